@@ -1,0 +1,2 @@
+//! Filled by its first part.
+#![forbid(unsafe_code)]

@@ -1,0 +1,24 @@
+//! The words every other room speaks: time, identifiers, causes, digits, formats,
+//! and the two enums through which the signalling plane and the media plane talk.
+//!
+//! This room knows no protocol, no socket, no thread and no clock. It allocates nothing on its own.
+#![forbid(unsafe_code)]
+
+mod audio;
+mod cause;
+mod digit;
+mod format;
+mod id;
+mod media;
+mod time;
+
+pub use audio::{SampleRate, Samples, Tick};
+pub use cause::Cause;
+pub use digit::Digit;
+pub use format::{Codec, FormatId, FormatSet};
+pub use id::{BridgeId, ChannelId, PlayId, StreamId};
+pub use media::{
+    AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Latch, MAX_RX_PAYLOADS, Plan, PlayEnd,
+    RxPayload, StreamStats,
+};
+pub use time::Instant;

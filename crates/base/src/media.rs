@@ -1,0 +1,352 @@
+//! What the signalling plane tells a media worker, and what the worker tells back. Nothing else crosses.
+//!
+//! What changes once per call (remote address, payload map, bridge) is decided by signalling and copied into the
+//! stream by a [`Command`]; the packet path reads only what its stream owns.
+
+use core::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use crate::{Digit, FormatId, Instant, PlayId, StreamId};
+
+/// Payload types one stream may receive: audio formats of the answer plus telephone-event; more are not mapped.
+pub const MAX_RX_PAYLOADS: usize = 12;
+
+/// Which way audio flows, from our side (RFC 3264 §5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// We send and receive.
+    #[default]
+    SendRecv,
+    /// We send only.
+    SendOnly,
+    /// We receive only.
+    RecvOnly,
+    /// Neither; RTCP goes on.
+    Inactive,
+}
+
+/// From where a stream accepts packets and where it sends them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Latch {
+    /// Only the address that SDP named (`strictrtp=yes`, no NAT).
+    Strict,
+    /// Learn once: the first source at this address (any port) that sends four consecutive valid packets of a
+    /// negotiated payload type with one SSRC; then lock until the next [`Command::Plan`] with `relearn`.
+    Learn(IpAddr),
+    /// Any source, the latest wins (`strictrtp=no`); for laboratories.
+    Off,
+}
+
+/// How DTMF leaves on this stream, and what is recognised besides RFC 4733.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DtmfMode {
+    /// RFC 4733 events under this payload type and clock.
+    Rfc4733 {
+        /// Payload type of telephone-event towards the peer.
+        payload: u8,
+        /// Its clock in hertz (8000 for every format here but L16).
+        clock: u32,
+    },
+    /// Tones in the audio, both ways.
+    Inband,
+    /// Signalling carries digits (SIP INFO); the stream has nothing to do.
+    #[default]
+    Signalling,
+}
+
+/// One payload type that may arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RxPayload {
+    /// Audio in this format.
+    Audio(u8, FormatId),
+    /// RFC 4733 telephone-event at this clock.
+    Event(u8, u32),
+}
+
+/// All that one stream needs to know of its peer; decided once per offer and answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Where RTP goes; `None` until SDP has named it.
+    pub remote: Option<SocketAddr>,
+    /// Where RTCP goes; `None` sends none. Equal to `remote` with rtcp-mux.
+    pub remote_rtcp: Option<SocketAddr>,
+    /// Source rule.
+    pub latch: Latch,
+    /// Opens the learning window again (new offer or answer).
+    pub relearn: bool,
+    /// Format we send.
+    pub format: FormatId,
+    /// Payload type we send it under.
+    pub payload: u8,
+    /// Milliseconds of audio a packet we send; 10 to 60 in steps of 10 (GSM: 20, 40, 60).
+    pub ptime_ms: u8,
+    /// What may arrive; entries after the last are `None`.
+    pub rx: [Option<RxPayload>; MAX_RX_PAYLOADS],
+    /// How digits leave.
+    pub dtmf: DtmfMode,
+    /// Which way audio flows.
+    pub direction: Direction,
+    /// Our SSRC; random, from the signalling plane's seed.
+    pub ssrc: u32,
+    /// Our first sequence number; random.
+    pub first_sequence: u16,
+    /// Our first timestamp; random.
+    pub first_timestamp: u32,
+    /// Longest delay the adaptive jitter buffer may build, milliseconds; 0 switches it off.
+    pub jitter_max_ms: u16,
+    /// Milliseconds between RTCP reports; 0 sends none.
+    pub rtcp_interval_ms: u16,
+    /// Milliseconds without RTP after which [`Event::RtpTimeout`] is due; 0 never.
+    pub rtp_timeout_ms: u32,
+}
+
+/// Coded audio, immutable and shared: a prompt, a music file or a rendered tone in one format.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Clip {
+    /// Format of `data`.
+    pub format: FormatId,
+    /// Coded audio; linear samples in little-endian order. A last partial frame is padded by whoever made the clip.
+    pub data: Arc<[u8]>,
+    /// When set, playing goes on from this byte after the end, for ever.
+    pub loop_from: Option<usize>,
+}
+
+/// Where a recording's samples go. Called by the worker at each tick: must not block, allocate or lock.
+pub trait AudioSink: Send {
+    /// Takes linear 16-bit samples at the rate the recording was started with; returns how many fitted.
+    fn write(&mut self, samples: &[i16]) -> usize;
+}
+
+/// Signalling → worker. Each variant stands for itself; one for a stream that is gone is ignored.
+pub enum Command {
+    /// Sets or changes what the stream knows of its peer. Playing, recording and bridging go on across it.
+    Plan {
+        /// Stream.
+        stream: StreamId,
+        /// The new plan; replaces the old one whole, but keeps SSRC, sequence and timestamp running when `ssrc` is unchanged.
+        plan: Box<Plan>,
+    },
+    /// Connects two internal streams, opened without a socket, back to back: what one sends the other receives.
+    Tie {
+        /// One half.
+        a: StreamId,
+        /// The other half.
+        b: StreamId,
+    },
+    /// Ends the stream: BYE on RTCP, sockets closed, [`Event::Closed`] with the totals.
+    Close {
+        /// Stream.
+        stream: StreamId,
+    },
+    /// Plays a clip from `offset` bytes, instead of whatever was playing (its [`Event::Played`] says `Stopped`).
+    Play {
+        /// Stream.
+        stream: StreamId,
+        /// Comes back in [`Event::Played`].
+        play: PlayId,
+        /// What to play; in the stream's own format it is copied, in any other transcoded.
+        clip: Arc<Clip>,
+        /// First byte.
+        offset: usize,
+    },
+    /// Plays a shared clip at the position that everyone hears: `now - epoch` into it, looped over its whole length.
+    Music {
+        /// Stream.
+        stream: StreamId,
+        /// Music in the stream's format.
+        clip: Arc<Clip>,
+        /// When its first byte was due.
+        epoch: Instant,
+    },
+    /// Ends playing or music.
+    StopPlay {
+        /// Stream.
+        stream: StreamId,
+    },
+    /// Sends back what arrives.
+    Echo {
+        /// Stream.
+        stream: StreamId,
+        /// On or off.
+        on: bool,
+    },
+    /// Bridges two streams until [`Command::Part`]; relay when formats match, else transcode. Replaces earlier joins.
+    Join {
+        /// One leg.
+        a: StreamId,
+        /// The other leg.
+        b: StreamId,
+    },
+    /// Takes the stream, and so its peer, out of the bridge.
+    Part {
+        /// Stream.
+        stream: StreamId,
+    },
+    /// Sends one digit as the plan's [`DtmfMode`] says; digits queue, at most 32.
+    SendDigit {
+        /// Stream.
+        stream: StreamId,
+        /// Digit.
+        digit: Digit,
+        /// Milliseconds; 80 to 6000.
+        duration_ms: u16,
+    },
+    /// Recognises tones in received audio even when the plan is not `Inband`.
+    DetectInband {
+        /// Stream.
+        stream: StreamId,
+        /// On or off.
+        on: bool,
+    },
+    /// Records what arrives until [`Command::StopRecord`]; linear samples at `rate` of `format`.
+    Record {
+        /// Stream.
+        stream: StreamId,
+        /// Linear format that the sink expects.
+        format: FormatId,
+        /// Where samples go.
+        sink: Box<dyn AudioSink>,
+    },
+    /// Ends recording and drops the sink.
+    StopRecord {
+        /// Stream.
+        stream: StreamId,
+    },
+    /// Reports [`Event::Silence`] when `ms` of received audio stayed below `threshold` (mean absolute sample); 0 ms: off.
+    WatchSilence {
+        /// Stream.
+        stream: StreamId,
+        /// Milliseconds.
+        ms: u32,
+        /// Mean absolute amplitude of a 20 ms frame, 0 to 32767; the field's default is 256.
+        threshold: u16,
+    },
+    /// Asks for [`Event::Stats`].
+    Stats {
+        /// Stream.
+        stream: StreamId,
+    },
+}
+
+/// Why playing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlayEnd {
+    /// The clip was sent to its last byte.
+    Finished,
+    /// A command ended it.
+    Stopped,
+    /// The stream cannot play it (no plan yet, or no way to transcode).
+    Failed,
+}
+
+/// Why a worker gave a stream up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The stream's own code panicked; its neighbours go on.
+    Panicked,
+    /// The worker had no room.
+    Full,
+    /// The socket reported an error that does not pass.
+    Socket,
+}
+
+/// Totals of one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StreamStats {
+    /// RTP packets sent.
+    pub sent_packets: u64,
+    /// RTP payload bytes sent.
+    pub sent_bytes: u64,
+    /// RTP packets accepted.
+    pub received_packets: u64,
+    /// RTP payload bytes accepted.
+    pub received_bytes: u64,
+    /// Packets that never came (RFC 3550 §6.4.1).
+    pub lost_packets: u32,
+    /// Packets refused: wrong source, malformed, unknown payload type.
+    pub discarded_packets: u64,
+    /// Interarrival jitter in microseconds (RFC 3550 §6.4.1).
+    pub jitter_us: u32,
+    /// Round trip from the last receiver report, microseconds; 0 when unknown.
+    pub round_trip_us: u32,
+    /// Loss the peer reports, packets.
+    pub peer_lost_packets: u32,
+    /// Jitter the peer reports, microseconds.
+    pub peer_jitter_us: u32,
+}
+
+/// Worker → signalling. Edges (digits, played, closed) are never dropped; statistics may be merged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Event {
+    /// Playing ended.
+    Played {
+        /// Stream.
+        stream: StreamId,
+        /// Which request.
+        play: PlayId,
+        /// Why.
+        end: PlayEnd,
+        /// Byte of the clip that was reached.
+        offset: usize,
+    },
+    /// A digit began.
+    DigitBegin {
+        /// Stream.
+        stream: StreamId,
+        /// Digit.
+        digit: Digit,
+        /// The worker passed it to the bridged peer itself.
+        relayed: bool,
+    },
+    /// A digit ended.
+    DigitEnd {
+        /// Stream.
+        stream: StreamId,
+        /// Digit.
+        digit: Digit,
+        /// Milliseconds it lasted.
+        duration_ms: u32,
+        /// The worker passed it to the bridged peer itself.
+        relayed: bool,
+    },
+    /// All digits of [`Command::SendDigit`] have left.
+    DigitsSent {
+        /// Stream.
+        stream: StreamId,
+    },
+    /// The watched silence was reached; the watch starts over.
+    Silence {
+        /// Stream.
+        stream: StreamId,
+        /// Milliseconds of silence so far.
+        ms: u32,
+    },
+    /// The first valid packet came from this source, or the stream locked onto it.
+    Latched {
+        /// Stream.
+        stream: StreamId,
+        /// Source of the peer's RTP.
+        remote: SocketAddr,
+    },
+    /// No RTP for the plan's time; once until RTP comes back.
+    RtpTimeout {
+        /// Stream.
+        stream: StreamId,
+    },
+    /// Answer to [`Command::Stats`].
+    Stats {
+        /// Stream.
+        stream: StreamId,
+        /// Totals so far.
+        stats: StreamStats,
+    },
+    /// The stream is gone; last event of its id.
+    Closed {
+        /// Stream.
+        stream: StreamId,
+        /// Totals.
+        stats: StreamStats,
+        /// Set when the worker ended it.
+        fault: Option<Fault>,
+    },
+}

@@ -1,0 +1,2 @@
+//! Strowger, the software PBX.
+fn main() {}

@@ -1,0 +1,2 @@
+//! House-keeping for developers: `cargo xtask tidy`.
+fn main() {}
