@@ -1,2 +1,21 @@
-//! Filled by its first part.
+//! Sound itself: codecs, sample rate conversion, mixing, tones, DTMF, sound files.
+//!
+//! Streams of samples and bytes come in and go out; this room knows no packet, no channel, no file system.
+//! Calls that a media worker makes per frame ([`Encoder`], [`Decoder`], [`Transcoder`], [`Resampler`], [`mix`],
+//! [`DtmfDetector`]) allocate nothing. Every codec here is the plain scalar form: the reference for faster twins.
 #![forbid(unsafe_code)]
+
+pub mod g711;
+pub mod g722;
+pub mod gsm;
+
+mod coder;
+mod resample;
+mod transcode;
+
+#[cfg(test)]
+mod testing;
+
+pub use coder::{Decoder, Encoder, Granule, fill_silence, swap_bytes};
+pub use resample::{RATES, Resampler, prepare as prepare_resamplers};
+pub use transcode::Transcoder;

@@ -1,0 +1,243 @@
+//! The step a media worker calls per packet: bytes of one format → bytes of another.
+//!
+//! Chosen once, in `new`: a copy, a table (µ-law ⇄ A-law), or decoder, resampler and encoder in a row.
+
+use base::{Codec, FormatId};
+
+use crate::coder::{Decoder, Encoder, Granule};
+use crate::g711;
+use crate::resample::Resampler;
+
+/// Linear samples worked on at a time: 20 ms at 48 kHz. Also bounds the stack a step uses.
+const CHUNK: usize = 960;
+
+enum Step {
+    Copy,
+    UlawToAlaw,
+    AlawToUlaw,
+    Pipe(Box<Pipe>),
+}
+
+struct Pipe {
+    decoder: Decoder,
+    resampler: Option<Resampler>,
+    encoder: Encoder,
+    /// Samples short of the encoder's granule, kept for the next call.
+    carry: [i16; crate::gsm::FRAME_SAMPLES],
+    carried: usize,
+}
+
+/// One direction of a transcoded bridge, or a clip played in another format than its own.
+pub struct Transcoder {
+    from: FormatId,
+    to: FormatId,
+    step: Step,
+}
+
+impl Transcoder {
+    /// A transcoder in its initial state. Every pair of formats has one; equal formats copy.
+    pub fn new(from: FormatId, to: FormatId) -> Self {
+        let step = match (from.codec(), to.codec()) {
+            _ if from == to => Step::Copy,
+            (Codec::Ulaw, Codec::Alaw) => Step::UlawToAlaw,
+            (Codec::Alaw, Codec::Ulaw) => Step::AlawToUlaw,
+            _ => Step::Pipe(Box::new(Pipe {
+                decoder: Decoder::new(from),
+                resampler: Resampler::new(from.rate(), to.rate()),
+                encoder: Encoder::new(to),
+                carry: [0; crate::gsm::FRAME_SAMPLES],
+                carried: 0,
+            })),
+        };
+        Self { from, to, step }
+    }
+    /// The format that goes in.
+    pub fn from(&self) -> FormatId {
+        self.from
+    }
+    /// The format that comes out.
+    pub fn to(&self) -> FormatId {
+        self.to
+    }
+    /// Room that `input` bytes may need on the way out.
+    pub fn output_max(&self, input: usize) -> usize {
+        if matches!(self.step, Step::Copy | Step::UlawToAlaw | Step::AlawToUlaw) {
+            return input;
+        }
+        let (source, target) = (Granule::of(self.from), Granule::of(self.to));
+        let samples = input.div_ceil(source.bytes) * source.samples;
+        let resampled =
+            (samples as u64 * u64::from(self.to.rate().0)).div_ceil(u64::from(self.from.rate().0));
+        (resampled as usize + 1 + target.samples) / target.samples * target.bytes
+    }
+    /// Transcodes whole granules of `input`; returns the bytes written.
+    ///
+    /// `output` should have [`Self::output_max`] bytes; what does not fit is lost. Samples that do not fill a frame
+    /// of the target (10 ms towards GSM) wait for the next call, so 20 ms in give 20 ms out on average.
+    pub fn transcode(&mut self, input: &[u8], output: &mut [u8]) -> usize {
+        match &mut self.step {
+            Step::Copy => {
+                let count = input.len().min(output.len());
+                if let (Some(out), Some(data)) = (output.get_mut(..count), input.get(..count)) {
+                    out.copy_from_slice(data);
+                }
+                count
+            }
+            Step::UlawToAlaw => g711::ulaw_to_alaw(input, output),
+            Step::AlawToUlaw => g711::alaw_to_ulaw(input, output),
+            Step::Pipe(pipe) => {
+                let granule = Granule::of(self.from);
+                let bytes = CHUNK / 6 / granule.samples * granule.bytes;
+                let mut written = 0;
+                for chunk in input.chunks(bytes.max(granule.bytes)) {
+                    let mut linear = [0; CHUNK / 6];
+                    let count = pipe.decoder.decode(chunk, &mut linear);
+                    let rest = output.get_mut(written..).unwrap_or_default();
+                    written += pipe.push(linear.get(..count).unwrap_or_default(), rest);
+                }
+                written
+            }
+        }
+    }
+    /// Fills in for a packet of `samples` source samples that never came; returns the bytes written.
+    ///
+    /// At most 60 ms at a time; longer gaps are called for in pieces.
+    pub fn conceal(&mut self, samples: usize, output: &mut [u8]) -> usize {
+        let Step::Pipe(pipe) = &mut self.step else {
+            let room = samples.saturating_mul(Granule::of(self.to).bytes) / Granule::of(self.to).samples;
+            let count = room.min(output.len());
+            return crate::coder::fill_silence(self.to, output.get_mut(..count).unwrap_or_default());
+        };
+        let mut written = 0;
+        let mut left = samples.min(CHUNK * 3);
+        while left > 0 {
+            let mut linear = [0; CHUNK / 6];
+            let count = left.min(linear.len());
+            let piece = linear.get_mut(..count).unwrap_or_default();
+            pipe.decoder.conceal(piece);
+            written += pipe.push(piece, output.get_mut(written..).unwrap_or_default());
+            left -= count;
+        }
+        written
+    }
+    /// Malformed input frames so far.
+    pub fn malformed(&self) -> u32 {
+        match &self.step {
+            Step::Pipe(pipe) => pipe.decoder.malformed(),
+            Step::Copy | Step::UlawToAlaw | Step::AlawToUlaw => 0,
+        }
+    }
+    /// Back to the initial state.
+    pub fn reset(&mut self) {
+        if let Step::Pipe(pipe) = &mut self.step {
+            pipe.decoder.reset();
+            pipe.encoder.reset();
+            pipe.carried = 0;
+            if let Some(resampler) = &mut pipe.resampler {
+                resampler.reset();
+            }
+        }
+    }
+}
+
+impl core::fmt::Debug for Transcoder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Transcoder({} -> {})", self.from, self.to)
+    }
+}
+
+impl Pipe {
+    /// Takes at most `CHUNK / 6` samples at the source's rate (the widest ratio is 8 → 48 kHz).
+    fn push(&mut self, linear: &[i16], output: &mut [u8]) -> usize {
+        let granule = Granule::of(self.encoder.format());
+        // Carried samples, then resampled ones, side by side.
+        let mut work = [0i16; crate::gsm::FRAME_SAMPLES + CHUNK + 2];
+        let (head, tail) = work.split_at_mut(self.carried);
+        head.copy_from_slice(self.carry.get(..self.carried).unwrap_or_default());
+        let fresh = match &mut self.resampler {
+            Some(resampler) => resampler.process(linear, tail),
+            None => {
+                for (slot, &sample) in tail.iter_mut().zip(linear) {
+                    *slot = sample;
+                }
+                linear.len()
+            }
+        };
+        let total = self.carried + fresh;
+        let whole = total / granule.samples * granule.samples;
+        let written = self.encoder.encode(work.get(..whole).unwrap_or_default(), output);
+        let rest = work.get(whole..total).unwrap_or_default();
+        for (slot, &sample) in self.carry.iter_mut().zip(rest) {
+            *slot = sample;
+        }
+        self.carried = rest.len();
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{rms, sine};
+
+    #[test]
+    fn every_pair_of_formats_carries_a_tone() {
+        for &from in FormatId::ALL {
+            for &to in FormatId::ALL {
+                if from == FormatId::GSM || to == FormatId::GSM {
+                    continue;
+                }
+                let second = from.rate().0 as usize;
+                let pcm = sine(1004.0, from.rate().0, 10_000.0, second);
+                let mut coded = vec![0; from.bytes_in(1000)];
+                Encoder::new(from).encode(&pcm, &mut coded);
+                let mut transcoder = Transcoder::new(from, to);
+                let mut result = Vec::new();
+                for packet in coded.chunks(from.bytes_in(20)) {
+                    let mut room = vec![0; transcoder.output_max(packet.len())];
+                    let count = transcoder.transcode(packet, &mut room);
+                    assert_eq!(count, to.bytes_in(20), "{from} -> {to}");
+                    result.extend_from_slice(&room[..count]);
+                }
+                let mut linear = vec![0; to.rate().0 as usize];
+                assert_eq!(Decoder::new(to).decode(&result, &mut linear), linear.len(), "{from} -> {to}");
+                let level = rms(&linear[linear.len() / 2..]) / rms(&pcm);
+                assert!((0.85..1.15).contains(&level), "{from} -> {to}: {level:.3}");
+            }
+        }
+    }
+
+    #[test]
+    fn ten_ms_packets_fill_gsm_frames_every_other_time() {
+        let mut transcoder = Transcoder::new(FormatId::ULAW, FormatId::GSM);
+        let mut room = [0; 66];
+        let counts: Vec<usize> = (0..6).map(|_| transcoder.transcode(&[0xff; 80], &mut room)).collect();
+        assert_eq!(counts, [0, 33, 0, 33, 0, 33]);
+        transcoder.reset();
+        assert_eq!(transcoder.transcode(&[0xff; 80], &mut room), 0);
+    }
+
+    #[test]
+    fn a_lost_packet_is_filled_with_its_own_length() {
+        for (from, to, samples, bytes) in [
+            (FormatId::ULAW, FormatId::ALAW, 160, 160),
+            (FormatId::GSM, FormatId::ULAW, 160, 160),
+            (FormatId::ULAW, FormatId::G722, 160, 160),
+            (FormatId::ULAW, FormatId::GSM, 320, 66),
+            (FormatId::G722, FormatId::SLIN48, 320, 1920),
+        ] {
+            let mut room = vec![0; 4000];
+            assert_eq!(Transcoder::new(from, to).conceal(samples, &mut room), bytes, "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn g711_takes_the_table_and_equal_formats_are_copied_untouched() {
+        let all: Vec<u8> = (0..=255).collect();
+        let mut room = [0; 256];
+        assert_eq!(Transcoder::new(FormatId::GSM, FormatId::GSM).transcode(&all, &mut room), 256);
+        assert_eq!(room.as_slice(), all);
+        assert_eq!(Transcoder::new(FormatId::ULAW, FormatId::ALAW).transcode(&all, &mut room), 256);
+        assert_eq!(room.to_vec(), all.iter().map(|&c| g711::ulaw_to_alaw_one(c)).collect::<Vec<_>>());
+    }
+}
