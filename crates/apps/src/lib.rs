@@ -1,2 +1,9 @@
-//! Filled by its first part.
+//! Applications: what a dialplan can do with a call. Each is a story over a [`Chan`](call::Chan), or, when it cannot
+//! wait, a plain function; one table row names it, documents it and says which module switches it off.
+//!
+//! This room knows the dialplan's language and the call core, and no protocol.
 #![forbid(unsafe_code)]
+
+mod contract;
+
+pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};

@@ -1,2 +1,41 @@
-//! Filled by its first part.
+//! Channels, bridges and the stories that run on them: the owner of calls.
+//!
+//! This room knows no protocol, no socket, no thread and no clock. Drivers ([`Tech`]) translate a protocol into
+//! channels and [`ChanEvent`]s; applications are `async fn`s over a [`Chan`]; the media plane is reached through
+//! [`MediaDoor`] and the [`Command`](base::Command)s of `base`. Who watches (manager clients, the log, call records)
+//! reads [`Notice`]s and never reaches in.
+//!
+//! One [`Shard`] belongs to one thread. Its `RefCell`s are borrowed for the length of a call and never across an
+//! `await`, so they cannot be found taken.
 #![forbid(unsafe_code)]
+
+mod admission;
+mod bridge;
+mod cdr;
+mod chan;
+mod channel;
+mod core;
+mod device;
+mod exec;
+mod identity;
+mod notice;
+mod services;
+mod shard;
+mod tech;
+
+pub use admission::{Admission, Limits, Refused};
+pub use bridge::{BridgeEnd, BridgeLimits, bridge_pair};
+pub use cdr::{AmaFlags, Cdr, CdrState, Disposition};
+pub use chan::{Chan, Heard, Leg, Stop};
+pub use channel::{AsyncGoto, ChanEvent, ChanState, Channel, Location, NewChannel};
+pub use core::{Core, Settings};
+pub use device::DeviceState;
+pub use exec::{Executor, TaskId};
+pub use identity::{PartyId, Presentation, Redirecting};
+pub use notice::{Notice, Snapshot};
+pub use services::{
+    ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer, Recorder,
+    Services, WallClock,
+};
+pub use shard::Shard;
+pub use tech::{Indication, Request, Tech};

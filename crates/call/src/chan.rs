@@ -1,0 +1,396 @@
+//! A story's handle on a channel: what it can do, and how it waits.
+
+use core::time::Duration;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, StreamId};
+
+use crate::{ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Indication, Level, MusicAnswer, Notice, Shard};
+
+/// Why a story must stop what it does: `?` carries it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The call has ended.
+    Hangup,
+    /// Somebody sent the channel elsewhere in the dialplan; [`Channel::goto`] says where.
+    Goto,
+    /// `TIMEOUT(absolute)` has passed.
+    AbsoluteTimeout,
+}
+
+/// How playing came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// To its end.
+    Finished,
+    /// The caller pressed one of the digits that stop it; bytes of the clip played so far.
+    Interrupted(Digit, usize),
+    /// There is no such sound, or it cannot be played on this channel; it was logged.
+    Failed,
+}
+
+/// A channel as a story holds it. Cheap to clone; does not keep the channel alive.
+#[derive(Clone)]
+pub struct Chan {
+    shard: Rc<Shard>,
+    id: ChannelId,
+}
+
+impl Chan {
+    /// A handle on `id`.
+    pub fn new(shard: Rc<Shard>, id: ChannelId) -> Self {
+        Self { shard, id }
+    }
+    /// The channel's id.
+    pub fn id(&self) -> ChannelId {
+        self.id
+    }
+    /// The shard it lives on.
+    pub fn shard(&self) -> &Rc<Shard> {
+        &self.shard
+    }
+    /// Looks at the channel; `Err(Hangup)` when it is gone.
+    pub fn with<R>(&self, look: impl FnOnce(&mut Channel) -> R) -> Result<R, Stop> {
+        self.shard.core.borrow_mut().get_mut(self.id).map(look).ok_or(Stop::Hangup)
+    }
+    /// Looks at the whole core. Never call back into a `Chan` or the shard from inside.
+    pub fn core<R>(&self, look: impl FnOnce(&mut Core) -> R) -> R {
+        look(&mut self.shard.core.borrow_mut())
+    }
+    /// Its name; empty when gone.
+    pub fn name(&self) -> Rc<str> {
+        self.with(|c| c.name.clone()).unwrap_or_else(|_| Rc::from(""))
+    }
+    /// Its state; `Down` when gone.
+    pub fn state(&self) -> ChanState {
+        self.with(|c| c.state).unwrap_or_default()
+    }
+    /// Monotonic time of this turn.
+    pub fn now(&self) -> Instant {
+        self.shard.core.borrow().now
+    }
+    /// Whether the call goes on: the reason to stop, if there is one.
+    pub fn check(&self) -> Result<(), Stop> {
+        let core = self.shard.core.borrow();
+        let channel = core.get(self.id).ok_or(Stop::Hangup)?;
+        stop_of(channel, core.now).map_or(Ok(()), Err)
+    }
+    /// Logs a line about this channel.
+    pub fn log(&self, level: Level, place: &str, text: &str) {
+        let mut core = self.shard.core.borrow_mut();
+        if core.services.log.enabled(level) {
+            let name = core.get(self.id).map(|c| c.name.clone()).unwrap_or_default();
+            core.services.log.line(level, place, &format!("{name}: {text}"));
+        }
+    }
+
+    /// Answers; nothing when it is up.
+    pub fn answer(&self) -> Result<(), Stop> {
+        self.check()?;
+        self.shard.answer(self.id);
+        Ok(())
+    }
+    /// Tells the other side.
+    pub fn indicate(&self, indication: &Indication) {
+        self.shard.indicate(self.id, indication);
+    }
+    /// Asks for the end of the call with this cause; the story notices at its next step.
+    pub fn hangup(&self, cause: Cause) {
+        self.shard.core.borrow_mut().request_hangup(self.id, cause);
+    }
+
+    /// Waits for the next event, or until `deadline` (`Ok(None)`). What happened before the end of the call is
+    /// delivered before `Err`.
+    pub fn event(&self, deadline: Option<Instant>) -> impl Future<Output = Result<Option<ChanEvent>, Stop>> {
+        let wait = Wait { shard: self.shard.clone(), ids: vec![self.id], deadline };
+        async move {
+            match wait.await {
+                Woken::Event(_, event) => Ok(Some(event)),
+                Woken::Stopped(_, stop) => Err(stop),
+                Woken::Deadline => Ok(None),
+            }
+        }
+    }
+    /// Waits for the next event or end of any of `channels`, or until `deadline` (`None`).
+    ///
+    /// The end of a channel is reported each time as long as it is in the list: take it out.
+    pub fn any(
+        shard: &Rc<Shard>,
+        channels: &[ChannelId],
+        deadline: Option<Instant>,
+    ) -> impl Future<Output = Option<(ChannelId, Result<ChanEvent, Stop>)>> + use<> {
+        let wait = Wait { shard: shard.clone(), ids: channels.to_vec(), deadline };
+        async move {
+            match wait.await {
+                Woken::Event(id, event) => Some((id, Ok(event))),
+                Woken::Stopped(id, stop) => Some((id, Err(stop))),
+                Woken::Deadline => None,
+            }
+        }
+    }
+    /// Lets other stories run; for loops that might not wait otherwise.
+    pub async fn pause(&self) {
+        let mut yielded = false;
+        std::future::poll_fn(|_| {
+            if std::mem::replace(&mut yielded, true) {
+                return Poll::Ready(());
+            }
+            let current = self.shard.exec.borrow().current();
+            self.shard.core.borrow_mut().woken.extend(current);
+            Poll::Pending
+        })
+        .await;
+    }
+    /// Waits, dropping digits and other events.
+    pub async fn wait(&self, duration: Duration) -> Result<(), Stop> {
+        let deadline = self.now() + duration;
+        while self.event(Some(deadline)).await?.is_some() {}
+        Ok(())
+    }
+    /// Waits for a digit at most `timeout`; `None` when none came. A digit counts when it ends.
+    pub async fn digit(&self, timeout: Duration) -> Result<Option<Digit>, Stop> {
+        let deadline = self.now() + timeout;
+        loop {
+            match self.event(Some(deadline)).await? {
+                Some(ChanEvent::Digit { digit, .. }) => return Ok(Some(digit)),
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The media stream and its format; `None` before the driver has opened one.
+    pub fn stream(&self) -> Result<Option<(StreamId, FormatId)>, Stop> {
+        self.with(|c| c.stream.map(|s| (s, c.format)))
+    }
+    /// Sends a media command made for this channel's stream; nothing without one.
+    pub fn media(&self, command: impl FnOnce(StreamId) -> Command) {
+        let mut core = self.shard.core.borrow_mut();
+        if let Some(stream) = core.get(self.id).and_then(|c| c.stream) {
+            core.media(command(stream));
+        }
+    }
+    /// The sound `name` in the channel's language and format; `None` (and a log line) when there is none.
+    pub async fn clip(&self, name: &str) -> Result<Option<Arc<Clip>>, Stop> {
+        let want = self.with(|c| ClipWant { name: name.to_owned(), language: c.language.clone(), format: c.format })?;
+        let answer = std::future::poll_fn(|_| {
+            let mut core = self.shard.core.borrow_mut();
+            let answer = core.services.library.clip(&want);
+            self.unless_loading(&mut core, matches!(answer, ClipAnswer::Loading), answer)
+        })
+        .await?;
+        match answer {
+            ClipAnswer::Ready(clip) => Ok(Some(clip)),
+            ClipAnswer::Missing(looked) => {
+                self.log(Level::Warning, "file", &format!("File {name} does not exist in any format ({looked})"));
+                Ok(None)
+            }
+            ClipAnswer::Loading => Ok(None),
+        }
+    }
+    fn unless_loading<T>(&self, core: &mut Core, loading: bool, answer: T) -> Poll<Result<T, Stop>> {
+        if !loading {
+            return Poll::Ready(Ok(answer));
+        }
+        let current = self.shard.exec.borrow().current();
+        let now = core.now;
+        let Some(channel) = core.get_mut(self.id) else { return Poll::Ready(Err(Stop::Hangup)) };
+        if let Some(stop) = stop_of(channel, now) {
+            return Poll::Ready(Err(stop));
+        }
+        channel.waiter = current;
+        core.library_waiters.extend(current);
+        Poll::Pending
+    }
+    /// Starts a clip at `offset` bytes without waiting; its end comes as [`ChanEvent::Played`] with this id.
+    pub fn start_clip(&self, clip: Arc<Clip>, offset: usize) -> base::PlayId {
+        let play = self.shard.core.borrow_mut().next_play(self.id);
+        self.media(|stream| Command::Play { stream, play, clip, offset });
+        play
+    }
+    /// Plays a sound to its end, or until one of the digits of `stop_on` is pressed; other digits are dropped.
+    pub async fn play(&self, name: &str, stop_on: &str) -> Result<Heard, Stop> {
+        match self.clip(name).await? {
+            Some(clip) => self.play_clip(clip, 0, stop_on).await,
+            None => Ok(Heard::Failed),
+        }
+    }
+    /// Plays a clip from `offset` bytes; see [`Chan::play`].
+    pub async fn play_clip(&self, clip: Arc<Clip>, offset: usize, stop_on: &str) -> Result<Heard, Stop> {
+        self.check()?;
+        if self.stream()?.is_none() {
+            return Ok(Heard::Failed);
+        }
+        let wanted = self.start_clip(clip, offset);
+        let playing = PlayGuard(self);
+        let mut pressed = None;
+        loop {
+            match self.event(None).await? {
+                Some(ChanEvent::Played { play, end, offset }) if play == wanted => {
+                    std::mem::forget(playing);
+                    return Ok(match (pressed, end) {
+                        (Some(digit), _) => Heard::Interrupted(digit, offset),
+                        (None, PlayEnd::Failed) => Heard::Failed,
+                        (None, PlayEnd::Finished | PlayEnd::Stopped) => Heard::Finished,
+                    });
+                }
+                Some(ChanEvent::Digit { digit, .. }) if pressed.is_none() && stop_on.contains(digit.to_char()) => {
+                    pressed = Some(digit);
+                    self.media(|stream| Command::StopPlay { stream });
+                }
+                _ => {}
+            }
+        }
+    }
+    /// Plays a looping tone until [`Chan::stop_sound`]; `false` when it is not known.
+    pub fn start_tone(&self, tone: &str) -> bool {
+        let mut core = self.shard.core.borrow_mut();
+        let Some((zone, format)) = core.get(self.id).map(|c| (c.tone_zone.clone(), c.format)) else { return false };
+        let Some(clip) = core.services.library.tone(&zone, tone, format) else { return false };
+        drop(core);
+        self.start_clip(clip, 0);
+        true
+    }
+    /// Ends playing, music or tone.
+    pub fn stop_sound(&self) {
+        self.media(|stream| Command::StopPlay { stream });
+    }
+    /// Starts music on hold of `class` (empty: the channel's own) until [`Chan::stop_music`]; `false` without such a class.
+    pub async fn start_music(&self, class: &str) -> Result<bool, Stop> {
+        let (class, format) = self.with(|c| {
+            let class = if class.is_empty() { c.music_class.clone() } else { class.to_owned() };
+            (class, c.format)
+        })?;
+        let answer = std::future::poll_fn(|_| {
+            let mut core = self.shard.core.borrow_mut();
+            let answer = core.services.library.music(&class, format);
+            self.unless_loading(&mut core, matches!(answer, MusicAnswer::Loading), answer)
+        })
+        .await?;
+        let MusicAnswer::Ready(clip, epoch) = answer else {
+            self.log(Level::Warning, "res_musiconhold", &format!("Music on hold class '{class}' has nothing to play"));
+            return Ok(false);
+        };
+        self.media(|stream| Command::Music { stream, clip, epoch });
+        self.core(|core| core.notice_of(self.id, |channel| Notice::MusicOnHoldStart { channel, class }));
+        Ok(true)
+    }
+    /// Ends music on hold.
+    pub fn stop_music(&self) {
+        self.stop_sound();
+        self.core(|core| core.notice_of(self.id, Notice::MusicOnHoldStop));
+    }
+    /// Sends a digit by signalling or media, as the technology says.
+    pub fn send_digit(&self, digit: Digit, duration_ms: u16) {
+        let sent = self.shard.with_tech(self.id, |tech, core| tech.send_digit(core, self.id, digit, duration_ms));
+        if sent == Some(false) {
+            self.media(|stream| Command::SendDigit { stream, digit, duration_ms });
+        }
+        self.core(|core| {
+            core.notice_of(self.id, |channel| Notice::Dtmf {
+                channel,
+                digit,
+                duration_ms: Some(u32::from(duration_ms)),
+                received: false,
+            });
+        });
+    }
+}
+
+/// Stops the sound when the story leaves `play_clip` early.
+struct PlayGuard<'a>(&'a Chan);
+
+impl Drop for PlayGuard<'_> {
+    fn drop(&mut self) {
+        self.0.stop_sound();
+    }
+}
+
+/// An outgoing channel that is hung up when its story lets go of it.
+pub struct Leg {
+    chan: Chan,
+    kept: bool,
+}
+
+impl Leg {
+    /// Takes charge of `id`.
+    pub fn new(shard: Rc<Shard>, id: ChannelId) -> Self {
+        Self { chan: Chan::new(shard, id), kept: false }
+    }
+    /// The channel.
+    pub fn chan(&self) -> &Chan {
+        &self.chan
+    }
+    /// Hands the channel on: whoever calls this ends it.
+    pub fn keep(mut self) -> Chan {
+        self.kept = true;
+        self.chan.clone()
+    }
+    /// Ends it with this cause.
+    pub fn end(self, cause: Cause) {
+        self.chan.shard.finish(self.chan.id, cause);
+    }
+}
+
+impl Drop for Leg {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.chan.shard.finish(self.chan.id, Cause::NORMAL_CLEARING);
+        }
+    }
+}
+
+fn stop_of(channel: &Channel, now: Instant) -> Option<Stop> {
+    if channel.hangup.is_some() {
+        Some(Stop::Hangup)
+    } else if channel.goto.is_some() {
+        Some(Stop::Goto)
+    } else if channel.absolute_deadline.is_some_and(|at| at <= now) {
+        Some(Stop::AbsoluteTimeout)
+    } else {
+        None
+    }
+}
+
+enum Woken {
+    Event(ChannelId, ChanEvent),
+    Stopped(ChannelId, Stop),
+    Deadline,
+}
+
+struct Wait {
+    shard: Rc<Shard>,
+    ids: Vec<ChannelId>,
+    deadline: Option<Instant>,
+}
+
+impl Future for Wait {
+    type Output = Woken;
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Woken> {
+        let mut core = self.shard.core.borrow_mut();
+        let mut exec = self.shard.exec.borrow_mut();
+        let (now, current) = (core.now, exec.current());
+        let mut deadline = self.deadline;
+        for &id in &self.ids {
+            let Some(channel) = core.get_mut(id) else { return Poll::Ready(Woken::Stopped(id, Stop::Hangup)) };
+            if let Some(event) = channel.events.pop_front() {
+                return Poll::Ready(Woken::Event(id, event));
+            }
+            if let Some(stop) = stop_of(channel, now) {
+                return Poll::Ready(Woken::Stopped(id, stop));
+            }
+            channel.waiter = current;
+            deadline = [deadline, channel.absolute_deadline].into_iter().flatten().min();
+        }
+        if self.deadline.is_some_and(|at| at <= now) {
+            exec.set_deadline(None);
+            return Poll::Ready(Woken::Deadline);
+        }
+        exec.set_deadline(deadline);
+        Poll::Pending
+    }
+}

@@ -1,0 +1,233 @@
+//! The state of one channel. Data only: who may change what is said at each field.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use base::{BridgeId, Cause, ChannelId, Digit, FormatId, FormatSet, Instant, PlayEnd, PlayId, StreamId};
+
+use crate::exec::TaskId;
+use crate::{CdrState, PartyId, Redirecting};
+
+/// Channel states, with the numbers and words manager clients know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum ChanState {
+    /// Exists, nothing was sent.
+    #[default]
+    Down = 0,
+    /// Reserved for a call.
+    Reserved = 1,
+    /// Off hook.
+    OffHook = 2,
+    /// Digits are being dialled.
+    Dialing = 3,
+    /// An incoming call that is not answered: the line rings at us.
+    Ring = 4,
+    /// An outgoing call that rings at the other end.
+    Ringing = 5,
+    /// Answered.
+    Up = 6,
+    /// The line is busy.
+    Busy = 7,
+}
+
+impl ChanState {
+    /// `ChannelStateDesc`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Down => "Down",
+            Self::Reserved => "Rsrvd",
+            Self::OffHook => "OffHook",
+            Self::Dialing => "Dialing",
+            Self::Ring => "Ring",
+            Self::Ringing => "Ringing",
+            Self::Up => "Up",
+            Self::Busy => "Busy",
+        }
+    }
+}
+
+/// What a story hears of its channels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChanEvent {
+    /// An outgoing call was taken on by the network.
+    Proceeding,
+    /// The other end rings.
+    Ringing,
+    /// Early audio comes from the other end.
+    Progress,
+    /// The other end answered.
+    Answered,
+    /// The other end sent the call elsewhere (3xx): a dial string.
+    Forwarded(String),
+    /// A digit went down.
+    DigitBegin(Digit),
+    /// A digit is complete; `relayed`: the bridged peer has heard it already.
+    Digit {
+        /// Which.
+        digit: Digit,
+        /// Milliseconds it lasted.
+        duration_ms: u32,
+        /// The media worker passed it on.
+        relayed: bool,
+    },
+    /// A play request ended.
+    Played {
+        /// Which.
+        play: PlayId,
+        /// Why.
+        end: PlayEnd,
+        /// Byte of the clip that was reached.
+        offset: usize,
+    },
+    /// Queued digits have left.
+    DigitsSent,
+    /// The watched silence lasted this long, milliseconds.
+    Silence(u32),
+    /// Held by its own user.
+    Hold,
+    /// No longer held.
+    Unhold,
+    /// Text from the other side.
+    Text(String),
+    /// No media for the configured time.
+    MediaTimeout,
+    /// The media path is known to work: the first valid packet came.
+    MediaFlowing,
+}
+
+/// Where in the dialplan a channel is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Location {
+    /// Context.
+    pub context: String,
+    /// Extension.
+    pub exten: String,
+    /// Priority; 0 when not running.
+    pub priority: u32,
+}
+
+/// Somebody else sends the channel to another place in the dialplan (manager `Redirect`, transfers).
+pub type AsyncGoto = Location;
+
+/// Everything a driver knows when it makes a channel.
+#[derive(Debug, Clone, Default)]
+pub struct NewChannel {
+    /// Technology and resource, without the serial: `PJSIP/6001`.
+    pub base_name: String,
+    /// Index of the technology in the shard.
+    pub tech: usize,
+    /// First state.
+    pub state: ChanState,
+    /// Caller.
+    pub caller: PartyId,
+    /// Account code.
+    pub account: String,
+    /// Where the dialplan begins.
+    pub location: Location,
+    /// Language; empty is the system's.
+    pub language: String,
+    /// Music class; empty is `default`.
+    pub music_class: String,
+    /// Formats of the channel, preferred first.
+    pub formats: FormatSet,
+    /// Whether we call rather than are called.
+    pub outgoing: bool,
+    /// The channel on whose behalf it is made: gives its linkedid.
+    pub linked_to: Option<ChannelId>,
+    /// Driver's own handle.
+    pub handle: u64,
+    /// UNIQUEID given by whoever originated it.
+    pub uniqueid: Option<String>,
+}
+
+/// One channel.
+pub struct Channel {
+    /// Id.
+    pub id: ChannelId,
+    /// `PJSIP/6001-0000002a`.
+    pub name: Rc<str>,
+    /// `epoch.serial`.
+    pub uniqueid: Rc<str>,
+    /// UNIQUEID of the oldest channel of the call.
+    pub linkedid: Rc<str>,
+    /// Index of the technology.
+    pub tech: usize,
+    /// The driver's own handle.
+    pub handle: u64,
+    /// State; changed through [`Core::set_state`](crate::Core::set_state).
+    pub state: ChanState,
+    /// Caller id.
+    pub caller: PartyId,
+    /// Automatic number identification.
+    pub ani: Option<String>,
+    /// The number that was dialled (DNID), when the driver knows it.
+    pub dialed: Option<String>,
+    /// Who is at the other end of the conversation.
+    pub connected: PartyId,
+    /// Who sent it here.
+    pub redirecting: Redirecting,
+    /// Account code for call records.
+    pub account: String,
+    /// Account of the peer.
+    pub peer_account: String,
+    /// Language of prompts.
+    pub language: String,
+    /// Zone of tones; empty is the configured country.
+    pub tone_zone: String,
+    /// Music on hold class.
+    pub music_class: String,
+    /// Position in the dialplan.
+    pub location: Location,
+    /// Application that runs, and its arguments; empty between.
+    pub app: &'static str,
+    /// Arguments of `app`.
+    pub app_data: String,
+    /// Channel variables.
+    pub vars: dialplan::Vars,
+    /// Preferred formats.
+    pub formats: FormatSet,
+    /// What the stream sends.
+    pub format: FormatId,
+    /// Media stream, once the driver has opened one.
+    pub stream: Option<StreamId>,
+    /// The last play request.
+    pub last_play: PlayId,
+    /// Bridge it is in.
+    pub bridge: Option<BridgeId>,
+    /// Set when the call has ended or is to end; sticky.
+    pub hangup: Option<Cause>,
+    /// Technology's own word on the cause (`SIP 486 Busy Here`).
+    pub hangup_source: String,
+    /// Another place to go on at.
+    pub goto: Option<AsyncGoto>,
+    /// Whether a dialplan runs on it; set by [`Core::enter_pbx`](crate::Core::enter_pbx).
+    pub has_pbx: bool,
+    /// Whether it was dialled rather than called in.
+    pub outgoing: bool,
+    /// Held by its user.
+    pub held: bool,
+    /// When it was made.
+    pub created: Instant,
+    /// Wall time of the same, microseconds since the epoch.
+    pub created_wall: i64,
+    /// When it was answered.
+    pub answered: Option<Instant>,
+    /// `TIMEOUT(absolute)`.
+    pub absolute_deadline: Option<Instant>,
+    /// `TIMEOUT(digit)`, milliseconds.
+    pub digit_timeout_ms: u32,
+    /// `TIMEOUT(response)`, milliseconds.
+    pub response_timeout_ms: u32,
+    /// Call record.
+    pub cdr: CdrState,
+    /// Hang-up handlers (`CHANNEL(hangup_handler_push)`), last pushed first run.
+    pub hangup_handlers: Vec<String>,
+    /// What has happened and was not yet heard.
+    pub(crate) events: VecDeque<ChanEvent>,
+    /// The story that listens.
+    pub(crate) waiter: Option<TaskId>,
+}
+
+/// Most events a channel keeps for a story that does not listen; digits beyond are dropped, oldest first.
+pub(crate) const EVENTS_MAX: usize = 256;

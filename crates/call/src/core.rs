@@ -1,0 +1,570 @@
+//! The owner of channels and bridges: a slab, their events, and what is told to watchers.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use base::{BridgeId, Cause, ChannelId, Command, Event, FormatId, Instant, PlayId, StreamId};
+
+use crate::channel::EVENTS_MAX;
+use crate::exec::TaskId;
+use crate::{
+    Admission, AsyncGoto, Cdr, CdrState, ChanEvent, ChanState, Channel, Directories, Level, NewChannel, Notice,
+    Services, Snapshot,
+};
+
+/// What the administrator set and the call core reads. Replaced whole by a reload.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// `systemname`: prefix of UNIQUEID.
+    pub system_name: String,
+    /// `entityid`.
+    pub entity_id: String,
+    /// `defaultlanguage`.
+    pub language: String,
+    /// `country` of indications.conf.
+    pub country: String,
+    /// Directories.
+    pub directories: Directories,
+    /// Call records: written at all.
+    pub cdr_enabled: bool,
+    /// Call records for outgoing legs that nobody answered.
+    pub cdr_unanswered: bool,
+    /// `congestion=yes`: disposition CONGESTION exists.
+    pub cdr_congestion: bool,
+    /// `endbeforehexten`: the record ends before `h` runs.
+    pub cdr_end_before_h: bool,
+    /// Capabilities switched off by `noload` in modules.conf, by module name without `.so`.
+    pub disabled_modules: std::collections::BTreeSet<String>,
+    /// `live_dangerously`.
+    pub live_dangerously: bool,
+}
+
+impl Settings {
+    /// Whether `module` (`app_dial`) was not switched off.
+    pub fn has_module(&self, module: &str) -> bool {
+        !self.disabled_modules.contains(module)
+    }
+}
+
+struct Slot {
+    generation: u32,
+    channel: Option<Box<Channel>>,
+}
+
+pub(crate) struct Bridge {
+    generation: u32,
+    pub(crate) members: Vec<ChannelId>,
+    pub(crate) alive: bool,
+}
+
+/// Most channels at once; bounds the slab whatever `maxcalls` says.
+const CHANNELS_MAX: usize = 1 << 18;
+
+/// Channels, bridges and everything a story may touch.
+pub struct Core {
+    /// Monotonic time of this turn of the shard's loop.
+    pub now: Instant,
+    /// Floor 3.
+    pub services: Services,
+    /// Settings in force.
+    pub settings: Rc<Settings>,
+    /// Dialplan in force; a call keeps the one it looks up at each step.
+    pub program: std::sync::Arc<dialplan::Program>,
+    /// Global variables.
+    pub globals: dialplan::Vars,
+    /// The gate for new calls.
+    pub admission: Admission,
+    /// Whether anybody reads notices; when not, none are made.
+    pub watched: bool,
+    /// Notices of this turn, in order.
+    pub notices: Vec<Notice>,
+    /// Finished call records of this turn.
+    pub cdrs: Vec<Cdr>,
+    /// Devices (`PJSIP/6001`) whose state may have changed this turn.
+    pub touched_devices: Vec<String>,
+    /// Calls that have entered the dialplan since start.
+    pub calls_processed: u64,
+    channels: Vec<Slot>,
+    free: Vec<u32>,
+    alive: usize,
+    calls: usize,
+    by_name: HashMap<Rc<str>, ChannelId>,
+    by_stream: HashMap<StreamId, ChannelId>,
+    pub(crate) woken: Vec<TaskId>,
+    pub(crate) library_waiters: Vec<TaskId>,
+    pub(crate) bridges: Vec<Bridge>,
+    random: u64,
+    name_serial: u32,
+    unique_serial: u64,
+}
+
+impl Core {
+    /// An empty core. `seed` feeds [`Core::random`].
+    pub fn new(services: Services, settings: Settings, program: std::sync::Arc<dialplan::Program>, seed: u64) -> Self {
+        Self {
+            now: Instant::ZERO,
+            services,
+            settings: Rc::new(settings),
+            program,
+            globals: dialplan::Vars::default(),
+            admission: Admission::default(),
+            watched: false,
+            notices: Vec::new(),
+            cdrs: Vec::new(),
+            touched_devices: Vec::new(),
+            calls_processed: 0,
+            channels: Vec::new(),
+            free: Vec::new(),
+            alive: 0,
+            calls: 0,
+            by_name: HashMap::new(),
+            by_stream: HashMap::new(),
+            woken: Vec::new(),
+            library_waiters: Vec::new(),
+            bridges: Vec::new(),
+            random: seed,
+            name_serial: 0,
+            unique_serial: 0,
+        }
+    }
+
+    /// Makes a channel and tells watchers. `None` when the slab is full.
+    pub fn create(&mut self, new: NewChannel) -> Option<ChannelId> {
+        if self.alive >= CHANNELS_MAX {
+            return None;
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.channels.push(Slot { generation: 0, channel: None });
+                u32::try_from(self.channels.len() - 1).ok()?
+            }
+        };
+        let wall = self.services.wall.now_micros();
+        let linked = new.linked_to.and_then(|id| self.get(id)).map(|c| c.linkedid.clone());
+        let name: Rc<str> = format!("{}-{:08x}", new.base_name, self.name_serial).into();
+        self.name_serial = self.name_serial.wrapping_add(1);
+        let uniqueid: Rc<str> = match new.uniqueid {
+            Some(given) => given.into(),
+            None => self.next_uniqueid(wall).into(),
+        };
+        let entry = self.channels.get_mut(slot as usize)?;
+        let id = ChannelId::new(slot, entry.generation);
+        let language = if new.language.is_empty() { self.settings.language.clone() } else { new.language };
+        entry.channel = Some(Box::new(Channel {
+            id,
+            name: name.clone(),
+            linkedid: linked.unwrap_or_else(|| uniqueid.clone()),
+            uniqueid,
+            tech: new.tech,
+            handle: new.handle,
+            state: new.state,
+            ani: new.caller.number.clone(),
+            caller: new.caller,
+            dialed: None,
+            connected: Default::default(),
+            redirecting: Default::default(),
+            account: new.account,
+            peer_account: String::new(),
+            language,
+            tone_zone: String::new(),
+            music_class: if new.music_class.is_empty() { "default".to_owned() } else { new.music_class },
+            location: new.location,
+            app: "",
+            app_data: String::new(),
+            vars: dialplan::Vars::default(),
+            format: new.formats.first().unwrap_or(FormatId::SLIN),
+            formats: new.formats,
+            stream: None,
+            last_play: PlayId(0),
+            bridge: None,
+            hangup: None,
+            hangup_source: String::new(),
+            goto: None,
+            has_pbx: false,
+            outgoing: new.outgoing,
+            held: false,
+            created: self.now,
+            created_wall: wall,
+            answered: None,
+            absolute_deadline: None,
+            digit_timeout_ms: 5_000,
+            response_timeout_ms: 10_000,
+            cdr: CdrState::default(),
+            hangup_handlers: Vec::new(),
+            events: VecDeque::new(),
+            waiter: None,
+        }));
+        self.alive += 1;
+        if !new.outgoing {
+            self.calls += 1;
+        }
+        self.by_name.insert(name, id);
+        self.notice_of(id, Notice::NewChannel);
+        self.touch_device(id);
+        Some(id)
+    }
+
+    /// A channel.
+    pub fn get(&self, id: ChannelId) -> Option<&Channel> {
+        let slot = self.channels.get(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
+        slot.channel.as_deref()
+    }
+    /// A channel, to change what its field's comment allows.
+    pub fn get_mut(&mut self, id: ChannelId) -> Option<&mut Channel> {
+        let slot = self.channels.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
+        slot.channel.as_deref_mut()
+    }
+    /// All channels in slab order.
+    pub fn channels(&self) -> impl Iterator<Item = &Channel> {
+        self.channels.iter().filter_map(|slot| slot.channel.as_deref())
+    }
+    /// How many channels there are.
+    pub fn channel_count(&self) -> usize {
+        self.alive
+    }
+    /// How many calls there are: channels that came in or run a dialplan, not the legs they dialled.
+    pub fn call_count(&self) -> usize {
+        self.calls
+    }
+    /// A dialplan begins to run on the channel.
+    pub fn enter_pbx(&mut self, id: ChannelId) {
+        let Some(channel) = self.get_mut(id).filter(|c| !c.has_pbx) else { return };
+        channel.has_pbx = true;
+        if channel.outgoing {
+            self.calls += 1;
+        }
+        self.calls_processed += 1;
+    }
+    /// The channel of this exact name; or of this UNIQUEID.
+    pub fn by_name(&self, name: &str) -> Option<ChannelId> {
+        self.by_name.get(name).copied().or_else(|| self.channels().find(|c| &*c.uniqueid == name).map(|c| c.id))
+    }
+    /// Snapshot of a channel for a notice.
+    pub fn snapshot(&self, id: ChannelId) -> Option<Snapshot> {
+        self.get(id).map(Snapshot::of)
+    }
+
+    /// Gives a channel its media stream (driver, once).
+    pub fn set_stream(&mut self, id: ChannelId, stream: StreamId, format: FormatId) {
+        if let Some(channel) = self.get_mut(id) {
+            channel.stream = Some(stream);
+            channel.format = format;
+            self.by_stream.insert(stream, id);
+        }
+    }
+    /// The channel a stream belongs to.
+    pub fn channel_of_stream(&self, stream: StreamId) -> Option<ChannelId> {
+        self.by_stream.get(&stream).copied()
+    }
+    /// Sends a media command.
+    pub fn media(&mut self, command: Command) {
+        self.services.media.command(command);
+    }
+
+    /// Changes the state and tells watchers, when it is another.
+    pub fn set_state(&mut self, id: ChannelId, state: ChanState) {
+        let Some(channel) = self.get_mut(id).filter(|c| c.state != state) else { return };
+        channel.state = state;
+        self.notice_of(id, Notice::NewState);
+        self.touch_device(id);
+    }
+    /// The channel is answered (driver, for outgoing ones; [`Shard::answer`](crate::Shard::answer) for incoming ones).
+    pub fn answered(&mut self, id: ChannelId) {
+        let now = self.now;
+        let wall = self.services.wall.now_micros();
+        let Some(channel) = self.get_mut(id) else { return };
+        if channel.answered.is_none() {
+            channel.answered = Some(now);
+            if !channel.outgoing || channel.has_pbx {
+                channel.cdr.answer = Some((now, wall));
+                channel.cdr.disposition = crate::Disposition::Answered;
+            }
+        }
+        self.set_state(id, ChanState::Up);
+    }
+
+    /// Something happened on a channel: its story will hear of it. Bounded; the oldest digit makes room.
+    pub fn push_event(&mut self, id: ChannelId, event: ChanEvent) {
+        if self.watched {
+            self.notice_event(id, &event);
+        }
+        let Some(channel) = self.get_mut(id) else { return };
+        match event {
+            ChanEvent::Hold => channel.held = true,
+            ChanEvent::Unhold => channel.held = false,
+            _ => {}
+        }
+        if channel.events.len() >= EVENTS_MAX {
+            let oldest_digit =
+                channel.events.iter().position(|e| matches!(e, ChanEvent::Digit { .. } | ChanEvent::DigitBegin(_)));
+            channel.events.remove(oldest_digit.unwrap_or(0));
+        }
+        channel.events.push_back(event);
+        if let Some(task) = channel.waiter {
+            self.woken.push(task);
+        }
+    }
+    /// The other side has ended the call (driver). The story ends by it; the first cause stays.
+    pub fn remote_hangup(&mut self, id: ChannelId, cause: Cause, source: &str) {
+        if self.end(id, cause, source) {
+            self.notice_of(id, |channel| Notice::HangupRequest { channel, cause });
+        }
+    }
+    /// We end the call: its story hears of it and hangs up.
+    pub fn request_hangup(&mut self, id: ChannelId, cause: Cause) {
+        if self.end(id, cause, "") {
+            self.notice_of(id, |channel| Notice::SoftHangup { channel, cause });
+        }
+    }
+    fn end(&mut self, id: ChannelId, cause: Cause, source: &str) -> bool {
+        let Some(channel) = self.get_mut(id).filter(|c| c.hangup.is_none()) else { return false };
+        channel.hangup = Some(cause);
+        channel.hangup_source = source.to_owned();
+        if let Some(task) = channel.waiter {
+            self.woken.push(task);
+        }
+        true
+    }
+    /// Sends a running channel elsewhere in the dialplan.
+    pub fn request_goto(&mut self, id: ChannelId, to: AsyncGoto) {
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.goto = Some(to);
+        if let Some(task) = channel.waiter {
+            self.woken.push(task);
+        }
+    }
+    /// A media worker's word.
+    pub fn media_event(&mut self, event: Event) {
+        let (stream, heard) = match event {
+            Event::Played { stream, play, end, offset } => (stream, ChanEvent::Played { play, end, offset }),
+            Event::DigitBegin { stream, digit, .. } => (stream, ChanEvent::DigitBegin(digit)),
+            Event::DigitEnd { stream, digit, duration_ms, relayed } => {
+                (stream, ChanEvent::Digit { digit, duration_ms, relayed })
+            }
+            Event::DigitsSent { stream } => (stream, ChanEvent::DigitsSent),
+            Event::Silence { stream, ms } => (stream, ChanEvent::Silence(ms)),
+            Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
+            Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
+            Event::Stats { .. } => return,
+            Event::Closed { stream, fault, .. } => {
+                if let (Some(id), Some(fault)) = (self.by_stream.remove(&stream), fault) {
+                    let name = self.get(id).map(|c| c.name.clone()).unwrap_or_default();
+                    self.log(Level::Error, "media", &format!("{name}: media stream ended: {fault:?}"));
+                    self.remote_hangup(id, Cause::NORMAL_TEMPORARY_FAILURE, "media");
+                }
+                return;
+            }
+        };
+        if let Some(id) = self.channel_of_stream(stream) {
+            self.push_event(id, heard);
+        }
+    }
+    /// A sound that was being read has arrived: whoever waits asks again.
+    pub fn library_changed(&mut self) {
+        self.woken.append(&mut self.library_waiters);
+    }
+
+    /// Removes a channel, closes its stream and tells watchers. The driver has been told before.
+    pub(crate) fn remove(&mut self, id: ChannelId) {
+        let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
+        self.finish_cdr(id);
+        self.notice_of(id, |channel| Notice::Hangup { channel, cause });
+        self.touch_device(id);
+        let Some(slot) = self.channels.get_mut(id.slot as usize).filter(|s| s.generation == id.generation) else { return };
+        let Some(channel) = slot.channel.take() else { return };
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(id.slot);
+        self.alive -= 1;
+        if !channel.outgoing || channel.has_pbx {
+            self.calls -= 1;
+        }
+        self.by_name.remove(&channel.name);
+        if let Some(stream) = channel.stream {
+            self.by_stream.remove(&stream);
+            self.media(Command::Close { stream });
+        }
+    }
+
+    /// Writes the current call record of a channel, if it has one to write, and begins the next.
+    pub fn finish_cdr(&mut self, id: ChannelId) {
+        let (now, wall) = (self.now, self.services.wall.now_micros());
+        let settings = self.settings.clone();
+        let Some(channel) = self.get_mut(id) else { return };
+        let state = &channel.cdr;
+        let unwanted = !settings.cdr_enabled || state.disabled || (channel.outgoing && !channel.has_pbx);
+        let unanswered = state.disposition != crate::Disposition::Answered;
+        // A leg that was originated and never answered has no record unless `unanswered=yes` (cdr.conf).
+        if unwanted || (channel.outgoing && unanswered && !settings.cdr_unanswered) {
+            return;
+        }
+        let (began, began_wall) = state.start.unwrap_or((channel.created, channel.created_wall));
+        let (dst, dcontext) = state
+            .dialed
+            .clone()
+            .unwrap_or_else(|| (channel.location.exten.clone(), channel.location.context.clone()));
+        let record = Cdr {
+            account: state.account.clone().unwrap_or_else(|| channel.account.clone()),
+            src: channel.caller.number().to_owned(),
+            dst,
+            dcontext,
+            clid: channel.caller.all(),
+            channel: channel.name.to_string(),
+            dst_channel: state.dst_channel.clone(),
+            last_app: state.last_app.to_owned(),
+            last_data: state.last_data.clone(),
+            start: began_wall,
+            answer: state.answer.map(|(_, wall)| wall),
+            end: wall,
+            duration: now.since(began),
+            billsec: state.answer.map(|(at, _)| now.since(at)).unwrap_or_default(),
+            disposition: match state.disposition {
+                crate::Disposition::Congestion if !settings.cdr_congestion => crate::Disposition::Failed,
+                other => other,
+            },
+            ama_flags: state.ama_flags,
+            uniqueid: channel.uniqueid.to_string(),
+            linkedid: channel.linkedid.to_string(),
+            user_field: state.user_field.clone(),
+            sequence: state.written,
+            peer_account: state.peer_account.clone(),
+            custom: state.custom.clone(),
+        };
+        channel.cdr = CdrState {
+            disabled: state.disabled,
+            start: Some((now, wall)),
+            answer: channel.answered.map(|_| (now, wall)),
+            disposition: if channel.answered.is_some() { crate::Disposition::Answered } else { Default::default() },
+            account: state.account.clone(),
+            ama_flags: state.ama_flags,
+            written: state.written.wrapping_add(1),
+            ..CdrState::default()
+        };
+        self.cdrs.push(record);
+    }
+
+    /// Tells watchers, if there are any.
+    pub fn notice(&mut self, notice: impl FnOnce(&Self) -> Option<Notice>) {
+        if self.watched
+            && let Some(notice) = notice(self)
+        {
+            self.notices.push(notice);
+        }
+    }
+    /// Tells watchers something of one channel.
+    pub fn notice_of(&mut self, id: ChannelId, notice: impl FnOnce(Snapshot) -> Notice) {
+        self.notice(|core| core.snapshot(id).map(notice));
+    }
+    fn notice_event(&mut self, id: ChannelId, event: &ChanEvent) {
+        match *event {
+            ChanEvent::DigitBegin(digit) => {
+                self.notice_of(id, |channel| Notice::Dtmf { channel, digit, duration_ms: None, received: true });
+            }
+            ChanEvent::Digit { digit, duration_ms, .. } => self.notice_of(id, |channel| Notice::Dtmf {
+                channel,
+                digit,
+                duration_ms: Some(duration_ms),
+                received: true,
+            }),
+            ChanEvent::Hold => self.notice_of(id, Notice::Hold),
+            ChanEvent::Unhold => self.notice_of(id, Notice::Unhold),
+            _ => {}
+        }
+    }
+    /// Writes a log line, if anybody reads its level.
+    pub fn log(&mut self, level: Level, place: &str, text: &str) {
+        if self.services.log.enabled(level) {
+            self.services.log.line(level, place, text);
+        }
+    }
+    fn touch_device(&mut self, id: ChannelId) {
+        let Some(channel) = self.get(id) else { return };
+        let device = channel.name.rsplit_once('-').map_or(&*channel.name, |(device, _)| device).to_owned();
+        if self.touched_devices.last() != Some(&device) {
+            self.touched_devices.push(device);
+        }
+    }
+
+    /// The next UNIQUEID: `[systemname-]epoch.serial`.
+    pub fn next_uniqueid(&mut self, wall_micros: i64) -> String {
+        let serial = self.unique_serial;
+        self.unique_serial += 1;
+        let seconds = wall_micros.div_euclid(1_000_000);
+        match self.settings.system_name.as_str() {
+            "" => format!("{seconds}.{serial}"),
+            system => format!("{system}-{seconds}.{serial}"),
+        }
+    }
+    /// A random number (SplitMix64): for spreading, shuffling and dialplans; never for secrets.
+    pub fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+    /// A fresh [`PlayId`] for the channel; answers to older requests are told apart by it.
+    pub(crate) fn next_play(&mut self, id: ChannelId) -> PlayId {
+        let Some(channel) = self.get_mut(id) else { return PlayId(0) };
+        channel.last_play = PlayId(channel.last_play.0.wrapping_add(1));
+        channel.last_play
+    }
+
+    pub(crate) fn bridge_create(&mut self, creator: &'static str) -> BridgeId {
+        let free = self.bridges.iter().position(|b| !b.alive);
+        let slot = free.unwrap_or_else(|| {
+            self.bridges.push(Bridge { generation: 0, members: Vec::new(), alive: false });
+            self.bridges.len() - 1
+        });
+        let slot_id = u32::try_from(slot).unwrap_or(u32::MAX);
+        let generation = self.bridges.get_mut(slot).map_or(0, |bridge| {
+            bridge.alive = true;
+            bridge.generation
+        });
+        let bridge = BridgeId::new(slot_id, generation);
+        self.notice(|_| Some(Notice::BridgeCreate { bridge, creator }));
+        bridge
+    }
+    pub(crate) fn bridge_enter(&mut self, bridge: BridgeId, id: ChannelId) {
+        let Some(entry) = self.bridge_mut(bridge) else { return };
+        entry.members.push(id);
+        let count = entry.members.len();
+        if let Some(channel) = self.get_mut(id) {
+            channel.bridge = Some(bridge);
+        }
+        self.notice_of(id, |channel| Notice::BridgeEnter { bridge, count, channel });
+    }
+    pub(crate) fn bridge_leave(&mut self, bridge: BridgeId, id: ChannelId) {
+        let Some(entry) = self.bridge_mut(bridge) else { return };
+        entry.members.retain(|member| *member != id);
+        let count = entry.members.len();
+        if let Some(channel) = self.get_mut(id) {
+            channel.bridge = None;
+        }
+        self.notice_of(id, |channel| Notice::BridgeLeave { bridge, count, channel });
+    }
+    pub(crate) fn bridge_destroy(&mut self, bridge: BridgeId) {
+        if let Some(entry) = self.bridge_mut(bridge) {
+            entry.alive = false;
+            entry.generation = entry.generation.wrapping_add(1);
+            entry.members.clear();
+            self.notice(|_| Some(Notice::BridgeDestroy { bridge }));
+        }
+    }
+    fn bridge_mut(&mut self, bridge: BridgeId) -> Option<&mut Bridge> {
+        self.bridges.get_mut(bridge.slot as usize).filter(|b| b.alive && b.generation == bridge.generation)
+    }
+    /// Channels in a bridge.
+    pub fn bridge_members(&self, bridge: BridgeId) -> &[ChannelId] {
+        self.bridges
+            .get(bridge.slot as usize)
+            .filter(|b| b.alive && b.generation == bridge.generation)
+            .map_or(&[], |b| &b.members)
+    }
+    /// All bridges.
+    pub fn bridges(&self) -> impl Iterator<Item = (BridgeId, &[ChannelId])> {
+        self.bridges.iter().enumerate().filter(|(_, b)| b.alive).map(|(slot, b)| {
+            (BridgeId::new(u32::try_from(slot).unwrap_or(u32::MAX), b.generation), b.members.as_slice())
+        })
+    }
+}

@@ -1,0 +1,273 @@
+//! What watchers are told. Made only while somebody watches.
+
+use std::rc::Rc;
+
+use base::{BridgeId, Cause, Digit};
+
+use crate::{Channel, ChanState, Location, PartyId};
+
+/// A channel as it was at the moment of the notice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Name.
+    pub name: Rc<str>,
+    /// UNIQUEID.
+    pub uniqueid: Rc<str>,
+    /// LINKEDID.
+    pub linkedid: Rc<str>,
+    /// State.
+    pub state: ChanState,
+    /// Caller.
+    pub caller: PartyId,
+    /// Other party.
+    pub connected: PartyId,
+    /// Language.
+    pub language: String,
+    /// Account code.
+    pub account: String,
+    /// Position in the dialplan.
+    pub location: Location,
+}
+
+impl Snapshot {
+    /// Takes one.
+    pub fn of(channel: &Channel) -> Self {
+        Self {
+            name: channel.name.clone(),
+            uniqueid: channel.uniqueid.clone(),
+            linkedid: channel.linkedid.clone(),
+            state: channel.state,
+            caller: channel.caller.clone(),
+            connected: channel.connected.clone(),
+            language: channel.language.clone(),
+            account: channel.account.clone(),
+            location: channel.location.clone(),
+        }
+    }
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// All parts are up.
+    FullyBooted,
+    /// A channel was made.
+    NewChannel(Snapshot),
+    /// Its state changed.
+    NewState(Snapshot),
+    /// It takes a dialplan step.
+    NewExten {
+        /// Channel.
+        channel: Snapshot,
+        /// Application.
+        application: &'static str,
+        /// Its arguments, expanded.
+        data: String,
+    },
+    /// Its caller id changed.
+    NewCallerId(Snapshot),
+    /// Its other party changed.
+    NewConnectedLine(Snapshot),
+    /// Its account code changed.
+    NewAccountCode {
+        /// Channel.
+        channel: Snapshot,
+        /// Code before.
+        old: String,
+    },
+    /// A variable was set; `channel` is `None` for a global one.
+    VarSet {
+        /// Channel.
+        channel: Option<Snapshot>,
+        /// Name.
+        variable: String,
+        /// Value.
+        value: String,
+    },
+    /// A leg is being called.
+    DialBegin {
+        /// Who dials.
+        caller: Option<Snapshot>,
+        /// The leg.
+        dest: Snapshot,
+        /// What was dialled.
+        dial_string: String,
+    },
+    /// The leg's state became known while dialling (`RINGING`, `PROGRESS`, `PROCEEDING`).
+    DialState {
+        /// Who dials.
+        caller: Option<Snapshot>,
+        /// The leg.
+        dest: Snapshot,
+        /// State.
+        status: &'static str,
+    },
+    /// Calling the leg has ended (`ANSWER`, `BUSY`, `CANCEL` …).
+    DialEnd {
+        /// Who dialled.
+        caller: Option<Snapshot>,
+        /// The leg.
+        dest: Snapshot,
+        /// DIALSTATUS of this leg.
+        status: &'static str,
+        /// Where the call was forwarded to.
+        forward: Option<String>,
+    },
+    /// A bridge was made.
+    BridgeCreate {
+        /// Bridge.
+        bridge: BridgeId,
+        /// Who made it (`Dial`, `Bridge`).
+        creator: &'static str,
+    },
+    /// A channel entered a bridge.
+    BridgeEnter {
+        /// Bridge.
+        bridge: BridgeId,
+        /// Channels in it after that.
+        count: usize,
+        /// Channel.
+        channel: Snapshot,
+    },
+    /// A channel left a bridge.
+    BridgeLeave {
+        /// Bridge.
+        bridge: BridgeId,
+        /// Channels in it after that.
+        count: usize,
+        /// Channel.
+        channel: Snapshot,
+    },
+    /// A bridge is gone.
+    BridgeDestroy {
+        /// Bridge.
+        bridge: BridgeId,
+    },
+    /// A digit began or ended on a channel.
+    Dtmf {
+        /// Channel.
+        channel: Snapshot,
+        /// Digit.
+        digit: Digit,
+        /// Milliseconds; `None` at its beginning.
+        duration_ms: Option<u32>,
+        /// Whether the channel received it (or we sent it).
+        received: bool,
+    },
+    /// Its user put the other party on hold.
+    Hold(Snapshot),
+    /// And took it back.
+    Unhold(Snapshot),
+    /// Music on hold began.
+    MusicOnHoldStart {
+        /// Channel.
+        channel: Snapshot,
+        /// Class.
+        class: String,
+    },
+    /// Music on hold ended.
+    MusicOnHoldStop(Snapshot),
+    /// Somebody asked for the channel to be hung up.
+    SoftHangup {
+        /// Channel.
+        channel: Snapshot,
+        /// Cause.
+        cause: Cause,
+    },
+    /// The other side hung up.
+    HangupRequest {
+        /// Channel.
+        channel: Snapshot,
+        /// Cause.
+        cause: Cause,
+    },
+    /// The channel is gone.
+    Hangup {
+        /// Channel.
+        channel: Snapshot,
+        /// Cause.
+        cause: Cause,
+    },
+    /// The dialplan or a manager client sends word to all.
+    UserEvent {
+        /// Channel.
+        channel: Option<Snapshot>,
+        /// Name of the event.
+        name: String,
+        /// `Key: value` headers, in order.
+        fields: Vec<(String, String)>,
+    },
+    /// An originated call has come to something.
+    OriginateResponse {
+        /// ActionID of the request.
+        action_id: String,
+        /// Dialled channel, when there was one.
+        channel: Option<Snapshot>,
+        /// What was asked for: `PJSIP/6001`.
+        target: String,
+        /// Context and extension, or application and data, as (Context, Exten).
+        location: (String, String),
+        /// Whether it was answered.
+        success: bool,
+        /// Manager's reason code: 0 no such extension, 1 no answer, 3 ringing, 4 answered, 5 busy, 8 congested.
+        reason: u8,
+    },
+    /// A phone registered, unregistered or became (un)reachable.
+    PeerStatus {
+        /// Channel type: `PJSIP`.
+        channel_type: &'static str,
+        /// `PJSIP/6001`.
+        peer: String,
+        /// `Registered`, `Unregistered`, `Reachable`, `Unreachable`.
+        status: &'static str,
+        /// Address, when known.
+        address: String,
+    },
+    /// A contact changed.
+    ContactStatus {
+        /// Contact URI.
+        uri: String,
+        /// `Created`, `Removed`, `Reachable`, `Unreachable`, `NonQualified`, `Updated`.
+        status: &'static str,
+        /// AOR.
+        aor: String,
+        /// Endpoint.
+        endpoint: String,
+        /// Round trip in microseconds of the last qualify.
+        roundtrip_us: Option<u64>,
+        /// User agent.
+        user_agent: String,
+    },
+    /// A device state changed.
+    DeviceStateChange {
+        /// `PJSIP/6001`.
+        device: String,
+        /// State word.
+        state: &'static str,
+    },
+    /// An extension with a hint changed.
+    ExtensionStatus {
+        /// Extension.
+        exten: String,
+        /// Context.
+        context: String,
+        /// Hint.
+        hint: String,
+        /// State.
+        state: crate::DeviceState,
+    },
+    /// Configuration of a module was loaded again.
+    Reload {
+        /// Module or `All`.
+        module: String,
+        /// 0 when it was taken.
+        status: u8,
+    },
+    /// The process stops.
+    Shutdown {
+        /// Whether calls were allowed to end.
+        graceful: bool,
+        /// Whether it starts again.
+        restart: bool,
+    },
+}

@@ -1,0 +1,147 @@
+//! What the shard needs from floor 3, as seams: real ones block on other threads, tests bring their own.
+
+use core::net::IpAddr;
+use std::sync::Arc;
+
+use base::{AudioSink, Clip, Command, FormatId, Instant, Plan, StreamId};
+
+/// Why no media stream could be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MediaRefused {
+    /// Every port of `rtpstart`-`rtpend` is taken.
+    NoPorts,
+    /// The process has no descriptors left, or the address cannot be bound.
+    Socket,
+    /// The worker's queue is full.
+    Busy,
+}
+
+/// The way to the media workers.
+pub trait MediaDoor {
+    /// Leases a port pair at `local`, binds it and starts a stream with `plan`; returns the id and the RTP port (RTCP is the next).
+    fn open(&mut self, local: IpAddr, plan: Plan) -> Result<(StreamId, u16), MediaRefused>;
+    /// Starts a stream without a socket, to be tied to another ([`Command::Tie`]).
+    fn open_internal(&mut self, plan: Plan) -> Result<StreamId, MediaRefused>;
+    /// Sends a command; commands arrive in order.
+    fn command(&mut self, command: Command);
+}
+
+/// A sound somebody wants to hear.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClipWant {
+    /// Name as in the dialplan: relative to the sounds directory, without extension, or absolute.
+    pub name: String,
+    /// Language of the channel (`en`, `en_GB`): tried first, then its base, then none.
+    pub language: String,
+    /// Format the stream sends.
+    pub format: FormatId,
+}
+
+/// Answer of a [`Library`].
+#[derive(Debug, Clone)]
+pub enum ClipAnswer {
+    /// Here it is.
+    Ready(Arc<Clip>),
+    /// It is being read; ask again when [`Core::library_changed`](crate::Core::library_changed) was called.
+    Loading,
+    /// There is no such sound in any language or format; the text says where was looked.
+    Missing(Arc<str>),
+}
+
+/// Answer of a [`Library`] about music on hold.
+#[derive(Debug, Clone)]
+pub enum MusicAnswer {
+    /// The class's shared clip and when its first byte was due.
+    Ready(Arc<Clip>, Instant),
+    /// It is being read.
+    Loading,
+    /// No such class, or nothing in it.
+    Missing,
+}
+
+/// Prompts, music and tones, each coded once per format and shared.
+pub trait Library {
+    /// A prompt.
+    fn clip(&mut self, want: &ClipWant) -> ClipAnswer;
+    /// Whether a prompt exists in any format; `None` while that is not known yet.
+    fn exists(&mut self, name: &str, language: &str) -> Option<bool>;
+    /// Music of a class; an empty name is `default`.
+    fn music(&mut self, class: &str, format: FormatId) -> MusicAnswer;
+    /// A tone by its name in a zone of indications.conf (`busy`, `dial`, `ring`, `congestion`), or a tone script.
+    /// `zone` empty is the configured country. `None` when neither is known.
+    fn tone(&mut self, zone: &str, tone: &str, format: FormatId) -> Option<Arc<Clip>>;
+}
+
+/// Recordings. The file is complete when the sink has been dropped and the writer has caught up.
+pub trait Recorder {
+    /// Opens `path` (absolute, or relative to the sounds directory) with the file format of `extension`; says the linear format it wants.
+    /// `append` goes on after what is there.
+    fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<(Box<dyn AudioSink>, FormatId), String>;
+}
+
+/// The `astdb`: families, keys, values.
+pub trait Database {
+    /// A value.
+    fn get(&self, family: &str, key: &str) -> Option<String>;
+    /// Sets a value; `false` when it cannot be kept.
+    fn put(&mut self, family: &str, key: &str, value: &str) -> bool;
+    /// Deletes one; whether it was there.
+    fn delete(&mut self, family: &str, key: &str) -> bool;
+    /// Deletes a family, or what lies under `prefix` in it; how many.
+    fn delete_tree(&mut self, family: &str, prefix: &str) -> usize;
+    /// Full keys (`/family/key`) and values under a prefix, in order.
+    fn list(&self, prefix: &str) -> Vec<(String, String)>;
+}
+
+/// Importance of a log line, in the words of logger.conf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// For developers, with its number.
+    Debug(u8),
+    /// What happens, with its number.
+    Verbose(u8),
+    /// Worth knowing.
+    Notice,
+    /// Something is wrong, the system goes on.
+    Warning,
+    /// Something failed.
+    Error,
+    /// A digit.
+    Dtmf,
+    /// Who tried to get in.
+    Security,
+}
+
+/// Where log lines go. Never blocks.
+pub trait Log {
+    /// Whether anybody would read a line of this level.
+    fn enabled(&self, level: Level) -> bool;
+    /// Writes a line; `place` is `app_dial`, `extensions.conf:12` and the like.
+    fn line(&mut self, level: Level, place: &str, text: &str);
+}
+
+/// Wall-clock time; only a stamp, never a timer.
+pub trait WallClock {
+    /// Microseconds since the Unix epoch.
+    fn now_micros(&self) -> i64;
+}
+
+/// The directories of asterisk.conf that dialplans read (`ASTVARLIBDIR` …), name without `AST` and `DIR`, lower case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Directories(pub std::collections::BTreeMap<String, String>);
+
+/// All of them.
+pub struct Services {
+    /// Media workers.
+    pub media: Box<dyn MediaDoor>,
+    /// Sounds.
+    pub library: Box<dyn Library>,
+    /// Recordings.
+    pub recorder: Box<dyn Recorder>,
+    /// astdb.
+    pub db: Box<dyn Database>,
+    /// Log.
+    pub log: Box<dyn Log>,
+    /// Wall clock.
+    pub wall: Box<dyn WallClock>,
+}

@@ -1,0 +1,152 @@
+//! One thread's worth of calls: the core, the technologies and the executor, and the turn that moves them.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use base::{Cause, ChannelId, Instant};
+
+use crate::exec::Story;
+use crate::{ChanState, Core, Executor, Indication, Level, Request, TaskId, Tech};
+
+/// A story may be polled this often in one turn before datagrams and deadlines get theirs.
+const POLLS_PER_TURN: usize = 4096;
+
+/// See the module's page.
+pub struct Shard {
+    /// The owner of channels.
+    pub core: RefCell<Core>,
+    techs: RefCell<Vec<Rc<RefCell<dyn Tech>>>>,
+    pub(crate) exec: RefCell<Executor>,
+}
+
+impl Shard {
+    /// A shard without technologies.
+    pub fn new(core: Core) -> Rc<Self> {
+        Rc::new(Self { core: RefCell::new(core), techs: RefCell::default(), exec: RefCell::default() })
+    }
+    /// Adds a technology; the index goes into [`NewChannel::tech`](crate::NewChannel::tech).
+    pub fn add_tech(&self, tech: Rc<RefCell<dyn Tech>>) -> usize {
+        let mut techs = self.techs.borrow_mut();
+        techs.push(tech);
+        techs.len() - 1
+    }
+    /// The technology a dial string names before its `/`, any case.
+    pub fn tech_named(&self, name: &str) -> Option<Rc<RefCell<dyn Tech>>> {
+        let techs = self.techs.borrow();
+        techs.iter().find(|t| t.borrow().names().iter().any(|n| n.eq_ignore_ascii_case(name))).cloned()
+    }
+    /// Calls the technology of a channel; `None` when the channel is gone.
+    pub fn with_tech<R>(&self, id: ChannelId, call: impl FnOnce(&mut dyn Tech, &mut Core) -> R) -> Option<R> {
+        let index = self.core.borrow().get(id)?.tech;
+        let tech = self.techs.borrow().get(index).cloned()?;
+        let mut tech = tech.borrow_mut();
+        Some(call(&mut *tech, &mut self.core.borrow_mut()))
+    }
+
+    /// Makes an outgoing channel for `tech/resource` without calling it yet.
+    pub fn request(&self, tech: &str, request: &Request) -> Result<ChannelId, Cause> {
+        let tech = self.tech_named(tech).ok_or(Cause::CHAN_NOT_IMPLEMENTED)?;
+        let mut tech = tech.borrow_mut();
+        tech.request(&mut self.core.borrow_mut(), request)
+    }
+    /// Answers an incoming channel; nothing happens when it is up.
+    pub fn answer(&self, id: ChannelId) {
+        let state = self.core.borrow().get(id).map(|c| (c.state, c.hangup));
+        if matches!(state, Some((state, None)) if state != ChanState::Up) {
+            self.with_tech(id, |tech, core| tech.answer(core, id));
+            self.core.borrow_mut().answered(id);
+        }
+    }
+    /// Tells the other side of a channel.
+    pub fn indicate(&self, id: ChannelId, indication: &Indication) {
+        if self.core.borrow().get(id).is_some_and(|c| c.hangup.is_none()) {
+            self.with_tech(id, |tech, core| tech.indicate(core, id, indication));
+        }
+    }
+    /// Ends a channel for good: the driver says goodbye if that is still to do, records are written, the id is void.
+    pub fn finish(&self, id: ChannelId, cause: Cause) {
+        {
+            let mut core = self.core.borrow_mut();
+            let Some(channel) = core.get_mut(id) else { return };
+            channel.hangup.get_or_insert(cause);
+        }
+        self.with_tech(id, |tech, core| {
+            let cause = core.get(id).and_then(|c| c.hangup).unwrap_or(cause);
+            tech.hangup(core, id, cause);
+        });
+        self.core.borrow_mut().remove(id);
+    }
+
+    /// Starts a story. When it belongs to a channel and panics, that channel is ended; `false` when there is no room.
+    pub fn spawn(&self, owner: Option<ChannelId>, story: impl Future<Output = ()> + 'static) -> bool {
+        self.exec.borrow_mut().spawn(owner, story).is_some()
+    }
+    /// Lets every story run whose event or deadline has come. The only way time gets in.
+    pub fn run(&self, now: Instant) {
+        self.core.borrow_mut().now = now;
+        self.exec.borrow_mut().expire(now);
+        for _ in 0..POLLS_PER_TURN {
+            self.hand_over_wakes();
+            let Some((id, story)) = self.exec.borrow_mut().take_ready() else { return };
+            self.poll(id, story);
+        }
+        self.hand_over_wakes();
+    }
+    /// When [`Shard::run`] next wants to be called; `Instant::ZERO`: at once.
+    pub fn deadline(&self) -> Option<Instant> {
+        if !self.core.borrow().woken.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        self.exec.borrow_mut().deadline()
+    }
+    /// Stories alive.
+    pub fn stories(&self) -> usize {
+        self.exec.borrow().len()
+    }
+    /// Stories ready to be polled: the queue's length, a measure of lag.
+    pub fn backlog(&self) -> usize {
+        self.exec.borrow().ready_len()
+    }
+
+    fn hand_over_wakes(&self) {
+        let mut core = self.core.borrow_mut();
+        let mut exec = self.exec.borrow_mut();
+        core.woken.drain(..).for_each(|task| exec.wake(task));
+    }
+    fn poll(&self, id: TaskId, mut story: Story) {
+        let mut context = Context::from_waker(Waker::noop());
+        let outcome = catch_unwind(AssertUnwindSafe(|| story.as_mut().poll(&mut context)));
+        match outcome {
+            Ok(Poll::Pending) => self.exec.borrow_mut().put_back(id, story),
+            Ok(Poll::Ready(())) => {
+                drop(story);
+                self.exec.borrow_mut().retire(id);
+            }
+            Err(panic) => {
+                // Dropping a story that panicked runs its guards (legs hang up); a second panic there is caught too.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(story)));
+                let owner = self.exec.borrow_mut().retire(id);
+                self.bury(owner, &*panic);
+            }
+        }
+    }
+    fn bury(&self, owner: Option<ChannelId>, panic: &(dyn std::any::Any + Send)) {
+        let said = panic
+            .downcast_ref::<&str>()
+            .map(|s| (*s).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".to_owned());
+        {
+            let mut core = self.core.borrow_mut();
+            let (name, app) =
+                owner.and_then(|id| core.get(id)).map(|c| (c.name.to_string(), c.app)).unwrap_or_default();
+            core.log(Level::Error, "pbx", &format!("{name}: application {app:?} panicked, its call is ended: {said}"));
+        }
+        if let Some(id) = owner {
+            let _ = catch_unwind(AssertUnwindSafe(|| self.finish(id, Cause::NORMAL_TEMPORARY_FAILURE)));
+        }
+    }
+}

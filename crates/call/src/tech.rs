@@ -1,0 +1,67 @@
+//! What a channel driver does for the call core.
+
+use base::{Cause, ChannelId, Digit};
+
+use crate::{Core, DeviceState, PartyId};
+
+/// What the other side of a channel is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Indication {
+    /// It rings (180); the far end makes its own tone.
+    Ringing,
+    /// Audio comes before the answer (183 with a session).
+    Progress,
+    /// The call is on its way (100 or 183 without a session).
+    Proceeding,
+    /// Held by the other party.
+    Hold,
+    /// No longer held.
+    Unhold,
+    /// The other party is someone else from here on.
+    ConnectedLine(PartyId),
+}
+
+/// An outgoing channel that an application asks for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// What stands after the first `/` of the dial string.
+    pub resource: String,
+    /// The channel on whose behalf it is: caller id, language, account, linkedid and inheritable variables come from it.
+    pub requestor: Option<ChannelId>,
+    /// Caller id to present instead of the requestor's.
+    pub caller: Option<PartyId>,
+    /// Formats the requestor can use without transcoding, most preferred first; empty: no preference.
+    pub formats: base::FormatSet,
+    /// Variables to set on the new channel before it dials.
+    pub variables: Vec<(String, String)>,
+}
+
+/// One technology of channels. Calls are synchronous and never wait; what happens later is pushed into the core as
+/// [`ChanEvent`](crate::ChanEvent)s. A driver is never called from inside its own calls to the core.
+pub trait Tech {
+    /// Names in dial strings, the first one in channel names; compared without case (`PJSIP`, alias `SIP`).
+    fn names(&self) -> &'static [&'static str];
+    /// Makes a channel towards `request.resource` in state `Down`, marked outgoing, without calling it yet.
+    /// Errors are Q.850: no such peer `UNALLOCATED`/`NO_ROUTE_DESTINATION`, not registered `SUBSCRIBER_ABSENT`, full `CONGESTION`.
+    fn request(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause>;
+    /// Starts calling. Events follow: `Proceeding`, `Ringing`, `Progress`, `Answered`, or a hang-up with its cause.
+    fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause>;
+    /// Tells the other side.
+    fn indicate(&mut self, core: &mut Core, channel: ChannelId, indication: &Indication);
+    /// Answers an incoming call; the media stream carries both ways after it.
+    fn answer(&mut self, core: &mut Core, channel: ChannelId);
+    /// Ends the call if the other side has not, and forgets the channel. The last call for `channel`.
+    fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause);
+    /// Sends a digit by signalling; `false`: the media stream should.
+    fn send_digit(&mut self, core: &mut Core, channel: ChannelId, digit: Digit, duration_ms: u16) -> bool;
+    /// Sends text (`SendText`); `false`: not possible.
+    fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool;
+    /// Sends an unanswered caller elsewhere (302) or transfers an answered one; `false`: not possible.
+    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool;
+    /// The state of a device of this technology.
+    fn device_state(&self, core: &Core, resource: &str) -> DeviceState;
+    /// `CHANNEL(item)` and the technology's own functions (`PJSIP_HEADER`), arguments already expanded.
+    fn read(&mut self, core: &mut Core, channel: ChannelId, function: &str, args: &str) -> Option<String>;
+    /// Writes one; `false` when there is no such item or it cannot be written.
+    fn write(&mut self, core: &mut Core, channel: ChannelId, function: &str, args: &str, value: &str) -> bool;
+}
