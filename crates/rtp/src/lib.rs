@@ -1,2 +1,24 @@
-//! Filled by its first part.
+//! RTP and RTCP as machines and views: packets in, decisions out (RFC 3550, RFC 3551, RFC 4733, RFC 5761).
+//!
+//! One file a topic. Everything that arrives is hostile: a fault on the packet path is a counted [`Discard`], never
+//! an error with text. This room knows no socket, no clock (time comes in as [`base::Instant`]) and no codec.
 #![forbid(unsafe_code)]
+
+mod discard;
+mod events;
+mod header;
+mod jitter;
+mod latch;
+mod outgoing;
+mod random;
+mod reception;
+pub mod rtcp;
+
+pub use discard::{Discard, DiscardCounts};
+pub use events::{EventEdge, EventPacket, EventPayload, EventReceiver, EventSender};
+pub use header::{HEADER_BYTES, Header, is_rtcp, parse, write};
+pub use jitter::{Grid, Jitter, JitterCounts, JitterLimits, Pulled};
+pub use latch::{SourceLock, Verdict};
+pub use outgoing::{Outgoing, Stamp};
+pub use random::Seed;
+pub use reception::{Arrived, Reception};

@@ -1,0 +1,466 @@
+//! A jitter buffer of coded audio, addressed by timestamp, in fixed memory.
+//!
+//! All formats here have a constant rate, so a timestamp *is* a place in a ring of coded bytes: reordering costs
+//! nothing, a duplicate overwrites itself, loss is a hole, and the peer's packet length does not matter.
+//!
+//! Delay adapts by slack, the time by which a packet comes before it is played. A late packet moves playout back by
+//! what it missed; when a whole window of packets came much too early, playout skips a little forward.
+
+/// How a format divides into the smallest pieces that can be cut apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    /// Coded bytes of one unit.
+    pub unit_bytes: u16,
+    /// Timestamp steps of one unit.
+    pub unit_stamps: u16,
+    /// Microseconds of one unit.
+    pub unit_us: u32,
+}
+
+/// Delay bounds in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JitterLimits {
+    /// Slack that playout aims at.
+    pub min_ms: u16,
+    /// Longest delay; what would wait longer is skipped.
+    pub max_ms: u16,
+}
+
+/// What happened in one buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JitterCounts {
+    /// Packets that came after their time; playout moved back for them where the bounds allow.
+    pub late: u32,
+    /// Packets that were there already.
+    pub duplicate: u32,
+    /// Packets that came behind a newer one, in time.
+    pub reordered: u32,
+    /// Units that were due and missing.
+    pub missing_units: u32,
+    /// Units skipped because the delay had grown too long.
+    pub skipped_units: u32,
+    /// Times that the buffer began anew.
+    pub resyncs: u32,
+}
+
+/// A run of equal fate within one pulled frame.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Pulled<'a> {
+    /// These coded bytes.
+    Audio(&'a [u8]),
+    /// So many units are missing.
+    Missing(usize),
+}
+
+/// Room beyond the longest delay, milliseconds: a packet of 60 ms and as much again.
+const ROOM_MS: u32 = 120;
+/// Packets after which a too comfortable slack is given back: four seconds of 20 ms.
+const WINDOW_PACKETS: u32 = 200;
+/// Slack above the aim that is tolerated, milliseconds.
+const COMFORT_MS: u32 = 20;
+/// What one step of shrinking skips, milliseconds.
+const SHRINK_MS: u32 = 10;
+
+/// The buffer.
+#[derive(Debug)]
+pub struct Jitter {
+    grid: Grid,
+    limits: JitterLimits,
+    ring: Box<[u8]>,
+    present: Box<[u64]>,
+    units: u32,
+    /// Timestamp and unit of the first packet; `None` before it.
+    origin: Option<Origin>,
+    counts: JitterCounts,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    timestamp: u32,
+    /// Next unit to be played, counted from `timestamp` (may begin negative: that is the delay).
+    playout: i64,
+    /// One past the newest unit that arrived.
+    newest: i64,
+    /// Unit of the newest packet, for unwrapping timestamps.
+    reference: i64,
+    window_packets: u32,
+    window_slack: i64,
+}
+
+impl Jitter {
+    /// Allocates for the longest delay; the only allocation.
+    pub fn new(grid: Grid, limits: JitterLimits) -> Self {
+        let ms = u32::from(limits.max_ms.max(limits.min_ms)) + ROOM_MS;
+        let units = (u64::from(ms) * 1000).div_ceil(u64::from(grid.unit_us.max(1)));
+        let units = u32::try_from(units).unwrap_or(u32::MAX).clamp(1, 1 << 16).next_multiple_of(64);
+        Self {
+            grid,
+            limits,
+            ring: vec![0; units as usize * usize::from(grid.unit_bytes)].into(),
+            present: vec![0; units as usize / 64].into(),
+            units,
+            origin: None,
+            counts: JitterCounts::default(),
+        }
+    }
+    /// Counters.
+    pub const fn counts(&self) -> JitterCounts {
+        self.counts
+    }
+    /// How the format divides.
+    pub const fn grid(&self) -> Grid {
+        self.grid
+    }
+    /// Milliseconds between the newest audio and the next to be played.
+    pub fn delay_ms(&self) -> u32 {
+        let units = self.origin.map_or(0, |o| (o.newest - o.playout).max(0));
+        (units * i64::from(self.grid.unit_us) / 1000) as u32
+    }
+    /// Forgets everything; the next packet begins anew (another source or a restart).
+    pub fn reset(&mut self) {
+        self.present.fill(0);
+        self.origin = None;
+    }
+    /// Puts in one packet's payload; whole units only. Returns whether it will be heard.
+    pub fn push(&mut self, timestamp: u32, payload: &[u8]) -> bool {
+        let count = (payload.len() / usize::from(self.grid.unit_bytes.max(1))) as i64;
+        if count == 0 {
+            return false;
+        }
+        let Some(origin) = self.origin else {
+            self.begin(timestamp);
+            return self.store_within_max(0, count, payload);
+        };
+        let unit = origin.unit_of(timestamp, self.grid);
+        let slack = unit - origin.playout;
+        let window = i64::from(self.units);
+        if slack < -self.units_in(u32::from(self.limits.max_ms) + ROOM_MS) || slack + count > window {
+            // The sender's clock jumped, or it paused without letting the timestamp run.
+            self.reset();
+            self.counts.resyncs = self.counts.resyncs.saturating_add(1);
+            self.begin(timestamp);
+            return self.store_within_max(0, count, payload);
+        }
+        if slack < 0 {
+            self.counts.late = self.counts.late.saturating_add(1);
+            self.fell_late(slack);
+            if self.origin.is_some_and(|o| unit + count <= o.playout) {
+                return false;
+            }
+        }
+        if unit + count <= origin.newest {
+            if self.is_present(unit) {
+                self.counts.duplicate = self.counts.duplicate.saturating_add(1);
+                return false;
+            }
+            self.counts.reordered = self.counts.reordered.saturating_add(1);
+        }
+        let heard = self.store_within_max(unit, count, payload);
+        self.give_slack_back(unit);
+        heard
+    }
+    /// Takes `units` from the playout point, as runs of audio and holes; the frame's time has come.
+    pub fn pull(&mut self, units: usize, mut run: impl FnMut(Pulled)) {
+        let Some(mut origin) = self.origin else {
+            run(Pulled::Missing(units));
+            return;
+        };
+        let end = origin.playout + units as i64;
+        while origin.playout < end {
+            let start = origin.playout;
+            let here = start >= 0 && self.is_present(start);
+            let mut stop = start + 1;
+            while stop < end && (stop >= 0 && self.is_present(stop)) == here && self.slot(stop) != 0 {
+                stop += 1;
+            }
+            if here {
+                for unit in start..stop {
+                    self.mark(unit, false);
+                }
+                let bytes = usize::from(self.grid.unit_bytes);
+                let from = self.slot(start) * bytes;
+                let length = (stop - start) as usize * bytes;
+                run(Pulled::Audio(self.ring.get(from..from + length).unwrap_or(&[])));
+            } else {
+                // Not yet begun is delay, not loss.
+                if stop > 0 && start < origin.newest {
+                    self.counts.missing_units =
+                        self.counts.missing_units.saturating_add((stop - start) as u32);
+                }
+                run(Pulled::Missing((stop - start) as usize));
+            }
+            origin.playout = stop;
+        }
+        self.origin = Some(origin);
+    }
+
+    fn begin(&mut self, timestamp: u32) {
+        let delay = self.units_in(u32::from(self.limits.min_ms));
+        self.origin = Some(Origin {
+            timestamp,
+            playout: -delay,
+            newest: 0,
+            reference: 0,
+            window_packets: 0,
+            window_slack: i64::MAX,
+        });
+    }
+    fn units_in(&self, ms: u32) -> i64 {
+        i64::from(ms) * 1000 / i64::from(self.grid.unit_us.max(1))
+    }
+    /// Moves playout back so that a packet as late as this one would just have been in time.
+    fn fell_late(&mut self, slack: i64) {
+        let max = self.units_in(u32::from(self.limits.max_ms));
+        if let Some(origin) = &mut self.origin {
+            let room = (max - (origin.newest - origin.playout)).max(0);
+            // Units behind the old playout point were handed out already; they are not there any more.
+            origin.playout -= (-slack).min(room);
+            origin.window_packets = 0;
+            origin.window_slack = i64::MAX;
+        }
+    }
+    fn store_within_max(&mut self, unit: i64, count: i64, payload: &[u8]) -> bool {
+        let heard = self.store(unit, count, payload);
+        self.keep_below_max();
+        heard
+    }
+    fn keep_below_max(&mut self) {
+        let max = self.units_in(u32::from(self.limits.max_ms.max(self.limits.min_ms)) + ROOM_MS / 2);
+        let aim = self.units_in(u32::from(self.limits.min_ms) + COMFORT_MS);
+        let Some(origin) = self.origin else { return };
+        if origin.newest - origin.playout > max {
+            self.skip_to(origin.newest - aim.max(1));
+        }
+    }
+    fn give_slack_back(&mut self, unit: i64) {
+        let aim = self.units_in(u32::from(self.limits.min_ms));
+        let comfort = self.units_in(COMFORT_MS);
+        let step = self.units_in(SHRINK_MS).max(1);
+        let Some(origin) = &mut self.origin else { return };
+        origin.window_slack = origin.window_slack.min(unit - origin.playout);
+        origin.window_packets += 1;
+        if origin.window_packets < WINDOW_PACKETS {
+            return;
+        }
+        let spare = origin.window_slack - aim;
+        origin.window_packets = 0;
+        origin.window_slack = i64::MAX;
+        if spare > comfort {
+            let to = origin.playout + step;
+            self.skip_to(to);
+        }
+    }
+    fn skip_to(&mut self, unit: i64) {
+        let Some(origin) = &mut self.origin else { return };
+        let from = origin.playout.max(0);
+        let skipped = (unit - origin.playout).max(0);
+        origin.playout = origin.playout.max(unit);
+        self.counts.skipped_units =
+            self.counts.skipped_units.saturating_add(u32::try_from(skipped).unwrap_or(u32::MAX));
+        for gone in from..unit.min(from + i64::from(self.units)) {
+            self.mark(gone, false);
+        }
+    }
+    fn store(&mut self, unit: i64, count: i64, payload: &[u8]) -> bool {
+        let Some(origin) = &mut self.origin else { return false };
+        let playout = origin.playout;
+        origin.newest = origin.newest.max((unit + count).min(playout + i64::from(self.units)));
+        origin.reference = unit;
+        let bytes = usize::from(self.grid.unit_bytes);
+        let mut heard = false;
+        for (index, coded) in payload.chunks_exact(bytes.max(1)).enumerate() {
+            let at = unit + index as i64;
+            if at < playout || at - playout >= i64::from(self.units) {
+                continue;
+            }
+            let slot = self.slot(at) * bytes;
+            if let Some(room) = self.ring.get_mut(slot..slot + bytes) {
+                room.copy_from_slice(coded);
+                self.mark(at, true);
+                heard = true;
+            }
+        }
+        heard
+    }
+    fn slot(&self, unit: i64) -> usize {
+        unit.rem_euclid(i64::from(self.units)) as usize
+    }
+    fn is_present(&self, unit: i64) -> bool {
+        let slot = self.slot(unit);
+        self.present.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
+    }
+    fn mark(&mut self, unit: i64, present: bool) {
+        let slot = self.slot(unit);
+        if let Some(word) = self.present.get_mut(slot / 64) {
+            let bit = 1 << (slot % 64);
+            *word = if present { *word | bit } else { *word & !bit };
+        }
+    }
+}
+
+impl Origin {
+    /// The unit at which `timestamp` lies, unwrapped around the latest packet.
+    fn unit_of(&self, timestamp: u32, grid: Grid) -> i64 {
+        let per = i64::from(grid.unit_stamps.max(1));
+        let reference = self.timestamp.wrapping_add((self.reference * per) as u32);
+        let step = i64::from(timestamp.wrapping_sub(reference).cast_signed());
+        self.reference + step.div_euclid(per)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One unit a millisecond, coded in one byte: easy to read.
+    const GRID: Grid = Grid { unit_bytes: 1, unit_stamps: 8, unit_us: 1000 };
+
+    fn buffer(min_ms: u16, max_ms: u16) -> Jitter {
+        Jitter::new(GRID, JitterLimits { min_ms, max_ms })
+    }
+    /// Packet number `n` of 20 ms, filled with its number.
+    fn push(jitter: &mut Jitter, n: u32) -> bool {
+        jitter.push((n * 160).wrapping_add(u32::MAX - 500), &[n as u8; 20])
+    }
+    /// 20 ms as text: packet numbers and lengths, `-` for what is missing.
+    fn pull(jitter: &mut Jitter) -> String {
+        // Runs are cut where the ring wraps, which is no difference to the listener: compare unit by unit.
+        let mut units = Vec::new();
+        jitter.pull(20, |run| match run {
+            Pulled::Audio(coded) => units.extend(coded.iter().map(u8::to_string)),
+            Pulled::Missing(count) => units.extend(vec!["-".to_string(); count]),
+        });
+        let text: Vec<_> = units.chunk_by(|a, b| a == b).map(|c| format!("{}x{}", c[0], c.len())).collect();
+        text.join(" ")
+    }
+
+    #[test]
+    fn in_order_packets_play_after_the_least_delay_and_without_a_hole() {
+        let mut jitter = buffer(20, 200);
+        push(&mut jitter, 0);
+        assert_eq!(pull(&mut jitter), "-x20");
+        for n in 1..500 {
+            push(&mut jitter, n);
+            let played: usize = pull(&mut jitter)
+                .split(' ')
+                .map(|r| r.split_once('x').unwrap().1.parse::<usize>().unwrap())
+                .sum();
+            assert_eq!(played, 20, "{n}");
+        }
+        assert_eq!(jitter.counts(), JitterCounts::default());
+        assert_eq!(jitter.delay_ms(), 20);
+    }
+
+    #[test]
+    fn reordered_packets_play_in_order_and_duplicates_once() {
+        let mut jitter = buffer(60, 200);
+        for n in [0, 2, 1, 1, 3] {
+            push(&mut jitter, n);
+        }
+        let played: Vec<_> = (0..8).map(|_| pull(&mut jitter)).collect();
+        assert_eq!(played, ["-x20", "-x20", "-x20", "0x20", "1x20", "2x20", "3x20", "-x20"]);
+        assert_eq!((jitter.counts().reordered, jitter.counts().duplicate), (1, 1));
+    }
+
+    #[test]
+    fn a_lost_packet_is_a_hole_of_its_own_length() {
+        let mut jitter = buffer(20, 200);
+        for n in [0, 2] {
+            push(&mut jitter, n);
+        }
+        let played: Vec<_> = (0..4).map(|_| pull(&mut jitter)).collect();
+        assert_eq!(played, ["-x20", "0x20", "-x20", "2x20"]);
+        assert_eq!(jitter.counts().missing_units, 20);
+    }
+
+    #[test]
+    fn a_late_packet_makes_the_delay_grow_up_to_the_bound_and_is_heard() {
+        let mut jitter = buffer(20, 100);
+        push(&mut jitter, 0);
+        pull(&mut jitter);
+        pull(&mut jitter);
+        pull(&mut jitter);
+        // 20 ms too late: playout waits for it, and the ones after are in time.
+        push(&mut jitter, 1);
+        assert_eq!(pull(&mut jitter), "1x20");
+        for n in 2..50 {
+            push(&mut jitter, n);
+            assert_eq!(pull(&mut jitter), format!("{n}x20"));
+        }
+        assert_eq!(jitter.counts().late, 1);
+    }
+
+    #[test]
+    fn a_delay_that_proved_needless_shrinks_again() {
+        let mut jitter = buffer(20, 200);
+        for n in 0..5 {
+            push(&mut jitter, n); // a burst after a hold-up: 100 ms in the buffer
+        }
+        let before = jitter.delay_ms();
+        for n in 5..1500 {
+            push(&mut jitter, n);
+            pull(&mut jitter);
+        }
+        assert!(before >= 100 && jitter.delay_ms() <= 70, "{before} to {}", jitter.delay_ms());
+        assert!(jitter.counts().skipped_units >= 30);
+    }
+
+    #[test]
+    fn a_burst_never_builds_more_than_the_longest_delay() {
+        let mut jitter = buffer(20, 100);
+        for n in 0..200 {
+            push(&mut jitter, n);
+            assert!(jitter.delay_ms() <= 160, "{}", jitter.delay_ms());
+        }
+    }
+
+    #[test]
+    fn a_jump_of_the_timestamp_begins_anew_either_way() {
+        for jump in [1_000_000_u32, 0x8000_0000, 0_u32.wrapping_sub(1_000_000)] {
+            let mut jitter = buffer(20, 200);
+            for n in 0..10 {
+                push(&mut jitter, n);
+                pull(&mut jitter);
+            }
+            jitter.push(jump, &[99; 20]);
+            assert_eq!(pull(&mut jitter), "-x20", "{jump}");
+            assert_eq!(pull(&mut jitter), "99x20", "{jump}");
+            assert_eq!(jitter.counts().resyncs, 1, "{jump}");
+        }
+    }
+
+    #[test]
+    fn a_peer_may_send_other_packet_lengths_than_we_play() {
+        let mut jitter = buffer(0, 200);
+        for n in 0..4_u32 {
+            jitter.push(n * 240, &[n as u8; 30]);
+        }
+        let played: Vec<_> = (0..6).map(|_| pull(&mut jitter)).collect();
+        assert_eq!(played, ["0x20", "0x10 1x10", "1x20", "2x20", "2x10 3x10", "3x20"]);
+    }
+
+    #[test]
+    fn hostile_timestamps_and_lengths_neither_panic_nor_grow_memory() {
+        let mut jitter = buffer(20, 100);
+        let mut seed = crate::Seed::new(3);
+        let payload = [0; 1500];
+        for _ in 0..40_000 {
+            let timestamp = match seed.next_u32() % 4 {
+                0 => seed.next_u32(),
+                1 => seed.next_u32() % 4000,
+                2 => (seed.next_u32() % 4000).wrapping_neg(),
+                _ => 0x7fff_ff00 + seed.next_u32() % 512,
+            };
+            jitter.push(timestamp, &payload[..(seed.next_u32() % 1500) as usize]);
+            if seed.next_u32().is_multiple_of(3) {
+                let mut units = 0;
+                jitter.pull(20, |run| match run {
+                    Pulled::Audio(coded) => units += coded.len(),
+                    Pulled::Missing(count) => units += count,
+                });
+                assert_eq!(units, 20);
+            }
+            assert!(jitter.delay_ms() <= 220);
+        }
+    }
+}

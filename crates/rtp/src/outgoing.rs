@@ -1,0 +1,211 @@
+//! Sequence numbers and timestamps of what we send, continuous whatever feeds them.
+//!
+//! One SSRC goes to the peer for the whole call, while its audio comes from prompts, music, digits and one bridged
+//! party after another. The peer sees one sequence without a jump; loss that happened before us stays visible as gaps.
+
+use core::time::Duration;
+
+use base::Instant;
+
+/// Frames whose schedule slipped by up to this many periods are still one spurt; later ones start a new one.
+const SPURT_PERIODS: u32 = 3;
+
+/// The numbers of one packet to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Sequence number.
+    pub sequence: u16,
+    /// Timestamp.
+    pub timestamp: u32,
+    /// Marker bit: the first packet after a pause or a change of source.
+    pub marker: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mapping {
+    source: u64,
+    sequence_in: u16,
+    timestamp_in: u32,
+    sequence_out: u16,
+    timestamp_out: u32,
+    /// Packets since the mapping began, by the newest one; older packets are mapped while they stay at or after 0.
+    newest: i32,
+}
+
+/// Numbering of one outgoing stream.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    ssrc: u32,
+    clock: u32,
+    next_sequence: u16,
+    /// Timestamp of the latest packet, and when it was due.
+    latest: Option<(u32, Instant)>,
+    first_timestamp: u32,
+    mapping: Option<Mapping>,
+    local_spurt: bool,
+}
+
+impl Outgoing {
+    /// Starts at random numbers that the signalling plane drew.
+    pub const fn new(ssrc: u32, first_sequence: u16, first_timestamp: u32, clock: u32) -> Self {
+        Self {
+            ssrc,
+            clock,
+            next_sequence: first_sequence,
+            latest: None,
+            first_timestamp,
+            mapping: None,
+            local_spurt: false,
+        }
+    }
+    /// Our SSRC.
+    pub const fn ssrc(&self) -> u32 {
+        self.ssrc
+    }
+    /// A new format may have another clock; numbers go on.
+    pub fn set_clock(&mut self, clock: u32) {
+        self.clock = clock;
+    }
+    /// The timestamp that audio due at `now` carries; what a sender report pairs with wall time.
+    pub fn timestamp_at(&self, now: Instant) -> u32 {
+        match self.latest {
+            Some((timestamp, at)) => timestamp.wrapping_add(self.units(now - at)),
+            None => self.first_timestamp,
+        }
+    }
+    /// Numbers for a frame of `units` clock units that is made here and due at `now`.
+    pub fn local(&mut self, now: Instant, units: u32) -> Stamp {
+        let (timestamp, marker) = match self.latest {
+            Some((latest, at)) if self.local_spurt && self.units(now - at) <= units * SPURT_PERIODS => {
+                (latest.wrapping_add(units), false)
+            }
+            Some(_) => (self.after_pause(now, units), true),
+            None => (self.first_timestamp, true),
+        };
+        self.mapping = None;
+        self.local_spurt = true;
+        self.latest = Some((timestamp, now));
+        Stamp { sequence: self.take_sequence(), timestamp, marker }
+    }
+    /// Starts a telephone-event at `now`: its packets all carry this timestamp (RFC 4733 §2.2).
+    pub fn event_timestamp(&mut self, now: Instant, units: u32) -> u32 {
+        let timestamp = self.after_pause(now, units);
+        self.mapping = None;
+        self.local_spurt = false;
+        self.latest = Some((timestamp, now));
+        timestamp
+    }
+    /// A sequence number for a packet with a timestamp of its own (a telephone-event).
+    pub fn event_sequence(&mut self) -> u16 {
+        self.mapping = None;
+        self.local_spurt = false;
+        self.take_sequence()
+    }
+    /// Numbers for a packet that came from `source` with numbers of its own; `units` is a frame of it.
+    ///
+    /// `None` when the packet is older than the source's turn, so that no number is used twice.
+    pub fn relay(
+        &mut self,
+        source: u64,
+        sequence: u16,
+        timestamp: u32,
+        marker: bool,
+        now: Instant,
+        units: u32,
+    ) -> Option<Stamp> {
+        if let Some(mapping) = &mut self.mapping
+            && mapping.source == source
+        {
+            let step = i32::from(sequence.wrapping_sub(mapping.sequence_at_newest()).cast_signed());
+            let position = mapping.newest.checked_add(step)?;
+            if position < 0 {
+                return None;
+            }
+            let sequence_out = mapping.sequence_out.wrapping_add(position as u16);
+            let timestamp_out =
+                mapping.timestamp_out.wrapping_add(timestamp.wrapping_sub(mapping.timestamp_in));
+            if position > mapping.newest {
+                mapping.newest = position;
+                self.next_sequence = sequence_out.wrapping_add(1);
+                self.latest = Some((timestamp_out, now));
+            }
+            return Some(Stamp { sequence: sequence_out, timestamp: timestamp_out, marker });
+        }
+        let timestamp_out = self.after_pause(now, units);
+        let sequence_out = self.take_sequence();
+        self.mapping = Some(Mapping {
+            source,
+            sequence_in: sequence,
+            timestamp_in: timestamp,
+            sequence_out,
+            timestamp_out,
+            newest: 0,
+        });
+        self.local_spurt = false;
+        self.latest = Some((timestamp_out, now));
+        Some(Stamp { sequence: sequence_out, timestamp: timestamp_out, marker: true })
+    }
+
+    fn take_sequence(&mut self) -> u16 {
+        let sequence = self.next_sequence;
+        self.next_sequence = sequence.wrapping_add(1);
+        sequence
+    }
+    /// Time went on while nobody sent: the timestamp follows it, by one frame at least.
+    fn after_pause(&self, now: Instant, units: u32) -> u32 {
+        match self.latest {
+            Some((latest, at)) => latest.wrapping_add(self.units(now - at).max(units)),
+            None => self.first_timestamp,
+        }
+    }
+    fn units(&self, time: Duration) -> u32 {
+        (time.as_nanos() * u128::from(self.clock) / 1_000_000_000) as u32
+    }
+}
+
+impl Mapping {
+    fn sequence_at_newest(&self) -> u16 {
+        self.sequence_in.wrapping_add(self.newest as u16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+    fn stamp(sequence: u16, timestamp: u32, marker: bool) -> Stamp {
+        Stamp { sequence, timestamp, marker }
+    }
+
+    #[test]
+    fn rfc3550_5_1_numbers_are_continuous_across_prompt_relay_digit_and_another_source() {
+        let mut out = Outgoing::new(1, 65_534, 1000, 8000);
+        assert_eq!(out.local(ms(0), 160), stamp(65_534, 1000, true));
+        assert_eq!(out.local(ms(20), 160), stamp(65_535, 1160, false));
+        // A bridged party takes over; its own numbers are far away.
+        assert_eq!(out.relay(7, 500, 90_000, false, ms(40), 160), Some(stamp(0, 1320, true)));
+        assert_eq!(out.relay(7, 501, 90_160, false, ms(61), 160), Some(stamp(1, 1480, false)));
+        // One lost before us stays a gap; one that was only late fills it.
+        assert_eq!(out.relay(7, 503, 90_480, false, ms(100), 160), Some(stamp(3, 1800, false)));
+        assert_eq!(out.relay(7, 502, 90_320, false, ms(101), 160), Some(stamp(2, 1640, false)));
+        // Older than its turn: refused, because those numbers belong to the prompt.
+        assert_eq!(out.relay(7, 499, 89_840, false, ms(102), 160), None);
+        let event = out.event_timestamp(ms(120), 160);
+        assert_eq!(event, 1960);
+        assert_eq!(out.event_sequence(), 4);
+        assert_eq!(out.event_sequence(), 5);
+        // After a pause of 5 s the timestamp shows it.
+        assert_eq!(out.relay(8, 9, 9, true, ms(5120), 160), Some(stamp(6, 1960 + 40_000, true)));
+    }
+
+    #[test]
+    fn a_late_tick_keeps_one_spurt_and_a_long_pause_starts_another() {
+        let mut out = Outgoing::new(1, 0, 0, 8000);
+        out.local(ms(0), 160);
+        assert_eq!(out.local(ms(45), 160), stamp(1, 160, false));
+        assert_eq!(out.local(ms(1045), 160), stamp(2, 160 + 8000, true));
+    }
+}

@@ -1,0 +1,370 @@
+//! RTCP: compound packets read with the checks of RFC 3550 A.2, written into a caller's buffer, and their timing.
+
+use core::time::Duration;
+
+use crate::{Discard, Seed};
+
+/// Sender report.
+const SR: u8 = 200;
+/// Receiver report.
+const RR: u8 = 201;
+/// Source description.
+const SDES: u8 = 202;
+/// Goodbye.
+const BYE: u8 = 203;
+/// Longest CNAME that we write, bytes; ours have 12.
+pub const CNAME_BYTES_MAX: usize = 32;
+/// Report blocks read of one report; a point-to-point peer sends one (RFC 3550 §6.4 allows 31).
+pub const BLOCKS_MAX: usize = 31;
+
+/// What a sender says of itself (RFC 3550 §6.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SenderInfo {
+    /// Wall time, 32.32 fixed point since 1900.
+    pub ntp: u64,
+    /// The same moment on the RTP clock.
+    pub timestamp: u32,
+    /// Packets sent.
+    pub packets: u32,
+    /// Payload bytes sent.
+    pub bytes: u32,
+}
+
+/// What a receiver says of one source (RFC 3550 §6.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// The source that is reported on.
+    pub ssrc: u32,
+    /// Share lost since the last report, 1/256.
+    pub fraction_lost: u8,
+    /// Packets lost in all, 24 bits signed.
+    pub lost: i32,
+    /// Extended highest sequence number.
+    pub highest: u32,
+    /// Interarrival jitter, timestamp units.
+    pub jitter: u32,
+    /// Middle 32 bits of the last sender report's NTP time.
+    pub last_report: u32,
+    /// Time since that report, 1/65536 s.
+    pub delay: u32,
+}
+
+/// One packet of a compound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packet<'a> {
+    /// SR or RR; RR has no sender's information.
+    Report {
+        /// Who reports.
+        ssrc: u32,
+        /// Only in an SR.
+        sender: Option<SenderInfo>,
+        /// Its blocks, 24 bytes each.
+        blocks: Blocks<'a>,
+    },
+    /// BYE of these sources, four bytes each.
+    Bye(&'a [u8]),
+    /// SDES, APP and whatever else: nothing here needs it.
+    Other(u8),
+}
+
+/// Report blocks of one report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocks<'a>(&'a [u8]);
+
+impl Iterator for Blocks<'_> {
+    type Item = Block;
+    fn next(&mut self) -> Option<Block> {
+        let (block, rest) = self.0.split_first_chunk::<24>()?;
+        self.0 = rest;
+        let word = |index: usize| be32(block, index * 4);
+        let lost = word(1) & 0x00ff_ffff;
+        Some(Block {
+            ssrc: word(0),
+            fraction_lost: (word(1) >> 24) as u8,
+            lost: (lost << 8).cast_signed() >> 8,
+            highest: word(2),
+            jitter: word(3),
+            last_report: word(4),
+            delay: word(5),
+        })
+    }
+}
+
+/// A compound that passed the validity checks of RFC 3550 A.2.
+#[derive(Debug, Clone, Copy)]
+pub struct Compound<'a>(&'a [u8]);
+
+impl<'a> Compound<'a> {
+    /// Checks the whole compound: versions, first packet a report without padding, lengths adding up exactly.
+    pub fn parse(datagram: &'a [u8]) -> Result<Self, Discard> {
+        let [flags, kind, ..] = *datagram else { return Err(Discard::BadRtcp) };
+        if flags & 0x20 != 0 || !matches!(kind, SR | RR) {
+            return Err(Discard::BadRtcp);
+        }
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            let (packet, after) = split(rest).ok_or(Discard::BadRtcp)?;
+            if packet.first().is_none_or(|flags| flags >> 6 != 2) {
+                return Err(Discard::BadRtcp);
+            }
+            if packet.first().is_some_and(|flags| flags & 0x20 != 0) && !after.is_empty() {
+                return Err(Discard::BadRtcp); // padding is for the last packet only
+            }
+            rest = after;
+        }
+        Ok(Self(datagram))
+    }
+}
+
+impl<'a> Iterator for Compound<'a> {
+    type Item = Packet<'a>;
+    fn next(&mut self) -> Option<Packet<'a>> {
+        let (packet, after) = split(self.0)?;
+        self.0 = after;
+        let [flags, kind, _, _, body @ ..] = packet else { return None };
+        let count = usize::from(flags & 0x1f);
+        Some(match *kind {
+            SR if body.len() >= 24 => {
+                let ntp = u64::from(be32(body, 4)) << 32 | u64::from(be32(body, 8));
+                let sender = SenderInfo {
+                    ntp,
+                    timestamp: be32(body, 12),
+                    packets: be32(body, 16),
+                    bytes: be32(body, 20),
+                };
+                Packet::Report { ssrc: be32(body, 0), sender: Some(sender), blocks: blocks(body, 24, count) }
+            }
+            RR if body.len() >= 4 => {
+                Packet::Report { ssrc: be32(body, 0), sender: None, blocks: blocks(body, 4, count) }
+            }
+            BYE => Packet::Bye(body.get(..count * 4).unwrap_or(&[])),
+            other => Packet::Other(other),
+        })
+    }
+}
+
+fn blocks(body: &[u8], start: usize, count: usize) -> Blocks<'_> {
+    let all = body.get(start..).unwrap_or(&[]);
+    Blocks(all.get(..count.min(BLOCKS_MAX) * 24).unwrap_or(&[]))
+}
+
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [_, _, l0, l1] = *bytes.first_chunk::<4>()?;
+    bytes.split_at_checked(4 + 4 * usize::from(u16::from_be_bytes([l0, l1])))
+}
+
+fn be32(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|word| word.first_chunk::<4>()).map_or(0, |word| u32::from_be_bytes(*word))
+}
+
+/// Writes a compound into a buffer; what does not fit is left out whole.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    buffer: &'a mut [u8],
+    length: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// Starts an empty compound.
+    pub const fn new(buffer: &'a mut [u8]) -> Self {
+        Self { buffer, length: 0 }
+    }
+    /// An SR when we have sent, else an RR, with at most one block.
+    pub fn report(&mut self, ssrc: u32, sender: Option<SenderInfo>, block: Option<Block>) {
+        let mut body = [0_u8; 48];
+        let mut used = 0;
+        let mut put = |bytes: &[u8]| {
+            if let Some(room) = body.get_mut(used..used + bytes.len()) {
+                room.copy_from_slice(bytes);
+                used += bytes.len();
+            }
+        };
+        put(&ssrc.to_be_bytes());
+        if let Some(info) = sender {
+            put(&info.ntp.to_be_bytes());
+            put(&info.timestamp.to_be_bytes());
+            put(&info.packets.to_be_bytes());
+            put(&info.bytes.to_be_bytes());
+        }
+        if let Some(block) = block {
+            let lost = block.lost.clamp(-0x80_0000, 0x7f_ffff).cast_unsigned() & 0x00ff_ffff;
+            put(&block.ssrc.to_be_bytes());
+            put(&(u32::from(block.fraction_lost) << 24 | lost).to_be_bytes());
+            put(&block.highest.to_be_bytes());
+            put(&block.jitter.to_be_bytes());
+            put(&block.last_report.to_be_bytes());
+            put(&block.delay.to_be_bytes());
+        }
+        let kind = if sender.is_some() { SR } else { RR };
+        self.packet(kind, u8::from(block.is_some()), body.get(..used).unwrap_or(&[]));
+    }
+    /// The mandatory description (RFC 3550 §6.5.1) of one source.
+    pub fn cname(&mut self, ssrc: u32, cname: &[u8]) {
+        let cname = cname.get(..cname.len().min(CNAME_BYTES_MAX)).unwrap_or(&[]);
+        // SSRC, type, length, text, and a null item that fills up to the word.
+        let used = (4 + 2 + cname.len() + 4) & !3;
+        let mut body = [0_u8; 4 + 2 + CNAME_BYTES_MAX + 4];
+        if let Some((head, rest)) = body.split_first_chunk_mut::<4>()
+            && let [kind, length, text @ ..] = rest
+            && let Some(room) = text.get_mut(..cname.len())
+        {
+            *head = ssrc.to_be_bytes();
+            *kind = 1;
+            *length = u8::try_from(cname.len()).unwrap_or(0);
+            room.copy_from_slice(cname);
+        }
+        self.packet(SDES, 1, body.get(..used).unwrap_or(&[]));
+    }
+    /// Leaves (RFC 3550 §6.6).
+    pub fn bye(&mut self, ssrc: u32) {
+        self.packet(BYE, 1, &ssrc.to_be_bytes());
+    }
+    /// Bytes written.
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+    /// Whether nothing was written.
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    fn packet(&mut self, kind: u8, count: u8, body: &[u8]) {
+        let words = u16::try_from(body.len() / 4).unwrap_or(0);
+        let Some(room) = self.buffer.get_mut(self.length..self.length + 4 + body.len()) else { return };
+        let Some((head, tail)) = room.split_first_chunk_mut::<4>() else { return };
+        let [w0, w1] = words.to_be_bytes();
+        *head = [0x80 | count & 0x1f, kind, w0, w1];
+        tail.copy_from_slice(body);
+        self.length += 4 + body.len();
+    }
+}
+
+/// The round trip that a block about us tells (RFC 3550 §6.4.1), from our wall time now; `None` when it cannot.
+pub fn round_trip(block: &Block, ntp_now: u64) -> Option<Duration> {
+    if block.last_report == 0 {
+        return None;
+    }
+    let now = (ntp_now >> 16) as u32;
+    let units = now.wrapping_sub(block.last_report).wrapping_sub(block.delay);
+    // More than a minute is a peer's mistake (or a negative value), not a network.
+    if units > 60 << 16 {
+        return None;
+    }
+    Some(Duration::from_nanos(u64::from(units) * 1_000_000_000 / 65_536))
+}
+
+/// When the next report is due: half to one and a half times the interval, over e - 3/2 (RFC 3550 §6.3.1).
+///
+/// `first` halves it (§6.2). Two members never need reconsideration beyond that.
+pub fn interval(ms: u16, first: bool, seed: &mut Seed) -> Duration {
+    let base = u64::from(ms) * if first { 500 } else { 1000 };
+    let spread = base / 2 + (base * u64::from(seed.next_u32() >> 16)) / 65_536;
+    Duration::from_micros(spread * 100_000 / 121_828)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: Block = Block {
+        ssrc: 9,
+        fraction_lost: 25,
+        lost: -3,
+        highest: 70_000,
+        jitter: 80,
+        last_report: 0x1234_5678,
+        delay: 65_536,
+    };
+    const INFO: SenderInfo =
+        SenderInfo { ntp: 0x0102_0304_0506_0708, timestamp: 160, packets: 50, bytes: 8000 };
+
+    fn compound(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
+        let mut buffer = [0; 256];
+        let mut writer = Writer::new(&mut buffer);
+        write(&mut writer);
+        let length = writer.len();
+        buffer[..length].to_vec()
+    }
+
+    #[test]
+    fn rfc3550_6_4_a_compound_reads_back_as_it_was_written() {
+        let bytes = compound(|writer| {
+            writer.report(7, Some(INFO), Some(BLOCK));
+            writer.cname(7, b"0123456789ab");
+            writer.bye(7);
+        });
+        assert_eq!(bytes.len(), 52 + 4 + 20 + 8);
+        let read: Vec<_> = Compound::parse(&bytes).unwrap().collect();
+        let [Packet::Report { ssrc: 7, sender: Some(INFO), blocks }, Packet::Other(SDES), Packet::Bye(gone)] =
+            read[..]
+        else {
+            panic!("{read:?}")
+        };
+        assert_eq!(blocks.collect::<Vec<_>>(), [BLOCK]);
+        assert_eq!(gone, 7_u32.to_be_bytes());
+    }
+
+    #[test]
+    fn rfc3550_6_5_a_description_ends_with_a_null_and_fills_words() {
+        for length in 0..=CNAME_BYTES_MAX {
+            let bytes = compound(|writer| {
+                writer.report(7, None, None);
+                writer.cname(7, &[b'x'; CNAME_BYTES_MAX][..length]);
+            });
+            assert_eq!(bytes.len() % 4, 0, "{length}");
+            assert_eq!(bytes.last(), Some(&0), "{length}");
+            assert_eq!(Compound::parse(&bytes).unwrap().count(), 2, "{length}");
+        }
+    }
+
+    #[test]
+    fn rfc3550_a_2_invalid_compounds_are_refused() {
+        let good = compound(|writer| writer.report(7, None, Some(BLOCK)));
+        assert!(Compound::parse(&good).is_ok());
+        let change = |at: usize, value: u8| {
+            let mut bad = good.clone();
+            bad[at] = value;
+            bad
+        };
+        let cases = [
+            ("empty", vec![]),
+            ("one byte", vec![0x80]),
+            ("version 1", change(0, 0x41)),
+            ("padding in the first", change(0, 0xa1)),
+            ("first is SDES", change(1, SDES)),
+            ("longer than the datagram", change(3, 200)),
+            ("shorter than the datagram", change(3, 1)),
+            ("cut", good[..good.len() - 1].to_vec()),
+        ];
+        for (name, bytes) in cases {
+            assert_eq!(Compound::parse(&bytes).map(|_| ()), Err(Discard::BadRtcp), "{name}");
+        }
+        // More blocks promised than present: none is read, nothing is invented.
+        let lying = change(0, 0x9f);
+        let Some(Packet::Report { blocks, .. }) = Compound::parse(&lying).unwrap().next() else { panic!() };
+        assert_eq!(blocks.count(), 0);
+    }
+
+    #[test]
+    fn rfc3550_6_4_1_round_trip_is_arrival_less_report_less_delay() {
+        // The RFC's example: A = 0xb710:8000, LSR = 0xb705:2000, DLSR = 5.250 s give 6.125 s.
+        let block = Block { last_report: 0xb705_2000, delay: 0x0005_4000, ..BLOCK };
+        assert_eq!(round_trip(&block, 0xb710_8000 << 16), Some(Duration::from_millis(6125)));
+        assert_eq!(round_trip(&Block { last_report: 0, ..block }, 0xb710_8000 << 16), None);
+        assert_eq!(
+            round_trip(&Block { delay: u32::MAX, ..block }, 0xb705_2000 << 16),
+            Some(Duration::from_nanos(15_258))
+        );
+        assert_eq!(round_trip(&block, 0xb705_2000 << 16), None, "negative");
+    }
+
+    #[test]
+    fn rfc3550_6_3_1_intervals_spread_around_the_configured_one() {
+        let mut seed = Seed::new(1);
+        let all: Vec<_> = (0..2000).map(|_| interval(5000, false, &mut seed).as_millis()).collect();
+        assert!(all.iter().all(|ms| (2052..=6157).contains(ms)));
+        let mean = all.iter().sum::<u128>() / 2000;
+        assert!((3950..4250).contains(&mean), "{mean}"); // 5000 / 1.21828 = 4104
+        assert!(interval(5000, true, &mut seed).as_millis() <= 3079);
+    }
+}
