@@ -1,1 +1,9 @@
-//! Filled by its first part.
+//! The hands of the signalling plane: sockets, clocks, wake-ups, processes.
+//!
+//! Everything here moves bytes and keeps bounds; nothing here knows a protocol. `unsafe` stands only in `sys`
+//! and in the media back-end's own counterpart, each block with its reason.
+
+pub mod clock;
+pub mod net;
+mod sys;
+pub mod wake;

@@ -1,0 +1,658 @@
+//! The signalling shard's reactor: one thread, one `epoll`, everything in batches.
+//!
+//! It moves bytes and keeps bounds. It knows no protocol, decides no retransmission and never reads a clock: `now`
+//! comes in with `wait`, so that deadlines can be tested on invented time. A quiet reactor sleeps until its earliest
+//! deadline and not one wake-up earlier.
+#![forbid(unsafe_code)]
+
+mod flow;
+mod listen;
+#[cfg(test)]
+mod tests;
+mod udp;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use base::Instant;
+
+use crate::sys::{self, Epoll, NOT_READY, Ready};
+use flow::{Admission, Flows, Limit, Phase};
+use listen::Listeners;
+use udp::Udp;
+
+pub use listen::BindError;
+
+/// Bytes a flow's peer may leave unread before it is disconnected: the manager event backlog of `specs/security.md` §3.
+pub const WRITE_BACKLOG_BYTES: usize = 1024 * 1024;
+/// How long an accepted flow may stay before its owner vouches for it with `keep`.
+pub const PROBATION: Duration = Duration::from_secs(5);
+/// How long an outgoing connection may take.
+pub const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// How long a flow that its owner closed may take to drain.
+const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+/// How long the peer's own end is awaited after that.
+const LINGER_WITHIN: Duration = Duration::from_secs(1);
+/// Descriptors looked at in one turn.
+const READY_PER_TURN: usize = 64;
+/// Connections taken from one listener in one turn, so that a flood of them leaves room for the rest.
+const ACCEPTS_PER_TURN: usize = 16;
+/// Bytes read from one flow in one turn: a whole SIP message of the largest size allowed.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A UDP bind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransportId(pub(crate) u32);
+/// A stream listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub(crate) u32);
+/// A byte stream; never used twice in the life of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub(crate) u64);
+/// The owner's name for a watched descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u32);
+
+/// Which dialect a flow speaks; the reactor carries it and does not look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FlowKind {
+    /// SIP over TCP.
+    Sip,
+    /// The manager protocol.
+    Manager,
+    /// The command line's socket.
+    Control,
+}
+
+/// Who is at the other end of an accepted flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// A host, and the address of ours it came to.
+    Ip {
+        /// Its address.
+        remote: SocketAddr,
+        /// Ours.
+        local: SocketAddr,
+    },
+    /// A process of this machine, with its user id as the kernel knows it.
+    Local {
+        /// The user id.
+        uid: u32,
+    },
+}
+
+/// Why a flow ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close {
+    /// The peer closed it.
+    Peer,
+    /// Its deadline passed: not vouched for, not connected, or whatever `keep` had set.
+    Deadline,
+    /// The peer did not read.
+    Backlog,
+    /// Others needed the place while nobody had vouched for it.
+    Evicted,
+    /// The kernel reported an error, such as a refused connection.
+    Failed(io::ErrorKind),
+}
+
+/// What `close_flow` does with bytes that are still queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// Writes them first.
+    Flush,
+    /// Drops them.
+    AtOnce,
+}
+
+/// A signal the process was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGHUP: read the configuration again.
+    Reload,
+    /// SIGTERM or SIGINT: stop.
+    Stop,
+}
+
+/// What `wait` reports.
+#[derive(Debug)]
+pub enum NetEvent<'a> {
+    /// A datagram came in.
+    Datagram {
+        /// The bind it came to.
+        transport: TransportId,
+        /// Its sender.
+        from: SocketAddr,
+        /// The address it was sent to, true even on a wildcard bind; answer with its IP.
+        local: SocketAddr,
+        /// All of it.
+        bytes: &'a [u8],
+    },
+    /// The kernel refused a queued datagram (no route, too long); RFC 3261 §18.4 wants to know.
+    Unsent {
+        /// The bind it was to leave by.
+        transport: TransportId,
+        /// Its destination.
+        to: SocketAddr,
+        /// The kernel's reason.
+        why: io::ErrorKind,
+    },
+    /// A flow on probation: `keep` it within `PROBATION`, or it ends.
+    Accepted {
+        /// Its name from here on.
+        flow: FlowId,
+        /// Where it came in.
+        listener: ListenerId,
+        /// The listener's kind.
+        kind: FlowKind,
+        /// Who it is.
+        peer: Peer,
+    },
+    /// An outgoing flow is open.
+    Connected {
+        /// Which.
+        flow: FlowId,
+        /// Its kind.
+        kind: FlowKind,
+        /// The address of ours that the kernel chose.
+        local: SocketAddr,
+    },
+    /// Bytes came in, in any portions.
+    Bytes {
+        /// Which.
+        flow: FlowId,
+        /// Its kind.
+        kind: FlowKind,
+        /// At least one.
+        bytes: &'a [u8],
+    },
+    /// A flow ended by itself. Not reported for those that the owner closed.
+    Closed {
+        /// Which.
+        flow: FlowId,
+        /// Its kind.
+        kind: FlowKind,
+        /// How.
+        why: Close,
+    },
+    /// A watched descriptor has become ready.
+    Readable {
+        /// Its name.
+        token: Token,
+    },
+    /// A signal came.
+    Signal(Signal),
+}
+
+/// How many flows there may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Flows in total; one descriptor each.
+    pub flows: usize,
+    /// Accepted flows that nobody has vouched for. Beyond it the oldest makes room.
+    pub probation: usize,
+    /// Of those, from one IPv4 address or one IPv6 /64.
+    pub per_source: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { flows: 8192, probation: 1024, per_source: 32 }
+    }
+}
+
+impl Limits {
+    /// Limits that fit into `descriptors`: a quarter of them for flows, the rest for media, files and a reserve.
+    pub fn within(descriptors: u64) -> Self {
+        let default = Self::default();
+        let flows = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).clamp(16, default.flows);
+        Self { flows, probation: default.probation.min(flows / 2), per_source: default.per_source }
+    }
+}
+
+/// Totals since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NetStats {
+    /// Datagrams received.
+    pub datagrams_in: u64,
+    /// Datagrams the kernel took.
+    pub datagrams_out: u64,
+    /// Datagrams it did not take.
+    pub datagrams_unsent: u64,
+    /// Flows let in.
+    pub accepted: u64,
+    /// Connections closed at the door: a source over its share, or no place.
+    pub refused: u64,
+    /// Flows that made room for others.
+    pub evicted: u64,
+    /// Flows whose deadline passed.
+    pub expired: u64,
+    /// Flows whose peer did not read.
+    pub backlogged: u64,
+    /// Times that a listener rested because the process had no descriptor left.
+    pub rests: u64,
+    /// Returns of the kernel's wait; an idle process adds none.
+    pub wakes: u64,
+}
+
+const KEY_UDP: u8 = 0;
+const KEY_LISTENER: u8 = 1;
+const KEY_FLOW: u8 = 2;
+const KEY_WATCH: u8 = 3;
+const KEY_SIGNAL: u8 = 4;
+
+/// The word `epoll` keeps for a descriptor: what it is, and which.
+fn key(what: u8, which: u64) -> u64 {
+    u64::from(what) << 56 | which & (u64::MAX >> 8)
+}
+
+/// Reports that wait for the next turn.
+enum Pending {
+    Closed { flow: FlowId, kind: FlowKind, why: Close },
+    Unsent(udp::Refused),
+}
+
+/// The reactor. Owned by the signalling thread.
+pub struct Net {
+    epoll: Epoll,
+    udp: Udp,
+    listeners: Listeners,
+    flows: Flows,
+    dirty: Vec<FlowId>,
+    pending: VecDeque<Pending>,
+    signals: Option<OwnedFd>,
+    buffer: Vec<u8>,
+    stats: NetStats,
+}
+
+impl Net {
+    /// An empty reactor. Fails only when the process has no descriptor left.
+    pub fn new(limits: Limits) -> io::Result<Self> {
+        sys::ignore_sigpipe();
+        Ok(Self {
+            epoll: Epoll::new()?,
+            udp: Udp::new(),
+            listeners: Listeners::default(),
+            flows: Flows::new(limits),
+            dirty: Vec::new(),
+            pending: VecDeque::new(),
+            signals: None,
+            buffer: vec![0; READ_BYTES],
+            stats: NetStats::default(),
+        })
+    }
+
+    /// Binds a UDP socket. Port 0 lets the kernel choose; `udp_addr` tells.
+    pub fn bind_udp(&mut self, addr: SocketAddr) -> Result<TransportId, BindError> {
+        self.udp.bind(&self.epoll, addr)
+    }
+    /// The address of a bind, with the port the kernel chose.
+    pub fn udp_addr(&self, transport: TransportId) -> Option<SocketAddr> {
+        self.udp.addr(transport)
+    }
+    /// Closes a bind and drops what is queued on it.
+    pub fn close_udp(&mut self, transport: TransportId) {
+        self.udp.close(transport);
+    }
+    /// Listens on TCP.
+    pub fn listen_tcp(&mut self, addr: SocketAddr, kind: FlowKind) -> Result<ListenerId, BindError> {
+        self.listeners.listen_tcp(&self.epoll, addr, kind)
+    }
+    /// Listens on a unix socket whose file has the permission bits `mode`; a file left by a dead process is replaced.
+    pub fn listen_unix(&mut self, path: &Path, mode: u32, kind: FlowKind) -> Result<ListenerId, BindError> {
+        self.listeners.listen_unix(&self.epoll, path, mode, kind)
+    }
+    /// The address of a TCP listener; `None` for a unix one.
+    pub fn listener_addr(&self, listener: ListenerId) -> Option<SocketAddr> {
+        self.listeners.get(listener)?.addr
+    }
+    /// Stops listening; flows that were accepted stay.
+    pub fn close_listener(&mut self, listener: ListenerId) {
+        self.listeners.close(listener);
+    }
+
+    /// Begins an outgoing connection, from `local` when given; `Connected` or `Closed` follows.
+    /// Bytes may be sent at once; they leave when it is open.
+    pub fn connect_tcp(
+        &mut self,
+        to: SocketAddr,
+        local: Option<SocketAddr>,
+        kind: FlowKind,
+    ) -> io::Result<FlowId> {
+        if self.flows.is_full() {
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, "no place for another connection"));
+        }
+        let fd = sys::socket(to, libc::SOCK_STREAM)?;
+        sys::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        if let Some(local) = local {
+            sys::bind(&fd, local)?;
+        }
+        // Even a connection that is open at once is reported by `epoll` as writable, and `Connected` comes from there.
+        sys::connect(&fd, to)?;
+        let limit = Limit::Within(CONNECT_WITHIN);
+        self.insert_flow(fd, kind, Phase::Connecting, limit, None)
+    }
+
+    /// Vouches for a flow: it leaves probation and stays until `until`, or as long as it likes.
+    pub fn keep(&mut self, flow: FlowId, until: Option<Instant>) {
+        if self.flows.get(flow).is_some_and(|f| f.phase == Phase::Open) {
+            self.flows.end_probation(flow);
+            self.flows.set_limit(flow, until.map_or(Limit::Open, Limit::At));
+        }
+    }
+
+    /// Queues a datagram; `local` (from `NetEvent::Datagram`) chooses the source address on a wildcard bind.
+    pub fn send_udp(&mut self, transport: TransportId, local: Option<IpAddr>, to: SocketAddr, bytes: &[u8]) {
+        if self.udp.queue(transport, local, to, bytes) {
+            self.flush_udp();
+        }
+    }
+    /// Queues bytes on a flow; one that is gone ignores them, and a peer that does not read is disconnected.
+    pub fn send_flow(&mut self, flow: FlowId, bytes: &[u8]) {
+        let Some(open) = self.flows.get_mut(flow) else { return };
+        if !matches!(open.phase, Phase::Open | Phase::Connecting) {
+            return;
+        }
+        if !open.queue(bytes) {
+            self.stats.backlogged += 1;
+            self.end(flow, Close::Backlog);
+        } else if !open.dirty {
+            open.dirty = true;
+            self.dirty.push(flow);
+        }
+    }
+    /// Lets go of a flow. Nothing more is reported of it.
+    pub fn close_flow(&mut self, flow: FlowId, closing: Closing) {
+        let Some(open) = self.flows.get_mut(flow) else { return };
+        match (closing, open.phase) {
+            (Closing::Flush, Phase::Open) => {
+                open.phase = Phase::Flushing;
+                self.flows.set_limit(flow, Limit::Within(FLUSH_WITHIN));
+                self.write_flow(flow);
+            }
+            (Closing::AtOnce, _) | (Closing::Flush, Phase::Connecting) => drop(self.flows.remove(flow)),
+            (Closing::Flush, Phase::Flushing | Phase::Lingering) => {}
+        }
+    }
+
+    /// Reports `token` whenever `fd` becomes readable: once for each change, so empty what it stands for each time.
+    /// The descriptor leaves by being closed or by `unwatch`.
+    pub fn watch(&mut self, fd: BorrowedFd<'_>, token: Token) -> io::Result<()> {
+        self.epoll.add(fd, libc::EPOLLIN | libc::EPOLLET, key(KEY_WATCH, u64::from(token.0)))
+    }
+    /// Takes back `watch`.
+    pub fn unwatch(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.epoll.remove(fd)
+    }
+    /// Turns SIGTERM, SIGINT and SIGHUP into events. Call it before any other thread is started, because a thread
+    /// that has not blocked them would still be ended by them.
+    pub fn catch_signals(&mut self) -> io::Result<()> {
+        let fd = sys::signalfd(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
+        self.epoll.add(fd.as_fd(), libc::EPOLLIN, key(KEY_SIGNAL, 0))?;
+        self.signals = Some(fd);
+        Ok(())
+    }
+
+    /// Writes everything queued: datagrams in batches, each flow once. `wait` does so first.
+    pub fn flush(&mut self) {
+        self.flush_udp();
+        for flow in std::mem::take(&mut self.dirty) {
+            if let Some(open) = self.flows.get_mut(flow) {
+                open.dirty = false;
+                self.write_flow(flow);
+            }
+        }
+    }
+
+    /// Flushes, ends what is overdue at `now`, then sleeps until `until` (`None`: for ever) or the reactor's own
+    /// earliest deadline, and reports what happened. Returns at once when there is something to report.
+    pub fn wait(
+        &mut self,
+        now: Instant,
+        until: Option<Instant>,
+        sink: &mut dyn FnMut(NetEvent<'_>),
+    ) -> io::Result<()> {
+        self.flush();
+        self.flows.stamp(now);
+        self.listeners.stamp(&self.epoll, now);
+        while let Some(flow) = self.flows.expired(now) {
+            self.stats.expired += 1;
+            self.end(flow, Close::Deadline);
+        }
+        let timeout = if self.pending.is_empty() {
+            let deadlines = [until, self.flows.deadline(), self.listeners.deadline()];
+            deadlines.into_iter().flatten().min().map(|at| at.since(now))
+        } else {
+            Some(Duration::ZERO)
+        };
+        self.report_pending(sink);
+        let mut ready = [NOT_READY; READY_PER_TURN];
+        let count = self.epoll.wait(&mut ready, timeout)?;
+        self.stats.wakes += 1;
+        for event in ready.into_iter().take(count) {
+            self.dispatch(event, sink);
+        }
+        self.report_pending(sink);
+        Ok(())
+    }
+
+    /// Totals since the start.
+    pub fn stats(&self) -> NetStats {
+        self.stats
+    }
+    /// How many flows there are, and how many of them are on probation.
+    pub fn flow_counts(&self) -> (usize, usize) {
+        (self.flows.len(), self.flows.on_probation())
+    }
+
+    fn flush_udp(&mut self) {
+        let pending = &mut self.pending;
+        self.udp.flush(&mut self.stats, &mut |refused| pending.push_back(Pending::Unsent(refused)));
+    }
+
+    fn report_pending(&mut self, sink: &mut dyn FnMut(NetEvent<'_>)) {
+        for pending in self.pending.drain(..) {
+            sink(match pending {
+                Pending::Closed { flow, kind, why } => NetEvent::Closed { flow, kind, why },
+                Pending::Unsent(udp::Refused { transport, to, why }) => {
+                    NetEvent::Unsent { transport, to, why }
+                }
+            });
+        }
+    }
+
+    fn dispatch(&mut self, event: Ready, sink: &mut dyn FnMut(NetEvent<'_>)) {
+        let (events, word) = (event.events, event.u64);
+        let which = word & (u64::MAX >> 8);
+        let small = u32::try_from(which).unwrap_or(u32::MAX);
+        match (word >> 56) as u8 {
+            KEY_UDP => self.udp.receive(TransportId(small), &mut self.stats, sink),
+            KEY_LISTENER => self.accept(ListenerId(small), sink),
+            KEY_FLOW => self.flow_ready(FlowId(which), events, sink),
+            KEY_WATCH => sink(NetEvent::Readable { token: Token(small) }),
+            // KEY_SIGNAL: the only one left that is ever registered.
+            _ => self.read_signals(sink),
+        }
+    }
+
+    fn read_signals(&mut self, sink: &mut dyn FnMut(NetEvent<'_>)) {
+        let Some(fd) = &self.signals else { return };
+        while let Some(number) = sys::signalfd_next(fd) {
+            sink(NetEvent::Signal(if number == libc::SIGHUP { Signal::Reload } else { Signal::Stop }));
+        }
+    }
+
+    fn accept(&mut self, id: ListenerId, sink: &mut dyn FnMut(NetEvent<'_>)) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(listener) = self.listeners.get(id) else { return };
+            let kind = listener.kind;
+            let (fd, remote) = match sys::accept(&listener.fd) {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    if exhausted(&error) {
+                        self.stats.rests += 1;
+                        self.listeners.tire(&self.epoll, id);
+                    }
+                    return;
+                }
+            };
+            match self.flows.admit(remote.map(|addr| addr.ip())) {
+                Admission::Admit => {}
+                Admission::Evict(oldest) => {
+                    self.stats.evicted += 1;
+                    self.end(oldest, Close::Evicted);
+                }
+                Admission::Refuse => {
+                    self.stats.refused += 1;
+                    continue;
+                }
+            }
+            let Ok(peer) = peer_of(&fd, remote) else { continue };
+            let limit = if remote.is_some() { Limit::Within(PROBATION) } else { Limit::Open };
+            let Ok(flow) = self.insert_flow(fd, kind, Phase::Open, limit, remote.map(|addr| addr.ip()))
+            else {
+                continue;
+            };
+            self.stats.accepted += 1;
+            sink(NetEvent::Accepted { flow, listener: id, kind, peer });
+        }
+    }
+
+    fn insert_flow(
+        &mut self,
+        fd: OwnedFd,
+        kind: FlowKind,
+        phase: Phase,
+        limit: Limit,
+        source: Option<IpAddr>,
+    ) -> io::Result<FlowId> {
+        let flow = self.flows.insert(fd, kind, phase, limit, source);
+        let connecting = phase == Phase::Connecting;
+        let interest = if connecting { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+        let Some(open) = self.flows.get_mut(flow) else { return Ok(flow) };
+        open.wants_write = connecting;
+        if let Err(error) = self.epoll.add(open.fd.as_fd(), interest, key(KEY_FLOW, flow.0)) {
+            self.flows.remove(flow);
+            return Err(error);
+        }
+        Ok(flow)
+    }
+
+    fn flow_ready(&mut self, flow: FlowId, events: u32, sink: &mut dyn FnMut(NetEvent<'_>)) {
+        let readable = events & (libc::EPOLLIN | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0;
+        let Some(open) = self.flows.get_mut(flow) else { return };
+        if open.phase == Phase::Connecting {
+            match sys::connect_result(&open.fd).and_then(|()| sys::local_addr(&open.fd)) {
+                Ok(local) => {
+                    open.phase = Phase::Open;
+                    let kind = open.kind;
+                    self.flows.set_limit(flow, Limit::Open);
+                    if let Some(local) = local {
+                        sink(NetEvent::Connected { flow, kind, local });
+                    }
+                }
+                Err(error) => return self.end(flow, Close::Failed(error.kind())),
+            }
+        }
+        if events & libc::EPOLLOUT as u32 != 0 {
+            self.write_flow(flow);
+        }
+        if readable {
+            self.read_flow(flow, sink);
+        }
+    }
+
+    /// Reads once: what is left wakes the loop again, after everybody else had a turn.
+    fn read_flow(&mut self, flow: FlowId, sink: &mut dyn FnMut(NetEvent<'_>)) {
+        let Some(open) = self.flows.get_mut(flow) else { return };
+        let talking = open.phase == Phase::Open;
+        match sys::recv(&open.fd, &mut self.buffer) {
+            Ok(0) if talking && !open.unwritten().is_empty() => {
+                // A client that has said everything and closed its side still gets its answers.
+                self.pending.push_back(Pending::Closed { flow, kind: open.kind, why: Close::Peer });
+                self.close_flow(flow, Closing::Flush);
+            }
+            Ok(0) => self.end(flow, Close::Peer),
+            Ok(count) if talking => {
+                sink(NetEvent::Bytes {
+                    flow,
+                    kind: open.kind,
+                    bytes: self.buffer.get(..count).unwrap_or(&[]),
+                });
+            }
+            // The owner has let go: what still comes is read only so that the peer sees an orderly end.
+            Ok(_) => {}
+            Err(error) if is_transient(&error) => {}
+            Err(error) => self.end(flow, Close::Failed(error.kind())),
+        }
+    }
+
+    fn write_flow(&mut self, flow: FlowId) {
+        loop {
+            let Some(open) = self.flows.get_mut(flow) else { return };
+            if open.phase == Phase::Connecting {
+                return;
+            }
+            if open.unwritten().is_empty() {
+                break;
+            }
+            match sys::send(&open.fd, open.unwritten()) {
+                Ok(count) => open.wrote(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return self.end(flow, Close::Failed(error.kind())),
+            }
+        }
+        self.wrote_all_it_could(flow);
+    }
+
+    fn wrote_all_it_could(&mut self, flow: FlowId) {
+        let Some(open) = self.flows.get_mut(flow) else { return };
+        let left = !open.unwritten().is_empty();
+        if left != open.wants_write {
+            open.wants_write = left;
+            let interest = if left { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+            if let Err(error) = self.epoll.modify(open.fd.as_fd(), interest, key(KEY_FLOW, flow.0)) {
+                return self.end(flow, Close::Failed(error.kind()));
+            }
+        }
+        if !left && open.phase == Phase::Flushing {
+            open.phase = Phase::Lingering;
+            if sys::shutdown_write(&open.fd).is_err() {
+                self.flows.remove(flow);
+            } else {
+                self.flows.set_limit(flow, Limit::Within(LINGER_WITHIN));
+            }
+        }
+    }
+
+    /// Ends a flow and reports it, unless its owner has already let go.
+    fn end(&mut self, flow: FlowId, why: Close) {
+        let Some(ended) = self.flows.remove(flow) else { return };
+        if matches!(ended.phase, Phase::Open | Phase::Connecting) {
+            self.pending.push_back(Pending::Closed { flow, kind: ended.kind, why });
+        }
+    }
+}
+
+/// Whether the process, not the peer, is why no connection could be taken.
+fn exhausted(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn peer_of(fd: &OwnedFd, remote: Option<SocketAddr>) -> io::Result<Peer> {
+    let Some(remote) = remote else { return Ok(Peer::Local { uid: sys::peer_uid(fd)? }) };
+    // Signalling is small messages that must leave at once.
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    let local = sys::local_addr(fd)?.unwrap_or(remote);
+    Ok(Peer::Ip { remote, local })
+}

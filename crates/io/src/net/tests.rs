@@ -1,0 +1,382 @@
+//! Real sockets on loopback; invented time for every deadline.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+
+use super::*;
+use crate::wake;
+
+/// What a test remembers of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Seen {
+    Datagram(SocketAddr, SocketAddr, Vec<u8>),
+    Unsent(SocketAddr),
+    Accepted(FlowId, Peer),
+    Connected(FlowId),
+    Bytes(FlowId, Vec<u8>),
+    Closed(FlowId, Close),
+    Readable(Token),
+    Signal(Signal),
+}
+
+fn remember(event: NetEvent<'_>) -> Seen {
+    match event {
+        NetEvent::Datagram { from, local, bytes, .. } => Seen::Datagram(from, local, bytes.to_vec()),
+        NetEvent::Unsent { to, .. } => Seen::Unsent(to),
+        NetEvent::Accepted { flow, peer, .. } => Seen::Accepted(flow, peer),
+        NetEvent::Connected { flow, .. } => Seen::Connected(flow),
+        NetEvent::Bytes { flow, bytes, .. } => Seen::Bytes(flow, bytes.to_vec()),
+        NetEvent::Closed { flow, why, .. } => Seen::Closed(flow, why),
+        NetEvent::Readable { token } => Seen::Readable(token),
+        NetEvent::Signal(signal) => Seen::Signal(signal),
+    }
+}
+
+/// The real-time guard of tests that wait for the kernel; reached only by a failing test.
+const GUARD: Duration = Duration::from_secs(10);
+
+/// Turns the loop, on a clock that stands still, until `enough` events were seen.
+fn turn_until(net: &mut Net, enough: impl Fn(&[Seen]) -> bool) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    while !enough(&seen) {
+        let before = seen.len();
+        net.wait(Instant::ZERO, Some(Instant::ZERO + GUARD), &mut |event| seen.push(remember(event)))
+            .unwrap();
+        assert!(seen.len() > before || net.stats().wakes < 10_000, "nothing happened: {seen:?}");
+    }
+    seen
+}
+
+fn turn(net: &mut Net, events: usize) -> Vec<Seen> {
+    turn_until(net, |seen| seen.len() >= events)
+}
+
+/// One turn at an invented time that must not sleep.
+fn turn_at(net: &mut Net, now: Instant) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    net.wait(now, Some(now), &mut |event| seen.push(remember(event))).unwrap();
+    seen
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+fn manager(limits: Limits) -> (Net, SocketAddr) {
+    let mut net = Net::new(limits).unwrap();
+    let listener = net.listen_tcp(loopback(0), FlowKind::Manager).unwrap();
+    let addr = net.listener_addr(listener).unwrap();
+    (net, addr)
+}
+
+fn accepted(seen: &[Seen]) -> FlowId {
+    let mut ids =
+        seen.iter().filter_map(|event| if let Seen::Accepted(id, _) = event { Some(*id) } else { None });
+    ids.next_back().unwrap()
+}
+
+#[test]
+fn datagrams_keep_their_bounds_and_their_order() {
+    let mut net = Net::new(Limits::default()).unwrap();
+    let transport = net.bind_udp(loopback(0)).unwrap();
+    let ours = net.udp_addr(transport).unwrap();
+    let phone = UdpSocket::bind(loopback(0)).unwrap();
+    for size in [1, 0, 1200, 65_507] {
+        phone.send_to(&vec![b'x'; size], ours).unwrap();
+    }
+    let from = phone.local_addr().unwrap();
+    let expected: Vec<Seen> =
+        [1, 0, 1200, 65_507].map(|size| Seen::Datagram(from, ours, vec![b'x'; size])).into();
+    assert_eq!(turn(&mut net, 4), expected);
+}
+
+#[test]
+fn a_hundred_datagrams_leave_in_two_batches_and_all_arrive() {
+    let mut net = Net::new(Limits::default()).unwrap();
+    let transport = net.bind_udp(loopback(0)).unwrap();
+    let phone = UdpSocket::bind(loopback(0)).unwrap();
+    phone.set_read_timeout(Some(GUARD)).unwrap();
+    for number in 0..100_u8 {
+        net.send_udp(transport, None, phone.local_addr().unwrap(), &[number; 200]);
+    }
+    net.flush();
+    let mut buffer = [0; 2048];
+    for number in 0..100_u8 {
+        let (len, from) = phone.recv_from(&mut buffer).unwrap();
+        assert_eq!((len, buffer[0], from), (200, number, net.udp_addr(transport).unwrap()));
+    }
+    assert_eq!(net.stats().datagrams_out, 100);
+}
+
+#[test]
+fn a_wildcard_bind_knows_where_a_datagram_was_sent_and_answers_from_there() {
+    let cases = [("0.0.0.0:0", "127.0.0.7"), ("[::]:0", "::1")];
+    for (bind, local) in cases {
+        let mut net = Net::new(Limits::default()).unwrap();
+        let Ok(transport) = net.bind_udp(bind.parse().unwrap()) else {
+            println!("skipped: {bind} is not available here");
+            continue;
+        };
+        let local: IpAddr = local.parse().unwrap();
+        let ours = SocketAddr::new(local, net.udp_addr(transport).unwrap().port());
+        let any = if local.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+        let phone = UdpSocket::bind(any).unwrap();
+        phone.set_read_timeout(Some(GUARD)).unwrap();
+        phone.send_to(b"OPTIONS", ours).unwrap();
+        let from = phone.local_addr().unwrap();
+        assert_eq!(turn(&mut net, 1), [Seen::Datagram(from, ours, b"OPTIONS".to_vec())]);
+        net.send_udp(transport, Some(local), from, b"200");
+        net.flush();
+        let mut buffer = [0; 16];
+        assert_eq!(phone.recv_from(&mut buffer).unwrap(), (3, ours));
+    }
+}
+
+#[test]
+fn a_datagram_the_kernel_refuses_is_reported_and_its_neighbours_leave() {
+    let mut net = Net::new(Limits::default()).unwrap();
+    let transport = net.bind_udp(loopback(0)).unwrap();
+    let phone = UdpSocket::bind(loopback(0)).unwrap();
+    phone.set_read_timeout(Some(GUARD)).unwrap();
+    let to = phone.local_addr().unwrap();
+    net.send_udp(transport, None, to, b"before");
+    net.send_udp(transport, None, to, &[0; 65_520]);
+    net.send_udp(transport, None, to, b"after");
+    assert_eq!(turn_at(&mut net, Instant::ZERO), [Seen::Unsent(to)]);
+    let mut buffer = [0; 16];
+    assert_eq!(phone.recv(&mut buffer).unwrap(), 6);
+    assert_eq!(phone.recv(&mut buffer).unwrap(), 5);
+    assert_eq!((net.stats().datagrams_out, net.stats().datagrams_unsent), (2, 1));
+}
+
+#[test]
+fn a_port_in_use_and_an_address_of_somebody_else_come_with_a_remedy() {
+    let mut net = Net::new(Limits::default()).unwrap();
+    let taken = net.bind_udp(loopback(0)).unwrap();
+    let error = net.bind_udp(net.udp_addr(taken).unwrap()).unwrap_err();
+    assert_eq!(error.error.kind(), io::ErrorKind::AddrInUse);
+    assert!(error.to_string().contains("choose another port"), "{error}");
+    let foreign = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 5060));
+    let error = net.listen_tcp(foreign, FlowKind::Sip).unwrap_err();
+    assert!(error.to_string().contains("cannot bind TCP 192.0.2.1:5060"), "{error}");
+    assert!(error.remedy().contains("no interface"), "{error}");
+    net.close_udp(taken);
+    assert!(net.udp_addr(taken).is_none());
+}
+
+#[test]
+fn a_flow_carries_bytes_both_ways_and_ends_once() {
+    let (mut net, addr) = manager(Limits::default());
+    let mut client = TcpStream::connect(addr).unwrap();
+    let local = client.local_addr().unwrap();
+    let seen = turn(&mut net, 1);
+    let flow = accepted(&seen);
+    assert_eq!(seen, [Seen::Accepted(flow, Peer::Ip { remote: local, local: addr })]);
+    client.write_all(b"Action: Ping\r\n\r\n").unwrap();
+    assert_eq!(turn(&mut net, 1), [Seen::Bytes(flow, b"Action: Ping\r\n\r\n".to_vec())]);
+    net.send_flow(flow, b"Response: ");
+    net.send_flow(flow, b"Success\r\n\r\n");
+    net.flush();
+    let mut answer = [0; 21];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"Response: Success\r\n\r\n");
+    drop(client);
+    assert_eq!(turn(&mut net, 1), [Seen::Closed(flow, Close::Peer)]);
+    net.send_flow(flow, b"to nobody");
+    assert_eq!(turn_at(&mut net, Instant::ZERO), []);
+    assert_eq!(net.flow_counts(), (0, 0));
+}
+
+#[test]
+fn an_answer_is_read_to_its_end_by_a_client_that_had_more_to_say() {
+    let (mut net, addr) = manager(Limits::default());
+    let mut client = TcpStream::connect(addr).unwrap();
+    let flow = accepted(&turn(&mut net, 1));
+    // Unread input would make a plain close send a reset, which destroys what the peer has not read.
+    client.write_all(b"Action: Logoff\r\n\r\n").unwrap();
+    let answer = vec![b'a'; 300_000];
+    net.send_flow(flow, &answer);
+    net.close_flow(flow, Closing::Flush);
+    let reader = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        client.read_to_end(&mut all).map(|_| all)
+    });
+    while net.flow_counts().0 > 0 {
+        net.wait(Instant::ZERO, Some(Instant::ZERO + GUARD), &mut |event| panic!("{event:?}")).unwrap();
+    }
+    assert_eq!(reader.join().unwrap().unwrap(), answer);
+}
+
+#[test]
+fn a_client_that_closed_its_side_after_asking_still_gets_the_answer() {
+    let (mut net, addr) = manager(Limits::default());
+    let mut client = TcpStream::connect(addr).unwrap();
+    let flow = accepted(&turn(&mut net, 1));
+    client.write_all(b"Q").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(turn(&mut net, 1), [Seen::Bytes(flow, b"Q".to_vec())]);
+    net.send_flow(flow, &[b'A'; 1000]);
+    assert_eq!(turn(&mut net, 1), [Seen::Closed(flow, Close::Peer)]);
+    let mut all = Vec::new();
+    client.read_to_end(&mut all).unwrap();
+    assert_eq!(all.len(), 1000);
+}
+
+#[test]
+fn a_flow_nobody_vouches_for_ends_after_five_seconds_however_it_trickles() {
+    let (mut net, addr) = manager(Limits::default());
+    let mut client = TcpStream::connect(addr).unwrap();
+    let flow = accepted(&turn(&mut net, 1));
+    let start = Instant::ZERO + Duration::from_secs(3600);
+    assert_eq!(turn_at(&mut net, start), []);
+    client.write_all(b"A").unwrap();
+    assert_eq!(turn(&mut net, 1), [Seen::Bytes(flow, b"A".to_vec())]);
+    assert_eq!(turn_at(&mut net, start + (PROBATION - Duration::from_nanos(1))), []);
+    assert_eq!(turn_at(&mut net, start + PROBATION), [Seen::Closed(flow, Close::Deadline)]);
+    assert_eq!(net.stats().expired, 1);
+}
+
+#[test]
+fn a_flow_that_is_kept_outlives_probation_up_to_its_own_deadline() {
+    let (mut net, addr) = manager(Limits::default());
+    let clients = [TcpStream::connect(addr).unwrap(), TcpStream::connect(addr).unwrap()];
+    let flows: Vec<FlowId> =
+        turn(&mut net, 2).iter().map(|event| accepted(std::slice::from_ref(event))).collect();
+    let almost = Instant::ZERO + Duration::from_secs(86_399);
+    let day = Instant::ZERO + Duration::from_secs(86_400);
+    net.keep(flows[0], None);
+    net.keep(flows[1], Some(day));
+    assert_eq!(net.flow_counts(), (2, 0));
+    assert_eq!(turn_at(&mut net, almost), []);
+    assert_eq!(turn_at(&mut net, day), [Seen::Closed(flows[1], Close::Deadline)]);
+    drop(clients);
+    assert_eq!(turn(&mut net, 1), [Seen::Closed(flows[0], Close::Peer)]);
+}
+
+#[test]
+fn a_source_over_its_share_is_closed_at_the_door_and_others_are_served() {
+    let (mut net, addr) = manager(Limits { flows: 64, probation: 64, per_source: 3 });
+    let greedy: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(addr).unwrap()).collect();
+    turn_until(&mut net, |seen| seen.len() >= 3);
+    while net.stats().refused < 2 {
+        turn_at(&mut net, Instant::ZERO);
+    }
+    assert_eq!(net.flow_counts(), (3, 3));
+    let other = UdpSocket::bind("127.0.0.2:0");
+    assert!(other.is_ok(), "loopback is a /8");
+    let mut second = Net::new(Limits::default()).unwrap();
+    second.connect_tcp(addr, Some(SocketAddr::from(([127, 0, 0, 2], 0))), FlowKind::Manager).unwrap();
+    assert!(matches!(turn(&mut second, 1)[..], [Seen::Connected(_)]));
+    assert!(matches!(turn(&mut net, 1)[..], [Seen::Accepted(_, Peer::Ip { .. })]));
+    drop(greedy);
+}
+
+#[test]
+fn a_full_waiting_room_makes_place_by_its_oldest() {
+    let (mut net, addr) = manager(Limits { flows: 64, probation: 2, per_source: 9 });
+    let clients: Vec<TcpStream> = (0..2).map(|_| TcpStream::connect(addr).unwrap()).collect();
+    let oldest = accepted(&turn(&mut net, 2)[..1]);
+    let late = TcpStream::connect(addr).unwrap();
+    let seen = turn(&mut net, 2);
+    assert!(seen.contains(&Seen::Closed(oldest, Close::Evicted)), "{seen:?}");
+    assert_eq!(net.flow_counts(), (2, 2));
+    drop((clients, late));
+}
+
+#[test]
+fn a_peer_that_never_reads_is_disconnected_at_its_backlog() {
+    let (mut net, addr) = manager(Limits::default());
+    let client = TcpStream::connect(addr).unwrap();
+    let flow = accepted(&turn(&mut net, 1));
+    net.keep(flow, None);
+    let event = [b'e'; 64 * 1024];
+    let mut seen = Vec::new();
+    // The kernel's own buffers take some megabytes first.
+    for _ in 0..4096 {
+        net.send_flow(flow, &event);
+        seen = turn_at(&mut net, Instant::ZERO);
+        if !seen.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(seen, [Seen::Closed(flow, Close::Backlog)]);
+    assert_eq!((net.stats().backlogged, net.flow_counts().0), (1, 0));
+    drop(client);
+}
+
+#[test]
+fn an_outgoing_flow_says_what_became_of_it() {
+    let (mut net, addr) = manager(Limits::default());
+    let flow = net.connect_tcp(addr, None, FlowKind::Sip).unwrap();
+    net.send_flow(flow, b"REGISTER");
+    let seen = turn_until(&mut net, |seen| seen.iter().any(|event| matches!(event, Seen::Bytes(..))));
+    let inner = accepted(
+        &seen.iter().filter(|event| matches!(event, Seen::Accepted(..))).cloned().collect::<Vec<_>>(),
+    );
+    assert!(seen.contains(&Seen::Connected(flow)), "{seen:?}");
+    assert!(seen.contains(&Seen::Bytes(inner, b"REGISTER".to_vec())), "{seen:?}");
+
+    let closed = { UdpSocket::bind(loopback(0)).unwrap().local_addr().unwrap() };
+    let refused = net.connect_tcp(closed, None, FlowKind::Sip).unwrap();
+    let expected = Seen::Closed(refused, Close::Failed(io::ErrorKind::ConnectionRefused));
+    assert_eq!(turn(&mut net, 1), [expected]);
+}
+
+#[test]
+fn a_control_socket_has_its_mode_knows_its_peer_and_replaces_only_a_dead_one() {
+    let folder = std::env::temp_dir().join(format!("strowger-net-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("asterisk.ctl");
+    let mut net = Net::new(Limits::default()).unwrap();
+    let listener = net.listen_unix(&path, 0o660, FlowKind::Control).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+    let client = UnixStream::connect(&path).unwrap();
+    let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&path).unwrap());
+    let seen = turn(&mut net, 1);
+    assert_eq!(seen, [Seen::Accepted(accepted(&seen), Peer::Local { uid })]);
+
+    let mut second = Net::new(Limits::default()).unwrap();
+    let error = second.listen_unix(&path, 0o660, FlowKind::Control).unwrap_err();
+    assert!(error.remedy().contains("another Strowger"), "{error}");
+    net.close_listener(listener);
+    assert!(!path.exists());
+
+    // A socket file whose process was killed answers nobody and is taken over; a plain file is left alone.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    second.listen_unix(&path, 0o600, FlowKind::Control).unwrap();
+    let plain = folder.join("plain");
+    std::fs::write(&plain, "kept").unwrap();
+    assert!(second.listen_unix(&plain, 0o600, FlowKind::Control).is_err());
+    assert_eq!(std::fs::read_to_string(&plain).unwrap(), "kept");
+    drop((second, client));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_queue_of_another_thread_wakes_the_loop_once_for_each_burst() {
+    let mut net = Net::new(Limits::default()).unwrap();
+    let (sender, receiver) = wake::queue::<u32>(16).unwrap();
+    net.watch(receiver.as_fd(), Token(7)).unwrap();
+    for _round in 0..3 {
+        let sender = sender.clone();
+        std::thread::spawn(move || (0..5).for_each(|number| sender.send(number).unwrap())).join().unwrap();
+        assert_eq!(turn(&mut net, 1), [Seen::Readable(Token(7))]);
+        let mut got = Vec::new();
+        receiver.drain(|number| got.push(number));
+        assert_eq!(got, [0, 1, 2, 3, 4]);
+        assert_eq!(turn_at(&mut net, Instant::ZERO), []);
+    }
+}
+
+#[test]
+fn a_quiet_reactor_sleeps_to_its_deadline_and_wakes_once() {
+    let (mut net, _addr) = manager(Limits::default());
+    let clock = crate::clock::Clock;
+    let start = clock.now();
+    let until = start + Duration::from_micros(1_500);
+    net.wait(start, Some(until), &mut |event| panic!("{event:?}")).unwrap();
+    assert!(clock.now() >= until);
+    assert_eq!(net.stats().wakes, 1);
+}

@@ -1,0 +1,184 @@
+//! UDP sockets of the signalling shard: received in batches, queued and sent in batches.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::sys::{self, BATCH, Epoll, Outgoing, RecvBatch};
+
+use super::{BindError, KEY_UDP, NetEvent, NetStats, TransportId, key};
+
+/// Asked of the kernel for each signalling socket: about 1,500 INVITEs of 1.2 kB that arrive while the shard is busy.
+/// The kernel caps it at `net.core.rmem_max`.
+const RECEIVE_BUFFER_BYTES: libc::c_int = 2 * 1024 * 1024;
+
+/// Places offered to the kernel when the last wake-up did not fill them: a quiet socket need not prepare all.
+const QUIET_BATCH: usize = 8;
+
+struct Bound {
+    fd: OwnedFd,
+    addr: SocketAddr,
+    /// Bound to a wildcard: each datagram says where it was sent to, and each answer where it leaves from.
+    wildcard: bool,
+    wanted: usize,
+}
+
+pub(super) struct Udp {
+    bound: Vec<Option<Bound>>,
+    batch: RecvBatch,
+    queue: Vec<(TransportId, Outgoing)>,
+    /// The bytes of everything in `queue`.
+    arena: Vec<u8>,
+    scratch: Vec<Outgoing>,
+}
+
+/// A datagram that the kernel refused.
+pub(super) struct Refused {
+    pub(super) transport: TransportId,
+    pub(super) to: SocketAddr,
+    pub(super) why: io::ErrorKind,
+}
+
+impl Udp {
+    pub(super) fn new() -> Self {
+        Self {
+            bound: Vec::new(),
+            batch: RecvBatch::new(),
+            queue: Vec::new(),
+            arena: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    pub(super) fn bind(&mut self, epoll: &Epoll, addr: SocketAddr) -> Result<TransportId, BindError> {
+        let place = self.bound.iter().position(Option::is_none).unwrap_or(self.bound.len());
+        let id = TransportId(u32::try_from(place).unwrap_or(u32::MAX));
+        let bound = open(epoll, addr, id).map_err(|error| BindError::new(addr.to_string(), "UDP", error))?;
+        if place == self.bound.len() {
+            self.bound.push(Some(bound));
+        } else {
+            self.bound[place] = Some(bound);
+        }
+        Ok(id)
+    }
+
+    pub(super) fn close(&mut self, id: TransportId) {
+        if let Some(place) = self.bound.get_mut(id.0 as usize) {
+            *place = None;
+        }
+        self.queue.retain(|(transport, _)| *transport != id);
+    }
+
+    pub(super) fn addr(&self, id: TransportId) -> Option<SocketAddr> {
+        self.get(id).map(|bound| bound.addr)
+    }
+
+    fn get(&self, id: TransportId) -> Option<&Bound> {
+        self.bound.get(id.0 as usize)?.as_ref()
+    }
+
+    /// One system call's worth of datagrams; what is left wakes the loop again.
+    pub(super) fn receive(
+        &mut self,
+        id: TransportId,
+        stats: &mut NetStats,
+        sink: &mut dyn FnMut(NetEvent<'_>),
+    ) {
+        let Some(bound) = self.bound.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+        // An error here is a pending ICMP report or a spurious wake-up; either way the next call starts afresh.
+        let count = self.batch.receive(&bound.fd, bound.wanted).unwrap_or(0);
+        bound.wanted = if count == bound.wanted { BATCH } else { QUIET_BATCH };
+        let default = bound.addr;
+        stats.datagrams_in += count as u64;
+        for index in 0..count {
+            let Some(datagram) = self.batch.get(index) else { continue };
+            let local = datagram.local.map_or(default, |ip: IpAddr| SocketAddr::new(ip, default.port()));
+            sink(NetEvent::Datagram { transport: id, from: datagram.from, local, bytes: datagram.bytes });
+        }
+    }
+
+    /// Queues a datagram; true when the queue holds a whole batch and wants to be flushed.
+    pub(super) fn queue(
+        &mut self,
+        id: TransportId,
+        local: Option<IpAddr>,
+        to: SocketAddr,
+        bytes: &[u8],
+    ) -> bool {
+        let Some(wildcard) = self.get(id).map(|bound| bound.wildcard) else { return false };
+        let local = local.filter(|ip| wildcard && !ip.is_unspecified() && ip.is_ipv4() == to.is_ipv4());
+        let start = self.arena.len();
+        self.arena.extend_from_slice(bytes);
+        self.queue.push((id, Outgoing { to, local, start, len: bytes.len() }));
+        self.queue.len() >= BATCH
+    }
+
+    /// Sends everything queued, each run for one socket in as few calls as possible.
+    pub(super) fn flush(&mut self, stats: &mut NetStats, refused: &mut impl FnMut(Refused)) {
+        let mut rest = self.queue.as_slice();
+        while let Some(&(id, _)) = rest.first() {
+            let run = rest.iter().take_while(|(other, _)| *other == id).count();
+            let (now, later) = rest.split_at(run);
+            rest = later;
+            self.scratch.clear();
+            self.scratch.extend(now.iter().map(|(_, datagram)| *datagram));
+            let Some(bound) = self.bound.get(id.0 as usize).and_then(Option::as_ref) else { continue };
+            send_run(&bound.fd, &self.arena, &self.scratch, stats, |to, why| {
+                refused(Refused { transport: id, to, why });
+            });
+        }
+        self.queue.clear();
+        self.arena.clear();
+        if self.arena.capacity() > ARENA_KEPT_BYTES {
+            self.arena = Vec::new();
+        }
+    }
+}
+
+/// The arena keeps this much between flushes: a batch of ordinary messages.
+const ARENA_KEPT_BYTES: usize = BATCH * 2048;
+
+fn send_run(
+    fd: &OwnedFd,
+    arena: &[u8],
+    mut run: &[Outgoing],
+    stats: &mut NetStats,
+    mut refused: impl FnMut(SocketAddr, io::ErrorKind),
+) {
+    while let Some(first) = run.first() {
+        let taken = match sys::send_batch(fd, arena, run) {
+            Ok(0) => return,
+            Ok(sent) => {
+                stats.datagrams_out += sent as u64;
+                sent
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => {
+                // The error is the first datagram's: no route, too long, or no room. The rest may still go.
+                stats.datagrams_unsent += 1;
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    refused(first.to, error.kind());
+                }
+                1
+            }
+        };
+        run = run.get(taken..).unwrap_or(&[]);
+    }
+}
+
+/// A bound socket. `SO_REUSEADDR` stays off: on UDP it would let a second process take the datagrams silently.
+fn open(epoll: &Epoll, addr: SocketAddr, id: TransportId) -> io::Result<Bound> {
+    let fd = sys::socket(addr, libc::SOCK_DGRAM)?;
+    let wildcard = addr.ip().is_unspecified();
+    if wildcard && addr.is_ipv4() {
+        sys::set_option(&fd, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+    } else if wildcard {
+        sys::set_option(&fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+    }
+    // A smaller buffer than asked for still works.
+    let _capped = sys::set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER_BYTES);
+    sys::bind(&fd, addr)?;
+    let addr = sys::local_addr(&fd)?.unwrap_or(addr);
+    epoll.add(fd.as_fd(), libc::EPOLLIN, key(KEY_UDP, u64::from(id.0)))?;
+    Ok(Bound { fd, addr, wildcard, wanted: QUIET_BATCH })
+}
