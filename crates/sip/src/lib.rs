@@ -1,2 +1,14 @@
-//! Filled by its first part.
+//! SIP without a socket or a clock: messages, headers, URIs, SDP and digest; transactions, dialogs and the registrar.
+//!
+//! Syntax (`message`, `header`, `uri`, `write`, `sdp`, `digest`, `frame`) knows no state; the machines know no I/O.
 #![forbid(unsafe_code)]
+
+pub mod header;
+pub mod message;
+pub mod uri;
+pub mod write;
+
+pub use header::{CSeq, Contact, HeaderName, Method, NameAddr, Via};
+pub use message::{Flaw, Index, Invalid, Message, OwnedMessage, ParseError, Status};
+pub use uri::{Host, Scheme, Uri};
+pub use write::{MessageWriter, Reply};

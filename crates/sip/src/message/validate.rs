@@ -1,0 +1,158 @@
+//! Whether a message can be worked with, and what to answer when not (RFC 3261 §8.1.1, §8.2, §16.3; RFC 4475).
+
+use super::{Flaw, Message, Status};
+use crate::header::lex::{Params, number};
+use crate::header::{CSeq, CommaList, Contact, HeaderName, Method, NameAddr};
+use crate::uri::{Scheme, Uri};
+
+/// What to do with a message that cannot be worked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invalid {
+    /// A request to answer with this status; the text goes to the log.
+    Answer(Status, &'static str),
+    /// A response, an ACK, or a request whose answer has no way back; the text goes to the log.
+    Drop(&'static str),
+}
+
+/// Fields that stand once at most (RFC 3261 §7.3.1).
+const SINGLE: [HeaderName<'static>; 8] = [
+    HeaderName::From,
+    HeaderName::To,
+    HeaderName::CallId,
+    HeaderName::CSeq,
+    HeaderName::MaxForwards,
+    HeaderName::ContentType,
+    HeaderName::ContentLength,
+    HeaderName::Expires,
+];
+
+impl Message<'_> {
+    /// Whether transaction and dialog code can rely on this message.
+    ///
+    /// After `Ok`, [`Message::top_via`], [`Message::from`], [`Message::to`], [`Message::call_id`] and [`Message::cseq`]
+    /// are there, and so is [`Message::request_uri`] or [`Message::status`]. A missing tag, branch or Max-Forwards is
+    /// what RFC 2543 phones send, and no fault. Whether method, extensions and body can be served is not asked here.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        let result = self.check();
+        match result {
+            Err(Invalid::Answer(_, why)) if !self.is_request() || self.method() == Method::Ack => {
+                Err(Invalid::Drop(why))
+            }
+            other => other,
+        }
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
+        const fn bad(why: &'static str) -> Invalid {
+            Invalid::Answer(Status::BAD_REQUEST, why)
+        }
+        let via = self.top_via().ok_or(Invalid::Drop("no Via that a response could follow"))?;
+        if let Some(flaw) = self.flaw() {
+            return Err(bad(flaw_text(flaw)));
+        }
+        if !self.version().eq_ignore_ascii_case(b"SIP/2.0") {
+            return Err(Invalid::Answer(Status::VERSION_NOT_SUPPORTED, "version is not SIP/2.0"));
+        }
+        self.check_once().map_err(bad)?;
+        if self.call_id().is_none() {
+            return Err(bad("no Call-ID"));
+        }
+        let cseq = self.header(HeaderName::CSeq).ok_or(bad("no CSeq"))?;
+        let cseq = CSeq::parse(cseq).ok_or(bad("CSeq is unreadable or above 2^31 - 1"))?;
+        if !via.params.well_formed() {
+            return Err(bad("Via has malformed parameters"));
+        }
+        for (name, missing) in [(HeaderName::From, "no From"), (HeaderName::To, "no To")] {
+            let value = self.header(name).ok_or(bad(missing))?;
+            let addr = NameAddr::parse(value).ok_or(bad("From or To is unreadable"))?;
+            if !addr.params.well_formed() {
+                return Err(bad("From or To has malformed parameters"));
+            }
+        }
+        self.check_contacts().map_err(bad)?;
+        if self.is_request() {
+            if cseq.method != self.method() {
+                return Err(bad("method differs from that of CSeq"));
+            }
+            self.check_request()?;
+        }
+        Ok(())
+    }
+
+    fn check_request(&self) -> Result<(), Invalid> {
+        let bad = |why| Err(Invalid::Answer(Status::BAD_REQUEST, why));
+        let Some(uri) = Uri::parse(self.request_uri_bytes()) else { return bad("Request-URI is unreadable") };
+        if matches!(uri.scheme, Scheme::Other(scheme) if !scheme.eq_ignore_ascii_case(b"urn")) {
+            return Err(Invalid::Answer(
+                Status::UNSUPPORTED_URI_SCHEME,
+                "scheme of the Request-URI is not served",
+            ));
+        }
+        if !uri.headers.is_empty() {
+            return bad("Request-URI carries headers");
+        }
+        if self.has(HeaderName::MaxForwards) && self.max_forwards().is_none() {
+            return bad("Max-Forwards is not 0 to 255");
+        }
+        if let Some(expires) = self.header(HeaderName::Expires)
+            && number(expires).is_none_or(|seconds| seconds > u64::from(u32::MAX))
+        {
+            return bad("Expires is not 0 to 2^32 - 1");
+        }
+        Ok(())
+    }
+
+    /// One pass that counts what may stand once.
+    fn check_once(&self) -> Result<(), &'static str> {
+        let mut seen = 0_u128; // one bit a row of the header table, which has fewer than 128
+        for slot in self.slots() {
+            let Some(bit) = 1_u128.checked_shl(u32::from(slot.id)) else { continue };
+            if seen & bit != 0 && SINGLE.iter().any(|name| name.id() == slot.id) {
+                return Err("a field that stands once stands twice");
+            }
+            seen |= bit;
+        }
+        Ok(())
+    }
+
+    fn check_contacts(&self) -> Result<(), &'static str> {
+        for value in self.headers(HeaderName::Contact) {
+            for one in CommaList::new(value) {
+                match Contact::parse(one) {
+                    Some(Contact::Star) if self.method() == Method::Register => {}
+                    Some(Contact::Addr(addr)) if contact_params_fit(addr.params) => {}
+                    _ => return Err("Contact is unreadable"),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Contact parameters are read one by one by whoever wants them; only what would change where they end is refused.
+fn contact_params_fit(params: Params<'_>) -> bool {
+    params.well_formed()
+}
+
+const fn flaw_text(flaw: Flaw) -> &'static str {
+    match flaw {
+        Flaw::StartLine => "request line or status line is malformed",
+        Flaw::HeaderLine => "a line among the headers is no header",
+        Flaw::TooManyHeaders => "too many headers",
+        Flaw::HeaderTooLong => "a header is too long",
+        Flaw::NoBlankLine => "no empty line after the headers",
+        Flaw::ContentLength => "Content-Length does not fit",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn vias_that_cannot_be_read_leave_nobody_to_answer() {
+        let mut index = crate::Index::new();
+        let bytes = b"OPTIONS sip:a@b SIP/2.0\r\nVia: garbage\r\n\r\n";
+        let message = crate::Message::parse(bytes, &mut index).unwrap();
+        assert!(matches!(message.validate(), Err(super::Invalid::Drop(_))));
+        assert_eq!(crate::Via::parse(b"garbage"), None);
+    }
+}
