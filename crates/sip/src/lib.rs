@@ -3,6 +3,8 @@
 //! Syntax (`message`, `header`, `uri`, `write`, `sdp`, `digest`, `frame`) knows no state; the machines know no I/O.
 #![forbid(unsafe_code)]
 
+pub mod digest;
+pub mod frame;
 pub mod header;
 pub mod message;
 pub mod uri;

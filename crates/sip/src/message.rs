@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::frame::FrameError;
 use crate::header::lex::{is_lws, is_token_byte, number, trim};
 use crate::header::{
     CSeq, CommaList, Contact, HeaderName, MAX_LIST_VALUES, MediaType, Method, NameAddr, OTHER, Via,
@@ -569,6 +570,24 @@ impl HeaderScan<'_> {
             at = next;
         }
     }
+}
+
+/// Length in bytes of the message that these complete headers begin, body included.
+pub(crate) fn frame_length(head: &[u8]) -> Result<usize, FrameError> {
+    let (_, _, headers_at) = parse_start_line(head, 0).map_err(|_| FrameError::NotSip)?;
+    let mut scan = HeaderScan { bytes: head, at: headers_at, flaw: None };
+    let mut length = None;
+    while let Some(slot) = scan.next_field() {
+        if slot.id == CONTENT_LENGTH {
+            let found = number(slot.value.of(head)).ok_or(FrameError::NoLength)?;
+            if length.is_some_and(|length| length != found) {
+                return Err(FrameError::NoLength);
+            }
+            length = Some(found);
+        }
+    }
+    let body = usize::try_from(length.ok_or(FrameError::NoLength)?).map_err(|_| FrameError::TooLarge)?;
+    head.len().checked_add(body).ok_or(FrameError::TooLarge)
 }
 
 struct LineEnd {

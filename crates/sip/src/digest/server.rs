@@ -1,0 +1,392 @@
+//! The server side: challenges with sealed nonces, and checking what comes back.
+
+use core::time::Duration;
+
+use base::Instant;
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
+
+use super::{Algorithm, Hex, Proof, Secret, fields};
+use crate::write::push_clean;
+
+/// Hex digits of the time stamp in a nonce.
+const STAMP_DIGITS: usize = 16;
+/// Hex digits of the seal in a nonce: 128 bits of HMAC-SHA-256.
+const SEAL_DIGITS: usize = 32;
+
+/// Authorization or Proxy-Authorization credentials; text stays as written, escapes included.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Credentials<'a> {
+    /// User name as hashed.
+    pub username: &'a [u8],
+    /// Realm.
+    pub realm: &'a [u8],
+    /// Nonce.
+    pub nonce: &'a [u8],
+    /// The `uri` that was hashed, which should name what the Request-URI names.
+    pub uri: &'a [u8],
+    response: &'a [u8],
+    algorithm: Option<(Algorithm, bool)>,
+    cnonce: &'a [u8],
+    nc: &'a [u8],
+    qop: Option<&'a [u8]>,
+}
+
+impl<'a> Credentials<'a> {
+    /// Parses the value of one Authorization or Proxy-Authorization field; `None` unless it is a complete digest.
+    pub fn parse(value: &'a [u8]) -> Option<Self> {
+        let mut found = Self { algorithm: Some((Algorithm::Md5, false)), ..Self::default() };
+        for (name, value) in fields(value)? {
+            match name {
+                _ if name.eq_ignore_ascii_case(b"username") => found.username = value,
+                _ if name.eq_ignore_ascii_case(b"realm") => found.realm = value,
+                _ if name.eq_ignore_ascii_case(b"nonce") => found.nonce = value,
+                _ if name.eq_ignore_ascii_case(b"uri") => found.uri = value,
+                _ if name.eq_ignore_ascii_case(b"response") => found.response = value,
+                _ if name.eq_ignore_ascii_case(b"algorithm") => found.algorithm = Algorithm::parse(value),
+                _ if name.eq_ignore_ascii_case(b"cnonce") => found.cnonce = value,
+                _ if name.eq_ignore_ascii_case(b"nc") => found.nc = value,
+                _ if name.eq_ignore_ascii_case(b"qop") => found.qop = Some(value),
+                _ => {}
+            }
+        }
+        let complete = [found.username, found.nonce, found.uri, found.response].iter().all(|v| !v.is_empty());
+        let qop_fits = match found.qop {
+            Some(qop) => {
+                qop.eq_ignore_ascii_case(b"auth") && !found.cnonce.is_empty() && found.nonce_count().is_some()
+            }
+            None => true,
+        };
+        (complete && qop_fits && found.algorithm.is_some()).then_some(found)
+    }
+    /// User name with its escapes undone, for the look-up.
+    pub fn user(&self) -> std::borrow::Cow<'a, [u8]> {
+        if !self.username.contains(&b'\\') {
+            return self.username.into();
+        }
+        let quoted = [b"\"", self.username, b"\""].concat();
+        crate::header::unquote(&quoted).into_owned().into()
+    }
+    /// Algorithm of the response.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm.map_or(Algorithm::Md5, |(algorithm, _)| algorithm)
+    }
+    /// `nc`, eight hex digits.
+    pub fn nonce_count(&self) -> Option<u32> {
+        let text = core::str::from_utf8(self.nc).ok().filter(|nc| nc.len() == 8)?;
+        u32::from_str_radix(text, 16).ok()
+    }
+}
+
+/// What became of credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// User and secret fit, and the nonce is ours and young.
+    Authenticated,
+    /// The secret fits but the nonce is too old, used up, or from before a restart: challenge again with `stale=true`.
+    Stale,
+    /// Anything else; the answer is the same whether the user exists or not.
+    Denied,
+}
+
+/// Makes challenges and checks answers, without any state of its own.
+#[derive(Clone)]
+pub struct Gate {
+    key: [u8; 32],
+    lifetime: Duration,
+}
+
+impl core::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Gate").field("lifetime", &self.lifetime).finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    /// `key` is 32 random bytes that nobody else knows; a nonce is good for `lifetime`.
+    pub fn new(key: [u8; 32], lifetime: Duration) -> Self {
+        Self { key, lifetime }
+    }
+
+    fn mac(&self, purpose: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+        // A key of any length is accepted by HMAC; 32 bytes cannot fail.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else { return self.key };
+        mac.update(purpose);
+        for part in parts {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    fn seal(&self, stamp: &[u8], realm: &[u8]) -> Hex {
+        Hex::of(self.mac(b"nonce", &[stamp, realm]).get(..SEAL_DIGITS / 2).unwrap_or_default())
+    }
+
+    /// Appends the value of a WWW-Authenticate or Proxy-Authenticate field to `out`. One field an algorithm, strongest first.
+    pub fn challenge(
+        &self,
+        now: Instant,
+        realm: &[u8],
+        algorithm: Algorithm,
+        stale: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let stamp = Hex::of(&now.as_nanos().to_be_bytes());
+        let seal = self.seal(stamp.as_bytes(), realm);
+        out.extend_from_slice(b"Digest realm=\"");
+        push_clean(out, realm);
+        out.extend_from_slice(b"\",nonce=\"");
+        out.extend_from_slice(stamp.as_bytes());
+        out.extend_from_slice(seal.as_bytes());
+        out.extend_from_slice(b"\",algorithm=");
+        out.extend_from_slice(algorithm.as_str().as_bytes());
+        out.extend_from_slice(b",qop=\"auth\"");
+        if stale {
+            out.extend_from_slice(b",stale=true");
+        }
+    }
+
+    /// Whether the nonce was made here for this realm, and if so when.
+    fn made_at(&self, nonce: &[u8], realm: &[u8]) -> Option<Instant> {
+        let (stamp, seal) = nonce.split_at_checked(STAMP_DIGITS)?;
+        let genuine: bool = self.seal(stamp, realm).as_bytes().ct_eq(seal).into();
+        let nanos = u64::from_str_radix(core::str::from_utf8(stamp).ok()?, 16).ok()?;
+        genuine.then_some(Instant::from_nanos(nanos))
+    }
+
+    /// Whether `credentials` prove knowledge of `secret` for a request of this method. `None` for a user that does not
+    /// exist takes the same steps with a secret nobody knows, so that neither time nor answer tells.
+    pub fn verify(
+        &self,
+        credentials: &Credentials<'_>,
+        method: &[u8],
+        realm: &[u8],
+        secret: Option<Secret<'_>>,
+        now: Instant,
+    ) -> Verdict {
+        let Some((algorithm, session)) = credentials.algorithm else { return Verdict::Denied };
+        let fake = Hex::of(&self.mac(b"nobody", &[credentials.username]));
+        let fake_password = fake.as_bytes().get(..16).unwrap_or_default();
+        // One HA1 is always computed, of the password or of what stands for it.
+        let (password, stored) = match secret {
+            Some(Secret::Password(password)) => (password, None),
+            Some(stored @ Secret::Ha1(..)) => (fake_password, Some(stored)),
+            None => (fake_password, None),
+        };
+        let computed = algorithm.ha1(credentials.username, realm, password);
+        let stored_ha1 = stored.and_then(|secret| secret.ha1(algorithm, credentials.username, realm));
+        let known = matches!(secret, Some(Secret::Password(_))) || stored_ha1.is_some();
+        let ha1 = stored_ha1.unwrap_or(computed);
+        let proof = Proof {
+            algorithm,
+            session,
+            nonce: credentials.nonce,
+            method,
+            uri: credentials.uri,
+            qop: credentials.qop.map(|_| (credentials.cnonce, credentials.nc)),
+        };
+        let expected = proof.response(&ha1);
+        let given = lower_case(credentials.response);
+        let made_at = self.made_at(credentials.nonce, realm);
+        let right =
+            expected.as_bytes().ct_eq(given.get(..credentials.response.len().min(64)).unwrap_or_default())
+                & Choice::from(u8::from(credentials.response.len() <= 64))
+                & credentials.realm.ct_eq(realm)
+                & Choice::from(u8::from(known));
+        let young = made_at.is_some_and(|made| now.since(made) <= self.lifetime && made <= now);
+        let outcome = u8::conditional_select(&0, &(1 + u8::from(young)), right);
+        match outcome {
+            0 => Verdict::Denied,
+            1 => Verdict::Stale,
+            _ => Verdict::Authenticated,
+        }
+    }
+}
+
+/// The response digits in lower case; what is longer than any digest is refused by its length.
+fn lower_case(response: &[u8]) -> [u8; 64] {
+    let mut digits = [0; 64];
+    for (to, from) in digits.iter_mut().zip(response) {
+        *to = from.to_ascii_lowercase();
+    }
+    digits
+}
+
+/// Remembers the highest nonce counts that were accepted, so that a recorded request is not accepted again.
+///
+/// Fed only after [`Verdict::Authenticated`], so strangers cannot fill it. The table is direct-mapped: two nonces that meet
+/// in a slot forget each other, which lets a replay through only within the nonce's lifetime and never refuses a phone.
+#[derive(Debug)]
+pub struct NonceCounts {
+    slots: Box<[CountSlot]>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct CountSlot {
+    nonce: u64,
+    highest: u32,
+    /// Bit `n` set: count `highest - n` was seen. Requests overtake each other over UDP.
+    seen: u32,
+}
+
+impl NonceCounts {
+    /// A table of `slots` nonces, 16 bytes each; at least one.
+    pub fn new(slots: usize) -> Self {
+        Self { slots: vec![CountSlot::default(); slots.max(1)].into() }
+    }
+    /// Whether this count of this nonce is new; notes it. Credentials without qop carry no count and always pass.
+    pub fn accept(&mut self, credentials: &Credentials<'_>) -> bool {
+        if credentials.qop.is_none() {
+            return true;
+        }
+        let Some(count) = credentials.nonce_count() else { return false };
+        // The seal is the tail of the nonce and uniformly distributed.
+        let tail = credentials.nonce.len().checked_sub(16).and_then(|at| credentials.nonce.get(at..));
+        let key = tail
+            .and_then(|tail| core::str::from_utf8(tail).ok())
+            .and_then(|tail| u64::from_str_radix(tail, 16).ok())
+            .unwrap_or(0);
+        let at = usize::try_from(key % self.slots.len() as u64).unwrap_or(0);
+        let Some(slot) = self.slots.get_mut(at) else { return false };
+        if slot.nonce != key || slot.seen == 0 {
+            *slot = CountSlot { nonce: key, highest: count, seen: 1 };
+            return true;
+        }
+        if count > slot.highest {
+            slot.seen = slot.seen.checked_shl(count - slot.highest).unwrap_or(0) | 1;
+            slot.highest = count;
+            return true;
+        }
+        let Some(bit) = 1_u32.checked_shl(slot.highest - count) else { return false };
+        let new = slot.seen & bit == 0;
+        slot.seen |= bit;
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::{Authenticator, Login};
+    use crate::message::{Index, Message};
+
+    const REALM: &[u8] = b"asterisk";
+
+    fn gate() -> Gate {
+        Gate::new([7; 32], Duration::from_secs(300))
+    }
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(1000 + seconds)
+    }
+
+    /// What a phone with this password answers to the gate's challenge.
+    fn answer(gate: &Gate, algorithm: Algorithm, password: &[u8], qop: bool) -> Vec<u8> {
+        let mut challenge = Vec::new();
+        gate.challenge(at(0), REALM, algorithm, false, &mut challenge);
+        let mut challenge = String::from_utf8(challenge).unwrap();
+        if !qop {
+            challenge = challenge.replace(",qop=\"auth\"", "");
+        }
+        let response = format!("SIP/2.0 401 Unauthorized\r\nWWW-Authenticate: {challenge}\r\n\r\n");
+        let mut index = Index::new();
+        let response = Message::parse(response.as_bytes(), &mut index).unwrap();
+        let mut phone = Authenticator::new();
+        let login = Login { realm: None, username: b"alice", secret: Secret::Password(password) };
+        assert_eq!(phone.challenged(&response, &[login]), crate::digest::Answer::Retry);
+        let mut value = Vec::new();
+        phone.credentials(b"REGISTER", b"sip:pbx", b"c0ffee", &[login], |_, text| value = text.to_vec());
+        value
+    }
+
+    #[test]
+    fn every_algorithm_and_the_form_without_qop_authenticate() {
+        for algorithm in [Algorithm::Md5, Algorithm::Sha256, Algorithm::Sha512_256] {
+            for qop in [true, false] {
+                let value = answer(&gate(), algorithm, b"secret", qop);
+                let credentials = Credentials::parse(&value).unwrap();
+                let check = |method: &[u8], secret, seconds| {
+                    gate().verify(&credentials, method, REALM, secret, at(seconds))
+                };
+                let ha1 = Secret::Ha1(algorithm, algorithm.ha1(b"alice", REALM, b"secret"));
+                let password = Some(Secret::Password(b"secret"));
+                assert_eq!(check(b"REGISTER", password, 1), Verdict::Authenticated, "{algorithm:?}");
+                assert_eq!(check(b"REGISTER", Some(ha1), 1), Verdict::Authenticated, "{algorithm:?}");
+                assert_eq!(check(b"REGISTER", password, 301), Verdict::Stale);
+                assert_eq!(check(b"INVITE", password, 1), Verdict::Denied);
+                assert_eq!(check(b"REGISTER", Some(Secret::Password(b"Secret")), 1), Verdict::Denied);
+                assert_eq!(check(b"REGISTER", None, 1), Verdict::Denied);
+                assert_eq!(
+                    check(b"REGISTER", None, 301),
+                    Verdict::Denied,
+                    "a stranger learns nothing of nonces"
+                );
+                let other = Gate::new([8; 32], Duration::from_secs(300));
+                assert_eq!(
+                    other.verify(&credentials, b"REGISTER", REALM, password, at(1)),
+                    Verdict::Stale,
+                    "after a restart with another key phones try again"
+                );
+                let wrong_kind = if algorithm == Algorithm::Md5 { Algorithm::Sha256 } else { Algorithm::Md5 };
+                let wrong_kind = Secret::Ha1(wrong_kind, wrong_kind.ha1(b"alice", REALM, b"secret"));
+                assert_eq!(check(b"REGISTER", Some(wrong_kind), 1), Verdict::Denied);
+            }
+        }
+    }
+
+    #[test]
+    fn a_nonce_from_the_future_or_for_another_realm_is_stale() {
+        let value = answer(&gate(), Algorithm::Sha256, b"secret", true);
+        let credentials = Credentials::parse(&value).unwrap();
+        let password = Some(Secret::Password(b"secret"));
+        assert_eq!(gate().verify(&credentials, b"REGISTER", REALM, password, Instant::ZERO), Verdict::Stale);
+        assert_eq!(gate().verify(&credentials, b"REGISTER", b"other", password, at(1)), Verdict::Denied);
+    }
+
+    #[test]
+    fn a_count_is_accepted_once_and_may_arrive_out_of_order() {
+        let mut counts = NonceCounts::new(64);
+        let mut accept = |nonce: &str, nc: u32| {
+            let text = format!(
+                "Digest username=\"a\",realm=\"r\",nonce=\"{nonce}\",uri=\"sip:x\",response=\"00\",cnonce=\"c\",qop=auth,nc={nc:08x}"
+            );
+            counts.accept(&Credentials::parse(text.as_bytes()).unwrap())
+        };
+        let (one, two) = ("0123456789abcdef0000000000000001", "0123456789abcdef0000000000000002");
+        for (nonce, nc, new) in [
+            (one, 1, true),
+            (one, 1, false),
+            (one, 3, true),
+            (one, 2, true),
+            (one, 2, false),
+            (two, 1, true),
+            (one, 100, true),
+            (one, 3, false),
+            (one, 90, true),
+            (two, 1, false),
+        ] {
+            assert_eq!(accept(nonce, nc), new, "{nonce} {nc}");
+        }
+    }
+
+    #[test]
+    fn incomplete_or_foreign_credentials_are_none() {
+        let full = "Digest username=\"a\",realm=\"r\",nonce=\"n\",uri=\"sip:x\",response=\"00\"";
+        assert!(Credentials::parse(full.as_bytes()).is_some());
+        for text in [
+            "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".to_owned(),
+            "Digest".to_owned(),
+            String::new(),
+            full.replace("nonce=\"n\",", ""),
+            format!("{full},qop=auth-int,nc=00000001,cnonce=\"x\""),
+            format!("{full},qop=auth,nc=1,cnonce=\"x\""),
+            format!("{full},qop=auth,nc=00000001"),
+            format!("{full},algorithm=SHA-1"),
+        ] {
+            assert!(Credentials::parse(text.as_bytes()).is_none(), "{text}");
+        }
+        let escaped = full.replace("\"a\"", "\"a\\\"b\"");
+        assert_eq!(Credentials::parse(escaped.as_bytes()).unwrap().user().as_ref(), b"a\"b");
+    }
+}
