@@ -2,16 +2,36 @@
 
 use core::time::Duration;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use base::{BridgeId, ChannelId, Command};
+use base::{BridgeId, ChannelId, Clip, Command, Digit, Instant};
 
 use crate::{Chan, ChanEvent, Indication, Shard, Stop};
 
-/// How long two may talk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Warnings before a bridge's limit (`L(x:y:z)`), each played to one party.
+#[derive(Debug, Clone, Default)]
+pub struct Warnings {
+    /// How long before the limit the first one comes.
+    pub before: Duration,
+    /// How often again; zero: once.
+    pub every: Duration,
+    /// What the first party hears.
+    pub for_a: Option<Arc<Clip>>,
+    /// What the second party hears.
+    pub for_b: Option<Arc<Clip>>,
+}
+
+/// How long two may talk, and which of them may end it with a key.
+#[derive(Debug, Clone, Default)]
 pub struct BridgeLimits {
     /// Longest time from the join; `None`: no limit.
     pub duration: Option<Duration>,
+    /// Warnings before the limit.
+    pub warnings: Warnings,
+    /// The digit with which the first party ends the call (`H`).
+    pub hangup_digit_a: Option<Digit>,
+    /// The digit with which the second party ends the call (`h`).
+    pub hangup_digit_b: Option<Digit>,
 }
 
 /// Why two stopped talking.
@@ -19,6 +39,8 @@ pub struct BridgeLimits {
 pub enum BridgeEnd {
     /// This one's story must stop.
     Stopped(ChannelId, Stop),
+    /// This one pressed its hang-up digit.
+    Disconnected(ChannelId),
     /// The limit was reached.
     Limit,
 }
@@ -29,35 +51,80 @@ pub enum BridgeEnd {
 /// hung up here. `creator` is the application that watchers see.
 pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'static str) -> BridgeEnd {
     let shard = a.shard().clone();
-    let joined = Joined::new(&shard, a.id(), b.id(), creator);
-    let deadline = limits.duration.map(|limit| a.now() + limit);
+    let _joined = Joined::new(&shard, a.id(), b.id(), creator);
+    let mut clock = LimitClock::new(a.now(), &limits);
     loop {
-        let Some((id, heard)) = Chan::any(&shard, &[a.id(), b.id()], deadline).await else { return BridgeEnd::Limit };
-        let other = if id == a.id() { b } else { a };
+        let Some((id, heard)) = Chan::any(&shard, &[a.id(), b.id()], clock.next).await else {
+            if clock.advance(a.now(), &limits) {
+                return BridgeEnd::Limit;
+            }
+            warn(a, limits.warnings.for_a.as_ref());
+            warn(b, limits.warnings.for_b.as_ref());
+            continue;
+        };
+        let (other, hangup_digit) =
+            if id == a.id() { (b, limits.hangup_digit_a) } else { (a, limits.hangup_digit_b) };
         match heard {
-            Err(stop) => {
-                drop(joined);
-                return BridgeEnd::Stopped(id, stop);
-            }
-            Ok(ChanEvent::Digit { digit, duration_ms, relayed: false }) => {
-                other.send_digit(digit, u16::try_from(duration_ms.clamp(80, 6000)).unwrap_or(100));
-            }
-            Ok(ChanEvent::Hold) => {
-                other.indicate(&Indication::Hold);
-                if let Err(stop) = other.start_music("").await {
-                    drop(joined);
+            Err(stop) => return BridgeEnd::Stopped(id, stop),
+            Ok(ChanEvent::Digit { digit, .. }) if hangup_digit == Some(digit) => return BridgeEnd::Disconnected(id),
+            Ok(event) => {
+                if let Err(stop) = pass_on(event, other).await {
                     return BridgeEnd::Stopped(other.id(), stop);
                 }
             }
-            Ok(ChanEvent::Unhold) => {
-                other.stop_music();
-                other.indicate(&Indication::Unhold);
-            }
-            Ok(ChanEvent::Text(text)) => {
-                shard.with_tech(other.id(), |tech, core| tech.send_text(core, other.id(), &text));
-            }
-            Ok(_) => {}
         }
+    }
+}
+
+fn warn(chan: &Chan, clip: Option<&Arc<Clip>>) {
+    if let Some(clip) = clip {
+        chan.start_clip(clip.clone(), 0);
+    }
+}
+
+/// What one party did, told to the other.
+async fn pass_on(event: ChanEvent, other: &Chan) -> Result<(), Stop> {
+    match event {
+        ChanEvent::Digit { digit, duration_ms, relayed: false } => {
+            other.send_digit(digit, u16::try_from(duration_ms.clamp(80, 6000)).unwrap_or(100));
+        }
+        ChanEvent::Hold => {
+            other.indicate(&Indication::Hold);
+            other.start_music("").await?;
+        }
+        ChanEvent::Unhold => {
+            other.stop_music();
+            other.indicate(&Indication::Unhold);
+        }
+        ChanEvent::Text(text) => {
+            other.shard().with_tech(other.id(), |tech, core| tech.send_text(core, other.id(), &text));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// When the next warning or the end is due.
+struct LimitClock {
+    end: Option<Instant>,
+    next: Option<Instant>,
+}
+
+impl LimitClock {
+    fn new(start: Instant, limits: &BridgeLimits) -> Self {
+        let end = limits.duration.map(|limit| start + limit);
+        let warning = limits.duration.zip(Some(limits.warnings.before).filter(|b| !b.is_zero()));
+        let next = warning.map(|(limit, before)| start + limit.saturating_sub(before)).or(end);
+        Self { end, next }
+    }
+    /// Goes past `next`; whether that was the end.
+    fn advance(&mut self, now: Instant, limits: &BridgeLimits) -> bool {
+        if self.end.is_some_and(|end| end <= now) {
+            return true;
+        }
+        let again = (!limits.warnings.every.is_zero()).then(|| now + limits.warnings.every);
+        self.next = [again, self.end].into_iter().flatten().min();
+        false
     }
 }
 

@@ -132,6 +132,22 @@ impl Chan {
             }
         }
     }
+    /// Carries on `story`, which waits for another channel, as long as this one goes on; dropped when it does not.
+    pub async fn while_up<T>(&self, story: impl Future<Output = T>) -> Result<T, Stop> {
+        let mut story = std::pin::pin!(story);
+        std::future::poll_fn(move |context| {
+            if let Poll::Ready(done) = story.as_mut().poll(context) {
+                return Poll::Ready(Ok(done));
+            }
+            let current = self.shard.exec.borrow().current();
+            let mut core = self.shard.core.borrow_mut();
+            let now = core.now;
+            let Some(channel) = core.get_mut(self.id) else { return Poll::Ready(Err(Stop::Hangup)) };
+            channel.waiter = current;
+            stop_of(channel, now).map_or(Poll::Pending, |stop| Poll::Ready(Err(stop)))
+        })
+        .await
+    }
     /// Lets other stories run; for loops that might not wait otherwise.
     pub async fn pause(&self) {
         let mut yielded = false;

@@ -197,6 +197,8 @@ pub struct Channel {
     pub bridge: Option<BridgeId>,
     /// Set when the call has ended or is to end; sticky.
     pub hangup: Option<Cause>,
+    /// What `HANGUPCAUSE` shows: of the last leg it dialled, or of its own end.
+    pub cause: Cause,
     /// Technology's own word on the cause (`SIP 486 Busy Here`).
     pub hangup_source: String,
     /// Another place to go on at.
@@ -223,6 +225,14 @@ pub struct Channel {
     pub cdr: CdrState,
     /// Hang-up handlers (`CHANNEL(hangup_handler_push)`), last pushed first run.
     pub hangup_handlers: Vec<String>,
+    /// Cause of the last leg that this channel dialled; the caller is told it when the call ends without one of its own.
+    pub last_cause: Cause,
+    /// How dialled channels ended: name, cause, the technology's own words (`HANGUPCAUSE()`).
+    pub hangup_causes: Vec<(String, Cause, String)>,
+    /// Variables that other channels may touch (`SHARED()`).
+    pub shared: dialplan::Vars,
+    /// Groups it counts in, as (category, group) (`GROUP()`).
+    pub groups: Vec<(String, String)>,
     /// What has happened and was not yet heard.
     pub(crate) events: VecDeque<ChanEvent>,
     /// The story that listens.

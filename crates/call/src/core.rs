@@ -179,6 +179,7 @@ impl Core {
             last_play: PlayId(0),
             bridge: None,
             hangup: None,
+            cause: Cause::NONE,
             hangup_source: String::new(),
             goto: None,
             has_pbx: false,
@@ -192,6 +193,10 @@ impl Core {
             response_timeout_ms: 10_000,
             cdr: CdrState::default(),
             hangup_handlers: Vec::new(),
+            last_cause: Cause::NONE,
+            hangup_causes: Vec::new(),
+            shared: dialplan::Vars::default(),
+            groups: Vec::new(),
             events: VecDeque::new(),
             waiter: None,
         }));
@@ -320,6 +325,7 @@ impl Core {
     fn end(&mut self, id: ChannelId, cause: Cause, source: &str) -> bool {
         let Some(channel) = self.get_mut(id).filter(|c| c.hangup.is_none()) else { return false };
         channel.hangup = Some(cause);
+        channel.cause = cause;
         channel.hangup_source = source.to_owned();
         if let Some(task) = channel.waiter {
             self.woken.push(task);

@@ -77,6 +77,8 @@ pub trait Recorder {
     /// Opens `path` (absolute, or relative to the sounds directory) with the file format of `extension`; says the linear format it wants.
     /// `append` goes on after what is there.
     fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<(Box<dyn AudioSink>, FormatId), String>;
+    /// Whether there is no file of this name yet, for numbered recordings (`%d`).
+    fn is_free(&mut self, path: &str, extension: &str) -> bool;
 }
 
 /// The `astdb`: families, keys, values.
@@ -124,6 +126,11 @@ pub trait Log {
 pub trait WallClock {
     /// Microseconds since the Unix epoch.
     fn now_micros(&self) -> i64;
+    /// The offset in force in `zone` (`Europe/Berlin`; empty: the system's own) at `at` seconds since the epoch.
+    fn offset(&self, at: i64, zone: &str) -> dialplan::Offset {
+        let _ = (at, zone);
+        dialplan::Offset { abbreviation: "UTC".to_owned(), ..dialplan::Offset::default() }
+    }
 }
 
 /// The directories of asterisk.conf that dialplans read (`ASTVARLIBDIR` …), name without `AST` and `DIR`, lower case.
