@@ -142,6 +142,11 @@ impl Findings {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
+    /// Drops what was said already: a line of a template is read once for every section that inherits it.
+    pub fn dedup(&mut self) {
+        let mut seen = std::collections::BTreeSet::new();
+        self.list.retain(|finding| seen.insert((finding.place.clone(), finding.message.clone())));
+    }
     /// Sorts by file, then line, keeping the order of findings of one line.
     pub fn sort(&mut self) {
         self.list.sort_by(|a, b| a.place.cmp(&b.place));

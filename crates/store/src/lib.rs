@@ -1,2 +1,8 @@
-//! Filled by its first part.
+//! What outlives a call: typed configuration, and what is written down.
+//!
+//! This room may block, open files and start threads, so nothing here runs on the signalling shard except the cheap
+//! front ends: a configuration [`config`] value is read as plain fields, and sinks take a message over a bounded channel.
+//! It knows no protocol and does not know what a dialplan means.
 #![forbid(unsafe_code)]
+
+pub mod config;

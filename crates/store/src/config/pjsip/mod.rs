@@ -1,0 +1,278 @@
+//! `pjsip.conf`: endpoints, AORs, auths, identifies, transports and the settings of the stack.
+//!
+//! An object is its type and the name of its section, so sections of one name and different types are different objects.
+
+mod objects;
+mod values;
+
+pub use objects::{Aor, Auth, Endpoint, Global, Identify, SipAcl, System, Transport};
+pub use values::{
+    AuthType, ConnectedLine, DigestAlgorithm, DirectMediaMethod, DtmfChoice, HeaderMatch, IdentifyBy, Inband,
+    MediaEncryption, PasswordDigest, Presence, Protocol, Rel100, SessionTimers, SourceMatch,
+};
+
+use super::acl::NamedAcls;
+use super::{Object, Row, Status, kind::Secret, read_object, suggestion};
+use conf::{File, Findings, Section};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// Shortest secret that draws no remark, in characters; what `specs` and scanners agree is out of reach of guessing.
+const SECRET_CHARS: usize = 12;
+
+/// `pjsip.conf` as a whole. Maps are by section name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Pjsip {
+    /// `type=global`.
+    pub global: Global,
+    /// `type=system`.
+    pub system: System,
+    /// `type=transport`.
+    pub transports: BTreeMap<String, Transport>,
+    /// `type=endpoint`.
+    pub endpoints: BTreeMap<String, Endpoint>,
+    /// `type=aor`.
+    pub aors: BTreeMap<String, Aor>,
+    /// `type=auth`.
+    pub auths: BTreeMap<String, Auth>,
+    /// `type=identify`, in file order, which is the order they are tried in.
+    pub identifies: Vec<Identify>,
+    /// `type=acl`: who may send SIP at all. Every list must allow.
+    pub acls: Vec<SipAcl>,
+}
+
+/// Types that Asterisk knows and this reader does not make objects of, with what happens instead.
+const LATER_TYPES: &[(&str, &str)] = &[
+    (
+        "registration",
+        "Strowger does not register with other servers; the trunk must be identified by its address",
+    ),
+    ("contact", "the contact is not created; list it in the contact= of its aor"),
+    ("domain_alias", "the domain is not rewritten; requests to it are matched by user"),
+    ("resource_list", "subscriptions to the list are refused"),
+    ("phoneprov", "phones are not provisioned"),
+    ("outbound-publish", "nothing is published"),
+    ("inbound-publication", "publications are refused"),
+    ("asterisk-publication", "device state is not exchanged with other servers"),
+    ("subscription_persistence", "subscriptions do not outlive a restart"),
+    ("mwi", "message waiting is not reported"),
+    ("wizard", "it belongs to pjsip_wizard.conf, which is not read; write the endpoint, aor and auth"),
+    ("outbound_registration", "Strowger does not register with other servers"),
+    ("http_client", "it is not read"),
+];
+
+const TYPES: &[&str] = &["endpoint", "aor", "auth", "identify", "transport", "global", "system", "acl"];
+
+/// Options of every type, for the manual.
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = [
+        Endpoint::rows(),
+        Aor::rows(),
+        Auth::rows(),
+        Identify::rows(),
+        Transport::rows(),
+        Global::rows(),
+        System::rows(),
+        SipAcl::rows(),
+    ]
+    .concat();
+    rows.extend(LATER_TYPES.iter().map(|&(section, what)| Row {
+        file: "pjsip.conf",
+        section,
+        name: "type",
+        kind: section.to_owned(),
+        default: "",
+        doc: "",
+        status: Status::Later(what),
+    }));
+    rows
+}
+
+impl Pjsip {
+    /// Reads the file. An object with an error is skipped, the others stay.
+    pub fn read(file: &File, findings: &mut Findings) -> Self {
+        let mut pjsip = Self::default();
+        for section in file.objects() {
+            let Some(kind) = section.last("type") else {
+                let message = format!("section [{}] has no type and is skipped", section.name);
+                findings.error(&section.place, message, "add a line such as type=endpoint");
+                continue;
+            };
+            match kind.value.to_ascii_lowercase().as_str() {
+                "endpoint" => keep(&mut pjsip.endpoints, read(section, findings), section, findings),
+                "aor" => keep(&mut pjsip.aors, read(section, findings), section, findings),
+                "auth" => keep(&mut pjsip.auths, read(section, findings), section, findings),
+                "transport" => keep(&mut pjsip.transports, read(section, findings), section, findings),
+                "identify" => pjsip.identifies.extend(read::<Identify>(section, findings)),
+                "acl" => pjsip.acls.extend(read::<SipAcl>(section, findings)),
+                "global" => pjsip.global = read(section, findings).unwrap_or_default(),
+                "system" => pjsip.system = read(section, findings).unwrap_or_default(),
+                other => match LATER_TYPES.iter().find(|(name, _)| *name == other) {
+                    Some((_, what)) => findings.warning(
+                        &kind.place,
+                        format!(
+                            "type={other} of [{}] is known to Asterisk and not supported yet: {what}",
+                            section.name
+                        ),
+                        "remove the section if that will do",
+                    ),
+                    None => findings.error(
+                        &kind.place,
+                        format!("type={other} of [{}] does not exist; the section is skipped", section.name),
+                        suggestion(other, TYPES),
+                    ),
+                },
+            }
+        }
+        pjsip.check_each(findings);
+        pjsip.check_references(findings);
+        pjsip
+    }
+
+    /// What an object says about itself.
+    fn check_each(&mut self, findings: &mut Findings) {
+        self.transports.retain(|_, transport| transport.check(findings));
+        self.endpoints.retain(|_, endpoint| endpoint.check(findings));
+        self.auths.retain(|_, auth| auth.check(findings));
+        self.aors.values().for_each(|aor| aor.check(findings));
+        self.identifies.retain(|identify| identify.check(findings));
+        for (name, auth) in &self.auths {
+            check_secret(name, auth, findings);
+        }
+        if self.transports.is_empty() {
+            let place = conf::Place::new("pjsip.conf", 0);
+            findings.warning(
+                &place,
+                "no transport is configured; SIP is not served",
+                "add a section with type=transport, protocol=udp and bind=0.0.0.0",
+            );
+        }
+    }
+
+    /// What objects say about each other.
+    fn check_references(&self, findings: &mut Findings) {
+        for (name, endpoint) in &self.endpoints {
+            let origin = &endpoint.origin;
+            for aor in endpoint.aors.iter().filter(|aor| !self.aors.contains_key(*aor)) {
+                findings.warning(
+                    origin.place_of("aors"),
+                    format!("endpoint '{name}' names the aor '{aor}', which does not exist"),
+                    format!("add a section [{aor}] with type=aor"),
+                );
+            }
+            for (option, names) in [("auth", &endpoint.auth), ("outbound_auth", &endpoint.outbound_auth)] {
+                for auth in names.iter().filter(|auth| !self.auths.contains_key(*auth)) {
+                    findings.error(
+                        origin.place_of(option),
+                        format!("endpoint '{name}' names the auth '{auth}', which does not exist; it cannot authenticate"),
+                        format!("add a section [{auth}] with type=auth"),
+                    );
+                }
+            }
+            if endpoint.auth.is_empty() {
+                findings.warning(
+                    &origin.place,
+                    format!("endpoint '{name}' has no auth: whoever is identified as it may call without a password"),
+                    "add auth= and a section with type=auth, or identify it by address only",
+                );
+            }
+            if !endpoint.transport.is_empty() && !self.transports.contains_key(&endpoint.transport) {
+                findings.warning(
+                    origin.place_of("transport"),
+                    format!(
+                        "endpoint '{name}' names the transport '{}', which does not exist",
+                        endpoint.transport
+                    ),
+                    "correct the name, or remove the line to use any transport that fits",
+                );
+            }
+        }
+        for identify in
+            self.identifies.iter().filter(|identify| !self.endpoints.contains_key(&identify.endpoint))
+        {
+            findings.warning(
+                identify.origin.place_of("endpoint"),
+                format!(
+                    "identify '{}' names the endpoint '{}', which does not exist",
+                    identify.origin.name, identify.endpoint
+                ),
+                format!("add a section [{}] with type=endpoint", identify.endpoint),
+            );
+        }
+        let default = &self.global.default_outbound_endpoint;
+        if self.global.origin.has("default_outbound_endpoint") && !self.endpoints.contains_key(default) {
+            findings.warning(
+                self.global.origin.place_of("default_outbound_endpoint"),
+                format!("default_outbound_endpoint={default} does not exist"),
+                "correct the name",
+            );
+        }
+    }
+
+    /// Resolves the named lists that endpoints and the stack refer to. A missing list lets nobody in.
+    pub fn resolve_acls(&mut self, named: &NamedAcls, findings: &mut Findings) {
+        for endpoint in self.endpoints.values_mut() {
+            let origin = &endpoint.origin;
+            endpoint.access = named.access(&endpoint.permit, &endpoint.acl, origin.place_of("acl"), findings);
+            endpoint.contact_access = named.access(
+                &endpoint.contact_permit,
+                &endpoint.contact_acl,
+                origin.place_of("contact_acl"),
+                findings,
+            );
+        }
+        for acl in &mut self.acls {
+            let origin = &acl.origin;
+            acl.access = named.access(&acl.permit, &acl.acl, origin.place_of("acl"), findings);
+            acl.contact_access =
+                named.access(&acl.contact_permit, &acl.contact_acl, origin.place_of("contact_acl"), findings);
+        }
+    }
+
+    /// Whether the source may send SIP at all.
+    pub fn allows_source(&self, ip: std::net::IpAddr) -> bool {
+        self.acls.iter().all(|acl| acl.access.allows(ip))
+    }
+}
+
+fn read<T: Object>(section: &Section, findings: &mut Findings) -> Option<T> {
+    read_object(section, findings, &mut |_, variable, _| variable.is("type"))
+}
+
+/// Keeps the first object of a name and type.
+fn keep<T>(map: &mut BTreeMap<String, T>, object: Option<T>, section: &Section, findings: &mut Findings) {
+    let Some(object) = object else { return };
+    match map.entry(section.name.to_string()) {
+        Entry::Vacant(entry) => {
+            entry.insert(object);
+        }
+        Entry::Occupied(_) => findings.error(
+            &section.place,
+            format!("there is another [{}] of this type above; this one is skipped", section.name),
+            "rename one of them, or write (+) after the name to continue the first",
+        ),
+    }
+}
+
+/// Remarks on a secret without telling it.
+fn check_secret(name: &str, auth: &Auth, findings: &mut Findings) {
+    let weak = |secret: &Secret| {
+        let text = secret.expose();
+        if text.is_empty() {
+            None
+        } else if text.eq_ignore_ascii_case(&auth.username) || text.eq_ignore_ascii_case(name) {
+            Some("equals its user name")
+        } else if text.chars().count() < SECRET_CHARS {
+            Some("is shorter than 12 characters")
+        } else {
+            None
+        }
+    };
+    if let Some(why) = weak(&auth.password) {
+        findings.warning(
+            auth.origin.place_of("password"),
+            format!("the password of auth '{name}' {why}; scanners try such passwords first"),
+            "choose a longer one, for example with: openssl rand -base64 18",
+        );
+    }
+}

@@ -1,0 +1,465 @@
+//! The objects of `pjsip.conf`, one table each.
+
+use super::values::{
+    AuthType, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice, Headers, IdentifyBy,
+    Inband, MediaEncryption, Ordered, Presence, Protocol, Rel100, SessionTimers, Sources,
+};
+use crate::config::acl::Access;
+use crate::config::kind::{
+    BindTo, CodecList, DecimalSeconds, Gathered, Hidden, Int, Millis, Names, Nets, Pairs, Port, Rules,
+    Seconds, Text, Tos, YesNo,
+};
+use crate::config::options;
+use conf::Findings;
+use std::net::SocketAddr;
+
+options! {
+    /// `type=endpoint`: who calls and is called, and how.
+    Endpoint, "pjsip.conf", "endpoint", SkipsObject;
+    context: Text = "default", "Dialplan context its calls start in.";
+    aors: Names = "", "AORs it may register with; a dial of the endpoint rings their contacts.";
+    auth: Names = "", "Auths its requests must satisfy.";
+    outbound_auth: Names = "", "Auths that answer challenges to our requests.";
+    allow also "disallow": CodecList = "", "Formats it may use, in order of preference; disallow=all empties the list.";
+    transport: Text = "", "Transport its requests leave by; empty chooses by the address.";
+    callerid: Text = "", "Caller id of its calls: \"Name\" <number>.";
+    callerid_privacy: Presence = "allowed_not_screened", "Presentation of its caller id.";
+    callerid_tag: Text = "", "Tag that travels with its caller id.";
+    from_user: Text = "", "User part of From in our requests.";
+    from_domain: Text = "", "Domain of From in our requests.";
+    trust_id_inbound: YesNo = "no", "Believe P-Asserted-Identity and Remote-Party-ID it sends.";
+    trust_id_outbound: YesNo = "no", "Send it private identities too.";
+    send_pai: YesNo = "no", "Send P-Asserted-Identity.";
+    send_rpid: YesNo = "no", "Send Remote-Party-ID.";
+    send_diversion: YesNo = "yes", "Send Diversion for redirected calls.";
+    send_connected_line: YesNo = "yes", "Tell it when the other party changes.";
+    trust_connected_line: YesNo = "yes", "Believe it when it tells who it is connected to.";
+    connected_line_method: ConnectedLine = "invite", "Request that tells a changed party.";
+    identify_by: Ordered<IdentifyBy> = "username,ip", "Ways to tell that a request comes from it.";
+    direct_media: YesNo = "yes", "Let media flow between the phones; Strowger always carries it.";
+    direct_media_method: DirectMediaMethod = "invite", "Request that moves media.";
+    dtmf_mode: DtmfChoice = "rfc4733", "How digits travel.";
+    media_encryption: MediaEncryption = "no", "Whether media is SRTP.";
+    media_encryption_optimistic: YesNo = "no", "Fall back to plain RTP.";
+    media_address: Text = "", "Address in our SDP instead of the one the media leaves by.";
+    bind_rtp_to_media_address: YesNo = "no", "Bind media sockets to media_address.";
+    media_use_received_transport: YesNo = "no", "Answer with the transport profile of the offer.";
+    rtp_symmetric: YesNo = "no", "Send media to where its media comes from.";
+    rtp_ipv6: YesNo = "no", "Use IPv6 for media.";
+    rtp_timeout: Seconds<0, 86_400> = "0", "Silence of RTP after which the call ends; 0 never.";
+    rtp_timeout_hold: Seconds<0, 86_400> = "0", "The same while on hold.";
+    rtp_keepalive: Seconds<0, 86_400> = "0", "Time without sending after which a keepalive packet goes out; 0 never.";
+    asymmetric_rtp_codec: YesNo = "no", "Let both directions use different formats.";
+    use_ptime: YesNo = "no", "Send packets of the length it asks for.";
+    force_rport: YesNo = "yes", "Answer to the source port even without rport (RFC 3581).";
+    rewrite_contact: YesNo = "no", "Replace its Contact by the source address.";
+    rel100 as "100rel": Rel100 = "yes", "Reliable provisional responses (RFC 3262).";
+    timers: SessionTimers = "yes", "Session timers (RFC 4028).";
+    timers_min_se: Seconds<90, 86_400> = "90", "Shortest session interval.";
+    timers_sess_expires: Seconds<90, 86_400> = "1800", "Session interval asked for.";
+    inband_progress: Inband = "no", "Play ringing in early media.";
+    ignore_183_without_sdp: YesNo = "no", "Take a 183 without SDP for nothing.";
+    follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.";
+    accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.";
+    allow_transfer: YesNo = "yes", "Let it transfer with REFER.";
+    allow_subscribe: YesNo = "yes", "Let it subscribe.";
+    allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.";
+    allow_unauthenticated_options: YesNo = "no", "Answer its OPTIONS without a challenge.";
+    user_eq_phone: YesNo = "no", "Add user=phone to URIs with a number.";
+    outbound_proxy: Text = "", "SIP URI all its requests go through.";
+    contact_user: Text = "", "User part of Contact in our requests.";
+    accountcode: Text = "", "Account code of its calls in call detail records.";
+    set_var: Pairs = "", "Variables of its channels.";
+    language: Text = "", "Language of its prompts.";
+    tone_zone: Text = "", "Country of its tones.";
+    moh_suggest: Text = "default", "Music it hears on hold.";
+    message_context: Text = "", "Context of its messages.";
+    subscribe_context: Text = "", "Context of its subscriptions.";
+    device_state_busy_at: Int<0, {u32::MAX}> = "0", "Calls at which it counts as busy; 0 counts it in use only.";
+    call_group: Text = "", "Numbered pickup groups its calls ring in.";
+    pickup_group: Text = "", "Numbered groups it may pick up.";
+    named_call_group: Gathered = "", "Named pickup groups its calls ring in.";
+    named_pickup_group: Gathered = "", "Named groups it may pick up.";
+    mailboxes: Gathered = "", "Mailboxes whose state it is told.";
+    max_audio_streams: Int<0, 64> = "1", "Audio streams of a call.";
+    tos_audio: Tos = "0", "Type of service of audio packets.";
+    cos_audio: Int<0, 7> = "0", "802.1p priority of audio packets.";
+    sdp_owner: Text = "-", "User in the o= line.";
+    sdp_session: Text = "Asterisk", "Name in the s= line.";
+    permit also "deny": Rules = "", "Addresses its requests may come from.";
+    acl: Gathered = "", "Lists of acl.conf its requests must pass.";
+    contact_permit also "contact_deny": Rules = "", "Addresses its contacts may have.";
+    contact_acl: Gathered = "", "Lists of acl.conf its contacts must pass.";
+    notify_early_inuse_ringing: YesNo = "no", "Tell watchers of ringing while in use.";
+    refer_blind_progress: YesNo = "yes", "Tell a blind transferer how it goes.";
+    suppress_q850_reason_headers: YesNo = "no", "Send no Reason header with a Q.850 cause.";
+    tenantid: Text = "", "Tenant of its channels.";
+    @recognised {
+        "aggregate_mwi" "yes" Later "message waiting is not reported";
+        "bundle" "no" Later "streams are not bundled";
+        "codec_prefs_incoming_answer" "*" Later "answers keep the order of the offer";
+        "codec_prefs_incoming_offer" "*" Later "the order of allow= decides";
+        "codec_prefs_outgoing_answer" "*" Later "the order of allow= decides";
+        "codec_prefs_outgoing_offer" "*" Later "the order of allow= decides";
+        "cos_video" "0" Later "video is declined";
+        "direct_media_glare_mitigation" "none,outgoing,incoming" Ignored "media is never moved";
+        "disable_direct_media_on_nat" "no,yes" Ignored "media is never moved";
+        "disable_directed_pickup" "no" Later "it is not an option of Asterisk 23";
+        "dtls_auto_generate_cert" "no" Later "DTLS is not built in";
+        "dtls_ca_file" "" Later "DTLS is not built in";
+        "dtls_ca_path" "" Later "DTLS is not built in";
+        "dtls_cert_file" "" Later "DTLS is not built in";
+        "dtls_cipher" "" Later "DTLS is not built in";
+        "dtls_fingerprint" "*" Later "DTLS is not built in";
+        "dtls_private_key" "" Later "DTLS is not built in";
+        "dtls_rekey" "0" Later "DTLS is not built in";
+        "dtls_setup" "*" Later "DTLS is not built in";
+        "dtls_verify" "no" Later "DTLS is not built in";
+        "fax_detect" "no" Later "fax tones are not detected";
+        "fax_detect_timeout" "0" Later "fax tones are not detected";
+        "follow_redirect_methods" "message" Later "redirected requests are not followed";
+        "force_avp" "no" Later "the profile is always RTP/AVP";
+        "g726_non_standard" "no" Later "G.726 is not built in";
+        "geoloc_incoming_call_profile" "" Later "locations are not read";
+        "geoloc_outgoing_call_profile" "" Later "locations are not sent";
+        "ice_support" "no" Later "ICE is not built in; media uses the addresses of the SDP";
+        "incoming_call_offer_pref" "local" Later "the order of allow= decides";
+        "incoming_mwi_mailbox" "" Later "message waiting is not received";
+        "max_video_streams" "0,1" Later "video is declined";
+        "moh_passthrough" "no" Later "music is played here";
+        "mwi_from_user" "" Later "message waiting is not reported";
+        "mwi_subscribe_replaces_unsolicited" "no" Later "message waiting is not reported";
+        "one_touch_recording" "no" Later "recording by a key during a call is not built in";
+        "outgoing_call_offer_pref" "remote_merge" Later "the order of allow= decides";
+        "overlap_context" "" Later "overlap digits are matched in context";
+        "preferred_codec_only" "no" Later "all common formats are answered";
+        "record_off_feature" "automixmon" Later "recording by a key during a call is not built in";
+        "record_on_feature" "automixmon" Later "recording by a key during a call is not built in";
+        "rpid_immediate" "no" Later "changed parties are told when the call is answered";
+        "rtcp_mux" "no" Later "RTCP has its own port";
+        "rtp_engine" "asterisk" Ignored "there is one engine for media";
+        "security_mechanisms" "" Later "RFC 3329 is not built in";
+        "security_negotiation" "no" Later "RFC 3329 is not built in";
+        "send_aoc" "no" Later "charges are not sent";
+        "send_history_info" "no" Later "History-Info is not sent";
+        "srtp_tag_32" "no" Later "SRTP is not built in";
+        "stir_shaken" "no,off" Later "calls are not signed";
+        "stir_shaken_profile" "" Later "calls are neither signed nor verified";
+        "sub_min_expiry" "0" Later "subscriptions have no least expiry";
+        "suppress_moh_on_sendonly" "no" Later "music is played on hold";
+        "t38_bind_udptl_to_media_address" "no" Later "T.38 is declined";
+        "t38_udptl" "no" Later "T.38 is declined; fax goes as audio";
+        "t38_udptl_ec" "none" Later "T.38 is declined";
+        "t38_udptl_ipv6" "no" Later "T.38 is declined";
+        "t38_udptl_maxdatagram" "0" Later "T.38 is declined";
+        "t38_udptl_nat" "no" Later "T.38 is declined";
+        "tos_video" "0" Later "video is declined";
+        "use_avpf" "no" Later "the profile is always RTP/AVP";
+        "voicemail_extension" "" Later "message waiting is not reported";
+        "webrtc" "no" Later "browsers cannot call; ICE and DTLS are not built in";
+    }
+    resolved {
+        /// Own rules with the named lists; everyone until `Pjsip::resolve_acls` ran.
+        access: Access;
+        /// The same for contacts.
+        contact_access: Access;
+    }
+}
+
+impl Endpoint {
+    /// What the endpoint says about itself; false skips it.
+    pub(super) fn check(&mut self, findings: &mut Findings) -> bool {
+        let name = &self.origin.name;
+        if self.media_encryption != MediaEncryption::None {
+            let place = self.origin.place_of("media_encryption");
+            if !self.media_encryption_optimistic {
+                // Plain RTP for someone who asked for encryption would be a silent downgrade.
+                let message = format!(
+                    "endpoint '{name}' asks for encrypted media, which is not built in; it is skipped"
+                );
+                findings.error(place, message, "write media_encryption=no if plain RTP is acceptable");
+                return false;
+            }
+            let message = format!(
+                "endpoint '{name}' prefers encrypted media, which is not built in; plain RTP is used"
+            );
+            findings.warning(place, message, "");
+        }
+        if self.allow.formats.is_empty() {
+            let place = self.origin.place_of("allow").clone();
+            let message = match self.allow.missing.as_slice() {
+                [] => format!("endpoint '{name}' allows no format; its calls will be refused with 488"),
+                missing => format!(
+                    "endpoint '{name}' allows only {}, which are not built in; its calls will be refused with 488",
+                    missing.join(", ")
+                ),
+            };
+            findings.error(&place, message, "add allow=ulaw,alaw");
+        }
+        if self.aors.is_empty() {
+            let message =
+                format!("endpoint '{name}' has no aors: it cannot register and cannot be dialled by name");
+            findings.note(&self.origin.place, message, "add aors= if it should");
+        }
+        if self.origin.has("direct_media") && self.direct_media {
+            let place = self.origin.place_of("direct_media");
+            findings.note(place, "media always flows through Strowger, whatever direct_media says", "");
+        }
+        true
+    }
+}
+
+options! {
+    /// `type=aor`: where someone can be reached.
+    Aor, "pjsip.conf", "aor", SkipsObject;
+    contact: Gathered = "", "Permanent contacts, SIP URIs.";
+    max_contacts: Int<0, {u32::MAX}> = "0", "Registered contacts at once; 0 lets nobody register.";
+    remove_existing: YesNo = "no", "A registration that would be one too many replaces the oldest.";
+    remove_unavailable: YesNo = "no", "With remove_existing off, make room by removing contacts that do not answer.";
+    minimum_expiration: Seconds<0, {u32::MAX}> = "60", "Shortest registration; shorter ones are answered 423.";
+    default_expiration: Seconds<0, {u32::MAX}> = "3600", "Registration time when none is asked for.";
+    maximum_expiration: Seconds<0, {u32::MAX}> = "7200", "Longest registration; longer ones are shortened.";
+    qualify_frequency: Seconds<0, 86_400> = "0", "Time between OPTIONS to each contact; 0 sends none.";
+    qualify_timeout: DecimalSeconds = "3.0", "Time after which a contact that does not answer is unreachable.";
+    qualify_2xx_only: YesNo = "no", "Only a 2xx answer counts as reachable.";
+    authenticate_qualify: YesNo = "no", "Answer challenges to OPTIONS.";
+    outbound_proxy: Text = "", "SIP URI OPTIONS go through.";
+    support_path: YesNo = "no", "Obey Path (RFC 3327).";
+    mailboxes: Gathered = "", "Mailboxes whose state subscribers are told.";
+    voicemail_extension: Text = "", "Extension told with the state of mailboxes.";
+    @recognised {}
+}
+
+impl Aor {
+    pub(super) fn check(&self, findings: &mut Findings) {
+        let name = &self.origin.name;
+        if self.minimum_expiration > self.maximum_expiration {
+            let message = format!("aor '{name}' has a minimum_expiration above its maximum_expiration");
+            findings.warning(self.origin.place_of("minimum_expiration"), message, "exchange them");
+        }
+        if self.max_contacts == 0 && self.contact.is_empty() {
+            let message = format!("aor '{name}' has no contact and max_contacts=0: nobody can register");
+            findings.warning(&self.origin.place, message, "add max_contacts=1");
+        }
+    }
+}
+
+options! {
+    /// `type=auth`: a user name and what proves it.
+    Auth, "pjsip.conf", "auth", SkipsObject;
+    auth_type: AuthType = "userpass", "What proves it.";
+    username: Text = "", "User name.";
+    password: Hidden = "", "Password.";
+    md5_cred: Hidden = "", "MD5 of user:realm:password in hexadecimal.";
+    password_digest: Digests = "", "Other hashes of user:realm:password.";
+    realm: Text = "", "Realm; empty is the default realm when challenging and any realm when answering.";
+    nonce_lifetime: Seconds<1, 86_400> = "32", "Time a challenge may be answered.";
+    supported_algorithms_uas: Ordered<DigestAlgorithm> = "", "Algorithms we challenge with; empty takes the global default.";
+    supported_algorithms_uac: Ordered<DigestAlgorithm> = "", "Algorithms we answer challenges with; empty takes the global default.";
+    @recognised {
+        "oauth_clientid" "" Later "tokens are not fetched";
+        "oauth_secret" "" Later "tokens are not fetched";
+        "refresh_token" "" Later "tokens are not fetched";
+    }
+}
+
+impl Auth {
+    pub(super) fn check(&self, findings: &mut Findings) -> bool {
+        let name = &self.origin.name;
+        let mut refuse = |option: &str, message: String, remedy: &str| {
+            findings.error(self.origin.place_of(option), format!("{message}; the auth is skipped"), remedy);
+            false
+        };
+        let hex = self.md5_cred.expose();
+        let hashed = !hex.is_empty() || !self.password_digest.is_empty();
+        let is_md5 = hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !hex.is_empty() && !is_md5 {
+            return refuse("md5_cred", format!("md5_cred of auth '{name}' is not 32 hexadecimal digits"), "");
+        }
+        match self.auth_type {
+            AuthType::GoogleOauth => {
+                refuse("auth_type", format!("auth '{name}' uses google_oauth, which is not built in"), "")
+            }
+            AuthType::Md5 if !hashed => refuse(
+                "auth_type",
+                format!("auth '{name}' is of type md5 and has no md5_cred"),
+                "add md5_cred=",
+            ),
+            AuthType::UserPass | AuthType::Md5 | AuthType::Digest if self.username.is_empty() => {
+                refuse("username", format!("auth '{name}' has no username"), "add username=")
+            }
+            AuthType::UserPass | AuthType::Digest if self.password.is_empty() && !hashed => {
+                findings.warning(
+                    &self.origin.place,
+                    format!("auth '{name}' has no password: anyone who knows the user name passes"),
+                    "add password=",
+                );
+                true
+            }
+            AuthType::UserPass | AuthType::Md5 | AuthType::Digest => true,
+        }
+    }
+}
+
+options! {
+    /// `type=identify`: requests that belong to an endpoint by where they come from or what they carry.
+    Identify, "pjsip.conf", "identify", SkipsObject;
+    endpoint: Text = "", "Endpoint the requests belong to.";
+    match_source as "match": Sources = "", "Addresses, networks and host names they come from.";
+    match_header: Headers = "", "Headers they carry.";
+    match_request_uri: Text = "", "Request URI they have; a /regular expression/ between slashes.";
+    srv_lookups: YesNo = "yes", "Look host names up by SRV too.";
+    transport: Text = "", "Transport they come by.";
+    @recognised {}
+}
+
+impl Identify {
+    pub(super) fn check(&self, findings: &mut Findings) -> bool {
+        let name = &self.origin.name;
+        let skipped = if self.endpoint.is_empty() {
+            "has no endpoint"
+        } else if self.match_source.is_empty()
+            && self.match_header.is_empty()
+            && self.match_request_uri.is_empty()
+        {
+            "matches nothing"
+        } else {
+            return true;
+        };
+        let message = format!("identify '{name}' {skipped} and is skipped");
+        findings.error(&self.origin.place, message, "add endpoint= and match=");
+        false
+    }
+}
+
+options! {
+    /// `type=transport`: an address to listen on and send from.
+    Transport, "pjsip.conf", "transport", SkipsObject;
+    protocol: Protocol = "udp", "Protocol.";
+    bind: BindTo = "", "Address and port to listen on.";
+    external_signaling_address: Text = "", "Address in Via and Contact for peers outside local_net.";
+    external_signaling_port: Port = "0", "Port in Via and Contact for peers outside local_net; 0 keeps the bound one.";
+    external_media_address: Text = "", "Address in SDP for peers outside local_net.";
+    local_net: Nets = "", "Networks that need no external address.";
+    domain: Text = "", "Domain of From for requests that leave by it.";
+    symmetric_transport: YesNo = "no", "Send requests of a dialog by the transport its first request came by.";
+    tos: Tos = "0", "Type of service of packets.";
+    cos: Int<0, 7> = "0", "802.1p priority of packets.";
+    allow_reload: YesNo = "no", "Let a reload change it.";
+    tcp_keepalive_enable: YesNo = "no", "TCP keepalives.";
+    tcp_keepalive_idle_time: Seconds<1, 86_400> = "30", "Idle time before the first.";
+    tcp_keepalive_interval_time: Seconds<1, 86_400> = "10", "Time between them.";
+    tcp_keepalive_probe_count: Int<1, 100> = "5", "Unanswered ones that close the connection.";
+    @recognised {
+        "async_operations" "*" Ignored "input is always taken in batches";
+        "method" "*" Later "TLS is not built in";
+        "cert_file" "" Later "TLS is not built in";
+        "priv_key_file" "" Later "TLS is not built in";
+        "ca_list_file" "" Later "TLS is not built in";
+        "ca_list_path" "" Later "TLS is not built in";
+        "cipher" "" Later "TLS is not built in";
+        "password" "*" Later "TLS is not built in";
+        "verify_client" "no" Later "TLS is not built in";
+        "verify_server" "no" Later "TLS is not built in";
+        "require_client_cert" "no" Later "TLS is not built in";
+        "allow_wildcard_certs" "no" Later "TLS is not built in";
+        "websocket_write_timeout" "*" Later "WebSocket is not built in";
+    }
+}
+
+impl Transport {
+    /// Address to listen on; port 5060 when none is written.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.bind.map(|bind| bind.or_port(if self.protocol == Protocol::Tls { 5061 } else { 5060 }))
+    }
+    pub(super) fn check(&self, findings: &mut Findings) -> bool {
+        let name = &self.origin.name;
+        match self.protocol {
+            Protocol::Udp | Protocol::Tcp => {}
+            Protocol::Tls | Protocol::Ws | Protocol::Wss | Protocol::Flow => {
+                findings.error(
+                    self.origin.place_of("protocol"),
+                    format!("transport '{name}' is neither udp nor tcp; it is not built in and not opened"),
+                    "use protocol=udp or protocol=tcp",
+                );
+                return false;
+            }
+        }
+        if self.bind.is_none() {
+            let message = format!("transport '{name}' has no bind and is skipped");
+            findings.error(&self.origin.place, message, "add bind=0.0.0.0 to listen on every IPv4 address");
+        }
+        self.bind.is_some()
+    }
+}
+
+options! {
+    /// `type=global`: the stack.
+    Global, "pjsip.conf", "global", SkipsObject;
+    max_forwards: Int<1, 255> = "70", "Max-Forwards of our requests.";
+    keep_alive_interval: Seconds<0, 86_400> = "90", "Time between keepalives on connections; 0 sends none.";
+    contact_expiration_check_interval: Seconds<0, 86_400> = "30", "Contacts expire at their time; the number is not used.";
+    max_initial_qualify_time: Seconds<0, 86_400> = "0", "Span the first OPTIONS are spread over; 0 is the frequency of each.";
+    user_agent: Text = "Strowger PBX", "User-Agent and Server header; empty sends none.";
+    default_outbound_endpoint: Text = "default_outbound_endpoint", "Endpoint for requests that belong to none.";
+    default_from_user: Text = "asterisk", "User part of From when nothing else gives one.";
+    default_realm: Text = "asterisk", "Realm of challenges.";
+    default_voicemail_extension: Text = "", "Extension told with the state of mailboxes.";
+    debug: Text = "no", "Log SIP messages: no, yes, or an address.";
+    endpoint_identifier_order: Names = "ip,username,anonymous", "Order of the ways to tell the endpoint.";
+    ignore_uri_user_options: YesNo = "no", "Cut the user part of a URI at its first semicolon.";
+    disable_multi_domain: YesNo = "no", "Look names up without their domain.";
+    use_callerid_contact: YesNo = "no", "Use the caller id as user part of Contact.";
+    unidentified_request_count: Int<0, {u32::MAX}> = "5", "Requests of nobody from one address after which it is reported.";
+    unidentified_request_period: Seconds<0, 86_400> = "5", "Span they are counted in.";
+    unidentified_request_prune_interval: Seconds<0, 86_400> = "30", "Addresses are forgotten in time; the number is not used.";
+    regcontext: Text = "", "Context that gets an extension for every registered AOR.";
+    allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.";
+    norefersub: YesNo = "yes", "Offer REFER without a subscription (RFC 4488).";
+    send_contact_status_on_update_registration: YesNo = "yes", "Send a ContactStatus event for each refresh.";
+    default_auth_algorithms_uas: Ordered<DigestAlgorithm> = "MD5", "Algorithms we challenge with.";
+    default_auth_algorithms_uac: Ordered<DigestAlgorithm> = "MD5", "Algorithms we answer challenges with.";
+    @recognised {
+        "mwi_tps_queue_high" "*" Ignored "there are no such queues";
+        "mwi_tps_queue_low" "*" Ignored "there are no such queues";
+        "mwi_disable_initial_unsolicited" "no" Later "message waiting is not reported";
+        "taskprocessor_overload_trigger" "global" Ignored "overload is judged by maxcalls, load and calls a second";
+        "all_codecs_on_empty_reinvite" "no" Later "an offer asked for by a re-INVITE lists the format in use first";
+        "regcontext_priority" "*" Ignored "it is not an option of Asterisk 23";
+    }
+}
+
+options! {
+    /// `type=system`: timers of the stack.
+    System, "pjsip.conf", "system", SkipsObject;
+    timer_t1: Millis<100, 60_000> = "500", "Round trip estimate (RFC 3261 timer T1).";
+    timer_b: Millis<0, 3_600_000> = "32000", "Time an INVITE waits for an answer (timer B); 64 T1 is usual.";
+    compact_headers: YesNo = "no", "Short forms of headers.";
+    disable_rport: YesNo = "no", "Send no rport (RFC 3581).";
+    disable_tcp_switch: YesNo = "yes", "Keep large requests on UDP.";
+    follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.";
+    accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.";
+    @recognised {
+        "threadpool_initial_size" "*" Ignored "one thread signals";
+        "threadpool_auto_increment" "*" Ignored "one thread signals";
+        "threadpool_idle_timeout" "*" Ignored "one thread signals";
+        "threadpool_max_size" "*" Ignored "one thread signals";
+        "tls_keep_alive_interval" "*" Ignored "keep_alive_interval of global is its name";
+    }
+}
+
+options! {
+    /// `type=acl`: who may send SIP at all.
+    SipAcl, "pjsip.conf", "acl", SkipsObject;
+    permit also "deny": Rules = "", "Addresses requests may come from.";
+    acl: Gathered = "", "Lists of acl.conf requests must pass.";
+    contact_permit also "contact_deny": Rules = "", "Addresses contacts may have.";
+    contact_acl: Gathered = "", "Lists of acl.conf contacts must pass.";
+    @recognised {}
+    resolved {
+        /// Own rules with the named lists; everyone until `Pjsip::resolve_acls` ran.
+        access: Access;
+        /// The same for contacts.
+        contact_access: Access;
+    }
+}

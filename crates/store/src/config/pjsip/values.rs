@@ -1,0 +1,249 @@
+//! Values that only `pjsip.conf` has.
+
+use crate::config::acl::Net;
+use crate::config::kind::{Kind, Secret, choice};
+use conf::{Finding, Findings, Level, Variable};
+
+choice! {
+    /// `dtmf_mode=`: how digits travel.
+    DtmfChoice {
+        Rfc4733 | "rfc4733" | "rfc2833" "RFC 4733 events.";
+        Inband | "inband" "Tones in the audio.";
+        Info | "info" "SIP INFO.";
+        Auto | "auto" "RFC 4733 if the peer offers it, else tones in the audio.";
+        AutoInfo | "auto_info" "RFC 4733 if the peer offers it, else SIP INFO.";
+    }
+}
+choice! {
+    /// `100rel=`: reliable provisional responses (RFC 3262).
+    Rel100 {
+        Yes | "yes" | "true" | "on" | "1" "Use them when the peer wants.";
+        No | "no" | "false" | "off" | "0" "Never.";
+        Required | "required" "Refuse peers that cannot.";
+        PeerSupported | "peer_supported" "Use them whenever the peer can.";
+    }
+}
+choice! {
+    /// `timers=`: session timers (RFC 4028).
+    SessionTimers {
+        Yes | "yes" | "true" | "on" | "1" "Accept and offer.";
+        No | "no" | "false" | "off" | "0" "Never.";
+        Required | "required" "Refuse peers that cannot.";
+        Always | "always" | "forced" "Use them even if the peer cannot.";
+    }
+}
+choice! {
+    /// `direct_media_method=`, `connected_line_method=`.
+    DirectMediaMethod {
+        Invite | "invite" | "reinvite" "A re-INVITE.";
+        Update | "update" "An UPDATE.";
+    }
+}
+/// `connected_line_method=` takes the same words.
+pub type ConnectedLine = DirectMediaMethod;
+choice! {
+    /// `media_encryption=`.
+    MediaEncryption {
+        None | "no" | "none" | "false" | "off" | "0" "Plain RTP.";
+        Sdes | "sdes" "SRTP, keys in the SDP.";
+        Dtls | "dtls" "SRTP, keys by DTLS.";
+    }
+}
+choice! {
+    /// `callerid_privacy=`: presentation of the caller id (the field's words).
+    Presence {
+        AllowedNotScreened | "allowed_not_screened" "Shown, not screened.";
+        AllowedPassedScreen | "allowed_passed_screen" | "allowed_passed_screened" "Shown, passed screening.";
+        AllowedFailedScreen | "allowed_failed_screen" "Shown, failed screening.";
+        Allowed | "allowed" "Shown, given by the network.";
+        ProhibNotScreened | "prohib_not_screened" "Hidden, not screened.";
+        ProhibPassedScreen | "prohib_passed_screen" "Hidden, passed screening.";
+        ProhibFailedScreen | "prohib_failed_screen" "Hidden, failed screening.";
+        Prohib | "prohib" "Hidden, given by the network.";
+        Unavailable | "unavailable" "There is no number.";
+    }
+}
+choice! {
+    /// `inband_progress=`: whether ringing is played in early media.
+    Inband {
+        No | "no" | "false" | "off" | "0" "180 without media.";
+        Yes | "yes" | "true" | "on" | "1" "183 with the tone.";
+    }
+}
+choice! {
+    /// `auth_type=`.
+    AuthType {
+        UserPass | "userpass" "Password in the clear.";
+        Md5 | "md5" "MD5 of user:realm:password in md5_cred.";
+        Digest | "digest" "Either, by what is written.";
+        GoogleOauth | "google_oauth" "Tokens of Google; not built in.";
+    }
+}
+choice! {
+    /// `protocol=` of a transport.
+    Protocol {
+        Udp | "udp" "UDP.";
+        Tcp | "tcp" "TCP.";
+        Tls | "tls" "TLS; not built in.";
+        Ws | "ws" "WebSocket; not built in.";
+        Wss | "wss" "WebSocket over TLS; not built in.";
+        Flow | "flow" "Reuse of the flow; not built in.";
+    }
+}
+choice! {
+    /// A digest algorithm (RFC 8760).
+    DigestAlgorithm {
+        Md5 | "MD5" "MD5.";
+        Sha256 | "SHA-256" "SHA-256.";
+        Sha512_256 | "SHA-512-256" "SHA-512/256.";
+    }
+}
+choice! {
+    /// A way to tell which endpoint a request comes from.
+    IdentifyBy {
+        Username | "username" "User part of From.";
+        AuthUsername | "auth_username" "User name in Authorization.";
+        Ip | "ip" "Source address, by type=identify.";
+        Header | "header" "A header, by type=identify.";
+        RequestUri | "request_uri" "The request URI, by type=identify.";
+        Transport | "transport" "The transport it came by.";
+        Anonymous | "anonymous" "The endpoint named anonymous.";
+    }
+}
+
+fn each<T>(
+    variable: &Variable,
+    what: &str,
+    remedy: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, Finding> {
+    let items = variable.value.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items
+        .map(|item| {
+            let message =
+                || format!("{}={} holds `{item}`, which is no {what}", variable.name, variable.value);
+            parse(item).ok_or_else(|| variable.finding(Level::Error, message(), remedy))
+        })
+        .collect()
+}
+
+fn word<T: crate::config::kind::Choice>(text: &str) -> Option<T> {
+    T::WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|&(_, value)| value)
+}
+
+/// Choices in order, comma separated; the last line wins.
+pub struct Ordered<T>(std::marker::PhantomData<T>);
+impl<T: crate::config::kind::Choice> Kind for Ordered<T> {
+    type Value = Vec<T>;
+    fn describe() -> String {
+        format!("comma separated: {}", T::describe())
+    }
+    fn set(value: &mut Vec<T>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        *value = each(variable, "word of this option", &format!("write some of: {}", T::describe()), word)?;
+        Ok(())
+    }
+}
+
+/// One `match=` of an identify.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceMatch {
+    /// A network.
+    Net(Net),
+    /// A host name, to be looked up when the configuration is loaded, with its port if one is written.
+    Host(String),
+}
+
+/// `match=`; lines add up.
+pub struct Sources;
+impl Kind for Sources {
+    type Value = Vec<SourceMatch>;
+    fn describe() -> String {
+        "addresses, networks and host names, comma separated, lines add up".into()
+    }
+    fn set(value: &mut Vec<SourceMatch>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        value.extend(each(
+            variable,
+            "address, network or host name",
+            "write 192.0.2.0/24 or sip.example.com",
+            |item| {
+                if let Ok(net) = item.parse() {
+                    return Some(SourceMatch::Net(net));
+                }
+                let host =
+                    !item.is_empty() && item.chars().all(|c| c.is_ascii_alphanumeric() || "-._:".contains(c));
+                // Only digits, dots and colons is an address with a typing error, not a name.
+                let name =
+                    host && item.chars().any(|c| c.is_ascii_alphabetic()) && item.matches(':').count() <= 1;
+                name.then(|| SourceMatch::Host(item.to_owned()))
+            },
+        )?);
+        Ok(())
+    }
+}
+
+/// `match_header=Name: value`, the value plain or a `/regular expression/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderMatch {
+    /// Name of the header.
+    pub name: String,
+    /// Text the header must equal, or the expression it must match.
+    pub value: String,
+    /// Whether the value is an expression.
+    pub regex: bool,
+}
+
+/// `match_header=`; lines add up.
+pub struct Headers;
+impl Kind for Headers {
+    type Value = Vec<HeaderMatch>;
+    fn describe() -> String {
+        "Name: value or Name: /regex/, lines add up".into()
+    }
+    fn set(value: &mut Vec<HeaderMatch>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        let Some((name, text)) = variable.value.split_once(':') else {
+            let message = format!("match_header={} has no colon", variable.value);
+            return Err(variable.finding(Level::Error, message, "write match_header=X-Trunk: value"));
+        };
+        let text = text.trim();
+        let inner = text.strip_prefix('/').and_then(|text| text.strip_suffix('/'));
+        value.push(HeaderMatch {
+            name: name.trim().to_owned(),
+            value: inner.unwrap_or(text).to_owned(),
+            regex: inner.is_some(),
+        });
+        Ok(())
+    }
+}
+
+/// `password_digest=algorithm:hash`: a stored H(user:realm:password).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PasswordDigest {
+    /// Algorithm.
+    pub algorithm: DigestAlgorithm,
+    /// Hash in hexadecimal.
+    pub hash: Secret,
+}
+
+/// `password_digest=`; lines add up.
+pub struct Digests;
+impl Kind for Digests {
+    type Value = Vec<PasswordDigest>;
+    fn describe() -> String {
+        "algorithm:hash, lines add up".into()
+    }
+    fn set(value: &mut Vec<PasswordDigest>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        let digest = variable.value.split_once(':').and_then(|(algorithm, hash)| {
+            let algorithm: DigestAlgorithm = word(algorithm.trim())?;
+            let hash = hash.trim();
+            let digits = if algorithm == DigestAlgorithm::Md5 { 32 } else { 64 };
+            let hex = hash.len() == digits && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+            hex.then(|| PasswordDigest { algorithm, hash: Secret::new(hash.to_ascii_lowercase()) })
+        });
+        // The value is a secret, so the message does not repeat it.
+        value.push(digest.ok_or_else(|| {
+            let message = format!("{} is no algorithm with its hash", variable.name);
+            variable.finding(Level::Error, message, "write SHA-256:<64 hexadecimal digits>, or MD5:<32>")
+        })?);
+        Ok(())
+    }
+}

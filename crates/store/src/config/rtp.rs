@@ -1,0 +1,76 @@
+//! `rtp.conf`: ports and the protection of media.
+
+use super::kind::{Int, Millis, Port, YesNo, choice};
+use super::{options, read_settings};
+use conf::{File, Findings};
+
+choice! {
+    /// `strictrtp=`: whether media from an address that was not negotiated is dropped.
+    StrictRtp {
+        Yes | "yes" | "true" | "on" | "1" | "y" | "t" "Learn the source, then drop everything else.";
+        SeqNo | "seqno" "The same; the sequence number is looked at while learning.";
+        No | "no" | "false" | "off" | "0" | "n" | "f" "Take media from anywhere.";
+    }
+}
+
+options! {
+    /// `[general]` of `rtp.conf`.
+    Rtp, "rtp.conf", "general", IsIgnored;
+    rtpstart: Port = "5000", "First port of the range for media.";
+    rtpend: Port = "31000", "Last port of the range for media.";
+    strictrtp: StrictRtp = "yes", "Drop media that does not come from the learned source.";
+    probation: Int<1, 128> = "4", "Packets in a row from one source before it is learned.";
+    rtpchecksums: YesNo = "yes", "Compute UDP checksums; IPv6 always does.";
+    dtmftimeout: Int<1, 96_000> = "1200", "Samples without a continuation after which an RFC 4733 digit ends.";
+    rtcpinterval: Millis<500, 60_000> = "5000", "Time between RTCP reports.";
+    @recognised {
+        "icesupport" "no,yes" Later "ICE is not built in; media uses the addresses of the SDP";
+        "stunaddr" "" Later "no STUN server is asked; set external_media_address in the transport";
+        "stun_acl" "" Later "no STUN server is asked";
+        "stun_permit" "" Later "no STUN server is asked";
+        "stun_deny" "" Later "no STUN server is asked";
+        "stun_blacklist" "" Later "no STUN server is asked";
+        "turnaddr" "" Later "no TURN server is asked";
+        "turnusername" "*" Later "no TURN server is asked";
+        "turnpassword" "*" Later "no TURN server is asked";
+        "ice_acl" "" Later "ICE is not built in";
+        "ice_permit" "" Later "ICE is not built in";
+        "ice_deny" "" Later "ICE is not built in";
+        "ice_blacklist" "" Later "ICE is not built in";
+        "dtls_mtu" "1200" Later "DTLS is not built in";
+        "nochecksums" "no" Ignored "rtpchecksums is its name";
+        "srtpreplayprotection" "yes" Later "SRTP is not built in";
+        "rtp_pt_dynamic" "*" Ignored "it belongs to asterisk.conf [options]";
+        "learning_min_sequential" "*" Ignored "probation is its name";
+        "timeout" "*" Ignored "rtp_timeout of the endpoint is its name";
+    }
+}
+
+impl Rtp {
+    /// Reads the file.
+    pub fn read(file: &File, findings: &mut Findings) -> Self {
+        let mut rtp: Self = read_settings(file, "general", findings);
+        let (start, end) = (rtp.rtpstart, rtp.rtpend);
+        // A stream takes an even port for RTP and the next for RTCP.
+        if start < 1024 || end <= start.saturating_add(1) {
+            let place = rtp.origin.place_of("rtpstart").clone();
+            let defaults = Self::default();
+            (rtp.rtpstart, rtp.rtpend) = (defaults.rtpstart, defaults.rtpend);
+            findings.warning(
+                &place,
+                format!("rtpstart={start} and rtpend={end} are no range of ports; 5000 to 31000 holds"),
+                "write a range above 1023 with room for two ports a call leg, such as 10000 to 20000",
+            );
+        }
+        for section in
+            file.objects().filter(|section| section.name.eq_ignore_ascii_case("ice_host_candidates"))
+        {
+            findings.warning(
+                &section.place,
+                "[ice_host_candidates] is not read: ICE is not built in",
+                "remove it",
+            );
+        }
+        rtp
+    }
+}

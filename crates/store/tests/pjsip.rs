@@ -1,0 +1,357 @@
+//! `pjsip.conf`: what objects come out, and what is said about the rest.
+
+use base::FormatId;
+use conf::{Findings, Level, Memory, Options, load};
+use std::time::Duration;
+use store::config::acl::NamedAcls;
+use store::config::pjsip::{
+    AuthType, DigestAlgorithm, DtmfChoice, IdentifyBy, Pjsip, Protocol, Rel100, SourceMatch,
+};
+
+fn read(text: &str) -> (Pjsip, Findings) {
+    let source = Memory::new().with("pjsip.conf", text);
+    let mut findings = Findings::new();
+    let file = load(&source, "pjsip.conf", Options::default(), &mut findings).unwrap();
+    let pjsip = Pjsip::read(&file, &mut findings);
+    (pjsip, findings)
+}
+
+const SITE: &str = "
+[global]
+type=global
+user_agent=
+max_forwards=50
+endpoint_identifier_order=auth_username,ip
+
+[sys]
+type=system
+timer_t1=100
+timer_b=6400
+
+[udp]
+type=transport
+protocol=udp
+bind=0.0.0.0
+local_net=192.168.0.0/16
+local_net=10.0.0.0/255.0.0.0
+external_media_address=203.0.113.5
+tos=cs3
+
+[tcp6]
+type = transport
+protocol = tcp
+bind = [::1]:5070
+
+[phone](!)
+type=endpoint
+context=internal
+disallow=all
+allow=alaw,ulaw:30,g729
+rtp_symmetric=yes
+force_rport=yes
+rewrite_contact=yes
+dtmf_mode=rfc4733
+direct_media=no
+set_var=A=1
+
+[login](!)
+type=auth
+auth_type=userpass
+
+[6001](phone)
+auth=6001
+aors=6001
+callerid=\"Alice\" <6001>
+set_var=B=x=y
+100rel=no
+
+[6001](login)
+username=6001
+password=correct-horse-battery
+
+[6001]
+type=aor
+max_contacts=2
+remove_existing=yes
+qualify_frequency=30
+qualify_timeout=1.5
+contact=sip:a@192.0.2.1
+contact=sip:b@192.0.2.2,sip:c@192.0.2.3
+
+[trunk](phone)
+aors=trunk
+identify_by=ip
+allow=!all,g722
+
+[trunk]
+type=aor
+contact=sip:192.0.2.50
+
+[trunk]
+type=identify
+endpoint=trunk
+match=192.0.2.0/24,sip.example.com
+match=2001:db8::1
+";
+
+#[test]
+fn a_site_with_templates_becomes_objects() {
+    let (pjsip, findings) = read(SITE);
+    assert!(!findings.has_errors(), "{findings}");
+    assert_eq!(pjsip.global.user_agent, "");
+    assert_eq!(pjsip.global.max_forwards, 50);
+    assert_eq!(pjsip.global.endpoint_identifier_order, ["auth_username", "ip"]);
+    assert_eq!(pjsip.system.timer_t1, Duration::from_millis(100));
+
+    let udp = &pjsip.transports["udp"];
+    assert_eq!(udp.address().unwrap().to_string(), "0.0.0.0:5060");
+    assert_eq!(udp.local_net.len(), 2, "lines add up");
+    assert_eq!(udp.tos, 0x60);
+    let tcp = &pjsip.transports["tcp6"];
+    assert_eq!((tcp.protocol, tcp.address().unwrap().to_string()), (Protocol::Tcp, "[::1]:5070".into()));
+
+    let alice = &pjsip.endpoints["6001"];
+    assert_eq!(alice.allow.formats.iter().collect::<Vec<_>>(), [FormatId::ALAW, FormatId::ULAW]);
+    assert_eq!(alice.allow.packet_ms(FormatId::ULAW), Some(30));
+    assert_eq!(alice.allow.missing, ["g729"]);
+    assert_eq!(alice.set_var, [("A".into(), "1".into()), ("B".into(), "x=y".into())]);
+    assert_eq!((alice.dtmf_mode, alice.rel100), (DtmfChoice::Rfc4733, Rel100::No));
+    assert!(alice.rtp_symmetric && alice.rewrite_contact && !alice.direct_media);
+    assert_eq!(alice.origin.place_of("callerid").to_string(), "pjsip.conf:46");
+    assert_eq!(alice.identify_by, [IdentifyBy::Username, IdentifyBy::Ip], "the default");
+
+    let aor = &pjsip.aors["6001"];
+    assert_eq!((aor.max_contacts, aor.remove_existing), (2, true));
+    assert_eq!(aor.contact, ["sip:a@192.0.2.1", "sip:b@192.0.2.2", "sip:c@192.0.2.3"]);
+    assert_eq!(aor.qualify_timeout, Duration::from_millis(1500));
+    assert_eq!(aor.default_expiration, Duration::from_secs(3600), "the default");
+
+    let auth = &pjsip.auths["6001"];
+    assert_eq!((auth.auth_type, auth.password.expose()), (AuthType::UserPass, "correct-horse-battery"));
+    assert!(!format!("{pjsip:?}").contains("correct-horse"), "a secret is never printed");
+
+    let trunk = &pjsip.endpoints["trunk"];
+    assert_eq!(
+        trunk.allow.formats.iter().collect::<Vec<_>>(),
+        [FormatId::G722],
+        "!all empties the template's list"
+    );
+    assert_eq!(pjsip.identifies[0].match_source.len(), 3);
+    assert_eq!(pjsip.identifies[0].match_source[1], SourceMatch::Host("sip.example.com".into()));
+}
+
+#[test]
+fn a_missing_codec_and_an_open_endpoint_are_told_once() {
+    let (_, findings) = read(SITE);
+    let told = |text: &str| findings.iter().filter(|finding| finding.message.contains(text)).count();
+    assert_eq!(told("'trunk' has no auth"), 1, "{findings}");
+    assert!(told("g729 is not built in") >= 1, "{findings}");
+}
+
+/// An endpoint that is fine, for rows that add one line to it.
+const FINE: &str = "[t]\ntype=transport\nbind=0.0.0.0\n[a]\ntype=aor\nmax_contacts=1\n[a]\ntype=auth\nusername=a\npassword=long-enough-secret\n[a]\ntype=endpoint\naors=a\nauth=a\nallow=ulaw\n";
+
+#[test]
+fn the_fine_endpoint_of_the_rows_draws_no_remark() {
+    let (pjsip, findings) = read(FINE);
+    assert!(findings.is_empty(), "{findings}");
+    assert_eq!(pjsip.endpoints.len(), 1);
+}
+
+#[test]
+fn what_asterisk_rejects_skips_the_object_and_names_line_and_remedy() {
+    for (name, line, message, remedy) in [
+        ("an unknown option", "alow=alaw", "no option `alow`", "did you mean `allow`?"),
+        ("a bad number", "device_state_busy_at=many", "not a whole number", "correct the number"),
+        ("a word that is none of the choices", "dtmf_mode=sometimes", "dtmf_mode=sometimes", "rfc4733"),
+        ("a format nobody knows", "allow=ulow", "format `ulow`, which does not exist", "core show codecs"),
+        (
+            "a network that is none",
+            "permit=10.0.0.0/99",
+            "`10.0.0.0/99`, which is no network",
+            "192.0.2.0/24",
+        ),
+        ("a variable without value", "set_var=A", "no second `=`", "set_var=NAME=value"),
+        ("encrypted media", "media_encryption=sdes", "not built in", "media_encryption=no"),
+    ] {
+        let (pjsip, findings) = read(&format!("{FINE}{line}\n"));
+        assert!(pjsip.endpoints.is_empty(), "{name}");
+        assert_eq!(pjsip.aors.len(), 1, "{name}: the others stay");
+        let error = findings.iter().find(|f| f.level == Level::Error).unwrap_or_else(|| panic!("{name}"));
+        assert_eq!(error.place.to_string(), "pjsip.conf:16", "{name}");
+        assert!(error.message.contains(message), "{name}: {}", error.message);
+        assert!(error.message.contains("skipped"), "{name}: {}", error.message);
+        assert!(error.remedy.contains(remedy), "{name}: {}", error.remedy);
+    }
+}
+
+#[test]
+fn what_is_not_supported_yet_keeps_the_object_and_says_what_happens() {
+    for (name, line, expected) in [
+        ("an option", "t38_udptl=yes", Some("known to Asterisk and not supported yet: T.38 is declined")),
+        ("an option at its default", "t38_udptl=no", None),
+        ("a default in other words", "t38_udptl=off", None),
+        ("a default that is a word", "rtp_engine=asterisk", None),
+        ("an option without meaning", "rtp_engine=other", Some("has no meaning here")),
+        ("a note of the administrator", "@owner=me", None),
+        (
+            "a boolean that is neither",
+            "rtp_symmetric=maybe",
+            Some("neither true nor false; the default holds"),
+        ),
+        (
+            "optimistic encryption",
+            "media_encryption=dtls\nmedia_encryption_optimistic=yes",
+            Some("plain RTP is used"),
+        ),
+    ] {
+        let (pjsip, findings) = read(&format!("{FINE}{line}\n"));
+        assert_eq!(pjsip.endpoints.len(), 1, "{name}: {findings}");
+        assert_eq!(findings.len(), usize::from(expected.is_some()), "{name}: {findings}");
+        if let (Some(expected), Some(finding)) = (expected, findings.iter().next()) {
+            assert!(finding.message.contains(expected), "{name}: {}", finding.message);
+            assert_eq!(finding.place.to_string(), "pjsip.conf:16", "{name}");
+        }
+    }
+}
+
+#[test]
+fn sections_that_make_no_object_are_named() {
+    for (name, text, level, message) in [
+        ("no type", "[x]\nallow=ulaw", Level::Error, "[x] has no type"),
+        ("a type nobody knows", "[x]\ntype=endpont", Level::Error, "type=endpont"),
+        (
+            "a type for later",
+            "[x]\ntype=registration",
+            Level::Warning,
+            "does not register with other servers",
+        ),
+        (
+            "a second of a type and name",
+            "[a]\ntype=aor\nmax_contacts=1",
+            Level::Error,
+            "another [a] of this type",
+        ),
+        ("an aor nobody can use", "[x]\ntype=aor", Level::Warning, "nobody can register"),
+        ("an auth without user", "[x]\ntype=auth\npassword=p", Level::Error, "has no username"),
+        ("an identify of nothing", "[x]\ntype=identify\nendpoint=a", Level::Error, "matches nothing"),
+        (
+            "an identify of nobody",
+            "[x]\ntype=identify\nendpoint=b\nmatch=192.0.2.1",
+            Level::Warning,
+            "'b', which does not exist",
+        ),
+        (
+            "an address with a typing error",
+            "[x]\ntype=identify\nendpoint=a\nmatch=192.0.2.999",
+            Level::Error,
+            "`192.0.2.999`",
+        ),
+        (
+            "a transport for later",
+            "[x]\ntype=transport\nprotocol=tls\nbind=0.0.0.0",
+            Level::Error,
+            "neither udp nor tcp",
+        ),
+        ("a transport without bind", "[x]\ntype=transport", Level::Error, "has no bind"),
+        (
+            "an endpoint without aor object",
+            "[x]\ntype=endpoint\nauth=a\nallow=ulaw\naors=y",
+            Level::Warning,
+            "aor 'y'",
+        ),
+        (
+            "an endpoint without auth object",
+            "[x]\ntype=endpoint\nauth=y\nallow=ulaw\naors=a",
+            Level::Error,
+            "auth 'y'",
+        ),
+        (
+            "an endpoint without format",
+            "[x]\ntype=endpoint\nauth=a\naors=a",
+            Level::Error,
+            "allows no format",
+        ),
+        (
+            "only formats for later",
+            "[x]\ntype=endpoint\nauth=a\naors=a\nallow=g729",
+            Level::Error,
+            "allows only g729",
+        ),
+        (
+            "a transport that is missing",
+            "[x]\ntype=endpoint\nauth=a\naors=a\nallow=ulaw\ntransport=y",
+            Level::Warning,
+            "transport 'y'",
+        ),
+        ("a short password", "[x]\ntype=auth\nusername=u\npassword=1234", Level::Warning, "shorter than 12"),
+        (
+            "the user as password",
+            "[x]\ntype=auth\nusername=a-long-user-name\npassword=a-long-user-name",
+            Level::Warning,
+            "equals its user name",
+        ),
+        (
+            "a bad hash",
+            "[x]\ntype=auth\nusername=u\nauth_type=md5\nmd5_cred=abc",
+            Level::Error,
+            "32 hexadecimal",
+        ),
+    ] {
+        let (_, findings) = read(&format!("{FINE}{text}\n"));
+        let found = findings.iter().find(|f| f.message.contains(message));
+        let found = found.unwrap_or_else(|| panic!("{name}: {findings}"));
+        assert_eq!(found.level, level, "{name}");
+        assert!(found.place.line > 15, "{name}: {}", found.place);
+        assert!(!findings.to_string().contains("1234"), "{name}: a secret is never told");
+    }
+}
+
+#[test]
+fn stored_digests_take_the_place_of_a_password() {
+    let hash = "0123456789abcdef".repeat(4);
+    let (pjsip, findings) = read(&format!(
+        "{FINE}[x]\ntype=auth\nusername=u\nauth_type=digest\npassword_digest=SHA-256:{hash}\n"
+    ));
+    assert!(findings.is_empty(), "{findings}");
+    let digest = &pjsip.auths["x"].password_digest[0];
+    assert_eq!((digest.algorithm, digest.hash.expose()), (DigestAlgorithm::Sha256, &*hash));
+    let (_, findings) = read(&format!("{FINE}[x]\ntype=auth\nusername=u\npassword_digest=SHA-256:beef\n"));
+    assert!(findings.has_errors());
+    assert!(!findings.to_string().contains("beef"), "a secret is never told");
+}
+
+#[test]
+fn named_lists_close_an_endpoint_and_a_missing_one_closes_it_to_all() {
+    let text = format!(
+        "{FINE}acl=office\ndeny=10.9.0.0/16\n[b]\ntype=endpoint\naors=a\nauth=a\nallow=ulaw\nacl=ofice\n"
+    );
+    let (mut pjsip, mut findings) = read(&text);
+    let lists = Memory::new().with("acl.conf", "[office]\ndeny=0.0.0.0/0\npermit=10.0.0.0/8\n");
+    let lists = load(&lists, "acl.conf", Options::default(), &mut findings).unwrap();
+    let lists = NamedAcls::read(&lists, &mut findings);
+    assert!(findings.is_empty(), "{findings}");
+    pjsip.resolve_acls(&lists, &mut findings);
+    let may = |endpoint: &str, ip: &str| pjsip.endpoints[endpoint].access.allows(ip.parse().unwrap());
+    assert!(may("a", "10.1.2.3"));
+    assert!(!may("a", "10.9.2.3"), "own rules hold too");
+    assert!(!may("a", "192.0.2.1"));
+    assert!(!may("b", "10.1.2.3") && !may("b", "2001:db8::1"), "a missing list lets nobody in");
+    assert_eq!(findings.iter().next().map(|f| f.place.to_string()), Some("pjsip.conf:23".into()));
+}
+
+#[test]
+fn allow_and_disallow_apply_in_the_order_of_the_lines() {
+    for (lines, expected) in [
+        ("allow=alaw", "[ulaw, alaw]"),
+        ("disallow=all\nallow=alaw", "[alaw]"),
+        ("allow=!all,gsm,ulaw", "[gsm, ulaw]"),
+        ("allow=all,!gsm,!g722,!slin,!slin12,!slin16,!slin24,!slin32,!slin44,!slin48", "[ulaw, alaw]"),
+        ("disallow=ulaw\nallow=g722,ulaw", "[g722, ulaw]"),
+        ("allow=alaw\ndisallow=ulaw", "[alaw]"),
+        ("disallow=!ulaw,all\nallow=pcma", "[alaw]"),
+    ] {
+        let (pjsip, findings) = read(&format!("{FINE}{lines}\n"));
+        assert_eq!(format!("{:?}", pjsip.endpoints["a"].allow.formats), expected, "{lines}: {findings}");
+    }
+}
