@@ -5,5 +5,6 @@
 
 pub mod clock;
 pub mod net;
+pub mod process;
 mod sys;
 pub mod wake;

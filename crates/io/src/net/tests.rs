@@ -380,3 +380,13 @@ fn a_quiet_reactor_sleeps_to_its_deadline_and_wakes_once() {
     assert!(clock.now() >= until);
     assert_eq!(net.stats().wakes, 1);
 }
+
+#[test]
+fn signals_arrive_as_events_in_the_order_of_their_numbers() {
+    let mut net = Net::new(Limits::default()).unwrap();
+    net.catch_signals().unwrap();
+    for (number, signal) in [(libc::SIGHUP, Signal::Reload), (libc::SIGTERM, Signal::Stop)] {
+        crate::sys::raise(number);
+        assert_eq!(turn(&mut net, 1), [Seen::Signal(signal)]);
+    }
+}
