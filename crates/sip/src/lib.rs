@@ -3,10 +3,14 @@
 //! Syntax (`message`, `header`, `uri`, `write`, `sdp`, `digest`, `frame`) knows no state; the machines know no I/O.
 #![forbid(unsafe_code)]
 
+mod dialog;
 pub mod digest;
 pub mod frame;
 pub mod header;
+mod layer;
 pub mod message;
+pub mod stack;
+mod transaction;
 pub mod uri;
 pub mod write;
 

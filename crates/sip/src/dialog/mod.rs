@@ -1,0 +1,284 @@
+//! What two sides of a dialog must remember (RFC 3261 §12): identifiers, route set, remote target, sequence numbers.
+//!
+//! It knows no transaction and no timer: it says how the next request in the dialog looks and where it goes, and whether
+//! a request of the peer is in order.
+
+use crate::header::{HeaderName, NameAddr};
+use crate::layer::Flow;
+use crate::message::Message;
+use crate::uri::Uri;
+use core::net::SocketAddr;
+
+/// Most early dialogs that one INVITE of ours may have; a proxy that forks wider gets its further answers refused by BYE.
+pub(crate) const FORKS_MAX: usize = 16;
+/// Largest sequence number (RFC 3261 §8.1.1.5).
+const CSEQ_MAX: u32 = 0x7FFF_FFFF;
+/// Most routes of a dialog: longer than any path that a Max-Forwards of 70 can have taken.
+const ROUTES_MAX: usize = 70;
+
+/// The other side as one To tag of it is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    /// Its tag; empty from RFC 2543 peers.
+    pub(crate) tag: Box<[u8]>,
+    /// Its From or To value, tag included.
+    value: Box<[u8]>,
+    /// Request-URI of requests to it.
+    target: Box<[u8]>,
+    /// Route values, first hop first.
+    routes: Box<[Box<[u8]>]>,
+    /// Highest CSeq number that it has sent.
+    cseq: Option<u32>,
+}
+
+/// How requests to the peer find their way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// As route set and Contact say.
+    Routed,
+    /// To where the peer's messages come from.
+    Symmetric,
+    /// As the driver has said.
+    Pinned,
+}
+
+/// One call's dialog, or the early dialogs of one INVITE of ours while it is forked.
+#[derive(Debug)]
+pub(crate) struct Dialog {
+    pub(crate) call_id: Box<[u8]>,
+    pub(crate) local_tag: Box<str>,
+    /// Our From or To value, tag included.
+    local: Box<[u8]>,
+    pub(crate) contact: Box<[u8]>,
+    /// The way that the last message to or from the peer took.
+    pub(crate) flow: Flow,
+    way: Way,
+    caller: bool,
+    pub(crate) force_rport: bool,
+    peers: Vec<Peer>,
+    active: usize,
+    local_cseq: u32,
+}
+
+/// How the peer's request stands to those before it (RFC 3261 §12.2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// It follows.
+    Next,
+    /// It is older than one that was seen: 500.
+    Old,
+    /// Its From tag is none that this dialog knows: 481.
+    Stranger,
+}
+
+impl Dialog {
+    /// The dialog of an INVITE that we answer; its route set is the Record-Route in order (§12.1.1).
+    pub(crate) fn answering(
+        invite: &Message<'_>,
+        local_tag: &str,
+        (contact, flow, symmetric, force_rport): (&str, Flow, bool, bool),
+    ) -> Self {
+        let to = invite.header(HeaderName::To).unwrap_or_default();
+        let mut peer = Peer::new(
+            invite.from_tag().unwrap_or_default(),
+            invite.header(HeaderName::From).unwrap_or_default(),
+            &[],
+        );
+        peer.cseq = invite.cseq().map(|cseq| cseq.number);
+        peer.routes = routes(invite, false);
+        peer.refresh_target(invite);
+        Self {
+            call_id: invite.call_id().unwrap_or_default().into(),
+            local_tag: local_tag.into(),
+            local: [to, b";tag=", local_tag.as_bytes()].concat().into(),
+            contact: contact.as_bytes().into(),
+            flow,
+            way: if symmetric { Way::Symmetric } else { Way::Routed },
+            caller: false,
+            force_rport,
+            peers: vec![peer],
+            active: 0,
+            local_cseq: 0,
+        }
+    }
+
+    /// The dialogs-to-be of an INVITE that we send; `local` is From with our tag, `to` the To without.
+    pub(crate) fn calling(
+        (call_id, local_tag, cseq): (&[u8], &str, u32),
+        local: &[u8],
+        contact: &str,
+        (flow, symmetric): (Flow, bool),
+    ) -> Self {
+        Self {
+            call_id: call_id.into(),
+            local_tag: local_tag.into(),
+            local: local.into(),
+            contact: contact.as_bytes().into(),
+            flow,
+            way: if symmetric { Way::Symmetric } else { Way::Routed },
+            caller: true,
+            force_rport: symmetric,
+            peers: Vec::new(),
+            active: 0,
+            local_cseq: cseq,
+        }
+    }
+
+    /// The peer that requests go to.
+    pub(crate) fn peer(&self) -> Option<&Peer> {
+        self.peers.get(self.active)
+    }
+
+    /// Which fork has this tag.
+    pub(crate) fn fork(&self, tag: &[u8]) -> Option<u16> {
+        self.peers.iter().position(|peer| *peer.tag == *tag).and_then(|at| u16::try_from(at).ok())
+    }
+
+    /// Takes note of a response to our INVITE that makes or refreshes a dialog (§12.1.2, §13.2.2.4): its fork becomes the
+    /// one that requests go to. `None` when there are too many forks.
+    pub(crate) fn learn(&mut self, response: &Message<'_>) -> Option<u16> {
+        let tag = response.to_tag().unwrap_or_default();
+        let at = match self.peers.iter().position(|peer| *peer.tag == *tag) {
+            Some(at) => at,
+            None if self.peers.len() < FORKS_MAX => {
+                self.peers.push(Peer::new(tag, response.header(HeaderName::To).unwrap_or_default(), &[]));
+                self.peers.len() - 1
+            }
+            None => return None,
+        };
+        self.active = at;
+        let peer = self.peers.get_mut(at)?;
+        peer.routes = routes(response, true);
+        peer.refresh_target(response);
+        u16::try_from(at).ok()
+    }
+
+    /// One fork has answered: the others are gone.
+    pub(crate) fn settle(&mut self) {
+        if let Some(peer) = self.peers.get(self.active).cloned() {
+            self.peers = vec![peer];
+            self.active = 0;
+        }
+    }
+
+    /// Takes over the Contact of a target refresh request or of its 2xx (§12.2.1.2, §12.2.2).
+    pub(crate) fn refresh_target(&mut self, message: &Message<'_>) {
+        if let Some(peer) = self.peers.get_mut(self.active) {
+            peer.refresh_target(message);
+        }
+    }
+
+    /// Checks and notes the sequence number of a request from the peer. ACK and CANCEL are not asked about.
+    pub(crate) fn order(&mut self, request: &Message<'_>) -> Order {
+        let tag = request.from_tag().unwrap_or_default();
+        let Some(at) = self.peers.iter().position(|peer| *peer.tag == *tag) else { return Order::Stranger };
+        let Some(peer) = self.peers.get_mut(at) else { return Order::Stranger };
+        let number = request.cseq().map_or(0, |cseq| cseq.number);
+        // A transaction absorbs retransmissions, so that an equal number is another request with an old number.
+        if peer.cseq.is_some_and(|seen| number <= seen) {
+            return Order::Old;
+        }
+        peer.cseq = Some(number);
+        Order::Next
+    }
+
+    /// The number for the next request of ours (§12.2.1.1).
+    pub(crate) fn next_cseq(&mut self) -> u32 {
+        // The field allows 2^31 - 1; a dialog that comes there starts over rather than to send what nobody can read.
+        self.local_cseq = if self.local_cseq >= CSEQ_MAX { 1 } else { self.local_cseq + 1 };
+        self.local_cseq
+    }
+
+    /// Highest CSeq number that the peer has sent.
+    pub(crate) fn remote_cseq(&self) -> u32 {
+        self.peer().and_then(|peer| peer.cseq).unwrap_or(0)
+    }
+
+    /// Whether the dialog was made by an INVITE of ours, so that its Call-ID is ours too.
+    pub(crate) fn is_caller(&self) -> bool {
+        self.caller
+    }
+
+    /// Notes the way that a message of the peer came: the way back, when requests follow the peer's address.
+    pub(crate) fn arrived(&mut self, source: Flow) {
+        if self.way == Way::Symmetric || (self.way == Way::Routed && source.protocol.is_reliable()) {
+            self.flow = source;
+        }
+    }
+
+    /// Sets the way that requests take, against what route set and Contact say.
+    pub(crate) fn redirect(&mut self, flow: Flow) {
+        (self.flow, self.way) = (flow, Way::Pinned);
+    }
+
+    /// Our From in requests of this dialog.
+    pub(crate) fn local(&self) -> &[u8] {
+        &self.local
+    }
+
+    /// Where requests in the dialog go (§12.2.1.1, §8.1.2).
+    ///
+    /// A connection is used as long as the dialog: the peer's Contact port is often one it does not listen on. A host name
+    /// would have to be resolved, which is the driver's to do; until it says otherwise the known way is taken.
+    pub(crate) fn next_hop(&self) -> Flow {
+        if self.way != Way::Routed || self.flow.protocol.is_reliable() {
+            return self.flow;
+        }
+        let Some(peer) = self.peer() else { return self.flow };
+        let hop = peer.routes.first().map_or(&peer.target, |route| route);
+        match resolved(hop) {
+            Some(remote) => self.flow.towards(remote),
+            None => self.flow,
+        }
+    }
+}
+
+impl Peer {
+    fn new(tag: &[u8], value: &[u8], target: &[u8]) -> Self {
+        Self {
+            tag: tag.into(),
+            value: value.into(),
+            target: target.into(),
+            routes: Box::default(),
+            cseq: None,
+        }
+    }
+
+    fn refresh_target(&mut self, message: &Message<'_>) {
+        if let Some(contact) = message.contact() {
+            self.target = contact.uri.as_bytes().into();
+        }
+    }
+
+    /// Its From or To value, tag included.
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Request-URI and Route values of a request to it: through a strict router they change places (§12.2.1.1).
+    pub(crate) fn path(&self) -> (&[u8], impl Iterator<Item = Vec<u8>>) {
+        let first = self.routes.first().and_then(|route| NameAddr::parse(route));
+        let strict = first.filter(|first| !first.uri.params.has(b"lr"));
+        let (uri, skip, last) = match strict {
+            Some(first) => (first.uri.as_bytes(), 1, Some([b"<", &*self.target, b">"].concat())),
+            None => (&*self.target, 0, None),
+        };
+        (uri, self.routes.iter().skip(skip).map(|route| route.to_vec()).chain(last))
+    }
+}
+
+/// The route set that a message with Record-Route gives.
+fn routes(message: &Message<'_>, reversed: bool) -> Box<[Box<[u8]>]> {
+    let mut routes: Vec<Box<[u8]>> =
+        message.values(HeaderName::RecordRoute).take(ROUTES_MAX).map(Box::from).collect();
+    if reversed {
+        routes.reverse();
+    }
+    routes.into()
+}
+
+/// The address of a URI or name-addr whose host is an IP address.
+fn resolved(hop: &[u8]) -> Option<SocketAddr> {
+    let uri = Uri::parse(hop).or_else(|| NameAddr::parse(hop).map(|addr| addr.uri))?;
+    Some(SocketAddr::new(uri.host.ip()?, uri.port_or_default()))
+}

@@ -1,0 +1,320 @@
+//! Client transactions: kept by place, and the place is written into the branch, so that a response finds its
+//! transaction without a map.
+
+use super::build::Written;
+use super::{Flow, Layer, Member, Notice, Owner, Place, Purpose, Scheduled, send};
+use crate::header::MAGIC_COOKIE;
+use crate::message::Status;
+use crate::stack::Output;
+use crate::transaction::{InviteClient, NonInviteClient, invite_client, non_invite_client};
+use base::Instant;
+use std::sync::Arc;
+
+/// Our branch: magic cookie, place, and 64 unpredictable bits so that nobody off the path can forge a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Branch {
+    pub(crate) place: Place,
+    pub(crate) secret: u64,
+}
+
+impl core::fmt::Display for Branch {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Place { slot, generation } = self.place;
+        write!(f, "z9hG4bK{slot:08x}{generation:08x}{:016x}", self.secret)
+    }
+}
+
+impl Branch {
+    /// Reads a branch that we wrote.
+    pub(crate) fn parse(branch: &[u8]) -> Option<Self> {
+        let digits = branch.strip_prefix(MAGIC_COOKIE)?;
+        let (slot, rest) = digits.split_at_checked(8)?;
+        let (generation, secret) = rest.split_at_checked(8)?;
+        let place = Place { slot: hex(slot)? as u32, generation: hex(generation)? as u32 };
+        (secret.len() == 16).then_some(Self { place, secret: hex(secret)? })
+    }
+}
+
+/// At most 16 hexadecimal digits.
+pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0u64, |value, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some(value << 4 | u64::from(digit))
+    })
+}
+
+/// What kind of transaction a request makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClientMethod {
+    Invite,
+    Other,
+}
+
+#[derive(Debug)]
+enum Machine {
+    Invite(InviteClient),
+    Other(NonInviteClient),
+}
+
+#[derive(Debug)]
+pub(super) struct Client {
+    machine: Machine,
+    pub(super) flow: Flow,
+    secret: u64,
+    owner: Owner,
+    /// The request, while it may have to be repeated, canceled, acknowledged or retried.
+    request: Option<Arc<[u8]>>,
+    /// The ACK for a failure, while the failure may be repeated.
+    ack: Option<Arc<[u8]>>,
+    /// The CANCEL transaction, which shares the branch (RFC 3261 §9.1).
+    cancel: Option<Place>,
+    scheduled: Scheduled,
+}
+
+impl Client {
+    fn deadline(&self) -> Option<Instant> {
+        match &self.machine {
+            Machine::Invite(machine) => machine.deadline(),
+            Machine::Other(machine) => machine.deadline(),
+        }
+    }
+    fn is_terminated(&self) -> bool {
+        match &self.machine {
+            Machine::Invite(machine) => machine.is_terminated(),
+            Machine::Other(machine) => machine.is_terminated(),
+        }
+    }
+}
+
+impl Layer {
+    /// Starts a client transaction; `write` puts the request together for its branch. `None` when the table is full.
+    pub(crate) fn start_client(
+        &mut self,
+        (method, owner, flow, secret): (ClientMethod, Owner, Flow, u64),
+        write: impl FnOnce(&str, &mut Vec<u8>),
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Option<Place> {
+        let pace = self.pace(flow);
+        let machine = match method {
+            ClientMethod::Invite => Machine::Invite(InviteClient::start(pace, now, &mut self.client_invite)),
+            ClientMethod::Other => Machine::Other(NonInviteClient::start(pace, now, &mut self.client_other)),
+        };
+        // The machines' first output is always the request itself.
+        self.client_invite.clear();
+        self.client_other.clear();
+        let scheduled = Scheduled::default();
+        let client =
+            Client { machine, flow, secret, owner, request: None, ack: None, cancel: None, scheduled };
+        let place = self.clients.insert_with(|_| client)?;
+        self.scratch.clear();
+        write(&Branch { place, secret }.to_string(), &mut self.scratch);
+        let client = self.clients.get_mut(place)?;
+        client.request = Some(Arc::from(self.scratch.as_slice()));
+        send(out, flow, &client.request);
+        let deadline = client.deadline();
+        self.deadlines.schedule(Member::Client(place), &mut client.scheduled, deadline);
+        Some(place)
+    }
+
+    /// Finds the transaction of a response and feeds it (RFC 3261 §17.1.3). `Some` when the response goes up.
+    pub(crate) fn response(
+        &mut self,
+        branch: Branch,
+        (method, status, to): (&[u8], Status, &[u8]),
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Option<(Place, Owner)> {
+        let mut place = branch.place;
+        let client = self.clients.get(place).filter(|client| client.secret == branch.secret)?;
+        if method == b"CANCEL"
+            && let Machine::Invite(_) = client.machine
+        {
+            place = client.cancel?;
+        }
+        let pace = self.pace(client.flow);
+        let client = self.clients.get_mut(place)?;
+        let mut deliver = false;
+        match &mut client.machine {
+            Machine::Invite(machine) if method == b"INVITE" => {
+                machine.handle(invite_client::Input::Response(status), pace, now, &mut self.client_invite);
+                for output in self.client_invite.drain(..) {
+                    match output {
+                        invite_client::Output::SendAck => {
+                            if let (None, Some(request)) = (&client.ack, &client.request) {
+                                self.scratch.clear();
+                                Written::new(request).ack_for_failure(to, &mut self.scratch);
+                                client.ack = Some(Arc::from(self.scratch.as_slice()));
+                            }
+                            send(out, client.flow, &client.ack);
+                        }
+                        invite_client::Output::Deliver(_) => deliver = true,
+                        // A response causes neither.
+                        invite_client::Output::SendRequest
+                        | invite_client::Output::TimedOut
+                        | invite_client::Output::Failed => {}
+                    }
+                }
+                if status.is_final() {
+                    client.request = None;
+                }
+            }
+            Machine::Other(machine) if method != b"INVITE" => {
+                machine.handle(non_invite_client::Input::Response(status), pace, now, &mut self.client_other);
+                deliver =
+                    self.client_other.iter().any(|o| matches!(o, non_invite_client::Output::Deliver(_)));
+                self.client_other.clear();
+                if status.is_final() && !matches!(status.code(), 401 | 407) {
+                    client.request = None; // kept for a retry with credentials
+                }
+            }
+            // The CSeq of the response is not that of the request.
+            Machine::Invite(_) | Machine::Other(_) => return None,
+        }
+        let owner = client.owner;
+        self.settle_client(place);
+        deliver.then_some((place, owner))
+    }
+
+    /// The request of a transaction, while it is kept.
+    pub(crate) fn request_bytes(&self, place: Place) -> Option<(Arc<[u8]>, Flow, Owner)> {
+        let client = self.clients.get(place)?;
+        Some((Arc::clone(client.request.as_ref()?), client.flow, client.owner))
+    }
+
+    /// Whether an INVITE has heard a provisional response, so that CANCEL may leave (RFC 3261 §9.1).
+    pub(crate) fn may_cancel(&self, place: Place) -> bool {
+        self.clients.get(place).is_some_and(|client| match &client.machine {
+            Machine::Invite(machine) => machine.is_proceeding(),
+            Machine::Other(_) => false,
+        })
+    }
+
+    /// Sends a CANCEL for an INVITE that may be canceled; once.
+    pub(crate) fn cancel(
+        &mut self,
+        place: Place,
+        headers: &[(&str, &str)],
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        if !self.may_cancel(place) {
+            return false;
+        }
+        let Some(client) = self.clients.get(place).filter(|client| client.cancel.is_none()) else {
+            return false;
+        };
+        let (Some(request), flow, secret) = (client.request.clone(), client.flow, client.secret) else {
+            return false;
+        };
+        let owner = Owner { dialog: None, purpose: Purpose::Quiet };
+        let write = |_: &str, bytes: &mut Vec<u8>| Written::new(&request).cancel(headers, bytes);
+        let cancel = self.start_client((ClientMethod::Other, owner, flow, secret), write, now, out);
+        if let Some(client) = self.clients.get_mut(place) {
+            client.cancel = cancel;
+        }
+        cancel.is_some()
+    }
+
+    /// Gives a transaction up without a word: nobody waits for it.
+    pub(crate) fn forget_client(&mut self, place: Place) {
+        self.clients.remove(place);
+    }
+
+    /// Cuts a transaction from its dialog; it runs on to its end alone.
+    pub(crate) fn disown_client(&mut self, place: Place) {
+        if let Some(client) = self.clients.get_mut(place) {
+            client.owner = Owner { dialog: None, purpose: Purpose::Quiet };
+        }
+    }
+
+    pub(super) fn client_due(&mut self, place: Place, at: Instant, now: Instant, out: &mut Vec<Output>) {
+        let Some(client) = self.clients.get_mut(place) else { return };
+        client.scheduled.fired(at);
+        if client.deadline().is_some_and(|deadline| deadline <= now) {
+            self.drive_client(place, false, now, out);
+        }
+        self.settle_client(place);
+    }
+
+    pub(super) fn client_failed(&mut self, place: Place, now: Instant, out: &mut Vec<Output>) {
+        self.drive_client(place, true, now, out);
+        self.settle_client(place);
+    }
+
+    fn drive_client(&mut self, place: Place, failed: bool, now: Instant, out: &mut Vec<Output>) {
+        let Some(flow) = self.clients.get(place).map(|client| client.flow) else { return };
+        let pace = self.pace(flow);
+        let Some(client) = self.clients.get_mut(place) else { return };
+        let owner = client.owner;
+        match &mut client.machine {
+            Machine::Invite(machine) => {
+                use invite_client::{Input, Output as Said};
+                let input = if failed { Input::TransportError } else { Input::Timeout };
+                machine.handle(input, pace, now, &mut self.client_invite);
+                for output in self.client_invite.drain(..) {
+                    match output {
+                        Said::SendRequest => send(out, client.flow, &client.request),
+                        Said::SendAck => send(out, client.flow, &client.ack),
+                        Said::TimedOut => self.notices.push(Notice::TimedOut(place, owner)),
+                        Said::Failed => self.notices.push(Notice::Failed(place, owner)),
+                        // Only a response is delivered.
+                        Said::Deliver(_) => {}
+                    }
+                }
+            }
+            Machine::Other(machine) => {
+                use non_invite_client::{Input, Output as Said};
+                let input = if failed { Input::TransportError } else { Input::Timeout };
+                machine.handle(input, pace, now, &mut self.client_other);
+                for output in self.client_other.drain(..) {
+                    match output {
+                        Said::SendRequest => send(out, client.flow, &client.request),
+                        Said::TimedOut => self.notices.push(Notice::TimedOut(place, owner)),
+                        Said::Failed => self.notices.push(Notice::Failed(place, owner)),
+                        // Only a response is delivered.
+                        Said::Deliver(_) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Removes a transaction that has ended, else sees to its next deadline.
+    fn settle_client(&mut self, place: Place) {
+        let Some(client) = self.clients.get_mut(place) else { return };
+        if client.is_terminated() {
+            let owner = client.owner;
+            let invite = matches!(client.machine, Machine::Invite(_));
+            self.clients.remove(place);
+            if invite {
+                self.notices.push(Notice::InviteGone(place, owner));
+            }
+        } else {
+            let deadline = client.deadline();
+            self.deadlines.schedule(Member::Client(place), &mut client.scheduled, deadline);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc3261_8_1_1_7_branch_carries_the_cookie_and_comes_back_as_it_went() {
+        let branch = Branch { place: Place { slot: 0xABCD, generation: 7 }, secret: u64::MAX - 1 };
+        let text = branch.to_string();
+        assert!(text.starts_with("z9hG4bK") && text.len() == 39);
+        assert_eq!(Branch::parse(text.as_bytes()), Some(branch));
+        for forged in [
+            "",
+            "z9hG4bK",
+            "z9hG4bK0000abcd00000007",
+            "z9hG4bK0000abcd00000007fffffffffffffffe0",
+            "z9hG4bK0000abcd0000000gfffffffffffffffe",
+        ] {
+            assert_eq!(Branch::parse(forged.as_bytes()), None, "{forged}");
+        }
+    }
+}

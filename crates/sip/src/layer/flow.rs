@@ -1,0 +1,156 @@
+//! Where messages come from and go to, without a socket.
+
+use core::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// One of our binds, numbered by whoever opens the sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransportId(pub u16);
+
+/// One connection of a connection-oriented transport, numbered by whoever accepts or opens it; never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// What carries SIP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// Datagrams; the only one over which we retransmit.
+    Udp,
+    /// Stream, framed by Content-Length.
+    Tcp,
+    /// TCP inside TLS.
+    Tls,
+    /// WebSocket (RFC 7118).
+    Ws,
+    /// WebSocket inside TLS.
+    Wss,
+}
+
+impl Protocol {
+    /// Whether the transport itself retransmits.
+    pub const fn is_reliable(self) -> bool {
+        !matches!(self, Self::Udp)
+    }
+    /// Its name in a Via.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "UDP",
+            Self::Tcp => "TCP",
+            Self::Tls => "TLS",
+            Self::Ws => "WS",
+            Self::Wss => "WSS",
+        }
+    }
+    /// Port of a URI or Via that names none (RFC 3261 §19.1.2).
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Udp | Self::Tcp => 5060,
+            Self::Tls => 5061,
+            Self::Ws => 80,
+            Self::Wss => 443,
+        }
+    }
+}
+
+/// A way to one peer: which bind, which connection if any, which address.
+///
+/// As a source it says where bytes came from. As a destination without `connection` on a reliable transport it asks the
+/// driver to use an open connection to `remote` or to make one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flow {
+    /// Which bind.
+    pub transport: TransportId,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Which connection; `None` for datagrams and for a connection yet to be made.
+    pub connection: Option<ConnectionId>,
+    /// The peer.
+    pub remote: SocketAddr,
+}
+
+impl Flow {
+    /// The way to another address through the same bind.
+    pub const fn towards(self, remote: SocketAddr) -> Self {
+        Self { connection: None, remote, ..self }
+    }
+}
+
+/// Bytes for the driver to send. Cloning shares the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Send {
+    /// Where to.
+    pub flow: Flow,
+    /// One whole message.
+    pub bytes: Arc<[u8]>,
+}
+
+/// How we name ourselves on one bind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transport {
+    /// `host[:port]` for Via and Contact towards peers in `local_nets`, or towards all when `external` is `None`.
+    pub sent_by: String,
+    /// `host[:port]` towards everybody else (`external_signaling_address`).
+    pub external: Option<String>,
+    /// Networks (address, prefix bits) that see us directly (`local_net`).
+    pub local_nets: Vec<(IpAddr, u8)>,
+}
+
+impl Transport {
+    /// `host[:port]` by which `peer` reaches us.
+    pub fn sent_by(&self, peer: IpAddr) -> &str {
+        match &self.external {
+            Some(external) if !self.local_nets.iter().any(|net| contains(*net, peer)) => external,
+            _ => &self.sent_by,
+        }
+    }
+}
+
+/// Whether `address` lies in the network; an IPv4 address mapped into IPv6 counts as IPv4.
+fn contains((net, bits): (IpAddr, u8), address: IpAddr) -> bool {
+    match (net.to_canonical(), address.to_canonical()) {
+        (IpAddr::V4(net), IpAddr::V4(address)) => {
+            let differing = u32::from(net) ^ u32::from(address);
+            differing.checked_shr(32u32.saturating_sub(u32::from(bits))).unwrap_or(0) == 0
+        }
+        (IpAddr::V6(net), IpAddr::V6(address)) => {
+            let differing = u128::from(net) ^ u128::from(address);
+            differing.checked_shr(128u32.saturating_sub(u32::from(bits))).unwrap_or(0) == 0
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn external_address_is_named_only_outside_the_local_nets() {
+        let transport = Transport {
+            sent_by: "10.0.0.1:5060".into(),
+            external: Some("203.0.113.9:5060".into()),
+            local_nets: vec![("10.0.0.0".parse().unwrap(), 8), ("fd00::".parse().unwrap(), 8)],
+        };
+        for (peer, expected) in [
+            ("10.9.8.7", "10.0.0.1:5060"),
+            ("11.0.0.1", "203.0.113.9:5060"),
+            ("fd12::1", "10.0.0.1:5060"),
+            ("2001:db8::1", "203.0.113.9:5060"),
+            ("::ffff:10.1.1.1", "10.0.0.1:5060"),
+        ] {
+            assert_eq!(transport.sent_by(peer.parse().unwrap()), expected, "{peer}");
+        }
+        for (net, bits, address, inside) in [
+            ("0.0.0.0", 0, "8.8.8.8", true),
+            ("8.8.8.8", 32, "8.8.8.8", true),
+            ("8.8.8.8", 32, "8.8.8.9", false),
+            ("::", 0, "8.8.8.8", false),
+        ] {
+            assert_eq!(
+                contains((net.parse().unwrap(), bits), address.parse().unwrap()),
+                inside,
+                "{net}/{bits}"
+            );
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The transaction layer: every transaction there is, found by what a message says of it, woken by one deadline.
+//!
+//! It knows bytes to repeat and flows to send them on. It does not know dialogs: a transaction carries an [`Owner`] that
+//! means something above, and what is of interest above comes back as a [`Notice`].
+
+pub(crate) mod build;
+mod client;
+mod deadlines;
+mod flow;
+mod hash;
+mod reply;
+mod server;
+mod slab;
+
+pub(crate) use client::{Branch, ClientMethod};
+pub(crate) use deadlines::{Deadlines, Scheduled};
+pub use flow::{ConnectionId, Flow, Protocol, Send, Transport, TransportId};
+pub(crate) use hash::DigestMap;
+pub use hash::{Key, Randomness};
+pub(crate) use reply::{ReplyHead, TransactionKey, reply_flow};
+pub(crate) use server::{Matched, ServerMethod};
+pub(crate) use slab::{Place, Slab};
+
+use crate::stack::Output;
+use crate::transaction::{Pace, Timers};
+use base::Instant;
+use client::Client;
+use server::Server;
+use std::sync::Arc;
+
+/// What a transaction belongs to: a dialog, if any, and the part it plays there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) dialog: Option<Place>,
+    pub(crate) purpose: Purpose,
+}
+
+/// The part a client transaction plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// An INVITE, initial or not.
+    Invite,
+    /// A BYE.
+    Bye,
+    /// Any request whose outcome the driver hears of.
+    Request,
+    /// A CANCEL or the BYE of a surplus fork: nobody listens.
+    Quiet,
+}
+
+/// What the layer tells upwards besides responses.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    /// No final response came in time.
+    TimedOut(Place, Owner),
+    /// The request could not be sent.
+    Failed(Place, Owner),
+    /// An INVITE client transaction that was accepted has ended: no further 2xx can come.
+    InviteGone(Place, Owner),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Member {
+    Client(Place),
+    Server(Place),
+}
+
+/// All transactions of one stack.
+#[derive(Debug)]
+pub(crate) struct Layer {
+    timers: Timers,
+    clients: Slab<Client>,
+    servers: Slab<Server>,
+    by_key: DigestMap<Place>,
+    by_merge: DigestMap<Place>,
+    deadlines: Deadlines<Member>,
+    /// Reused for what machines put out.
+    client_invite: Vec<crate::transaction::invite_client::Output>,
+    client_other: Vec<crate::transaction::non_invite_client::Output>,
+    server_invite: Vec<crate::transaction::invite_server::Output>,
+    server_other: Vec<crate::transaction::non_invite_server::Output>,
+    notices: Vec<Notice>,
+    scratch: Vec<u8>,
+}
+
+impl Layer {
+    /// An empty layer for at most `max` transactions of each side.
+    pub(crate) fn new(timers: Timers, max: usize) -> Self {
+        Self {
+            timers,
+            clients: Slab::new(max),
+            servers: Slab::new(max),
+            by_key: DigestMap::default(),
+            by_merge: DigestMap::default(),
+            deadlines: Deadlines::default(),
+            client_invite: Vec::new(),
+            client_other: Vec::new(),
+            server_invite: Vec::new(),
+            server_other: Vec::new(),
+            notices: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn pace(&self, flow: Flow) -> Pace {
+        Pace { timers: self.timers, reliable: flow.protocol.is_reliable() }
+    }
+
+    /// Client and server transactions present.
+    pub(crate) fn len(&self) -> (usize, usize) {
+        (self.clients.len(), self.servers.len())
+    }
+
+    /// Server transactions that may still be stored.
+    pub(crate) fn server_room(&self) -> usize {
+        self.servers.room()
+    }
+
+    /// When [`due`](Self::due) next wants to be called.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadlines.earliest()
+    }
+
+    /// Wakes every machine whose time has come.
+    pub(crate) fn due(&mut self, now: Instant, out: &mut Vec<Output>) {
+        while let Some((at, member)) = self.deadlines.pop_due(now) {
+            match member {
+                Member::Client(place) => self.client_due(place, at, now, out),
+                Member::Server(place) => self.server_due(place, at, now, out),
+            }
+        }
+    }
+
+    /// What there is to tell; the caller gives the vector back empty by dropping it.
+    pub(crate) fn take_notice(&mut self) -> Option<Notice> {
+        if self.notices.is_empty() { None } else { Some(self.notices.remove(0)) }
+    }
+
+    /// A flow is gone or refused a message: tells every transaction that uses it.
+    pub(crate) fn transport_error(&mut self, flow: Flow, now: Instant, out: &mut Vec<Output>) {
+        let clients: Vec<Place> =
+            self.clients.iter().filter(|(_, client)| client.flow == flow).map(|(place, _)| place).collect();
+        let servers: Vec<Place> =
+            self.servers.iter().filter(|(_, server)| server.flow == flow).map(|(place, _)| place).collect();
+        for place in clients {
+            self.client_failed(place, now, out);
+        }
+        for place in servers {
+            self.server_failed(place, now, out);
+        }
+    }
+}
+
+fn send(out: &mut Vec<Output>, flow: Flow, bytes: &Option<Arc<[u8]>>) {
+    if let Some(bytes) = bytes {
+        out.push(Output::Send(Send { flow, bytes: Arc::clone(bytes) }));
+    }
+}

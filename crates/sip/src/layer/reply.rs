@@ -1,0 +1,115 @@
+//! What a response takes from its request, and the keys under which a request is found again.
+
+use super::{Flow, Key};
+use crate::header::{HeaderName, Method};
+use crate::message::{Message, Status};
+use crate::write::{MessageWriter, Reply};
+use core::net::SocketAddr;
+
+/// Under which a request is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TransactionKey {
+    /// Branch, sent-by and method; for an ACK those of its INVITE (RFC 3261 §17.2.3).
+    pub(crate) transaction: u128,
+    /// From tag, Call-ID and CSeq of a request without To tag (RFC 3261 §8.2.2.2).
+    pub(crate) merge: Option<u128>,
+}
+
+impl TransactionKey {
+    /// The key of a valid request.
+    pub(crate) fn of(message: &Message<'_>, key: Key) -> Self {
+        let method = message.method();
+        let merge =
+            (method != Method::Ack && method != Method::Cancel && message.to_tag().is_none()).then(|| {
+                key.digest(&[
+                    b"merge",
+                    message.from_tag().unwrap_or_default(),
+                    message.call_id().unwrap_or_default(),
+                    message.header(HeaderName::CSeq).unwrap_or_default(),
+                ])
+            });
+        let named = if method == Method::Ack { Method::Invite } else { method };
+        Self { transaction: Self::transaction(message, named, key), merge }
+    }
+
+    /// The key that the INVITE of this CANCEL has.
+    pub(crate) fn of_canceled(message: &Message<'_>, key: Key) -> u128 {
+        Self::transaction(message, Method::Invite, key)
+    }
+
+    fn transaction(message: &Message<'_>, method: Method<'_>, key: Key) -> u128 {
+        let Some(via) = message.top_via() else { return 0 };
+        let port = via.port.unwrap_or(0).to_be_bytes();
+        let host = via.host.as_bytes();
+        if via.has_magic_cookie() {
+            let branch = via.branch().unwrap_or_default();
+            return key.digest(&[b"3261", branch, host, &port, method.as_bytes()]);
+        }
+        // RFC 2543 peers: all that an INVITE, its retransmission, its CANCEL and its ACK have in common. The To tag is
+        // left out, because the ACK has one and the INVITE has none.
+        let number = message.cseq().map_or(0, |cseq| cseq.number).to_be_bytes();
+        key.digest(&[
+            b"2543",
+            via.branch().unwrap_or_default(),
+            host,
+            &port,
+            method.as_bytes(),
+            message.request_uri_bytes(),
+            message.from_tag().unwrap_or_default(),
+            message.call_id().unwrap_or_default(),
+            &number,
+        ])
+    }
+}
+
+/// Where responses to this request go (RFC 3261 §18.2.2, RFC 3581 §4).
+///
+/// A `maddr` is not followed: it would let anybody aim our answers at a third party.
+pub(crate) fn reply_flow(message: &Message<'_>, source: Flow, force_rport: bool) -> Flow {
+    let Some(via) = message.top_via() else { return source };
+    if source.protocol.is_reliable() || force_rport || via.rport().is_some() {
+        return source;
+    }
+    let port = via.port.unwrap_or(source.protocol.default_port());
+    source.towards(SocketAddr::new(source.remote.ip(), port))
+}
+
+/// Via, From, To with our tag, Call-ID, CSeq and Record-Route as all responses to one request carry them.
+#[derive(Debug)]
+pub(crate) struct ReplyHead {
+    lines: Box<[u8]>,
+}
+
+impl ReplyHead {
+    /// Takes from a valid request what its responses need; `scratch` is overwritten.
+    pub(crate) fn new(
+        message: &Message<'_>,
+        tag: &str,
+        (source, force_rport): (SocketAddr, bool),
+        scratch: &mut Vec<u8>,
+    ) -> Self {
+        let dialog = matches!(message.method(), Method::Invite | Method::Subscribe | Method::Refer);
+        let status = if dialog { Status::RINGING } else { Status::BAD_REQUEST };
+        let reply = Reply { to_tag: Some(tag.as_bytes()), source: Some(source), phrase: None, force_rport };
+        let _unfinished = MessageWriter::response(scratch, message, status, &reply);
+        let start = memchr::memchr(b'\n', scratch).map_or(0, |at| at + 1);
+        Self { lines: scratch.get(start..).unwrap_or_default().into() }
+    }
+
+    /// Appends the status line and these lines.
+    pub(crate) fn write(&self, status: Status, phrase: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"SIP/2.0 ");
+        out.extend_from_slice(&status.digits());
+        out.push(b' ');
+        let phrase = if phrase.is_empty() { status.phrase() } else { phrase };
+        crate::write::push_clean(out, phrase.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(&self.lines);
+    }
+
+    /// A whole 100.
+    pub(crate) fn trying(&self, out: &mut Vec<u8>) {
+        self.write(Status::TRYING, "", out);
+        super::build::finish(out, None);
+    }
+}

@@ -1,0 +1,164 @@
+//! One call leg: its dialog, where its INVITEs stand and what it waits for.
+
+use super::{DialogId, Stack};
+use crate::dialog::Dialog;
+use crate::layer::{Flow, Place, Scheduled, Send};
+use crate::stack::{Event, Output};
+use base::Instant;
+use core::time::Duration;
+use std::sync::Arc;
+
+/// How often a ringing call repeats its provisional response, so that proxies do not give up (RFC 3261 §13.3.1.1).
+pub(super) const REFRESH: Duration = Duration::from_secs(60);
+
+/// Where a call stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Our first INVITE has no final response.
+    Calling,
+    /// We gave our first INVITE up; when `until` comes without a final response we stop waiting (§9.1).
+    Canceling { until: Option<Instant> },
+    /// Our first INVITE was challenged and waits for the driver.
+    Challenged { until: Instant },
+    /// The peer's first INVITE has no final response of ours.
+    Ringing,
+    /// There is a session.
+    Confirmed,
+    /// Our BYE is out.
+    Ending,
+}
+
+/// A 2xx of ours that has not been acknowledged (§13.3.1.4).
+#[derive(Debug)]
+pub(super) struct Unacked {
+    pub(super) response: Send,
+    pub(super) interval: Duration,
+    pub(super) repeat_at: Instant,
+    pub(super) give_up_at: Instant,
+    /// Number of the INVITE, which the ACK repeats.
+    pub(super) cseq: u32,
+}
+
+/// A 2xx of the peer and our ACK for it.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) cseq: u32,
+    /// The transaction that absorbs repetitions of the 2xx.
+    pub(super) invite: Place,
+    /// The ACK, once the driver has sent it.
+    pub(super) ack: Option<Send>,
+}
+
+/// One call leg.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) dialog: Dialog,
+    pub(super) phase: Phase,
+    /// Our INVITE without final response.
+    pub(super) invite_client: Option<Place>,
+    /// The peer's INVITE without final response.
+    pub(super) invite_server: Option<Place>,
+    /// Our INVITE as it left, while it may have to be sent again with credentials or after a glare.
+    pub(super) request: Option<Arc<[u8]>>,
+    pub(super) answered: Option<Answered>,
+    pub(super) unacked: Option<Unacked>,
+    /// The driver has hung up while an ACK was still due: BYE when it has come (§15).
+    pub(super) bye_when_acked: bool,
+    /// The driver has been told that the call is over, or does not want to be.
+    pub(super) silent: bool,
+    /// Forks that answered after another one, already ended.
+    pub(super) surplus: Vec<Box<[u8]>>,
+    /// When the ringing is repeated.
+    pub(super) refresh_at: Option<Instant>,
+    /// When our re-INVITE is tried again after 491 (§14.1).
+    pub(super) retry_at: Option<Instant>,
+    pub(super) scheduled: Scheduled,
+}
+
+impl Call {
+    pub(super) fn new(dialog: Dialog, phase: Phase) -> Self {
+        Self {
+            dialog,
+            phase,
+            invite_client: None,
+            invite_server: None,
+            request: None,
+            answered: None,
+            unacked: None,
+            bye_when_acked: false,
+            silent: false,
+            surplus: Vec::new(),
+            refresh_at: None,
+            retry_at: None,
+            scheduled: Scheduled::default(),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let phase = match self.phase {
+            Phase::Canceling { until } => until,
+            Phase::Challenged { until } => Some(until),
+            Phase::Calling | Phase::Ringing | Phase::Confirmed | Phase::Ending => None,
+        };
+        let unacked = self.unacked.as_ref().map(|unacked| unacked.repeat_at.min(unacked.give_up_at));
+        [phase, unacked, self.refresh_at, self.retry_at].into_iter().flatten().min()
+    }
+
+    /// An INVITE client transaction has ended: no 2xx can come from it any more, so that its ACK is not needed.
+    pub(super) fn invite_gone(&mut self, place: Place) {
+        if self.invite_client == Some(place) {
+            self.invite_client = None;
+        }
+        if self.answered.as_ref().is_some_and(|answered| answered.invite == place && answered.ack.is_some()) {
+            self.answered = None;
+            self.surplus = Vec::new();
+        }
+    }
+
+    /// Whether an INVITE is in progress in either direction, so that none of ours may start (§14.1).
+    pub(super) fn is_busy(&self) -> bool {
+        self.invite_client.is_some() || self.invite_server.is_some() || self.unacked.is_some()
+    }
+}
+
+impl Stack {
+    /// Stores a call under its Call-ID and our tag.
+    pub(super) fn insert(&mut self, call: Call) -> Option<Place> {
+        let key = self.dialog_key(&call.dialog.call_id, call.dialog.local_tag.as_bytes());
+        let place = self.calls.insert_with(|_| call)?;
+        self.by_tag.insert(key, place);
+        Some(place)
+    }
+
+    /// Forgets a call.
+    pub(super) fn remove(&mut self, place: Place) -> Option<Call> {
+        let call = self.calls.remove(place)?;
+        let key = self.dialog_key(&call.dialog.call_id, call.dialog.local_tag.as_bytes());
+        if self.by_tag.get(&key) == Some(&place) {
+            self.by_tag.remove(&key);
+        }
+        Some(call)
+    }
+
+    /// Sees to the call's next deadline.
+    pub(super) fn schedule(&mut self, place: Place) {
+        if let Some(call) = self.calls.get_mut(place) {
+            let deadline = call.deadline();
+            self.deadlines.schedule(place, &mut call.scheduled, deadline);
+        }
+    }
+
+    /// Forgets a call and says why, unless the driver knows.
+    pub(super) fn end(&mut self, place: Place, event: impl FnOnce(DialogId) -> Event, out: &mut Vec<Output>) {
+        if let Some(call) = self.remove(place)
+            && !call.silent
+        {
+            out.push(Output::Event(event(DialogId(place))));
+        }
+    }
+
+    /// `host[:port]` for the Via of a message on this flow; the address we know least wrong when none was set.
+    pub(super) fn via_host(&self, flow: Flow) -> &str {
+        self.sent_by(flow).unwrap_or("invalid.invalid")
+    }
+}

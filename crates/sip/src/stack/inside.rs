@@ -1,0 +1,360 @@
+//! Inside a dialog: re-INVITE and its glare, BYE, other requests, and what a call's own timers do.
+
+use super::call::Phase;
+use super::uac::finish_request;
+use super::{Answer, Body, ClientId, DialogId, End, Event, Header, Output, Refused, ServerId, Stack};
+use crate::dialog::Order;
+use crate::header::Method;
+use crate::layer::{ClientMethod, Flow, Owner, Place, Purpose, TransactionKey};
+use crate::message::{Message, Status};
+use base::Instant;
+
+impl Stack {
+    /// Sends a request in a dialog: INFO, UPDATE, MESSAGE, REFER, NOTIFY, OPTIONS. The outcome comes as
+    /// [`Event::Response`] or [`Event::Unanswered`].
+    pub fn request_inside(
+        &mut self,
+        dialog: DialogId,
+        (method, headers, body): (Method<'_>, &[Header<'_>], Option<Body<'_>>),
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Result<ClientId, Refused> {
+        let call = self.calls.get(dialog.0).ok_or(Refused::Gone)?;
+        let own = matches!(method, Method::Invite | Method::Ack | Method::Bye | Method::Cancel);
+        if own || call.dialog.peer().is_none() || call.phase == Phase::Ending {
+            return Err(Refused::WrongState);
+        }
+        self.start_inside(dialog.0, method, Purpose::Request, (headers, body), now, out).map(ClientId)
+    }
+
+    /// Sends a re-INVITE. [`Event::Answered`], [`Event::Challenged`] or [`Event::ReinviteFailed`] follows; a glare (491)
+    /// is tried again by the stack.
+    pub fn reinvite(
+        &mut self,
+        dialog: DialogId,
+        headers: &[Header<'_>],
+        body: Option<Body<'_>>,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refused> {
+        let call = self.calls.get(dialog.0).ok_or(Refused::Gone)?;
+        match call.phase {
+            Phase::Confirmed if !call.is_busy() && call.retry_at.is_none() => {}
+            Phase::Confirmed => return Err(Refused::Pending),
+            _ => return Err(Refused::WrongState),
+        }
+        if call.answered.as_ref().is_some_and(|answered| answered.ack.is_none()) {
+            self.ack(dialog, None, out)?;
+        }
+        let invite =
+            self.start_inside(dialog.0, Method::Invite, Purpose::Invite, (headers, body), now, out)?;
+        let request = self.layer.request_bytes(invite).map(|(bytes, ..)| bytes);
+        if let Some(call) = self.calls.get_mut(dialog.0) {
+            (call.invite_client, call.request) = (Some(invite), request);
+        }
+        Ok(())
+    }
+
+    /// Ends a session that is up. [`Event::Ended`] with [`End::Local`] follows when the peer has answered or is given up.
+    /// If the ACK for our 2xx is still to come, BYE waits for it (RFC 3261 §15).
+    pub fn bye(
+        &mut self,
+        dialog: DialogId,
+        headers: &[Header<'_>],
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refused> {
+        let call = self.calls.get_mut(dialog.0).ok_or(Refused::Gone)?;
+        if call.phase != Phase::Confirmed {
+            return Err(Refused::WrongState);
+        }
+        if call.unacked.is_some() {
+            call.bye_when_acked = true;
+            return Ok(());
+        }
+        self.bye_now(dialog.0, headers, now, out);
+        Ok(())
+    }
+
+    /// Ends the call in whatever state it is: refuses an INVITE with `status`, cancels ours, says BYE. `headers` go into
+    /// that message (Reason).
+    pub fn hang_up(
+        &mut self,
+        dialog: DialogId,
+        status: u16,
+        headers: &[Header<'_>],
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refused> {
+        match self.calls.get(dialog.0).ok_or(Refused::Gone)?.phase {
+            Phase::Ringing => self.answer(dialog, &Answer::new(status.max(300)).headers(headers), now, out),
+            Phase::Calling | Phase::Challenged { .. } => self.cancel(dialog, headers, now, out),
+            Phase::Confirmed => self.bye(dialog, headers, now, out),
+            Phase::Canceling { .. } | Phase::Ending => Ok(()),
+        }
+    }
+
+    /// The way that requests in this dialog take from here on, when the driver has resolved a name or knows better.
+    pub fn set_flow(&mut self, dialog: DialogId, flow: Flow) -> Result<(), Refused> {
+        self.calls.get_mut(dialog.0).ok_or(Refused::Gone)?.dialog.redirect(flow);
+        Ok(())
+    }
+
+    fn start_inside(
+        &mut self,
+        place: Place,
+        method: Method<'_>,
+        purpose: Purpose,
+        (headers, body): (&[Header<'_>], Option<Body<'_>>),
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Result<Place, Refused> {
+        let call = self.calls.get_mut(place).ok_or(Refused::Gone)?;
+        let (flow, cseq) = (call.dialog.next_hop(), call.dialog.next_cseq());
+        let secret = self.random.next();
+        let kind = if method == Method::Invite { ClientMethod::Invite } else { ClientMethod::Other };
+        let owner = Owner { dialog: Some(place), purpose };
+        let call = self.calls.get(place).ok_or(Refused::Gone)?;
+        let sent_by = self.via_host(flow).to_owned();
+        let refreshes = matches!(
+            method,
+            Method::Invite | Method::Update | Method::Refer | Method::Subscribe | Method::Notify
+        );
+        let contact = refreshes.then_some(&*call.dialog.contact);
+        let (config, dialog) = (&self.config, &call.dialog);
+        let write = |branch: &str, bytes: &mut Vec<u8>| {
+            super::uac::write_request(dialog, method, (&sent_by, branch, cseq, flow), bytes);
+            finish_request(config, kind, contact, headers, body, bytes);
+        };
+        let started = self.layer.start_client((kind, owner, flow, secret), write, now, out);
+        started.ok_or(Refused::Full)
+    }
+
+    /// Sends BYE; acknowledges first what is not acknowledged.
+    pub(super) fn bye_now(
+        &mut self,
+        place: Place,
+        headers: &[Header<'_>],
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(call) = self.calls.get_mut(place) else { return };
+        call.phase = Phase::Ending;
+        (call.unacked, call.retry_at, call.request) = (None, None, None);
+        let (client, server) = (call.invite_client.take(), call.invite_server.take());
+        if call.answered.as_ref().is_some_and(|answered| answered.ack.is_none()) {
+            let _ = self.ack(DialogId(place), None, out); // it is there and unacknowledged
+        }
+        if let Some(invite) = client {
+            self.layer.disown_client(invite);
+        }
+        if let Some(invite) = server {
+            let _ = self.respond_with(invite, Status::REQUEST_TERMINATED, &Answer::new(487), None, now, out);
+        }
+        if self.start_inside(place, Method::Bye, Purpose::Bye, (headers, None), now, out).is_err() {
+            self.end(place, |dialog| Event::Ended { dialog, reason: End::Local, message: None }, out);
+        }
+    }
+
+    /// The peer does not know the dialog any more (§12.2.1.2): the driver hears it at once, BYE leaves for good measure.
+    pub(super) fn peer_lost(&mut self, place: Place, now: Instant, out: &mut Vec<Output>) {
+        self.say_ended(place, End::PeerLost, out);
+        self.bye_now(place, &[], now, out);
+    }
+
+    fn say_ended(&mut self, place: Place, reason: End, out: &mut Vec<Output>) {
+        if let Some(call) = self.calls.get_mut(place).filter(|call| !call.silent) {
+            call.silent = true;
+            out.push(Output::Event(Event::Ended { dialog: DialogId(place), reason, message: None }));
+        }
+    }
+
+    pub(super) fn receive_inside(
+        &mut self,
+        place: Place,
+        message: &Message<'_>,
+        source: Flow,
+        key: TransactionKey,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(call) = self.calls.get_mut(place) else { return };
+        let force_rport = call.dialog.force_rport;
+        let method = message.method();
+        let refusal = match call.dialog.order(message) {
+            Order::Stranger => Some(Answer::new(481)),
+            Order::Old => Some(Answer::new(500)), // §12.2.2
+            Order::Next if call.phase == Phase::Ending && method != Method::Bye => Some(Answer::new(481)),
+            // §14.2: one INVITE at a time in each direction.
+            Order::Next if method == Method::Invite && call.invite_client.is_some() => Some(Answer::new(491)),
+            Order::Next if method == Method::Invite && call.is_busy() => {
+                Some(Answer::new(500).headers(&[("Retry-After", "3")]))
+            }
+            Order::Next => None,
+        };
+        if let Some(answer) = refusal {
+            return self.refuse_inside(message, source, (key, force_rport), &answer, now, out);
+        }
+        if method == Method::Bye {
+            return self.receive_bye(place, message, source, key, now, out);
+        }
+        call.dialog.arrived(source);
+        if matches!(
+            method,
+            Method::Invite | Method::Update | Method::Subscribe | Method::Notify | Method::Refer
+        ) {
+            call.dialog.refresh_target(message);
+        }
+        let Ok(request) = self.start_server(message, source, force_rport, key, Some(place), now) else {
+            return self.answer_statelessly(message, source, force_rport, &Answer::new(503), out);
+        };
+        if method == Method::Invite
+            && let Some(call) = self.calls.get_mut(place)
+        {
+            call.invite_server = Some(request);
+        }
+        let (dialog, request) = (DialogId(place), ServerId(request));
+        out.push(Output::Event(Event::InDialog { dialog, request, message: message.into_owned(), source }));
+    }
+
+    /// Answers with a transaction, so that the same request is not judged twice (an old CSeq would be).
+    fn refuse_inside(
+        &mut self,
+        message: &Message<'_>,
+        source: Flow,
+        (key, force_rport): (TransactionKey, bool),
+        answer: &Answer<'_>,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(status) = Status::new(answer.status) else { return };
+        match self.start_server(message, source, force_rport, key, None, now) {
+            Ok(request) => {
+                let _ = self.respond_with(request, status, answer, None, now, out); // new, so it takes an answer
+            }
+            Err(_) => self.answer_statelessly(message, source, force_rport, answer, out),
+        }
+    }
+
+    fn receive_bye(
+        &mut self,
+        place: Place,
+        message: &Message<'_>,
+        source: Flow,
+        key: TransactionKey,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(call) = self.calls.get_mut(place) else { return };
+        let (force_rport, client, server) = (call.dialog.force_rport, call.invite_client, call.invite_server);
+        self.refuse_inside(message, source, (key, force_rport), &Answer::new(200), now, out);
+        if let Some(invite) = server {
+            // §15.1.2: what the peer still waits for is answered.
+            let _ = self.respond_with(invite, Status::REQUEST_TERMINATED, &Answer::new(487), None, now, out);
+            self.layer.disown_server(invite);
+        }
+        if let Some(invite) = client {
+            self.layer.disown_client(invite);
+        }
+        let message = Some(message.into_owned());
+        self.end(place, |dialog| Event::Ended { dialog, reason: End::Bye, message }, out);
+    }
+
+    pub(super) fn bye_response(
+        &mut self,
+        place: Place,
+        dialog: Option<Place>,
+        message: &Message<'_>,
+        status: Status,
+        out: &mut Vec<Output>,
+    ) {
+        if status.is_provisional() {
+            return;
+        }
+        if matches!(status.code(), 401 | 407) {
+            let (request, dialog, status) = (ClientId(place), dialog.map(DialogId), status.code());
+            let message = message.into_owned();
+            out.push(Output::Event(Event::Response { request, dialog, status, message }));
+        }
+        if let Some(dialog) = dialog {
+            self.end(dialog, |dialog| Event::Ended { dialog, reason: End::Local, message: None }, out);
+        }
+    }
+
+    pub(super) fn request_response(
+        &mut self,
+        place: Place,
+        dialog: Option<Place>,
+        message: &Message<'_>,
+        status: Status,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        let dialog = dialog.filter(|place| self.calls.get(*place).is_some());
+        let refreshes = status.is_success() && message.method() == Method::Update;
+        if let Some(call) = dialog.filter(|_| refreshes).and_then(|place| self.calls.get_mut(place)) {
+            call.dialog.refresh_target(message);
+        }
+        let request = ClientId(place);
+        let (code, owned) = (status.code(), message.into_owned());
+        out.push(Output::Event(Event::Response {
+            request,
+            dialog: dialog.map(DialogId),
+            status: code,
+            message: owned,
+        }));
+        if let (481, Some(place)) = (code, dialog) {
+            self.peer_lost(place, now, out);
+        }
+    }
+
+    /// A call's own time has come.
+    pub(super) fn call_due(&mut self, place: Place, now: Instant, out: &mut Vec<Output>) {
+        let t2 = self.config.timers.t2;
+        let Some(call) = self.calls.get_mut(place) else { return };
+        if call.refresh_at.is_some_and(|at| at <= now) {
+            call.refresh_at = Some(now + super::call::REFRESH);
+            if let Some(invite) = call.invite_server {
+                self.layer.repeat_response(invite, out);
+            }
+        }
+        if call.retry_at.is_some_and(|at| at <= now) {
+            call.retry_at = None;
+            if call.is_busy() {
+                call.retry_at = Some(now + t2); // the peer was faster; ours comes after
+            } else if self.invite_again(place, &[], now, out).is_err() {
+                self.say_ended(place, End::PeerLost, out);
+                self.bye_now(place, &[], now, out);
+            }
+        }
+        let Some(call) = self.calls.get_mut(place) else { return };
+        match call.phase {
+            Phase::Canceling { until: Some(until) } if until <= now => {
+                if let Some(invite) = call.invite_client {
+                    self.layer.forget_client(invite);
+                }
+                let failure = super::Failure::Canceled;
+                return self.end(place, |dialog| Event::Failed { dialog, failure }, out);
+            }
+            Phase::Challenged { until } if until <= now => {
+                let reason = End::Abandoned;
+                return self.end(place, |dialog| Event::Ended { dialog, reason, message: None }, out);
+            }
+            Phase::Calling
+            | Phase::Canceling { .. }
+            | Phase::Challenged { .. }
+            | Phase::Ringing
+            | Phase::Confirmed
+            | Phase::Ending => {}
+        }
+        let Some(unacked) = call.unacked.as_mut() else { return };
+        if unacked.give_up_at <= now {
+            self.say_ended(place, End::NoAck, out);
+            self.bye_now(place, &[], now, out);
+        } else if unacked.repeat_at <= now {
+            out.push(Output::Send(unacked.response.clone()));
+            unacked.interval = (unacked.interval * 2).min(t2);
+            unacked.repeat_at = now + unacked.interval;
+        }
+    }
+}

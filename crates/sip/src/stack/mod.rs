@@ -1,0 +1,428 @@
+//! The one thing a SIP driver holds: bytes and operations go in, bytes and events come out.
+//!
+//! [`Stack`] joins the transaction layer and the dialogs. It knows no endpoint, no password, no SDP, no name service and
+//! no clock; what it cannot know it asks as an [`Event`] or is told as an argument.
+//!
+//! - **Nothing is stored for a request until the driver accepts it.** [`Event::Invite`] and [`Event::Request`] carry the
+//!   request; [`Stack::respond_stateless`] answers it and forgets. Our tag in such an answer is a keyed digest of the
+//!   request, so that every retransmission gets the same bytes, and the ACK for it meets nothing and is dropped.
+//! - **A dialog is one handle.** [`DialogId`] stands for one INVITE and all it leads to; forks of our INVITE are numbered
+//!   inside it until one answers.
+//! - **Each dialog is an entry of its own.** A driver that caught a panic while working on one calls [`Stack::evict`] and
+//!   goes on with the others.
+
+mod call;
+mod event;
+mod inside;
+mod uac;
+mod uas;
+
+pub use crate::layer::{ConnectionId, Flow, Protocol, Send, Transport, TransportId};
+pub use crate::transaction::Timers;
+pub use event::{Accept, Answer, Body, End, Event, Failure, Header, Incoming, Outgoing, Output};
+
+use crate::header::{HeaderName, Method};
+use crate::layer::{
+    Branch, Deadlines, DigestMap, Key, Layer, Matched, Notice, Place, Purpose, Randomness, Slab,
+    TransactionKey, build, reply_flow,
+};
+use crate::message::{Index, Invalid, Message, ParseError, Status};
+use crate::write::{MessageWriter, Reply};
+use base::Instant;
+use call::Call;
+use std::sync::Arc;
+
+/// Most transactions of each side: 64*T1 of 3,000 requests a second, which is several times what one core carries.
+pub const TRANSACTIONS_MAX: usize = 96 * 1024;
+/// Most dialogs: the calls that one machine's media could carry, several times over.
+pub const DIALOGS_MAX: usize = 32 * 1024;
+/// A part of the server transactions, one in this many, that only requests inside dialogs may use: a flood of new
+/// requests must not keep an old call from ending.
+const DIALOG_SHARE: usize = 16;
+
+/// A dialog or one to be: the driver's handle of one call leg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DialogId(pub(crate) Place);
+
+/// A request of the peer that waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerId(pub(crate) Place);
+
+/// A request of ours, other than an INVITE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub(crate) Place);
+
+/// Why an operation was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The table of transactions or dialogs is full: answer 503.
+    Full,
+    /// The dialog or transaction is gone, or answered already.
+    Gone,
+    /// The dialog is not in a state for this.
+    WrongState,
+    /// Another INVITE is in progress in this dialog (RFC 3261 §14.1); try again when it has ended.
+    Pending,
+    /// The status is not one that this operation can send.
+    BadStatus,
+    /// The transport was never set.
+    UnknownTransport,
+}
+
+impl core::fmt::Display for Refused {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Full => "no room for another transaction or dialog",
+            Self::Gone => "the dialog or transaction has ended",
+            Self::WrongState => "the dialog is not in a state for this",
+            Self::Pending => "another INVITE is in progress in this dialog",
+            Self::BadStatus => "this status cannot be sent here",
+            Self::UnknownTransport => "the transport was never set",
+        })
+    }
+}
+impl std::error::Error for Refused {}
+
+/// What a site may change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Timer values.
+    pub timers: Timers,
+    /// Bound of each transaction table.
+    pub transactions_max: usize,
+    /// Bound of the dialog table.
+    pub dialogs_max: usize,
+    /// User-Agent of requests and Server of responses; empty for none.
+    pub product: String,
+    /// Allow in INVITE and in 2xx to INVITE; empty for none.
+    pub allow: String,
+    /// Supported in INVITE and in 2xx to INVITE; empty for none.
+    pub supported: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            timers: Timers::default(),
+            transactions_max: TRANSACTIONS_MAX,
+            dialogs_max: DIALOGS_MAX,
+            product: String::new(),
+            allow: String::new(),
+            supported: String::new(),
+        }
+    }
+}
+
+/// How much is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Client transactions.
+    pub clients: usize,
+    /// Server transactions.
+    pub servers: usize,
+    /// Dialogs, early ones and challenged INVITEs included.
+    pub dialogs: usize,
+}
+
+/// SIP for one shard: transactions, dialogs and their timers.
+#[derive(Debug)]
+pub struct Stack {
+    config: Config,
+    key: Key,
+    random: Randomness,
+    transports: Vec<Option<Transport>>,
+    layer: Layer,
+    calls: Slab<Call>,
+    /// Digest of Call-ID and our tag → call.
+    by_tag: DigestMap<Place>,
+    deadlines: Deadlines<Place>,
+    /// Taken out while a message is parsed.
+    index: Option<Box<Index>>,
+    scratch: Vec<u8>,
+}
+
+impl Stack {
+    /// An empty stack. `seed` must be unpredictable from outside: tags, branches, Call-IDs and table keys come from it.
+    pub fn new(config: Config, seed: u128) -> Self {
+        let key = Key::new(seed);
+        Self {
+            layer: Layer::new(config.timers, config.transactions_max),
+            calls: Slab::new(config.dialogs_max),
+            config,
+            key,
+            random: Randomness::new(Key::new(key.digest(&[b"random"]))),
+            transports: Vec::new(),
+            by_tag: DigestMap::default(),
+            deadlines: Deadlines::default(),
+            index: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Says how we are called on a bind; before anything is sent from it.
+    pub fn set_transport(&mut self, id: TransportId, transport: Transport) {
+        let slot = usize::from(id.0);
+        if self.transports.len() <= slot {
+            self.transports.resize_with(slot + 1, || None);
+        }
+        if let Some(entry) = self.transports.get_mut(slot) {
+            *entry = Some(transport);
+        }
+    }
+
+    /// `host[:port]` by which the peer at the end of `flow` reaches us; for Contact.
+    pub fn sent_by(&self, flow: Flow) -> Option<&str> {
+        let transport = self.transports.get(usize::from(flow.transport.0))?.as_ref()?;
+        Some(transport.sent_by(flow.remote.ip()))
+    }
+
+    /// How much is stored.
+    pub fn load(&self) -> Load {
+        let (clients, servers) = self.layer.len();
+        Load { clients, servers, dialogs: self.calls.len() }
+    }
+
+    /// When [`due`](Self::due) next wants to be called. May be earlier than needed, never later.
+    pub fn deadline(&self) -> Option<Instant> {
+        match (self.layer.deadline(), self.deadlines.earliest()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Takes in one datagram, or one framed message of a stream. Never fails: what cannot be used is answered or dropped.
+    pub fn receive(&mut self, source: Flow, bytes: &[u8], now: Instant, out: &mut Vec<Output>) {
+        let mut index = self.index.take().unwrap_or_default();
+        match Message::parse(bytes, &mut index) {
+            Ok(message) => match message.validate() {
+                Ok(()) if message.is_request() => self.receive_request(source, &message, now, out),
+                Ok(()) => self.receive_response(&message, source, now, out),
+                Err(Invalid::Answer(status, _)) => {
+                    self.answer_statelessly(&message, source, false, &Answer::new(status.code()), out);
+                    out.push(Output::Event(Event::Malformed { source }));
+                }
+                Err(Invalid::Drop(_)) => out.push(Output::Event(Event::Malformed { source })),
+            },
+            Err(ParseError::Empty) => {} // a keep-alive
+            Err(ParseError::TooLarge | ParseError::NotSip) => {
+                out.push(Output::Event(Event::Malformed { source }))
+            }
+        }
+        self.index = Some(index);
+        self.heed_notices(now, out);
+    }
+
+    /// Wakes everything whose time has come.
+    pub fn due(&mut self, now: Instant, out: &mut Vec<Output>) {
+        self.layer.due(now, out);
+        self.heed_notices(now, out);
+        while let Some((at, place)) = self.deadlines.pop_due(now) {
+            if let Some(call) = self.calls.get_mut(place) {
+                call.scheduled.fired(at);
+                self.call_due(place, now, out);
+                self.schedule(place);
+            }
+        }
+        self.heed_notices(now, out);
+    }
+
+    /// The driver could not send on `flow`, or its connection closed.
+    pub fn transport_error(&mut self, flow: Flow, now: Instant, out: &mut Vec<Output>) {
+        self.layer.transport_error(flow, now, out);
+        self.heed_notices(now, out);
+    }
+
+    /// Answers a request and stores nothing (RFC 3261 §8.2.7). The same request gets the same answer again.
+    pub fn respond_stateless(&self, incoming: &Incoming, answer: &Answer<'_>, out: &mut Vec<Output>) {
+        self.answer_statelessly(&incoming.message.view(), incoming.source, incoming.force_rport, answer, out);
+    }
+
+    /// Stores a transaction for a request other than INVITE; retransmissions are absorbed from here on.
+    pub fn accept(&mut self, incoming: &Incoming, now: Instant) -> Result<ServerId, Refused> {
+        let message = incoming.message.view();
+        if let Some((place, _)) = self.layer.server_by_key(incoming.key.transaction) {
+            return if self.layer.is_open(place) { Ok(ServerId(place)) } else { Err(Refused::Gone) };
+        }
+        self.start_server(&message, incoming.source, incoming.force_rport, incoming.key, None, now)
+            .map(ServerId)
+    }
+
+    /// Answers an accepted request or a request inside a dialog.
+    pub fn respond(
+        &mut self,
+        request: ServerId,
+        answer: &Answer<'_>,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refused> {
+        let status = Status::new(answer.status).ok_or(Refused::BadStatus)?;
+        let done = match self.layer.server_dialog(request.0) {
+            Some(dialog) => self.respond_inside(request.0, dialog, status, answer, now, out),
+            None => self.respond_with(request.0, status, answer, None, now, out).map(drop),
+        };
+        self.heed_notices(now, out);
+        done
+    }
+
+    /// Forgets a dialog and its transactions without a word to the peer. For a driver that caught a panic.
+    pub fn evict(&mut self, dialog: DialogId) {
+        if let Some(call) = self.calls.get(dialog.0) {
+            let (client, server) = (call.invite_client, call.invite_server);
+            if let Some(client) = client {
+                self.layer.forget_client(client);
+            }
+            if let Some(server) = server {
+                self.layer.forget_server(server);
+            }
+            self.remove(dialog.0);
+        }
+    }
+
+    fn receive_request(&mut self, source: Flow, message: &Message<'_>, now: Instant, out: &mut Vec<Output>) {
+        let key = TransactionKey::of(message, self.key);
+        let method = message.method();
+        match self.layer.request(key.transaction, method == Method::Ack, now, out) {
+            Matched::Absorbed => return,
+            Matched::New | Matched::ForDialog => {}
+        }
+        match (method, message.to_tag()) {
+            (Method::Ack, _) => self.receive_ack(message, now, out),
+            (Method::Cancel, _) => self.receive_cancel(message, source, key, now, out),
+            // A registration is outside dialogs, whatever tag some phones put into it.
+            (Method::Register, _) | (_, None) => self.receive_outside(message, source, key, out),
+            (_, Some(tag)) => match self.find(message.call_id().unwrap_or_default(), tag) {
+                Some(place) => self.receive_inside(place, message, source, key, now, out),
+                None => self.answer_statelessly(message, source, false, &Answer::new(481), out),
+            },
+        }
+    }
+
+    fn receive_outside(
+        &mut self,
+        message: &Message<'_>,
+        source: Flow,
+        key: TransactionKey,
+        out: &mut Vec<Output>,
+    ) {
+        if self.layer.is_merged(key) {
+            return self.answer_statelessly(message, source, false, &Answer::new(482), out); // §8.2.2.2
+        }
+        let invite = message.method() == Method::Invite;
+        let reserved = self.config.transactions_max / DIALOG_SHARE;
+        if self.layer.server_room() <= reserved || (invite && self.calls.room() == 0) {
+            // Spread, so that they do not all come back at once, and the same each time this request comes.
+            let seconds = (5 + key.transaction % 26).to_string();
+            let headers = [("Retry-After", seconds.as_str())];
+            return self.answer_statelessly(message, source, false, &Answer::new(503).headers(&headers), out);
+        }
+        let incoming = Box::new(Incoming { message: message.into_owned(), source, force_rport: false, key });
+        out.push(Output::Event(if invite { Event::Invite(incoming) } else { Event::Request(incoming) }));
+    }
+
+    fn receive_response(&mut self, message: &Message<'_>, source: Flow, now: Instant, out: &mut Vec<Output>) {
+        let Some(status) = message.status() else { return };
+        if message.values(HeaderName::Via).nth(1).is_some() {
+            return; // meant for somebody else (§8.1.3.3)
+        }
+        let branch = message.top_via().and_then(|via| via.branch()).and_then(Branch::parse);
+        let (Some(branch), Some(cseq)) = (branch, message.cseq()) else { return };
+        let to = message.header(HeaderName::To).unwrap_or_default();
+        let delivered = self.layer.response(branch, (cseq.method.as_bytes(), status, to), now, out);
+        let Some((place, owner)) = delivered else { return };
+        match (owner.purpose, owner.dialog) {
+            (Purpose::Invite, Some(dialog)) if self.calls.get(dialog).is_some() => {
+                self.invite_response(dialog, place, message, source, status, now, out);
+            }
+            (Purpose::Invite | Purpose::Quiet, _) if cseq.method == Method::Invite && status.is_success() => {
+                self.refuse_late_answer(message, source, now, out);
+            }
+            (Purpose::Invite | Purpose::Quiet, _) => {}
+            (Purpose::Bye, dialog) => self.bye_response(place, dialog, message, status, out),
+            (Purpose::Request, dialog) => self.request_response(place, dialog, message, status, now, out),
+        }
+    }
+
+    fn heed_notices(&mut self, now: Instant, out: &mut Vec<Output>) {
+        while let Some(notice) = self.layer.take_notice() {
+            match notice {
+                Notice::TimedOut(place, owner) => self.unanswered(place, owner, Failure::Timeout, now, out),
+                Notice::Failed(place, owner) => self.unanswered(place, owner, Failure::Transport, now, out),
+                Notice::InviteGone(place, owner) => {
+                    if let Some(call) = owner.dialog.and_then(|dialog| self.calls.get_mut(dialog)) {
+                        call.invite_gone(place);
+                    }
+                }
+            }
+        }
+    }
+
+    fn answer_statelessly(
+        &self,
+        message: &Message<'_>,
+        source: Flow,
+        force_rport: bool,
+        answer: &Answer<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(status) = Status::new(answer.status) else { return };
+        if message.method() == Method::Ack {
+            return;
+        }
+        let tag = self.tag_for(message);
+        let reply = Reply {
+            to_tag: Some(tag.as_bytes()),
+            source: Some(source.remote),
+            phrase: (!answer.reason.is_empty()).then_some(answer.reason.as_bytes()),
+            force_rport,
+        };
+        let mut bytes = Vec::new();
+        let _unfinished = MessageWriter::response(&mut bytes, message, status, &reply);
+        self.finish_response(answer, None, &mut bytes);
+        let flow = reply_flow(message, source, force_rport);
+        out.push(Output::Send(Send { flow, bytes: Arc::from(bytes) }));
+    }
+
+    /// Everything after the head of a response.
+    fn finish_response(&self, answer: &Answer<'_>, contact: Option<&[u8]>, bytes: &mut Vec<u8>) {
+        if !self.config.product.is_empty() {
+            build::header(bytes, "Server", self.config.product.as_bytes());
+        }
+        if let Some(contact) = contact {
+            build::header(bytes, "Contact", contact);
+            for (name, value) in [("Allow", &self.config.allow), ("Supported", &self.config.supported)] {
+                if answer.status >= 200 && !value.is_empty() {
+                    build::header(bytes, name, value.as_bytes());
+                }
+            }
+        }
+        for (name, value) in answer.headers {
+            build::header(bytes, name, value.as_bytes());
+        }
+        build::finish(bytes, answer.body.map(|body| (body.content_type, body.bytes)));
+    }
+
+    /// Our tag in answers to this request: the same each time it comes, and nobody can guess it.
+    fn tag_for(&self, message: &Message<'_>) -> String {
+        let digest = self.key.digest(&[
+            b"tag",
+            message.top_via().and_then(|via| via.branch()).unwrap_or_default(),
+            message.from_tag().unwrap_or_default(),
+            message.call_id().unwrap_or_default(),
+            message
+                .header(HeaderName::CSeq)
+                .unwrap_or_default()
+                .split(|byte| *byte == b' ')
+                .next()
+                .unwrap_or_default(),
+        ]);
+        format!("{:016x}", digest as u64)
+    }
+
+    fn dialog_key(&self, call_id: &[u8], tag: &[u8]) -> u128 {
+        self.key.digest(&[b"dialog", call_id, tag])
+    }
+
+    fn find(&self, call_id: &[u8], tag: &[u8]) -> Option<Place> {
+        self.by_tag.get(&self.dialog_key(call_id, tag)).copied()
+    }
+}
