@@ -1,2 +1,30 @@
-//! Filled by its first part.
+//! The media plane: a [`Worker`] owns streams and moves their audio, one tick after another.
+//!
+//! A tick is a function of time, of what [`PacketIo`] received and of the [`Input`]s that signalling sent. This room
+//! knows no socket, no thread and no clock, so a thousand calls run on invented time in a test. On the packet path
+//! it allocates nothing and locks nothing; what changes once per call is decided when a command arrives.
+//!
+//! Files: `worker` (tick, commands, faults), `stream` (what one stream owns), `routes` (who hears whom, and how),
+//! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder, taps), `mouth` (encoder), `digits`,
+//! `report` (RTCP), `wheel` (slots).
 #![forbid(unsafe_code)]
+
+mod digits;
+mod ear;
+mod load;
+mod mouth;
+mod packet_io;
+mod play;
+mod receive;
+mod report;
+mod routes;
+mod send;
+mod stream;
+mod taps;
+mod wheel;
+mod worker;
+
+pub use load::Load;
+pub use packet_io::{Arrival, PACKET_BYTES_MAX, PacketIo};
+pub use stream::Moving;
+pub use worker::{Config, Input, STREAMS_MAX, Worker, tick_step};

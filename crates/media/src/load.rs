@@ -1,0 +1,22 @@
+//! What a worker counts about itself, for metrics and the console.
+
+use rtp::DiscardCounts;
+
+/// A worker's counters since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Streams open at present.
+    pub streams: u32,
+    /// Ticks run.
+    pub ticks: u64,
+    /// Milliseconds of the wheel that were run late by more than the stretched tick, or skipped.
+    pub late_ticks: u64,
+    /// Datagrams received.
+    pub received: u64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Streams ended by a panic of their own.
+    pub panics: u64,
+    /// What was thrown away.
+    pub discards: DiscardCounts,
+}

@@ -1,0 +1,214 @@
+//! The receive phase: every packet is judged, counted, and passed on at once where a relay allows it.
+
+use core::net::SocketAddr;
+use core::ops::Range;
+
+use base::{DtmfMode, Event, FormatId, Latch, RxPayload, StreamId};
+use rtp::{Arrived, Discard, EventEdge, Verdict};
+
+use crate::packet_io::{Arrival, PacketIo};
+use crate::stream::Feed;
+use crate::worker::Desk;
+
+/// Longest chain of ties that one packet passes; Local channels that lead into each other end here.
+const TIES_MAX: u8 = 8;
+
+/// Audio that a stream receives, from its socket or from its tied partner. The payload lies in the packet buffer.
+#[derive(Debug, Clone)]
+pub(crate) struct Inbound {
+    /// Tells one source's numbering from another's.
+    pub(crate) source: u64,
+    pub(crate) sequence: u16,
+    pub(crate) timestamp: u32,
+    pub(crate) marker: bool,
+    pub(crate) format: FormatId,
+    pub(crate) payload: Range<usize>,
+    pub(crate) ties: u8,
+}
+
+impl<P: PacketIo> Desk<'_, P> {
+    /// One datagram, in the packet buffer.
+    pub(crate) fn arrived(&mut self, arrival: Arrival) {
+        let outcome = match self.streams.at(arrival.slot) {
+            None => Err(Discard::UnknownStream),
+            Some(stream) => {
+                let id = stream.id;
+                *self.current = Some(id);
+                let packet = self.scratch.packet.get(..arrival.length).unwrap_or_default();
+                if arrival.rtcp || rtp::is_rtcp(packet) {
+                    self.rtcp_arrived(id, arrival)
+                } else {
+                    self.rtp_arrived(id, arrival.from, arrival.length)
+                }
+            }
+        };
+        if let Err(why) = outcome {
+            self.load.discards.count(why);
+            if let Some(stream) = self.streams.at(arrival.slot) {
+                stream.totals.discarded_packets += 1;
+            }
+        }
+    }
+
+    fn rtcp_arrived(&mut self, id: StreamId, arrival: Arrival) -> Result<(), Discard> {
+        let ntp = self.ntp(self.at);
+        let stream = self.streams.get_mut(id).ok_or(Discard::UnknownStream)?;
+        if !stream.accepts_rtcp(arrival.from) {
+            return Err(Discard::WrongSource);
+        }
+        let packet = self.scratch.packet.get(..arrival.length).unwrap_or_default();
+        stream.read_report(packet, self.at, ntp)
+    }
+
+    fn rtp_arrived(&mut self, id: StreamId, from: SocketAddr, length: usize) -> Result<(), Discard> {
+        let stream = self.streams.get_mut(id).ok_or(Discard::UnknownStream)?;
+        let packet = self.scratch.packet.get(..length).unwrap_or_default();
+        let (header, payload) = rtp::parse(packet)?;
+        let kind = stream.payload(header.payload_type).ok_or(Discard::UnknownPayload)?;
+        if payload.is_empty() {
+            return Err(Discard::NoPayload);
+        }
+        match stream.lock.judge(from, stream.plan.remote, header.ssrc, header.sequence) {
+            Verdict::Refuse => return Err(Discard::WrongSource),
+            Verdict::Learning => return Ok(()),
+            Verdict::Locked(remote) => {
+                self.events.push(Event::Latched { stream: id, remote });
+                if let Some(leg) = &mut stream.leg
+                    && stream.plan.latch != Latch::Off
+                {
+                    self.io.lock(leg, Some(remote));
+                }
+            }
+            Verdict::Accept => {}
+        }
+        let clock = match kind {
+            RxPayload::Audio(_, format) => format.rtp_clock(),
+            // All packets of an event carry one timestamp: they say nothing about jitter.
+            RxPayload::Event(..) => 0,
+        };
+        stream.last_rtp = self.at;
+        stream.timed_out = false;
+        let mut ended = None;
+        match stream.reception.packet(&header, clock, self.at) {
+            Arrived::Suspect => return Err(Discard::BadSequence),
+            Arrived::Restarted => {
+                ended = stream.events_in.restart();
+                if let Some(ear) = &mut stream.ear {
+                    ear.restart();
+                }
+            }
+            Arrived::InOrder | Arrived::OutOfOrder => {}
+        }
+        stream.totals.received_packets += 1;
+        stream.totals.received_bytes += payload.len() as u64;
+        if !stream.receives() {
+            return Err(Discard::Muted);
+        }
+        match kind {
+            RxPayload::Event(_, clock) => {
+                let bytes = self.scratch.packet.get(payload).unwrap_or_default();
+                let edges = stream.events_in.packet(bytes, header.timestamp, clock, self.at)?;
+                for edge in [ended].into_iter().chain(edges).flatten() {
+                    self.digit_edge(id, edge, false);
+                }
+            }
+            RxPayload::Audio(_, format) => {
+                if let Some(edge) = ended {
+                    self.digit_edge(id, edge, false);
+                }
+                let inbound = Inbound {
+                    source: u64::from(id.slot) << 32 | u64::from(header.ssrc),
+                    sequence: header.sequence,
+                    timestamp: header.timestamp,
+                    marker: header.marker,
+                    format,
+                    payload,
+                    ties: 0,
+                };
+                self.heard(id, inbound);
+            }
+        }
+        Ok(())
+    }
+
+    /// Audio for a stream: into its ear when it has one, and on to whoever is fed by relay.
+    pub(crate) fn heard(&mut self, id: StreamId, inbound: Inbound) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        if inbound.format != stream.rx_format {
+            // Another negotiated format: the next visit plans for it; this packet has no way.
+            stream.rx_format = inbound.format;
+            stream.reroute = true;
+            self.load.discards.count(Discard::WrongFormat);
+            return;
+        }
+        if stream.reroute {
+            self.load.discards.count(Discard::WrongFormat);
+            return;
+        }
+        if let Some(ear) = &mut stream.ear {
+            let payload = self.scratch.packet.get(inbound.payload.clone()).unwrap_or_default();
+            if !ear.push(inbound.timestamp, payload) {
+                self.load.discards.count(Discard::Late);
+            }
+        }
+        let to = if stream.echo { Some(id) } else { stream.bridge };
+        if let Some(to) = to {
+            self.forward(to, id, inbound);
+        }
+    }
+
+    /// Sends a packet that `from` received on `to`, rewritten in place.
+    fn forward(&mut self, to: StreamId, from: StreamId, inbound: Inbound) {
+        let Some(stream) = self.streams.get_mut(to) else { return };
+        if stream.feed != Feed::Relay(from) || stream.play.is_some() || stream.digits.is_busy() {
+            return;
+        }
+        let units = stream.frame_units();
+        let Inbound { source, sequence, timestamp, marker, .. } = inbound;
+        let stamp = stream.out.relay(source, sequence, timestamp, marker, self.at, units);
+        let Some(stamp) = stamp else {
+            self.load.discards.count(Discard::Late);
+            return;
+        };
+        let (format, payload_type) = (stream.plan.format, stream.plan.payload);
+        self.emit(to, inbound.payload, payload_type, Some(format), stamp, inbound.ties);
+    }
+
+    /// A packet that a tied partner sent.
+    pub(crate) fn crossed_tie(&mut self, id: StreamId, mut inbound: Inbound) {
+        if inbound.ties >= TIES_MAX {
+            self.load.discards.count(Discard::Overflow);
+            return;
+        }
+        inbound.ties += 1;
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        *self.current = Some(id);
+        stream.last_rtp = self.at;
+        stream.totals.received_packets += 1;
+        stream.totals.received_bytes += inbound.payload.len() as u64;
+        if stream.receives() {
+            self.heard(id, inbound);
+        }
+    }
+
+    /// A digit began or ended on `id`; `audible` when its tones are in the audio that the bridge carries.
+    pub(crate) fn digit_edge(&mut self, id: StreamId, edge: EventEdge, audible: bool) {
+        let Some(stream) = self.streams.get(id) else { return };
+        let peer = stream.bridge.and_then(|peer| self.streams.get_mut(peer));
+        let mut relayed = false;
+        if let Some(peer) = peer {
+            let by_audio = audible && peer.leg.is_some() && peer.plan.dtmf == DtmfMode::Inband;
+            relayed = peer.leg.is_none() || peer.plan.dtmf != DtmfMode::Signalling;
+            if relayed && !by_audio {
+                match edge {
+                    EventEdge::Begin(digit) => peer.digits.hold(digit),
+                    EventEdge::End(digit, ms) => peer.digits.release(digit, ms),
+                }
+            }
+        }
+        self.events.push(match edge {
+            EventEdge::Begin(digit) => Event::DigitBegin { stream: id, digit, relayed },
+            EventEdge::End(digit, duration_ms) => Event::DigitEnd { stream: id, digit, duration_ms, relayed },
+        });
+    }
+}

@@ -1,0 +1,145 @@
+//! RTCP of one stream: when a report is due, what it says, what the peer's reports say.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use base::{Instant, Plan};
+use rtp::{Discard, Seed, rtcp};
+
+use crate::stream::Stream;
+
+/// Bytes of the largest compound that we write: SR with a block, SDES, BYE.
+pub(crate) const COMPOUND_BYTES: usize = 128;
+
+#[derive(Debug)]
+pub(crate) struct Report {
+    seed: Seed,
+    next_at: Option<Instant>,
+    /// Packets sent when the last report left: an SR only when there are newer ones (RFC 3550 §6.4).
+    sent_before: u64,
+    /// Middle 32 bits of the peer's last SR, and when it came.
+    last_sr: Option<(u32, Instant)>,
+    pub(crate) round_trip: Duration,
+    pub(crate) peer_lost: u32,
+    peer_jitter: u32,
+}
+
+impl Report {
+    pub(crate) fn new(plan: &Plan, now: Instant) -> Self {
+        let seed = u64::from(plan.ssrc) << 32 | u64::from(plan.first_timestamp);
+        let mut report = Self {
+            seed: Seed::new(seed),
+            next_at: None,
+            sent_before: 0,
+            last_sr: None,
+            round_trip: Duration::ZERO,
+            peer_lost: 0,
+            peer_jitter: 0,
+        };
+        report.replan(plan, now);
+        report
+    }
+    pub(crate) fn replan(&mut self, plan: &Plan, now: Instant) {
+        if plan.rtcp_interval_ms == 0 || plan.remote_rtcp.is_none() {
+            self.next_at = None;
+        } else if self.next_at.is_none() {
+            self.next_at = Some(now + rtcp::interval(plan.rtcp_interval_ms, true, &mut self.seed));
+        }
+    }
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.next_at.is_some_and(|at| at <= now)
+    }
+    /// Whether reports are exchanged at all.
+    pub(crate) const fn is_on(&self) -> bool {
+        self.next_at.is_some()
+    }
+    pub(crate) fn peer_jitter_us(&self, clock: u32) -> u32 {
+        let us = (u64::from(self.peer_jitter) * 1_000_000).checked_div(u64::from(clock)).unwrap_or(0);
+        u32::try_from(us).unwrap_or(u32::MAX)
+    }
+}
+
+impl<L> Stream<L> {
+    /// Where RTCP goes, and whether from the RTP port.
+    ///
+    /// Behind a NAT the address that SDP named is of no use: the report follows RTP to the port above the locked one.
+    pub(crate) fn rtcp_target(&self) -> Option<(SocketAddr, bool)> {
+        let named = self.plan.remote_rtcp?;
+        let shared = self.plan.remote_rtcp == self.plan.remote;
+        match self.lock.locked() {
+            Some(locked) if shared => Some((locked, true)),
+            Some(locked) if locked.ip() != named.ip() => {
+                Some((SocketAddr::new(locked.ip(), locked.port().checked_add(1)?), false))
+            }
+            Some(_) | None => Some((named, shared)),
+        }
+    }
+    /// Whether RTCP from this source is read: the peer's host, by SDP or by the latch.
+    pub(crate) fn accepts_rtcp(&self, from: SocketAddr) -> bool {
+        let known = [self.lock.locked(), self.plan.remote_rtcp, self.plan.remote];
+        match self.lock.locked() {
+            Some(locked) => locked.ip() == from.ip(),
+            None => known.into_iter().flatten().any(|peer| peer.ip() == from.ip()),
+        }
+    }
+    /// Writes the report that is due, with BYE when the stream ends; sets the next date.
+    pub(crate) fn write_report(&mut self, now: Instant, ntp: u64, bye: bool, buffer: &mut [u8]) -> usize {
+        let ssrc = self.out.ssrc();
+        let sent = self.totals.sent_packets;
+        let sender = (sent > self.report.sent_before).then(|| rtcp::SenderInfo {
+            ntp,
+            timestamp: self.out.timestamp_at(now),
+            packets: sent as u32,
+            bytes: self.totals.sent_bytes as u32,
+        });
+        self.report.sent_before = sent;
+        let block = self.reception.ssrc().map(|source| {
+            let (last_report, delay) = self.report.last_sr.map_or((0, 0), |(middle, at)| {
+                let delay = (now - at).as_nanos() * 65_536 / 1_000_000_000;
+                (middle, u32::try_from(delay).unwrap_or(u32::MAX))
+            });
+            rtcp::Block {
+                ssrc: source,
+                fraction_lost: self.reception.fraction_lost(),
+                lost: i32::try_from(self.reception.lost()).unwrap_or(i32::MAX),
+                highest: self.reception.extended_highest(),
+                jitter: self.reception.jitter(),
+                last_report,
+                delay,
+            }
+        });
+        let mut writer = rtcp::Writer::new(buffer);
+        writer.report(ssrc, sender, block);
+        // A short-term persistent CNAME without names or addresses (RFC 7022 §4.2).
+        let mut cname = [0; 12];
+        let mut bits = Seed::new(u64::from(ssrc) ^ 0x5354_5257_4743_4e4d);
+        for letter in &mut cname {
+            *letter = b'a' + (bits.next_u32() % 26) as u8;
+        }
+        writer.cname(ssrc, &cname);
+        if bye {
+            writer.bye(ssrc);
+        }
+        let interval = rtcp::interval(self.plan.rtcp_interval_ms, false, &mut self.report.seed);
+        self.report.next_at = (!bye && self.report.is_on()).then(|| now + interval);
+        writer.len()
+    }
+    /// Reads the peer's compound.
+    pub(crate) fn read_report(&mut self, packet: &[u8], now: Instant, ntp: u64) -> Result<(), Discard> {
+        let ours = self.out.ssrc();
+        for part in rtcp::Compound::parse(packet)? {
+            let rtcp::Packet::Report { sender, blocks, .. } = part else { continue };
+            if let Some(info) = sender {
+                self.report.last_sr = Some(((info.ntp >> 16) as u32, now));
+            }
+            for block in blocks.filter(|block| block.ssrc == ours) {
+                self.report.peer_lost = block.lost.max(0).cast_unsigned();
+                self.report.peer_jitter = block.jitter;
+                if let Some(round_trip) = rtcp::round_trip(&block, ntp) {
+                    self.report.round_trip = round_trip;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Who hears whom, and how: decided once per join, plan or change of format, never per packet.
+
+use base::{SampleRate, StreamId};
+
+use crate::ear::Ear;
+use crate::mouth::Mouth;
+use crate::packet_io::PacketIo;
+use crate::stream::Feed;
+use crate::worker::Desk;
+
+impl<P: PacketIo> Desk<'_, P> {
+    /// Plans the routes of a stream and of its bridged peer anew.
+    pub(crate) fn plan_routes(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        stream.reroute = false;
+        let pair = [Some(id), stream.bridge];
+        for stream in pair.into_iter().flatten() {
+            self.plan_feed(stream);
+        }
+        for stream in pair.into_iter().flatten() {
+            self.plan_ear(stream);
+        }
+    }
+    /// Joins two streams; earlier joins of either end.
+    pub(crate) fn join(&mut self, a: StreamId, b: StreamId) {
+        if a == b || self.streams.get(a).is_none() || self.streams.get(b).is_none() {
+            return;
+        }
+        for (one, other) in [(a, b), (b, a)] {
+            if self.streams.get(one).is_some_and(|s| s.bridge != Some(other)) {
+                self.part(one);
+            }
+        }
+        for (one, other) in [(a, b), (b, a)] {
+            if let Some(stream) = self.streams.get_mut(one) {
+                stream.bridge = Some(other);
+            }
+        }
+        self.plan_routes(a);
+    }
+    /// Takes a stream and its peer out of their bridge.
+    pub(crate) fn part(&mut self, id: StreamId) {
+        let Some(peer) = self.streams.get_mut(id).and_then(|s| s.bridge.take()) else { return };
+        if let Some(stream) = self.streams.get_mut(peer)
+            && stream.bridge == Some(id)
+        {
+            stream.bridge = None;
+        }
+        for stream in [id, peer] {
+            if let Some(stream) = self.streams.get_mut(stream) {
+                stream.digits.release_held();
+            }
+            self.plan_routes(stream);
+        }
+    }
+
+    /// Where `id` gets its audio from, and the encoder for it.
+    fn plan_feed(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(id) else { return };
+        let source_id = if stream.echo { Some(id) } else { stream.bridge };
+        // A stream in echo hears only itself, and nobody hears it.
+        let source = source_id
+            .and_then(|source| self.streams.get(source))
+            .filter(|source| source.id == id || !source.echo);
+        let feed = match source {
+            None => Feed::Quiet,
+            Some(source) => {
+                let same_length = source.plan.ptime_ms == stream.plan.ptime_ms;
+                let internal = source.leg.is_none() || stream.leg.is_none();
+                if source.rx_format == stream.plan.format && (same_length || internal) {
+                    Feed::Relay(source.id)
+                } else {
+                    Feed::Transcode(source.id)
+                }
+            }
+        };
+        let from = source.map_or(SampleRate(8000), |source| source.rx_format.rate());
+        let to = stream.plan.format;
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        stream.feed = feed;
+        if !matches!(feed, Feed::Transcode(_)) {
+            stream.mouth = None;
+        } else if stream.mouth.as_ref().is_none_or(|mouth| !mouth.fits(from, to)) {
+            stream.mouth = Some(Box::new(Mouth::new(from, to)));
+        }
+    }
+    /// An ear for `id` when somebody needs samples of it.
+    fn plan_ear(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(id) else { return };
+        let takers = [Some(id), stream.bridge];
+        let pulled = takers
+            .into_iter()
+            .flatten()
+            .filter_map(|taker| self.streams.get(taker))
+            .any(|taker| taker.feed == Feed::Transcode(id));
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        if stream.taps.as_ref().is_some_and(|taps| taps.is_empty()) {
+            stream.taps = None;
+        }
+        stream.ear_is_pulled = pulled;
+        let format = stream.rx_format;
+        if !pulled && stream.taps.is_none() {
+            stream.ear = None;
+        } else if stream.ear.as_ref().is_none_or(|ear| ear.format() != format) {
+            stream.ear = Some(Box::new(Ear::new(format, stream.plan.jitter_max_ms)));
+        }
+        if let Some(taps) = &mut stream.taps {
+            taps.prepare(format.rate());
+        }
+    }
+}

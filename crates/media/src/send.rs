@@ -1,0 +1,240 @@
+//! The visit of a stream in its slot: timers, ear and taps, and the one frame that it sends.
+
+use core::ops::Range;
+use core::time::Duration;
+
+use base::{DtmfMode, Event, FormatId, PlayEnd, SampleRate, StreamId};
+use rtp::{Discard, EventEdge, HEADER_BYTES, Header, Stamp};
+
+use crate::digits::Step;
+use crate::packet_io::PacketIo;
+use crate::receive::Inbound;
+use crate::report::COMPOUND_BYTES;
+use crate::stream::Feed;
+use crate::worker::Desk;
+
+impl<P: PacketIo> Desk<'_, P> {
+    /// One visit, due at `self.at`.
+    pub(crate) fn visit(&mut self, slot: u32) {
+        let Some(stream) = self.streams.at(slot) else { return };
+        let id = stream.id;
+        *self.current = Some(id);
+        assert!(!stream.poisoned, "a fault injected into stream {id:?}");
+        stream.visits_left = stream.visits_left.saturating_sub(1);
+        if stream.visits_left > 0 {
+            return;
+        }
+        stream.visits_left = stream.seat.visits;
+        if stream.reroute {
+            self.plan_routes(id);
+        }
+        self.timers(id);
+        let Some(stream) = self.streams.get(id) else { return };
+        let (feed, ms) = (stream.feed, stream.plan.ptime_ms);
+        let frame = match feed {
+            Feed::Transcode(source) => self.hear(source, ms),
+            Feed::Quiet | Feed::Relay(_) => None,
+        };
+        // Taps without a bridge that pulls: the stream pulls its own ear. (Frames for the bridge lie in the same
+        // room, so they are spoken first.)
+        self.speak(id, frame);
+        if self.streams.get(id).is_some_and(|s| s.ear.is_some() && !s.ear_is_pulled) {
+            self.hear(id, ms);
+        }
+    }
+
+    fn timers(&mut self, id: StreamId) {
+        let now = self.at;
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let timeout = Duration::from_millis(u64::from(stream.plan.rtp_timeout_ms));
+        if !timeout.is_zero() && !stream.timed_out && now - stream.last_rtp >= timeout {
+            stream.timed_out = true;
+            self.events.push(Event::RtpTimeout { stream: id });
+        }
+        if stream.events_in.is_busy()
+            && let Some(edge) = stream.events_in.tick(now)
+        {
+            self.digit_edge(id, edge, false);
+        }
+        if self.streams.get(id).is_some_and(|s| s.report.is_due(now)) {
+            self.send_report(id, false);
+        }
+    }
+
+    /// Sends the RTCP report of a stream; `bye` when it ends.
+    pub(crate) fn send_report(&mut self, id: StreamId, bye: bool) {
+        let ntp = self.ntp(self.at);
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let mut buffer = [0; COMPOUND_BYTES];
+        let length = stream.write_report(self.at, ntp, bye, &mut buffer);
+        let Some((to, shared)) = stream.rtcp_target() else { return };
+        let Some(leg) = &mut stream.leg else { return };
+        let packet = buffer.get(..length).unwrap_or_default();
+        if self.io.send_rtcp(id.slot, leg, to, shared, packet) {
+            self.load.sent += 1;
+        } else {
+            self.load.discards.count(Discard::SendFailed);
+        }
+    }
+
+    /// Takes `ms` of what `id` hears into the linear buffer and shows it to the taps; `None` when there is nothing to
+    /// pass on.
+    fn hear(&mut self, id: StreamId, ms: u8) -> Option<(SampleRate, usize)> {
+        let stream = self.streams.get_mut(id)?;
+        let ear = stream.ear.as_mut()?;
+        let rate = ear.format().rate();
+        let count = rate.0 as usize * usize::from(ms) / 1000;
+        let linear = self.scratch.linear.get_mut(..count)?;
+        ear.hear(linear);
+        let starved = ear.is_starved();
+        let Some(taps) = &mut stream.taps else { return (!starved).then_some((rate, count)) };
+        let found = taps.frame(linear, rate);
+        if let Some(ms) = found.silence_ms {
+            self.events.push(Event::Silence { stream: id, ms });
+        }
+        if let Some(digit) = found.digit_began {
+            self.digit_edge(id, EventEdge::Begin(digit), true);
+        }
+        if let Some((digit, ms)) = found.digit_ended {
+            self.digit_edge(id, EventEdge::End(digit, ms), true);
+        }
+        (!starved).then_some((rate, count))
+    }
+
+    /// Sends what the stream has to send in this visit: a digit, what it plays, or `frame` of its bridge.
+    fn speak(&mut self, id: StreamId, frame: Option<(SampleRate, usize)>) {
+        if self.dial(id) {
+            return;
+        }
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let bytes = stream.frame_bytes();
+        let payload = HEADER_BYTES..HEADER_BYTES + bytes;
+        let Some(wire) = self.scratch.packet.get_mut(payload.clone()) else { return };
+        let plan = &stream.plan;
+        if let Some(playing) = &mut stream.play {
+            if !playing.is_over() {
+                playing.fill(plan.format, plan.ptime_ms, wire);
+                self.emit_local(id, payload);
+            }
+            self.end_if_over(id);
+        } else if let (Some((_, count)), Some(mouth)) = (frame, &mut stream.mouth) {
+            mouth.speak(self.scratch.linear.get(..count).unwrap_or_default(), wire);
+            self.emit_local(id, payload);
+        }
+    }
+
+    /// Whatever the digits want of this visit; true when the visit is theirs.
+    fn dial(&mut self, id: StreamId) -> bool {
+        loop {
+            let Some(stream) = self.streams.get_mut(id) else { return true };
+            if !stream.digits.is_busy() {
+                return false;
+            }
+            let ms = stream.plan.ptime_ms;
+            let (payload_type, clock) = match stream.plan.dtmf {
+                DtmfMode::Rfc4733 { payload, clock } => (payload, clock),
+                DtmfMode::Inband | DtmfMode::Signalling => (0, 8000),
+            };
+            let units = clock / 100 * u32::from(ms) / 10;
+            match stream.digits.step(stream.plan.dtmf, stream.leg.is_none(), u32::from(ms), units) {
+                Step::Free => return false,
+                Step::Hush => return true,
+                Step::AllSent => self.events.push(Event::DigitsSent { stream: id }),
+                Step::BeginEvent(digit) => {
+                    let frame = stream.frame_units();
+                    let timestamp = stream.out.event_timestamp(self.at, frame);
+                    stream.digits.event_began(digit, timestamp);
+                }
+                Step::Event(packet) => {
+                    let sequence = stream.out.event_sequence();
+                    let stamp = Stamp { sequence, timestamp: packet.timestamp, marker: packet.marker };
+                    let payload = HEADER_BYTES..HEADER_BYTES + packet.payload.len();
+                    if let Some(wire) = self.scratch.packet.get_mut(payload.clone()) {
+                        wire.copy_from_slice(&packet.payload);
+                    }
+                    self.emit(id, payload, payload_type, None, stamp, 0);
+                    return true;
+                }
+                Step::Tone => {
+                    let samples = stream.plan.format.rate().0 as usize * usize::from(ms) / 1000;
+                    let payload = HEADER_BYTES..HEADER_BYTES + stream.frame_bytes();
+                    if let Some(wire) = self.scratch.packet.get_mut(payload.clone()) {
+                        stream.digits.tone(wire, samples);
+                        self.emit_local(id, payload);
+                    }
+                    return true;
+                }
+                Step::EdgeBegin(digit) => return self.edge_across(id, EventEdge::Begin(digit)),
+                Step::EdgeEnd(digit, ms) => return self.edge_across(id, EventEdge::End(digit, ms)),
+            }
+        }
+    }
+
+    fn edge_across(&mut self, id: StreamId, edge: EventEdge) -> bool {
+        if let Some(partner) = self.streams.get(id).and_then(|s| s.tie) {
+            self.digit_edge(partner, edge, false);
+        }
+        true
+    }
+
+    fn end_if_over(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        if stream.play.as_ref().is_some_and(|playing| playing.is_over())
+            && let Some(playing) = stream.play.take()
+            && let Some(play) = playing.play
+        {
+            let offset = playing.offset;
+            self.events.push(Event::Played { stream: id, play, end: PlayEnd::Finished, offset });
+        }
+    }
+
+    /// Sends a frame that was made here.
+    fn emit_local(&mut self, id: StreamId, payload: Range<usize>) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let units = stream.frame_units();
+        let stamp = stream.out.local(self.at, units);
+        let (format, payload_type) = (stream.plan.format, stream.plan.payload);
+        self.emit(id, payload, payload_type, Some(format), stamp, 0);
+    }
+
+    /// Puts one packet out: on the wire, or across the tie of an internal stream. The header goes right before the
+    /// payload; `format` is `None` for a telephone-event, which no tie carries.
+    pub(crate) fn emit(
+        &mut self,
+        id: StreamId,
+        payload: Range<usize>,
+        payload_type: u8,
+        format: Option<FormatId>,
+        stamp: Stamp,
+        ties: u8,
+    ) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        if !stream.sends() {
+            return;
+        }
+        let Stamp { sequence, timestamp, marker } = stamp;
+        let target = stream.target();
+        let Some(leg) = &mut stream.leg else {
+            let (Some(partner), Some(format)) = (stream.tie, format) else { return };
+            stream.totals.sent_packets += 1;
+            stream.totals.sent_bytes += payload.len() as u64;
+            let source = u64::from(id.slot) << 32 | u64::from(id.generation);
+            self.crossed_tie(partner, Inbound { source, sequence, timestamp, marker, format, payload, ties });
+            return;
+        };
+        let Some(to) = target else { return };
+        let Some(start) = payload.start.checked_sub(HEADER_BYTES) else { return };
+        let header = Header { payload_type, marker, sequence, timestamp, ssrc: stream.out.ssrc() };
+        let Some(packet) = self.scratch.packet.get_mut(start..payload.end) else { return };
+        if let Some(room) = packet.first_chunk_mut() {
+            *room = rtp::write(&header);
+        }
+        if self.io.send(leg, to, packet) {
+            stream.totals.sent_packets += 1;
+            stream.totals.sent_bytes += payload.len() as u64;
+            self.load.sent += 1;
+        } else {
+            self.load.discards.count(Discard::SendFailed);
+        }
+    }
+}

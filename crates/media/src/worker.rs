@@ -1,0 +1,468 @@
+//! The worker: commands in, ticks, events out, and the net under every stream's own code.
+
+use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use base::{Command, DtmfMode, Event, Fault, Instant, Latch, Plan, PlayEnd, StreamId};
+use rtp::Discard;
+
+use crate::ear::FRAME_SAMPLES_MAX;
+use crate::load::Load;
+use crate::packet_io::{PACKET_BYTES_MAX, PacketIo};
+use crate::play::Playing;
+use crate::stream::{Moving, Slab, Stream, tidy};
+use crate::taps::Taps;
+use crate::wheel::{SLOTS, Wheel};
+
+/// Streams of all workers together: twice the ports that UDP has, because internal streams have none.
+pub const STREAMS_MAX: u32 = 1 << 17;
+/// A worker that fell behind by more than the whole wheel gives the missed slots up.
+const BEHIND_MAX: u64 = SLOTS as u64;
+/// Lateness that counts: more than the longest tick a shell may choose.
+const LATE_MS: u64 = 10;
+/// Nanoseconds of a millisecond.
+const NANOS_PER_MS: u64 = 1_000_000;
+
+/// What a worker has to be told at birth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Config {
+    /// Wall time at [`Instant::ZERO`], as NTP's 32.32 fixed point since 1900; sender reports carry it.
+    pub ntp_at_zero: u64,
+}
+
+/// What a worker is told: the contract's [`Command`]s, and births, which only this crate and its back-ends know.
+pub enum Input<L> {
+    /// A stream with a leg of its own.
+    Open {
+        /// Its id.
+        stream: StreamId,
+        /// Its ports.
+        leg: L,
+        /// What is known of its peer so far.
+        plan: Box<Plan>,
+    },
+    /// A stream without a socket; see [`Command::Tie`].
+    OpenInternal {
+        /// Its id.
+        stream: StreamId,
+        /// Its format and frame length; remote and latch mean nothing.
+        plan: Box<Plan>,
+    },
+    /// A command of the contract.
+    Command(Command),
+    /// A stream that another worker gave away.
+    Adopt(Moving<L>),
+    /// Makes the stream's next visit panic: fault injection for tests.
+    Poison(StreamId),
+}
+
+/// Rooms that every step shares, so that no step allocates.
+pub(crate) struct Scratch {
+    pub(crate) packet: Box<[u8]>,
+    pub(crate) linear: Box<[i16]>,
+}
+
+/// One media worker; `L` is the leg of its packet back-end.
+pub struct Worker<L> {
+    config: Config,
+    streams: Slab<L>,
+    wheel: Wheel,
+    scratch: Scratch,
+    load: Load,
+    /// The millisecond that was run last.
+    last_ms: Option<u64>,
+    /// The stream whose code is running, to blame when it panics.
+    current: Option<StreamId>,
+}
+
+/// What one step may touch.
+pub(crate) struct Desk<'a, P: PacketIo> {
+    pub(crate) streams: &'a mut Slab<P::Leg>,
+    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) load: &'a mut Load,
+    pub(crate) io: &'a mut P,
+    pub(crate) events: &'a mut Vec<Event>,
+    pub(crate) current: &'a mut Option<StreamId>,
+    pub(crate) at: Instant,
+    pub(crate) ntp_at_zero: u64,
+}
+
+impl<P: PacketIo> Desk<'_, P> {
+    /// Wall time as NTP's 32.32 fixed point.
+    pub(crate) fn ntp(&self, now: Instant) -> u64 {
+        let since = (u128::from(now.as_nanos()) << 32) / 1_000_000_000;
+        self.ntp_at_zero.wrapping_add(since as u64)
+    }
+}
+
+impl<L> Worker<L> {
+    /// A worker without streams.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            streams: Slab::new(),
+            wheel: Wheel::new(),
+            scratch: Scratch {
+                packet: vec![0; PACKET_BYTES_MAX].into(),
+                linear: vec![0; FRAME_SAMPLES_MAX].into(),
+            },
+            load: Load::default(),
+            last_ms: None,
+            current: None,
+        }
+    }
+    /// Counters so far.
+    pub const fn load(&self) -> &Load {
+        &self.load
+    }
+    /// When [`Self::tick`] next wants to be called at the latest; `None` while there is no stream.
+    ///
+    /// `step_ms` is the tick that the shell has chosen: 1 under load, 5 below it.
+    pub fn deadline(&self, step_ms: u64) -> Option<Instant> {
+        let step = step_ms.max(1);
+        let last = self.last_ms.filter(|_| self.load.streams > 0)?;
+        Some(Instant::from_nanos((last / step + 1) * step * NANOS_PER_MS))
+    }
+    /// Applies one input. Not the packet path: may allocate.
+    pub fn input<P>(&mut self, input: Input<L>, now: Instant, io: &mut P, events: &mut Vec<Event>)
+    where
+        P: PacketIo<Leg = L>,
+    {
+        match input {
+            Input::Open { stream, leg, plan } => self.open(stream, Some(leg), plan, now, io, events),
+            Input::OpenInternal { stream, plan } => self.open(stream, None, plan, now, io, events),
+            Input::Adopt(moving) => self.adopt(moving, io, events, now),
+            Input::Poison(id) => {
+                if let Some(stream) = self.streams.get_mut(id) {
+                    stream.poisoned = true;
+                }
+            }
+            Input::Command(Command::Close { stream }) => self.close(stream, None, now, io, events),
+            Input::Command(Command::Plan { stream, plan }) => {
+                self.guarded(now, io, events, |desk| desk.replan(stream, plan));
+                self.reseat(stream);
+            }
+            Input::Command(command) => self.guarded(now, io, events, |desk| desk.command(command)),
+        }
+    }
+    /// One tick: drains what was received, then visits every slot up to `now`.
+    pub fn tick<P>(&mut self, now: Instant, io: &mut P, events: &mut Vec<Event>)
+    where
+        P: PacketIo<Leg = L>,
+    {
+        self.load.ticks += 1;
+        while let Some(arrival) = io.receive(&mut self.scratch.packet) {
+            self.load.received += 1;
+            self.guarded(now, io, events, |desk| desk.arrived(arrival));
+        }
+        let now_ms = now.as_millis();
+        let last = self.last_ms.unwrap_or(now_ms.saturating_sub(1));
+        let first = (last + 1).max((now_ms + 1).saturating_sub(BEHIND_MAX));
+        self.load.late_ticks += first - (last + 1).min(first);
+        for ms in first..=now_ms {
+            if now_ms - ms > LATE_MS {
+                self.load.late_ticks += 1;
+            }
+            let at = Instant::from_nanos(ms * NANOS_PER_MS);
+            let mut index = 0;
+            while let Some(slot) = self.wheel.at(ms, index) {
+                self.guarded(at, io, events, |desk| desk.visit(slot));
+                // A stream that a panic ended has left, and another one sits in its place.
+                if self.wheel.at(ms, index) == Some(slot) {
+                    index += 1;
+                }
+            }
+        }
+        self.last_ms = Some(now_ms.max(last));
+        io.flush();
+    }
+    /// Gives a stream away, to be [adopted](Input::Adopt) by another worker. Its bridge and tie stay named, so all that
+    /// are connected move together.
+    pub fn release<P>(&mut self, id: StreamId, io: &mut P) -> Option<Moving<L>>
+    where
+        P: PacketIo<Leg = L>,
+    {
+        let mut stream = self.streams.take(id)?;
+        self.wheel.rise(id.slot, stream.seat);
+        self.load.streams -= 1;
+        if let Some(leg) = &mut stream.leg {
+            io.detach(leg);
+        }
+        Some(Moving(stream))
+    }
+    /// Every open stream, in the order of slots.
+    pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
+        self.streams.ids()
+    }
+
+    fn desk<'a, P>(&'a mut self, at: Instant, io: &'a mut P, events: &'a mut Vec<Event>) -> Desk<'a, P>
+    where
+        P: PacketIo<Leg = L>,
+    {
+        Desk {
+            streams: &mut self.streams,
+            scratch: &mut self.scratch,
+            load: &mut self.load,
+            io,
+            events,
+            current: &mut self.current,
+            at,
+            ntp_at_zero: self.config.ntp_at_zero,
+        }
+    }
+    /// Runs one step; a panic ends the stream whose code it was, and nothing else.
+    fn guarded<P>(
+        &mut self,
+        at: Instant,
+        io: &mut P,
+        events: &mut Vec<Event>,
+        step: impl FnOnce(&mut Desk<P>),
+    ) where
+        P: PacketIo<Leg = L>,
+    {
+        self.current = None;
+        let caught = catch_unwind(AssertUnwindSafe(|| step(&mut self.desk(at, io, events))));
+        if caught.is_err() {
+            self.load.panics += 1;
+            if let Some(guilty) = self.current.take() {
+                self.close(guilty, Some(Fault::Panicked), at, io, events);
+            }
+        }
+    }
+    fn open<P>(
+        &mut self,
+        id: StreamId,
+        leg: Option<L>,
+        plan: Box<Plan>,
+        now: Instant,
+        io: &mut P,
+        events: &mut Vec<Event>,
+    ) where
+        P: PacketIo<Leg = L>,
+    {
+        let taken = self.streams.at(id.slot).is_some();
+        let mut leg = leg;
+        let full = taken || id.slot >= STREAMS_MAX;
+        if full || !leg.as_mut().is_none_or(|leg| io.attach(id.slot, leg)) {
+            let fault = Some(if full { Fault::Full } else { Fault::Socket });
+            events.push(Event::Closed { stream: id, stats: Default::default(), fault });
+            return;
+        }
+        self.last_ms.get_or_insert(now.as_millis());
+        if self.load.streams == 0 {
+            // Nobody was there to be late for.
+            self.last_ms = Some(now.as_millis());
+        }
+        let mut plan = plan;
+        tidy(&mut plan);
+        let seat = self.wheel.sit(id.slot, plan.ptime_ms);
+        self.streams.insert(Box::new(Stream::new(id, leg, plan, seat, now)));
+        self.load.streams += 1;
+        self.guarded(now, io, events, |desk| desk.planned(id));
+    }
+    fn adopt<P>(&mut self, moving: Moving<L>, io: &mut P, events: &mut Vec<Event>, now: Instant)
+    where
+        P: PacketIo<Leg = L>,
+    {
+        let Moving(mut stream) = moving;
+        let id = stream.id;
+        let attached = stream.leg.as_mut().is_none_or(|leg| io.attach(id.slot, leg));
+        if self.load.streams == 0 {
+            self.last_ms = Some(now.as_millis());
+        }
+        stream.seat = self.wheel.sit(id.slot, stream.plan.ptime_ms);
+        self.streams.insert(stream);
+        self.load.streams += 1;
+        if attached {
+            self.guarded(now, io, events, |desk| desk.plan_routes(id));
+        } else {
+            self.close(id, Some(Fault::Socket), now, io, events);
+        }
+    }
+    fn close<P>(
+        &mut self,
+        id: StreamId,
+        fault: Option<Fault>,
+        now: Instant,
+        io: &mut P,
+        events: &mut Vec<Event>,
+    ) where
+        P: PacketIo<Leg = L>,
+    {
+        if self.streams.get(id).is_none() {
+            return;
+        }
+        // Good manners may fail: the stream is taken out whatever happens in them.
+        let mut desk = self.desk(now, io, events);
+        let _ = catch_unwind(AssertUnwindSafe(|| desk.leave(id, fault)));
+        let Some(mut stream) = self.streams.take(id) else { return };
+        self.wheel.rise(id.slot, stream.seat);
+        self.load.streams -= 1;
+        if let Some(leg) = &mut stream.leg {
+            io.detach(leg);
+        }
+        events.push(Event::Closed { stream: id, stats: stream.stats(), fault });
+    }
+    /// A plan with another frame length needs another seat.
+    fn reseat(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let frame = u16::from(stream.seat.period) * u16::from(stream.seat.visits);
+        if frame != u16::from(stream.plan.ptime_ms) {
+            self.wheel.rise(id.slot, stream.seat);
+            stream.seat = self.wheel.sit(id.slot, stream.plan.ptime_ms);
+            stream.visits_left = stream.seat.visits;
+        }
+    }
+}
+
+impl<P: PacketIo> Desk<'_, P> {
+    fn command(&mut self, command: Command) {
+        match command {
+            // Both are the worker's own: they change the wheel.
+            Command::Plan { .. } | Command::Close { .. } => {}
+            Command::Tie { a, b } => self.tie(a, b),
+            Command::Join { a, b } => self.join(a, b),
+            Command::Part { stream } => self.part(stream),
+            Command::Echo { stream, on } => {
+                if let Some(found) = self.enter(stream) {
+                    found.echo = on;
+                    self.plan_routes(stream);
+                }
+            }
+            Command::Play { stream, play, clip, offset } => {
+                self.stop_play(stream);
+                let Some(found) = self.enter(stream) else { return };
+                found.play = Some(Box::new(Playing::clip(play, clip, offset, found.plan.format)));
+            }
+            Command::Music { stream, clip, epoch } => {
+                self.stop_play(stream);
+                let now = self.at;
+                let Some(found) = self.enter(stream) else { return };
+                let (format, ms) = (found.plan.format, found.plan.ptime_ms);
+                found.play = Some(Box::new(Playing::music(clip, epoch, now, format, ms)));
+            }
+            Command::StopPlay { stream } => self.stop_play(stream),
+            Command::SendDigit { stream, digit, duration_ms } => {
+                if let Some(found) = self.enter(stream)
+                    && !found.digits.queue(digit, u32::from(duration_ms), true)
+                {
+                    self.load.discards.count(Discard::Overflow);
+                }
+            }
+            Command::DetectInband { stream, on } => {
+                let wanted = |plan: &Plan| on || plan.dtmf == DtmfMode::Inband;
+                self.with_taps(stream, |taps, plan| taps.detect_inband(wanted(plan)));
+            }
+            Command::Record { stream, format, sink } => {
+                self.with_taps(stream, |taps, _| taps.record(format, sink));
+            }
+            Command::StopRecord { stream } => self.with_taps(stream, |taps, _| taps.stop_record()),
+            Command::WatchSilence { stream, ms, threshold } => {
+                self.with_taps(stream, |taps, _| taps.watch_silence(ms, threshold));
+            }
+            Command::Stats { stream } => {
+                if let Some(found) = self.streams.get(stream) {
+                    self.events.push(Event::Stats { stream, stats: found.stats() });
+                }
+            }
+        }
+    }
+    /// The stream, which is to blame from here on.
+    fn enter(&mut self, id: StreamId) -> Option<&mut Stream<P::Leg>> {
+        let stream = self.streams.get_mut(id)?;
+        *self.current = Some(id);
+        Some(stream)
+    }
+    fn with_taps(&mut self, id: StreamId, change: impl FnOnce(&mut Taps, &Plan)) {
+        let Some(stream) = self.enter(id) else { return };
+        let taps = stream.taps.get_or_insert_default();
+        change(taps, &stream.plan);
+        self.plan_routes(id);
+    }
+    fn tie(&mut self, a: StreamId, b: StreamId) {
+        let internal = |id| self.streams.get(id).is_some_and(|s| s.leg.is_none() && s.tie.is_none());
+        if a == b || !internal(a) || !internal(b) {
+            return;
+        }
+        for (one, other) in [(a, b), (b, a)] {
+            if let Some(stream) = self.streams.get_mut(one) {
+                stream.tie = Some(other);
+            }
+        }
+    }
+    fn stop_play(&mut self, id: StreamId) {
+        let Some(stream) = self.enter(id) else { return };
+        if let Some(playing) = stream.play.take()
+            && let Some(play) = playing.play
+        {
+            let offset = playing.offset;
+            self.events.push(Event::Played { stream: id, play, end: PlayEnd::Stopped, offset });
+        }
+    }
+    /// A new plan replaces the old one whole; sequence and timestamp run on while the SSRC stays.
+    fn replan(&mut self, id: StreamId, mut plan: Box<Plan>) {
+        let now = self.at;
+        let Some(stream) = self.enter(id) else { return };
+        tidy(&mut plan);
+        if plan.ssrc == stream.plan.ssrc {
+            stream.out.set_clock(plan.format.rtp_clock());
+        } else {
+            let (sequence, timestamp) = (plan.first_sequence, plan.first_timestamp);
+            stream.out = rtp::Outgoing::new(plan.ssrc, sequence, timestamp, plan.format.rtp_clock());
+        }
+        stream.lock.replan(plan.latch, plan.relearn);
+        stream.plan = plan;
+        let Stream { plan, digits, report, play, .. } = stream;
+        digits.replan(plan);
+        report.replan(plan, now);
+        if let Some(playing) = play {
+            playing.retarget(plan.format);
+        }
+        let still =
+            |entry: &base::RxPayload| matches!(entry, base::RxPayload::Audio(_, f) if *f == stream.rx_format);
+        if !plan.rx.iter().flatten().any(still) {
+            stream.rx_format = plan.format;
+        }
+        // The jitter buffer's bounds may have changed; an ear of the old ones is of no use.
+        stream.ear = None;
+        (stream.last_rtp, stream.timed_out) = (now, false);
+        self.planned(id);
+    }
+    /// What follows from a plan: who is let in, tones that are listened for, routes.
+    fn planned(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        *self.current = Some(id);
+        let source = match stream.plan.latch {
+            Latch::Strict => stream.plan.remote,
+            Latch::Learn(_) => stream.lock.locked(),
+            Latch::Off => None,
+        };
+        if let Some(leg) = &mut stream.leg {
+            self.io.lock(leg, source);
+        }
+        if stream.plan.dtmf == DtmfMode::Inband {
+            stream.taps.get_or_insert_default().detect_inband(true);
+        }
+        self.plan_routes(id);
+    }
+    /// The last words of a stream: what it was doing ends, its peers are freed, BYE.
+    fn leave(&mut self, id: StreamId, fault: Option<Fault>) {
+        self.stop_play(id);
+        self.part(id);
+        if let Some(partner) = self.streams.get_mut(id).and_then(|s| s.tie.take())
+            && let Some(stream) = self.streams.get_mut(partner)
+        {
+            stream.tie = None;
+        }
+        // What panicked is not asked to speak again.
+        if fault.is_none() && self.streams.get(id).is_some_and(|s| s.report.is_on()) {
+            self.send_report(id, true);
+        }
+    }
+}
+
+/// How long a shell may stretch the tick at `packets` a second: 5 ms below 20,000, where wake-ups cost more than they
+/// give (measured: 6.7 against 12.9 us a packet at 10,000 a second).
+pub fn tick_step(packets: u64) -> Duration {
+    Duration::from_millis(if packets < 20_000 { 5 } else { 1 })
+}
