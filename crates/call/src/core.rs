@@ -57,6 +57,17 @@ pub(crate) struct Bridge {
     pub(crate) alive: bool,
 }
 
+/// Whether the dialplan has a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// It has.
+    Whole,
+    /// More digits could make one.
+    Partial,
+    /// It has not, and no more digits help.
+    None,
+}
+
 /// Most channels at once; bounds the slab whatever `maxcalls` says.
 const CHANNELS_MAX: usize = 1 << 18;
 
@@ -70,6 +81,8 @@ pub struct Core {
     pub settings: Rc<Settings>,
     /// Dialplan in force; a call keeps the one it looks up at each step.
     pub program: std::sync::Arc<dialplan::Program>,
+    /// Looks a number up: context, extension, caller's number. Set by whoever runs the dialplan.
+    pub reach: fn(&Core, &str, &str, &str) -> Reach,
     /// Global variables.
     pub globals: dialplan::Vars,
     /// The gate for new calls.
@@ -106,6 +119,7 @@ impl Core {
             services,
             settings: Rc::new(settings),
             program,
+            reach: |_, _, _, _| Reach::Whole,
             globals: dialplan::Vars::default(),
             admission: Admission::default(),
             watched: false,
@@ -179,7 +193,8 @@ impl Core {
             last_play: PlayId(0),
             bridge: None,
             hangup: None,
-            cause: Cause::NONE,
+            last_cause: Cause::NONE,
+            hangup_causes: Vec::new(),
             hangup_source: String::new(),
             goto: None,
             has_pbx: false,
@@ -325,7 +340,7 @@ impl Core {
     fn end(&mut self, id: ChannelId, cause: Cause, source: &str) -> bool {
         let Some(channel) = self.get_mut(id).filter(|c| c.hangup.is_none()) else { return false };
         channel.hangup = Some(cause);
-        channel.cause = cause;
+        channel.last_cause = cause;
         channel.hangup_source = source.to_owned();
         if let Some(task) = channel.waiter {
             self.woken.push(task);

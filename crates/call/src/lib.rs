@@ -28,7 +28,7 @@ pub use bridge::{BridgeEnd, BridgeLimits, Warnings, bridge_pair};
 pub use cdr::{AmaFlags, Cdr, CdrState, Disposition};
 pub use chan::{Chan, Heard, Leg, Stop};
 pub use channel::{AsyncGoto, ChanEvent, ChanState, Channel, Location, NewChannel};
-pub use core::{Core, Settings};
+pub use core::{Core, Reach, Settings};
 pub use device::DeviceState;
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
