@@ -8,8 +8,12 @@
 pub mod g711;
 pub mod g722;
 pub mod gsm;
+pub mod mix;
+pub mod tone;
 
 mod coder;
+mod dtmf;
+mod file;
 mod resample;
 mod transcode;
 
@@ -17,5 +21,10 @@ mod transcode;
 mod testing;
 
 pub use coder::{Decoder, Encoder, Granule, fill_silence, swap_bytes};
+pub use dtmf::{DtmfDetector, DtmfEdge};
+pub use file::{
+    Recording, SoundError, SoundFile, clip_of_samples, extension_format, extensions, search_order,
+};
 pub use resample::{RATES, Resampler, prepare as prepare_resamplers};
+pub use tone::{RenderedTone, Tone, ToneError, ToneGenerator, ToneScript, render_clip};
 pub use transcode::Transcoder;

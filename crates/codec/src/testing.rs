@@ -53,3 +53,16 @@ impl Noise {
         (self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 }
+
+/// The part of a signal's power that lies at this frequency, 0 to 1, by correlation.
+pub fn power_at(samples: &[i16], hertz: f64, rate: f64) -> f64 {
+    let step = core::f64::consts::TAU * hertz / rate;
+    let (mut c, mut s, mut total) = (0.0, 0.0, 0.0);
+    for (n, &x) in samples.iter().enumerate() {
+        let x = f64::from(x);
+        c += x * (step * n as f64).cos();
+        s += x * (step * n as f64).sin();
+        total += x * x;
+    }
+    2.0 * (c * c + s * s) / samples.len() as f64 / f64::max(total, 1.0)
+}

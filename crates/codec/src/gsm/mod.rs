@@ -1,6 +1,6 @@
 //! GSM 06.10 full rate (ETSI EN 300 961): 160 samples at 8 kHz ⇄ 260 bits, bit-exact by definition.
 //!
-//! Functions carry the section of the standard they implement. [`frame`] knows bits, `analysis` and `synthesis` know
+//! Functions carry the section of the standard they implement. `frame` knows bits, `analysis` and `synthesis` know
 //! the filters, `pulses` the excitation, `math` the words. A lane form can take each apart: no function keeps state
 //! other than in [`Encoder`] and [`Decoder`].
 

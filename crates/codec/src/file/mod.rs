@@ -1,0 +1,316 @@
+//! Sound files as bytes: what an extension means, how a file becomes a [`Clip`], how a recording becomes a file.
+//!
+//! Pure: whoever has the disk reads and writes the bytes. File names are Asterisk's.
+
+mod record;
+mod wav;
+
+use std::borrow::Cow;
+
+use base::{Clip, FormatId};
+
+use crate::coder::{Granule, fill_silence};
+use crate::gsm;
+use crate::transcode::Transcoder;
+
+pub use record::Recording;
+
+/// Why a file cannot be played.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SoundError {
+    /// No format goes by this extension.
+    #[error("no sound format has the extension '{0}'")]
+    UnknownExtension(String),
+    /// The RIFF/WAVE header is missing or cut short.
+    #[error("not a RIFF/WAVE file, or cut short before its data")]
+    NotWave,
+    /// A WAVE encoding that is not read.
+    #[error("WAVE encoding {tag:#06x} with {bits} bits a sample is not supported")]
+    Encoding {
+        /// `wFormatTag`.
+        tag: u16,
+        /// `wBitsPerSample`.
+        bits: u16,
+    },
+    /// No channel, or more than eight.
+    #[error("{0} channels are not supported")]
+    Channels(u16),
+    /// A sample rate outside of [`crate::RATES`].
+    #[error("a sample rate of {0} Hz is not supported")]
+    Rate(u32),
+}
+
+impl SoundError {
+    /// What the administrator can do.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::UnknownExtension(_) => "use wav, WAV, wav16, ulaw, alaw, gsm, g722 or sln",
+            Self::NotWave => "write the file again, or give raw samples the extension sln",
+            Self::Encoding { .. } => "convert it to 16 bit PCM: sox IN -b 16 -e signed -c 1 -r 8000 OUT.wav",
+            Self::Channels(_) => "mix it down: sox IN -c 1 OUT.wav",
+            Self::Rate(_) => "convert it: sox IN -r 8000 OUT.wav (or 12, 16, 24, 32, 44.1, 48 kHz)",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Container {
+    Raw,
+    Wav,
+}
+
+/// One row an extension. The first row of a format is the name that is written.
+struct Row {
+    extension: &'static str,
+    format: FormatId,
+    container: Container,
+}
+
+macro_rules! rows {
+    ($($extension:literal $format:ident $container:ident;)*) => {
+        &[$(Row { extension: $extension, format: FormatId::$format, container: Container::$container },)*]
+    };
+}
+
+/// For a WAVE file the format is the one that is recorded and searched for; what is in it, the file says.
+const EXTENSIONS: &[Row] = rows! {
+    "ulaw" ULAW Raw;
+    "ul" ULAW Raw;
+    "mu" ULAW Raw;
+    "ulw" ULAW Raw;
+    "pcm" ULAW Raw;
+    "alaw" ALAW Raw;
+    "al" ALAW Raw;
+    "alw" ALAW Raw;
+    "gsm" GSM Raw;
+    "WAV" GSM Wav;
+    "wav49" GSM Wav;
+    "g722" G722 Raw;
+    "sln" SLIN Raw;
+    "slin" SLIN Raw;
+    "raw" SLIN Raw;
+    "wav" SLIN Wav;
+    "sln12" SLIN12 Raw;
+    "sln16" SLIN16 Raw;
+    "wav16" SLIN16 Wav;
+    "sln24" SLIN24 Raw;
+    "sln32" SLIN32 Raw;
+    "sln44" SLIN44 Raw;
+    "sln48" SLIN48 Raw;
+};
+
+fn row(extension: &str) -> Option<&'static Row> {
+    // Case tells WAV from wav; for every other name it does not matter.
+    EXTENSIONS
+        .iter()
+        .find(|row| row.extension == extension)
+        .or_else(|| EXTENSIONS.iter().find(|row| row.extension.eq_ignore_ascii_case(extension)))
+}
+
+/// Every extension that is read, in table order.
+pub fn extensions() -> impl Iterator<Item = &'static str> {
+    EXTENSIONS.iter().map(|row| row.extension)
+}
+
+/// The format that files of this extension usually hold; a WAVE file may say otherwise in its header.
+pub fn extension_format(extension: &str) -> Option<FormatId> {
+    row(extension).map(|row| row.format)
+}
+
+/// The extensions to try for a stream of this format, cheapest first: its own format, then its own rate without
+/// decoding work, then higher rates, and only then lower ones, which would lose sound.
+pub fn search_order(target: FormatId) -> Vec<&'static str> {
+    let mut rows: Vec<&Row> = EXTENSIONS.iter().collect();
+    rows.sort_by_key(|row| {
+        let (rate, wanted) = (row.format.rate().0, target.rate().0);
+        // Decoding in microseconds a second of audio, as measured on the scalar codecs; only the order matters.
+        let decode = match row.format.codec() {
+            base::Codec::Slin => 0,
+            base::Codec::Ulaw | base::Codec::Alaw => 3,
+            base::Codec::Gsm => 200,
+            base::Codec::G722 => 400,
+        };
+        (row.format != target, rate < wanted, rate != wanted, decode, rate.abs_diff(wanted))
+    });
+    rows.into_iter().map(|row| row.extension).collect()
+}
+
+/// The sound in a file: coded bytes in one of the formats, borrowed from the file where nothing had to be changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoundFile<'a> {
+    /// What `data` is.
+    pub format: FormatId,
+    /// Coded audio; linear samples in little-endian order.
+    pub data: Cow<'a, [u8]>,
+}
+
+impl<'a> SoundFile<'a> {
+    /// Reads a file's bytes as its extension (with or without the dot) says.
+    ///
+    /// A WAVE file whose header was never completed (a recording cut short) plays to its end. Stereo is mixed down.
+    pub fn parse(extension: &str, bytes: &'a [u8]) -> Result<Self, SoundError> {
+        let extension = extension.strip_prefix('.').unwrap_or(extension);
+        let row = row(extension).ok_or_else(|| SoundError::UnknownExtension(extension.to_owned()))?;
+        match row.container {
+            Container::Raw => Ok(Self { format: row.format, data: Cow::Borrowed(bytes) }),
+            Container::Wav => wav::parse(bytes),
+        }
+    }
+
+    /// The sound as an immutable clip in `format`, coded once. In the file's own format the bytes are untouched.
+    ///
+    /// The last 20 ms are filled up with silence; a cut last granule (a GSM frame without its end) is dropped.
+    pub fn to_clip(&self, format: FormatId) -> Clip {
+        let granule = Granule::of(self.format).bytes;
+        let whole = self.data.get(..self.data.len() / granule * granule).unwrap_or_default();
+        let mut data = Vec::new();
+        if format == self.format {
+            data.reserve_exact(whole.len() + format.bytes_in(20));
+            data.extend_from_slice(whole);
+        } else {
+            // Silence after the end pushes the last samples out of the resampler and the codec's frame.
+            let mut tail = vec![0; self.format.bytes_in(20)];
+            fill_silence(self.format, &mut tail);
+            let mut transcoder = Transcoder::new(self.format, format);
+            data.reserve_exact(transcoder.output_max(whole.len() + tail.len()));
+            for piece in whole.chunks(self.format.bytes_in(1000)).chain([tail.as_slice()]) {
+                let start = data.len();
+                data.resize(start + transcoder.output_max(piece.len()), 0);
+                let count = transcoder.transcode(piece, data.get_mut(start..).unwrap_or_default());
+                data.truncate(start + count);
+            }
+            let exact = coded_length(whole.len(), self.format, format);
+            data.truncate(exact);
+        }
+        pad(&mut data, format);
+        Clip { format, data: data.into(), loop_from: None }
+    }
+}
+
+/// Bytes in `to` that last as long as `bytes` in `from`, rounded up to a whole granule.
+fn coded_length(bytes: usize, from: FormatId, to: FormatId) -> usize {
+    let (source, target) = (Granule::of(from), Granule::of(to));
+    let samples = (bytes / source.bytes * source.samples) as u64;
+    let samples = (samples * u64::from(to.rate().0)).div_ceil(u64::from(from.rate().0)) as usize;
+    samples.div_ceil(target.samples) * target.bytes
+}
+
+/// Fills the last 20 ms with the codec's silence.
+fn pad(data: &mut Vec<u8>, format: FormatId) {
+    let end = data.len();
+    data.resize(end.next_multiple_of(format.bytes_in(20)), 0);
+    fill_silence(format, data.get_mut(end..).unwrap_or_default());
+}
+
+/// A clip of linear samples at `format`'s rate.
+pub fn clip_of_samples(linear: &[i16], format: FormatId) -> Clip {
+    let bytes: Vec<u8> = linear.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    SoundFile { format: format.linear(), data: Cow::Owned(bytes) }.to_clip(format)
+}
+
+/// Packs GSM frames as a `.WAV` file holds them; an odd last frame gets a silent partner.
+fn pack_wav49(frames: &[[u8; gsm::FRAME_BYTES]], out: &mut Vec<u8>) {
+    for pair in frames.chunks(2) {
+        let (Some(first), second) = (pair.first(), pair.get(1).unwrap_or(&gsm::SILENCE)) else { continue };
+        let mut bytes = [0; gsm::WAV49_BYTES];
+        gsm::to_wav49([first, second], &mut bytes);
+        out.extend_from_slice(&bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coder::Decoder;
+    use crate::testing::{Noise, golden, rms, samples, sine};
+
+    #[test]
+    fn every_extension_plays_in_every_format_at_its_length_and_level() {
+        for row in EXTENSIONS {
+            let pcm = sine(500.0, row.format.rate().0, 9000.0, row.format.rate().0 as usize / 2);
+            let mut recording = Recording::new(row.extension).unwrap();
+            let mut file = recording.header(0);
+            recording.write(&pcm, &mut file);
+            recording.finish(&mut file);
+            let sound = SoundFile::parse(row.extension, &file).unwrap();
+            assert_eq!(sound.format, row.format, "{}", row.extension);
+            for &target in FormatId::ALL {
+                let clip = sound.to_clip(target);
+                // 500 ms; the pair of frames of a .WAV file rounds up to 520.
+                let length = if row.extension == "WAV" || row.extension == "wav49" { 520 } else { 500 };
+                assert_eq!(clip.data.len(), target.bytes_in(length), "{} as {target}", row.extension);
+                let mut linear = vec![0; target.rate().0 as usize];
+                let count = Decoder::new(target).decode(&clip.data, &mut linear);
+                let level = rms(&linear[count / 4..count / 4 * 3]) / rms(&pcm);
+                assert!((0.85..1.15).contains(&level), "{} as {target}: {level:.3}", row.extension);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_streams_own_format_is_not_touched() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(480).collect();
+        let sound = SoundFile::parse(".ulaw", &bytes).unwrap();
+        assert!(matches!(sound.data, Cow::Borrowed(_)));
+        assert_eq!(&*sound.to_clip(FormatId::ULAW).data, &bytes[..]);
+    }
+
+    #[test]
+    fn a_partial_last_frame_is_filled_with_silence() {
+        for (extension, length, format, expected, last) in [
+            ("ulaw", 200, FormatId::ULAW, 320, 0xff),
+            ("alaw", 1, FormatId::ALAW, 160, 0xd5),
+            ("sln", 3, FormatId::SLIN, 320, 0),
+            ("gsm", 40, FormatId::GSM, 33, 0),
+            ("ulaw", 0, FormatId::GSM, 0, 0),
+        ] {
+            let clip = SoundFile::parse(extension, &vec![0; length]).unwrap().to_clip(format);
+            assert_eq!(clip.data.len(), expected, "{extension}");
+            if expected > 0 {
+                assert_eq!(clip.data.last(), Some(&last), "{extension}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_search_begins_with_the_native_format_and_prefers_rates_that_lose_nothing() {
+        for (target, first, later, latest) in [
+            (FormatId::ULAW, "ulaw", "wav", "gsm"),
+            (FormatId::GSM, "gsm", "sln", "ulaw"),
+            (FormatId::ULAW, "ulaw", "gsm", "g722"),
+            (FormatId::G722, "g722", "sln16", "ulaw"),
+            (FormatId::SLIN16, "sln16", "g722", "wav"),
+        ] {
+            let order = search_order(target);
+            let place = |name: &str| order.iter().position(|&e| e == name).unwrap();
+            assert_eq!(place(first), 0, "{target}");
+            assert!(place(later) < place(latest), "{target}: {order:?}");
+            assert_eq!(order.len(), EXTENSIONS.len());
+        }
+    }
+
+    #[test]
+    fn golden_files_become_the_golden_samples() {
+        let (Some(coded), Some(pcm)) = (golden("es_en-gb.gsm"), golden("es_en-gb.gsm.pcm")) else { return };
+        let clip = SoundFile::parse("gsm", &coded).unwrap().to_clip(FormatId::SLIN);
+        assert_eq!(samples(&clip.data), samples(&pcm));
+    }
+
+    #[test]
+    fn random_bytes_are_an_error_or_a_sound_and_never_a_panic() {
+        let mut noise = Noise(42);
+        let mut template = Recording::new("wav").unwrap().header(64);
+        template.resize(120, 1);
+        for turn in 0..20_000 {
+            let mut bytes = template.clone();
+            for _ in 0..=turn % 4 {
+                let at = noise.bits() as usize % bytes.len();
+                bytes[at] = noise.bits() as u8;
+            }
+            bytes.truncate(noise.bits() as usize % 140);
+            if let Ok(sound) = SoundFile::parse("wav", &bytes) {
+                sound.to_clip(FormatId::ULAW);
+            }
+        }
+    }
+}
