@@ -197,10 +197,6 @@ pub struct Channel {
     pub bridge: Option<BridgeId>,
     /// Set when the call has ended or is to end; sticky.
     pub hangup: Option<Cause>,
-    /// What `HANGUPCAUSE` shows: of the last leg it dialled, or of its own end.
-    pub last_cause: Cause,
-    /// How dialled legs ended: channel name, cause, the technology's words (`HANGUPCAUSE(channel,tech)`).
-    pub hangup_causes: Vec<(String, Cause, String)>,
     /// Technology's own word on the cause (`SIP 486 Busy Here`).
     pub hangup_source: String,
     /// Another place to go on at.

@@ -193,8 +193,6 @@ impl Core {
             last_play: PlayId(0),
             bridge: None,
             hangup: None,
-            last_cause: Cause::NONE,
-            hangup_causes: Vec::new(),
             hangup_source: String::new(),
             goto: None,
             has_pbx: false,
