@@ -9,6 +9,7 @@ pub mod frame;
 pub mod header;
 mod layer;
 pub mod message;
+pub mod sdp;
 pub mod stack;
 mod transaction;
 pub mod uri;

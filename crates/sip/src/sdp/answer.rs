@@ -1,0 +1,526 @@
+//! Offer and answer (RFC 3264) for one audio stream; further streams are declined in their places.
+
+use core::net::{IpAddr, SocketAddr};
+use std::io::Write as _;
+
+use base::{Direction, FormatId, FormatSet, MAX_RX_PAYLOADS, RxPayload};
+
+use super::payload::{Meaning, Payloads};
+use super::{Address, Local, MAX_STREAM_FORMATS, Session, Stream};
+use crate::header::lex::{number, split_once, trim};
+use crate::message::Status;
+use crate::write::push_clean;
+
+/// Packet lengths the media plane sends, milliseconds.
+const PTIME_MS: core::ops::RangeInclusive<u8> = 10..=60;
+
+/// Why a description leads to no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SdpError {
+    /// It cannot be read.
+    Malformed,
+    /// No audio stream, or none with a format that we allow.
+    NotAcceptable,
+    /// The answer to our offer refuses the stream.
+    Refused,
+    /// An answer without an offer of ours.
+    NoOffer,
+}
+
+impl SdpError {
+    /// The status that refuses a request with such an offer.
+    pub const fn status(self) -> Status {
+        match self {
+            Self::Malformed | Self::NoOffer => Status::BAD_REQUEST,
+            Self::NotAcceptable | Self::Refused => Status::NOT_ACCEPTABLE_HERE,
+        }
+    }
+}
+
+impl core::fmt::Display for SdpError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "session description cannot be read",
+            Self::NotAcceptable => "no audio stream with a format that is allowed here",
+            Self::Refused => "peer refused the audio stream",
+            Self::NoOffer => "answer without an offer",
+        })
+    }
+}
+impl std::error::Error for SdpError {}
+
+/// A format and the payload type the peer wants it under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SendFormat {
+    /// Format.
+    pub format: FormatId,
+    /// Payload type.
+    pub payload: u8,
+}
+
+/// What offer and answer agreed on: all a driver needs for a [`base::Plan`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Negotiated {
+    /// Where the peer wants RTP; `None` on the old form of hold (`c=0.0.0.0`), for a name, and for an ended stream.
+    pub remote: Option<SocketAddr>,
+    /// Where the peer wants RTCP; equal to `remote` with `rtcp_mux`.
+    pub remote_rtcp: Option<SocketAddr>,
+    /// The peer's name and port when `c=` holds a name instead of an address.
+    pub remote_name: Option<(Box<str>, u16)>,
+    /// RTP and RTCP share a port.
+    pub rtcp_mux: bool,
+    /// What we may send, most preferred first; never empty.
+    pub send: Vec<SendFormat>,
+    /// What may arrive; entries after the last are `None`.
+    pub receive: [Option<RxPayload>; MAX_RX_PAYLOADS],
+    /// Milliseconds a packet that we send.
+    pub ptime_ms: u8,
+    /// Payload type and clock for digits that we send; `None` when the peer takes none.
+    pub dtmf: Option<(u8, u32)>,
+    /// Which way audio flows, from our side.
+    pub direction: Direction,
+    /// The peer put us on hold: `sendonly`, `inactive` or `c=0.0.0.0`.
+    pub held: bool,
+    /// What the peer wrote in `a=fmtp` for the first format to send.
+    pub fmtp: Option<Box<[u8]>>,
+}
+
+impl Negotiated {
+    /// The format we send and its payload type.
+    pub fn primary(&self) -> Option<SendFormat> {
+        self.send.first().copied()
+    }
+    /// Every format agreed on, most preferred first.
+    pub fn formats(&self) -> FormatSet {
+        self.send.iter().map(|send| send.format).collect()
+    }
+}
+
+/// A stream line of the session so far; kept because a stream never leaves its place (RFC 3264 §8).
+#[derive(Debug, Clone)]
+enum Place {
+    Audio,
+    /// Kind, protocol and formats of a declined stream.
+    Declined(Box<[u8]>),
+}
+
+/// The offer and answer state of one dialog. A forked INVITE clones it, one for each early dialog.
+#[derive(Debug, Clone)]
+pub struct Negotiator {
+    id: u64,
+    version: u64,
+    /// Our last description from `s=` on, to know whether it changed.
+    last: Vec<u8>,
+    places: Vec<Place>,
+    /// What every payload type of the session has meant.
+    used: Payloads,
+    /// Payload types of our offer, from when it was made.
+    offered: Option<Payloads>,
+    /// Protocol of the stream, as the peer spelled it.
+    protocol: Box<[u8]>,
+    current: Option<Negotiated>,
+}
+
+impl Negotiator {
+    /// A new session; `id` is random (RFC 8866 §5.2), below 2^63 for peers that read it as signed.
+    pub fn new(id: u64) -> Self {
+        Self {
+            id: id >> 1,
+            version: id >> 1,
+            last: Vec::new(),
+            places: Vec::new(),
+            used: Payloads::default(),
+            offered: None,
+            protocol: b"RTP/AVP".as_slice().into(),
+            current: None,
+        }
+    }
+    /// The last agreement.
+    pub fn current(&self) -> Option<&Negotiated> {
+        self.current.as_ref()
+    }
+
+    /// Appends an offer to `out`: the first of a session, or a new one for a change.
+    pub fn offer(&mut self, local: &Local<'_>, out: &mut Vec<u8>) {
+        if self.places.is_empty() {
+            self.places.push(Place::Audio);
+        }
+        let payloads = Payloads::offered(&local.formats, local.telephone_event, &self.used);
+        for (payload, meaning) in payloads.iter() {
+            self.used.push(payload, meaning);
+        }
+        self.describe(local, &payloads, local.direction, local.rtcp_mux, Some(local.port), out);
+        self.offered = Some(payloads);
+    }
+
+    /// Takes the peer's offer and appends our answer to `out`; on an error nothing of the session changes.
+    pub fn answer(
+        &mut self,
+        offer: &[u8],
+        local: &Local<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Negotiated, SdpError> {
+        let session = Session::parse(offer).ok_or(SdpError::Malformed)?;
+        let none = Payloads::default();
+        let acceptable = session.streams.iter().enumerate().filter(|(_, stream)| is_audio(stream)).find_map(
+            |(at, stream)| {
+                let common = common(&Payloads::of(stream, &none), local);
+                (stream.port != 0 && common.has_audio()).then_some((at, stream, common))
+            },
+        );
+        let Some((at, stream, common)) = acceptable else {
+            return self.answer_without_stream(&session, local, out);
+        };
+        self.places = places(&session, Some(at));
+        self.protocol = stream.protocol.into();
+        let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
+        let agreed = agree(&session, stream, &common, &common, local, rtcp_mux);
+        for (payload, meaning) in common.iter() {
+            self.used.push(payload, meaning);
+        }
+        self.describe(local, &common, agreed.direction, rtcp_mux, Some(local.port), out);
+        self.offered = None;
+        self.current = Some(agreed.clone());
+        Ok(agreed)
+    }
+
+    /// A later offer may end the stream by port 0, and a session without streams goes on (RFC 3264 §8.2).
+    fn answer_without_stream(
+        &mut self,
+        session: &Session<'_>,
+        local: &Local<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Negotiated, SdpError> {
+        let ended = session.streams.iter().all(|stream| !is_audio(stream) || stream.port == 0);
+        let Some(mut agreed) = self.current.clone().filter(|_| ended && !session.streams.is_empty()) else {
+            return Err(SdpError::NotAcceptable);
+        };
+        agreed.remote = None;
+        agreed.remote_rtcp = None;
+        agreed.remote_name = None;
+        agreed.direction = Direction::Inactive;
+        agreed.held = true;
+        self.places = places(session, None);
+        self.describe(local, &Payloads::default(), Direction::Inactive, false, None, out);
+        self.current = Some(agreed.clone());
+        Ok(agreed)
+    }
+
+    /// Takes the answer to our last offer. A repeated answer (183, then 200) may be given again.
+    pub fn accept_answer(&mut self, answer: &[u8], local: &Local<'_>) -> Result<Negotiated, SdpError> {
+        let offered = self.offered.as_ref().ok_or(SdpError::NoOffer)?;
+        let session = Session::parse(answer).ok_or(SdpError::Malformed)?;
+        let at = self.places.iter().position(|place| matches!(place, Place::Audio)).unwrap_or(0);
+        // Peers that drop declined streams from their answers shift the rest: the first audio stream is then meant.
+        let stream = session
+            .streams
+            .get(at)
+            .filter(|stream| is_audio(stream))
+            .or_else(|| session.streams.iter().find(|stream| is_audio(stream)))
+            .ok_or(SdpError::Malformed)?;
+        if stream.port == 0 {
+            return Err(SdpError::Refused);
+        }
+        let theirs = Payloads::of(stream, offered);
+        let mut send = Payloads::default();
+        let mut receive = Payloads::default();
+        for (payload, meaning) in theirs.iter() {
+            if let Some(ours) = offered.payload(meaning) {
+                send.push(payload, meaning);
+                receive.push(ours, meaning);
+            }
+        }
+        if !send.has_audio() {
+            return Err(SdpError::NotAcceptable);
+        }
+        // Some peers send under the number of their answer instead of that of our offer.
+        for (payload, meaning) in send.iter() {
+            if offered.meaning(payload).is_none() {
+                receive.push(payload, meaning);
+            }
+        }
+        let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
+        let agreed = agree(&session, stream, &send, &receive, local, rtcp_mux);
+        self.current = Some(agreed.clone());
+        Ok(agreed)
+    }
+
+    /// Appends a description and counts the version up when it differs from the last (RFC 3264 §8).
+    fn describe(
+        &mut self,
+        local: &Local<'_>,
+        payloads: &Payloads,
+        direction: Direction,
+        rtcp_mux: bool,
+        port: Option<u16>,
+        out: &mut Vec<u8>,
+    ) {
+        let family = if local.address.is_ipv4() { "IP4" } else { "IP6" };
+        let address = local.address;
+        let mut text = Vec::with_capacity(512);
+        // Writing to a Vec cannot fail.
+        text.extend_from_slice(b"s=");
+        push_clean(
+            &mut text,
+            if local.session_name.is_empty() { "-" } else { local.session_name }.as_bytes(),
+        );
+        write!(text, "\r\nc=IN {family} {address}\r\nt=0 0\r\n").ok();
+        for place in &self.places {
+            match (place, port) {
+                (Place::Audio, Some(port)) => {
+                    audio(&mut text, &self.protocol, payloads, local, direction, rtcp_mux, port);
+                }
+                (Place::Audio, None) => {
+                    text.extend_from_slice(b"m=audio 0 ");
+                    push_clean(&mut text, &self.protocol);
+                    text.extend_from_slice(b" 0\r\n");
+                }
+                (Place::Declined(line), _) => push_declined(&mut text, line),
+            }
+        }
+        if text != self.last {
+            self.version += u64::from(!self.last.is_empty());
+            self.last = text;
+        }
+        out.extend_from_slice(b"v=0\r\no=");
+        push_clean(out, if local.owner.is_empty() { "-" } else { local.owner }.replace(' ', "_").as_bytes());
+        write!(out, " {} {} IN {family} {address}\r\n", self.id, self.version).ok();
+        out.extend_from_slice(&self.last);
+    }
+}
+
+fn is_audio(stream: &Stream<'_>) -> bool {
+    stream.kind.eq_ignore_ascii_case(b"audio")
+        && [&b"RTP/AVP"[..], b"RTP/AVPF"].iter().any(|name| stream.protocol.eq_ignore_ascii_case(name))
+}
+
+fn places(session: &Session<'_>, audio: Option<usize>) -> Vec<Place> {
+    let line = |stream: &Stream<'_>| {
+        let formats = if stream.formats.is_empty() { b"0" } else { stream.formats };
+        // A separator that cannot be part of any of the three keeps them apart.
+        [stream.kind, b"\n", stream.protocol, b"\n", formats].concat().into()
+    };
+    let place = |(at, stream)| if Some(at) == audio { Place::Audio } else { Place::Declined(line(stream)) };
+    session.streams.iter().enumerate().map(place).collect()
+}
+
+/// A declined stream keeps kind, protocol and formats, and says port 0 (RFC 3264 §6).
+fn push_declined(text: &mut Vec<u8>, line: &[u8]) {
+    let (kind, rest) = split_once(line, b'\n');
+    let (protocol, formats) = split_once(rest.unwrap_or_default(), b'\n');
+    text.extend_from_slice(b"m=");
+    push_clean(text, kind);
+    text.extend_from_slice(b" 0 ");
+    push_clean(text, protocol);
+    text.push(b' ');
+    push_clean(text, formats.unwrap_or_default());
+    text.extend_from_slice(b"\r\n");
+}
+
+fn audio(
+    text: &mut Vec<u8>,
+    protocol: &[u8],
+    payloads: &Payloads,
+    local: &Local<'_>,
+    direction: Direction,
+    rtcp_mux: bool,
+    port: u16,
+) {
+    write!(text, "m=audio {port} ").ok();
+    push_clean(text, protocol);
+    for (payload, _) in payloads.iter() {
+        write!(text, " {payload}").ok();
+    }
+    text.extend_from_slice(b"\r\n");
+    for (payload, meaning) in payloads.iter() {
+        match meaning {
+            Meaning::Audio(format) => {
+                let (name, clock) = (format.rtp_name(), format.rtp_clock());
+                let channels = if name.eq_ignore_ascii_case("opus") { "/2" } else { "" };
+                write!(text, "a=rtpmap:{payload} {name}/{clock}{channels}\r\n").ok();
+            }
+            Meaning::Event(clock) => {
+                write!(text, "a=rtpmap:{payload} telephone-event/{clock}\r\na=fmtp:{payload} 0-16\r\n").ok();
+            }
+        }
+    }
+    if local.ptime_ms > 0 {
+        write!(text, "a=ptime:{}\r\n", local.ptime_ms).ok();
+    }
+    if rtcp_mux {
+        text.extend_from_slice(b"a=rtcp-mux\r\n");
+    }
+    text.extend_from_slice(match direction {
+        Direction::SendRecv => b"a=sendrecv\r\n",
+        Direction::SendOnly => b"a=sendonly\r\n",
+        Direction::RecvOnly => b"a=recvonly\r\n",
+        Direction::Inactive => b"a=inactive\r\n",
+    });
+}
+
+/// The formats of an offer that we allow, in the order of the answer, and telephone-event where its clock is used.
+fn common(theirs: &Payloads, local: &Local<'_>) -> Payloads {
+    let mut table = Payloads::default();
+    let full = |table: &Payloads| local.single_format && table.has_audio();
+    if local.prefer_remote {
+        for (payload, meaning) in theirs.iter() {
+            if let Meaning::Audio(format) = meaning
+                && local.formats.contains(format)
+                && table.payload(meaning).is_none()
+                && !full(&table)
+            {
+                table.push(payload, meaning);
+            }
+        }
+    } else {
+        for format in local.formats.iter() {
+            if let Some(payload) = theirs.payload(Meaning::Audio(format))
+                && !full(&table)
+            {
+                table.push(payload, Meaning::Audio(format));
+            }
+        }
+    }
+    if !local.telephone_event {
+        return table;
+    }
+    let clocks: Vec<u32> = table.iter().filter_map(|(_, meaning)| clock_of(meaning)).collect();
+    for (payload, meaning) in theirs.iter() {
+        if let Meaning::Event(clock) = meaning
+            && (clocks.contains(&clock) || clock == super::payload::EVENT_CLOCK)
+            && table.payload(meaning).is_none()
+        {
+            table.push(payload, meaning);
+        }
+    }
+    table
+}
+
+fn clock_of(meaning: Meaning) -> Option<u32> {
+    match meaning {
+        Meaning::Audio(format) => Some(format.rtp_clock()),
+        Meaning::Event(_) => None,
+    }
+}
+
+fn agree(
+    session: &Session<'_>,
+    stream: &Stream<'_>,
+    send: &Payloads,
+    receive: &Payloads,
+    local: &Local<'_>,
+    rtcp_mux: bool,
+) -> Negotiated {
+    let address = session.address(stream);
+    let ip = match address {
+        Some(Address::Ip(ip)) => Some(ip),
+        _ => None,
+    };
+    let on_old_hold = ip.is_some_and(|ip| ip.is_unspecified());
+    let theirs = session.direction(stream);
+    let they_send = matches!(theirs, Direction::SendRecv | Direction::SendOnly);
+    let they_receive = matches!(theirs, Direction::SendRecv | Direction::RecvOnly) && !on_old_hold;
+    let we_send = matches!(local.direction, Direction::SendRecv | Direction::SendOnly) && they_receive;
+    let we_receive = matches!(local.direction, Direction::SendRecv | Direction::RecvOnly) && they_send;
+    let remote = ip.filter(|ip| !ip.is_unspecified()).map(|ip| SocketAddr::new(ip, stream.port));
+    let send_formats: Vec<_> = send
+        .iter()
+        .filter_map(|(payload, meaning)| match meaning {
+            Meaning::Audio(format) => Some(SendFormat { format, payload }),
+            Meaning::Event(_) => None,
+        })
+        .collect();
+    let primary = send_formats.first().copied();
+    Negotiated {
+        remote,
+        remote_rtcp: if rtcp_mux { remote } else { rtcp_address(stream, remote) },
+        remote_name: match address {
+            Some(Address::Name(name)) => {
+                core::str::from_utf8(name).ok().map(|name| (name.into(), stream.port))
+            }
+            _ => None,
+        },
+        rtcp_mux,
+        receive: receive_table(receive),
+        ptime_ms: ptime(session, stream, primary, local),
+        dtmf: event_for(send, primary),
+        direction: match (we_send, we_receive) {
+            (true, true) => Direction::SendRecv,
+            (true, false) => Direction::SendOnly,
+            (false, true) => Direction::RecvOnly,
+            (false, false) => Direction::Inactive,
+        },
+        held: !they_receive,
+        fmtp: primary.and_then(|primary| fmtp(stream, primary.payload)),
+        send: send_formats,
+    }
+}
+
+fn receive_table(payloads: &Payloads) -> [Option<RxPayload>; MAX_RX_PAYLOADS] {
+    let mut table = [None; MAX_RX_PAYLOADS];
+    // Digits are few and must find room; audio formats fill the rest in order.
+    let is_event = |meaning: &Meaning| matches!(meaning, Meaning::Event(_));
+    let events = payloads.iter().filter(|(_, meaning)| is_event(meaning)).take(MAX_RX_PAYLOADS / 3);
+    let audio = payloads.iter().filter(|(_, meaning)| !is_event(meaning));
+    let room = MAX_RX_PAYLOADS - events.clone().count();
+    for (slot, (payload, meaning)) in table.iter_mut().zip(audio.take(room).chain(events)) {
+        *slot = Some(match meaning {
+            Meaning::Audio(format) => RxPayload::Audio(payload, format),
+            Meaning::Event(clock) => RxPayload::Event(payload, clock),
+        });
+    }
+    table
+}
+
+/// telephone-event at the clock of the audio, or else at 8 kHz, which many peers offer alone (RFC 4733 §2.1 wants the former).
+fn event_for(send: &Payloads, primary: Option<SendFormat>) -> Option<(u8, u32)> {
+    let clock = primary?.format.rtp_clock();
+    [clock, super::payload::EVENT_CLOCK]
+        .into_iter()
+        .find_map(|clock| send.payload(Meaning::Event(clock)).map(|payload| (payload, clock)))
+}
+
+/// `a=rtcp:port [IN IP4 address]` (RFC 3605), or the port after that of RTP.
+fn rtcp_address(stream: &Stream<'_>, rtp: Option<SocketAddr>) -> Option<SocketAddr> {
+    let rtp = rtp?;
+    let next = rtp.port().checked_add(1).map(|port| SocketAddr::new(rtp.ip(), port));
+    let Some(value) = stream.attribute(b"rtcp") else { return next };
+    let mut words = super::words(value);
+    let Some(port) =
+        words.next().and_then(number).and_then(|port| u16::try_from(port).ok()).filter(|&p| p > 0)
+    else {
+        return next;
+    };
+    let ip: IpAddr = words.nth(2).and_then(crate::uri::parse_ip).unwrap_or(rtp.ip());
+    Some(SocketAddr::new(ip, port))
+}
+
+fn ptime(session: &Session<'_>, stream: &Stream<'_>, primary: Option<SendFormat>, local: &Local<'_>) -> u8 {
+    let read = |name: &[u8]| {
+        let value = session.attribute(stream, name)?;
+        // `20.0` and `20 ms` are written too.
+        let digits = value.iter().position(|b| !b.is_ascii_digit()).unwrap_or(value.len());
+        number(value.get(..digits)?).map(|ms| u8::try_from(ms).unwrap_or(u8::MAX))
+    };
+    let wanted = read(b"ptime").filter(|_| local.use_remote_ptime).unwrap_or(local.ptime_ms);
+    let wanted = wanted.min(read(b"maxptime").filter(|&ms| ms > 0).unwrap_or(u8::MAX));
+    let step = match primary {
+        Some(primary) if primary.format.codec() == base::Codec::Gsm => 20,
+        _ => 10,
+    };
+    (wanted / step * step).clamp(*PTIME_MS.start().max(&step), *PTIME_MS.end())
+}
+
+fn fmtp(stream: &Stream<'_>, payload: u8) -> Option<Box<[u8]>> {
+    let fmtps = stream.attributes().filter(|(name, _)| *name == b"fmtp").take(MAX_STREAM_FORMATS);
+    for (_, value) in fmtps {
+        let (number_text, rest) = split_once(value, b' ');
+        if number(number_text) == Some(u64::from(payload)) {
+            return rest.map(|rest| trim(rest).into());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+use super::*;
+use base::FormatId as F;
+
+fn local(formats: &[F]) -> Local<'static> {
+    Local::new(formats.iter().copied().collect(), [198, 51, 100, 1].into(), 10_000)
+}
+
+fn remote(body: &str) -> Vec<u8> {
+    format!("v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n{body}").into_bytes()
+}
+
+/// The answer to an offer of these stream lines, its session lines left out.
+fn answered(offer: &str, local: &Local<'_>) -> Result<(Negotiated, String), SdpError> {
+    let mut out = Vec::new();
+    let agreed = Negotiator::new(8).answer(&remote(offer), local, &mut out)?;
+    let text = String::from_utf8(out).unwrap();
+    let streams = text.find("m=").unwrap();
+    Ok((agreed, text[streams..].replace("\r\n", "|")))
+}
+
+const PHONE: &str = "m=audio 4000 RTP/AVP 9 8 0 118 101\r\na=rtpmap:118 L16/16000\r\n\
+    a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:30\r\n";
+
+#[test]
+fn an_answer_has_the_common_formats_in_our_order_under_the_offers_numbers() {
+    let (agreed, text) = answered(PHONE, &local(&[F::ULAW, F::SLIN16, F::GSM, F::ALAW])).unwrap();
+    assert_eq!(
+        text,
+        "m=audio 10000 RTP/AVP 0 118 8 101|a=rtpmap:0 PCMU/8000|a=rtpmap:118 L16/16000|a=rtpmap:8 PCMA/8000|\
+         a=rtpmap:101 telephone-event/8000|a=fmtp:101 0-16|a=ptime:20|a=sendrecv|"
+    );
+    assert_eq!(agreed.remote, "192.0.2.1:4000".parse().ok());
+    assert_eq!(agreed.remote_rtcp, "192.0.2.1:4001".parse().ok());
+    assert_eq!(agreed.primary(), Some(SendFormat { format: F::ULAW, payload: 0 }));
+    assert_eq!(
+        agreed.receive[..5],
+        [
+            Some(RxPayload::Audio(0, F::ULAW)),
+            Some(RxPayload::Audio(118, F::SLIN16)),
+            Some(RxPayload::Audio(8, F::ALAW)),
+            Some(RxPayload::Event(101, 8000)),
+            None,
+        ]
+    );
+    assert_eq!(
+        (agreed.dtmf, agreed.ptime_ms, agreed.direction),
+        (Some((101, 8000)), 20, Direction::SendRecv)
+    );
+    assert!(!agreed.held);
+}
+
+#[test]
+fn preference_ptime_and_events_follow_configuration() {
+    let base = local(&[F::ULAW, F::ALAW]);
+    let (agreed, text) =
+        answered(PHONE, &Local { prefer_remote: true, single_format: true, ..base }).unwrap();
+    assert!(text.starts_with("m=audio 10000 RTP/AVP 8 101|"), "{text}");
+    assert_eq!(agreed.formats().iter().collect::<Vec<_>>(), [F::ALAW]);
+    let (agreed, text) =
+        answered(PHONE, &Local { use_remote_ptime: true, telephone_event: false, ..base }).unwrap();
+    assert_eq!((agreed.ptime_ms, agreed.dtmf), (30, None));
+    assert!(!text.contains("telephone-event"), "{text}");
+}
+
+#[test]
+fn packet_length_stays_in_what_the_format_and_the_peer_can_do() {
+    for (formats, lines, ours, expected) in [
+        ("3", "a=ptime:30\r\n", 20, 20),
+        ("3", "a=ptime:10\r\n", 20, 20),
+        ("0", "a=ptime:10\r\n", 20, 10),
+        ("0", "a=ptime:200\r\n", 20, 60),
+        ("0", "a=ptime:0\r\n", 20, 10),
+        ("0", "a=maxptime:20\r\n", 40, 20),
+        ("0", "a=ptime:30 ms\r\n", 20, 30),
+        ("0", "a=ptime:x\r\n", 20, 20),
+        ("0", "", 25, 20),
+    ] {
+        let offer = format!("m=audio 4000 RTP/AVP {formats}\r\n{lines}");
+        let local = Local { use_remote_ptime: true, ptime_ms: ours, ..local(&[F::ULAW, F::GSM]) };
+        assert_eq!(answered(&offer, &local).unwrap().0.ptime_ms, expected, "{formats} {lines}");
+    }
+}
+
+#[test]
+fn hold_in_both_forms_and_its_end() {
+    use Direction::*;
+    for (line, ours, expected, held) in [
+        ("a=sendrecv", SendRecv, SendRecv, false),
+        ("a=sendonly", SendRecv, RecvOnly, true),
+        ("a=recvonly", SendRecv, SendOnly, false),
+        ("a=inactive", SendRecv, Inactive, true),
+        ("a=sendrecv", SendOnly, SendOnly, false),
+        ("a=sendonly", SendOnly, Inactive, true),
+        ("c=IN IP4 0.0.0.0", SendRecv, RecvOnly, true),
+        ("c=IN IP6 ::", SendRecv, RecvOnly, true),
+    ] {
+        let offer = format!("m=audio 4000 RTP/AVP 0\r\n{line}\r\n");
+        let (agreed, text) = answered(&offer, &Local { direction: ours, ..local(&[F::ULAW]) }).unwrap();
+        assert_eq!((agreed.direction, agreed.held), (expected, held), "{line}");
+        let name = match expected {
+            SendRecv => "a=sendrecv",
+            SendOnly => "a=sendonly",
+            RecvOnly => "a=recvonly",
+            Inactive => "a=inactive",
+        };
+        assert!(text.contains(name), "{line}: {text}");
+        assert_eq!(agreed.remote.is_none(), line.starts_with("c="), "{line}");
+    }
+}
+
+#[test]
+fn further_streams_are_declined_in_their_places() {
+    let offer = "m=video 5000 RTP/AVP 31 34\r\na=rtpmap:31 H261/90000\r\nm=audio 0 RTP/AVP 0\r\n\
+        m=audio 4000 RTP/SAVP 0\r\nm=audio 4002 RTP/AVP 0\r\nm=image 6000 udptl t38\r\nm=audio 4004 RTP/AVP 0\r\n";
+    let (agreed, text) = answered(offer, &local(&[F::ULAW])).unwrap();
+    assert_eq!(
+        text,
+        "m=video 0 RTP/AVP 31 34|m=audio 0 RTP/AVP 0|m=audio 0 RTP/SAVP 0|m=audio 10000 RTP/AVP 0|\
+         a=rtpmap:0 PCMU/8000|a=ptime:20|a=sendrecv|m=image 0 udptl t38|m=audio 0 RTP/AVP 0|"
+    );
+    assert_eq!(agreed.remote.map(|r| r.port()), Some(4002));
+}
+
+#[test]
+fn what_has_no_common_ground_is_488_and_what_is_unreadable_400() {
+    for (offer, status) in [
+        ("m=audio 4000 RTP/AVP 18\r\n", 488),
+        ("m=audio 4000 RTP/AVP 0\r\na=rtpmap:0 G729/8000\r\n", 488),
+        ("m=audio 4000 RTP/AVP 96\r\n", 488),
+        ("m=audio 4000 RTP/AVP 10\r\na=rtpmap:10 L16/44100/2\r\n", 488),
+        ("m=audio 4000 RTP/SAVP 0\r\n", 488),
+        ("m=audio 0 RTP/AVP 0\r\n", 488),
+        ("m=video 4000 RTP/AVP 0\r\n", 488),
+        ("m=audio 4000 RTP/AVP 101\r\na=rtpmap:101 telephone-event/8000\r\n", 488),
+        ("", 488),
+        ("m=audio x RTP/AVP 0\r\n", 400),
+    ] {
+        let error = answered(offer, &local(&[F::ULAW, F::SLIN44])).map(|_| ()).unwrap_err();
+        assert_eq!(error.status().code(), status, "{offer}");
+    }
+}
+
+#[test]
+fn rtcp_goes_where_the_peer_says() {
+    for (line, mux, rtcp) in [
+        ("a=rtcp:4010", false, "192.0.2.1:4010"),
+        ("a=rtcp:4010 IN IP4 192.0.2.9", false, "192.0.2.9:4010"),
+        ("a=rtcp:x", false, "192.0.2.1:4001"),
+        ("a=rtcp-mux", true, "192.0.2.1:4000"),
+        ("a=rtcp-mux", false, "192.0.2.1:4001"),
+    ] {
+        let offer = format!("m=audio 4000 RTP/AVP 0\r\n{line}\r\n");
+        let (agreed, text) = answered(&offer, &Local { rtcp_mux: mux, ..local(&[F::ULAW]) }).unwrap();
+        assert_eq!(agreed.remote_rtcp, rtcp.parse().ok(), "{line}");
+        assert_eq!((agreed.rtcp_mux, text.contains("a=rtcp-mux")), (mux, mux), "{line}");
+    }
+}
+
+#[test]
+fn an_offer_gives_numbers_and_takes_an_answer_with_other_ones() {
+    let ours = local(&[F::SLIN16, F::ULAW, F::SLIN48]);
+    let mut negotiator = Negotiator::new(8);
+    let mut out = Vec::new();
+    negotiator.offer(&ours, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.starts_with(
+        "v=0\r\no=- 4 4 IN IP4 198.51.100.1\r\ns=Strowger\r\nc=IN IP4 198.51.100.1\r\nt=0 0\r\n"
+    ));
+    assert!(text.contains("m=audio 10000 RTP/AVP 96 0 97 98 101 99\r\n"), "{text}");
+    let answer = remote(
+        "m=audio 4000 RTP/AVP 0 118 100\r\na=rtpmap:118 L16/16000\r\na=rtpmap:100 telephone-event/8000\r\n",
+    );
+    let agreed = negotiator.accept_answer(&answer, &ours).unwrap();
+    assert_eq!(
+        agreed.send,
+        [SendFormat { format: F::ULAW, payload: 0 }, SendFormat { format: F::SLIN16, payload: 118 },]
+    );
+    assert_eq!(agreed.dtmf, Some((100, 8000)));
+    let receive: Vec<_> = agreed.receive.iter().flatten().copied().collect();
+    assert_eq!(
+        receive,
+        [
+            RxPayload::Audio(0, F::ULAW),
+            RxPayload::Audio(96, F::SLIN16),
+            RxPayload::Audio(118, F::SLIN16),
+            RxPayload::Event(101, 8000),
+            RxPayload::Event(100, 8000),
+        ]
+    );
+    assert_eq!(
+        negotiator.accept_answer(&answer, &ours).as_ref(),
+        Ok(&agreed),
+        "183 and 200 carry the same answer"
+    );
+}
+
+#[test]
+fn answers_that_end_the_negotiation_say_why() {
+    let ours = local(&[F::ULAW]);
+    for (answer, error) in [
+        ("m=audio 0 RTP/AVP 0\r\n", SdpError::Refused),
+        ("m=audio 4000 RTP/AVP 8\r\n", SdpError::NotAcceptable),
+        ("m=video 4000 RTP/AVP 31\r\n", SdpError::Malformed),
+    ] {
+        let mut negotiator = Negotiator::new(8);
+        assert_eq!(negotiator.accept_answer(&remote(answer), &ours), Err(SdpError::NoOffer));
+        negotiator.offer(&ours, &mut Vec::new());
+        assert_eq!(negotiator.accept_answer(&remote(answer), &ours), Err(error), "{answer}");
+    }
+}
+
+#[test]
+fn the_version_grows_with_changes_only_and_places_stay() {
+    let ours = local(&[F::ULAW, F::SLIN16]);
+    let mut negotiator = Negotiator::new(20);
+    let version = |out: &[u8]| Session::parse(out).unwrap().origin.unwrap().version;
+    let offer = remote("m=video 5000 RTP/AVP 31\r\nm=audio 4000 RTP/AVP 0 118\r\na=rtpmap:118 L16/16000\r\n");
+    let mut out = Vec::new();
+    negotiator.answer(&offer, &ours, &mut out).unwrap();
+    assert_eq!(version(&out), Some(10));
+    out.clear();
+    negotiator.answer(&offer, &ours, &mut out).unwrap();
+    assert_eq!(version(&out), Some(10), "the same again is the same version");
+    out.clear();
+    negotiator.offer(&Local { direction: Direction::SendOnly, ..ours }, &mut out);
+    assert_eq!(version(&out), Some(11));
+    let text = String::from_utf8(out.clone()).unwrap();
+    let streams: Vec<_> = text.lines().filter(|line| line.starts_with("m=")).collect();
+    assert_eq!(
+        streams,
+        ["m=video 0 RTP/AVP 31", "m=audio 10000 RTP/AVP 0 118 101 96"],
+        "numbers keep their meaning"
+    );
+}
+
+#[test]
+fn a_later_offer_may_end_the_stream_and_bring_it_back() {
+    let ours = local(&[F::ULAW]);
+    let mut negotiator = Negotiator::new(20);
+    let mut out = Vec::new();
+    negotiator.answer(&remote("m=audio 4000 RTP/AVP 0\r\n"), &ours, &mut out).unwrap();
+    out.clear();
+    let ended = negotiator.answer(&remote("m=audio 0 RTP/AVP 0\r\n"), &ours, &mut out).unwrap();
+    assert_eq!((ended.remote, ended.direction), (None, Direction::Inactive));
+    assert!(String::from_utf8_lossy(&out).contains("m=audio 0 RTP/AVP 0\r\n"));
+    let back = negotiator.answer(&remote("m=audio 4000 RTP/AVP 0\r\n"), &ours, &mut out).unwrap();
+    assert_eq!(back.direction, Direction::SendRecv);
+}
+
+#[test]
+fn a_refused_offer_leaves_the_session_as_it_was() {
+    let ours = local(&[F::ULAW]);
+    let mut negotiator = Negotiator::new(20);
+    let mut out = Vec::new();
+    let first = negotiator.answer(&remote("m=audio 4000 RTP/AVP 0\r\n"), &ours, &mut out).unwrap();
+    let refused = negotiator.answer(&remote("m=audio 4000 RTP/AVP 18\r\n"), &ours, &mut Vec::new());
+    assert_eq!(refused, Err(SdpError::NotAcceptable));
+    assert_eq!(negotiator.current(), Some(&first));
+}
+
+#[test]
+fn ipv6_and_names_are_kept_as_what_they_are() {
+    let offer = "m=audio 4000 RTP/AVP 0\r\nc=IN IP6 2001:db8::7\r\n";
+    let here = Local { address: "2001:db8::1".parse().unwrap(), ..local(&[F::ULAW]) };
+    let mut out = Vec::new();
+    let agreed = Negotiator::new(2).answer(&remote(offer), &here, &mut out).unwrap();
+    assert_eq!(agreed.remote, "[2001:db8::7]:4000".parse().ok());
+    assert!(String::from_utf8_lossy(&out).contains("c=IN IP6 2001:db8::1\r\n"));
+    let (agreed, _) =
+        answered("m=audio 4000 RTP/AVP 0\r\nc=IN IP4 media.example.com\r\n", &local(&[F::ULAW])).unwrap();
+    assert_eq!((agreed.remote, agreed.remote_name), (None, Some(("media.example.com".into(), 4000))));
+}
+
+#[test]
+fn fmtp_of_the_chosen_format_is_handed_on() {
+    let offer = "m=audio 4000 RTP/AVP 8 0\r\na=fmtp:8 x=1\r\na=fmtp:0  annexb=no; y \r\n";
+    assert_eq!(answered(offer, &local(&[F::ULAW])).unwrap().0.fmtp.as_deref(), Some(&b"annexb=no; y"[..]));
+}
