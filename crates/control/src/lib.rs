@@ -4,3 +4,7 @@
 pub mod cli_client;
 pub mod console;
 pub mod socket;
+
+/// What `-V` prints and `core show version` begins with: the version whose configuration and interfaces are meant, in
+/// the form that scripts cut apart, then our own.
+pub const VERSION: &str = concat!("Asterisk 23.0.0 (Strowger ", env!("CARGO_PKG_VERSION"), ")");

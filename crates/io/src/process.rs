@@ -89,6 +89,17 @@ pub fn become_user(user: Option<&str>, group: Option<&str>) -> Result<(), Identi
     Ok(())
 }
 
+/// Gives a folder to the user and group that `become_user` will become.
+pub fn give_to(folder: &Path, user: Option<&str>, group: Option<&str>) -> Result<(), IdentityError> {
+    let group_id = group.map(|name| find("group", name, sys::group_id)).transpose()?;
+    let user_ids = user.map(|name| find("user", name, sys::user_ids)).transpose()?;
+    let (uid, gid) = (user_ids.map(|(uid, _)| uid), group_id.or(user_ids.map(|(_, gid)| gid)));
+    std::os::unix::fs::chown(folder, uid, gid).map_err(|error| IdentityError {
+        what: format!("the owner of {}", folder.display()),
+        error: Some(error),
+    })
+}
+
 fn find<T>(what: &str, name: &str, look: impl Fn(&CString) -> Option<T>) -> Result<T, IdentityError> {
     let found = CString::new(name).ok().and_then(|name| look(&name));
     found.ok_or_else(|| IdentityError { what: format!("{what} '{name}'"), error: None })

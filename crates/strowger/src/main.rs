@@ -1,2 +1,76 @@
-//! Strowger, the software PBX.
-fn main() {}
+//! Strowger, the software PBX: reads the command line and becomes what it asks for.
+#![forbid(unsafe_code)]
+
+mod args;
+mod front;
+mod process;
+mod serve;
+mod settings;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use args::{Args, Mode};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("strowger: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<u8> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let args = args::parse(words)?;
+    let settings = settings::read(args.config.as_deref(), args.exec_includes)?;
+    let socket = args.socket.clone().unwrap_or_else(|| settings.control_socket());
+    if let Some(status) = front::run(&args, &socket) {
+        return Ok(status);
+    }
+    match &args.mode {
+        Mode::Serve => serve(&args, &settings, &socket),
+        Mode::Check { folder } => anyhow::bail!("{} cannot be checked yet by this build", folder.display()),
+        // `front` has done all others.
+        _ => Ok(0),
+    }
+}
+
+fn serve(
+    args: &Args,
+    settings: &store::config::asterisk::Asterisk,
+    socket: &std::path::Path,
+) -> anyhow::Result<u8> {
+    let options = &settings.options;
+    if let Some(status) = process::go_to_background(process::forks(args, options.nofork, options.alwaysfork))?
+    {
+        return Ok(status);
+    }
+    let named = |first: &Option<String>, second: &str| {
+        first.clone().or_else(|| (!second.is_empty()).then(|| second.to_owned()))
+    };
+    let (user, group) = (named(&args.user, &options.runuser), named(&args.group, &options.rungroup));
+    let mut notes = Vec::new();
+    let wanted = process::Wanted {
+        core_files: args.core_files || options.dumpcore,
+        high_priority: args.high_priority || options.highpriority,
+        user: user.as_deref(),
+        group: group.as_deref(),
+        run_folder: &settings.directories.astrundir,
+    };
+    let files = process::settle(wanted, &mut notes)?;
+    notes.iter().for_each(|note| eprintln!("strowger: {note}"));
+    let mut server = serve::Server::open(socket, settings.control_mode(), files).context("cannot start")?;
+    let _pid_file = process::write_pid(wanted.run_folder)?;
+    if args.console {
+        let (args, socket) = (args.clone(), socket.to_owned());
+        std::thread::Builder::new()
+            .name("terminal".into())
+            .spawn(move || front::attach(&args, &socket, control::console::Seat::Local))?;
+    }
+    process::ready()?;
+    server.run()?;
+    Ok(0)
+}

@@ -1,0 +1,154 @@
+//! The real program, as scripts and people call it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A site of its own under the temporary folder.
+struct Site {
+    folder: PathBuf,
+    pid: Option<u32>,
+}
+
+impl Site {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("strowger-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let run = folder.join("run");
+        let text = format!(
+            "[directories]\nastetcdir => {0}\nastrundir => {1}\nastvarlibdir => {0}\nastdbdir => {0}\nastdatadir => {0}\n\
+             astspooldir => {0}\nastlogdir => {0}\nastkeydir => {0}\nastcachedir => {0}\n",
+            folder.display(),
+            run.display()
+        );
+        std::fs::write(folder.join("asterisk.conf"), text).unwrap();
+        Self { folder, pid: None }
+    }
+    fn config(&self) -> PathBuf {
+        self.folder.join("asterisk.conf")
+    }
+    fn call(&self, words: &[&str]) -> Output {
+        program().arg("-C").arg(self.config()).args(words).stdin(Stdio::null()).output().unwrap()
+    }
+    /// Starts the server as an administrator does: the command returns when it answers.
+    fn start(&mut self) {
+        let output = self.call(&["-g"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let pid = std::fs::read_to_string(self.folder.join("run/asterisk.pid")).unwrap();
+        self.pid = Some(pid.trim().parse().unwrap());
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if self.pid.is_some() {
+            self.call(&["-rx", "core stop now"]);
+        }
+        let _removed = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_strowger"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_version_begins_as_tools_expect_and_names_strowger() {
+    let output = program().arg("-V").output().unwrap();
+    let version = text(&output.stdout);
+    assert!(
+        output.status.success() && version.starts_with("Asterisk ") && version.contains("Strowger"),
+        "{version}"
+    );
+    assert!(
+        version.split(' ').nth(1).is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit())),
+        "{version}"
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_with_a_remedy_and_status_1() {
+    let site = Site::new("absent");
+    let output = site.call(&["-rx", "core show version"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!(
+        "Unable to connect to remote strowger (does {}/run/asterisk.ctl exist?)",
+        site.folder.display()
+    );
+    assert!(said.starts_with(&expected) && said.contains("start it with"), "{said}");
+}
+
+#[test]
+fn a_configuration_that_is_not_there_is_told_and_an_option_that_does_not_exist_too() {
+    let output = program().args(["-C", "/nonexistent/asterisk.conf", "-f"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("/nonexistent/asterisk.conf does not exist"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = program().arg("-Z").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("there is no option '-Z'"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn one_process_goes_to_the_background_answers_commands_and_stops() {
+    let mut site = Site::new("life");
+    site.start();
+    let run = site.folder.join("run");
+
+    for (line, answer, status) in [
+        ("core waitfullybooted", "Asterisk has fully booted.", 0),
+        ("core show version", "Asterisk ", 0),
+        ("core frobnicate", "No such command 'core frobnicate' (type 'core show help core frobnicate'", 1),
+    ] {
+        let output = site.call(&["-rx", line]);
+        let said = text(&output.stdout);
+        assert!(said.lines().any(|said| said.starts_with(answer)), "{line}: {said}");
+        assert_eq!(output.status.code(), Some(status), "{line}");
+    }
+
+    let second = site.call(&["-f"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second.stderr).contains("another Strowger"), "{}", text(&second.stderr));
+    assert!(run.join("asterisk.pid").exists(), "the first server's file is not the second's to remove");
+
+    let said = console(&site.config(), "core show version\ncore sho?\n!ls\nexit\n");
+    assert!(said.starts_with("Asterisk "), "{said}");
+    assert!(said.contains("\nshow\n") && said.contains("Shell commands are not run"), "{said}");
+
+    assert!(site.call(&["-rx", "core stop now"]).status.success());
+    site.pid = None;
+    // The command may return before the process has removed its files; the socket is the last to go.
+    let gone = (0..1_000_000).any(|_| {
+        std::thread::yield_now();
+        !run.join("asterisk.ctl").exists() && !run.join("asterisk.pid").exists()
+    });
+    assert!(
+        gone,
+        "the files of the run folder stay: {:?}",
+        std::fs::read_dir(run).unwrap().collect::<Vec<_>>()
+    );
+}
+
+/// A console without a terminal: commands from standard input.
+fn console(config: &Path, input: &str) -> String {
+    let mut child = program()
+        .arg("-C")
+        .arg(config)
+        .arg("-r")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    text(&output.stdout)
+}
