@@ -10,6 +10,7 @@ pub mod header;
 mod layer;
 pub mod message;
 pub mod sdp;
+pub mod registrar;
 pub mod stack;
 mod transaction;
 pub mod uri;
