@@ -1,2 +1,41 @@
-//! Filled by its first part.
+//! The dialplan: extensions.conf compiled to a program, and everything a step of it needs.
+//!
+//! - [`load`](load::load) turns a configuration file into a [`Program`] and findings.
+//! - [`Program::route`] says which extensions take a number; [`Program::at_priority`] and its kin pick the step.
+//! - [`Step::prepare`] substitutes a step's arguments and says what they ask for ([`Ready`]).
+//! - [`Env`] is what the executing channel offers; [`Functions`] is the function table.
+//!
+//! This crate knows no channel, no application and no clock: the run loop and the applications live in `apps`.
 #![forbid(unsafe_code)]
+
+pub mod args;
+pub mod env;
+pub mod ere;
+mod expr;
+pub mod find;
+pub mod functions;
+pub mod load;
+mod mathfn;
+mod num;
+pub mod pattern;
+pub mod program;
+pub mod registry;
+pub mod step;
+pub mod template;
+#[cfg(test)]
+mod testenv;
+pub mod timing;
+pub mod vars;
+pub mod zone;
+
+pub use args::{Destination, Options, Priority, condition, split_args};
+pub use env::{Calendar, Env, Fault, FileFacts, Level, Wall};
+pub use find::{Query, Route};
+pub use load::{Tables, load};
+pub use program::{Context, ContextId, Extension, ExtensionRef, Hint, LabelId, Program, StepRef};
+pub use registry::{AppId, Apps, Body, ChannelFunction, FunctionId, FunctionRow, Functions};
+pub use step::{Kind, Nested, Ready, Scratch, Step, SubCall, Target};
+pub use template::{Template, expand_text, set_by_name};
+pub use timing::Timing;
+pub use vars::{Builtin, Inherit, Symbols, Var, VarId, VarName, Vars};
+pub use zone::Offset;

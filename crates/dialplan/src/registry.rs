@@ -1,0 +1,248 @@
+//! The function table and the application names: resolved once at load, called by id.
+
+use std::collections::HashMap;
+
+use crate::env::{Env, Fault};
+
+/// An application, by its place in the list the loader was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppId(pub u16);
+
+/// A function, by its place in [`Functions`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u16);
+
+/// Application names to ids, any case.
+#[derive(Debug, Clone, Default)]
+pub struct Apps {
+    names: Vec<String>,
+    ids: HashMap<String, AppId>,
+}
+
+impl Apps {
+    /// The table of these names; a name's id is its place. A repeated name keeps its first id.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut apps = Self::default();
+        for name in names {
+            let Ok(id) = u16::try_from(apps.names.len()) else { break };
+            apps.names.push(name.to_owned());
+            apps.ids.entry(name.to_ascii_lowercase()).or_insert(AppId(id));
+        }
+        apps
+    }
+    /// The id of a name, any case.
+    pub fn lookup(&self, name: &str) -> Option<AppId> {
+        self.ids.get(&name.trim().to_ascii_lowercase()).copied()
+    }
+    /// The name as the table spells it.
+    pub fn name(&self, id: AppId) -> &str {
+        self.names.get(usize::from(id.0)).map_or("", String::as_str)
+    }
+    /// All names in table order.
+    pub fn iter(&self) -> impl Iterator<Item = (AppId, &str)> {
+        (0u16..).map(AppId).zip(self.names.iter().map(String::as_str))
+    }
+}
+
+/// Reads a function: what stands in the parentheses, and where the answer is appended.
+pub type ReadFn = fn(&mut dyn Env, &str, &mut String) -> Result<(), Fault>;
+/// Writes a function: what stands in the parentheses, and the value.
+pub type WriteFn = fn(&mut dyn Env, &str, &str) -> Result<(), Fault>;
+
+/// Functions whose answer only the executing channel has; [`Env::channel_read`] and [`Env::channel_write`] serve them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChannelFunction {
+    /// CALLERID()
+    Callerid,
+    /// CHANNEL()
+    Channel,
+    /// CHANNELS()
+    Channels,
+    /// CHANNEL_EXISTS()
+    ChannelExists,
+    /// CDR()
+    Cdr,
+    /// CDR_PROP()
+    CdrProp,
+    /// CONNECTEDLINE()
+    Connectedline,
+    /// REDIRECTING()
+    Redirecting,
+    /// TIMEOUT()
+    Timeout,
+    /// DEVICE_STATE()
+    DeviceState,
+    /// EXTENSION_STATE()
+    ExtensionState,
+    /// HANGUPCAUSE()
+    Hangupcause,
+    /// HANGUPCAUSE_KEYS()
+    HangupcauseKeys,
+    /// HINT()
+    Hint,
+    /// PJSIP_HEADER()
+    PjsipHeader,
+    /// PJSIP_HEADER_PARAM()
+    PjsipHeaderParam,
+    /// PJSIP_INHERITABLE_HEADER()
+    PjsipInheritableHeader,
+    /// PJSIP_DIAL_CONTACTS()
+    PjsipDialContacts,
+    /// PJSIP_PARSE_URI()
+    PjsipParseUri,
+    /// PJSIP_ENDPOINT()
+    PjsipEndpoint,
+    /// PJSIP_AOR()
+    PjsipAor,
+    /// PJSIP_CONTACT()
+    PjsipContact,
+    /// GROUP()
+    Group,
+    /// GROUP_COUNT()
+    GroupCount,
+    /// GROUP_LIST()
+    GroupList,
+    /// GROUP_MATCH_COUNT()
+    GroupMatchCount,
+    /// MASTER_CHANNEL()
+    MasterChannel,
+    /// IMPORT()
+    Import,
+    /// EXCEPTION()
+    Exception,
+    /// STACK_PEEK()
+    StackPeek,
+    /// LOCAL_PEEK()
+    LocalPeek,
+    /// BLACKLIST()
+    Blacklist,
+    /// VOLUME()
+    Volume,
+    /// MUTEAUDIO()
+    Muteaudio,
+    /// AUDIOHOOK_INHERIT()
+    AudiohookInherit,
+    /// SIP_HEADER(), the older name of PJSIP_HEADER(read,…)
+    SipHeader,
+    /// IFMODULE()
+    Ifmodule,
+    /// VERSION()
+    Version,
+}
+
+/// How a function is answered.
+#[derive(Debug, Clone, Copy)]
+pub enum Body {
+    /// By code of its own.
+    Native {
+        /// For `${NAME()}`.
+        read: Option<ReadFn>,
+        /// For `Set(NAME()=…)`.
+        write: Option<WriteFn>,
+    },
+    /// By the channel.
+    Channel {
+        /// Which.
+        function: ChannelFunction,
+        /// It can be read.
+        read: bool,
+        /// It can be written.
+        write: bool,
+    },
+}
+
+/// One function: what `core show function` prints and how it is called.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionRow {
+    /// Name, upper case.
+    pub name: &'static str,
+    /// Name with its arguments.
+    pub syntax: &'static str,
+    /// One sentence.
+    pub synopsis: &'static str,
+    /// How it is answered.
+    pub body: Body,
+}
+
+impl FunctionRow {
+    /// Whether `${NAME()}` works.
+    pub fn readable(&self) -> bool {
+        matches!(self.body, Body::Native { read: Some(_), .. } | Body::Channel { read: true, .. })
+    }
+    /// Whether `Set(NAME()=…)` works.
+    pub fn writable(&self) -> bool {
+        matches!(self.body, Body::Native { write: Some(_), .. } | Body::Channel { write: true, .. })
+    }
+}
+
+/// The function table. Ids are places in it and stay valid when rows are added.
+#[derive(Debug, Clone)]
+pub struct Functions {
+    rows: Vec<FunctionRow>,
+    ids: HashMap<String, FunctionId>,
+}
+
+impl Default for Functions {
+    fn default() -> Self {
+        Self::standard()
+    }
+}
+
+impl Functions {
+    /// Every function of this crate, and the rows that the channel answers.
+    pub fn standard() -> Self {
+        let empty = Self { rows: Vec::new(), ids: HashMap::new() };
+        empty.with(crate::functions::rows())
+    }
+    /// This table with more rows; a row with a known name replaces it and keeps its id.
+    #[must_use]
+    pub fn with(mut self, rows: impl IntoIterator<Item = FunctionRow>) -> Self {
+        for row in rows {
+            let key = row.name.to_ascii_lowercase();
+            if let Some(known) = self.ids.get(&key).and_then(|id| self.rows.get_mut(usize::from(id.0))) {
+                *known = row;
+            } else if let Ok(id) = u16::try_from(self.rows.len()) {
+                self.rows.push(row);
+                self.ids.insert(key, FunctionId(id));
+            }
+        }
+        self
+    }
+    /// The id of a name, any case.
+    pub fn lookup(&self, name: &str) -> Option<FunctionId> {
+        if let Some(id) = self.ids.get(name) {
+            return Some(*id);
+        }
+        self.ids.get(&name.trim().to_ascii_lowercase()).copied()
+    }
+    /// The row of an id.
+    pub fn row(&self, id: FunctionId) -> Option<&FunctionRow> {
+        self.rows.get(usize::from(id.0))
+    }
+    /// All rows.
+    pub fn iter(&self) -> impl Iterator<Item = &FunctionRow> {
+        self.rows.iter()
+    }
+}
+
+/// Calls a row's reader; the answer is appended to `out`.
+pub fn read_row(row: &FunctionRow, env: &mut dyn Env, args: &str, out: &mut String) -> Result<(), Fault> {
+    match row.body {
+        Body::Native { read: Some(read), .. } => read(env, args, out),
+        Body::Channel { function, read: true, .. } => env.channel_read(function, args, out),
+        Body::Native { read: None, .. } | Body::Channel { read: false, .. } => {
+            Err(Fault::new("cannot be read"))
+        }
+    }
+}
+
+/// Calls a row's writer.
+pub fn write_row(row: &FunctionRow, env: &mut dyn Env, args: &str, value: &str) -> Result<(), Fault> {
+    match row.body {
+        Body::Native { write: Some(write), .. } => write(env, args, value),
+        Body::Channel { function, write: true, .. } => env.channel_write(function, args, value),
+        Body::Native { write: None, .. } | Body::Channel { write: false, .. } => {
+            Err(Fault::new("cannot be written"))
+        }
+    }
+}
