@@ -22,7 +22,8 @@ pub struct Via<'a> {
 }
 
 impl<'a> Via<'a> {
-    /// Parses one value; `None` unless protocol, version, transport and host are there.
+    /// Parses one value; `None` unless protocol, version, transport and host are there. Any version will do, so that a
+    /// request of another one can be answered 505.
     pub fn parse(value: &'a [u8]) -> Option<Self> {
         let value = trim_start(value);
         let rest = match value {
@@ -30,7 +31,7 @@ impl<'a> Via<'a> {
             _ => {
                 let (protocol, rest) = split_once(value, b'/');
                 let (version, rest) = split_once(rest?, b'/');
-                if !trim(protocol).eq_ignore_ascii_case(b"SIP") || trim(version) != b"2.0" {
+                if !trim(protocol).eq_ignore_ascii_case(b"SIP") || !is_token(trim(version)) {
                     return None;
                 }
                 trim_start(rest?)
