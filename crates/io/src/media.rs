@@ -1,0 +1,17 @@
+//! The hands of the media plane: ports, per-leg sockets, worker threads and the rings to them.
+//!
+//! Back-end C of `specs/media-io.md`: one socket a leg, connected once its source is locked, drained by `epoll` at each
+//! tick. The signalling shard holds one [`MediaFront`]; nothing else of this room is seen outside.
+
+mod front;
+mod load;
+mod ports;
+mod sockets;
+mod sys;
+mod thread;
+
+pub use front::{MediaFront, MediaSettings, OpenError, StartError, Warning};
+pub use load::{MediaLoads, WorkerLoad};
+pub use ports::{PortPool, PortRange};
+pub use sockets::{Leg, SocketIo};
+pub use sys::thread_cpu;

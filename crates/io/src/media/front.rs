@@ -1,0 +1,568 @@
+//! The signalling shard's handle on the media plane: opens streams, passes commands on, hands events out.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use base::{Command, Event, Plan, StreamId};
+use media::{Config, Input, Moving, STREAMS_MAX};
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
+
+use super::load::{LoadCell, MediaLoads};
+use super::ports::{NoPort, PortPool, PortRange};
+use super::sockets::Leg;
+use super::sys;
+use super::thread::{Ends, FromWorker, Prepared, ToWorker};
+use crate::clock::Clock;
+use crate::wake::Wake;
+
+/// Messages that a ring holds each way; a burst of calls in one millisecond, and then some.
+pub(crate) const RING: usize = 4096;
+/// Seconds between NTP's epoch (1900) and Unix's (1970).
+const NTP_UNIX: u64 = 2_208_988_800;
+
+/// How the media plane is set up.
+pub struct MediaSettings {
+    /// Ports for media.
+    pub ports: PortRange,
+    /// Worker threads; `None` for one less than the processors, at least one.
+    pub workers: Option<usize>,
+    /// Ask for real-time priority and pin the workers.
+    pub real_time: bool,
+    /// Unpredictable numbers for port choice: two 32-bit draws of a cryptographic generator.
+    pub random: Box<dyn FnMut() -> u64 + Send>,
+}
+
+impl core::fmt::Debug for MediaSettings {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "MediaSettings({:?}, {:?} workers)", self.ports, self.workers)
+    }
+}
+
+/// Something an administrator ought to know and can mend; the media plane runs all the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning(pub String);
+
+/// Why the media plane could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No port in the range.
+    #[error("rtpstart={first} and rtpend={last} leave no pair of an even and an odd port")]
+    NoPorts {
+        /// `rtpstart`.
+        first: u16,
+        /// `rtpend`.
+        last: u16,
+    },
+    /// A descriptor or a thread was refused.
+    #[error("the media workers cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+impl StartError {
+    /// What to do about it.
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::NoPorts { .. } => "widen rtpstart and rtpend in rtp.conf",
+            Self::System(_) => "raise the limits on open files and threads (ulimit -n, ulimit -u)",
+        }
+    }
+}
+
+/// Why a stream could not be opened. The call is refused; nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Every pair of ports is in use.
+    #[error(
+        "no free RTP port between {first} and {last}: {leased} pairs are ours, {foreign} are held by other programs"
+    )]
+    NoPort {
+        /// `rtpstart`.
+        first: u16,
+        /// `rtpend`.
+        last: u16,
+        /// Pairs leased.
+        leased: u32,
+        /// Pairs that other programs hold.
+        foreign: u16,
+    },
+    /// The address cannot be bound.
+    #[error("cannot bind an RTP port on {ip}: {error}")]
+    Bind {
+        /// The local address that was asked for.
+        ip: IpAddr,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// Too many streams.
+    #[error("{0} media streams are open, which is all there can be")]
+    Full(u32),
+}
+
+impl OpenError {
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NoPort { .. } => "widen rtpstart and rtpend in rtp.conf",
+            Self::Bind { error, .. } if error.raw_os_error() == Some(libc::EMFILE) => {
+                "raise the limit on open files (maxfiles in asterisk.conf, or ulimit -n)"
+            }
+            Self::Bind { .. } => "check the addresses of this host and media_address",
+            Self::Full(_) => "lower maxcalls in asterisk.conf",
+        }
+    }
+}
+
+struct WorkerHandle {
+    inputs: Producer<ToWorker>,
+    outputs: Consumer<FromWorker>,
+    /// Sent as soon as the ring has room, in order.
+    waiting: VecDeque<ToWorker>,
+    bell: Wake,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the front knows of one slot.
+#[derive(Debug, Default)]
+struct Place {
+    generation: u32,
+    open: bool,
+    /// Where the stream lives, or where it is going.
+    worker: usize,
+    moving: bool,
+    bridge: Option<StreamId>,
+    tie: Option<StreamId>,
+}
+
+/// The signalling shard's end of the media plane. Dropping it closes every stream and ends the workers.
+pub struct MediaFront {
+    pool: Arc<PortPool>,
+    random: Box<dyn FnMut() -> u64 + Send>,
+    workers: Vec<WorkerHandle>,
+    wake: Wake,
+    places: Vec<Place>,
+    /// Free slots, longest free first: an id comes back as late as it can.
+    free: VecDeque<u32>,
+    open: u32,
+    /// Commands for streams that are on their way between workers, in order.
+    held: VecDeque<Command>,
+    inputs_delayed: u64,
+    loads: MediaLoads,
+}
+
+impl MediaFront {
+    /// Starts the workers. Warnings say what was refused and how to allow it.
+    pub fn start(settings: MediaSettings) -> Result<(Self, Vec<Warning>), StartError> {
+        let MediaSettings { ports, workers, real_time, random } = settings;
+        if ports.pairs() == 0 {
+            return Err(StartError::NoPorts { first: ports.first, last: ports.last });
+        }
+        let processors = sys::allowed_processors();
+        let count = workers.unwrap_or(processors.len().saturating_sub(1)).max(1);
+        let wake = Wake::new()?;
+        let config = Config { ntp_at_zero: ntp_at_zero() };
+        let mut handles = Vec::with_capacity(count);
+        let mut cells = Vec::with_capacity(count);
+        let mut warnings = BTreeSet::new();
+        for number in 0..count {
+            // From the last processor down: the first ones serve interrupts and the signalling shard.
+            let processor = processors.iter().rev().nth(number).copied().filter(|_| processors.len() > count);
+            let cell = Arc::new(LoadCell::default());
+            let (handle, refused) = start_worker(
+                number,
+                cell.clone(),
+                &wake,
+                config,
+                processor.filter(|_| real_time),
+                real_time,
+            )?;
+            warnings.extend(refused);
+            handles.push(handle);
+            cells.push(cell);
+        }
+        let front = Self {
+            pool: PortPool::new(ports),
+            random,
+            workers: handles,
+            wake,
+            places: Vec::new(),
+            free: VecDeque::new(),
+            open: 0,
+            held: VecDeque::new(),
+            inputs_delayed: 0,
+            loads: MediaLoads(cells.into()),
+        };
+        Ok((front, warnings.into_iter().map(Warning).collect()))
+    }
+    /// Opens a stream with ports of its own on `ip`; returns its id and the RTP port to advertise (RTCP is one above).
+    pub fn open(&mut self, ip: IpAddr, plan: Plan) -> Result<(StreamId, u16), OpenError> {
+        let slot = self.free_slot()?;
+        let random = (self.random)();
+        let sockets = match self.pool.lease(ip, plan.rtcp_interval_ms > 0, random) {
+            Ok(sockets) => sockets,
+            Err(why) => {
+                self.free.push_front(slot);
+                return Err(self.explain(ip, why));
+            }
+        };
+        let leg = Leg::new(ip, sockets);
+        let port = leg.port();
+        let worker = usize::from(port / 2) % self.workers.len();
+        let stream = self.occupy(slot, worker);
+        self.push(worker, ToWorker::Input(Input::Open { stream, leg, plan: Box::new(plan) }));
+        Ok((stream, port))
+    }
+    /// Opens a stream without a socket, to be tied to another one.
+    pub fn open_internal(&mut self, plan: Plan) -> Result<StreamId, OpenError> {
+        let slot = self.free_slot()?;
+        let worker = slot as usize % self.workers.len();
+        let stream = self.occupy(slot, worker);
+        self.push(worker, ToWorker::Input(Input::OpenInternal { stream, plan: Box::new(plan) }));
+        Ok(stream)
+    }
+    /// Passes a command on; one for a stream that is gone is ignored.
+    pub fn command(&mut self, command: Command) {
+        if self.held.is_empty() {
+            self.route(command);
+        } else {
+            self.held.push_back(command);
+            self.retry_held();
+        }
+    }
+    /// Makes a stream's next visit panic: fault injection for tests of the whole.
+    #[doc(hidden)]
+    pub fn inject_panic(&mut self, stream: StreamId) {
+        if let Some(worker) = self.place(stream).map(|place| place.worker) {
+            self.push(worker, ToWorker::Input(Input::Poison(stream)));
+        }
+    }
+    /// Hands out everything that the workers have told, in order of each worker.
+    pub fn drain_events(&mut self, mut each: impl FnMut(Event)) {
+        self.wake.answer();
+        for number in 0..self.workers.len() {
+            while let Some(message) = self.workers.get_mut(number).and_then(|w| w.outputs.pop().ok()) {
+                match message {
+                    FromWorker::Event(event) => {
+                        if let Event::Closed { stream, .. } = event {
+                            self.vacate(stream);
+                        }
+                        each(event);
+                    }
+                    FromWorker::Released(stream, moving) => self.arrived(stream, moving),
+                }
+            }
+            self.flush(number);
+        }
+    }
+    /// Readable when [`Self::drain_events`] has something; register it edge-triggered.
+    pub fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+    /// The workers' counters, for metrics and the console.
+    pub fn loads(&self) -> MediaLoads {
+        self.loads.clone()
+    }
+    /// The port pool, for the console.
+    pub fn ports(&self) -> &PortPool {
+        &self.pool
+    }
+    /// Streams open, with and without sockets.
+    pub fn streams(&self) -> u32 {
+        self.open
+    }
+    /// Inputs that had to wait because a worker's ring was full.
+    pub fn inputs_delayed(&self) -> u64 {
+        self.inputs_delayed
+    }
+
+    fn explain(&self, ip: IpAddr, why: NoPort) -> OpenError {
+        match why {
+            NoPort::Exhausted { foreign } => {
+                let PortRange { first, last } = self.pool.range();
+                OpenError::NoPort { first, last, leased: self.pool.leased(), foreign }
+            }
+            NoPort::Bind(error) => OpenError::Bind { ip, error },
+        }
+    }
+    fn place(&self, id: StreamId) -> Option<&Place> {
+        self.places.get(id.slot as usize).filter(|place| place.open && place.generation == id.generation)
+    }
+    fn place_mut(&mut self, id: StreamId) -> Option<&mut Place> {
+        self.places.get_mut(id.slot as usize).filter(|place| place.open && place.generation == id.generation)
+    }
+    fn free_slot(&mut self) -> Result<u32, OpenError> {
+        if let Some(slot) = self.free.pop_front() {
+            return Ok(slot);
+        }
+        let slot = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        if slot >= STREAMS_MAX {
+            return Err(OpenError::Full(self.open));
+        }
+        self.places.push(Place::default());
+        Ok(slot)
+    }
+    fn occupy(&mut self, slot: u32, worker: usize) -> StreamId {
+        self.open += 1;
+        let Some(place) = self.places.get_mut(slot as usize) else { return StreamId::new(slot, 0) };
+        let generation = place.generation.wrapping_add(1);
+        *place = Place { generation, open: true, worker, ..Place::default() };
+        StreamId::new(slot, generation)
+    }
+    fn vacate(&mut self, id: StreamId) {
+        self.part(id);
+        let Some(place) = self.place_mut(id) else { return };
+        place.open = false;
+        let tie = place.tie.take();
+        self.open -= 1;
+        self.free.push_back(id.slot);
+        if let Some(partner) = tie.and_then(|partner| self.place_mut(partner)) {
+            partner.tie = None;
+        }
+    }
+    fn part(&mut self, id: StreamId) {
+        let Some(peer) = self.place_mut(id).and_then(|place| place.bridge.take()) else { return };
+        if let Some(place) = self.place_mut(peer) {
+            place.bridge = None;
+        }
+    }
+
+    fn push(&mut self, worker: usize, message: ToWorker) {
+        if let Some(handle) = self.workers.get_mut(worker) {
+            if handle.waiting.is_empty() {
+                if let Err(PushError::Full(message)) = handle.inputs.push(message) {
+                    handle.waiting.push_back(message);
+                    self.inputs_delayed += 1;
+                }
+            } else {
+                handle.waiting.push_back(message);
+                self.inputs_delayed += 1;
+            }
+            handle.bell.ring();
+        }
+        self.flush(worker);
+    }
+    fn flush(&mut self, worker: usize) {
+        let Some(handle) = self.workers.get_mut(worker) else { return };
+        while let Some(message) = handle.waiting.pop_front() {
+            if let Err(PushError::Full(message)) = handle.inputs.push(message) {
+                handle.waiting.push_front(message);
+                // A worker that has emptied much of its ring wakes the shard, which brings us back here.
+                handle.bell.ring();
+                break;
+            }
+        }
+    }
+
+    /// Sends a command to where its streams live, or holds it while one of them is between two workers.
+    fn route(&mut self, command: Command) {
+        let (a, b) = streams_of(&command);
+        if [Some(a), b].into_iter().flatten().any(|id| self.place(id).is_some_and(|place| place.moving)) {
+            self.held.push_back(command);
+            return;
+        }
+        let Some(worker) = self.place(a).map(|place| place.worker) else { return };
+        if let Some(b) = b {
+            let Some(other) = self.place(b).map(|place| place.worker) else { return };
+            if matches!(command, Command::Join { .. }) {
+                // Joining replaces earlier joins, so they do not drag their peers along.
+                for (one, peer) in [(a, b), (b, a)] {
+                    if self.place(one).is_some_and(|place| place.bridge.is_some_and(|now| now != peer)) {
+                        self.route(Command::Part { stream: one });
+                    }
+                }
+            }
+            if worker != other {
+                self.held.push_back(command);
+                self.move_group(b, worker);
+                return;
+            }
+        }
+        match command {
+            Command::Join { a, b } => {
+                if let Some(place) = self.place_mut(a) {
+                    place.bridge = Some(b);
+                }
+                if let Some(place) = self.place_mut(b) {
+                    place.bridge = Some(a);
+                }
+            }
+            Command::Tie { a, b } => {
+                if let Some(place) = self.place_mut(a) {
+                    place.tie = Some(b);
+                }
+                if let Some(place) = self.place_mut(b) {
+                    place.tie = Some(a);
+                }
+            }
+            Command::Part { stream } => self.part(stream),
+            _ => {} // the others change nothing that decides where a stream lives
+        }
+        self.push(worker, ToWorker::Input(Input::Command(command)));
+    }
+    /// Moves a stream and all that hang on it by bridge or tie.
+    fn move_group(&mut self, id: StreamId, to: usize) {
+        let mut group = vec![id];
+        let mut next = 0;
+        while let Some(&member) = group.get(next) {
+            next += 1;
+            let links = self.place(member).map_or([None; 2], |place| [place.bridge, place.tie]);
+            group
+                .extend(links.into_iter().flatten().filter(|link| !group.contains(link)).collect::<Vec<_>>());
+        }
+        for member in group {
+            let Some(place) = self.place_mut(member) else { continue };
+            if place.worker == to || place.moving {
+                continue;
+            }
+            let from = core::mem::replace(&mut place.worker, to);
+            place.moving = true;
+            self.push(from, ToWorker::Release(member));
+        }
+    }
+    /// A stream came off its old worker.
+    fn arrived(&mut self, id: StreamId, moving: Option<Box<Moving<Leg>>>) {
+        if let Some(place) = self.place_mut(id) {
+            place.moving = false;
+            let worker = place.worker;
+            if let Some(moving) = moving {
+                self.push(worker, ToWorker::Input(Input::Adopt(*moving)));
+            }
+        }
+        self.retry_held();
+    }
+    /// Tries the held commands again. One that must wait holds back later ones for the same streams.
+    fn retry_held(&mut self) {
+        let mut blocked = BTreeSet::new();
+        for command in core::mem::take(&mut self.held) {
+            let (a, b) = streams_of(&command);
+            let ids = [Some(a), b];
+            if ids.into_iter().flatten().any(|id| blocked.contains(&id)) {
+                blocked.extend(ids.into_iter().flatten());
+                self.held.push_back(command);
+                continue;
+            }
+            let before = self.held.len();
+            self.route(command);
+            if self.held.len() > before {
+                blocked.extend(ids.into_iter().flatten());
+            }
+        }
+    }
+}
+
+impl Drop for MediaFront {
+    fn drop(&mut self) {
+        for handle in &mut self.workers {
+            // Whoever has not read its ring for so long is told to stop by the ring's end; here there is room or the
+            // thread makes some.
+            let mut message = ToWorker::Stop;
+            while let Err(PushError::Full(back)) = handle.inputs.push(message) {
+                message = back;
+                handle.bell.ring();
+                if handle.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            handle.bell.ring();
+        }
+        for handle in &mut self.workers {
+            if let Some(thread) = handle.thread.take() {
+                // A panic of the thread itself has been reported by the panic hook.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl core::fmt::Debug for MediaFront {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "MediaFront({} workers, {} streams)", self.workers.len(), self.open)
+    }
+}
+
+/// The one or two streams that a command is for.
+fn streams_of(command: &Command) -> (StreamId, Option<StreamId>) {
+    match *command {
+        Command::Tie { a, b } | Command::Join { a, b } => (a, Some(b)),
+        Command::Plan { stream, .. }
+        | Command::Close { stream }
+        | Command::Play { stream, .. }
+        | Command::Music { stream, .. }
+        | Command::StopPlay { stream }
+        | Command::Echo { stream, .. }
+        | Command::Part { stream }
+        | Command::SendDigit { stream, .. }
+        | Command::DetectInband { stream, .. }
+        | Command::Record { stream, .. }
+        | Command::StopRecord { stream }
+        | Command::WatchSilence { stream, .. }
+        | Command::Stats { stream } => (stream, None),
+    }
+}
+
+fn start_worker(
+    number: usize,
+    cell: Arc<LoadCell>,
+    shard: &Wake,
+    config: Config,
+    processor: Option<usize>,
+    real_time: bool,
+) -> io::Result<(WorkerHandle, Vec<String>)> {
+    let (to_worker, inputs) = RingBuffer::new(RING);
+    let (outputs, from_worker) = RingBuffer::new(RING);
+    let bell = Wake::new()?;
+    let ends = Ends { inputs, outputs, bell: bell.clone(), shard: shard.clone(), cell };
+    let prepared = Prepared::new(ends, config)?;
+    let (told, refused) = std::sync::mpsc::sync_channel(1);
+    let thread = std::thread::Builder::new().name(format!("media-{number}")).spawn(move || {
+        // The start may have been given up; then nobody listens.
+        let _ = told.send(take_priority(processor, real_time));
+        prepared.run();
+    })?;
+    let warnings = refused.recv().unwrap_or_default();
+    let handle = WorkerHandle {
+        inputs: to_worker,
+        outputs: from_worker,
+        waiting: VecDeque::new(),
+        bell,
+        thread: Some(thread),
+    };
+    Ok((handle, warnings))
+}
+
+/// Pins and prefers the calling thread as far as it is allowed; says what was refused.
+fn take_priority(processor: Option<usize>, real_time: bool) -> Vec<String> {
+    let mut refused = Vec::new();
+    if let Some(processor) = processor
+        && let Err(error) = sys::pin_to(processor)
+    {
+        refused.push(format!("media workers are not pinned to processors: {error}"));
+    }
+    if !real_time {
+        return refused;
+    }
+    if let Err(error) = sys::become_real_time() {
+        let nice = match sys::become_preferred() {
+            Ok(()) => "they run at nice -10 instead",
+            Err(_) => "they run at normal priority",
+        };
+        refused.push(format!(
+            "media workers get no real-time priority ({error}); {nice}. Under load audio may stutter: \
+             grant CAP_SYS_NICE, or set LimitRTPRIO=1 in the service unit"
+        ));
+    }
+    refused
+}
+
+/// Wall time at the zero of the monotonic clock, as NTP's 32.32 fixed point.
+fn ntp_at_zero() -> u64 {
+    let wall = Clock.wall() + Duration::from_secs(NTP_UNIX);
+    let zero = wall.saturating_sub(Duration::from_nanos(Clock.now().as_nanos()));
+    ((zero.as_nanos() << 32) / 1_000_000_000) as u64
+}

@@ -1,0 +1,143 @@
+//! A worker's counters, shared without a lock: it writes, anyone reads.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use media::Load;
+use rtp::Discard;
+
+/// Fixed counters before the discards.
+const FIXED: usize = 10;
+
+/// What one worker says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkerLoad {
+    /// Streams open.
+    pub streams: u64,
+    /// Ticks run.
+    pub ticks: u64,
+    /// Slots run late or skipped.
+    pub late_ticks: u64,
+    /// Datagrams received.
+    pub received: u64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Streams ended by their own panic.
+    pub panics: u64,
+    /// Share of the last second that the worker was awake, in thousandths.
+    pub busy_permille: u64,
+    /// Events that had to wait because the ring to the shard was full.
+    pub events_delayed: u64,
+    /// Milliseconds of the tick at present: 1 under load, else 5.
+    pub tick_ms: u64,
+    /// Processor time used, nanoseconds.
+    pub cpu_nanos: u64,
+    /// Packets thrown away, by reason, in the order of [`Discard::ALL`].
+    pub discards: [u64; Discard::ALL.len()],
+}
+
+/// The cell that a worker writes.
+#[derive(Debug)]
+pub(crate) struct LoadCell([AtomicU64; FIXED + Discard::ALL.len()]);
+
+impl Default for LoadCell {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; FIXED + Discard::ALL.len()])
+    }
+}
+
+/// What the thread adds to the worker's own counters.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ThreadLoad {
+    pub(crate) busy_permille: u64,
+    pub(crate) events_delayed: u64,
+    pub(crate) tick_ms: u64,
+    pub(crate) cpu_nanos: u64,
+}
+
+impl LoadCell {
+    pub(crate) fn store(&self, load: &Load, thread: ThreadLoad) {
+        let fixed = [
+            u64::from(load.streams),
+            load.ticks,
+            load.late_ticks,
+            load.received,
+            load.sent,
+            load.panics,
+            thread.busy_permille,
+            thread.events_delayed,
+            thread.tick_ms,
+            thread.cpu_nanos,
+        ];
+        let values = fixed.into_iter().chain(load.discards.iter().map(|(_, count)| count));
+        for (cell, value) in self.0.iter().zip(values) {
+            cell.store(value, Relaxed);
+        }
+    }
+    fn read(&self) -> WorkerLoad {
+        let mut values = self.0.iter().map(|cell| cell.load(Relaxed));
+        let mut next = || values.next().unwrap_or(0);
+        WorkerLoad {
+            streams: next(),
+            ticks: next(),
+            late_ticks: next(),
+            received: next(),
+            sent: next(),
+            panics: next(),
+            busy_permille: next(),
+            events_delayed: next(),
+            tick_ms: next(),
+            cpu_nanos: next(),
+            discards: core::array::from_fn(|_| next()),
+        }
+    }
+}
+
+/// The counters of every worker; clone it for whoever shows them.
+#[derive(Debug, Clone)]
+pub struct MediaLoads(pub(crate) Arc<[Arc<LoadCell>]>);
+
+impl MediaLoads {
+    /// One row a worker, at most a tenth of a second old while it has streams.
+    pub fn workers(&self) -> impl Iterator<Item = WorkerLoad> + '_ {
+        self.0.iter().map(|cell| cell.read())
+    }
+    /// Sum over all workers; the busy share is the busiest worker's.
+    pub fn total(&self) -> WorkerLoad {
+        self.workers().fold(WorkerLoad::default(), |sum, one| WorkerLoad {
+            streams: sum.streams + one.streams,
+            ticks: sum.ticks + one.ticks,
+            late_ticks: sum.late_ticks + one.late_ticks,
+            received: sum.received + one.received,
+            sent: sum.sent + one.sent,
+            panics: sum.panics + one.panics,
+            busy_permille: sum.busy_permille.max(one.busy_permille),
+            events_delayed: sum.events_delayed + one.events_delayed,
+            tick_ms: sum.tick_ms.max(one.tick_ms),
+            cpu_nanos: sum.cpu_nanos + one.cpu_nanos,
+            discards: core::array::from_fn(|n| {
+                sum.discards.get(n).copied().unwrap_or(0) + one.discards.get(n).copied().unwrap_or(0)
+            }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_stores_is_what_is_read() {
+        let cell = Arc::new(LoadCell::default());
+        let mut load = Load { streams: 3, ticks: 9, sent: 7, ..Load::default() };
+        load.discards.count(Discard::WrongSource);
+        cell.store(&load, ThreadLoad { busy_permille: 12, tick_ms: 5, ..ThreadLoad::default() });
+        let loads = MediaLoads([cell.clone(), cell].into());
+        let one = loads.workers().next().unwrap();
+        assert_eq!((one.streams, one.ticks, one.sent, one.busy_permille, one.tick_ms), (3, 9, 7, 12, 5));
+        let total = loads.total();
+        assert_eq!((total.streams, total.busy_permille), (6, 12));
+        assert_eq!(total.discards[Discard::WrongSource as usize], 2);
+    }
+}

@@ -1,0 +1,227 @@
+//! One worker thread: sleeps beside its bell until the next tick, never per packet.
+//!
+//! The sockets are in an `epoll` of their own, which is only looked into at a tick: a packet wakes nobody. A worker
+//! without streams sleeps without a timeout.
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Event, Instant, StreamId};
+use media::{Config, Input, Moving, Worker, tick_step};
+use rtrb::{Consumer, Producer, PushError};
+
+use super::front::RING;
+use super::load::{LoadCell, ThreadLoad};
+use super::sockets::{Leg, SocketIo};
+use super::sys;
+use crate::clock::Clock;
+use crate::sys::{Epoll, NOT_READY};
+use crate::wake::Wake;
+
+/// How often the shared counters are refreshed.
+const LOAD_EVERY: Duration = Duration::from_millis(100);
+/// Over which the busy share and the packet rate are taken.
+const RATE_EVERY: Duration = Duration::from_secs(1);
+/// When to try again after the ring to the shard was full.
+const RETRY_EVERY: Duration = Duration::from_millis(5);
+
+/// Front → thread.
+pub(crate) enum ToWorker {
+    /// For the worker itself.
+    Input(Input<Leg>),
+    /// Give this stream away.
+    Release(StreamId),
+    /// Close everything and end.
+    Stop,
+}
+
+/// Thread → front.
+pub(crate) enum FromWorker {
+    /// For the signalling plane.
+    Event(Event),
+    /// The answer to [`ToWorker::Release`]; `None` when it is gone.
+    Released(StreamId, Option<Box<Moving<Leg>>>),
+}
+
+/// The thread's ends of the rings and bells.
+pub(crate) struct Ends {
+    pub(crate) inputs: Consumer<ToWorker>,
+    pub(crate) outputs: Producer<FromWorker>,
+    pub(crate) bell: Wake,
+    pub(crate) shard: Wake,
+    pub(crate) cell: Arc<LoadCell>,
+}
+
+/// Everything that can fail before the thread starts.
+pub(crate) struct Prepared {
+    io: SocketIo,
+    sleep: Epoll,
+    ends: Ends,
+    config: Config,
+}
+
+impl Prepared {
+    pub(crate) fn new(ends: Ends, config: Config) -> io::Result<Self> {
+        let sleep = Epoll::new()?;
+        sleep.add(ends.bell.as_fd(), libc::EPOLLIN | libc::EPOLLET, 0)?;
+        Ok(Self { io: SocketIo::new()?, sleep, ends, config })
+    }
+    /// The thread's whole life.
+    pub(crate) fn run(self) {
+        let Self { io, sleep, ends, config } = self;
+        let mut thread = Thread {
+            worker: Worker::new(config),
+            io,
+            sleep,
+            ends,
+            events: Vec::with_capacity(1024),
+            waiting: VecDeque::with_capacity(256),
+            step_ms: 5,
+            load: ThreadLoad { tick_ms: 5, ..ThreadLoad::default() },
+            rate: Rate::default(),
+        };
+        while thread.turn() {}
+    }
+}
+
+struct Thread {
+    worker: Worker<Leg>,
+    io: SocketIo,
+    sleep: Epoll,
+    ends: Ends,
+    events: Vec<Event>,
+    /// Told as soon as the ring has room; edges are never dropped.
+    waiting: VecDeque<FromWorker>,
+    step_ms: u64,
+    load: ThreadLoad,
+    rate: Rate,
+}
+
+/// What the current second has seen.
+#[derive(Default)]
+struct Rate {
+    since: Instant,
+    stored: Instant,
+    packets: u64,
+    awake: Duration,
+}
+
+impl Thread {
+    /// Sleeps until something is due and does it; false when the thread is to end.
+    fn turn(&mut self) -> bool {
+        let before = Clock.now();
+        let due = self.worker.deadline(self.step_ms);
+        let retry = (!self.waiting.is_empty()).then(|| before + RETRY_EVERY);
+        let until = [due, retry].into_iter().flatten().min();
+        if until.is_none() {
+            self.store_load(before);
+        }
+        if until.is_none_or(|until| until > before) {
+            // An error here can only be a broken descriptor of our own; the next turn would meet it again, so time
+            // still passes by the deadline.
+            let _ = self.sleep.wait(&mut [NOT_READY], until.map(|until| until - before));
+        }
+        let now = Clock.now();
+        self.ends.bell.answer();
+        let mut go_on = true;
+        let mut obeyed = 0;
+        while let Ok(message) = self.ends.inputs.pop() {
+            go_on &= self.obey(message, now);
+            obeyed += 1;
+        }
+        if obeyed >= RING / 2 {
+            // The shard may hold back messages for which there was no room.
+            self.ends.shard.ring();
+        }
+        if self.worker.deadline(self.step_ms).is_some_and(|due| due <= now) {
+            self.worker.tick(now, &mut self.io, &mut self.events);
+        }
+        self.tell();
+        let after = Clock.now();
+        self.rate.awake += after - now;
+        self.measure(after);
+        go_on
+    }
+    fn obey(&mut self, message: ToWorker, now: Instant) -> bool {
+        match message {
+            ToWorker::Input(input) => {
+                self.worker.input(input, now, &mut self.io, &mut self.events);
+                true
+            }
+            ToWorker::Release(id) => {
+                // What the stream said so far comes before it leaves.
+                self.waiting.extend(self.events.drain(..).map(FromWorker::Event));
+                let moving = self.worker.release(id, &mut self.io).map(Box::new);
+                self.waiting.push_back(FromWorker::Released(id, moving));
+                true
+            }
+            ToWorker::Stop => {
+                let ids: Vec<_> = self.worker.streams().collect();
+                for stream in ids {
+                    let close = Input::Command(base::Command::Close { stream });
+                    self.worker.input(close, now, &mut self.io, &mut self.events);
+                }
+                false
+            }
+        }
+    }
+    /// Passes on what there is to tell; what the ring does not take waits in order.
+    fn tell(&mut self) {
+        if self.events.is_empty() && self.waiting.is_empty() {
+            return;
+        }
+        let mut told = false;
+        while let Some(message) = self.waiting.pop_front() {
+            match self.ends.outputs.push(message) {
+                Ok(()) => told = true,
+                Err(PushError::Full(message)) => {
+                    self.waiting.push_front(message);
+                    break;
+                }
+            }
+        }
+        for event in self.events.drain(..) {
+            let message = FromWorker::Event(event);
+            if self.waiting.is_empty() {
+                match self.ends.outputs.push(message) {
+                    Ok(()) => told = true,
+                    Err(PushError::Full(message)) => {
+                        self.waiting.push_back(message);
+                        self.load.events_delayed += 1;
+                    }
+                }
+            } else {
+                self.waiting.push_back(message);
+                self.load.events_delayed += 1;
+            }
+        }
+        if told {
+            self.ends.shard.ring();
+        }
+    }
+    fn measure(&mut self, now: Instant) {
+        if now - self.rate.stored >= LOAD_EVERY {
+            self.store_load(now);
+        }
+        let elapsed = now - self.rate.since;
+        if elapsed < RATE_EVERY {
+            return;
+        }
+        let load = self.worker.load();
+        let packets = load.received + load.sent;
+        let per_second = (packets - self.rate.packets) * 1000 / (elapsed.as_millis() as u64).max(1);
+        self.load.busy_permille = (self.rate.awake.as_nanos() * 1000 / elapsed.as_nanos().max(1)) as u64;
+        self.step_ms = tick_step(per_second).as_millis() as u64;
+        self.load.tick_ms = self.step_ms;
+        self.rate = Rate { since: now, stored: self.rate.stored, packets, awake: Duration::ZERO };
+    }
+    fn store_load(&mut self, now: Instant) {
+        self.rate.stored = now;
+        self.load.cpu_nanos = sys::thread_cpu().as_nanos() as u64;
+        self.ends.cell.store(self.worker.load(), self.load);
+    }
+}
