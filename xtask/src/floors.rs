@@ -1,0 +1,141 @@
+//! Which crate may know which. The map is in `DESIGN.md` under "Rooms"; this is where it is held.
+
+use crate::workspace::{Member, Workspace};
+
+/// A crate's floor, and the crates of ours that it may be built with.
+struct Room {
+    name: &'static str,
+    floor: u8,
+    may_know: &'static [&'static str],
+}
+
+const fn room(name: &'static str, floor: u8, may_know: &'static [&'static str]) -> Room {
+    Room { name, floor, may_know }
+}
+
+const EVERYTHING: &[&str] = &[
+    "base", "conf", "sip", "rtp", "iax2", "tdm", "codec", "media", "dialplan", "call", "driver", "apps",
+    "io", "store", "cluster", "control",
+];
+
+/// Protocols do not know each other; `call` knows no protocol; `driver` translates; `apps` sees only channels.
+const ROOMS: &[Room] = &[
+    room("base", 0, &[]),
+    room("conf", 1, &["base"]),
+    room("sip", 1, &["base"]),
+    room("rtp", 1, &["base"]),
+    room("iax2", 1, &["base"]),
+    room("tdm", 1, &["base"]),
+    room("codec", 1, &["base"]),
+    room("media", 2, &["base", "rtp", "codec"]),
+    room("dialplan", 2, &["base", "conf"]),
+    room("call", 2, &["base", "dialplan"]),
+    room("driver", 2, &["base", "call", "dialplan", "sip", "rtp", "iax2", "tdm"]),
+    room("apps", 2, &["base", "call", "dialplan"]),
+    room("io", 3, &["base", "media", "rtp", "codec"]),
+    room("store", 3, &["base", "conf", "dialplan", "io"]),
+    room("cluster", 3, &["base", "io"]),
+    room("control", 3, &["base", "conf", "call", "dialplan", "store", "io"]),
+    room("strowger", 4, EVERYTHING),
+    room("loadtest", 4, EVERYTHING),
+    room("sim", 4, EVERYTHING),
+    room("xtask", 4, &[]),
+];
+
+/// Floors whose crates are pure machines: no clock, socket, thread, lock.
+pub const PURE_FLOORS: u8 = 2;
+
+/// Crates of others that would bring a clock, a socket, a thread or a lock into a pure machine, or hidden randomness.
+const IMPURE: &[&str] = &[
+    "async-std",
+    "chrono",
+    "crossbeam-channel",
+    "fastrand",
+    "getrandom",
+    "libc",
+    "mio",
+    "nix",
+    "parking_lot",
+    "polling",
+    "rand",
+    "rayon",
+    "rustix",
+    "smol",
+    "socket2",
+    "time",
+    "tokio",
+];
+
+/// The floor of a crate; `None` when it is not on the map.
+pub fn floor(name: &str) -> Option<u8> {
+    find(name).map(|room| room.floor)
+}
+
+fn find(name: &str) -> Option<&'static Room> {
+    ROOMS.iter().find(|room| room.name == name)
+}
+
+/// Every dependency that the map does not allow.
+pub fn check(workspace: &Workspace) -> Vec<String> {
+    workspace.members.iter().flat_map(check_member).collect()
+}
+
+fn check_member(member: &Member) -> Vec<String> {
+    let Some(room) = find(&member.name) else {
+        return vec![format!(
+            "crate '{}' is not on the map: give it a floor in xtask/src/floors.rs",
+            member.name
+        )];
+    };
+    let mut broken = Vec::new();
+    for dependency in &member.dependencies {
+        if find(dependency).is_some() {
+            if !room.may_know.contains(&dependency.as_str()) {
+                broken.push(format!("'{}' (floor {}) must not know '{dependency}'", room.name, room.floor));
+            }
+        } else if room.floor <= PURE_FLOORS && IMPURE.contains(&dependency.as_str()) {
+            broken.push(format!(
+                "'{}' is a pure machine: '{dependency}' brings in a clock, a socket, a thread, a lock or randomness",
+                room.name
+            ));
+        }
+    }
+    broken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &str, dependencies: &[&str]) -> Member {
+        let dependencies = dependencies.iter().map(|&name| name.to_owned()).collect();
+        Member { name: name.into(), folder: "/".into(), dependencies, benches: Vec::new() }
+    }
+
+    #[test]
+    fn what_the_map_allows_passes_and_what_it_forbids_is_named() {
+        for (name, dependencies, broken) in [
+            ("sip", &["base", "memchr"][..], 0),
+            ("sip", &["rtp"], 1),
+            ("call", &["base", "sip"], 1),
+            ("base", &["thiserror", "libc"], 1),
+            ("media", &["base", "rtp", "codec"], 0),
+            ("io", &["libc", "base", "media"], 0),
+            ("apps", &["driver", "tokio"], 2),
+            ("nowhere", &[], 1),
+        ] {
+            let found = check_member(&member(name, dependencies));
+            assert_eq!(found.len(), broken, "{name} {dependencies:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_map_itself_never_points_up() {
+        for room in ROOMS {
+            for known in room.may_know {
+                let below = floor(known).is_some_and(|floor| floor <= room.floor);
+                assert!(below, "{} must not know {known}", room.name);
+            }
+        }
+    }
+}
