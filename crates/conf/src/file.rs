@@ -71,6 +71,10 @@ pub struct File {
 }
 
 impl File {
+    /// The file as a whole, for findings that belong to no line.
+    pub fn place(&self) -> Place {
+        Place { file: self.files.first().cloned().unwrap_or_default(), line: 0 }
+    }
     /// Sections that are not templates.
     pub fn objects(&self) -> impl DoubleEndedIterator<Item = &Section> {
         self.sections.iter().filter(|section| !section.template)

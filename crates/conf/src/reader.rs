@@ -44,18 +44,19 @@ pub fn load(
     options: Options,
     findings: &mut Findings,
 ) -> Result<File, LoadError> {
+    let name = source.full_name(path);
     let bytes = match source.read(path) {
         Ok(bytes) => bytes,
         Err(ReadError::NotFound) => return Err(LoadError::Missing),
         Err(error) => {
             let remedy = "check that the file is a plain file the user Strowger runs as may read";
-            findings.error(&Place::new(path, 0), format!("cannot be read: {error}"), remedy);
+            findings.error(&Place::new(name, 0), format!("cannot be read: {error}"), remedy);
             return Err(LoadError::Invalid);
         }
     };
     let mut reader =
         Reader { source, options, findings, file: File::default(), current: None, includes: 0, bytes: 0 };
-    reader.text(path.into(), &bytes, 0).map_err(|Invalid| LoadError::Invalid)?;
+    reader.text(name.into(), &bytes, 0).map_err(|Invalid| LoadError::Invalid)?;
     Ok(reader.file)
 }
 
@@ -346,7 +347,7 @@ impl Reader<'_> {
         for path in paths {
             self.count_include(place)?;
             match self.source.read(&path) {
-                Ok(bytes) => self.text(path.into(), &bytes, depth)?,
+                Ok(bytes) => self.text(self.source.full_name(&path).into(), &bytes, depth)?,
                 Err(ReadError::NotFound) if optional => {}
                 Err(error) => {
                     let message = format!("#include {path}: {error}");

@@ -19,6 +19,10 @@ pub trait Source {
     fn read(&self, path: &str) -> Result<Vec<u8>, ReadError>;
     /// Paths that match a pattern with wildcards, sorted; each can be given to [`Source::read`].
     fn glob(&self, pattern: &str) -> Vec<String>;
+    /// The name findings tell for a path: the full one, where there is one.
+    fn full_name(&self, path: &str) -> String {
+        path.to_owned()
+    }
     /// What a command prints. Asked only when the options allow `#exec`.
     fn exec(&self, command: &str) -> Result<Vec<u8>, ReadError>;
 }

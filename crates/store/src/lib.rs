@@ -6,3 +6,10 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+mod defaults;
+mod folder;
+mod snapshot;
+
+pub use defaults::{Defaults, PHONES};
+pub use folder::Folder;
+pub use snapshot::{Snapshot, Where, check, summary};

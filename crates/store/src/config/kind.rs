@@ -168,6 +168,19 @@ impl Kind for Gathered {
     }
 }
 
+/// One item a line; lines add up.
+pub struct Lines;
+impl Kind for Lines {
+    type Value = Vec<String>;
+    fn describe() -> String {
+        "text, lines add up".into()
+    }
+    fn set(value: &mut Vec<String>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        value.push(variable.value.to_string());
+        Ok(())
+    }
+}
+
 /// `name=value`; lines add up.
 pub struct Pairs;
 impl Kind for Pairs {

@@ -6,9 +6,15 @@
 
 pub mod acl;
 pub mod asterisk;
+pub mod cdr;
 mod kind;
+pub mod logger;
+pub mod manager;
+pub mod modules;
+pub mod music;
 pub mod pjsip;
 pub mod rtp;
+pub mod tones;
 
 pub use kind::{Bind, Codecs, Secret};
 
@@ -242,6 +248,15 @@ pub fn manual() -> Vec<Row> {
         asterisk::ControlFiles::rows(),
         pjsip::rows(),
         rtp::Rtp::rows(),
+        music::MusicGeneral::rows(),
+        music::MusicClass::rows(),
+        tones::TonesGeneral::rows(),
+        logger::LoggerGeneral::rows(),
+        cdr::CdrGeneral::rows(),
+        cdr::CdrCsv::rows(),
+        manager::ManagerGeneral::rows(),
+        manager::ManagerUser::rows(),
+        modules::rows(),
     ]
     .concat()
 }

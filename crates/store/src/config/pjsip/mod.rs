@@ -13,7 +13,7 @@ pub use values::{
 
 use super::acl::NamedAcls;
 use super::{Object, Row, Status, kind::Secret, read_object, suggestion};
-use conf::{File, Findings, Section};
+use conf::{File, Findings, Place, Section};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -124,13 +124,13 @@ impl Pjsip {
                 },
             }
         }
-        pjsip.check_each(findings);
+        pjsip.check_each(&file.place(), findings);
         pjsip.check_references(findings);
         pjsip
     }
 
     /// What an object says about itself.
-    fn check_each(&mut self, findings: &mut Findings) {
+    fn check_each(&mut self, file: &Place, findings: &mut Findings) {
         self.transports.retain(|_, transport| transport.check(findings));
         self.endpoints.retain(|_, endpoint| endpoint.check(findings));
         self.auths.retain(|_, auth| auth.check(findings));
@@ -140,9 +140,8 @@ impl Pjsip {
             check_secret(name, auth, findings);
         }
         if self.transports.is_empty() {
-            let place = conf::Place::new("pjsip.conf", 0);
             findings.warning(
-                &place,
+                file,
                 "no transport is configured; SIP is not served",
                 "add a section with type=transport, protocol=udp and bind=0.0.0.0",
             );
@@ -169,11 +168,17 @@ impl Pjsip {
                     );
                 }
             }
-            if endpoint.auth.is_empty() {
+            let by_name = endpoint
+                .identify_by
+                .iter()
+                .any(|by| matches!(by, IdentifyBy::Username | IdentifyBy::AuthUsername));
+            if endpoint.auth.is_empty() && by_name {
                 findings.warning(
                     &origin.place,
-                    format!("endpoint '{name}' has no auth: whoever is identified as it may call without a password"),
-                    "add auth= and a section with type=auth, or identify it by address only",
+                    format!(
+                        "endpoint '{name}' has no auth: whoever says its name may call without a password"
+                    ),
+                    "add auth= and a section with type=auth, or identify it by address only: identify_by=ip",
                 );
             }
             if !endpoint.transport.is_empty() && !self.transports.contains_key(&endpoint.transport) {

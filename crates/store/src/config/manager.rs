@@ -1,0 +1,226 @@
+//! `manager.conf`: the manager interface and its users.
+
+use super::acl::{Access, NamedAcls};
+use super::kind::{BindTo, Gathered, Hidden, Int, Kind, Lines, Pairs, Port, Rules, YesNo};
+use super::{options, read_object, read_settings};
+use conf::{File, Finding, Findings, Level, Variable};
+use std::collections::BTreeMap;
+
+/// Classes of permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Classes(u32);
+
+/// Names of the classes, a bit each.
+const CLASSES: [&str; 19] = [
+    "system",
+    "call",
+    "log",
+    "verbose",
+    "command",
+    "agent",
+    "user",
+    "config",
+    "dtmf",
+    "reporting",
+    "cdr",
+    "dialplan",
+    "originate",
+    "agi",
+    "cc",
+    "aoc",
+    "test",
+    "security",
+    "message",
+];
+
+impl Classes {
+    /// No class.
+    pub const NONE: Self = Self(0);
+    /// Every class.
+    pub const ALL: Self = Self((1 << CLASSES.len()) - 1);
+
+    /// One class by its name.
+    pub fn named(name: &str) -> Option<Self> {
+        if name.eq_ignore_ascii_case("all") {
+            return Some(Self::ALL);
+        }
+        CLASSES.iter().position(|class| class.eq_ignore_ascii_case(name)).map(|at| Self(1 << at))
+    }
+    /// Whether any class of `other` is in the set.
+    pub fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// Whether every class of `other` is in the set.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// Both sets together.
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+    /// Whether it holds nothing.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    /// Names in the field's order.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        CLASSES.iter().enumerate().filter(move |(at, _)| self.0 & (1 << at) != 0).map(|(_, name)| *name)
+    }
+}
+
+/// Classes, comma separated.
+pub struct ClassList;
+impl Kind for ClassList {
+    type Value = Classes;
+    fn describe() -> String {
+        format!("all, or some of: {}", CLASSES.join(", "))
+    }
+    fn set(value: &mut Classes, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        *value = Classes::NONE;
+        for name in variable.value.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match (Classes::named(name), name) {
+                (Some(class), _) => *value = value.union(class),
+                (None, "-1") => *value = Classes::ALL,
+                (None, "none" | "0") => {}
+                (None, _) => notes.push(variable.finding(
+                    Level::Warning,
+                    format!(
+                        "{} names the class `{name}`, which does not exist; it is ignored",
+                        variable.name
+                    ),
+                    super::suggestion(name, &CLASSES),
+                )),
+            }
+        }
+        Ok(())
+    }
+}
+
+options! {
+    /// `[general]` of `manager.conf`.
+    ManagerGeneral, "manager.conf", "general", IsIgnored;
+    enabled: YesNo = "no", "Serve the manager interface.";
+    port: Port = "5038", "TCP port.";
+    bindaddr: BindTo = "0.0.0.0", "Address to listen on; every one unless written.";
+    displayconnects: YesNo = "yes", "Tell logins and logoffs on the console.";
+    timestampevents: YesNo = "no", "Add a Timestamp to events.";
+    brokeneventsaction: YesNo = "no", "Answer the Events action as old versions did.";
+    allowmultiplelogin: YesNo = "yes", "Let a user log in several times.";
+    debug: YesNo = "no", "Tell what comes and goes.";
+    authtimeout: Int<1, 3_600> = "30", "Seconds a connection may take to log in.";
+    authlimit: Int<1, 10_000> = "50", "Connections that may be logging in at once.";
+    channelvars: Gathered = "", "Channel variables that events carry.";
+    disabledevents: Gathered = "", "Events that are not sent.";
+    @recognised {
+        "webenabled" "no" Later "the manager interface is not served over HTTP";
+        "httptimeout" "*" Later "the manager interface is not served over HTTP";
+        "tlsenable" "no" Later "TLS is not built in; bind to 127.0.0.1 and use a tunnel";
+        "tlsbindaddr" "*" Later "TLS is not built in";
+        "tlsbindport" "*" Later "TLS is not built in";
+        "tlscertfile" "*" Later "TLS is not built in";
+        "tlsprivatekey" "*" Later "TLS is not built in";
+        "tlscipher" "*" Later "TLS is not built in";
+        "tlsdisablev1" "*" Later "TLS is not built in";
+        "tlsdisablev11" "*" Later "TLS is not built in";
+        "tlsdisablev12" "*" Later "TLS is not built in";
+        "block-sockets" "*" Ignored "no socket blocks";
+        "displaysystemname" "no" Later "events carry no SystemName";
+    }
+}
+
+options! {
+    /// A user of the manager interface.
+    ManagerUser, "manager.conf", "user", IsIgnored;
+    secret: Hidden = "", "Password.";
+    read: ClassList = "", "Classes whose events it gets.";
+    write: ClassList = "", "Classes whose actions it may use.";
+    permit also "deny": Rules = "", "Addresses it may come from.";
+    acl: Gathered = "", "Lists of acl.conf it must pass.";
+    setvar: Pairs = "", "Variables of channels it originates.";
+    eventfilter: Lines = "", "Filters its events must pass.";
+    writetimeout: Int<1, 600_000> = "100", "Milliseconds a write may take before the connection is closed.";
+    displayconnects: YesNo = "yes", "Tell its logins and logoffs.";
+    allowmultiplelogin: YesNo = "yes", "Let it log in several times.";
+    timestampevents: YesNo = "no", "Add a Timestamp to its events.";
+    @recognised {
+        "eventfilter(include)" "*" Later "advanced filters are not applied";
+    }
+    resolved {
+        /// Own rules with the named lists; everyone until `Manager::resolve_acls` ran.
+        access: Access;
+    }
+}
+
+/// `manager.conf` as a whole.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Manager {
+    /// `[general]`.
+    pub general: ManagerGeneral,
+    /// Users by name.
+    pub users: BTreeMap<String, ManagerUser>,
+}
+
+impl Manager {
+    /// Reads the file. A user without a secret is skipped.
+    pub fn read(file: &File, findings: &mut Findings) -> Self {
+        let general: ManagerGeneral = read_settings(file, "general", findings);
+        let mut manager = Self { general, users: BTreeMap::new() };
+        for section in file.objects().filter(|section| !section.name.eq_ignore_ascii_case("general")) {
+            let mut locked = false;
+            let user = read_object::<ManagerUser>(section, findings, &mut |_, variable, findings| {
+                // A rule that is not understood must not leave the door open.
+                if variable.is("permit") || variable.is("deny") {
+                    let mut trial = super::acl::Acl::default();
+                    if let Err(item) = trial.add(variable.is("permit"), &variable.value) {
+                        let message =
+                            format!("`{item}` is no network; the user '{}' is skipped", section.name);
+                        findings.push(variable.finding(
+                            Level::Error,
+                            message,
+                            "write 192.0.2.0/255.255.255.0",
+                        ));
+                        locked = true;
+                        return true;
+                    }
+                }
+                variable.name.to_ascii_lowercase().starts_with("eventfilter(") && {
+                    let message = format!(
+                        "{} is known to Asterisk and not supported yet: events are not filtered by it",
+                        variable.name
+                    );
+                    findings.push(variable.finding(Level::Warning, message, "write eventfilter="));
+                    true
+                }
+            });
+            let Some(user) = user.filter(|_| !locked) else { continue };
+            if user.secret.is_empty() {
+                let message = format!("the manager user '{}' has no secret and is skipped", section.name);
+                findings.error(&section.place, message, "add secret=");
+                continue;
+            }
+            if user.secret.expose().chars().count() < 12 {
+                let message =
+                    format!("the secret of manager user '{}' is shorter than 12 characters", section.name);
+                findings.warning(user.origin.place_of("secret"), message, "choose a longer one");
+            }
+            manager.users.insert(section.name.to_string(), user);
+        }
+        let bound = manager.general.bindaddr.is_some_and(|bind| bind.ip.is_loopback());
+        if manager.general.enabled && !bound {
+            let place = manager.general.origin.place_of("bindaddr").clone();
+            let message = "the manager interface listens beyond this machine without encryption";
+            findings.warning(
+                &place,
+                message,
+                "bind it to 127.0.0.1 and use a tunnel, or restrict users with permit=",
+            );
+        }
+        manager
+    }
+    /// Resolves the named lists that users refer to. A missing list lets nobody in.
+    pub fn resolve_acls(&mut self, named: &NamedAcls, findings: &mut Findings) {
+        for user in self.users.values_mut() {
+            user.access = named.access(&user.permit, &user.acl, user.origin.place_of("acl"), findings);
+        }
+    }
+}

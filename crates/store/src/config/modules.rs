@@ -1,0 +1,271 @@
+//! `modules.conf`: nothing is loaded here, but what a site turned off stays off.
+//!
+//! A module of Asterisk stands for what it provides: an application, functions, a channel technology, a sink.
+
+use super::{Row, Status};
+use conf::{File, Findings, boolean};
+use std::collections::BTreeSet;
+
+/// What a module provides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capability {
+    /// Dialplan application.
+    Application(&'static str),
+    /// Dialplan function.
+    Function(&'static str),
+    /// Channel technology, as in `PJSIP/alice`.
+    Technology(&'static str),
+    /// RTP.
+    Rtp,
+    /// Music on hold.
+    MusicOnHold,
+    /// Call detail records in CSV.
+    CdrCsv,
+    /// Dialplan from extensions.conf.
+    Extensions,
+    /// Reading and writing a file format, by its extension.
+    FileFormat(&'static str),
+    /// A codec, by its name in `allow=`.
+    Codec(&'static str),
+    /// Tones from indications.conf.
+    Indications,
+}
+
+use Capability::{Application as A, Codec, Function as F, Technology};
+
+/// Modules whose capability Strowger has, without `.so`.
+#[rustfmt::skip]
+const MODULES: &[(&str, &[Capability])] = &[
+    ("app_cdr", &[A("ForkCDR"), A("NoCDR"), A("ResetCDR"), A("CDR")]),
+    ("app_dial", &[A("Dial"), A("RetryDial")]),
+    ("app_dtmfstore", &[A("StoreDTMF")]),
+    ("app_echo", &[A("Echo")]),
+    ("app_exec", &[A("Exec"), A("TryExec"), A("ExecIf")]),
+    ("app_if", &[A("If"), A("ElseIf"), A("Else"), A("EndIf"), A("ExitIf")]),
+    ("app_macro", &[A("Macro"), A("MacroExit"), A("MacroExclusive"), A("MacroIf")]),
+    ("app_milliwatt", &[A("Milliwatt")]),
+    ("app_originate", &[A("Originate")]),
+    ("app_playback", &[A("Playback")]),
+    ("app_playtones", &[A("PlayTones"), A("StopPlayTones")]),
+    ("app_read", &[A("Read")]),
+    ("app_record", &[A("Record")]),
+    ("app_sayunixtime", &[A("SayUnixTime"), A("DateTime")]),
+    ("app_senddtmf", &[A("SendDTMF"), A("ReceiveDTMF")]),
+    ("app_stack", &[A("Gosub"), A("GosubIf"), A("Return"), A("StackPop"), F("LOCAL"), F("LOCAL_PEEK"), F("STACK_PEEK")]),
+    ("app_system", &[A("System"), A("TrySystem")]),
+    ("app_transfer", &[A("Transfer")]),
+    ("app_userevent", &[A("UserEvent")]),
+    ("app_verbose", &[A("Verbose"), A("Log")]),
+    ("app_waituntil", &[A("WaitUntil")]),
+    ("app_while", &[A("While"), A("EndWhile"), A("ExitWhile"), A("ContinueWhile")]),
+    ("app_chanspy", &[A("ChanSpy"), A("ExtenSpy")]),
+    ("app_mixmonitor", &[A("MixMonitor"), A("StopMixMonitor")]),
+    ("app_directed_pickup", &[A("Pickup"), A("PickupChan")]),
+    ("app_db", &[A("DBdel"), A("DBdeltree")]),
+    ("bridge_simple", &[]),
+    ("bridge_native_rtp", &[]),
+    ("bridge_softmix", &[]),
+    ("bridge_builtin_features", &[]),
+    ("bridge_builtin_interval_features", &[]),
+    ("bridge_holding", &[]),
+    ("cdr_csv", &[Capability::CdrCsv]),
+    ("chan_bridge_media", &[]),
+    ("chan_pjsip", &[Technology("PJSIP"), Technology("SIP"), F("PJSIP_DIAL_CONTACTS"), F("PJSIP_MEDIA_OFFER")]),
+    ("chan_sip", &[]),
+    ("codec_alaw", &[Codec("alaw")]),
+    ("codec_g722", &[Codec("g722")]),
+    ("codec_gsm", &[Codec("gsm")]),
+    ("codec_resample", &[]),
+    ("codec_ulaw", &[Codec("ulaw")]),
+    ("codec_a_mu", &[]),
+    ("format_g722", &[Capability::FileFormat("g722")]),
+    ("format_gsm", &[Capability::FileFormat("gsm")]),
+    ("format_pcm", &[Capability::FileFormat("ulaw"), Capability::FileFormat("alaw")]),
+    ("format_sln", &[Capability::FileFormat("sln")]),
+    ("format_wav", &[Capability::FileFormat("wav")]),
+    ("func_aes", &[F("AES_ENCRYPT"), F("AES_DECRYPT")]),
+    ("func_base64", &[F("BASE64_ENCODE"), F("BASE64_DECODE")]),
+    ("func_callcompletion", &[F("CALLCOMPLETION")]),
+    ("func_callerid", &[F("CALLERID"), F("CONNECTEDLINE"), F("REDIRECTING"), F("CALLERPRES")]),
+    ("func_cdr", &[F("CDR"), F("CDR_PROP")]),
+    ("func_channel", &[F("CHANNEL"), F("CHANNELS"), F("MASTER_CHANNEL")]),
+    ("func_curl", &[F("CURL"), F("CURLOPT")]),
+    ("func_cut", &[F("CUT"), F("SORT")]),
+    ("func_db", &[F("DB"), F("DB_EXISTS"), F("DB_DELETE"), F("DB_KEYS"), F("DB_KEYCOUNT")]),
+    ("func_devstate", &[F("DEVICE_STATE"), F("HINT")]),
+    ("func_dialgroup", &[F("DIALGROUP")]),
+    ("func_dialplan", &[F("DIALPLAN_EXISTS"), F("VALID_EXTEN")]),
+    ("func_enum", &[F("ENUMLOOKUP"), F("ENUMQUERY"), F("ENUMRESULT"), F("TXTCIDNAME")]),
+    ("func_env", &[F("ENV"), F("FILE"), F("STAT"), F("FILE_COUNT_LINE"), F("FILE_FORMAT"), F("BASENAME"), F("DIRNAME")]),
+    ("func_export", &[F("EXPORT")]),
+    ("func_extstate", &[F("EXTENSION_STATE")]),
+    ("func_global", &[F("GLOBAL"), F("SHARED"), F("GLOBAL_DELETE"), F("DELETE")]),
+    ("func_groupcount", &[F("GROUP"), F("GROUP_COUNT"), F("GROUP_LIST"), F("GROUP_MATCH_COUNT")]),
+    ("func_hangupcause", &[F("HANGUPCAUSE"), F("HANGUPCAUSE_KEYS"), A("HangupCauseClear")]),
+    ("func_iconv", &[F("ICONV")]),
+    ("func_json", &[F("JSON_DECODE")]),
+    ("func_jitterbuffer", &[F("JITTERBUFFER")]),
+    ("func_lock", &[F("LOCK"), F("TRYLOCK"), F("UNLOCK")]),
+    ("func_logic", &[F("ISNULL"), F("SET"), F("EXISTS"), F("IF"), F("IFTIME"), F("IMPORT"), F("DELETE")]),
+    ("func_math", &[F("MATH"), F("INC"), F("DEC"), F("MIN"), F("MAX"), F("ABS")]),
+    ("func_md5", &[F("MD5")]),
+    ("func_periodic_hook", &[F("PERIODIC_HOOK")]),
+    ("func_pitchshift", &[F("PITCH_SHIFT")]),
+    ("func_pjsip_aor", &[F("PJSIP_AOR")]),
+    ("func_pjsip_contact", &[F("PJSIP_CONTACT")]),
+    ("func_pjsip_endpoint", &[F("PJSIP_ENDPOINT")]),
+    ("func_presencestate", &[F("PRESENCE_STATE")]),
+    ("func_rand", &[F("RAND")]),
+    ("func_realtime", &[F("REALTIME")]),
+    ("func_sha1", &[F("SHA1")]),
+    ("func_shell", &[F("SHELL")]),
+    ("func_sorcery", &[F("AST_SORCERY"), F("AST_CONFIG")]),
+    ("func_speex", &[F("AGC"), F("DENOISE")]),
+    ("func_sprintf", &[F("SPRINTF")]),
+    ("func_srv", &[F("SRVQUERY"), F("SRVRESULT")]),
+    ("func_strings", &[F("FIELDQTY"), F("FIELDNUM"), F("FILTER"), F("REPLACE"), F("STRREPLACE"), F("LISTFILTER"), F("REGEX"),
+        F("HASH"), F("HASHKEYS"), F("KEYPADHASH"), F("LEN"), F("STRFTIME"), F("STRPTIME"), F("EVAL"), F("TOUPPER"), F("TOLOWER"),
+        F("QUOTE"), F("CSV_QUOTE"), F("SHIFT"), F("POP"), F("PUSH"), F("UNSHIFT"), F("PASSTHRU"), F("TRIM"), F("LTRIM"),
+        F("RTRIM"), F("STRBETWEEN"), F("STRNCMP"), A("ClearHash")]),
+    ("func_sysinfo", &[F("SYSINFO")]),
+    ("func_talkdetect", &[F("TALK_DETECT")]),
+    ("func_timeout", &[F("TIMEOUT")]),
+    ("func_uri", &[F("URIENCODE"), F("URIDECODE")]),
+    ("func_uuid", &[F("UUID")]),
+    ("func_version", &[F("VERSION")]),
+    ("func_volume", &[F("VOLUME")]),
+    ("pbx_config", &[Capability::Extensions]),
+    ("pbx_loopback", &[]),
+    ("pbx_spool", &[]),
+    ("res_clioriginate", &[]),
+    ("res_indications", &[Capability::Indications]),
+    ("res_musiconhold", &[Capability::MusicOnHold, A("MusicOnHold"), A("StartMusicOnHold"), A("StopMusicOnHold")]),
+    ("res_pjsip", &[Technology("PJSIP"), Technology("SIP")]),
+    ("res_pjsip_acl", &[]),
+    ("res_pjsip_authenticator_digest", &[]),
+    ("res_pjsip_caller_id", &[]),
+    ("res_pjsip_dtmf_info", &[]),
+    ("res_pjsip_endpoint_identifier_anonymous", &[]),
+    ("res_pjsip_endpoint_identifier_ip", &[]),
+    ("res_pjsip_endpoint_identifier_user", &[]),
+    ("res_pjsip_header_funcs", &[F("PJSIP_HEADER"), F("PJSIP_HEADERS"), F("PJSIP_RESPONSE_HEADER"), F("PJSIP_HEADER_PARAM")]),
+    ("res_pjsip_logger", &[]),
+    ("res_pjsip_nat", &[]),
+    ("res_pjsip_outbound_authenticator_digest", &[]),
+    ("res_pjsip_registrar", &[]),
+    ("res_pjsip_rfc3326", &[]),
+    ("res_pjsip_sdp_rtp", &[]),
+    ("res_pjsip_session", &[]),
+    ("res_rtp_asterisk", &[Capability::Rtp]),
+    ("res_timing_timerfd", &[]),
+    ("res_timing_pthread", &[]),
+    ("res_timing_dahdi", &[]),
+    ("res_sorcery_astdb", &[]),
+    ("res_sorcery_config", &[]),
+    ("res_sorcery_memory", &[]),
+    ("res_security_log", &[]),
+    ("res_convert", &[]),
+    ("res_crypto", &[]),
+    ("res_mutestream", &[F("MUTEAUDIO")]),
+];
+
+/// Families of modules Asterisk ships; a module outside of them is a stranger.
+const FAMILIES: [&str; 10] =
+    ["app_", "bridge_", "cdr_", "cel_", "chan_", "codec_", "format_", "func_", "pbx_", "res_"];
+
+/// `modules.conf` as a whole: what is turned off.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Modules {
+    off: BTreeSet<Capability>,
+}
+
+fn plain(name: &str) -> &str {
+    name.trim().trim_end_matches(".so")
+}
+
+impl Modules {
+    /// Reads the file. With autoload=no only what is named is on.
+    pub fn read(file: &File, findings: &mut Findings) -> Self {
+        let (mut named, mut refused) = (BTreeSet::new(), BTreeSet::new());
+        let mut autoload = true;
+        for variable in file.named("modules").flat_map(|section| &section.variables) {
+            let module = plain(&variable.value).to_owned();
+            match variable.name.to_ascii_lowercase().as_str() {
+                "autoload" => autoload = boolean(&variable.value).unwrap_or(autoload),
+                "load" | "preload" | "require" | "preload-require" | "load-require" => {
+                    if let Some(what) = stranger(&module) {
+                        let message = format!("the module {module} {what}");
+                        findings.note(&variable.place, message, "");
+                    }
+                    named.insert(module);
+                }
+                "noload" => {
+                    refused.insert(module);
+                }
+                other => {
+                    let message = format!("[modules] has no option `{other}`; the line is ignored");
+                    let known = ["autoload", "load", "noload", "preload", "require", "preload-require"];
+                    findings.warning(&variable.place, message, super::suggestion(other, &known));
+                }
+            }
+        }
+        let is_on = |module: &str| !refused.contains(module) && (autoload || named.contains(module));
+        let on: BTreeSet<_> =
+            MODULES.iter().filter(|(module, _)| is_on(module)).flat_map(|(_, what)| *what).collect();
+        // SIP and PJSIP come from several modules; each of them is needed.
+        let mut off: BTreeSet<_> =
+            MODULES.iter().flat_map(|(_, what)| *what).filter(|what| !on.contains(what)).copied().collect();
+        if !is_on("chan_pjsip") || !is_on("res_pjsip") {
+            off.extend([Technology("PJSIP"), Technology("SIP")]);
+        }
+        Self { off }
+    }
+    /// Whether a capability is on.
+    pub fn has(&self, capability: Capability) -> bool {
+        !self.off.contains(&capability)
+    }
+    /// Whether a dialplan application is on; names in any case.
+    pub fn has_application(&self, name: &str) -> bool {
+        !self.off.iter().any(|off| matches!(off, A(known) if known.eq_ignore_ascii_case(name)))
+    }
+    /// Whether a dialplan function is on.
+    pub fn has_function(&self, name: &str) -> bool {
+        !self.off.iter().any(|off| matches!(off, F(known) if *known == name))
+    }
+    /// What is turned off.
+    pub fn off(&self) -> impl Iterator<Item = Capability> + '_ {
+        self.off.iter().copied()
+    }
+}
+
+/// What there is to say about a module that is asked for; `None` when Strowger has what it provides.
+fn stranger(module: &str) -> Option<&'static str> {
+    if MODULES.iter().any(|(known, _)| *known == module) {
+        None
+    } else if FAMILIES.iter().any(|family| module.starts_with(family)) {
+        Some("is not part of Strowger; what it provides may be missing, and `strowger check` names each use")
+    } else {
+        Some("is not a module of Asterisk either")
+    }
+}
+
+/// Rows for the manual.
+pub(crate) fn rows() -> Vec<Row> {
+    let row = |name, kind: &str, default, doc| Row {
+        file: "modules.conf",
+        section: "modules",
+        name,
+        kind: kind.to_owned(),
+        default,
+        doc,
+        status: Status::Supported,
+    };
+    vec![
+        row("autoload", "yes, no", "yes", "Everything is on; with no, only what the other lines name."),
+        row("load", "module", "", "Names what is on with autoload=no."),
+        row("preload", "module", "", "As load."),
+        row("require", "module", "", "As load."),
+        row("preload-require", "module", "", "As load."),
+        row("noload", "module", "", "Turns off what the module provides."),
+    ]
+}

@@ -1,0 +1,174 @@
+//! Files of a configuration folder as a source for the reader, and the files nobody reads.
+
+use conf::{Findings, Level, Place, ReadError, Source, glob_matches};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Largest file or command output read, in bytes; the largest configuration file seen has 2 MB.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// A folder on disk. Relative names are names in it.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// A folder, which need not exist.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+fn bounded(reader: impl Read) -> Result<Vec<u8>, ReadError> {
+    let mut bytes = Vec::new();
+    reader
+        .take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| ReadError::Failed(error.to_string()))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(ReadError::Failed(format!("larger than {} MB", FILE_BYTES_MAX >> 20)));
+    }
+    Ok(bytes)
+}
+
+impl Source for Folder {
+    fn read(&self, path: &str) -> Result<Vec<u8>, ReadError> {
+        let path = self.path.join(path);
+        let file = std::fs::File::open(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => ReadError::NotFound,
+            _ => ReadError::Failed(error.to_string()),
+        })?;
+        if file.metadata().is_ok_and(|data| data.is_dir()) {
+            return Err(ReadError::Failed("is a folder".into()));
+        }
+        bounded(file)
+    }
+
+    fn glob(&self, pattern: &str) -> Vec<String> {
+        let absolute = Path::new(pattern).is_absolute();
+        let full = if absolute { pattern.to_owned() } else { format!("{}/{pattern}", self.path.display()) };
+        let mut found = Vec::new();
+        // Only folders below the last one without a wildcard can match.
+        let plain: PathBuf =
+            Path::new(&full).iter().take_while(|part| !conf::is_glob(&part.to_string_lossy())).collect();
+        let depth = full.matches('/').count();
+        walk(&plain, depth.saturating_sub(plain.display().to_string().matches('/').count()), &mut |path| {
+            let text = path.display().to_string();
+            if glob_matches(&full, &text) {
+                found.push(text);
+            }
+        });
+        found.sort();
+        found
+    }
+
+    fn full_name(&self, path: &str) -> String {
+        self.path.join(path).display().to_string()
+    }
+
+    fn exec(&self, command: &str) -> Result<Vec<u8>, ReadError> {
+        let failed = |error: std::io::Error| ReadError::Failed(error.to_string());
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", command])
+            .current_dir(&self.path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let printed = child.stdout.take().map_or(Ok(Vec::new()), bounded);
+        if printed.is_err() {
+            let _ = child.kill();
+        }
+        let status = child.wait().map_err(failed)?;
+        match printed {
+            Ok(bytes) if status.success() => Ok(bytes),
+            Ok(_) => Err(ReadError::Failed(status.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn walk(folder: &Path, depth: usize, found: &mut dyn FnMut(&Path)) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        found(&path);
+        if depth > 1 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            walk(&path, depth - 1, found);
+        }
+    }
+}
+
+/// Files that Asterisk reads and Strowger does not read yet: what happens instead, and whether a site misses it.
+#[rustfmt::skip]
+const UNREAD: &[(&str, Level, &str)] = &[
+    ("sip.conf", Level::Warning, "peers of chan_sip are not served; convert them to pjsip.conf"),
+    ("iax.conf", Level::Warning, "IAX2 is not built in; Dial(IAX2/…) ends with CHANUNAVAIL"),
+    ("queues.conf", Level::Warning, "Queue is not built in"),
+    ("queuerules.conf", Level::Note, "Queue is not built in"),
+    ("agents.conf", Level::Warning, "AgentLogin is not built in"),
+    ("voicemail.conf", Level::Warning, "VoiceMail and VoiceMailMain are not built in"),
+    ("confbridge.conf", Level::Warning, "ConfBridge is not built in"),
+    ("meetme.conf", Level::Note, "MeetMe is not built in"),
+    ("features.conf", Level::Warning, "keys during a call (t T k K w W x X of Dial) do nothing"),
+    ("res_parking.conf", Level::Warning, "parking is not built in"),
+    ("http.conf", Level::Note, "no HTTP server is started from it"),
+    ("ari.conf", Level::Warning, "ARI is not built in"),
+    ("extconfig.conf", Level::Warning, "realtime is not built in; only files are read"),
+    ("sorcery.conf", Level::Warning, "objects come from pjsip.conf only"),
+    ("res_odbc.conf", Level::Note, "no database is connected"),
+    ("func_odbc.conf", Level::Warning, "the functions it defines do not exist"),
+    ("cel.conf", Level::Note, "channel events are not logged"),
+    ("cdr_adaptive_odbc.conf", Level::Warning, "call detail records go to CSV only"),
+    ("cdr_custom.conf", Level::Note, "call detail records go to Master.csv in its fixed order"),
+    ("cdr_manager.conf", Level::Note, "call detail records are not sent as events"),
+    ("cdr_pgsql.conf", Level::Warning, "call detail records go to CSV only"),
+    ("cdr_sqlite3_custom.conf", Level::Note, "call detail records go to CSV only"),
+    ("chan_dahdi.conf", Level::Warning, "telephony cards are not served"),
+    ("unistim.conf", Level::Note, "Unistim is not built in"),
+    ("skinny.conf", Level::Note, "Skinny is not built in"),
+    ("followme.conf", Level::Note, "FollowMe is not built in"),
+    ("udptl.conf", Level::Note, "T.38 is declined"),
+    ("res_fax.conf", Level::Note, "fax is not built in"),
+    ("pjsip_wizard.conf", Level::Warning, "the endpoints it makes do not exist; write them in pjsip.conf"),
+    ("pjsip_notify.conf", Level::Note, "pjsip send notify is not built in"),
+    ("cli_aliases.conf", Level::Note, "its aliases are unknown to the console; the usual ones are built in"),
+    ("cli.conf", Level::Note, "no command runs at start"),
+    ("cli_permissions.conf", Level::Note, "everyone who may open the control socket may use every command"),
+    ("extensions.ael", Level::Warning, "AEL is not compiled; its contexts do not exist"),
+    ("extensions.lua", Level::Warning, "Lua is not run; its contexts do not exist"),
+    ("users.conf", Level::Warning, "the users it makes do not exist"),
+    ("dundi.conf", Level::Note, "DUNDi is not built in"),
+    ("stir_shaken.conf", Level::Note, "calls are neither signed nor verified"),
+    ("phoneprov.conf", Level::Note, "phones are not provisioned"),
+    ("res_ldap.conf", Level::Note, "realtime is not built in"),
+    ("res_config_mysql.conf", Level::Note, "realtime is not built in"),
+    ("res_config_sqlite3.conf", Level::Note, "realtime is not built in"),
+    ("res_pgsql.conf", Level::Note, "realtime is not built in"),
+    ("xmpp.conf", Level::Note, "XMPP is not built in"),
+    ("websocket_client.conf", Level::Note, "WebSocket is not built in"),
+    ("minivm.conf", Level::Note, "MiniVM is not built in"),
+    ("ccss.conf", Level::Note, "call completion is not built in"),
+    ("calendar.conf", Level::Note, "calendars are not read"),
+    ("geolocation.conf", Level::Note, "locations are not read"),
+];
+
+/// Names the files of a folder that exist, say something, and are not read yet.
+pub(crate) fn name_unread(source: &dyn Source, folder: &Path, findings: &mut Findings) {
+    for &(name, level, what) in UNREAD {
+        let Ok(bytes) = source.read(name) else { continue };
+        if !says_something(&bytes) {
+            continue;
+        }
+        let place = Place::new(folder.join(name).display().to_string(), 0);
+        findings.add(level, &place, format!("the file is not read yet: {what}"), "");
+    }
+}
+
+/// Whether a file has a line that is neither blank, nor a comment, nor a header.
+fn says_something(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|&byte| byte == b'\n').map(|line| line.trim_ascii());
+    lines.any(|line| !matches!(line.first(), None | Some(b';' | b'[')) && !line.starts_with(b"//"))
+}

@@ -1,0 +1,290 @@
+//! A whole configuration, read, validated and immutable.
+//!
+//! A reload makes a new one beside the old; whoever holds the old keeps it until the new one is complete.
+
+use crate::config::acl::NamedAcls;
+use crate::config::asterisk::Asterisk;
+use crate::config::cdr::Cdr;
+use crate::config::logger::Logger;
+use crate::config::manager::Manager;
+use crate::config::modules::{Capability, Modules};
+use crate::config::music::Music;
+use crate::config::pjsip::Pjsip;
+use crate::config::rtp::Rtp;
+use crate::config::tones::Tones;
+use crate::defaults::Defaults;
+use crate::folder::{self, Folder};
+use conf::{File, Findings, LoadError, Options, Place, Source};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Where a configuration comes from.
+#[derive(Debug, Clone)]
+pub enum Where {
+    /// A site's own: the path of its `asterisk.conf`. The other files lie in its `astetcdir`, or beside it when it names
+    /// none.
+    Site(PathBuf),
+    /// A folder to look at, whatever its `asterisk.conf` says about where files lie.
+    Dir(PathBuf),
+    /// The embedded defaults.
+    Embedded(Defaults),
+}
+
+/// A whole configuration. All fields are what the files say; nothing changes after it was made.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// `asterisk.conf`.
+    pub asterisk: Asterisk,
+    /// `pjsip.conf`, its named lists resolved.
+    pub pjsip: Pjsip,
+    /// `rtp.conf`.
+    pub rtp: Rtp,
+    /// `musiconhold.conf`.
+    pub music: Music,
+    /// `indications.conf`.
+    pub tones: Tones,
+    /// `logger.conf`.
+    pub logger: Logger,
+    /// `cdr.conf`.
+    pub cdr: Cdr,
+    /// `manager.conf`, its named lists resolved.
+    pub manager: Manager,
+    /// `modules.conf`.
+    pub modules: Modules,
+    /// `acl.conf`.
+    pub acls: NamedAcls,
+    /// `extensions.conf`, sections as written; the dialplan compiles them.
+    pub extensions: File,
+    files: Vec<(PathBuf, Option<SystemTime>)>,
+    ran_exec: bool,
+    place: Where,
+}
+
+impl Snapshot {
+    /// Reads everything. `Ok` comes with what is worth saying, errors of single objects included; `Err` means that a file
+    /// is refused as a whole and there is no configuration.
+    pub fn load(place: &Where) -> Result<(Arc<Self>, Findings), Findings> {
+        let mut findings = Findings::new();
+        let snapshot = match place {
+            Where::Site(path) => load_site(path, &mut findings),
+            Where::Dir(dir) => load_dir(dir, &mut findings),
+            Where::Embedded(defaults) => load_embedded(defaults, &mut findings),
+        };
+        findings.dedup();
+        match snapshot {
+            Some(mut snapshot) => {
+                snapshot.place = place.clone();
+                Ok((Arc::new(snapshot), findings))
+            }
+            None => Err(findings),
+        }
+    }
+
+    /// Reads everything again from the same place.
+    pub fn reload(&self) -> Result<(Arc<Self>, Findings), Findings> {
+        Self::load(&self.place)
+    }
+
+    /// Whether a file changed, appeared or went since this was read. Files with `#exec` always count as changed.
+    pub fn changed(&self) -> bool {
+        self.ran_exec || self.files.iter().any(|(path, time)| modified(path) != *time)
+    }
+
+    /// Every file this was read from, and files that were looked for and missing.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// Whether this is the embedded configuration.
+    pub fn is_embedded(&self) -> bool {
+        matches!(self.place, Where::Embedded(_))
+    }
+}
+
+/// Reads a folder and says everything there is to say about it. `dialplan` adds what the dialplan finds.
+pub fn check(dir: &Path, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
+    match Snapshot::load(&Where::Dir(dir.to_owned())) {
+        Ok((snapshot, mut findings)) => {
+            folder::name_unread(&Folder::new(dir), dir, &mut findings);
+            dialplan(&snapshot, &mut findings);
+            findings.dedup();
+            findings
+        }
+        Err(findings) => findings,
+    }
+}
+
+/// What a person reads at the end of a check.
+pub fn summary(findings: &Findings) -> String {
+    let count = |level: conf::Level, one: &str, many: &str| match findings.count(level) {
+        1 => format!("1 {one}"),
+        n => format!("{n} {many}"),
+    };
+    format!(
+        "{}, {}, {}",
+        count(conf::Level::Error, "error", "errors"),
+        count(conf::Level::Warning, "warning", "warnings"),
+        count(conf::Level::Note, "note", "notes")
+    )
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|data| data.modified()).ok()
+}
+
+fn load_site(path: &Path, findings: &mut Findings) -> Option<Snapshot> {
+    let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut reading = Reading::new(Box::new(Folder::new(beside)), true, findings);
+    let file = reading.file(&name);
+    if file.is_none() && !reading.refused {
+        let remedy = "name an asterisk.conf with -C, or start without -C to use the embedded defaults";
+        reading.findings.error(&Place::new(path.display().to_string(), 0), "there is no such file", remedy);
+        return None;
+    }
+    let mut asterisk = reading.asterisk(file);
+    let etc = if asterisk.directories.origin.has("astetcdir") {
+        beside.join(&asterisk.directories.astetcdir)
+    } else {
+        beside.to_owned()
+    };
+    asterisk.directories.astetcdir = etc.clone();
+    reading.source = Box::new(Folder::new(etc));
+    reading.finish(asterisk)
+}
+
+fn load_dir(dir: &Path, findings: &mut Findings) -> Option<Snapshot> {
+    if !dir.is_dir() {
+        let place = Place::new(dir.display().to_string(), 0);
+        findings.error(&place, "there is no such folder", "name a folder with configuration files");
+        return None;
+    }
+    let mut reading = Reading::new(Box::new(Folder::new(dir)), true, findings);
+    let file = reading.file("asterisk.conf");
+    let mut asterisk = reading.asterisk(file);
+    asterisk.directories.astetcdir = dir.to_owned();
+    reading.finish(asterisk)
+}
+
+fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<Snapshot> {
+    let mut reading = Reading::new(Box::new(defaults.source()), false, findings);
+    let file = reading.file("asterisk.conf");
+    let asterisk = reading.asterisk(file);
+    reading.finish(asterisk)
+}
+
+/// One reading of all files.
+struct Reading<'a> {
+    source: Box<dyn Source>,
+    /// Files have times that a reload can compare.
+    on_disk: bool,
+    options: Options,
+    findings: &'a mut Findings,
+    files: Vec<(PathBuf, Option<SystemTime>)>,
+    ran_exec: bool,
+    /// A file was refused, so there will be no snapshot; the rest is read to tell everything at once.
+    refused: bool,
+}
+
+impl<'a> Reading<'a> {
+    fn new(source: Box<dyn Source>, on_disk: bool, findings: &'a mut Findings) -> Self {
+        let options = Options::default();
+        Self { source, on_disk, options, findings, files: Vec::new(), ran_exec: false, refused: false }
+    }
+
+    /// Reads a file; `None` when it is missing or refused.
+    fn file(&mut self, name: &str) -> Option<File> {
+        let file = conf::load(&*self.source, name, self.options, self.findings);
+        self.refused |= file == Err(LoadError::Invalid);
+        if self.on_disk {
+            let read = file.as_ref().map_or_else(
+                |_| vec![self.source.full_name(name)],
+                |file| {
+                    file.files
+                        .iter()
+                        .filter(|path| !path.starts_with("#exec "))
+                        .map(|path| path.to_string())
+                        .collect()
+                },
+            );
+            self.files.extend(read.into_iter().map(|path| {
+                let path = PathBuf::from(path);
+                let time = modified(&path);
+                (path, time)
+            }));
+        }
+        let file = file.ok()?;
+        self.ran_exec |= file.ran_exec;
+        Some(file)
+    }
+
+    fn whole(&self, name: &str) -> Place {
+        Place::new(self.source.full_name(name), 0)
+    }
+
+    fn asterisk(&mut self, file: Option<File>) -> Asterisk {
+        let asterisk = file.map_or_else(Asterisk::default, |file| Asterisk::read(&file, self.findings));
+        self.options.allow_exec = asterisk.options.execincludes;
+        asterisk
+    }
+
+    fn read<T: Default>(&mut self, name: &str, read: fn(&File, &mut Findings) -> T) -> T {
+        self.file(name).map_or_else(T::default, |file| read(&file, self.findings))
+    }
+
+    /// As [`Self::read`], for files without which something people expect is missing.
+    fn expect<T: Default>(&mut self, name: &str, missing: &str, read: fn(&File, &mut Findings) -> T) -> T {
+        let refused = std::mem::take(&mut self.refused);
+        let file = self.file(name);
+        if file.is_none() && !self.refused {
+            let place = self.whole(name);
+            self.findings.warning(&place, format!("there is no such file: {missing}"), "");
+        }
+        self.refused |= refused;
+        file.map_or_else(T::default, |file| read(&file, self.findings))
+    }
+
+    fn finish(mut self, asterisk: Asterisk) -> Option<Snapshot> {
+        let acls = self.read("acl.conf", NamedAcls::read);
+        let mut pjsip = self.expect("pjsip.conf", "SIP is not served", Pjsip::read);
+        pjsip.resolve_acls(&acls, self.findings);
+        let mut manager = self.read("manager.conf", Manager::read);
+        manager.resolve_acls(&acls, self.findings);
+        let modules = self.read("modules.conf", Modules::read);
+        let cdr = self.read("cdr.conf", Cdr::read);
+        let snapshot = Snapshot {
+            asterisk,
+            pjsip,
+            rtp: self.read("rtp.conf", Rtp::read),
+            music: self.read("musiconhold.conf", Music::read),
+            tones: self.read("indications.conf", Tones::read),
+            logger: self.read("logger.conf", Logger::read),
+            cdr,
+            manager,
+            modules,
+            acls,
+            extensions: self.expect("extensions.conf", "there is no dialplan", |file, _| file.clone()),
+            files: self.files,
+            ran_exec: self.ran_exec,
+            // Replaced by the caller, which knows the place.
+            place: Where::Dir(PathBuf::new()),
+        };
+        for capability in snapshot.modules.off() {
+            let what = match capability {
+                Capability::Technology("PJSIP") => "SIP is not served",
+                Capability::Rtp => "there is no media",
+                Capability::Extensions => "there is no dialplan",
+                _ => continue,
+            };
+            let place = Place::new(self.source.full_name("modules.conf"), 0);
+            self.findings.warning(
+                &place,
+                format!("a module is turned off, so {what}"),
+                "remove its noload= line",
+            );
+        }
+        (!self.refused).then_some(snapshot)
+    }
+}
