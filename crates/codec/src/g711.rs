@@ -1,7 +1,7 @@
 //! ITU-T G.711: µ-law and A-law, one byte a sample, no state.
 //!
-//! Encoding is arithmetic without branches, decoding a look-up in tables that the compiler fills, so both can be
-//! checked over their whole domain. The direct conversions equal decode-then-encode bit for bit.
+//! One sample is encoded by arithmetic without branches, many by a table that the compiler fills with it; decoding is
+//! a table too. All can be checked over their whole domain. The direct conversions equal decode-then-encode bit for bit.
 
 /// µ-law for a linear zero; what silence is filled with.
 pub const ULAW_SILENCE: u8 = 0xff;
@@ -96,6 +96,27 @@ static ALAW_TO_LINEAR: [i16; 256] = fill_linear(true);
 static ULAW_TO_ALAW: [u8; 256] = fill_direct(false);
 static ALAW_TO_ULAW: [u8; 256] = fill_direct(true);
 
+/// µ-law by the 14 bits that matter.
+static LINEAR_TO_ULAW: [u8; 1 << 14] = {
+    let mut table = [0; 1 << 14];
+    let mut index = 0;
+    while index < table.len() {
+        table[index] = ulaw_encode_one((index << 2) as u16 as i16);
+        index += 1;
+    }
+    table
+};
+/// A-law by the 12 bits that matter.
+static LINEAR_TO_ALAW: [u8; 1 << 12] = {
+    let mut table = [0; 1 << 12];
+    let mut index = 0;
+    while index < table.len() {
+        table[index] = alaw_encode_one((index << 4) as u16 as i16);
+        index += 1;
+    }
+    table
+};
+
 fn each<A: Copy, B>(input: &[A], output: &mut [B], step: impl Fn(A) -> B) -> usize {
     for (out, &value) in output.iter_mut().zip(input) {
         *out = step(value);
@@ -105,7 +126,7 @@ fn each<A: Copy, B>(input: &[A], output: &mut [B], step: impl Fn(A) -> B) -> usi
 
 /// Encodes as many samples as both slices hold; returns how many.
 pub fn ulaw_encode(linear: &[i16], coded: &mut [u8]) -> usize {
-    each(linear, coded, ulaw_encode_one)
+    each(linear, coded, |sample| LINEAR_TO_ULAW[usize::from(sample as u16 >> 2)])
 }
 /// Decodes as many samples as both slices hold; returns how many.
 pub fn ulaw_decode(coded: &[u8], linear: &mut [i16]) -> usize {
@@ -113,7 +134,7 @@ pub fn ulaw_decode(coded: &[u8], linear: &mut [i16]) -> usize {
 }
 /// Encodes as many samples as both slices hold; returns how many.
 pub fn alaw_encode(linear: &[i16], coded: &mut [u8]) -> usize {
-    each(linear, coded, alaw_encode_one)
+    each(linear, coded, |sample| LINEAR_TO_ALAW[usize::from(sample as u16 >> 4)])
 }
 /// Decodes as many samples as both slices hold; returns how many.
 pub fn alaw_decode(coded: &[u8], linear: &mut [i16]) -> usize {
@@ -168,6 +189,32 @@ mod tests {
             let (value, clipped) = (i32::from(sample), i32::from(sample).clamp(-32635, 32635));
             assert!((i32::from(u) - clipped).abs() <= (value.abs() >> 5) + 8, "µ-law {sample} -> {u}");
             assert!((i32::from(a) - value).abs() <= (value.abs() >> 5) + 16, "A-law {sample} -> {a}");
+        }
+    }
+
+    #[test]
+    fn g711_arithmetic_and_table_equal_a_search_of_the_decision_values() {
+        // G.711 tables 1 and 2: where each of the 128 intervals of a sign begins, in 14 and 13 bits.
+        let intervals = || (0..8).flat_map(|segment| (0..16).map(move |step| (segment, step)));
+        let ulaw_decisions: Vec<i32> = intervals().map(|(s, step)| ((32 + 2 * step) << s) - 33).collect();
+        let alaw_decisions: Vec<i32> =
+            intervals().map(|(s, step)| if s == 0 { step } else { (16 + step) << (s - 1) }).collect();
+        let (mut ulaw, mut alaw) = ([0], [0]);
+        for sample in i16::MIN..=i16::MAX {
+            let magnitude = i32::from(sample >> 2).abs();
+            let positive = u8::from(sample >= 0) << 7;
+            let passed = ulaw_decisions.iter().skip(1).take_while(|&&d| magnitude >= d).count() as u8;
+            let expected = (0x7f - passed) | positive;
+            assert_eq!(ulaw_encode_one(sample), expected, "µ-law {sample}");
+            ulaw_encode(&[sample], &mut ulaw);
+            assert_eq!(ulaw, [expected], "µ-law table {sample}");
+
+            let magnitude = i32::from(sample >> 4) ^ i32::from(sample >> 15);
+            let passed = alaw_decisions.iter().skip(1).take_while(|&&d| magnitude >= d).count() as u8;
+            let expected = (passed | positive) ^ 0x55;
+            assert_eq!(alaw_encode_one(sample), expected, "A-law {sample}");
+            alaw_encode(&[sample], &mut alaw);
+            assert_eq!(alaw, [expected], "A-law table {sample}");
         }
     }
 

@@ -40,8 +40,9 @@ pub struct Resampler {
     filter: &'static Filter,
     /// The last `taps - 1` input samples.
     history: Box<[i16]>,
-    /// Time of the next output sample after the next input sample, in 1/`up` input samples.
-    position: usize,
+    /// Time of the next output sample after the next input sample: whole input samples, and `up`ths of one.
+    start: usize,
+    phase: usize,
 }
 
 impl Resampler {
@@ -50,7 +51,7 @@ impl Resampler {
     /// The first use of a pair builds its filter (up to some milliseconds for 44.1 kHz); [`prepare`] does it ahead.
     pub fn new(from: SampleRate, to: SampleRate) -> Option<Self> {
         let filter = filter(from.0, to.0)?;
-        Some(Self { filter, history: vec![0; filter.taps - 1].into(), position: 0 })
+        Some(Self { filter, history: vec![0; filter.taps - 1].into(), start: 0, phase: 0 })
     }
     /// Room that `input` samples may need on the way out.
     pub fn output_max(&self, input: usize) -> usize {
@@ -70,7 +71,7 @@ impl Resampler {
     /// Forgets the past.
     pub fn reset(&mut self) {
         self.history.fill(0);
-        self.position = 0;
+        (self.start, self.phase) = (0, 0);
     }
 
     fn process_chunk(&mut self, chunk: &[i16], output: &mut [i16]) -> usize {
@@ -80,21 +81,27 @@ impl Resampler {
         for (slot, &sample) in work.iter_mut().zip(self.history.iter().chain(chunk)) {
             *slot = f32::from(sample);
         }
+        let (step, step_phase) = (down / up, down % up);
+        let (mut start, mut phase) = (self.start, self.phase);
         let mut count = 0;
-        let mut position = self.position;
-        while position < chunk.len() * up {
-            let (start, phase) = (position / up, position % up);
+        while start < chunk.len() {
             if let (Some(window), Some(branch), Some(slot)) = (
                 work.get(start..start + taps),
                 coefficients.get(phase * taps..(phase + 1) * taps),
                 output.get_mut(count),
             ) {
-                *slot = dot(window, branch).round_ties_even() as i16; // `as` saturates
+                let sum = dot(window, branch);
+                *slot = (sum + 0.5f32.copysign(sum)) as i16; // `as` truncates and saturates
             }
             count += 1;
-            position += down;
+            start += step;
+            phase += step_phase;
+            if phase >= up {
+                phase -= up;
+                start += 1;
+            }
         }
-        self.position = position - chunk.len() * up;
+        (self.start, self.phase) = (start - chunk.len(), phase);
         if chunk.len() >= past {
             self.history.copy_from_slice(&chunk[chunk.len() - past..]);
         } else {
@@ -122,7 +129,7 @@ pub fn prepare() {
 
 fn dot(samples: &[f32], coefficients: &[f32]) -> f32 {
     let mut sums = [0f32; LANES];
-    for (x, c) in samples.chunks_exact(LANES).zip(coefficients.chunks_exact(LANES)) {
+    for (x, c) in samples.as_chunks::<LANES>().0.iter().zip(coefficients.as_chunks::<LANES>().0) {
         for lane in 0..LANES {
             sums[lane] += x[lane] * c[lane];
         }

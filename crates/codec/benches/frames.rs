@@ -1,0 +1,90 @@
+//! Nanoseconds a 20 ms frame, and from that microseconds of one core a second of audio, for each step a worker makes.
+//!
+//! `cargo bench -p codec`: best of several rounds, so that a busy machine disturbs little.
+#![allow(clippy::disallowed_types, reason = "a benchmark is the one place of this crate that reads a clock")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use base::{FormatId, SampleRate};
+use codec::{Decoder, DtmfDetector, Encoder, Resampler, Transcoder};
+
+const ROUNDS: usize = 7;
+const FRAMES: usize = 500;
+
+fn measure(name: &str, mut frame: impl FnMut(usize)) {
+    let mut best = f64::MAX;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        for index in 0..FRAMES {
+            frame(index);
+        }
+        best = best.min(start.elapsed().as_nanos() as f64 / FRAMES as f64);
+    }
+    println!("{name:<28} {best:>10.0} ns/frame {:>8.1} us/s", best * 50.0 / 1000.0);
+}
+
+/// Ten seconds of something like speech: a gliding buzz with pauses.
+fn speech(rate: u32) -> Vec<i16> {
+    let mut phase = 0.0f64;
+    (0..rate * 10)
+        .map(|n| {
+            let t = f64::from(n) / f64::from(rate);
+            phase = (phase + (110.0 + 40.0 * (t * 3.0).sin()) / f64::from(rate)).fract();
+            let syllable = (t * 12.0).sin().max(0.0);
+            let pulse = (1..12)
+                .map(|k| (phase * f64::from(k) * std::f64::consts::TAU).sin() / f64::from(k))
+                .sum::<f64>();
+            (pulse * syllable * 6000.0) as i16
+        })
+        .collect()
+}
+
+fn main() {
+    codec::prepare_resamplers();
+    for format in [FormatId::ULAW, FormatId::ALAW, FormatId::GSM, FormatId::G722, FormatId::SLIN] {
+        let pcm = speech(format.rate().0);
+        let samples = format.rate().0 as usize / 50;
+        let bytes = format.bytes_in(20);
+        let mut encoder = Encoder::new(format);
+        let mut coded = vec![0; bytes * FRAMES];
+        measure(&format!("encode {format}"), |index| {
+            encoder.encode(&pcm[index * samples..][..samples], &mut coded[index * bytes..][..bytes]);
+        });
+        let mut decoder = Decoder::new(format);
+        let mut linear = vec![0; samples];
+        measure(&format!("decode {format}"), |index| {
+            decoder.decode(black_box(&coded[index * bytes..][..bytes]), &mut linear);
+        });
+    }
+    for (from, to) in
+        [(8000, 16000), (16000, 8000), (8000, 48000), (48000, 8000), (8000, 44100), (44100, 48000)]
+    {
+        let pcm = speech(from);
+        let samples = from as usize / 50;
+        let Some(mut resampler) = Resampler::new(SampleRate(from), SampleRate(to)) else { continue };
+        let mut out = vec![0; resampler.output_max(samples)];
+        measure(&format!("resample {from} -> {to}"), |index| {
+            resampler.process(&pcm[index * samples..][..samples], &mut out);
+        });
+    }
+    for (from, to) in
+        [(FormatId::ULAW, FormatId::ALAW), (FormatId::ULAW, FormatId::GSM), (FormatId::G722, FormatId::ULAW)]
+    {
+        let pcm = speech(from.rate().0);
+        let mut coded = vec![0; from.bytes_in(20) * FRAMES];
+        Encoder::new(from).encode(&pcm, &mut coded);
+        let mut transcoder = Transcoder::new(from, to);
+        let mut out = vec![0; transcoder.output_max(from.bytes_in(20))];
+        measure(&format!("transcode {from} -> {to}"), |index| {
+            transcoder.transcode(&coded[index * from.bytes_in(20)..][..from.bytes_in(20)], &mut out);
+        });
+    }
+    let pcm = speech(8000);
+    let mut detector = DtmfDetector::new();
+    measure("detect dtmf", |index| {
+        detector.process(&pcm[index * 160..][..160], |edge| {
+            black_box(edge);
+        });
+    });
+}

@@ -1,0 +1,17 @@
+//! Any bytes as a file of any extension, made into a clip.
+#![no_main]
+
+use base::FormatId;
+use codec::{SoundFile, extensions};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let [extension, target, bytes @ ..] = data else { return };
+    let count = extensions().count();
+    let Some(extension) = extensions().nth(usize::from(*extension) % count) else { return };
+    let target = FormatId::ALL[usize::from(*target) % FormatId::ALL.len()];
+    if let Ok(sound) = SoundFile::parse(extension, bytes) {
+        let clip = sound.to_clip(target);
+        assert_eq!(clip.data.len() % target.bytes_in(20), 0);
+    }
+});

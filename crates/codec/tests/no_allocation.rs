@@ -1,0 +1,84 @@
+//! What a media worker calls per frame must not allocate: counted by an allocator that counts.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use base::{Digit, FormatId, SampleRate};
+use codec::{Decoder, DtmfDetector, Encoder, Resampler, ToneGenerator, Transcoder, mix};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system allocator unchanged; counting touches only a thread-local `Cell`.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.with(Cell::get);
+    work();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+#[test]
+fn no_step_of_a_frame_allocates() {
+    assert!(allocations(|| drop(std::hint::black_box(vec![0u8; 100]))) > 0, "the counter counts");
+    let pcm = [1000i16; 1920];
+    let coded = [0xd5u8; 1920];
+    let (mut bytes, mut linear) = ([0u8; 8000], [0i16; 4000]);
+    for &from in FormatId::ALL {
+        let (mut encoder, mut decoder) = (Encoder::new(from), Decoder::new(from));
+        let count = allocations(|| {
+            encoder.encode(&pcm[..from.rate().0 as usize / 50], &mut bytes);
+            decoder.decode(&coded[..from.bytes_in(20)], &mut linear);
+            decoder.conceal(&mut linear[..160]);
+            encoder.reset();
+            decoder.reset();
+        });
+        assert_eq!(count, 0, "{from}");
+        for &to in FormatId::ALL {
+            let mut transcoder = Transcoder::new(from, to);
+            let count = allocations(|| {
+                transcoder.transcode(&coded[..from.bytes_in(20)], &mut bytes);
+                transcoder.conceal(160, &mut bytes);
+                transcoder.reset();
+            });
+            assert_eq!(count, 0, "{from} -> {to}");
+        }
+    }
+    for from in codec::RATES {
+        for to in codec::RATES {
+            let Some(mut resampler) = Resampler::new(SampleRate(from), SampleRate(to)) else { continue };
+            let count = allocations(|| {
+                resampler.process(&pcm[..from as usize / 50], &mut linear);
+            });
+            assert_eq!(count, 0, "{from} -> {to}");
+        }
+    }
+    let mut detector = DtmfDetector::new();
+    let mut generator =
+        Digit::from_char('5').and_then(|digit| ToneGenerator::dtmf(digit, SampleRate(8000))).unwrap();
+    let mut sum = [0i32; 160];
+    let count = allocations(|| {
+        generator.fill(&mut linear[..160]);
+        detector.process(&linear[..160], |_| {});
+        mix::accumulate(&mut sum, &linear[..160]);
+        mix::limit_minus_self(&sum, &pcm[..160], &mut linear[..160]);
+        mix::mean_abs(&linear[..160]);
+    });
+    assert_eq!(count, 0, "tones and mixing");
+}
