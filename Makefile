@@ -1,0 +1,83 @@
+# Strowger: `make run` starts it, `make test` proves it.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+SBIN := $(DESTDIR)$(PREFIX)/sbin
+# More options for the server: make run ARGS="-vvv"
+ARGS ?=
+# Seconds for each fuzz target; longer hunts: make fuzz FUZZ_SECONDS=600
+FUZZ_SECONDS ?= 3
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+PROGRAM := $(TARGET)/release/strowger
+PYTHON := .venv/bin/python
+# Crates that are pure machines; they must build where there is no socket, thread or clock.
+PURE := base conf sip rtp codec media dialplan call driver apps
+
+.PHONY: run build test check bench fuzz install deny clean help build-tools test-tools
+
+help:
+	@echo "make run      install what is missing, build the release, start it in the foreground"
+	@echo "make build    build the release"
+	@echo "make test     install what the tests need and run them all"
+	@echo "make check    format, lints, documentation, dependency floors, licences"
+	@echo "make bench    measure; results in target/bench/*.json"
+	@echo "make fuzz     run every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make install  install into DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)"
+
+run: build
+	exec $(PROGRAM) -f $(ARGS)
+
+build: build-tools
+	cargo build --release --locked --package strowger
+
+check: build-tools
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	cargo xtask tidy
+	@if rustup target list --installed 2>/dev/null | grep -q '^wasm32-unknown-unknown$$'; then \
+		set -x; cargo check --quiet --locked --target wasm32-unknown-unknown $(addprefix --package ,$(PURE)); \
+	else echo "skipped: the pure crates are not built for wasm32 (rustup target add wasm32-unknown-unknown)"; fi
+
+test: test-tools
+	cargo test --workspace --locked
+	$(MAKE) --no-print-directory fuzz
+
+bench: build
+	cargo xtask bench
+
+fuzz: build-tools
+	cargo xtask fuzz $(FUZZ_SECONDS)
+
+# The same rules as `cargo xtask tidy`, for those who have cargo-deny.
+deny:
+	cargo deny check licenses bans sources
+
+install: build
+	install -D --mode=0755 $(PROGRAM) $(SBIN)/strowger
+	@if [[ -e $(SBIN)/asterisk && ! -L $(SBIN)/asterisk ]]; then \
+		echo "$(SBIN)/asterisk is another program: left alone; scripts that call 'asterisk -rx' reach that one" >&2; \
+	else ln --symbolic --force --no-dereference strowger $(SBIN)/asterisk; fi
+	sed 's#@SBIN@#$(PREFIX)/sbin#g' packaging/strowger.service.in \
+		| install -D --mode=0644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/strowger.service
+
+clean:
+	cargo clean
+
+# A C compiler links the program and builds SQLite; the C++ one builds libFuzzer.
+build-tools:
+	@.ci/need build-essential
+
+# Without the right to install packages the tests that need them say that they are skipped.
+test-tools: build-tools $(PYTHON)
+	@.ci/need sip-tester baresip tshark || echo "skipped: tests with SIPp, baresip and tshark, which are not installed"
+
+$(PYTHON): .ci/requirements.txt
+	@.ci/need python3-venv
+	python3 -m venv .venv
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement .ci/requirements.txt
+	@touch $(PYTHON)
