@@ -1,2 +1,4 @@
-//! Filled by its first part.
+//! Drivers: each translates one protocol to and from the call core. Translation only; no socket, no clock.
 #![forbid(unsafe_code)]
+
+pub mod sip;

@@ -1,0 +1,249 @@
+//! What the SIP driver needs to know of `pjsip.conf`, resolved: names are looked up, lists parsed, defaults filled in.
+
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use ::sip::digest::{Algorithm, Hex};
+use base::FormatSet;
+use call::PartyId;
+
+/// Decides whether an address may do something; made from permit/deny lists.
+pub type Access = Rc<dyn Fn(IpAddr) -> bool>;
+
+/// How an endpoint is told from a request (`identify_by`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdentifyBy {
+    /// The user of From names the endpoint.
+    Username,
+    /// The user name of Authorization names the endpoint.
+    AuthUsername,
+    /// An `identify` object lists the address.
+    Ip,
+    /// An `identify` object matches a header.
+    Header,
+    /// An `identify` object matches the Request-URI.
+    RequestUri,
+}
+
+/// How digits travel (`dtmf_mode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dtmf {
+    /// RFC 4733 events.
+    #[default]
+    Rfc4733,
+    /// Tones in the audio.
+    Inband,
+    /// SIP INFO.
+    Info,
+    /// RFC 4733 when the peer offers it, else tones.
+    Auto,
+    /// RFC 4733 when the peer offers it, else INFO.
+    AutoInfo,
+    /// None.
+    None,
+}
+
+/// `type=endpoint`.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// Section name.
+    pub name: Rc<str>,
+    /// Context of its calls.
+    pub context: String,
+    /// AORs it may register with and is reached by.
+    pub aors: Vec<Rc<str>>,
+    /// Auths of which its requests must satisfy one; empty: none is asked for.
+    pub auths: Vec<Rc<str>>,
+    /// Auths that answer challenges.
+    pub outbound_auths: Vec<Rc<str>>,
+    /// Formats, preferred first.
+    pub allow: FormatSet,
+    /// Name of the transport its requests leave by; empty: by address.
+    pub transport: String,
+    /// Caller id of its calls; empty fields are taken from From.
+    pub caller: PartyId,
+    /// User of From in our requests.
+    pub from_user: String,
+    /// Domain of From in our requests.
+    pub from_domain: String,
+    /// Whether P-Asserted-Identity and Remote-Party-ID are believed.
+    pub trust_id_inbound: bool,
+    /// Whether hidden identities are sent.
+    pub trust_id_outbound: bool,
+    /// Send P-Asserted-Identity.
+    pub send_pai: bool,
+    /// Send Remote-Party-ID.
+    pub send_rpid: bool,
+    /// Ways to identify it.
+    pub identify_by: Vec<IdentifyBy>,
+    /// Answer to the source address even without rport.
+    pub force_rport: bool,
+    /// Requests go to the source address, whatever Contact says.
+    pub rewrite_contact: bool,
+    /// Media goes where media comes from.
+    pub rtp_symmetric: bool,
+    /// Digits.
+    pub dtmf: Dtmf,
+    /// Address in SDP.
+    pub media_address: Option<IpAddr>,
+    /// Language.
+    pub language: String,
+    /// Tone zone.
+    pub tone_zone: String,
+    /// Music class others hear when it holds them.
+    pub music_class: String,
+    /// Account code.
+    pub account: String,
+    /// Variables of its channels.
+    pub set_var: Vec<(String, String)>,
+    /// Channels from which it counts as busy; 0: never.
+    pub busy_at: u32,
+    /// Packets of this many milliseconds when the peer does not say.
+    pub ptime_ms: u8,
+    /// Use the ptime the peer asks for.
+    pub use_ptime: bool,
+    /// Seconds without RTP after which the call ends; 0: never.
+    pub rtp_timeout: u32,
+    /// As `rtp_timeout`, while on hold.
+    pub rtp_timeout_hold: u32,
+    /// Who may be this endpoint.
+    pub access: Option<Access>,
+    /// Early audio instead of ringing (`inband_progress`).
+    pub inband_progress: bool,
+    /// `user=phone` on numeric users.
+    pub user_eq_phone: bool,
+    /// Expect telephone-event but do not offer PRACK and the like: reserved for later, kept for `show`.
+    pub message_context: String,
+}
+
+/// `type=aor`.
+#[derive(Debug, Clone)]
+pub struct Aor {
+    /// Section name.
+    pub name: Rc<str>,
+    /// Contacts that are always there.
+    pub contacts: Vec<String>,
+    /// Most registered contacts; 0: registration is refused.
+    pub max_contacts: usize,
+    /// A new contact replaces the oldest beyond the maximum.
+    pub remove_existing: bool,
+    /// Unreachable contacts go first.
+    pub remove_unavailable: bool,
+    /// Expiry when none is asked for.
+    pub default_expiration: u32,
+    /// Shortest.
+    pub minimum_expiration: u32,
+    /// Longest.
+    pub maximum_expiration: u32,
+    /// Seconds between OPTIONS; 0: none.
+    pub qualify_frequency: u32,
+    /// How long an answer may take.
+    pub qualify_timeout: Duration,
+    /// Path is kept.
+    pub support_path: bool,
+}
+
+/// What proves an auth.
+#[derive(Clone)]
+pub enum Proof {
+    /// `password=`.
+    Password(String),
+    /// `md5_cred=` and `password_digest=`.
+    Ha1(Algorithm, Hex),
+}
+
+/// `type=auth`.
+#[derive(Clone)]
+pub struct Auth {
+    /// User name in credentials.
+    pub username: String,
+    /// Realm; empty is the default one (inbound) or any (outbound).
+    pub realm: String,
+    /// Secret.
+    pub proof: Proof,
+    /// Algorithms offered to peers, strongest first.
+    pub algorithms: Vec<Algorithm>,
+}
+
+/// One way an `identify` object recognises its endpoint.
+#[derive(Clone)]
+pub enum Match {
+    /// Source address.
+    Source(Access),
+    /// Header and a test of its value.
+    Header(String, Rc<dyn Fn(&str) -> bool>),
+    /// A test of the Request-URI.
+    RequestUri(Rc<dyn Fn(&str) -> bool>),
+}
+
+/// `type=identify`.
+#[derive(Clone)]
+pub struct Identify {
+    /// Section name.
+    pub name: Rc<str>,
+    /// Endpoint.
+    pub endpoint: Rc<str>,
+    /// Any of these.
+    pub matches: Vec<Match>,
+}
+
+/// One bind.
+#[derive(Debug, Clone)]
+pub struct Bind {
+    /// Section name of the transport.
+    pub name: String,
+    /// Number the sockets and the stack know it by.
+    pub id: ::sip::stack::TransportId,
+    /// What it speaks.
+    pub protocol: ::sip::stack::Protocol,
+    /// Local address.
+    pub local: SocketAddr,
+    /// Address in SDP for peers outside `local_nets`.
+    pub external_media: Option<IpAddr>,
+    /// `host[:port]` in Via and Contact for peers outside `local_nets`.
+    pub external_signaling: Option<String>,
+    /// Networks that see us directly.
+    pub local_nets: Vec<(IpAddr, u8)>,
+}
+
+impl Bind {
+    /// Whether `peer` lies in none of `local_nets`; with no nets listed everybody is outside.
+    pub fn is_outside(&self, peer: IpAddr) -> bool {
+        !self.local_nets.iter().any(|net| ::sip::stack::in_network(*net, peer))
+    }
+}
+
+/// Everything, replaced whole by a reload.
+#[derive(Clone, Default)]
+pub struct Config {
+    /// Endpoints by name.
+    pub endpoints: BTreeMap<Rc<str>, Rc<Endpoint>>,
+    /// AORs by name.
+    pub aors: BTreeMap<Rc<str>, Rc<Aor>>,
+    /// Auths by name.
+    pub auths: BTreeMap<Rc<str>, Rc<Auth>>,
+    /// Identifies in file order.
+    pub identifies: Vec<Identify>,
+    /// Binds.
+    pub binds: Vec<Bind>,
+    /// Order of identification (`endpoint_identifier_order`).
+    pub order: Vec<IdentifyBy>,
+    /// Realm of challenges when the auth names none.
+    pub default_realm: String,
+    /// User-Agent and Server.
+    pub user_agent: String,
+    /// Who may send SIP at all.
+    pub access: Option<Access>,
+    /// `strictrtp` of rtp.conf.
+    pub strict_rtp: bool,
+    /// Milliseconds between RTCP reports.
+    pub rtcp_interval_ms: u16,
+    /// Timers of the stack.
+    pub timers: ::sip::stack::Timers,
+    /// Endpoint of dial strings that name a bare URI.
+    pub default_outbound: String,
+    /// Session name in SDP.
+    pub sdp_session: String,
+}

@@ -1,0 +1,106 @@
+//! The password check. Unknown and wrong look alike: the same challenge, the same work.
+
+use core::time::Duration;
+use std::rc::Rc;
+
+use ::sip::digest::{Algorithm, Credentials, Gate, NonceCounts, Secret, Verdict};
+use ::sip::{HeaderName, Message};
+use base::Instant;
+
+use super::config::{Auth, Config, Endpoint, Proof};
+
+/// How long a nonce is good for; a phone is challenged anew (`stale=true`) after that without asking its user.
+const NONCE_LIFETIME: Duration = Duration::from_secs(60);
+/// Nonces whose counts are remembered against replay, 16 bytes each.
+const NONCES_REMEMBERED: usize = 16 * 1024;
+/// Credentials of one request that are looked at.
+const CREDENTIALS_MAX: usize = 4;
+
+/// What became of a request at the gate.
+pub(crate) enum Admitted {
+    /// It may pass; the user name that was proved, when one was asked for.
+    Yes,
+    /// It gets this challenge (values of WWW-Authenticate).
+    Challenge(Vec<String>),
+}
+
+/// Keys and memory of the gate.
+pub(crate) struct Gatekeeper {
+    gate: Gate,
+    counts: NonceCounts,
+}
+
+impl Gatekeeper {
+    /// `key` is secret randomness.
+    pub(crate) fn new(key: [u8; 32]) -> Self {
+        Self { gate: Gate::new(key, NONCE_LIFETIME), counts: NonceCounts::new(NONCES_REMEMBERED) }
+    }
+
+    /// Checks a request of `endpoint`; `None` is somebody unknown, who is treated like a known one without the password.
+    pub(crate) fn check(
+        &mut self,
+        config: &Config,
+        endpoint: Option<&Endpoint>,
+        message: &Message<'_>,
+        now: Instant,
+    ) -> Admitted {
+        let auths: Vec<Rc<Auth>> = endpoint
+            .into_iter()
+            .flat_map(|e| &e.auths)
+            .filter_map(|name| config.auths.get(name).cloned())
+            .collect();
+        if endpoint.is_some_and(|endpoint| endpoint.auths.is_empty()) {
+            return Admitted::Yes;
+        }
+        let mut stale = false;
+        for value in message.headers(HeaderName::Authorization).take(CREDENTIALS_MAX) {
+            let Some(credentials) = Credentials::parse(value) else { continue };
+            match self.verify(config, &auths, &credentials, message, now) {
+                Verdict::Authenticated if self.counts.accept(&credentials) => return Admitted::Yes,
+                Verdict::Authenticated | Verdict::Stale => stale = true,
+                Verdict::Denied => {}
+            }
+        }
+        Admitted::Challenge(self.challenge(config, &auths, stale, now))
+    }
+
+    fn verify(
+        &self,
+        config: &Config,
+        auths: &[Rc<Auth>],
+        credentials: &Credentials<'_>,
+        message: &Message<'_>,
+        now: Instant,
+    ) -> Verdict {
+        let user = credentials.user();
+        let method = message.method();
+        let fitting = auths.iter().find(|auth| {
+            auth.username.as_bytes() == &*user && auth.algorithms.contains(&credentials.algorithm())
+        });
+        let realm = fitting.map_or(&*config.default_realm, |auth| realm_of(config, auth));
+        let secret = fitting.map(|auth| match &auth.proof {
+            Proof::Password(password) => Secret::Password(password.as_bytes()),
+            Proof::Ha1(algorithm, ha1) => Secret::Ha1(*algorithm, *ha1),
+        });
+        self.gate.verify(credentials, method.as_bytes(), realm.as_bytes(), secret, now)
+    }
+
+    fn challenge(&self, config: &Config, auths: &[Rc<Auth>], stale: bool, now: Instant) -> Vec<String> {
+        let first = auths.first();
+        let realm = first.map_or(&*config.default_realm, |auth| realm_of(config, auth));
+        let algorithms = first.map_or(&[Algorithm::Md5][..], |auth| &auth.algorithms);
+        let algorithms = if algorithms.is_empty() { &[Algorithm::Md5][..] } else { algorithms };
+        algorithms
+            .iter()
+            .map(|algorithm| {
+                let mut value = Vec::with_capacity(160);
+                self.gate.challenge(now, realm.as_bytes(), *algorithm, stale, &mut value);
+                String::from_utf8(value).unwrap_or_default()
+            })
+            .collect()
+    }
+}
+
+fn realm_of<'a>(config: &'a Config, auth: &'a Auth) -> &'a str {
+    if auth.realm.is_empty() { &config.default_realm } else { &auth.realm }
+}

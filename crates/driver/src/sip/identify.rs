@@ -1,0 +1,61 @@
+//! Who sent this request? Answers with an endpoint, or nobody; asks no password.
+
+use core::net::IpAddr;
+use std::rc::Rc;
+
+use ::sip::digest::Credentials;
+use ::sip::{HeaderName, Message};
+
+use super::config::{Config, Endpoint, IdentifyBy, Match};
+
+/// Finds the endpoint of a request, in the configured order. An endpoint whose own access list refuses the source is
+/// not found, so that the answer is the one strangers get.
+pub(crate) fn endpoint_of(config: &Config, message: &Message<'_>, source: IpAddr) -> Option<Rc<Endpoint>> {
+    if config.access.as_ref().is_some_and(|allowed| !allowed(source)) {
+        return None;
+    }
+    let found = config.order.iter().find_map(|way| by(config, *way, message, source))?;
+    let allowed = found.access.as_ref().is_none_or(|allowed| allowed(source));
+    allowed.then_some(found)
+}
+
+fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, source: IpAddr) -> Option<Rc<Endpoint>> {
+    let willing = |endpoint: &Rc<Endpoint>| endpoint.identify_by.contains(&way);
+    match way {
+        IdentifyBy::Username => {
+            let from = message.from()?;
+            let user = from.uri.user_decoded();
+            named(config, &user).filter(willing)
+        }
+        IdentifyBy::AuthUsername => {
+            let value = message.header(HeaderName::Authorization)?;
+            let user = Credentials::parse(value)?.user();
+            named(config, &user).filter(willing)
+        }
+        IdentifyBy::Ip | IdentifyBy::Header | IdentifyBy::RequestUri => config
+            .identifies
+            .iter()
+            .filter(|identify| identify.matches.iter().any(|m| matches(m, way, message, source)))
+            .find_map(|identify| config.endpoints.get(&identify.endpoint).cloned())
+            .filter(willing),
+    }
+}
+
+fn named(config: &Config, user: &[u8]) -> Option<Rc<Endpoint>> {
+    let user = core::str::from_utf8(user).ok()?;
+    config.endpoints.get(user).cloned()
+}
+
+fn matches(rule: &Match, way: IdentifyBy, message: &Message<'_>, source: IpAddr) -> bool {
+    match (rule, way) {
+        (Match::Source(within), IdentifyBy::Ip) => within(source.to_canonical()),
+        (Match::Header(name, test), IdentifyBy::Header) => {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            message.headers(name).any(|value| core::str::from_utf8(value).is_ok_and(|value| test(value)))
+        }
+        (Match::RequestUri(test), IdentifyBy::RequestUri) => {
+            core::str::from_utf8(message.request_uri_bytes()).is_ok_and(|uri| test(uri))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,118 @@
+//! Caller identities: read from requests, written into ours.
+
+use std::borrow::Cow;
+
+use ::sip::{HeaderName, Message, NameAddr};
+use call::{PartyId, Presentation};
+
+use super::config::Endpoint;
+
+/// Longest name or number taken from the wire, bytes; longer ones are cut.
+const PARTY_BYTES_MAX: usize = 256;
+
+/// Text from the wire: control characters dropped, Latin-1 bytes read as such, bounded.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let bytes = bytes.get(..bytes.len().min(PARTY_BYTES_MAX)).unwrap_or_default();
+    let text: Cow<'_, str> = match core::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => bytes.iter().map(|&b| char::from(b)).collect::<String>().into(),
+    };
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+fn party(address: &NameAddr<'_>) -> PartyId {
+    let (name, number) = (text(&address.display_name()), text(&address.uri.user_decoded()));
+    PartyId {
+        name: (!name.is_empty()).then_some(name),
+        number: (!number.is_empty()).then_some(number),
+        ..PartyId::default()
+    }
+}
+
+/// The caller of a request: a trusted assertion, else From; fields the endpoint's `callerid=` sets win.
+pub(crate) fn caller_of(message: &Message<'_>, endpoint: &Endpoint) -> PartyId {
+    let asserted = endpoint.trust_id_inbound.then(|| asserted(message)).flatten();
+    let mut caller = asserted.or_else(|| message.from().map(|from| party(&from))).unwrap_or_default();
+    if let Some(number) = &endpoint.caller.number {
+        caller.number = Some(number.clone());
+    }
+    if let Some(name) = &endpoint.caller.name {
+        caller.name = Some(name.clone());
+    }
+    if endpoint.caller.number_presentation.is_hidden()
+        || (endpoint.trust_id_inbound && wants_privacy(message))
+    {
+        caller.number_presentation = Presentation::ProhibPassedScreen;
+        caller.name_presentation = Presentation::ProhibPassedScreen;
+    }
+    caller.tag.clone_from(&endpoint.caller.tag);
+    caller
+}
+
+/// P-Asserted-Identity (RFC 3325) before Remote-Party-ID.
+fn asserted(message: &Message<'_>) -> Option<PartyId> {
+    let first = |name| message.values(name).next().and_then(NameAddr::parse);
+    if let Some(identity) = first(HeaderName::PAssertedIdentity) {
+        return Some(party(&identity));
+    }
+    let rpid = first(HeaderName::RemotePartyId)?;
+    let mut found = party(&rpid);
+    if rpid.params.get(b"privacy").is_some_and(|p| !p.eq_ignore_ascii_case(b"off")) {
+        found.number_presentation = Presentation::ProhibPassedScreen;
+        found.name_presentation = Presentation::ProhibPassedScreen;
+    }
+    Some(found)
+}
+
+fn wants_privacy(message: &Message<'_>) -> bool {
+    message.lists(HeaderName::Privacy, b"id")
+}
+
+/// A name-addr without tag: `"Name" <sip:user@host>`; the name is quoted, the user escaped, CR and LF dropped.
+pub(crate) fn name_addr(name: &str, user: &str, host: &str) -> String {
+    let mut out = Vec::with_capacity(64);
+    if !name.is_empty() {
+        ::sip::write::push_display_name(&mut out, name.as_bytes());
+        out.push(b' ');
+    }
+    out.extend_from_slice(b"<sip:");
+    if !user.is_empty() {
+        ::sip::uri::percent_encode_user(user.as_bytes(), &mut out);
+        out.push(b'@');
+    }
+    ::sip::write::push_clean(&mut out, host.as_bytes());
+    out.push(b'>');
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// From of our INVITE, and the identity headers the endpoint is to get.
+pub(crate) fn present(
+    endpoint: &Endpoint,
+    connected: &PartyId,
+    own_host: &str,
+) -> (String, Vec<(&'static str, String)>) {
+    let hidden = connected.number_presentation.is_hidden();
+    let show = !hidden || endpoint.trust_id_outbound;
+    let host = if endpoint.from_domain.is_empty() { own_host } else { &endpoint.from_domain };
+    let (name, number) = match (hidden, connected.number()) {
+        (true, _) => ("Anonymous", "anonymous"),
+        (false, "") => (connected.name(), "anonymous"),
+        (false, number) => (connected.name(), number),
+    };
+    let user = if endpoint.from_user.is_empty() { number } else { &endpoint.from_user };
+    let from_host = if hidden && endpoint.from_domain.is_empty() { "anonymous.invalid" } else { host };
+    let from = name_addr(name, user, from_host);
+    let mut headers = Vec::new();
+    let real = name_addr(connected.name(), connected.number(), host);
+    if endpoint.send_pai && show && !connected.number().is_empty() {
+        headers.push(("P-Asserted-Identity", real.clone()));
+        if hidden {
+            headers.push(("Privacy", "id".to_owned()));
+        }
+    }
+    if endpoint.send_rpid && show && !connected.number().is_empty() {
+        let privacy = if hidden { "full" } else { "off" };
+        headers.push(("Remote-Party-ID", format!("{real};party=calling;privacy={privacy};screen=no")));
+    }
+    (from, headers)
+}

@@ -1,0 +1,280 @@
+//! Calls that come in: who it is, whether it may, where it goes, and what is agreed.
+
+use std::rc::Rc;
+
+use ::sip::stack::{Accept, Answer, Body, Incoming};
+use ::sip::{HeaderName, Message};
+use base::{Cause, Command, FormatId};
+use call::{ChanState, Core, Level, Location, NewChannel, Reach};
+
+use super::config::Endpoint;
+use super::gate::Admitted;
+use super::leg::{Leg, Stage};
+use super::session::{Media, Terms};
+use super::{SipDriver, identify, identity};
+
+/// Longest extension taken from a Request-URI, bytes; the field's own limit is 80.
+const EXTEN_BYTES_MAX: usize = 80;
+/// Option tags of Require that we honour.
+const SUPPORTED: &[&[u8]] = &[];
+
+/// A request whose sender is known and may go on.
+pub(crate) struct Known {
+    pub(crate) endpoint: Rc<Endpoint>,
+}
+
+impl SipDriver {
+    /// Identifies and authenticates; what cannot pass has been answered, and nothing was stored for it.
+    pub(crate) fn admit(&mut self, core: &mut Core, incoming: &mut Incoming) -> Option<Known> {
+        let config = self.config.clone();
+        let source = incoming.source;
+        let endpoint = identify::endpoint_of(&config, &incoming.message.view(), source.remote.ip());
+        incoming.force_rport = endpoint.as_ref().is_none_or(|endpoint| endpoint.force_rport);
+        let verdict = self.gate.check(&config, endpoint.as_deref(), &incoming.message.view(), core.now);
+        match (endpoint, verdict) {
+            (Some(endpoint), Admitted::Yes) => Some(Known { endpoint }),
+            (_, Admitted::Challenge(values)) => {
+                self.note_refusal(core, incoming);
+                let headers: Vec<(&str, &str)> =
+                    values.iter().map(|v| ("WWW-Authenticate", v.as_str())).collect();
+                self.refuse(incoming, &Answer::new(401).headers(&headers));
+                None
+            }
+            (None, Admitted::Yes) => {
+                self.refuse(incoming, &Answer::new(403));
+                None
+            }
+        }
+    }
+    /// A request with credentials that were not accepted is for the security log; one without is the normal first try.
+    fn note_refusal(&self, core: &mut Core, incoming: &Incoming) {
+        let message = incoming.message.view();
+        if message.has(HeaderName::Authorization) {
+            let from = message.from().map(|from| identity::text(from.uri.as_bytes())).unwrap_or_default();
+            let line = format!(
+                "{} from '{from}' failed for '{}': no matching endpoint or wrong password",
+                message.method(),
+                incoming.source.remote
+            );
+            core.log(Level::Security, "res_pjsip", &line);
+            core.log(Level::Notice, "res_pjsip", &line);
+        }
+    }
+    /// Answers without keeping anything.
+    pub(crate) fn refuse(&mut self, incoming: &Incoming, answer: &Answer<'_>) {
+        let mut out = Vec::new();
+        self.stack.respond_stateless(incoming, answer, &mut out);
+        self.sends.extend(out.into_iter().filter_map(|output| match output {
+            ::sip::stack::Output::Send(send) => Some(send),
+            ::sip::stack::Output::Event(_) => None,
+        }));
+    }
+
+    /// An INVITE outside any dialog.
+    pub(crate) fn invited(&mut self, core: &mut Core, mut incoming: Incoming) {
+        if self.unsupported(&incoming) {
+            return;
+        }
+        let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
+        let spread = core.random() as u32;
+        let (now, calls) = (core.now, core.call_count());
+        if let Err(refused) = core.admission.admit(calls, spread, now) {
+            let line = format!("call of '{}' refused: {} reached", endpoint.name, refused.limit);
+            core.log(Level::Warning, "chan_pjsip", &line);
+            let after = refused.retry_after_secs.to_string();
+            self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", &after)]));
+            return;
+        }
+        let exten = exten_of(&incoming.message.view());
+        let caller = identity::caller_of(&incoming.message.view(), &endpoint);
+        match (core.reach)(core, &endpoint.context, &exten, caller.number()) {
+            Reach::Whole => {}
+            Reach::Partial => return self.no_such_number(core, &incoming, &endpoint, &exten, 484),
+            Reach::None => return self.no_such_number(core, &incoming, &endpoint, &exten, 404),
+        }
+        self.ring(core, &incoming, &endpoint, exten, caller);
+    }
+    fn unsupported(&mut self, incoming: &Incoming) -> bool {
+        let message = incoming.message.view();
+        let unknown: Vec<String> = message
+            .values(HeaderName::Require)
+            .filter(|tag| !SUPPORTED.iter().any(|known| known.eq_ignore_ascii_case(tag)))
+            .map(identity::text)
+            .collect();
+        if unknown.is_empty() {
+            return false;
+        }
+        let list = unknown.join(", ");
+        self.refuse(incoming, &Answer::new(420).headers(&[("Unsupported", &list)]));
+        true
+    }
+    fn no_such_number(
+        &mut self,
+        core: &mut Core,
+        incoming: &Incoming,
+        endpoint: &Endpoint,
+        exten: &str,
+        status: u16,
+    ) {
+        let line = format!(
+            "Call from '{}' ({}) to extension '{exten}' rejected because extension not found in context '{}'.",
+            endpoint.name, incoming.source.remote, endpoint.context
+        );
+        core.log(Level::Notice, "res_pjsip_session", &line);
+        self.refuse(incoming, &Answer::new(status));
+    }
+
+    /// Stores the dialog, opens the media stream and makes the channel.
+    fn ring(
+        &mut self,
+        core: &mut Core,
+        incoming: &Incoming,
+        endpoint: &Rc<Endpoint>,
+        exten: String,
+        caller: call::PartyId,
+    ) {
+        let config = self.config.clone();
+        let source = incoming.source;
+        let Some(bind) = self.bind(source.transport).cloned() else { return };
+        let local = self.local_ip(&bind, source.remote.ip());
+        let advertised =
+            endpoint.media_address.or(bind.external_media.filter(|_| bind.is_outside(source.remote.ip())));
+        let terms = Terms { config: &config, endpoint, signalling: source.remote.ip() };
+        let mut media = Media::new(core, endpoint, endpoint.allow, advertised.unwrap_or(local));
+        let stream = match media.open(core, local, &terms) {
+            Ok(stream) => stream,
+            Err(why) => {
+                let line = format!(
+                    "no media port for a call of '{}': {why:?}; see rtpstart and rtpend in rtp.conf",
+                    endpoint.name
+                );
+                core.log(Level::Error, "chan_pjsip", &line);
+                self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "5")]));
+                return;
+            }
+        };
+        let offered = incoming.message.view().sdp().map(|sdp| media.answer(sdp, &terms));
+        let agreed = match offered {
+            None => None,
+            Some(Ok((_, agreed))) => Some(agreed),
+            Some(Err(why)) => {
+                core.media(Command::Close { stream });
+                let line = format!("offer of '{}' refused: {why}", endpoint.name);
+                core.log(Level::Notice, "chan_pjsip", &line);
+                self.refuse(incoming, &Answer::new(why.status().code()));
+                return;
+            }
+        };
+        let contact = self.contact(source, &exten);
+        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
+        let dialog = match self.stack.accept_invite(incoming, &accept, core.now) {
+            // A retransmission that overtook: the call is there already.
+            Ok(dialog) if self.legs.by_dialog(dialog).is_some() => {
+                core.media(Command::Close { stream });
+                return;
+            }
+            Ok(dialog) => dialog,
+            Err(_) => {
+                core.media(Command::Close { stream });
+                self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "10")]));
+                return;
+            }
+        };
+        if let Some(agreed) = &agreed {
+            let plan = Box::new(media.plan(Some(agreed), &terms));
+            core.media(Command::Plan { stream, plan });
+        }
+        let format = agreed.as_ref().and_then(|a| a.primary()).map_or(FormatId::ULAW, |p| p.format);
+        let formats = agreed.as_ref().map_or(endpoint.allow, |a| a.formats());
+        let location = Location { context: endpoint.context.clone(), exten: exten.clone(), priority: 1 };
+        let created = core.create(NewChannel {
+            base_name: format!("PJSIP/{}", endpoint.name),
+            tech: self.tech_index,
+            state: ChanState::Ring,
+            caller,
+            account: endpoint.account.clone(),
+            location: location.clone(),
+            language: endpoint.language.clone(),
+            music_class: endpoint.music_class.clone(),
+            formats,
+            ..NewChannel::default()
+        });
+        let Some(channel) = created else {
+            core.media(Command::Close { stream });
+            self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 503, &[], now, out)).ok();
+            return;
+        };
+        let leg = Leg {
+            stage: Stage::Ringing,
+            dialog: Some(dialog),
+            contact,
+            stream: Some(stream),
+            invite: Some(incoming.message.clone()),
+            ..Leg::new(channel, endpoint.clone(), source, media)
+        };
+        let handle = self.legs.insert(leg).unwrap_or(u64::MAX);
+        core.set_stream(channel, stream, format);
+        if let Some(entry) = core.get_mut(channel) {
+            entry.handle = handle;
+            entry.dialed = Some(exten);
+            entry.tone_zone.clone_from(&endpoint.tone_zone);
+            for (name, value) in &endpoint.set_var {
+                let (inherit, name) = dialplan::Inherit::strip(name);
+                entry.vars.set(dialplan::Var::named(name), value, inherit);
+            }
+        }
+        self.started.push((channel, location));
+    }
+
+    /// 200 to the INVITE that made this channel.
+    pub(crate) fn answer_leg(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.stage == Stage::Ringing) else { return };
+        let Some(dialog) = leg.dialog else { return };
+        leg.stage = Stage::Up;
+        let sdp = self.description(handle);
+        let answer = Answer::new(200).body(Body::sdp(&sdp));
+        let sent = self.with_stack(core, |stack, now, out| stack.answer(dialog, &answer, now, out));
+        if sent.is_err()
+            && let Some(leg) = self.legs.get(handle)
+        {
+            core.remote_hangup(leg.channel, Cause::NORMAL_TEMPORARY_FAILURE, "SIP dialog is gone");
+        }
+    }
+    /// A provisional response, with a session for early media.
+    pub(crate) fn provisional(&mut self, core: &mut Core, handle: u64, status: u16, with_session: bool) {
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.stage == Stage::Ringing) else { return };
+        let Some(dialog) = leg.dialog.filter(|_| leg.indicated != status) else { return };
+        leg.indicated = status;
+        let sdp = if with_session { self.description(handle) } else { Vec::new() };
+        let answer = match with_session {
+            true => Answer::new(status).body(Body::sdp(&sdp)),
+            false => Answer::new(status),
+        };
+        self.with_stack(core, |stack, now, out| stack.answer(dialog, &answer, now, out)).ok();
+    }
+    /// Our description for a response: the answer to their offer, or our offer when they made none.
+    fn description(&mut self, handle: u64) -> Vec<u8> {
+        let config = self.config.clone();
+        let Some(leg) = self.legs.get_mut(handle) else { return Vec::new() };
+        let endpoint = leg.endpoint.clone();
+        let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
+        let invite = leg.invite.clone();
+        match invite.as_ref().map(|invite| invite.view()).and_then(|view| view.sdp().map(<[u8]>::to_vec)) {
+            // The same offer gives the same answer again, so that 183 and 200 agree.
+            Some(offer) => leg.media.answer(&offer, &terms).map(|(sdp, _)| sdp).unwrap_or_default(),
+            None => leg.media.offer(&terms),
+        }
+    }
+}
+
+/// The extension that a request asks for; `s` without a user part. Parameters after `;` in the user stay out.
+pub(crate) fn exten_of(message: &Message<'_>) -> String {
+    let Some(uri) = message.request_uri() else { return "s".to_owned() };
+    let user = identity::text(&::sip::uri::percent_decode(uri.user_without_options()));
+    let mut end = user.len().min(EXTEN_BYTES_MAX);
+    while !user.is_char_boundary(end) {
+        end -= 1;
+    }
+    let exten = user.get(..end).unwrap_or_default();
+    if exten.is_empty() { "s".to_owned() } else { exten.to_owned() }
+}

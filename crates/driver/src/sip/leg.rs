@@ -1,0 +1,158 @@
+//! One SIP side of a call: what ties a dialog, a channel and a media stream together.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use ::sip::OwnedMessage;
+use ::sip::digest::Authenticator;
+use ::sip::stack::{DialogId, Flow};
+use base::{ChannelId, StreamId};
+
+use super::config::Endpoint;
+use super::session::Media;
+
+/// Where a leg stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Made by `request`, nothing was sent.
+    Idle,
+    /// We called; no final response yet.
+    Calling,
+    /// They called; we have not answered.
+    Ringing,
+    /// Answered.
+    Up,
+    /// Over on the wire; the channel has still to go.
+    Over,
+}
+
+/// See the module's page.
+pub(crate) struct Leg {
+    pub(crate) channel: ChannelId,
+    pub(crate) endpoint: Rc<Endpoint>,
+    pub(crate) stage: Stage,
+    pub(crate) dialog: Option<DialogId>,
+    /// Where signalling goes to or came from.
+    pub(crate) flow: Flow,
+    /// Request-URI of our INVITE.
+    pub(crate) target: String,
+    /// Contact we gave.
+    pub(crate) contact: String,
+    pub(crate) media: Media,
+    pub(crate) stream: Option<StreamId>,
+    /// The message that began the call, for header functions: their INVITE, or the 200 to ours.
+    pub(crate) invite: Option<OwnedMessage>,
+    /// Headers the dialplan added to our INVITE.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) authenticator: Authenticator,
+    /// How often a challenge was answered; bounds a peer that challenges for ever.
+    pub(crate) challenges: u8,
+    /// The last status of our INVITE.
+    pub(crate) status: u16,
+    /// Whether 180 or 183 went out, so that the same is not said twice.
+    pub(crate) indicated: u16,
+    /// The peer holds us.
+    pub(crate) held: bool,
+}
+
+impl Leg {
+    /// A leg that has sent nothing yet.
+    pub(crate) fn new(channel: ChannelId, endpoint: Rc<Endpoint>, flow: Flow, media: Media) -> Self {
+        Self {
+            channel,
+            endpoint,
+            stage: Stage::Idle,
+            dialog: None,
+            flow,
+            target: String::new(),
+            contact: String::new(),
+            media,
+            stream: None,
+            invite: None,
+            headers: Vec::new(),
+            authenticator: Authenticator::new(),
+            challenges: 0,
+            status: 0,
+            indicated: 0,
+            held: false,
+        }
+    }
+}
+
+/// Most legs: one a channel.
+const LEGS_MAX: usize = 1 << 18;
+
+/// Slab of legs with their indices.
+#[derive(Default)]
+pub(crate) struct Legs {
+    slots: Vec<(u32, Option<Box<Leg>>)>,
+    free: Vec<u32>,
+    by_dialog: HashMap<DialogId, u64>,
+}
+
+fn handle(slot: u32, generation: u32) -> u64 {
+    (u64::from(generation) << 32) | u64::from(slot)
+}
+
+impl Legs {
+    /// Keeps a leg; its handle goes into the channel. `None` when full.
+    pub(crate) fn insert(&mut self, leg: Leg) -> Option<u64> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < LEGS_MAX => {
+                self.slots.push((0, None));
+                u32::try_from(self.slots.len() - 1).ok()?
+            }
+            None => return None,
+        };
+        let entry = self.slots.get_mut(slot as usize)?;
+        let id = handle(slot, entry.0);
+        if let Some(dialog) = leg.dialog {
+            self.by_dialog.insert(dialog, id);
+        }
+        entry.1 = Some(Box::new(leg));
+        Some(id)
+    }
+    pub(crate) fn get(&self, id: u64) -> Option<&Leg> {
+        let entry = self.slots.get((id & 0xffff_ffff) as usize)?;
+        if u64::from(entry.0) == id >> 32 { entry.1.as_deref() } else { None }
+    }
+    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Leg> {
+        let entry = self.slots.get_mut((id & 0xffff_ffff) as usize)?;
+        if u64::from(entry.0) == id >> 32 { entry.1.as_deref_mut() } else { None }
+    }
+    pub(crate) fn by_dialog(&self, dialog: DialogId) -> Option<u64> {
+        self.by_dialog.get(&dialog).copied()
+    }
+    /// Ties a dialog to the leg.
+    pub(crate) fn bind(&mut self, id: u64, dialog: DialogId) {
+        if let Some(leg) = self.get_mut(id) {
+            leg.dialog = Some(dialog);
+            self.by_dialog.insert(dialog, id);
+        }
+    }
+    /// The dialog is gone; the leg stays until its channel goes.
+    pub(crate) fn unbind(&mut self, dialog: DialogId) {
+        if let Some(id) = self.by_dialog.remove(&dialog)
+            && let Some(leg) = self.get_mut(id)
+        {
+            leg.dialog = None;
+            leg.stage = Stage::Over;
+        }
+    }
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Box<Leg>> {
+        let slot = u32::try_from(id & 0xffff_ffff).ok()?;
+        let entry = self.slots.get_mut(slot as usize).filter(|entry| u64::from(entry.0) == id >> 32)?;
+        let leg = entry.1.take()?;
+        entry.0 = entry.0.wrapping_add(1);
+        self.free.push(slot);
+        // A dialog that still says goodbye keeps no leg.
+        if let Some(dialog) = leg.dialog {
+            self.by_dialog.remove(&dialog);
+        }
+        Some(leg)
+    }
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Leg> {
+        self.slots.iter().filter_map(|(_, leg)| leg.as_deref())
+    }
+}

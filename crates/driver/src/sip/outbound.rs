@@ -1,0 +1,371 @@
+//! Calls that go out: which contact, by which way, and the INVITE.
+
+use core::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use ::sip::digest::{Answer as AuthAnswer, Login, Secret};
+use ::sip::stack::{Body, DialogId, Flow, Outgoing, Protocol};
+use ::sip::{HeaderName, OwnedMessage, Uri};
+use base::{Cause, ChannelId};
+use call::{ChanState, Core, NewChannel, Request};
+
+use super::config::{Bind, Endpoint, Proof};
+use super::leg::{Leg, Stage};
+use super::qualify::Reachable;
+use super::session::{Media, Terms, offer_formats};
+use super::{Lookup, SipDriver, identity};
+
+/// How often one INVITE answers challenges; a peer that challenges on and on is given up.
+const CHALLENGES_MAX: u8 = 3;
+
+/// Where a request goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Route {
+    /// Request-URI.
+    pub(crate) uri: String,
+    pub(crate) flow: Flow,
+}
+
+/// What a dial string after `PJSIP/` names.
+struct Target {
+    endpoint: Rc<Endpoint>,
+    /// A URI given outright.
+    uri: Option<String>,
+    /// A number to put into the user part of the contact.
+    number: Option<String>,
+}
+
+impl SipDriver {
+    /// `6001`, `6001/sip:a@b`, `number@trunk`, `sip:a@b` (with default_outbound_endpoint).
+    fn target(&self, resource: &str) -> Result<Target, Cause> {
+        let resource = resource.trim();
+        let find = |name: &str| self.config.endpoints.get(name).cloned();
+        if resource.starts_with("sip:") || resource.starts_with("sips:") {
+            let endpoint = find(&self.config.default_outbound).ok_or(Cause::NO_ROUTE_DESTINATION)?;
+            return Ok(Target { endpoint, uri: Some(resource.to_owned()), number: None });
+        }
+        if let Some((name, rest)) = resource.split_once('/') {
+            // `endpoint/sip:uri`, and the old `SIP/trunk/number`.
+            let endpoint = find(name).ok_or(Cause::NO_ROUTE_DESTINATION)?;
+            let is_uri = rest.starts_with("sip:") || rest.starts_with("sips:");
+            let (uri, number) =
+                if is_uri { (Some(rest.to_owned()), None) } else { (None, Some(rest.to_owned())) };
+            return Ok(Target { endpoint, uri, number });
+        }
+        if let Some((number, name)) = resource.rsplit_once('@') {
+            let endpoint = find(name).ok_or(Cause::NO_ROUTE_DESTINATION)?;
+            return Ok(Target { endpoint, uri: None, number: Some(number.to_owned()) });
+        }
+        let endpoint = find(resource).ok_or(Cause::NO_ROUTE_DESTINATION)?;
+        Ok(Target { endpoint, uri: None, number: None })
+    }
+
+    /// The first contact of the endpoint's AORs that is not known to be unreachable, and the way to it.
+    fn reach(&mut self, core: &mut Core, target: &Target) -> Result<Route, Cause> {
+        if let Some(uri) = &target.uri {
+            return self
+                .route_uri(core, Some(&target.endpoint), uri, None)
+                .ok_or(Cause::NO_ROUTE_DESTINATION);
+        }
+        let config = self.config.clone();
+        for aor in target.endpoint.aors.iter().filter_map(|name| config.aors.get(name)) {
+            let registered = self.registrations.registrar.bindings(&aor.name).iter().map(|b| b.uri.clone());
+            let fixed = aor.contacts.iter().map(|uri| uri.clone().into_bytes());
+            let mut contacts: Vec<Vec<u8>> = registered.chain(fixed).collect();
+            contacts.retain(|uri| self.qualify.state(&aor.name, uri).0 != Reachable::No);
+            for uri in contacts {
+                if let Some(mut route) = self.route_to(core, Some(&target.endpoint), &aor.name, &uri) {
+                    if let Some(number) = &target.number {
+                        route.uri = with_user(&route.uri, number);
+                    }
+                    return Ok(route);
+                }
+            }
+        }
+        Err(Cause::SUBSCRIBER_ABSENT)
+    }
+    /// The way to a contact of an AOR, registered or fixed.
+    pub(crate) fn route_to(
+        &mut self,
+        core: &mut Core,
+        endpoint: Option<&Endpoint>,
+        aor: &str,
+        uri: &[u8],
+    ) -> Option<Route> {
+        let binding = self.registrations.registrar.bindings(aor).iter().find(|b| b.uri == uri).cloned();
+        let text = core::str::from_utf8(uri).ok()?.to_owned();
+        let rewritten = endpoint.is_none_or(|e| e.rewrite_contact);
+        match binding {
+            // Behind NAT, and on connections, only the way it came from leads back.
+            Some(binding) if rewritten || binding.source.connection.is_some() => {
+                Some(Route { uri: text, flow: binding.source })
+            }
+            Some(binding) => self.route_uri(core, endpoint, &text, Some(binding.source)),
+            None => self.route_uri(core, endpoint, &text, None),
+        }
+    }
+    /// The way to a URI: its address, or its name when the shell has resolved it.
+    fn route_uri(
+        &mut self,
+        core: &mut Core,
+        endpoint: Option<&Endpoint>,
+        text: &str,
+        like: Option<Flow>,
+    ) -> Option<Route> {
+        let uri = Uri::parse(text.as_bytes())?;
+        if !uri.is_sip() {
+            return None;
+        }
+        let host = uri.host;
+        let protocol = match uri.params.get(b"transport") {
+            Some(name) if name.eq_ignore_ascii_case(b"tcp") => Protocol::Tcp,
+            Some(name) if name.eq_ignore_ascii_case(b"tls") => Protocol::Tls,
+            _ => like.map_or(Protocol::Udp, |flow| flow.protocol),
+        };
+        let port = uri.port.unwrap_or(protocol.default_port());
+        let ip = match host.ip() {
+            Some(ip) => ip,
+            None => {
+                self.known_address(core, &String::from_utf8_lossy(host.as_bytes()), uri.port, protocol)?
+            }
+        };
+        let remote = SocketAddr::new(ip, port);
+        let bind = self.bind_for(endpoint, protocol, ip, like)?;
+        let flow = Flow { transport: bind.id, protocol: bind.protocol, connection: None, remote };
+        Some(Route { uri: text.to_owned(), flow })
+    }
+    fn bind_for(
+        &self,
+        endpoint: Option<&Endpoint>,
+        protocol: Protocol,
+        to: IpAddr,
+        like: Option<Flow>,
+    ) -> Option<&Bind> {
+        let fits = |bind: &&Bind| bind.local.is_ipv4() == to.is_ipv4();
+        let named = endpoint.filter(|e| !e.transport.is_empty());
+        if let Some(bind) =
+            named.and_then(|e| self.config.binds.iter().find(|b| b.name == e.transport && fits(b)))
+        {
+            return Some(bind);
+        }
+        if let Some(bind) =
+            like.and_then(|flow| self.config.binds.iter().find(|b| b.id == flow.transport && fits(b)))
+        {
+            return Some(bind);
+        }
+        self.config.binds.iter().filter(fits).find(|bind| bind.protocol == protocol)
+    }
+    fn known_address(
+        &mut self,
+        core: &mut Core,
+        host: &str,
+        port: Option<u16>,
+        protocol: Protocol,
+    ) -> Option<IpAddr> {
+        let key = host.to_ascii_lowercase();
+        match self.names.get(&key) {
+            Some(addresses) => addresses.first().copied(),
+            None => {
+                core.log(
+                    call::Level::Debug(1),
+                    "chan_pjsip",
+                    &format!("address of {host} is being looked up"),
+                );
+                if !self.lookups.iter().any(|l| l.host == key) {
+                    self.lookups.push(Lookup { host: key, port, protocol });
+                }
+                None
+            }
+        }
+    }
+
+    /// Makes the channel; nothing is sent.
+    pub(crate) fn request_leg(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause> {
+        let target = self.target(&request.resource)?;
+        let route = self.reach(core, &target)?;
+        let endpoint = target.endpoint;
+        let bind = self.bind(route.flow.transport).cloned().ok_or(Cause::NO_ROUTE_DESTINATION)?;
+        let peer = route.flow.remote.ip();
+        let local = self.local_ip(&bind, peer);
+        let advertised =
+            endpoint.media_address.or(bind.external_media.filter(|_| bind.is_outside(peer))).unwrap_or(local);
+        let formats = offer_formats(endpoint.allow, request.formats);
+        let media = Media::new(core, &endpoint, formats, advertised);
+        let channel = core
+            .create(NewChannel {
+                base_name: format!("PJSIP/{}", endpoint.name),
+                tech: self.tech_index,
+                state: ChanState::Down,
+                account: endpoint.account.clone(),
+                language: endpoint.language.clone(),
+                formats,
+                linked_to: request.requestor,
+                outgoing: true,
+                location: call::Location { context: endpoint.context.clone(), ..call::Location::default() },
+                ..NewChannel::default()
+            })
+            .ok_or(Cause::SWITCH_CONGESTION)?;
+        let leg = Leg { target: route.uri, ..Leg::new(channel, endpoint.clone(), route.flow, media) };
+        let handle = self.legs.insert(leg).ok_or(Cause::SWITCH_CONGESTION)?;
+        if let Some(entry) = core.get_mut(channel) {
+            entry.handle = handle;
+            entry.caller = endpoint.caller.clone();
+            if let Some(caller) = &request.caller {
+                entry.connected = caller.clone();
+            }
+            for (name, value) in endpoint.set_var.iter().chain(&request.variables) {
+                let (inherit, name) = dialplan::Inherit::strip(name);
+                entry.vars.set(dialplan::Var::named(name), value, inherit);
+            }
+        }
+        Ok(channel)
+    }
+
+    /// Sends the INVITE.
+    pub(crate) fn call_leg(&mut self, core: &mut Core, handle: u64) -> Result<(), Cause> {
+        let config = self.config.clone();
+        let (endpoint, flow) = {
+            let leg = self.legs.get(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+            (leg.endpoint.clone(), leg.flow)
+        };
+        let terms = Terms { config: &config, endpoint: &endpoint, signalling: flow.remote.ip() };
+        let bind = self.bind(flow.transport).cloned().ok_or(Cause::NO_ROUTE_DESTINATION)?;
+        let local = self.local_ip(&bind, flow.remote.ip());
+        let own_host = self.stack.sent_by(flow).unwrap_or("localhost").to_owned();
+        let own_host = own_host.rsplit_once(':').map_or(own_host.as_str(), |(host, _)| host).to_owned();
+        let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let channel = leg.channel;
+        let stream = leg.media.open(core, local, &terms).map_err(|_| Cause::SWITCH_CONGESTION)?;
+        leg.stream = Some(stream);
+        let format = leg.media.plan(None, &terms).format;
+        core.set_stream(channel, stream, format);
+        let sdp = leg.media.offer(&terms);
+        let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();
+        let (from, identities) = identity::present(&endpoint, &connected, &own_host);
+        let target = leg.target.clone();
+        let to = format!("<{}>", without_params(&target));
+        let added = leg.headers.clone();
+        let contact =
+            self.contact(flow, if endpoint.from_user.is_empty() { "asterisk" } else { &endpoint.from_user });
+        let headers: Vec<(&str, &str)> = identities
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .chain(added.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+            .collect();
+        let outgoing = Outgoing {
+            method: ::sip::Method::Invite,
+            target: &target,
+            from: &from,
+            to: &to,
+            contact: Some(&contact),
+            routes: &[],
+            headers: &headers,
+            body: Some(Body::sdp(&sdp)),
+            flow,
+            series: None,
+            symmetric: endpoint.rewrite_contact,
+        };
+        let dialog = self
+            .with_stack(core, |stack, now, out| stack.invite(&outgoing, now, out))
+            .map_err(|_| Cause::SWITCH_CONGESTION)?;
+        self.legs.bind(handle, dialog);
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.stage = Stage::Calling;
+            leg.contact = contact;
+        }
+        core.set_state(channel, ChanState::Dialing);
+        Ok(())
+    }
+
+    /// Answers a challenge to our INVITE with the endpoint's `outbound_auth`; only for what we asked, and not for ever.
+    pub(crate) fn challenged(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) {
+        let Some(handle) = self.legs.by_dialog(dialog) else { return };
+        let config = self.config.clone();
+        let random = core.random();
+        let Some(leg) = self.legs.get_mut(handle) else { return };
+        let auths: Vec<_> =
+            leg.endpoint.outbound_auths.iter().filter_map(|name| config.auths.get(name)).collect();
+        let logins: Vec<Login<'_>> = auths
+            .iter()
+            .map(|auth| Login {
+                realm: (!auth.realm.is_empty()).then_some(auth.realm.as_bytes()),
+                username: auth.username.as_bytes(),
+                secret: match &auth.proof {
+                    Proof::Password(password) => Secret::Password(password.as_bytes()),
+                    Proof::Ha1(algorithm, ha1) => Secret::Ha1(*algorithm, *ha1),
+                },
+            })
+            .collect();
+        leg.challenges += 1;
+        let answer = leg.authenticator.challenged(&message.view(), &logins);
+        if answer == AuthAnswer::GiveUp || leg.challenges > CHALLENGES_MAX {
+            let (channel, name) = (leg.channel, leg.endpoint.name.clone());
+            core.log(
+                call::Level::Warning,
+                "chan_pjsip",
+                &format!("endpoint '{name}' challenged our call and no outbound_auth of it fits; add outbound_auth= with its realm"),
+            );
+            self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
+            self.legs.unbind(dialog);
+            core.remote_hangup(channel, Cause::CALL_REJECTED, "SIP 401 Unauthorized");
+            return;
+        }
+        let mut headers: Vec<(String, String)> = Vec::new();
+        let cnonce = format!("{random:016x}");
+        let target = leg.target.clone();
+        leg.authenticator.credentials(
+            b"INVITE",
+            target.as_bytes(),
+            cnonce.as_bytes(),
+            &logins,
+            |name, value| {
+                let name = String::from_utf8_lossy(HeaderName::as_bytes(name)).into_owned();
+                headers.push((name, String::from_utf8_lossy(value).into_owned()));
+            },
+        );
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        self.with_stack(core, |stack, now, out| stack.retry_invite(dialog, &headers, now, out)).ok();
+    }
+
+    /// Names that wait for an address; the shell resolves them and calls [`resolved`](Self::resolved).
+    pub fn take_lookups(&mut self) -> Vec<Lookup> {
+        std::mem::take(&mut self.lookups)
+    }
+    /// The addresses of a name; none when it has none.
+    pub fn resolved(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        self.names.insert(host.to_ascii_lowercase(), addresses);
+    }
+}
+
+/// The URI with another user part.
+fn with_user(uri: &str, user: &str) -> String {
+    let Some(colon) = uri.find(':') else { return uri.to_owned() };
+    let (scheme, rest) = uri.split_at(colon + 1);
+    let host = rest.split_once('@').map_or(rest, |(_, host)| host);
+    let mut encoded = Vec::new();
+    ::sip::uri::percent_encode_user(user.as_bytes(), &mut encoded);
+    format!("{scheme}{}@{host}", String::from_utf8_lossy(&encoded))
+}
+
+/// The URI as it belongs into To: without parameters and headers.
+fn without_params(uri: &str) -> &str {
+    let end = uri.find([';', '?']).unwrap_or(uri.len());
+    uri.get(..end).unwrap_or(uri)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dialled_number_replaces_the_user_of_the_contact() {
+        for (uri, user, expected) in [
+            ("sip:trunk@192.0.2.1:5080", "4930123", "sip:4930123@192.0.2.1:5080"),
+            ("sip:192.0.2.1", "123", "sip:123@192.0.2.1"),
+            ("sip:a@h;transport=tcp", "b c", "sip:b%20c@h;transport=tcp"),
+        ] {
+            assert_eq!(with_user(uri, user), expected);
+        }
+        assert_eq!(without_params("sip:a@h;transport=tcp"), "sip:a@h");
+    }
+}

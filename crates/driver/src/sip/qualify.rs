@@ -1,0 +1,203 @@
+//! Does a contact answer? OPTIONS at its AOR's frequency, round trips, and what is told when that changes.
+
+use core::time::Duration;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::Rc;
+
+use ::sip::Method;
+use ::sip::stack::Outgoing;
+use base::Instant;
+use call::{Core, Level, Notice};
+
+use super::config::Config;
+use super::register::Registrations;
+use super::{SipDriver, identity};
+
+/// What is known of a contact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reachable {
+    /// It is not asked (`qualify_frequency=0`).
+    #[default]
+    NotAsked,
+    /// Asked, no answer yet.
+    Unknown,
+    /// It answered.
+    Yes,
+    /// It did not.
+    No,
+}
+
+type ContactKey = (Rc<str>, Rc<[u8]>);
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    reachable: Reachable,
+    roundtrip: Option<Duration>,
+    asked_at: Option<Instant>,
+    generation: u32,
+}
+
+/// One OPTIONS on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Probe {
+    key: ContactKey,
+    sent: Instant,
+}
+
+/// All contacts that are asked.
+#[derive(Default)]
+pub(crate) struct Qualify {
+    contacts: BTreeMap<ContactKey, State>,
+    due: BinaryHeap<Reverse<(Instant, u32, ContactKey)>>,
+    generation: u32,
+}
+
+impl Qualify {
+    /// Asks what the configuration and the registrations name.
+    pub(crate) fn configure(&mut self, config: &Config, registrations: &Registrations, now: Instant) {
+        let mut wanted: Vec<(String, Vec<u8>)> = Vec::new();
+        for aor in config.aors.values() {
+            wanted.extend(aor.contacts.iter().map(|uri| (aor.name.to_string(), uri.clone().into_bytes())));
+        }
+        for (aor, bindings) in registrations.registrar.iter() {
+            wanted.extend(bindings.iter().map(|b| (aor.to_owned(), b.uri.clone())));
+        }
+        let old = std::mem::take(&mut self.contacts);
+        self.due.clear();
+        for (aor, uri) in wanted {
+            self.add(config, &aor, &uri, now);
+            let key = (Rc::from(aor.as_str()), Rc::from(uri.as_slice()));
+            if let (Some(state), Some(known)) = (self.contacts.get_mut(&key), old.get(&key)) {
+                (state.reachable, state.roundtrip) = (known.reachable, known.roundtrip);
+            }
+        }
+    }
+    /// A contact came up; the first question is spread over a second so that a restart does not ask all at once.
+    pub(crate) fn add(&mut self, config: &Config, aor: &str, uri: &[u8], now: Instant) {
+        let Some(rules) = config.aors.get(aor) else { return };
+        let key: ContactKey = (rules.name.clone(), Rc::from(uri));
+        self.generation = self.generation.wrapping_add(1);
+        let asked = rules.qualify_frequency > 0;
+        let reachable = if asked { Reachable::Unknown } else { Reachable::NotAsked };
+        self.contacts
+            .insert(key.clone(), State { reachable, generation: self.generation, ..State::default() });
+        if asked {
+            let spread = Duration::from_millis(u64::from(self.generation.wrapping_mul(37) % 1000));
+            self.due.push(Reverse((now + spread, self.generation, key)));
+        }
+    }
+    pub(crate) fn remove(&mut self, aor: &str, uri: &[u8]) {
+        self.contacts.remove(&(Rc::from(aor), Rc::from(uri)) as &ContactKey);
+    }
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.due.peek().map(|Reverse((at, ..))| *at)
+    }
+    pub(crate) fn is_unreachable(&self, aor: &str, uri: &[u8]) -> bool {
+        self.state(aor, uri).0 == Reachable::No
+    }
+    /// What is known, and the last round trip.
+    pub(crate) fn state(&self, aor: &str, uri: &[u8]) -> (Reachable, Option<Duration>) {
+        let state = self.contacts.get(&(Rc::from(aor), Rc::from(uri)) as &ContactKey);
+        state.map_or((Reachable::NotAsked, None), |s| (s.reachable, s.roundtrip))
+    }
+    fn pop_due(&mut self, now: Instant) -> Option<ContactKey> {
+        while self.due.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
+            let Reverse((_, generation, key)) = self.due.pop()?;
+            if self.contacts.get(&key).is_some_and(|state| state.generation == generation) {
+                return Some(key);
+            }
+        }
+        None
+    }
+}
+
+impl SipDriver {
+    /// Asks every contact whose time has come.
+    pub(crate) fn probe_due(&mut self, core: &mut Core) {
+        while let Some(key) = self.qualify.pop_due(core.now) {
+            let Some(aor) = self.config.aors.get(&key.0).cloned() else { continue };
+            let frequency = Duration::from_secs(u64::from(aor.qualify_frequency.max(1)));
+            if let Some(state) = self.qualify.contacts.get(&key) {
+                let next = core.now + frequency;
+                self.qualify.due.push(Reverse((next, state.generation, key.clone())));
+            }
+            self.probe(core, &key);
+        }
+    }
+    fn probe(&mut self, core: &mut Core, key: &ContactKey) {
+        let endpoint = self.config.endpoints.get(&*self.endpoint_of_aor(&key.0)).cloned();
+        let Some(route) = self.route_to(core, endpoint.as_deref(), &key.0, &key.1) else {
+            return self.heard(core, key, None);
+        };
+        let host = self.stack.sent_by(route.flow).unwrap_or("localhost").to_owned();
+        let from = identity::name_addr("", &key.0, &host);
+        let to = format!("<{}>", route.uri);
+        let contact = self.contact(route.flow, &key.0);
+        let request = Outgoing {
+            method: Method::Options,
+            target: &route.uri,
+            from: &from,
+            to: &to,
+            contact: Some(&contact),
+            routes: &[],
+            headers: &[],
+            body: None,
+            flow: route.flow,
+            series: None,
+            symmetric: false,
+        };
+        let sent = self.with_stack(core, |stack, now, out| stack.request(&request, now, out));
+        match sent {
+            Ok(id) => {
+                self.requests.insert(id, Probe { key: key.clone(), sent: core.now });
+            }
+            Err(_) => self.heard(core, key, None),
+        }
+    }
+    /// A probe came to something: a response after this time, or nothing.
+    pub(crate) fn probed(&mut self, core: &mut Core, probe: &Probe, answered: bool) {
+        let roundtrip = answered.then(|| core.now.since(probe.sent));
+        self.heard(core, &probe.key, roundtrip);
+    }
+    fn heard(&mut self, core: &mut Core, key: &ContactKey, roundtrip: Option<Duration>) {
+        let Some(state) = self.qualify.contacts.get_mut(key) else { return };
+        let reachable = if roundtrip.is_some() { Reachable::Yes } else { Reachable::No };
+        let changed = state.reachable != reachable;
+        state.reachable = reachable;
+        state.roundtrip = roundtrip;
+        state.asked_at = Some(core.now);
+        if !changed {
+            return;
+        }
+        let status = if roundtrip.is_some() { "Reachable" } else { "Unreachable" };
+        let uri = identity::text(&key.1);
+        let endpoint = self.endpoint_of_aor(&key.0);
+        let text = match roundtrip {
+            Some(rtt) => format!(
+                "Contact {}/{uri} is now Reachable.  RTT: {:.3} msec",
+                key.0,
+                rtt.as_secs_f64() * 1000.0
+            ),
+            None => format!("Contact {}/{uri} is now Unreachable.  RTT: 0.000 msec", key.0),
+        };
+        core.log(Level::Verbose(3), "res_pjsip/pjsip_options", &text);
+        core.touched_devices.push(format!("PJSIP/{endpoint}"));
+        let roundtrip_us = roundtrip.map(|rtt| u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX));
+        let aor = key.0.to_string();
+        let peer = format!("PJSIP/{endpoint}");
+        core.notice(|_| {
+            Some(Notice::ContactStatus {
+                uri,
+                status,
+                aor,
+                endpoint,
+                roundtrip_us,
+                user_agent: String::new(),
+            })
+        });
+        core.notice(|_| {
+            Some(Notice::PeerStatus { channel_type: "PJSIP", peer, status, address: String::new() })
+        });
+    }
+}

@@ -1,0 +1,208 @@
+//! REGISTER: who may bind what, and what is told of it.
+
+use ::sip::registrar::{Cause, Refusal, Registrar, Rules};
+use ::sip::stack::{Answer, Incoming};
+use base::Instant;
+use call::{Core, Level, Notice};
+
+use super::config::{Aor, Config};
+use super::inbound::Known;
+use super::{SipDriver, identity};
+
+pub use ::sip::registrar::{Binding, Change};
+
+/// Where changes of bindings go before the reply leaves; the shell writes them to its journal.
+pub type Journal = Vec<Change>;
+
+/// Bindings and what changed in them since the shell last looked.
+pub(crate) struct Registrations {
+    pub(crate) registrar: Registrar,
+    pub(crate) changes: Journal,
+}
+
+impl Registrations {
+    pub(crate) fn new(seed: u128) -> Self {
+        Self { registrar: Registrar::new(seed), changes: Vec::new() }
+    }
+    /// AORs that are gone lose their bindings.
+    pub(crate) fn configure(&mut self, config: &Config, now: Instant) {
+        let gone: Vec<(String, Vec<u8>)> = self
+            .registrar
+            .iter()
+            .filter(|(aor, _)| !config.aors.contains_key(*aor))
+            .flat_map(|(aor, bindings)| bindings.iter().map(|b| (aor.to_owned(), b.uri.clone())))
+            .collect();
+        for (aor, uri) in gone {
+            self.registrar.remove(&aor, &uri, now, &mut self.changes);
+        }
+    }
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.registrar.deadline()
+    }
+}
+
+fn rules(aor: &Aor) -> Rules {
+    Rules {
+        max_contacts: u32::try_from(aor.max_contacts).unwrap_or(u32::MAX),
+        remove_existing: aor.remove_existing,
+        remove_unavailable: aor.remove_unavailable,
+        minimum_expiration: aor.minimum_expiration,
+        default_expiration: aor.default_expiration,
+        maximum_expiration: aor.maximum_expiration,
+        support_path: aor.support_path,
+    }
+}
+
+impl SipDriver {
+    /// Puts back what the journal kept.
+    pub fn restore(&mut self, aor: &str, binding: Binding, now: Instant) {
+        if self.config.aors.contains_key(aor) {
+            self.registrations.registrar.restore(aor, binding.clone(), now);
+            self.qualify.add(&self.config, aor, &binding.uri, now);
+        }
+    }
+    /// Changes of bindings since the last call; to be on their way to disk before the replies are.
+    pub fn take_changes(&mut self) -> Journal {
+        std::mem::take(&mut self.registrations.changes)
+    }
+    /// Every binding there is, for compaction of the journal.
+    pub fn bindings(&self) -> impl Iterator<Item = (&str, &Binding)> {
+        self.registrations
+            .registrar
+            .iter()
+            .flat_map(|(aor, list)| list.iter().map(move |binding| (aor, binding)))
+    }
+
+    /// A REGISTER.
+    pub(crate) fn registered(&mut self, core: &mut Core, mut incoming: Incoming) {
+        let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
+        let config = self.config.clone();
+        let message = incoming.message.view();
+        let name = message.to().map(|to| identity::text(&to.uri.user_decoded())).unwrap_or_default();
+        let aor = endpoint.aors.iter().find(|own| ***own == *name).and_then(|own| config.aors.get(own));
+        let Some(aor) = aor.filter(|aor| aor.max_contacts > 0) else {
+            let line = format!("AOR '{name}' is not one that endpoint '{}' may register", endpoint.name);
+            core.log(Level::Warning, "res_pjsip_registrar", &line);
+            return self.refuse(&incoming, &Answer::new(if aor.is_some() { 403 } else { 404 }));
+        };
+        let before = self.registrations.changes.len();
+        let qualify = &self.qualify;
+        let outcome = self.registrations.registrar.register(
+            &aor.name,
+            &rules(aor),
+            (&message, incoming.source),
+            &|binding| qualify.is_unreachable(&aor.name, &binding.uri),
+            core.now,
+            &mut self.registrations.changes,
+        );
+        match outcome {
+            Ok(()) => {
+                let contacts: Vec<String> = self
+                    .registrations
+                    .registrar
+                    .bindings(&aor.name)
+                    .iter()
+                    .map(|binding| String::from_utf8_lossy(&binding.contact(core.now)).into_owned())
+                    .collect();
+                let headers: Vec<(&str, &str)> = contacts.iter().map(|c| ("Contact", c.as_str())).collect();
+                self.refuse(&incoming, &Answer::new(200).headers(&headers));
+            }
+            Err(Refusal::TooBrief(seconds)) => {
+                let seconds = seconds.to_string();
+                self.refuse(&incoming, &Answer::new(423).headers(&[("Min-Expires", &seconds)]));
+            }
+            Err(refusal) => {
+                let line = format!("registration of '{}' refused: {refusal:?}", aor.name);
+                core.log(Level::Warning, "res_pjsip_registrar", &line);
+                self.refuse(&incoming, &Answer::new(refusal.status()));
+            }
+        }
+        self.tell_changes(core, before);
+    }
+    /// Drops bindings that have lapsed.
+    pub(crate) fn expire_registrations(&mut self, core: &mut Core) {
+        let before = self.registrations.changes.len();
+        self.registrations.registrar.due(core.now, &mut self.registrations.changes);
+        self.tell_changes(core, before);
+    }
+    /// Tells watchers, the log and the prober of changes from `from` on.
+    fn tell_changes(&mut self, core: &mut Core, from: usize) {
+        let changes: Vec<Change> = self.registrations.changes.get(from..).unwrap_or_default().to_vec();
+        for change in changes {
+            let endpoint = self.endpoint_of_aor(&change.aor);
+            let uri = String::from_utf8_lossy(&change.binding.uri).into_owned();
+            let (verb, contact_status, peer_status) = match change.cause {
+                Cause::Added => ("Added", "Created", Some("Registered")),
+                Cause::Refreshed => ("Refreshed", "Updated", Some("Registered")),
+                Cause::Removed => ("Removed", "Removed", Some("Unregistered")),
+                Cause::Expired => ("Removed", "Removed", Some("Unregistered")),
+            };
+            match change.cause {
+                Cause::Added => self.qualify.add(&self.config, &change.aor, &change.binding.uri, core.now),
+                Cause::Removed | Cause::Expired => self.qualify.remove(&change.aor, &change.binding.uri),
+                Cause::Refreshed => {}
+            }
+            if change.cause != Cause::Refreshed {
+                let why = if change.cause == Cause::Expired { " due to expiration" } else { "" };
+                let line = format!(
+                    "{verb} contact '{uri}' {} AOR '{}'{why}",
+                    if verb == "Added" { "to" } else { "from" },
+                    change.aor
+                );
+                core.log(Level::Verbose(3), "res_pjsip_registrar", &line);
+                core.touched_devices.push(format!("PJSIP/{endpoint}"));
+            }
+            let user_agent = identity::text(&change.binding.user_agent);
+            let (aor, address) = (change.aor, change.binding.source.remote.to_string());
+            core.notice(|_| {
+                let endpoint = endpoint.clone();
+                Some(Notice::ContactStatus {
+                    uri,
+                    status: contact_status,
+                    aor,
+                    endpoint,
+                    roundtrip_us: None,
+                    user_agent,
+                })
+            });
+            if let Some(status) = peer_status.filter(|_| change.cause != Cause::Refreshed) {
+                let peer = format!("PJSIP/{endpoint}");
+                core.notice(|_| Some(Notice::PeerStatus { channel_type: "PJSIP", peer, status, address }));
+            }
+        }
+    }
+    /// The endpoint that lists an AOR; the AOR's own name when none does.
+    pub(crate) fn endpoint_of_aor(&self, aor: &str) -> String {
+        if self.config.endpoints.get(aor).is_some_and(|e| e.aors.iter().any(|own| **own == *aor)) {
+            return aor.to_owned();
+        }
+        let found = self.config.endpoints.values().find(|e| e.aors.iter().any(|own| **own == *aor));
+        found.map_or_else(|| aor.to_owned(), |endpoint| endpoint.name.to_string())
+    }
+    /// An OPTIONS from somebody known.
+    pub(crate) fn pinged(&mut self, core: &mut Core, mut incoming: Incoming) {
+        let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
+        let exten = super::inbound::exten_of(&incoming.message.view());
+        let there = exten == "s" || (core.reach)(core, &endpoint.context, &exten, "") == call::Reach::Whole;
+        let accept = [
+            ("Accept", "application/sdp, application/dtmf-relay, text/plain"),
+            ("Accept-Encoding", "identity"),
+            ("Accept-Language", "en"),
+            ("Allow", super::ALLOW),
+        ];
+        self.refuse(&incoming, &Answer::new(if there { 200 } else { 404 }).headers(&accept));
+    }
+    /// A request outside dialogs that nobody here serves; strangers are challenged like for any other.
+    pub(crate) fn not_served(&mut self, core: &mut Core, mut incoming: Incoming) {
+        if self.admit(core, &mut incoming).is_none() {
+            return;
+        }
+        let status = match incoming.message.view().method() {
+            ::sip::Method::Subscribe | ::sip::Method::Publish => 489,
+            ::sip::Method::Notify => 481,
+            method if method.known().is_some() => 405,
+            _ => 501,
+        };
+        self.refuse(&incoming, &Answer::new(status).headers(&[("Allow", super::ALLOW)]));
+    }
+}

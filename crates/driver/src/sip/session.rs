@@ -1,0 +1,157 @@
+//! The media session of a leg: offer and answer on one side, the stream's plan on the other.
+
+use core::net::IpAddr;
+
+use ::sip::sdp::{Local, Negotiated, Negotiator, SdpError};
+use base::{DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Plan, StreamId};
+use call::{Core, MediaRefused};
+
+use super::config::{Config, Dtmf, Endpoint};
+
+/// Longest delay that the jitter buffer may build, milliseconds.
+const JITTER_MAX_MS: u16 = 200;
+
+/// One leg's session.
+#[derive(Debug, Clone)]
+pub(crate) struct Media {
+    negotiator: Negotiator,
+    /// Address that SDP names.
+    advertised: IpAddr,
+    port: u16,
+    formats: FormatSet,
+    telephone_event: bool,
+    ssrc: u32,
+    first_sequence: u16,
+    first_timestamp: u32,
+}
+
+/// Everything a plan is made from besides the agreement.
+pub(crate) struct Terms<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) endpoint: &'a Endpoint,
+    /// Where signalling comes from: the only host that media may be learned from.
+    pub(crate) signalling: IpAddr,
+}
+
+impl Media {
+    /// A session that has not begun; randomness comes from the core.
+    pub(crate) fn new(core: &mut Core, endpoint: &Endpoint, formats: FormatSet, advertised: IpAddr) -> Self {
+        let random = core.random();
+        let more = core.random();
+        Self {
+            negotiator: Negotiator::new(core.random()),
+            advertised,
+            port: 0,
+            formats,
+            telephone_event: !matches!(endpoint.dtmf, Dtmf::Inband | Dtmf::None),
+            // The truncations take different bits of a random number.
+            ssrc: random as u32,
+            first_sequence: (more as u16) & 0x7fff,
+            first_timestamp: (more >> 32) as u32,
+        }
+    }
+    /// Opens the stream, without a peer yet.
+    pub(crate) fn open(
+        &mut self,
+        core: &mut Core,
+        local: IpAddr,
+        terms: &Terms<'_>,
+    ) -> Result<StreamId, MediaRefused> {
+        let plan = self.plan(None, terms);
+        let (stream, port) = core.services.media.open(local, plan)?;
+        self.port = port;
+        Ok(stream)
+    }
+    fn local<'a>(&self, terms: &'a Terms<'_>, answering: bool) -> Local<'a> {
+        Local {
+            prefer_remote: answering,
+            telephone_event: self.telephone_event,
+            ptime_ms: terms.endpoint.ptime_ms,
+            use_remote_ptime: terms.endpoint.use_ptime,
+            session_name: &terms.config.sdp_session,
+            ..Local::new(self.formats, self.advertised, self.port)
+        }
+    }
+    /// Our offer.
+    pub(crate) fn offer(&mut self, terms: &Terms<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        let local = self.local(terms, false);
+        self.negotiator.offer(&local, &mut out);
+        out
+    }
+    /// Our answer to the peer's offer, and what was agreed.
+    pub(crate) fn answer(
+        &mut self,
+        offer: &[u8],
+        terms: &Terms<'_>,
+    ) -> Result<(Vec<u8>, Negotiated), SdpError> {
+        let mut out = Vec::with_capacity(512);
+        let local = self.local(terms, true);
+        let agreed = self.negotiator.answer(offer, &local, &mut out)?;
+        Ok((out, agreed))
+    }
+    /// The peer's answer to our offer.
+    pub(crate) fn accept(&mut self, answer: &[u8], terms: &Terms<'_>) -> Result<Negotiated, SdpError> {
+        let local = self.local(terms, false);
+        self.negotiator.accept_answer(answer, &local)
+    }
+    /// The last agreement.
+    pub(crate) fn agreed(&self) -> Option<&Negotiated> {
+        self.negotiator.current()
+    }
+    /// RTP port on our side.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+    /// The plan of the stream for an agreement; without one it sends nowhere and takes nothing.
+    pub(crate) fn plan(&self, agreed: Option<&Negotiated>, terms: &Terms<'_>) -> Plan {
+        let primary = agreed.and_then(Negotiated::primary);
+        let format = primary.map(|p| p.format).or(self.formats.first()).unwrap_or(FormatId::ULAW);
+        let remote = agreed.and_then(|a| a.remote);
+        let held = agreed.is_some_and(|a| a.held);
+        let timeout = if held { terms.endpoint.rtp_timeout_hold } else { terms.endpoint.rtp_timeout };
+        Plan {
+            remote,
+            remote_rtcp: agreed.and_then(|a| a.remote_rtcp),
+            latch: self.latch(terms),
+            relearn: true,
+            format,
+            payload: primary.map_or(0, |p| p.payload),
+            ptime_ms: agreed.map_or(terms.endpoint.ptime_ms, |a| a.ptime_ms),
+            rx: agreed.map_or([None; MAX_RX_PAYLOADS], |a| a.receive),
+            dtmf: dtmf(agreed, terms.endpoint.dtmf),
+            direction: agreed.map_or(base::Direction::SendRecv, |a| a.direction),
+            ssrc: self.ssrc,
+            first_sequence: self.first_sequence,
+            first_timestamp: self.first_timestamp,
+            jitter_max_ms: JITTER_MAX_MS,
+            rtcp_interval_ms: terms.config.rtcp_interval_ms,
+            rtp_timeout_ms: timeout.saturating_mul(1000),
+        }
+    }
+    fn latch(&self, terms: &Terms<'_>) -> Latch {
+        match (terms.endpoint.rtp_symmetric, terms.config.strict_rtp) {
+            (true, _) => Latch::Learn(terms.signalling),
+            (false, true) => Latch::Strict,
+            (false, false) => Latch::Off,
+        }
+    }
+}
+
+/// How digits leave, by the endpoint's wish and what the peer takes.
+fn dtmf(agreed: Option<&Negotiated>, wish: Dtmf) -> DtmfMode {
+    let event = agreed.and_then(|a| a.dtmf).map(|(payload, clock)| DtmfMode::Rfc4733 { payload, clock });
+    match wish {
+        Dtmf::Rfc4733 => event.unwrap_or(DtmfMode::Signalling),
+        Dtmf::Auto => event.unwrap_or(DtmfMode::Inband),
+        Dtmf::AutoInfo => event.unwrap_or(DtmfMode::Signalling),
+        Dtmf::Inband => DtmfMode::Inband,
+        Dtmf::Info | Dtmf::None => DtmfMode::Signalling,
+    }
+}
+
+/// Formats for our offer: what the endpoint allows, with those that need no transcoding for the other party first.
+pub(crate) fn offer_formats(allowed: FormatSet, wanted: FormatSet) -> FormatSet {
+    let shared = wanted.iter().filter(|format| allowed.contains(*format));
+    shared.chain(allowed.iter()).collect()
+}

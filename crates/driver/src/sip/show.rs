@@ -1,0 +1,208 @@
+//! What `pjsip show …` and the manager's lists tell, as data; the dialects print it.
+
+use core::time::Duration;
+
+use call::{Core, DeviceState, Tech as _};
+
+use super::qualify::Reachable;
+use super::{SipDriver, identity};
+
+/// What is known of a contact, in the words of `pjsip show contacts`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContactState {
+    /// Not asked.
+    NonQualified,
+    /// Asked, no answer yet.
+    Unknown,
+    /// Answers.
+    Available,
+    /// Does not answer.
+    Unavailable,
+}
+
+impl ContactState {
+    /// The column's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NonQualified => "NonQual",
+            Self::Unknown => "Unknown",
+            Self::Available => "Avail",
+            Self::Unavailable => "Unavail",
+        }
+    }
+}
+
+/// One contact.
+#[derive(Debug, Clone)]
+pub struct ContactRow {
+    /// AOR.
+    pub aor: String,
+    /// Endpoint that lists the AOR.
+    pub endpoint: String,
+    /// URI.
+    pub uri: String,
+    /// State.
+    pub state: ContactState,
+    /// Last round trip.
+    pub roundtrip: Option<Duration>,
+    /// User agent, when it registered.
+    pub user_agent: String,
+    /// Where it registered from.
+    pub via: String,
+    /// Seconds until it lapses; `None` for a contact of the configuration.
+    pub expires: Option<u64>,
+}
+
+/// One AOR.
+#[derive(Debug, Clone)]
+pub struct AorRow {
+    /// Name.
+    pub name: String,
+    /// `max_contacts`.
+    pub max_contacts: usize,
+    /// Contacts.
+    pub contacts: Vec<ContactRow>,
+}
+
+/// One endpoint.
+#[derive(Debug, Clone)]
+pub struct EndpointRow {
+    /// Name.
+    pub name: String,
+    /// Caller id.
+    pub caller: String,
+    /// Device state.
+    pub state: DeviceState,
+    /// Channels up or on their way: names.
+    pub channels: Vec<String>,
+    /// Auths for its requests: section and user name.
+    pub auths: Vec<(String, String)>,
+    /// AORs.
+    pub aors: Vec<AorRow>,
+    /// Transport, when one is named.
+    pub transport: String,
+    /// Identifies that point at it.
+    pub identifies: Vec<String>,
+    /// Options in effect, name and value, for `pjsip show endpoint NAME`.
+    pub options: Vec<(&'static str, String)>,
+}
+
+impl SipDriver {
+    /// Contacts, of one AOR or of all.
+    pub fn contact_rows(&self, only: Option<&str>, core: &Core) -> Vec<ContactRow> {
+        let mut rows = Vec::new();
+        for aor in self.config.aors.values().filter(|aor| only.is_none_or(|only| *aor.name == *only)) {
+            let endpoint = self.endpoint_of_aor(&aor.name);
+            let row = |uri: &[u8]| {
+                let (reachable, roundtrip) = self.qualify.state(&aor.name, uri);
+                ContactRow {
+                    aor: aor.name.to_string(),
+                    endpoint: endpoint.clone(),
+                    uri: identity::text(uri),
+                    state: match reachable {
+                        Reachable::NotAsked => ContactState::NonQualified,
+                        Reachable::Unknown => ContactState::Unknown,
+                        Reachable::Yes => ContactState::Available,
+                        Reachable::No => ContactState::Unavailable,
+                    },
+                    roundtrip,
+                    user_agent: String::new(),
+                    via: String::new(),
+                    expires: None,
+                }
+            };
+            rows.extend(aor.contacts.iter().map(|uri| row(uri.as_bytes())));
+            rows.extend(self.registrations.registrar.bindings(&aor.name).iter().map(|binding| ContactRow {
+                user_agent: identity::text(&binding.user_agent),
+                via: binding.source.remote.to_string(),
+                expires: Some(binding.expires_at.since(core.now).as_secs()),
+                ..row(&binding.uri)
+            }));
+        }
+        rows
+    }
+    /// AORs.
+    pub fn aor_rows(&self, core: &Core) -> Vec<AorRow> {
+        let row = |name: &str, max_contacts| AorRow {
+            name: name.to_owned(),
+            max_contacts,
+            contacts: self.contact_rows(Some(name), core),
+        };
+        self.config.aors.values().map(|aor| row(&aor.name, aor.max_contacts)).collect()
+    }
+    /// Endpoints, one or all.
+    pub fn endpoint_rows(&self, only: Option<&str>, core: &Core) -> Vec<EndpointRow> {
+        let wanted = self.config.endpoints.values().filter(|e| only.is_none_or(|only| *e.name == *only));
+        wanted
+            .map(|endpoint| {
+                let channels = self.legs.iter().filter(|leg| leg.endpoint.name == endpoint.name);
+                let names =
+                    channels.filter_map(|leg| core.get(leg.channel)).map(|c| c.name.to_string()).collect();
+                let auths = endpoint.auths.iter().map(|name| {
+                    let user = self.config.auths.get(name).map(|auth| auth.username.clone());
+                    (name.to_string(), user.unwrap_or_default())
+                });
+                let aors = endpoint.aors.iter().map(|name| AorRow {
+                    name: name.to_string(),
+                    max_contacts: self.config.aors.get(name).map_or(0, |aor| aor.max_contacts),
+                    contacts: self.contact_rows(Some(name), core),
+                });
+                let identifies = self.config.identifies.iter().filter(|i| i.endpoint == endpoint.name);
+                EndpointRow {
+                    name: endpoint.name.to_string(),
+                    caller: endpoint.caller.all(),
+                    state: self.device_state(core, &endpoint.name),
+                    channels: names,
+                    auths: auths.collect(),
+                    aors: aors.collect(),
+                    transport: endpoint.transport.clone(),
+                    identifies: identifies.map(|i| i.name.to_string()).collect(),
+                    options: options(endpoint),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The options `pjsip show endpoint` lists, in its order.
+fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)> {
+    let yes = |value: bool| if value { "true" } else { "false" }.to_owned();
+    let formats = endpoint.allow.iter().map(|format| format.name()).collect::<Vec<_>>().join("|");
+    let dtmf = match endpoint.dtmf {
+        super::Dtmf::Rfc4733 => "rfc4733",
+        super::Dtmf::Inband => "inband",
+        super::Dtmf::Info => "info",
+        super::Dtmf::Auto => "auto",
+        super::Dtmf::AutoInfo => "auto_info",
+        super::Dtmf::None => "none",
+    };
+    vec![
+        ("accountcode", endpoint.account.clone()),
+        ("allow", format!("({formats})")),
+        ("aors", endpoint.aors.join(",")),
+        ("auth", endpoint.auths.join(",")),
+        ("callerid", endpoint.caller.all()),
+        ("context", endpoint.context.clone()),
+        ("device_state_busy_at", endpoint.busy_at.to_string()),
+        ("dtmf_mode", dtmf.to_owned()),
+        ("force_rport", yes(endpoint.force_rport)),
+        ("from_domain", endpoint.from_domain.clone()),
+        ("from_user", endpoint.from_user.clone()),
+        ("inband_progress", yes(endpoint.inband_progress)),
+        ("language", endpoint.language.clone()),
+        ("media_address", endpoint.media_address.map(|ip| ip.to_string()).unwrap_or_default()),
+        ("moh_suggest", endpoint.music_class.clone()),
+        ("outbound_auth", endpoint.outbound_auths.join(",")),
+        ("rewrite_contact", yes(endpoint.rewrite_contact)),
+        ("rtp_symmetric", yes(endpoint.rtp_symmetric)),
+        ("rtp_timeout", endpoint.rtp_timeout.to_string()),
+        ("rtp_timeout_hold", endpoint.rtp_timeout_hold.to_string()),
+        ("send_pai", yes(endpoint.send_pai)),
+        ("send_rpid", yes(endpoint.send_rpid)),
+        ("tone_zone", endpoint.tone_zone.clone()),
+        ("transport", endpoint.transport.clone()),
+        ("trust_id_inbound", yes(endpoint.trust_id_inbound)),
+        ("trust_id_outbound", yes(endpoint.trust_id_outbound)),
+        ("use_ptime", yes(endpoint.use_ptime)),
+    ]
+}

@@ -1,0 +1,282 @@
+//! The driver as the call core sees it.
+
+use ::sip::stack::Body;
+use ::sip::{HeaderName, Method};
+use base::{Cause, ChannelId, Digit};
+use call::{Core, DeviceState, Indication, Request, Tech};
+
+use super::config::Dtmf;
+use super::leg::Stage;
+use super::qualify::Reachable;
+use super::{SipDriver, identity};
+
+/// Headers that the dialplan may not add: the machines own them.
+const RESERVED: &[&str] = &[
+    "Via",
+    "From",
+    "To",
+    "Call-ID",
+    "CSeq",
+    "Contact",
+    "Content-Length",
+    "Content-Type",
+    "Max-Forwards",
+    "Route",
+    "Record-Route",
+    "Authorization",
+    "Proxy-Authorization",
+];
+/// Headers that the dialplan may add to one call.
+const ADDED_HEADERS_MAX: usize = 64;
+
+impl Tech for SipDriver {
+    fn names(&self) -> &'static [&'static str] {
+        &["PJSIP", "SIP"]
+    }
+    fn request(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause> {
+        self.request_leg(core, request)
+    }
+    fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause> {
+        let handle = core.get(channel).map(|c| c.handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        self.call_leg(core, handle)
+    }
+    fn indicate(&mut self, core: &mut Core, channel: ChannelId, indication: &Indication) {
+        let Some(leg) = self.leg_of(channel, core) else { return };
+        let (ringing, inband) = (leg.stage == Stage::Ringing, leg.endpoint.inband_progress);
+        let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
+        match indication {
+            Indication::Ringing if ringing && inband => self.provisional(core, handle, 183, true),
+            Indication::Ringing if ringing => self.provisional(core, handle, 180, false),
+            Indication::Progress if ringing => self.provisional(core, handle, 183, true),
+            // The stack says 100 by itself; hold and identity need no message for a bridged leg.
+            Indication::Ringing | Indication::Progress | Indication::Proceeding => {}
+            Indication::Hold | Indication::Unhold => {}
+            Indication::ConnectedLine(party) => {
+                if let Some(entry) = core.get_mut(channel) {
+                    entry.connected = party.clone();
+                }
+            }
+        }
+    }
+    fn answer(&mut self, core: &mut Core, channel: ChannelId) {
+        if let Some(handle) = core.get(channel).map(|c| c.handle) {
+            self.answer_leg(core, handle);
+        }
+    }
+    fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause) {
+        let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
+        let Some(leg) = self.legs.remove(handle) else { return };
+        let Some(dialog) = leg.dialog else { return };
+        let reason = format!("Q.850;cause={}", cause.0);
+        let headers = [("Reason", reason.as_str())];
+        let headers = if cause == Cause::NONE { &headers[..0] } else { &headers[..] };
+        let status = refusal_status(cause);
+        self.with_stack(core, |stack, now, out| stack.hang_up(dialog, status, headers, now, out)).ok();
+    }
+    fn send_digit(&mut self, core: &mut Core, channel: ChannelId, digit: Digit, duration_ms: u16) -> bool {
+        let Some(leg) = self.leg_of(channel, core) else { return true };
+        let event = leg.media.agreed().is_some_and(|agreed| agreed.dtmf.is_some());
+        let by_info = match leg.endpoint.dtmf {
+            Dtmf::Info => true,
+            Dtmf::AutoInfo => !event,
+            Dtmf::None => return true,
+            Dtmf::Rfc4733 | Dtmf::Inband | Dtmf::Auto => false,
+        };
+        let Some(dialog) = leg.dialog.filter(|_| by_info) else { return false };
+        let body = format!("Signal={}\r\nDuration={duration_ms}\r\n", digit.to_char());
+        let body = Body { content_type: "application/dtmf-relay", bytes: body.as_bytes() };
+        self.with_stack(core, |stack, now, out| {
+            stack.request_inside(dialog, (Method::Info, &[], Some(body)), now, out)
+        })
+        .is_ok()
+    }
+    fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool {
+        let Some(dialog) = self.leg_of(channel, core).and_then(|leg| leg.dialog) else { return false };
+        let body = Body { content_type: "text/plain", bytes: text.as_bytes() };
+        self.with_stack(core, |stack, now, out| {
+            stack.request_inside(dialog, (Method::Message, &[], Some(body)), now, out)
+        })
+        .is_ok()
+    }
+    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool {
+        let Some(leg) = self.leg_of(channel, core) else { return false };
+        let (Some(dialog), Stage::Ringing) = (leg.dialog, leg.stage) else { return false };
+        let flow = leg.flow;
+        let target = target.strip_prefix("PJSIP/").or_else(|| target.strip_prefix("SIP/")).unwrap_or(target);
+        let contact = if target.starts_with("sip:") || target.starts_with("sips:") {
+            format!("<{target}>")
+        } else {
+            self.contact(flow, target)
+        };
+        let answer = ::sip::stack::Answer::new(302);
+        let headers = [("Contact", contact.as_str())];
+        let sent = self
+            .with_stack(core, |stack, now, out| stack.answer(dialog, &answer.headers(&headers), now, out));
+        self.legs.unbind(dialog);
+        sent.is_ok()
+    }
+    fn device_state(&self, core: &Core, resource: &str) -> DeviceState {
+        let name = resource.split(['/', '@']).next_back().unwrap_or(resource);
+        let Some(endpoint) = self.config.endpoints.get(name) else { return DeviceState::Invalid };
+        let (mut up, mut ringing, mut held, mut others) = (0_u32, 0_u32, 0_u32, 0_u32);
+        for leg in self.legs.iter().filter(|leg| leg.endpoint.name == endpoint.name) {
+            match core.get(leg.channel).map(|c| c.state) {
+                Some(call::ChanState::Up) if leg.held => held += 1,
+                Some(call::ChanState::Up) => up += 1,
+                Some(call::ChanState::Ringing) => ringing += 1,
+                Some(_) => others += 1,
+                None => {}
+            }
+        }
+        let calls = up + ringing + held + others;
+        match () {
+            () if endpoint.busy_at > 0 && calls >= endpoint.busy_at => DeviceState::Busy,
+            () if ringing > 0 && (up > 0 || others > 0) => DeviceState::RingInUse,
+            () if ringing > 0 => DeviceState::Ringing,
+            () if held > 0 && up == 0 && others == 0 => DeviceState::OnHold,
+            () if calls > 0 => DeviceState::InUse,
+            () if self.is_reachable(&endpoint.aors) => DeviceState::NotInUse,
+            () => DeviceState::Unavailable,
+        }
+    }
+    fn read(&mut self, core: &mut Core, channel: ChannelId, function: &str, args: &str) -> Option<String> {
+        match function {
+            "CHANNEL" => self.channel_item(core, channel, args),
+            "PJSIP_HEADER" | "SIP_HEADER" => self.header(core, channel, function, args),
+            "PJSIP_DIAL_CONTACTS" => Some(self.dial_contacts(args)),
+            _ => None,
+        }
+    }
+    fn write(
+        &mut self,
+        core: &mut Core,
+        channel: ChannelId,
+        function: &str,
+        args: &str,
+        value: &str,
+    ) -> bool {
+        match function {
+            "PJSIP_HEADER" => self.set_header(core, channel, args, value),
+            _ => false,
+        }
+    }
+}
+
+/// The final status that refuses an INVITE with this cause. A plain hang-up before the answer is a decline.
+fn refusal_status(cause: Cause) -> u16 {
+    match cause {
+        Cause::NONE | Cause::NORMAL_CLEARING => 603,
+        Cause::ANSWERED_ELSEWHERE => 486,
+        other => other.to_sip(),
+    }
+}
+
+impl SipDriver {
+    fn is_reachable(&self, aors: &[std::rc::Rc<str>]) -> bool {
+        aors.iter().filter_map(|name| self.config.aors.get(name)).any(|aor| {
+            let registered =
+                self.registrations.registrar.bindings(&aor.name).iter().map(|b| b.uri.as_slice());
+            let fixed = aor.contacts.iter().map(|uri| uri.as_bytes());
+            registered.chain(fixed).any(|uri| self.qualify.state(&aor.name, uri).0 != Reachable::No)
+        })
+    }
+    /// `CHANNEL(pjsip,item)`, `CHANNEL(rtp,dest)` and their like.
+    fn channel_item(&mut self, core: &Core, channel: ChannelId, args: &str) -> Option<String> {
+        let leg = self.leg_of(channel, core)?;
+        let (family, item) = args.split_once(',').unwrap_or((args, ""));
+        let item = item.split(',').next().unwrap_or_default().trim();
+        let message = leg.invite.as_ref();
+        let from_message = |read: &dyn Fn(&::sip::Message<'_>) -> Option<String>| {
+            message.and_then(|m| read(&m.view())).or(Some(String::new()))
+        };
+        match (family.trim(), item) {
+            ("pjsip", "call-id") => from_message(&|m| m.call_id().map(identity::text)),
+            ("pjsip", "target_uri" | "request_uri") if !leg.target.is_empty() => Some(leg.target.clone()),
+            ("pjsip", "target_uri" | "request_uri") => {
+                from_message(&|m| Some(identity::text(m.request_uri_bytes())))
+            }
+            ("pjsip", "remote_addr") => Some(leg.flow.remote.to_string()),
+            ("pjsip", "remote_uri") => from_message(&|m| m.from().map(|f| identity::text(f.uri.as_bytes()))),
+            ("pjsip", "remote_tag") => from_message(&|m| m.from_tag().map(identity::text)),
+            ("pjsip", "local_uri") => from_message(&|m| m.to().map(|t| identity::text(t.uri.as_bytes()))),
+            ("pjsip", "transport") => Some(leg.flow.protocol.name().to_owned()),
+            ("pjsip", "secure") => {
+                Some(u8::from(leg.flow.protocol == ::sip::stack::Protocol::Tls).to_string())
+            }
+            ("endpoint", _) | ("pjsip", "endpoint") => Some(leg.endpoint.name.to_string()),
+            ("rtp", "dest") => {
+                Some(leg.media.agreed().and_then(|a| a.remote).map(|r| r.to_string()).unwrap_or_default())
+            }
+            ("rtp", "src") => Some(leg.media.port().to_string()),
+            ("rtp", "hold") => Some(u8::from(leg.held).to_string()),
+            _ => None,
+        }
+    }
+    /// `PJSIP_HEADER(read,name[,number])`, `SIP_HEADER(name[,number])`; a `*` at the end of the name is any rest.
+    fn header(&mut self, core: &Core, channel: ChannelId, function: &str, args: &str) -> Option<String> {
+        let leg = self.leg_of(channel, core)?;
+        let mut parts = args.split(',').map(str::trim);
+        if function == "PJSIP_HEADER" && !parts.next()?.eq_ignore_ascii_case("read") {
+            return None;
+        }
+        let name = parts.next()?;
+        let number: usize = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
+        let message = leg.invite.as_ref()?;
+        let view = message.view();
+        let value = match name.strip_suffix('*') {
+            Some(prefix) => view
+                .fields()
+                .filter(|(field, _)| {
+                    let field = field.as_bytes();
+                    field
+                        .get(..prefix.len())
+                        .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+                })
+                .map(|(_, value)| value)
+                .nth(number.saturating_sub(1)),
+            None => view.headers(HeaderName::from_bytes(name.as_bytes())).nth(number.saturating_sub(1)),
+        };
+        Some(value.map(identity::text).unwrap_or_default())
+    }
+    /// `PJSIP_HEADER(add,name)=`, `(update,name)=`, `(remove,name)=` on a channel that has not been called yet.
+    fn set_header(&mut self, core: &Core, channel: ChannelId, args: &str, value: &str) -> bool {
+        let Some(leg) = self.leg_of(channel, core).filter(|leg| leg.stage == Stage::Idle) else {
+            return false;
+        };
+        let mut parts = args.split(',').map(str::trim);
+        let (action, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let token =
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.!%*_+`'~".contains(&b));
+        if !token || RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
+            return false;
+        }
+        let same = |header: &(String, String)| header.0.eq_ignore_ascii_case(name);
+        match action.to_ascii_lowercase().as_str() {
+            "add" if leg.headers.len() < ADDED_HEADERS_MAX => {
+                leg.headers.push((name.to_owned(), value.to_owned()))
+            }
+            "update" => match leg.headers.iter_mut().find(|header| same(header)) {
+                Some(header) => value.clone_into(&mut header.1),
+                None => return false,
+            },
+            "remove" => leg.headers.retain(|header| !same(header)),
+            _ => return false,
+        }
+        true
+    }
+    /// A dial string with every contact of an endpoint.
+    fn dial_contacts(&self, args: &str) -> String {
+        let mut parts = args.split(',').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let only = parts.next().filter(|aor| !aor.is_empty());
+        let Some(endpoint) = self.config.endpoints.get(name) else { return String::new() };
+        let mut dial = Vec::new();
+        for aor in endpoint.aors.iter().filter(|aor| only.is_none_or(|only| ***aor == *only)) {
+            let registered =
+                self.registrations.registrar.bindings(aor).iter().map(|b| identity::text(&b.uri));
+            let fixed = self.config.aors.get(aor).into_iter().flat_map(|a| a.contacts.iter().cloned());
+            dial.extend(registered.chain(fixed).map(|uri| format!("PJSIP/{name}/{uri}")));
+        }
+        dial.join("&")
+    }
+}
