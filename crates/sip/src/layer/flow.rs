@@ -99,14 +99,14 @@ impl Transport {
     /// `host[:port]` by which `peer` reaches us.
     pub fn sent_by(&self, peer: IpAddr) -> &str {
         match &self.external {
-            Some(external) if !self.local_nets.iter().any(|net| contains(*net, peer)) => external,
+            Some(external) if !self.local_nets.iter().any(|net| in_network(*net, peer)) => external,
             _ => &self.sent_by,
         }
     }
 }
 
 /// Whether `address` lies in the network; an IPv4 address mapped into IPv6 counts as IPv4.
-fn contains((net, bits): (IpAddr, u8), address: IpAddr) -> bool {
+pub fn in_network((net, bits): (IpAddr, u8), address: IpAddr) -> bool {
     match (net.to_canonical(), address.to_canonical()) {
         (IpAddr::V4(net), IpAddr::V4(address)) => {
             let differing = u32::from(net) ^ u32::from(address);
@@ -147,7 +147,7 @@ mod tests {
             ("::", 0, "8.8.8.8", false),
         ] {
             assert_eq!(
-                contains((net.parse().unwrap(), bits), address.parse().unwrap()),
+                in_network((net.parse().unwrap(), bits), address.parse().unwrap()),
                 inside,
                 "{net}/{bits}"
             );

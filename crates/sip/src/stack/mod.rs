@@ -17,7 +17,7 @@ mod inside;
 mod uac;
 mod uas;
 
-pub use crate::layer::{ConnectionId, Flow, Protocol, Send, Transport, TransportId};
+pub use crate::layer::{ConnectionId, Flow, Protocol, Send, Transport, TransportId, in_network};
 pub use crate::transaction::Timers;
 pub use event::{Accept, Answer, Body, End, Event, Failure, Header, Incoming, Outgoing, Output};
 
@@ -426,3 +426,6 @@ impl Stack {
         self.by_tag.get(&self.dialog_key(call_id, tag)).copied()
     }
 }
+
+#[cfg(test)]
+mod tests;
