@@ -84,6 +84,10 @@ impl Slot {
     pub(crate) fn line<'a>(&self, message: &Message<'a>) -> Option<&'a [u8]> {
         self.verbatim.then(|| Span { start: self.start, end: self.next }.of(message.bytes))
     }
+    /// Where that line lies in the message.
+    pub(crate) fn line_range(&self) -> Option<(usize, usize)> {
+        self.verbatim.then(|| (usize::from(self.start), usize::from(self.next)))
+    }
     pub(crate) fn name<'a>(&self, message: &Message<'a>) -> HeaderName<'a> {
         let written = Span { start: self.start, end: self.name_end }.of(message.bytes);
         HeaderName::from_id(self.id, written).unwrap_or(HeaderName::Other(written))

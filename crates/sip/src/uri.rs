@@ -114,7 +114,7 @@ pub struct Uri<'a> {
 impl<'a> Uri<'a> {
     /// Parses a URI that fills `raw`; `None` when it is none or holds white space, `<`, `>` or quotes.
     pub fn parse(raw: &'a [u8]) -> Option<Self> {
-        if raw.iter().any(|&b| FORBIDDEN[usize::from(b)]) {
+        if holds_forbidden(raw) {
             return None;
         }
         let (scheme, rest) = match raw {
@@ -230,20 +230,12 @@ impl<'a> Uri<'a> {
     }
 }
 
-/// What a URI may never hold: controls, space, and the bytes that delimit it elsewhere.
-static FORBIDDEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte <= 0x20 {
-        table[byte] = true;
-        byte += 1;
-    }
-    table[0x7F] = true;
-    table[b'<' as usize] = true;
-    table[b'>' as usize] = true;
-    table[b'"' as usize] = true;
-    table
-};
+/// Whether there is what a URI may never hold: controls, space, and the bytes that delimit it elsewhere.
+/// No early exit, so that the loop becomes vector code.
+fn holds_forbidden(raw: &[u8]) -> bool {
+    raw.iter()
+        .fold(false, |found, &b| found | (b <= b' ') | (b == 0x7F) | (b == b'<') | (b == b'>') | (b == b'"'))
+}
 
 fn split_scheme(raw: &[u8]) -> Option<(Scheme<'_>, &[u8])> {
     let (scheme, rest) = split_once(raw, b':');

@@ -7,7 +7,7 @@ use core::fmt::Write as _;
 use core::net::{IpAddr, SocketAddr};
 
 use crate::header::lex::{Params, is_token_byte, trim_end};
-use crate::header::{HeaderName, Method, Via};
+use crate::header::{HeaderName, Method, NameAddr, Via};
 use crate::message::{Message, Slot, Status};
 
 /// What a response says besides its status.
@@ -52,10 +52,12 @@ impl<'o> MessageWriter<'o> {
     pub fn response(out: &'o mut Vec<u8>, request: &Message<'_>, status: Status, reply: &Reply<'_>) -> Self {
         out.clear();
         out.reserve(ROOM);
-        out.extend_from_slice(b"SIP/2.0 ");
-        out.extend_from_slice(&status.digits());
-        out.push(b' ');
-        push_clean(out, reply.phrase.unwrap_or(status.phrase().as_bytes()));
+        let [hundreds, tens, ones] = status.digits();
+        out.extend_from_slice(&[b'S', b'I', b'P', b'/', b'2', b'.', b'0', b' ', hundreds, tens, ones, b' ']);
+        match reply.phrase {
+            Some(phrase) => push_clean(out, phrase),
+            None => out.extend_from_slice(status.phrase().as_bytes()),
+        }
         out.extend_from_slice(b"\r\n");
         let mut writer = Self { out };
         writer.take_over(request, status, reply);
@@ -72,34 +74,53 @@ impl<'o> MessageWriter<'o> {
         const TIMESTAMP: u8 = HeaderName::Timestamp.id();
         let code = status.code();
         let mut source = reply.source;
+        // Lines that follow each other in the request are copied together.
+        let mut run: Option<(usize, usize)> = None;
         for slot in request.slots() {
-            match slot.id {
-                VIA => match source.take() {
-                    Some(source) => self.top_via(slot.value(request), source, reply.force_rport),
-                    None => self.copy_slot(request, slot),
-                },
-                TO => match reply.to_tag {
-                    Some(tag) if request.to_tag().is_none() => {
-                        self.out.extend_from_slice(b"To: ");
-                        push_clean(self.out, slot.value(request));
-                        self.out.extend_from_slice(b";tag=");
-                        push_clean(self.out, tag);
-                        self.out.extend_from_slice(b"\r\n");
+            let copied = match slot.id {
+                VIA => source.is_none(),
+                TO => reply.to_tag.is_none() || has_tag(slot.value(request)),
+                FROM | CALL_ID | CSEQ => true,
+                RECORD_ROUTE if code > 100 && code < 300 => true,
+                TIMESTAMP if code == 100 => true,
+                _ => continue,
+            };
+            if copied && let Some((start, end)) = slot.line_range() {
+                run = match run {
+                    Some((from, to)) if to == start => Some((from, end)),
+                    _ => {
+                        self.flush(request, run);
+                        Some((start, end))
                     }
-                    _ => self.copy_slot(request, slot),
-                },
-                FROM | CALL_ID | CSEQ => self.copy_slot(request, slot),
-                RECORD_ROUTE if code > 100 && code < 300 => self.copy_slot(request, slot),
-                TIMESTAMP if code == 100 => self.copy_slot(request, slot),
-                _ => {}
+                };
+                continue;
             }
+            self.flush(request, run.take());
+            match (slot.id, source.take_if(|_| slot.id == VIA), reply.to_tag) {
+                (VIA, Some(source), _) => self.top_via(slot.value(request), source, reply.force_rport),
+                (TO, _, Some(tag)) if !copied => {
+                    self.out.extend_from_slice(b"To: ");
+                    push_clean(self.out, slot.value(request));
+                    self.out.extend_from_slice(b";tag=");
+                    push_clean(self.out, tag);
+                    self.out.extend_from_slice(b"\r\n");
+                }
+                _ => self.copy_slot(request, slot),
+            }
+        }
+        self.flush(request, run);
+    }
+
+    fn flush(&mut self, request: &Message<'_>, run: Option<(usize, usize)>) {
+        if let Some((start, end)) = run {
+            self.out.extend_from_slice(request.as_bytes().get(start..end).unwrap_or_default());
         }
     }
 
     /// The field with the topmost Via, `received` and `rport` set to `source`; further values of the field follow as they are.
     fn top_via(&mut self, value: &[u8], source: SocketAddr, force_rport: bool) {
         let first = crate::header::CommaList::new(value).next().unwrap_or_default();
-        let Some(via) = Via::parse(first) else { return self.line(b"Via", value) };
+        let Some(via) = Via::parse(first) else { return self.line(HeaderName::Via, value) };
         let sent_by_end = memchr::memchr(b';', first).unwrap_or(first.len());
         self.out.extend_from_slice(b"Via: ");
         push_clean(self.out, trim_end(first.get(..sent_by_end).unwrap_or_default()));
@@ -122,34 +143,41 @@ impl<'o> MessageWriter<'o> {
     fn copy_slot(&mut self, message: &Message<'_>, slot: &Slot) {
         match slot.line(message) {
             Some(line) => self.out.extend_from_slice(line),
-            None => self.line(slot.name(message).as_bytes(), slot.value(message)),
+            None => self.line(slot.name(message), slot.value(message)),
         }
     }
 
-    fn line(&mut self, name: &[u8], value: &[u8]) {
-        push_token(self.out, name);
-        self.out.extend_from_slice(b": ");
+    fn name(&mut self, name: HeaderName<'_>) {
+        match name.prefix() {
+            Some(prefix) => self.out.extend_from_slice(prefix),
+            None => {
+                push_token(self.out, name.as_bytes());
+                self.out.extend_from_slice(b": ");
+            }
+        }
+    }
+
+    fn line(&mut self, name: HeaderName<'_>, value: &[u8]) {
+        self.name(name);
         push_clean(self.out, value);
         self.out.extend_from_slice(b"\r\n");
     }
 
     /// Writes one field.
     pub fn header(&mut self, name: HeaderName<'_>, value: impl AsRef<[u8]>) -> &mut Self {
-        self.line(name.as_bytes(), value.as_ref());
+        self.line(name, value.as_ref());
         self
     }
     /// Writes one field whose value is these parts, one after the other.
     pub fn header_parts(&mut self, name: HeaderName<'_>, parts: &[&[u8]]) -> &mut Self {
-        push_token(self.out, name.as_bytes());
-        self.out.extend_from_slice(b": ");
+        self.name(name);
         parts.iter().for_each(|part| push_clean(self.out, part));
         self.out.extend_from_slice(b"\r\n");
         self
     }
     /// Writes one field whose value is formatted: `writer.header_fmt(HeaderName::CSeq, format_args!("{n} {method}"))`.
     pub fn header_fmt(&mut self, name: HeaderName<'_>, value: core::fmt::Arguments<'_>) -> &mut Self {
-        push_token(self.out, name.as_bytes());
-        self.out.extend_from_slice(b": ");
+        self.name(name);
         // Formatting into a Vec cannot fail, and a Display that does leaves a shorter value.
         Clean(self.out).write_fmt(value).ok();
         self.out.extend_from_slice(b"\r\n");
@@ -165,7 +193,7 @@ impl<'o> MessageWriter<'o> {
     /// Copies every field of that name from another message under a new name (Record-Route to Route).
     pub fn copy_as(&mut self, message: &Message<'_>, name: HeaderName<'_>, new: HeaderName<'_>) -> &mut Self {
         for slot in message.slots_of(name) {
-            self.line(new.as_bytes(), slot.value(message));
+            self.line(new, slot.value(message));
         }
         self
     }
@@ -189,6 +217,11 @@ fn unmapped(ip: IpAddr) -> IpAddr {
     ip.to_canonical()
 }
 
+/// Whether a To has a tag. One that ends with its angle bracket has no parameters at all.
+fn has_tag(to: &[u8]) -> bool {
+    to.last() != Some(&b'>') && NameAddr::parse(to).is_some_and(|to| to.tag().is_some())
+}
+
 fn push_params_but(out: &mut Vec<u8>, params: Params<'_>, without: &[&[u8]]) {
     for (name, value) in params.iter() {
         if without.iter().any(|skip| skip.eq_ignore_ascii_case(name)) {
@@ -205,7 +238,8 @@ fn push_params_but(out: &mut Vec<u8>, params: Params<'_>, without: &[&[u8]]) {
 
 /// Appends `value` with CR, LF and NUL made spaces: the only way a value reaches the wire.
 pub fn push_clean(out: &mut Vec<u8>, value: &[u8]) {
-    if memchr::memchr3(b'\r', b'\n', 0, value).is_none() {
+    // All three lie below 14; no early exit, so that the loop becomes vector code.
+    if !value.iter().fold(false, |found, &b| found | (b < 14)) {
         out.extend_from_slice(value);
     } else {
         out.extend(value.iter().map(|&b| if matches!(b, b'\r' | b'\n' | 0) { b' ' } else { b }));

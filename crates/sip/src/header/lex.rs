@@ -11,9 +11,21 @@ pub(crate) const fn is_lws(byte: u8) -> bool {
 }
 
 /// The bytes of an RFC 3261 `token`.
-pub(crate) const fn is_token_byte(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z'
-        | b'-' | b'.' | b'!' | b'%' | b'*' | b'_' | b'+' | b'`' | b'\'' | b'~')
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric()
+            || matches!(byte as u8, b'-' | b'.' | b'!' | b'%' | b'*' | b'_' | b'+' | b'`' | b'\'' | b'~');
+        byte += 1;
+    }
+    table
+};
+
+/// Whether a `token` may hold this byte.
+#[inline]
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    TOKEN[usize::from(byte)]
 }
 
 /// Whether `bytes` is a non-empty `token`.
@@ -96,21 +108,24 @@ pub(crate) fn quoted_len(bytes: &[u8]) -> Option<usize> {
 /// Where `separator` first stands outside quoted strings and angle brackets; the length when it does not.
 pub(crate) fn find_outside(bytes: &[u8], separator: u8) -> usize {
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            _ if byte == separator => return at,
-            b'"' => match bytes.get(at..).and_then(quoted_len) {
+    while let Some(rest) = bytes.get(at..)
+        && let Some(stop) = memchr::memchr3(separator, b'"', b'<', rest)
+    {
+        let Some(rest) = rest.get(stop..) else { break };
+        at += stop;
+        match rest {
+            [b'"', ..] => match quoted_len(rest) {
                 Some(len) => at += len,
-                None => return bytes.len(),
+                None => break,
             },
-            b'<' => match bytes.get(at..).and_then(|rest| memchr::memchr(b'>', rest)) {
+            [b'<', ..] => match memchr::memchr(b'>', rest) {
                 Some(len) => at += len + 1,
-                None => return bytes.len(),
+                None => break,
             },
-            _ => at += 1,
+            _ => return at,
         }
     }
-    at
+    bytes.len()
 }
 
 /// The content of a quoted string with its escapes undone; other text as it is.

@@ -30,6 +30,13 @@ macro_rules! headers {
                     Self::Other(_) => OTHER,
                 }
             }
+            /// The name with its colon and blank, for a name in the table.
+            pub(crate) const fn prefix(self) -> Option<&'static [u8]> {
+                match self {
+                    $(Self::$variant => Some(concat!($name, ": ").as_bytes()),)*
+                    Self::Other(_) => None,
+                }
+            }
             /// The name as it goes on the wire, long form.
             pub const fn as_bytes(self) -> &'a [u8] {
                 match self {
@@ -160,7 +167,8 @@ pub(crate) fn find(name: &[u8]) -> Option<u8> {
     loop {
         let id = *LONG.get(bucket)?;
         let row = TABLE.get(usize::from(id))?; // an empty bucket holds OTHER, which no row has
-        if row.name.as_bytes().eq_ignore_ascii_case(name) {
+        // Most senders spell names as the RFC does, and equality is cheaper to find.
+        if row.name.as_bytes() == name || row.name.as_bytes().eq_ignore_ascii_case(name) {
             return Some(id);
         }
         bucket = (bucket + 1) % BUCKETS;

@@ -135,7 +135,7 @@ mod tests {
             "",
             "SIP/2.0/UDP",
             "SIP/2.0/UDP ",
-            "SIP/3.0/UDP h",
+            "HTTP/2.0/UDP h",
             "SIP/2.0/UDP h:x",
             "SIP/2.0/UDP [::g]",
         ] {
