@@ -4,6 +4,15 @@
 //! This room knows the dialplan's language and the call core, and no protocol.
 #![forbid(unsafe_code)]
 
+mod call_ctx;
 mod contract;
+mod env;
+mod flow;
+mod functions;
+pub mod hints;
+pub mod pbx;
+mod say;
+pub mod table;
 
+pub use call_ctx::{Call, CallFuture, NoSuchPlace};
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};

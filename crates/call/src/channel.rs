@@ -223,7 +223,7 @@ pub struct Channel {
     pub cdr: CdrState,
     /// Hang-up handlers (`CHANNEL(hangup_handler_push)`), last pushed first run.
     pub hangup_handlers: Vec<String>,
-    /// Cause of the last leg that this channel dialled; the caller is told it when the call ends without one of its own.
+    /// Cause of the last leg that this channel dialled, then of its own end: what `HANGUPCAUSE` reads.
     pub last_cause: Cause,
     /// How dialled channels ended: name, cause, the technology's own words (`HANGUPCAUSE()`).
     pub hangup_causes: Vec<(String, Cause, String)>,

@@ -1,0 +1,189 @@
+//! The channel as templates and functions of the dialplan see it.
+
+use std::sync::Arc;
+
+use dialplan::{Builtin, Calendar, ChannelFunction, Env, Fault, Inherit, Offset, Program, Var, Wall};
+
+use crate::Call;
+
+/// One expansion on a call.
+pub(crate) struct Scope<'a> {
+    call: &'a Call,
+    depth: u32,
+}
+
+impl<'a> Scope<'a> {
+    pub(crate) fn new(call: &'a Call) -> Self {
+        Self { call, depth: 0 }
+    }
+}
+
+impl Calendar for Scope<'_> {
+    fn wall(&self) -> Wall {
+        let micros = self.call.chan.core(|core| core.services.wall.now_micros());
+        let rest = u32::try_from(micros.rem_euclid(1_000_000)).unwrap_or(0);
+        Wall { seconds: micros.div_euclid(1_000_000), micros: rest }
+    }
+    fn offset(&self, at: i64, zone: &str) -> Offset {
+        self.call.chan.core(|core| core.services.wall.offset(at, zone))
+    }
+}
+
+impl Env for Scope<'_> {
+    fn program(&self) -> Arc<Program> {
+        self.call.chan.core(|core| core.program.clone())
+    }
+    fn depth(&mut self) -> &mut u32 {
+        &mut self.depth
+    }
+
+    fn builtin(&self, which: Builtin, out: &mut String) -> bool {
+        if matches!(which, Builtin::Hint | Builtin::Hintname) {
+            let at = self.call.here().location();
+            if let Some((devices, name)) = self.call.hint_of(&at.context, &at.exten) {
+                out.push_str(if which == Builtin::Hint { &devices } else { &name });
+            }
+            return true;
+        }
+        self.call.place_builtin(which, out)
+            || self.call.chan.core(|core| builtin(core, self.call, which, out))
+    }
+    fn variable(&self, var: Var<'_>, out: &mut String) -> bool {
+        let read = self.call.chan.with(|c| c.vars.get(var).map(|value| out.push_str(value)).is_some());
+        read == Ok(true)
+    }
+    fn set_variable(&mut self, var: Var<'_>, value: &str, inherit: Inherit) {
+        self.call.set_var(var, value, inherit);
+    }
+    fn set_local(&mut self, var: Var<'_>, value: &str) {
+        self.call.set_local_var(var, value);
+    }
+    fn remove_variable(&mut self, var: Var<'_>) {
+        let _ = self.call.chan.with(|c| c.vars.remove(var));
+    }
+    fn variable_names(&self, each: &mut dyn FnMut(&str)) {
+        let names: Vec<String> = self
+            .call
+            .chan
+            .with(|c| c.vars.iter().map(|(_, name, _)| name.to_owned()).collect())
+            .unwrap_or_default();
+        names.iter().for_each(|name| each(name));
+    }
+    fn global(&self, var: Var<'_>, out: &mut String) -> bool {
+        self.call.chan.core(|core| core.globals.get(var).map(|value| out.push_str(value)).is_some())
+    }
+    fn set_global(&mut self, var: Var<'_>, value: &str) {
+        self.call.set_global_var(var, value);
+    }
+
+    fn random(&mut self) -> u64 {
+        self.call.chan.core(call::Core::random)
+    }
+    fn log(&mut self, level: dialplan::Level, text: &str) {
+        let level = match level {
+            dialplan::Level::Debug => call::Level::Debug(1),
+            dialplan::Level::Notice => call::Level::Notice,
+            dialplan::Level::Warning => call::Level::Warning,
+            dialplan::Level::Error => call::Level::Error,
+        };
+        self.call.log(level, text);
+    }
+
+    fn db_get(&self, family: &str, key: &str, out: &mut String) -> bool {
+        let value = self.call.chan.core(|core| core.services.db.get(family, key));
+        value.map(|value| out.push_str(&value)).is_some()
+    }
+    fn db_put(&mut self, family: &str, key: &str, value: &str) -> bool {
+        let stored = self.call.chan.core(|core| core.services.db.put(family, key, value));
+        if stored && family.eq_ignore_ascii_case("CustomDevstate") {
+            self.call.chan.core(|core| core.touched_devices.push(format!("Custom:{key}")));
+        }
+        stored
+    }
+    fn db_delete(&mut self, family: &str, key: &str) -> bool {
+        self.call.chan.core(|core| core.services.db.delete(family, key))
+    }
+    fn db_keys(&self, prefix: &str, each: &mut dyn FnMut(&str)) {
+        let prefix = prefix.trim_matches('/');
+        let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
+        let found = self.call.chan.core(|core| core.services.db.list(&prefix));
+        found.iter().for_each(|(path, _)| each(path));
+    }
+
+    fn channel_read(&mut self, function: ChannelFunction, args: &str, out: &mut String) -> Result<(), Fault> {
+        crate::functions::read(self.call, function, args, out)
+    }
+    fn channel_write(&mut self, function: ChannelFunction, args: &str, value: &str) -> Result<(), Fault> {
+        crate::functions::write(self.call, function, args, value)
+    }
+    fn shared(&self, channel: &str, name: &str, out: &mut String) -> bool {
+        self.call.chan.core(|core| {
+            let id = if channel.is_empty() { Some(self.call.chan.id()) } else { core.by_name(channel) };
+            let value = id.and_then(|id| core.get(id)).and_then(|c| c.shared.get(Var::named(name)));
+            value.map(|value| out.push_str(value)).is_some()
+        })
+    }
+    fn set_shared(&mut self, channel: &str, name: &str, value: &str) -> bool {
+        self.call.chan.core(|core| {
+            let id = if channel.is_empty() { Some(self.call.chan.id()) } else { core.by_name(channel) };
+            let Some(channel) = id.and_then(|id| core.get_mut(id)) else { return false };
+            channel.shared.set(Var::named(name), value, Inherit::Never)
+        })
+    }
+    fn caller_number(&self, out: &mut String) -> bool {
+        let read =
+            self.call.chan.with(|c| c.caller.number.as_deref().map(|number| out.push_str(number)).is_some());
+        read == Ok(true)
+    }
+}
+
+/// Built-ins that do not depend on the run.
+fn builtin(core: &mut call::Core, call: &Call, which: Builtin, out: &mut String) -> bool {
+    use std::fmt::Write as _;
+    let id = call.chan.id();
+    let directory = |name: &str, out: &mut String| {
+        let found = core.settings.directories.0.get(name);
+        found.map(|path| out.push_str(path)).is_some()
+    };
+    match which {
+        Builtin::Epoch => {
+            let _ = write!(out, "{}", core.services.wall.now_micros().div_euclid(1_000_000));
+            return true;
+        }
+        Builtin::Systemname => {
+            out.push_str(&core.settings.system_name);
+            return true;
+        }
+        Builtin::Entityid => {
+            out.push_str(&core.settings.entity_id);
+            return true;
+        }
+        Builtin::Astetcdir => return directory("etc", out),
+        Builtin::Astmoddir => return directory("mod", out),
+        Builtin::Astvarlibdir => return directory("varlib", out),
+        Builtin::Astdbdir => return directory("db", out),
+        Builtin::Astkeydir => return directory("key", out),
+        Builtin::Astdatadir => return directory("data", out),
+        Builtin::Astagidir => return directory("agi", out),
+        Builtin::Astspooldir => return directory("spool", out),
+        Builtin::Astrundir => return directory("run", out),
+        Builtin::Astlogdir => return directory("log", out),
+        Builtin::Astsbindir => return directory("sbin", out),
+        _ => {}
+    }
+    let Some(channel) = core.get(id) else { return false };
+    match which {
+        Builtin::Exten => out.push_str(&channel.location.exten),
+        Builtin::Context => out.push_str(&channel.location.context),
+        Builtin::Priority => drop(write!(out, "{}", channel.location.priority)),
+        Builtin::Channel => out.push_str(&channel.name),
+        Builtin::Uniqueid => out.push_str(&channel.uniqueid),
+        Builtin::Hangupcause => {
+            let _ = write!(out, "{}", channel.hangup.unwrap_or(channel.last_cause).0);
+        }
+        Builtin::Callingpres => drop(write!(out, "{}", channel.caller.number_presentation.code())),
+        Builtin::Callingani2 | Builtin::Callington | Builtin::Callingtns => out.push('0'),
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,131 @@
+//! Applications that tell the caller's line something: answer, progress, refusal, the end.
+
+use core::time::Duration;
+
+use base::Cause;
+use call::{ChanEvent, ChanState, Disposition, Indication, Level};
+
+use super::rows;
+use crate::call_ctx::args;
+use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
+
+/// Longest wait of Answer for the first packet of media: a phone's round trip and its codec's start.
+const MEDIA_WAIT: Duration = Duration::from_millis(500);
+
+pub(crate) const ROWS: &[AppRow] = rows! {
+    "Answer" "pbx_builtins" Run::Story(answer),
+        "Answer a channel if ringing.", "Answer([delay])",
+        "Answers, then waits delay milliseconds; without a delay until media flows, at most half a second.\n\
+         Does nothing on a call that is up, but waits a delay that is given.";
+    "Hangup" "pbx_builtins" Run::Now(hangup),
+        "Hang up the calling channel.", "Hangup([causecode])",
+        "Ends the call with a Q.850 cause, by number or name (17, USER_BUSY). Without one the cause of the last Dial\n\
+         is told, or normal clearing.";
+    "Busy" "pbx_builtins" Run::Story(|call, text| refuse(call, text, "busy", Cause::USER_BUSY, Disposition::Busy)),
+        "Indicate the Busy condition.", "Busy([timeout])",
+        "Refuses a call that is not answered as busy; an answered one hears the busy tone for timeout seconds, or until\n\
+         it hangs up.";
+    "Congestion" "pbx_builtins" Run::Story(|call, text| {
+            refuse(call, text, "congestion", Cause::NORMAL_CIRCUIT_CONGESTION, Disposition::Congestion)
+        }),
+        "Indicate the Congestion condition.", "Congestion([timeout])",
+        "As Busy, with congestion.";
+    "Progress" "pbx_builtins" Run::Now(|call, _| indicate(call, &Indication::Progress)),
+        "Indicate progress.", "Progress()", "Opens early media towards a caller who is not answered.";
+    "Ringing" "pbx_builtins" Run::Now(|call, _| indicate(call, &Indication::Ringing)),
+        "Indicate ringing tone.", "Ringing()", "Tells the caller that it rings.";
+    "Proceeding" "pbx_builtins" Run::Now(|call, _| indicate(call, &Indication::Proceeding)),
+        "Indicate proceeding.", "Proceeding()", "Tells the caller that the call is on its way.";
+    "SendText" "app_sendtext" Run::Now(send_text),
+        "Send a Text Message on a channel.", "SendText([text])",
+        "Sends text to the other side. Sets SENDTEXTSTATUS: SUCCESS, UNSUPPORTED.";
+    "Transfer" "app_transfer" Run::Now(transfer),
+        "Transfer caller to remote extension.", "Transfer([Tech/]destination)",
+        "Sends an unanswered caller elsewhere, or transfers an answered one, when its technology can. Sets\n\
+         TRANSFERSTATUS: SUCCESS, FAILURE, UNSUPPORTED. With Tech/ other technologies are left alone.";
+};
+
+fn answer(call: Call, text: String) -> AppFuture {
+    Box::pin(async move {
+        let was_up = call.chan.state() == ChanState::Up;
+        call.chan.answer()?;
+        let delay = args::split(&text).first().and_then(|delay| delay.trim().parse::<u64>().ok());
+        match delay {
+            Some(millis) => call.chan.wait(Duration::from_millis(millis)).await?,
+            None if was_up || call.chan.stream()?.is_none() => {}
+            None => {
+                let deadline = call.chan.now() + MEDIA_WAIT;
+                while let Some(event) = call.chan.event(Some(deadline)).await? {
+                    if event == ChanEvent::MediaFlowing {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(Flow::Continue)
+    })
+}
+
+fn hangup(call: &Call, text: &str) -> Outcome {
+    let text = text.trim();
+    if !text.is_empty() {
+        match Cause::parse(text) {
+            Some(cause) => call.set_cause(cause),
+            None => {
+                call.log(Level::Warning, &format!("Hangup: '{text}' is no cause; normal clearing is told"))
+            }
+        }
+    }
+    Ok(Flow::Hangup)
+}
+
+fn refuse(call: Call, text: String, tone: &'static str, cause: Cause, disposition: Disposition) -> AppFuture {
+    Box::pin(async move {
+        let limit = args::seconds(&text).filter(|limit| !limit.is_zero());
+        call.set_cause(cause);
+        call.chan.with(|c| {
+            if c.cdr.disposition != Disposition::Answered {
+                c.cdr.disposition = disposition;
+            }
+        })?;
+        call.refuse_with(tone, cause, limit).await?;
+        Ok(Flow::Hangup)
+    })
+}
+
+fn indicate(call: &Call, indication: &Indication) -> Outcome {
+    if call.chan.state() != ChanState::Up {
+        call.chan.indicate(indication);
+    }
+    Ok(Flow::Continue)
+}
+
+fn send_text(call: &Call, text: &str) -> Outcome {
+    let id = call.chan.id();
+    let sent = call.chan.shard().with_tech(id, |tech, core| tech.send_text(core, id, text));
+    call.set("SENDTEXTSTATUS", if sent == Some(true) { "SUCCESS" } else { "UNSUPPORTED" });
+    Ok(Flow::Continue)
+}
+
+fn transfer(call: &Call, text: &str) -> Outcome {
+    let id = call.chan.id();
+    let shard = call.chan.shard();
+    let mut target = text.trim();
+    if target.is_empty() {
+        call.log(Level::Warning, "Transfer requires an argument ([Tech/]destination)");
+        call.set("TRANSFERSTATUS", "FAILURE");
+        return Ok(Flow::Continue);
+    }
+    if let Some((tech_name, rest)) = target.split_once('/') {
+        let own = shard
+            .with_tech(id, |tech, _| tech.names().iter().any(|name| name.eq_ignore_ascii_case(tech_name)));
+        if own != Some(true) {
+            call.set("TRANSFERSTATUS", "UNSUPPORTED");
+            return Ok(Flow::Continue);
+        }
+        target = rest;
+    }
+    let sent = shard.with_tech(id, |tech, core| tech.transfer(core, id, target));
+    call.set("TRANSFERSTATUS", if sent == Some(true) { "SUCCESS" } else { "UNSUPPORTED" });
+    Ok(Flow::Continue)
+}

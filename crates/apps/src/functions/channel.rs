@@ -1,0 +1,289 @@
+//! CHANNEL(), CHANNELS(), IMPORT(), MASTER_CHANNEL() and TIMEOUT().
+
+use core::time::Duration;
+
+use base::ChannelId;
+use call::{Chan, Channel, Notice};
+use dialplan::Fault;
+
+use super::{Read, gone, record, tech_read, tech_write, unknown};
+use crate::Call;
+use crate::call_ctx::args;
+use crate::env::Scope;
+
+/// Hang-up handlers one channel may have: more than any stack of routines in use pushes.
+const HANGUP_HANDLERS_MAX: usize = 64;
+
+pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
+    let item = text.split(',').next().unwrap_or_default().trim().to_ascii_lowercase();
+    call.settle();
+    let answer = call.chan.with(|c| read_item(c, &item)).map_err(gone)?;
+    if let Some(answer) = answer {
+        out.push_str(&answer);
+        return Ok(());
+    }
+    match item.as_str() {
+        "peer" | "bridgepeer" => {
+            out.push_str(&peer_name(call).unwrap_or_default());
+            Ok(())
+        }
+        "channeltype" => {
+            let name = call.chan.shard().with_tech(call.chan.id(), |tech, _| tech.names().first().copied());
+            out.push_str(name.flatten().unwrap_or_default());
+            Ok(())
+        }
+        "tonezone" => {
+            let zone = call.chan.core(|core| core.settings.country.clone());
+            out.push_str(&zone);
+            Ok(())
+        }
+        _ => tech_read(call, "CHANNEL", text, out).map_err(|_| unknown(&item)),
+    }
+}
+
+/// Items that the channel's own state answers.
+fn read_item(c: &Channel, item: &str) -> Option<String> {
+    Some(match item {
+        "name" => c.name.to_string(),
+        "state" => c.state.name().to_owned(),
+        "language" => c.language.clone(),
+        "musicclass" => c.music_class.clone(),
+        "tonezone" if !c.tone_zone.is_empty() => c.tone_zone.clone(),
+        "accountcode" => c.account.clone(),
+        "peeraccount" => c.peer_account.clone(),
+        "amaflags" => (c.cdr.ama_flags as u8).to_string(),
+        "context" => c.location.context.clone(),
+        "exten" => c.location.exten.clone(),
+        "priority" => c.location.priority.to_string(),
+        "uniqueid" => c.uniqueid.to_string(),
+        "linkedid" => c.linkedid.to_string(),
+        "hangupsource" => c.hangup_source.clone(),
+        "audioreadformat" | "audiowriteformat" | "audionativeformat" => c.format.name().to_owned(),
+        "videonativeformat" | "userfield" if item == "videonativeformat" => String::new(),
+        "userfield" => c.cdr.user_field.clone(),
+        "appname" | "applicationname" => c.app.to_owned(),
+        "appdata" => c.app_data.clone(),
+        "transfercapability" => "SPEECH".to_owned(),
+        "caller_url" | "callgroup" | "pickupgroup" | "namedcallgroup" | "namedpickupgroup" | "parkinglot" => {
+            return Some(c.vars.get_name(&hidden(item)).unwrap_or_default().to_owned());
+        }
+        "checkhangup" => u8::from(c.hangup.is_some()).to_string(),
+        "max_forwards" => c.vars.get_name(&hidden(item)).unwrap_or("20").to_owned(),
+        "callid" => c.linkedid.to_string(),
+        "onhold" => u8::from(c.held).to_string(),
+        _ => return None,
+    })
+}
+
+/// Where an item that nothing else of the channel needs is kept; no dialplan can write that name.
+fn hidden(item: &str) -> String {
+    format!("CHANNEL({item})")
+}
+
+fn peer_name(call: &Call) -> Option<String> {
+    call.chan.core(|core| {
+        let id = call.chan.id();
+        let other = *core.bridge_members(core.get(id)?.bridge?).iter().find(|member| **member != id)?;
+        core.get(other).map(|c| c.name.to_string())
+    })
+}
+
+pub(super) fn write(call: &Call, text: &str, value: &str) -> Read {
+    let item = text.split(',').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if item == "accountcode" {
+        return write_account(call, value);
+    }
+    let written = call.chan.with(|c| write_item(c, &item, value)).map_err(gone)?;
+    match written {
+        Some(result) => result,
+        None if item == "max_forwards" || HIDDEN.contains(&item.as_str()) => {
+            let name = hidden(&item);
+            let _ =
+                call.chan.with(|c| c.vars.set(dialplan::Var::named(&name), value, dialplan::Inherit::Always));
+            Ok(())
+        }
+        None => tech_write(call, "CHANNEL", text, value).map_err(|_| unknown(&item)),
+    }
+}
+
+/// Items that are kept and given back, and mean nothing else here.
+const HIDDEN: &[&str] =
+    &["caller_url", "callgroup", "pickupgroup", "namedcallgroup", "namedpickupgroup", "parkinglot"];
+
+fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
+    match item {
+        "language" => c.language = value.trim().to_owned(),
+        "musicclass" => c.music_class = value.trim().to_owned(),
+        "tonezone" => c.tone_zone = value.trim().to_owned(),
+        "peeraccount" => c.peer_account = value.to_owned(),
+        "userfield" => c.cdr.user_field = value.to_owned(),
+        "hangupsource" => c.hangup_source = value.to_owned(),
+        "amaflags" => match record::ama_flags(value) {
+            Some(flags) => c.cdr.ama_flags = flags,
+            None => return Some(Err(Fault::new(format!("'{value}' is no AMA flag")))),
+        },
+        "hangup_handler_push" => {
+            if c.hangup_handlers.len() >= HANGUP_HANDLERS_MAX {
+                return Some(Err(Fault::new("the channel has as many hang-up handlers as it may")));
+            }
+            c.hangup_handlers.push(qualified(c, value));
+        }
+        "hangup_handler_pop" => {
+            c.hangup_handlers.pop();
+            if !value.trim().is_empty() {
+                c.hangup_handlers.push(qualified(c, value));
+            }
+        }
+        "hangup_handler_wipe" => {
+            c.hangup_handlers.clear();
+            if !value.trim().is_empty() {
+                c.hangup_handlers.push(qualified(c, value));
+            }
+        }
+        "name" | "state" | "context" | "exten" | "priority" | "uniqueid" | "linkedid" | "peer"
+        | "channeltype" => {
+            return Some(Err(Fault::new("can only be read")));
+        }
+        "transfercapability" | "audioreadformat" | "audiowriteformat" | "trace" => {}
+        _ => return None,
+    }
+    Some(Ok(()))
+}
+
+/// A hang-up handler with the context and extension it was pushed from, where it does not name its own.
+fn qualified(c: &Channel, target: &str) -> String {
+    let (place, args) = target.split_once('(').map_or((target, None), |(place, args)| (place, Some(args)));
+    let mut words: Vec<&str> = place.split(',').map(str::trim).collect();
+    if words.len() < 2 {
+        words.insert(0, &c.location.exten);
+    }
+    if words.len() < 3 {
+        words.insert(0, &c.location.context);
+    }
+    let place = words.join(",");
+    args.map_or_else(|| place.clone(), |args| format!("{place}({args}"))
+}
+
+fn write_account(call: &Call, value: &str) -> Read {
+    let old = call.chan.with(|c| std::mem::replace(&mut c.account, value.to_owned())).map_err(gone)?;
+    call.chan.core(|core| {
+        call.settle_in(core);
+        core.notice_of(call.chan.id(), |channel| Notice::NewAccountCode { channel, old });
+    });
+    Ok(())
+}
+
+pub(super) fn read_channels(call: &Call, pattern: &str, out: &mut String) -> Read {
+    let matcher = match pattern.trim() {
+        "" => None,
+        text => Some(
+            dialplan::ere::Regex::new(text)
+                .map_err(|_| Fault::new(format!("'{text}' is no regular expression")))?,
+        ),
+    };
+    let names = call.chan.core(|core| {
+        let wanted = |name: &str| matcher.as_ref().is_none_or(|regex| regex.find(name).is_some());
+        core.channels().filter(|c| wanted(&c.name)).map(|c| c.name.to_string()).collect::<Vec<_>>()
+    });
+    out.push_str(&names.join(" "));
+    Ok(())
+}
+
+pub(super) fn read_exists(call: &Call, name: &str, out: &mut String) -> Read {
+    let found = call.chan.core(|core| core.by_name(name.trim()).is_some());
+    out.push(if found { '1' } else { '0' });
+    Ok(())
+}
+
+/// A handle on another channel.
+fn other(call: &Call, id: ChannelId) -> Call {
+    if id == call.chan.id() { call.clone() } else { Call::new(Chan::new(call.chan.shard().clone(), id)) }
+}
+
+/// `IMPORT(channel,name)`: a variable or function of another channel.
+pub(super) fn read_import(call: &Call, text: &str, out: &mut String) -> Read {
+    let (channel, name) = text.split_once(',').ok_or(Fault::new("needs a channel and a variable"))?;
+    if let Some(id) = call.chan.core(|core| core.by_name(channel.trim())) {
+        read_of(&other(call, id), name.trim(), out);
+    }
+    Ok(())
+}
+
+fn read_of(call: &Call, name: &str, out: &mut String) {
+    let mut scope = Scope::new(call);
+    if name.contains('(') {
+        dialplan::template::read_call(&mut scope, name, out);
+    } else {
+        dialplan::template::read_named(&scope, name, out);
+    }
+}
+
+/// The channel whose UNIQUEID is this one's LINKEDID, or this one.
+fn master(call: &Call) -> Result<Call, Fault> {
+    let linked = call.chan.with(|c| c.linkedid.clone()).map_err(gone)?;
+    let id = call.chan.core(|core| core.channels().find(|c| c.uniqueid == linked).map(|c| c.id));
+    Ok(other(call, id.unwrap_or(call.chan.id())))
+}
+
+pub(super) fn read_master(call: &Call, name: &str, out: &mut String) -> Read {
+    read_of(&master(call)?, name.trim(), out);
+    Ok(())
+}
+
+pub(super) fn write_master(call: &Call, name: &str, value: &str) -> Read {
+    master(call)?.assign(name.trim(), value);
+    Ok(())
+}
+
+pub(super) fn read_timeout(call: &Call, item: &str, out: &mut String) -> Read {
+    let now = call.chan.now();
+    let left = call
+        .chan
+        .with(|c| {
+            Some(match kind(item)? {
+                Kind::Digit => Duration::from_millis(u64::from(c.digit_timeout_ms)),
+                Kind::Response => Duration::from_millis(u64::from(c.response_timeout_ms)),
+                Kind::Absolute => c.absolute_deadline.map(|at| at - now).unwrap_or_default(),
+            })
+        })
+        .map_err(gone)?
+        .ok_or_else(|| unknown(item))?;
+    if left.subsec_millis() == 0 && matches!(kind(item), Some(Kind::Absolute)) {
+        out.push_str(&left.as_secs().to_string());
+    } else {
+        out.push_str(&format!("{}.{:03}", left.as_secs(), left.subsec_millis()));
+    }
+    Ok(())
+}
+
+pub(super) fn write_timeout(call: &Call, item: &str, value: &str) -> Read {
+    let seconds = args::seconds(value).unwrap_or_default();
+    let now = call.chan.now();
+    let millis = u32::try_from(seconds.as_millis()).unwrap_or(u32::MAX);
+    call.chan
+        .with(|c| {
+            match kind(item).ok_or_else(|| unknown(item))? {
+                // 0 goes back to the field's defaults.
+                Kind::Digit => c.digit_timeout_ms = if millis == 0 { 5_000 } else { millis },
+                Kind::Response => c.response_timeout_ms = if millis == 0 { 10_000 } else { millis },
+                Kind::Absolute => c.absolute_deadline = (millis != 0).then(|| now + seconds),
+            }
+            Ok(())
+        })
+        .map_err(gone)?
+}
+
+enum Kind {
+    Digit,
+    Response,
+    Absolute,
+}
+
+fn kind(item: &str) -> Option<Kind> {
+    match item.trim().bytes().next()?.to_ascii_lowercase() {
+        b'd' => Some(Kind::Digit),
+        b'r' => Some(Kind::Response),
+        b'a' => Some(Kind::Absolute),
+        _ => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! GROUP() and its counts: channels that the dialplan puts together.
+
+use dialplan::Fault;
+
+use super::{Read, gone};
+use crate::Call;
+
+/// Categories one channel may be counted in.
+const GROUPS_MAX: usize = 64;
+
+/// `group@category`, either part may be missing.
+fn parts(text: &str) -> (&str, &str) {
+    let (group, category) = text.split_once('@').unwrap_or((text, ""));
+    (group.trim(), category.trim())
+}
+
+pub(super) fn read_group(call: &Call, category: &str, out: &mut String) -> Read {
+    let category = category.trim();
+    call.chan
+        .with(|c| {
+            if let Some((_, group)) = c.groups.iter().find(|(known, _)| known.eq_ignore_ascii_case(category))
+            {
+                out.push_str(group);
+            }
+        })
+        .map_err(gone)
+}
+
+pub(super) fn write_group(call: &Call, category: &str, value: &str) -> Read {
+    let (group, of_value) = parts(value);
+    let category = if category.trim().is_empty() { of_value } else { category.trim() };
+    call.chan
+        .with(|c| {
+            c.groups.retain(|(known, _)| !known.eq_ignore_ascii_case(category));
+            if group.is_empty() {
+                return Ok(());
+            }
+            if c.groups.len() >= GROUPS_MAX {
+                return Err(Fault::new("the channel is in as many groups as it may be"));
+            }
+            c.groups.push((category.to_owned(), group.to_owned()));
+            Ok(())
+        })
+        .map_err(gone)?
+}
+
+fn count(call: &Call, matches: impl Fn(&str, &str) -> bool) -> usize {
+    call.chan.core(|core| {
+        core.channels().flat_map(|c| &c.groups).filter(|(category, group)| matches(category, group)).count()
+    })
+}
+
+pub(super) fn read_count(call: &Call, text: &str, out: &mut String) -> Read {
+    let (group, category) = parts(text);
+    let own = match group {
+        "" => call
+            .chan
+            .with(|c| {
+                c.groups
+                    .iter()
+                    .find(|(known, _)| known.eq_ignore_ascii_case(category))
+                    .map(|(_, g)| g.clone())
+            })
+            .map_err(gone)?
+            .unwrap_or_default(),
+        given => given.to_owned(),
+    };
+    let number = if own.is_empty() {
+        0
+    } else {
+        count(call, |c, g| c.eq_ignore_ascii_case(category) && g.eq_ignore_ascii_case(&own))
+    };
+    out.push_str(&number.to_string());
+    Ok(())
+}
+
+pub(super) fn read_match_count(call: &Call, text: &str, out: &mut String) -> Read {
+    let (group, category) = parts(text);
+    let matcher = |pattern: &str| {
+        dialplan::ere::Regex::new(pattern)
+            .map_err(|_| Fault::new(format!("'{pattern}' is no regular expression")))
+    };
+    let (group, category) = (matcher(group)?, matcher(category)?);
+    let number = count(call, |c, g| group.find(g).is_some() && category.find(c).is_some());
+    out.push_str(&number.to_string());
+    Ok(())
+}
+
+pub(super) fn read_list(call: &Call, out: &mut String) -> Read {
+    let words = call
+        .chan
+        .with(|c| {
+            let word = |(category, group): &(String, String)| match category.as_str() {
+                "" => group.clone(),
+                category => format!("{group}@{category}"),
+            };
+            c.groups.iter().map(word).collect::<Vec<_>>()
+        })
+        .map_err(gone)?;
+    out.push_str(&words.join(" "));
+    Ok(())
+}

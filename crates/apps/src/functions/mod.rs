@@ -1,0 +1,154 @@
+//! Dialplan functions that only the channel can answer. What they are called and how they are documented stands in the
+//! dialplan's function table.
+
+mod channel;
+mod count;
+mod party;
+mod record;
+mod state;
+
+use dialplan::{ChannelFunction, Fault};
+
+use crate::Call;
+use crate::call_ctx::args;
+
+/// How a reader answers.
+pub(crate) type Read = Result<(), Fault>;
+
+/// Reads a function; the answer is appended to `out`.
+pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut String) -> Read {
+    use ChannelFunction as F;
+    match function {
+        F::Callerid => party::read_caller(call, text, out),
+        F::Connectedline => party::read_connected(call, text, out),
+        F::Redirecting => party::read_redirecting(call, text, out),
+        F::Channel => channel::read(call, text, out),
+        F::Channels => channel::read_channels(call, text, out),
+        F::ChannelExists => channel::read_exists(call, text, out),
+        F::MasterChannel => channel::read_master(call, text, out),
+        F::Import => channel::read_import(call, text, out),
+        F::Timeout => channel::read_timeout(call, text, out),
+        F::Cdr => record::read(call, text, out),
+        F::CdrProp => Err(Fault::new("can only be written")),
+        F::DeviceState => state::read_device(call, text, out),
+        F::ExtensionState => state::read_extension(call, text, out),
+        F::Hint => state::read_hint(call, text, out),
+        F::Hangupcause => state::read_hangup_cause(call, text, out),
+        F::HangupcauseKeys => state::read_hangup_keys(call, out),
+        F::Group => count::read_group(call, text, out),
+        F::GroupCount => count::read_count(call, text, out),
+        F::GroupList => count::read_list(call, out),
+        F::GroupMatchCount => count::read_match_count(call, text, out),
+        F::Exception => state::read_exception(call, text, out),
+        F::StackPeek => state::read_stack_peek(call, text, out),
+        F::LocalPeek => state::read_local_peek(call, text, out),
+        F::Blacklist => state::read_blacklist(call, out),
+        F::Ifmodule => state::read_module(call, text, out),
+        F::Version => state::read_version(text, out),
+        F::SipHeader => {
+            let name = args::nth(&args::split(text), 0).to_owned();
+            tech_read(call, "PJSIP_HEADER", &format!("read,{name}"), out)
+        }
+        F::PjsipHeader
+        | F::PjsipHeaderParam
+        | F::PjsipInheritableHeader
+        | F::PjsipDialContacts
+        | F::PjsipParseUri
+        | F::PjsipEndpoint
+        | F::PjsipAor
+        | F::PjsipContact => tech_read(call, tech_name(function), text, out),
+        F::Volume | F::Muteaudio | F::AudiohookInherit => Err(Fault::new("is not built in")),
+    }
+}
+
+/// Writes a function.
+pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &str) -> Read {
+    use ChannelFunction as F;
+    match function {
+        F::Callerid => party::write_caller(call, text, value),
+        F::Connectedline => party::write_connected(call, text, value),
+        F::Redirecting => party::write_redirecting(call, text, value),
+        F::Channel => channel::write(call, text, value),
+        F::MasterChannel => channel::write_master(call, text, value),
+        F::Timeout => channel::write_timeout(call, text, value),
+        F::Cdr => record::write(call, text, value),
+        F::CdrProp => record::write_prop(call, text, value),
+        F::DeviceState => state::write_device(call, text, value),
+        F::Group => count::write_group(call, text, value),
+        F::PjsipHeader | F::PjsipHeaderParam | F::PjsipInheritableHeader => {
+            tech_write(call, tech_name(function), text, value)
+        }
+        F::Volume | F::Muteaudio | F::AudiohookInherit => Err(Fault::new("is not built in")),
+        F::Channels
+        | F::ChannelExists
+        | F::ExtensionState
+        | F::Hangupcause
+        | F::HangupcauseKeys
+        | F::Hint
+        | F::PjsipDialContacts
+        | F::PjsipParseUri
+        | F::PjsipEndpoint
+        | F::PjsipAor
+        | F::PjsipContact
+        | F::GroupCount
+        | F::GroupList
+        | F::GroupMatchCount
+        | F::Import
+        | F::Exception
+        | F::StackPeek
+        | F::LocalPeek
+        | F::Blacklist
+        | F::SipHeader
+        | F::Ifmodule
+        | F::Version => Err(Fault::new("cannot be written")),
+    }
+}
+
+fn tech_name(function: ChannelFunction) -> &'static str {
+    use ChannelFunction as F;
+    match function {
+        F::PjsipHeader => "PJSIP_HEADER",
+        F::PjsipHeaderParam => "PJSIP_HEADER_PARAM",
+        F::PjsipInheritableHeader => "PJSIP_INHERITABLE_HEADER",
+        F::PjsipDialContacts => "PJSIP_DIAL_CONTACTS",
+        F::PjsipParseUri => "PJSIP_PARSE_URI",
+        F::PjsipEndpoint => "PJSIP_ENDPOINT",
+        F::PjsipAor => "PJSIP_AOR",
+        F::PjsipContact => "PJSIP_CONTACT",
+        _ => "",
+    }
+}
+
+/// Functions that ask for things of PJSIP that need no PJSIP channel.
+const ANY_CHANNEL: &[&str] =
+    &["PJSIP_DIAL_CONTACTS", "PJSIP_PARSE_URI", "PJSIP_ENDPOINT", "PJSIP_AOR", "PJSIP_CONTACT"];
+
+fn tech_read(call: &Call, function: &str, text: &str, out: &mut String) -> Read {
+    let id = call.chan.id();
+    let shard = call.chan.shard();
+    let answer = if ANY_CHANNEL.contains(&function) {
+        let tech = shard.tech_named("PJSIP").ok_or(Fault::new("there is no PJSIP here"))?;
+        tech.borrow_mut().read(&mut shard.core.borrow_mut(), id, function, text)
+    } else {
+        shard.with_tech(id, |tech, core| tech.read(core, id, function, text)).flatten()
+    };
+    let answer = answer.ok_or_else(|| Fault::new("the channel has no answer to that"))?;
+    out.push_str(&answer);
+    Ok(())
+}
+
+fn tech_write(call: &Call, function: &str, text: &str, value: &str) -> Read {
+    let id = call.chan.id();
+    let written = call.chan.shard().with_tech(id, |tech, core| tech.write(core, id, function, text, value));
+    if written == Some(true) { Ok(()) } else { Err(Fault::new("the channel does not take that")) }
+}
+
+/// The channel is gone.
+fn gone(_: call::Stop) -> Fault {
+    Fault::new("the channel is gone")
+}
+
+/// No such item.
+fn unknown(item: &str) -> Fault {
+    Fault::new(format!("there is no item '{item}'"))
+}

@@ -1,0 +1,159 @@
+//! Device states and hints: what a device is doing, and who is told when that changes.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::ChannelId;
+use call::{Chan, Core, DeviceState, Notice, Shard};
+use dialplan::Program;
+
+use crate::Call;
+
+/// Family of the database that keeps what `DEVICE_STATE(Custom:…)` was set to.
+const CUSTOM_FAMILY: &str = "CustomDevstate";
+
+/// The name of a custom device (`Custom:lamp`).
+pub fn custom_name(device: &str) -> Option<&str> {
+    let (tech, name) = device.split_once(':')?;
+    tech.eq_ignore_ascii_case("Custom").then_some(name)
+}
+
+/// Sets a custom device; hints on it change at the end of the turn.
+pub fn set_custom(core: &mut Core, name: &str, state: DeviceState) {
+    core.services.db.put(CUSTOM_FAMILY, name, state.name());
+    core.touched_devices.push(format!("Custom:{name}"));
+}
+
+/// The state of one device: `PJSIP/6001`, or `Custom:lamp`.
+pub fn device_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
+    if let Some(name) = custom_name(device) {
+        let word = shard.core.borrow().services.db.get(CUSTOM_FAMILY, name);
+        return word.and_then(|word| DeviceState::parse(&word)).unwrap_or_default();
+    }
+    let Some((tech, resource)) = device.split_once('/') else { return DeviceState::Invalid };
+    match shard.tech_named(tech) {
+        Some(tech) => tech.borrow().device_state(&shard.core.borrow(), resource),
+        None => DeviceState::Invalid,
+    }
+}
+
+/// The state of a hint: its devices, joined by `&`, together.
+pub fn hint_state(shard: &Rc<Shard>, devices: &str) -> DeviceState {
+    DeviceState::combine(devices.split('&').map(|device| device_state(shard, device.trim())))
+}
+
+/// One hint as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HintRow {
+    /// Extension; a pattern keeps its `_`.
+    pub exten: String,
+    /// Context.
+    pub context: String,
+    /// Devices joined by `&`, `${…}` expanded.
+    pub devices: String,
+    /// Their state together.
+    pub state: DeviceState,
+}
+
+/// All hints of the dialplan in force, with the states that were last told.
+#[derive(Default)]
+pub struct Hints {
+    program: Option<Arc<Program>>,
+    rows: Vec<HintRow>,
+    /// Lower-case device to the rows that name it.
+    by_device: HashMap<String, Vec<usize>>,
+    devices: HashMap<String, DeviceState>,
+}
+
+impl Hints {
+    /// Looks at the devices that were touched since the last call and tells watchers what has become another. The
+    /// shard's owner calls it each turn; with nothing touched and the same dialplan it does nothing.
+    pub fn update(&mut self, shard: &Rc<Shard>) {
+        let (touched, program, watched) = {
+            let mut core = shard.core.borrow_mut();
+            let same = self.program.as_ref().is_some_and(|known| Arc::ptr_eq(known, &core.program));
+            if core.touched_devices.is_empty() && same {
+                return;
+            }
+            (std::mem::take(&mut core.touched_devices), (!same).then(|| core.program.clone()), core.watched)
+        };
+        if let Some(program) = program {
+            self.read(shard, program);
+        }
+        for device in touched {
+            self.touch(shard, device, watched);
+        }
+    }
+    /// The hints, in the order of the dialplan.
+    pub fn rows(&self) -> &[HintRow] {
+        &self.rows
+    }
+
+    fn read(&mut self, shard: &Rc<Shard>, program: Arc<Program>) {
+        let before = std::mem::take(&mut self.rows);
+        self.by_device.clear();
+        self.devices.clear();
+        // Hints belong to no call: their `${…}` see globals only.
+        let nobody = Call::new(Chan::new(shard.clone(), ChannelId::new(u32::MAX, u32::MAX)));
+        for (context, exten, hint) in program.hints() {
+            let devices = nobody.expand(&hint.devices);
+            let state = hint_state(shard, &devices);
+            for device in devices.split('&').map(str::trim) {
+                self.by_device.entry(device.to_ascii_lowercase()).or_default().push(self.rows.len());
+            }
+            let row = HintRow { exten: exten.to_owned(), context: context.to_owned(), devices, state };
+            let known = before.iter().find(|old| (&old.exten, &old.context) == (&row.exten, &row.context));
+            if known.is_some_and(|old| old.state != state) {
+                tell(&mut shard.core.borrow_mut(), &row);
+            }
+            self.rows.push(row);
+        }
+        self.program = Some(program);
+    }
+    fn touch(&mut self, shard: &Rc<Shard>, device: String, watched: bool) {
+        let key = device.to_ascii_lowercase();
+        let hinted = self.by_device.get(&key);
+        if hinted.is_none() && !watched {
+            self.devices.remove(&key);
+            return;
+        }
+        let state = device_state(shard, &device);
+        let before = if hinted.is_none() && is_idle(state) {
+            // Forgotten while idle, so that names made up by callers (Local channels) do not pile up.
+            self.devices.remove(&key)
+        } else {
+            self.devices.insert(key, state)
+        };
+        if before != Some(state) {
+            let notice = Notice::DeviceStateChange { device, state: state.name() };
+            shard.core.borrow_mut().notice(|_| Some(notice));
+        }
+        for index in hinted.into_iter().flatten() {
+            let Some(row) = self.rows.get_mut(*index) else { continue };
+            let state = hint_state(shard, &row.devices);
+            if row.state != state {
+                row.state = state;
+                tell(&mut shard.core.borrow_mut(), row);
+            }
+        }
+    }
+}
+
+fn is_idle(state: DeviceState) -> bool {
+    matches!(
+        state,
+        DeviceState::NotInUse | DeviceState::Unknown | DeviceState::Invalid | DeviceState::Unavailable
+    )
+}
+
+fn tell(core: &mut Core, row: &HintRow) {
+    core.notice(|_| {
+        Some(Notice::ExtensionStatus {
+            exten: row.exten.clone(),
+            context: row.context.clone(),
+            hint: row.devices.clone(),
+            state: row.state,
+        })
+    });
+}

@@ -1,0 +1,339 @@
+//! The run loop: a channel's way through the dialplan, from its first step to its hang-up handlers.
+
+mod digits;
+mod place;
+mod steps;
+
+use std::rc::Rc;
+
+use base::{Cause, ChannelId};
+use call::{Chan, Level, Location, Shard, Stop};
+
+pub(crate) use place::Place;
+pub(crate) use steps::{Left, Until};
+
+use crate::call_ctx::{CallFuture, Exception};
+use crate::{Call, Flow, Outcome};
+
+/// How long busy and congestion tones sound when an extension has run out (`autofallthrough`).
+const FALLTHROUGH_TONE_SECS: u64 = 10;
+
+/// A routine or macro that is running.
+pub(crate) struct Frame {
+    /// The step that called it; `None` when it was run from outside the dialplan.
+    pub(crate) back: Option<Place>,
+    pub(crate) kind: FrameKind,
+}
+
+pub(crate) enum FrameKind {
+    Gosub,
+    /// Run by an application ([`Call::gosub`]); nothing to go back to.
+    Routine,
+    /// Its context.
+    Macro(Rc<str>),
+}
+
+/// What the loop does next.
+enum Next {
+    Go,
+    End,
+}
+
+/// Starts the dialplan on a channel at `location` (priority 0 counts as 1). `false`: no room; the channel is ended.
+pub fn start(shard: &Rc<Shard>, id: ChannelId, location: Location) -> bool {
+    if let Some(channel) = shard.core.borrow_mut().get_mut(id) {
+        channel.location = location;
+    }
+    // Counted when it starts, not when it is first polled, so that admission sees it at once.
+    shard.core.borrow_mut().enter_pbx(id);
+    let started = shard.spawn(Some(id), run(Chan::new(shard.clone(), id)));
+    if !started {
+        shard.finish(id, Cause::SWITCH_CONGESTION);
+    }
+    started
+}
+
+/// Runs the dialplan on a channel from its location to its end, and ends the channel.
+pub async fn run(chan: Chan) {
+    let (shard, id) = (chan.shard().clone(), chan.id());
+    shard.core.borrow_mut().enter_pbx(id);
+    let call = Call::new(chan);
+    call.begin();
+    call.talk().await;
+    call.after_end().await;
+    let cause = call.end_cause();
+    shard.finish(id, cause);
+}
+
+/// Runs extension `h` of `context` on a channel that runs no dialplan (Dial's option `e`).
+pub async fn run_hangup_extension(chan: &Chan, context: String) {
+    let call = Call::new(chan.clone());
+    if call.exists(&context, "h") {
+        call.stand_at(Place::find(&call, &context, "h", 1));
+        call.run.routines.set(1);
+        call.steps(Until { frames: 0, after_end: true }).await;
+    }
+}
+
+impl Call {
+    /// Stands at the channel's location, or where the field falls back to: `s`, then `s` of `default`.
+    fn begin(&self) {
+        let at = self.chan.with(|c| c.location.clone()).unwrap_or_default();
+        let exten = if at.exten.is_empty() { "s" } else { &at.exten };
+        let mut place = Place::find(self, &at.context, exten, at.priority.max(1));
+        if place.step().is_none()
+            && !self.exists(&at.context, exten)
+            && exten != "s"
+            && self.exists(&at.context, "s")
+        {
+            self.chan.log(
+                Level::Verbose(2),
+                "pbx",
+                &format!(
+                    "Starting at {},{exten},{} failed so falling back to exten 's'",
+                    at.context, at.priority
+                ),
+            );
+            place = Place::find(self, &at.context, "s", 1);
+        }
+        if self.chan.core(|core| core.program.context_id(&at.context).is_none())
+            && self.exists("default", "s")
+        {
+            self.chan.log(Level::Verbose(2), "pbx", "Still failing so falling back to context 'default'");
+            place = Place::find(self, "default", "s", 1);
+        }
+        self.stand_at(place);
+    }
+
+    async fn talk(&self) {
+        loop {
+            let left = self.steps(Until { frames: 0, after_end: false }).await;
+            let next = match left {
+                Left::Hangup | Left::Returned => Next::End,
+                Left::Stopped(stop) => self.resume(stop),
+                Left::Digit(digit) => self.collect(String::from(digit.to_char()), true).await,
+                Left::Incomplete => self.incomplete().await,
+                Left::NoStep => self.ran_out().await,
+            };
+            if matches!(next, Next::End) {
+                self.settle();
+                return;
+            }
+        }
+    }
+
+    /// Goes on after a stop that is not the end: where somebody else sent the call, or at `T`.
+    fn resume(&self, stop: Stop) -> Next {
+        match stop {
+            Stop::Hangup => Next::End,
+            Stop::Goto => {
+                let Some(to) = self.chan.with(|c| c.goto.take()).ok().flatten() else { return Next::Go };
+                self.stand_at(Place::find(self, &to.context, &to.exten, to.priority.max(1)));
+                self.settle();
+                Next::Go
+            }
+            Stop::AbsoluteTimeout => {
+                let _ = self.chan.with(|c| c.absolute_deadline = None);
+                self.catch("T", "ABSOLUTETIMEOUT", |_| {})
+            }
+        }
+    }
+    /// Goes to a special extension, else to `e` with an exception, else ends. `prepare` runs before the former.
+    fn catch(&self, special: &str, reason: &str, prepare: impl FnOnce(&Self)) -> Next {
+        let context = self.context();
+        if self.exists(&context, special) {
+            prepare(self);
+            self.stand_at(Place::find(self, &context, special, 1));
+            return Next::Go;
+        }
+        if self.exists(&context, "e") {
+            self.raise(reason);
+            return Next::Go;
+        }
+        Next::End
+    }
+    /// Keeps an exception and goes to `e`.
+    pub(crate) fn raise(&self, reason: &str) {
+        let at = self.here().location();
+        self.stand_at(Place::find(self, &at.context, "e", 1));
+        *self.run.exception.borrow_mut() = Some(Exception {
+            reason: reason.to_owned(),
+            context: at.context,
+            exten: at.exten,
+            priority: at.priority,
+        });
+    }
+    /// There is no such extension: `i`, else `e`, else the end.
+    fn invalid(&self, dialled: &str) -> Next {
+        let here = self.here().location();
+        let next = self.catch("i", "INVALID", |call| call.set("INVALID_EXTEN", dialled));
+        if matches!(next, Next::End) {
+            let text = format!(
+                "sent to invalid extension but no invalid handler: context,exten,priority={},{dialled},{}",
+                here.context, here.priority
+            );
+            self.chan.log(Level::Warning, "pbx", &text);
+        }
+        next
+    }
+    /// No step at this place.
+    async fn ran_out(&self) -> Next {
+        let at = self.here().location();
+        if !self.exists(&at.context, &at.exten) {
+            return self.invalid(&at.exten);
+        }
+        if self.chan.core(|core| core.program.general().autofallthrough) {
+            return self.fall_through().await;
+        }
+        self.collect(String::new(), false).await
+    }
+    /// `autofallthrough`: the call ends as its last Dial did.
+    async fn fall_through(&self) -> Next {
+        let status = self.get("DIALSTATUS").unwrap_or_else(|| "UNKNOWN".to_owned());
+        self.chan.log(Level::Verbose(3), "pbx", &format!("Auto fallthrough, status is '{status}'"));
+        let (tone, cause) = match status.as_str() {
+            "BUSY" => ("busy", Cause::USER_BUSY),
+            "CONGESTION" | "CHANUNAVAIL" => ("congestion", Cause::NORMAL_CIRCUIT_CONGESTION),
+            _ => return Next::End,
+        };
+        match self
+            .refuse_with(tone, cause, Some(core::time::Duration::from_secs(FALLTHROUGH_TONE_SECS)))
+            .await
+        {
+            Err(stop) => self.resume(stop),
+            Ok(()) => Next::End,
+        }
+    }
+    /// Refuses a caller who was not answered; one who was hears the tone, for `limit` or until he hangs up.
+    pub(crate) async fn refuse_with(
+        &self,
+        tone: &str,
+        cause: Cause,
+        limit: Option<core::time::Duration>,
+    ) -> Result<(), Stop> {
+        let up = self.chan.state() == call::ChanState::Up;
+        self.chan.with(|c| {
+            // The cause of the leg that failed says more than the tone's own.
+            if c.last_cause == Cause::NONE || c.last_cause == Cause::NORMAL_CLEARING {
+                c.last_cause = cause;
+            }
+        })?;
+        if !up {
+            return Ok(());
+        }
+        self.chan.start_tone(tone);
+        let waited = match limit {
+            Some(limit) => self.chan.wait(limit).await,
+            None => loop {
+                if let Err(stop) = self.chan.event(None).await {
+                    break Err(stop);
+                }
+            },
+        };
+        self.chan.stop_sound();
+        waited
+    }
+
+    /// `h`, then the hang-up handlers, the last pushed first.
+    async fn after_end(&self) {
+        let cause = self.end_cause();
+        if self.chan.with(|c| c.hangup.get_or_insert(cause).0).is_err() {
+            return;
+        }
+        let context = self.context();
+        self.settle();
+        self.freeze_record();
+        let has_h = self.exists(&context, "h");
+        if has_h {
+            self.stand_at(Place::find(self, &context, "h", 1));
+            self.settle_record_kept();
+            self.steps(Until { frames: 0, after_end: true }).await;
+        }
+        while let Some(handler) = self.chan.with(|c| c.hangup_handlers.pop()).ok().flatten() {
+            let outcome = self.routine(&handler, true).await;
+            if outcome.is_err() {
+                self.log(Level::Debug(1), &format!("hang-up handler {handler} was cut short"));
+            }
+        }
+    }
+    /// Fixes what the record says was dialled, before `h` moves the channel elsewhere.
+    fn freeze_record(&self) {
+        let at = self.here().location();
+        self.chan.core(|core| {
+            let id = self.chan.id();
+            let before_h = core.settings.cdr_end_before_h;
+            let Some(channel) = core.get_mut(id) else { return };
+            channel.cdr.dialed.get_or_insert((at.exten, at.context));
+            if before_h {
+                core.finish_cdr(id);
+                if let Some(channel) = core.get_mut(id) {
+                    channel.cdr.disabled = true;
+                }
+            }
+        });
+    }
+    fn settle_record_kept(&self) {
+        self.run.app.set("");
+        self.settle();
+    }
+    fn end_cause(&self) -> Cause {
+        let cause = self.chan.with(|c| c.hangup.unwrap_or(c.last_cause)).unwrap_or_default();
+        if cause == Cause::NONE { Cause::NORMAL_CLEARING } else { cause }
+    }
+
+    /// Runs a routine, `[[context,]exten,]priority[(arg1,…)]`, to its Return on this channel, then stands where it
+    /// stood. `Continue` when it returned; `Hangup` when it ended the call or could not be found.
+    pub fn gosub(&self, target: &str) -> CallFuture<'static, Outcome> {
+        let (call, target) = (self.clone(), target.to_owned());
+        Box::pin(async move { call.routine(&target, false).await })
+    }
+    async fn routine(&self, target: &str, after_end: bool) -> Outcome {
+        let (place, args, _) = dialplan::args::split_app(target);
+        let args = if args.is_empty() { Vec::new() } else { dialplan::split_args(args) };
+        let there = match self.place_of(place) {
+            Ok(there) if there.step().is_some() => there,
+            Ok(_) => {
+                self.log(Level::Error, &format!("there is no routine at '{place}'"));
+                return Ok(Flow::Hangup);
+            }
+            Err(why) => {
+                self.log(Level::Error, &format!("routine '{place}': {why}"));
+                return Ok(Flow::Hangup);
+            }
+        };
+        self.settle();
+        let before = self.run.place.borrow().clone();
+        let (app, data) = (self.run.app.get(), self.run.data.borrow().clone());
+        let frames = self.run.stack.borrow().len();
+        if !self.open_frame(None, FrameKind::Routine, &args) {
+            return Ok(Flow::Hangup);
+        }
+        self.run.routines.set(self.run.routines.get() + 1);
+        let shown = self.chan.with(|c| c.location.clone()).unwrap_or_default();
+        self.stand_at(there);
+        let until = Until { frames: frames + 1, after_end };
+        let left = Box::pin(self.steps(until)).await;
+        while self.run.stack.borrow().len() > frames {
+            self.close_frame();
+        }
+        self.settle();
+        self.run.routines.set(self.run.routines.get() - 1);
+        let runs_dialplan = before.is_some();
+        *self.run.place.borrow_mut() = before;
+        self.enter_app(app, &data);
+        if runs_dialplan {
+            self.settle();
+        } else {
+            let _ = self.chan.with(|c| c.location = shown);
+        }
+        match left {
+            Left::Returned => Ok(Flow::Continue),
+            Left::Stopped(stop) => Err(stop),
+            Left::Hangup => Ok(Flow::Hangup),
+            Left::NoStep | Left::Digit(_) | Left::Incomplete => {
+                self.log(Level::Warning, &format!("routine '{target}' ended without Return"));
+                Ok(Flow::Continue)
+            }
+        }
+    }
+}

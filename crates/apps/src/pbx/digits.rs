@@ -1,0 +1,71 @@
+//! Collecting a number: digits after Background or WaitExten, `Incomplete`, and extensions that ran out.
+
+use core::time::Duration;
+
+use call::{Level, Stop};
+
+use super::{Next, Place};
+use crate::Call;
+
+/// Digits of one number: what the field keeps.
+const NUMBER_MAX: usize = 255;
+
+impl Call {
+    /// `Incomplete`: more digits after the present extension, if they may lead elsewhere.
+    pub(super) async fn incomplete(&self) -> Next {
+        let at = self.here().location();
+        if !self.match_more(&at.context, &at.exten) {
+            return self.invalid(&at.exten);
+        }
+        match self.read_digits(at.exten.clone(), self.digit_timeout()).await {
+            Err(stop) => self.resume(stop),
+            Ok(number) if number == at.exten => self.timed_out(),
+            Ok(number) => self.dial(&number),
+        }
+    }
+    /// Collects a number that begins with `digits`, and goes to it.
+    pub(super) async fn collect(&self, digits: String, digit_pressed: bool) -> Next {
+        let first = if digit_pressed {
+            self.digit_timeout()
+        } else {
+            Duration::from_millis(self.chan.with(|c| u64::from(c.response_timeout_ms)).unwrap_or(0))
+        };
+        match self.read_digits(digits, first).await {
+            Err(stop) => self.resume(stop),
+            Ok(number) if number.is_empty() => self.timed_out(),
+            Ok(number) => self.dial(&number),
+        }
+    }
+    fn digit_timeout(&self) -> Duration {
+        Duration::from_millis(self.chan.with(|c| u64::from(c.digit_timeout_ms)).unwrap_or(0))
+    }
+    /// Adds digits as long as a longer number may match, each within its timeout.
+    async fn read_digits(&self, mut number: String, first: Duration) -> Result<String, Stop> {
+        let context = self.context();
+        let mut timeout = first;
+        while number.len() < NUMBER_MAX && self.match_more(&context, &number) {
+            let Some(digit) = self.chan.digit(timeout).await? else { break };
+            number.push(digit.to_char());
+            timeout = self.digit_timeout();
+        }
+        Ok(number)
+    }
+    fn dial(&self, number: &str) -> Next {
+        let context = self.context();
+        if self.exists(&context, number) {
+            self.stand_at(Place::find(self, &context, number, 1));
+            return Next::Go;
+        }
+        let text = format!("Invalid extension '{number}' in context '{context}'");
+        self.chan.log(Level::Verbose(3), "pbx", &text);
+        self.invalid(number)
+    }
+    fn timed_out(&self) -> Next {
+        let next = self.catch("t", "RESPONSETIMEOUT", |_| {});
+        if matches!(next, Next::End) {
+            let text = format!("Timeout, but no rule 't' or 'e' in context '{}'", self.context());
+            self.chan.log(Level::Warning, "pbx", &text);
+        }
+        next
+    }
+}

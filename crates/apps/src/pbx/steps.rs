@@ -1,0 +1,413 @@
+//! Carrying out step after step, until something other than the next step is due.
+
+use std::sync::Arc;
+
+use base::Digit;
+use call::{Level, Notice, Stop};
+use dialplan::{Destination, Inherit, Kind, Nested, Program, Ready, Scratch, Step, SubCall, Var};
+
+use super::{Frame, FrameKind, Place};
+use crate::env::Scope;
+use crate::{AppRow, Call, Flow, Outcome, Run};
+
+/// Steps one call may take before others get their turn: a quarter of a millisecond's worth.
+const STEPS_PER_TURN: u32 = 500;
+
+/// Gosub and Macro calls that one channel may have open: far above any recursion in use.
+const FRAMES_MAX: usize = 1024;
+
+/// Why the steps stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// There is no step at this place.
+    NoStep,
+    /// A digit was pressed.
+    Digit(Digit),
+    /// The number is incomplete.
+    Incomplete,
+    /// An application ended the call.
+    Hangup,
+    /// The story must stop.
+    Stopped(Stop),
+    /// The routine that was run has returned.
+    Returned,
+}
+
+/// When steps stop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Until {
+    /// Stop when fewer frames than this are open.
+    pub(crate) frames: usize,
+    /// Go on although the call has ended (`h`, hang-up handlers).
+    pub(crate) after_end: bool,
+}
+
+/// What one step asks of the loop, as far as it could be carried out without waiting.
+enum Done {
+    Flow(Outcome),
+    Story(&'static AppRow, String),
+}
+
+impl Call {
+    /// Takes steps from where the run stands.
+    pub(crate) async fn steps(&self, until: Until) -> Left {
+        let table = crate::table::applications();
+        let mut scratch = Scratch::default();
+        let mut program: Arc<Program> = self.chan.core(|core| core.program.clone());
+        let mut taken = 0;
+        loop {
+            let stale = self.chan.core(|core| {
+                if !Arc::ptr_eq(&core.program, &program) {
+                    program = core.program.clone();
+                }
+                self.run.place.borrow().as_ref().is_some_and(|place| place.is_stale(&program))
+            });
+            if stale {
+                let fresh = self.here().again(self);
+                self.stand_at(fresh);
+            }
+            let at = self.run.place.borrow().as_ref().and_then(Place::step);
+            let Some(step) = at.and_then(|at| program.step(at)) else {
+                if self.leave_macro() {
+                    continue;
+                }
+                self.settle();
+                return Left::NoStep;
+            };
+            let outcome = match self.take(table, &program, step, &mut scratch) {
+                Done::Flow(outcome) => outcome,
+                Done::Story(row, args) => {
+                    taken = 0;
+                    self.run_story(row, args).await
+                }
+            };
+            match outcome {
+                Ok(Flow::Continue) => self.advance(),
+                Ok(Flow::Jumped) => {
+                    if self.run.stack.borrow().len() < until.frames {
+                        return Left::Returned;
+                    }
+                    self.leave_macros_jumped_out_of();
+                }
+                Ok(Flow::Hangup) => {
+                    self.settle();
+                    return Left::Hangup;
+                }
+                Ok(Flow::Digit(digit)) => return Left::Digit(digit),
+                Ok(Flow::Incomplete) => return Left::Incomplete,
+                Err(stop) => {
+                    self.settle();
+                    return Left::Stopped(stop);
+                }
+            }
+            if !until.after_end
+                && let Err(stop) = self.chan.check()
+            {
+                self.settle();
+                return Left::Stopped(stop);
+            }
+            taken += 1;
+            if taken >= STEPS_PER_TURN {
+                taken = 0;
+                self.settle();
+                self.chan.pause().await;
+            }
+        }
+    }
+
+    async fn run_story(&self, row: &'static AppRow, args: String) -> Outcome {
+        let Run::Story(story) = row.run else { return Ok(Flow::Continue) };
+        self.settle();
+        let outcome = story(self.clone(), args).await;
+        let _ = self.chan.with(|c| {
+            c.app = "";
+            c.app_data.clear();
+        });
+        outcome
+    }
+
+    fn advance(&self) {
+        if let Some(place) = &mut *self.run.place.borrow_mut() {
+            let next = place.priority().saturating_add(1);
+            place.set_priority(next);
+        }
+    }
+
+    /// Carries one step out, or says which story has to.
+    fn take(
+        &self,
+        table: &'static [&'static AppRow],
+        program: &Program,
+        step: &Step,
+        scratch: &mut Scratch,
+    ) -> Done {
+        let row = step.app.and_then(|app| table.get(usize::from(app.0)).copied()).filter(|row| self.has(row));
+        let Some(row) = row else {
+            return Done::Flow(self.unknown_app(&step.name, Some(&step.place.to_string())));
+        };
+        self.run.app.set(row.name);
+        let loud = self.chan.core(|core| core.watched || core.services.log.enabled(Level::Verbose(3)));
+        let mut scope = Scope::new(self);
+        // While somebody watches, the step's whole text is shown, so it is substituted whole; the outcome is the same.
+        let ready = if loud && step.kind() != Kind::Plain && step.kind() != Kind::Set {
+            step.prepare_by_text(&mut scope, scratch)
+        } else {
+            step.prepare(&mut scope, scratch)
+        };
+        match &ready {
+            Ready::Set { value, .. } => {
+                let mut data = self.run.data.borrow_mut();
+                data.clear();
+                data.push_str(step.set_prefix().unwrap_or_default());
+                data.push_str(value);
+            }
+            Ready::Run(text) => self.enter_app(row.name, text),
+            Ready::Goto(_) | Ready::Gosub(_) | Ready::Exec(_) | Ready::Bad(_) => {
+                self.enter_app(row.name, &step.args)
+            }
+        }
+        self.run.unsettled.set(true);
+        if loud {
+            self.announce(row);
+        }
+        self.carry_out(table, program, row, ready)
+    }
+
+    fn carry_out(
+        &self,
+        table: &'static [&'static AppRow],
+        program: &Program,
+        row: &'static AppRow,
+        ready: Ready<'_>,
+    ) -> Done {
+        Done::Flow(match ready {
+            Ready::Set { target, value } => {
+                target.assign(&mut Scope::new(self), value);
+                Ok(Flow::Continue)
+            }
+            Ready::Run(text) => match row.run {
+                Run::Now(now) => now(self, text),
+                Run::Story(_) => return Done::Story(row, text.to_owned()),
+            },
+            Ready::Goto(None) | Ready::Gosub(None) | Ready::Exec(None) => Ok(Flow::Continue),
+            Ready::Goto(Some(to)) => self.jump(&to),
+            Ready::Gosub(Some(sub)) => self.enter_gosub(&sub),
+            Ready::Exec(Some(nested)) => return self.carry_out_nested(table, program, nested),
+            Ready::Bad(why) => {
+                self.log(Level::Warning, &why);
+                Ok(Flow::Continue)
+            }
+        })
+    }
+    fn carry_out_nested(
+        &self,
+        table: &'static [&'static AppRow],
+        program: &Program,
+        nested: Nested<'_>,
+    ) -> Done {
+        let found = nested.app.and_then(|app| Some((app, table.get(usize::from(app.0)).copied()?)));
+        let Some((app, row)) = found.filter(|(_, row)| self.has(row)) else {
+            return Done::Flow(self.unknown_app(nested.name, None));
+        };
+        self.enter_app(row.name, &nested.args);
+        let ready = program.interpret(&mut Scope::new(self), app, &nested.args);
+        self.carry_out(table, program, row, ready)
+    }
+    /// Runs an application by its id with arguments that are expanded already.
+    pub(crate) fn perform(
+        &self,
+        row: &'static AppRow,
+        args: &str,
+    ) -> crate::call_ctx::CallFuture<'static, Outcome> {
+        let program = self.chan.core(|core| core.program.clone());
+        let done = match program.apps().lookup(row.name) {
+            Some(app) => {
+                let nested = Nested { app: Some(app), name: row.name, args: args.into() };
+                self.carry_out_nested(crate::table::applications(), &program, nested)
+            }
+            // The dialplan in force was made without these applications; what they do with their text is the same.
+            None => {
+                let program = crate::table::no_dialplan();
+                let nested =
+                    Nested { app: program.apps().lookup(row.name), name: row.name, args: args.into() };
+                self.carry_out_nested(crate::table::applications(), &program, nested)
+            }
+        };
+        let call = self.clone();
+        Box::pin(async move {
+            match done {
+                Done::Flow(outcome) => outcome,
+                Done::Story(row, args) => call.run_story(row, args).await,
+            }
+        })
+    }
+    fn has(&self, row: &AppRow) -> bool {
+        self.chan
+            .core(|core| core.settings.disabled_modules.is_empty() || core.settings.has_module(row.module))
+    }
+    fn unknown_app(&self, name: &str, written: Option<&str>) -> Outcome {
+        let at = written.map(|place| format!(" ({place})")).unwrap_or_default();
+        self.chan.log(Level::Error, "pbx", &format!("No application '{name}'{at}; the call ends"));
+        Ok(Flow::Hangup)
+    }
+    /// Tells watchers and the log of a step that is about to be taken.
+    fn announce(&self, row: &'static AppRow) {
+        let data = self.run.data.borrow().clone();
+        self.chan.core(|core| {
+            self.settle_in(core);
+            let id = self.chan.id();
+            if core.services.log.enabled(Level::Verbose(3))
+                && let Some(c) = core.get(id)
+            {
+                let at = &c.location;
+                let line = format!(
+                    "Executing [{}@{}:{}] {}(\"{}\", \"{data}\") in new stack",
+                    at.exten, at.context, at.priority, row.name, c.name
+                );
+                core.services.log.line(Level::Verbose(3), "pbx", &line);
+            }
+            core.notice_of(id, |channel| Notice::NewExten { channel, application: row.name, data });
+        });
+    }
+
+    /// Goto: a label must exist, a place without a step is left to the loop.
+    fn jump(&self, to: &Destination) -> Outcome {
+        let mut place = self.run.place.borrow_mut();
+        // Within the extension nothing has to be looked up or counted.
+        if let (Some(here), None, None) = (&mut *place, &to.context, &to.exten)
+            && let Some(priority) = here.priority_of(&to.place)
+        {
+            here.set_priority(priority);
+            return Ok(Flow::Jumped);
+        }
+        drop(place);
+        match self.here().toward(self, to) {
+            Ok(there) => {
+                self.stand_at(there);
+                Ok(Flow::Jumped)
+            }
+            Err(why) => {
+                self.log(Level::Error, &why.to_string());
+                Ok(Flow::Hangup)
+            }
+        }
+    }
+
+    /// Gosub: goes there; Return comes back to the priority after this one.
+    pub(crate) fn enter_gosub(&self, sub: &SubCall<'_>) -> Outcome {
+        let here = self.here();
+        let there = match here.toward(self, &sub.destination) {
+            Ok(there) if there.step().is_some() => there,
+            Ok(there) => {
+                let at = there.location();
+                let text = format!(
+                    "Attempt to reach a non-existent destination for gosub: (Context:{}, Extension:{}, Priority:{})",
+                    at.context, at.exten, at.priority
+                );
+                self.log(Level::Error, &text);
+                return Ok(Flow::Hangup);
+            }
+            Err(why) => {
+                self.log(Level::Error, &why.to_string());
+                return Ok(Flow::Hangup);
+            }
+        };
+        let args: Vec<String> = sub.args.iter().map(|arg| dialplan::args::unquote(arg)).collect();
+        if !self.open_frame(Some(here), FrameKind::Gosub, &args) {
+            return Ok(Flow::Hangup);
+        }
+        self.stand_at(there);
+        Ok(Flow::Jumped)
+    }
+
+    /// Opens a frame and binds ARG1 to ARGn and ARGC in it; arguments of the caller do not show through.
+    pub(crate) fn open_frame(&self, back: Option<Place>, kind: FrameKind, args: &[String]) -> bool {
+        if self.run.stack.borrow().len() >= FRAMES_MAX {
+            self.log(Level::Error, "too many routines call each other; the call ends");
+            return false;
+        }
+        let outer = self.get("ARGC").and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
+        let _ = self.chan.with(|c| c.vars.push_frame());
+        self.run.stack.borrow_mut().push(Frame { back, kind });
+        self.bind("ARGC", &args.len().to_string());
+        for (index, arg) in args.iter().enumerate() {
+            self.bind(&format!("ARG{}", index + 1), arg);
+        }
+        for index in args.len()..outer.min(dialplan::args::ARGUMENTS_MAX) {
+            self.bind(&format!("ARG{}", index + 1), "");
+        }
+        true
+    }
+    pub(crate) fn bind(&self, name: &str, value: &str) {
+        let program = self.chan.core(|core| core.program.clone());
+        let known = program.symbols().lookup(name);
+        self.set_local_var(known.as_ref().map_or(Var::named(name), |known| known.as_var()), value);
+    }
+    /// Closes the innermost frame with what it bound.
+    pub(crate) fn close_frame(&self) -> Option<Frame> {
+        let frame = self.run.stack.borrow_mut().pop()?;
+        let _ = self.chan.with(|c| c.vars.pop_frame());
+        Some(frame)
+    }
+    /// Return(value).
+    pub(crate) fn return_with(&self, value: &str) -> Outcome {
+        let Some(frame) = self.close_frame() else {
+            self.log(Level::Error, "Return without Gosub: stack is empty; the call ends");
+            return Ok(Flow::Hangup);
+        };
+        self.set_var(Var::named("GOSUB_RETVAL"), value, Inherit::Never);
+        self.go_back(frame);
+        Ok(Flow::Jumped)
+    }
+    /// Stands after the step that opened the frame.
+    fn go_back(&self, frame: Frame) {
+        if let Some(mut back) = frame.back {
+            let next = back.priority().saturating_add(1);
+            back.set_priority(next);
+            self.stand_at(back);
+        }
+    }
+    /// A macro that has no more steps, or is left by MacroExit, comes back; `false` when none is running.
+    pub(crate) fn leave_macro(&self) -> bool {
+        let innermost_is_macro =
+            matches!(self.run.stack.borrow().last(), Some(Frame { kind: FrameKind::Macro(_), .. }));
+        if !innermost_is_macro {
+            return false;
+        }
+        let offset =
+            self.get("MACRO_OFFSET").and_then(|offset| offset.trim().parse::<u32>().ok()).unwrap_or(0);
+        let Some(frame) = self.close_frame() else { return false };
+        self.go_back(frame);
+        if offset > 0
+            && let Some(place) = &mut *self.run.place.borrow_mut()
+        {
+            let mut further = place.clone();
+            further.set_priority(place.priority().saturating_add(offset));
+            if further.step().is_some() {
+                *place = further;
+            }
+        }
+        true
+    }
+    /// A Goto out of a macro's context ends the macro without coming back.
+    fn leave_macros_jumped_out_of(&self) {
+        if self.run.stack.borrow().is_empty() {
+            return;
+        }
+        loop {
+            let jumped_out = {
+                let (stack, place) = (self.run.stack.borrow(), self.run.place.borrow());
+                match (stack.last(), &*place) {
+                    (Some(Frame { kind: FrameKind::Macro(context), .. }), Some(place)) => {
+                        **context != *place.context()
+                    }
+                    _ => false,
+                }
+            };
+            if !jumped_out {
+                return;
+            }
+            self.close_frame();
+        }
+    }
+}
