@@ -1,6 +1,8 @@
 //! Nanoseconds a 20 ms frame, and from that microseconds of one core a second of audio, for each step a worker makes.
 //!
-//! `cargo bench -p codec`: best of several rounds, so that a busy machine disturbs little.
+//! `cargo bench -p codec`: best of several rounds, so that a busy machine disturbs little. Where Debian has a C library
+//! for the same work, its published figure is the baseline, and with `STROWGER_BENCH_DIR` set the comparison is written
+//! there as JSON.
 #![allow(clippy::disallowed_types, reason = "a benchmark is the one place of this crate that reads a clock")]
 
 use std::hint::black_box;
@@ -12,6 +14,30 @@ use codec::{Decoder, DtmfDetector, Encoder, Resampler, Transcoder};
 const ROUNDS: usize = 7;
 const FRAMES: usize = 500;
 
+/// Microseconds of CPU a second of audio of the C libraries on the machine kind this project measures on.
+const BASELINES: &[(&str, f64, &str)] = &[
+    ("encode ulaw", 3.3, "table in C"),
+    ("decode ulaw", 2.3, "table in C"),
+    ("encode gsm", 527.0, "libgsm 1.0.22"),
+    ("decode gsm", 191.0, "libgsm 1.0.22"),
+    ("encode g722", 634.0, "spandsp 0.0.6"),
+    ("decode g722", 399.0, "spandsp 0.0.6"),
+];
+
+fn publish(name: &str, value: f64) {
+    let Some(&(_, baseline, baseline_name)) = BASELINES.iter().find(|row| row.0 == name) else { return };
+    let Ok(folder) = std::env::var("STROWGER_BENCH_DIR") else { return };
+    let text = format!(
+        "{{\"name\": \"codec {name}\", \"value\": {value:.1}, \"unit\": \"us/s\", \"baseline\": {baseline:.1}, \
+         \"baseline_name\": \"{baseline_name}\", \"ratio\": {:.3}}}\n",
+        value / baseline
+    );
+    let path = std::path::Path::new(&folder).join(format!("codec_{}.json", name.replace(' ', "_")));
+    if let Err(error) = std::fs::write(&path, text) {
+        eprintln!("{}: {error}", path.display());
+    }
+}
+
 fn measure(name: &str, mut frame: impl FnMut(usize)) {
     let mut best = f64::MAX;
     for _ in 0..ROUNDS {
@@ -22,6 +48,7 @@ fn measure(name: &str, mut frame: impl FnMut(usize)) {
         best = best.min(start.elapsed().as_nanos() as f64 / FRAMES as f64);
     }
     println!("{name:<28} {best:>10.0} ns/frame {:>8.1} us/s", best * 50.0 / 1000.0);
+    publish(name, best * 50.0 / 1000.0);
 }
 
 /// Ten seconds of something like speech: a gliding buzz with pauses.

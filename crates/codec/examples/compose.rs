@@ -28,7 +28,12 @@ fn main() -> io::Result<()> {
     for seconds in 1..=10 {
         save(&english.join(format!("silence/{seconds}")), &vec![0; seconds * RATE])?;
     }
-    save(&root.join("moh/cross-connect"), &music())
+    // The second round is kept: the codec's state at its end is the one at its beginning.
+    let round = music();
+    let mut data = vec![0; round.len()];
+    let count = Encoder::new(FormatId::G722).encode(&round.repeat(2), &mut data);
+    fs::create_dir_all(root.join("moh"))?;
+    fs::write(root.join("moh/cross-connect.g722"), data.get(count / 2..count).unwrap_or_default())
 }
 
 fn save(path: &Path, samples: &[i16]) -> io::Result<()> {

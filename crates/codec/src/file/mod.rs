@@ -187,6 +187,29 @@ impl<'a> SoundFile<'a> {
     }
 }
 
+/// How much of a loop's end is played into codec and resampler before its beginning, milliseconds.
+const LOOP_LEAD_MS: u16 = 500;
+
+impl SoundFile<'_> {
+    /// The sound as a clip that repeats for ever without a seam: music on hold.
+    ///
+    /// Codec and resampler are led in with the end of the file, as if it had been playing before. Cut to whole 20 ms.
+    pub fn to_loop(&self, format: FormatId) -> Clip {
+        let frame = self.format.bytes_in(20);
+        let whole = self.data.get(..self.data.len() / frame * frame).unwrap_or_default();
+        if format == self.format || whole.is_empty() {
+            let clip = SoundFile { format: self.format, data: Cow::Borrowed(whole) }.to_clip(format);
+            return Clip { loop_from: Some(0), ..clip };
+        }
+        let lead = self.format.bytes_in(LOOP_LEAD_MS).min(whole.len());
+        let mut round = whole.get(whole.len() - lead..).unwrap_or_default().to_vec();
+        round.extend_from_slice(whole);
+        let clip = SoundFile { format: self.format, data: Cow::Owned(round) }.to_clip(format);
+        let lead = lead / frame * format.bytes_in(20);
+        Clip { format, data: clip.data.get(lead..).unwrap_or_default().into(), loop_from: Some(0) }
+    }
+}
+
 /// Bytes in `to` that last as long as `bytes` in `from`, rounded up to a whole granule.
 fn coded_length(bytes: usize, from: FormatId, to: FormatId) -> usize {
     let (source, target) = (Granule::of(from), Granule::of(to));
@@ -270,6 +293,30 @@ mod tests {
                 assert_eq!(clip.data.last(), Some(&last), "{extension}");
             }
         }
+    }
+
+    #[test]
+    fn a_loop_has_no_seam_in_any_format() {
+        // 400 whole periods in a second: played round and round it is one endless sine.
+        let clip = clip_of_samples(&sine(400.0, 16_000, 9000.0, 16_000), FormatId::SLIN16);
+        let sound = SoundFile { format: FormatId::SLIN16, data: clip.data.to_vec().into() };
+        for &target in FormatId::ALL.iter().filter(|&&format| format != FormatId::GSM) {
+            let clip = sound.to_loop(target);
+            assert_eq!((clip.data.len(), clip.loop_from), (target.bytes_in(1000), Some(0)), "{target}");
+            let mut linear = vec![0; target.rate().0 as usize * 2];
+            Decoder::new(target).decode(&clip.data.repeat(2), &mut linear);
+            let seam = linear.len() / 2;
+            let around = linear[seam - seam / 50..seam + seam / 50].windows(2);
+            let step = around.map(|pair| i32::from(pair[0]).abs_diff(i32::from(pair[1]))).max().unwrap();
+            let steepest = 9000.0 * core::f64::consts::TAU * 400.0 / f64::from(target.rate().0);
+            assert!(
+                f64::from(step) < steepest * 1.3,
+                "{target}: a step of {step} where {steepest:.0} is due"
+            );
+        }
+        assert_eq!(sound.to_loop(FormatId::GSM).data.len(), FormatId::GSM.bytes_in(1000));
+        let empty = SoundFile { format: FormatId::ULAW, data: Cow::Borrowed(&[]) };
+        assert!(empty.to_loop(FormatId::GSM).data.is_empty());
     }
 
     #[test]

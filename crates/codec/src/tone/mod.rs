@@ -101,7 +101,8 @@ pub fn dtmf(digit: Digit, duration_ms: u32, rate: SampleRate) -> Vec<i16> {
     samples
 }
 
-/// 1004 Hz at 0 dBm0, a second that repeats without a seam; in G.711 at 1000 Hz it is the digital milliwatt itself.
+/// 1004 Hz at 0 dBm0, a second that repeats without a seam. The 1000 Hz of the standard's tables is
+/// [`DIGITAL_MILLIWATT_ULAW`]; four hertz beside it, no sampling clock hides behind the tone.
 pub fn milliwatt(format: FormatId) -> Clip {
     let second = format.rate().0 as usize;
     let mut samples = vec![0; second];

@@ -6,6 +6,8 @@ use std::str::FromStr;
 pub const PARTS_MAX: usize = 64;
 /// Longest part, milliseconds: longer than any cadence, short enough to render.
 pub const PART_MS_MAX: u32 = 60_000;
+/// Longest script, milliseconds, its parts summed: the longest in the field has 12 s.
+pub const SCRIPT_MS_MAX: u32 = 120_000;
 /// What stands for ever is rendered as a loop of this length: whole periods of every whole frequency.
 const ENDLESS_LOOP_MS: u64 = 1000;
 /// Highest frequency, hertz: half of the widest rate.
@@ -50,8 +52,8 @@ pub enum ToneError {
     /// A part is not `[!]frequency[+frequency][/milliseconds]`.
     #[error("'{0}' is not a tone: expected [!]FREQ[+FREQ or *FREQ][/MILLISECONDS]")]
     Part(String),
-    /// More than 64 parts.
-    #[error("more than {PARTS_MAX} parts")]
+    /// More than 64 parts or two minutes.
+    #[error("more than {PARTS_MAX} parts or {SCRIPT_MS_MAX} ms")]
     TooLong,
 }
 
@@ -112,7 +114,12 @@ impl FromStr for ToneScript {
             }
             parts.push(parse_part(piece).ok_or_else(|| ToneError::Part(piece.to_owned()))?);
         }
-        if parts.is_empty() { Err(ToneError::Empty) } else { Ok(Self { parts }) }
+        let length: u32 = parts.iter().map(|part: &TonePart| part.duration_ms.unwrap_or(0)).sum();
+        match parts.len() {
+            0 => Err(ToneError::Empty),
+            _ if length > SCRIPT_MS_MAX => Err(ToneError::TooLong),
+            _ => Ok(Self { parts }),
+        }
     }
 }
 
@@ -194,6 +201,7 @@ mod tests {
         }
         assert_eq!(" , ".parse::<ToneScript>(), Err(ToneError::Empty));
         assert_eq!("1/1,".repeat(65).parse::<ToneScript>(), Err(ToneError::TooLong));
+        assert_eq!("1/60000,1/60000,1/1".parse::<ToneScript>(), Err(ToneError::TooLong));
         assert_eq!("1/1,".repeat(64).parse::<ToneScript>().unwrap().parts().len(), 64);
     }
 
