@@ -137,6 +137,11 @@ pub trait Env: Calendar {
         let _ = path;
         None
     }
+    /// An environment variable this channel may see.
+    fn environment(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
     /// Answer to an ENUM query already known; `None` when no resolver is there.
     fn enum_lookup(&mut self, args: &str, out: &mut String) -> Option<()> {
         let _ = (args, out);

@@ -47,7 +47,7 @@ impl Slice {
         index(start)..index(end.max(start))
     }
     /// Keeps only the slice of what follows `from` in `out`.
-    fn apply(self, out: &mut String, from: usize) {
+    pub(crate) fn apply(self, out: &mut String, from: usize) {
         let Some(tail) = out.get(from..) else { return };
         let range = self.range(tail.len());
         if range == (0..tail.len()) {

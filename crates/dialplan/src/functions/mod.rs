@@ -1,8 +1,85 @@
-//! The function table.
+//! The function table: one row a function, its code in the module of its topic.
 
-use crate::registry::FunctionRow;
+mod channel;
+mod codes;
+mod digests;
+mod lists;
+mod logic;
+mod storage;
+mod strftime;
+mod strings;
+mod times;
+mod variables;
+
+use crate::env::{Env, Fault};
+use crate::registry::{Body, FunctionRow, ReadFn, WriteFn};
+use crate::template::read_reference;
+
+type Answer = Result<(), Fault>;
+
+const fn native(
+    name: &'static str,
+    syntax: &'static str,
+    synopsis: &'static str,
+    read: Option<ReadFn>,
+    write: Option<WriteFn>,
+) -> FunctionRow {
+    FunctionRow { name, syntax, synopsis, body: Body::Native { read, write } }
+}
+
+/// A function that is only read.
+const fn reader(
+    name: &'static str,
+    syntax: &'static str,
+    synopsis: &'static str,
+    read: ReadFn,
+) -> FunctionRow {
+    native(name, syntax, synopsis, Some(read), None)
+}
 
 /// Every row of this crate.
 pub(crate) fn rows() -> Vec<FunctionRow> {
-    Vec::new()
+    [
+        variables::ROWS,
+        logic::ROWS,
+        strings::ROWS,
+        lists::ROWS,
+        codes::ROWS,
+        digests::ROWS,
+        times::ROWS,
+        storage::ROWS,
+        channel::ROWS,
+    ]
+    .concat()
+}
+
+/// The value of the variable (or function call) an argument names, as CUT() and its kin take their text.
+fn value_of(env: &mut dyn Env, name: &str) -> String {
+    let mut value = String::new();
+    read_reference(env, name, &mut value);
+    value
+}
+
+/// An argument by place; empty when it is not there.
+fn arg(args: &[String], at: usize) -> &str {
+    args.get(at).map_or("", String::as_str)
+}
+
+/// Fails when a required argument is empty.
+fn required<'a>(args: &'a [String], at: usize, what: &'static str) -> Result<&'a str, Fault> {
+    Some(arg(args, at))
+        .filter(|text| !text.is_empty())
+        .ok_or_else(|| Fault::new(format!("{what} is missing")))
+}
+
+/// Cuts at the first comma outside brackets and quotes; the rest keeps its commas.
+fn head_and_rest(args: &str) -> (&str, &str) {
+    let head = crate::args::split_raw(args, ',').first().copied().unwrap_or("");
+    (head, args.get(head.len() + 1..).unwrap_or(""))
+}
+
+/// Appends a truth value as the functions spell it.
+fn flag(yes: bool, out: &mut String) -> Answer {
+    out.push(if yes { '1' } else { '0' });
+    Ok(())
 }

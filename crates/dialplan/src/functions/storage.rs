@@ -1,0 +1,200 @@
+//! The database and the little of the world outside that a dialplan may see.
+
+use super::{Answer, arg, flag, native, reader, required};
+use crate::args::split_args;
+use crate::env::{Env, Fault};
+use crate::registry::FunctionRow;
+use crate::template::set_by_name;
+
+pub(super) const ROWS: &[FunctionRow] = &[
+    native("DB", "DB(family/key)", "Gets or sets a value of the database.", Some(db), Some(set_db)),
+    reader(
+        "DB_EXISTS",
+        "DB_EXISTS(family/key)",
+        "Whether the database has a key; its value goes to DB_RESULT.",
+        db_exists,
+    ),
+    native(
+        "DB_DELETE",
+        "DB_DELETE(family/key)",
+        "Gives a value of the database and removes it.",
+        Some(db_delete),
+        Some(write_db_delete),
+    ),
+    reader("DB_KEYS", "DB_KEYS([prefix])", "Lists the keys directly below a prefix.", db_keys),
+    reader("DB_KEYCOUNT", "DB_KEYCOUNT(prefix)", "Counts the keys below a prefix.", db_keycount),
+    reader(
+        "STAT",
+        "STAT(flag,filename)",
+        "Looks at a file: e, d, f exist; s size; m mode; A, C, M times.",
+        stat,
+    ),
+    reader("FILE", "FILE(filename[,offset[,length]])", "Reads a part of a file.", file),
+    reader(
+        "ENUMLOOKUP",
+        "ENUMLOOKUP(number[,service[,options[,record[,suffix]]]])",
+        "Asks the DNS for a number's address.",
+        enumlookup,
+    ),
+    reader("ENV", "ENV(name)", "Gets an environment variable.", environment),
+];
+
+/// Family is what stands before the first slash.
+fn path(args: &str) -> Result<(&str, &str), Fault> {
+    let args = args.trim().trim_start_matches('/');
+    args.split_once('/')
+        .filter(|(family, key)| !family.is_empty() && !key.is_empty())
+        .ok_or(Fault::new("the argument must be family/key"))
+}
+
+fn db(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let (family, key) = path(args)?;
+    if !env.db_get(family, key, out) {
+        env.log(crate::env::Level::Debug, &format!("DB({args}) is not in the database"));
+    }
+    Ok(())
+}
+
+fn set_db(env: &mut dyn Env, args: &str, value: &str) -> Answer {
+    let (family, key) = path(args)?;
+    if env.db_put(family, key, value) { Ok(()) } else { Err(Fault::new("the database did not take it")) }
+}
+
+fn db_exists(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let (family, key) = path(args)?;
+    let mut value = String::new();
+    let found = env.db_get(family, key, &mut value);
+    if found {
+        set_by_name(env, "DB_RESULT", &value);
+    }
+    flag(found, out)
+}
+
+fn db_delete(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let (family, key) = path(args)?;
+    let mut value = String::new();
+    if env.db_get(family, key, &mut value) {
+        env.db_delete(family, key);
+    }
+    set_by_name(env, "DB_RESULT", &value);
+    out.push_str(&value);
+    Ok(())
+}
+
+fn write_db_delete(env: &mut dyn Env, args: &str, _: &str) -> Answer {
+    db_delete(env, args, &mut String::new())
+}
+
+/// Calls `each` with what follows `prefix/` in every key below it.
+fn below(env: &dyn Env, prefix: &str, each: &mut dyn FnMut(&str)) {
+    let prefix = prefix.trim().trim_matches('/');
+    env.db_keys(prefix, &mut |key| {
+        let key = key.trim_start_matches('/');
+        let rest = if prefix.is_empty() {
+            Some(key)
+        } else {
+            key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'))
+        };
+        if let Some(rest) = rest {
+            each(rest);
+        }
+    });
+}
+
+fn db_keys(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let mut keys: Vec<String> = Vec::new();
+    below(env, args, &mut |rest| {
+        let key = rest.split('/').next().unwrap_or(rest);
+        if keys.last().is_none_or(|last| last != key) {
+            keys.push(key.to_owned());
+        }
+    });
+    out.push_str(&keys.join(","));
+    Ok(())
+}
+
+fn db_keycount(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let mut count = 0usize;
+    below(env, args, &mut |_| count += 1);
+    out.push_str(&count.to_string());
+    Ok(())
+}
+
+fn stat(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let (what, name) = args.split_once(',').ok_or(Fault::new("takes a flag and a file name"))?;
+    let facts = env.file_facts(name.trim());
+    let shown = match (what.trim(), facts) {
+        ("e", facts) => u8::from(facts.is_some()).to_string(),
+        ("d", facts) => u8::from(facts.is_some_and(|facts| facts.directory)).to_string(),
+        ("f", facts) => u8::from(facts.is_some_and(|facts| facts.file)).to_string(),
+        ("m", Some(facts)) => format!("{:o}", facts.mode),
+        ("s", Some(facts)) => facts.size.to_string(),
+        ("A", Some(facts)) => facts.accessed.to_string(),
+        ("C", Some(facts)) => facts.changed.to_string(),
+        ("M", Some(facts)) => facts.modified.to_string(),
+        ("m" | "s" | "A" | "C" | "M", None) => "0".to_owned(),
+        (other, _) => return Err(Fault::new(format!("flag `{other}` is none of e d f m s A C M"))),
+    };
+    out.push_str(&shown);
+    Ok(())
+}
+
+fn file(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let args = split_args(args);
+    let name = required(&args, 0, "the file name")?;
+    if let Some(mode) = args.get(3).filter(|mode| !mode.is_empty()) {
+        return Err(Fault::new(format!("mode `{mode}` is not supported, only reading by bytes")));
+    }
+    let text = env.file_text(name).ok_or_else(|| Fault::new(format!("{name} cannot be read")))?;
+    let slice = [arg(&args, 1), arg(&args, 2)].join(":");
+    let from = out.len();
+    out.push_str(&text);
+    if !arg(&args, 1).is_empty() {
+        crate::template::Slice::parse(slice.trim_end_matches(':')).apply(out, from);
+    }
+    Ok(())
+}
+
+fn enumlookup(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    env.enum_lookup(args, out).ok_or(Fault::new("no DNS resolver answers this channel"))
+}
+
+fn environment(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    out.push_str(&env.environment(args.trim()).unwrap_or_default());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testenv::TestEnv;
+
+    #[test]
+    fn database_functions() {
+        let mut env = TestEnv::new();
+        env.set("DB(AMPUSER/100/device)", "100");
+        env.set("DB(AMPUSER/100/name)", "Alice");
+        env.set("DB(AMPUSER/200/name)", "Bob");
+        env.set("DB(AMPUSERS/1)", "other family");
+        for (text, expected) in [
+            ("${DB(AMPUSER/100/name)}", "Alice"),
+            ("[${DB(AMPUSER/300/name)}]", "[]"),
+            ("${DB_EXISTS(AMPUSER/200/name)}${DB_RESULT}", "1Bob"),
+            ("${DB_EXISTS(AMPUSER/300/name)}", "0"),
+            ("${DB_KEYS(AMPUSER)}", "100,200"),
+            ("${DB_KEYS(AMPUSER/100)}", "device,name"),
+            ("${DB_KEYS()}", "AMPUSER,AMPUSERS"),
+            ("${DB_KEYCOUNT(AMPUSER)}", "3"),
+            ("${DB_DELETE(AMPUSER/200/name)}${DB_EXISTS(AMPUSER/200/name)}", "Bob0"),
+            ("[${DB(nokey)}]", "[]"),
+        ] {
+            assert_eq!(env.expand(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_world_does_not_answer_is_empty_and_says_why() {
+        let mut env = TestEnv::new();
+        assert_eq!(env.expand("[${ENUMLOOKUP(+4912345)}${FILE(/etc/passwd)}${STAT(e,/etc/passwd)}]"), "[0]");
+        assert!(env.logs.iter().any(|line| line.contains("resolver")), "{:?}", env.logs);
+    }
+}

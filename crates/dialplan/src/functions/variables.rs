@@ -1,0 +1,320 @@
+//! Functions over variables: GLOBAL, LOCAL, HASH, SHARED, SET, INC and so on.
+
+use super::{Answer, arg, flag, native, reader, required, value_of};
+use crate::args::{split_args, split_raw};
+use crate::env::{Env, Fault};
+use crate::find::Query;
+use crate::registry::FunctionRow;
+use crate::template::{expand_text, read_named, set_by_name};
+use crate::vars::VarName;
+
+pub(super) const ROWS: &[FunctionRow] = &[
+    native("GLOBAL", "GLOBAL(varname)", "Gets or sets a global variable.", Some(global), Some(set_global)),
+    native(
+        "LOCAL",
+        "LOCAL(varname)",
+        "Gets or sets a variable of the current Gosub frame.",
+        Some(local),
+        Some(set_local),
+    ),
+    native(
+        "HASH",
+        "HASH(hashname,key)",
+        "Gets or sets a value of an associative array.",
+        Some(hash),
+        Some(set_hash),
+    ),
+    reader("HASHKEYS", "HASHKEYS(hashname)", "Lists the keys of an associative array.", hashkeys),
+    native("ARRAY", "ARRAY(var1[,var2[,…]])", "Sets several variables at once.", None, Some(set_array)),
+    reader("SET", "SET(varname=value)", "Sets a variable and gives its value.", set),
+    reader("INC", "INC(varname)", "Adds one to a variable and gives the new value.", inc),
+    reader("DEC", "DEC(varname)", "Takes one from a variable and gives the new value.", dec),
+    native(
+        "SHARED",
+        "SHARED(varname[,channel])",
+        "Gets or sets a variable that other channels can reach.",
+        Some(shared),
+        Some(set_shared),
+    ),
+    reader(
+        "VARIABLE_EXISTS",
+        "VARIABLE_EXISTS(varname)",
+        "Whether a channel variable is set.",
+        variable_exists,
+    ),
+    reader("GLOBAL_EXISTS", "GLOBAL_EXISTS(varname)", "Whether a global variable is set.", global_exists),
+    reader("EVAL", "EVAL(text)", "Substitutes text a second time.", eval),
+    reader(
+        "PASSTHRU",
+        "PASSTHRU(text)",
+        "Gives its argument, for functions that want a variable's name.",
+        passthru,
+    ),
+    reader(
+        "DIALPLAN_EXISTS",
+        "DIALPLAN_EXISTS(context[,extension[,priority]])",
+        "Whether a dialplan target exists.",
+        dialplan_exists,
+    ),
+    reader(
+        "VALID_EXTEN",
+        "VALID_EXTEN([context],extension[,priority])",
+        "Whether an extension exists for this caller.",
+        valid_exten,
+    ),
+    reader(
+        "EVAL_EXTEN",
+        "EVAL_EXTEN([context],extension[,priority])",
+        "Substitutes the arguments of a step elsewhere, in this channel.",
+        eval_exten,
+    ),
+];
+
+fn known(env: &dyn Env, name: &str) -> VarName {
+    env.program().symbols().lookup(name).unwrap_or_else(|| VarName { id: None, name: name.into() })
+}
+
+fn global(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let name = known(env, args);
+    env.global(name.as_var(), out);
+    Ok(())
+}
+
+fn set_global(env: &mut dyn Env, args: &str, value: &str) -> Answer {
+    let name = known(env, args);
+    env.set_global(name.as_var(), value);
+    Ok(())
+}
+
+fn local(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let name = known(env, args);
+    env.variable(name.as_var(), out);
+    Ok(())
+}
+
+fn set_local(env: &mut dyn Env, args: &str, value: &str) -> Answer {
+    let name = known(env, args);
+    env.set_local(name.as_var(), value);
+    Ok(())
+}
+
+/// The variable that holds one value of a hash.
+fn hash_name(args: &str) -> Result<String, Fault> {
+    match args.split_once(',') {
+        Some((name, key)) => Ok(format!("~HASH~{}~{}~", name.trim(), key)),
+        None => Err(Fault::new("the key is missing")),
+    }
+}
+
+fn hash(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let name = hash_name(args)?;
+    let name = known(env, &name);
+    env.variable(name.as_var(), out);
+    Ok(())
+}
+
+fn set_hash(env: &mut dyn Env, args: &str, value: &str) -> Answer {
+    let name = hash_name(args)?;
+    let name = known(env, &name);
+    env.set_variable(name.as_var(), value, crate::vars::Inherit::Never);
+    Ok(())
+}
+
+fn hashkeys(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let prefix = format!("~HASH~{}~", args.trim());
+    let mut keys: Vec<String> = Vec::new();
+    env.variable_names(&mut |name| {
+        let key = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix('~'));
+        if let Some(key) = key.filter(|key| !keys.iter().any(|known| known == key)) {
+            keys.push(key.to_owned());
+        }
+    });
+    out.push_str(&keys.join(","));
+    Ok(())
+}
+
+fn set_array(env: &mut dyn Env, args: &str, value: &str) -> Answer {
+    let names = split_args(args);
+    let values = split_args(value);
+    for (at, name) in names.iter().map(|name| name.trim()).enumerate() {
+        if !name.is_empty() {
+            set_by_name(env, name, arg(&values, at));
+        }
+    }
+    Ok(())
+}
+
+fn set(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let (name, value) = args.split_once('=').ok_or(Fault::new("there is no `=`"))?;
+    set_by_name(env, name, value);
+    out.push_str(value);
+    Ok(())
+}
+
+fn add(env: &mut dyn Env, args: &str, by: i64, out: &mut String) -> Answer {
+    let name = args.trim();
+    let text = value_of(env, name);
+    let old: i64 =
+        if text.is_empty() { 0 } else { text.trim().parse().map_err(|_| not_integer(name, &text))? };
+    let new = old.saturating_add(by).to_string();
+    set_by_name(env, name, &new);
+    out.push_str(&new);
+    Ok(())
+}
+
+fn not_integer(name: &str, value: &str) -> Fault {
+    Fault::new(format!("{name} holds `{value}`, which is no integer"))
+}
+
+fn inc(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    add(env, args, 1, out)
+}
+
+fn dec(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    add(env, args, -1, out)
+}
+
+fn shared(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let args = split_args(args);
+    let name = required(&args, 0, "the variable's name")?;
+    env.shared(arg(&args, 1), name, out);
+    Ok(())
+}
+
+fn set_shared(env: &mut dyn Env, args: &str, value: &str) -> Answer {
+    let args = split_args(args);
+    let name = required(&args, 0, "the variable's name")?;
+    if env.set_shared(arg(&args, 1), name, value) {
+        Ok(())
+    } else {
+        Err(Fault::new("there is no such channel"))
+    }
+}
+
+fn variable_exists(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let name = known(env, args.trim());
+    let set = env.variable(name.as_var(), &mut String::new());
+    flag(set, out)
+}
+
+fn global_exists(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let name = known(env, args.trim());
+    let set = env.global(name.as_var(), &mut String::new());
+    flag(set, out)
+}
+
+fn eval(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    expand_text(env, args, out);
+    Ok(())
+}
+
+fn passthru(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    out.push_str(args);
+    Ok(())
+}
+
+/// The context an argument names, or the current one when it is empty.
+fn context_or_current(env: &dyn Env, name: &str) -> String {
+    let mut context = name.to_owned();
+    if context.is_empty() {
+        read_named(env, "CONTEXT", &mut context);
+    }
+    context
+}
+
+/// The step at context, extension and priority-or-label as this caller would find it.
+fn lookup(env: &dyn Env, context: &str, exten: &str, priority: &str) -> Option<crate::program::StepRef> {
+    let program = env.program();
+    let context = program.context_id(context)?;
+    let mut caller = String::new();
+    env.caller_number(&mut caller);
+    let route = program.route(Query { context, exten, caller: &caller }, env);
+    program.at_place(&route, &crate::args::Priority::parse(priority)?, 0)
+}
+
+fn dialplan_exists(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let args = split_args(args);
+    let context = required(&args, 0, "the context")?;
+    let found = match (arg(&args, 1), arg(&args, 2)) {
+        ("", _) => env.program().context_id(context).is_some(),
+        (exten, "") => lookup(env, context, exten, "1").is_some(),
+        (exten, priority) => lookup(env, context, exten, priority).is_some(),
+    };
+    flag(found, out)
+}
+
+fn valid_exten(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let args = split_args(args);
+    let exten = required(&args, 1, "the extension")?;
+    let context = context_or_current(env, arg(&args, 0));
+    let priority = Some(arg(&args, 2)).filter(|text| !text.is_empty()).unwrap_or("1");
+    flag(lookup(env, &context, exten, priority).is_some(), out)
+}
+
+fn eval_exten(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    // One argument is a priority here; two are extension and priority, as in Goto().
+    let parts: Vec<&str> = split_raw(args, ',').into_iter().map(str::trim).collect();
+    let (context, exten, priority) = match parts.as_slice() {
+        [context, exten, priority] => (*context, *exten, *priority),
+        [context, exten] => (*context, *exten, "1"),
+        [exten] => ("", *exten, "1"),
+        _ => return Err(Fault::new("takes context, extension and priority")),
+    };
+    let context = context_or_current(env, context);
+    let at = lookup(env, &context, exten, priority).ok_or(Fault::new("there is no such step"))?;
+    let program = env.program();
+    let step = program.step(at).ok_or(Fault::new("there is no such step"))?;
+    step.template().expand(env, out);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testenv::TestEnv;
+    use crate::vars::Var;
+
+    #[test]
+    fn variables_locals_globals_hashes_and_counters() {
+        let mut env = TestEnv::new();
+        env.set("GLOBAL(g)", "1");
+        env.set("HASH(h,a)", "x");
+        env.set("HASH(h,b)", "y");
+        env.set("ARRAY(p,q,r)", "1,\"2,5\"");
+        env.set("n", "41");
+        env.set("name", "n");
+        for (text, expected) in [
+            ("${GLOBAL(g)}${g}", "11"),
+            ("${HASH(h,a)}${HASH(h,b)}${HASH(h,c)}", "xy"),
+            ("${HASHKEYS(h)}", "a,b"),
+            ("${p}|${q}|${r}", "1|2,5|"),
+            ("${INC(n)}${INC(n)}${DEC(n)}", "424342"),
+            ("${n}", "42"),
+            ("${SET(s=v w)}${s}", "v wv w"),
+            ("${VARIABLE_EXISTS(p)}${VARIABLE_EXISTS(zz)}", "10"),
+            ("${GLOBAL_EXISTS(g)}${GLOBAL_EXISTS(p)}", "10"),
+            ("${EVAL($${}{name})}", "n"),
+            ("${PASSTHRU(a,b)}", "a,b"),
+        ] {
+            assert_eq!(env.expand(text), expected, "{text}");
+        }
+        env.set("late", "${n}");
+        env.vars.set(Var::named("late"), "${n}", crate::vars::Inherit::Never);
+        assert_eq!(env.expand("${late} ${EVAL(${late})}"), "${n} 42");
+    }
+
+    #[test]
+    fn eval_in_itself_stops_at_the_recursion_limit() {
+        let mut env = TestEnv::new();
+        env.vars.set(Var::named("x"), "${EVAL(${x})}", crate::vars::Inherit::Never);
+        assert_eq!(env.expand("${x}${EVAL(${x})}"), "${EVAL(${x})}");
+        assert!(env.logs.iter().any(|line| line.contains("nested more than 15")), "{:?}", env.logs);
+    }
+
+    #[test]
+    fn a_counter_over_text_says_so() {
+        let mut env = TestEnv::new();
+        env.set("n", "abc");
+        assert_eq!(env.expand("[${INC(n)}]"), "[]");
+        assert!(env.logs.iter().any(|line| line.contains("no integer")), "{:?}", env.logs);
+    }
+}
