@@ -1,7 +1,7 @@
 //! Digits that leave: queued by command or passed on from a bridged peer, as events, as tones, or across a tie.
 
 use base::{Digit, DtmfMode, Plan};
-use codec::Encoder;
+use codec::{Encoder, ToneGenerator};
 use rtp::{EventPacket, EventSender};
 
 use crate::ear::FRAME_SAMPLES_MAX;
@@ -13,8 +13,6 @@ const QUEUE_MAX: usize = 32;
 const GAP_MS: u32 = 60;
 /// Shortest and longest digit, milliseconds.
 const DURATION_MS: core::ops::RangeInclusive<u32> = 80..=6000;
-/// Peak of each of the two tones: together about -9 dBm0, inside what ITU-T Q.23 receivers accept.
-const TONE_PEAK: f32 = 6000.0;
 
 /// How digits leave one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,9 +66,8 @@ pub(crate) enum Step {
 #[derive(Debug)]
 struct ToneVoice {
     encoder: Encoder,
-    rate: f32,
-    /// Phase of each tone in turns, 0 to 1.
-    phase: [f32; 2],
+    /// The digit that sounds; the flash has no tone.
+    sounding: Option<(Digit, ToneGenerator)>,
 }
 
 /// Digits that leave one stream.
@@ -102,9 +99,7 @@ impl Digits {
         if plan.dtmf != DtmfMode::Inband {
             self.tones = None;
         } else if self.tones.as_ref().is_none_or(|voice| voice.encoder.format() != plan.format) {
-            let rate = plan.format.rate().0 as f32;
-            self.tones =
-                Some(Box::new(ToneVoice { encoder: Encoder::new(plan.format), rate, phase: [0.0; 2] }));
+            self.tones = Some(Box::new(ToneVoice { encoder: Encoder::new(plan.format), sounding: None }));
         }
     }
     pub(crate) fn is_busy(&self) -> bool {
@@ -179,16 +174,12 @@ impl Digits {
         let Some(voice) = &mut self.tones else { return };
         let mut linear = [0; FRAME_SAMPLES_MAX];
         let linear = linear.get_mut(..samples).unwrap_or_default();
-        if let Some((row, column)) = digit.tones() {
-            let steps = [f32::from(row) / voice.rate, f32::from(column) / voice.rate];
-            for sample in linear.iter_mut() {
-                let mut sum = 0.0;
-                for (phase, step) in voice.phase.iter_mut().zip(steps) {
-                    sum += (*phase * core::f32::consts::TAU).sin() * TONE_PEAK;
-                    *phase = (*phase + step).fract();
-                }
-                *sample = sum as i16; // saturates
-            }
+        if voice.sounding.as_ref().is_none_or(|(sounding, _)| *sounding != digit) {
+            voice.sounding =
+                ToneGenerator::dtmf(digit, voice.encoder.format().rate()).map(|tone| (digit, tone));
+        }
+        if let Some((_, tone)) = &mut voice.sounding {
+            tone.fill(linear);
         }
         let written = voice.encoder.encode(linear, wire);
         let format = voice.encoder.format();

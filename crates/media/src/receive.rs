@@ -160,7 +160,8 @@ impl<P: PacketIo> Desk<'_, P> {
     /// Sends a packet that `from` received on `to`, rewritten in place.
     fn forward(&mut self, to: StreamId, from: StreamId, inbound: Inbound) {
         let Some(stream) = self.streams.get_mut(to) else { return };
-        if stream.feed != Feed::Relay(from) || stream.play.is_some() || stream.digits.is_busy() {
+        let is_busy = stream.play.is_some() || stream.digits.is_busy();
+        if stream.feed != Feed::Relay(from) || is_busy || !stream.sends() {
             return;
         }
         let units = stream.frame_units();

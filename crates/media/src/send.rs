@@ -92,11 +92,8 @@ impl<P: PacketIo> Desk<'_, P> {
         if let Some(ms) = found.silence_ms {
             self.events.push(Event::Silence { stream: id, ms });
         }
-        if let Some(digit) = found.digit_began {
-            self.digit_edge(id, EventEdge::Begin(digit), true);
-        }
-        if let Some((digit, ms)) = found.digit_ended {
-            self.digit_edge(id, EventEdge::End(digit, ms), true);
+        for edge in found.digits.into_iter().flatten() {
+            self.digit_edge(id, edge, true);
         }
         (!starved).then_some((rate, count))
     }
@@ -191,6 +188,9 @@ impl<P: PacketIo> Desk<'_, P> {
     /// Sends a frame that was made here.
     fn emit_local(&mut self, id: StreamId, payload: Range<usize>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
+        if !stream.sends() {
+            return; // before a number is taken: the peer would see loss
+        }
         let units = stream.frame_units();
         let stamp = stream.out.local(self.at, units);
         let (format, payload_type) = (stream.plan.format, stream.plan.payload);

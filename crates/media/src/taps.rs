@@ -1,12 +1,17 @@
 //! What listens to a stream besides its bridge: recording, silence watch, tone detection.
 
-use base::{AudioSink, Digit, FormatId, SampleRate};
-use codec::Resampler;
+use base::{AudioSink, FormatId, SampleRate};
+use codec::{DtmfDetector, DtmfEdge, Resampler};
+use rtp::EventEdge;
 
 use crate::ear::FRAME_SAMPLES_MAX;
 
 /// Silence is judged over frames of so many milliseconds.
 const JUDGED_MS: u32 = 20;
+/// Edges that one frame of 60 ms can hold: the detector wants 25 ms on each side of one.
+const EDGES_MAX: usize = 4;
+/// Rate at which tones are looked for.
+const DETECTOR_RATE: SampleRate = SampleRate(8000);
 
 /// The taps of one stream.
 #[derive(Default)]
@@ -35,8 +40,7 @@ struct SilenceWatch {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) silence_ms: Option<u32>,
-    pub(crate) digit_began: Option<Digit>,
-    pub(crate) digit_ended: Option<(Digit, u32)>,
+    pub(crate) digits: [Option<EventEdge>; EDGES_MAX],
 }
 
 impl Taps {
@@ -121,19 +125,113 @@ impl SilenceWatch {
 
 /// Recognises tones in the audio, at 8 kHz.
 pub(crate) struct Inband {
+    detector: DtmfDetector,
     from: SampleRate,
     resampler: Option<Resampler>,
 }
 
 impl Inband {
     fn new() -> Self {
-        Self { from: SampleRate(8000), resampler: None }
+        Self { detector: DtmfDetector::new(), from: DETECTOR_RATE, resampler: None }
     }
     fn prepare(&mut self, rate: SampleRate) {
         if self.from != rate {
             self.from = rate;
-            self.resampler = Resampler::new(rate, SampleRate(8000));
+            self.resampler = Resampler::new(rate, DETECTOR_RATE);
         }
     }
-    fn frame(&mut self, _linear: &[i16], _found: &mut Found) {}
+    fn frame(&mut self, linear: &[i16], found: &mut Found) {
+        let Self { detector, resampler, .. } = self;
+        let mut report = |edge| {
+            let edge = match edge {
+                DtmfEdge::Begin(digit) => EventEdge::Begin(digit),
+                DtmfEdge::End(digit, ms) => EventEdge::End(digit, ms),
+            };
+            if let Some(slot) = found.digits.iter_mut().find(|slot| slot.is_none()) {
+                *slot = Some(edge);
+            }
+        };
+        match resampler {
+            None => detector.process(linear, &mut report),
+            Some(resampler) => {
+                let mut narrow = [0; FRAME_SAMPLES_MAX + 8];
+                let count = resampler.process(linear, &mut narrow);
+                detector.process(narrow.get(..count).unwrap_or_default(), &mut report);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Digit;
+    use std::sync::mpsc;
+
+    #[test]
+    fn silence_is_reported_each_time_it_lasted_long_enough_and_sound_starts_it_over() {
+        let mut taps = Taps::default();
+        taps.watch_silence(60, 256);
+        let mut at = Vec::new();
+        let (quiet, loud) = ([100; 160], [5000; 160]);
+        for (n, frame) in [quiet, quiet, loud, quiet, quiet, quiet, quiet, quiet, quiet].iter().enumerate() {
+            if let Some(ms) = taps.frame(frame, SampleRate(8000)).silence_ms {
+                at.push((n, ms));
+            }
+        }
+        assert_eq!(at, [(5, 60), (8, 60)]);
+        taps.watch_silence(0, 256);
+        assert!(taps.is_empty());
+    }
+
+    #[test]
+    fn tones_are_recognised_at_any_rate_and_in_any_frame_length() {
+        for rate in [8000, 16_000, 48_000] {
+            for ms in [10, 20, 60] {
+                let rate = SampleRate(rate);
+                let mut taps = Taps::default();
+                taps.detect_inband(true);
+                taps.prepare(rate);
+                let mut linear: Vec<i16> = Vec::new();
+                for symbol in "159D".chars() {
+                    linear.extend(codec::tone::dtmf(Digit::from_char(symbol).unwrap(), 100, rate));
+                    linear.extend(vec![0; rate.0 as usize / 10]);
+                }
+                let frames = linear.chunks(rate.0 as usize * ms / 1000);
+                let edges = frames.flat_map(|frame| taps.frame(frame, rate).digits).flatten();
+                let heard: String = edges
+                    .filter_map(
+                        |edge| if let EventEdge::Begin(digit) = edge { Some(digit.to_char()) } else { None },
+                    )
+                    .collect();
+                assert_eq!(heard, "159D", "{} Hz, {ms} ms", rate.0);
+            }
+        }
+    }
+
+    struct Kept(mpsc::Sender<Vec<i16>>);
+    impl AudioSink for Kept {
+        fn write(&mut self, samples: &[i16]) -> usize {
+            self.0.send(samples.to_vec()).unwrap();
+            samples.len()
+        }
+    }
+
+    #[test]
+    fn a_recording_has_the_rate_it_was_asked_for() {
+        for (from, format, samples) in
+            [(8000, FormatId::SLIN, 1600), (16_000, FormatId::SLIN, 1600), (8000, FormatId::SLIN16, 3200)]
+        {
+            let (sink, kept) = mpsc::channel();
+            let mut taps = Taps::default();
+            taps.record(format, Box::new(Kept(sink)));
+            taps.prepare(SampleRate(from));
+            for _ in 0..10 {
+                taps.frame(&vec![1000; from as usize / 50], SampleRate(from));
+            }
+            let kept: Vec<i16> = kept.try_iter().flatten().collect();
+            assert_eq!(kept.len(), samples, "{from} to {format}");
+            assert!(kept[samples / 2..].iter().all(|s| (s - 1000).abs() < 20), "{from} to {format}");
+        }
+    }
 }
