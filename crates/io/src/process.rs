@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::sys;
+use crate::sys::process as sys;
 
 /// Set in the environment of the background process, so that it knows it already is one.
 pub const BACKGROUND_MARK: &str = "STROWGER_BACKGROUND";

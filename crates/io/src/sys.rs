@@ -1,10 +1,11 @@
 //! The few system calls that `std` does not offer, each behind a safe function.
 //!
-//! This file knows nothing of SIP, flows or deadlines: it turns addresses and slices into what Linux wants.
-//! All `unsafe` of the signalling side is here.
+//! This room knows nothing of SIP, flows or deadlines: it turns addresses and slices into what Linux wants.
+//! All `unsafe` of the signalling side is here; what concerns the process itself is in `process`.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+pub(crate) mod process;
+
 use std::io;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -579,107 +580,6 @@ pub(crate) fn clock_nanos(clock: libc::clockid_t) -> u64 {
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-/// The soft and the hard value of a resource limit.
-pub(crate) fn limit(resource: libc::__rlimit_resource_t) -> io::Result<(u64, u64)> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` outlives the call.
-    check(unsafe { libc::getrlimit(resource, &raw mut limit) })?;
-    Ok((limit.rlim_cur, limit.rlim_max))
-}
-
-/// Sets the soft and the hard value of a resource limit.
-pub(crate) fn set_limit(resource: libc::__rlimit_resource_t, soft: u64, hard: u64) -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-    // SAFETY: `limit` outlives the call, which only reads it.
-    check(unsafe { libc::setrlimit(resource, &raw const limit) }).map(drop)
-}
-
-/// Whether the process may be dumped and traced by its own user.
-pub(crate) fn set_dumpable(dumpable: bool) -> io::Result<()> {
-    // SAFETY: this `prctl` takes one integer.
-    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(dumpable)) }).map(drop)
-}
-
-/// Sets the nice value of the whole process.
-pub(crate) fn set_nice(nice: c_int) -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(drop)
-}
-
-/// Room for the strings of one entry of the user or group database; the longest group lists fit.
-const ENTRY_BYTES: usize = 64 * 1024;
-
-/// The user and primary group of a login name.
-pub(crate) fn user_ids(name: &CString) -> Option<(u32, u32)> {
-    let mut room = vec![0; ENTRY_BYTES];
-    let mut found: *mut libc::passwd = ptr::null_mut();
-    // SAFETY: all-zero bytes are a valid `passwd`; every pointer lives through the call and `room` has the length
-    // that is told. The entry is read only when the call says that it filled it.
-    unsafe {
-        let mut entry: libc::passwd = mem::zeroed();
-        let result =
-            libc::getpwnam_r(name.as_ptr(), &raw mut entry, room.as_mut_ptr(), room.len(), &raw mut found);
-        (result == 0 && !found.is_null()).then_some((entry.pw_uid, entry.pw_gid))
-    }
-}
-
-/// The id of a group.
-pub(crate) fn group_id(name: &CString) -> Option<u32> {
-    let mut room = vec![0; ENTRY_BYTES];
-    let mut found: *mut libc::group = ptr::null_mut();
-    // SAFETY: as in `user_ids`.
-    unsafe {
-        let mut entry: libc::group = mem::zeroed();
-        let result =
-            libc::getgrnam_r(name.as_ptr(), &raw mut entry, room.as_mut_ptr(), room.len(), &raw mut found);
-        (result == 0 && !found.is_null()).then_some(entry.gr_gid)
-    }
-}
-
-/// Takes the supplementary groups of a user.
-pub(crate) fn set_groups_of(name: &CString, gid: u32) -> io::Result<()> {
-    // SAFETY: the name outlives the call.
-    check(unsafe { libc::initgroups(name.as_ptr(), gid) }).map(drop)
-}
-
-/// Becomes a group: real, effective and saved when privileged.
-pub(crate) fn set_gid(gid: u32) -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::setgid(gid) }).map(drop)
-}
-
-/// Becomes a user: real, effective and saved when privileged.
-pub(crate) fn set_uid(uid: u32) -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::setuid(uid) }).map(drop)
-}
-
-/// The user this process acts as.
-pub(crate) fn effective_uid() -> u32 {
-    // SAFETY: cannot fail.
-    unsafe { libc::geteuid() }
-}
-
-/// Makes the program that `command` starts the leader of a session without a terminal.
-pub(crate) fn new_session(command: &mut std::process::Command) {
-    use std::os::unix::process::CommandExt;
-    let leave = || {
-        // SAFETY: no pointers.
-        check(unsafe { libc::setsid() }).map(drop)
-    };
-    // SAFETY: between fork and exec only `setsid` is called, which is async-signal-safe and allocates nothing.
-    unsafe { command.pre_exec(leave) };
-}
-
-/// Puts `fd` in the place of standard input, output and error.
-pub(crate) fn replace_standard_streams(fd: BorrowedFd<'_>) -> io::Result<()> {
-    for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
-        // SAFETY: `fd` is open, and `std` treats the standard streams as always open and never owns them.
-        check(unsafe { libc::dup2(fd.as_raw_fd(), stream) })?;
-    }
-    Ok(())
 }
 
 /// Sends a signal to the calling thread.

@@ -30,9 +30,12 @@ impl Site {
     fn call(&self, words: &[&str]) -> Output {
         program().arg("-C").arg(self.config()).args(words).stdin(Stdio::null()).output().unwrap()
     }
-    /// Starts the server as an administrator does: the command returns when it answers.
-    fn start(&mut self) {
-        let output = self.call(&["-g"]);
+    /// Starts the server as an administrator does: the command returns when it answers. `limits` are shell words
+    /// that come first.
+    fn start(&mut self, limits: &str) {
+        let script =
+            format!("{limits} exec '{}' -C '{}' -g", env!("CARGO_BIN_EXE_strowger"), self.config().display());
+        let output = Command::new("/bin/sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
         let pid = std::fs::read_to_string(self.folder.join("run/asterisk.pid")).unwrap();
         self.pid = Some(pid.trim().parse().unwrap());
@@ -98,9 +101,25 @@ fn a_configuration_that_is_not_there_is_told_and_an_option_that_does_not_exist_t
 }
 
 #[test]
+fn check_reads_a_folder_and_says_by_its_status_whether_it_would_run() {
+    let site = Site::new("check");
+    let folder = site.folder.display().to_string();
+    std::fs::write(site.folder.join("rtp.conf"), "[general]\nrtpstart=ten\n").unwrap();
+    let output = program().args(["check", &folder]).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(said.contains("rtp.conf:2") && said.contains("rtpstart"), "{said}");
+    let json = program().args(["check", &folder, "--json"]).output().unwrap();
+    assert!(text(&json.stdout).starts_with("[{"), "{}", text(&json.stdout));
+    assert_eq!(output.status.code(), json.status.code());
+    let absent = program().args(["check", "/nonexistent"]).output().unwrap();
+    assert_eq!(absent.status.code(), Some(1));
+    assert!(text(&absent.stderr).contains("is no folder"), "{}", text(&absent.stderr));
+}
+
+#[test]
 fn one_process_goes_to_the_background_answers_commands_and_stops() {
     let mut site = Site::new("life");
-    site.start();
+    site.start("");
     let run = site.folder.join("run");
 
     for (line, answer, status) in [
@@ -135,6 +154,32 @@ fn one_process_goes_to_the_background_answers_commands_and_stops() {
         "the files of the run folder stay: {:?}",
         std::fs::read_dir(run).unwrap().collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn a_process_without_descriptors_rests_and_answers_again_when_it_has_some() {
+    let mut site = Site::new("descriptors");
+    site.start("ulimit -n 20;");
+    let socket = site.folder.join("run/asterisk.ctl");
+    // More than the process can hold: the rest waits in the kernel's queue or is closed at the door.
+    let crowd: Vec<_> = (0..60).map(|_| std::os::unix::net::UnixStream::connect(&socket).unwrap()).collect();
+    let used = processor_ticks(site.pid.unwrap());
+    drop(crowd);
+    let output = site.call(&["-rx", "core show version"]);
+    assert!(
+        output.status.success() && text(&output.stdout).starts_with("Asterisk "),
+        "{}",
+        text(&output.stderr)
+    );
+    let spent = processor_ticks(site.pid.unwrap()) - used;
+    assert!(spent < 50, "{spent} hundredths of a second of processor time while resting");
+}
+
+/// Processor time of a process in hundredths of a second (proc(5): utime and stime).
+fn processor_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after_name = stat.rsplit(") ").next().unwrap();
+    after_name.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
 /// A console without a terminal: commands from standard input.
