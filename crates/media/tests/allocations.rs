@@ -1,0 +1,157 @@
+//! The packet path allocates nothing: a counting allocator watches a worker with every kind of stream.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::SocketAddr;
+
+use base::{AudioSink, Command, DtmfMode, Event, FormatId, Instant, PlayId, StreamId};
+use common::{Phone, clip, plan};
+use media::{Arrival, Config, Input, PacketIo, Worker};
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call is passed on unchanged to the system's allocator; the counter is a plain thread-local cell that
+// allocates nothing itself.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: the caller keeps the contract, which is the system's own.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above; `pointer` came from `alloc`, that is from the system.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A network that keeps nothing: it hands out what was prepared and counts what is sent.
+struct Wire {
+    incoming: Vec<(u32, SocketAddr, Vec<u8>)>,
+    next: usize,
+    due: usize,
+    sent: u64,
+}
+
+impl PacketIo for Wire {
+    type Leg = u16;
+    fn attach(&mut self, _: u32, _: &mut u16) -> bool {
+        true
+    }
+    fn detach(&mut self, _: &mut u16) {}
+    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+        let (slot, from, bytes) = self.incoming.get(self.next).filter(|_| self.next < self.due)?;
+        self.next += 1;
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        Some(Arrival { slot: *slot, rtcp: false, from: *from, length: bytes.len() })
+    }
+    fn send(&mut self, _: &mut u16, _: SocketAddr, _: &[u8]) -> bool {
+        self.sent += 1;
+        true
+    }
+    fn send_rtcp(&mut self, _: u32, _: &mut u16, _: SocketAddr, _: bool, _: &[u8]) -> bool {
+        self.sent += 1;
+        true
+    }
+    fn lock(&mut self, _: &mut u16, _: Option<SocketAddr>) {}
+}
+
+struct Nowhere;
+impl AudioSink for Nowhere {
+    fn write(&mut self, samples: &[i16]) -> usize {
+        samples.len()
+    }
+}
+
+#[test]
+fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_nothing() {
+    let formats = [
+        (FormatId::ULAW, 0),
+        (FormatId::ULAW, 0),
+        (FormatId::ALAW, 8),
+        (FormatId::GSM, 3),
+        (FormatId::G722, 9),
+    ];
+    let mut worker = Worker::new(Config::default());
+    let mut wire = Wire { incoming: Vec::new(), next: 0, due: 0, sent: 0 };
+    let mut events: Vec<Event> = Vec::with_capacity(1024);
+    let mut now_ms = 1000_u64;
+    let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+    let ids: Vec<_> = (0..20).map(|slot| StreamId::new(slot, 1)).collect();
+    let mut phones = Vec::new();
+    for &stream in &ids {
+        let (format, payload) = formats[stream.slot as usize % formats.len()];
+        let mut plan = plan(stream.slot, format, payload);
+        (plan.remote_rtcp, plan.rtcp_interval_ms, plan.rtp_timeout_ms) = (plan.remote, 500, 300);
+        if stream.slot >= 15 {
+            plan.dtmf = DtmfMode::Inband;
+        }
+        let open = Input::Open { stream, leg: 0, plan: Box::new(plan) };
+        worker.input(open, at(now_ms), &mut wire, &mut events);
+        phones.push((Phone::new(stream, payload), format));
+    }
+    let prompt = clip(FormatId::SLIN, vec![1; 320_000]);
+    let (x, y) = (StreamId::new(20, 1), StreamId::new(21, 1));
+    for stream in [x, y] {
+        let open = Input::OpenInternal { stream, plan: Box::new(plan(stream.slot, FormatId::ULAW, 0)) };
+        worker.input(open, at(now_ms), &mut wire, &mut events);
+    }
+    let record = |stream| Command::Record { stream, format: FormatId::SLIN, sink: Box::new(Nowhere) };
+    let mut commands = vec![
+        Command::Join { a: ids[0], b: ids[1] },
+        Command::Join { a: ids[2], b: ids[3] },
+        Command::Join { a: ids[4], b: ids[5] },
+        Command::Join { a: ids[18], b: ids[16] },
+        record(ids[0]),
+        record(ids[4]),
+        Command::WatchSilence { stream: ids[6], ms: 200, threshold: 256 },
+        Command::Echo { stream: ids[7], on: true },
+        Command::Play { stream: ids[8], play: PlayId(1), clip: prompt.clone(), offset: 0 },
+        Command::Play { stream: ids[9], play: PlayId(1), clip: prompt.clone(), offset: 0 },
+        Command::Music { stream: ids[10], clip: prompt, epoch: Instant::ZERO },
+        Command::Tie { a: x, b: y },
+        Command::Join { a: ids[11], b: x },
+        Command::Join { a: ids[12], b: y },
+    ];
+    for (stream, symbol) in [(ids[0], '1'), (ids[15], '2'), (ids[13], '3')] {
+        let digit = base::Digit::from_char(symbol).unwrap();
+        commands.push(Command::SendDigit { stream, digit, duration_ms: 200 });
+    }
+    for command in commands {
+        worker.input(Input::Command(command), at(now_ms), &mut wire, &mut events);
+    }
+    for n in 0..500 {
+        for (phone, format) in &mut phones {
+            // A digit now and then; silence for a second in between, so that timeouts and starvation happen too.
+            if (200..250).contains(&n) {
+                continue;
+            }
+            let audio = vec![0x55; format.bytes_in(20)];
+            wire.incoming.push((phone.stream.slot, phone.from, phone.packet(&audio)));
+        }
+    }
+    assert!(COUNT.get() > 500, "the allocator counts");
+    let mut allocated = 0;
+    let mut in_tick = 0;
+    for n in 0..500 {
+        wire.due += if (200..250).contains(&n) { 0 } else { 20 };
+        for _ in 0..20 {
+            now_ms += 1;
+            let before = COUNT.get();
+            worker.tick(at(now_ms), &mut wire, &mut events);
+            allocated += COUNT.get() - before;
+            in_tick += 1;
+        }
+        events.clear();
+    }
+    assert!(wire.sent > 5000 && wire.next == 9000, "{} sent, {} received", wire.sent, wire.next);
+    assert_eq!(allocated, 0, "allocations in {in_tick} ticks, {} packets sent", wire.sent);
+}
