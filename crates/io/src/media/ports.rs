@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_pair_is_leased_once_then_the_pool_is_exhausted_and_drops_refill_it() {
-        let pool = PortPool::new(PortRange { first: 41_000, last: 41_099 });
+        let pool = PortPool::new(PortRange { first: 23_000, last: 23_099 });
         let mut leases = Vec::new();
         let mut foreign_at_end = 0;
         for n in 0_u64.. {
@@ -186,7 +186,7 @@ mod tests {
         }
         let ports: BTreeSet<_> = leases.iter().map(|(lease, ..)| lease.port()).collect();
         assert_eq!(ports.len() + usize::from(foreign_at_end), 50);
-        assert!(ports.iter().all(|port| port % 2 == 0 && (41_000..41_100).contains(port)));
+        assert!(ports.iter().all(|port| port % 2 == 0 && (23_000..23_100).contains(port)));
         assert_eq!(pool.leased() as usize, ports.len());
         drop(leases);
         assert_eq!(pool.leased(), 0);
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_port_that_another_program_holds_is_stepped_over() {
-        let pool = PortPool::new(PortRange { first: 41_200, last: 41_203 });
+        let pool = PortPool::new(PortRange { first: 23_200, last: 23_203 });
         let (held, ..) = pool.lease(LOCAL, false, 0).unwrap();
         let foreign = held.port();
         drop(held);
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_not_ours_is_an_error_and_costs_no_port() {
-        let pool = PortPool::new(PortRange { first: 41_300, last: 41_301 });
+        let pool = PortPool::new(PortRange { first: 23_300, last: 23_301 });
         let elsewhere = "192.0.2.77".parse().unwrap();
         assert!(matches!(pool.lease(elsewhere, false, 1), Err(NoPort::Bind(_))));
         assert_eq!(pool.leased(), 0);

@@ -144,7 +144,7 @@ mod tests {
         let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
         let (friend, stranger) = (bind(), bind());
         // A port that was asked for stays across a disconnection; one that the kernel chose does not.
-        let receiver = (41_400..41_500).find_map(|port| UdpSocket::bind(("127.0.0.1", port)).ok()).unwrap();
+        let receiver = (23_400..23_500).find_map(|port| UdpSocket::bind(("127.0.0.1", port)).ok()).unwrap();
         receiver.set_nonblocking(true).unwrap();
         let to = receiver.local_addr().unwrap();
         let mut buffer = [0; 16];

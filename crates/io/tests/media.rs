@@ -1,0 +1,285 @@
+//! The media plane on real sockets of the loopback interface.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant as Wall};
+
+use base::{
+    Clip, Command, Direction, DtmfMode, Event, Fault, FormatId, Latch, MAX_RX_PAYLOADS, Plan, PlayEnd,
+    PlayId, RxPayload, StreamId,
+};
+use io::media::{MediaFront, MediaSettings, OpenError, PortRange, StartError};
+use rtp::{Header, rtcp};
+
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// How long a test waits for what must come; nothing sleeps that long unless it fails.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn front(first: u16, last: u16, workers: usize) -> MediaFront {
+    let mut draws = 0x1234_5678_9abc_def0_u64;
+    let random = Box::new(move || {
+        draws = draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        draws
+    });
+    let ports = PortRange { first, last };
+    let settings = MediaSettings { ports, workers: Some(workers), real_time: false, random };
+    MediaFront::start(settings).unwrap().0
+}
+
+fn plan(remote: Option<SocketAddr>) -> Plan {
+    let mut rx = [None; MAX_RX_PAYLOADS];
+    rx[0] = Some(RxPayload::Audio(0, FormatId::ULAW));
+    Plan {
+        remote,
+        remote_rtcp: None,
+        latch: Latch::Strict,
+        relearn: false,
+        format: FormatId::ULAW,
+        payload: 0,
+        ptime_ms: 20,
+        rx,
+        dtmf: DtmfMode::Signalling,
+        direction: Direction::SendRecv,
+        ssrc: 7,
+        first_sequence: 1,
+        first_timestamp: 1,
+        jitter_max_ms: 200,
+        rtcp_interval_ms: 0,
+        rtp_timeout_ms: 0,
+    }
+}
+
+struct Phone {
+    socket: UdpSocket,
+    to: SocketAddr,
+    sequence: u16,
+}
+
+impl Phone {
+    fn new(ip: IpAddr) -> Self {
+        let socket = UdpSocket::bind((ip, 0)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { to: socket.local_addr().unwrap(), socket, sequence: 0 }
+    }
+    fn address(&self) -> SocketAddr {
+        self.socket.local_addr().unwrap()
+    }
+    fn say(&mut self, byte: u8) {
+        let header = Header {
+            payload_type: 0,
+            marker: false,
+            sequence: self.sequence,
+            timestamp: u32::from(self.sequence) * 160,
+            ssrc: 0xfeed,
+        };
+        self.sequence = self.sequence.wrapping_add(1);
+        let packet = [&rtp::write(&header)[..], &[byte; 160]].concat();
+        self.socket.send_to(&packet, self.to).unwrap();
+    }
+    fn hear(&self) -> (Header, u8) {
+        let mut buffer = [0; 2048];
+        let length = self.socket.recv(&mut buffer).unwrap();
+        let (header, payload) = rtp::parse(&buffer[..length]).unwrap();
+        (header, buffer[payload.start])
+    }
+}
+
+/// Drains events until one satisfies `wanted`; returns all of them.
+fn await_event(front: &mut MediaFront, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+    let give_up = Wall::now() + PATIENCE;
+    let mut seen = Vec::new();
+    while !seen.iter().any(&wanted) {
+        assert!(Wall::now() < give_up, "{seen:?}");
+        front.drain_events(|event| seen.push(event));
+        std::thread::yield_now();
+    }
+    seen
+}
+fn open(front: &mut MediaFront, phone: &mut Phone) -> StreamId {
+    let (stream, port) = front.open(phone.address().ip(), plan(Some(phone.address()))).unwrap();
+    phone.to = SocketAddr::new(phone.address().ip(), port);
+    stream
+}
+
+#[test]
+fn two_phones_talk_through_relay_in_both_address_families_and_a_stranger_is_not_heard() {
+    for ip in [LOCAL, IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+        if UdpSocket::bind((ip, 0)).is_err() {
+            println!("skipped: no {ip} here");
+            continue;
+        }
+        let mut front = front(24_000, 24_099, 1);
+        let (mut alice, mut bob, mut thief) = (Phone::new(ip), Phone::new(ip), Phone::new(ip));
+        let (a, b) = (open(&mut front, &mut alice), open(&mut front, &mut bob));
+        assert_eq!((front.streams(), front.ports().leased()), (2, 2));
+        front.command(Command::Join { a, b });
+        thief.to = alice.to;
+        for byte in 1..20 {
+            thief.say(66);
+            alice.say(byte);
+            assert_eq!(bob.hear().1, byte);
+            bob.say(byte + 100);
+            assert_eq!(alice.hear().1, byte + 100);
+        }
+        front.command(Command::Stats { stream: a });
+        let events = await_event(&mut front, |event| matches!(event, Event::Stats { .. }));
+        assert!(events.contains(&Event::Latched { stream: a, remote: alice.address() }));
+        let Some(Event::Stats { stats, .. }) = events.last() else { panic!("{events:?}") };
+        assert_eq!((stats.received_packets, stats.sent_packets, stats.lost_packets), (19, 19, 0));
+        for stream in [a, b] {
+            front.command(Command::Close { stream });
+        }
+        await_event(&mut front, |event| matches!(event, Event::Closed { stream, .. } if *stream == b));
+        assert_eq!((front.streams(), front.ports().leased()), (0, 0));
+    }
+}
+
+#[test]
+fn a_prompt_plays_at_20_ms_and_ends_with_an_event_and_close_says_bye() {
+    let mut front = front(24_100, 24_199, 1);
+    let mut alice = Phone::new(LOCAL);
+    let control = Phone::new(LOCAL);
+    let mut with_rtcp = plan(Some(alice.address()));
+    (with_rtcp.remote_rtcp, with_rtcp.rtcp_interval_ms) = (Some(control.address()), 5000);
+    let (stream, port) = front.open(LOCAL, with_rtcp).unwrap();
+    alice.to.set_port(port);
+    let data: Vec<u8> = (0..25).flat_map(|n| [n; 160]).collect();
+    let clip = std::sync::Arc::new(Clip { format: FormatId::ULAW, data: data.into(), loop_from: None });
+    let begin = Wall::now();
+    front.command(Command::Play { stream, play: PlayId(9), clip, offset: 0 });
+    let heard: Vec<_> = (0..25).map(|_| alice.hear()).collect();
+    assert!(begin.elapsed() >= Duration::from_millis(460), "{:?}", begin.elapsed());
+    assert!(
+        heard
+            .iter()
+            .enumerate()
+            .all(|(n, (header, byte))| { usize::from(*byte) == n && usize::from(header.sequence) == n + 1 })
+    );
+    let played = Event::Played { stream, play: PlayId(9), end: PlayEnd::Finished, offset: 4000 };
+    await_event(&mut front, |event| *event == played);
+    front.command(Command::Close { stream });
+    let mut buffer = [0; 256];
+    let (length, from) = control.socket.recv_from(&mut buffer).unwrap();
+    assert_eq!(from.port(), port + 1, "reports leave from the port above");
+    let parts: Vec<_> = rtcp::Compound::parse(&buffer[..length]).unwrap().collect();
+    assert!(matches!(parts.last(), Some(rtcp::Packet::Bye(_))), "{parts:?}");
+}
+
+#[test]
+fn a_join_across_workers_moves_one_leg_to_the_other_and_orders_what_follows() {
+    let mut front = front(24_200, 24_399, 3);
+    let mut phones: Vec<Phone> = (0..12).map(|_| Phone::new(LOCAL)).collect();
+    let streams: Vec<_> = phones.iter_mut().map(|phone| open(&mut front, phone)).collect();
+    // Every pair, one after the other, without waiting for the moves: commands for moving streams are held in order.
+    for n in 0..streams.len() {
+        for m in 0..n {
+            front.command(Command::Join { a: streams[n], b: streams[m] });
+        }
+    }
+    for pair in streams.chunks(2) {
+        front.command(Command::Join { a: pair[0], b: pair[1] });
+        front.command(Command::Stats { stream: pair[1] });
+    }
+    let mut asked = streams.len() / 2;
+    let give_up = Wall::now() + PATIENCE;
+    while asked > 0 {
+        assert!(Wall::now() < give_up);
+        front.drain_events(|event| asked -= usize::from(matches!(event, Event::Stats { .. })));
+        std::thread::yield_now();
+    }
+    for pair in phones.chunks_mut(2) {
+        let [one, other] = pair else { continue };
+        for byte in 0..5 {
+            one.say(byte);
+            assert_eq!(other.hear().1, byte);
+            other.say(byte);
+            assert_eq!(one.hear().1, byte);
+        }
+    }
+    // A Local channel whose halves and legs are born on different workers comes together as well.
+    let (x, y) = (front.open_internal(plan(None)).unwrap(), front.open_internal(plan(None)).unwrap());
+    front.command(Command::Tie { a: x, b: y });
+    front.command(Command::Join { a: streams[0], b: x });
+    front.command(Command::Join { a: y, b: streams[5] });
+    front.command(Command::Stats { stream: y });
+    await_event(&mut front, |event| matches!(event, Event::Stats { stream, .. } if *stream == y));
+    phones[0].say(77);
+    assert_eq!(phones[5].hear().1, 77);
+    let panics = front.loads().total().panics;
+    assert_eq!(panics, 0);
+}
+
+#[test]
+fn an_injected_panic_ends_one_stream_and_its_ports_come_back() {
+    let mut front = front(24_400, 24_499, 1);
+    let (mut alice, mut bob) = (Phone::new(LOCAL), Phone::new(LOCAL));
+    let (a, b) = (open(&mut front, &mut alice), open(&mut front, &mut bob));
+    front.command(Command::Echo { stream: b, on: true });
+    front.inject_panic(a);
+    await_event(
+        &mut front,
+        |event| matches!(event, Event::Closed { stream, fault: Some(Fault::Panicked), .. } if *stream == a),
+    );
+    assert_eq!((front.streams(), front.ports().leased()), (1, 1));
+    bob.say(5);
+    assert_eq!(bob.hear().1, 5);
+}
+
+#[test]
+fn an_exhausted_range_and_an_impossible_one_are_explained() {
+    let mut small = front(24_500, 24_503, 1);
+    let phone = Phone::new(LOCAL);
+    let leases: Vec<_> = (0..2).map(|_| small.open(LOCAL, plan(Some(phone.address()))).unwrap()).collect();
+    assert_ne!(leases[0].1, leases[1].1);
+    let error = small.open(LOCAL, plan(None)).unwrap_err();
+    assert!(matches!(error, OpenError::NoPort { first: 24_500, last: 24_503, leased: 2, .. }), "{error}");
+    assert!(error.to_string().contains("24500 and 24503") && error.remedy().contains("rtpend"), "{error}");
+    // One that is closed makes room again.
+    small.command(Command::Close { stream: leases[0].0 });
+    await_event(&mut small, |event| matches!(event, Event::Closed { .. }));
+    small.open(LOCAL, plan(None)).unwrap();
+    let elsewhere = "192.0.2.77".parse().unwrap();
+    let error = small.open(elsewhere, plan(None)).unwrap_err();
+    assert!(matches!(error, OpenError::NoPort { .. } | OpenError::Bind { .. }));
+    let none = MediaSettings {
+        ports: PortRange { first: 9, last: 9 },
+        workers: None,
+        real_time: false,
+        random: Box::new(|| 0),
+    };
+    assert!(matches!(MediaFront::start(none), Err(StartError::NoPorts { .. })));
+}
+
+#[test]
+fn hundreds_of_streams_open_play_and_close_without_leaving_a_port_or_an_event_behind() {
+    let mut front = front(25_000, 28_999, 1);
+    let sink = Phone::new(LOCAL);
+    let clip =
+        std::sync::Arc::new(Clip { format: FormatId::ULAW, data: vec![1; 480].into(), loop_from: None });
+    let mut ends = 0;
+    for round in 0..2 {
+        let streams: Vec<_> =
+            (0..300).map(|_| front.open(LOCAL, plan(Some(sink.address()))).unwrap().0).collect();
+        for &stream in &streams {
+            front.command(Command::Play { stream, play: PlayId(round), clip: clip.clone(), offset: 0 });
+        }
+        let (mut played, mut closed) = (0, 0);
+        let give_up = Wall::now() + PATIENCE;
+        while closed < streams.len() {
+            assert!(Wall::now() < give_up, "{played} played, {closed} closed");
+            let mut finished = Vec::new();
+            front.drain_events(|event| match event {
+                Event::Played { stream, .. } => finished.push(stream),
+                Event::Closed { .. } => closed += 1,
+                _ => {}
+            });
+            played += finished.len();
+            for stream in finished {
+                front.command(Command::Close { stream });
+            }
+            std::thread::yield_now();
+        }
+        ends += played;
+        assert_eq!((front.streams(), front.ports().leased()), (0, 0));
+    }
+    assert_eq!(ends, 600);
+}
