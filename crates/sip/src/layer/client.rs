@@ -172,6 +172,9 @@ impl Layer {
             Machine::Invite(_) | Machine::Other(_) => return None,
         }
         let owner = client.owner;
+        if owner.purpose == Purpose::Quiet {
+            self.give_up(place, now);
+        }
         self.settle_client(place);
         deliver.then_some((place, owner))
     }
@@ -213,6 +216,7 @@ impl Layer {
         if let Some(client) = self.clients.get_mut(place) {
             client.cancel = cancel;
         }
+        self.give_up(place, now);
         cancel.is_some()
     }
 
@@ -221,11 +225,22 @@ impl Layer {
         self.clients.remove(place);
     }
 
-    /// Cuts a transaction from its dialog; it runs on to its end alone.
-    pub(crate) fn disown_client(&mut self, place: Place) {
+    /// Cuts a transaction from its dialog; it runs on to its end alone, and an INVITE does not ring for ever.
+    pub(crate) fn disown_client(&mut self, place: Place, now: Instant) {
         if let Some(client) = self.clients.get_mut(place) {
             client.owner = Owner { dialog: None, purpose: Purpose::Quiet };
         }
+        self.give_up(place, now);
+    }
+
+    /// Bounds how long an INVITE that has rung is waited for.
+    fn give_up(&mut self, place: Place, now: Instant) {
+        let Some(flow) = self.clients.get(place).map(|client| client.flow) else { return };
+        let pace = self.pace(flow);
+        if let Some(Client { machine: Machine::Invite(machine), .. }) = self.clients.get_mut(place) {
+            machine.handle(invite_client::Input::GiveUp, pace, now, &mut self.client_invite);
+        }
+        self.settle_client(place);
     }
 
     pub(super) fn client_due(&mut self, place: Place, at: Instant, now: Instant, out: &mut Vec<Output>) {

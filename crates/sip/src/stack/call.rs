@@ -16,8 +16,8 @@ pub(super) const REFRESH: Duration = Duration::from_secs(60);
 pub(super) enum Phase {
     /// Our first INVITE has no final response.
     Calling,
-    /// We gave our first INVITE up; when `until` comes without a final response we stop waiting (§9.1).
-    Canceling { until: Option<Instant> },
+    /// We gave our first INVITE up. CANCEL has left, or waits for a provisional response (§9.1).
+    Canceling,
     /// Our first INVITE was challenged and waits for the driver.
     Challenged { until: Instant },
     /// The peer's first INVITE has no final response of ours.
@@ -62,6 +62,8 @@ pub(super) struct Call {
     pub(super) request: Option<Arc<[u8]>>,
     pub(super) answered: Option<Answered>,
     pub(super) unacked: Option<Unacked>,
+    /// Our re-INVITE is to be canceled as soon as it may (§9.1).
+    pub(super) withdraw: bool,
     /// The driver has hung up while an ACK was still due: BYE when it has come (§15).
     pub(super) bye_when_acked: bool,
     /// The driver has been told that the call is over, or does not want to be.
@@ -85,6 +87,7 @@ impl Call {
             request: None,
             answered: None,
             unacked: None,
+            withdraw: false,
             bye_when_acked: false,
             silent: false,
             surplus: Vec::new(),
@@ -96,9 +99,8 @@ impl Call {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let phase = match self.phase {
-            Phase::Canceling { until } => until,
             Phase::Challenged { until } => Some(until),
-            Phase::Calling | Phase::Ringing | Phase::Confirmed | Phase::Ending => None,
+            Phase::Calling | Phase::Canceling | Phase::Ringing | Phase::Confirmed | Phase::Ending => None,
         };
         let unacked = self.unacked.as_ref().map(|unacked| unacked.repeat_at.min(unacked.give_up_at));
         [phase, unacked, self.refresh_at, self.retry_at].into_iter().flatten().min()

@@ -90,7 +90,7 @@ impl Stack {
             Phase::Ringing => self.answer(dialog, &Answer::new(status.max(300)).headers(headers), now, out),
             Phase::Calling | Phase::Challenged { .. } => self.cancel(dialog, headers, now, out),
             Phase::Confirmed => self.bye(dialog, headers, now, out),
-            Phase::Canceling { .. } | Phase::Ending => Ok(()),
+            Phase::Canceling | Phase::Ending => Ok(()),
         }
     }
 
@@ -146,7 +146,7 @@ impl Stack {
             let _ = self.ack(DialogId(place), None, out); // it is there and unacknowledged
         }
         if let Some(invite) = client {
-            self.layer.disown_client(invite);
+            self.layer.disown_client(invite, now);
         }
         if let Some(invite) = server {
             let _ = self.respond_with(invite, Status::REQUEST_TERMINATED, &Answer::new(487), None, now, out);
@@ -254,7 +254,7 @@ impl Stack {
             self.layer.disown_server(invite);
         }
         if let Some(invite) = client {
-            self.layer.disown_client(invite);
+            self.layer.disown_client(invite, now);
         }
         let message = Some(message.into_owned());
         self.end(place, |dialog| Event::Ended { dialog, reason: End::Bye, message }, out);
@@ -329,19 +329,12 @@ impl Stack {
         }
         let Some(call) = self.calls.get_mut(place) else { return };
         match call.phase {
-            Phase::Canceling { until: Some(until) } if until <= now => {
-                if let Some(invite) = call.invite_client {
-                    self.layer.forget_client(invite);
-                }
-                let failure = super::Failure::Canceled;
-                return self.end(place, |dialog| Event::Failed { dialog, failure }, out);
-            }
             Phase::Challenged { until } if until <= now => {
                 let reason = End::Abandoned;
                 return self.end(place, |dialog| Event::Ended { dialog, reason, message: None }, out);
             }
             Phase::Calling
-            | Phase::Canceling { .. }
+            | Phase::Canceling
             | Phase::Challenged { .. }
             | Phase::Ringing
             | Phase::Confirmed

@@ -141,7 +141,7 @@ impl Stack {
             Phase::Challenged { .. } => call.phase = Phase::Calling,
             Phase::Confirmed if !call.is_busy() => {}
             Phase::Confirmed => return Err(Refused::Pending),
-            Phase::Calling | Phase::Canceling { .. } | Phase::Ringing | Phase::Ending => {
+            Phase::Calling | Phase::Canceling | Phase::Ringing | Phase::Ending => {
                 return Err(Refused::WrongState);
             }
         }
@@ -182,13 +182,12 @@ impl Stack {
         now: Instant,
         out: &mut Vec<Output>,
     ) -> Result<(), Refused> {
-        let timeout = self.config.timers.timeout;
         let call = self.calls.get_mut(dialog.0).ok_or(Refused::Gone)?;
         match call.phase {
             Phase::Calling => {
                 let invite = call.invite_client.ok_or(Refused::WrongState)?;
-                let sent = self.layer.cancel(invite, headers, now, out);
-                call.phase = Phase::Canceling { until: sent.then_some(now + timeout) };
+                call.phase = Phase::Canceling;
+                self.layer.cancel(invite, headers, now, out);
             }
             Phase::Challenged { .. } => {
                 let failed = |dialog| Event::Failed { dialog, failure: Failure::Canceled };
@@ -196,9 +195,10 @@ impl Stack {
             }
             Phase::Confirmed => {
                 let invite = call.invite_client.ok_or(Refused::WrongState)?;
+                call.withdraw = true;
                 self.layer.cancel(invite, headers, now, out);
             }
-            Phase::Canceling { .. } | Phase::Ringing | Phase::Ending => return Err(Refused::WrongState),
+            Phase::Canceling | Phase::Ringing | Phase::Ending => return Err(Refused::WrongState),
         }
         self.schedule(dialog.0);
         Ok(())
@@ -247,22 +247,24 @@ impl Stack {
                 self.repeated_answer(place, message, source, now, out)
             }
             Phase::Calling if status.is_provisional() => self.ringing(place, message, status, out),
-            Phase::Canceling { until: None } if status.is_provisional() => {
-                self.layer.cancel(invite, &[], now, out); // it was held until now
-                call.phase = Phase::Canceling { until: Some(now + self.config.timers.timeout) };
+            Phase::Canceling if status.is_provisional() => {
+                self.layer.cancel(invite, &[], now, out); // held until here, or sent before
             }
-            Phase::Calling | Phase::Canceling { .. } if status.is_success() => {
+            Phase::Calling | Phase::Canceling if status.is_success() => {
                 self.answered(place, invite, message, source, now, out);
             }
             Phase::Calling => self.refused(place, message, status, now, out),
-            Phase::Canceling { .. } if status.is_final() => {
+            Phase::Canceling if status.is_final() => {
                 self.end(place, |dialog| Event::Failed { dialog, failure: Failure::Canceled }, out);
+            }
+            Phase::Confirmed if status.is_provisional() && call.withdraw => {
+                self.layer.cancel(invite, &[], now, out);
             }
             Phase::Confirmed if status.is_final() && call.invite_client == Some(invite) => {
                 self.reinvite_response(place, invite, message, status, now, out);
             }
             // Ringing changes nothing any more; a session that nobody wants is ended.
-            Phase::Canceling { .. }
+            Phase::Canceling
             | Phase::Challenged { .. }
             | Phase::Ringing
             | Phase::Confirmed
@@ -296,7 +298,7 @@ impl Stack {
         out: &mut Vec<Output>,
     ) {
         let Some(call) = self.calls.get_mut(place) else { return };
-        let canceled = matches!(call.phase, Phase::Canceling { .. });
+        let canceled = matches!(call.phase, Phase::Canceling);
         let Some(fork) = call.dialog.learn(message) else {
             return self.refuse_late_answer(message, source, now, out);
         };
@@ -372,7 +374,7 @@ impl Stack {
     ) {
         let Some(call) = self.calls.get_mut(place) else { return };
         let dialog = DialogId(place);
-        call.invite_client = None;
+        (call.invite_client, call.withdraw) = (None, false);
         match status.code() {
             200..300 => {
                 call.request = None;
@@ -417,7 +419,7 @@ impl Stack {
         match (owner.purpose, call) {
             (Purpose::Invite, Some(dialog)) => match self.calls.get(dialog).map(|call| call.phase) {
                 Some(Phase::Calling) => self.end(dialog, |dialog| Event::Failed { dialog, failure }, out),
-                Some(Phase::Canceling { .. }) => {
+                Some(Phase::Canceling) => {
                     self.end(dialog, |dialog| Event::Failed { dialog, failure: Failure::Canceled }, out);
                 }
                 Some(Phase::Confirmed)

@@ -28,6 +28,8 @@ pub enum Input {
     Response(Status),
     /// The transport could not send.
     TransportError,
+    /// Nobody waits for the answer any more; a final response is awaited for another 64*T1 (§9.1).
+    GiveUp,
     /// Time has reached the deadline.
     Timeout,
 }
@@ -79,7 +81,8 @@ impl InviteClient {
         match (self.state, input) {
             (Calling { .. } | Proceeding, Response(s)) if s.class() == 1 => {
                 out.push(Output::Deliver(s));
-                self.enter(Proceeding, None);
+                let given_up = self.give_up_at.filter(|_| self.state == Proceeding);
+                self.enter(Proceeding, given_up);
             }
             (Calling { .. } | Proceeding, Response(s)) if s.class() == 2 => {
                 out.push(Output::Deliver(s));
@@ -92,8 +95,11 @@ impl InviteClient {
                 self.enter(Completed, Some(now + pace.linger(pace.timers.timeout))); // timer D
             }
             (Completed, Response(s)) if s.class() >= 3 => out.push(Output::SendAck),
-            (Calling { .. }, Timeout) if due(self.give_up_at, now) => {
-                out.push(Output::TimedOut); // timer B
+            (Proceeding, GiveUp) if self.give_up_at.is_none() => {
+                self.give_up_at = Some(now + pace.timers.timeout);
+            }
+            (Calling { .. } | Proceeding, Timeout) if due(self.give_up_at, now) => {
+                out.push(Output::TimedOut); // timer B, or §9.1
                 self.enter(Terminated, None);
             }
             (Calling { interval }, Timeout) if due(self.retransmit_at, now) => {
@@ -189,6 +195,19 @@ mod tests {
             tx.handle(Response(status(code)), pace, ms(10), &mut Vec::new());
             assert_eq!(tx.deadline(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn rfc3261_9_1_a_given_up_invite_waits_64_t1_and_no_ringing_prolongs_it() {
+        let (mut tx, mut out) = (InviteClient::start(UDP, ms(0), &mut Vec::new()), Vec::new());
+        tx.handle(Response(status(180)), UDP, ms(10), &mut out);
+        for (at, input) in [(100, Input::GiveUp), (200, Input::GiveUp), (300, Response(status(180)))] {
+            tx.handle(input, UDP, ms(at), &mut out);
+            assert_eq!(tx.deadline(), Some(ms(32_100)));
+        }
+        tx.handle(Input::Timeout, UDP, ms(32_100), &mut out);
+        assert_eq!(out, [Deliver(status(180)), Deliver(status(180)), Output::TimedOut]);
+        assert!(tx.is_terminated());
     }
 
     #[test]

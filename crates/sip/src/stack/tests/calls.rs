@@ -206,10 +206,10 @@ fn rfc3261_14_2_a_reinvite_can_be_withdrawn_and_the_session_stays() {
     let mut world = World::new(FINE, 11);
     let (caller, callee) = world.call_up();
     world.with(0, |stack, now, out| stack.reinvite(caller, &[], None, now, out).unwrap());
-    let events = world.run(world.now + Duration::from_millis(250));
-    let [(1, Event::InDialog { request, .. })] = events.as_slice() else { panic!("{:?}", words(&events)) };
     world.with(0, |stack, now, out| stack.cancel(caller, &[], now, out).unwrap());
-    let happened = world.run(world.now + Duration::from_millis(50));
+    let events = world.run(world.now + Duration::from_millis(50));
+    let [(1, Event::InDialog { request, .. })] = events.as_slice() else { panic!("{:?}", words(&events)) };
+    let happened = world.run(world.now + Duration::from_millis(250));
     assert_eq!(words(&happened), ["1 Withdrawn", "0 ReinviteFailed 487"]);
     let late = world.with(1, |stack, now, out| stack.respond(*request, &Answer::new(200), now, out)).0;
     assert_eq!(late, Err(Refused::Gone));
