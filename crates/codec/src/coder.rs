@@ -5,6 +5,7 @@
 
 use base::{Codec, FormatId};
 
+use crate::plc::Concealer;
 use crate::{g711, g722, gsm};
 
 /// The smallest piece a codec can code: `samples` samples ⇄ `bytes` bytes.
@@ -115,7 +116,8 @@ pub struct Decoder {
     format: FormatId,
     kind: DecoderKind,
     malformed: u32,
-    fade: Fade,
+    /// None for GSM, whose decoder conceals by itself.
+    concealer: Option<Concealer>,
 }
 
 impl Decoder {
@@ -128,7 +130,8 @@ impl Decoder {
             Codec::G722 => DecoderKind::G722(Box::default()),
             Codec::Gsm => DecoderKind::Gsm(Box::default()),
         };
-        Self { format, kind, malformed: 0, fade: Fade::default() }
+        let concealer = (format.codec() != Codec::Gsm).then(|| Concealer::new(format.rate().0));
+        Self { format, kind, malformed: 0, concealer }
     }
     /// The format it reads.
     pub fn format(&self) -> FormatId {
@@ -166,13 +169,15 @@ impl Decoder {
                 count
             }
         };
-        self.fade.follow(linear.get(..count).unwrap_or_default());
+        if let Some(concealer) = &mut self.concealer {
+            concealer.follow(linear.get_mut(..count).unwrap_or_default());
+        }
         count
     }
     /// Fills `linear` in place of a packet that never came.
     ///
-    /// GSM repeats its last frame and mutes it over 320 ms (GSM 06.11 §5); the others fade the last sample to
-    /// silence within 4 ms, so that a gap does not click.
+    /// GSM repeats its last frame and mutes it over 320 ms (GSM 06.11 §5); the others go on with the last pitch period
+    /// and fade within 60 ms (after G.711 Appendix I), and the next packet is blended in.
     pub fn conceal(&mut self, linear: &mut [i16]) {
         match &mut self.kind {
             DecoderKind::Gsm(state) => {
@@ -183,7 +188,9 @@ impl Decoder {
                 frames.into_remainder().fill(0);
             }
             DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear | DecoderKind::G722(_) => {
-                self.fade.fill(linear);
+                if let Some(concealer) = &mut self.concealer {
+                    concealer.fill(linear);
+                }
             }
         }
     }
@@ -193,7 +200,9 @@ impl Decoder {
     }
     /// Back to the initial state; the count of malformed frames stays.
     pub fn reset(&mut self) {
-        self.fade = Fade::default();
+        if let Some(concealer) = &mut self.concealer {
+            concealer.reset();
+        }
         match &mut self.kind {
             DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear => {}
             DecoderKind::G722(state) => **state = g722::Decoder::default(),
@@ -205,26 +214,6 @@ impl Decoder {
 impl core::fmt::Debug for Decoder {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Decoder({}, {} malformed)", self.format, self.malformed)
-    }
-}
-
-/// The last sample heard, on its way to silence.
-#[derive(Default)]
-struct Fade {
-    level: i16,
-}
-
-impl Fade {
-    fn follow(&mut self, linear: &[i16]) {
-        if let Some(&last) = linear.last() {
-            self.level = last;
-        }
-    }
-    fn fill(&mut self, linear: &mut [i16]) {
-        for sample in linear {
-            self.level = (i32::from(self.level) * 7 / 8) as i16; // towards zero: full scale is gone in 60 steps
-            *sample = self.level;
-        }
     }
 }
 
@@ -323,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_fades_to_silence_within_20_ms() {
+    fn a_long_gap_fades_to_silence() {
         for &format in FormatId::ALL {
             let rate = format.rate().0 as usize;
             let granule = Granule::of(format);
@@ -347,6 +336,6 @@ mod tests {
     fn states_are_small() {
         assert!(size_of::<g722::Decoder>() + size_of::<g722::Encoder>() <= 1024);
         assert!(size_of::<gsm::Decoder>() <= 1024 && size_of::<gsm::Encoder>() <= 1024);
-        assert!(size_of::<Encoder>() <= 32 && size_of::<Decoder>() <= 32);
+        assert!(size_of::<Encoder>() <= 32 && size_of::<Decoder>() <= 80);
     }
 }

@@ -364,6 +364,29 @@ mod tests {
     }
 
     #[test]
+    fn call_progress_tones_are_no_digits() {
+        for text in [
+            "350+440",
+            "440+480/2000,0/4000",
+            "480+620/500,0/500",
+            "!950/330,!1400/330,!1800/330,0",
+            "425",
+            "1004",
+            "697",
+            "1209",
+            "697+770",
+            "1209+1336",
+            "400*25",
+            "2100",
+            "1100/500,0/3000",
+            "941+1400",
+        ] {
+            let tone = crate::tone::render(&text.parse().unwrap(), SampleRate(8000));
+            assert_eq!(digits(&tone.samples), "", "{text}");
+        }
+    }
+
+    #[test]
     fn talk_off_speech_is_no_digit() {
         for name in ["libilbc_sample", "es_en-gb"] {
             let Some(pcm) = golden(&format!("{name}.pcm")) else { return };

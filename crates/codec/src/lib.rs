@@ -14,6 +14,7 @@ pub mod tone;
 mod coder;
 mod dtmf;
 mod file;
+mod plc;
 mod resample;
 mod transcode;
 
@@ -26,5 +27,5 @@ pub use file::{
     Recording, SoundError, SoundFile, clip_of_samples, extension_format, extensions, search_order,
 };
 pub use resample::{RATES, Resampler, prepare as prepare_resamplers};
-pub use tone::{RenderedTone, Tone, ToneError, ToneGenerator, ToneScript, render_clip};
+pub use tone::{RenderedTone, Tone, ToneError, ToneGenerator, ToneScript, milliwatt, render_clip};
 pub use transcode::Transcoder;
