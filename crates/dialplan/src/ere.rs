@@ -215,11 +215,11 @@ impl Regex {
                     continue;
                 }
                 match self.steps.get(usize::from(thread.step)) {
-                    Some(Step::Match) => {
-                        // Of two matches from one start the longer wins; of equally long ones the first found.
-                        if best.as_ref().is_none_or(|best| thread.start < best.start || at > best.end) {
-                            best = Some(Found { start: thread.start, end: at, slots: thread.slots });
-                        }
+                    // Of two matches from one start the longer wins; of equally long ones the first found.
+                    Some(Step::Match)
+                        if best.as_ref().is_none_or(|best| thread.start < best.start || at > best.end) =>
+                    {
+                        best = Some(Found { start: thread.start, end: at, slots: thread.slots });
                     }
                     Some(Step::Byte(set)) => {
                         let takes = text

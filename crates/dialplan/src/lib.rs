@@ -15,11 +15,14 @@ mod expr;
 pub mod find;
 pub mod functions;
 pub mod load;
+#[cfg(test)]
+mod match_tests;
 mod mathfn;
 mod num;
 pub mod pattern;
 pub mod program;
 pub mod registry;
+mod show;
 pub mod step;
 pub mod template;
 #[cfg(test)]

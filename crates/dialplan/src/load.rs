@@ -64,6 +64,9 @@ pub fn load(file: &File, tables: &Tables, before: Option<&Program>, findings: &m
     loader.finish()
 }
 
+/// Name and caller part of an extension as written.
+type ExtensionKey = (Box<str>, Option<Box<str>>);
+
 /// An extension while its context is still read.
 struct Draft {
     extension: Extension,
@@ -77,7 +80,7 @@ struct Loader<'a> {
     findings: &'a mut Findings,
     globals: LoadEnv,
     /// Extensions by context, in file order, with an index by name and caller.
-    drafts: Vec<(Vec<Draft>, HashMap<(Box<str>, Option<Box<str>>), usize>)>,
+    drafts: Vec<(Vec<Draft>, HashMap<ExtensionKey, usize>)>,
     steps: usize,
 }
 
@@ -85,7 +88,7 @@ struct Loader<'a> {
 #[derive(Default)]
 struct Cursor {
     /// Name and caller part of the last `exten`.
-    last: Option<(Box<str>, Option<Box<str>>)>,
+    last: Option<ExtensionKey>,
     /// Last priority; carries over between extensions of a section.
     priority: Option<u32>,
 }
@@ -305,7 +308,7 @@ impl Loader<'_> {
         None
     }
     /// The draft of an extension, made when it is new.
-    fn draft(&mut self, index: usize, key: &(Box<str>, Option<Box<str>>), place: &Place) -> Option<usize> {
+    fn draft(&mut self, index: usize, key: &ExtensionKey, place: &Place) -> Option<usize> {
         let (list, by_key) = self.drafts.get_mut(index)?;
         if let Some(&at) = by_key.get(key) {
             return Some(at);
@@ -710,3 +713,7 @@ impl Env for LoadEnv {
 pub fn global_name(program: &Program, name: &str) -> VarName {
     program.symbols().lookup(name).unwrap_or_else(|| VarName { id: None, name: Arc::from(name) })
 }
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+pub(crate) mod tests;

@@ -589,3 +589,117 @@ pub fn set_by_name(env: &mut dyn Env, name: &str, value: &str) -> bool {
     env.set_variable(known.as_ref().map_or(Var::named(plain), VarName::as_var), value, inherit);
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testenv::TestEnv;
+
+    #[test]
+    fn section_6_substrings_and_nested_names() {
+        let mut env = TestEnv::new();
+        env.set("V", "012345");
+        env.set("W", "7");
+        env.set("V7", "vv");
+        env.set("f", "LEN");
+        env.set("p", "a)b");
+        env.set("c", "x:1");
+        env.globals.set(Var::named("G"), "global", Inherit::Never);
+        env.globals.set(Var::named("W"), "hidden", Inherit::Never);
+        env.builtins.insert(Builtin::Exten, "5551234".to_owned());
+        env.vars.set(Var::named("EXTEN"), "never seen", Inherit::Never);
+        for (text, expected) in [
+            ("${V:-10:2}", "01"),
+            ("${V${W}}", "vv"),
+            ("${V}", "012345"),
+            ("${V:2}", "2345"),
+            ("${V:2:3}", "234"),
+            ("${V:-2}", "45"),
+            ("${V:-3:2}", "34"),
+            ("${V:1:-2}", "123"),
+            ("${V:0:-9}", ""),
+            ("${V:6}${V:99}", ""),
+            ("${V:2:0}", ""),
+            ("${V:}", "012345"),
+            ("${V:x}", "012345"),
+            ("${V:${W}}", ""),
+            ("${V:${LEN(ab)}:1}", "2"),
+            ("${G}${W}", "global7"),
+            ("${EXTEN:3}", "1234"),
+            ("${EXTEN}", "5551234"),
+            ("${v}${nothing}", ""),
+            ("a$b$", "a$b$"),
+            ("$${W}", "$7"),
+            ("${LEN(${V})}", "6"),
+            ("${LEN(${V}):0:1}", "6"),
+            ("${${f}(abcd)}", "4"),
+            ("${TOLOWER(${TOUPPER(a${W}b)})}", "a7b"),
+            // A parenthesis that came in by substitution takes part in finding the end, as in the text.
+            ("${LEN(${p})}", "3"),
+            ("${TOUPPER(${c})}", "X:1"),
+            ("${V:0:1}${V:1:1}", "01"),
+            ("{${W}}", "{7}"),
+            ("$[${W}+1]", "8"),
+            ("$[\"${V}\" = \"012345\"]", "1"),
+            ("$[${LEN(${V})} > 3 & ${W} = 7]", "1"),
+            ("${V:$[1+1]:$[2-1]}", "2"),
+        ] {
+            assert_eq!(env.expand(text), expected, "{text}");
+        }
+        assert!(env.logs.is_empty(), "{:?}", env.logs);
+    }
+
+    #[test]
+    fn output_of_a_substitution_is_not_looked_at_again() {
+        let mut env = TestEnv::new();
+        env.vars.set(Var::named("x"), "${y}$[1+1]", Inherit::Never);
+        env.set("y", "secret");
+        assert_eq!(env.expand("<${x}>"), "<${y}$[1+1]>");
+    }
+
+    #[test]
+    fn an_unknown_function_is_an_error_that_names_itself() {
+        let mut env = TestEnv::new();
+        assert_eq!(env.expand("[${FROB(1)}]"), "[]");
+        assert!(env.logs.iter().any(|line| line.contains("FROB")), "{:?}", env.logs);
+    }
+
+    #[test]
+    fn nesting_and_length_are_bounded() {
+        let mut env = TestEnv::new();
+        env.set("x", &"x".repeat(60_000));
+        assert_eq!(env.expand("${x}${x}").len(), EXPAND_BYTES_MAX);
+        let deep = format!("{}x{}", "${".repeat(5_000), "}".repeat(5_000));
+        assert_eq!(env.expand(&deep), "");
+        assert_eq!(env.expand("${STRREPLACE(x,x,xxxxxxxxxxxxxxxxxxxxxxxxx)}").len(), EXPAND_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_cut_inside_a_character_leaves_text() {
+        let mut env = TestEnv::new();
+        env.set("n", "Jörg");
+        assert_eq!(env.expand("${n:0:1}|${n:3}|${LEN(${n})}"), "J|rg|5");
+        assert_eq!(env.expand("${n:2}"), "\u{fffd}rg");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in r#"([$]\{|[$]\[|[a-cV:()\[\]{}0-9",=?-]|LEN\(|EVAL\(|IF\(|CUT\(|SPRINTF\(%){0,24}"#, a in r"[a-c(){}:$,\[-]{0,6}") {
+            let mut env = TestEnv::new();
+            env.vars.set(Var::named("a"), &a, Inherit::Never);
+            env.expand(&text);
+        }
+
+        #[test]
+        fn compiled_references_equal_their_text(inner in r"(a|LEN\(|TOUPPER\(|[():x0-3-]|\$\{a\}){1,8}", a in r"[():x0-2-]{0,4}") {
+            // Every `${…}` whose inside is expanded first must mean what the expanded inside means.
+            let mut env = TestEnv::new();
+            env.vars.set(Var::named("a"), &a, Inherit::Never);
+            let compiled = env.expand(&format!("${{{inner}}}"));
+            let inside = env.expand(&inner);
+            let mut by_text = String::new();
+            read_reference(&mut env, &inside, &mut by_text);
+            proptest::prop_assert_eq!(compiled, by_text);
+        }
+    }
+}

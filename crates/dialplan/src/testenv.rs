@@ -42,6 +42,14 @@ impl TestEnv {
             depth: 0,
         }
     }
+    /// A channel of `program` whose `a` and `b` are set.
+    pub(crate) fn with_vars(program: &Arc<Program>, a: &str) -> Self {
+        let mut env = Self::new();
+        env.program = Arc::clone(program);
+        env.set("a", a);
+        env.set("b", "12");
+        env
+    }
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         crate::template::set_by_name(self, name, value);
     }

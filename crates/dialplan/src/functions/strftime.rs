@@ -52,7 +52,7 @@ fn iso_week(civil: &Civil) -> (i64, u32) {
 /// Appends a time by a strftime format; `%q` and `%1q` to `%6q` give fractions of the second.
 pub(super) fn format(wall: Wall, offset: &Offset, pattern: &str, out: &mut String) {
     let c = Civil::at(wall.seconds, offset.seconds);
-    let twelve = if c.hour % 12 == 0 { 12 } else { c.hour % 12 };
+    let twelve = if c.hour.is_multiple_of(12) { 12 } else { c.hour % 12 };
     let mut symbols = pattern.chars();
     while let Some(symbol) = symbols.next() {
         if symbol != '%' {
@@ -92,7 +92,7 @@ pub(super) fn format(wall: Wall, offset: &Offset, pattern: &str, out: &mut Strin
             'l' => write!(out, "{twelve:2}"),
             'm' => write!(out, "{:02}", c.month),
             'M' => write!(out, "{:02}", c.minute),
-            'n' => write!(out, "\n"),
+            'n' => writeln!(out),
             'p' => write!(out, "{}", if c.hour < 12 { "AM" } else { "PM" }),
             'P' => write!(out, "{}", if c.hour < 12 { "am" } else { "pm" }),
             'q' => {
@@ -145,7 +145,7 @@ struct Parts {
 }
 
 /// Reads a number of at most `digits` digits.
-fn number<'t>(text: &'t str, digits: usize, range: std::ops::RangeInclusive<i64>) -> Option<(i64, &'t str)> {
+fn number(text: &str, digits: usize, range: std::ops::RangeInclusive<i64>) -> Option<(i64, &str)> {
     let text = text.trim_start();
     let count = text.bytes().take(digits).take_while(u8::is_ascii_digit).count();
     let value = text.get(..count)?.parse().ok()?;
