@@ -4,15 +4,22 @@
 //! This room knows the dialplan's language and the call core, and no protocol.
 #![forbid(unsafe_code)]
 
+mod args;
 mod call_ctx;
 mod contract;
+mod dial;
+mod dtmf;
 mod env;
 mod flow;
 mod functions;
 pub mod hints;
+mod listen;
+pub mod originate;
 pub mod pbx;
+mod playback;
 mod say;
 pub mod table;
 
 pub use call_ctx::{Call, CallFuture, NoSuchPlace};
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};
+pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};

@@ -1,0 +1,289 @@
+//! Calls that nobody called in for: the verb behind the manager's `Originate`, `channel originate` and the application.
+
+use core::time::Duration;
+use std::rc::Rc;
+
+use base::{Cause, FormatSet};
+use call::{ChanEvent, Leg, Level, Location, Notice, PartyId, Request, Shard};
+
+use crate::{AppRow, Call, Flow, Outcome, Run, pbx};
+
+/// How long a call rings when nothing is said.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the answered channel does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Then {
+    /// Runs the dialplan from here.
+    Exten(Location),
+    /// Runs one application and hangs up.
+    App {
+        /// Application.
+        name: String,
+        /// Arguments.
+        data: String,
+    },
+}
+
+/// A call to be placed.
+#[derive(Debug, Clone)]
+pub struct Originate {
+    /// `PJSIP/6001`.
+    pub target: String,
+    /// What follows the answer.
+    pub then: Then,
+    /// Caller id that the called party sees.
+    pub caller: PartyId,
+    /// How long it rings.
+    pub timeout: Duration,
+    /// Variables of the new channel.
+    pub variables: Vec<(String, String)>,
+    /// Account code.
+    pub account: String,
+    /// Formats, preferred first; empty: the endpoint's.
+    pub formats: FormatSet,
+    /// ActionID for [`Notice::OriginateResponse`]; `None` tells nobody.
+    pub action_id: Option<String>,
+}
+
+impl Default for Originate {
+    fn default() -> Self {
+        Self {
+            target: String::new(),
+            then: Then::Exten(Location::default()),
+            caller: PartyId::default(),
+            timeout: DEFAULT_TIMEOUT,
+            variables: Vec::new(),
+            account: String::new(),
+            formats: FormatSet::EMPTY,
+            action_id: None,
+        }
+    }
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placed {
+    /// It was answered and goes on.
+    Answered,
+    /// It was refused, with this cause.
+    Refused(Cause),
+    /// Nobody answered in time.
+    TimedOut,
+}
+
+impl Placed {
+    /// The manager's reason code: 1 no answer, 4 answered, 5 busy, 8 congested or not available, 0 failure.
+    pub fn reason(self) -> u8 {
+        match self {
+            Self::Answered => 4,
+            Self::TimedOut => 1,
+            Self::Refused(Cause::USER_BUSY) => 5,
+            Self::Refused(Cause::NO_ANSWER | Cause::NO_USER_RESPONSE | Cause::NORMAL_CLEARING) => 1,
+            Self::Refused(Cause::NO_ROUTE_DESTINATION | Cause::UNALLOCATED | Cause::CHAN_NOT_IMPLEMENTED) => {
+                0
+            }
+            Self::Refused(_) => 8,
+        }
+    }
+}
+
+/// Places a call in a story of its own; `done` is told how it came out. `false`: there is no room for another story.
+pub fn originate(shard: &Rc<Shard>, wanted: Originate, done: impl FnOnce(Placed) + 'static) -> bool {
+    let own = shard.clone();
+    shard.spawn(None, async move {
+        let (placed, leg) = place(&own, &wanted).await;
+        tell(&own, &wanted, leg.as_ref(), placed);
+        done(placed);
+        let Some(leg) = leg else { return };
+        if placed != Placed::Answered {
+            return leg.end(Cause::NORMAL_CLEARING);
+        }
+        go_on(&own, leg, &wanted.then).await;
+    })
+}
+
+async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
+    let Some((tech, resource)) = wanted.target.split_once('/') else {
+        return (Placed::Refused(Cause::CHAN_NOT_IMPLEMENTED), None);
+    };
+    let request = Request {
+        resource: resource.to_owned(),
+        requestor: None,
+        caller: Some(wanted.caller.clone()),
+        formats: wanted.formats,
+        variables: wanted.variables.clone(),
+    };
+    let leg = match shard.request(tech, &request) {
+        Ok(id) => Leg::new(shard.clone(), id),
+        Err(cause) => return (Placed::Refused(cause), None),
+    };
+    let id = leg.chan().id();
+    let _ = leg.chan().with(|c| {
+        if !wanted.account.is_empty() {
+            c.account.clone_from(&wanted.account);
+        }
+        if let Then::Exten(location) = &wanted.then {
+            c.location.clone_from(location);
+        }
+        // The caller id that was asked for is also the identity of the channel in its own dialplan.
+        if wanted.caller != PartyId::default() {
+            c.caller = wanted.caller.clone();
+        }
+    });
+    let dial_string = resource.to_owned();
+    leg.chan().core(|core| {
+        core.notice(|core| Some(Notice::DialBegin { caller: None, dest: core.snapshot(id)?, dial_string }));
+    });
+    let placed = ring(&leg, wanted.timeout).await;
+    let status = match placed {
+        Placed::Answered => "ANSWER",
+        Placed::TimedOut => "NOANSWER",
+        Placed::Refused(cause) => crate::dial::status_of(cause),
+    };
+    leg.chan().core(|core| {
+        core.notice(|core| {
+            Some(Notice::DialEnd { caller: None, dest: core.snapshot(id)?, status, forward: None })
+        });
+    });
+    (placed, Some(leg))
+}
+
+async fn ring(leg: &Leg, timeout: Duration) -> Placed {
+    let chan = leg.chan();
+    match chan.shard().with_tech(chan.id(), |tech, core| tech.call(core, chan.id())) {
+        Some(Ok(())) => {}
+        Some(Err(cause)) => return Placed::Refused(cause),
+        None => return Placed::Refused(Cause::NORMAL_TEMPORARY_FAILURE),
+    }
+    let deadline = chan.now() + timeout;
+    loop {
+        match chan.event(Some(deadline)).await {
+            Ok(Some(ChanEvent::Answered)) => return Placed::Answered,
+            Ok(Some(_)) => {}
+            Ok(None) => return Placed::TimedOut,
+            Err(_) => {
+                let cause = chan.with(|c| c.hangup).ok().flatten();
+                return Placed::Refused(cause.unwrap_or(Cause::NORMAL_CLEARING));
+            }
+        }
+    }
+}
+
+fn tell(shard: &Rc<Shard>, wanted: &Originate, leg: Option<&Leg>, placed: Placed) {
+    let Some(action_id) = wanted.action_id.clone() else { return };
+    let (target, reason) = (wanted.target.clone(), placed.reason());
+    let location = match &wanted.then {
+        Then::Exten(location) => (location.context.clone(), location.exten.clone()),
+        Then::App { name, data } => (name.clone(), data.clone()),
+    };
+    let success = placed == Placed::Answered;
+    let id = leg.map(|leg| leg.chan().id());
+    shard.core.borrow_mut().notice(|core| {
+        let channel = id.and_then(|id| core.snapshot(id));
+        Some(Notice::OriginateResponse { action_id, channel, target, location, success, reason })
+    });
+}
+
+async fn go_on(shard: &Rc<Shard>, leg: Leg, then: &Then) {
+    match then {
+        Then::Exten(location) => {
+            let id = leg.keep().id();
+            if !pbx::start(shard, id, location.clone()) {
+                shard.finish(id, Cause::SWITCH_CONGESTION);
+            }
+        }
+        Then::App { name, data } => {
+            let id = leg.chan().id();
+            shard.core.borrow_mut().enter_pbx(id);
+            let call = Call::new(leg.chan().clone());
+            let data = call.expand(data);
+            if call.run_app(name, &data).await.is_none() {
+                call.log(Level::Error, &format!("originated call cannot run '{name}': no such application"));
+            }
+            leg.end(Cause::NORMAL_CLEARING);
+        }
+    }
+}
+
+pub(crate) const ROWS: &[AppRow] = &[AppRow {
+    name: "Originate",
+    module: "app_originate",
+    synopsis: "Originate a call.",
+    syntax: "Originate(tech_data,type,arg1[,arg2[,arg3[,timeout[,options]]]])",
+    description: "\
+Places a call from the dialplan.
+
+tech_data  what to call: PJSIP/6001.
+type       app or exten.
+arg1       application, or context.
+arg2       its arguments, or extension.
+arg3       priority.
+timeout    seconds to ring (30).
+options:
+  a      does not wait for the answer.
+  c(num) caller id number.   n(name) caller id name.
+  v(var1=value[^var2=value...])  variables of the new channel.
+Sets ORIGINATE_STATUS (FAILED SUCCESS BUSY CONGESTION HANGUP RINGING UNKNOWN).",
+    run: Run::Story(|call, args| Box::pin(async move { application(&call, &args).await })),
+}];
+
+async fn application(call: &Call, args: &str) -> Outcome {
+    let args = crate::args::split(args, ',');
+    let arg = |index: usize| args.get(index).map_or("", |a| a.trim());
+    let then = match arg(1).to_ascii_lowercase().as_str() {
+        "app" => Then::App { name: arg(2).to_owned(), data: arg(3).to_owned() },
+        "exten" => Then::Exten(Location {
+            context: arg(2).to_owned(),
+            exten: if arg(3).is_empty() { "s".to_owned() } else { arg(3).to_owned() },
+            priority: arg(4).parse().unwrap_or(1),
+        }),
+        other => {
+            call.log(Level::Error, &format!("Originate type is app or exten, not '{other}'"));
+            call.set("ORIGINATE_STATUS", "FAILED");
+            return Ok(Flow::Continue);
+        }
+    };
+    let mut wanted = Originate { target: arg(0).to_owned(), then, ..Originate::default() };
+    if let Some(timeout) = arg(5).parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok()) {
+        wanted.timeout = timeout;
+    }
+    let options = crate::args::options(arg(6)).unwrap_or_default();
+    for (letter, argument) in &options {
+        let argument = argument.clone().unwrap_or_default();
+        match letter {
+            'c' => wanted.caller.number = Some(argument),
+            'n' => wanted.caller.name = Some(argument),
+            'v' => {
+                let pairs = argument.split('^').filter_map(|pair| pair.split_once('='));
+                wanted.variables.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+            }
+            _ => {}
+        }
+    }
+    if options.iter().any(|(letter, _)| *letter == 'a') {
+        let room = originate(call.chan.shard(), wanted, |_| {});
+        call.set("ORIGINATE_STATUS", if room { "SUCCESS" } else { "FAILED" });
+        return Ok(Flow::Continue);
+    }
+    let shard = call.chan.shard().clone();
+    let (placed, leg) = call.chan.while_up(place(&shard, &wanted)).await?;
+    let status = match placed {
+        Placed::Answered => "SUCCESS",
+        Placed::TimedOut => "RINGING",
+        Placed::Refused(Cause::USER_BUSY) => "BUSY",
+        Placed::Refused(Cause::NORMAL_CIRCUIT_CONGESTION) => "CONGESTION",
+        Placed::Refused(Cause::NORMAL_CLEARING) => "HANGUP",
+        Placed::Refused(_) => "FAILED",
+    };
+    call.set("ORIGINATE_STATUS", status);
+    if let (Some(leg), Placed::Answered) = (leg, placed) {
+        let id = leg.keep().id();
+        let (own, then) = (shard.clone(), wanted.then);
+        let story = async move { go_on(&own, Leg::new(own.clone(), id), &then).await };
+        if !shard.spawn(Some(id), story) {
+            shard.finish(id, Cause::SWITCH_CONGESTION);
+        }
+    }
+    Ok(Flow::Continue)
+}

@@ -1,0 +1,275 @@
+//! Applications that play: prompts, tones, music, and what listens while they do.
+
+use core::time::Duration;
+
+use call::{Chan, ChanEvent, ChanState, Heard, Indication, Level, Stop};
+
+use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
+
+/// Most files of one Playback (`a&b&c`).
+const FILES_MAX: usize = 256;
+
+pub(crate) const ROWS: &[AppRow] = &[
+    AppRow {
+        name: "Playback",
+        module: "app_playback",
+        synopsis: "Play a file.",
+        syntax: "Playback(filename[&filename2[&...]][,options])",
+        description: "\
+Plays sound files by name, without extension; the cheapest format for the channel is chosen.
+
+options:
+  skip      does nothing unless the call is answered.
+  noanswer  plays without answering first (early media).
+  say       says the text through the Say applications' files: digits.
+  mix       as say, for names that begin with digits/.
+Sets PLAYBACKSTATUS (SUCCESS FAILED).",
+        run: Run::Story(|call, args| Box::pin(async move { playback(&call, &args).await })),
+    },
+    AppRow {
+        name: "BackGround",
+        module: "pbx_builtins",
+        synopsis: "Play an audio file while waiting for digits of an extension to go to.",
+        syntax: "BackGround(filename1[&filename2[&...]][,options[,langoverride[,context]]])",
+        description: "\
+Plays files; a digit that can begin an extension of the context stops them and starts the collection.
+
+options:
+  s  does nothing unless the call is answered.
+  n  does not answer first.
+  m  only breaks when the digit is a one-digit extension.
+  p  does not listen to digits while it plays: they are kept for later.
+Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
+        run: Run::Story(|call, args| Box::pin(async move { background(&call, &args).await })),
+    },
+    AppRow {
+        name: "PlayTones",
+        module: "app_playtones",
+        synopsis: "Play a tone list.",
+        syntax: "PlayTones(arg)",
+        description: "Starts a tone of indications.conf (busy, dial, ring, ...) or a tone list (425/50,0/50) and goes on at once; StopPlayTones ends it.",
+        run: Run::Now(|call, args| {
+            if !call.chan.start_tone(args.trim()) {
+                call.log(
+                    Level::Warning,
+                    &format!("'{args}' is neither a tone of indications.conf nor a tone list"),
+                );
+            }
+            Ok(Flow::Continue)
+        }),
+    },
+    AppRow {
+        name: "StopPlayTones",
+        module: "app_playtones",
+        synopsis: "Stop playing a tone list.",
+        syntax: "StopPlayTones()",
+        description: "Ends what PlayTones started.",
+        run: Run::Now(|call, _| {
+            call.chan.stop_sound();
+            Ok(Flow::Continue)
+        }),
+    },
+    AppRow {
+        name: "Milliwatt",
+        module: "app_milliwatt",
+        synopsis: "Generate a Constant 1004Hz tone at 0dbm (mu-law).",
+        syntax: "Milliwatt([options])",
+        description: "Plays the test tone until hang-up.\n\noptions:\n  m  2 seconds on, 1 second off, as some test lines do.\n  o  1000 Hz instead of 1004 Hz.",
+        run: Run::Story(milliwatt),
+    },
+    AppRow {
+        name: "Echo",
+        module: "app_echo",
+        synopsis: "Echo media, DTMF back to the calling party.",
+        syntax: "Echo()",
+        description: "Sends back what it hears until hang-up or the digit '#'.",
+        run: Run::Story(|call, _| Box::pin(async move { echo(&call).await })),
+    },
+    AppRow {
+        name: "MusicOnHold",
+        module: "res_musiconhold",
+        synopsis: "Play Music On Hold indefinitely.",
+        syntax: "MusicOnHold([class[,duration]])",
+        description: "Plays hold music of the class (or the channel's own) for duration seconds, or until hang-up.",
+        run: Run::Story(music_on_hold),
+    },
+    AppRow {
+        name: "StartMusicOnHold",
+        module: "res_musiconhold",
+        synopsis: "Play Music On Hold.",
+        syntax: "StartMusicOnHold([class])",
+        description: "Starts hold music and goes on with the dialplan.",
+        run: Run::Story(|call, args| {
+            Box::pin(async move {
+                call.chan.start_music(args.trim()).await?;
+                Ok(Flow::Continue)
+            })
+        }),
+    },
+    AppRow {
+        name: "StopMusicOnHold",
+        module: "res_musiconhold",
+        synopsis: "Stop playing Music On Hold.",
+        syntax: "StopMusicOnHold()",
+        description: "Ends what StartMusicOnHold started.",
+        run: Run::Now(|call, _| {
+            call.chan.stop_music();
+            Ok(Flow::Continue)
+        }),
+    },
+];
+
+/// Opens the sound path: answers, or with `noanswer` offers early media. `false`: the caller asked to skip.
+fn open(call: &Call, skip: bool, no_answer: bool) -> Result<bool, Stop> {
+    if call.chan.state() == ChanState::Up {
+        return Ok(true);
+    }
+    if skip {
+        return Ok(false);
+    }
+    if no_answer {
+        call.chan.indicate(&Indication::Progress);
+    } else {
+        call.chan.answer()?;
+    }
+    Ok(true)
+}
+
+async fn playback(call: &Call, args: &str) -> Outcome {
+    let args = crate::args::split(args, ',');
+    let files = args.first().map_or("", String::as_str);
+    let options: Vec<&str> = args.iter().skip(1).map(|o| o.trim()).collect();
+    let option = |name: &str| options.iter().any(|o| o.eq_ignore_ascii_case(name));
+    if files.trim().is_empty() {
+        call.log(Level::Warning, "Playback requires an argument (filename)");
+        call.set("PLAYBACKSTATUS", "FAILED");
+        return Ok(Flow::Continue);
+    }
+    if !open(call, option("skip"), option("noanswer"))? {
+        call.set("PLAYBACKSTATUS", "SUCCESS");
+        return Ok(Flow::Continue);
+    }
+    let mut status = "SUCCESS";
+    for file in files.split('&').map(str::trim).filter(|f| !f.is_empty()).take(FILES_MAX) {
+        if call.chan.play(file, "").await? == Heard::Failed {
+            status = "FAILED";
+        }
+    }
+    call.set("PLAYBACKSTATUS", status);
+    Ok(Flow::Continue)
+}
+
+async fn background(call: &Call, args: &str) -> Outcome {
+    let args = crate::args::split(args, ',');
+    let arg = |index: usize| args.get(index).map_or("", |a| a.trim());
+    let option = |letter: char| arg(1).contains(letter);
+    if arg(0).is_empty() {
+        call.log(Level::Warning, "BackGround requires an argument (filename)");
+        call.set("BACKGROUNDSTATUS", "FAILED");
+        return Ok(Flow::Continue);
+    }
+    if !open(call, option('s'), option('n'))? {
+        call.set("BACKGROUNDSTATUS", "SUCCESS");
+        return Ok(Flow::Continue);
+    }
+    let own_language = call.chan.with(|c| c.language.clone())?;
+    if !arg(2).is_empty() {
+        call.chan.with(|c| c.language = arg(2).to_owned())?;
+    }
+    let context = match arg(3) {
+        "" => call.chan.with(|c| c.location.context.clone())?,
+        named => named.to_owned(),
+    };
+    let stop_on = if option('p') { String::new() } else { breaking_digits(call, &context, option('m')) };
+    let mut status = "SUCCESS";
+    let mut pressed = None;
+    for file in arg(0).split('&').map(str::trim).filter(|f| !f.is_empty()).take(FILES_MAX) {
+        match call.chan.play(file, &stop_on).await? {
+            Heard::Finished => {}
+            Heard::Failed => status = "FAILED",
+            Heard::Interrupted(digit, _) => {
+                pressed = Some(digit);
+                break;
+            }
+        }
+    }
+    call.chan.with(|c| c.language = own_language)?;
+    call.set("BACKGROUNDSTATUS", status);
+    Ok(pressed.map_or(Flow::Continue, Flow::Digit))
+}
+
+/// The digits that may begin an extension of `context`; with `m` only those that are one.
+fn breaking_digits(call: &Call, context: &str, single: bool) -> String {
+    "0123456789*#ABCD"
+        .chars()
+        .filter(|digit| {
+            let exten = digit.to_string();
+            if single { call.exists(context, &exten) } else { call.can_match(context, &exten) }
+        })
+        .collect()
+}
+
+fn milliwatt(call: Call, args: String) -> AppFuture {
+    Box::pin(async move {
+        call.chan.answer()?;
+        let frequency = if args.contains('o') { 1000 } else { 1004 };
+        let tone =
+            if args.contains('m') { format!("{frequency}/2000,0/1000") } else { format!("{frequency}/1000") };
+        if !call.chan.start_tone(&tone) {
+            return Ok(Flow::Hangup);
+        }
+        loop {
+            call.chan.event(None).await?;
+        }
+    })
+}
+
+async fn echo(call: &Call) -> Outcome {
+    call.chan.media(|stream| base::Command::Echo { stream, on: true });
+    let _off = EchoOff(&call.chan);
+    loop {
+        match call.chan.event(None).await? {
+            Some(ChanEvent::Digit { digit, .. }) if digit.to_char() == '#' => return Ok(Flow::Continue),
+            Some(ChanEvent::Digit { digit, duration_ms, .. }) => {
+                call.chan.send_digit(digit, u16::try_from(duration_ms.clamp(80, 6000)).unwrap_or(100));
+            }
+            _ => {}
+        }
+    }
+}
+
+struct EchoOff<'a>(&'a Chan);
+
+impl Drop for EchoOff<'_> {
+    fn drop(&mut self) {
+        self.0.media(|stream| base::Command::Echo { stream, on: false });
+    }
+}
+
+fn music_on_hold(call: Call, args: String) -> AppFuture {
+    Box::pin(async move {
+        let args = crate::args::split(&args, ',');
+        let class = args.first().map_or("", |a| a.trim());
+        let seconds = args.get(1).and_then(|a| a.trim().parse::<f64>().ok());
+        let duration = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
+        if !call.chan.start_music(class).await? {
+            return Ok(Flow::Continue);
+        }
+        let _stop = MusicOff(&call.chan);
+        match duration {
+            Some(duration) => call.chan.wait(duration).await?,
+            None => loop {
+                call.chan.event(None).await?;
+            },
+        }
+        Ok(Flow::Continue)
+    })
+}
+
+struct MusicOff<'a>(&'a Chan);
+
+impl Drop for MusicOff<'_> {
+    fn drop(&mut self) {
+        self.0.stop_music();
+    }
+}
