@@ -51,6 +51,8 @@ pub struct Options {
     pub verbose: u8,
     /// Debug lines up to this level are shown.
     pub debug: u8,
+    /// The prompt and what is typed are coloured.
+    pub color: bool,
     /// The machine's name in the prompt.
     pub host: String,
 }
@@ -270,7 +272,8 @@ fn editor(
         .with_partial_completions(true)
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_external_printer(printer)
-        .with_break_signal(gone.clone());
+        .with_break_signal(gone.clone())
+        .with_ansi_colors(options.color);
     let history =
         options.history.clone().and_then(|file| FileBackedHistory::with_file(HISTORY_LINES, file).ok());
     match history {

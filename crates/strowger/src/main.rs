@@ -8,6 +8,7 @@ mod process;
 mod serve;
 mod settings;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -68,13 +69,20 @@ fn serve(
     notes.iter().for_each(|note| eprintln!("strowger: {note}"));
     let mut server = serve::Server::open(socket, settings.control_mode(), files).context("cannot start")?;
     let _pid_file = process::write_pid(wanted.run_folder)?;
-    if args.console {
+    let console = if args.console {
         let (args, socket) = (args.clone(), socket.to_owned());
-        std::thread::Builder::new()
-            .name("terminal".into())
-            .spawn(move || front::attach(&args, &socket, control::console::Seat::Local))?;
-    }
+        let attach = move || front::attach(&args, &socket, control::console::Seat::Local);
+        Some(std::thread::Builder::new().name("terminal".into()).spawn(attach)?)
+    } else {
+        None
+    };
     process::ready()?;
     server.run()?;
+    drop(server);
+    if let Some(console) = console.filter(|_| std::io::stdin().is_terminal()) {
+        // The console sees the end of its connection and gives the terminal back as it was. One that reads from a
+        // pipe has nothing to give back and may wait there for ever.
+        let _status = console.join();
+    }
     Ok(0)
 }
