@@ -390,3 +390,47 @@ fn signals_arrive_as_events_in_the_order_of_their_numbers() {
         assert_eq!(turn(&mut net, 1), [Seen::Signal(signal)]);
     }
 }
+
+#[test]
+fn a_good_client_is_served_while_thousands_of_others_say_nothing() {
+    if crate::process::raise_file_limit().unwrap() < 8192 {
+        println!("skipped: 8192 open files are not allowed here");
+        return;
+    }
+    let (mut net, addr) = manager(Limits::default());
+    let mut crowd = Vec::new();
+    for host in 1..=100_u8 {
+        let source = SocketAddr::from(([127, 0, 9, host], 0));
+        for _ in 0..20 {
+            crowd.push(connect_from(source, addr));
+        }
+        turn_at(&mut net, Instant::ZERO);
+    }
+    while net.stats().accepted < 2000 {
+        turn_at(&mut net, Instant::ZERO);
+    }
+    // The waiting room holds so many and no more; whoever came first made place.
+    assert_eq!(net.flow_counts(), (1024, 1024));
+    assert_eq!(net.stats().evicted, 2000 - 1024);
+    let mut good = TcpStream::connect(addr).unwrap();
+    good.write_all(b"Action: Login\r\n\r\n").unwrap();
+    let is_good =
+        |event: &Seen| matches!(event, Seen::Bytes(_, bytes) if bytes.starts_with(b"Action: Login"));
+    let seen = turn_until(&mut net, |seen| seen.iter().any(is_good));
+    let flow = accepted(&seen);
+    net.keep(flow, None);
+    net.send_flow(flow, b"Response: Success\r\n\r\n");
+    net.flush();
+    let mut answer = [0; 21];
+    good.read_exact(&mut answer).unwrap();
+    assert_eq!(net.flow_counts(), (1024, 1023));
+    drop(crowd);
+}
+
+/// A connection under way from one of the many addresses of loopback.
+fn connect_from(source: SocketAddr, to: SocketAddr) -> OwnedFd {
+    let fd = sys::socket(to, libc::SOCK_STREAM).unwrap();
+    sys::bind(&fd, source).unwrap();
+    sys::connect(&fd, to).unwrap();
+    fd
+}
