@@ -1,0 +1,436 @@
+//! How a call goes through the dialplan: what the compatibility notes number §5.
+
+mod common;
+
+use base::Cause;
+use call::{Level, Notice};
+use common::{at, call, location, noted, run, steps, warnings, world};
+use sim::{Act, Phone};
+
+#[test]
+fn section5_a_step_follows_the_other_until_there_is_none_and_then_h() {
+    let world = run(
+        "[default]\nexten => 100,1,Answer()\n same => n,Set(x=a,b)\n same => n,NoOp(${x}-${EXTEN}-${CONTEXT}-${PRIORITY})\n\
+         exten => h,1,NoOp(bye ${EXTEN})\n",
+        "100",
+        &[],
+    );
+    assert_eq!(
+        steps(&world),
+        ["100,1 Answer()", "100,2 Set(x=a,b)", "100,3 NoOp(a,b-100-default-3)", "h,1 NoOp(bye h)"]
+    );
+    assert_eq!(world.transcript(), ["0 SIM/6001-00000000 is answered", "20 SIM/6001-00000000 ends with 16"]);
+    let record = &world.cdrs[0];
+    assert_eq!((record.dst.as_str(), record.last_app.as_str()), ("100", "NoOp"));
+    assert_eq!(record.disposition, call::Disposition::Answered);
+}
+
+/// One call each: dialplan, number, what happens to the phone, texts of its NoOps.
+#[test]
+fn section5_where_a_call_goes() {
+    type Row = (&'static str, &'static str, &'static str, Vec<(u64, Act)>, Vec<&'static str>);
+    let press = |digits: &str, from: u64| -> Vec<(u64, Act)> {
+        digits.chars().zip(0u64..).map(|(digit, index)| (from + 200 * index, Act::Press(digit))).collect()
+    };
+    let rows: Vec<Row> = vec![
+        (
+            "a number that does not exist and has no s goes to i",
+            "exten => 1,1,NoOp(one)\nexten => i,1,NoOp(invalid ${INVALID_EXTEN})",
+            "9",
+            vec![],
+            vec!["invalid 9"],
+        ),
+        ("a number that does not exist falls back to s", "exten => s,1,NoOp(s)", "9", vec![], vec!["s"]),
+        (
+            "without i the exception goes to e",
+            "exten => e,1,NoOp(${EXCEPTION(reason)} ${EXCEPTION(exten)})",
+            "9",
+            vec![],
+            vec!["INVALID 9"],
+        ),
+        (
+            "Goto a place without a step is invalid",
+            "exten => 1,1,Goto(2,1)\nexten => i,1,NoOp(${INVALID_EXTEN})",
+            "1",
+            vec![],
+            vec!["2"],
+        ),
+        (
+            "Goto forms",
+            "exten => 1,1,Goto(3)\n same => n,NoOp(no)\n same => n,Goto(2,1)\nexten => 2,1,Goto(other,3,lab)\n\
+             [other]\nexten => 3,1,NoOp(no)\n same => n(lab),NoOp(yes)\n same => n,Goto(+2)\n same => n,NoOp(no)\n\
+             same => n,NoOp(plus)",
+            "1",
+            vec![],
+            vec!["yes", "plus"],
+        ),
+        (
+            "GotoIf falls through where a side is empty",
+            "exten => 1,1,GotoIf(0?a)\n same => n,GotoIf(1?:a)\n same => n,GotoIf(x?a:b)\n same => n(b),NoOp(b)\n\
+             same => n(a),NoOp(a)",
+            "1",
+            vec![],
+            vec!["a"],
+        ),
+        (
+            "ExecIf takes the branch, commas kept",
+            "exten => 1,1,ExecIf(1?Set(a=1,2):Set(a=3))\n same => n,ExecIf(0?NoOp(x):NoOp(${a}))\n same => n,ExecIf(0?NoOp(y))\n\
+             same => n,NoOp(end)",
+            "1",
+            vec![],
+            vec!["end"],
+        ),
+        (
+            "WaitExten collects until nothing longer matches",
+            "exten => 1,1,Answer()\n same => n,WaitExten(5)\nexten => _2X,1,NoOp(${EXTEN})",
+            "1",
+            press("25", 1000),
+            vec!["25"],
+        ),
+        (
+            "a number that may be longer waits for the digit timeout",
+            "exten => 1,1,Set(TIMEOUT(digit)=2)\n same => n,WaitExten(5)\nexten => 2,1,NoOp(two)\nexten => 23,1,NoOp(long)",
+            "1",
+            press("2", 1000),
+            vec!["two"],
+        ),
+        (
+            "digits that match nothing go to i",
+            "exten => 1,1,WaitExten(5)\nexten => 2,1,NoOp(two)\nexten => i,1,NoOp(invalid ${INVALID_EXTEN})",
+            "1",
+            press("7", 1000),
+            vec!["invalid 7"],
+        ),
+        (
+            "WaitExten without digits goes on with the next priority",
+            "exten => 1,1,WaitExten(1)\n same => n,NoOp(next)\nexten => t,1,NoOp(timeout)",
+            "1",
+            vec![],
+            vec!["next"],
+        ),
+        (
+            "WaitExten without digits and a next priority goes to t",
+            "exten => 1,1,WaitExten(1)\nexten => t,1,NoOp(timeout)",
+            "1",
+            vec![],
+            vec!["timeout"],
+        ),
+        (
+            "and without t to e",
+            "exten => 1,1,WaitExten(1)\nexten => e,1,NoOp(${EXCEPTION(reason)})",
+            "1",
+            vec![],
+            vec!["RESPONSETIMEOUT"],
+        ),
+        (
+            "Incomplete waits for the rest of the number",
+            "exten => _1,1,Incomplete(n)\nexten => _1XX,1,NoOp(${EXTEN})",
+            "1",
+            press("23", 1000),
+            vec!["123"],
+        ),
+        (
+            "Incomplete with nothing longer is invalid",
+            "exten => 1,1,Incomplete(n)\nexten => i,1,NoOp(i)",
+            "1",
+            vec![],
+            vec!["i"],
+        ),
+        (
+            "the absolute timeout goes to T",
+            "exten => 1,1,Set(TIMEOUT(absolute)=3)\n same => n,Wait(60)\n same => n,NoOp(no)\nexten => T,1,NoOp(T)",
+            "1",
+            vec![],
+            vec!["T"],
+        ),
+        (
+            "RaiseException goes to e",
+            "exten => 1,1,RaiseException(why)\nexten => e,1,NoOp(${EXCEPTION(reason)} ${EXCEPTION(priority)})",
+            "1",
+            vec![],
+            vec!["why 1"],
+        ),
+        (
+            "a priority of an included context continues the extension",
+            "exten => 1,1,NoOp(own)\ninclude => more\n[more]\nexten => 1,2,NoOp(included)",
+            "1",
+            vec![],
+            vec!["own", "included"],
+        ),
+        (
+            "a caller-id match comes first",
+            "exten => 1,1,NoOp(any)\nexten => 1/6001,1,NoOp(alice)",
+            "1",
+            vec![],
+            vec!["alice"],
+        ),
+    ];
+    for (name, dialplan, number, acts, expected) in rows {
+        let world = run(&format!("[default]\n{dialplan}\n"), number, &acts);
+        assert_eq!(noted(&world), expected, "{name}: {:?} {:?}", steps(&world), warnings(&world));
+    }
+}
+
+#[test]
+fn section5_routines() {
+    let rows = [
+        (
+            "Gosub binds its arguments and Return gives a value",
+            "exten => 1,1,Gosub(sub,s,1(a,\"b,c\"))\n same => n,NoOp(${GOSUB_RETVAL}|${ARG1}|${ARGC})\n\
+             [sub]\nexten => s,1,Set(LOCAL(x)=in)\n same => n,NoOp(${ARG1}|${ARG2}|${ARGC}|${x})\n same => n,Return(done)",
+            vec!["a|b,c|2|in", "done||"],
+        ),
+        (
+            "arguments of an outer routine do not show in an inner one",
+            "exten => 1,1,Gosub(a,s,1(1,2))\n[a]\nexten => s,1,Gosub(b,s,1(x))\n same => n,NoOp(${ARG1}${ARG2})\n same => n,Return()\n\
+             [b]\nexten => s,1,NoOp(${ARG1}-${ARG2})\n same => n,Return()",
+            vec!["x-", "12"],
+        ),
+        (
+            "GosubIf",
+            "exten => 1,1,GosubIf(0?sub,s,1(a):sub,s,1(b))\n same => n,GosubIf(0?sub,s,1(c))\n same => n,NoOp(end)\n\
+             [sub]\nexten => s,1,NoOp(${ARG1})\n same => n,Return()",
+            vec!["b", "end"],
+        ),
+        (
+            "StackPop forgets one address",
+            "exten => 1,1,Gosub(a,s,1)\n same => n,NoOp(back)\n[a]\nexten => s,1,Gosub(b,s,1)\n same => n,NoOp(no)\n\
+             [b]\nexten => s,1,StackPop()\n same => n,Return()",
+            vec!["back"],
+        ),
+        (
+            "Macro comes back when its steps end, and MacroExit earlier",
+            "exten => 1,1,Macro(m,a)\n same => n,Macro(m,stop)\n same => n,NoOp(end ${MACRO_EXTEN})\n\
+             [macro-m]\nexten => s,1,ExecIf($[\"${ARG1}\" = \"stop\"]?MacroExit())\n same => n,NoOp(${ARG1} ${MACRO_EXTEN} ${MACRO_PRIORITY})",
+            vec!["a 1 1", "end "],
+        ),
+        (
+            "Goto out of a macro ends it",
+            "exten => 1,1,Macro(m)\nexten => 2,1,NoOp(${MACRO_CONTEXT}out)\n[macro-m]\nexten => s,1,Goto(default,2,1)",
+            vec!["out"],
+        ),
+    ];
+    for (name, dialplan, expected) in rows {
+        let world = run(&format!("[default]\n{dialplan}\n"), "1", &[]);
+        assert_eq!(noted(&world), expected, "{name}: {:?} {:?}", steps(&world), warnings(&world));
+    }
+}
+
+#[test]
+fn section5_blocks() {
+    let rows = [
+        (
+            "While repeats, ContinueWhile and ExitWhile leave",
+            "exten => 1,1,Set(i=0)\n same => n,While($[${i} < 5])\n same => n,Set(i=$[${i} + 1])\n\
+             same => n,ExecIf($[${i} = 2]?ContinueWhile())\n same => n,ExecIf($[${i} = 4]?ExitWhile())\n same => n,NoOp(${i})\n\
+             same => n,EndWhile()\n same => n,NoOp(end ${i})",
+            vec!["1", "3", "end 4"],
+        ),
+        (
+            "a While that never holds is passed over, its inner one too",
+            "exten => 1,1,While(0)\n same => n,While(1)\n same => n,NoOp(no)\n same => n,EndWhile()\n same => n,EndWhile()\n same => n,NoOp(end)",
+            vec!["end"],
+        ),
+        (
+            "If takes one branch",
+            "exten => 1,1,Set(x=2)\n same => n,If($[${x} = 1])\n same => n,NoOp(one)\n same => n,ElseIf($[${x} = 2])\n\
+             same => n,NoOp(two)\n same => n,ElseIf(1)\n same => n,NoOp(no)\n same => n,Else()\n same => n,NoOp(other)\n\
+             same => n,EndIf()\n same => n,NoOp(end)",
+            vec!["two", "end"],
+        ),
+        (
+            "Else is taken when nothing else was, nested blocks are not looked into",
+            "exten => 1,1,If(0)\n same => n,If(1)\n same => n,NoOp(no)\n same => n,Else()\n same => n,NoOp(no)\n same => n,EndIf()\n\
+             same => n,Else()\n same => n,NoOp(else)\n same => n,EndIf()",
+            vec!["else"],
+        ),
+    ];
+    for (name, dialplan, expected) in rows {
+        let world = run(&format!("[default]\n{dialplan}\n"), "1", &[]);
+        assert_eq!(noted(&world), expected, "{name}: {:?} {:?}", steps(&world), warnings(&world));
+    }
+}
+
+#[test]
+fn section5_autofallthrough_ends_as_the_last_dial_did() {
+    for (name, dialplan, expected) in [
+        (
+            "an answered caller hears busy for ten seconds",
+            "exten => 1,1,Answer(0)\n same => n,Set(DIALSTATUS=BUSY)",
+            vec![
+                "0 SIM/6001-00000000 is answered",
+                "0 #1 hears tone busy",
+                "10000 SIM/6001-00000000 ends with 17",
+            ],
+        ),
+        (
+            "one who was not answered is refused at once",
+            "exten => 1,1,Set(DIALSTATUS=CHANUNAVAIL)",
+            vec!["0 SIM/6001-00000000 ends with 34"],
+        ),
+        (
+            "without a status the call just ends",
+            "exten => 1,1,NoOp()",
+            vec!["0 SIM/6001-00000000 ends with 16"],
+        ),
+    ] {
+        let world = run(&format!("[default]\n{dialplan}\n"), "1", &[]);
+        assert_eq!(world.transcript(), expected, "{name}");
+    }
+}
+
+#[test]
+fn section5_without_autofallthrough_digits_are_awaited() {
+    let dialplan = "[general]\nautofallthrough=no\n[default]\nexten => 1,1,NoOp(one)\nexten => 2,1,NoOp(two)\nexten => t,1,NoOp(t)\n same => n,Hangup()\n";
+    for (acts, expected) in
+        [(vec![(2000, Act::Press('2'))], vec!["one", "two", "t"]), (vec![], vec!["one", "t"])]
+    {
+        let world = run(dialplan, "1", &acts);
+        assert_eq!(noted(&world), expected);
+    }
+}
+
+#[test]
+fn section5_hangup_tells_its_cause_and_runs_h_and_then_the_handlers_last_pushed_first() {
+    let world = run(
+        "[default]\nexten => 1,1,Set(CHANNEL(hangup_handler_push)=hh,s,1(first))\n same => n,Set(CHANNEL(hangup_handler_push)=hh,s,1(second))\n\
+         same => n,Hangup(USER_BUSY)\nexten => h,1,NoOp(h ${HANGUPCAUSE})\n[hh]\nexten => s,1,NoOp(${ARG1})\n same => n,Return()\n",
+        "1",
+        &[],
+    );
+    assert_eq!(noted(&world), ["h 17", "second", "first"]);
+    assert_eq!(world.transcript(), ["0 SIM/6001-00000000 ends with 17"]);
+    assert_eq!(world.cdrs[0].dst, "1");
+}
+
+#[test]
+fn section5_a_caller_who_hangs_up_ends_what_runs_and_h_still_runs() {
+    let world = run(
+        "[default]\nexten => 1,1,Answer()\n same => n,Wait(60)\n same => n,NoOp(no)\nexten => h,1,NoOp(h)\n same => n,Set(DB(a/b)=1)\n",
+        "1",
+        &[(5000, Act::Hangup(Cause::NORMAL_CLEARING))],
+    );
+    assert_eq!(noted(&world), ["h"]);
+    assert_eq!(world.stored("a", "b").as_deref(), Some("1"));
+    assert_eq!(world.cdrs[0].billsec.as_secs(), 5);
+}
+
+#[test]
+fn section5_a_redirect_leaves_what_runs_and_goes_there() {
+    let mut world = world("[default]\nexten => 1,1,Wait(60)\nexten => 2,1,NoOp(there)\n");
+    world.watch();
+    let id = call(&mut world, "1", &[]);
+    world.run_until(at(1000));
+    world.shard.core.borrow_mut().request_goto(id, location("default", "2"));
+    world.run();
+    assert_eq!(noted(&world), ["there"]);
+    assert_eq!(world.now(), at(1000));
+}
+
+#[test]
+fn section5_an_unknown_application_ends_the_call_and_names_itself() {
+    let (program, findings) = sim::parse_dialplan(
+        "[default]\nexten => 1,1,NoSuchThing(x)\n same => n,NoOp(no)\n",
+        &apps::table::tables(),
+    );
+    assert!(findings.iter().any(|line| line.contains("NoSuchThing")), "{findings:?}");
+    let mut world = sim::World::new(program);
+    world.watch();
+    call(&mut world, "1", &[]);
+    world.run();
+    assert!(noted(&world).is_empty());
+    assert!(world.log(Level::Error).iter().any(|line| line.contains("No application 'NoSuchThing'")));
+}
+
+#[test]
+fn an_application_of_a_module_that_was_switched_off_does_not_exist() {
+    let mut world = world("[default]\nexten => 1,1,Verbose(hello)\n same => n,NoOp(no)\n");
+    world.watch();
+    world.settings(|settings| {
+        settings.disabled_modules.insert("app_verbose".to_owned());
+    });
+    call(&mut world, "1", &[]);
+    world.run();
+    assert!(noted(&world).is_empty());
+}
+
+#[test]
+fn a_panic_in_an_application_ends_that_call_only() {
+    let mut world = world(
+        "[default]\nexten => 1,1,Answer(0)\n same => n,SayDigits(7)\n same => n,NoOp(no)\nexten => 2,1,Wait(2)\n same => n,NoOp(other)\n",
+    );
+    world.watch();
+    world.explosive("digits/7");
+    call(&mut world, "2", &[]);
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(noted(&world), ["other"]);
+    assert!(
+        world.log(Level::Error).iter().any(|line| line.contains("SayDigits") && line.contains("panicked"))
+    );
+    assert_eq!(world.shard.core.borrow().channel_count(), 0);
+}
+
+#[test]
+fn a_loop_that_never_waits_lets_others_have_their_turn() {
+    let mut world = world(
+        "[default]\nexten => 1,1,Set(i=0)\n same => n(loop),Set(i=$[${i}+1])\n same => n,GotoIf($[${i}<5000]?loop)\n same => n,Set(GLOBAL(order)=${GLOBAL(order)}loop)\n\
+         exten => 2,1,Set(GLOBAL(order)=${GLOBAL(order)}other,)\n",
+    );
+    call(&mut world, "1", &[]);
+    call(&mut world, "2", &[]);
+    world.run();
+    assert_eq!(world.global("order").as_deref(), Some("other,loop"));
+}
+
+#[test]
+fn the_console_shows_each_step_when_it_listens() {
+    let mut world = world("[default]\nexten => 600,1,Answer()\n");
+    world.verbose(3);
+    call(&mut world, "600", &[]);
+    world.run();
+    let lines = world.log(Level::Verbose(3));
+    assert_eq!(lines[0], "Executing [600@default:1] Answer(\"SIM/6001-00000000\", \"\") in new stack");
+}
+
+#[test]
+fn a_call_goes_on_over_a_reload_with_the_new_dialplan() {
+    let mut world = world("[default]\nexten => 1,1,Wait(2)\n same => n,NoOp(old)\n");
+    world.watch();
+    call(&mut world, "1", &[]);
+    world.run_until(at(1000));
+    let tables = apps::table::tables();
+    let (program, _) =
+        sim::parse_dialplan("[default]\nexten => 1,1,Wait(9)\n same => n,NoOp(new)\n", &tables);
+    world.shard.core.borrow_mut().program = std::sync::Arc::new(program);
+    world.run();
+    assert_eq!((noted(&world), world.now()), (vec!["new".to_owned()], at(2000)));
+}
+
+#[test]
+fn hints_tell_when_their_devices_change() {
+    let mut world = world(
+        "[default]\nexten => 100,hint,SIM/6002&Custom:lamp\nexten => 1,1,Set(DEVICE_STATE(Custom:lamp)=INUSE)\n same => n,NoOp(${EXTENSION_STATE(100)} ${HINT(100)})\n",
+    );
+    world.watch();
+    world.phone("6002", Phone::default());
+    let mut hints = apps::hints::Hints::default();
+    let shard = world.shard.clone();
+    hints.update(&shard);
+    assert_eq!(hints.rows()[0].state, call::DeviceState::NotInUse);
+    call(&mut world, "1", &[]);
+    world.run();
+    hints.update(&shard);
+    let told: Vec<_> = shard
+        .core
+        .borrow()
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::ExtensionStatus { exten, state, .. } => Some((exten.clone(), *state)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [("100".to_owned(), call::DeviceState::InUse)]);
+    assert_eq!(noted(&world), ["INUSE SIM/6002&Custom:lamp"]);
+}

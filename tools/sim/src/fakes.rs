@@ -1,0 +1,263 @@
+//! What stands in for floor 3.
+
+use core::net::IpAddr;
+use core::time::Duration;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{AudioSink, ChannelId, Clip, Command, Event, FormatId, Instant, Plan, PlayEnd, PlayId, StreamId};
+use call::{
+    ClipAnswer, ClipWant, Database, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer, Recorder,
+    WallClock,
+};
+
+use crate::phones::Act;
+
+/// Bytes of a millisecond of the sound that everything here plays: linear, 8 kHz.
+pub const MEDIA_BYTES_PER_MS: usize = 16;
+/// How long a sound lasts that nobody gave a length.
+pub const CLIP_DEFAULT: Duration = Duration::from_secs(1);
+/// Wall time when the world begins, microseconds: Saturday 2026-11-21 12:00:00 UTC.
+pub const WALL_START: i64 = 1_795_262_400_000_000;
+
+/// Something that will happen.
+pub(crate) enum Due {
+    Media(Event),
+    Act(ChannelId, Act),
+}
+
+struct Playing {
+    play: PlayId,
+    began: Instant,
+    bytes: usize,
+    endless: bool,
+}
+
+/// What all the fakes share.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) now: Instant,
+    pub(crate) agenda: BTreeMap<(Instant, u64), Due>,
+    serial: u64,
+    /// What was heard and said, with milliseconds.
+    pub(crate) transcript: Vec<String>,
+    pub(crate) log: Vec<(Level, String, String)>,
+    pub(crate) verbose: u8,
+    pub(crate) clips: HashMap<String, Duration>,
+    pub(crate) missing: BTreeSet<String>,
+    /// Sounds that make the library panic: a fault in an application's own code.
+    pub(crate) explosive: BTreeSet<String>,
+    names: HashMap<*const u8, String>,
+    made: HashMap<String, Arc<Clip>>,
+    playing: HashMap<StreamId, Playing>,
+    pub(crate) streams: u32,
+    pub(crate) db: BTreeMap<(String, String), String>,
+    pub(crate) headers: HashMap<(ChannelId, String), String>,
+}
+
+pub(crate) type Shared = Rc<RefCell<State>>;
+
+impl State {
+    pub(crate) fn at(&mut self, when: Instant, due: Due) {
+        self.serial += 1;
+        self.agenda.insert((when, self.serial), due);
+    }
+    pub(crate) fn say(&mut self, text: &str) {
+        self.transcript.push(format!("{} {text}", self.now.as_millis()));
+    }
+    fn clip(&mut self, name: &str, length: Duration, endless: bool) -> Arc<Clip> {
+        if let Some(clip) = self.made.get(name) {
+            return clip.clone();
+        }
+        let millis = usize::try_from(length.as_millis()).unwrap_or(usize::MAX / MEDIA_BYTES_PER_MS).max(1);
+        let data: Arc<[u8]> = vec![0; millis * MEDIA_BYTES_PER_MS].into();
+        self.names.insert(data.as_ptr(), name.to_owned());
+        let clip = Arc::new(Clip { format: FormatId::SLIN, data, loop_from: endless.then_some(0) });
+        self.made.insert(name.to_owned(), clip.clone());
+        clip
+    }
+    fn name_of(&self, clip: &Clip) -> String {
+        self.names.get(&clip.data.as_ptr()).cloned().unwrap_or_else(|| "unnamed".to_owned())
+    }
+    fn stop(&mut self, stream: StreamId) {
+        if let Some(playing) = self.playing.remove(&stream) {
+            let played = usize::try_from((self.now - playing.began).as_millis()).unwrap_or(usize::MAX);
+            let offset = played.saturating_mul(MEDIA_BYTES_PER_MS).min(playing.bytes);
+            let now = self.now;
+            if !playing.endless && offset == playing.bytes {
+                return;
+            }
+            self.agenda.retain(|_, due| {
+                !matches!(due, Due::Media(Event::Played { stream: of, play, .. }) if *of == stream && *play == playing.play)
+            });
+            self.at(
+                now,
+                Due::Media(Event::Played { stream, play: playing.play, end: PlayEnd::Stopped, offset }),
+            );
+        }
+    }
+}
+
+pub(crate) struct Media(pub(crate) Shared);
+
+impl MediaDoor for Media {
+    fn open(&mut self, _: IpAddr, plan: Plan) -> Result<(StreamId, u16), MediaRefused> {
+        self.open_internal(plan).map(|stream| (stream, 10_000))
+    }
+    fn open_internal(&mut self, _: Plan) -> Result<StreamId, MediaRefused> {
+        let mut state = self.0.borrow_mut();
+        state.streams += 1;
+        Ok(StreamId::new(state.streams, 0))
+    }
+    fn command(&mut self, command: Command) {
+        let mut state = self.0.borrow_mut();
+        let now = state.now;
+        match command {
+            Command::Play { stream, play, clip, offset } => {
+                state.stop(stream);
+                let name = state.name_of(&clip);
+                state.say(&format!("#{} hears {name}", stream.slot));
+                let endless = clip.loop_from.is_some();
+                let bytes = clip.data.len();
+                state.playing.insert(stream, Playing { play, began: now, bytes, endless });
+                if !endless {
+                    let left = bytes.saturating_sub(offset) / MEDIA_BYTES_PER_MS;
+                    let end = now + Duration::from_millis(u64::try_from(left).unwrap_or(u64::MAX));
+                    let finished = Event::Played { stream, play, end: PlayEnd::Finished, offset: bytes };
+                    state.at(end, Due::Media(finished));
+                }
+            }
+            Command::Music { stream, clip, .. } => {
+                state.stop(stream);
+                let name = state.name_of(&clip);
+                state.say(&format!("#{} hears {name}", stream.slot));
+            }
+            Command::StopPlay { stream } => state.stop(stream),
+            Command::Join { a, b } => state.say(&format!("#{} and #{} talk", a.slot, b.slot)),
+            Command::Part { stream } => state.say(&format!("#{} talks no more", stream.slot)),
+            Command::Echo { stream, on } => state.say(&format!("#{} echo {on}", stream.slot)),
+            Command::SendDigit { stream, digit, .. } => {
+                state.say(&format!("#{} is sent digit {}", stream.slot, digit.to_char()));
+                state.at(now + Duration::from_millis(100), Due::Media(Event::DigitsSent { stream }));
+            }
+            Command::Close { stream } => {
+                state.playing.remove(&stream);
+            }
+            Command::Plan { .. }
+            | Command::Tie { .. }
+            | Command::DetectInband { .. }
+            | Command::Record { .. }
+            | Command::StopRecord { .. }
+            | Command::WatchSilence { .. }
+            | Command::Stats { .. } => {}
+        }
+    }
+}
+
+pub(crate) struct Sounds(pub(crate) Shared);
+
+/// Tones that every country has.
+const TONES: &[&str] = &["busy", "congestion", "dial", "ring", "info"];
+
+impl Library for Sounds {
+    fn clip(&mut self, want: &ClipWant) -> ClipAnswer {
+        let mut state = self.0.borrow_mut();
+        assert!(!state.explosive.contains(&want.name), "the sound {} was made to explode", want.name);
+        if state.missing.contains(&want.name) {
+            return ClipAnswer::Missing("nowhere".into());
+        }
+        let length = state.clips.get(&want.name).copied().unwrap_or(CLIP_DEFAULT);
+        ClipAnswer::Ready(state.clip(&want.name, length, false))
+    }
+    fn exists(&mut self, name: &str, _: &str) -> Option<bool> {
+        Some(!self.0.borrow().missing.contains(name))
+    }
+    fn music(&mut self, class: &str, _: FormatId) -> MusicAnswer {
+        let mut state = self.0.borrow_mut();
+        let name = format!("music {}", if class.is_empty() { "default" } else { class });
+        if state.missing.contains(&name) {
+            return MusicAnswer::Missing;
+        }
+        MusicAnswer::Ready(state.clip(&name, CLIP_DEFAULT, true), Instant::ZERO)
+    }
+    fn tone(&mut self, _: &str, tone: &str, _: FormatId) -> Option<Arc<Clip>> {
+        let known = TONES.contains(&tone) || tone.starts_with(|c: char| c.is_ascii_digit());
+        known.then(|| self.0.borrow_mut().clip(&format!("tone {tone}"), CLIP_DEFAULT, true))
+    }
+}
+
+pub(crate) struct Recordings(pub(crate) Shared);
+
+struct Nowhere;
+
+impl AudioSink for Nowhere {
+    fn write(&mut self, samples: &[i16]) -> usize {
+        samples.len()
+    }
+}
+
+impl Recorder for Recordings {
+    fn is_free(&mut self, _: &str, _: &str) -> bool {
+        true
+    }
+    fn open(
+        &mut self,
+        path: &str,
+        extension: &str,
+        _: bool,
+    ) -> Result<(Box<dyn AudioSink>, FormatId), String> {
+        self.0.borrow_mut().say(&format!("records {path}.{extension}"));
+        Ok((Box::new(Nowhere), FormatId::SLIN))
+    }
+}
+
+pub(crate) struct MemoryDb(pub(crate) Shared);
+
+impl Database for MemoryDb {
+    fn get(&self, family: &str, key: &str) -> Option<String> {
+        self.0.borrow().db.get(&(family.to_owned(), key.to_owned())).cloned()
+    }
+    fn put(&mut self, family: &str, key: &str, value: &str) -> bool {
+        self.0.borrow_mut().db.insert((family.to_owned(), key.to_owned()), value.to_owned());
+        true
+    }
+    fn delete(&mut self, family: &str, key: &str) -> bool {
+        self.0.borrow_mut().db.remove(&(family.to_owned(), key.to_owned())).is_some()
+    }
+    fn delete_tree(&mut self, family: &str, prefix: &str) -> usize {
+        let mut state = self.0.borrow_mut();
+        let before = state.db.len();
+        state.db.retain(|(of, key), _| of != family || !key.starts_with(prefix));
+        before - state.db.len()
+    }
+    fn list(&self, prefix: &str) -> Vec<(String, String)> {
+        let state = self.0.borrow();
+        let all = state.db.iter().map(|((family, key), value)| (format!("/{family}/{key}"), value.clone()));
+        all.filter(|(path, _)| path.starts_with(prefix)).collect()
+    }
+}
+
+pub(crate) struct Lines(pub(crate) Shared);
+
+impl Log for Lines {
+    fn enabled(&self, level: Level) -> bool {
+        match level {
+            Level::Verbose(depth) => depth <= self.0.borrow().verbose,
+            Level::Debug(_) => false,
+            Level::Notice | Level::Warning | Level::Error | Level::Dtmf | Level::Security => true,
+        }
+    }
+    fn line(&mut self, level: Level, place: &str, text: &str) {
+        self.0.borrow_mut().log.push((level, place.to_owned(), text.to_owned()));
+    }
+}
+
+pub(crate) struct Wall(pub(crate) Shared);
+
+impl WallClock for Wall {
+    fn now_micros(&self) -> i64 {
+        WALL_START + i64::try_from(self.0.borrow().now.as_nanos() / 1_000).unwrap_or(0)
+    }
+}

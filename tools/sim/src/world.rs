@@ -1,0 +1,233 @@
+//! The world: who lives in it, and the loop that moves its clock from one event to the next.
+
+use core::time::Duration;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Cause, ChannelId, Digit, Event, Instant};
+use call::{Cdr, ChanEvent, ChanState, Core, Level, Location, Notice, PartyId, Services, Settings, Shard};
+use dialplan::{Program, Tables};
+
+use crate::fakes::{Due, Lines, Media, MemoryDb, Recordings, Shared, Sounds, State, Wall};
+use crate::phones::{Act, Phone, SimTech};
+
+/// Turns of one run without coming to rest before a test is told that its world never does.
+const TURNS_MAX: usize = 200_000;
+
+/// Compiles a dialplan; panics with what is wrong with its text. Findings of the loader are given back as lines.
+pub fn parse_dialplan(text: &str, tables: &Tables) -> (Program, Vec<String>) {
+    let source = conf::Memory::new().with("extensions.conf", text);
+    let mut findings = conf::Findings::new();
+    let file = conf::load(&source, "extensions.conf", conf::Options::default(), &mut findings);
+    let file = file.unwrap_or_else(|error| panic!("the dialplan of a test cannot be read: {error}"));
+    let program = dialplan::load(&file, tables, None, &mut findings);
+    let lines = findings.iter().map(ToString::to_string).collect();
+    (program, lines)
+}
+
+/// One shard with its fakes.
+pub struct World {
+    /// The shard.
+    pub shard: Rc<Shard>,
+    /// What watchers were told, in order.
+    pub notices: Vec<Notice>,
+    /// Records that were written.
+    pub cdrs: Vec<Cdr>,
+    state: Shared,
+    tech: Rc<RefCell<SimTech>>,
+}
+
+impl World {
+    /// A world with this dialplan and no phones. Call records are on.
+    pub fn new(program: Program) -> Self {
+        let state: Shared = Rc::new(RefCell::new(State::default()));
+        let services = Services {
+            media: Box::new(Media(state.clone())),
+            library: Box::new(Sounds(state.clone())),
+            recorder: Box::new(Recordings(state.clone())),
+            db: Box::new(MemoryDb(state.clone())),
+            log: Box::new(Lines(state.clone())),
+            wall: Box::new(Wall(state.clone())),
+        };
+        let settings = Settings { language: "en".to_owned(), cdr_enabled: true, ..Settings::default() };
+        let globals: Vec<(String, String)> =
+            program.globals().map(|(name, value)| (name.name.to_string(), value.to_owned())).collect();
+        let mut core = Core::new(services, settings, Arc::new(program), 1);
+        for (name, value) in globals {
+            core.globals.set(dialplan::Var::named(&name), &value, dialplan::Inherit::Never);
+        }
+        let shard = Shard::new(core);
+        let tech = Rc::new(RefCell::new(SimTech { state: state.clone(), phones: HashMap::new(), index: 0 }));
+        let index = shard.add_tech(tech.clone());
+        tech.borrow_mut().index = index;
+        Self { shard, notices: Vec::new(), cdrs: Vec::new(), state, tech }
+    }
+    /// Changes the settings.
+    pub fn settings(&mut self, change: impl FnOnce(&mut Settings)) {
+        let mut core = self.shard.core.borrow_mut();
+        let mut settings = (*core.settings).clone();
+        change(&mut settings);
+        core.settings = Rc::new(settings);
+    }
+    /// Adds a phone that can be called.
+    pub fn phone(&mut self, name: &str, phone: Phone) {
+        self.tech.borrow_mut().phones.insert(name.to_owned(), phone);
+    }
+    /// Gives a sound its length; others last [`CLIP_DEFAULT`](crate::CLIP_DEFAULT).
+    pub fn clip(&mut self, name: &str, length: Duration) {
+        self.state.borrow_mut().clips.insert(name.to_owned(), length);
+    }
+    /// Takes a sound (or `music CLASS`) away.
+    pub fn missing(&mut self, name: &str) {
+        self.state.borrow_mut().missing.insert(name.to_owned());
+    }
+    /// Makes asking for a sound panic: stands for a fault in an application's own code.
+    pub fn explosive(&mut self, name: &str) {
+        self.state.borrow_mut().explosive.insert(name.to_owned());
+    }
+    /// Lets verbose lines up to `depth` into the log.
+    pub fn verbose(&mut self, depth: u8) {
+        self.state.borrow_mut().verbose = depth;
+    }
+    /// Somebody watches: notices are made.
+    pub fn watch(&mut self) {
+        self.shard.core.borrow_mut().watched = true;
+    }
+    /// Sets what the database holds.
+    pub fn database(&mut self, family: &str, key: &str, value: &str) {
+        self.state.borrow_mut().db.insert((family.to_owned(), key.to_owned()), value.to_owned());
+    }
+
+    /// A call comes in from a phone; `acts` happen after so many milliseconds from this moment. The caller starts the
+    /// dialplan on it.
+    pub fn incoming(
+        &mut self,
+        phone: &str,
+        caller: &str,
+        location: Location,
+        acts: &[(u64, Act)],
+    ) -> ChannelId {
+        let id = {
+            let core = &mut *self.shard.core.borrow_mut();
+            self.tech.borrow().incoming(core, phone, PartyId::parse(caller), location)
+        };
+        let id = id.unwrap_or_else(|| panic!("there is no room for a channel"));
+        for (after, act) in acts {
+            self.act(id, Duration::from_millis(*after), act.clone());
+        }
+        id
+    }
+    /// Something a channel's user will do, so much later than this moment.
+    pub fn act(&mut self, id: ChannelId, after: Duration, act: Act) {
+        let mut state = self.state.borrow_mut();
+        let when = state.now + after;
+        state.at(when, Due::Act(id, act));
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Instant {
+        self.state.borrow().now
+    }
+    /// Lets time pass until nothing is left to happen; panics when that never comes.
+    pub fn run(&mut self) {
+        for _ in 0..TURNS_MAX {
+            match self.next() {
+                Some(at) => self.turn(at),
+                None => return,
+            }
+        }
+        panic!("the world does not come to rest; it is {} ms old", self.now().as_millis());
+    }
+    /// Lets time pass until `at`, and then that moment happen.
+    pub fn run_until(&mut self, at: Instant) {
+        for _ in 0..TURNS_MAX {
+            match self.next().filter(|next| *next <= at) {
+                Some(next) => self.turn(next),
+                None => return self.turn(at),
+            }
+        }
+        panic!("the world does not reach {} ms; it is {} ms old", at.as_millis(), self.now().as_millis());
+    }
+    fn next(&self) -> Option<Instant> {
+        let due = self.state.borrow().agenda.keys().next().map(|(at, _)| *at);
+        let next = [due, self.shard.deadline()].into_iter().flatten().min()?;
+        Some(next.max(self.now()))
+    }
+    fn turn(&mut self, now: Instant) {
+        self.state.borrow_mut().now = now;
+        self.shard.core.borrow_mut().now = now;
+        loop {
+            let due = {
+                let agenda = &mut self.state.borrow_mut().agenda;
+                match agenda.first_entry() {
+                    Some(first) if first.key().0 <= now => first.remove(),
+                    _ => break,
+                }
+            };
+            self.carry_out(due);
+        }
+        self.shard.run(now);
+        let mut core = self.shard.core.borrow_mut();
+        self.notices.append(&mut core.notices);
+        self.cdrs.append(&mut core.cdrs);
+    }
+    fn carry_out(&mut self, due: Due) {
+        let core = &mut *self.shard.core.borrow_mut();
+        match due {
+            Due::Media(event) => core.media_event(event),
+            Due::Act(id, act) => {
+                if core.get(id).is_none_or(|c| c.hangup.is_some()) {
+                    return;
+                }
+                match act {
+                    Act::Proceed => core.push_event(id, ChanEvent::Proceeding),
+                    Act::Ring => {
+                        core.set_state(id, ChanState::Ringing);
+                        core.push_event(id, ChanEvent::Ringing);
+                    }
+                    Act::Progress => core.push_event(id, ChanEvent::Progress),
+                    Act::Answer => {
+                        core.answered(id);
+                        core.push_event(id, ChanEvent::Answered);
+                    }
+                    Act::Hangup(cause) => core.remote_hangup(id, cause, "SIM"),
+                    Act::Press(symbol) => press(core, id, symbol),
+                    Act::Forward(target) => core.push_event(id, ChanEvent::Forwarded(target)),
+                    Act::Hold => core.push_event(id, ChanEvent::Hold),
+                    Act::Unhold => core.push_event(id, ChanEvent::Unhold),
+                }
+            }
+        }
+    }
+
+    /// What was heard and told, each line `milliseconds text`.
+    pub fn transcript(&self) -> Vec<String> {
+        self.state.borrow().transcript.clone()
+    }
+    /// Log lines of one level.
+    pub fn log(&self, level: Level) -> Vec<String> {
+        let state = self.state.borrow();
+        state.log.iter().filter(|line| line.0 == level).map(|line| line.2.clone()).collect()
+    }
+    /// A global variable.
+    pub fn global(&self, name: &str) -> Option<String> {
+        self.shard.core.borrow().globals.get_name(name).map(str::to_owned)
+    }
+    /// What the database holds.
+    pub fn stored(&self, family: &str, key: &str) -> Option<String> {
+        self.state.borrow().db.get(&(family.to_owned(), key.to_owned())).cloned()
+    }
+    /// Hangs a channel up as its own user would.
+    pub fn hang_up(&mut self, id: ChannelId) {
+        self.shard.core.borrow_mut().remote_hangup(id, Cause::NORMAL_CLEARING, "SIM");
+    }
+}
+
+fn press(core: &mut Core, id: ChannelId, symbol: char) {
+    let digit = Digit::from_char(symbol).unwrap_or_else(|| panic!("{symbol} is no digit"));
+    let Some(stream) = core.get(id).and_then(|c| c.stream) else { return };
+    core.media_event(Event::DigitBegin { stream, digit, relayed: false });
+    core.media_event(Event::DigitEnd { stream, digit, duration_ms: 100, relayed: false });
+}
