@@ -5,10 +5,16 @@
 //! It knows no protocol and does not know what a dialplan means.
 #![forbid(unsafe_code)]
 
+pub mod astdb;
+pub mod cdr;
 pub mod config;
+pub mod date;
 mod defaults;
 mod folder;
+pub mod journal;
+pub mod log;
 mod snapshot;
+pub mod sounds;
 
 pub use defaults::{Defaults, PHONES};
 pub use folder::Folder;

@@ -1,5 +1,8 @@
 //! Whole folders: what a site's configuration becomes, what `check` says, what a reload keeps.
 
+mod common;
+
+use common::Scratch;
 use conf::{Findings, Level};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,27 +12,16 @@ use store::config::modules::Capability;
 use store::config::music::{Mode, Sort};
 use store::{Defaults, Snapshot, Where, check};
 
-/// A folder of this test, empty at the start and removed at the end.
-struct Scratch(PathBuf);
+trait Write {
+    fn write(&self, name: &str, text: &str) -> &Self;
+}
 
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("strowger-store-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
+impl Write for Scratch {
     fn write(&self, name: &str, text: &str) -> &Self {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
         self
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

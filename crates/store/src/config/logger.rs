@@ -117,7 +117,7 @@ choice! {
 }
 
 /// Where lines go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// The console.
     Console,

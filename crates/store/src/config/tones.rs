@@ -57,6 +57,27 @@ options! {
     @recognised {}
 }
 
+/// The text of a tone, as it stands in the file.
+pub fn tone_text(tone: &[TonePart]) -> String {
+    let mut text = String::new();
+    for part in tone {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        let once = if part.once { "!" } else { "" };
+        let joined = match (part.second_hz, part.modulated) {
+            (0, _) => String::new(),
+            (second, true) => format!("*{second}"),
+            (second, false) => format!("+{second}"),
+        };
+        text.push_str(&format!("{once}{}{joined}", part.first_hz));
+        if part.ms > 0 {
+            text.push_str(&format!("/{}", part.ms));
+        }
+    }
+    text
+}
+
 /// Tones of a country.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Zone {

@@ -22,7 +22,7 @@ options! {
     outbound_auth: Names = "", "Auths that answer challenges to our requests.";
     allow also "disallow": CodecList = "", "Formats it may use, in order of preference; disallow=all empties the list.";
     transport: Text = "", "Transport its requests leave by; empty chooses by the address.";
-    callerid: Text = "", "Caller id of its calls: \"Name\" <number>.";
+    callerid: Text = "", "Caller id of its calls: \"Name\" and number in angle brackets.";
     callerid_privacy: Presence = "allowed_not_screened", "Presentation of its caller id.";
     callerid_tag: Text = "", "Tag that travels with its caller id.";
     from_user: Text = "", "User part of From in our requests.";

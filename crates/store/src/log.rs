@@ -1,0 +1,489 @@
+//! The log: lines from the shard to the console and to files, as `logger.conf` says.
+//!
+//! The shard's end decides by a bit whether anyone would read a line and hands it over; a thread writes. When lines come
+//! faster than the disk takes them, further ones are dropped and counted, and the count is logged.
+
+use crate::config::logger::{Channel, Formatter, LogLevel, Logger, Rotate, Target};
+use crate::date::{Zone, format};
+use call::Level;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+/// Longest message written, in bytes; the rest is cut off. Asterisk's own buffer is 4 kB.
+pub const MESSAGE_BYTES_MAX: usize = 8 << 10;
+/// Most lines of one write.
+const BATCH_MAX: usize = 256;
+/// Most old files that sequential rotation looks past.
+const OLD_FILES_MAX: u32 = 100_000;
+
+struct Line {
+    at_micros: i64,
+    level: Level,
+    place: String,
+    message: String,
+}
+
+enum Job {
+    Line(Line),
+    Configure(Box<Logger>),
+    Rotate,
+    Flush(Sender<()>),
+}
+
+/// What both ends see.
+#[derive(Debug, Default)]
+struct Shared {
+    /// A bit for every level somebody reads.
+    levels: AtomicU32,
+    /// Verbosity of the console, as `-v` and `core set verbose`.
+    verbose: AtomicU8,
+    /// Highest verbose level that a file of its own asks for.
+    verbose_of_files: AtomicU8,
+    /// As `-d` and `core set debug`.
+    debug: AtomicU8,
+    waiting: AtomicU64,
+    waiting_max: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// The thread that writes. Dropping it writes what waits.
+#[derive(Debug)]
+pub struct LogSink {
+    jobs: Option<Sender<Job>>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The end that code logs into; cheap to clone, one for each thread.
+#[derive(Debug, Clone)]
+pub struct LogSender {
+    jobs: Sender<Job>,
+    shared: Arc<Shared>,
+}
+
+impl LogSink {
+    /// Starts the thread. `console` is where lines for the console go, if there is one.
+    pub fn start(
+        logger: &Logger,
+        astlogdir: &Path,
+        console: Option<Box<dyn Write + Send>>,
+    ) -> io::Result<(Self, LogSender)> {
+        let shared = Arc::new(Shared::default());
+        let (jobs, queue) = channel();
+        let mut writer = Writer {
+            folder: astlogdir.to_owned(),
+            console,
+            logger: logger.clone(),
+            files: BTreeMap::new(),
+            zone: Zone::local(),
+            process: std::process::id(),
+            shared: shared.clone(),
+        };
+        shared.configure(logger);
+        let thread = std::thread::Builder::new().name("log".into()).spawn(move || writer.run(&queue))?;
+        let sender = LogSender { jobs: jobs.clone(), shared: shared.clone() };
+        Ok((Self { jobs: Some(jobs), shared, thread: Some(thread) }, sender))
+    }
+    /// Takes a new `logger.conf`; files are opened anew.
+    pub fn configure(&self, logger: Logger) {
+        self.shared.configure(&logger);
+        self.send(Job::Configure(Box::new(logger)));
+    }
+    /// Rotates the files, as `logger rotate`.
+    pub fn rotate(&self) {
+        self.send(Job::Rotate);
+    }
+    /// Waits until everything handed over so far is written. Blocks: for shutdown and tests.
+    pub fn flush(&self) {
+        let (done, wait) = channel();
+        self.send(Job::Flush(done));
+        let _ = wait.recv();
+    }
+    /// Sets the verbosity of the console.
+    pub fn set_verbose(&self, level: u8) {
+        self.shared.verbose.store(level, Ordering::Relaxed);
+    }
+    /// Sets the debug level.
+    pub fn set_debug(&self, level: u8) {
+        self.shared.debug.store(level, Ordering::Relaxed);
+    }
+    /// Lines dropped because too many waited.
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+    fn send(&self, job: Job) {
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(job);
+        }
+    }
+}
+
+impl Drop for LogSink {
+    fn drop(&mut self) {
+        // Senders may outlive the sink, so the end is a job and not the end of the channel.
+        self.flush();
+        self.shared.levels.store(0, Ordering::Relaxed);
+        self.jobs = None;
+        // The thread ends with the last sender.
+        self.thread = None;
+    }
+}
+
+impl Shared {
+    fn configure(&self, logger: &Logger) {
+        let levels = logger.channels.iter().fold(0, |bits, channel| {
+            LogLevel::ALL
+                .iter()
+                .filter(|level| channel.levels.contains(**level))
+                .fold(bits, |b, l| b | bit(*l))
+        });
+        let verbose = logger.channels.iter().filter_map(|channel| channel.verbose).max().unwrap_or(0);
+        self.levels.store(levels, Ordering::Relaxed);
+        self.verbose_of_files.store(verbose, Ordering::Relaxed);
+        self.waiting_max.store(logger.general.logger_queue_limit.into(), Ordering::Relaxed);
+    }
+}
+
+fn bit(level: LogLevel) -> u32 {
+    1 << level as u32
+}
+
+fn kind(level: Level) -> LogLevel {
+    match level {
+        Level::Debug(_) => LogLevel::Debug,
+        Level::Verbose(_) => LogLevel::Verbose,
+        Level::Notice => LogLevel::Notice,
+        Level::Warning => LogLevel::Warning,
+        Level::Error => LogLevel::Error,
+        Level::Dtmf => LogLevel::Dtmf,
+        Level::Security => LogLevel::Security,
+    }
+}
+
+impl LogSender {
+    /// Whether anybody would read a line of this level.
+    pub fn enabled(&self, level: Level) -> bool {
+        let shared = &self.shared;
+        let wanted = match level {
+            Level::Debug(n) => n <= shared.debug.load(Ordering::Relaxed),
+            Level::Verbose(n) => {
+                n <= shared
+                    .verbose
+                    .load(Ordering::Relaxed)
+                    .max(shared.verbose_of_files.load(Ordering::Relaxed))
+            }
+            Level::Notice | Level::Warning | Level::Error | Level::Dtmf | Level::Security => true,
+        };
+        wanted && shared.levels.load(Ordering::Relaxed) & bit(kind(level)) != 0
+    }
+    /// Hands a line over; drops it when too many wait. `place` is `app_dial`, `extensions.conf:12` and the like. Secrets
+    /// and, above debug, numbers do not belong into messages.
+    pub fn line(&self, level: Level, place: &str, message: &str) {
+        if !self.enabled(level) {
+            return;
+        }
+        let shared = &self.shared;
+        if shared.waiting.load(Ordering::Relaxed) >= shared.waiting_max.load(Ordering::Relaxed) {
+            shared.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let line = Line {
+            at_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            level,
+            place: place.to_owned(),
+            message: cut(message).to_owned(),
+        };
+        shared.waiting.fetch_add(1, Ordering::Relaxed);
+        if self.jobs.send(Job::Line(line)).is_err() {
+            shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl call::Log for LogSender {
+    fn enabled(&self, level: Level) -> bool {
+        LogSender::enabled(self, level)
+    }
+    fn line(&mut self, level: Level, place: &str, text: &str) {
+        LogSender::line(self, level, place, text);
+    }
+}
+
+fn cut(message: &str) -> &str {
+    let mut end = message.len().min(MESSAGE_BYTES_MAX);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.get(..end).unwrap_or_default()
+}
+
+struct Writer {
+    folder: PathBuf,
+    console: Option<Box<dyn Write + Send>>,
+    logger: Logger,
+    files: BTreeMap<PathBuf, File>,
+    zone: Zone,
+    process: u32,
+    shared: Arc<Shared>,
+}
+
+impl Writer {
+    fn run(&mut self, queue: &Receiver<Job>) {
+        let mut told_dropped = 0;
+        while let Ok(first) = queue.recv() {
+            let mut text: BTreeMap<Target, String> = BTreeMap::new();
+            for job in std::iter::once(first).chain(queue.try_iter().take(BATCH_MAX)) {
+                match job {
+                    Job::Line(line) => {
+                        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                        self.write(&line, &mut text);
+                    }
+                    Job::Configure(logger) => {
+                        self.put(&mut text);
+                        self.files.clear();
+                        self.zone = Zone::local();
+                        self.logger = *logger;
+                    }
+                    Job::Rotate => {
+                        self.put(&mut text);
+                        self.rotate();
+                    }
+                    Job::Flush(done) => {
+                        self.put(&mut text);
+                        let _ = done.send(());
+                    }
+                }
+            }
+            let dropped = self.shared.dropped.load(Ordering::Relaxed);
+            if dropped > told_dropped {
+                let message = format!(
+                    "{} log lines were dropped, more came than could be written",
+                    dropped - told_dropped
+                );
+                told_dropped = dropped;
+                let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                let at_micros = i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
+                let line = Line { at_micros, level: Level::Warning, place: "logger".into(), message };
+                self.write(&line, &mut text);
+            }
+            self.put(&mut text);
+        }
+    }
+
+    /// Adds a line to the text of every channel that wants it.
+    fn write(&self, line: &Line, text: &mut BTreeMap<Target, String>) {
+        let verbose = self.shared.verbose.load(Ordering::Relaxed);
+        for channel in &self.logger.channels {
+            let loud = match line.level {
+                Level::Verbose(n) => n <= channel.verbose.unwrap_or(verbose),
+                _ => true,
+            };
+            if loud && channel.levels.contains(kind(line.level)) {
+                let out = text.entry(channel.target.clone()).or_default();
+                render(line, channel, &self.logger.general.dateformat, &self.zone, self.process, out);
+            }
+        }
+    }
+
+    fn put(&mut self, text: &mut BTreeMap<Target, String>) {
+        for (target, text) in std::mem::take(text) {
+            match target {
+                Target::Console => {
+                    if let Some(console) = &mut self.console {
+                        // A console that went away is no reason to stop.
+                        let _ = console.write_all(text.as_bytes()).and_then(|()| console.flush());
+                    }
+                }
+                Target::File(name) => {
+                    let path = self.path(&name);
+                    let written = self.open(&path).and_then(|file| file.write_all(text.as_bytes()));
+                    if written.is_err() {
+                        self.files.remove(&path);
+                        self.shared.dropped.fetch_add(text.lines().count() as u64, Ordering::Relaxed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        let host = if self.logger.general.appendhostname {
+            std::fs::read_to_string("/etc/hostname").ok()
+        } else {
+            None
+        };
+        let path = self.folder.join(name);
+        match host {
+            Some(host) => PathBuf::from(format!("{}.{}", path.display(), host.trim())),
+            None => path,
+        }
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<&mut File> {
+        use std::collections::btree_map::Entry;
+        match self.files.entry(path.to_owned()) {
+            Entry::Occupied(entry) => Ok(entry.into_mut()),
+            Entry::Vacant(entry) => {
+                if let Some(folder) = path.parent() {
+                    std::fs::create_dir_all(folder)?;
+                }
+                Ok(entry.insert(OpenOptions::new().append(true).create(true).mode(0o640).open(path)?))
+            }
+        }
+    }
+
+    fn rotate(&mut self) {
+        self.files.clear();
+        let names: std::collections::BTreeSet<_> = self
+            .logger
+            .channels
+            .iter()
+            .filter_map(|channel| match &channel.target {
+                Target::File(name) => Some(name.clone()),
+                Target::Console => None,
+            })
+            .collect();
+        for name in names {
+            let path = self.path(&name);
+            if path.exists() {
+                let _ = set_aside(&path, self.logger.general.rotatestrategy);
+            }
+        }
+    }
+}
+
+fn numbered(path: &Path, number: impl std::fmt::Display) -> PathBuf {
+    PathBuf::from(format!("{}.{number}", path.display()))
+}
+
+/// Gives the old file its new name.
+fn set_aside(path: &Path, strategy: Rotate) -> io::Result<()> {
+    let free = (0..OLD_FILES_MAX).find(|number| !numbered(path, number).exists()).unwrap_or(OLD_FILES_MAX);
+    match strategy {
+        Rotate::None => Ok(()),
+        Rotate::Sequential => std::fs::rename(path, numbered(path, free)),
+        Rotate::Rotate => {
+            for number in (0..free).rev() {
+                std::fs::rename(numbered(path, number), numbered(path, number + 1))?;
+            }
+            std::fs::rename(path, numbered(path, 0))
+        }
+        Rotate::Timestamp => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            std::fs::rename(path, numbered(path, now.as_secs()))
+        }
+    }
+}
+
+/// One line, in the format of its channel.
+fn render(line: &Line, channel: &Channel, dateformat: &str, zone: &Zone, process: u32, out: &mut String) {
+    let date = format(line.at_micros, zone, dateformat);
+    let level = kind(line.level).name();
+    let console = channel.target == Target::Console;
+    // Writing to a String cannot fail.
+    let _ = match channel.formatter {
+        Formatter::Json => {
+            let object = serde_json::json!({
+                "timestamp": date, "level": level, "process": process, "location": line.place, "message": line.message,
+            });
+            writeln!(out, "{object}")
+        }
+        // What the dialplan does reads as a story on the console, without date and level.
+        Formatter::Default if console && matches!(line.level, Level::Verbose(_)) => {
+            writeln!(out, "{}", Escaped(&line.message))
+        }
+        Formatter::Default | Formatter::Plain => {
+            writeln!(out, "[{date}] {level}[{process}]: {}: {}", Escaped(&line.place), Escaped(&line.message))
+        }
+    };
+}
+
+/// Control characters as `\n` and `\x1b`, so that nobody outside can write a line of his own or steer a terminal.
+struct Escaped<'a>(&'a str);
+
+impl std::fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '\n' => f.write_str("\\n")?,
+                '\r' => f.write_str("\\r")?,
+                '\t' => f.write_char('\t')?,
+                c if c.is_control() => write!(f, "\\x{:02x}", u32::from(c))?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::logger::Levels;
+
+    fn rendered(level: Level, target: Target, formatter: Formatter, message: &str) -> String {
+        let line = Line {
+            at_micros: 1_763_762_068_000_000,
+            level,
+            place: "app_dial".into(),
+            message: message.into(),
+        };
+        let channel = Channel { target, formatter, levels: Levels::ALL, verbose: None };
+        let mut out = String::new();
+        render(&line, &channel, "%b %e %T", &Zone::utc(), 42, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_line_has_asterisks_format_and_stays_one_line() {
+        let file = || Target::File("full".into());
+        for (name, actual, expected) in [
+            (
+                "a file",
+                rendered(Level::Warning, file(), Formatter::Default, "no such host"),
+                "[Nov 21 21:54:28] WARNING[42]: app_dial: no such host\n",
+            ),
+            (
+                "a forged line",
+                rendered(Level::Notice, file(), Formatter::Plain, "x\r\n[Nov] \x1b[31mNOTICE"),
+                "[Nov 21 21:54:28] NOTICE[42]: app_dial: x\\r\\n[Nov] \\x1b[31mNOTICE\n",
+            ),
+            (
+                "verbose on the console",
+                rendered(Level::Verbose(3), Target::Console, Formatter::Default, "    -- Called"),
+                "    -- Called\n",
+            ),
+            (
+                "verbose in a file",
+                rendered(Level::Verbose(3), file(), Formatter::Default, "    -- Called"),
+                "[Nov 21 21:54:28] VERBOSE[42]: app_dial:     -- Called\n",
+            ),
+        ] {
+            assert_eq!(actual, expected, "{name}");
+        }
+        let json = rendered(Level::Security, file(), Formatter::Json, "a \"b\"\n");
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            (value["level"].as_str(), value["message"].as_str()),
+            (Some("SECURITY"), Some("a \"b\"\n"))
+        );
+        assert_eq!(json.lines().count(), 1);
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        let long = format!("{}é", "x".repeat(MESSAGE_BYTES_MAX - 1));
+        assert_eq!(cut(&long).len(), MESSAGE_BYTES_MAX - 1);
+        assert_eq!(cut("short"), "short");
+    }
+}

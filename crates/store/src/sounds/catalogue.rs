@@ -1,0 +1,202 @@
+//! Where sounds lie: the site's folder, Debian's packages, the binary itself.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use base::{Clip, FormatId};
+use call::ClipWant;
+use codec::SoundFile;
+use include_dir::{Dir, include_dir};
+
+/// The bundled prompts and music; origin and licence in `assets/README.md`.
+static BUNDLED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../assets");
+
+/// Longest sound file that is read whole, bytes: an hour and a half of 8 kHz linear.
+const FILE_BYTES_MAX: u64 = 96 << 20;
+/// Most files of one music class.
+const MUSIC_FILES_MAX: usize = 1000;
+/// Most bytes of one music class in one format.
+const MUSIC_BYTES_MAX: usize = 256 << 20;
+
+/// The files of a class of music, in playing order; without extension where the configuration names none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MusicList {
+    /// All sound files of a folder.
+    Folder {
+        /// Folder.
+        path: PathBuf,
+        /// Shuffle.
+        random: bool,
+    },
+    /// These.
+    Files(Vec<PathBuf>),
+    /// The piece in the binary.
+    Bundled,
+}
+
+/// Folders and classes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Catalogue {
+    /// Folders of prompts, searched in order; the bundled set comes last.
+    pub folders: Vec<PathBuf>,
+    /// Classes of music.
+    pub music: BTreeMap<String, MusicList>,
+    /// Seed of random orders.
+    pub seed: u64,
+}
+
+impl Catalogue {
+    /// Reads and codes a prompt; `Err` says where was looked.
+    pub(crate) fn prompt(&self, want: &ClipWant) -> Result<Clip, String> {
+        let extensions = codec::search_order(want.format);
+        let asked = Path::new(&want.name);
+        if asked.is_absolute() {
+            let found = extensions
+                .iter()
+                .find_map(|extension| read(&with_extension(asked, extension)).map(|b| (*extension, b)));
+            let (extension, bytes) = found.ok_or_else(|| format!("no {}.* that can be read", want.name))?;
+            return code(extension, &bytes, want.format);
+        }
+        if !is_inside(asked) {
+            return Err("names with .. are not looked for".to_owned());
+        }
+        let names = spellings(&want.language, &want.name);
+        for folder in &self.folders {
+            for name in &names {
+                let base = folder.join(name);
+                let found = extensions
+                    .iter()
+                    .find_map(|extension| read(&with_extension(&base, extension)).map(|b| (*extension, b)));
+                if let Some((extension, bytes)) = found {
+                    return code(extension, &bytes, want.format);
+                }
+            }
+        }
+        for name in &names {
+            let found = extensions.iter().find_map(|extension| {
+                let path = Path::new("sounds").join(name);
+                BUNDLED.get_file(with_extension(&path, extension)).map(|file| (*extension, file.contents()))
+            });
+            if let Some((extension, bytes)) = found {
+                return code(extension, bytes, want.format);
+            }
+        }
+        let folders = self.folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+        Err(format!("looked in {folders} and the bundled set, language '{}'", want.language))
+    }
+    /// Reads and codes all of a class, one piece after the other.
+    pub(crate) fn music(&self, class: &str, format: FormatId) -> Option<Clip> {
+        let list = self.music.get(class)?;
+        let mut data = Vec::new();
+        for (extension, bytes) in self.pieces(list, format) {
+            if let Ok(clip) = code(&extension, &bytes, format)
+                && data.len() + clip.data.len() <= MUSIC_BYTES_MAX
+            {
+                data.extend_from_slice(&clip.data);
+            }
+        }
+        (!data.is_empty()).then(|| Clip { format, data: data.into(), loop_from: Some(0) })
+    }
+    fn pieces(&self, list: &MusicList, format: FormatId) -> Vec<(String, Cow<'static, [u8]>)> {
+        match list {
+            MusicList::Bundled => BUNDLED
+                .get_dir("moh")
+                .into_iter()
+                .flat_map(|dir| dir.files())
+                .filter_map(|file| Some((extension(file.path())?, Cow::Borrowed(file.contents()))))
+                .collect(),
+            MusicList::Files(files) => files.iter().filter_map(|path| any_of(path, format)).collect(),
+            MusicList::Folder { path, random } => self.folder(path, *random, format),
+        }
+    }
+    /// Each piece of a folder once, in the format that is cheapest for us when there are several.
+    fn folder(&self, path: &Path, random: bool, format: FormatId) -> Vec<(String, Cow<'static, [u8]>)> {
+        let known: Vec<&str> = codec::extensions().collect();
+        let mut stems: Vec<PathBuf> = std::fs::read_dir(path)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| extension(path).is_some_and(|extension| known.contains(&extension.as_str())))
+            .map(|path| path.with_extension(""))
+            .collect();
+        stems.sort();
+        stems.dedup();
+        if random {
+            shuffle(&mut stems, self.seed);
+        }
+        stems.iter().take(MUSIC_FILES_MAX).filter_map(|stem| any_of(stem, format)).collect()
+    }
+}
+
+/// `en_GB/digits/1`, `en/digits/1`, `digits/1`, and the layout of old sites `digits/en/1`.
+fn spellings(language: &str, name: &str) -> Vec<PathBuf> {
+    let mut languages = vec![language];
+    languages.extend(language.split_once('_').map(|(base, _)| base));
+    let mut names: Vec<PathBuf> = Vec::new();
+    for language in languages.into_iter().filter(|l| !l.is_empty() && is_inside(Path::new(l))) {
+        names.push(Path::new(language).join(name));
+        if let Some((folder, file)) = name.rsplit_once('/') {
+            names.push(Path::new(folder).join(language).join(file));
+        }
+    }
+    names.push(PathBuf::from(name));
+    if !language.starts_with("en") {
+        names.push(Path::new("en").join(name));
+    }
+    names
+}
+
+fn is_inside(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// Appends, because a prompt's name may hold dots.
+fn with_extension(base: &Path, extension: &str) -> PathBuf {
+    let mut name = base.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    PathBuf::from(name)
+}
+
+fn extension(path: &Path) -> Option<String> {
+    path.extension().and_then(|extension| extension.to_str()).map(str::to_owned)
+}
+
+fn any_of(stem: &Path, format: FormatId) -> Option<(String, Cow<'static, [u8]>)> {
+    let named = extension(stem).filter(|own| codec::extensions().any(|known| known == own));
+    if let Some(extension) = named {
+        return read(stem).map(|bytes| (extension, Cow::Owned(bytes)));
+    }
+    codec::search_order(format).into_iter().find_map(|extension| {
+        read(&with_extension(stem, extension)).map(|bytes| (extension.to_owned(), Cow::Owned(bytes)))
+    })
+}
+
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let facts =
+        std::fs::metadata(path).ok().filter(|facts| facts.is_file() && facts.len() <= FILE_BYTES_MAX)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).ok()?);
+    std::io::Read::read_to_end(&mut std::fs::File::open(path).ok()?, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn code(extension: &str, bytes: &[u8], format: FormatId) -> Result<Clip, String> {
+    let sound = SoundFile::parse(extension, bytes)
+        .map_err(|why| format!("the file cannot be played: {why}; {}", why.remedy()))?;
+    Ok(sound.to_clip(format))
+}
+
+/// Fisher-Yates on SplitMix64, so that a seed gives one order everywhere.
+fn shuffle(list: &mut [PathBuf], seed: u64) {
+    let mut state = seed;
+    for at in (1..list.len()).rev() {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z ^= z >> 27;
+        let other = usize::try_from(z % (at as u64 + 1)).unwrap_or(0);
+        list.swap(at, other);
+    }
+}

@@ -1,0 +1,250 @@
+//! Prompts, music and tones for the media plane: found on disk or in the binary, coded once per format, shared.
+//!
+//! The front end ([`Sounds`]) lives on the signalling shard and never touches a file; a thread reads and codes, and its
+//! answers are taken in when the shard is woken. Tones are rendered in place: they are arithmetic.
+
+mod catalogue;
+mod recorder;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use base::{Clip, FormatId, Instant};
+use call::{ClipAnswer, ClipWant, Library, MusicAnswer};
+
+pub use catalogue::{Catalogue, MusicList};
+pub use recorder::Recordings;
+
+use crate::config::tones::Tones;
+
+/// Bytes of coded prompts kept in memory; the least recently asked for goes first. Music is not counted: its classes are
+/// the administrator's choice.
+const PROMPT_BYTES_MAX: usize = 256 << 20;
+/// Names remembered as missing; a flood of invented names forgets the oldest.
+const MISSING_MAX: usize = 4096;
+/// Requests that wait for the thread.
+const REQUESTS_MAX: usize = 1024;
+/// Rendered tones kept; there are about ten a zone and format.
+const TONES_MAX: usize = 1024;
+
+enum Job {
+    Prompt(ClipWant),
+    Music(String, FormatId),
+    /// A new catalogue after a reload.
+    Catalogue(Box<Catalogue>),
+}
+
+enum Done {
+    Prompt(ClipWant, Result<Clip, String>),
+    Music(String, FormatId, Option<Clip>),
+}
+
+struct Prompt {
+    clip: Option<Arc<Clip>>,
+    missing: Option<Arc<str>>,
+    asked: u64,
+}
+
+/// The front end. Implements [`Library`] for the call core.
+pub struct Sounds {
+    jobs: SyncSender<Job>,
+    done: Receiver<Done>,
+    prompts: HashMap<ClipWant, Prompt>,
+    prompt_bytes: usize,
+    music: HashMap<(String, FormatId), Option<Option<Arc<Clip>>>>,
+    tones: HashMap<(String, String, FormatId), Option<Arc<Clip>>>,
+    zones: Tones,
+    clock: u64,
+}
+
+impl Sounds {
+    /// Starts the thread. `wake` is called from it when answers are ready to be taken in.
+    pub fn start(
+        catalogue: Catalogue,
+        zones: Tones,
+        wake: impl Fn() + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (jobs, inbox) = sync_channel(REQUESTS_MAX);
+        let (outbox, done) = sync_channel(REQUESTS_MAX);
+        std::thread::Builder::new()
+            .name("sounds".to_owned())
+            .spawn(move || serve(catalogue, &inbox, &outbox, &wake))?;
+        Ok(Self {
+            jobs,
+            done,
+            prompts: HashMap::new(),
+            prompt_bytes: 0,
+            music: HashMap::new(),
+            tones: HashMap::new(),
+            zones,
+            clock: 0,
+        })
+    }
+    /// Takes a new configuration; everything is read again when it is next asked for.
+    pub fn configure(&mut self, catalogue: Catalogue, zones: Tones) {
+        // The thread is told in order with the requests before and after it.
+        if self.jobs.send(Job::Catalogue(Box::new(catalogue))).is_ok() {
+            self.prompts.clear();
+            self.prompt_bytes = 0;
+            self.music.clear();
+        }
+        self.tones.clear();
+        self.zones = zones;
+    }
+    /// Takes in what the thread has finished; whether there was anything.
+    pub fn take_in(&mut self) -> bool {
+        let mut any = false;
+        while let Ok(done) = self.done.try_recv() {
+            any = true;
+            match done {
+                Done::Prompt(want, Ok(clip)) => self.keep(want, clip),
+                Done::Prompt(want, Err(looked)) => {
+                    let missing = Prompt { clip: None, missing: Some(looked.into()), asked: self.clock };
+                    self.prompts.insert(want, missing);
+                }
+                Done::Music(class, format, clip) => {
+                    self.music.insert((class, format), Some(clip.map(Arc::new)));
+                }
+            }
+        }
+        any
+    }
+    /// Music that is in memory: class, format, bytes.
+    pub fn loaded_music(&self) -> impl Iterator<Item = (&str, FormatId, usize)> {
+        self.music.iter().filter_map(|((class, format), state)| {
+            let clip = state.as_ref()?.as_ref()?;
+            Some((class.as_str(), *format, clip.data.len()))
+        })
+    }
+
+    fn keep(&mut self, want: ClipWant, clip: Clip) {
+        self.prompt_bytes += clip.data.len();
+        self.prompts.insert(want, Prompt { clip: Some(Arc::new(clip)), missing: None, asked: self.clock });
+        while self.prompt_bytes > PROMPT_BYTES_MAX {
+            let oldest = self.prompts.iter().filter(|(_, p)| p.clip.is_some()).min_by_key(|(_, p)| p.asked);
+            let Some(oldest) = oldest.map(|(want, _)| want.clone()) else { break };
+            let gone = self.prompts.remove(&oldest).and_then(|p| p.clip).map_or(0, |clip| clip.data.len());
+            self.prompt_bytes -= gone;
+        }
+    }
+    fn forget_missing(&mut self) {
+        if self.prompts.values().filter(|p| p.missing.is_some()).count() > MISSING_MAX {
+            self.prompts.retain(|_, prompt| prompt.missing.is_none());
+        }
+    }
+}
+
+impl Library for Sounds {
+    fn clip(&mut self, want: &ClipWant) -> ClipAnswer {
+        self.clock += 1;
+        let clock = self.clock;
+        if let Some(prompt) = self.prompts.get_mut(want) {
+            prompt.asked = clock;
+            return match (&prompt.clip, &prompt.missing) {
+                (Some(clip), _) => ClipAnswer::Ready(clip.clone()),
+                (None, Some(looked)) => ClipAnswer::Missing(looked.clone()),
+                (None, None) => ClipAnswer::Loading,
+            };
+        }
+        match self.jobs.try_send(Job::Prompt(want.clone())) {
+            Ok(()) => {
+                self.forget_missing();
+                self.prompts.insert(want.clone(), Prompt { clip: None, missing: None, asked: clock });
+                ClipAnswer::Loading
+            }
+            // The queue is full: whoever asks is woken by the answers ahead and asks again.
+            Err(TrySendError::Full(_)) => ClipAnswer::Loading,
+            Err(TrySendError::Disconnected(_)) => {
+                ClipAnswer::Missing("the thread that reads sounds has ended".into())
+            }
+        }
+    }
+    fn exists(&mut self, name: &str, language: &str) -> Option<bool> {
+        let want = ClipWant { name: name.to_owned(), language: language.to_owned(), format: FormatId::ULAW };
+        match self.clip(&want) {
+            ClipAnswer::Ready(_) => Some(true),
+            ClipAnswer::Missing(_) => Some(false),
+            ClipAnswer::Loading => None,
+        }
+    }
+    fn music(&mut self, class: &str, format: FormatId) -> MusicAnswer {
+        let class = if class.is_empty() { "default" } else { class };
+        match self.music.entry((class.to_owned(), format)) {
+            Entry::Occupied(entry) => match entry.get() {
+                // The epoch is the clock's own zero, so every listener of a class hears the same moment.
+                Some(Some(clip)) => MusicAnswer::Ready(clip.clone(), Instant::ZERO),
+                Some(None) => MusicAnswer::Missing,
+                None => MusicAnswer::Loading,
+            },
+            Entry::Vacant(entry) => match self.jobs.try_send(Job::Music(class.to_owned(), format)) {
+                Ok(()) => {
+                    entry.insert(None);
+                    MusicAnswer::Loading
+                }
+                Err(TrySendError::Full(_)) => MusicAnswer::Loading,
+                Err(TrySendError::Disconnected(_)) => MusicAnswer::Missing,
+            },
+        }
+    }
+    fn tone(&mut self, zone: &str, tone: &str, format: FormatId) -> Option<Arc<Clip>> {
+        let key = (zone.to_owned(), tone.to_owned(), format);
+        if let Some(known) = self.tones.get(&key) {
+            return known.clone();
+        }
+        let clip = render(&self.zones, zone, tone, format).map(Arc::new);
+        if self.tones.len() >= TONES_MAX {
+            self.tones.clear();
+        }
+        self.tones.insert(key, clip.clone());
+        clip
+    }
+}
+
+/// A tone of a zone by name, or a tone list.
+fn render(zones: &Tones, zone: &str, tone: &str, format: FormatId) -> Option<Clip> {
+    if tone.eq_ignore_ascii_case("milliwatt") {
+        return Some(codec::milliwatt(format));
+    }
+    let named = zones.zone(zone).and_then(|zone| zone.tones.get(&tone.to_ascii_lowercase()));
+    let text = match named {
+        Some(parts) => crate::config::tones::tone_text(parts),
+        None if tone.starts_with(|c: char| c.is_ascii_digit() || c == '!') => tone.to_owned(),
+        None => return None,
+    };
+    let script: codec::ToneScript = text.parse().ok()?;
+    Some(codec::render_clip(&script, format))
+}
+
+fn serve(mut catalogue: Catalogue, inbox: &Receiver<Job>, outbox: &SyncSender<Done>, wake: &dyn Fn()) {
+    while let Ok(job) = inbox.recv() {
+        let done = match job {
+            Job::Catalogue(new) => {
+                catalogue = *new;
+                continue;
+            }
+            Job::Prompt(want) => {
+                let found = catalogue.prompt(&want);
+                Done::Prompt(want, found)
+            }
+            Job::Music(class, format) => {
+                let clip = catalogue.music(&class, format);
+                Done::Music(class, format, clip)
+            }
+        };
+        if outbox.send(done).is_err() {
+            return;
+        }
+        wake();
+    }
+}
+
+/// Where Debian's packages put prompts (asterisk-core-sounds-*), tried after the site's own folder.
+pub fn packaged_sounds() -> PathBuf {
+    PathBuf::from("/usr/share/asterisk/sounds")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! Recordings: the worker writes samples into a ring, a thread codes them and writes the file.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use base::{AudioSink, FormatId};
+use call::Recorder;
+use codec::Recording;
+use rtrb::{Consumer, Producer, RingBuffer};
+
+/// Samples between worker and thread: four seconds at 8 kHz, so that a slow disk loses nothing.
+const RING_SAMPLES: usize = 32 * 1024;
+/// How often the thread empties the rings while recordings run.
+const TURN: Duration = Duration::from_millis(100);
+/// How often what was written is forced to disk, so that a crash costs a second at most.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// Most recordings at once.
+const RECORDINGS_MAX: usize = 4096;
+
+/// The front end. Implements [`Recorder`] for the call core.
+pub struct Recordings {
+    sounds: PathBuf,
+    jobs: Sender<Track>,
+    running: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Recordings {
+    /// Starts the thread. Relative names lie below `sounds`.
+    pub fn start(sounds: PathBuf) -> std::io::Result<Self> {
+        let (jobs, inbox) = channel();
+        let running = Arc::default();
+        let count = Arc::clone(&running);
+        std::thread::Builder::new().name("recordings".to_owned()).spawn(move || serve(&inbox, &count))?;
+        Ok(Self { sounds, jobs, running })
+    }
+    fn path(&self, path: &str, extension: &str) -> Result<PathBuf, String> {
+        let asked = Path::new(path);
+        if asked.components().any(|part| matches!(part, Component::ParentDir)) {
+            return Err("names with .. are refused".to_owned());
+        }
+        let mut name = self.sounds.join(asked).into_os_string();
+        name.push(".");
+        name.push(extension);
+        Ok(PathBuf::from(name))
+    }
+}
+
+impl Recorder for Recordings {
+    fn open(
+        &mut self,
+        path: &str,
+        extension: &str,
+        append: bool,
+    ) -> Result<(Box<dyn AudioSink>, FormatId), String> {
+        let recording = Recording::new(extension).ok_or_else(|| {
+            format!("'{extension}' is no sound format; use wav, gsm, ulaw, alaw, sln or g722")
+        })?;
+        if self.running.load(Ordering::Relaxed) >= RECORDINGS_MAX {
+            return Err(format!("{RECORDINGS_MAX} recordings are running already"));
+        }
+        let path = self.path(path, extension)?;
+        let fail = |why: std::io::Error| format!("{}: {why}", path.display());
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(fail)?;
+        }
+        let file = if append {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(fail)?
+        } else {
+            File::create(&path).map_err(fail)?
+        };
+        let linear = recording.linear();
+        let (writer, samples) = RingBuffer::new(RING_SAMPLES);
+        let ended = Arc::new(AtomicBool::new(false));
+        let track = Track::begin(file, recording, samples, Arc::clone(&ended)).map_err(fail)?;
+        self.jobs.send(track).map_err(|_| "the thread that writes recordings has ended".to_owned())?;
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Ok((Box::new(Sink { writer, ended }), linear))
+    }
+    fn is_free(&mut self, path: &str, extension: &str) -> bool {
+        self.path(path, extension).is_ok_and(|path| !path.exists())
+    }
+}
+
+struct Sink {
+    writer: Producer<i16>,
+    ended: Arc<AtomicBool>,
+}
+
+impl AudioSink for Sink {
+    fn write(&mut self, samples: &[i16]) -> usize {
+        let fits = samples.len().min(self.writer.slots());
+        let Ok(mut chunk) = self.writer.write_chunk(fits) else { return 0 };
+        let (first, second) = chunk.as_mut_slices();
+        let (a, b) = samples.split_at(first.len().min(fits));
+        first.copy_from_slice(a);
+        second.copy_from_slice(b.get(..second.len()).unwrap_or_default());
+        chunk.commit_all();
+        fits
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+    }
+}
+
+/// One file being written.
+struct Track {
+    file: File,
+    recording: Recording,
+    samples: Consumer<i16>,
+    ended: Arc<AtomicBool>,
+    header_len: u64,
+    data_len: u64,
+    coded: Vec<u8>,
+    synced: Instant,
+}
+
+impl Track {
+    fn begin(
+        mut file: File,
+        recording: Recording,
+        samples: Consumer<i16>,
+        ended: Arc<AtomicBool>,
+    ) -> std::io::Result<Self> {
+        let header = recording.header(0);
+        let header_len = header.len() as u64;
+        let there = file.seek(SeekFrom::End(0))?;
+        if there < header_len {
+            file.set_len(0)?;
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&header)?;
+        }
+        let data_len = there.saturating_sub(header_len);
+        Ok(Self {
+            file,
+            recording,
+            samples,
+            ended,
+            header_len,
+            data_len,
+            coded: Vec::new(),
+            synced: Instant::now(),
+        })
+    }
+    /// Writes what has come; `false` when the recording is complete or cannot go on.
+    fn turn(&mut self) -> bool {
+        let over = self.ended.load(Ordering::Acquire);
+        let waiting = self.samples.slots();
+        self.coded.clear();
+        if let Ok(chunk) = self.samples.read_chunk(waiting) {
+            let (first, second) = chunk.as_slices();
+            self.recording.write(first, &mut self.coded);
+            self.recording.write(second, &mut self.coded);
+            chunk.commit_all();
+        }
+        if over {
+            self.recording.finish(&mut self.coded);
+        }
+        let due = over || self.synced.elapsed() >= SYNC_EVERY;
+        !(self.write(due).is_err() || over)
+    }
+    fn write(&mut self, sync: bool) -> std::io::Result<()> {
+        self.file.write_all(&self.coded)?;
+        self.data_len += self.coded.len() as u64;
+        if sync {
+            self.synced = Instant::now();
+            let header = self.recording.header(u32::try_from(self.data_len).unwrap_or(u32::MAX));
+            if !header.is_empty() {
+                self.file.seek(SeekFrom::Start(0))?;
+                self.file.write_all(&header)?;
+                self.file.seek(SeekFrom::Start(self.header_len + self.data_len))?;
+            }
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+}
+
+fn serve(inbox: &Receiver<Track>, running: &std::sync::atomic::AtomicUsize) {
+    let mut tracks: Vec<Track> = Vec::new();
+    loop {
+        // Without a recording the thread sleeps until one comes.
+        let next = if tracks.is_empty() {
+            inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            inbox.recv_timeout(TURN)
+        };
+        match next {
+            Ok(track) => tracks.push(track),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) if tracks.is_empty() => return,
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(TURN),
+        }
+        let before = tracks.len();
+        tracks.retain_mut(Track::turn);
+        running.fetch_sub(before - tracks.len(), Ordering::Relaxed);
+    }
+}

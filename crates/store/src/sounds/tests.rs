@@ -1,0 +1,127 @@
+use super::*;
+use crate::config::tones::Tones;
+use base::Command;
+use call::Recorder as _;
+
+fn want(name: &str, language: &str, format: FormatId) -> ClipWant {
+    ClipWant { name: name.to_owned(), language: language.to_owned(), format }
+}
+
+/// A front end and a way to wait for its thread without a clock.
+fn sounds(catalogue: Catalogue) -> (Sounds, std::sync::mpsc::Receiver<()>) {
+    let (tell, told) = std::sync::mpsc::channel();
+    let sounds = Sounds::start(catalogue, Tones::default(), move || {
+        let _ = tell.send(());
+    });
+    (sounds.unwrap(), told)
+}
+
+fn settled(sounds: &mut Sounds, told: &std::sync::mpsc::Receiver<()>, want: &ClipWant) -> ClipAnswer {
+    loop {
+        match sounds.clip(want) {
+            ClipAnswer::Loading => {
+                told.recv().unwrap();
+                sounds.take_in();
+            }
+            answer => return answer,
+        }
+    }
+}
+
+#[test]
+fn a_bundled_prompt_is_coded_once_per_format_and_shared() {
+    let (mut sounds, told) = sounds(Catalogue::default());
+    for format in [FormatId::ULAW, FormatId::GSM, FormatId::G722] {
+        let wanted = want("hello-world", "en", format);
+        let (ClipAnswer::Ready(first), ClipAnswer::Ready(second)) =
+            (settled(&mut sounds, &told, &wanted), sounds.clip(&wanted))
+        else {
+            panic!("hello-world is bundled");
+        };
+        assert!(Arc::ptr_eq(&first, &second), "{format}");
+        assert_eq!(first.format, format);
+        assert!(first.data.len() > format.bytes_in(200), "{format} has sound");
+    }
+}
+
+#[test]
+fn the_sites_own_prompt_wins_and_languages_fall_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, byte: u8| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, [byte; 160]).unwrap();
+    };
+    write("de/greet.ulaw", 1);
+    write("greet.ulaw", 2);
+    write("digits/de/7.ulaw", 3);
+    let (mut sounds, told) =
+        sounds(Catalogue { folders: vec![folder.path().to_owned()], ..Catalogue::default() });
+    for (name, language, first) in [("greet", "de_AT", 1), ("greet", "fr", 2), ("digits/7", "de", 3)] {
+        let answer = settled(&mut sounds, &told, &want(name, language, FormatId::ULAW));
+        let ClipAnswer::Ready(clip) = answer else { panic!("{name} {language}") };
+        assert_eq!(clip.data.first(), Some(&first), "{name} {language}");
+    }
+}
+
+#[test]
+fn names_that_climb_out_or_do_not_exist_are_missing() {
+    let (mut sounds, told) = sounds(Catalogue::default());
+    for name in ["../../etc/passwd", "no-such-prompt", "a/../../b", ""] {
+        let answer = settled(&mut sounds, &told, &want(name, "en", FormatId::ULAW));
+        assert!(matches!(answer, ClipAnswer::Missing(_)), "{name}");
+    }
+}
+
+#[test]
+fn music_of_a_class_is_one_clip_that_everybody_shares() {
+    let music = [("default".to_owned(), MusicList::Bundled)].into_iter().collect();
+    let (mut sounds, told) = sounds(Catalogue { music, ..Catalogue::default() });
+    assert!(matches!(sounds.music("", FormatId::ULAW), MusicAnswer::Loading));
+    told.recv().unwrap();
+    assert!(sounds.take_in());
+    let MusicAnswer::Ready(clip, epoch) = sounds.music("default", FormatId::ULAW) else {
+        panic!("bundled music")
+    };
+    assert_eq!((epoch, clip.loop_from), (Instant::ZERO, Some(0)));
+    assert!(clip.data.len() > FormatId::ULAW.bytes_in(10_000), "more than ten seconds");
+    assert!(matches!(sounds.music("nowhere", FormatId::ULAW), MusicAnswer::Loading));
+    told.recv().unwrap();
+    sounds.take_in();
+    assert!(matches!(sounds.music("nowhere", FormatId::ULAW), MusicAnswer::Missing));
+}
+
+#[test]
+fn tones_are_found_by_zone_and_name_or_rendered_from_a_list() {
+    let (mut sounds, _told) = sounds(Catalogue::default());
+    for (zone, tone, known) in [
+        ("", "busy", true),
+        ("de", "ring", true),
+        ("", "425/100,0/100", true),
+        ("", "milliwatt", true),
+        ("", "no-such-tone", false),
+    ] {
+        assert_eq!(sounds.tone(zone, tone, FormatId::ALAW).is_some(), known, "{zone} {tone}");
+    }
+}
+
+#[test]
+fn a_recording_is_a_complete_wave_file_when_its_sink_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recordings = Recordings::start(folder.path().to_owned()).unwrap();
+    assert!(recordings.is_free("note", "wav"));
+    let (mut sink, format) = recordings.open("note", "wav", false).unwrap();
+    assert_eq!(format, FormatId::SLIN);
+    assert_eq!(sink.write(&[1000; 1600]), 1600);
+    // The worker drops the sink with its command.
+    drop(Command::Record { stream: base::StreamId::new(0, 0), format, sink });
+    let path = folder.path().join("note.wav");
+    let complete =
+        |bytes: &[u8]| bytes.len() == 44 + 3200 && bytes.get(40..44) == Some(&3200_u32.to_le_bytes()[..]);
+    while !std::fs::read(&path).is_ok_and(|bytes| complete(&bytes)) {
+        std::thread::yield_now();
+    }
+    assert!(!recordings.is_free("note", "wav"));
+    assert!(recordings.open("../note", "wav", false).is_err());
+    assert!(recordings.open("note", "mp3", false).is_err());
+}
