@@ -206,6 +206,13 @@ impl Dialog {
         }
     }
 
+    /// The connection of this flow is gone: another one has to be made.
+    pub(crate) fn disconnected(&mut self, flow: Flow) {
+        if self.flow == flow {
+            self.flow.connection = None;
+        }
+    }
+
     /// Sets the way that requests take, against what route set and Contact say.
     pub(crate) fn redirect(&mut self, flow: Flow) {
         (self.flow, self.way) = (flow, Way::Pinned);
@@ -218,10 +225,10 @@ impl Dialog {
 
     /// Where requests in the dialog go (§12.2.1.1, §8.1.2).
     ///
-    /// A connection is used as long as the dialog: the peer's Contact port is often one it does not listen on. A host name
+    /// A connection is used as long as it lasts: the peer's Contact port is often one it does not listen on. A host name
     /// would have to be resolved, which is the driver's to do; until it says otherwise the known way is taken.
     pub(crate) fn next_hop(&self) -> Flow {
-        if self.way != Way::Routed || self.flow.protocol.is_reliable() {
+        if self.way != Way::Routed || self.flow.connection.is_some() {
             return self.flow;
         }
         let Some(peer) = self.peer() else { return self.flow };

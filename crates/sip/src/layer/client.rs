@@ -271,8 +271,8 @@ impl Layer {
                     match output {
                         Said::SendRequest => send(out, client.flow, &client.request),
                         Said::SendAck => send(out, client.flow, &client.ack),
-                        Said::TimedOut => self.notices.push(Notice::TimedOut(place, owner)),
-                        Said::Failed => self.notices.push(Notice::Failed(place, owner)),
+                        Said::TimedOut => self.notices.push_back(Notice::TimedOut(place, owner)),
+                        Said::Failed => self.notices.push_back(Notice::Failed(place, owner)),
                         // Only a response is delivered.
                         Said::Deliver(_) => {}
                     }
@@ -285,8 +285,8 @@ impl Layer {
                 for output in self.client_other.drain(..) {
                     match output {
                         Said::SendRequest => send(out, client.flow, &client.request),
-                        Said::TimedOut => self.notices.push(Notice::TimedOut(place, owner)),
-                        Said::Failed => self.notices.push(Notice::Failed(place, owner)),
+                        Said::TimedOut => self.notices.push_back(Notice::TimedOut(place, owner)),
+                        Said::Failed => self.notices.push_back(Notice::Failed(place, owner)),
                         // Only a response is delivered.
                         Said::Deliver(_) => {}
                     }
@@ -303,7 +303,7 @@ impl Layer {
             let invite = matches!(client.machine, Machine::Invite(_));
             self.clients.remove(place);
             if invite {
-                self.notices.push(Notice::InviteGone(place, owner));
+                self.notices.push_back(Notice::InviteGone(place, owner));
             }
         } else {
             let deadline = client.deadline();

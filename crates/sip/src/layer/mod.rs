@@ -26,6 +26,7 @@ use crate::transaction::{Pace, Timers};
 use base::Instant;
 use client::Client;
 use server::Server;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What a transaction belongs to: a dialog, if any, and the part it plays there.
@@ -79,7 +80,7 @@ pub(crate) struct Layer {
     client_other: Vec<crate::transaction::non_invite_client::Output>,
     server_invite: Vec<crate::transaction::invite_server::Output>,
     server_other: Vec<crate::transaction::non_invite_server::Output>,
-    notices: Vec<Notice>,
+    notices: VecDeque<Notice>,
     scratch: Vec<u8>,
 }
 
@@ -97,7 +98,7 @@ impl Layer {
             client_other: Vec::new(),
             server_invite: Vec::new(),
             server_other: Vec::new(),
-            notices: Vec::new(),
+            notices: VecDeque::new(),
             scratch: Vec::new(),
         }
     }
@@ -131,9 +132,9 @@ impl Layer {
         }
     }
 
-    /// What there is to tell; the caller gives the vector back empty by dropping it.
+    /// What there is to tell, oldest first.
     pub(crate) fn take_notice(&mut self) -> Option<Notice> {
-        if self.notices.is_empty() { None } else { Some(self.notices.remove(0)) }
+        self.notices.pop_front()
     }
 
     /// A flow is gone or refused a message: tells every transaction that uses it.

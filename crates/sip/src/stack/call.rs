@@ -3,7 +3,7 @@
 use super::{DialogId, Stack};
 use crate::dialog::Dialog;
 use crate::layer::{Flow, Place, Scheduled, Send};
-use crate::stack::{Event, Output};
+use crate::stack::{Event, Header, Output};
 use base::Instant;
 use core::time::Duration;
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub(super) struct Call {
     pub(super) withdraw: bool,
     /// The driver has hung up while an ACK was still due: BYE when it has come (§15).
     pub(super) bye_when_acked: bool,
+    /// Headers of a CANCEL or BYE that has to wait.
+    pub(super) held_headers: Vec<(String, String)>,
     /// The driver has been told that the call is over, or does not want to be.
     pub(super) silent: bool,
     /// Forks that answered after another one, already ended.
@@ -89,6 +91,7 @@ impl Call {
             unacked: None,
             withdraw: false,
             bye_when_acked: false,
+            held_headers: Vec::new(),
             silent: false,
             surplus: Vec::new(),
             refresh_at: None,
@@ -117,10 +120,21 @@ impl Call {
         }
     }
 
+    /// Keeps headers until the message that they belong to may leave.
+    pub(super) fn hold(&mut self, headers: &[Header<'_>]) {
+        self.held_headers =
+            headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    }
+
     /// Whether an INVITE is in progress in either direction, so that none of ours may start (§14.1).
     pub(super) fn is_busy(&self) -> bool {
         self.invite_client.is_some() || self.invite_server.is_some() || self.unacked.is_some()
     }
+}
+
+/// What [`Call::hold`] kept, as headers.
+pub(super) fn held(headers: &[(String, String)]) -> Vec<Header<'_>> {
+    headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 impl Stack {

@@ -70,6 +70,7 @@ impl Stack {
         }
         if call.unacked.is_some() {
             call.bye_when_acked = true;
+            call.hold(headers);
             return Ok(());
         }
         self.bye_now(dialog.0, headers, now, out);

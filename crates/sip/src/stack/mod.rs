@@ -96,7 +96,8 @@ pub struct Config {
     pub product: String,
     /// Allow in INVITE and in 2xx to INVITE; empty for none.
     pub allow: String,
-    /// Supported in INVITE and in 2xx to INVITE; empty for none.
+    /// Extensions (option tags, comma-separated) for Supported in INVITE and in 2xx to INVITE; a request outside dialogs
+    /// that requires another one is refused with 420.
     pub supported: String,
 }
 
@@ -122,6 +123,19 @@ pub struct Load {
     pub servers: usize,
     /// Dialogs, early ones and challenged INVITEs included.
     pub dialogs: usize,
+}
+
+/// What a dialog is called on the wire, and its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names<'a> {
+    /// Call-ID.
+    pub call_id: &'a [u8],
+    /// Our tag.
+    pub local_tag: &'a str,
+    /// The peer's tag; empty before its first response.
+    pub remote_tag: &'a [u8],
+    /// Where requests go.
+    pub flow: Flow,
 }
 
 /// SIP for one shard: transactions, dialogs and their timers.
@@ -228,8 +242,29 @@ impl Stack {
 
     /// The driver could not send on `flow`, or its connection closed.
     pub fn transport_error(&mut self, flow: Flow, now: Instant, out: &mut Vec<Output>) {
+        for call in self.calls.values_mut().filter(|_| flow.connection.is_some()) {
+            call.dialog.disconnected(flow);
+        }
         self.layer.transport_error(flow, now, out);
         self.heed_notices(now, out);
+    }
+
+    /// What a dialog is called on the wire.
+    pub fn names(&self, dialog: DialogId) -> Option<Names<'_>> {
+        let dialog = &self.calls.get(dialog.0)?.dialog;
+        let remote_tag = dialog.peer().map_or(&[][..], |peer| &peer.tag);
+        Some(Names {
+            call_id: &dialog.call_id,
+            local_tag: &dialog.local_tag,
+            remote_tag,
+            flow: dialog.next_hop(),
+        })
+    }
+
+    /// The dialog with these names: Call-ID, our tag, the peer's (RFC 3891 §3).
+    pub fn find_dialog(&self, call_id: &[u8], local_tag: &[u8], remote_tag: &[u8]) -> Option<DialogId> {
+        let place = self.find(call_id, local_tag)?;
+        self.calls.get(place)?.dialog.fork(remote_tag).map(|_| DialogId(place))
     }
 
     /// Answers a request and stores nothing (RFC 3261 §8.2.7). The same request gets the same answer again.
@@ -307,6 +342,11 @@ impl Stack {
         if self.layer.is_merged(key) {
             return self.answer_statelessly(message, source, false, &Answer::new(482), out); // §8.2.2.2
         }
+        let unknown = self.unknown_extensions(message);
+        if !unknown.is_empty() {
+            let headers = [("Unsupported", unknown.as_str())];
+            return self.answer_statelessly(message, source, false, &Answer::new(420).headers(&headers), out); // §8.2.2.3
+        }
         let invite = message.method() == Method::Invite;
         let reserved = self.config.transactions_max / DIALOG_SHARE;
         if self.layer.server_room() <= reserved || (invite && self.calls.room() == 0) {
@@ -317,6 +357,15 @@ impl Stack {
         }
         let incoming = Box::new(Incoming { message: message.into_owned(), source, force_rport: false, key });
         out.push(Output::Event(if invite { Event::Invite(incoming) } else { Event::Request(incoming) }));
+    }
+
+    /// What the peer requires and we do not support, as a list.
+    fn unknown_extensions(&self, message: &Message<'_>) -> String {
+        let supported = |tag: &[u8]| {
+            self.config.supported.split(',').any(|known| known.trim().as_bytes().eq_ignore_ascii_case(tag))
+        };
+        let unknown = message.values(HeaderName::Require).filter(|tag| !supported(tag));
+        unknown.map(String::from_utf8_lossy).collect::<Vec<_>>().join(", ")
     }
 
     fn receive_response(&mut self, message: &Message<'_>, source: Flow, now: Instant, out: &mut Vec<Output>) {

@@ -1,6 +1,6 @@
 //! The calling side: requests of ours, INVITE from its start to its ACK, forks, cancellation, credentials.
 
-use super::call::{Answered, Call, Phase};
+use super::call::{Answered, Call, Phase, held};
 use super::{Body, ClientId, DialogId, End, Event, Failure, Header, Outgoing, Output, Refused, Stack};
 use crate::dialog::{Dialog, FORKS_MAX};
 use crate::header::{HeaderName, Method};
@@ -187,6 +187,7 @@ impl Stack {
             Phase::Calling => {
                 let invite = call.invite_client.ok_or(Refused::WrongState)?;
                 call.phase = Phase::Canceling;
+                call.hold(headers);
                 self.layer.cancel(invite, headers, now, out);
             }
             Phase::Challenged { .. } => {
@@ -196,6 +197,7 @@ impl Stack {
             Phase::Confirmed => {
                 let invite = call.invite_client.ok_or(Refused::WrongState)?;
                 call.withdraw = true;
+                call.hold(headers);
                 self.layer.cancel(invite, headers, now, out);
             }
             Phase::Canceling | Phase::Ringing | Phase::Ending => return Err(Refused::WrongState),
@@ -248,7 +250,7 @@ impl Stack {
             }
             Phase::Calling if status.is_provisional() => self.ringing(place, message, status, out),
             Phase::Canceling if status.is_provisional() => {
-                self.layer.cancel(invite, &[], now, out); // held until here, or sent before
+                self.layer.cancel(invite, &held(&call.held_headers), now, out); // held until here, or sent before
             }
             Phase::Calling | Phase::Canceling if status.is_success() => {
                 self.answered(place, invite, message, source, now, out);
@@ -258,7 +260,7 @@ impl Stack {
                 self.end(place, |dialog| Event::Failed { dialog, failure: Failure::Canceled }, out);
             }
             Phase::Confirmed if status.is_provisional() && call.withdraw => {
-                self.layer.cancel(invite, &[], now, out);
+                self.layer.cancel(invite, &held(&call.held_headers), now, out);
             }
             Phase::Confirmed if status.is_final() && call.invite_client == Some(invite) => {
                 self.reinvite_response(place, invite, message, status, now, out);

@@ -1,6 +1,6 @@
 //! The called side: INVITE from its acceptance to its ACK, and CANCEL.
 
-use super::call::{Call, Phase, REFRESH, Unacked};
+use super::call::{Call, Phase, REFRESH, Unacked, held};
 use super::{Accept, Answer, DialogId, Event, Incoming, Output, Refused, ServerId, Stack};
 use crate::dialog::Dialog;
 use crate::header::Method;
@@ -156,7 +156,8 @@ impl Stack {
         }
         call.unacked = None;
         if call.bye_when_acked {
-            self.bye_now(place, &[], now, out);
+            let headers = core::mem::take(&mut call.held_headers);
+            self.bye_now(place, &held(&headers), now, out);
         } else {
             let dialog = DialogId(place);
             out.push(Output::Event(Event::Acked { dialog, message: message.into_owned() }));

@@ -60,9 +60,14 @@ fn rfc3261_13_3_1_1_ringing_is_repeated_every_minute() {
 fn rfc3261_9_1_cancel_waits_for_a_provisional_response() {
     let mut world = World::new(FINE, 4);
     let (caller, _callee) = world.call();
-    world.with(0, |stack, now, out| stack.cancel(caller, &[], now, out).unwrap());
+    let why = [("Reason", "SIP;cause=200;text=\"Call completed elsewhere\"")];
+    world.with(0, |stack, now, out| stack.cancel(caller, &why, now, out).unwrap());
     assert_eq!(world.sent(), ["0 INVITE sip:callee@there"], "held: nothing was heard yet");
     let happened = world.run_out();
+    let [(1, Event::Canceled { message, .. }), _] = happened.as_slice() else {
+        panic!("{:?}", words(&happened))
+    };
+    assert_eq!(message.view().header(HeaderName::Reason), Some(why[0].1.as_bytes()), "kept while held");
     assert_eq!(words(&happened), ["1 Canceled", "0 Failed Canceled"]);
     let sent = world.sent();
     assert_eq!(

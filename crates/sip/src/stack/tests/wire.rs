@@ -421,6 +421,43 @@ fn rfc3261_17_over_tcp_nothing_is_sent_twice_but_the_answer_until_its_ack() {
 }
 
 #[test]
+fn rfc3261_8_2_2_3_an_extension_that_we_do_not_know_is_named_in_420() {
+    for (supported, expected) in
+        [("", "replaces, nothingSupportsThis"), ("timer, Replaces", "nothingSupportsThis")]
+    {
+        let mut desk = Desk::new(Config { supported: supported.into(), ..config() });
+        let heard =
+            desk.hear(&request("OPTIONS", "o", 1, "", "Require: replaces\nRequire: nothingSupportsThis\n"));
+        assert_eq!((heard.lines(), heard.words()), (vec!["420".to_owned()], vec![]));
+        assert_eq!(
+            heard.sent[0].1.view().header(HeaderName::Unsupported),
+            Some(expected.as_bytes()),
+            "{supported}"
+        );
+    }
+}
+
+#[test]
+fn rfc3261_18_4_a_dialog_whose_connection_closed_asks_for_another_one() {
+    let tcp = Flow { protocol: Protocol::Tcp, connection: Some(ConnectionId(1)), ..udp("192.0.2.9:40001") };
+    let mut desk = Desk::new(config());
+    let incoming = desk.hear_from(tcp, &invite().replace("UDP", "TCP")).incoming();
+    let dialog = desk.accept(&incoming);
+    let ((), heard) = desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(200), now, out).unwrap());
+    let tag = String::from_utf8_lossy(heard.sent[0].1.view().to_tag().unwrap()).into_owned();
+    desk.hear_from(tcp, &request("ACK", "a", 1, &tag, "").replace("UDP", "TCP"));
+    desk.act(|stack, now, out| stack.transport_error(tcp, now, out));
+    let names = desk.stack.names(dialog).unwrap();
+    assert_eq!(
+        (names.call_id, names.local_tag, names.remote_tag),
+        (&b"call"[..], tag.as_str(), &b"peer"[..])
+    );
+    assert_eq!(names.flow, Flow { connection: None, remote: PEER.parse().unwrap(), ..tcp }, "to the Contact");
+    assert_eq!(desk.stack.find_dialog(b"call", tag.as_bytes(), b"peer"), Some(dialog));
+    assert_eq!(desk.stack.find_dialog(b"call", tag.as_bytes(), b"thief"), None);
+}
+
+#[test]
 fn rfc3261_15_1_2_bye_before_our_answer_refuses_the_invite_too() {
     let mut desk = Desk::new(config());
     let incoming = desk.hear(&invite()).incoming();
