@@ -8,7 +8,7 @@ use core::net::IpAddr;
 
 use base::Direction;
 
-use crate::header::lex::{number, split_once, trim};
+use crate::header::lex::{is_token, number, split_once, trim};
 use crate::uri::parse_ip;
 
 mod answer;
@@ -216,6 +216,10 @@ fn stream(value: &[u8]) -> Option<Stream<'_>> {
     };
     let (kind, port, protocol) = (word()?, word()?, word()?);
     let port = u16::try_from(number(split_once(port, b'/').0)?).ok()?;
+    // Both go back to the peer when the stream is declined.
+    if !is_token(kind) || !protocol.split(|&b| b == b'/').all(is_token) {
+        return None;
+    }
     Some(Stream { kind, port, protocol, formats: trim(rest), connection: None, lines: &[] })
 }
 
@@ -274,6 +278,7 @@ mod tests {
             "hello",
             "v=0\nm=audio x RTP/AVP 0\n",
             "v=0\nm=audio 1\n",
+            "v=0\nm=au\0dio 1 RTP/AVP 0\n",
             "v=0\nm=audio 70000 RTP/AVP 0\n",
             &many,
             &long,

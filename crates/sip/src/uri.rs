@@ -272,7 +272,9 @@ fn same_host(a: Host<'_>, b: Host<'_>) -> bool {
 /// Each parameter of `a` that also stands in `b` is equal there; user, ttl, method, maddr and transport must stand in both.
 fn params_match(a: Params<'_>, b: Params<'_>) -> bool {
     const IN_BOTH: [&[u8]; 5] = [b"user", b"ttl", b"method", b"maddr", b"transport"];
-    a.iter().take(MAX_COMPARED).all(|(name, value)| match b.find(name) {
+    // Of a name that stands twice the first counts, on both sides.
+    let pairs = a.iter().take(MAX_COMPARED).map(|(name, _)| (name, a.get(name), b.find(name)));
+    pairs.into_iter().all(|(name, value, found)| match found {
         Some(found) => decoded(value.unwrap_or_default())
             .map(|b| b.to_ascii_lowercase())
             .eq(decoded(found.unwrap_or_default()).map(|b| b.to_ascii_lowercase())),
@@ -411,6 +413,8 @@ mod tests {
             ("sip:a@[2001:DB8::1]", "sip:a@[2001:db8:0::1]", true),
             ("tel:+1-201-555", "tel:+1201555", true),
             ("sips:a@b", "sip:a@b", false),
+            ("sip:a@b;p=1;p=2", "sip:a@b;p=1;p=2", true),
+            ("sip:a@b;p=1;p=2", "sip:a@b;p=2;p=1", false),
         ] {
             let (left, right) = (Uri::parse(a.as_bytes()).unwrap(), Uri::parse(b.as_bytes()).unwrap());
             assert_eq!(left.matches(&right), same, "{a} | {b}");

@@ -88,6 +88,7 @@ fn what_cannot_be_trusted_is_answered_as_rfc_3261_says() {
         ("CSeq of another method", changed("314159 INVITE", b"314159 BYE"), 400),
         ("SIP/3.0", changed("SIP/2.0", b"SIP/3.0"), 505),
         ("http:", changed("sip:bob@pbx.example.com", b"http://x"), 416),
+        ("NUL in a branch", changed("z9hG4bK776asdhds", b"z9hG4bK\0x"), 400),
         ("Contact: *", changed("<sip:alice@192.0.2.1>", b"*"), 400),
     ] {
         let mut index = Index::new();

@@ -177,7 +177,7 @@ impl<'a> Params<'a> {
     pub fn has(self, name: &[u8]) -> bool {
         self.find(name).is_some()
     }
-    /// Whether each parameter is a token with an optional value and none is empty (RFC 3261 §25.1).
+    /// Whether each parameter is a token with an optional value, and none is empty or holds controls (RFC 3261 §25.1).
     pub fn well_formed(self) -> bool {
         let Some(mut rest) = self.0.strip_prefix(b";") else { return trim(self.0).is_empty() };
         loop {
@@ -185,8 +185,8 @@ impl<'a> Params<'a> {
             let (one, after) = split_around(rest, end);
             let (name, value) = split_once(one, b'=');
             let value_ok = value.is_none_or(|value| match trim(value) {
-                quoted @ [b'"', ..] => quoted_len(quoted) == Some(quoted.len()),
-                plain => !plain.iter().any(|&b| is_lws(b) || b == b',' || b == b'"'),
+                quoted @ [b'"', ..] => quoted_len(quoted) == Some(quoted.len()) && !quoted.contains(&0),
+                plain => !plain.iter().any(|&b| b <= b' ' || matches!(b, 0x7F | b',' | b'"')),
             });
             if !is_token(trim(name)) || !value_ok {
                 return false;

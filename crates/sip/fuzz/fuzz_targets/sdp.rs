@@ -1,0 +1,26 @@
+//! Any description, as an offer and as an answer. Oracle: our answer is a description with as many streams.
+#![no_main]
+
+use base::{FormatId, FormatSet};
+use libfuzzer_sys::fuzz_target;
+use sip::sdp::{Local, Negotiator, Session};
+
+fuzz_target!(|bytes: &[u8]| {
+    let formats: FormatSet = FormatId::ALL.iter().copied().collect();
+    let local =
+        Local { rtcp_mux: true, use_remote_ptime: true, ..Local::new(formats, [192, 0, 2, 1].into(), 4000) };
+    let mut negotiator = Negotiator::new(7);
+    let mut out = Vec::new();
+    if let Ok(agreed) = negotiator.answer(bytes, &local, &mut out) {
+        let theirs = Session::parse(bytes).expect("it was answered");
+        let ours = Session::parse(&out).expect("what we write is a description");
+        assert_eq!(theirs.streams.len(), ours.streams.len());
+        assert!(agreed.primary().is_some() && (10..=60).contains(&agreed.ptime_ms));
+        out.clear();
+        negotiator.offer(&local, &mut out);
+        assert!(Session::parse(&out).is_some());
+    }
+    let mut caller = Negotiator::new(8);
+    caller.offer(&local, &mut Vec::new());
+    let _ = caller.accept_answer(bytes, &local);
+});
