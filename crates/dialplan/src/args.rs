@@ -1,5 +1,6 @@
 //! Helpers for application arguments (§5, §6): splitting, option letters, conditions, destinations.
 
+use crate::program::LabelId;
 use crate::template::leading_integer;
 
 /// Arguments one application may get; more are joined into the last.
@@ -160,13 +161,46 @@ pub fn split_app(text: &str) -> (&str, &str, bool) {
     }
 }
 
+/// A label as a destination holds it: its name, and its id once the loader has linked it.
+#[derive(Debug, Clone, Eq)]
+pub struct Label {
+    name: Box<str>,
+    pub(crate) id: Option<LabelId>,
+}
+
+impl From<&str> for Label {
+    fn from(name: &str) -> Self {
+        Self { name: name.into(), id: None }
+    }
+}
+
+impl std::ops::Deref for Label {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.name
+    }
+}
+
+impl std::fmt::Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl PartialEq for Label {
+    /// By name: whether a label was linked is no part of what it says.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
 /// Where in an extension to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Priority {
     /// A priority, 1 and up.
     Number(u32),
     /// A label.
-    Label(Box<str>),
+    Label(Label),
     /// That many priorities on.
     Forward(u32),
     /// That many priorities back.

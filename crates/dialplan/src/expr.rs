@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use crate::env::{Env, Level};
 use crate::ere::Regex;
 use crate::num::{Float, write_integer};
-use crate::template::{Piece, SliceSpec, Template, call_read};
+use crate::template::{Piece, SliceSpec, Template, call_read, read_variable};
 
 /// How deep parentheses and signs may nest.
 pub const EXPRESSION_DEPTH_MAX: u32 = 100;
@@ -606,7 +606,12 @@ impl Node {
             Self::Constant(value) => value.clone(),
             Self::Word(template) => {
                 let from = scratch.len();
-                template.expand(env, scratch);
+                match template.pieces.as_slice() {
+                    [Piece::Variable { name, builtin, slice: SliceSpec::Whole }] => {
+                        read_variable(env, name.as_var(), *builtin, scratch);
+                    }
+                    _ => template.expand(env, scratch),
+                }
                 let value = single_word(scratch.get(from..).unwrap_or(""));
                 scratch.truncate(from);
                 value.ok_or(Mismatch)?

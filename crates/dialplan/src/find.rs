@@ -98,7 +98,10 @@ impl Program {
                 take(index, extension);
             }
         }
-        for &index in &context.patterns {
+        let first =
+            query.exten.bytes().next().filter(u8::is_ascii_digit).map(|digit| usize::from(digit - b'0'));
+        let patterns = first.and_then(|digit| context.by_digit.get(digit)).unwrap_or(&context.patterns);
+        for &index in patterns {
             let Some(extension) = usize::try_from(index).ok().and_then(|at| context.extensions.get(at))
             else {
                 continue;
@@ -127,7 +130,7 @@ impl Program {
     pub fn at_place(&self, route: &Route, place: &Priority, current: u32) -> Option<StepRef> {
         match place {
             Priority::Number(number) => self.at_priority(route, *number),
-            Priority::Label(name) => self.at_label(route, self.label_id(name)?),
+            Priority::Label(name) => self.at_label(route, self.label(name)?),
             Priority::Forward(by) => self.at_priority(route, current.checked_add(*by)?),
             Priority::Back(by) => self.at_priority(route, current.checked_sub(*by)?),
         }

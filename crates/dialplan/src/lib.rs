@@ -31,7 +31,7 @@ pub mod timing;
 pub mod vars;
 pub mod zone;
 
-pub use args::{Destination, Options, Priority, condition, split_args};
+pub use args::{Destination, Label, Options, Priority, condition, split_args};
 pub use env::{Calendar, Env, Fault, FileFacts, Level, Wall};
 pub use find::{Query, Route};
 pub use load::{Tables, load};

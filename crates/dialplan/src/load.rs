@@ -168,6 +168,7 @@ impl Loader<'_> {
             ignore_patterns: Vec::new(),
             literals: HashMap::new(),
             patterns: Vec::new(),
+            by_digit: Default::default(),
         });
         self.drafts.push((Vec::new(), HashMap::new()));
         index
@@ -488,6 +489,7 @@ impl Loader<'_> {
                 context.index(extensions);
             }
         }
+        self.link_labels();
         self.resolve_includes();
         self.check_destinations();
         self.program.symbols = self.symbols;
@@ -502,6 +504,19 @@ impl Loader<'_> {
             labels.push((id, step.priority));
         }
         labels
+    }
+    /// Gives the labels in fixed destinations their ids, so that no step looks them up by name.
+    fn link_labels(&mut self) {
+        let labels = &self.program.labels;
+        for context in &mut self.program.contexts {
+            for step in context.extensions.iter_mut().flat_map(|extension| &mut extension.steps) {
+                for destination in step.destinations_mut() {
+                    if let Priority::Label(label) = &mut destination.place {
+                        label.id = labels.get(&**label).copied();
+                    }
+                }
+            }
+        }
     }
     fn resolve_includes(&mut self) {
         for context in &mut self.program.contexts {
@@ -526,7 +541,7 @@ impl Loader<'_> {
                         (Some(name), _) if !self.program.by_name.contains_key(name) => {
                             format!("{}: context [{name}] does not exist", step.name)
                         }
-                        (_, Priority::Label(label)) if !self.program.labels.contains_key(label) => {
+                        (_, Priority::Label(label)) if !self.program.labels.contains_key(&**label) => {
                             format!("{}: no extension has a label {label}", step.name)
                         }
                         _ => continue,
@@ -577,12 +592,18 @@ impl Context {
     pub(crate) fn index(&mut self, extensions: Vec<Extension>) {
         self.literals.clear();
         self.patterns.clear();
+        self.by_digit = Default::default();
         for (at, extension) in (0u32..).zip(&extensions) {
             if extension.pattern.is_literal() {
                 let key = Pattern::key(&extension.name).into_boxed_str();
                 self.literals.entry(key).or_default().push(at);
             } else {
                 self.patterns.push(at);
+                for (digit, list) in (b'0'..=b'9').zip(&mut self.by_digit) {
+                    if extension.pattern.may_begin(digit) {
+                        list.push(at);
+                    }
+                }
             }
         }
         self.extensions = extensions;

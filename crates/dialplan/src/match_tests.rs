@@ -194,7 +194,7 @@ proptest! {
         name in r"_?([0-35XZNxzn-]|\[[0-3]-[4-6]\]|\[[0-9]{1,3}\]){1,4}[.!]?",
         number in "[0-9-]{0,6}",
     ) {
-        prop_assume!(name != "_" && name.trim_matches(['_', '-']) != "");
+        prop_assume!(name != "_" && !name.trim_matches(['_', '-']).is_empty());
         // Sets, dots and bangs in a name without `_` are literal; the naive matcher has them only after `_`.
         let pattern = Pattern::parse(&name).unwrap();
         let fit = pattern.fit(&number);

@@ -133,6 +133,10 @@ impl Pattern {
             Some(_) => Fit::NeedsMore,
         }
     }
+    /// Whether a number that begins with this byte, which is no dash, can match.
+    pub(crate) fn may_begin(&self, byte: u8) -> bool {
+        self.positions.first().is_some_and(|position| position.has(byte))
+    }
     /// The literal digits, dashes taken out, of a literal name.
     pub(crate) fn key(name: &str) -> String {
         name.chars().filter(|&symbol| symbol != '-').collect()

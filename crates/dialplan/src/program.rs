@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use conf::Place;
 
-use crate::args::Priority;
+use crate::args::{Label, Priority};
 use crate::pattern::Pattern;
 use crate::registry::{AppId, Apps, Functions};
 use crate::step::{Kind, Step};
@@ -178,6 +178,8 @@ pub struct Context {
     pub(crate) literals: HashMap<Box<str>, Vec<u32>>,
     /// Places of patterns, in matching order.
     pub(crate) patterns: Vec<u32>,
+    /// Of those, the ones that can take a number with this first digit.
+    pub(crate) by_digit: [Vec<u32>; 10],
 }
 
 /// A loaded dialplan.
@@ -244,6 +246,10 @@ impl Program {
     pub fn label_id(&self, name: &str) -> Option<LabelId> {
         self.labels.get(name).copied()
     }
+    /// The id of a destination's label; needs no look-up when the destination was fixed at load.
+    pub fn label(&self, label: &Label) -> Option<LabelId> {
+        label.id.or_else(|| self.label_id(label))
+    }
     /// What an application does to its arguments.
     pub(crate) fn kind(&self, app: AppId) -> Kind {
         self.kinds.get(usize::from(app.0)).copied().unwrap_or_default()
@@ -252,7 +258,7 @@ impl Program {
     pub fn resolve(&self, extension: &Extension, place: &Priority, current: u32) -> Option<u32> {
         match place {
             Priority::Number(number) => Some(*number),
-            Priority::Label(name) => extension.label(self.label_id(name)?),
+            Priority::Label(name) => extension.label(self.label(name)?),
             Priority::Forward(by) => Some(current.saturating_add(*by)),
             Priority::Back(by) => current.checked_sub(*by).filter(|&priority| priority > 0),
         }

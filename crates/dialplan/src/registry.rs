@@ -116,11 +116,11 @@ pub enum ChannelFunction {
     LocalPeek,
     /// BLACKLIST()
     Blacklist,
-    /// VOLUME()
+    /// VOLUME(); has no row until a channel can do it
     Volume,
-    /// MUTEAUDIO()
+    /// MUTEAUDIO(); has no row until a channel can do it
     Muteaudio,
-    /// AUDIOHOOK_INHERIT()
+    /// AUDIOHOOK_INHERIT(); has no row until a channel can do it
     AudiohookInherit,
     /// SIP_HEADER(), the older name of PJSIP_HEADER(read,…)
     SipHeader,

@@ -263,6 +263,14 @@ impl Step {
         };
         a.into_iter().chain(b)
     }
+    pub(crate) fn destinations_mut(&mut self) -> impl Iterator<Item = &mut Destination> {
+        let (a, b) = match &mut self.form {
+            Form::Goto(destination) | Form::Gosub { destination, .. } => (Some(destination), None),
+            Form::Branch { rest, .. } | Form::Timed { rest, .. } => (rest.yes.as_mut(), rest.no.as_mut()),
+            Form::Text | Form::Set { .. } => (None, None),
+        };
+        a.into_iter().chain(b)
+    }
     /// Substitutes and splits the arguments.
     pub fn prepare<'s>(&'s self, env: &mut dyn Env, scratch: &'s mut Scratch) -> Ready<'s> {
         scratch.text.clear();

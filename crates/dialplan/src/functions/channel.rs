@@ -200,16 +200,6 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
         false,
     ),
-    row("VOLUME", "VOLUME(direction[,options])", "Sets the volume.", F::Volume, false, true),
-    row("MUTEAUDIO", "MUTEAUDIO(direction)", "Mutes the channel.", F::Muteaudio, false, true),
-    row(
-        "AUDIOHOOK_INHERIT",
-        "AUDIOHOOK_INHERIT(source)",
-        "Gets or sets whether an audio hook moves with the channel.",
-        F::AudiohookInherit,
-        true,
-        true,
-    ),
     row(
         "SIP_HEADER",
         "SIP_HEADER(name[,number])",

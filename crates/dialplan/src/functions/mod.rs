@@ -83,3 +83,57 @@ fn flag(yes: bool, out: &mut String) -> Answer {
     out.push(if yes { '1' } else { '0' });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::registry::Functions;
+
+    #[test]
+    fn every_function_of_the_ninety_per_cent_has_a_row() {
+        let functions = Functions::standard();
+        for name in [
+            "CALLERID",
+            "CHANNEL",
+            "GLOBAL",
+            "DB",
+            "HASH",
+            "IF",
+            "LEN",
+            "LOCAL",
+            "CUT",
+            "CDR",
+            "TIMEOUT",
+            "FILTER",
+            "DB_EXISTS",
+            "DEVICE_STATE",
+            "CONNECTEDLINE",
+            "ISNULL",
+            "REGEX",
+            "PJSIP_HEADER",
+            "HANGUPCAUSE",
+            "EXISTS",
+            "CDR_PROP",
+            "DIALPLAN_EXISTS",
+            "ARRAY",
+            "STRFTIME",
+            "PJSIP_INHERITABLE_HEADER",
+            "REDIRECTING",
+            "HANGUPCAUSE_KEYS",
+            "SHARED",
+            "MATH",
+            "FIELDQTY",
+            "SET",
+            "ENUMLOOKUP",
+        ] {
+            assert!(functions.lookup(name).is_some(), "{name}");
+            assert_eq!(functions.lookup(&name.to_lowercase()), functions.lookup(name), "{name}");
+        }
+        for row in functions.iter() {
+            assert!(row.readable() || row.writable(), "{}", row.name);
+            assert!(row.syntax.starts_with(row.name) && row.synopsis.ends_with('.'), "{}", row.name);
+        }
+        for dangerous in ["SHELL", "LOCK", "REALTIME_STORE"] {
+            assert!(functions.lookup(dangerous).is_none(), "{dangerous}");
+        }
+    }
+}
