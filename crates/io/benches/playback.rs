@@ -36,6 +36,12 @@ fn main() {
     relay();
 }
 
+/// Resident memory of this process, bytes.
+fn resident() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()).unwrap_or(0.0) * 4096.0
+}
+
 fn playback() {
     let sink = UdpSocket::bind((LOCAL, 0)).expect("a loopback socket");
     let to = sink.local_addr().expect("an address");
@@ -43,6 +49,7 @@ fn playback() {
     let mut front = start();
     let data: Vec<u8> = (0..160_000_u32).map(|n| (n * 7 + n / 160) as u8).collect();
     let clip = Arc::new(Clip { format: FormatId::ULAW, data: data.into(), loop_from: Some(0) });
+    let before = resident();
     for number in 0..PLAYERS {
         let (stream, _) = front.open(LOCAL, plan(number, to)).expect("a free port");
         front.command(Command::Play { stream, play: PlayId(number), clip: clip.clone(), offset: 0 });
@@ -56,6 +63,7 @@ fn playback() {
         cpu * 1e6 / sent as f64,
         front.loads().total().late_ticks
     );
+    println!("memory: {:.0} bytes a stream resident", (resident() - before) / f64::from(PLAYERS));
     drop(front);
     let (baseline, kept) = thread_per_player(to);
     println!("baseline: {baseline:.4} % of a core a call, {:.0} % of its packets sent", kept * 100.0);

@@ -82,7 +82,7 @@ impl Ear {
             step_units,
             unit_samples,
             swapped: vec![0; swapped].into(),
-            starved_ms: 0,
+            starved_ms: STARVED_MS,
         }
     }
     pub(crate) const fn format(&self) -> FormatId {

@@ -46,7 +46,7 @@ impl EventPayload {
     }
 }
 
-/// One packet that [`EventSender::next`] wants sent.
+/// One packet that [`EventSender::next_packet`] wants sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPacket {
     /// Payload.
@@ -102,7 +102,7 @@ impl EventSender {
     pub fn is_busy(&self) -> bool {
         self.state != Sending::Idle
     }
-    /// The packet due one period (`units`) after the last; `None` when idle. Named after its role, not an iterator.
+    /// The packet due one period (`units`) after the last; `None` when idle.
     pub fn next_packet(&mut self, units: u32) -> Option<EventPacket> {
         match self.state {
             Sending::Idle => None,

@@ -203,7 +203,9 @@ impl MediaFront {
     pub fn open(&mut self, ip: IpAddr, plan: Plan) -> Result<(StreamId, u16), OpenError> {
         let slot = self.free_slot()?;
         let random = (self.random)();
-        let sockets = match self.pool.lease(ip, plan.rtcp_interval_ms > 0, random) {
+        // SDP promises the odd port unless RTCP shares the even one (RFC 5761).
+        let shared = plan.remote_rtcp.is_some() && plan.remote_rtcp == plan.remote;
+        let sockets = match self.pool.lease(ip, plan.rtcp_interval_ms > 0 && !shared, random) {
             Ok(sockets) => sockets,
             Err(why) => {
                 self.free.push_front(slot);

@@ -146,9 +146,11 @@ impl PacketIo for SocketIo {
         if leg.connected == source {
             return;
         }
-        leg.connected = match source {
-            Some(source) => leg.rtp.connect(source).is_ok().then_some(source),
-            None => sys::disconnect(&leg.rtp).err().and(leg.connected),
-        };
+        let connected = source.filter(|source| leg.rtp.connect(source).is_ok());
+        if connected.is_none() {
+            // Nobody in particular, or one that the kernel has no way to: the worker's own judgement remains.
+            let _ = sys::disconnect(&leg.rtp);
+        }
+        leg.connected = connected;
     }
 }
