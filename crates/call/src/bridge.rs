@@ -66,7 +66,9 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'st
             if id == a.id() { (b, limits.hangup_digit_a) } else { (a, limits.hangup_digit_b) };
         match heard {
             Err(stop) => return BridgeEnd::Stopped(id, stop),
-            Ok(ChanEvent::Digit { digit, .. }) if hangup_digit == Some(digit) => return BridgeEnd::Disconnected(id),
+            Ok(ChanEvent::Digit { digit, .. }) if hangup_digit == Some(digit) => {
+                return BridgeEnd::Disconnected(id);
+            }
             Ok(event) => {
                 if let Err(stop) = pass_on(event, other).await {
                     return BridgeEnd::Stopped(other.id(), stop);

@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 
 use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, StreamId};
 
-use crate::{ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Indication, Level, MusicAnswer, Notice, Shard};
+use crate::{
+    ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Indication, Level, MusicAnswer, Notice, Shard,
+};
 
 /// Why a story must stop what it does: `?` carries it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +150,7 @@ impl Chan {
         })
         .await
     }
-    /// Lets other stories run; for loops that might not wait otherwise.
+    /// Goes on in the next turn, after datagrams, deadlines and other stories; for loops that might not wait otherwise.
     pub async fn pause(&self) {
         let mut yielded = false;
         std::future::poll_fn(|_| {
@@ -156,7 +158,7 @@ impl Chan {
                 return Poll::Ready(());
             }
             let current = self.shard.exec.borrow().current();
-            self.shard.core.borrow_mut().woken.extend(current);
+            self.shard.core.borrow_mut().paused.extend(current);
             Poll::Pending
         })
         .await;
@@ -192,7 +194,11 @@ impl Chan {
     }
     /// The sound `name` in the channel's language and format; `None` (and a log line) when there is none.
     pub async fn clip(&self, name: &str) -> Result<Option<Arc<Clip>>, Stop> {
-        let want = self.with(|c| ClipWant { name: name.to_owned(), language: c.language.clone(), format: c.format })?;
+        let want = self.with(|c| ClipWant {
+            name: name.to_owned(),
+            language: c.language.clone(),
+            format: c.format,
+        })?;
         let answer = std::future::poll_fn(|_| {
             let mut core = self.shard.core.borrow_mut();
             let answer = core.services.library.clip(&want);
@@ -202,7 +208,11 @@ impl Chan {
         match answer {
             ClipAnswer::Ready(clip) => Ok(Some(clip)),
             ClipAnswer::Missing(looked) => {
-                self.log(Level::Warning, "file", &format!("File {name} does not exist in any format ({looked})"));
+                self.log(
+                    Level::Warning,
+                    "file",
+                    &format!("File {name} does not exist in any format ({looked})"),
+                );
                 Ok(None)
             }
             ClipAnswer::Loading => Ok(None),
@@ -254,7 +264,9 @@ impl Chan {
                         (None, PlayEnd::Finished | PlayEnd::Stopped) => Heard::Finished,
                     });
                 }
-                Some(ChanEvent::Digit { digit, .. }) if pressed.is_none() && stop_on.contains(digit.to_char()) => {
+                Some(ChanEvent::Digit { digit, .. })
+                    if pressed.is_none() && stop_on.contains(digit.to_char()) =>
+                {
                     pressed = Some(digit);
                     self.media(|stream| Command::StopPlay { stream });
                 }
@@ -265,7 +277,9 @@ impl Chan {
     /// Plays a looping tone until [`Chan::stop_sound`]; `false` when it is not known.
     pub fn start_tone(&self, tone: &str) -> bool {
         let mut core = self.shard.core.borrow_mut();
-        let Some((zone, format)) = core.get(self.id).map(|c| (c.tone_zone.clone(), c.format)) else { return false };
+        let Some((zone, format)) = core.get(self.id).map(|c| (c.tone_zone.clone(), c.format)) else {
+            return false;
+        };
         let Some(clip) = core.services.library.tone(&zone, tone, format) else { return false };
         drop(core);
         self.start_clip(clip, 0);
@@ -288,7 +302,11 @@ impl Chan {
         })
         .await?;
         let MusicAnswer::Ready(clip, epoch) = answer else {
-            self.log(Level::Warning, "res_musiconhold", &format!("Music on hold class '{class}' has nothing to play"));
+            self.log(
+                Level::Warning,
+                "res_musiconhold",
+                &format!("Music on hold class '{class}' has nothing to play"),
+            );
             return Ok(false);
         };
         self.media(|stream| Command::Music { stream, clip, epoch });
@@ -302,7 +320,8 @@ impl Chan {
     }
     /// Sends a digit by signalling or media, as the technology says.
     pub fn send_digit(&self, digit: Digit, duration_ms: u16) {
-        let sent = self.shard.with_tech(self.id, |tech, core| tech.send_digit(core, self.id, digit, duration_ms));
+        let sent =
+            self.shard.with_tech(self.id, |tech, core| tech.send_digit(core, self.id, digit, duration_ms));
         if sent == Some(false) {
             self.media(|stream| Command::SendDigit { stream, digit, duration_ms });
         }
@@ -392,7 +411,9 @@ impl Future for Wait {
         let (now, current) = (core.now, exec.current());
         let mut deadline = self.deadline;
         for &id in &self.ids {
-            let Some(channel) = core.get_mut(id) else { return Poll::Ready(Woken::Stopped(id, Stop::Hangup)) };
+            let Some(channel) = core.get_mut(id) else {
+                return Poll::Ready(Woken::Stopped(id, Stop::Hangup));
+            };
             if let Some(event) = channel.events.pop_front() {
                 return Poll::Ready(Woken::Event(id, event));
             }

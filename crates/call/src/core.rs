@@ -8,8 +8,8 @@ use base::{BridgeId, Cause, ChannelId, Command, Event, FormatId, Instant, PlayId
 use crate::channel::EVENTS_MAX;
 use crate::exec::TaskId;
 use crate::{
-    Admission, AsyncGoto, Cdr, CdrState, ChanEvent, ChanState, Channel, Directories, Level, NewChannel, Notice,
-    Services, Snapshot,
+    Admission, AsyncGoto, Cdr, CdrState, ChanEvent, ChanState, Channel, Directories, Level, NewChannel,
+    Notice, Services, Snapshot,
 };
 
 /// What the administrator set and the call core reads. Replaced whole by a reload.
@@ -104,6 +104,8 @@ pub struct Core {
     by_name: HashMap<Rc<str>, ChannelId>,
     by_stream: HashMap<StreamId, ChannelId>,
     pub(crate) woken: Vec<TaskId>,
+    /// Stories that let others go first: they are woken in the next turn, not in this one.
+    pub(crate) paused: Vec<TaskId>,
     pub(crate) library_waiters: Vec<TaskId>,
     pub(crate) bridges: Vec<Bridge>,
     random: u64,
@@ -113,7 +115,12 @@ pub struct Core {
 
 impl Core {
     /// An empty core. `seed` feeds [`Core::random`].
-    pub fn new(services: Services, settings: Settings, program: std::sync::Arc<dialplan::Program>, seed: u64) -> Self {
+    pub fn new(
+        services: Services,
+        settings: Settings,
+        program: std::sync::Arc<dialplan::Program>,
+        seed: u64,
+    ) -> Self {
         Self {
             now: Instant::ZERO,
             services,
@@ -134,6 +141,7 @@ impl Core {
             by_name: HashMap::new(),
             by_stream: HashMap::new(),
             woken: Vec::new(),
+            paused: Vec::new(),
             library_waiters: Vec::new(),
             bridges: Vec::new(),
             random: seed,
@@ -256,7 +264,10 @@ impl Core {
     }
     /// The channel of this exact name; or of this UNIQUEID.
     pub fn by_name(&self, name: &str) -> Option<ChannelId> {
-        self.by_name.get(name).copied().or_else(|| self.channels().find(|c| &*c.uniqueid == name).map(|c| c.id))
+        self.by_name
+            .get(name)
+            .copied()
+            .or_else(|| self.channels().find(|c| &*c.uniqueid == name).map(|c| c.id))
     }
     /// Snapshot of a channel for a notice.
     pub fn snapshot(&self, id: ChannelId) -> Option<Snapshot> {
@@ -314,8 +325,10 @@ impl Core {
             _ => {}
         }
         if channel.events.len() >= EVENTS_MAX {
-            let oldest_digit =
-                channel.events.iter().position(|e| matches!(e, ChanEvent::Digit { .. } | ChanEvent::DigitBegin(_)));
+            let oldest_digit = channel
+                .events
+                .iter()
+                .position(|e| matches!(e, ChanEvent::Digit { .. } | ChanEvent::DigitBegin(_)));
             channel.events.remove(oldest_digit.unwrap_or(0));
         }
         channel.events.push_back(event);
@@ -390,7 +403,10 @@ impl Core {
         self.finish_cdr(id);
         self.notice_of(id, |channel| Notice::Hangup { channel, cause });
         self.touch_device(id);
-        let Some(slot) = self.channels.get_mut(id.slot as usize).filter(|s| s.generation == id.generation) else { return };
+        let Some(slot) = self.channels.get_mut(id.slot as usize).filter(|s| s.generation == id.generation)
+        else {
+            return;
+        };
         let Some(channel) = slot.channel.take() else { return };
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.slot);
@@ -453,7 +469,11 @@ impl Core {
             disabled: state.disabled,
             start: Some((now, wall)),
             answer: channel.answered.map(|_| (now, wall)),
-            disposition: if channel.answered.is_some() { crate::Disposition::Answered } else { Default::default() },
+            disposition: if channel.answered.is_some() {
+                crate::Disposition::Answered
+            } else {
+                Default::default()
+            },
             account: state.account.clone(),
             ama_flags: state.ama_flags,
             written: state.written.wrapping_add(1),
@@ -477,7 +497,12 @@ impl Core {
     fn notice_event(&mut self, id: ChannelId, event: &ChanEvent) {
         match *event {
             ChanEvent::DigitBegin(digit) => {
-                self.notice_of(id, |channel| Notice::Dtmf { channel, digit, duration_ms: None, received: true });
+                self.notice_of(id, |channel| Notice::Dtmf {
+                    channel,
+                    digit,
+                    duration_ms: None,
+                    received: true,
+                });
             }
             ChanEvent::Digit { digit, duration_ms, .. } => self.notice_of(id, |channel| Notice::Dtmf {
                 channel,

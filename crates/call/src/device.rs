@@ -71,7 +71,8 @@ impl DeviceState {
     }
     /// The state of one extension from those of its devices: ringing and busy ones win over idle, idle over unreachable.
     pub fn combine(states: impl IntoIterator<Item = Self>) -> Self {
-        let (mut any, mut in_use, mut ringing, mut all_busy, mut all_hold) = (false, false, false, true, true);
+        let (mut any, mut in_use, mut ringing, mut all_busy, mut all_hold) =
+            (false, false, false, true, true);
         let (mut all_unavailable, mut all_free) = (true, true);
         for state in states.into_iter().filter(|s| *s != Self::Unknown) {
             any = true;

@@ -44,7 +44,11 @@ pub struct Executor {
 
 impl Executor {
     /// Adds a story and queues its first poll; `None` when the slab is full.
-    pub fn spawn(&mut self, owner: Option<ChannelId>, story: impl Future<Output = ()> + 'static) -> Option<TaskId> {
+    pub fn spawn(
+        &mut self,
+        owner: Option<ChannelId>,
+        story: impl Future<Output = ()> + 'static,
+    ) -> Option<TaskId> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.tasks.len() < TASKS_MAX => {

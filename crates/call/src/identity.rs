@@ -49,7 +49,10 @@ impl Presentation {
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let code = text.parse::<u8>().ok();
-        PRESENTATIONS.iter().find(|row| row.1.eq_ignore_ascii_case(text) || Some(row.2) == code).map(|row| row.0)
+        PRESENTATIONS
+            .iter()
+            .find(|row| row.1.eq_ignore_ascii_case(text) || Some(row.2) == code)
+            .map(|row| row.0)
     }
     /// Whether the number must not be shown to the other party.
     pub fn is_hidden(self) -> bool {
@@ -75,7 +78,10 @@ pub struct PartyId {
 impl PartyId {
     /// `"name" <number>`, `name`, `<number>` or empty, as CDRs and `CALLERID(all)` write it.
     pub fn all(&self) -> String {
-        match (self.name.as_deref().filter(|n| !n.is_empty()), self.number.as_deref().filter(|n| !n.is_empty())) {
+        match (
+            self.name.as_deref().filter(|n| !n.is_empty()),
+            self.number.as_deref().filter(|n| !n.is_empty()),
+        ) {
             (Some(name), Some(number)) => format!("\"{name}\" <{number}>"),
             (Some(name), None) => name.to_owned(),
             (None, Some(number)) => number.to_owned(),
@@ -93,7 +99,8 @@ impl PartyId {
         match (text.find('<'), text.rfind('>')) {
             (Some(open), Some(close)) if open < close => {
                 party.name = named(text.get(..open).unwrap_or_default());
-                party.number = text.get(open + 1..close).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
+                party.number =
+                    text.get(open + 1..close).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
             }
             _ if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b"+*#-(). ".contains(&b)) => {
                 party.number = Some(text.to_owned());

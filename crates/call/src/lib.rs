@@ -34,8 +34,8 @@ pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
 pub use notice::{Notice, Snapshot};
 pub use services::{
-    ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer, Recorder,
-    Services, WallClock,
+    ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
+    Recorder, Services, WallClock,
 };
 pub use shard::Shard;
 pub use tech::{Indication, Request, Tech};

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use base::{BridgeId, Cause, Digit};
 
-use crate::{Channel, ChanState, Location, PartyId};
+use crate::{ChanState, Channel, Location, PartyId};
 
 /// A channel as it was at the moment of the notice.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -76,7 +76,12 @@ pub trait Library {
 pub trait Recorder {
     /// Opens `path` (absolute, or relative to the sounds directory) with the file format of `extension`; says the linear format it wants.
     /// `append` goes on after what is there.
-    fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<(Box<dyn AudioSink>, FormatId), String>;
+    fn open(
+        &mut self,
+        path: &str,
+        extension: &str,
+        append: bool,
+    ) -> Result<(Box<dyn AudioSink>, FormatId), String>;
     /// Whether there is no file of this name yet, for numbered recordings (`%d`).
     fn is_free(&mut self, path: &str, extension: &str) -> bool;
 }

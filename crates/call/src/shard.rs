@@ -86,7 +86,12 @@ impl Shard {
     }
     /// Lets every story run whose event or deadline has come. The only way time gets in.
     pub fn run(&self, now: Instant) {
-        self.core.borrow_mut().now = now;
+        {
+            let mut core = self.core.borrow_mut();
+            core.now = now;
+            let paused = std::mem::take(&mut core.paused);
+            core.woken.extend(paused);
+        }
         self.exec.borrow_mut().expire(now);
         for _ in 0..POLLS_PER_TURN {
             self.hand_over_wakes();
@@ -97,8 +102,11 @@ impl Shard {
     }
     /// When [`Shard::run`] next wants to be called; `Instant::ZERO`: at once.
     pub fn deadline(&self) -> Option<Instant> {
-        if !self.core.borrow().woken.is_empty() {
-            return Some(Instant::ZERO);
+        {
+            let core = self.core.borrow();
+            if !core.woken.is_empty() || !core.paused.is_empty() {
+                return Some(Instant::ZERO);
+            }
         }
         self.exec.borrow_mut().deadline()
     }
@@ -143,7 +151,11 @@ impl Shard {
             let mut core = self.core.borrow_mut();
             let (name, app) =
                 owner.and_then(|id| core.get(id)).map(|c| (c.name.to_string(), c.app)).unwrap_or_default();
-            core.log(Level::Error, "pbx", &format!("{name}: application {app:?} panicked, its call is ended: {said}"));
+            core.log(
+                Level::Error,
+                "pbx",
+                &format!("{name}: application {app:?} panicked, its call is ended: {said}"),
+            );
         }
         if let Some(id) = owner {
             let _ = catch_unwind(AssertUnwindSafe(|| self.finish(id, Cause::NORMAL_TEMPORARY_FAILURE)));

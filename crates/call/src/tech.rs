@@ -63,5 +63,6 @@ pub trait Tech {
     /// `CHANNEL(item)` and the technology's own functions (`PJSIP_HEADER`), arguments already expanded.
     fn read(&mut self, core: &mut Core, channel: ChannelId, function: &str, args: &str) -> Option<String>;
     /// Writes one; `false` when there is no such item or it cannot be written.
-    fn write(&mut self, core: &mut Core, channel: ChannelId, function: &str, args: &str, value: &str) -> bool;
+    fn write(&mut self, core: &mut Core, channel: ChannelId, function: &str, args: &str, value: &str)
+    -> bool;
 }
