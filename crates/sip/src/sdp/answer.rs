@@ -283,7 +283,9 @@ impl Negotiator {
             self.last = text;
         }
         out.extend_from_slice(b"v=0\r\no=");
-        push_clean(out, if local.owner.is_empty() { "-" } else { local.owner }.replace(' ', "_").as_bytes());
+        let owner = if local.owner.is_empty() { "-" } else { local.owner };
+        // A blank would end the name.
+        out.extend(owner.bytes().map(|b| if b <= b' ' { b'_' } else { b }));
         write!(out, " {} {} IN {family} {address}\r\n", self.id, self.version).ok();
         out.extend_from_slice(&self.last);
     }
@@ -384,10 +386,10 @@ fn common(theirs: &Payloads, local: &Local<'_>) -> Payloads {
     if !local.telephone_event {
         return table;
     }
-    let clocks: Vec<u32> = table.iter().filter_map(|(_, meaning)| clock_of(meaning)).collect();
     for (payload, meaning) in theirs.iter() {
+        let used = |clock| table.iter().any(|(_, meaning)| clock_of(meaning) == Some(clock));
         if let Meaning::Event(clock) = meaning
-            && (clocks.contains(&clock) || clock == super::payload::EVENT_CLOCK)
+            && (clock == super::payload::EVENT_CLOCK || used(clock))
             && table.payload(meaning).is_none()
         {
             table.push(payload, meaning);

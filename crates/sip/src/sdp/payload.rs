@@ -36,7 +36,7 @@ impl Payloads {
                 slot.get_or_insert(meaning);
             }
         }
-        let mut table = Self::default();
+        let mut table = Self(Vec::with_capacity(8));
         for payload in stream.payloads() {
             let meaning = match maps.get(usize::from(payload)).copied().flatten() {
                 Some(mapped) => mapped,

@@ -276,3 +276,14 @@ fn fmtp_of_the_chosen_format_is_handed_on() {
     let offer = "m=audio 4000 RTP/AVP 8 0\r\na=fmtp:8 x=1\r\na=fmtp:0  annexb=no; y \r\n";
     assert_eq!(answered(offer, &local(&[F::ULAW])).unwrap().0.fmtp.as_deref(), Some(&b"annexb=no; y"[..]));
 }
+
+#[test]
+fn names_from_configuration_cannot_add_lines_or_words() {
+    let evil = "a b\r\nm=audio 1 RTP/AVP 0";
+    let mut out = Vec::new();
+    let ours = Local { owner: evil, session_name: evil, ..local(&[F::ULAW]) };
+    Negotiator::new(8).offer(&ours, &mut out);
+    let session = Session::parse(&out).unwrap();
+    assert_eq!(session.streams.len(), 1);
+    assert_eq!(session.origin.map(|origin| origin.version), Some(Some(4)));
+}
