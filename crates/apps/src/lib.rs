@@ -6,6 +6,7 @@
 
 mod args;
 mod call_ctx;
+mod check;
 mod contract;
 mod dial;
 mod dtmf;
@@ -21,5 +22,6 @@ mod say;
 pub mod table;
 
 pub use call_ctx::{Call, CallFuture, NoSuchPlace};
+pub use check::check;
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};
 pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};

@@ -1,0 +1,308 @@
+//! Functions that the channel answers, and applications that leave something behind.
+
+mod common;
+
+use base::Cause;
+use call::{Level, Notice};
+use common::{call, noted, run, steps, warnings, world};
+use sim::Act;
+
+/// One call each: what its dialplan sets before, what is read after it, what comes out.
+#[test]
+fn channel_functions_read_and_write() {
+    for (name, before, read, expected) in [
+        ("CALLERID(all)", "", "${CALLERID(all)}", "\"Alice\" <6001>"),
+        (
+            "CALLERID(num) and name",
+            "Set(CALLERID(name)=Bob B)",
+            "${CALLERID(num)} ${CALLERID(name)}",
+            "6001 Bob B",
+        ),
+        (
+            "CALLERID(all) splits",
+            "Set(CALLERID(all)=Eve <77>)",
+            "${CALLERID(name)}|${CALLERID(number)}|${CALLERID(ani)}",
+            "Eve|77|77",
+        ),
+        ("CALLERID of a given caller id", "", "${CALLERID(num,\"X\" <42>)}", "42"),
+        (
+            "CALLERID(pres)",
+            "Set(CALLERID(pres)=prohib_passed_screen)",
+            "${CALLERID(num-pres)} ${CALLINGPRES}",
+            "prohib_passed_screen 33",
+        ),
+        (
+            "CALLERID(dnid) and rdnis",
+            "Set(CALLERID(rdnis)=5)",
+            "${CALLERID(dnid)}-${CALLERID(rdnis)}-${REDIRECTING(from-num)}",
+            "-5-5",
+        ),
+        (
+            "CHANNEL items",
+            "",
+            "${CHANNEL(name)} ${CHANNEL(state)} ${CHANNEL(exten)} ${CHANNEL(language)}",
+            "SIM/6001-00000000 Ring 1 en",
+        ),
+        ("CHANNEL(language) is written", "Set(CHANNEL(language)=de)", "${CHANNEL(language)}", "de"),
+        ("CHANNEL(channeltype)", "", "${CHANNEL(channeltype)}", "SIM"),
+        (
+            "CDR fields",
+            "Set(CDR(own)=x)",
+            "${CDR(src)} ${CDR(dst)} ${CDR(own)} ${CDR(disposition)} ${CDR(amaflags)}",
+            "6001 1 x NO ANSWER DOCUMENTATION",
+        ),
+        ("CDR(start)", "", "${CDR(start)} ${CDR(start,u)}", "2026-11-21 12:00:00 1795262400.000000"),
+        (
+            "TIMEOUT",
+            "Set(TIMEOUT(digit)=2.5)",
+            "${TIMEOUT(digit)} ${TIMEOUT(response)} ${TIMEOUT(absolute)}",
+            "2.500 10.000 0",
+        ),
+        (
+            "GROUP and its counts",
+            "Set(GROUP(cat)=g)",
+            "${GROUP(cat)} ${GROUP_COUNT(g@cat)} ${GROUP_COUNT(x@cat)} ${GROUP_LIST()}",
+            "g 1 0 g@cat",
+        ),
+        (
+            "DEVICE_STATE of a custom device",
+            "Set(DEVICE_STATE(Custom:a)=RINGING)",
+            "${DEVICE_STATE(Custom:a)} ${DEVICE_STATE(Nope/1)}",
+            "RINGING INVALID",
+        ),
+        ("SHARED", "Set(SHARED(x)=1)", "${SHARED(x)} ${SHARED(x,SIM/6001-00000000)}", "1 1"),
+        (
+            "IMPORT and MASTER_CHANNEL",
+            "Set(v=7)",
+            "${IMPORT(SIM/6001-00000000,v)} ${MASTER_CHANNEL(v)}",
+            "7 7",
+        ),
+        ("CONNECTEDLINE", "Set(CONNECTEDLINE(num,i)=9)", "${CONNECTEDLINE(num)}", "9"),
+        ("a function of the technology", "Set(PJSIP_HEADER(add,X-A)=b)", "${PJSIP_HEADER(add,X-A)}", "b"),
+        ("built-ins", "", "${UNIQUEID} ${EPOCH} ${CHANNEL}", "1795262400.0 1795262400 SIM/6001-00000000"),
+        ("Set inherits its prefix away", "Set(__a=1)", "${a}", "1"),
+        ("MSet", "MSet(a=1,b=2)", "${a}${b}", "12"),
+        ("SetGlobalVar", "SetGlobalVar(g=1)", "${GLOBAL(g)}${g}", "11"),
+        ("ImportVar", "ImportVar(x=SIM/6001-00000000,EXTEN)", "${x}", "1"),
+        ("DBput and DBget", "DBput(a/b=c)", "${DB(a/b)}", "c"),
+        ("System is refused", "System(reboot)", "${SYSTEMSTATUS}", "FAILURE"),
+        ("TryExec of nothing", "TryExec(NoSuch(x))", "${TRYSTATUS}", "NOAPP"),
+        ("TryExec of Hangup goes on", "TryExec(Hangup())", "${TRYSTATUS}", "FAILED"),
+        ("TryExec of Set", "TryExec(Set(k=3))", "${TRYSTATUS} ${k}", "SUCCESS 3"),
+        ("SendText", "SendText(hi)", "${SENDTEXTSTATUS}", "SUCCESS"),
+        ("Transfer elsewhere", "Transfer(Other/1)", "${TRANSFERSTATUS}", "UNSUPPORTED"),
+        ("WaitUntil in the past", "WaitUntil(5)", "${WAITUNTILSTATUS}", "PAST"),
+        ("WaitUntil", "WaitUntil(1795262403)", "${WAITUNTILSTATUS} ${EPOCH}", "OK 1795262403"),
+        ("WaitDigit runs out", "WaitDigit(1)", "${WAITDIGITSTATUS}${WAITDIGITRESULT}", "TIMEOUT"),
+        ("EXCEPTION without one", "", "-${EXCEPTION(reason)}-", "--"),
+        ("HANGUPCAUSE before the end", "", "${HANGUPCAUSE}", "0"),
+    ] {
+        let before = if before.is_empty() { "NoOp(nothing before)" } else { before };
+        let world = run(&format!("[default]\nexten => 1,1,{before}\n same => n,NoOp({read})\n"), "1", &[]);
+        assert_eq!(
+            noted(&world).last().map(String::as_str),
+            Some(expected),
+            "{name}: {:?}",
+            warnings(&world)
+        );
+    }
+}
+
+#[test]
+fn an_item_that_does_not_exist_is_empty_and_named_in_the_log() {
+    let world = run("[default]\nexten => 1,1,NoOp(-${CALLERID(nope)}-${CHANNEL(nope)}-)\n", "1", &[]);
+    assert_eq!(noted(&world), ["---"]);
+    let said = warnings(&world).join("\n");
+    assert!(said.contains("CALLERID(nope)") && said.contains("CHANNEL(nope)"), "{said}");
+}
+
+#[test]
+fn watchers_hear_of_variables_caller_ids_and_user_events() {
+    let world = run(
+        "[default]\nexten => 1,1,Set(a=1)\n same => n,Set(CALLERID(num)=5)\n same => n,UserEvent(Test,Key: value,X:y z)\n",
+        "1",
+        &[],
+    );
+    let told: Vec<String> = world
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::VarSet { variable, value, .. } => Some(format!("{variable}={value}")),
+            Notice::NewCallerId(channel) => Some(format!("caller {}", channel.caller.number())),
+            Notice::UserEvent { name, fields, .. } => Some(format!("{name} {fields:?}")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, ["a=1", "caller 5", "Test [(\"Key\", \"value\"), (\"X\", \"y z\")]"]);
+}
+
+#[test]
+fn nothing_is_made_for_watchers_while_nobody_watches() {
+    let mut world = world("[default]\nexten => 1,1,Set(a=1)\n same => n,NoOp(x)\n");
+    call(&mut world, "1", &[]);
+    world.run();
+    assert!(world.notices.is_empty());
+    assert_eq!(world.cdrs.len(), 1);
+}
+
+#[test]
+fn busy_refuses_an_unanswered_caller_and_sounds_for_an_answered_one() {
+    for (dialplan, expected) in [
+        ("exten => 1,1,Busy(5)", vec!["0 SIM/6001-00000000 ends with 17"]),
+        ("exten => 1,1,Congestion()", vec!["0 SIM/6001-00000000 ends with 34"]),
+        (
+            "exten => 1,1,Answer(0)\n same => n,Busy(5)",
+            vec![
+                "0 SIM/6001-00000000 is answered",
+                "0 #1 hears tone busy",
+                "5000 SIM/6001-00000000 ends with 17",
+            ],
+        ),
+        (
+            "exten => 1,1,Progress()\n same => n,Ringing()\n same => n,Hangup(21)",
+            vec![
+                "0 SIM/6001-00000000 is told of early audio",
+                "0 SIM/6001-00000000 is told it rings",
+                "0 SIM/6001-00000000 ends with 21",
+            ],
+        ),
+    ] {
+        let world = run(&format!("[default]\n{dialplan}\n"), "1", &[]);
+        assert_eq!(world.transcript(), expected, "{dialplan}");
+    }
+}
+
+#[test]
+fn answer_waits_for_media_at_most_half_a_second_or_its_own_delay() {
+    for (dialplan, expected) in [("Answer()", 1_795_262_400), ("Answer(2000)", 1_795_262_402)] {
+        let world =
+            run(&format!("[default]\nexten => 1,1,{dialplan}\n same => n,NoOp(${{EPOCH}})\n"), "1", &[]);
+        assert_eq!(noted(&world), [expected.to_string()], "{dialplan}");
+    }
+}
+
+#[test]
+fn saying_plays_the_files_one_after_the_other_and_a_digit_may_interrupt_it() {
+    let world = run(
+        "[default]\nexten => 1,1,Answer(0)\n same => n,SayDigits(12)\n same => n,SayNumber(30)\n",
+        "1",
+        &[],
+    );
+    let heard: Vec<String> = world.transcript().into_iter().filter(|line| line.contains("hears")).collect();
+    assert_eq!(heard, ["0 #1 hears digits/1", "1000 #1 hears digits/2", "2000 #1 hears digits/30"]);
+
+    let interrupted = run(
+        "[default]\nexten => 1,1,Answer(0)\n same => n,Set(SAY_DTMF_INTERRUPT=true)\n same => n,SayDigits(1234)\n same => n,NoOp(no)\nexten => 5,1,NoOp(five)\n",
+        "1",
+        &[(1500, Act::Press('5'))],
+    );
+    assert_eq!(noted(&interrupted), ["five"], "{:?}", steps(&interrupted));
+}
+
+#[test]
+fn macro_exclusive_lets_one_channel_in_at_a_time() {
+    let mut world = world(
+        "[default]\nexten => 1,1,MacroExclusive(m,${CHANNEL})\n[macro-m]\nexten => s,1,NoOp(in)\n same => n,Wait(2)\n same => n,NoOp(out)\n",
+    );
+    world.watch();
+    call(&mut world, "1", &[]);
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(noted(&world), ["in", "out", "in", "out"]);
+}
+
+#[test]
+fn records_can_be_switched_off_reset_and_forked() {
+    for (name, dialplan, records) in [
+        ("NoCDR", "exten => 1,1,NoCDR()", 0),
+        ("CDR_PROP(disable)", "exten => 1,1,Set(CDR_PROP(disable)=1)", 0),
+        ("ResetCDR(e) switches on again", "exten => 1,1,NoCDR()\n same => n,ResetCDR(e)", 1),
+        ("ForkCDR", "exten => 1,1,Answer(0)\n same => n,ForkCDR()", 2),
+    ] {
+        let world = run(&format!("[default]\n{dialplan}\n"), "1", &[]);
+        assert_eq!(world.cdrs.len(), records, "{name}");
+    }
+    let reset = run(
+        "[default]\nexten => 1,1,Answer(0)\n same => n,Wait(5)\n same => n,ResetCDR()\n same => n,Wait(2)\n",
+        "1",
+        &[],
+    );
+    assert_eq!(reset.cdrs[0].duration.as_secs(), 2);
+}
+
+#[test]
+fn endbeforehexten_ends_the_record_before_h() {
+    let mut world = world(
+        "[default]\nexten => 1,1,Answer(0)\n same => n,Wait(3)\nexten => h,1,Set(CDR(userfield)=late)\n",
+    );
+    world.settings(|settings| settings.cdr_end_before_h = true);
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(world.cdrs.len(), 1);
+    assert_eq!((world.cdrs[0].user_field.as_str(), world.cdrs[0].last_app.as_str()), ("", "Wait"));
+}
+
+#[test]
+fn a_handle_on_a_channel_without_a_dialplan_runs_routines_and_returns_to_nothing() {
+    let mut world = world(
+        "[sub]\nexten => s,1,NoOp(${ARG1} ${CHANNEL})\n same => n,Set(GOSUB_RESULT=ABORT)\n same => n,Return()\n",
+    );
+    world.watch();
+    let id = world.incoming("6002", "<6002>", common::location("default", "9"), &[]);
+    let shard = world.shard.clone();
+    let handle = apps::Call::new(call::Chan::new(shard.clone(), id));
+    let inner = handle.clone();
+    assert!(shard.spawn(Some(id), async move {
+        let outcome = inner.gosub("sub,s,1(hello)").await;
+        inner.set("outcome", &format!("{outcome:?}"));
+    }));
+    world.run();
+    assert_eq!(noted(&world), ["hello SIM/6002-00000000"]);
+    assert_eq!(handle.get("GOSUB_RESULT").as_deref(), Some("ABORT"));
+    assert_eq!(handle.get("outcome").as_deref(), Some("Ok(Continue)"));
+    assert_eq!(handle.get("EXTEN").as_deref(), Some("9"));
+}
+
+#[test]
+fn how_dialled_channels_ended_can_be_asked() {
+    let mut world = world(
+        "[default]\nexten => 1,1,Wait(1)\n same => n,NoOp(${HANGUPCAUSE_KEYS()} ${HANGUPCAUSE(SIM/x-1,tech)} ${HANGUPCAUSE(SIM/x-1,ast)} ${HANGUPCAUSE})\n",
+    );
+    world.watch();
+    let id = call(&mut world, "1", &[]);
+    let handle = apps::Call::new(call::Chan::new(world.shard.clone(), id));
+    handle.note_hangup("SIM/x-1", Cause::USER_BUSY, "SIP 486 Busy Here");
+    world.run();
+    assert_eq!(noted(&world), ["SIM/x-1 SIP 486 Busy Here User busy 17"]);
+}
+
+#[test]
+fn check_names_dial_options_programs_and_modules_that_are_switched_off() {
+    let (program, _) = sim::parse_dialplan(
+        "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,Verbose(y)\n",
+        &apps::table::tables(),
+    );
+    let mut findings = conf::Findings::new();
+    let disabled = ["app_verbose".to_owned()].into();
+    apps::check(&program, &disabled, &mut findings);
+    let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    for (line, expected) in lines.iter().zip(["Dial option 't'", "System will not run", "module app_verbose"])
+    {
+        assert!(line.contains(expected), "{line}");
+    }
+    assert_eq!(lines.len(), 3, "{lines:?}");
+}
+
+#[test]
+fn log_and_verbose_write_to_their_levels() {
+    let mut world = world(
+        "[default]\nexten => 1,1,Log(WARNING,careful, now)\n same => n,Verbose(2,two)\n same => n,Verbose(plain)\n same => n,Log(LOUD,x)\n",
+    );
+    world.verbose(2);
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(world.log(Level::Warning), ["careful, now"]);
+    assert_eq!(world.log(Level::Verbose(2)), ["two"]);
+    assert_eq!(world.log(Level::Verbose(0)), ["plain"]);
+    assert!(world.log(Level::Error).iter().any(|line| line.contains("unknown log level 'LOUD'")));
+}
