@@ -15,7 +15,7 @@ const fn room(name: &'static str, floor: u8, may_know: &'static [&'static str]) 
 
 const EVERYTHING: &[&str] = &[
     "base", "conf", "sip", "rtp", "iax2", "tdm", "codec", "media", "dialplan", "call", "driver", "apps",
-    "io", "store", "cluster", "control",
+    "io", "store", "cluster", "control", "engine",
 ];
 
 /// Protocols do not know each other; `call` knows no protocol; `driver` translates; `apps` sees only channels.
@@ -31,11 +31,13 @@ const ROOMS: &[Room] = &[
     room("dialplan", 2, &["base", "conf"]),
     room("call", 2, &["base", "dialplan"]),
     room("driver", 2, &["base", "call", "dialplan", "sip", "rtp", "iax2", "tdm"]),
-    room("apps", 2, &["base", "call", "dialplan"]),
+    room("apps", 2, &["base", "conf", "call", "dialplan"]),
     room("io", 3, &["base", "media", "rtp", "codec"]),
-    room("store", 3, &["base", "conf", "dialplan", "io"]),
+    room("store", 3, &["base", "call", "codec", "conf", "dialplan", "io"]),
     room("cluster", 3, &["base", "io"]),
-    room("control", 3, &["base", "conf", "call", "dialplan", "store", "io"]),
+    room("control", 3, &["apps", "base", "conf", "call", "dialplan", "driver", "store", "io"]),
+    // The running system, wired; `strowger` is its command line and `loadtest` its opposite.
+    room("engine", 4, EVERYTHING),
     room("strowger", 4, EVERYTHING),
     room("loadtest", 4, EVERYTHING),
     room("sim", 4, EVERYTHING),

@@ -34,10 +34,11 @@ impl File {
     }
 }
 
-/// Every `.rs` file of `crates`, `xtask` and `tests`, in order of their paths.
+/// Every `.rs` file of `crates`, `tools`, `xtask` and `tests`, in order of their paths.
 pub fn read(root: &Path) -> anyhow::Result<Vec<File>> {
     let mut files = Vec::new();
-    let mut folders: Vec<_> = ["crates", "xtask", "tests"].iter().map(|name| root.join(name)).collect();
+    let mut folders: Vec<_> =
+        ["crates", "tools", "xtask", "tests"].iter().map(|name| root.join(name)).collect();
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries {
