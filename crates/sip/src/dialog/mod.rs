@@ -82,7 +82,6 @@ impl Dialog {
         let mut peer = Peer::new(
             invite.from_tag().unwrap_or_default(),
             invite.header(HeaderName::From).unwrap_or_default(),
-            &[],
         );
         peer.cseq = invite.cseq().map(|cseq| cseq.number);
         peer.routes = routes(invite, false);
@@ -141,7 +140,7 @@ impl Dialog {
         let at = match self.peers.iter().position(|peer| *peer.tag == *tag) {
             Some(at) => at,
             None if self.peers.len() < FORKS_MAX => {
-                self.peers.push(Peer::new(tag, response.header(HeaderName::To).unwrap_or_default(), &[]));
+                self.peers.push(Peer::new(tag, response.header(HeaderName::To).unwrap_or_default()));
                 self.peers.len() - 1
             }
             None => return None,
@@ -241,7 +240,9 @@ impl Dialog {
 }
 
 impl Peer {
-    fn new(tag: &[u8], value: &[u8], target: &[u8]) -> Self {
+    /// Until its Contact is known, and if it never sends one as RFC 2543 allowed, it is reached as it is called.
+    fn new(tag: &[u8], value: &[u8]) -> Self {
+        let target = NameAddr::parse(value).map_or(&[][..], |addr| addr.uri.as_bytes());
         Self {
             tag: tag.into(),
             value: value.into(),

@@ -88,7 +88,9 @@ impl Stack {
         out: &mut Vec<Output>,
     ) -> Result<(), Refused> {
         match self.calls.get(dialog.0).ok_or(Refused::Gone)?.phase {
-            Phase::Ringing => self.answer(dialog, &Answer::new(status.max(300)).headers(headers), now, out),
+            Phase::Ringing => {
+                self.answer(dialog, &Answer::new(status.clamp(300, 699)).headers(headers), now, out)
+            }
             Phase::Calling | Phase::Challenged { .. } => self.cancel(dialog, headers, now, out),
             Phase::Confirmed => self.bye(dialog, headers, now, out),
             Phase::Canceling | Phase::Ending => Ok(()),

@@ -159,6 +159,7 @@ impl Stack {
     /// An empty stack. `seed` must be unpredictable from outside: tags, branches, Call-IDs and table keys come from it.
     pub fn new(config: Config, seed: u128) -> Self {
         let key = Key::new(seed);
+        let config = Config { timers: config.timers.bounded(), ..config };
         Self {
             layer: Layer::new(config.timers, config.transactions_max),
             calls: Slab::new(config.dialogs_max),

@@ -52,7 +52,16 @@ impl Timers {
             trying: Duration::from_millis(200),
         }
     }
+
+    /// The same timers, none so short that a machine would spin: intervals of at least 10 ms, and no shorter wait than T1.
+    pub(crate) fn bounded(self) -> Self {
+        let t1 = self.t1.max(INTERVAL_MIN);
+        Self { t1, t2: self.t2.max(t1), t4: self.t4.max(t1), timeout: self.timeout.max(t1), ..self }
+    }
 }
+
+/// Shortest interval between retransmissions: below it a site's typing error would flood its own network.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// [`Timers`] as one kind of transport applies them: over TCP nothing is sent twice and nothing is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -458,6 +458,26 @@ fn rfc3261_18_4_a_dialog_whose_connection_closed_asks_for_another_one() {
 }
 
 #[test]
+fn a_peer_without_contact_is_reached_as_it_is_called() {
+    let mut desk = Desk::new(config());
+    let (dialog, _) = desk.up(&request("INVITE", "inv", 1, "", ""));
+    let ((), heard) = desk.act(|stack, now, out| stack.bye(dialog, &[], now, out).unwrap());
+    assert_eq!(heard.sent[0].1.view().request_uri_bytes(), b"sip:peer@192.0.2.9");
+}
+
+#[test]
+fn timers_of_zero_do_not_spin() {
+    let mut desk =
+        Desk::new(Config { timers: Timers::new(Duration::ZERO, Some(Duration::ZERO)), ..config() });
+    desk.act(|stack, now, out| stack.invite(&outgoing("<sip:us@h>", PEER), now, out).unwrap());
+    let incoming = desk.hear(&invite()).incoming();
+    let dialog = desk.accept(&incoming);
+    desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(200), now, out).unwrap());
+    let heard = desk.wait(10);
+    assert_eq!(heard.words(), ["Failed Timeout", "Ended NoAck"]);
+}
+
+#[test]
 fn rfc3261_15_1_2_bye_before_our_answer_refuses_the_invite_too() {
     let mut desk = Desk::new(config());
     let incoming = desk.hear(&invite()).incoming();
