@@ -4,54 +4,76 @@
 
 use std::collections::BTreeSet;
 
-use conf::Findings;
 use dialplan::{Program, Step};
 
 use crate::{AppRow, UNSUPPORTED_OPTIONS, table};
 
+/// Something a step asks for that it will not get.
+#[derive(Debug, Clone)]
+pub struct Concern<'p> {
+    /// The step; its `place` is the file and line.
+    pub step: &'p Step,
+    /// The call ends at this step; else only a part of it has no effect.
+    pub fatal: bool,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub remedy: String,
+}
+
 /// Looks at every step. `disabled` are the modules that modules.conf switches off, without `.so`.
-pub fn check(program: &Program, disabled: &BTreeSet<String>, findings: &mut Findings) {
+pub fn check<'p>(program: &'p Program, disabled: &BTreeSet<String>) -> Vec<Concern<'p>> {
     let rows = table::applications();
+    let mut concerns = Vec::new();
     for context in program.contexts() {
         for step in context.extensions.iter().flat_map(|extension| &extension.steps) {
             let row = step.app.and_then(|app| rows.get(usize::from(app.0)).copied());
             if let Some(row) = row {
-                check_step(step, row, disabled, findings);
+                check_step(step, row, disabled, &mut concerns);
             }
         }
     }
+    concerns
 }
 
-fn check_step(step: &Step, row: &AppRow, disabled: &BTreeSet<String>, findings: &mut Findings) {
+fn check_step<'p>(
+    step: &'p Step,
+    row: &AppRow,
+    disabled: &BTreeSet<String>,
+    concerns: &mut Vec<Concern<'p>>,
+) {
     if disabled.contains(row.module) {
-        findings.error(
-            &step.place,
-            format!(
-                "{} belongs to module {}, which modules.conf switches off; the call will end here",
-                row.name, row.module
+        let (name, module) = (row.name, row.module);
+        concerns.push(Concern {
+            step,
+            fatal: true,
+            message: format!(
+                "{name} is of module {module}, which modules.conf switches off: the call ends here"
             ),
-            format!("remove `noload => {}.so` from modules.conf, or this step", row.module),
-        );
+            remedy: format!("remove `noload => {module}.so` from modules.conf, or this step"),
+        });
     }
     match row.name {
-        "Dial" => check_dial(step, findings),
-        "System" | "TrySystem" => findings.warning(
-            &step.place,
-            format!("{} will not run its command: dialplans may not run programs", row.name),
-            "do the work outside, for instance from a manager client that hears a UserEvent",
-        ),
+        "Dial" => check_dial(step, concerns),
+        "System" | "TrySystem" => concerns.push(Concern {
+            step,
+            fatal: false,
+            message: format!("{} will not run its command: dialplans may not run programs", row.name),
+            remedy: "do the work outside, for instance from a manager client that hears a UserEvent"
+                .to_owned(),
+        }),
         _ => {}
     }
 }
 
-fn check_dial(step: &Step, findings: &mut Findings) {
+fn check_dial<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {
     let args = dialplan::args::split_raw(&step.args, ',');
     // Letters that come from variables are known only when the call is there; Dial logs them then.
     let Some(options) = args.get(2).map(|text| literal(text)) else { return };
-    for (letter, remedy) in UNSUPPORTED_OPTIONS.chars().map(|letter| (letter, remedy(letter))) {
+    for letter in UNSUPPORTED_OPTIONS.chars() {
         if dialplan::Options::parse(&options, &letter.to_string()).has(letter) {
             let message = format!("Dial option '{letter}' is not supported yet and has no effect");
-            findings.warning(&step.place, message, remedy);
+            concerns.push(Concern { step, fatal: false, message, remedy: remedy(letter).to_owned() });
         }
     }
 }

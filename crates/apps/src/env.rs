@@ -187,3 +187,30 @@ fn builtin(core: &mut call::Core, call: &Call, which: Builtin, out: &mut String)
     }
     true
 }
+
+/// The core's clock as the dialplan's calendar.
+struct CoreCalendar<'a>(&'a call::Core);
+
+impl Calendar for CoreCalendar<'_> {
+    fn wall(&self) -> Wall {
+        let micros = self.0.services.wall.now_micros();
+        Wall { seconds: micros.div_euclid(1_000_000), micros: u32::try_from(micros.rem_euclid(1_000_000)).unwrap_or(0) }
+    }
+    fn offset(&self, at: i64, zone: &str) -> Offset {
+        self.0.services.wall.offset(at, zone)
+    }
+}
+
+/// Whether the dialplan in force has a number; for [`call::Core::reach`].
+pub fn reach(core: &call::Core, context: &str, exten: &str, caller: &str) -> call::Reach {
+    let Some(context) = core.program.context_id(context) else { return call::Reach::None };
+    let query = dialplan::Query { context, exten, caller };
+    let calendar = CoreCalendar(core);
+    if core.program.exists(query, &calendar) {
+        call::Reach::Whole
+    } else if core.program.can_match(query, &calendar) {
+        call::Reach::Partial
+    } else {
+        call::Reach::None
+    }
+}

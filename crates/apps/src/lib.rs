@@ -22,6 +22,7 @@ mod say;
 pub mod table;
 
 pub use call_ctx::{Call, CallFuture, NoSuchPlace};
-pub use check::check;
+pub use check::{Concern, check};
+pub use env::reach;
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};
 pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};

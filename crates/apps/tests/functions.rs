@@ -282,10 +282,9 @@ fn check_names_dial_options_programs_and_modules_that_are_switched_off() {
         "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,Verbose(y)\n",
         &apps::table::tables(),
     );
-    let mut findings = conf::Findings::new();
     let disabled = ["app_verbose".to_owned()].into();
-    apps::check(&program, &disabled, &mut findings);
-    let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    let concerns = apps::check(&program, &disabled);
+    let lines: Vec<String> = concerns.iter().map(|concern| concern.message.clone()).collect();
     for (line, expected) in lines.iter().zip(["Dial option 't'", "System will not run", "module app_verbose"])
     {
         assert!(line.contains(expected), "{line}");
