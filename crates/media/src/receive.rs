@@ -164,6 +164,7 @@ impl<P: PacketIo> Desk<'_, P> {
         if stream.feed != Feed::Relay(from) || is_busy || !stream.sends() {
             return;
         }
+        *self.current = Some(to);
         let units = stream.frame_units();
         let Inbound { source, sequence, timestamp, marker, .. } = inbound;
         let stamp = stream.out.relay(source, sequence, timestamp, marker, self.at, units);

@@ -81,6 +81,7 @@ impl<P: PacketIo> Desk<'_, P> {
     /// pass on.
     fn hear(&mut self, id: StreamId, ms: u8) -> Option<(SampleRate, usize)> {
         let stream = self.streams.get_mut(id)?;
+        *self.current = Some(id); // its decoder and its sink, whoever pulls
         let ear = stream.ear.as_mut()?;
         let rate = ear.format().rate();
         let count = rate.0 as usize * usize::from(ms) / 1000;
@@ -100,6 +101,7 @@ impl<P: PacketIo> Desk<'_, P> {
 
     /// Sends what the stream has to send in this visit: a digit, what it plays, or `frame` of its bridge.
     fn speak(&mut self, id: StreamId, frame: Option<(SampleRate, usize)>) {
+        *self.current = Some(id);
         if self.dial(id) {
             return;
         }

@@ -243,11 +243,9 @@ fn a_panic_ends_its_own_stream_and_no_neighbour_loses_a_packet() {
     plant.run(100);
     let guilty = ids[17];
     plant.command(Command::Join { a: guilty, b: ids[18] });
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {})); // the injected panic need not be printed
+    quiet_faults();
     plant.input(Input::Poison(guilty));
     plant.run(1900);
-    std::panic::set_hook(hook);
     for &stream in ids.iter().filter(|&&s| s != guilty) {
         let sent = plant.sent_by(stream);
         assert_eq!(sent.len(), 100, "{stream:?}");
@@ -264,6 +262,33 @@ fn a_panic_ends_its_own_stream_and_no_neighbour_loses_a_packet() {
     assert_eq!(closed, [(guilty, Some(Fault::Panicked))]);
     assert_eq!((plant.worker.load().panics, plant.worker.load().streams), (1, 39));
     assert_eq!(plant.net.detached, [port(guilty)]);
+}
+
+struct Broken;
+impl base::AudioSink for Broken {
+    fn write(&mut self, _: &[i16]) -> usize {
+        panic!("a fault injected into a sink");
+    }
+}
+
+#[test]
+fn a_sink_that_panics_ends_the_stream_it_records_though_the_peer_s_visit_pulled() {
+    let mut plant = Plant::new();
+    let (a, b) = (plant.open(plan(0, FormatId::ULAW, 0)), plant.open(plan(1, FormatId::ALAW, 8)));
+    plant.command(Command::Join { a, b });
+    plant.command(Command::Record { stream: a, format: FormatId::SLIN, sink: Box::new(Broken) });
+    quiet_faults();
+    plant.run(100);
+    let [Event::Closed { stream, fault: Some(Fault::Panicked), .. }] = plant.events[..] else {
+        panic!("{:?}", plant.events)
+    };
+    assert_eq!(stream, a);
+    // The peer is free for another bridge.
+    plant.command(Command::Echo { stream: b, on: true });
+    let mut bob = Phone::new(b, 8);
+    bob.say(&mut plant, &[1; 160]);
+    plant.run(1);
+    assert_eq!(plant.sent_by(b).len(), 1);
 }
 
 #[test]
