@@ -241,10 +241,11 @@ impl Regex {
     }
     /// Adds a thread and all it reaches without taking a byte.
     fn follow(&self, threads: &mut Threads, thread: Thread, at: usize, len: usize) {
-        let mut stack = vec![thread];
+        let Threads { list, seen, stack } = threads;
+        stack.push(thread);
         while let Some(mut thread) = stack.pop() {
             let index = usize::from(thread.step);
-            match threads.seen.get_mut(index) {
+            match seen.get_mut(index) {
                 Some(seen @ false) => *seen = true,
                 _ => continue,
             }
@@ -263,7 +264,7 @@ impl Regex {
                 }
                 Some(Step::Start) if at == 0 => stack.push(Thread { step: thread.step + 1, ..thread }),
                 Some(Step::End) if at == len => stack.push(Thread { step: thread.step + 1, ..thread }),
-                Some(Step::Byte(_) | Step::Match) => threads.list.push(thread),
+                Some(Step::Byte(_) | Step::Match) => list.push(thread),
                 Some(Step::Start | Step::End) | None => {}
             }
         }
@@ -280,11 +281,13 @@ struct Thread {
 struct Threads {
     list: Vec<Thread>,
     seen: Vec<bool>,
+    /// Empty between calls; kept for its memory.
+    stack: Vec<Thread>,
 }
 
 impl Threads {
     fn new(steps: usize) -> Self {
-        Self { list: Vec::new(), seen: vec![false; steps] }
+        Self { list: Vec::new(), seen: vec![false; steps], stack: Vec::new() }
     }
 }
 

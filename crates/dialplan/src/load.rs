@@ -452,7 +452,7 @@ impl Loader<'_> {
         let kind = id.map_or(Kind::Plain, |id| self.program.kind(id));
         let source = Source { priority, label, app: id, name, args, place };
         let mut compiler = Compiler::new(Names::Mint(&mut self.symbols), &self.tables.functions);
-        let step = Step::compile(source, kind, &mut compiler);
+        let step = Step::compile(source, kind, &self.tables.apps, &mut compiler);
         for problem in compiler.problems {
             let level = if problem.error { conf::Level::Error } else { conf::Level::Warning };
             let dangerous =

@@ -190,7 +190,7 @@ proptest::proptest! {
     #[test]
     fn no_step_panics_and_both_ways_of_preparing_agree(
         app in "(Set|Goto|GotoIf|Gosub|GosubIf|ExecIf|NoOp)",
-        args in r#"[a-c0-2,?:=(){}$\[\]"\\+]{0,16}(\$\{a\}|\$\{b\}|\$\[\$\{a\}=1\])?[a-c0-2,?:=()"]{0,10}"#,
+        args in r#"([a-c0-2,?:=(){}$\[\]"\\+]{0,16}|[01]\?|\$\[\$\{b\}=12\]\?)(NoOp\(|Set\(x=|c,a,1\(|lost)?(\$\{a\}|\$\{b\}|\$\[\$\{a\}=1\])?\)?:?(NoOp\(|2\()?[a-c0-2,?:=()"]{0,10}"#,
         a in r#"[a-c0-2,?:=()"\\]{0,4}"#,
     ) {
         let (program, _) = load_text(&format!("[c]\nexten => 1,1,{app}({args})\n"));

@@ -12,9 +12,9 @@ use conf::Place;
 use crate::args::{Destination, condition, split_app, split_raw};
 use crate::env::{Env, Level};
 use crate::program::Program;
-use crate::registry::{AppId, FunctionId};
+use crate::registry::{AppId, Apps, FunctionId};
 use crate::template::{
-    Compiler, Guard, Piece, Template, expand_text, set_by_name, split_call, write_function,
+    Compiler, EXPAND_BYTES_MAX, Guard, Piece, Template, expand_text, set_by_name, split_call, write_function,
 };
 use crate::timing::Timing;
 use crate::vars::{Inherit, VarName};
@@ -190,6 +190,27 @@ enum Form {
         destination: Destination,
         args: Vec<Template>,
     },
+    /// ExecIf and GosubIf: all parts are expanded, as their text would be, and one is chosen.
+    Choice {
+        test: Template,
+        yes: Part,
+        no: Option<Part>,
+    },
+}
+
+/// One branch of ExecIf or GosubIf.
+#[derive(Debug, Clone)]
+struct Part {
+    template: Template,
+    head: Head,
+}
+
+/// What stands before a branch's parenthesis.
+#[derive(Debug, Clone)]
+enum Head {
+    Nothing,
+    App { app: Option<AppId>, name: Box<str> },
+    Place(Destination),
 }
 
 /// `a:b` after the question mark, literal.
@@ -231,9 +252,9 @@ pub(crate) struct Source<'a> {
 }
 
 impl Step {
-    pub(crate) fn compile(source: Source<'_>, kind: Kind, compiler: &mut Compiler<'_>) -> Self {
+    pub(crate) fn compile(source: Source<'_>, kind: Kind, apps: &Apps, compiler: &mut Compiler<'_>) -> Self {
         let template = compiler.compile(source.args);
-        let form = Form::compile(kind, &template, compiler);
+        let form = Form::compile(kind, &template, apps, compiler);
         Self {
             priority: source.priority,
             label: source.label.map(Into::into),
@@ -259,6 +280,7 @@ impl Step {
         let (a, b) = match &self.form {
             Form::Goto(destination) | Form::Gosub { destination, .. } => (Some(destination), None),
             Form::Branch { rest, .. } | Form::Timed { rest, .. } => (rest.yes.as_ref(), rest.no.as_ref()),
+            Form::Choice { yes, no, .. } => (yes.place(), no.as_ref().and_then(Part::place)),
             Form::Text | Form::Set { .. } => (None, None),
         };
         a.into_iter().chain(b)
@@ -267,6 +289,7 @@ impl Step {
         let (a, b) = match &mut self.form {
             Form::Goto(destination) | Form::Gosub { destination, .. } => (Some(destination), None),
             Form::Branch { rest, .. } | Form::Timed { rest, .. } => (rest.yes.as_mut(), rest.no.as_mut()),
+            Form::Choice { yes, no, .. } => (yes.place_mut(), no.as_mut().and_then(Part::place_mut)),
             Form::Text | Form::Set { .. } => (None, None),
         };
         a.into_iter().chain(b)
@@ -299,6 +322,7 @@ impl Step {
                 scratch.text.push_str(&rest.text);
                 self.interpret(env, &scratch.text)
             }
+            Form::Choice { test, yes, no } => self.choose(env, scratch, (test, yes, no.as_ref())),
             Form::Timed { timing, rest } => Ready::Goto(rest.pick(timing.applies(env)).map(Cow::Borrowed)),
             Form::Gosub { destination, args } => {
                 let mut clean = true;
@@ -321,6 +345,49 @@ impl Step {
                 let args = scratch.ranges.iter().filter_map(|range| text.get(range.clone())).collect();
                 Ready::Gosub(Some(SubCall { destination: Cow::Borrowed(destination), args }))
             }
+        }
+    }
+    /// Expands every part into the scratch text, separators between them, and picks one.
+    fn choose<'s>(
+        &'s self,
+        env: &mut dyn Env,
+        scratch: &'s mut Scratch,
+        (test, yes, no): (&Template, &'s Part, Option<&'s Part>),
+    ) -> Ready<'s> {
+        let text = &mut scratch.text;
+        let mut clean = test.expand_guarded(env, text, CHOICE);
+        let truth = condition(text);
+        text.push('?');
+        let from = text.len();
+        clean &= yes.template.expand_guarded(env, text, CHOICE);
+        let mut chosen = (Some(yes), from..text.len());
+        if let Some(no) = no {
+            text.push(':');
+            let from = text.len();
+            clean &= no.template.expand_guarded(env, text, CHOICE);
+            if !truth {
+                chosen = (Some(no), from..text.len());
+            }
+        } else if !truth {
+            chosen = (None, 0..0);
+        }
+        let text: &'s str = &scratch.text;
+        if !clean || text.len() > EXPAND_BYTES_MAX {
+            return self.interpret(env, text);
+        }
+        let part = text.get(chosen.1).unwrap_or("");
+        let (_, args) = sub_text(part);
+        let gosub = self.kind == Kind::GosubIf;
+        match chosen.0.map(|part| &part.head) {
+            Some(Head::App { app, name }) => {
+                Ready::Exec(Some(Nested { app: *app, name, args: args.unwrap_or("").into() }))
+            }
+            Some(Head::Place(destination)) => {
+                let args = args.map(|args| split_raw(args, ',')).unwrap_or_default();
+                Ready::Gosub(Some(SubCall { destination: Cow::Borrowed(destination), args }))
+            }
+            Some(Head::Nothing) | None if gosub => Ready::Gosub(None),
+            Some(Head::Nothing) | None => Ready::Exec(None),
         }
     }
     /// The same by substituting the whole text first, which `text()` of the scratch then shows.
@@ -358,6 +425,59 @@ const QUESTION: Guard = Guard::of("?");
 /// What an argument list splits on or counts.
 const ARGUMENTS: Guard = Guard::of(",()[]\"\\");
 
+/// What the split of ExecIf and GosubIf looks at.
+const CHOICE: Guard = Guard::of("?:()[]\"\\");
+
+impl Part {
+    fn place(&self) -> Option<&Destination> {
+        match &self.head {
+            Head::Place(destination) => Some(destination),
+            Head::App { .. } | Head::Nothing => None,
+        }
+    }
+    fn place_mut(&mut self) -> Option<&mut Destination> {
+        match &mut self.head {
+            Head::Place(destination) => Some(destination),
+            Head::App { .. } | Head::Nothing => None,
+        }
+    }
+    /// `None` when only the substituted text tells what is called.
+    fn new(kind: Kind, template: Template, apps: &Apps) -> Option<Self> {
+        let first = match template.pieces.first() {
+            None => "",
+            Some(Piece::Text(text)) => text,
+            Some(_) => return None,
+        };
+        let head = match first.split_once('(') {
+            Some((head, _)) => head,
+            None if template.is_literal() => first,
+            None => return None,
+        };
+        let head = if kind == Kind::GosubIf {
+            Destination::parse(head).map_or(Head::Nothing, Head::Place)
+        } else if head.trim().is_empty() {
+            Head::Nothing
+        } else {
+            Head::App { app: apps.lookup(head), name: head.trim().into() }
+        };
+        Some(Self { template, head })
+    }
+}
+
+/// ExecIf and GosubIf whose separators, names and places stand in the literal text.
+fn choice_form(kind: Kind, template: &Template, apps: &Apps) -> Option<Form> {
+    let (test, rest) = split_outside(template, '?')?;
+    let (yes, no) = match split_outside(&rest, ':') {
+        Some((yes, no)) => (yes, Some(no)),
+        None => (rest, None),
+    };
+    let no = match no {
+        Some(no) => Some(Part::new(kind, no, apps)?),
+        None => None,
+    };
+    Some(Form::Choice { test, yes: Part::new(kind, yes, apps)?, no })
+}
+
 impl Branches {
     fn new(text: &str) -> Self {
         let (yes, no) = branches(text);
@@ -375,9 +495,26 @@ fn branches(text: &str) -> (&str, &str) {
 
 /// Splits a template at the first literal `separator`, which is dropped; `None` when it has none.
 fn split_template(template: &Template, separator: char) -> Option<(Template, Template)> {
+    split_at(template, &mut |text| text.find(separator))
+}
+
+/// The same, but only outside brackets and quotes of the literal text.
+fn split_outside(template: &Template, separator: char) -> Option<(Template, Template)> {
+    let mut scan = crate::args::Scan::default();
+    split_at(template, &mut |text| {
+        text.char_indices().find(|&(_, symbol)| scan.step(symbol) && symbol == separator).map(|(at, _)| at)
+    })
+}
+
+/// Splits at the one-byte separator that `find` finds in a piece of literal text.
+fn split_at(
+    template: &Template,
+    find: &mut dyn FnMut(&str) -> Option<usize>,
+) -> Option<(Template, Template)> {
     for (index, piece) in template.pieces.iter().enumerate() {
         let Piece::Text(text) = piece else { continue };
-        let Some((before, after)) = text.split_once(separator) else { continue };
+        let Some(at) = find(text) else { continue };
+        let (before, after) = text.get(..at).zip(text.get(at + 1..))?;
         let head = template.pieces.iter().take(index).cloned();
         let head = head.chain(Template::text(before).pieces).collect();
         let tail = Template::text(after).pieces.into_iter();
@@ -388,7 +525,7 @@ fn split_template(template: &Template, separator: char) -> Option<(Template, Tem
 }
 
 impl Form {
-    fn compile(kind: Kind, template: &Template, compiler: &mut Compiler<'_>) -> Self {
+    fn compile(kind: Kind, template: &Template, apps: &Apps, compiler: &mut Compiler<'_>) -> Self {
         match kind {
             Kind::Set => match split_template(template, '=') {
                 Some((name, value)) => match name.literal() {
@@ -425,7 +562,8 @@ impl Form {
                 }
             }
             Kind::Gosub => gosub_form(template).unwrap_or(Self::Text),
-            Kind::ExecIf | Kind::ExecIfTime | Kind::Exec | Kind::GosubIf | Kind::Plain => Self::Text,
+            Kind::ExecIf | Kind::GosubIf => choice_form(kind, template, apps).unwrap_or(Self::Text),
+            Kind::ExecIfTime | Kind::Exec | Kind::Plain => Self::Text,
         }
     }
 }
