@@ -58,6 +58,8 @@ pub(crate) enum Notice {
     Failed(Place, Owner),
     /// An INVITE client transaction that was accepted has ended: no further 2xx can come.
     InviteGone(Place, Owner),
+    /// The final response of this INVITE has no way to its dialog's peer.
+    Unreachable(Place, Place),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,14 +140,26 @@ impl Layer {
     }
 
     /// A flow is gone or refused a message: tells every transaction that uses it.
+    ///
+    /// A request whose connection the driver made for it fails with that connection. A response may still leave by
+    /// another one (RFC 3261 §18.2.2), so that a closed connection is only forgotten; when no connection can be made
+    /// either, the transaction fails.
     pub(crate) fn transport_error(&mut self, flow: Flow, now: Instant, out: &mut Vec<Output>) {
+        let made_for = Flow { connection: None, ..flow };
+        let uses = |client: &Client| client.flow == flow || client.flow == made_for;
         let clients: Vec<Place> =
-            self.clients.iter().filter(|(_, client)| client.flow == flow).map(|(place, _)| place).collect();
-        let servers: Vec<Place> =
-            self.servers.iter().filter(|(_, server)| server.flow == flow).map(|(place, _)| place).collect();
+            self.clients.iter().filter(|(_, client)| uses(client)).map(|(place, _)| place).collect();
         for place in clients {
             self.client_failed(place, now, out);
         }
+        if flow.connection.is_some() {
+            for server in self.servers.values_mut().filter(|server| server.flow == flow) {
+                server.flow.connection = None;
+            }
+            return;
+        }
+        let servers: Vec<Place> =
+            self.servers.iter().filter(|(_, server)| server.flow == flow).map(|(place, _)| place).collect();
         for place in servers {
             self.server_failed(place, now, out);
         }

@@ -1,6 +1,6 @@
 //! Server transactions: found by a keyed digest of what the peer chose (RFC 3261 §17.2.3).
 
-use super::{Flow, Layer, Member, Place, ReplyHead, Scheduled, TransactionKey, send};
+use super::{Flow, Layer, Member, Notice, Place, ReplyHead, Scheduled, TransactionKey, send};
 use crate::message::Status;
 use crate::stack::Output;
 use crate::transaction::{InviteServer, NonInviteServer, invite_server, non_invite_server};
@@ -257,8 +257,11 @@ impl Layer {
                 }
                 invite_server::Output::SendResponse => send(out, server.flow, &server.response),
                 invite_server::Output::ForgetResponse => server.response = None,
+                invite_server::Output::Failed => {
+                    self.notices.extend(server.dialog.map(|dialog| Notice::Unreachable(place, dialog)));
+                }
                 // Nobody acknowledged our refusal; there is nobody left to tell.
-                invite_server::Output::TimedOut | invite_server::Output::Failed => {}
+                invite_server::Output::TimedOut => {}
             }
         }
         for output in self.server_other.drain(..) {

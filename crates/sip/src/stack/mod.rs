@@ -241,7 +241,7 @@ impl Stack {
         self.heed_notices(now, out);
     }
 
-    /// The driver could not send on `flow`, or its connection closed.
+    /// The driver could not send on `flow`, as it stood in the [`Send`], or its connection closed.
     pub fn transport_error(&mut self, flow: Flow, now: Instant, out: &mut Vec<Output>) {
         for call in self.calls.values_mut().filter(|_| flow.connection.is_some()) {
             call.dialog.disconnected(flow);
@@ -402,6 +402,7 @@ impl Stack {
                         call.invite_gone(place);
                     }
                 }
+                Notice::Unreachable(request, dialog) => self.unreachable(request, dialog, out),
             }
         }
     }

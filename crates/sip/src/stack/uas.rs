@@ -1,7 +1,7 @@
 //! The called side: INVITE from its acceptance to its ACK, and CANCEL.
 
 use super::call::{Call, Phase, REFRESH, Unacked, held};
-use super::{Accept, Answer, DialogId, Event, Incoming, Output, Refused, ServerId, Stack};
+use super::{Accept, Answer, DialogId, End, Event, Incoming, Output, Refused, ServerId, Stack};
 use crate::dialog::Dialog;
 use crate::header::Method;
 use crate::layer::{Flow, Place, ReplyHead, Send, ServerMethod, TransactionKey, reply_flow};
@@ -201,6 +201,18 @@ impl Stack {
                 out.push(Output::Event(Event::Withdrawn { dialog, request }));
             }
             None => {}
+        }
+    }
+
+    /// No response to this INVITE can leave any more.
+    pub(super) fn unreachable(&mut self, request: Place, dialog: Place, out: &mut Vec<Output>) {
+        let Some(call) = self.calls.get_mut(dialog).filter(|call| call.invite_server == Some(request)) else {
+            return;
+        };
+        call.invite_server = None;
+        if call.phase == Phase::Ringing {
+            let reason = End::PeerLost;
+            self.end(dialog, |dialog| Event::Ended { dialog, reason, message: None }, out);
         }
     }
 }

@@ -458,6 +458,33 @@ fn rfc3261_18_4_a_dialog_whose_connection_closed_asks_for_another_one() {
 }
 
 #[test]
+fn rfc3261_18_2_2_an_answer_looks_for_another_connection_and_the_call_ends_when_there_is_none() {
+    let tcp = Flow { protocol: Protocol::Tcp, connection: Some(ConnectionId(1)), ..udp("192.0.2.9:40001") };
+    let mut desk = Desk::new(config());
+    let incoming = desk.hear_from(tcp, &invite().replace("UDP", "TCP")).incoming();
+    let dialog = desk.accept(&incoming);
+    let ((), heard) = desk.act(|stack, now, out| stack.transport_error(tcp, now, out));
+    assert!(heard.events.is_empty() && desk.stack.load().dialogs == 1);
+    let ((), heard) = desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(180), now, out).unwrap());
+    let anew = Flow { connection: None, ..tcp };
+    assert_eq!(heard.sent[0].0, anew);
+    let ((), heard) = desk.act(|stack, now, out| stack.transport_error(anew, now, out));
+    assert_eq!(heard.words(), ["Ended PeerLost"]);
+    assert_eq!(desk.stack.load(), Load::default());
+}
+
+#[test]
+fn a_request_fails_with_the_connection_that_was_made_for_it() {
+    let made_for = Flow { protocol: Protocol::Tcp, ..udp(PEER) };
+    let mut desk = Desk::new(config());
+    let request = Outgoing { flow: made_for, ..outgoing("<sip:us@h>", PEER) };
+    desk.act(|stack, now, out| stack.invite(&request, now, out).unwrap());
+    let made = Flow { connection: Some(ConnectionId(9)), ..made_for };
+    let ((), heard) = desk.act(|stack, now, out| stack.transport_error(made, now, out));
+    assert_eq!((heard.words(), desk.stack.load()), (vec!["Failed Transport".to_owned()], Load::default()));
+}
+
+#[test]
 fn a_peer_without_contact_is_reached_as_it_is_called() {
     let mut desk = Desk::new(config());
     let (dialog, _) = desk.up(&request("INVITE", "inv", 1, "", ""));
