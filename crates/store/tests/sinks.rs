@@ -250,8 +250,7 @@ fn channel(target: Target, levels: &[LogLevel], verbose: Option<u8>) -> Channel 
 fn log_lines_go_where_the_configuration_says() {
     let dir = Scratch::new("log");
     let screen = Screen::default();
-    let mut logger = Logger::default();
-    logger.channels = vec![
+    let channels = vec![
         channel(Target::Console, &[LogLevel::Error, LogLevel::Verbose], None),
         channel(
             Target::File("full".into()),
@@ -259,6 +258,7 @@ fn log_lines_go_where_the_configuration_says() {
             Some(3),
         ),
     ];
+    let logger = Logger { channels, ..Logger::default() };
     let (sink, log) = LogSink::start(&logger, &dir.0, Some(Box::new(screen.clone()))).unwrap();
     sink.set_verbose(1);
     for (level, enabled) in [
@@ -332,8 +332,8 @@ fn log_lines_over_the_limit_are_dropped_counted_and_told() {
 #[test]
 fn a_new_log_configuration_holds_at_once() {
     let dir = Scratch::new("log-configure");
-    let mut logger = Logger::default();
-    logger.channels = vec![channel(Target::File("a".into()), &[LogLevel::Error], None)];
+    let channels = vec![channel(Target::File("a".into()), &[LogLevel::Error], None)];
+    let mut logger = Logger { channels, ..Logger::default() };
     let (sink, log) = LogSink::start(&logger, &dir.0, None).unwrap();
     log.line(Level::Error, "t", "first");
     logger.channels = vec![channel(Target::File("b".into()), &[LogLevel::Notice], None)];

@@ -33,6 +33,14 @@ impl Net {
         let address = plain(ip);
         Self { address, mask: if address.is_ipv4() { prefix_v4(32) } else { prefix_v6(128) } }
     }
+    /// The address and the number of leading one bits of the mask.
+    pub fn parts(&self) -> (IpAddr, u8) {
+        let bits = match self.mask {
+            IpAddr::V4(mask) => mask.to_bits().leading_ones(),
+            IpAddr::V6(mask) => mask.to_bits().leading_ones(),
+        };
+        (self.address, u8::try_from(bits).unwrap_or(0))
+    }
     /// Whether the address lies in it.
     pub fn contains(&self, ip: IpAddr) -> bool {
         and(plain(ip), self.mask) == Some(self.address)
