@@ -4,6 +4,7 @@ use crate::file::{File, Section, Variable};
 use crate::finding::{Findings, Place};
 use crate::lines::{self, Line};
 use crate::source::{ReadError, Source, is_glob};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Deepest nesting of `#include`, `#tryinclude` and `#exec`, the field's limit.
@@ -54,8 +55,16 @@ pub fn load(
             return Err(LoadError::Invalid);
         }
     };
-    let mut reader =
-        Reader { source, options, findings, file: File::default(), current: None, includes: 0, bytes: 0 };
+    let mut reader = Reader {
+        source,
+        options,
+        findings,
+        file: File::default(),
+        by_name: BTreeMap::new(),
+        current: None,
+        includes: 0,
+        bytes: 0,
+    };
     reader.text(name.into(), &bytes, 0).map_err(|Invalid| LoadError::Invalid)?;
     Ok(reader.file)
 }
@@ -68,6 +77,8 @@ struct Reader<'a> {
     options: Options,
     findings: &'a mut Findings,
     file: File,
+    /// Where in `file.sections` the sections of a name are, by the name in lower case.
+    by_name: BTreeMap<String, Vec<usize>>,
     /// Index of the section that lines belong to. It stays open at the end of an included file.
     current: Option<usize>,
     includes: usize,
@@ -151,7 +162,9 @@ impl Reader<'_> {
     }
 
     fn open(&mut self, section: Section) {
-        self.current = Some(self.file.sections.len());
+        let at = self.file.sections.len();
+        self.current = Some(at);
+        self.by_name.entry(section.name.to_ascii_lowercase()).or_default().push(at);
         self.file.sections.push(section);
     }
 
@@ -160,6 +173,9 @@ impl Reader<'_> {
             // The header continues another section, so the one it opened goes again.
             if self.file.sections.last().is_some_and(|section| section.place == *place) {
                 self.file.sections.pop();
+                if let Some(same) = self.by_name.get_mut(&name.to_ascii_lowercase()) {
+                    same.pop();
+                }
             }
             let filter = Filter::parse(filter).map_err(|message| {
                 self.refuse(place, message, "write (+key=regex&key=regex), with POSIX extended expressions")
@@ -218,11 +234,13 @@ impl Reader<'_> {
     }
 
     fn find_before(&self, end: usize, name: &str, filter: &Filter) -> Option<usize> {
-        let earlier = self.file.sections.get(..end)?;
-        let last = |same: &dyn Fn(&str) -> bool| {
-            earlier.iter().rposition(|section| same(&section.name) && filter.passes(section))
+        let same = self.by_name.get(&name.to_ascii_lowercase())?;
+        let passing = || {
+            let earlier = same.iter().rev().copied().filter(|at| *at < end);
+            earlier.filter_map(|at| Some((at, self.file.sections.get(at)?))).filter(|(_, s)| filter.passes(s))
         };
-        last(&|other| other == name).or_else(|| last(&|other| other.eq_ignore_ascii_case(name)))
+        let exact = passing().find(|(_, section)| &*section.name == name);
+        exact.or_else(|| passing().next()).map(|(at, _)| at)
     }
 
     fn spend(&mut self, place: &Place, bytes: usize) -> Result<(), Invalid> {
