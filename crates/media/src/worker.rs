@@ -410,7 +410,7 @@ impl<P: PacketIo> Desk<'_, P> {
             let (sequence, timestamp) = (plan.first_sequence, plan.first_timestamp);
             stream.out = rtp::Outgoing::new(plan.ssrc, sequence, timestamp, plan.format.rtp_clock());
         }
-        stream.lock.replan(plan.latch, plan.relearn);
+        stream.lock.replan(plan.latch, plan.relearn, plan.remote != stream.plan.remote);
         stream.plan = plan;
         let Stream { plan, digits, report, play, .. } = stream;
         digits.replan(plan);
@@ -434,7 +434,7 @@ impl<P: PacketIo> Desk<'_, P> {
         *self.current = Some(id);
         let source = match stream.plan.latch {
             Latch::Strict => stream.plan.remote,
-            Latch::Learn(_) => stream.lock.locked(),
+            Latch::Learn(_) => stream.lock.locked().filter(|_| !stream.lock.is_open()),
             Latch::Off => None,
         };
         if let Some(leg) = &mut stream.leg {

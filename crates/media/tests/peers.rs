@@ -95,6 +95,32 @@ fn a_new_answer_opens_the_window_again_and_only_then() {
 }
 
 #[test]
+fn a_session_refresh_costs_a_phone_behind_a_nat_no_audio() {
+    let mut plant = Plant::new();
+    let learning = base::Plan { latch: Latch::Learn(peer(0).ip()), ..plan(0, FormatId::ULAW, 0) };
+    let a = plant.open(learning.clone());
+    plant.command(Command::Echo { stream: a, on: true });
+    let mut alice = Phone::new(a, 0);
+    for n in 0..200 {
+        if n % 20 == 19 {
+            let refresh = base::Plan { relearn: true, ..learning.clone() };
+            plant.command(Command::Plan { stream: a, plan: Box::new(refresh) });
+        }
+        alice.say(&mut plant, &[1; 160]);
+        plant.run(20);
+    }
+    let sent = plant.sent_by(a);
+    assert_eq!(sent.len(), 197, "only what the first lock takes");
+    assert_continuous(&sent, 160);
+    plant.run(20);
+    (0..50).for_each(|_| {
+        alice.say(&mut plant, &[1; 160]);
+        plant.run(20);
+    });
+    assert_eq!(plant.net.locked[&port(a)], Some(alice.from), "the window closes again");
+}
+
+#[test]
 fn malformed_and_foreign_packets_are_counted_words() {
     let mut plant = Plant::new();
     let a = plant.open(plan(0, FormatId::ULAW, 0));

@@ -9,6 +9,10 @@ use base::Latch;
 /// Consecutive packets that a source must send before a learning stream locks onto it.
 const LEARN_PACKETS: u8 = 4;
 
+/// Packets of the source that was locked before which close a window that was opened again: a second of 20 ms. Fewer,
+/// and stragglers of a port that the phone has just left would shut the new one out.
+const GRACE_PACKETS: u8 = 50;
+
 /// Sources watched at once while learning; an interleaving stranger at the same address cannot reset the others.
 const CANDIDATES: usize = 3;
 
@@ -40,18 +44,28 @@ pub struct SourceLock {
     locked: Option<SocketAddr>,
     candidates: [Option<Candidate>; CANDIDATES],
     replace_next: u8,
+    /// While not 0 the window is open again, and the locked source is heard meanwhile.
+    grace: u8,
 }
 
 impl SourceLock {
     /// Nothing is known yet.
     pub const fn new(rule: Latch) -> Self {
-        Self { rule, locked: None, candidates: [None; CANDIDATES], replace_next: 0 }
+        Self { rule, locked: None, candidates: [None; CANDIDATES], replace_next: 0, grace: 0 }
     }
-    /// A new plan: another rule begins anew, and so does `relearn`; otherwise what is locked stays locked.
-    pub fn replan(&mut self, rule: Latch, relearn: bool) {
-        if rule != self.rule || relearn {
+    /// A new plan. Another rule, or a peer that `moved` to another address in SDP, begins anew. `relearn` alone opens
+    /// the window again, but the source that is locked goes on being heard: a session refresh costs no audio.
+    pub fn replan(&mut self, rule: Latch, relearn: bool, moved: bool) {
+        if rule != self.rule || relearn && moved {
             *self = Self::new(rule);
+        } else if relearn && self.locked.is_some() && matches!(rule, Latch::Learn(_)) {
+            self.grace = GRACE_PACKETS;
+            self.candidates = [None; CANDIDATES];
         }
+    }
+    /// Whether another source than the locked one may become known.
+    pub const fn is_open(&self) -> bool {
+        self.locked.is_none() || self.grace > 0
     }
     /// The source that is locked.
     pub const fn locked(&self) -> Option<SocketAddr> {
@@ -69,16 +83,27 @@ impl SourceLock {
             (Latch::Strict, _) if Some(from) != expected => Verdict::Refuse,
             (Latch::Strict | Latch::Off, Some(known)) if known == from => Verdict::Accept,
             (Latch::Strict | Latch::Off, _) => self.lock(from),
-            (Latch::Learn(_), Some(known)) if known == from => Verdict::Accept,
-            (Latch::Learn(_), Some(_)) => Verdict::Refuse,
-            (Latch::Learn(ip), None) if ip != from.ip() => Verdict::Refuse,
-            (Latch::Learn(_), None) => self.learn(from, ssrc, sequence),
+            (Latch::Learn(_), Some(known)) if known == from => self.known(from),
+            (Latch::Learn(_), Some(_)) if self.grace == 0 => Verdict::Refuse,
+            (Latch::Learn(ip), _) if ip != from.ip() => Verdict::Refuse,
+            (Latch::Learn(_), _) => self.learn(from, ssrc, sequence),
         }
     }
 
+    fn known(&mut self, source: SocketAddr) -> Verdict {
+        match self.grace {
+            0 => Verdict::Accept,
+            1 => self.lock(source),
+            _ => {
+                self.grace -= 1;
+                Verdict::Accept
+            }
+        }
+    }
     fn lock(&mut self, source: SocketAddr) -> Verdict {
         self.locked = Some(source);
         self.candidates = [None; CANDIDATES];
+        self.grace = 0;
         Verdict::Locked(source)
     }
 
@@ -142,11 +167,29 @@ mod tests {
         for n in 10..20 {
             assert_eq!(lock.judge(rebound, None, 5, n), Verdict::Refuse, "locked until a new plan relearns");
         }
-        lock.replan(Latch::Learn(phone.ip()), false);
-        assert_eq!(lock.locked(), Some(phone));
-        lock.replan(Latch::Learn(phone.ip()), true);
+        lock.replan(Latch::Learn(phone.ip()), false, true);
+        assert!(!lock.is_open() && lock.locked() == Some(phone));
+        lock.replan(Latch::Learn(phone.ip()), true, false);
+        assert_eq!(lock.judge(phone, None, 5, 10), Verdict::Accept, "heard until another one is known");
+        assert_eq!(lock.judge(thief, None, 5, 10), Verdict::Refuse);
         let verdicts: Vec<_> = (20..24).map(|n| lock.judge(rebound, None, 5, n)).collect();
         assert_eq!(verdicts[2..], [Verdict::Learning, Verdict::Locked(rebound)]);
+    }
+
+    #[test]
+    fn a_window_that_was_opened_again_closes_when_the_phone_goes_on_as_before_or_when_it_moved() {
+        let phone = at("198.51.100.7:50000");
+        let rule = Latch::Learn(phone.ip());
+        let mut lock = SourceLock::new(rule);
+        assert_eq!((0..4).map(|n| lock.judge(phone, None, 5, n)).last(), Some(Verdict::Locked(phone)));
+        lock.replan(rule, true, false);
+        let verdicts: Vec<_> = (4..60).map(|n| lock.judge(phone, None, 5, n)).collect();
+        let closed = verdicts.iter().position(|v| *v == Verdict::Locked(phone));
+        assert_eq!(closed, Some(usize::from(GRACE_PACKETS) - 1));
+        assert!(verdicts.iter().filter(|v| **v == Verdict::Accept).count() == verdicts.len() - 1);
+        assert_eq!(lock.judge(at("198.51.100.7:50002"), None, 5, 60), Verdict::Refuse);
+        lock.replan(rule, true, true);
+        assert_eq!((lock.locked(), lock.judge(phone, None, 5, 61)), (None, Verdict::Learning));
     }
 
     #[test]
