@@ -54,6 +54,8 @@ pub(crate) struct RunState {
     pub(crate) unsettled: Cell<bool>,
     /// Routines that run beside the call's own story (hang-up handlers, Dial's U and b): they leave no trace in its record.
     pub(crate) routines: Cell<u32>,
+    /// The call has ended: `h` and the hang-up handlers run.
+    pub(crate) ended: Cell<bool>,
     /// Set by a failed `If`: the `ElseIf` that is gone to decides, instead of ending the taken branch.
     pub(crate) undecided: Cell<bool>,
     /// What `EXCEPTION()` says.

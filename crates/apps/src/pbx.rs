@@ -243,10 +243,11 @@ impl Call {
         let context = self.context();
         self.settle();
         self.freeze_record();
-        let has_h = self.exists(&context, "h");
-        if has_h {
+        // From here on nothing shows in the record: its last application is the call's own.
+        self.run.ended.set(true);
+        self.run.routines.set(self.run.routines.get() + 1);
+        if self.exists(&context, "h") {
             self.stand_at(Place::find(self, &context, "h", 1));
-            self.settle_record_kept();
             self.steps(Until { frames: 0, after_end: true }).await;
         }
         while let Some(handler) = self.chan.with(|c| c.hangup_handlers.pop()).ok().flatten() {
@@ -272,10 +273,6 @@ impl Call {
             }
         });
     }
-    fn settle_record_kept(&self) {
-        self.run.app.set("");
-        self.settle();
-    }
     fn end_cause(&self) -> Cause {
         let cause = self.chan.with(|c| c.hangup.unwrap_or(c.last_cause)).unwrap_or_default();
         if cause == Cause::NONE { Cause::NORMAL_CLEARING } else { cause }
@@ -285,7 +282,10 @@ impl Call {
     /// stood. `Continue` when it returned; `Hangup` when it ended the call or could not be found.
     pub fn gosub(&self, target: &str) -> CallFuture<'static, Outcome> {
         let (call, target) = (self.clone(), target.to_owned());
-        Box::pin(async move { call.routine(&target, false).await })
+        Box::pin(async move {
+            let after_end = call.run.ended.get();
+            call.routine(&target, after_end).await
+        })
     }
     async fn routine(&self, target: &str, after_end: bool) -> Outcome {
         let (place, args, _) = dialplan::args::split_app(target);

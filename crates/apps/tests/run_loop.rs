@@ -158,6 +158,94 @@ fn section5_where_a_call_goes() {
             vec!["own", "included"],
         ),
         (
+            "the absolute timeout without T goes to e",
+            "exten => 1,1,Set(TIMEOUT(absolute)=3)\n same => n,Wait(60)\nexten => e,1,NoOp(${EXCEPTION(reason)})",
+            "1",
+            vec![],
+            vec!["ABSOLUTETIMEOUT"],
+        ),
+        (
+            "GotoIfTime by the wall clock (Saturday noon)",
+            "exten => 1,1,GotoIfTime(*,mon-fri,*,*?no)\n same => n,GotoIfTime(11:59-12:01,sat,21,nov?yes:no)\n \
+             same => n(no),NoOp(no)\n same => n(yes),NoOp(yes)",
+            "1",
+            vec![],
+            vec!["yes"],
+        ),
+        (
+            "ExecIfTime and Exec run what they name",
+            "exten => 1,1,ExecIfTime(*,sat,*,*?Set(a=1))\n same => n,ExecIfTime(*,sun,*,*?Set(a=2))\n \
+             same => n,Exec(Set(b=3))\n same => n,NoOp(${a}${b})",
+            "1",
+            vec![],
+            vec!["13"],
+        ),
+        (
+            "an include by the time of day",
+            "include => closed,*,sun,*,*\ninclude => open,*,sat,*,*\n[closed]\nexten => 1,1,NoOp(closed)\n[open]\nexten => 1,1,NoOp(open)",
+            "1",
+            vec![],
+            vec!["open"],
+        ),
+        (
+            "ExecIf carries a Goto out",
+            "exten => 1,1,ExecIf(1?Goto(2,1))\n same => n,NoOp(no)\nexten => 2,1,NoOp(yes)",
+            "1",
+            vec![],
+            vec!["yes"],
+        ),
+        (
+            "a label that does not exist ends the call",
+            "exten => 1,1,Goto(nowhere)\n same => n,NoOp(no)\nexten => i,1,NoOp(i)\nexten => h,1,NoOp(h)",
+            "1",
+            vec![],
+            vec!["h"],
+        ),
+        (
+            "Return without Gosub ends the call",
+            "exten => 1,1,Return()\n same => n,NoOp(no)\nexten => h,1,NoOp(h)",
+            "1",
+            vec![],
+            vec!["h"],
+        ),
+        (
+            "a Gosub to nowhere ends the call",
+            "exten => 1,1,Gosub(nowhere,s,1)\n same => n,NoOp(no)",
+            "1",
+            vec![],
+            vec![],
+        ),
+        (
+            "WaitDigit keeps its digit to itself",
+            "exten => 1,1,WaitDigit(5,12)\n same => n,NoOp(${WAITDIGITSTATUS} ${WAITDIGITRESULT})\nexten => 2,1,NoOp(no)",
+            "1",
+            press("32", 1000),
+            vec!["DTMF 2"],
+        ),
+        (
+            "Random of a hundred percent and of none",
+            "exten => 1,1,Random(0:no)\n same => n,Random(100:yes)\n same => n(no),NoOp(no)\n same => n(yes),NoOp(yes)",
+            "1",
+            vec![],
+            vec!["yes"],
+        ),
+        (
+            "MacroIf",
+            "exten => 1,1,MacroIf(0?a:b,x)\n same => n,MacroIf(0?a)\n same => n,NoOp(end)\n[macro-a]\nexten => s,1,NoOp(a)\n[macro-b]\nexten => s,1,NoOp(b ${ARG1})",
+            "1",
+            vec![],
+            vec!["b x", "end"],
+        ),
+        (
+            "hang-up handlers are popped and wiped",
+            "exten => 1,1,Set(CHANNEL(hangup_handler_push)=hh,s,1(a))\n same => n,Set(CHANNEL(hangup_handler_push)=hh,s,1(b))\n \
+             same => n,Set(CHANNEL(hangup_handler_pop)=)\n same => n,Set(CHANNEL(hangup_handler_push)=1,away)\n \
+             same => n,Hangup()\n same => n(away),NoOp(away)\n same => n,Return()\n[hh]\nexten => s,1,NoOp(${ARG1})\n same => n,Return()",
+            "1",
+            vec![],
+            vec!["away", "a"],
+        ),
+        (
             "a caller-id match comes first",
             "exten => 1,1,NoOp(any)\nexten => 1/6001,1,NoOp(alice)",
             "1",
@@ -312,7 +400,11 @@ fn section5_a_caller_who_hangs_up_ends_what_runs_and_h_still_runs() {
     );
     assert_eq!(noted(&world), ["h"]);
     assert_eq!(world.stored("a", "b").as_deref(), Some("1"));
-    assert_eq!(world.cdrs[0].billsec.as_secs(), 5);
+    let record = &world.cdrs[0];
+    assert_eq!(
+        (record.billsec.as_secs(), record.last_app.as_str(), record.last_data.as_str()),
+        (5, "Wait", "60")
+    );
 }
 
 #[test]
