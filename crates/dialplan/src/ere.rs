@@ -10,6 +10,10 @@ pub const PATTERN_BYTES_MAX: usize = 4 * 1024;
 pub const PROGRAM_STEPS_MAX: usize = 8 * 1024;
 /// Largest repeat count (POSIX RE_DUP_MAX).
 const REPEAT_MAX: u32 = 255;
+/// Repeat marks one atom may carry (`a{2}{3}`).
+const REPEATS_STACKED_MAX: u32 = 4;
+/// Parts looked at while compiling: bounds repeats of parts that compile to nothing.
+const EMIT_PARTS_MAX: u32 = 64 * 1024;
 /// Deepest nesting of groups.
 const GROUP_DEPTH_MAX: u32 = 60;
 
@@ -105,7 +109,7 @@ impl Regex {
         let mut parser = Parser { rest: pattern.as_bytes(), groups: 0, depth: 0 };
         let ast = parser.either()?;
         let mut regex = Self { steps: Vec::new(), sets: Vec::new(), groups: parser.groups };
-        regex.emit(&ast)?;
+        regex.emit(&ast, &mut 0)?;
         regex.push(Step::Match)?;
         Ok(regex)
     }
@@ -128,7 +132,11 @@ impl Regex {
             *slot = step;
         }
     }
-    fn emit(&mut self, ast: &Ast) -> Result<(), BadPattern> {
+    fn emit(&mut self, ast: &Ast, parts_seen: &mut u32) -> Result<(), BadPattern> {
+        *parts_seen += 1;
+        if *parts_seen > EMIT_PARTS_MAX {
+            return Err(BadPattern("too large"));
+        }
         match ast {
             Ast::Empty => {}
             Ast::Set(set) => {
@@ -142,23 +150,23 @@ impl Regex {
             Ast::End => drop(self.push(Step::End)?),
             Ast::Group(n, inner) => {
                 self.push(Step::Save(n * 2 - 2))?;
-                self.emit(inner)?;
+                self.emit(inner, parts_seen)?;
                 self.push(Step::Save(n * 2 - 1))?;
             }
             Ast::Sequence(parts) => {
                 for part in parts {
-                    self.emit(part)?;
+                    self.emit(part, parts_seen)?;
                 }
             }
             Ast::Either(parts) => {
                 let mut exits = Vec::new();
                 for (index, part) in parts.iter().enumerate() {
                     if index + 1 == parts.len() {
-                        self.emit(part)?;
+                        self.emit(part, parts_seen)?;
                         break;
                     }
                     let split = self.push(Step::Match)?;
-                    self.emit(part)?;
+                    self.emit(part, parts_seen)?;
                     exits.push(self.push(Step::Match)?);
                     self.patch(split, Step::Split(split + 1, self.here()));
                 }
@@ -166,18 +174,24 @@ impl Regex {
                     self.patch(exit, Step::Jump(self.here()));
                 }
             }
-            Ast::Repeat { inner, least, most } => self.emit_repeat(inner, *least, *most)?,
+            Ast::Repeat { inner, least, most } => self.emit_repeat(inner, *least, *most, parts_seen)?,
         }
         Ok(())
     }
-    fn emit_repeat(&mut self, inner: &Ast, least: u32, most: Option<u32>) -> Result<(), BadPattern> {
+    fn emit_repeat(
+        &mut self,
+        inner: &Ast,
+        least: u32,
+        most: Option<u32>,
+        parts_seen: &mut u32,
+    ) -> Result<(), BadPattern> {
         for _ in 0..least {
-            self.emit(inner)?;
+            self.emit(inner, parts_seen)?;
         }
         match most {
             None => {
                 let split = self.push(Step::Match)?;
-                self.emit(inner)?;
+                self.emit(inner, parts_seen)?;
                 self.push(Step::Jump(split))?;
                 self.patch(split, Step::Split(split + 1, self.here()));
             }
@@ -185,7 +199,7 @@ impl Regex {
                 let mut splits = Vec::new();
                 for _ in least..most {
                     splits.push(self.push(Step::Match)?);
-                    self.emit(inner)?;
+                    self.emit(inner, parts_seen)?;
                 }
                 let end = self.here();
                 for split in splits {
@@ -340,7 +354,7 @@ impl Parser<'_> {
                     let counts = self.counts()?;
                     atom = repeat(atom, counts.0, counts.1);
                     stacked += 1;
-                    if stacked > GROUP_DEPTH_MAX {
+                    if stacked > REPEATS_STACKED_MAX {
                         return Err(BadPattern("too many repeats"));
                     }
                     continue;
@@ -349,7 +363,7 @@ impl Parser<'_> {
             };
             self.take();
             stacked += 1;
-            if stacked > GROUP_DEPTH_MAX {
+            if stacked > REPEATS_STACKED_MAX {
                 return Err(BadPattern("too many repeats"));
             }
             atom = repeat(atom, least, most);
@@ -501,8 +515,19 @@ mod tests {
 
     #[test]
     fn bad_patterns_are_refused_by_name() {
-        for pattern in ["(", "[a", "*a", "a{2,1}", "a{300}", r"(a)\1", "((a{255}){255}){255}", "[z-a]", "\\"]
-        {
+        for pattern in [
+            "(",
+            "[a",
+            "*a",
+            "a{2,1}",
+            "a{300}",
+            r"(a)\1",
+            "((a{255}){255}){255}",
+            "a{0}{255}{255}{255}",
+            "a*****",
+            "[z-a]",
+            "\\",
+        ] {
             assert!(Regex::new(pattern).is_err(), "{pattern}");
         }
         assert!(Regex::new(&"(".repeat(5_000)).is_err());

@@ -57,6 +57,7 @@ fn cut(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     let value = value_of(env, &name);
     let fields: Vec<&str> = value.split(mark).collect();
     let mut picked: Vec<&str> = Vec::new();
+    let mut bytes = 0usize;
     for part in ranges.split('&').map(str::trim) {
         let number = |text: &str, default: usize| match text.trim() {
             "" => Ok(default),
@@ -69,9 +70,12 @@ fn cut(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
             None => (number(part, 0)?, number(part, 0)?),
         };
         let count = last.min(fields.len()).saturating_sub(first.max(1) - 1);
-        picked.extend(fields.iter().skip(first.max(1) - 1).take(if last == 0 { 0 } else { count }));
-        if picked.len() > crate::template::EXPAND_BYTES_MAX {
-            return Err(Fault::new("too many fields"));
+        for field in fields.iter().skip(first.max(1) - 1).take(if last == 0 { 0 } else { count }) {
+            bytes += field.len() + 1;
+            if bytes > crate::template::EXPAND_BYTES_MAX + 1 {
+                return Err(Fault::new("the fields are longer than 64 KiB together"));
+            }
+            picked.push(field);
         }
     }
     out.push_str(&picked.join(&mark.to_string()));
