@@ -135,6 +135,14 @@ impl Call {
         });
     }
 
+    /// Keeps how a leg that has ended did so; nothing while it goes on.
+    pub(crate) fn note_leg(&self, leg: &Chan) {
+        let ended = leg.with(|c| c.hangup.map(|cause| (c.name.to_string(), cause, c.hangup_source.clone())));
+        if let Ok(Some((name, cause, tech_text))) = ended {
+            self.note_hangup(&name, cause, &tech_text);
+        }
+    }
+
     /// Runs an application by name, any case, with arguments that are expanded already; `None` when there is no such
     /// application, or its module is switched off.
     pub fn run_app(&self, name: &str, args: &str) -> CallFuture<'static, Option<Outcome>> {

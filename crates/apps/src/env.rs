@@ -194,7 +194,10 @@ struct CoreCalendar<'a>(&'a call::Core);
 impl Calendar for CoreCalendar<'_> {
     fn wall(&self) -> Wall {
         let micros = self.0.services.wall.now_micros();
-        Wall { seconds: micros.div_euclid(1_000_000), micros: u32::try_from(micros.rem_euclid(1_000_000)).unwrap_or(0) }
+        Wall {
+            seconds: micros.div_euclid(1_000_000),
+            micros: u32::try_from(micros.rem_euclid(1_000_000)).unwrap_or(0),
+        }
     }
     fn offset(&self, at: i64, zone: &str) -> Offset {
         self.0.services.wall.offset(at, zone)

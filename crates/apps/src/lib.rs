@@ -23,6 +23,6 @@ pub mod table;
 
 pub use call_ctx::{Call, CallFuture, NoSuchPlace};
 pub use check::{Concern, check};
-pub use env::reach;
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};
 pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};
+pub use env::reach;

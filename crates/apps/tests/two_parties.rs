@@ -70,6 +70,16 @@ fn a_refused_call_goes_on_with_its_status_and_the_caller_is_told_the_cause() {
 }
 
 #[test]
+fn how_the_called_phone_ended_can_be_asked_by_its_channel() {
+    let world = dialled(
+        "exten => 1,1,Dial(SIM/6002,20)\n same => n,Set(leg=${HANGUPCAUSE_KEYS()})\n same => n,NoOp(${leg} ${HANGUPCAUSE(${leg},ast)})",
+        acts(vec![(500, Act::Hangup(Cause::USER_BUSY))]),
+        &[],
+    );
+    assert_eq!(noted(&world), ["SIM/6002-00000001 User busy"]);
+}
+
+#[test]
 fn a_routine_on_the_called_party_runs_before_the_two_talk_and_leaves_no_trace_in_the_record() {
     let world = dialled(
         "exten => 1,1,Dial(SIM/6002,20,U(sub^hello))\n[sub]\nexten => s,1,NoOp(${ARG1} ${CHANNEL})\n same => n,Return()",

@@ -190,8 +190,8 @@ async fn after_talk(call: &Call, options: &DialOptions, leg: Leg, end: BridgeEnd
         BridgeEnd::Stopped(..) | BridgeEnd::Disconnected(_) | BridgeEnd::Limit => None,
     };
     let cause = leg.chan().with(|c| c.hangup).ok().flatten();
-    if let (None, Some(cause)) = (caller_ended, cause) {
-        let _ = caller.with(|c| c.last_cause = cause);
+    if caller_ended.is_none() {
+        call.note_leg(leg.chan());
     }
     let callee_up = cause.is_none();
     if let (Some(target), true, true) = (&options.callee_goes_on, caller_ended.is_some(), callee_up) {

@@ -220,6 +220,7 @@ impl<'a> Ringing<'a> {
                     &format!("{} is {}", entry.target, Status::of_cause(cause).name()),
                 );
                 notice_end(&self.call.chan, &entry.leg, Status::of_cause(cause).name());
+                self.call.note_leg(entry.leg.chan());
                 self.note_refusal(cause);
                 entry.leg.end(cause);
                 None
