@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// Variables one store may hold: twice what the largest dialplan of the field corpus sets, HASH() keys included.
 pub const VARIABLES_MAX: usize = 16_384;
 
+/// Bytes all values of one store may have together: a loop that appends for ever ends here, not with the machine.
+pub const VALUES_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// An interned variable name; valid for every later generation of the [`Symbols`] that minted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VarId(pub u32);
@@ -222,6 +225,8 @@ pub struct Vars {
     entries: Vec<Entry>,
     dynamic: usize,
     frame: u32,
+    /// Length of all values together.
+    bytes: usize,
 }
 
 impl Vars {
@@ -259,6 +264,11 @@ impl Vars {
     /// Sets the innermost binding, or makes one outside all frames. False when the store is full and nothing changed.
     pub fn set(&mut self, var: Var<'_>, value: &str, inherit: Inherit) -> bool {
         if let Some(entry) = self.find(var).and_then(|at| self.entries.get_mut(at)) {
+            let bytes = self.bytes - entry.value.len() + value.len();
+            if bytes > VALUES_BYTES_MAX {
+                return false;
+            }
+            self.bytes = bytes;
             entry.value.clear();
             entry.value.push_str(value);
             entry.inherit = inherit;
@@ -271,6 +281,11 @@ impl Vars {
         if let Some(entry) = self.find(var).and_then(|at| self.entries.get_mut(at))
             && entry.frame == self.frame
         {
+            let bytes = self.bytes - entry.value.len() + value.len();
+            if bytes > VALUES_BYTES_MAX {
+                return false;
+            }
+            self.bytes = bytes;
             entry.value.clear();
             entry.value.push_str(value);
             return true;
@@ -278,9 +293,10 @@ impl Vars {
         self.push(var, value, Inherit::Never, self.frame)
     }
     fn push(&mut self, var: Var<'_>, value: &str, inherit: Inherit, frame: u32) -> bool {
-        if self.entries.len() >= VARIABLES_MAX {
+        if self.entries.len() >= VARIABLES_MAX || self.bytes + value.len() > VALUES_BYTES_MAX {
             return false;
         }
+        self.bytes += value.len();
         let id = var.id.map_or(DYNAMIC, |id| id.0);
         self.dynamic += usize::from(id == DYNAMIC);
         self.ids.push(id);
@@ -292,7 +308,9 @@ impl Vars {
         let at = self.find(var)?;
         let id = self.ids.remove(at);
         self.dynamic -= usize::from(id == DYNAMIC);
-        Some(self.entries.remove(at).value)
+        let value = self.entries.remove(at).value;
+        self.bytes -= value.len();
+        Some(value)
     }
     /// Opens a Gosub frame: what LOCAL() binds from here on ends with it.
     pub fn push_frame(&mut self) {
@@ -312,6 +330,7 @@ impl Vars {
         let mut flags = keep.iter();
         self.entries.retain(|_| flags.next().copied().unwrap_or(true));
         self.dynamic = self.ids.iter().filter(|&&id| id == DYNAMIC).count();
+        self.bytes = self.entries.iter().map(|entry| entry.value.len()).sum();
     }
     /// How many frames are open.
     pub fn frames(&self) -> u32 {
@@ -361,6 +380,24 @@ mod tests {
         assert_eq!(vars.get_name("made_inside"), Some("stays"));
         vars.pop_frame();
         assert_eq!(vars.len(), 2);
+    }
+
+    #[test]
+    fn a_full_store_refuses_and_keeps_what_it_has() {
+        let mut vars = Vars::new();
+        let big = "x".repeat(VALUES_BYTES_MAX / 2);
+        assert!(vars.set(Var::named("a"), &big, Inherit::Never));
+        assert!(vars.set(Var::named("b"), &big, Inherit::Never));
+        assert!(!vars.set(Var::named("c"), "x", Inherit::Never));
+        assert!(vars.set(Var::named("a"), "small", Inherit::Never));
+        assert!(vars.set(Var::named("c"), "x", Inherit::Never));
+        vars.remove(Var::named("b"));
+        assert_eq!((vars.len(), vars.get_name("a"), vars.get_name("c")), (2, Some("small"), Some("x")));
+        for n in 0..VARIABLES_MAX {
+            vars.push(Var::named(&n.to_string()), "", Inherit::Never, 0);
+        }
+        assert_eq!(vars.len(), VARIABLES_MAX);
+        assert!(!vars.set(Var::named("one more"), "", Inherit::Never));
     }
 
     #[test]
