@@ -85,6 +85,7 @@ fn an_office_becomes_what_its_files_say() {
     assert!(!snapshot.modules.has(Capability::CdrCsv));
     assert!(!snapshot.modules.has_application("milliwatt"));
     assert!(snapshot.modules.has_application("Dial"));
+    assert_eq!(snapshot.modules.disabled().iter().collect::<Vec<_>>(), ["app_milliwatt", "cdr_csv"]);
 
     assert_eq!(snapshot.tones.general.country, "de");
     assert_eq!(

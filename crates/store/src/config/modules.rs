@@ -177,6 +177,7 @@ const FAMILIES: [&str; 10] =
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Modules {
     off: BTreeSet<Capability>,
+    disabled: BTreeSet<String>,
 }
 
 fn plain(name: &str) -> &str {
@@ -218,7 +219,10 @@ impl Modules {
         if !is_on("chan_pjsip") || !is_on("res_pjsip") {
             off.extend([Technology("PJSIP"), Technology("SIP")]);
         }
-        Self { off }
+        let unnamed =
+            MODULES.iter().map(|(module, _)| *module).filter(|module| !is_on(module)).map(str::to_owned);
+        let disabled = unnamed.chain(refused.iter().cloned()).collect();
+        Self { off, disabled }
     }
     /// Whether a capability is on.
     pub fn has(&self, capability: Capability) -> bool {
@@ -231,6 +235,10 @@ impl Modules {
     /// Whether a dialplan function is on.
     pub fn has_function(&self, name: &str) -> bool {
         !self.off.iter().any(|off| matches!(off, F(known) if *known == name))
+    }
+    /// Modules that are turned off, without `.so`.
+    pub fn disabled(&self) -> &BTreeSet<String> {
+        &self.disabled
     }
     /// What is turned off.
     pub fn off(&self) -> impl Iterator<Item = Capability> + '_ {
