@@ -283,3 +283,32 @@ fn hundreds_of_streams_open_play_and_close_without_leaving_a_port_or_an_event_be
     }
     assert_eq!(ends, 600);
 }
+
+#[test]
+fn a_worker_without_streams_does_not_wake_and_one_with_streams_ticks() {
+    let mut front = front(24_600, 24_699, 1);
+    let mut alice = Phone::new(LOCAL);
+    let stream = open(&mut front, &mut alice);
+    front.command(Command::Echo { stream, on: true });
+    for byte in 0..10 {
+        alice.say(byte);
+        assert_eq!(alice.hear().1, byte);
+    }
+    front.command(Command::Close { stream });
+    await_event(&mut front, |event| matches!(event, Event::Closed { .. }));
+    // The counters are stored before each sleep without an end: wait for those of the empty worker.
+    let loads = front.loads();
+    let give_up = Wall::now() + PATIENCE;
+    while loads.total().streams > 0 || loads.total().ticks == 0 {
+        assert!(Wall::now() < give_up);
+        std::thread::yield_now();
+    }
+    let (ticks, cpu) = (loads.total().ticks, loads.total().cpu_nanos);
+    // A phone that goes on talking to a closed port wakes nobody, and neither does time.
+    let until = Wall::now() + Duration::from_millis(200);
+    while Wall::now() < until {
+        alice.say(1);
+        std::thread::yield_now();
+    }
+    assert_eq!((loads.total().ticks, loads.total().cpu_nanos), (ticks, cpu));
+}

@@ -105,6 +105,14 @@ impl Digits {
     pub(crate) fn is_busy(&self) -> bool {
         self.state != State::Idle || self.queued > 0 || self.owed
     }
+    /// Whether audio that arrives now is not to be passed on.
+    pub(crate) fn mutes_relay(&self) -> bool {
+        match self.state {
+            State::Idle => false,
+            State::Sending { .. } | State::Ending => true,
+            State::Gap { .. } => self.tones.is_some(),
+        }
+    }
     /// Queues one; false when there is no room.
     pub(crate) fn queue(&mut self, digit: Digit, duration_ms: u32, owed: bool) -> bool {
         let Some(slot) = self.queue.get_mut(self.queued) else { return false };
@@ -156,11 +164,11 @@ impl Digits {
             }
             State::Ending => match self.sender.next_packet(units) {
                 Some(packet) => Step::Event(packet),
-                None => self.pause(),
+                None => self.pause(way),
             },
             State::Gap { left_ms } if left_ms > ms => {
                 self.state = State::Gap { left_ms: left_ms - ms };
-                Step::Hush
+                self.between(way)
             }
             State::Gap { .. } => {
                 self.state = State::Idle;
@@ -231,16 +239,20 @@ impl Digits {
                 self.state = State::Ending;
                 self.sender.next_packet(units).map_or(Step::Hush, Step::Event)
             }
-            Way::Tone => self.pause(),
+            Way::Tone => self.pause(way),
             Way::Edge | Way::Nothing => {
-                self.pause();
+                self.pause(way);
                 Step::EdgeEnd(digit, lasted_ms)
             }
         }
     }
-    fn pause(&mut self) -> Step {
+    fn pause(&mut self, way: Way) -> Step {
         self.state = State::Gap { left_ms: GAP_MS };
-        Step::Hush
+        self.between(way)
+    }
+    /// The pause between two digits: tones want silence around them, events let the audio pass.
+    fn between(&self, way: Way) -> Step {
+        if way == Way::Tone { Step::Hush } else { Step::Free }
     }
 }
 
@@ -282,10 +294,10 @@ mod tests {
         let mut out = digits(RFC4733);
         assert!(out.queue(digit('1'), 100, true) && out.queue(digit('2'), 80, true));
         let seen: Vec<_> = (0..18).map(|_| visit(&mut out, RFC4733, false)).collect();
-        let one = ["1e160", "1e320", "1e480", "1e640", "1E800", "1E800", "1E800", "hush", "hush", "hush"];
-        let two = ["2e160", "2e320", "2e480", "2E640", "2E640", "2E640", "hush", "hush"];
+        let one = ["1e160", "1e320", "1e480", "1e640", "1E800", "1E800", "1E800", "free", "free", "free"];
+        let two = ["2e160", "2e320", "2e480", "2E640", "2E640", "2E640", "free", "free"];
         assert_eq!(seen, [&one[..], &two[..]].concat());
-        assert_eq!(visit(&mut out, RFC4733, false), "hush");
+        assert_eq!(visit(&mut out, RFC4733, false), "free");
         assert_eq!(visit(&mut out, RFC4733, false), "sent");
         assert_eq!(visit(&mut out, RFC4733, false), "free");
     }
@@ -299,7 +311,7 @@ mod tests {
         }
         out.release(digit('5'), 200);
         let seen: Vec<_> = (0..7).map(|_| visit(&mut out, RFC4733, false)).collect();
-        assert_eq!(seen, ["5E1760", "5E1760", "5E1760", "hush", "hush", "hush", "free"]);
+        assert_eq!(seen, ["5E1760", "5E1760", "5E1760", "free", "free", "free", "free"]);
     }
 
     #[test]
@@ -311,7 +323,7 @@ mod tests {
         let mut edges = digits(DtmfMode::Signalling);
         edges.queue(digit('9'), 80, true);
         let seen: Vec<_> = (0..8).map(|_| visit(&mut edges, DtmfMode::Signalling, true)).collect();
-        assert_eq!(seen, ["begin 9", "hush", "hush", "hush", "end 9 80", "hush", "hush", "sent"]);
+        assert_eq!(seen, ["begin 9", "hush", "hush", "hush", "end 9 80", "free", "free", "sent"]);
         let mut nothing = digits(DtmfMode::Signalling);
         nothing.queue(digit('9'), 80, true);
         assert_eq!(visit(&mut nothing, DtmfMode::Signalling, false), "sent");

@@ -160,7 +160,7 @@ impl<P: PacketIo> Desk<'_, P> {
     /// Sends a packet that `from` received on `to`, rewritten in place.
     fn forward(&mut self, to: StreamId, from: StreamId, inbound: Inbound) {
         let Some(stream) = self.streams.get_mut(to) else { return };
-        let is_busy = stream.play.is_some() || stream.digits.is_busy();
+        let is_busy = stream.play.is_some() || stream.digits.mutes_relay();
         if stream.feed != Feed::Relay(from) || is_busy || !stream.sends() {
             return;
         }

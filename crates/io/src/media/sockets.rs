@@ -19,8 +19,9 @@ use crate::sys::{Epoll, NOT_READY, Ready};
 const READY_PER_PASS: usize = 256;
 /// Passes of a receive phase: a leg may be behind by so many packets and still catch up within one tick.
 const PASSES_MAX: usize = 64;
-/// Datagrams of one receive phase; a flood beyond it waits in the sockets' own bounded queues.
-const DATAGRAMS_MAX: usize = 16_384;
+/// Datagrams of one receive phase, after which prompts have their turn: some 15 ms of work. A flood beyond it waits in
+/// the sockets' own bounded queues, and `epoll` goes round so that every socket is read in the end.
+const DATAGRAMS_MAX: usize = 2048;
 
 /// The ports of one stream.
 #[derive(Debug)]
