@@ -25,6 +25,26 @@ fn section5_a_step_follows_the_other_until_there_is_none_and_then_h() {
     assert_eq!(record.disposition, call::Disposition::Answered);
 }
 
+#[test]
+fn watchers_see_the_arguments_of_every_step_substituted() {
+    let world = run(
+        "[default]\nexten => 1,1,Set(x=${EXTEN})\n same => n,GotoIf($[${x} = 1]?next)\n same => n(next),ExecIf(${x}?Set(y=${x}))\n \
+         same => n,Gosub(sub,s,1(${x}))\n[sub]\nexten => s,1,Goto(${ARG1}+1)\n",
+        "1",
+        &[],
+    );
+    assert_eq!(
+        steps(&world)[..5],
+        [
+            "1,1 Set(x=1)",
+            "1,2 GotoIf(1?next)",
+            "1,3 ExecIf(1?Set(y=1))",
+            "1,4 Gosub(sub,s,1(1))",
+            "s,1 Goto(1+1)"
+        ]
+    );
+}
+
 /// One call each: dialplan, number, what happens to the phone, texts of its NoOps.
 #[test]
 fn section5_where_a_call_goes() {

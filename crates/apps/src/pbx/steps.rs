@@ -148,11 +148,14 @@ impl Call {
         self.run.app.set(row.name);
         let loud = self.chan.core(|core| core.watched || core.services.log.enabled(Level::Verbose(3)));
         let mut scope = Scope::new(self);
+        let mut whole = String::new();
         // While somebody watches, the step's whole text is shown, so it is substituted whole; the outcome is the same.
-        let ready = if loud && step.kind() != Kind::Plain && step.kind() != Kind::Set {
-            step.prepare_by_text(&mut scope, scratch)
-        } else {
-            step.prepare(&mut scope, scratch)
+        let ready = match step.app {
+            Some(app) if loud && step.kind() != Kind::Plain && step.kind() != Kind::Set => {
+                step.template().expand(&mut scope, &mut whole);
+                program.interpret(&mut scope, app, &whole)
+            }
+            _ => step.prepare(&mut scope, scratch),
         };
         match &ready {
             Ready::Set { value, .. } => {
@@ -163,7 +166,7 @@ impl Call {
             }
             Ready::Run(text) => self.enter_app(row.name, text),
             Ready::Goto(_) | Ready::Gosub(_) | Ready::Exec(_) | Ready::Bad(_) => {
-                self.enter_app(row.name, &step.args)
+                self.enter_app(row.name, if loud { &whole } else { &step.args });
             }
         }
         self.run.unsettled.set(true);
