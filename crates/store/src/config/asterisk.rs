@@ -43,21 +43,32 @@ options! {
     maxcalls: Int<0, {u32::MAX}> = "0", "Most calls at once; 0 is no limit. What is over it gets 503.";
     maxload: Decimal = "0", "Load average above which new calls get 503; 0 is no limit.";
     maxfiles: Int<0, {u32::MAX}> = "0", "Open file limit to set at start; 0 leaves it.";
-    minmemfree: Int<0, {u32::MAX}> = "0", "Free memory in MB below which new calls are refused; 0 is no limit.";
-    transmit_silence: YesNo = "no", "Send silence while a channel waits or records.";
-    transcode_via_sln: YesNo = "yes", "Build transcoding paths over signed linear; always so here.";
+    minmemfree: Int<0, {u32::MAX}> = "0", "Free memory in MB below which new calls are refused; 0 is no limit.",
+        Later "0" "free memory is not looked at; use maxcalls";
+    transmit_silence: YesNo = "no", "Send silence while a channel waits or records.",
+        Later "no" "nothing is sent while a channel waits or records";
+    transcode_via_sln: YesNo = "yes", "Build transcoding paths over signed linear; always so here.",
+        Ignored "*" "it is always so";
     live_dangerously: YesNo = "no", "Let dialplan functions that touch files or the shell be used from the manager.";
     entityid: Text = "", "Identity of this system in MAC address form.";
-    rtp_use_dynamic: YesNo = "yes", "Use dynamic RTP payload types for codecs that have no static one.";
-    rtp_pt_dynamic: Int<0, 127> = "35", "First dynamic RTP payload type below 96 that may be used when 96 to 127 are full.";
-    stdexten: Text = "gosub", "How the demonstration dialplan calls its subroutines.";
-    hideconnect: YesNo = "no", "Say nothing when a remote console connects.";
-    lockconfdir: YesNo = "no", "Lock the configuration folder while writing to it.";
+    rtp_use_dynamic: YesNo = "yes", "Use dynamic RTP payload types for codecs that have no static one.",
+        Ignored "*" "no format here needs it";
+    rtp_pt_dynamic: Int<0, 127> = "35", "First dynamic RTP payload type below 96 that may be used when 96 to 127 are full.",
+        Ignored "*" "payload types begin at 96 and are never used up";
+    stdexten: Text = "gosub", "How the demonstration dialplan calls its subroutines.",
+        Ignored "*" "the demonstration dialplan is not read";
+    hideconnect: YesNo = "no", "Say nothing when a remote console connects.",
+        Later "no,yes" "remote consoles are not told of";
+    lockconfdir: YesNo = "no", "Lock the configuration folder while writing to it.",
+        Ignored "*" "nothing here writes configuration files";
     dumpcore: YesNo = "no", "Dump core on a crash, as -g.";
     highpriority: YesNo = "no", "Run with real-time priority, as -p.";
-    initcrypto: YesNo = "no", "Ask for key passphrases at start, as -i.";
-    mindtmfduration: Int<0, 10_000> = "80", "Shortest digit passed on, in milliseconds.";
-    documentation_language: Text = "en_US", "Language of the built-in documentation.";
+    initcrypto: YesNo = "no", "Ask for key passphrases at start, as -i.",
+        Ignored "*" "there are no private keys";
+    mindtmfduration: Int<0, 10_000> = "80", "Shortest digit passed on, in milliseconds.",
+        Later "80" "digits are passed on with the length they had";
+    documentation_language: Text = "en_US", "Language of the built-in documentation.",
+        Ignored "*" "the documentation is in English";
     @recognised {
         "dontwarn" "no" Ignored "start messages are few, and all matter";
         "cache_record_files" "no" Later "recordings are written to their folder directly";
@@ -85,8 +96,10 @@ options! {
     ControlFiles, "asterisk.conf", "files", IsIgnored;
     astctl: Text = "asterisk.ctl", "Name of the control socket in astrundir.";
     astctlpermissions: Text = "0660", "Mode of the control socket, octal.";
-    astctlowner: Text = "", "Owner of the control socket.";
-    astctlgroup: Text = "", "Group of the control socket.";
+    astctlowner: Text = "", "Owner of the control socket.",
+        Later "" "the socket belongs to the user Strowger runs as";
+    astctlgroup: Text = "", "Group of the control socket.",
+        Later "" "the socket has the group Strowger runs as";
     @recognised {}
 }
 

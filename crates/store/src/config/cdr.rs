@@ -11,15 +11,24 @@ options! {
     unanswered: YesNo = "no", "Write records of calls that nobody answered and that dialled nobody.";
     congestion: YesNo = "no", "Write CONGESTION as disposition instead of FAILED.";
     endbeforehexten: YesNo = "yes", "Finish the record before the h extension runs.";
-    initiatedseconds: YesNo = "no", "Round billsec up to a whole second.";
-    channeldefaultenabled: YesNo = "yes", "Records for every channel unless the dialplan says otherwise.";
-    ignorestatechanges: YesNo = "no", "Bridging changes no record.";
-    ignoredialchanges: YesNo = "no", "Dialling changes no record.";
-    batch: YesNo = "no", "Keep records to write several at once.";
-    size: Int<1, 1_000_000> = "100", "Records of a batch.";
-    time: Int<1, 86_400> = "300", "Seconds after which a batch is written.";
-    scheduleronly: YesNo = "no", "Write batches on the scheduler's thread.";
-    safeshutdown: YesNo = "yes", "Write what is left at shutdown.";
+    initiatedseconds: YesNo = "no", "Round billsec up to a whole second.",
+        Later "no" "billsec is cut to whole seconds";
+    channeldefaultenabled: YesNo = "yes", "Records for every channel unless the dialplan says otherwise.",
+        Later "yes" "every channel has a record";
+    ignorestatechanges: YesNo = "no", "Bridging changes no record.",
+        Later "no" "bridging changes the record";
+    ignoredialchanges: YesNo = "no", "Dialling changes no record.",
+        Later "no" "dialling changes the record";
+    batch: YesNo = "no", "Keep records to write several at once.",
+        Ignored "*" "records are always gathered for some milliseconds and synced together";
+    size: Int<1, 1_000_000> = "100", "Records of a batch.",
+        Ignored "*" "records are always gathered for some milliseconds and synced together";
+    time: Int<1, 86_400> = "300", "Seconds after which a batch is written.",
+        Ignored "*" "records are always gathered for some milliseconds and synced together";
+    scheduleronly: YesNo = "no", "Write batches on the scheduler's thread.",
+        Ignored "*" "a thread of its own writes";
+    safeshutdown: YesNo = "yes", "Write what is left at shutdown.",
+        Later "yes" "what is left is written at shutdown";
     @recognised {}
 }
 

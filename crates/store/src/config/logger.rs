@@ -91,7 +91,8 @@ options! {
     /// `[general]` of `logger.conf`.
     LoggerGeneral, "logger.conf", "general", IsIgnored;
     dateformat: Text = "%b %e %T", "Date in log lines, in the words of strftime.";
-    use_callids: YesNo = "yes", "Write the call's number into its lines.";
+    use_callids: YesNo = "yes", "Write the call's number into its lines.",
+        Later "yes,no" "lines carry no call number";
     appendhostname: YesNo = "no", "Append the host name to file names.";
     rotatestrategy: Rotate = "sequential", "What a rotation does with the old file.";
     logger_queue_limit: Int<1, 1_000_000> = "1000", "Lines that wait for the disk; further ones are dropped and counted.";

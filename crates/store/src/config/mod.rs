@@ -102,6 +102,24 @@ impl Recognised {
         };
         self.harmless != "*" && !self.harmless.split(',').any(same)
     }
+
+    /// Says what a line that asks for more than happens anyway will not do.
+    fn tell(&self, variable: &Variable, findings: &mut Findings) {
+        if !self.asks_for_something(&variable.value) {
+            return;
+        }
+        let (name, value) = (&variable.name, &variable.value);
+        let (level, message, remedy) = match self.status {
+            Status::Later(what) => (
+                Level::Warning,
+                format!("{name}={value} is known to Asterisk and not supported yet: {what}"),
+                "remove the line if that will do; docs/configuration.md lists what is supported",
+            ),
+            Status::Ignored(why) => (Level::Note, format!("{name}={value} has no meaning here: {why}"), ""),
+            Status::Supported => return,
+        };
+        findings.push(variable.finding(level, message, remedy));
+    }
 }
 
 /// What to do with an option that Asterisk does not know either.
@@ -135,7 +153,10 @@ macro_rules! options {
     (
         $(#[$meta:meta])*
         $object:ident, $file:literal, $section:literal, $unknown:ident;
-        $($field:ident $(as $name:literal)? $(also $also:literal)?: $kind:ty = $default:literal, $doc:literal;)*
+        $(
+            $field:ident $(as $name:literal)? $(also $also:literal)?: $kind:ty = $default:literal, $doc:literal
+            $(, $unobeyed:ident $wish:literal $instead:literal)?;
+        )*
         @recognised { $($later:literal $harmless:literal $status:ident $what:literal;)* }
         $(resolved { $($(#[$derived_meta:meta])* $derived:ident: $derived_type:ty;)* })?
     ) => {
@@ -155,14 +176,17 @@ macro_rules! options {
                 name: $later, harmless: $harmless, status: $crate::config::Status::$status($what),
             },)*];
             fn rows() -> Vec<$crate::config::Row> {
-                use $crate::config::{Row, Status, kind::Kind};
-                let supported = |name, kind, default, doc| Row {
-                    file: $file, section: $section, name, kind, default, doc, status: Status::Supported,
+                use $crate::config::{Row, kind::Kind};
+                let row = |name, kind, default, doc, status| Row {
+                    file: $file, section: $section, name, kind, default, doc, status,
                 };
-                let mut rows = vec![$(
-                    supported($crate::config::option_name!($field $($name)?), <$kind>::describe(), $default, $doc),
-                    $(supported($also, <$kind>::describe(), "", $doc),)?
-                )*];
+                let mut rows = Vec::new();
+                $({
+                    let status = $crate::config::option_status!($($unobeyed $instead)?);
+                    let name = $crate::config::option_name!($field $($name)?);
+                    rows.push(row(name, <$kind>::describe(), $default, $doc, status));
+                    $(rows.push(row($also, <$kind>::describe(), "", $doc, status));)?
+                })*
                 rows.extend(Self::RECOGNISED.iter().map(|recognised| Row {
                     file: $file,
                     section: $section,
@@ -190,7 +214,12 @@ macro_rules! options {
                 $({
                     const NAME: &str = $crate::config::option_name!($field $($name)?);
                     if variable.is(NAME) $(|| variable.is($also))? {
-                        return Some((NAME, <$kind>::set(&mut self.$field, variable, notes)));
+                        let set = <$kind>::set(&mut self.$field, variable, notes);
+                        $(if set.is_ok() {
+                            let status = $crate::config::Status::$unobeyed($instead);
+                            $crate::config::Recognised { name: NAME, harmless: $wish, status }.tell(variable, notes);
+                        })?
+                        return Some((NAME, set));
                     }
                 })*
                 None
@@ -217,7 +246,16 @@ macro_rules! option_name {
         stringify!($field)
     };
 }
-pub(crate) use {option_name, options};
+/// What an option's row says of it: supported unless its row says otherwise.
+macro_rules! option_status {
+    () => {
+        $crate::config::Status::Supported
+    };
+    ($status:ident $instead:literal) => {
+        $crate::config::Status::$status($instead)
+    };
+}
+pub(crate) use {option_name, option_status, options};
 
 /// The field's value when no line sets it. A default that its own kind refuses is a typing error in a row; making any
 /// default object in a test finds it.
@@ -296,25 +334,7 @@ pub(crate) fn read_object<T: Object>(
 /// A line no supported row takes: recognised, or unknown. False when it skips the object.
 fn unapplied<T: Object>(variable: &Variable, findings: &mut Findings) -> bool {
     if let Some(recognised) = T::RECOGNISED.iter().find(|recognised| variable.is(recognised.name)) {
-        if recognised.asks_for_something(&variable.value) {
-            let (level, message, remedy) = match recognised.status {
-                Status::Later(what) => (
-                    Level::Warning,
-                    format!(
-                        "{}={} is known to Asterisk and not supported yet: {what}",
-                        variable.name, variable.value
-                    ),
-                    "remove the line if that will do; docs/configuration.md lists what is supported",
-                ),
-                Status::Ignored(why) => (
-                    Level::Note,
-                    format!("{}={} has no meaning here: {why}", variable.name, variable.value),
-                    "",
-                ),
-                Status::Supported => return true,
-            };
-            findings.push(variable.finding(level, message, remedy));
-        }
+        recognised.tell(variable, findings);
         return true;
     }
     // Names that begin with @ are notes of the administrator, kept by Asterisk and never read.

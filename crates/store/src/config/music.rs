@@ -28,7 +28,8 @@ choice! {
 options! {
     /// `[general]` of `musiconhold.conf`.
     MusicGeneral, "musiconhold.conf", "general", IsIgnored;
-    preferchannelclass: YesNo = "yes", "The class of the channel goes before the one an application asks for.";
+    preferchannelclass: YesNo = "yes", "The class of the channel goes before the one an application asks for.",
+        Later "no" "the class that an application names goes first";
     @recognised {
         "cachertclasses" "no" Later "classes come from this file only";
     }
@@ -42,10 +43,14 @@ options! {
     entry: Lines = "", "Files of mode playlist, in order, without extension.";
     sort: Sort = "none", "Order of the files.";
     random: YesNo = "no", "Old spelling of sort=random.";
-    digit: Text = "", "Key that chooses the class for a caller who hears music.";
-    announcement: Text = "", "Prompt between two pieces.";
-    loop_last: YesNo = "no", "Repeat the last entry of a playlist for ever.";
-    format: Text = "", "Preferred format of the files.";
+    digit: Text = "", "Key that chooses the class for a caller who hears music.",
+        Later "" "the class cannot be chosen by a key";
+    announcement: Text = "", "Prompt between two pieces.",
+        Later "" "nothing is announced";
+    loop_last: YesNo = "no", "Repeat the last entry of a playlist for ever.",
+        Later "no" "the whole list is repeated";
+    format: Text = "", "Preferred format of the files.",
+        Later "*" "of each piece the file that costs least to play is taken";
     @recognised {
         "application" "" Later "no program is started for music";
         "answeredonly" "no" Later "callers who are not answered hear it too";

@@ -19,9 +19,12 @@ options! {
     rtpstart: Port = "5000", "First port of the range for media.";
     rtpend: Port = "31000", "Last port of the range for media.";
     strictrtp: StrictRtp = "yes", "Drop media that does not come from the learned source.";
-    probation: Int<1, 128> = "4", "Packets in a row from one source before it is learned.";
-    rtpchecksums: YesNo = "yes", "Compute UDP checksums; IPv6 always does.";
-    dtmftimeout: Int<1, 96_000> = "1200", "Samples without a continuation after which an RFC 4733 digit ends.";
+    probation: Int<1, 128> = "4", "Packets in a row from one source before it is learned.",
+        Ignored "*" "four packets in a row are wanted";
+    rtpchecksums: YesNo = "yes", "Compute UDP checksums; IPv6 always does.",
+        Later "yes" "checksums are computed";
+    dtmftimeout: Int<1, 96_000> = "1200", "Samples without a continuation after which an RFC 4733 digit ends.",
+        Ignored "*" "a digit without an end lasts for what its last packet says";
     rtcpinterval: Millis<500, 60_000> = "5000", "Time between RTCP reports.";
     @recognised {
         "icesupport" "no,yes" Later "ICE is not built in; media uses the addresses of the SDP";

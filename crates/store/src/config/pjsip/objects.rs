@@ -31,69 +31,110 @@ options! {
     trust_id_outbound: YesNo = "no", "Send it private identities too.";
     send_pai: YesNo = "no", "Send P-Asserted-Identity.";
     send_rpid: YesNo = "no", "Send Remote-Party-ID.";
-    send_diversion: YesNo = "yes", "Send Diversion for redirected calls.";
-    send_connected_line: YesNo = "yes", "Tell it when the other party changes.";
-    trust_connected_line: YesNo = "yes", "Believe it when it tells who it is connected to.";
-    connected_line_method: ConnectedLine = "invite", "Request that tells a changed party.";
+    send_diversion: YesNo = "yes", "Send Diversion for redirected calls.",
+        Later "no,yes" "Diversion is not sent";
+    send_connected_line: YesNo = "yes", "Tell it when the other party changes.",
+        Later "no,yes" "the other party's identity is sent at the answer only";
+    trust_connected_line: YesNo = "yes", "Believe it when it tells who it is connected to.",
+        Later "no,yes" "an identity that changes during the call is not taken over";
+    connected_line_method: ConnectedLine = "invite", "Request that tells a changed party.",
+        Ignored "*" "changed parties are not told during the call";
     identify_by: Ordered<IdentifyBy> = "username,ip", "Ways to tell that a request comes from it.";
     direct_media: YesNo = "yes", "Let media flow between the phones; Strowger always carries it.";
-    direct_media_method: DirectMediaMethod = "invite", "Request that moves media.";
+    direct_media_method: DirectMediaMethod = "invite", "Request that moves media.",
+        Ignored "*" "media is never moved";
     dtmf_mode: DtmfChoice = "rfc4733", "How digits travel.";
-    media_encryption: MediaEncryption = "no", "Whether media is SRTP.";
-    media_encryption_optimistic: YesNo = "no", "Fall back to plain RTP.";
+    media_encryption: MediaEncryption = "no", "Only no: SRTP is not built in, and an endpoint that asks for it is skipped.";
+    media_encryption_optimistic: YesNo = "no", "Serve an endpoint that asks for SRTP with plain RTP instead of skipping it.";
     media_address: Text = "", "Address in our SDP instead of the one the media leaves by.";
-    bind_rtp_to_media_address: YesNo = "no", "Bind media sockets to media_address.";
-    media_use_received_transport: YesNo = "no", "Answer with the transport profile of the offer.";
+    bind_rtp_to_media_address: YesNo = "no", "Bind media sockets to media_address.",
+        Later "no" "media sockets are bound to the address that leads to the peer";
+    media_use_received_transport: YesNo = "no", "Answer with the transport profile of the offer.",
+        Later "no" "the profile is always RTP/AVP";
     rtp_symmetric: YesNo = "no", "Send media to where its media comes from.";
-    rtp_ipv6: YesNo = "no", "Use IPv6 for media.";
+    rtp_ipv6: YesNo = "no", "Use IPv6 for media.",
+        Ignored "*" "the address of the peer decides";
     rtp_timeout: Seconds<0, 86_400> = "0", "Silence of RTP after which the call ends; 0 never.";
     rtp_timeout_hold: Seconds<0, 86_400> = "0", "The same while on hold.";
-    rtp_keepalive: Seconds<0, 86_400> = "0", "Time without sending after which a keepalive packet goes out; 0 never.";
-    asymmetric_rtp_codec: YesNo = "no", "Let both directions use different formats.";
+    rtp_keepalive: Seconds<0, 86_400> = "0", "Time without sending after which a keepalive packet goes out; 0 never.",
+        Later "0" "nothing is sent while there is nothing to send";
+    asymmetric_rtp_codec: YesNo = "no", "Let both directions use different formats.",
+        Later "no" "both directions use the format that was agreed first";
     use_ptime: YesNo = "no", "Send packets of the length it asks for.";
     force_rport: YesNo = "yes", "Answer to the source port even without rport (RFC 3581).";
     rewrite_contact: YesNo = "no", "Replace its Contact by the source address.";
-    rel100 as "100rel": Rel100 = "yes", "Reliable provisional responses (RFC 3262).";
-    timers: SessionTimers = "yes", "Session timers (RFC 4028).";
-    timers_min_se: Seconds<90, 86_400> = "90", "Shortest session interval.";
-    timers_sess_expires: Seconds<90, 86_400> = "1800", "Session interval asked for.";
+    rel100 as "100rel": Rel100 = "yes", "Reliable provisional responses (RFC 3262).",
+        Later "no,yes,peer_supported" "provisional answers are not reliable (no PRACK)";
+    timers: SessionTimers = "yes", "Session timers (RFC 4028).",
+        Later "no,yes" "sessions have no timer; rtp_timeout ends dead calls";
+    timers_min_se: Seconds<90, 86_400> = "90", "Shortest session interval.",
+        Ignored "*" "sessions have no timer";
+    timers_sess_expires: Seconds<90, 86_400> = "1800", "Session interval asked for.",
+        Ignored "*" "sessions have no timer";
     inband_progress: Inband = "no", "Play ringing in early media.";
-    ignore_183_without_sdp: YesNo = "no", "Take a 183 without SDP for nothing.";
-    follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.";
-    accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.";
-    allow_transfer: YesNo = "yes", "Let it transfer with REFER.";
-    allow_subscribe: YesNo = "yes", "Let it subscribe.";
-    allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.";
-    allow_unauthenticated_options: YesNo = "no", "Answer its OPTIONS without a challenge.";
+    ignore_183_without_sdp: YesNo = "no", "Take a 183 without SDP for nothing.",
+        Later "no" "a 183 without SDP counts as progress";
+    follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.",
+        Later "yes" "the last answer with SDP is heard";
+    accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.",
+        Later "no" "the first answer of a dialog holds";
+    allow_transfer: YesNo = "yes", "Let it transfer with REFER.",
+        Later "no,yes" "REFER is refused; transfers are not built in";
+    allow_subscribe: YesNo = "yes", "Let it subscribe.",
+        Later "no,yes" "SUBSCRIBE is answered 489";
+    allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.",
+        Later "no" "an incomplete number is answered 484";
+    allow_unauthenticated_options: YesNo = "no", "Answer its OPTIONS without a challenge.",
+        Later "no" "OPTIONS is challenged as other requests are";
     user_eq_phone: YesNo = "no", "Add user=phone to URIs with a number.";
-    outbound_proxy: Text = "", "SIP URI all its requests go through.";
-    contact_user: Text = "", "User part of Contact in our requests.";
+    outbound_proxy: Text = "", "SIP URI all its requests go through.",
+        Later "" "requests go to the contact's own address";
+    contact_user: Text = "", "User part of Contact in our requests.",
+        Later "" "Contact has from_user, or asterisk";
     accountcode: Text = "", "Account code of its calls in call detail records.";
     set_var: Pairs = "", "Variables of its channels.";
     language: Text = "", "Language of its prompts.";
     tone_zone: Text = "", "Country of its tones.";
     moh_suggest: Text = "default", "Music it hears on hold.";
-    message_context: Text = "", "Context of its messages.";
-    subscribe_context: Text = "", "Context of its subscriptions.";
+    message_context: Text = "", "Context of its messages.",
+        Later "" "a message outside a call is refused; one inside a call reaches the dialplan of that call";
+    subscribe_context: Text = "", "Context of its subscriptions.",
+        Later "" "subscriptions are refused";
     device_state_busy_at: Int<0, {u32::MAX}> = "0", "Calls at which it counts as busy; 0 counts it in use only.";
-    call_group: Text = "", "Numbered pickup groups its calls ring in.";
-    pickup_group: Text = "", "Numbered groups it may pick up.";
-    named_call_group: Gathered = "", "Named pickup groups its calls ring in.";
-    named_pickup_group: Gathered = "", "Named groups it may pick up.";
-    mailboxes: Gathered = "", "Mailboxes whose state it is told.";
-    max_audio_streams: Int<0, 64> = "1", "Audio streams of a call.";
-    tos_audio: Tos = "0", "Type of service of audio packets.";
-    cos_audio: Int<0, 7> = "0", "802.1p priority of audio packets.";
-    sdp_owner: Text = "-", "User in the o= line.";
-    sdp_session: Text = "Asterisk", "Name in the s= line.";
+    call_group: Text = "", "Numbered pickup groups its calls ring in.",
+        Later "" "calls cannot be picked up";
+    pickup_group: Text = "", "Numbered groups it may pick up.",
+        Later "" "calls cannot be picked up";
+    named_call_group: Gathered = "", "Named pickup groups its calls ring in.",
+        Later "" "calls cannot be picked up";
+    named_pickup_group: Gathered = "", "Named groups it may pick up.",
+        Later "" "calls cannot be picked up";
+    mailboxes: Gathered = "", "Mailboxes whose state it is told.",
+        Later "" "message waiting is not reported";
+    max_audio_streams: Int<0, 64> = "1", "Audio streams of a call.",
+        Later "1" "further audio streams are declined";
+    tos_audio: Tos = "0", "Type of service of audio packets.",
+        Later "0" "packets are not marked";
+    cos_audio: Int<0, 7> = "0", "802.1p priority of audio packets.",
+        Later "0" "packets are not marked";
+    sdp_owner: Text = "-", "User in the o= line.",
+        Ignored "*" "the owner is -";
+    sdp_session: Text = "Asterisk", "Name in the s= line.",
+        Ignored "*" "the name of a session tells nobody anything";
     permit also "deny": Rules = "", "Addresses its requests may come from.";
     acl: Gathered = "", "Lists of acl.conf its requests must pass.";
-    contact_permit also "contact_deny": Rules = "", "Addresses its contacts may have.";
-    contact_acl: Gathered = "", "Lists of acl.conf its contacts must pass.";
-    notify_early_inuse_ringing: YesNo = "no", "Tell watchers of ringing while in use.";
-    refer_blind_progress: YesNo = "yes", "Tell a blind transferer how it goes.";
-    suppress_q850_reason_headers: YesNo = "no", "Send no Reason header with a Q.850 cause.";
-    tenantid: Text = "", "Tenant of its channels.";
+    contact_permit also "contact_deny": Rules = "", "Addresses its contacts may have.",
+        Later "" "a contact may have any address; restrict who may register with permit= and deny=";
+    contact_acl: Gathered = "", "Lists of acl.conf its contacts must pass.",
+        Later "" "a contact may have any address; restrict who may register with permit= and deny=";
+    notify_early_inuse_ringing: YesNo = "no", "Tell watchers of ringing while in use.",
+        Later "no" "subscriptions are refused";
+    refer_blind_progress: YesNo = "yes", "Tell a blind transferer how it goes.",
+        Later "yes,no" "REFER is refused";
+    suppress_q850_reason_headers: YesNo = "no", "Send no Reason header with a Q.850 cause.",
+        Later "no" "Reason headers are sent";
+    tenantid: Text = "", "Tenant of its channels.",
+        Later "" "channels have no tenant";
     @recognised {
         "aggregate_mwi" "yes" Later "message waiting is not reported";
         "bundle" "no" Later "streams are not bundled";
@@ -221,12 +262,17 @@ options! {
     maximum_expiration: Seconds<0, {u32::MAX}> = "7200", "Longest registration; longer ones are shortened.";
     qualify_frequency: Seconds<0, 86_400> = "0", "Time between OPTIONS to each contact; 0 sends none.";
     qualify_timeout: DecimalSeconds = "3.0", "Time after which a contact that does not answer is unreachable.";
-    qualify_2xx_only: YesNo = "no", "Only a 2xx answer counts as reachable.";
-    authenticate_qualify: YesNo = "no", "Answer challenges to OPTIONS.";
-    outbound_proxy: Text = "", "SIP URI OPTIONS go through.";
+    qualify_2xx_only: YesNo = "no", "Only a 2xx answer counts as reachable.",
+        Later "no" "any answer counts as reachable";
+    authenticate_qualify: YesNo = "no", "Answer challenges to OPTIONS.",
+        Later "no" "a challenge counts as an answer, and is left alone";
+    outbound_proxy: Text = "", "SIP URI OPTIONS go through.",
+        Later "" "OPTIONS go to the contact's own address";
     support_path: YesNo = "no", "Obey Path (RFC 3327).";
-    mailboxes: Gathered = "", "Mailboxes whose state subscribers are told.";
-    voicemail_extension: Text = "", "Extension told with the state of mailboxes.";
+    mailboxes: Gathered = "", "Mailboxes whose state subscribers are told.",
+        Later "" "message waiting is not reported";
+    voicemail_extension: Text = "", "Extension told with the state of mailboxes.",
+        Later "" "message waiting is not reported";
     @recognised {}
 }
 
@@ -253,9 +299,11 @@ options! {
     md5_cred: Hidden = "", "MD5 of user:realm:password in hexadecimal.";
     password_digest: Digests = "", "Other hashes of user:realm:password.";
     realm: Text = "", "Realm; empty is the default realm when challenging and any realm when answering.";
-    nonce_lifetime: Seconds<1, 86_400> = "32", "Time a challenge may be answered.";
+    nonce_lifetime: Seconds<1, 86_400> = "32", "Time a challenge may be answered.",
+        Ignored "*" "a challenge may be answered for a minute; after that it is renewed without asking the user";
     supported_algorithms_uas: Ordered<DigestAlgorithm> = "", "Algorithms we challenge with; empty takes the global default.";
-    supported_algorithms_uac: Ordered<DigestAlgorithm> = "", "Algorithms we answer challenges with; empty takes the global default.";
+    supported_algorithms_uac: Ordered<DigestAlgorithm> = "", "Algorithms we answer challenges with; empty takes the global default.",
+        Later "" "the strongest algorithm that is offered is answered";
     @recognised {
         "oauth_clientid" "" Later "tokens are not fetched";
         "oauth_secret" "" Later "tokens are not fetched";
@@ -308,8 +356,10 @@ options! {
     match_source as "match": Sources = "", "Addresses, networks and host names they come from.";
     match_header: Headers = "", "Headers they carry.";
     match_request_uri: Text = "", "Request URI they have; a /regular expression/ between slashes.";
-    srv_lookups: YesNo = "yes", "Look host names up by SRV too.";
-    transport: Text = "", "Transport they come by.";
+    srv_lookups: YesNo = "yes", "Look host names up by SRV too.",
+        Later "no,yes" "host names are looked up by address only";
+    transport: Text = "", "Transport they come by.",
+        Later "" "requests by any transport match";
     @recognised {}
 }
 
@@ -335,21 +385,30 @@ impl Identify {
 options! {
     /// `type=transport`: an address to listen on and send from.
     Transport, "pjsip.conf", "transport", SkipsObject;
-    protocol: Protocol = "udp", "Protocol.";
+    protocol: Protocol = "udp", "udp or tcp; the others are not built in and the transport is not opened.";
     bind: BindTo = "", "Address and port to listen on.";
     external_signaling_address: Text = "", "Address in Via and Contact for peers outside local_net.";
     external_signaling_port: Port = "0", "Port in Via and Contact for peers outside local_net; 0 keeps the bound one.";
     external_media_address: Text = "", "Address in SDP for peers outside local_net.";
     local_net: Nets = "", "Networks that need no external address.";
-    domain: Text = "", "Domain of From for requests that leave by it.";
-    symmetric_transport: YesNo = "no", "Send requests of a dialog by the transport its first request came by.";
-    tos: Tos = "0", "Type of service of packets.";
-    cos: Int<0, 7> = "0", "802.1p priority of packets.";
-    allow_reload: YesNo = "no", "Let a reload change it.";
-    tcp_keepalive_enable: YesNo = "no", "TCP keepalives.";
-    tcp_keepalive_idle_time: Seconds<1, 86_400> = "30", "Idle time before the first.";
-    tcp_keepalive_interval_time: Seconds<1, 86_400> = "10", "Time between them.";
-    tcp_keepalive_probe_count: Int<1, 100> = "5", "Unanswered ones that close the connection.";
+    domain: Text = "", "Domain of From for requests that leave by it.",
+        Later "" "From has the address";
+    symmetric_transport: YesNo = "no", "Send requests of a dialog by the transport its first request came by.",
+        Ignored "*" "a dialog stays on the transport and connection it began on";
+    tos: Tos = "0", "Type of service of packets.",
+        Later "0" "packets are not marked";
+    cos: Int<0, 7> = "0", "802.1p priority of packets.",
+        Later "0" "packets are not marked";
+    allow_reload: YesNo = "no", "Let a reload change it.",
+        Ignored "*" "a reload opens what is new, closes what is gone and leaves the rest alone";
+    tcp_keepalive_enable: YesNo = "no", "TCP keepalives.",
+        Later "no" "TCP keepalives are the system's";
+    tcp_keepalive_idle_time: Seconds<1, 86_400> = "30", "Idle time before the first.",
+        Ignored "*" "TCP keepalives are the system's";
+    tcp_keepalive_interval_time: Seconds<1, 86_400> = "10", "Time between them.",
+        Ignored "*" "TCP keepalives are the system's";
+    tcp_keepalive_probe_count: Int<1, 100> = "5", "Unanswered ones that close the connection.",
+        Ignored "*" "TCP keepalives are the system's";
     @recognised {
         "async_operations" "*" Ignored "input is always taken in batches";
         "method" "*" Later "TLS is not built in";
@@ -396,29 +455,47 @@ impl Transport {
 options! {
     /// `type=global`: the stack.
     Global, "pjsip.conf", "global", SkipsObject;
-    max_forwards: Int<1, 255> = "70", "Max-Forwards of our requests.";
-    keep_alive_interval: Seconds<0, 86_400> = "90", "Time between keepalives on connections; 0 sends none.";
-    contact_expiration_check_interval: Seconds<0, 86_400> = "30", "Contacts expire at their time; the number is not used.";
-    max_initial_qualify_time: Seconds<0, 86_400> = "0", "Span the first OPTIONS are spread over; 0 is the frequency of each.";
+    max_forwards: Int<1, 255> = "70", "Max-Forwards of our requests.",
+        Later "70" "requests leave with 70";
+    keep_alive_interval: Seconds<0, 86_400> = "90", "Time between keepalives on connections; 0 sends none.",
+        Later "*" "connections get no pings of ours";
+    contact_expiration_check_interval: Seconds<0, 86_400> = "30", "Contacts expire at their time; the number is not used.",
+        Ignored "*" "each contact has its own deadline";
+    max_initial_qualify_time: Seconds<0, 86_400> = "0", "Span the first OPTIONS are spread over; 0 is the frequency of each.",
+        Later "0" "first OPTIONS are spread over a second";
     user_agent: Text = "Strowger PBX", "User-Agent and Server header; empty sends none.";
     default_outbound_endpoint: Text = "default_outbound_endpoint", "Endpoint for requests that belong to none.";
-    default_from_user: Text = "asterisk", "User part of From when nothing else gives one.";
+    default_from_user: Text = "asterisk", "User part of From when nothing else gives one.",
+        Later "asterisk" "From has the caller id";
     default_realm: Text = "asterisk", "Realm of challenges.";
-    default_voicemail_extension: Text = "", "Extension told with the state of mailboxes.";
+    default_voicemail_extension: Text = "", "Extension told with the state of mailboxes.",
+        Later "" "message waiting is not reported";
     debug: Text = "no", "Log SIP messages: no, yes, or an address.";
     endpoint_identifier_order: Names = "ip,username,anonymous", "Order of the ways to tell the endpoint.";
-    ignore_uri_user_options: YesNo = "no", "Cut the user part of a URI at its first semicolon.";
-    disable_multi_domain: YesNo = "no", "Look names up without their domain.";
-    use_callerid_contact: YesNo = "no", "Use the caller id as user part of Contact.";
-    unidentified_request_count: Int<0, {u32::MAX}> = "5", "Requests of nobody from one address after which it is reported.";
-    unidentified_request_period: Seconds<0, 86_400> = "5", "Span they are counted in.";
-    unidentified_request_prune_interval: Seconds<0, 86_400> = "30", "Addresses are forgotten in time; the number is not used.";
-    regcontext: Text = "", "Context that gets an extension for every registered AOR.";
-    allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.";
-    norefersub: YesNo = "yes", "Offer REFER without a subscription (RFC 4488).";
-    send_contact_status_on_update_registration: YesNo = "yes", "Send a ContactStatus event for each refresh.";
-    default_auth_algorithms_uas: Ordered<DigestAlgorithm> = "MD5", "Algorithms we challenge with.";
-    default_auth_algorithms_uac: Ordered<DigestAlgorithm> = "MD5", "Algorithms we answer challenges with.";
+    ignore_uri_user_options: YesNo = "no", "Cut the user part of a URI at its first semicolon.",
+        Later "no" "the whole user part counts";
+    disable_multi_domain: YesNo = "no", "Look names up without their domain.",
+        Ignored "*" "names are looked up without their domain";
+    use_callerid_contact: YesNo = "no", "Use the caller id as user part of Contact.",
+        Later "no" "Contact has from_user, or asterisk";
+    unidentified_request_count: Int<0, {u32::MAX}> = "5", "Requests of nobody from one address after which it is reported.",
+        Later "*" "each refused password is logged with its address";
+    unidentified_request_period: Seconds<0, 86_400> = "5", "Span they are counted in.",
+        Later "*" "each refused password is logged with its address";
+    unidentified_request_prune_interval: Seconds<0, 86_400> = "30", "Addresses are forgotten in time; the number is not used.",
+        Ignored "*" "no addresses are remembered";
+    regcontext: Text = "", "Context that gets an extension for every registered AOR.",
+        Later "" "no extensions are made for registrations";
+    allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.",
+        Later "no" "no 180 follows a 183";
+    norefersub: YesNo = "yes", "Offer REFER without a subscription (RFC 4488).",
+        Ignored "*" "REFER is refused";
+    send_contact_status_on_update_registration: YesNo = "yes", "Send a ContactStatus event for each refresh.",
+        Later "*" "each refresh is told";
+    default_auth_algorithms_uas: Ordered<DigestAlgorithm> = "MD5", "Algorithms we challenge with.",
+        Later "MD5" "auths that name none are challenged with MD5";
+    default_auth_algorithms_uac: Ordered<DigestAlgorithm> = "MD5", "Algorithms we answer challenges with.",
+        Ignored "*" "the strongest algorithm that is offered is answered";
     @recognised {
         "mwi_tps_queue_high" "*" Ignored "there are no such queues";
         "mwi_tps_queue_low" "*" Ignored "there are no such queues";
@@ -434,11 +511,16 @@ options! {
     System, "pjsip.conf", "system", SkipsObject;
     timer_t1: Millis<100, 60_000> = "500", "Round trip estimate (RFC 3261 timer T1).";
     timer_b: Millis<0, 3_600_000> = "32000", "Time an INVITE waits for an answer (timer B); 64 T1 is usual.";
-    compact_headers: YesNo = "no", "Short forms of headers.";
-    disable_rport: YesNo = "no", "Send no rport (RFC 3581).";
-    disable_tcp_switch: YesNo = "yes", "Keep large requests on UDP.";
-    follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.";
-    accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.";
+    compact_headers: YesNo = "no", "Short forms of headers.",
+        Later "no" "headers are written in full";
+    disable_rport: YesNo = "no", "Send no rport (RFC 3581).",
+        Later "no" "rport is sent";
+    disable_tcp_switch: YesNo = "yes", "Keep large requests on UDP.",
+        Later "yes" "requests stay on UDP whatever their size";
+    follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.",
+        Later "yes" "the last answer with SDP is heard";
+    accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.",
+        Later "no" "the first answer of a dialog holds";
     @recognised {
         "threadpool_initial_size" "*" Ignored "one thread signals";
         "threadpool_auto_increment" "*" Ignored "one thread signals";
@@ -453,8 +535,10 @@ options! {
     SipAcl, "pjsip.conf", "acl", SkipsObject;
     permit also "deny": Rules = "", "Addresses requests may come from.";
     acl: Gathered = "", "Lists of acl.conf requests must pass.";
-    contact_permit also "contact_deny": Rules = "", "Addresses contacts may have.";
-    contact_acl: Gathered = "", "Lists of acl.conf contacts must pass.";
+    contact_permit also "contact_deny": Rules = "", "Addresses contacts may have.",
+        Later "" "a contact may have any address; restrict who may register with permit= and deny=";
+    contact_acl: Gathered = "", "Lists of acl.conf contacts must pass.",
+        Later "" "a contact may have any address; restrict who may register with permit= and deny=";
     @recognised {}
     resolved {
         /// Own rules with the named lists; everyone until `Pjsip::resolve_acls` ran.
