@@ -41,6 +41,8 @@ const ROOMS: &[Room] = &[
     room("strowger", 4, EVERYTHING),
     room("loadtest", 4, EVERYTHING),
     room("sim", 4, EVERYTHING),
+    // The real program seen from outside: it knows the crates no better than a phone does.
+    room("e2e", 4, &[]),
     room("xtask", 4, &[]),
 ];
 

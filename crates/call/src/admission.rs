@@ -36,6 +36,8 @@ pub struct Admission {
     load_centi: u32,
     /// When the bucket is full again.
     full_at: Instant,
+    /// No new call at all: the process is about to stop.
+    closed: bool,
     refused: u64,
 }
 
@@ -43,6 +45,10 @@ impl Admission {
     /// Changes the limits; calls that are up stay.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+    }
+    /// Refuses every new call, until opened again; for a graceful stop.
+    pub fn set_closed(&mut self, closed: bool) {
+        self.closed = closed;
     }
     /// The limits in force.
     pub fn limits(&self) -> Limits {
@@ -59,7 +65,9 @@ impl Admission {
     /// Asks for one more call beside `up` existing ones. `spread` is any random number.
     pub fn admit(&mut self, up: usize, spread: u32, now: Instant) -> Result<(), Refused> {
         let Limits { max_calls, calls_per_second, max_load_centi } = self.limits;
-        let limit = if max_calls != 0 && up >= max_calls as usize {
+        let limit = if self.closed {
+            Some("shutdown")
+        } else if max_calls != 0 && up >= max_calls as usize {
             Some("maxcalls")
         } else if max_load_centi != 0 && self.load_centi > max_load_centi {
             Some("maxload")

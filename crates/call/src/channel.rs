@@ -115,6 +115,8 @@ pub type AsyncGoto = Location;
 pub struct NewChannel {
     /// Technology and resource, without the serial: `PJSIP/6001`.
     pub base_name: String,
+    /// The whole name, for channels that come in pairs; `None` adds a serial to `base_name`.
+    pub exact_name: Option<String>,
     /// Index of the technology in the shard.
     pub tech: usize,
     /// First state.

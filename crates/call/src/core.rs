@@ -164,8 +164,10 @@ impl Core {
         };
         let wall = self.services.wall.now_micros();
         let linked = new.linked_to.and_then(|id| self.get(id)).map(|c| c.linkedid.clone());
-        let name: Rc<str> = format!("{}-{:08x}", new.base_name, self.name_serial).into();
-        self.name_serial = self.name_serial.wrapping_add(1);
+        let name: Rc<str> = match new.exact_name {
+            Some(name) => name.into(),
+            None => format!("{}-{:08x}", new.base_name, self.next_serial()).into(),
+        };
         let uniqueid: Rc<str> = match new.uniqueid {
             Some(given) => given.into(),
             None => self.next_uniqueid(wall).into(),
@@ -529,6 +531,16 @@ impl Core {
         }
     }
 
+    /// The next number of a channel's name.
+    pub fn next_serial(&mut self) -> u32 {
+        let serial = self.name_serial;
+        self.name_serial = serial.wrapping_add(1);
+        serial
+    }
+    /// Removes a channel that no story has ever run on; its driver has forgotten it.
+    pub fn discard(&mut self, id: ChannelId) {
+        self.remove(id);
+    }
     /// The next UNIQUEID: `[systemname-]epoch.serial`.
     pub fn next_uniqueid(&mut self, wall_micros: i64) -> String {
         let serial = self.unique_serial;

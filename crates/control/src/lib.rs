@@ -1,8 +1,11 @@
 //! How people and programs steer the process: dialects over the same verbs and notices.
 #![forbid(unsafe_code)]
 
+pub mod ami;
+pub mod cli;
 pub mod cli_client;
 pub mod console;
+pub mod site;
 pub mod socket;
 
 /// What `-V` prints and `core show version` begins with: the version whose configuration and interfaces are meant, in

@@ -195,12 +195,15 @@ pub struct View {
     pub verbose: u8,
     /// Debug lines up to this level.
     pub debug: u8,
+    /// It wants no log for a while (`logger mute`).
+    pub muted: bool,
 }
 
 impl View {
     /// Whether a line of this weight is shown.
     pub fn shows(self, weight: Weight) -> bool {
         self.attached
+            && !self.muted
             && match weight {
                 Weight::Always => true,
                 Weight::Verbose(level) => level <= self.verbose,
@@ -354,6 +357,7 @@ impl Sessions {
             attached: widest.attached || open.view.attached,
             verbose: widest.verbose.max(open.view.verbose),
             debug: widest.debug.max(open.view.debug),
+            muted: false,
         })
     }
     /// How many clients there are.
@@ -382,7 +386,7 @@ impl Sessions {
                     out.push(Output::Send(session, frame));
                 }
                 Request::Attach { verbose, debug } => {
-                    open.view = View { attached: true, verbose, debug };
+                    open.view = View { attached: true, verbose, debug, muted: false };
                 }
             }
         }

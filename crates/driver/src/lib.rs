@@ -1,4 +1,5 @@
 //! Drivers: each translates one protocol to and from the call core. Translation only; no socket, no clock.
 #![forbid(unsafe_code)]
 
+pub mod local;
 pub mod sip;

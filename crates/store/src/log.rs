@@ -408,6 +408,14 @@ fn render(line: &Line, channel: &Channel, dateformat: &str, zone: &Zone, process
     };
 }
 
+/// A line as an attached console shows it: without date, control characters escaped.
+pub fn console_line(level: Level, place: &str, message: &str) -> String {
+    match level {
+        Level::Verbose(_) => Escaped(cut(message)).to_string(),
+        other => format!("{}: {}: {}", kind(other).name(), Escaped(place), Escaped(cut(message))),
+    }
+}
+
 /// Control characters as `\n` and `\x1b`, so that nobody outside can write a line of his own or steer a terminal.
 struct Escaped<'a>(&'a str);
 

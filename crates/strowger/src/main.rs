@@ -3,9 +3,9 @@
 
 mod args;
 mod check;
+mod embedded;
 mod front;
 mod process;
-mod serve;
 mod settings;
 
 use std::io::IsTerminal;
@@ -34,10 +34,7 @@ fn run() -> anyhow::Result<u8> {
     }
     match &args.mode {
         Mode::Serve => serve(&args, &settings, &socket),
-        Mode::Check { folder } => check::run(folder, args.json, &mut |_, findings| {
-            let place = conf::Place::new("extensions.conf", 0);
-            findings.note(&place, "the dialplan is not compiled by this check", "read the log of a start");
-        }),
+        Mode::Check { folder } => check::run(folder, args.json, &mut engine::check_dialplan),
         // `front` has done all others.
         _ => Ok(0),
     }
@@ -67,7 +64,20 @@ fn serve(
     };
     let files = process::settle(wanted, &mut notes)?;
     notes.iter().for_each(|note| eprintln!("strowger: {note}"));
-    let mut server = serve::Server::open(socket, settings.control_mode(), files).context("cannot start")?;
+    let place = match settings::site(args.config.as_deref()) {
+        Some(path) => store::Where::Site(path),
+        None => embedded::prepare()?,
+    };
+    let options = engine::Options {
+        place,
+        console: (!args.console).then(|| Box::new(std::io::stdout()) as _),
+        verbose: args.verbose,
+        debug: args.debug,
+        socket: Some(socket.to_owned()),
+        files,
+        workers: None,
+    };
+    let mut engine = engine::Engine::start(options).context("cannot start")?;
     let _pid_file = process::write_pid(wanted.run_folder)?;
     let console = if args.console {
         let (args, socket) = (args.clone(), socket.to_owned());
@@ -77,12 +87,15 @@ fn serve(
         None
     };
     process::ready()?;
-    server.run()?;
-    drop(server);
+    let end = engine.run()?;
+    drop(engine);
     if let Some(console) = console.filter(|_| std::io::stdin().is_terminal()) {
         // The console sees the end of its connection and gives the terminal back as it was. One that reads from a
         // pipe has nothing to give back and may wait there for ever.
         let _status = console.join();
     }
-    Ok(0)
+    match end {
+        engine::End::Stop => Ok(0),
+        engine::End::Restart => process::start_again(),
+    }
 }

@@ -92,6 +92,14 @@ pub fn forks(args: &Args, nofork: bool, alwaysfork: bool) -> bool {
     joined.forks() && (!args.foreground || args.always_fork)
 }
 
+/// Becomes a fresh server with the same arguments, in the place of this process (`core restart`).
+pub fn start_again() -> anyhow::Result<u8> {
+    use std::os::unix::process::CommandExt as _;
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let error = std::process::Command::new(program).args(std::env::args_os().skip(1)).exec();
+    Err(error).context("cannot start again")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

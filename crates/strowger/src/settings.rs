@@ -24,13 +24,29 @@ pub fn read(config: Option<&Path>, exec: bool) -> anyhow::Result<Asterisk> {
             });
             Ok(asterisk)
         }
-        Err(LoadError::Missing) if config.is_none() => Ok(Asterisk::default()),
+        Err(LoadError::Missing) if config.is_none() => embedded(),
         Err(LoadError::Missing) => {
             bail!("{} does not exist; name the site's asterisk.conf with -C", path.display())
         }
         Err(LoadError::Invalid) => {
             let said: Vec<String> = findings.iter().map(ToString::to_string).collect();
             bail!("{} is not valid:\n{}", path.display(), said.join("\n"))
+        }
+    }
+}
+
+/// The site's `asterisk.conf`; `None` when there is none and the embedded defaults hold.
+pub fn site(config: Option<&Path>) -> Option<std::path::PathBuf> {
+    let path = config.unwrap_or(Path::new(DEFAULT));
+    (config.is_some() || path.exists()).then(|| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+fn embedded() -> anyhow::Result<Asterisk> {
+    match store::Snapshot::load(&store::Where::Embedded(crate::embedded::place())) {
+        Ok((snapshot, _)) => Ok(snapshot.asterisk.clone()),
+        Err(findings) => {
+            let said: Vec<String> = findings.iter().map(ToString::to_string).collect();
+            bail!("the embedded configuration is not valid:\n{}", said.join("\n"))
         }
     }
 }

@@ -25,6 +25,8 @@ pub enum IdentifyBy {
     Header,
     /// An `identify` object matches the Request-URI.
     RequestUri,
+    /// Whoever is left is the endpoint named `anonymous`, when the site has one.
+    Anonymous,
 }
 
 /// How digits travel (`dtmf_mode`).

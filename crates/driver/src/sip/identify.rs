@@ -32,6 +32,8 @@ fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, source: IpAddr) -
             let user = Credentials::parse(value)?.user();
             named(config, &user).filter(willing)
         }
+        // A site that names such an endpoint has decided to take calls from anybody.
+        IdentifyBy::Anonymous => named(config, b"anonymous"),
         IdentifyBy::Ip | IdentifyBy::Header | IdentifyBy::RequestUri => config
             .identifies
             .iter()

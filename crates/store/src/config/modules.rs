@@ -169,6 +169,11 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("res_mutestream", &[F("MUTEAUDIO")]),
 ];
 
+/// Modules whose function is built in, without `.so`, and what each provides.
+pub fn known() -> impl Iterator<Item = (&'static str, &'static [Capability])> {
+    MODULES.iter().copied()
+}
+
 /// Families of modules Asterisk ships; a module outside of them is a stranger.
 const FAMILIES: [&str; 10] =
     ["app_", "bridge_", "cdr_", "cel_", "chan_", "codec_", "format_", "func_", "pbx_", "res_"];

@@ -97,7 +97,7 @@ options! {
     tone_zone: Text = "", "Country of its tones.";
     moh_suggest: Text = "default", "Music it hears on hold.";
     message_context: Text = "", "Context of its messages.",
-        Later "" "a message outside a call is refused; one inside a call reaches the dialplan of that call";
+        Later "" "a message outside a call is refused; one inside a call is taken and not passed on";
     subscribe_context: Text = "", "Context of its subscriptions.",
         Later "" "subscriptions are refused";
     device_state_busy_at: Int<0, {u32::MAX}> = "0", "Calls at which it counts as busy; 0 counts it in use only.";

@@ -1,0 +1,147 @@
+//! Actions about the session itself: what it hears, what it may do.
+
+use core::time::Duration;
+
+use call::Notice;
+
+use super::super::filter::FILTERS_MAX;
+use super::super::login::mask;
+use super::super::session::Busy;
+use super::super::table::{self, ActionRow, After, Done, Turn, may, must};
+use crate::socket::{Answer, Call, View};
+
+/// Longest `WaitEvent`, seconds; without a timeout it waits so long.
+const WAIT_EVENT_SECONDS_MAX: u64 = 3600;
+
+pub(super) const ROWS: &[ActionRow] = &[
+    ActionRow {
+        name: "Ping",
+        class: &[],
+        synopsis: "Answers, to show that the connection is alive.",
+        fields: &[],
+        run: ping,
+    },
+    ActionRow {
+        name: "Events",
+        class: &[],
+        synopsis: "Chooses which events the session gets.",
+        fields: &[must("EventMask", "on, off, or classes separated by commas")],
+        run: events,
+    },
+    ActionRow {
+        name: "Filter",
+        class: &["system"],
+        synopsis: "Adds an event filter to the session.",
+        fields: &[
+            may("Operation", "Add"),
+            must("Filter", "POSIX extended regular expression; a leading ! holds back what it matches"),
+        ],
+        run: filter,
+    },
+    ActionRow {
+        name: "WaitEvent",
+        class: &[],
+        synopsis: "Waits for an event.",
+        fields: &[may("Timeout", "seconds; -1 for as long as possible")],
+        run: wait_event,
+    },
+    ActionRow {
+        name: "UserEvent",
+        class: &["user"],
+        synopsis: "Sends word to all clients; every other header goes with it.",
+        fields: &[must("UserEvent", "name of the event")],
+        run: user_event,
+    },
+    ActionRow {
+        name: "Command",
+        class: &["command"],
+        synopsis: "Runs a console command; the answer comes in Output lines.",
+        fields: &[must("Command", "as typed at the console")],
+        run: command,
+    },
+    ActionRow {
+        name: "ListCommands",
+        class: &[],
+        synopsis: "Lists the actions that the user may use.",
+        fields: &[],
+        run: list_commands,
+    },
+];
+
+fn ping(turn: &mut Turn<'_>) -> Done {
+    let micros = turn.site.shard.core.borrow().services.wall.now_micros();
+    let stamp = format!("{}.{:06}", micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    turn.response("Success").field("Ping", "Pong").field("Timestamp", stamp).end();
+    Ok(After::Go)
+}
+
+fn events(turn: &mut Turn<'_>) -> Done {
+    let wanted = mask(turn.need("EventMask")?);
+    let Some(login) = turn.session.login_mut() else { return Err("Permission denied".into()) };
+    login.wanted = wanted;
+    turn.response("Success").field("Events", if wanted.is_empty() { "Off" } else { "On" }).end();
+    Ok(After::Go)
+}
+
+fn filter(turn: &mut Turn<'_>) -> Done {
+    if !turn.get("Operation").unwrap_or("Add").eq_ignore_ascii_case("Add") {
+        return Err("Unknown operation".into());
+    }
+    let text = turn.need("Filter")?.to_owned();
+    let Some(login) = turn.session.login_mut() else { return Err("Permission denied".into()) };
+    if login.filters.len() >= FILTERS_MAX {
+        return Err("Too many filters".into());
+    }
+    match login.filters.add(&text) {
+        Ok(()) => turn.success("Filter Added"),
+        Err(why) => Err(format!("Filter format error: {why}").into()),
+    }
+}
+
+fn wait_event(turn: &mut Turn<'_>) -> Done {
+    let seconds = match turn.get("Timeout").map(str::parse::<i64>) {
+        None | Some(Ok(-1)) => WAIT_EVENT_SECONDS_MAX,
+        Some(Ok(seconds @ 0..)) => seconds.unsigned_abs().min(WAIT_EVENT_SECONDS_MAX),
+        Some(_) => return Err("Invalid timeout".into()),
+    };
+    let action_id = turn.action_id().map(str::to_owned);
+    Ok(After::Wait(Busy::Event { until: turn.now + Duration::from_secs(seconds), action_id }))
+}
+
+fn user_event(turn: &mut Turn<'_>) -> Done {
+    let name = turn.need("UserEvent")?.to_owned();
+    let own = ["Action", "ActionID", "UserEvent"];
+    let fields = turn.action.headers().filter(|(key, _)| !own.iter().any(|own| own.eq_ignore_ascii_case(key)));
+    let fields = fields.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    turn.site.shard.core.borrow_mut().notice(|_| Some(Notice::UserEvent { channel: None, name, fields }));
+    turn.success("Event Sent")
+}
+
+fn command(turn: &mut Turn<'_>) -> Done {
+    let line = turn.need("Command")?.trim().to_owned();
+    let Some(commands) = turn.commands.cloned() else { return Err("There are no commands here".into()) };
+    let Ok(mut commands) = commands.try_borrow_mut() else { return Err("The console is busy".into()) };
+    let mut view = View::default();
+    let answer = commands.run(Call { session: turn.id, line: &line, json: false, columns: 0, view: &mut view });
+    match answer {
+        Answer::Done { text, status } => {
+            let kind = if status == 0 { "Success" } else { "Error" };
+            let response = turn.response(kind).field("Message", "Command output follows");
+            text.lines().fold(response, |response, line| response.field("Output", line)).end();
+            Ok(After::Go)
+        }
+        Answer::Later => Err("This command answers later and cannot be used here".into()),
+    }
+}
+
+fn list_commands(turn: &mut Turn<'_>) -> Done {
+    let Some(write) = turn.login().map(|login| login.write) else { return Err("Permission denied".into()) };
+    let rows = table::actions().filter(|row| row.is_allowed(write));
+    let response = turn.response("Success");
+    rows.fold(response, |response, row| {
+        let class = if row.class.is_empty() { "<none>".to_owned() } else { row.class.join(",") };
+        response.field(row.name, format_args!("{}  (Priv: {class})", row.synopsis))
+    })
+    .end();
+    Ok(After::Go)
+}

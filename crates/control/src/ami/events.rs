@@ -1,0 +1,363 @@
+//! Notices as the events that manager clients know.
+
+use std::fmt::Write as _;
+
+use base::BridgeId;
+use call::{DeviceState, Notice, Presentation, Snapshot};
+use store::config::manager::Classes;
+
+use super::packet::Message;
+
+/// One event: name, class, when it is sent, and its own fields beside those of channels and bridges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventRow {
+    /// Name.
+    pub name: &'static str,
+    /// Class a user needs in `read=`.
+    pub class: &'static str,
+    /// One sentence.
+    pub synopsis: &'static str,
+    /// Fields. `Channel*` stands for the fields of a channel, `Dest*` for those of the dialled one, `Bridge*` for those
+    /// of a bridge.
+    pub fields: &'static [&'static str],
+}
+
+macro_rules! events {
+    ($($name:literal $class:literal $synopsis:literal [$($field:literal),*];)*) => {
+        /// Every event in the order of the manual.
+        pub const EVENTS: &[EventRow] = &[$(EventRow {
+            name: $name, class: $class, synopsis: $synopsis, fields: &[$($field),*],
+        },)*];
+    };
+}
+
+events! {
+    "FullyBooted" "system" "All parts are up; also the first event after login." ["Status", "Uptime", "LastReload"];
+    "Newchannel" "call" "A channel was made." ["Channel*"];
+    "Newstate" "call" "The state of a channel changed." ["Channel*"];
+    "Newexten" "dialplan" "A channel takes a step of the dialplan." ["Channel*", "Extension", "Application", "AppData"];
+    "NewCallerid" "call" "The caller id of a channel changed." ["Channel*", "CID-CallingPres"];
+    "NewConnectedLine" "call" "The other party of a channel changed." ["Channel*"];
+    "NewAccountCode" "call" "The account code of a channel changed." ["Channel*", "OldAccountCode"];
+    "VarSet" "dialplan" "A variable was set; Channel is none for a global one." ["Channel*", "Variable", "Value"];
+    "DialBegin" "call" "A leg is being called." ["Channel*", "Dest*", "DialString"];
+    "DialState" "call" "The state of a dialled leg became known." ["Channel*", "Dest*", "DialStatus"];
+    "DialEnd" "call" "Calling a leg has ended." ["Channel*", "Dest*", "DialStatus", "Forward"];
+    "BridgeCreate" "call" "A bridge was made." ["Bridge*"];
+    "BridgeEnter" "call" "A channel entered a bridge." ["Bridge*", "Channel*"];
+    "BridgeLeave" "call" "A channel left a bridge." ["Bridge*", "Channel*"];
+    "BridgeDestroy" "call" "A bridge is gone." ["Bridge*"];
+    "DTMFBegin" "dtmf" "A digit began." ["Channel*", "Digit", "Direction"];
+    "DTMFEnd" "dtmf" "A digit ended." ["Channel*", "Digit", "DurationMs", "Direction"];
+    "Hold" "call" "A user put the other party on hold." ["Channel*"];
+    "Unhold" "call" "A user took the other party back." ["Channel*"];
+    "MusicOnHoldStart" "call" "Music on hold began." ["Channel*", "Class"];
+    "MusicOnHoldStop" "call" "Music on hold ended." ["Channel*"];
+    "SoftHangupRequest" "call" "A channel is to be hung up by us." ["Channel*", "Cause"];
+    "HangupRequest" "call" "The other side hung up." ["Channel*", "Cause"];
+    "Hangup" "call" "A channel is gone." ["Channel*", "Cause", "Cause-txt"];
+    "UserEvent" "user" "Word of the dialplan or of a client to all." ["Channel*", "UserEvent"];
+    "OriginateResponse" "call" "What became of an asynchronous Originate." ["ActionID", "Response", "Channel", "Context", "Exten", "Reason", "Uniqueid", "CallerIDNum", "CallerIDName"];
+    "PeerStatus" "system" "A phone registered, unregistered or became reachable or unreachable." ["ChannelType", "Peer", "PeerStatus", "Address"];
+    "ContactStatus" "system" "A contact changed." ["URI", "ContactStatus", "AOR", "EndpointName", "RoundtripUsec", "UserAgent"];
+    "DeviceStateChange" "call" "The state of a device changed." ["Device", "State"];
+    "ExtensionStatus" "call" "The state of an extension with a hint changed." ["Exten", "Context", "Hint", "Status", "StatusText"];
+    "Reload" "system" "The configuration was read again." ["Module", "Status"];
+    "Shutdown" "system" "The process stops." ["Shutdown", "Restart"];
+}
+
+/// An event, written once for all who hear it.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub name: &'static str,
+    pub class: Classes,
+    /// `Event` and `Privilege`.
+    head: String,
+    /// The rest, without the blank line.
+    body: String,
+}
+
+impl Event {
+    fn new(name: &'static str) -> Self {
+        let row = EVENTS.iter().find(|row| row.name == name);
+        let class = row.map_or("system", |row| row.class);
+        Self {
+            name,
+            class: Classes::named(class).unwrap_or(Classes::ALL),
+            head: format!("Event: {name}\r\nPrivilege: {class},all\r\n"),
+            body: String::new(),
+        }
+    }
+    fn with(mut self, fill: impl FnOnce(Message<'_>) -> Message<'_>) -> Self {
+        fill(Message::open(&mut self.body));
+        self
+    }
+    /// Appends it as one session sees it; `stamp` is the wall time in microseconds when it wants that.
+    pub fn write(&self, stamp: Option<i64>, out: &mut String) {
+        out.push_str(&self.head);
+        if let Some(micros) = stamp {
+            let (seconds, rest) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+            // Writing to a String cannot fail.
+            let _ = write!(out, "Timestamp: {seconds}.{rest:06}\r\n");
+        }
+        out.push_str(&self.body);
+        out.push_str("\r\n");
+    }
+    /// What filters look at.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.head, self.body)
+    }
+}
+
+/// Value of fields that are empty.
+pub(crate) fn or_unknown(text: &str) -> &str {
+    if text.is_empty() { "<unknown>" } else { text }
+}
+
+/// The fields of a channel, each name with `prefix` before it.
+pub(crate) fn channel<'a>(message: Message<'a>, prefix: &str, of: &Snapshot) -> Message<'a> {
+    message
+        .prefixed(prefix, "Channel", &of.name)
+        .prefixed(prefix, "ChannelState", of.state as u8)
+        .prefixed(prefix, "ChannelStateDesc", of.state.name())
+        .prefixed(prefix, "CallerIDNum", or_unknown(of.caller.number()))
+        .prefixed(prefix, "CallerIDName", or_unknown(of.caller.name()))
+        .prefixed(prefix, "ConnectedLineNum", or_unknown(of.connected.number()))
+        .prefixed(prefix, "ConnectedLineName", or_unknown(of.connected.name()))
+        .prefixed(prefix, "Language", &of.language)
+        .prefixed(prefix, "AccountCode", &of.account)
+        .prefixed(prefix, "Context", &of.location.context)
+        .prefixed(prefix, "Exten", &of.location.exten)
+        .prefixed(prefix, "Priority", of.location.priority)
+        .prefixed(prefix, "Uniqueid", &of.uniqueid)
+        .prefixed(prefix, "Linkedid", &of.linkedid)
+}
+
+/// The fields of a bridge with so many channels.
+pub(crate) fn bridge<'a>(message: Message<'a>, id: BridgeId, count: usize) -> Message<'a> {
+    message
+        .field("BridgeUniqueid", bridge_name(id))
+        .field("BridgeType", "basic")
+        .field("BridgeTechnology", "simple_bridge")
+        .field("BridgeCreator", "<unknown>")
+        .field("BridgeName", "<unknown>")
+        .field("BridgeNumChannels", count)
+        .field("BridgeVideoSourceMode", "none")
+}
+
+/// The unique name of a bridge, in the form of a UUID because clients match that.
+pub(crate) fn bridge_name(id: BridgeId) -> String {
+    format!("{:08x}-0000-4000-8000-0000{:08x}", id.slot, id.generation)
+}
+
+/// The bridge of a name that [`bridge_name`] made.
+pub(crate) fn bridge_of(name: &str) -> Option<BridgeId> {
+    let (slot, generation) = (name.get(..8)?, name.get(28..)?);
+    let id = BridgeId::new(u32::from_str_radix(slot, 16).ok()?, u32::from_str_radix(generation, 16).ok()?);
+    (bridge_name(id) == name).then_some(id)
+}
+
+/// The number that clients know for the state of an extension.
+pub(crate) fn extension_status(state: DeviceState) -> (i8, &'static str) {
+    match state {
+        DeviceState::NotInUse | DeviceState::Unknown => (0, "Idle"),
+        DeviceState::InUse => (1, "InUse"),
+        DeviceState::Busy => (2, "Busy"),
+        DeviceState::Unavailable | DeviceState::Invalid => (4, "Unavailable"),
+        DeviceState::Ringing => (8, "Ringing"),
+        DeviceState::RingInUse => (9, "InUse&Ringing"),
+        DeviceState::OnHold => (16, "Hold"),
+    }
+}
+
+/// The presentation as `CID-CallingPres` says it.
+fn presentation(of: Presentation) -> String {
+    let text = match of {
+        Presentation::AllowedNotScreened => "Presentation Allowed, Not Screened",
+        Presentation::AllowedPassedScreen => "Presentation Allowed, Passed Screen",
+        Presentation::AllowedFailedScreen => "Presentation Allowed, Failed Screen",
+        Presentation::Allowed => "Presentation Allowed, Network Number",
+        Presentation::ProhibNotScreened => "Presentation Prohibited, Not Screened",
+        Presentation::ProhibPassedScreen => "Presentation Prohibited, Passed Screen",
+        Presentation::ProhibFailedScreen => "Presentation Prohibited, Failed Screen",
+        Presentation::Prohib => "Presentation Prohibited, Network Number",
+        Presentation::Unavailable => "Number Unavailable",
+    };
+    format!("{} ({text})", of.code())
+}
+
+/// How long the process runs, and since when its configuration is in force.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ages {
+    pub uptime: u64,
+    pub last_reload: u64,
+}
+
+/// `FullyBooted`, as told to one session after login or to all.
+pub(crate) fn fully_booted(ages: Ages) -> Event {
+    Event::new("FullyBooted").with(|m| {
+        m.field("Uptime", ages.uptime).field("LastReload", ages.last_reload).field("Status", "Fully Booted")
+    })
+}
+
+/// A notice as an event.
+pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
+    let plain = |name, of: &Snapshot| Event::new(name).with(|m| channel(m, "", of));
+    match notice {
+        Notice::FullyBooted => fully_booted(ages),
+        Notice::NewChannel(of) => plain("Newchannel", of),
+        Notice::NewState(of) => plain("Newstate", of),
+        Notice::NewConnectedLine(of) => plain("NewConnectedLine", of),
+        Notice::Hold(of) => plain("Hold", of),
+        Notice::Unhold(of) => plain("Unhold", of),
+        Notice::MusicOnHoldStop(of) => plain("MusicOnHoldStop", of),
+        Notice::NewExten { channel: of, application, data } => plain("Newexten", of)
+            .with(|m| m.field("Extension", &of.location.exten).field("Application", application).field("AppData", data)),
+        Notice::NewCallerId(of) => plain("NewCallerid", of)
+            .with(|m| m.field("CID-CallingPres", presentation(of.caller.number_presentation))),
+        Notice::NewAccountCode { channel: of, old } => {
+            plain("NewAccountCode", of).with(|m| m.field("OldAccountCode", old))
+        }
+        Notice::VarSet { channel: of, variable, value } => {
+            let event = match of {
+                Some(of) => plain("VarSet", of),
+                None => Event::new("VarSet").with(|m| m.field("Channel", "none").field("Uniqueid", "none")),
+            };
+            event.with(|m| m.field("Variable", variable).field("Value", escaped(value)))
+        }
+        Notice::MusicOnHoldStart { channel: of, class } => {
+            plain("MusicOnHoldStart", of).with(|m| m.field("Class", class))
+        }
+        Notice::SoftHangup { channel: of, cause } => {
+            plain("SoftHangupRequest", of).with(|m| m.field("Cause", cause.0))
+        }
+        Notice::HangupRequest { channel: of, cause } => {
+            plain("HangupRequest", of).with(|m| m.field("Cause", cause.0))
+        }
+        Notice::Hangup { channel: of, cause } => {
+            plain("Hangup", of).with(|m| m.field("Cause", cause.0).field("Cause-txt", cause.text()))
+        }
+        Notice::UserEvent { channel: of, name, fields } => user_event(of.as_ref(), name, fields),
+        Notice::DialBegin { caller, dest, dial_string } => {
+            dial("DialBegin", caller.as_ref(), dest).with(|m| m.field("DialString", dial_string))
+        }
+        Notice::DialState { caller, dest, status } => {
+            dial("DialState", caller.as_ref(), dest).with(|m| m.field("DialStatus", status))
+        }
+        Notice::DialEnd { caller, dest, status, forward } => dial("DialEnd", caller.as_ref(), dest)
+            .with(|m| m.field("DialStatus", status).optional("Forward", forward.as_deref())),
+        Notice::BridgeCreate { bridge: of, .. } => Event::new("BridgeCreate").with(|m| bridge(m, *of, 0)),
+        Notice::BridgeDestroy { bridge: of } => Event::new("BridgeDestroy").with(|m| bridge(m, *of, 0)),
+        Notice::BridgeEnter { bridge: of, count, channel: who } => {
+            Event::new("BridgeEnter").with(|m| channel(bridge(m, *of, *count), "", who))
+        }
+        Notice::BridgeLeave { bridge: of, count, channel: who } => {
+            Event::new("BridgeLeave").with(|m| channel(bridge(m, *of, *count), "", who))
+        }
+        Notice::Dtmf { channel: of, digit, duration_ms, received } => {
+            let direction = if *received { "Received" } else { "Sent" };
+            let name = if duration_ms.is_some() { "DTMFEnd" } else { "DTMFBegin" };
+            plain(name, of).with(|m| {
+                m.field("Digit", digit.to_char())
+                    .optional("DurationMs", *duration_ms)
+                    .field("Direction", direction)
+            })
+        }
+        Notice::OriginateResponse { action_id, channel, target, location, success, reason } => {
+            let party = channel.as_ref().map(|of| &of.caller);
+            let action_id = Some(action_id).filter(|id| !id.is_empty());
+            Event::new("OriginateResponse").with(|m| {
+                m.optional("ActionID", action_id)
+                    .field("Response", if *success { "Success" } else { "Failure" })
+                    .field("Channel", channel.as_ref().map_or(target.as_str(), |of| &*of.name))
+                    .field("Context", &location.0)
+                    .field("Exten", &location.1)
+                    .field("Reason", reason)
+                    .field("Uniqueid", channel.as_ref().map_or("<null>", |of| &*of.uniqueid))
+                    .field("CallerIDNum", or_unknown(party.map_or("", |party| party.number())))
+                    .field("CallerIDName", or_unknown(party.map_or("", |party| party.name())))
+            })
+        }
+        Notice::PeerStatus { channel_type, peer, status, address } => Event::new("PeerStatus").with(|m| {
+            m.field("ChannelType", channel_type)
+                .field("Peer", peer)
+                .field("PeerStatus", status)
+                .optional("Address", Some(address).filter(|address| !address.is_empty()))
+        }),
+        Notice::ContactStatus { uri, status, aor, endpoint, roundtrip_us, user_agent } => {
+            Event::new("ContactStatus").with(|m| {
+                m.field("URI", uri)
+                    .field("ContactStatus", status)
+                    .field("AOR", aor)
+                    .field("EndpointName", endpoint)
+                    .field("RoundtripUsec", roundtrip_us.unwrap_or(0))
+                    .field("UserAgent", user_agent)
+            })
+        }
+        Notice::DeviceStateChange { device, state } => device_state(device, state),
+        Notice::ExtensionStatus { exten, context, hint, state } => {
+            Event::new("ExtensionStatus").with(|m| extension(m, exten, context, hint, *state))
+        }
+        Notice::Reload { module, status } => {
+            Event::new("Reload").with(|m| m.field("Module", module).field("Status", status))
+        }
+        Notice::Shutdown { graceful, restart } => Event::new("Shutdown").with(|m| {
+            m.field("Shutdown", if *graceful { "Cleanly" } else { "Uncleanly" })
+                .field("Restart", if *restart { "True" } else { "False" })
+        }),
+    }
+}
+
+fn device_state(device: &str, state: &str) -> Event {
+    Event::new("DeviceStateChange").with(|m| m.field("Device", device).field("State", state))
+}
+
+/// The fields of an extension with a hint.
+pub(crate) fn extension<'a>(
+    message: Message<'a>,
+    exten: &str,
+    context: &str,
+    hint: &str,
+    state: DeviceState,
+) -> Message<'a> {
+    let (status, text) = extension_status(state);
+    message
+        .field("Exten", exten)
+        .field("Context", context)
+        .field("Hint", hint)
+        .field("Status", status)
+        .field("StatusText", text)
+}
+
+/// Control characters as C writes them, so that a client can tell a line break of a value from a blank.
+fn escaped(value: &str) -> String {
+    value.chars().fold(String::with_capacity(value.len()), |mut out, c| {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c => out.push(c),
+        }
+        out
+    })
+}
+
+fn user_event(of: Option<&Snapshot>, name: &str, fields: &[(String, String)]) -> Event {
+    Event::new("UserEvent").with(|m| {
+        let m = match of {
+            Some(of) => channel(m, "", of),
+            None => m,
+        };
+        fields.iter().fold(m.field("UserEvent", name), |m, (key, value)| m.field(key, value))
+    })
+}
+
+fn dial(name: &'static str, caller: Option<&Snapshot>, dest: &Snapshot) -> Event {
+    Event::new(name).with(|m| {
+        let m = match caller {
+            Some(caller) => channel(m, "", caller),
+            None => m,
+        };
+        channel(m, "Dest", dest)
+    })
+}

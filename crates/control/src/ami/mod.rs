@@ -1,0 +1,389 @@
+//! The manager protocol (AMI): actions in, responses and events out, for programs that steer a PBX.
+//!
+//! A machine without a socket: the engine hands it bytes and notices and carries out what it says. It knows nothing of
+//! how a call is placed or ended; that is the call core's and the applications'. Every permission is asked for at one
+//! place, before an action is dispatched, from the row that describes the action.
+
+mod actions;
+mod events;
+mod filter;
+mod login;
+mod packet;
+mod session;
+mod table;
+
+use core::time::Duration;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use apps::originate::Placed;
+use base::Instant;
+use call::{Level, Notice};
+
+use crate::site::Site;
+use crate::socket::{Commands, Output};
+
+pub use events::{EVENTS, EventRow};
+pub use packet::{ACTION_BYTES_MAX, Action, HEADERS_MAX, LINE_BYTES_MAX, STRANGER_BYTES_MAX};
+pub use table::{ActionRow, Field, actions};
+
+use events::{Ages, Event, event_of, fully_booted};
+use packet::{Framed, Message};
+use session::{AHEAD_MAX, Busy, Login, Session, Stage};
+use table::{After, Refusal, Turn};
+
+/// The version of the protocol that the greeting names: clients take the form of the events from it.
+pub const PROTOCOL_VERSION: &str = "9.0.0";
+/// Sessions at once; a wallboard has one, a large call centre some hundred.
+pub const SESSIONS_MAX: usize = 1024;
+/// Sessions that one address may have before they log in: slow ones must not take everybody's place.
+pub const STRANGERS_OF_ADDRESS_MAX: usize = 32;
+/// How long a stranger may take, when `authtimeout` is not written: programs log in within milliseconds.
+pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An answer that comes when something has ended.
+pub(crate) struct Later {
+    session: u64,
+    placed: Placed,
+}
+
+/// All sessions of the manager protocol.
+pub struct Manager {
+    site: Rc<Site>,
+    sessions: BTreeMap<u64, Session>,
+    commands: Option<Rc<RefCell<dyn Commands>>>,
+    later: Rc<RefCell<Vec<Later>>>,
+    authenticated: Vec<u64>,
+    /// What a reload had to say to sessions.
+    pending: Vec<Output>,
+    login_timeout: Duration,
+    strangers_max: usize,
+    disabled_events: Vec<String>,
+}
+
+impl Manager {
+    /// A manager without sessions; [`Manager::configure`] follows.
+    pub fn new(site: Rc<Site>) -> Self {
+        Self {
+            site,
+            sessions: BTreeMap::new(),
+            commands: None,
+            later: Rc::default(),
+            authenticated: Vec::new(),
+            pending: Vec::new(),
+            login_timeout: LOGIN_TIMEOUT,
+            strangers_max: STRANGERS_OF_ADDRESS_MAX,
+            disabled_events: Vec::new(),
+        }
+    }
+    /// Gives the action `Command` its console.
+    pub fn set_commands(&mut self, commands: Rc<RefCell<dyn Commands>>) {
+        self.commands = Some(commands);
+    }
+    /// Takes `manager.conf` from the site's snapshot: after the start and after each reload. Users who are gone from it
+    /// are closed by the next [`Manager::flush`]; the others go on with what they may do from here on.
+    pub fn configure(&mut self) {
+        let snapshot = self.site.snapshot.borrow().clone();
+        let general = &snapshot.manager.general;
+        self.login_timeout = if general.origin.has("authtimeout") {
+            Duration::from_secs(general.authtimeout.into())
+        } else {
+            LOGIN_TIMEOUT
+        };
+        self.strangers_max = usize::try_from(general.authlimit).unwrap_or(usize::MAX);
+        self.disabled_events.clone_from(&general.disabledevents);
+        let gone: Vec<u64> = self
+            .sessions
+            .iter_mut()
+            .filter_map(|(id, session)| {
+                let gone = session.login_mut().is_some_and(|login| !login::refresh(login, &snapshot));
+                gone.then_some(*id)
+            })
+            .collect();
+        for id in gone {
+            self.forget(id);
+            self.pending.push(Output::Close(id));
+        }
+    }
+    /// A client has connected: greets it, or closes it when there are too many.
+    pub fn open(&mut self, session: u64, peer: SocketAddr, now: Instant, out: &mut Vec<Output>) {
+        let ip = peer.ip().to_canonical();
+        let of_address = |other: IpAddr| other.to_canonical() == ip;
+        let strangers = self.sessions.values().filter(|session| session.login().is_none());
+        let (all, own) = strangers.fold((0, 0), |(all, own), session| {
+            (all + 1, own + usize::from(of_address(session.peer.ip())))
+        });
+        if self.sessions.len() >= SESSIONS_MAX || all >= self.strangers_max || own >= STRANGERS_OF_ADDRESS_MAX {
+            self.log(Level::Warning, &format!("connection of {ip} refused: too many sessions"));
+            out.push(Output::Close(session));
+            return;
+        }
+        self.sessions.insert(session, Session::new(peer, now + self.login_timeout));
+        let greeting = format!("Asterisk Call Manager/{PROTOCOL_VERSION}\r\n");
+        out.push(Output::Send(session, greeting.into_bytes()));
+    }
+    /// Bytes came from a client: carries out what is complete in them.
+    pub fn bytes(&mut self, session: u64, bytes: &[u8], now: Instant, out: &mut Vec<Output>) {
+        // Line by line, because a login in the midst of them changes what the rest may be.
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let Some(open) = self.sessions.get_mut(&session) else { return };
+            let stranger = open.login().is_none();
+            open.framer.push(piece, if stranger { STRANGER_BYTES_MAX } else { ACTION_BYTES_MAX });
+            if stranger && open.framer.is_broken() {
+                return self.close(session, out);
+            }
+            match open.framer.next() {
+                None => {}
+                Some(Framed::TooLarge(action, why)) => {
+                    let mut text = String::new();
+                    Message::response("Error", action.get("ActionID"), &mut text).field("Message", why).end();
+                    out.push(Output::Send(session, text.into_bytes()));
+                }
+                Some(Framed::Action(action)) if open.busy.is_some() => {
+                    if open.ahead.len() >= AHEAD_MAX {
+                        return self.close(session, out);
+                    }
+                    open.ahead.push_back(action);
+                }
+                Some(Framed::Action(action)) => self.act(session, &action, now, out),
+            }
+        }
+        self.answer_later(now, out);
+    }
+    /// A client is gone.
+    pub fn closed(&mut self, session: u64) {
+        self.forget(session);
+    }
+    /// Closes strangers whose time is up and ends waits.
+    pub fn due(&mut self, now: Instant, out: &mut Vec<Output>) {
+        let due: Vec<u64> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.deadline().is_some_and(|at| at <= now))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in due {
+            match self.sessions.get(&id).map(|session| &session.stage) {
+                Some(Stage::Stranger(_)) => self.close(id, out),
+                Some(Stage::User(_)) => self.end_wait(id, String::new(), now, out),
+                None => {}
+            }
+        }
+        self.answer_later(now, out);
+    }
+    /// When [`Manager::due`] next wants to be called.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.sessions.values().filter_map(Session::deadline).min()
+    }
+    /// Tells sessions what happened, each what it may and wants to hear. An event is written once for all of them.
+    pub fn notices(&mut self, notices: &[Notice], out: &mut Vec<Output>) {
+        let (now, wall) = self.times();
+        if self.watching() {
+            let ages = self.ages(now);
+            let events: Vec<Event> = notices
+                .iter()
+                .map(|notice| event_of(notice, ages))
+                .filter(|event| !self.disabled_events.iter().any(|name| name.eq_ignore_ascii_case(event.name)))
+                .collect();
+            let ids: Vec<u64> = self.sessions.keys().copied().collect();
+            for id in ids {
+                self.tell(id, &events, wall, now, out);
+            }
+        }
+        self.answer_later(now, out);
+    }
+    /// Whether some session wants events.
+    pub fn watching(&self) -> bool {
+        self.sessions.values().any(|session| match (session.login(), &session.busy) {
+            (Some(_), Some(_)) => true,
+            (Some(login), None) => login.read.intersects(login.wanted),
+            (None, _) => false,
+        })
+    }
+    /// Sessions that logged in since this was last asked.
+    pub fn authenticated(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.authenticated)
+    }
+    /// Sends what has come up apart from bytes, notices and deadlines; the engine calls it each turn.
+    pub fn flush(&mut self, out: &mut Vec<Output>) {
+        out.append(&mut self.pending);
+        if !self.later.borrow().is_empty() {
+            let (now, _) = self.times();
+            self.answer_later(now, out);
+        }
+    }
+    /// Who is logged in: session, user and address.
+    pub fn connected(&self) -> impl Iterator<Item = (u64, &str, SocketAddr)> {
+        self.sessions.iter().filter_map(|(id, session)| {
+            session.login().map(|login| (*id, login.user.as_str(), session.peer))
+        })
+    }
+
+    fn times(&self) -> (Instant, i64) {
+        let core = self.site.shard.core.borrow();
+        (core.now, core.services.wall.now_micros())
+    }
+    fn ages(&self, now: Instant) -> Ages {
+        Ages {
+            uptime: now.since(self.site.started).as_secs(),
+            last_reload: now.since(self.site.reloaded.get()).as_secs(),
+        }
+    }
+    fn log(&self, level: Level, text: &str) {
+        self.site.shard.core.borrow_mut().log(level, "manager", text);
+    }
+    fn close(&mut self, id: u64, out: &mut Vec<Output>) {
+        self.forget(id);
+        out.push(Output::Close(id));
+    }
+    fn forget(&mut self, id: u64) {
+        let Some(session) = self.sessions.remove(&id) else { return };
+        if let Some(login) = session.login().filter(|login| login.is_told) {
+            let text = format!("Manager '{}' logged off from {}", login.user, session.peer.ip().to_canonical());
+            self.log(Level::Verbose(2), &text);
+        }
+    }
+
+    /// Carries one action out and sends its answer. The one gate: nothing is dispatched that the user may not do.
+    fn act(&mut self, id: u64, action: &Action, now: Instant, out: &mut Vec<Output>) {
+        let again = action.get("Username").is_some_and(|user| self.is_elsewhere(id, user));
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let (site, later, commands) = (&self.site, &self.later, self.commands.as_ref());
+        let mut turn =
+            Turn { site, session, id, action, commands, later, again, now, out: String::new() };
+        let done = match permitted(&turn) {
+            Ok(run) => catch_unwind(AssertUnwindSafe(|| run(&mut turn))),
+            Err(refusal) => Ok(Err(refusal)),
+        };
+        let mut answer = turn.out;
+        let after = match done {
+            Ok(Ok(after)) => after,
+            Ok(Err(Refusal(why))) => {
+                answer.clear();
+                Message::response("Error", action.get("ActionID"), &mut answer).field("Message", why).end();
+                After::Go
+            }
+            Err(_) => {
+                answer.clear();
+                self.log(Level::Error, "an action panicked; its session is ended");
+                After::Close
+            }
+        };
+        if !answer.is_empty() {
+            out.push(Output::Send(id, answer.into_bytes()));
+        }
+        match after {
+            After::Go => {}
+            After::Close => self.close(id, out),
+            After::Wait(busy) => {
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.busy = Some(busy);
+                }
+            }
+            After::LoggedIn(login) => self.welcome(id, login, now, out),
+        }
+    }
+    fn is_elsewhere(&self, id: u64, user: &str) -> bool {
+        self.sessions.iter().any(|(other, session)| *other != id && login::is(&session.stage, user))
+    }
+    fn welcome(&mut self, id: u64, login: Box<Login>, now: Instant, out: &mut Vec<Output>) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let told = login.is_told.then(|| {
+            format!("Manager '{}' logged on from {}", login.user, session.peer.ip().to_canonical())
+        });
+        session.stage = Stage::User(login);
+        self.authenticated.push(id);
+        if let Some(text) = told {
+            self.log(Level::Verbose(2), &text);
+        }
+        let (_, wall) = self.times();
+        let booted = fully_booted(self.ages(now));
+        self.tell(id, &[booted], wall, now, out);
+    }
+    /// Sends a session those of the events that it hears.
+    fn tell(&mut self, id: u64, events: &[Event], wall: i64, now: Instant, out: &mut Vec<Output>) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let Some(login) = session.login() else { return };
+        let stamp = login.timestamps.then_some(wall);
+        let mut text = String::new();
+        for event in events.iter().filter(|event| session.hears(event.class)) {
+            if login.filters.len() == 0 || login.filters.passes(&event.text()) {
+                event.write(stamp, &mut text);
+            }
+        }
+        if text.is_empty() {
+            return;
+        }
+        if matches!(session.busy, Some(Busy::Event { .. })) {
+            return self.end_wait(id, text, now, out);
+        }
+        out.push(Output::Send(id, text.into_bytes()));
+    }
+    /// Ends a `WaitEvent` with the events that came.
+    fn end_wait(&mut self, id: u64, events: String, now: Instant, out: &mut Vec<Output>) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(Busy::Event { action_id, .. }) = session.busy.take() else { return };
+        let mut text = String::new();
+        Message::response("Success", action_id.as_deref(), &mut text)
+            .field("Message", "Waiting for Event completed.")
+            .end();
+        text.push_str(&events);
+        Message::event("WaitEventComplete", action_id.as_deref(), &mut text).end();
+        out.push(Output::Send(id, text.into_bytes()));
+        self.resume(id, now, out);
+    }
+    /// Answers what stories have finished since.
+    fn answer_later(&mut self, now: Instant, out: &mut Vec<Output>) {
+        // Actions that go on may finish others at once.
+        loop {
+            let finished = std::mem::take(&mut *self.later.borrow_mut());
+            if finished.is_empty() {
+                return;
+            }
+            for Later { session: id, placed } in finished {
+                let Some(session) = self.sessions.get_mut(&id) else { continue };
+                let Some(Busy::Originate { action_id }) = session.busy.take() else { continue };
+                let (kind, message) = match placed {
+                    Placed::Answered => ("Success", "Originate successfully queued"),
+                    Placed::Refused(_) | Placed::TimedOut => ("Error", "Originate failed"),
+                };
+                let mut text = String::new();
+                Message::response(kind, action_id.as_deref(), &mut text).field("Message", message).end();
+                out.push(Output::Send(id, text.into_bytes()));
+                self.resume(id, now, out);
+            }
+        }
+    }
+    /// Goes on with what a session had sent ahead.
+    fn resume(&mut self, id: u64, now: Instant, out: &mut Vec<Output>) {
+        while let Some(session) = self.sessions.get_mut(&id).filter(|session| session.busy.is_none()) {
+            let Some(action) = session.ahead.pop_front() else { return };
+            self.act(id, &action, now, out);
+        }
+    }
+}
+
+/// The code of the action, when the session may have it carried out.
+fn permitted(turn: &Turn<'_>) -> Result<fn(&mut Turn<'_>) -> table::Done, Refusal> {
+    let Some(name) = turn.get("Action") else { return Err("Missing action in request".into()) };
+    let row = table::lookup(name);
+    let Some(login) = turn.login() else {
+        return match row.filter(|row| login::is_for_strangers(row)) {
+            Some(row) => Ok(row.run),
+            None => Err("Permission denied".into()),
+        };
+    };
+    let Some(row) = row else {
+        return Err(format!("Invalid/unknown command: {name}. Use Action: ListCommands to show available commands.").into());
+    };
+    if !row.is_allowed(login.write) {
+        return Err("Permission denied".into());
+    }
+    match row.fields.iter().find(|field| field.required && turn.get(field.name).is_none()) {
+        Some(field) => Err(format!("{} not specified", field.name).into()),
+        None => Ok(row.run),
+    }
+}

@@ -1,0 +1,513 @@
+//! Modules, the log, the manager interface, call records, device states and access lists.
+
+use std::fmt::Write as _;
+
+use call::DeviceState;
+use serde_json::{Value, json};
+use store::config::logger::{LogLevel, Target};
+use store::config::modules::{self, Capability};
+
+use super::text::{clean, holds, s, yes_no};
+use super::{Ask, Cli, Row, Said, show, verb};
+use crate::site::Wish;
+
+pub(super) const ROWS: &[Row] = &[
+    verb(
+        "module reload [<module>]",
+        "Reads the whole configuration again; a module's name only makes the answer what scripts expect.",
+        |cli, ask| cli.reload_module(ask),
+    )
+    .also(&["reload [<module>]"]),
+    show(
+        "module show [like <text>]",
+        "Lists the modules of Asterisk whose function is built in, and whether modules.conf turned it off.",
+        "modules [name provides running]",
+        Cli::module_show,
+    )
+    .also(&["show modules [like <text>]"]),
+    verb(
+        "module load <module>",
+        "Is refused: everything is built in.",
+        |_, ask| {
+            Said::failed(format!(
+                "Unable to load module {}: nothing is loaded here, what there is is built in (module show)\n",
+                clean(ask.need("module"))
+            ))
+        },
+    ),
+    verb(
+        "module unload <module>",
+        "Is refused: everything is built in; noload in modules.conf turns it off at the start.",
+        |_, ask| {
+            Said::failed(format!(
+                "Unable to unload module {}: write noload = {0} into modules.conf and restart\n",
+                clean(ask.need("module"))
+            ))
+        },
+    ),
+    verb("logger reload", "Reads logger.conf again, and everything else with it; files are opened anew.", |cli, _| {
+        cli.reload("logger", "")
+    }),
+    verb("logger rotate", "Begins new log files, as rotatestrategy of logger.conf says.", |cli, _| {
+        cli.site.wish(Wish::RotateLogs);
+        Said::done("")
+    }),
+    show(
+        "logger show channels",
+        "Lists where log lines go.",
+        "channels [channel type formatter levels verbose] queue_limit dropped",
+        Cli::logger_show_channels,
+    )
+    .also(&["logger list channels"]),
+    verb("logger mute", "Stops the log on this console, or lets it go on.", |_, ask| {
+        if !ask.view.attached {
+            return Said::failed("Only a console (strowger -r) has a log to mute\n");
+        }
+        ask.view.muted = !ask.view.muted;
+        let what = if ask.view.muted { "disabled" } else { "enabled" };
+        Said::done(format!("Logging to this console is {what}.\n"))
+    }),
+    show(
+        "manager show settings",
+        "Shows what manager.conf set.",
+        "settings [name value]",
+        Cli::manager_show_settings,
+    ),
+    show("manager show users", "Lists users of the manager interface.", "users [name read write]", Cli::manager_show_users)
+        .also(&["manager list users"]),
+    show(
+        "manager show user <user>",
+        "Shows one user of the manager interface; never its secret.",
+        "name read write restricted",
+        Cli::manager_show_user,
+    ),
+    show(
+        "manager show connected",
+        "Lists clients that are logged in.",
+        "clients [user address seconds read write]",
+        Cli::manager_show_connected,
+    ),
+    show(
+        "manager show commands",
+        "Lists the actions of the manager interface.",
+        "actions [name classes summary]",
+        Cli::manager_show_commands,
+    ),
+    verb("manager reload", "Reads manager.conf again, and everything else with it.", |cli, _| {
+        cli.reload("manager", "")
+    }),
+    show(
+        "cdr show status",
+        "Shows whether and where call records are written.",
+        "logging unanswered congestion backends records",
+        Cli::cdr_show_status,
+    ),
+    verb("cdr reload", "Reads cdr.conf again, and everything else with it.", |cli, _| cli.reload("cdr", "")),
+    show(
+        "devstate list",
+        "Lists custom device states (Custom:NAME).",
+        "devices [name state]",
+        Cli::devstate_list,
+    ),
+    verb(
+        "devstate change <device> <state>",
+        "Sets a custom device: NOT_INUSE, INUSE, BUSY, INVALID, UNAVAILABLE, RINGING, RINGINUSE, ONHOLD or UNKNOWN.",
+        Cli::devstate_change,
+    ),
+    show("acl show [<name>]", "Lists the access lists of acl.conf, or the rules of one.", "acls [name rules]", Cli::acl_show),
+    verb("acl reload", "Reads acl.conf again, and everything else with it.", |cli, _| cli.reload("acl", "")),
+];
+
+pub(super) fn module_names() -> Vec<String> {
+    modules::known().map(|(name, _)| format!("{name}.so")).collect()
+}
+
+fn capability(capability: &Capability) -> String {
+    match capability {
+        Capability::Application(name) => format!("{name}()"),
+        Capability::Function(name) => format!("${{{name}()}}"),
+        Capability::Technology(name) => format!("{name}/"),
+        Capability::Rtp => "RTP".to_owned(),
+        Capability::MusicOnHold => "music on hold".to_owned(),
+        Capability::CdrCsv => "call records in CSV".to_owned(),
+        Capability::Extensions => "extensions.conf".to_owned(),
+        Capability::FileFormat(name) => format!(".{name}"),
+        Capability::Codec(name) => format!("codec {name}"),
+        Capability::Indications => "indications.conf".to_owned(),
+    }
+}
+
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(",")
+}
+
+impl Cli {
+    fn reload_module(&self, ask: &mut Ask<'_>) -> Said {
+        let Some(asked) = ask.arg("module") else { return self.reload("", "") };
+        let name = asked.trim_end_matches(".so");
+        if !modules::known().any(|(known, _)| known == name) && !FILES.contains(&name) {
+            return Said::failed(format!("No such module '{}'\n", clean(asked)));
+        }
+        let success = if FILES.contains(&name) {
+            String::new()
+        } else {
+            format!("Module '{name}.so' reloaded successfully.\n")
+        };
+        self.reload(name, &success)
+    }
+
+    fn module_show(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let core = self.site.shard.core.borrow();
+        let like = ask.arg("text");
+        let rows: Vec<(&str, String, bool)> = modules::known()
+            .filter(|(name, _)| like.is_none_or(|like| holds(&format!("{name}.so"), like)))
+            .map(|(name, provides)| {
+                let text = provides.iter().map(capability).collect::<Vec<_>>().join(" ");
+                let off = core.settings.disabled_modules.contains(name)
+                    || (!provides.is_empty() && !provides.iter().any(|what| snapshot.modules.has(*what)));
+                (name, text, !off)
+            })
+            .collect();
+        let data = || {
+            let rows: Vec<Value> = rows
+                .iter()
+                .map(|(name, provides, running)| {
+                    json!({ "name": format!("{name}.so"), "provides": provides, "running": running })
+                })
+                .collect();
+            json!({ "modules": rows })
+        };
+        let text = || {
+            let line = |name: &str, provides: &str, count: &str, status: &str, level: &str| {
+                format!("{name:<30} {provides:<40.40} {count:<10} {status:<11} {level:>13}\n")
+            };
+            let mut out = line("Module", "Description", "Use Count", "Status", "Support Level");
+            for (name, provides, running) in &rows {
+                let status = if *running { "Running" } else { "Not Running" };
+                out += &line(&format!("{name}.so"), provides, "0", status, "core");
+            }
+            let _ = writeln!(out, "{} modules loaded", rows.iter().filter(|(.., running)| *running).count());
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn logger_show_channels(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let logger = &snapshot.logger;
+        let folder = &snapshot.asterisk.directories.astlogdir;
+        let rows: Vec<_> = logger
+            .channels
+            .iter()
+            .map(|channel| {
+                let (name, kind) = match &channel.target {
+                    Target::Console => ("Console".to_owned(), "Console"),
+                    Target::File(name) => (folder.join(name).display().to_string(), "File"),
+                };
+                let levels: Vec<&str> = LogLevel::ALL
+                    .iter()
+                    .filter(|level| channel.levels.contains(**level))
+                    .map(|level| level.name())
+                    .collect();
+                let formatter = format!("{:?}", channel.formatter).to_ascii_lowercase();
+                (name, kind, formatter, levels, channel.verbose)
+            })
+            .collect();
+        let (limit, dropped) = (logger.general.logger_queue_limit, self.site.log.dropped());
+        let data = || {
+            let rows: Vec<Value> = rows
+                .iter()
+                .map(|(name, kind, formatter, levels, verbose)| {
+                    json!({
+                        "channel": name, "type": kind, "formatter": formatter, "levels": levels,
+                        "verbose": verbose,
+                    })
+                })
+                .collect();
+            json!({ "channels": rows, "queue_limit": limit, "dropped": dropped })
+        };
+        let text = || {
+            let mut out = format!("Logger queue limit: {limit}\n\n");
+            let line = |name: &str, kind: &str, formatter: &str, status: &str, levels: &str| {
+                format!("{name:<35} {kind:<8} {formatter:<10} {status:<9} {levels}\n")
+            };
+            out += &line("Channel", "Type", "Formatter", "Status", "Configuration");
+            out += &line("-------", "----", "---------", "------", "-------------");
+            for (name, kind, formatter, levels, _) in &rows {
+                out += &line(&clean(name), kind, formatter, "Enabled", &format!(" - {} ", levels.join(" ")));
+            }
+            if dropped > 0 {
+                let _ = writeln!(out, "\n{dropped} line{} dropped", s(usize::try_from(dropped).unwrap_or(2)));
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn manager_show_settings(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let general = &snapshot.manager.general;
+        let address = general.bindaddr.map_or_else(|| "0.0.0.0".to_owned(), |bind| bind.ip.to_string());
+        let rows: Vec<(&str, String)> = vec![
+            ("Manager (AMI)", yes_no(general.enabled).to_owned()),
+            ("TCP Bindaddress", format!("{address}:{}", general.port)),
+            ("Allow multiple login", yes_no(general.allowmultiplelogin).to_owned()),
+            ("Display connects", yes_no(general.displayconnects).to_owned()),
+            ("Timestamp events", yes_no(general.timestampevents).to_owned()),
+        ];
+        let data = || {
+            let rows: Vec<Value> =
+                rows.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+            json!({ "settings": rows })
+        };
+        let text = || {
+            let mut out = String::from("\nGlobal Settings:\n----------------\n");
+            for (name, value) in &rows {
+                let _ = writeln!(out, "  {:<28} {value}", format!("{name}:"));
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn manager_show_users(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let users = &snapshot.manager.users;
+        let data = || {
+            let rows: Vec<Value> = users
+                .iter()
+                .map(|(name, user)| {
+                    json!({ "name": name, "read": joined(user.read.names()), "write": joined(user.write.names()) })
+                })
+                .collect();
+            json!({ "users": rows })
+        };
+        let text = || {
+            let rule = "-".repeat(20);
+            let mut out = format!("\nUsername\n{rule}\n");
+            for name in users.keys() {
+                let _ = writeln!(out, "{}", clean(name));
+            }
+            let _ = writeln!(out, "{rule}\n{} manager user{} configured.", users.len(), s(users.len()));
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn manager_show_user(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let name = ask.need("user");
+        let Some(user) = snapshot.manager.users.get(name) else {
+            return Said::failed(format!("There is no manager called {}\n", clean(name)));
+        };
+        let (read, write) = (joined(user.read.names()), joined(user.write.names()));
+        let restricted = !user.access.is_empty();
+        let data =
+            || json!({ "name": name, "read": read, "write": write, "restricted": restricted });
+        let text = || {
+            let secret = "<Set>";
+            let mut out = String::from("\n");
+            for (title, value) in [
+                ("username", name),
+                ("secret", secret),
+                ("ACL", yes_no(restricted)),
+                ("read perm", &read),
+                ("write perm", &write),
+                ("displayconnects", yes_no(user.displayconnects)),
+                ("allowmultiplelogin", yes_no(user.allowmultiplelogin)),
+            ] {
+                let _ = writeln!(out, "{title:>20}: {}", clean(value));
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn manager_show_connected(&self, ask: &mut Ask<'_>) -> Said {
+        let clients = self.managers.borrow().as_ref().map(|managers| managers.connected()).unwrap_or_default();
+        let data = || {
+            let rows: Vec<Value> = clients
+                .iter()
+                .map(|client| {
+                    json!({
+                        "user": client.user, "address": client.address, "seconds": client.seconds,
+                        "read": client.read, "write": client.write,
+                    })
+                })
+                .collect();
+            json!({ "clients": rows })
+        };
+        let text = || {
+            let line = |user: &str, address: &str, elapsed: &str, read: &str, write: &str| {
+                format!("  {user:<15.15}  {address:<45.45}  {elapsed:<10.10}  {read:<30.30}  {write}\n")
+            };
+            let mut out = line("Username", "IP Address", "Elapsed", "Read", "Write");
+            for client in &clients {
+                out += &line(
+                    &clean(&client.user),
+                    &client.address,
+                    &client.seconds.to_string(),
+                    &client.read,
+                    &client.write,
+                );
+            }
+            let _ = writeln!(out, "{} users connected.", clients.len());
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn manager_show_commands(&self, ask: &mut Ask<'_>) -> Said {
+        let actions = self.managers.borrow().as_ref().map(|managers| managers.actions()).unwrap_or_default();
+        let data = || {
+            let rows: Vec<Value> = actions
+                .iter()
+                .map(|action| {
+                    json!({ "name": action.name, "classes": action.classes, "summary": action.summary })
+                })
+                .collect();
+            json!({ "actions": rows })
+        };
+        let text = || {
+            let mut out = format!("  {:<30}  {}\n", "Action", "Synopsis");
+            let _ = writeln!(out, "  {:<30}  {}", "------", "--------");
+            for action in &actions {
+                let _ = writeln!(out, "  {:<30}  {}", action.name, action.summary);
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn cdr_show_status(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let settings = self.site.shard.core.borrow().settings.clone();
+        let backends: &[&str] = if snapshot.cdr.csv.is_some() { &["csv"] } else { &[] };
+        let records = self.site.counters.get().records;
+        let data = || {
+            json!({
+                "logging": settings.cdr_enabled, "unanswered": settings.cdr_unanswered,
+                "congestion": settings.cdr_congestion, "backends": backends, "records": records,
+            })
+        };
+        let text = || {
+            let logging = if settings.cdr_enabled { "Enabled" } else { "Disabled" };
+            let mut out = format!(
+                "\nCall Detail Record (CDR) settings\n----------------------------------\n  \
+                 Logging:                    {logging}\n"
+            );
+            if settings.cdr_enabled {
+                let _ = writeln!(out, "  Mode:                       Simple");
+                let _ = writeln!(out, "  Log unanswered calls:       {}", yes_no(settings.cdr_unanswered));
+                let _ = writeln!(out, "  Log congestion:             {}", yes_no(settings.cdr_congestion));
+                let _ = writeln!(out, "  Records since the start:    {records}");
+                out.push_str("\n* Registered Backends\n  -------------------\n");
+                for backend in backends {
+                    let _ = writeln!(out, "    {backend}");
+                }
+                if backends.is_empty() {
+                    out.push_str("    (none)\n");
+                }
+            }
+            out.push('\n');
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn devstate_list(&self, ask: &mut Ask<'_>) -> Said {
+        let entries = self.site.shard.core.borrow().services.db.list("/CustomDevstate");
+        let rows: Vec<(&str, &str)> = entries
+            .iter()
+            .filter_map(|(key, state)| Some((key.strip_prefix("/CustomDevstate/")?, state.as_str())))
+            .collect();
+        let data = || {
+            let rows: Vec<Value> = rows
+                .iter()
+                .map(|(name, state)| json!({ "name": format!("Custom:{name}"), "state": state }))
+                .collect();
+            json!({ "devices": rows })
+        };
+        let text = || {
+            let rule = "-".repeat(69);
+            let mut out = format!("\n{rule}\n--- Custom Device States {}\n{rule}\n---\n", "-".repeat(44));
+            for (name, state) in &rows {
+                let _ = writeln!(
+                    out,
+                    "--- Name: 'Custom:{}'  State: '{}'\n---",
+                    clean(name),
+                    clean(state)
+                );
+            }
+            let _ = writeln!(out, "{rule}\n{rule}\n");
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn devstate_change(&self, ask: &mut Ask<'_>) -> Said {
+        let (device, word) = (ask.need("device"), ask.need("state"));
+        let Some(name) = apps::hints::custom_name(device) else {
+            return Said::failed(format!(
+                "The devstate command can only be used to set 'Custom' device states, not {}\n",
+                clean(device)
+            ));
+        };
+        let Some(state) = DeviceState::parse(word) else { return Said::Usage };
+        apps::hints::set_custom(&mut self.site.shard.core.borrow_mut(), name, state);
+        Said::done(format!("Changing {} to {}\n", clean(device), state.name()))
+    }
+
+    fn acl_show(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let acls = &snapshot.acls;
+        let only = ask.arg("name");
+        let names: Vec<&str> = acls.names().filter(|name| only.is_none_or(|only| only == *name)).collect();
+        if let (Some(only), true) = (only, names.is_empty()) {
+            return Said::failed(format!("Could not find the named ACL '{}'\n", clean(only)));
+        }
+        let rules = |name: &str| -> Vec<(&'static str, String)> {
+            let rules = acls.get(name).map_or(&[][..], |acl| acl.rules());
+            rules
+                .iter()
+                .map(|(permit, net)| (if *permit { "allow" } else { "deny" }, net.to_string()))
+                .collect()
+        };
+        let data = || {
+            let rows: Vec<Value> = names
+                .iter()
+                .map(|name| {
+                    let rules: Vec<Value> = rules(name)
+                        .iter()
+                        .map(|(action, net)| json!({ "action": action, "network": net }))
+                        .collect();
+                    json!({ "name": name, "rules": rules })
+                })
+                .collect();
+            json!({ "acls": rows })
+        };
+        let text = || {
+            let mut out = String::new();
+            if only.is_none() {
+                out.push_str("acl\n---\n");
+                names.iter().for_each(|name| {
+                    let _ = writeln!(out, "{}", clean(name));
+                });
+                return out;
+            }
+            for name in &names {
+                let _ = writeln!(out, "ACL: {}\n---------------------------------------------", clean(name));
+                for (number, (action, net)) in rules(name).iter().enumerate() {
+                    let _ = writeln!(out, "{number:>3}: {action:<5} - {net}");
+                }
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+}
+
+/// What can be reloaded by a name that is no module: parts of Asterisk's own core.
+const FILES: &[&str] =
+    &["acl", "cdr", "dialplan", "dnsmgr", "extconfig", "features", "http", "indications", "logger", "manager", "rtp"];

@@ -1,0 +1,111 @@
+//! The internal database.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::text::clean;
+use super::{Ask, Cli, Row, Said, show, verb};
+
+pub(super) const ROWS: &[Row] = &[
+    verb("database put <family> <key> <value>", "Sets a value.", Cli::database_put),
+    show("database get <family> <key>", "Shows a value.", "family key value", Cli::database_get),
+    show(
+        "database show [<family> [<key>]]",
+        "Lists what the database holds: all of it, a family, or what lies under a key.",
+        "entries [key value]",
+        |cli, ask| {
+            let prefix = match (ask.arg("family"), ask.arg("key")) {
+                (Some(family), Some(key)) => format!("/{family}/{key}"),
+                (Some(family), None) => format!("/{}", family.trim_start_matches('/')),
+                (None, _) => String::new(),
+            };
+            cli.database_show(ask, &prefix, |_| true)
+        },
+    ),
+    show(
+        "database showkey <key>",
+        "Lists a key in every family.",
+        "entries [key value]",
+        |cli, ask| {
+            let end = format!("/{}", ask.need("key"));
+            cli.database_show(ask, "", |key| key.ends_with(&end))
+        },
+    ),
+    verb("database del <family> <key>", "Deletes a value.", Cli::database_del),
+    verb(
+        "database deltree <family> [<key>]",
+        "Deletes a family, or what lies under a key in it.",
+        Cli::database_deltree,
+    ),
+];
+
+impl Cli {
+    pub(super) fn families(&self) -> Vec<String> {
+        let entries = self.site.shard.core.borrow().services.db.list("");
+        let family = |key: &str| Some(key.strip_prefix('/')?.rsplit_once('/')?.0.to_owned());
+        let mut families: Vec<String> = entries.iter().filter_map(|(key, _)| family(key)).collect();
+        families.dedup();
+        families
+    }
+
+    fn database_put(&self, ask: &mut Ask<'_>) -> Said {
+        let (family, key, value) = (ask.need("family"), ask.need("key"), ask.need("value"));
+        if self.site.shard.core.borrow_mut().services.db.put(family, key, value) {
+            Said::done("Updated database successfully\n")
+        } else {
+            Said::failed("Failed to update entry.\n")
+        }
+    }
+
+    fn database_get(&self, ask: &mut Ask<'_>) -> Said {
+        let (family, key) = (ask.need("family"), ask.need("key"));
+        match self.site.shard.core.borrow().services.db.get(family, key) {
+            Some(value) => ask.show(
+                || json!({ "family": family, "key": key, "value": value }),
+                || format!("Value: {}\n", clean(&value)),
+            ),
+            None => Said::failed("Database entry not found.\n"),
+        }
+    }
+
+    fn database_show(&self, ask: &mut Ask<'_>, prefix: &str, wanted: impl Fn(&str) -> bool) -> Said {
+        let entries = self.site.shard.core.borrow().services.db.list(prefix);
+        let entries: Vec<_> = entries.into_iter().filter(|(key, _)| wanted(key)).collect();
+        let data = || {
+            let rows: Vec<Value> =
+                entries.iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
+            json!({ "entries": rows })
+        };
+        let text = || {
+            let mut out = String::new();
+            for (key, value) in &entries {
+                let _ = writeln!(out, "{:<50}: {:<25}", clean(key), clean(value));
+            }
+            let _ = writeln!(out, "{} results found.", entries.len());
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn database_del(&self, ask: &mut Ask<'_>) -> Said {
+        let (family, key) = (ask.need("family"), ask.need("key"));
+        if self.site.shard.core.borrow_mut().services.db.delete(family, key) {
+            Said::done("Database entry removed.\n")
+        } else {
+            Said::failed("Database entry does not exist.\n")
+        }
+    }
+
+    fn database_deltree(&self, ask: &mut Ask<'_>) -> Said {
+        let (family, key) = (ask.need("family"), ask.arg("key").unwrap_or_default());
+        // An empty family would be everything; nobody who means that writes two quotes.
+        if family.is_empty() {
+            return Said::Usage;
+        }
+        match self.site.shard.core.borrow_mut().services.db.delete_tree(family, key) {
+            0 => Said::failed("Database entry does not exist.\n"),
+            count => Said::done(format!("{count} database entries removed.\n")),
+        }
+    }
+}

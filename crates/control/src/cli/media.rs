@@ -1,0 +1,220 @@
+//! The media plane: RTP, workers, music.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use store::config::music::Mode;
+
+use super::text::{clean, yes_no};
+use super::{Ask, Cli, Row, Said, show, verb};
+
+/// Files of a folder of music that are listed; a folder that holds more is no folder of music.
+const MUSIC_FILES_MAX: usize = 10_000;
+
+pub(super) const ROWS: &[Row] = &[
+    verb("rtp set debug on|off", "Switches the trace of RTP packets.", |cli, ask| {
+        let on = ask.choice() == Some("on");
+        cli.site.rtp_debug.set(on);
+        Said::done(if on { "RTP Packet Debugging Enabled\n" } else { "RTP Packet Debugging Disabled\n" })
+    }),
+    show(
+        "rtp show settings",
+        "Shows what rtp.conf set, and how many ports are in use.",
+        "settings [name value] port_pairs port_pairs_in_use streams",
+        Cli::rtp_show_settings,
+    ),
+    show(
+        "media show io",
+        "Shows how media is moved, why that way, and what each worker does.",
+        "backend reason streams commands_delayed workers [streams ticks late_ticks received sent panics busy_permille \
+         events_delayed tick_ms cpu_ns discarded]",
+        Cli::media_show_io,
+    ),
+    show(
+        "moh show classes",
+        "Lists classes of music on hold.",
+        "classes [name mode directory sort loaded]",
+        Cli::moh_show_classes,
+    ),
+    show("moh show files", "Lists the files of each class.", "classes [name files]", Cli::moh_show_files),
+    verb(
+        "moh reload",
+        "Reads musiconhold.conf again, and everything else with it.",
+        |cli, _| cli.reload("res_musiconhold", ""),
+    ),
+];
+
+const BACKEND: &str = "epoll, one socket a leg";
+const REASON: &str = "the only one built in; works on every kernel and needs no privilege";
+
+impl Cli {
+    fn rtp_show_settings(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let media = self.site.media.borrow();
+        let (rtp, ports) = (&snapshot.rtp, media.ports());
+        let range = ports.range();
+        let rows: Vec<(&str, String)> = vec![
+            ("Port start", range.first.to_string()),
+            ("Port end", range.last.to_string()),
+            ("Checksums", yes_no(rtp.rtpchecksums).to_owned()),
+            ("DTMF Timeout", rtp.dtmftimeout.to_string()),
+            ("Strict RTP", format!("{:?}", rtp.strictrtp)),
+            ("Probation", rtp.probation.to_string()),
+            ("RTCP interval", format!("{:?}", rtp.rtcpinterval)),
+            ("RTP debug", yes_no(self.site.rtp_debug.get()).to_owned()),
+        ];
+        let data = || {
+            let rows: Vec<Value> =
+                rows.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+            json!({
+                "settings": rows, "port_pairs": range.pairs(), "port_pairs_in_use": ports.leased(),
+                "streams": media.streams(),
+            })
+        };
+        let text = || {
+            let mut out = String::from("\n\nGeneral Settings:\n----------------\n");
+            for (name, value) in &rows {
+                let _ = writeln!(out, "  {:<20}{value}", format!("{name}:"));
+            }
+            let _ = writeln!(out, "  {:<20}{} of {} pairs", "Ports in use:", ports.leased(), range.pairs());
+            let _ = writeln!(out, "  {:<20}{}", "Streams:", media.streams());
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn media_show_io(&self, ask: &mut Ask<'_>) -> Said {
+        let media = self.site.media.borrow();
+        let workers: Vec<io::media::WorkerLoad> = media.loads().workers().collect();
+        let discarded = |worker: &io::media::WorkerLoad| worker.discards.iter().sum::<u64>();
+        let data = || {
+            let rows: Vec<Value> = workers
+                .iter()
+                .map(|worker| {
+                    json!({
+                        "streams": worker.streams, "ticks": worker.ticks, "late_ticks": worker.late_ticks,
+                        "received": worker.received, "sent": worker.sent, "panics": worker.panics,
+                        "busy_permille": worker.busy_permille, "events_delayed": worker.events_delayed,
+                        "tick_ms": worker.tick_ms, "cpu_ns": worker.cpu_nanos, "discarded": discarded(worker),
+                    })
+                })
+                .collect();
+            json!({
+                "backend": BACKEND, "reason": REASON, "streams": media.streams(),
+                "commands_delayed": media.inputs_delayed(), "workers": rows,
+            })
+        };
+        let text = || {
+            let mut out = format!(
+                "Back-end: {BACKEND}\nWhy:      {REASON}\nStreams:  {}\nDelayed:  {} commands\n\n",
+                media.streams(),
+                media.inputs_delayed()
+            );
+            let _ = writeln!(
+                out,
+                "{:>6} {:>8} {:>6} {:>5} {:>12} {:>12} {:>12} {:>10} {:>6}",
+                "Worker", "Streams", "Busy", "Tick", "Received", "Sent", "Discarded", "Late ticks", "Panics"
+            );
+            for (number, worker) in workers.iter().enumerate() {
+                let busy = format!("{}.{}%", worker.busy_permille / 10, worker.busy_permille % 10);
+                let _ = writeln!(
+                    out,
+                    "{number:>6} {:>8} {busy:>6} {:>3}ms {:>12} {:>12} {:>12} {:>10} {:>6}",
+                    worker.streams,
+                    worker.tick_ms,
+                    worker.received,
+                    worker.sent,
+                    discarded(worker),
+                    worker.late_ticks,
+                    worker.panics
+                );
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    /// Formats of a class that are in memory.
+    fn loaded(&self, class: &str) -> Vec<&'static str> {
+        let sounds = self.site.sounds.borrow();
+        sounds.loaded_music().filter(|(name, ..)| *name == class).map(|(_, format, _)| format.name()).collect()
+    }
+
+    fn moh_show_classes(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let (classes, data_dir) = (&snapshot.music.classes, &snapshot.asterisk.directories.astdatadir);
+        let mode = |mode: &Mode| format!("{mode:?}").to_ascii_lowercase();
+        let data = || {
+            let rows: Vec<Value> = classes
+                .iter()
+                .map(|(name, class)| {
+                    json!({
+                        "name": name, "mode": mode(&class.mode),
+                        "directory": class.folder(data_dir).display().to_string(),
+                        "sort": format!("{:?}", class.sort).to_ascii_lowercase(), "loaded": self.loaded(name),
+                    })
+                })
+                .collect();
+            json!({ "classes": rows })
+        };
+        let text = || {
+            let mut out = String::new();
+            for (name, class) in classes {
+                let _ = writeln!(out, "Class: {}", clean(name));
+                let _ = writeln!(out, "\tMode: {}", mode(&class.mode));
+                if class.mode == Mode::Files {
+                    let _ = writeln!(out, "\tDirectory: {}", class.folder(data_dir).display());
+                }
+                let loaded = self.loaded(name);
+                if !loaded.is_empty() {
+                    let _ = writeln!(out, "\tIn memory: {}", loaded.join(", "));
+                }
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn moh_show_files(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let data_dir = &snapshot.asterisk.directories.astdatadir;
+        let classes: Vec<(&String, Vec<String>)> = snapshot
+            .music
+            .classes
+            .iter()
+            .map(|(name, class)| match class.mode {
+                Mode::Playlist => (name, class.entry.clone()),
+                _ => (name, files_in(&class.folder(data_dir))),
+            })
+            .collect();
+        let data = || {
+            let rows: Vec<Value> =
+                classes.iter().map(|(name, files)| json!({ "name": name, "files": files })).collect();
+            json!({ "classes": rows })
+        };
+        let text = || {
+            let mut out = String::new();
+            for (name, files) in &classes {
+                let _ = writeln!(out, "Class: {}", clean(name));
+                for file in files {
+                    let _ = writeln!(out, "\tFile: {}", clean(file));
+                }
+                if files.is_empty() {
+                    out.push_str("\tNo files; the default class plays the bundled piece\n");
+                }
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+}
+
+/// Files of a folder, by name; none when it cannot be read.
+fn files_in(folder: &std::path::Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let files = entries.filter_map(Result::ok).filter(|entry| entry.path().is_file());
+    let mut names: Vec<String> =
+        files.take(MUSIC_FILES_MAX).map(|entry| entry.path().display().to_string()).collect();
+    names.sort_unstable();
+    names
+}

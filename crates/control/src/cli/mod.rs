@@ -1,0 +1,356 @@
+//! The commands of the console and of `-rx`: a table of rows, what is typed against them, and help and completion from
+//! the same rows.
+//!
+//! A row's text is what administrators and their scripts know. `--json` gives the data of every `show` under the keys
+//! that its row names. Nothing here runs a program of the system, waits, or stops the process itself: what takes time
+//! is a [`Wish`](crate::site::Wish) to the engine.
+
+mod admin;
+mod calls;
+mod catalogue;
+mod database;
+mod grammar;
+mod media;
+mod plan;
+mod process;
+mod sip;
+mod text;
+#[cfg(test)]
+mod tests;
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::site::Site;
+use crate::socket::{Answer, Call, Commands, View};
+use grammar::{Args, CHOICE, Piece};
+
+/// Most words that completion offers: more than anyone reads, and they fit one frame.
+const COMPLETIONS_MAX: usize = 1_000;
+
+/// How a command came out.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// Done; what there is to say.
+    Done(String),
+    /// It could not be done, and why.
+    Failed(String),
+    /// Its arguments mean nothing; its usage is told.
+    Usage,
+}
+
+impl Said {
+    fn done(text: impl Into<String>) -> Self {
+        Self::Done(text.into())
+    }
+    fn failed(text: impl Into<String>) -> Self {
+        Self::Failed(text.into())
+    }
+}
+
+/// A command as its code sees it.
+pub(crate) struct Ask<'a> {
+    args: Args,
+    json: bool,
+    view: &'a mut View,
+}
+
+impl Ask<'_> {
+    /// An argument.
+    fn arg(&self, name: &str) -> Option<&str> {
+        self.args.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+    /// An argument that the shape makes sure of.
+    fn need(&self, name: &str) -> &str {
+        self.arg(name).unwrap_or_default()
+    }
+    /// The word that was taken of several.
+    fn choice(&self) -> Option<&str> {
+        self.arg(CHOICE)
+    }
+    /// Answers a `show`: as data or as text, whichever is wanted.
+    fn show(&self, data: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Said {
+        if self.json { Said::Done(format!("{}\n", data())) } else { Said::Done(text()) }
+    }
+}
+
+/// One command.
+pub(crate) struct Row {
+    /// Its shape; see [`grammar`].
+    shape: &'static str,
+    /// Other shapes that mean the same: those of older versions and of `chan_sip`.
+    also: &'static [&'static str],
+    /// One line.
+    summary: &'static str,
+    /// What more there is to know; may be empty.
+    detail: &'static str,
+    /// Keys of its JSON, elements of lists in brackets; empty when it has none.
+    keys: &'static str,
+    run: fn(&Cli, &mut Ask<'_>) -> Said,
+}
+
+/// A command that does something.
+const fn verb(
+    shape: &'static str,
+    summary: &'static str,
+    run: fn(&Cli, &mut Ask<'_>) -> Said,
+) -> Row {
+    Row { shape, also: &[], summary, detail: "", keys: "", run }
+}
+
+/// A command that shows something, with its JSON keys.
+const fn show(
+    shape: &'static str,
+    summary: &'static str,
+    keys: &'static str,
+    run: fn(&Cli, &mut Ask<'_>) -> Said,
+) -> Row {
+    Row { shape, also: &[], summary, detail: "", keys, run }
+}
+
+impl Row {
+    const fn also(self, also: &'static [&'static str]) -> Self {
+        Self { also, ..self }
+    }
+    const fn detail(self, detail: &'static str) -> Self {
+        Self { detail, ..self }
+    }
+    fn usage(&self) -> String {
+        let mut text = format!("Usage: {}\n       {}\n", self.shape, self.summary);
+        for line in self.detail.lines() {
+            let _ = writeln!(text, "       {line}");
+        }
+        if !self.also.is_empty() {
+            let _ = writeln!(text, "       Also: {}", self.also.join(", "));
+        }
+        text
+    }
+}
+
+/// The groups of the manual, and their rows.
+const GROUPS: &[(&str, &[Row])] = &[
+    ("Process", process::ROWS),
+    ("Calls", calls::ROWS),
+    ("What there is", catalogue::ROWS),
+    ("Dialplan", plan::ROWS),
+    ("SIP", sip::ROWS),
+    ("Media", media::ROWS),
+    ("Database", database::ROWS),
+    ("Administration", admin::ROWS),
+];
+
+struct Shape {
+    row: &'static Row,
+    pieces: Vec<Piece>,
+    /// It is one of `also`: understood and not offered.
+    old: bool,
+}
+
+static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+    let all = rows().flat_map(|row| {
+        let shape = move |text, old| Shape { row, pieces: grammar::parse(text), old };
+        std::iter::once(shape(row.shape, false)).chain(row.also.iter().map(move |text| shape(text, true)))
+    });
+    all.collect()
+});
+
+fn rows() -> impl Iterator<Item = &'static Row> {
+    GROUPS.iter().flat_map(|(_, rows)| rows.iter())
+}
+
+/// A manager client, for `manager show connected`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connected {
+    /// User.
+    pub user: String,
+    /// Address it came from.
+    pub address: String,
+    /// Seconds since it logged in.
+    pub seconds: u64,
+    /// Classes whose events it gets, comma separated.
+    pub read: String,
+    /// Classes whose actions it may use, comma separated.
+    pub write: String,
+}
+
+/// A manager action, for `manager show commands`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// Name.
+    pub name: &'static str,
+    /// Classes of which it needs one, comma separated.
+    pub classes: String,
+    /// One line.
+    pub summary: &'static str,
+}
+
+/// What the manager interface tells the commands.
+pub trait Managers {
+    /// Clients that are logged in.
+    fn connected(&self) -> Vec<Connected>;
+    /// Actions it knows.
+    fn actions(&self) -> Vec<Action>;
+}
+
+/// Every command, over the running system.
+pub struct Cli {
+    site: Rc<Site>,
+    managers: RefCell<Option<Rc<dyn Managers>>>,
+    /// Levels of the console that belongs to the process.
+    verbose: Cell<u8>,
+    debug: Cell<u8>,
+}
+
+impl Cli {
+    /// The commands of this system.
+    pub fn new(site: Rc<Site>) -> Self {
+        let (verbose, debug) = {
+            let snapshot = site.snapshot.borrow();
+            (snapshot.asterisk.options.verbose, snapshot.asterisk.options.debug)
+        };
+        let level = |level: u32| Cell::new(u8::try_from(level).unwrap_or(u8::MAX));
+        Self { site, managers: RefCell::new(None), verbose: level(verbose), debug: level(debug) }
+    }
+    /// Lets `manager show connected` and `manager show commands` answer.
+    pub fn set_managers(&self, managers: Rc<dyn Managers>) {
+        *self.managers.borrow_mut() = Some(managers);
+    }
+
+    fn help(&self, ask: &mut Ask<'_>) -> Said {
+        let asked = grammar::words(ask.arg("command").unwrap_or_default());
+        let exact = SHAPES.iter().find(|shape| {
+            grammar::leads(&shape.pieces, &asked).is_some_and(|count| count == asked.len() && count > 0)
+        });
+        let below = rows().filter(|row| {
+            let leading = grammar::parse(row.shape);
+            asked.iter().enumerate().all(|(at, word)| {
+                matches!(leading.get(at), Some(Piece::Word(known)) if known.eq_ignore_ascii_case(word))
+            })
+        });
+        let listed: Vec<&Row> = below.collect();
+        match exact.filter(|_| listed.len() <= 1) {
+            Some(shape) => Said::Done(shape.row.usage()),
+            None if listed.is_empty() => {
+                Said::Failed(format!("No such command '{}'.\n", text::clean(ask.need("command"))))
+            }
+            None => Said::Done(listed.iter().fold(String::new(), |mut out, row| {
+                let _ = writeln!(out, "{:>30}  {}", row.shape, row.summary);
+                out
+            })),
+        }
+    }
+
+    /// The words an argument may be, by its name in the shape.
+    fn candidates(&self, name: &str) -> Vec<String> {
+        match name {
+            "channel" | "channel|all" => self.channel_names(),
+            "application" => self.applications().map(|row| row.name.to_owned()).collect(),
+            "function" => self.function_names(),
+            "endpoint" | "aor" | "auth" | "transport" => self.sip_names(name),
+            "context" | "exten@context" => self.context_names(),
+            "module" => admin::module_names(),
+            "family" => self.families(),
+            "level|off" => (0..=9).map(|level| level.to_string()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Commands for Cli {
+    fn run(&mut self, call: Call<'_>) -> Answer {
+        let words = grammar::words(call.line);
+        let mut best: Option<(usize, Args, &'static Row)> = None;
+        for shape in SHAPES.iter() {
+            let mut args = Args::new();
+            let Some(count) = grammar::fit(&shape.pieces, &words, &mut args) else { continue };
+            if best.as_ref().is_none_or(|(most, ..)| count > *most) {
+                best = Some((count, args, shape.row));
+            }
+        }
+        let Some((_, args, row)) = best else { return misfit(call.line, &words) };
+        let mut ask = Ask { args, json: call.json, view: call.view };
+        match (row.run)(self, &mut ask) {
+            Said::Done(text) => Answer::ok(text),
+            Said::Failed(text) if call.json && !row.keys.is_empty() => {
+                Answer::failed(format!("{}\n", serde_json::json!({ "error": text.trim_end() })))
+            }
+            Said::Failed(text) => Answer::failed(text),
+            Said::Usage => Answer::failed(row.usage()),
+        }
+    }
+    fn complete(&mut self, line: &str) -> Vec<String> {
+        let mut words = grammar::words(line);
+        let partial = if line.ends_with(char::is_whitespace) || line.is_empty() {
+            String::new()
+        } else {
+            words.pop().unwrap_or_default()
+        };
+        let mut found = std::collections::BTreeSet::new();
+        for shape in SHAPES.iter().filter(|shape| !shape.old) {
+            for piece in grammar::next(&shape.pieces, &words) {
+                match piece {
+                    Piece::Word(known) => found.extend([known.to_owned()]),
+                    Piece::Pick(known) => found.extend(known.into_iter().map(str::to_owned)),
+                    Piece::Arg(name) | Piece::Rest(name) => found.extend(self.candidates(name)),
+                    Piece::Maybe(_) => {}
+                }
+            }
+        }
+        let fits = |word: &String| {
+            word.get(..partial.len()).is_some_and(|start| start.eq_ignore_ascii_case(&partial))
+        };
+        found.into_iter().filter(fits).take(COMPLETIONS_MAX).collect()
+    }
+}
+
+/// A line that fits no shape: the usage of the commands it begins like, or the sentence for a command that is unknown.
+fn misfit(line: &str, words: &[String]) -> Answer {
+    let begun = |shape: &&Shape| grammar::leads(&shape.pieces, words).filter(|count| *count > 0);
+    let most = SHAPES.iter().filter_map(|shape| begun(&shape)).max();
+    // A command of one word, such as `reload`, is not meant by every line that begins with it.
+    let Some(most) = most else { return Answer::unknown(&text::clean(line)) };
+    let mut usage = String::new();
+    let mut told: Vec<&str> = Vec::new();
+    for shape in SHAPES.iter().filter(|shape| begun(shape) == Some(most)) {
+        if !told.contains(&shape.row.shape) {
+            told.push(shape.row.shape);
+            usage.push_str(&shape.row.usage());
+        }
+    }
+    Answer::failed(usage)
+}
+
+/// The manual of all commands, as Markdown; `docs/commands.md` is this text.
+pub fn manual() -> String {
+    let mut out = String::from(
+        "# Commands\n\n\
+         What the console (`strowger -c`, `strowger -r`) and `strowger -rx 'COMMAND'` understand. `<name>` stands for an\n\
+         argument, `[...]` for what may be left out, `a|b` for one of several words. `core show help COMMAND` says the same.\n\n\
+         Every `show` takes `--json` (`strowger -rx 'core show channels' --json`): one line with an object whose keys are\n\
+         listed at each command; in brackets the keys of a list's elements. Keys are stable: new ones may be added, none\n\
+         changes its meaning. An error is `{\"error\": \"...\"}`.\n\n\
+         The exit status of `-rx` is 0 when the command was done, and 1 when it is unknown, its arguments mean nothing (its\n\
+         usage is printed), or it could not be done. `!` and what else would run a program of the system do not exist here.\n",
+    );
+    for (group, rows) in GROUPS {
+        let _ = write!(out, "\n## {group}\n");
+        for row in *rows {
+            let _ = write!(out, "\n### `{}`\n\n{}\n", row.shape, row.summary);
+            if !row.detail.is_empty() {
+                let _ = write!(out, "{}\n", row.detail);
+            }
+            if !row.also.is_empty() {
+                let also: Vec<String> = row.also.iter().map(|shape| format!("`{shape}`")).collect();
+                let _ = write!(out, "\nAlso: {}\n", also.join(", "));
+            }
+            if !row.keys.is_empty() {
+                let _ = write!(out, "\nJSON: `{}`\n", row.keys);
+            }
+        }
+    }
+    out
+}

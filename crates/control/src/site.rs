@@ -1,0 +1,118 @@
+//! What every dialect steers: the running system, as one thing to borrow from.
+//!
+//! A dialect never stops, reloads or rotates by itself: it puts a [`Wish`] down, and the engine carries it out between
+//! two turns, when nothing is borrowed.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use apps::hints::Hints;
+use base::Instant;
+use call::Shard;
+use driver::sip::SipDriver;
+use io::media::MediaFront;
+use store::Snapshot;
+use store::log::{LogSender, LogSink};
+use store::sounds::Sounds;
+
+/// When to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// At once; calls are hung up.
+    Now,
+    /// When the last call has ended; new ones are refused.
+    Gracefully,
+    /// When no call is up by chance; new ones are taken.
+    Convenient,
+}
+
+/// What the engine is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// End the process.
+    Stop {
+        /// When.
+        when: When,
+        /// Start again after it.
+        restart: bool,
+    },
+    /// Forget an earlier [`Wish::Stop`] that waits.
+    AbortStop,
+    /// Read the configuration again; the answer goes to this client of the control socket or manager, when there is one.
+    Reload {
+        /// What the asker named (`pjsip`, `dialplan`), empty for all. Everything is read and checked in any case.
+        module: String,
+    },
+    /// Open log files anew.
+    RotateLogs,
+}
+
+/// How the last reload came out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Whether it was taken.
+    pub taken: bool,
+    /// What there was to say, a line each, with file, line and remedy.
+    pub said: Vec<String>,
+}
+
+/// Reads and checks the configuration; what is good is in force from the next turn on. The argument is the module that
+/// was named, empty for all.
+pub type Reload = Box<dyn FnMut(&str) -> Reloaded>;
+
+/// Counters that the engine keeps for those who ask.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Turns of the loop.
+    pub turns: u64,
+    /// Call records handed to the sink.
+    pub records: u64,
+}
+
+/// The running system.
+pub struct Site {
+    /// Calls.
+    pub shard: Rc<Shard>,
+    /// SIP.
+    pub sip: Rc<RefCell<SipDriver>>,
+    /// Hints and their states.
+    pub hints: Rc<RefCell<Hints>>,
+    /// Media workers.
+    pub media: Rc<RefCell<MediaFront>>,
+    /// Prompts and music.
+    pub sounds: Rc<RefCell<Sounds>>,
+    /// Configuration in force.
+    pub snapshot: RefCell<Arc<Snapshot>>,
+    /// Log thread.
+    pub log: LogSink,
+    /// Log lines.
+    pub sender: LogSender,
+    /// When the process started.
+    pub started: Instant,
+    /// When it was last reloaded.
+    pub reloaded: Cell<Instant>,
+    /// Wall time of the start and of the last reload, seconds since the epoch.
+    pub started_wall: i64,
+    /// See `started_wall`.
+    pub reloaded_wall: Cell<i64>,
+    /// What is wished for since the engine last looked.
+    pub wishes: RefCell<Vec<Wish>>,
+    /// A stop that waits for calls to end.
+    pub stopping: Cell<Option<When>>,
+    /// Outcome of the last reload.
+    pub last_reload: RefCell<Reloaded>,
+    /// Reloads the configuration at once and says how it came out; set by the engine.
+    pub reload: RefCell<Option<Reload>>,
+    /// Counters.
+    pub counters: Cell<Counters>,
+    /// Packets are traced (`rtp set debug on`).
+    pub rtp_debug: Cell<bool>,
+}
+
+impl Site {
+    /// Puts a wish down.
+    pub fn wish(&self, wish: Wish) {
+        self.wishes.borrow_mut().push(wish);
+    }
+}

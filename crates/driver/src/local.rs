@@ -1,0 +1,255 @@
+//! `Local/exten@context`: two channels back to back inside the process. What the first is told the second hears.
+//!
+//! The first half (`;1`) belongs to whoever dialled it; the second (`;2`) runs the dialplan at `exten@context`. Their
+//! media streams have no socket and are tied to each other.
+
+use std::collections::HashMap;
+
+use base::{
+    Cause, ChannelId, Command, Digit, Direction, DtmfMode, FormatId, Latch, MAX_RX_PAYLOADS, Plan, RxPayload,
+    StreamId,
+};
+use call::{
+    ChanEvent, ChanState, Core, DeviceState, Indication, Location, NewChannel, PartyId, Reach, Request, Tech,
+};
+
+/// Milliseconds a frame that crosses between the halves.
+const PTIME_MS: u8 = 20;
+
+/// The driver. One per shard.
+#[derive(Default)]
+pub struct LocalDriver {
+    tech_index: usize,
+    /// Each half and its other.
+    others: HashMap<ChannelId, ChannelId>,
+    started: Vec<(ChannelId, Location)>,
+}
+
+impl LocalDriver {
+    /// The index that [`Shard::add_tech`](call::Shard::add_tech) gave this driver.
+    pub fn set_tech_index(&mut self, index: usize) {
+        self.tech_index = index;
+    }
+    /// Second halves whose dialplan is to be started, and where.
+    pub fn take_started(&mut self) -> Vec<(ChannelId, Location)> {
+        std::mem::take(&mut self.started)
+    }
+
+    fn half(
+        &self,
+        core: &mut Core,
+        name: String,
+        request: &Request,
+        place: &Location,
+        second: bool,
+    ) -> Option<ChannelId> {
+        let formats =
+            if request.formats.is_empty() { [FormatId::SLIN].into_iter().collect() } else { request.formats };
+        let from = request.requestor.and_then(|id| core.get(id));
+        let (account, language, music_class) =
+            from.map(|c| (c.account.clone(), c.language.clone(), c.music_class.clone())).unwrap_or_default();
+        let dialled = PartyId { number: Some(place.exten.clone()), ..PartyId::default() };
+        let caller = if second { request.caller.clone().unwrap_or_default() } else { dialled };
+        core.create(NewChannel {
+            base_name: name.clone(),
+            exact_name: Some(name),
+            tech: self.tech_index,
+            state: if second { ChanState::Ring } else { ChanState::Down },
+            outgoing: !second,
+            caller,
+            account,
+            language,
+            music_class,
+            formats,
+            location: place.clone(),
+            linked_to: request.requestor,
+            ..NewChannel::default()
+        })
+    }
+    /// Opens both streams and ties them; `None` when the media plane has no room.
+    fn tie(core: &mut Core, format: FormatId) -> Option<(StreamId, StreamId)> {
+        let a = core.services.media.open_internal(plan(format)).ok()?;
+        let Ok(b) = core.services.media.open_internal(plan(format)) else {
+            core.media(Command::Close { stream: a });
+            return None;
+        };
+        core.media(Command::Tie { a, b });
+        Some((a, b))
+    }
+}
+
+/// A stream without a peer on the network: one format, both ways.
+fn plan(format: FormatId) -> Plan {
+    let mut rx = [None; MAX_RX_PAYLOADS];
+    if let Some(first) = rx.first_mut() {
+        *first = Some(RxPayload::Audio(0, format));
+    }
+    Plan {
+        remote: None,
+        remote_rtcp: None,
+        latch: Latch::Strict,
+        relearn: false,
+        format,
+        payload: 0,
+        ptime_ms: PTIME_MS,
+        rx,
+        dtmf: DtmfMode::Signalling,
+        direction: Direction::SendRecv,
+        ssrc: 0,
+        first_sequence: 0,
+        first_timestamp: 0,
+        jitter_max_ms: 0,
+        rtcp_interval_ms: 0,
+        rtp_timeout_ms: 0,
+    }
+}
+
+/// `exten@context[/options]`; without a context it is `default`.
+fn place_of(resource: &str) -> Location {
+    let address = resource.rsplit_once('/').map_or(resource, |(address, _)| address);
+    let (exten, context) = address.rsplit_once('@').unwrap_or((address, "default"));
+    Location { context: context.to_owned(), exten: exten.to_owned(), priority: 1 }
+}
+
+impl Tech for LocalDriver {
+    fn names(&self) -> &'static [&'static str] {
+        &["Local"]
+    }
+    fn request(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause> {
+        let place = place_of(&request.resource);
+        let caller = request.caller.as_ref().map(|caller| caller.number().to_owned()).unwrap_or_default();
+        if (core.reach)(core, &place.context, &place.exten, &caller) != Reach::Whole {
+            return Err(Cause::UNALLOCATED);
+        }
+        let serial = core.next_serial();
+        let name = format!("Local/{}@{}-{serial:08x}", place.exten, place.context);
+        let first =
+            self.half(core, format!("{name};1"), request, &place, false).ok_or(Cause::SWITCH_CONGESTION)?;
+        let format = core.get(first).map_or(FormatId::SLIN, |c| c.format);
+        let second = self.half(core, format!("{name};2"), request, &place, true);
+        let streams = Self::tie(core, format);
+        let (Some(second), Some((a, b))) = (second, streams) else {
+            for id in [Some(first), second].into_iter().flatten() {
+                core.discard(id);
+            }
+            if let Some((a, b)) = streams {
+                core.media(Command::Close { stream: a });
+                core.media(Command::Close { stream: b });
+            }
+            return Err(Cause::SWITCH_CONGESTION);
+        };
+        core.set_stream(first, a, format);
+        core.set_stream(second, b, format);
+        self.others.insert(first, second);
+        self.others.insert(second, first);
+        if let Some(channel) = core.get_mut(first) {
+            for (variable, value) in &request.variables {
+                let (inherit, variable) = dialplan::Inherit::strip(variable);
+                channel.vars.set(dialplan::Var::named(variable), value, inherit);
+            }
+        }
+        Ok(first)
+    }
+    fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause> {
+        let second = *self.others.get(&channel).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let (vars, connected, account) = core
+            .get(channel)
+            .map(|c| (c.vars.inherited(), c.connected.clone(), c.peer_account.clone()))
+            .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        if let Some(other) = core.get_mut(second) {
+            other.vars = vars;
+            if connected.number.is_some() || connected.name.is_some() {
+                other.caller = connected;
+            }
+            if other.account.is_empty() {
+                other.account = account;
+            }
+            other.dialed = Some(place.exten.clone());
+        }
+        core.set_state(channel, ChanState::Dialing);
+        self.started.push((second, place));
+        Ok(())
+    }
+    fn indicate(&mut self, core: &mut Core, channel: ChannelId, indication: &Indication) {
+        let Some(&other) = self.others.get(&channel) else { return };
+        match indication {
+            Indication::Ringing => {
+                core.set_state(other, ChanState::Ringing);
+                core.push_event(other, ChanEvent::Ringing);
+            }
+            Indication::Progress => core.push_event(other, ChanEvent::Progress),
+            Indication::Proceeding => core.push_event(other, ChanEvent::Proceeding),
+            Indication::Hold => core.push_event(other, ChanEvent::Hold),
+            Indication::Unhold => core.push_event(other, ChanEvent::Unhold),
+            Indication::ConnectedLine(party) => {
+                if let Some(channel) = core.get_mut(other) {
+                    channel.connected = party.clone();
+                }
+            }
+        }
+    }
+    fn answer(&mut self, core: &mut Core, channel: ChannelId) {
+        if let Some(&first) = self.others.get(&channel) {
+            core.answered(first);
+            core.push_event(first, ChanEvent::Answered);
+        }
+    }
+    fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause) {
+        let Some(other) = self.others.remove(&channel) else { return };
+        self.others.remove(&other);
+        let waiting = self.started.iter().position(|(id, _)| *id == other);
+        core.remote_hangup(other, cause, "Local");
+        // A second half that was never called has no story to end it.
+        let never_called = core.get(other).is_some_and(|c| !c.outgoing && !c.has_pbx) && waiting.is_none();
+        if never_called {
+            core.discard(other);
+        }
+    }
+    fn send_digit(&mut self, _: &mut Core, _: ChannelId, _: Digit, _: u16) -> bool {
+        // The tied streams carry it.
+        false
+    }
+    fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool {
+        let Some(&other) = self.others.get(&channel) else { return false };
+        core.push_event(other, ChanEvent::Text(text.to_owned()));
+        true
+    }
+    fn transfer(&mut self, _: &mut Core, _: ChannelId, _: &str) -> bool {
+        false
+    }
+    fn device_state(&self, core: &Core, resource: &str) -> DeviceState {
+        let place = place_of(resource);
+        let prefix = format!("Local/{}@{}-", place.exten, place.context);
+        let busy = self.others.keys().filter_map(|id| core.get(*id)).any(|c| c.name.starts_with(&prefix));
+        match (core.reach)(core, &place.context, &place.exten, "") {
+            Reach::Whole if busy => DeviceState::InUse,
+            Reach::Whole => DeviceState::NotInUse,
+            Reach::Partial | Reach::None => DeviceState::Invalid,
+        }
+    }
+    fn read(&mut self, _: &mut Core, _: ChannelId, _: &str, _: &str) -> Option<String> {
+        None
+    }
+    fn write(&mut self, _: &mut Core, _: ChannelId, _: &str, _: &str, _: &str) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_address_is_extension_context_and_options() {
+        for (resource, exten, context) in [
+            ("100@sales", "100", "sales"),
+            ("100@sales/n", "100", "sales"),
+            ("100", "100", "default"),
+            ("a@b@ctx/nj", "a@b", "ctx"),
+        ] {
+            let place = place_of(resource);
+            assert_eq!((place.exten.as_str(), place.context.as_str()), (exten, context), "{resource}");
+        }
+    }
+}

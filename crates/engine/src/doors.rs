@@ -1,0 +1,133 @@
+//! The seams of the call core, filled with the real things.
+
+use core::net::IpAddr;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{AudioSink, Clip, Command, FormatId, Plan, StreamId};
+use call::{ClipAnswer, ClipWant, Level, Library, MediaDoor, MediaRefused, MusicAnswer, Recorder, WallClock};
+use control::socket::{View, Weight};
+use io::clock::Clock;
+use io::media::{MediaFront, OpenError};
+use store::date::Zones;
+use store::log::LogSender;
+use store::sounds::Sounds;
+
+/// The media front, shared with the loop and the console.
+pub(crate) struct Media(pub(crate) Rc<RefCell<MediaFront>>);
+
+impl MediaDoor for Media {
+    fn open(&mut self, local: IpAddr, plan: Plan) -> Result<(StreamId, u16), MediaRefused> {
+        self.0.borrow_mut().open(local, plan).map_err(|why| refused(&why))
+    }
+    fn open_internal(&mut self, plan: Plan) -> Result<StreamId, MediaRefused> {
+        self.0.borrow_mut().open_internal(plan).map_err(|why| refused(&why))
+    }
+    fn command(&mut self, command: Command) {
+        self.0.borrow_mut().command(command);
+    }
+}
+
+fn refused(why: &OpenError) -> MediaRefused {
+    match why {
+        OpenError::NoPort { .. } => MediaRefused::NoPorts,
+        OpenError::Bind { .. } => MediaRefused::Socket,
+        OpenError::Full(_) => MediaRefused::Busy,
+    }
+}
+
+/// The sounds, shared with the loop, which takes in what their thread has read.
+pub(crate) struct SharedSounds(pub(crate) Rc<RefCell<Sounds>>);
+
+impl Library for SharedSounds {
+    fn clip(&mut self, want: &ClipWant) -> ClipAnswer {
+        self.0.borrow_mut().clip(want)
+    }
+    fn exists(&mut self, name: &str, language: &str) -> Option<bool> {
+        self.0.borrow_mut().exists(name, language)
+    }
+    fn music(&mut self, class: &str, format: FormatId) -> MusicAnswer {
+        self.0.borrow_mut().music(class, format)
+    }
+    fn tone(&mut self, zone: &str, tone: &str, format: FormatId) -> Option<Arc<Clip>> {
+        self.0.borrow_mut().tone(zone, tone, format)
+    }
+}
+
+/// Wall time and the zones of this machine.
+#[derive(Default)]
+pub(crate) struct Wall {
+    zones: RefCell<Zones>,
+}
+
+impl WallClock for Wall {
+    fn now_micros(&self) -> i64 {
+        i64::try_from(Clock.wall().as_micros()).unwrap_or(i64::MAX)
+    }
+    fn offset(&self, at: i64, zone: &str) -> dialplan::Offset {
+        self.zones.borrow_mut().at(at, zone)
+    }
+}
+
+/// The log as the shard sees it: to the log thread, and to consoles that are attached.
+#[derive(Clone)]
+pub(crate) struct Tee {
+    sender: LogSender,
+    attached: Rc<RefCell<Attached>>,
+}
+
+/// What attached consoles want to see, and lines they have not been sent yet.
+#[derive(Default)]
+pub(crate) struct Attached {
+    pub(crate) view: View,
+    pub(crate) lines: Vec<(Weight, String)>,
+}
+
+/// Lines kept for consoles within one turn; a console that is flooded loses the rest.
+const LINES_MAX: usize = 10_000;
+
+impl Tee {
+    pub(crate) fn new(sender: LogSender) -> Self {
+        Self { sender, attached: Rc::default() }
+    }
+    pub(crate) fn attached(&self) -> &Rc<RefCell<Attached>> {
+        &self.attached
+    }
+}
+
+fn weight(level: Level) -> Weight {
+    match level {
+        Level::Debug(number) => Weight::Debug(number),
+        Level::Verbose(number) => Weight::Verbose(number),
+        Level::Notice | Level::Warning | Level::Error | Level::Dtmf | Level::Security => Weight::Always,
+    }
+}
+
+impl call::Log for Tee {
+    fn enabled(&self, level: Level) -> bool {
+        self.attached.borrow().view.shows(weight(level)) || self.sender.enabled(level)
+    }
+    fn line(&mut self, level: Level, place: &str, text: &str) {
+        let mut attached = self.attached.borrow_mut();
+        let weight = weight(level);
+        // Dialled digits and security events are for the files that ask for them.
+        let for_people = !matches!(level, Level::Dtmf | Level::Security);
+        if for_people && attached.view.shows(weight) && attached.lines.len() < LINES_MAX {
+            attached.lines.push((weight, store::log::console_line(level, place, text)));
+        }
+        self.sender.line(level, place, text);
+    }
+}
+
+/// Recording where there is nowhere to record to: says why.
+pub(crate) struct NoRecorder(pub(crate) String);
+
+impl Recorder for NoRecorder {
+    fn open(&mut self, _: &str, _: &str, _: bool) -> Result<(Box<dyn AudioSink>, FormatId), String> {
+        Err(self.0.clone())
+    }
+    fn is_free(&mut self, _: &str, _: &str) -> bool {
+        false
+    }
+}

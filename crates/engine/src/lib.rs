@@ -1,0 +1,22 @@
+//! The running system: puts configuration, calls, SIP, media, sounds and the dialects together, and turns the loop.
+//!
+//! One thread reads one clock, waits once, hands what happened to the machines and carries out what they say. Everything
+//! that may block (files, name look-ups, recordings, logs, records) has a thread of its own and answers over a queue
+//! that wakes the loop.
+#![forbid(unsafe_code)]
+
+mod dialplan_load;
+mod doors;
+mod listen;
+mod managers;
+mod registrations;
+mod reload;
+mod resolve;
+mod shim;
+mod start;
+mod turn;
+mod wire;
+
+pub use dialplan_load::check_dialplan;
+pub use start::{Options, StartError, secret};
+pub use turn::{End, Engine};

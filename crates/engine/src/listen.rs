@@ -1,0 +1,154 @@
+//! Sockets of the transports: which bind of the configuration is which socket, and which TCP connection leads where.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+
+use driver::sip::Bind;
+use io::net::{BindError, FlowId, FlowKind, ListenerId, Net, TransportId as Socket};
+use sip::frame::Framer;
+use sip::stack::{ConnectionId, Flow, Protocol, TransportId};
+
+enum Open {
+    Udp(Socket),
+    Tcp(ListenerId),
+}
+
+/// One SIP connection.
+pub(crate) struct Connection {
+    pub(crate) flow: Flow,
+    pub(crate) framer: Framer,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    open: BTreeMap<TransportId, (Bind, Open)>,
+    by_socket: HashMap<Socket, TransportId>,
+    by_listener: HashMap<ListenerId, TransportId>,
+    connections: HashMap<FlowId, Connection>,
+    by_remote: HashMap<(TransportId, SocketAddr), FlowId>,
+    by_id: HashMap<ConnectionId, FlowId>,
+    next: u64,
+}
+
+/// Most SIP connections; beyond it the reactor's own limit has long closed the door.
+const CONNECTIONS_MAX: usize = 8192;
+
+impl Listeners {
+    /// Opens what is new, keeps what is the same, closes what is gone. Errors name the transport.
+    pub(crate) fn configure(&mut self, net: &mut Net, binds: &[Bind]) -> Vec<(String, BindError)> {
+        let mut errors = Vec::new();
+        let gone: Vec<TransportId> = self
+            .open
+            .iter()
+            .filter(|(id, (old, _))| {
+                !binds
+                    .iter()
+                    .any(|new| new.id == **id && new.local == old.local && new.protocol == old.protocol)
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in gone {
+            match self.open.remove(&id) {
+                Some((_, Open::Udp(socket))) => {
+                    self.by_socket.remove(&socket);
+                    net.close_udp(socket);
+                }
+                Some((_, Open::Tcp(listener))) => {
+                    self.by_listener.remove(&listener);
+                    net.close_listener(listener);
+                }
+                None => {}
+            }
+        }
+        for bind in binds {
+            if self.open.contains_key(&bind.id) {
+                continue;
+            }
+            let opened = match bind.protocol {
+                Protocol::Udp => net.bind_udp(bind.local).map(|socket| {
+                    self.by_socket.insert(socket, bind.id);
+                    Open::Udp(socket)
+                }),
+                _ => net.listen_tcp(bind.local, FlowKind::Sip).map(|listener| {
+                    self.by_listener.insert(listener, bind.id);
+                    Open::Tcp(listener)
+                }),
+            };
+            match opened {
+                Ok(open) => {
+                    self.open.insert(bind.id, (bind.clone(), open));
+                }
+                Err(error) => errors.push((bind.name.clone(), error)),
+            }
+        }
+        errors
+    }
+    /// The bind a datagram came to.
+    pub(crate) fn datagram(&self, socket: Socket, from: SocketAddr) -> Option<Flow> {
+        let id = *self.by_socket.get(&socket)?;
+        Some(Flow { transport: id, protocol: Protocol::Udp, connection: None, remote: from })
+    }
+    /// The flow of a datagram that could not be sent.
+    pub(crate) fn unsent(&self, socket: Socket, to: SocketAddr) -> Option<Flow> {
+        self.datagram(socket, to)
+    }
+    /// A connection came in.
+    pub(crate) fn accepted(&mut self, listener: ListenerId, flow: FlowId, remote: SocketAddr) -> bool {
+        let Some(id) = self.by_listener.get(&listener).copied() else { return false };
+        self.add(id, flow, remote)
+    }
+    fn add(&mut self, id: TransportId, flow: FlowId, remote: SocketAddr) -> bool {
+        if self.connections.len() >= CONNECTIONS_MAX {
+            return false;
+        }
+        self.next += 1;
+        let connection = ConnectionId(self.next);
+        let sip = Flow { transport: id, protocol: Protocol::Tcp, connection: Some(connection), remote };
+        self.connections.insert(flow, Connection { flow: sip, framer: Framer::new() });
+        self.by_remote.insert((id, remote), flow);
+        self.by_id.insert(connection, flow);
+        true
+    }
+    /// A connection's state.
+    pub(crate) fn connection(&mut self, flow: FlowId) -> Option<&mut Connection> {
+        self.connections.get_mut(&flow)
+    }
+    /// A connection is gone; the flow the SIP machines knew it by.
+    pub(crate) fn closed(&mut self, flow: FlowId) -> Option<Flow> {
+        let connection = self.connections.remove(&flow)?;
+        let key = (connection.flow.transport, connection.flow.remote);
+        if self.by_remote.get(&key) == Some(&flow) {
+            self.by_remote.remove(&key);
+        }
+        if let Some(id) = connection.flow.connection {
+            self.by_id.remove(&id);
+        }
+        Some(connection.flow)
+    }
+    /// Sends one message. `false`: it cannot be sent that way.
+    pub(crate) fn send(&mut self, net: &mut Net, flow: Flow, bytes: &[u8]) -> bool {
+        match self.open.get(&flow.transport) {
+            Some((_, Open::Udp(socket))) if flow.protocol == Protocol::Udp => {
+                net.send_udp(*socket, None, flow.remote, bytes);
+                true
+            }
+            _ => self.send_stream(net, flow, bytes),
+        }
+    }
+    fn send_stream(&mut self, net: &mut Net, flow: Flow, bytes: &[u8]) -> bool {
+        let by_id = flow.connection.and_then(|id| self.by_id.get(&id).copied());
+        let known = by_id.or_else(|| self.by_remote.get(&(flow.transport, flow.remote)).copied());
+        let open = known.or_else(|| {
+            let made = net.connect_tcp(flow.remote, None, FlowKind::Sip).ok()?;
+            self.add(flow.transport, made, flow.remote).then_some(made)
+        });
+        match open {
+            Some(open) => {
+                net.send_flow(open, bytes);
+                true
+            }
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Reading the configuration again: everything is read and checked, then taken at once, or nothing is.
+//!
+//! Reading and checking answer whoever asked ([`Loader`]); taking happens between two turns of the loop, when nothing is
+//! borrowed ([`Engine::take_configuration`]).
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use call::{Level, Limits, Notice};
+use conf::{Finding, Findings};
+use control::site::{Reloaded, Site};
+use dialplan::Program;
+use driver::sip::Config;
+use io::clock::Clock;
+use store::Snapshot;
+use store::sounds::Catalogue;
+
+use crate::turn::Engine;
+use crate::{dialplan_load, wire};
+
+/// The gate's limits. The load limit is kept in hundredths.
+pub(crate) fn limits(snapshot: &Snapshot) -> Limits {
+    let options = &snapshot.asterisk.options;
+    let load = (options.maxload * 100.0).clamp(0.0, f64::from(u32::MAX));
+    Limits { max_calls: options.maxcalls, calls_per_second: 0, max_load_centi: load as u32 }
+}
+
+/// The errors among findings, as text.
+pub(crate) fn errors(findings: &Findings) -> BTreeSet<String> {
+    findings.iter().filter(|finding| finding.level == conf::Level::Error).map(one_line).collect()
+}
+
+/// A finding in one line of the log: `file:line: level: what; remedy`.
+pub(crate) fn one_line(finding: &Finding) -> String {
+    let text = finding.to_string();
+    let mut parts = text.lines().map(str::trim).filter(|part| !part.is_empty());
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |line, part| format!("{line}; {part}"))
+}
+
+/// A configuration that was read and found good.
+pub(crate) struct Prepared {
+    module: String,
+    snapshot: Arc<Snapshot>,
+    program: Arc<Program>,
+    config: Config,
+    catalogue: Catalogue,
+}
+
+/// What reading again needs; shared with the dialects through [`Site::reload`].
+#[derive(Default)]
+pub(crate) struct Loader {
+    site: Weak<Site>,
+    /// Addresses of host names, as far as they are known.
+    pub(crate) hosts: RefCell<BTreeMap<String, Vec<IpAddr>>>,
+    /// Errors of the configuration in force: what was wrong before does not stand in the way of what is new and right.
+    pub(crate) errors: RefCell<BTreeSet<String>>,
+    pub(crate) prepared: RefCell<Option<Prepared>>,
+}
+
+impl Loader {
+    pub(crate) fn new(site: &Rc<Site>) -> Rc<Self> {
+        let loader = Rc::new(Self { site: Rc::downgrade(site), ..Self::default() });
+        let own = loader.clone();
+        *site.reload.borrow_mut() = Some(Box::new(move |module| own.load(module)));
+        loader
+    }
+    /// Reads and checks; what is good waits in `prepared`.
+    pub(crate) fn load(&self, module: &str) -> Reloaded {
+        let Some(site) = self.site.upgrade() else { return Reloaded::default() };
+        let module = if module.is_empty() { "All" } else { module }.to_owned();
+        let before = site.snapshot.borrow().clone();
+        let read = before.reload().and_then(|(snapshot, findings)| self.check(&site, snapshot, findings));
+        let (taken, findings) = match read {
+            Ok((mut prepared, findings)) => {
+                prepared.module.clone_from(&module);
+                *self.prepared.borrow_mut() = Some(prepared);
+                (true, findings)
+            }
+            Err(findings) => (false, findings),
+        };
+        let outcome = Reloaded { taken, said: findings.iter().map(one_line).collect() };
+        let mut core = site.shard.core.borrow_mut();
+        if !taken {
+            core.log(Level::Error, "reload", "the configuration is refused; what ran goes on");
+            core.notice(|_| Some(Notice::Reload { module, status: 1 }));
+        }
+        let level = if taken { Level::Warning } else { Level::Error };
+        outcome.said.iter().for_each(|line| core.log(level, "reload", line));
+        *site.last_reload.borrow_mut() = outcome.clone();
+        outcome
+    }
+    fn check(
+        &self,
+        site: &Site,
+        snapshot: Arc<Snapshot>,
+        mut findings: Findings,
+    ) -> Result<(Prepared, Findings), Findings> {
+        let program = site.shard.core.borrow().program.clone();
+        let program = dialplan_load::compile(&snapshot, Some(&program), &mut findings);
+        let config = wire::sip_config(&snapshot, &self.hosts.borrow(), &mut findings);
+        let catalogue = crate::start::catalogue(&snapshot, &mut findings);
+        let errors = errors(&findings);
+        if errors.iter().any(|error| !self.errors.borrow().contains(error)) {
+            return Err(findings);
+        }
+        *self.errors.borrow_mut() = errors;
+        Ok((Prepared { module: String::new(), snapshot, program, config, catalogue }, findings))
+    }
+}
+
+impl Engine {
+    /// Takes what a reload has prepared. A transport that cannot be opened is said; the others go on.
+    pub(crate) fn take_configuration(&mut self) {
+        let Some(prepared) = self.loader.prepared.borrow_mut().take() else { return };
+        let Prepared { module, snapshot, program, config, catalogue } = prepared;
+        for (name, error) in self.listeners.configure(&mut self.net, &config.binds) {
+            let error = crate::start::bind_error(&snapshot, &name, &error);
+            self.log(Level::Error, "reload", &error.to_string());
+        }
+        let now = Clock.now();
+        let site = self.site.clone();
+        site.sip.borrow_mut().configure(config, now);
+        site.sounds.borrow_mut().configure(catalogue, snapshot.tones.clone());
+        site.log.configure(snapshot.logger.clone());
+        {
+            let mut core = site.shard.core.borrow_mut();
+            core.settings = Rc::new(wire::settings(&snapshot));
+            core.admission.set_limits(limits(&snapshot));
+            if program.general().clearglobalvars {
+                core.globals.clear();
+            }
+            for (name, value) in program.globals() {
+                core.globals.set(name.as_var(), value, dialplan::Inherit::Never);
+            }
+            core.program = program;
+            core.log(Level::Notice, "reload", "the configuration was read again and taken");
+            core.notice(|_| Some(Notice::Reload { module, status: 0 }));
+        }
+        wire::host_names(&snapshot).iter().for_each(|host| self.resolver.ask(host));
+        *site.snapshot.borrow_mut() = snapshot;
+        site.reloaded.set(now);
+        site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
+        self.managers.configure(&mut self.net, &site);
+    }
+
+    /// An address of a host name came: identifies by name are made anew when one of theirs changed.
+    pub(crate) fn resolved(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        self.resolver.answered(host);
+        self.site.sip.borrow_mut().resolved(host, addresses.clone());
+        let known = self.loader.hosts.borrow_mut().insert(host.to_owned(), addresses.clone());
+        if known.as_ref() == Some(&addresses) {
+            return;
+        }
+        let snapshot = self.site.snapshot.borrow().clone();
+        if wire::host_names(&snapshot).iter().any(|name| name == host) {
+            let config = wire::sip_config(&snapshot, &self.loader.hosts.borrow(), &mut Findings::new());
+            self.site.sip.borrow_mut().configure(config, Clock.now());
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Building the running system, part after part, each with an error that names its remedy.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use apps::hints::Hints;
+use call::{Core, Services, Shard};
+use conf::Findings;
+use control::site::{Counters, Reloaded, Site};
+use driver::local::LocalDriver;
+use driver::sip::SipDriver;
+use io::clock::Clock;
+use io::media::{MediaFront, MediaSettings, PortRange};
+use io::net::{BindError, Limits, Net};
+use io::wake::Wake;
+use store::astdb::AstDb;
+use store::cdr::CdrSink;
+use store::config::music::{Mode, MusicClass, Sort};
+use store::log::{LogSender, LogSink};
+use store::sounds::{Catalogue, MusicList, Recordings, Sounds, packaged_sounds};
+use store::{Snapshot, Where};
+
+use crate::doors::{Media, NoRecorder, SharedSounds, Tee, Wall};
+use crate::listen::Listeners;
+use crate::registrations::{Clocks, Registrations};
+use crate::resolve::Resolver;
+use crate::turn::Engine;
+use crate::{dialplan_load, wire};
+
+/// What the command line decides.
+pub struct Options {
+    /// Where the configuration lies.
+    pub place: Where,
+    /// Where log lines for the console go; `None` when consoles attach by the socket.
+    pub console: Option<Box<dyn Write + Send>>,
+    /// `-v`s.
+    pub verbose: u8,
+    /// `-d`s.
+    pub debug: u8,
+    /// Control socket, when `-s` names one.
+    pub socket: Option<PathBuf>,
+    /// Descriptors the process may have.
+    pub files: u64,
+    /// Media worker threads; `None`: one less than the processors.
+    pub workers: Option<usize>,
+}
+
+/// Why the process cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration is refused as a whole.
+    #[error("the configuration is refused:\n{}", .0.join("\n"))]
+    Configuration(Vec<String>),
+    /// A folder cannot be made or written.
+    #[error("{folder}: {source}; make the folder writable or change {option} in asterisk.conf [directories]")]
+    Folder {
+        /// Which.
+        folder: PathBuf,
+        /// Which option names it.
+        option: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A part refuses.
+    #[error("{what}: {why}; {remedy}")]
+    Part {
+        /// Which part.
+        what: String,
+        /// Why.
+        why: String,
+        /// What to do.
+        remedy: String,
+    },
+}
+
+fn part(what: &str, why: impl ToString, remedy: &str) -> StartError {
+    StartError::Part { what: what.to_owned(), why: why.to_string(), remedy: remedy.to_owned() }
+}
+
+/// Unpredictable bytes; the kernel's own. Ends the process when there are none.
+pub fn secret<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    if getrandom::fill(&mut bytes).is_err() {
+        // Without randomness no tag, nonce or port is safe; there is nothing sensible to go on with.
+        eprintln!("strowger: the kernel gives no random numbers");
+        std::process::exit(1);
+    }
+    bytes
+}
+
+impl Engine {
+    /// Starts everything but the loop. The process's own threads begin here.
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        let (snapshot, mut findings) = Snapshot::load(&options.place).map_err(|findings| {
+            StartError::Configuration(findings.iter().map(ToString::to_string).collect())
+        })?;
+        let folders = &snapshot.asterisk.directories;
+        for (folder, option) in [
+            (&folders.astdbdir, "astdbdir"),
+            (&folders.astlogdir, "astlogdir"),
+            (&folders.astrundir, "astrundir"),
+            (&folders.astspooldir, "astspooldir"),
+        ] {
+            fs::create_dir_all(folder).map_err(|source| StartError::Folder {
+                folder: folder.clone(),
+                option,
+                source,
+            })?;
+        }
+        let mut net = Net::new(Limits::within(options.files))
+            .map_err(|why| part("the reactor", why, "raise the limit on open files (ulimit -n)"))?;
+        net.catch_signals().map_err(|why| part("signals", why, "start it in an ordinary process"))?;
+
+        let (log, sender) = LogSink::start(&snapshot.logger, &folders.astlogdir, options.console)
+            .map_err(|why| part("the log", why, "make astlogdir writable"))?;
+        let console_verbose =
+            options.verbose.max(u8::try_from(snapshot.asterisk.options.verbose).unwrap_or(0));
+        log.set_verbose(console_verbose);
+        log.set_debug(options.debug.max(u8::try_from(snapshot.asterisk.options.debug).unwrap_or(0)));
+
+        let (media, warnings) = start_media(&snapshot, options.workers)?;
+        let wake = Arc::new(Wake::new().map_err(|why| part("the sounds", why, "raise ulimit -n"))?);
+        let ring = Arc::clone(&wake);
+        let sounds =
+            Sounds::start(catalogue(&snapshot, &mut findings), snapshot.tones.clone(), move || ring.ring())
+                .map_err(|why| part("the thread that reads sounds", why, "raise ulimit -u"))?;
+        let sounds = Rc::new(RefCell::new(sounds));
+        let tee = Tee::new(sender.clone());
+        let program = dialplan_load::compile(&snapshot, None, &mut findings);
+        let services = services(&snapshot, &media, &sounds, tee.clone())?;
+        let seed = u64::from_le_bytes(secret());
+        let mut core = Core::new(services, wire::settings(&snapshot), program.clone(), seed);
+        core.now = Clock.now();
+        core.reach = apps::reach;
+        core.admission.set_limits(crate::reload::limits(&snapshot));
+        for (name, value) in program.globals() {
+            core.globals.set(name.as_var(), value, dialplan::Inherit::Never);
+        }
+        let shard = Shard::new(core);
+
+        let config = wire::sip_config(&snapshot, &BTreeMap::new(), &mut findings);
+        let routes = crate::resolve::Routes::default();
+        let driver =
+            SipDriver::new(config, u128::from_le_bytes(secret()), secret(), move |peer| routes.towards(peer));
+        let sip = Rc::new(RefCell::new(driver));
+        let tech = shard.add_tech(sip.clone());
+        sip.borrow_mut().set_tech_index(tech);
+        let local = Rc::new(RefCell::new(LocalDriver::default()));
+        let tech = shard.add_tech(local.clone());
+        local.borrow_mut().set_tech_index(tech);
+
+        let mut listeners = Listeners::default();
+        let refused = listeners.configure(&mut net, &sip.borrow().config().binds.clone());
+        if let Some((name, error)) = refused.first() {
+            return Err(bind_error(&snapshot, name, error));
+        }
+        let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
+        let (registrations, restored) = Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), clocks)
+            .map_err(|why| part("the journal of registrations", why, "make astdbdir writable"))?;
+        let records = start_records(&snapshot)?;
+        let mut resolver = Resolver::start()
+            .map_err(|why| part("the thread that looks names up", why, "raise ulimit -u"))?;
+        wire::host_names(&snapshot).iter().for_each(|host| resolver.ask(host));
+
+        let socket = options.socket.unwrap_or_else(|| snapshot.asterisk.control_socket());
+        let site = site(&snapshot, &shard, &sip, &media, &sounds, (log, sender), clocks);
+        let mut engine =
+            Engine::assemble(net, listeners, site, local, records, registrations, resolver, wake, tee);
+        engine.open_control(&socket, snapshot.asterisk.control_mode())?;
+        engine.open_manager(&snapshot)?;
+        engine.say(&findings, &warnings, restored);
+        Ok(engine)
+    }
+}
+
+fn start_media(
+    snapshot: &Snapshot,
+    workers: Option<usize>,
+) -> Result<(Rc<RefCell<MediaFront>>, Vec<io::media::Warning>), StartError> {
+    let mut pool = SecretNumbers::default();
+    let settings = MediaSettings {
+        ports: PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend },
+        workers,
+        real_time: true,
+        random: Box::new(move || pool.next()),
+    };
+    let (front, warnings) =
+        MediaFront::start(settings).map_err(|why| part("media", why.to_string(), why.remedy()))?;
+    Ok((Rc::new(RefCell::new(front)), warnings))
+}
+
+/// Numbers from the kernel, fetched a page at a time: a call wants one, and a system call each would cost more than the rest.
+#[derive(Default)]
+struct SecretNumbers {
+    left: Vec<u64>,
+}
+
+impl SecretNumbers {
+    fn next(&mut self) -> u64 {
+        if self.left.is_empty() {
+            let page: [u8; 512] = secret();
+            self.left.extend(page.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
+        }
+        self.left.pop().unwrap_or(0)
+    }
+}
+
+fn services(
+    snapshot: &Snapshot,
+    media: &Rc<RefCell<MediaFront>>,
+    sounds: &Rc<RefCell<Sounds>>,
+    tee: Tee,
+) -> Result<Services, StartError> {
+    let folders = &snapshot.asterisk.directories;
+    let db = AstDb::open(&folders.astdbdir.join("astdb.sqlite3"))
+        .map_err(|why| part("astdb", why.to_string(), why.remedy()))?;
+    let recorder: Box<dyn call::Recorder> = match Recordings::start(folders.astdatadir.join("sounds")) {
+        Ok(recordings) => Box::new(recordings),
+        Err(why) => Box::new(NoRecorder(format!("recordings cannot be made: {why}"))),
+    };
+    Ok(Services {
+        media: Box::new(Media(media.clone())),
+        library: Box::new(SharedSounds(sounds.clone())),
+        recorder,
+        db: Box::new(db),
+        log: Box::new(tee),
+        wall: Box::new(Wall::default()),
+    })
+}
+
+fn start_records(snapshot: &Snapshot) -> Result<Option<CdrSink>, StartError> {
+    let Some(csv) = snapshot.cdr.csv.as_ref().filter(|_| snapshot.cdr.general.enable) else {
+        return Ok(None);
+    };
+    let sink = CdrSink::start(&snapshot.asterisk.directories.astlogdir, csv);
+    sink.map(Some)
+        .map_err(|why| part("call records", why, "make astlogdir writable or write enable=no in cdr.conf"))
+}
+
+fn site(
+    snapshot: &Arc<Snapshot>,
+    shard: &Rc<Shard>,
+    sip: &Rc<RefCell<SipDriver>>,
+    media: &Rc<RefCell<MediaFront>>,
+    sounds: &Rc<RefCell<Sounds>>,
+    (log, sender): (LogSink, LogSender),
+    clocks: Clocks,
+) -> Rc<Site> {
+    let wall = i64::try_from(clocks.wall.as_secs()).unwrap_or(i64::MAX);
+    Rc::new(Site {
+        shard: shard.clone(),
+        sip: sip.clone(),
+        hints: Rc::new(RefCell::new(Hints::default())),
+        media: media.clone(),
+        sounds: sounds.clone(),
+        snapshot: RefCell::new(snapshot.clone()),
+        log,
+        sender,
+        started: clocks.now,
+        reloaded: Cell::new(clocks.now),
+        started_wall: wall,
+        reloaded_wall: Cell::new(wall),
+        wishes: RefCell::default(),
+        stopping: Cell::new(None),
+        last_reload: RefCell::new(Reloaded::default()),
+        reload: RefCell::new(None),
+        counters: Cell::new(Counters::default()),
+        rtp_debug: Cell::new(false),
+    })
+}
+
+/// Where prompts and music lie. What a class lacks is said; the class `default` then plays the bundled piece.
+pub(crate) fn catalogue(snapshot: &Snapshot, findings: &mut Findings) -> Catalogue {
+    let data = &snapshot.asterisk.directories.astdatadir;
+    let mut folders = vec![data.join("sounds")];
+    if !folders.contains(&packaged_sounds()) {
+        folders.push(packaged_sounds());
+    }
+    let mut music: BTreeMap<String, MusicList> = BTreeMap::new();
+    for (name, class) in &snapshot.music.classes {
+        match music_list(class, data) {
+            Some(list) => {
+                music.insert(name.clone(), list);
+            }
+            None if name == "default" => {
+                let message = format!(
+                    "there is nothing to play in {}; the bundled music is played",
+                    class.folder(data).display()
+                );
+                findings.note(class.origin.place_of("directory"), message, "put sound files there");
+            }
+            None => {
+                let message = format!("there is nothing to play in {}", class.folder(data).display());
+                findings.warning(
+                    class.origin.place_of("directory"),
+                    message,
+                    "put sound files there or correct directory=",
+                );
+            }
+        }
+    }
+    music.entry("default".to_owned()).or_insert(MusicList::Bundled);
+    Catalogue { folders, music, seed: u64::from_le_bytes(secret()) }
+}
+
+fn music_list(class: &MusicClass, data: &Path) -> Option<MusicList> {
+    match class.mode {
+        Mode::Playlist => Some(MusicList::Files(class.entry.iter().map(PathBuf::from).collect())),
+        _ => {
+            let path = class.folder(data);
+            let some = fs::read_dir(&path).is_ok_and(|mut files| files.next().is_some());
+            some.then_some(MusicList::Folder {
+                path,
+                random: matches!(class.sort, Sort::Random | Sort::RandStart),
+            })
+        }
+    }
+}
+
+/// A bind that failed, with the line that asked for it.
+pub(crate) fn bind_error(snapshot: &Snapshot, name: &str, error: &BindError) -> StartError {
+    let place = snapshot
+        .pjsip
+        .transports
+        .get(name)
+        .map(|t| t.origin.place_of("bind").to_string())
+        .unwrap_or_default();
+    part(&format!("{place}: transport '{name}'"), error, error.remedy())
+}

@@ -1,0 +1,526 @@
+//! The loop: one clock reading, one wait, everything that happened, everything that follows.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Cause, Instant};
+use call::{Level, Notice};
+use conf::Findings;
+use control::cli::Cli;
+use control::site::{Counters, Site, When, Wish};
+use control::socket::{Output, Sessions};
+use driver::local::LocalDriver;
+use io::clock::Clock;
+use io::net::{Closing, FlowId, FlowKind, Net, NetEvent, Peer, Signal, Token};
+use io::wake::Wake;
+use sip::frame::Frame;
+use store::Snapshot;
+use store::cdr::CdrSink;
+
+use crate::doors::Tee;
+use crate::listen::Listeners;
+use crate::managers::Managers;
+use crate::registrations::{Clocks, Registrations};
+use crate::reload::Loader;
+use crate::resolve::Resolver;
+use crate::start::StartError;
+
+const MEDIA: Token = Token(1);
+const SOUNDS: Token = Token(2);
+const NAMES: Token = Token(3);
+
+/// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
+const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
+/// How often the machine's load is looked at while `maxload` is set.
+const LOAD_EVERY: Duration = Duration::from_secs(5);
+/// Longest that a stop waits for the goodbyes of the calls that it ends.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// The running process. See the crate's page.
+pub struct Engine {
+    pub(crate) net: Net,
+    pub(crate) listeners: Listeners,
+    pub(crate) site: Rc<Site>,
+    local: Rc<RefCell<LocalDriver>>,
+    pub(crate) resolver: Resolver,
+    pub(crate) loader: Rc<Loader>,
+    registrations: Registrations,
+    records: Option<CdrSink>,
+    pub(crate) managers: Managers,
+    commands: Rc<RefCell<Cli>>,
+    sessions: Sessions,
+    /// Clients of the control socket by the number `Sessions` knows them under.
+    clients: BTreeMap<u64, FlowId>,
+    by_flow: BTreeMap<FlowId, u64>,
+    next_client: u64,
+    sounds_wake: Arc<Wake>,
+    tee: Tee,
+    load_at: Option<Instant>,
+    end: Option<End>,
+    restart_wanted: bool,
+}
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// For good.
+    Stop,
+    /// To be started again with the same arguments.
+    Restart,
+}
+
+/// What an event of the wait asks of the loop, once the reactor is free again.
+enum Turn {
+    Opened(FlowId, FlowKind, Peer, io::net::ListenerId),
+    Bytes(FlowId, FlowKind, Vec<u8>),
+    Closed(FlowId, FlowKind),
+    Unsent(::sip::stack::Flow),
+    Media,
+    Sounds,
+    Names,
+    Signal(Signal),
+}
+
+impl Engine {
+    #[expect(clippy::too_many_arguments, reason = "the parts that `start` has made, each once")]
+    pub(crate) fn assemble(
+        net: Net,
+        listeners: Listeners,
+        site: Rc<Site>,
+        local: Rc<RefCell<LocalDriver>>,
+        records: Option<CdrSink>,
+        registrations: Registrations,
+        resolver: Resolver,
+        sounds_wake: Arc<Wake>,
+        tee: Tee,
+    ) -> Self {
+        let commands = Rc::new(RefCell::new(Cli::new(site.clone())));
+        let loader = Loader::new(&site);
+        let managers = Managers::new(&site, &commands);
+        Self {
+            net,
+            listeners,
+            site,
+            local,
+            resolver,
+            loader,
+            registrations,
+            records,
+            managers,
+            commands,
+            sessions: Sessions::default(),
+            clients: BTreeMap::new(),
+            by_flow: BTreeMap::new(),
+            next_client: 0,
+            sounds_wake,
+            tee,
+            load_at: None,
+            end: None,
+            restart_wanted: false,
+        }
+    }
+    pub(crate) fn open_control(&mut self, socket: &Path, mode: u32) -> Result<(), StartError> {
+        let fail = |why: &dyn std::fmt::Display, remedy: &str| StartError::Part {
+            what: format!("control socket {}", socket.display()),
+            why: why.to_string(),
+            remedy: remedy.to_owned(),
+        };
+        self.net.listen_unix(socket, mode, FlowKind::Control).map_err(|why| fail(&why, why.remedy()))?;
+        let watched = [
+            (self.site.media.borrow().wake_fd().try_clone_to_owned(), MEDIA),
+            (self.sounds_wake.as_fd().try_clone_to_owned(), SOUNDS),
+            (self.resolver.found.as_fd().try_clone_to_owned(), NAMES),
+        ];
+        for (fd, token) in watched {
+            let watching = fd.and_then(|fd| {
+                self.net.watch(fd.as_fd(), token)?;
+                // The reactor knows the descriptor by its number, so it stays open as long as the process.
+                std::mem::forget(fd);
+                Ok(())
+            });
+            watching.map_err(|why| fail(&why, "raise the limit on open files (ulimit -n)"))?;
+        }
+        Ok(())
+    }
+    pub(crate) fn open_manager(&mut self, snapshot: &Snapshot) -> Result<(), StartError> {
+        self.managers.listen(&mut self.net, snapshot)
+    }
+    /// What is worth saying at the start.
+    pub(crate) fn say(&mut self, findings: &Findings, warnings: &[io::media::Warning], restored: usize) {
+        *self.loader.errors.borrow_mut() = crate::reload::errors(findings);
+        for finding in findings.iter() {
+            let level = match finding.level {
+                conf::Level::Error => Level::Error,
+                conf::Level::Warning => Level::Warning,
+                conf::Level::Note => Level::Verbose(1),
+            };
+            self.log(level, "config", &crate::reload::one_line(finding));
+        }
+        warnings.iter().for_each(|warning| self.log(Level::Warning, "media", &warning.0));
+        if restored > 0 {
+            self.log(Level::Notice, "registrations", &format!("{restored} registrations were read back"));
+        }
+        let now = Clock.now();
+        self.turn_machines(now);
+        self.site.shard.core.borrow_mut().notice(|_| Some(Notice::FullyBooted));
+        self.log(Level::Verbose(1), "strowger", "Asterisk Ready.");
+    }
+    /// The running system, for whoever prints what to dial.
+    pub fn site(&self) -> &Rc<Site> {
+        &self.site
+    }
+    pub(crate) fn log(&mut self, level: Level, place: &str, text: &str) {
+        self.site.shard.core.borrow_mut().log(level, place, text);
+    }
+
+    /// Turns until somebody stops the process.
+    pub fn run(&mut self) -> std::io::Result<End> {
+        let mut turns = Vec::new();
+        loop {
+            let now = Clock.now();
+            let until = self.deadline();
+            let (site, listeners) = (&self.site, &self.listeners);
+            self.net.wait(now, until, &mut |event| match event {
+                NetEvent::Datagram { transport, from, bytes, .. } => {
+                    if let Some(flow) = listeners.datagram(transport, from) {
+                        let mut core = site.shard.core.borrow_mut();
+                        core.now = Clock.now();
+                        site.sip.borrow_mut().receive(&mut core, flow, bytes);
+                    }
+                }
+                NetEvent::Accepted { flow, kind, peer, listener } => {
+                    turns.push(Turn::Opened(flow, kind, peer, listener))
+                }
+                NetEvent::Bytes { flow, kind, bytes } => turns.push(Turn::Bytes(flow, kind, bytes.to_vec())),
+                NetEvent::Closed { flow, kind, why: _ } => turns.push(Turn::Closed(flow, kind)),
+                NetEvent::Unsent { transport, to, .. } => {
+                    turns.extend(listeners.unsent(transport, to).map(Turn::Unsent));
+                }
+                NetEvent::Readable { token: MEDIA } => turns.push(Turn::Media),
+                NetEvent::Readable { token: SOUNDS } => turns.push(Turn::Sounds),
+                NetEvent::Readable { token: NAMES } => turns.push(Turn::Names),
+                NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
+                NetEvent::Signal(signal) => turns.push(Turn::Signal(signal)),
+            })?;
+            let now = Clock.now();
+            self.site.shard.core.borrow_mut().now = now;
+            for turn in turns.drain(..) {
+                self.take(turn, now);
+            }
+            self.turn_machines(now);
+            self.grant_wishes();
+            if let Some(end) = self.end {
+                self.leave(end);
+                return Ok(end);
+            }
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        let machines =
+            [self.site.shard.deadline(), self.site.sip.borrow().deadline(), self.managers.deadline()];
+        machines.into_iter().chain([self.load_at]).flatten().min()
+    }
+
+    fn take(&mut self, turn: Turn, now: Instant) {
+        let mut out = Vec::new();
+        match turn {
+            Turn::Opened(flow, FlowKind::Sip, peer, listener) => {
+                let known = matches!(peer, Peer::Ip { remote, .. } if self.listeners.accepted(listener, flow, remote));
+                if !known {
+                    self.net.close_flow(flow, Closing::AtOnce);
+                }
+            }
+            Turn::Opened(flow, FlowKind::Control, ..) => {
+                let client = self.new_client(flow);
+                self.sessions.open(client);
+                self.net.keep(flow, None);
+            }
+            Turn::Opened(flow, FlowKind::Manager, peer, _) => {
+                let client = self.new_client(flow);
+                if let Peer::Ip { remote, .. } = peer {
+                    self.managers.manager.open(client, remote, now, &mut out);
+                }
+            }
+            Turn::Bytes(flow, FlowKind::Sip, bytes) => self.stream(flow, &bytes, now),
+            Turn::Bytes(flow, kind, bytes) => {
+                let Some(client) = self.by_flow.get(&flow).copied() else { return };
+                match kind {
+                    FlowKind::Manager => self.managers.manager.bytes(client, &bytes, now, &mut out),
+                    _ => self.sessions.bytes(client, &bytes, &mut *self.commands.borrow_mut(), &mut out),
+                }
+            }
+            Turn::Closed(flow, FlowKind::Sip) => {
+                if let Some(flow) = self.listeners.closed(flow) {
+                    let mut core = self.site.shard.core.borrow_mut();
+                    self.site.sip.borrow_mut().transport_error(&mut core, flow);
+                }
+            }
+            Turn::Closed(flow, kind) => {
+                let Some(client) = self.by_flow.remove(&flow) else { return };
+                self.clients.remove(&client);
+                match kind {
+                    FlowKind::Manager => self.managers.manager.closed(client),
+                    _ => self.sessions.closed(client),
+                }
+            }
+            Turn::Unsent(flow) => {
+                let mut core = self.site.shard.core.borrow_mut();
+                self.site.sip.borrow_mut().transport_error(&mut core, flow);
+            }
+            Turn::Media => {
+                let mut events = Vec::new();
+                self.site.media.borrow_mut().drain_events(|event| events.push(event));
+                let mut core = self.site.shard.core.borrow_mut();
+                events.into_iter().for_each(|event| core.media_event(event));
+            }
+            Turn::Sounds => {
+                self.sounds_wake.answer_and_clear();
+                if self.site.sounds.borrow_mut().take_in() {
+                    self.site.shard.core.borrow_mut().library_changed();
+                }
+            }
+            Turn::Names => {
+                let mut found = Vec::new();
+                self.resolver.found.drain(|answer| found.push(answer));
+                for answer in found {
+                    self.resolved(&answer.host, answer.addresses);
+                }
+            }
+            Turn::Signal(Signal::Stop) => self.site.wish(Wish::Stop { when: When::Now, restart: false }),
+            Turn::Signal(Signal::Reload) => self.site.wish(Wish::Reload { module: String::new() }),
+        }
+        self.carry_out(out);
+    }
+    fn new_client(&mut self, flow: FlowId) -> u64 {
+        self.next_client += 1;
+        self.clients.insert(self.next_client, flow);
+        self.by_flow.insert(flow, self.next_client);
+        self.next_client
+    }
+    /// Bytes of a SIP connection: whole messages go to the driver, a ping is answered, nonsense ends it.
+    fn stream(&mut self, flow: FlowId, bytes: &[u8], now: Instant) {
+        let Some(connection) = self.listeners.connection(flow) else { return };
+        connection.framer.push(bytes);
+        let source = connection.flow;
+        loop {
+            match connection.framer.next_frame() {
+                Ok(Some(Frame::Message(message))) => {
+                    self.net.keep(flow, Some(now + SIP_IDLE));
+                    let mut core = self.site.shard.core.borrow_mut();
+                    self.site.sip.borrow_mut().receive(&mut core, source, message);
+                }
+                Ok(Some(Frame::Ping)) => self.net.send_flow(flow, b"\r\n"),
+                Ok(Some(Frame::Pong)) => {}
+                Ok(None) => return,
+                Err(_) => break,
+            }
+        }
+        self.net.close_flow(flow, Closing::Flush);
+        self.take(Turn::Closed(flow, FlowKind::Sip), now);
+    }
+
+    /// Everything that follows from what happened, until nothing does.
+    fn turn_machines(&mut self, now: Instant) {
+        let site = self.site.clone();
+        site.sip.borrow_mut().due(&mut site.shard.core.borrow_mut());
+        let started = site.sip.borrow_mut().take_started();
+        self.start_dialplans(started);
+        site.shard.run(now);
+        // A Dial of `Local/…` has begun a call of its own.
+        let started = self.local.borrow_mut().take_started();
+        self.start_dialplans(started);
+        site.hints.borrow_mut().update(&site.shard);
+        self.write_records();
+        self.send();
+        self.tell_watchers(now);
+        self.tell_consoles();
+        if self.load_at.is_none_or(|at| at <= now) {
+            self.read_load(now);
+        }
+    }
+    fn start_dialplans(&self, started: Vec<(base::ChannelId, call::Location)>) {
+        for (channel, location) in started {
+            if !apps::pbx::start(&self.site.shard, channel, location) {
+                self.site.shard.finish(channel, Cause::SWITCH_CONGESTION);
+            }
+        }
+    }
+    fn write_records(&mut self) {
+        let mut core = self.site.shard.core.borrow_mut();
+        let finished = std::mem::take(&mut core.cdrs);
+        if finished.is_empty() {
+            return;
+        }
+        let mut counters = self.site.counters.get();
+        counters.records += finished.len() as u64;
+        self.site.counters.set(Counters { ..counters });
+        let Some(sink) = &mut self.records else { return };
+        let lost: usize = finished.into_iter().map(|record| usize::from(sink.write(record).is_none())).sum();
+        if lost > 0 {
+            core.log(
+                Level::Error,
+                "cdr_csv",
+                &format!("{lost} call records were lost: too many wait for the disk"),
+            );
+        }
+        if let Some(trouble) = sink.trouble() {
+            core.log(Level::Error, "cdr_csv", &trouble);
+        }
+    }
+    /// Messages leave after what they acknowledge is written down.
+    fn send(&mut self) {
+        let (changes, sends, lookups) = {
+            let mut sip = self.site.sip.borrow_mut();
+            (sip.take_changes(), sip.take_sends(), sip.take_lookups())
+        };
+        if !changes.is_empty() {
+            let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
+            let trouble = self.registrations.write(&changes, &self.site.sip.borrow(), clocks);
+            if let Some(trouble) = trouble {
+                self.log(Level::Error, "registrations", &trouble);
+            }
+        }
+        lookups.iter().for_each(|lookup| self.resolver.ask(&lookup.host));
+        for send in sends {
+            if !self.listeners.send(&mut self.net, send.flow, &send.bytes) {
+                let mut core = self.site.shard.core.borrow_mut();
+                self.site.sip.borrow_mut().transport_error(&mut core, send.flow);
+            }
+        }
+    }
+    fn tell_watchers(&mut self, now: Instant) {
+        let mut out = Vec::new();
+        let notices = {
+            let mut core = self.site.shard.core.borrow_mut();
+            core.watched = self.managers.manager.watching();
+            std::mem::take(&mut core.notices)
+        };
+        if !notices.is_empty() {
+            self.managers.manager.notices(&notices, &mut out);
+        }
+        if self.managers.deadline().is_some_and(|at| at <= now) {
+            self.managers.manager.due(now, &mut out);
+        }
+        self.managers.manager.flush(&mut out);
+        for client in self.managers.manager.authenticated() {
+            if let Some(flow) = self.clients.get(&client) {
+                self.net.keep(*flow, None);
+            }
+        }
+        self.carry_out(out);
+    }
+    fn tell_consoles(&mut self) {
+        let mut out = Vec::new();
+        {
+            let mut attached = self.tee.attached().borrow_mut();
+            attached.view = self.sessions.widest();
+            for (weight, line) in attached.lines.drain(..) {
+                self.sessions.log(weight, &line, &mut out);
+            }
+        }
+        self.carry_out(out);
+    }
+    fn carry_out(&mut self, out: Vec<Output>) {
+        for output in out {
+            match output {
+                Output::Send(client, bytes) => {
+                    if let Some(flow) = self.clients.get(&client) {
+                        self.net.send_flow(*flow, &bytes);
+                    }
+                }
+                Output::Close(client) => {
+                    if let Some(flow) = self.clients.remove(&client) {
+                        self.by_flow.remove(&flow);
+                        self.net.close_flow(flow, Closing::Flush);
+                    }
+                }
+            }
+        }
+    }
+    /// The machine's load, looked at only while a limit wants it.
+    fn read_load(&mut self, now: Instant) {
+        let mut core = self.site.shard.core.borrow_mut();
+        if core.admission.limits().max_load_centi == 0 {
+            self.load_at = None;
+            return;
+        }
+        let load = std::fs::read_to_string("/proc/loadavg").ok();
+        let minute = load.as_deref().and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+        core.admission.set_load((minute.unwrap_or(0.0) * 100.0) as u32);
+        self.load_at = Some(now + LOAD_EVERY);
+    }
+
+    fn grant_wishes(&mut self) {
+        let wishes = std::mem::take(&mut *self.site.wishes.borrow_mut());
+        for wish in wishes {
+            match wish {
+                Wish::Stop { when, restart } => self.stop(when, restart),
+                Wish::AbortStop => {
+                    self.site.stopping.set(None);
+                    self.site.shard.core.borrow_mut().admission.set_closed(false);
+                }
+                Wish::Reload { module } => {
+                    self.loader.load(&module);
+                }
+                Wish::RotateLogs => self.site.log.rotate(),
+            }
+        }
+        self.take_configuration();
+        let idle = self.site.shard.core.borrow().channel_count() == 0;
+        if self.site.stopping.get().is_some() && idle {
+            self.end = Some(if self.restart_wanted { End::Restart } else { End::Stop });
+        }
+    }
+    fn stop(&mut self, when: When, restart: bool) {
+        self.restart_wanted = restart;
+        self.site
+            .shard
+            .core
+            .borrow_mut()
+            .notice(|_| Some(Notice::Shutdown { graceful: when != When::Now, restart }));
+        match when {
+            When::Now => self.end = Some(if restart { End::Restart } else { End::Stop }),
+            When::Gracefully => {
+                self.site.stopping.set(Some(when));
+                self.site.shard.core.borrow_mut().admission.set_closed(true);
+            }
+            When::Convenient => self.site.stopping.set(Some(when)),
+        }
+    }
+    /// Says goodbye on every call, lets what is queued leave, and writes down what is to be written.
+    fn leave(&mut self, _end: End) {
+        let ids: Vec<_> = self.site.shard.core.borrow().channels().map(|c| c.id).collect();
+        for id in ids {
+            self.site.shard.finish(id, Cause::NORMAL_CLEARING);
+        }
+        let until = Clock.now() + GOODBYE;
+        self.write_records();
+        self.send();
+        self.tell_watchers(Clock.now());
+        self.tell_consoles();
+        // Peers answer our BYEs; a second is enough on any network that carries calls.
+        while self.site.sip.borrow().load().dialogs > 0 && Clock.now() < until {
+            let (site, listeners) = (&self.site, &self.listeners);
+            let waited = self.net.wait(Clock.now(), Some(until), &mut |event| {
+                if let NetEvent::Datagram { transport, from, bytes, .. } = event
+                    && let Some(flow) = listeners.datagram(transport, from)
+                {
+                    let mut core = site.shard.core.borrow_mut();
+                    core.now = Clock.now();
+                    site.sip.borrow_mut().receive(&mut core, flow, bytes);
+                }
+            });
+            if waited.is_err() {
+                break;
+            }
+            self.send();
+        }
+        self.net.flush();
+        self.site.log.flush();
+    }
+}

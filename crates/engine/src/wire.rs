@@ -1,0 +1,361 @@
+//! What the configuration files say, in the words of the SIP driver and the call core.
+
+use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use call::{Directories, PartyId, Presentation, Settings};
+use conf::Findings;
+use driver::sip::{Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof};
+use sip::digest::{Algorithm, Hex};
+use sip::stack::{Protocol, Timers, TransportId};
+use store::Snapshot;
+use store::config::pjsip::{self, DtmfChoice, IdentifyBy as Way, SourceMatch};
+use store::config::rtp::StrictRtp;
+
+/// Packet length when the endpoint's formats name none, milliseconds.
+const PTIME_MS: u8 = 20;
+
+/// The SIP driver's configuration. `hosts` are the addresses of host names in `match=`, as far as they are known.
+pub(crate) fn sip_config(
+    snapshot: &Snapshot,
+    hosts: &BTreeMap<String, Vec<IpAddr>>,
+    findings: &mut Findings,
+) -> Config {
+    let pjsip = &snapshot.pjsip;
+    let endpoints = pjsip.endpoints.iter().map(|(name, endpoint)| {
+        let name: Rc<str> = name.as_str().into();
+        (name.clone(), Rc::new(self::endpoint(name, endpoint)))
+    });
+    let aors = pjsip.aors.iter().map(|(name, aor)| {
+        let name: Rc<str> = name.as_str().into();
+        (name.clone(), Rc::new(self::aor(name, aor)))
+    });
+    let auths = pjsip
+        .auths
+        .iter()
+        .filter_map(|(name, auth)| Some((Rc::from(name.as_str()), Rc::new(self::auth(auth)?))));
+    let acls = pjsip.acls.clone();
+    let access: Option<Access> =
+        (!acls.is_empty()).then(|| Rc::new(move |ip| acls.iter().all(|acl| acl.access.allows(ip))) as Access);
+    Config {
+        endpoints: endpoints.collect(),
+        aors: aors.collect(),
+        auths: auths.collect(),
+        identifies: pjsip.identifies.iter().map(|i| identify(i, hosts, findings)).collect(),
+        binds: binds(pjsip),
+        order: order(&pjsip.global.endpoint_identifier_order),
+        default_realm: pjsip.global.default_realm.clone(),
+        user_agent: pjsip.global.user_agent.clone(),
+        access,
+        strict_rtp: snapshot.rtp.strictrtp != StrictRtp::No,
+        rtcp_interval_ms: u16::try_from(snapshot.rtp.rtcpinterval.as_millis()).unwrap_or(5000),
+        timers: timers(&pjsip.system),
+        default_outbound: pjsip.global.default_outbound_endpoint.clone(),
+        sdp_session: "Strowger".to_owned(),
+    }
+}
+
+fn timers(system: &pjsip::System) -> Timers {
+    Timers::new(system.timer_t1, Some(system.timer_b).filter(|timeout| !timeout.is_zero()))
+}
+
+fn order(names: &[String]) -> Vec<IdentifyBy> {
+    names
+        .iter()
+        .filter_map(|name| match name.to_ascii_lowercase().as_str() {
+            "ip" => Some(IdentifyBy::Ip),
+            "username" => Some(IdentifyBy::Username),
+            "auth_username" => Some(IdentifyBy::AuthUsername),
+            "header" => Some(IdentifyBy::Header),
+            "request_uri" => Some(IdentifyBy::RequestUri),
+            "anonymous" => Some(IdentifyBy::Anonymous),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The binds in the order of their names; the number of each is its place.
+pub(crate) fn binds(pjsip: &pjsip::Pjsip) -> Vec<Bind> {
+    let supported = pjsip.transports.iter().filter_map(|(name, transport)| {
+        let protocol = match transport.protocol {
+            pjsip::Protocol::Udp => Protocol::Udp,
+            pjsip::Protocol::Tcp => Protocol::Tcp,
+            _ => return None,
+        };
+        Some((name, transport, protocol, transport.address()?))
+    });
+    supported
+        .enumerate()
+        .map(|(place, (name, transport, protocol, local))| {
+            let port = if transport.external_signaling_port == 0 {
+                local.port()
+            } else {
+                transport.external_signaling_port
+            };
+            let external = &transport.external_signaling_address;
+            Bind {
+                name: name.clone(),
+                id: TransportId(u16::try_from(place).unwrap_or(u16::MAX)),
+                protocol,
+                local,
+                external_media: transport.external_media_address.parse().ok(),
+                external_signaling: (!external.is_empty()).then(|| host_port(external, port)),
+                local_nets: transport.local_net.iter().map(|net| net.parts()).collect(),
+            }
+        })
+        .collect()
+}
+
+fn host_port(host: &str, port: u16) -> String {
+    match host.parse::<IpAddr>() {
+        Ok(ip) => SocketAddr::new(ip, port).to_string(),
+        Err(_) => format!("{host}:{port}"),
+    }
+}
+
+fn seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_secs()).unwrap_or(u32::MAX)
+}
+
+fn names(list: &[String]) -> Vec<Rc<str>> {
+    list.iter().map(|name| name.as_str().into()).collect()
+}
+
+fn endpoint(name: Rc<str>, from: &pjsip::Endpoint) -> Endpoint {
+    let mut caller = PartyId::parse(&from.callerid);
+    caller.number_presentation = presentation(from.callerid_privacy);
+    caller.name_presentation = caller.number_presentation;
+    caller.tag.clone_from(&from.callerid_tag);
+    let access = from.access.clone();
+    Endpoint {
+        name,
+        context: from.context.clone(),
+        aors: names(&from.aors),
+        auths: names(&from.auth),
+        outbound_auths: names(&from.outbound_auth),
+        allow: from.allow.formats,
+        transport: from.transport.clone(),
+        caller,
+        from_user: from.from_user.clone(),
+        from_domain: from.from_domain.clone(),
+        trust_id_inbound: from.trust_id_inbound,
+        trust_id_outbound: from.trust_id_outbound,
+        send_pai: from.send_pai,
+        send_rpid: from.send_rpid,
+        identify_by: from.identify_by.iter().filter_map(|way| identify_by(*way)).collect(),
+        force_rport: from.force_rport,
+        rewrite_contact: from.rewrite_contact,
+        rtp_symmetric: from.rtp_symmetric,
+        dtmf: match from.dtmf_mode {
+            DtmfChoice::Rfc4733 => Dtmf::Rfc4733,
+            DtmfChoice::Inband => Dtmf::Inband,
+            DtmfChoice::Info => Dtmf::Info,
+            DtmfChoice::Auto => Dtmf::Auto,
+            DtmfChoice::AutoInfo => Dtmf::AutoInfo,
+        },
+        media_address: from.media_address.parse().ok(),
+        language: from.language.clone(),
+        tone_zone: from.tone_zone.clone(),
+        music_class: from.moh_suggest.clone(),
+        account: from.accountcode.clone(),
+        set_var: from.set_var.clone(),
+        busy_at: from.device_state_busy_at,
+        ptime_ms: PTIME_MS,
+        use_ptime: from.use_ptime,
+        rtp_timeout: seconds(from.rtp_timeout),
+        rtp_timeout_hold: seconds(from.rtp_timeout_hold),
+        access: (!access.is_empty()).then(|| Rc::new(move |ip| access.allows(ip)) as Access),
+        inband_progress: from.inband_progress == pjsip::Inband::Yes,
+        user_eq_phone: from.user_eq_phone,
+        message_context: from.message_context.clone(),
+    }
+}
+
+fn presentation(of: pjsip::Presence) -> Presentation {
+    use pjsip::Presence as From;
+    match of {
+        From::AllowedNotScreened => Presentation::AllowedNotScreened,
+        From::AllowedPassedScreen => Presentation::AllowedPassedScreen,
+        From::AllowedFailedScreen => Presentation::AllowedFailedScreen,
+        From::Allowed => Presentation::Allowed,
+        From::ProhibNotScreened => Presentation::ProhibNotScreened,
+        From::ProhibPassedScreen => Presentation::ProhibPassedScreen,
+        From::ProhibFailedScreen => Presentation::ProhibFailedScreen,
+        From::Prohib => Presentation::Prohib,
+        From::Unavailable => Presentation::Unavailable,
+    }
+}
+
+fn identify_by(way: Way) -> Option<IdentifyBy> {
+    match way {
+        Way::Username => Some(IdentifyBy::Username),
+        Way::AuthUsername => Some(IdentifyBy::AuthUsername),
+        Way::Ip => Some(IdentifyBy::Ip),
+        Way::Header => Some(IdentifyBy::Header),
+        Way::RequestUri => Some(IdentifyBy::RequestUri),
+        Way::Transport | Way::Anonymous => None,
+    }
+}
+
+fn aor(name: Rc<str>, from: &pjsip::Aor) -> Aor {
+    Aor {
+        name,
+        contacts: from.contact.clone(),
+        max_contacts: usize::try_from(from.max_contacts).unwrap_or(usize::MAX),
+        remove_existing: from.remove_existing,
+        remove_unavailable: from.remove_unavailable,
+        default_expiration: seconds(from.default_expiration),
+        minimum_expiration: seconds(from.minimum_expiration),
+        maximum_expiration: seconds(from.maximum_expiration),
+        qualify_frequency: seconds(from.qualify_frequency),
+        qualify_timeout: from.qualify_timeout,
+        support_path: from.support_path,
+    }
+}
+
+/// `None` for an auth without anything that proves it.
+fn auth(from: &pjsip::Auth) -> Option<Auth> {
+    let (password, md5) = (from.password.expose(), from.md5_cred.expose());
+    let stored = from.password_digest.iter().find_map(|digest| {
+        let algorithm = algorithm(digest.algorithm);
+        Some((algorithm, Hex::parse(digest.hash.expose().as_bytes())?))
+    });
+    let (proof, all) = if !password.is_empty() {
+        (Proof::Password(password.to_owned()), vec![Algorithm::Sha256, Algorithm::Md5])
+    } else if let Some(ha1) = Hex::parse(md5.as_bytes()).filter(|_| !md5.is_empty()) {
+        (Proof::Ha1(Algorithm::Md5, ha1), vec![Algorithm::Md5])
+    } else if let Some((algorithm, ha1)) = stored {
+        (Proof::Ha1(algorithm, ha1), vec![algorithm])
+    } else {
+        (Proof::Password(String::new()), vec![Algorithm::Md5])
+    };
+    let wanted: Vec<Algorithm> = from.supported_algorithms_uas.iter().map(|a| self::algorithm(*a)).collect();
+    // Phones of twenty years know MD5 alone and some take the first challenge for the only one.
+    let algorithms = if wanted.is_empty() { default_algorithms(&all) } else { wanted };
+    Some(Auth { username: from.username.clone(), realm: from.realm.clone(), proof, algorithms })
+}
+
+fn default_algorithms(possible: &[Algorithm]) -> Vec<Algorithm> {
+    if possible.contains(&Algorithm::Md5) { vec![Algorithm::Md5] } else { possible.to_vec() }
+}
+
+fn algorithm(of: pjsip::DigestAlgorithm) -> Algorithm {
+    match of {
+        pjsip::DigestAlgorithm::Md5 => Algorithm::Md5,
+        pjsip::DigestAlgorithm::Sha256 => Algorithm::Sha256,
+        pjsip::DigestAlgorithm::Sha512_256 => Algorithm::Sha512_256,
+    }
+}
+
+fn identify(
+    from: &pjsip::Identify,
+    hosts: &BTreeMap<String, Vec<IpAddr>>,
+    findings: &mut Findings,
+) -> Identify {
+    let mut matches = Vec::new();
+    for source in &from.match_source {
+        match source {
+            SourceMatch::Net(net) => {
+                let net = *net;
+                matches.push(Match::Source(Rc::new(move |ip| net.contains(ip))));
+            }
+            SourceMatch::Host(host) => {
+                let name = host.split(':').next().unwrap_or(host).to_ascii_lowercase();
+                let known = hosts.get(&name).cloned().unwrap_or_default();
+                matches.push(Match::Source(Rc::new(move |ip| known.contains(&ip.to_canonical()))));
+            }
+        }
+    }
+    for header in &from.match_header {
+        if let Some(test) = tester(&header.value, header.regex, from, findings) {
+            matches.push(Match::Header(header.name.clone(), test));
+        }
+    }
+    let uri = &from.match_request_uri;
+    if !uri.is_empty() {
+        let inner = uri.strip_prefix('/').and_then(|text| text.strip_suffix('/'));
+        if let Some(test) = tester(inner.unwrap_or(uri), inner.is_some(), from, findings) {
+            matches.push(Match::RequestUri(test));
+        }
+    }
+    Identify { name: Rc::from(&*from.origin.name), endpoint: from.endpoint.as_str().into(), matches }
+}
+
+/// Host names in `match=` of identifies and in contacts, for the resolver.
+pub(crate) fn host_names(snapshot: &Snapshot) -> Vec<String> {
+    let sources = snapshot.pjsip.identifies.iter().flat_map(|identify| &identify.match_source);
+    let mut names: Vec<String> = sources
+        .filter_map(|source| match source {
+            SourceMatch::Host(host) => Some(host.split(':').next().unwrap_or(host).to_ascii_lowercase()),
+            SourceMatch::Net(_) => None,
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn tester(
+    text: &str,
+    is_regex: bool,
+    from: &pjsip::Identify,
+    findings: &mut Findings,
+) -> Option<Rc<dyn Fn(&str) -> bool>> {
+    if !is_regex {
+        let wanted = text.to_owned();
+        return Some(Rc::new(move |value| value.trim() == wanted));
+    }
+    match regex::Regex::new(text) {
+        Ok(pattern) => Some(Rc::new(move |value| pattern.is_match(value))),
+        Err(why) => {
+            let message =
+                format!("identify '{}' has an expression that cannot be read: {why}", from.origin.name);
+            findings.error(&from.origin.place, message, "correct the expression");
+            None
+        }
+    }
+}
+
+/// The call core's settings.
+pub(crate) fn settings(snapshot: &Snapshot) -> Settings {
+    let options = &snapshot.asterisk.options;
+    let system_name = match (options.autosystemname, options.systemname.as_str()) {
+        (true, "") => io::process::host_name(),
+        (_, name) => name.to_owned(),
+    };
+    let general = &snapshot.cdr.general;
+    Settings {
+        system_name,
+        entity_id: options.entityid.clone(),
+        language: options.defaultlanguage.clone(),
+        country: snapshot.tones.general.country.clone(),
+        directories: directories(snapshot),
+        cdr_enabled: general.enable,
+        cdr_unanswered: general.unanswered,
+        cdr_congestion: general.congestion,
+        cdr_end_before_h: general.endbeforehexten,
+        disabled_modules: snapshot.modules.disabled().clone(),
+        live_dangerously: options.live_dangerously,
+    }
+}
+
+fn directories(snapshot: &Snapshot) -> Directories {
+    let from = &snapshot.asterisk.directories;
+    let rows = [
+        ("etc", &from.astetcdir),
+        ("mod", &from.astmoddir),
+        ("varlib", &from.astvarlibdir),
+        ("db", &from.astdbdir),
+        ("key", &from.astkeydir),
+        ("data", &from.astdatadir),
+        ("agi", &from.astagidir),
+        ("spool", &from.astspooldir),
+        ("run", &from.astrundir),
+        ("log", &from.astlogdir),
+        ("sbin", &from.astsbindir),
+        ("cache", &from.astcachedir),
+    ];
+    Directories(rows.into_iter().map(|(name, path)| (name.to_owned(), path.display().to_string())).collect())
+}
