@@ -211,8 +211,9 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::Hold(of) => plain("Hold", of),
         Notice::Unhold(of) => plain("Unhold", of),
         Notice::MusicOnHoldStop(of) => plain("MusicOnHoldStop", of),
-        Notice::NewExten { channel: of, application, data } => plain("Newexten", of)
-            .with(|m| m.field("Extension", &of.location.exten).field("Application", application).field("AppData", data)),
+        Notice::NewExten { channel: of, application, data } => plain("Newexten", of).with(|m| {
+            m.field("Extension", &of.location.exten).field("Application", application).field("AppData", data)
+        }),
         Notice::NewCallerId(of) => plain("NewCallerid", of)
             .with(|m| m.field("CID-CallingPres", presentation(of.caller.number_presentation))),
         Notice::NewAccountCode { channel: of, old } => {

@@ -35,13 +35,7 @@ pub(super) const ROWS: &[ActionRow] = &[
         fields: &[must("AuthType", "MD5")],
         run: challenge,
     },
-    ActionRow {
-        name: "Logoff",
-        class: &[],
-        synopsis: "Ends the session.",
-        fields: &[],
-        run: logoff,
-    },
+    ActionRow { name: "Logoff", class: &[], synopsis: "Ends the session.", fields: &[], run: logoff },
 ];
 
 /// Actions that may be used before login.
@@ -53,10 +47,7 @@ pub(super) fn is_for_strangers(row: &ActionRow) -> bool {
 pub(super) fn mask(text: &str) -> Classes {
     match text {
         text if truth(text) => Classes::ALL,
-        text => text
-            .split([',', ' '])
-            .filter_map(Classes::named)
-            .fold(Classes::NONE, Classes::union),
+        text => text.split([',', ' ']).filter_map(Classes::named).fold(Classes::NONE, Classes::union),
     }
 }
 

@@ -113,10 +113,10 @@ impl Manager {
         let ip = peer.ip().to_canonical();
         let of_address = |other: IpAddr| other.to_canonical() == ip;
         let strangers = self.sessions.values().filter(|session| session.login().is_none());
-        let (all, own) = strangers.fold((0, 0), |(all, own), session| {
-            (all + 1, own + usize::from(of_address(session.peer.ip())))
-        });
-        if self.sessions.len() >= SESSIONS_MAX || all >= self.strangers_max || own >= STRANGERS_OF_ADDRESS_MAX {
+        let (all, own) = strangers
+            .fold((0, 0), |(all, own), session| (all + 1, own + usize::from(of_address(session.peer.ip()))));
+        if self.sessions.len() >= SESSIONS_MAX || all >= self.strangers_max || own >= STRANGERS_OF_ADDRESS_MAX
+        {
             self.log(Level::Warning, &format!("connection of {ip} refused: too many sessions"));
             out.push(Output::Close(session));
             return;
@@ -186,7 +186,9 @@ impl Manager {
             let events: Vec<Event> = notices
                 .iter()
                 .map(|notice| event_of(notice, ages))
-                .filter(|event| !self.disabled_events.iter().any(|name| name.eq_ignore_ascii_case(event.name)))
+                .filter(|event| {
+                    !self.disabled_events.iter().any(|name| name.eq_ignore_ascii_case(event.name))
+                })
                 .collect();
             let ids: Vec<u64> = self.sessions.keys().copied().collect();
             for id in ids {
@@ -217,9 +219,9 @@ impl Manager {
     }
     /// Who is logged in: session, user and address.
     pub fn connected(&self) -> impl Iterator<Item = (u64, &str, SocketAddr)> {
-        self.sessions.iter().filter_map(|(id, session)| {
-            session.login().map(|login| (*id, login.user.as_str(), session.peer))
-        })
+        self.sessions
+            .iter()
+            .filter_map(|(id, session)| session.login().map(|login| (*id, login.user.as_str(), session.peer)))
     }
 
     fn times(&self) -> (Instant, i64) {
@@ -242,7 +244,8 @@ impl Manager {
     fn forget(&mut self, id: u64) {
         let Some(session) = self.sessions.remove(&id) else { return };
         if let Some(login) = session.login().filter(|login| login.is_told) {
-            let text = format!("Manager '{}' logged off from {}", login.user, session.peer.ip().to_canonical());
+            let text =
+                format!("Manager '{}' logged off from {}", login.user, session.peer.ip().to_canonical());
             self.log(Level::Verbose(2), &text);
         }
     }
@@ -252,8 +255,7 @@ impl Manager {
         let again = action.get("Username").is_some_and(|user| self.is_elsewhere(id, user));
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let (site, later, commands) = (&self.site, &self.later, self.commands.as_ref());
-        let mut turn =
-            Turn { site, session, id, action, commands, later, again, now, out: String::new() };
+        let mut turn = Turn { site, session, id, action, commands, later, again, now, out: String::new() };
         let done = match permitted(&turn) {
             Ok(run) => catch_unwind(AssertUnwindSafe(|| run(&mut turn))),
             Err(refusal) => Ok(Err(refusal)),
@@ -291,9 +293,9 @@ impl Manager {
     }
     fn welcome(&mut self, id: u64, login: Box<Login>, now: Instant, out: &mut Vec<Output>) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        let told = login.is_told.then(|| {
-            format!("Manager '{}' logged on from {}", login.user, session.peer.ip().to_canonical())
-        });
+        let told = login
+            .is_told
+            .then(|| format!("Manager '{}' logged on from {}", login.user, session.peer.ip().to_canonical()));
         session.stage = Stage::User(login);
         self.authenticated.push(id);
         if let Some(text) = told {
@@ -377,7 +379,10 @@ fn permitted(turn: &Turn<'_>) -> Result<fn(&mut Turn<'_>) -> table::Done, Refusa
         };
     };
     let Some(row) = row else {
-        return Err(format!("Invalid/unknown command: {name}. Use Action: ListCommands to show available commands.").into());
+        return Err(format!(
+            "Invalid/unknown command: {name}. Use Action: ListCommands to show available commands."
+        )
+        .into());
     };
     if !row.is_allowed(login.write) {
         return Err("Permission denied".into());

@@ -21,11 +21,16 @@ pub struct Action {
 impl Action {
     /// The first value of a header, any case; `None` when it is absent or empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.all(name).find(|value| !value.is_empty())
+        let found =
+            self.headers.iter().find(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_empty());
+        found.map(|(_, value)| value.as_str())
     }
     /// Every value of a header, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.headers.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
     /// Every header in order.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -225,7 +230,11 @@ mod tests {
             ("blank lines before", b"\r\n\r\nAction: Ping\r\nActionID: 7\r\n\r\n", vec![action(&ping)]),
             ("a line without colon", b"Action: Ping\r\nnonsense\r\nActionID: 7\r\n\r\n", vec![action(&ping)]),
             ("unfinished", b"Action: Ping\r\nActionID: 7\r\n", vec![]),
-            ("repeated", b"Variable: a=1\r\nvariable: b:2\r\n\r\n", vec![action(&[("Variable", "a=1"), ("variable", "b:2")])]),
+            (
+                "repeated",
+                b"Variable: a=1\r\nvariable: b:2\r\n\r\n",
+                vec![action(&[("Variable", "a=1"), ("variable", "b:2")])],
+            ),
             ("no UTF-8", b"Action: \xff\r\n\r\n", vec![action(&[("Action", "\u{fffd}")])]),
         ] {
             assert_eq!(frame(bytes), expected, "{what}");
@@ -236,17 +245,28 @@ mod tests {
     fn what_breaks_a_limit_is_thrown_away_and_the_next_action_is_read() {
         let long = [&b"X: "[..], &vec![b'x'; LINE_BYTES_MAX], b"\r\n\r\nAction: Ping\r\n\r\n"].concat();
         let many = [b"X: y\r\n".repeat(HEADERS_MAX + 1), b"\r\nAction: Ping\r\n\r\n".to_vec()].concat();
-        let large = [format!("X: {}\r\n", "y".repeat(8000)).repeat(40).into_bytes(), b"\r\nAction: Ping\r\n\r\n".to_vec()].concat();
-        for (what, bytes) in [("Line too long", long), ("Too many headers", many), ("Message too large", large)] {
+        let large = [
+            format!("X: {}\r\n", "y".repeat(8000)).repeat(40).into_bytes(),
+            b"\r\nAction: Ping\r\n\r\n".to_vec(),
+        ]
+        .concat();
+        for (what, bytes) in
+            [("Line too long", long), ("Too many headers", many), ("Message too large", large)]
+        {
             let framed = frame(&bytes);
-            assert!(matches!(framed.first(), Some(Framed::TooLarge(_, flaw)) if *flaw == what), "{what}: {framed:?}");
+            assert!(
+                matches!(framed.first(), Some(Framed::TooLarge(_, flaw)) if *flaw == what),
+                "{what}: {framed:?}"
+            );
             assert_eq!(framed.get(1), Some(&action(&[("Action", "Ping")])), "{what}");
         }
     }
 
     #[test]
     fn no_name_or_value_can_end_a_line_or_a_message() {
-        for hostile in ["a\r\n\r\nEvent: Fake", "\n", "\r", "x\0y", "\u{85}", "\u{1b}[2J", "a\r\nAction: Login"] {
+        for hostile in
+            ["a\r\n\r\nEvent: Fake", "\n", "\r", "x\0y", "\u{85}", "\u{1b}[2J", "a\r\nAction: Login"]
+        {
             let mut out = String::new();
             Message::event("UserEvent", Some(hostile), &mut out).field(hostile, hostile).end();
             assert_eq!(out.matches("\r\n").count(), 4, "{hostile:?}: {out:?}");

@@ -11,7 +11,7 @@ use store::config::manager::Classes;
 
 use super::packet::{Action, Message};
 use super::session::{Busy, Login, Session};
-use super::{Later, actions};
+use super::{Later, actions as rows};
 use crate::site::Site;
 use crate::socket::Commands;
 
@@ -59,7 +59,7 @@ impl ActionRow {
 
 /// Every action in the order of the manual.
 pub fn actions() -> impl Iterator<Item = &'static ActionRow> {
-    actions::ROWS.iter().copied().flatten()
+    rows::ROWS.iter().copied().flatten()
 }
 
 /// The row of a name, any case.

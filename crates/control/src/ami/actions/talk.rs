@@ -111,7 +111,8 @@ fn wait_event(turn: &mut Turn<'_>) -> Done {
 fn user_event(turn: &mut Turn<'_>) -> Done {
     let name = turn.need("UserEvent")?.to_owned();
     let own = ["Action", "ActionID", "UserEvent"];
-    let fields = turn.action.headers().filter(|(key, _)| !own.iter().any(|own| own.eq_ignore_ascii_case(key)));
+    let fields =
+        turn.action.headers().filter(|(key, _)| !own.iter().any(|own| own.eq_ignore_ascii_case(key)));
     let fields = fields.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     turn.site.shard.core.borrow_mut().notice(|_| Some(Notice::UserEvent { channel: None, name, fields }));
     turn.success("Event Sent")
@@ -122,7 +123,8 @@ fn command(turn: &mut Turn<'_>) -> Done {
     let Some(commands) = turn.commands.cloned() else { return Err("There are no commands here".into()) };
     let Ok(mut commands) = commands.try_borrow_mut() else { return Err("The console is busy".into()) };
     let mut view = View::default();
-    let answer = commands.run(Call { session: turn.id, line: &line, json: false, columns: 0, view: &mut view });
+    let answer =
+        commands.run(Call { session: turn.id, line: &line, json: false, columns: 0, view: &mut view });
     match answer {
         Answer::Done { text, status } => {
             let kind = if status == 0 { "Success" } else { "Error" };
