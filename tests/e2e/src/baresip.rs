@@ -1,0 +1,166 @@
+//! baresip as a phone: registers, calls, answers, plays a file and records what it hears.
+
+use crate::place::{Place, address};
+use crate::site::SECRET;
+use crate::{tone, wait};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Where Debian puts the modules.
+const MODULES: &str = "/usr/lib/baresip/modules";
+/// Port of its control connection, on its own address.
+const CONTROL: u16 = 4444;
+
+/// A baresip process.
+#[derive(Debug)]
+pub struct Baresip {
+    place: Place,
+    ip: IpAddr,
+    rate: u32,
+    child: Child,
+    control: TcpStream,
+}
+
+impl Baresip {
+    /// A phone that registers as `name` and says a tone in every call. It answers at once.
+    pub fn start(server: SocketAddr, name: &str, codec: &str, hertz: f64) -> Self {
+        let (ip, place) = (address(), Place::new(&format!("phone-{name}")));
+        let (rate, module) = match codec {
+            "g722" => (16_000, "g722.so"),
+            "gsm" => (8_000, "gsm.so"),
+            _ => (8_000, "g711.so"),
+        };
+        let voice = place.write("voice.wav", tone::wav(rate, &tone::sine(rate, hertz, 60.0)));
+        place.write("recorded/.keep", "");
+        let modules: String =
+            ["account.so", "aufile.so", "aubridge.so", "sndfile.so", "menu.so", "ctrl_tcp.so", module]
+                .iter()
+                .map(|module| {
+                    let app = matches!(*module, "account.so" | "menu.so" | "ctrl_tcp.so");
+                    format!("{}\t\t{module}\n", if app { "module_app" } else { "module" })
+                })
+                .collect();
+        place.write(
+            "config",
+            format!(
+                "poll_method epoll\nsip_listen {ip}:5060\nsip_verify_server no\nmodule_path {MODULES}\n{modules}\
+                 audio_path {}\naudio_source aufile,{}\naudio_player aubridge,nowhere\naudio_alert aubridge,nowhere\n\
+                 audio_channels 1-1\naudio_buffer 20-160\nrtp_ports 6000-6100\nrtp_stats no\n\
+                 snd_path {}\nctrl_tcp_listen {ip}:{CONTROL}\nnet_interface lo\ncall_local_timeout 60\n",
+                place.path().display(),
+                voice.display(),
+                place.join("recorded").display(),
+            ),
+        );
+        place.write(
+            "accounts",
+            format!(
+                "<sip:{name}@{server};transport=udp>;auth_user={name};auth_pass={SECRET};answermode=auto;regint=60;\
+                 audio_codecs={codec};ptime=20;dtmfmode=rtpevent\n"
+            ),
+        );
+        let output = std::fs::File::create(place.join("output")).expect("a file for its output");
+        let child = Command::new("baresip")
+            .arg("-4")
+            .arg("-f")
+            .arg(place.path())
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("the same file"))
+            .stderr(output)
+            .spawn()
+            .expect("baresip starts");
+        let control = wait::for_some(wait::SOON, || TcpStream::connect((ip, CONTROL)).ok());
+        let Some(control) = control else {
+            panic!("baresip opens no control connection:\n{}", place.read("output"))
+        };
+        control.set_read_timeout(Some(Duration::from_millis(10))).expect("a time-out");
+        let mut phone = Self { place, ip, rate, child, control };
+        phone.said("200 OK");
+        phone
+    }
+
+    /// Its address.
+    pub fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
+    /// Waits until its terminal shows some words.
+    pub fn said(&mut self, words: &str) {
+        let seen = wait::for_some(wait::SOON, || {
+            self.drain();
+            self.place.read("output").contains(words).then_some(())
+        });
+        assert!(seen.is_some(), "baresip never says '{words}':\n{}", self.place.read("output"));
+    }
+
+    /// Events and answers are not looked at; they must not fill the connection.
+    fn drain(&mut self) {
+        let mut buffer = [0; 4096];
+        while self.control.read(&mut buffer).is_ok_and(|length| length > 0) {}
+    }
+
+    fn command(&mut self, command: &str, parameters: &str) {
+        let json = serde_json::json!({ "command": command, "params": parameters }).to_string();
+        write!(self.control, "{}:{json},", json.len()).expect("the control connection stands");
+    }
+
+    /// Calls.
+    pub fn dial(&mut self, uri: &str) {
+        self.command("dial", uri);
+    }
+
+    /// Hangs up.
+    pub fn hang_up(&mut self) {
+        self.command("hangup", "");
+    }
+
+    /// Types digits into the call, one after the other.
+    pub fn type_digits(&mut self, digits: &str) {
+        for digit in digits.chars() {
+            self.command("sndcode", &digit.to_string());
+        }
+    }
+
+    /// Milliseconds of a tone in what it has heard in its last call so far.
+    pub fn heard(&self, hertz: f64) -> u32 {
+        tone::heard(&self.recording(), self.rate, hertz)
+    }
+
+    /// What it has heard in its last call so far.
+    pub fn recording(&self) -> Vec<i16> {
+        self.recorded().and_then(|path| tone::read_wav(&path)).map_or_else(Vec::new, |(_, samples)| samples)
+    }
+
+    fn recorded(&self) -> Option<PathBuf> {
+        let files = std::fs::read_dir(self.place.join("recorded")).ok()?;
+        files
+            .flatten()
+            .map(|file| file.path())
+            .filter(|path| path.display().to_string().ends_with("dec.wav"))
+            .max()
+    }
+
+    /// Waits until it has heard half a second of a tone.
+    pub fn until_heard(&self, hertz: f64) {
+        let heard = wait::for_some(wait::SOON, || (self.heard(hertz) >= 500).then_some(()));
+        let samples = self.recording();
+        assert!(
+            heard.is_some(),
+            "{hertz} Hz is not heard: {} samples, {} ms of sound, {} ms of the tone\n{}",
+            samples.len(),
+            tone::sounding(&samples, self.rate),
+            self.heard(hertz),
+            self.place.read("output")
+        );
+    }
+}
+
+impl Drop for Baresip {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}

@@ -1,0 +1,35 @@
+//! The real program against real peers.
+//!
+//! A [`Site`] is a configuration in a folder of its own; a [`Server`] is the program running on it, on an address of its
+//! own, so that all tests run side by side. The peers are SIPp ([`Sipp`]), baresip ([`Baresip`]), a Python manager client,
+//! tshark ([`Capture`]) and [`Phone`], a small phone that does exactly what a test says. None of them shares code with
+//! Strowger: what both sides misread alike would be found by nobody.
+//!
+//! A peer that is not installed makes its tests say `skipped: …` and pass. Nothing here sleeps for a fixed time: tests wait
+//! for what they want to see, with a limit ([`wait`]).
+#![forbid(unsafe_code)]
+
+mod baresip;
+mod capture;
+mod digest;
+mod media;
+mod message;
+mod peer;
+mod phone;
+mod place;
+mod server;
+mod sipp;
+mod site;
+pub mod tone;
+pub mod wait;
+
+pub use baresip::Baresip;
+pub use capture::Capture;
+pub use media::{Heard, Media, Speak};
+pub use message::Message;
+pub use peer::{bad_input, installed, python, unpack};
+pub use phone::Phone;
+pub use place::{Place, address, free_port};
+pub use server::{Refused, Server, program};
+pub use sipp::{Sipp, SippRun};
+pub use site::{SECRET, Site};

@@ -1,0 +1,456 @@
+//! A phone that does exactly what a test says: UDP, one call at a time.
+
+use crate::digest;
+use crate::media::{EVENTS, Media, PCMA};
+use crate::message::Message;
+use crate::place::address;
+use crate::site::SECRET;
+use crate::wait::SOON;
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// What identifies the call it is in.
+#[derive(Debug, Clone)]
+struct Dialog {
+    call_id: String,
+    /// Its own side, as From of its requests.
+    local: String,
+    /// The other side, as To of its requests.
+    remote: String,
+    /// Where its requests go.
+    target: String,
+    sequence: u32,
+}
+
+/// A phone.
+#[derive(Debug)]
+pub struct Phone {
+    /// Its user name.
+    pub name: String,
+    /// Its password.
+    pub secret: String,
+    /// Payload types it offers and accepts, preferred first.
+    pub codecs: Vec<u8>,
+    /// Its audio.
+    pub media: Media,
+    /// Statuses of all responses that came, in order.
+    pub seen: Vec<u16>,
+    socket: UdpSocket,
+    local: SocketAddr,
+    server: SocketAddr,
+    count: u32,
+    dialog: Option<Dialog>,
+    /// The INVITE that waits for its final response: URI, branch and what it carried.
+    pending: Option<(String, String, u32)>,
+    inbox: VecDeque<Message>,
+}
+
+impl Phone {
+    /// A phone on an address of its own.
+    pub fn new(server: SocketAddr, name: &str) -> Self {
+        let ip = if server.is_ipv4() { address() } else { server.ip() };
+        Self::at(ip, server, name)
+    }
+
+    /// A phone on a given address.
+    pub fn at(ip: IpAddr, server: SocketAddr, name: &str) -> Self {
+        let socket = UdpSocket::bind((ip, 0)).expect("a port for SIP");
+        let local = socket.local_addr().expect("its address");
+        Self {
+            name: name.to_owned(),
+            secret: SECRET.to_owned(),
+            codecs: vec![0],
+            media: Media::open(ip),
+            seen: Vec::new(),
+            socket,
+            local,
+            server,
+            count: 0,
+            dialog: None,
+            pending: None,
+            inbox: VecDeque::new(),
+        }
+    }
+
+    /// Where it is reached.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn unique(&mut self) -> String {
+        self.count += 1;
+        format!(
+            "{}-{}-{}",
+            self.local.ip().to_string().replace([':', '.'], "x"),
+            self.local.port(),
+            self.count
+        )
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&self, bytes: &[u8]) {
+        self.socket.send_to(bytes, self.server).expect("the datagram leaves");
+    }
+
+    /// Next message, from those that waited or from the net.
+    fn receive(&mut self, limit: Duration) -> Option<Message> {
+        if let Some(message) = self.inbox.pop_front() {
+            return Some(message);
+        }
+        self.receive_new(Instant::now() + limit)
+    }
+
+    fn receive_new(&mut self, end: Instant) -> Option<Message> {
+        let mut buffer = vec![0; 65_536];
+        let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+        self.socket.set_read_timeout(Some(left)).expect("a time-out that is not zero");
+        let (length, _) = self.socket.recv_from(&mut buffer).ok()?;
+        let message = Message::parse(&buffer[..length]);
+        if message.method() == "OPTIONS" {
+            self.respond(&message, 200, "OK", false);
+            return self.receive_new(end);
+        }
+        self.seen.extend(message.status());
+        Some(message)
+    }
+
+    /// First message that fits, within [`SOON`]; others wait in order.
+    fn expect_message(&mut self, what: &str, fits: impl Fn(&Message) -> bool) -> Message {
+        if let Some(at) = self.inbox.iter().position(&fits) {
+            return self.inbox.remove(at).expect("it was just found");
+        }
+        let end = Instant::now() + SOON;
+        while let Some(message) = self.receive_new(end) {
+            if fits(&message) {
+                return message;
+            }
+            self.inbox.push_back(message);
+        }
+        panic!(
+            "{}: {what} did not come; waiting: {:?}",
+            self.name,
+            self.inbox.iter().map(|m| &m.start).collect::<Vec<_>>()
+        );
+    }
+
+    /// Next request of this method.
+    pub fn expect(&mut self, method: &str) -> Message {
+        self.expect_message(method, |message| message.method() == method)
+    }
+
+    /// Whether any request of this method has come or comes within a time.
+    pub fn comes(&mut self, method: &str, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        let waiting = self.inbox.iter().any(|message| message.method() == method);
+        waiting || std::iter::from_fn(|| self.receive_new(end)).any(|message| message.method() == method)
+    }
+
+    /// Next response to a branch; a final one when `last`.
+    fn response(&mut self, branch: &str, last: bool) -> Message {
+        self.expect_message("a response", |message| {
+            message.branch() == branch && message.status().is_some_and(|status| !last || status >= 200)
+        })
+    }
+
+    /// Sends a request outside or inside a call; its branch.
+    fn request(&mut self, method: &str, uri: &str, dialog: &Dialog, more: &str, body: &str) -> String {
+        let branch = format!("z9hG4bK{}", self.unique());
+        let text = self.request_text((method, uri), dialog, &branch, more, body);
+        self.send(text.as_bytes());
+        branch
+    }
+
+    fn request_text(
+        &self,
+        (method, uri): (&str, &str),
+        dialog: &Dialog,
+        branch: &str,
+        more: &str,
+        body: &str,
+    ) -> String {
+        let Dialog { call_id, local, remote, sequence, .. } = dialog;
+        let (name, at) = (&self.name, self.local);
+        let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
+        format!(
+            "{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {at};rport;branch={branch}\r\nMax-Forwards: 70\r\n\
+             From: {local}\r\nTo: {remote}\r\nCall-ID: {call_id}\r\nCSeq: {sequence} {method}\r\n\
+             Contact: <sip:{name}@{at}>\r\n{more}{kind}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    fn new_dialog(&mut self, to: &str) -> Dialog {
+        let (name, server, tag) = (self.name.clone(), self.server, self.unique());
+        Dialog {
+            call_id: format!("{tag}@e2e"),
+            local: format!("<sip:{name}@{server}>;tag={tag}"),
+            remote: format!("<sip:{to}@{server}>"),
+            target: format!("sip:{to}@{server}"),
+            sequence: 1,
+        }
+    }
+
+    /// An answer to the challenge in a 401.
+    fn credentials(&self, refused: &Message, method: &str, uri: &str) -> Option<String> {
+        let value = digest::answer(refused.challenge()?, &self.name, &self.secret, method, uri);
+        let name = if refused.status() == Some(407) { "Proxy-Authorization" } else { "Authorization" };
+        Some(format!("{name}: {value}\r\n"))
+    }
+
+    /// One request outside a call without credentials, and its final response.
+    pub fn ask(&mut self, method: &str, user: &str) -> Message {
+        let dialog = self.new_dialog(user);
+        let branch = self.request(method, &dialog.target.clone(), &dialog, "", "");
+        self.response(&branch, true)
+    }
+
+    /// Registers for so many seconds, with the password when asked; the last response.
+    pub fn register(&mut self, seconds: u32) -> Message {
+        let uri = format!("sip:{}", self.server);
+        let mut dialog = self.new_dialog(&self.name.clone());
+        let expires = format!("Expires: {seconds}\r\n");
+        let branch = self.request("REGISTER", &uri, &dialog, &expires, "");
+        let response = self.response(&branch, true);
+        let Some(credentials) = self.credentials(&response, "REGISTER", &uri) else { return response };
+        dialog.sequence += 1;
+        let branch = self.request("REGISTER", &uri, &dialog, &(expires + &credentials), "");
+        self.response(&branch, true)
+    }
+
+    /// Registers, which must succeed.
+    pub fn must_register(&mut self) {
+        let response = self.register(300);
+        assert_eq!(response.status(), Some(200), "{}", response.text());
+    }
+
+    /// Session description of an offer or answer.
+    pub fn sdp(&self, direction: &str) -> String {
+        let at = self.media.local();
+        let version = if at.is_ipv4() { "IP4" } else { "IP6" };
+        let mut text = format!(
+            "v=0\r\no=- 1 {} IN {version} {ip}\r\ns=-\r\nc=IN {version} {ip}\r\nt=0 0\r\nm=audio {} RTP/AVP",
+            self.count,
+            at.port(),
+            ip = at.ip()
+        );
+        for codec in &self.codecs {
+            // Writing to a String cannot fail.
+            let _ = write!(text, " {codec}");
+        }
+        let _ = write!(text, " {EVENTS}\r\n");
+        for codec in &self.codecs {
+            let name = if *codec == PCMA { "PCMA" } else { "PCMU" };
+            let _ = write!(text, "a=rtpmap:{codec} {name}/8000\r\n");
+        }
+        let _ = write!(
+            text,
+            "a=rtpmap:{EVENTS} telephone-event/8000\r\na=fmtp:{EVENTS} 0-16\r\na=ptime:20\r\na={direction}\r\n"
+        );
+        text
+    }
+
+    /// Sends audio where a session description says, in its first codec.
+    fn follow(&self, message: &Message) {
+        let Some(media) = message.sdp("m=audio ") else { return };
+        let mut words = media.split(' ');
+        let port = words.next().and_then(|port| port.parse().ok());
+        let ip = message
+            .sdp("c=IN IP4 ")
+            .or_else(|| message.sdp("c=IN IP6 "))
+            .and_then(|ip| ip.parse::<IpAddr>().ok());
+        if let (Some(ip), Some(port)) = (ip, port) {
+            self.media.send_to((ip, port).into());
+        }
+        if let Some(codec) = words.nth(1).and_then(|word| word.parse().ok()) {
+            self.media.payload_type(codec);
+        }
+    }
+
+    /// Sends an INVITE and answers the challenge; [`Phone::progress`] and [`Phone::outcome`] tell how it goes on.
+    pub fn begin(&mut self, number: &str) {
+        let mut dialog = self.new_dialog(number);
+        let (uri, body) = (dialog.target.clone(), self.sdp("sendrecv"));
+        let branch = self.request("INVITE", &uri, &dialog, "", &body);
+        let first = self.response(&branch, false);
+        let branch = match self.credentials(&first, "INVITE", &uri) {
+            Some(credentials) => {
+                self.ack_refusal(&dialog, &branch, &first);
+                dialog.sequence += 1;
+                self.request("INVITE", &uri, &dialog, &credentials, &body)
+            }
+            None => {
+                self.inbox.push_front(first);
+                branch
+            }
+        };
+        self.pending = Some((uri, branch, dialog.sequence));
+        self.dialog = Some(dialog);
+    }
+
+    /// ACK of a response that is no 2xx (RFC 3261 §17.1.1.3): the INVITE's own branch.
+    fn ack_refusal(&self, dialog: &Dialog, branch: &str, response: &Message) {
+        let dialog = Dialog { remote: response.must("To").to_owned(), ..dialog.clone() };
+        let text = self.request_text(("ACK", &dialog.target), &dialog, branch, "", "");
+        self.send(text.as_bytes());
+    }
+
+    /// Next response to the INVITE that is not 100; audio follows what it describes.
+    pub fn progress(&mut self) -> Message {
+        let (_, branch, _) = self.pending.clone().expect("an INVITE is under way");
+        loop {
+            let response = self.response(&branch, false);
+            if response.status() != Some(100) {
+                self.follow(&response);
+                return self.settle(response, &branch);
+            }
+        }
+    }
+
+    /// Final response to the INVITE.
+    pub fn outcome(&mut self) -> Message {
+        loop {
+            let response = self.progress();
+            if response.status() >= Some(200) {
+                return response;
+            }
+        }
+    }
+
+    /// Acknowledges a final response and keeps the dialog of a good one.
+    fn settle(&mut self, response: Message, branch: &str) -> Message {
+        let Some(mut dialog) = self.dialog.clone() else { return response };
+        match response.status().unwrap_or_default() {
+            ..200 => return response,
+            200..300 => {
+                dialog.remote = response.must("To").to_owned();
+                dialog.target = response.contact().unwrap_or(&dialog.target).to_owned();
+                let target = dialog.target.clone();
+                self.request("ACK", &target, &dialog, "", "");
+                self.dialog = Some(dialog);
+            }
+            _ => {
+                self.ack_refusal(&dialog, branch, &response);
+                self.dialog = None;
+            }
+        }
+        self.pending = None;
+        response
+    }
+
+    /// Calls and waits for the final response.
+    pub fn call(&mut self, number: &str) -> Message {
+        self.begin(number);
+        self.outcome()
+    }
+
+    /// Calls, which must be answered.
+    pub fn must_call(&mut self, number: &str) -> Message {
+        let response = self.call(number);
+        assert_eq!(response.status(), Some(200), "calling {number}:\n{}", response.text());
+        response
+    }
+
+    /// CANCELs the INVITE under way; the response to the CANCEL.
+    pub fn cancel(&mut self) -> Message {
+        let (uri, branch, _) = self.pending.clone().expect("an INVITE is under way");
+        let dialog = self.dialog.clone().expect("an INVITE is under way");
+        let text = self.request_text(("CANCEL", &uri), &dialog, &branch, "", "");
+        self.send(text.as_bytes());
+        self.expect_message("a response to CANCEL", |message| {
+            message.status().is_some()
+                && message.header("CSeq").is_some_and(|value| value.ends_with("CANCEL"))
+        })
+    }
+
+    /// A request inside the call and its final response.
+    pub fn inside(&mut self, method: &str, body: &str) -> Message {
+        let dialog = self.dialog.as_mut().expect("a call is up");
+        dialog.sequence += 1;
+        let dialog = dialog.clone();
+        let branch = self.request(method, &dialog.target, &dialog, "", body);
+        self.response(&branch, true)
+    }
+
+    /// A new offer inside the call; its answer, acknowledged.
+    pub fn reinvite(&mut self, direction: &str) -> Message {
+        let body = self.sdp(direction);
+        let response = self.inside("INVITE", &body);
+        self.follow(&response);
+        let dialog = self.dialog.clone().expect("a call is up");
+        self.request("ACK", &dialog.target, &dialog, "", "");
+        response
+    }
+
+    /// Ends the call.
+    pub fn hang_up(&mut self) {
+        let response = self.inside("BYE", "");
+        assert_eq!(response.status(), Some(200), "BYE:\n{}", response.text());
+        self.dialog = None;
+    }
+
+    /// Waits until the other side ends the call.
+    pub fn until_hung_up(&mut self) {
+        let bye = self.expect("BYE");
+        self.respond(&bye, 200, "OK", false);
+        self.dialog = None;
+    }
+
+    /// Answers a request, with a session description when `describe`.
+    pub fn respond(&mut self, request: &Message, status: u16, reason: &str, describe: bool) {
+        let mut text = format!("SIP/2.0 {status} {reason}\r\n");
+        for name in ["Via", "From", "Call-ID", "CSeq", "Record-Route"] {
+            for value in request.all(name) {
+                let _ = write!(text, "{name}: {value}\r\n");
+            }
+        }
+        let to = self.tagged_to(request);
+        let body = if describe { self.sdp("sendrecv") } else { String::new() };
+        let kind = if describe { "Content-Type: application/sdp\r\n" } else { "" };
+        let (name, at) = (&self.name, self.local);
+        let _ = write!(
+            text,
+            "To: {to}\r\nContact: <sip:{name}@{at}>\r\n{kind}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.send(text.as_bytes());
+    }
+
+    fn tagged_to(&self, request: &Message) -> String {
+        let to = request.must("To");
+        if to.contains(";tag=") { to.to_owned() } else { format!("{to};tag=callee-{}", self.local.port()) }
+    }
+
+    /// Waits for an INVITE and rings.
+    pub fn ring(&mut self) -> Message {
+        let invite = self.expect("INVITE");
+        self.respond(&invite, 180, "Ringing", false);
+        invite
+    }
+
+    /// Takes a call that rings, or answers an INVITE inside the call.
+    pub fn take(&mut self, invite: &Message) {
+        self.follow(invite);
+        self.dialog = Some(Dialog {
+            call_id: invite.must("Call-ID").to_owned(),
+            local: self.tagged_to(invite),
+            remote: invite.must("From").to_owned(),
+            target: invite.contact().unwrap_or_default().to_owned(),
+            sequence: 100,
+        });
+        self.respond(invite, 200, "OK", true);
+        self.expect("ACK");
+    }
+
+    /// Refuses a call that rings.
+    pub fn refuse(&mut self, invite: &Message, status: u16, reason: &str) {
+        self.respond(invite, status, reason, false);
+        self.expect("ACK");
+    }
+
+    /// Next message of any kind within a time.
+    pub fn next(&mut self, limit: Duration) -> Option<Message> {
+        self.receive(limit)
+    }
+}
