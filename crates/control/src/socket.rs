@@ -540,7 +540,7 @@ mod tests {
         sessions.log(Weight::Verbose(2), "two", &mut out);
         sessions.log(Weight::Debug(1), "debug", &mut out);
         assert_eq!(out, []);
-        assert_eq!(sessions.widest(), View { attached: true, verbose: 1, debug: 0 });
+        assert_eq!(sessions.widest(), View { attached: true, verbose: 1, debug: 0, muted: false });
         sessions.closed(1);
         sessions.closed(2);
         assert_eq!((sessions.count(), sessions.widest().attached), (1, false));

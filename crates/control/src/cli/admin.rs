@@ -25,16 +25,12 @@ pub(super) const ROWS: &[Row] = &[
         Cli::module_show,
     )
     .also(&["show modules [like <text>]"]),
-    verb(
-        "module load <module>",
-        "Is refused: everything is built in.",
-        |_, ask| {
-            Said::failed(format!(
-                "Unable to load module {}: nothing is loaded here, what there is is built in (module show)\n",
-                clean(ask.need("module"))
-            ))
-        },
-    ),
+    verb("module load <module>", "Is refused: everything is built in.", |_, ask| {
+        Said::failed(format!(
+            "Unable to load module {}: nothing is loaded here, what there is is built in (module show)\n",
+            clean(ask.need("module"))
+        ))
+    }),
     verb(
         "module unload <module>",
         "Is refused: everything is built in; noload in modules.conf turns it off at the start.",
@@ -45,9 +41,11 @@ pub(super) const ROWS: &[Row] = &[
             ))
         },
     ),
-    verb("logger reload", "Reads logger.conf again, and everything else with it; files are opened anew.", |cli, _| {
-        cli.reload("logger", "")
-    }),
+    verb(
+        "logger reload",
+        "Reads logger.conf again, and everything else with it; files are opened anew.",
+        |cli, _| cli.reload("logger", ""),
+    ),
     verb("logger rotate", "Begins new log files, as rotatestrategy of logger.conf says.", |cli, _| {
         cli.site.wish(Wish::RotateLogs);
         Said::done("")
@@ -73,8 +71,13 @@ pub(super) const ROWS: &[Row] = &[
         "settings [name value]",
         Cli::manager_show_settings,
     ),
-    show("manager show users", "Lists users of the manager interface.", "users [name read write]", Cli::manager_show_users)
-        .also(&["manager list users"]),
+    show(
+        "manager show users",
+        "Lists users of the manager interface.",
+        "users [name read write]",
+        Cli::manager_show_users,
+    )
+    .also(&["manager list users"]),
     show(
         "manager show user <user>",
         "Shows one user of the manager interface; never its secret.",
@@ -114,7 +117,12 @@ pub(super) const ROWS: &[Row] = &[
         "Sets a custom device: NOT_INUSE, INUSE, BUSY, INVALID, UNAVAILABLE, RINGING, RINGINUSE, ONHOLD or UNKNOWN.",
         Cli::devstate_change,
     ),
-    show("acl show [<name>]", "Lists the access lists of acl.conf, or the rules of one.", "acls [name rules]", Cli::acl_show),
+    show(
+        "acl show [<name>]",
+        "Lists the access lists of acl.conf, or the rules of one.",
+        "acls [name rules]",
+        Cli::acl_show,
+    ),
     verb("acl reload", "Reads acl.conf again, and everything else with it.", |cli, _| cli.reload("acl", "")),
 ];
 
@@ -303,8 +311,7 @@ impl Cli {
         };
         let (read, write) = (joined(user.read.names()), joined(user.write.names()));
         let restricted = !user.access.is_empty();
-        let data =
-            || json!({ "name": name, "read": read, "write": write, "restricted": restricted });
+        let data = || json!({ "name": name, "read": read, "write": write, "restricted": restricted });
         let text = || {
             let secret = "<Set>";
             let mut out = String::from("\n");
@@ -325,7 +332,8 @@ impl Cli {
     }
 
     fn manager_show_connected(&self, ask: &mut Ask<'_>) -> Said {
-        let clients = self.managers.borrow().as_ref().map(|managers| managers.connected()).unwrap_or_default();
+        let clients =
+            self.managers.borrow().as_ref().map(|managers| managers.connected()).unwrap_or_default();
         let data = || {
             let rows: Vec<Value> = clients
                 .iter()
@@ -433,12 +441,7 @@ impl Cli {
             let rule = "-".repeat(69);
             let mut out = format!("\n{rule}\n--- Custom Device States {}\n{rule}\n---\n", "-".repeat(44));
             for (name, state) in &rows {
-                let _ = writeln!(
-                    out,
-                    "--- Name: 'Custom:{}'  State: '{}'\n---",
-                    clean(name),
-                    clean(state)
-                );
+                let _ = writeln!(out, "--- Name: 'Custom:{}'  State: '{}'\n---", clean(name), clean(state));
             }
             let _ = writeln!(out, "{rule}\n{rule}\n");
             out
@@ -509,5 +512,16 @@ impl Cli {
 }
 
 /// What can be reloaded by a name that is no module: parts of Asterisk's own core.
-const FILES: &[&str] =
-    &["acl", "cdr", "dialplan", "dnsmgr", "extconfig", "features", "http", "indications", "logger", "manager", "rtp"];
+const FILES: &[&str] = &[
+    "acl",
+    "cdr",
+    "dialplan",
+    "dnsmgr",
+    "extconfig",
+    "features",
+    "http",
+    "indications",
+    "logger",
+    "manager",
+    "rtp",
+];

@@ -451,7 +451,15 @@ impl Cli {
                 clean(name)
             ));
         }
-        match apps::Call::new(Chan::new(shard.clone(), id)).resolve(place) {
+        let call = apps::Call::new(Chan::new(shard.clone(), id));
+        match call.resolve(place) {
+            Ok(to) if !call.exists(&to.context, &to.exten) => {
+                let (exten, context) = (clean(&to.exten), clean(&to.context));
+                Said::failed(format!(
+                    "Channel '{}' was not redirected: there is no extension {exten}@{context}\n",
+                    clean(name)
+                ))
+            }
             Ok(location) => {
                 shard.core.borrow_mut().request_goto(id, location);
                 Said::done(format!("Channel '{}' successfully redirected to {}\n", clean(name), clean(place)))

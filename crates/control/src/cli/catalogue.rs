@@ -80,8 +80,11 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Technologies and what they are; those that are there are shown.
-const TECHNOLOGIES: &[(&str, &str)] =
-    &[("PJSIP", "SIP over UDP and TCP"), ("SIP", "Other name of PJSIP"), ("Local", "Calls into the dialplan")];
+const TECHNOLOGIES: &[(&str, &str)] = &[
+    ("PJSIP", "SIP over UDP and TCP"),
+    ("SIP", "Other name of PJSIP"),
+    ("Local", "Calls into the dialplan"),
+];
 
 fn function_json(row: &FunctionRow) -> Value {
     json!({
@@ -370,7 +373,8 @@ impl Cli {
             json!({ "technologies": rows })
         };
         let text = || {
-            let mut out = format!("{:<16}{}\n{:<16}{}\n", "Type", "Description", "-----------", "-----------");
+            let mut out =
+                format!("{:<16}{}\n{:<16}{}\n", "Type", "Description", "-----------", "-----------");
             for (name, description) in &there {
                 let _ = writeln!(out, "{name:<16}{description}");
             }

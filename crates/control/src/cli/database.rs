@@ -23,15 +23,10 @@ pub(super) const ROWS: &[Row] = &[
             cli.database_show(ask, &prefix, |_| true)
         },
     ),
-    show(
-        "database showkey <key>",
-        "Lists a key in every family.",
-        "entries [key value]",
-        |cli, ask| {
-            let end = format!("/{}", ask.need("key"));
-            cli.database_show(ask, "", |key| key.ends_with(&end))
-        },
-    ),
+    show("database showkey <key>", "Lists a key in every family.", "entries [key value]", |cli, ask| {
+        let end = format!("/{}", ask.need("key"));
+        cli.database_show(ask, "", |key| key.ends_with(&end))
+    }),
     verb("database del <family> <key>", "Deletes a value.", Cli::database_del),
     verb(
         "database deltree <family> [<key>]",

@@ -37,11 +37,9 @@ pub(super) const ROWS: &[Row] = &[
         Cli::moh_show_classes,
     ),
     show("moh show files", "Lists the files of each class.", "classes [name files]", Cli::moh_show_files),
-    verb(
-        "moh reload",
-        "Reads musiconhold.conf again, and everything else with it.",
-        |cli, _| cli.reload("res_musiconhold", ""),
-    ),
+    verb("moh reload", "Reads musiconhold.conf again, and everything else with it.", |cli, _| {
+        cli.reload("res_musiconhold", "")
+    }),
 ];
 
 const BACKEND: &str = "epoll, one socket a leg";
@@ -137,7 +135,11 @@ impl Cli {
     /// Formats of a class that are in memory.
     fn loaded(&self, class: &str) -> Vec<&'static str> {
         let sounds = self.site.sounds.borrow();
-        sounds.loaded_music().filter(|(name, ..)| *name == class).map(|(_, format, _)| format.name()).collect()
+        sounds
+            .loaded_music()
+            .filter(|(name, ..)| *name == class)
+            .map(|(_, format, _)| format.name())
+            .collect()
     }
 
     fn moh_show_classes(&self, ask: &mut Ask<'_>) -> Said {

@@ -14,9 +14,9 @@ mod media;
 mod plan;
 mod process;
 mod sip;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
@@ -94,11 +94,7 @@ pub(crate) struct Row {
 }
 
 /// A command that does something.
-const fn verb(
-    shape: &'static str,
-    summary: &'static str,
-    run: fn(&Cli, &mut Ask<'_>) -> Said,
-) -> Row {
+const fn verb(shape: &'static str, summary: &'static str, run: fn(&Cli, &mut Ask<'_>) -> Said) -> Row {
     Row { shape, also: &[], summary, detail: "", keys: "", run }
 }
 

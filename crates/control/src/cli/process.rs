@@ -135,10 +135,7 @@ impl Cli {
             ("Version", VERSION.to_owned()),
             ("Maximum calls", limit(limits.max_calls)),
             ("Maximum calls a second", limit(limits.calls_per_second)),
-            (
-                "Maximum load average",
-                if load > 0.0 { format!("{load:.2}") } else { "Not set".to_owned() },
-            ),
+            ("Maximum load average", if load > 0.0 { format!("{load:.2}") } else { "Not set".to_owned() }),
             ("Calls refused", core.admission.refused().to_string()),
             ("Verbosity", self.verbose.get().to_string()),
             ("Debug level", self.debug.get().to_string()),

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::text::{clean, clock};
 use super::{Ask, Cli, Row, Said, show, verb};
 
-const ENDPOINT_KEYS: &str = "endpoints [name caller_id state channels auths aors transport identifies options]";
+const ENDPOINT_KEYS: &str =
+    "endpoints [name caller_id state channels auths aors transport identifies options]";
 const CONTACT_KEYS: &str = "contacts [aor endpoint uri hash status rtt_ms user_agent via_address expires]";
 
 pub(super) const ROWS: &[Row] = &[
@@ -147,7 +148,8 @@ pub(super) const ROWS: &[Row] = &[
     show("sip show channels", "Lists SIP channels as chan_sip did.", "channels [name state endpoint seconds exten]", Cli::sip_show_channels),
 ];
 
-const RULE: &str = "==========================================================================================";
+const RULE: &str =
+    "==========================================================================================";
 const NOTHING: &str = "No objects found.\n\n";
 
 /// `<Name....>` of this width.
@@ -161,7 +163,7 @@ fn found(count: usize) -> String {
 }
 
 /// A short name of a contact that stays the same while its URI does (FNV-1a, 40 bits of it).
-fn hash(uri: &str) -> String {
+pub(super) fn hash(uri: &str) -> String {
     let hash = uri
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
@@ -222,11 +224,8 @@ fn options_json(options: &[(&'static str, String)]) -> Value {
 }
 
 fn endpoint_json(endpoint: &EndpointRow) -> Value {
-    let auths: Vec<Value> = endpoint
-        .auths
-        .iter()
-        .map(|(name, username)| json!({ "name": name, "username": username }))
-        .collect();
+    let auths: Vec<Value> =
+        endpoint.auths.iter().map(|(name, username)| json!({ "name": name, "username": username })).collect();
     json!({
         "name": endpoint.name, "caller_id": endpoint.caller, "state": endpoint.state.text(),
         "channels": endpoint.channels, "auths": auths,
@@ -288,7 +287,7 @@ fn endpoint_header() -> String {
         out,
         "        Exten: {}  CLCID: {}",
         field("DialedExten", 24),
-        field("ConnectedLineCID", 26)
+        field("ConnectedLineCID", 25)
     );
     let _ = write!(out, "{RULE}\n\n");
     out
@@ -551,12 +550,8 @@ impl Cli {
     fn transports(&self, ask: &mut Ask<'_>) -> Said {
         let driver = self.site.sip.borrow();
         let only = ask.arg("transport");
-        let rows: Vec<&Bind> = driver
-            .config()
-            .binds
-            .iter()
-            .filter(|bind| only.is_none_or(|only| bind.name == only))
-            .collect();
+        let rows: Vec<&Bind> =
+            driver.config().binds.iter().filter(|bind| only.is_none_or(|only| bind.name == only)).collect();
         if let (Some(only), true) = (only, rows.is_empty()) {
             return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
         }
@@ -615,8 +610,11 @@ impl Cli {
             let mut out = format!("\n Identify:  {}\n", field("Identify/Endpoint", 78));
             let _ = write!(out, "      Match:  {}\n{RULE}\n\n", field("criteria", 35));
             for identify in rows {
-                let _ =
-                    writeln!(out, " Identify:  {}", clean(&format!("{}/{}", identify.name, identify.endpoint)));
+                let _ = writeln!(
+                    out,
+                    " Identify:  {}",
+                    clean(&format!("{}/{}", identify.name, identify.endpoint))
+                );
                 for one in &identify.matches {
                     let _ = writeln!(out, "      Match:  {}", clean(&matched(one)));
                 }
@@ -810,7 +808,9 @@ fn host_port(contact: &ContactRow) -> (String, String) {
         contact.via.as_str()
     };
     let cut = place.rsplit_once(':').filter(|(host, port)| {
-        !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) && (!host.contains(':') || host.ends_with(']'))
+        !port.is_empty()
+            && port.bytes().all(|b| b.is_ascii_digit())
+            && (!host.contains(':') || host.ends_with(']'))
     });
     let (host, port) = cut.unwrap_or((place, "5060"));
     (host.trim_matches(['[', ']']).to_owned(), port.to_owned())
