@@ -80,7 +80,7 @@ fn check_dial<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {
 
 fn remedy(letter: char) -> &'static str {
     match letter {
-        't' | 'T' => "transfer from the phone (REFER is not affected), or leave the option out",
+        't' | 'T' => "transfers are not built in; leave the option out",
         'k' | 'K' => "parking is not built in; leave the option out",
         'w' | 'W' | 'x' | 'X' => "recording on demand is not built in; leave the option out",
         _ => "leave the option out",
