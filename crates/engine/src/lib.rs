@@ -12,7 +12,6 @@ mod managers;
 mod registrations;
 mod reload;
 mod resolve;
-mod shim;
 mod start;
 mod turn;
 mod wire;

@@ -35,54 +35,60 @@ pub(crate) struct Listeners {
 const CONNECTIONS_MAX: usize = 8192;
 
 impl Listeners {
-    /// Opens what is new, keeps what is the same, closes what is gone. Errors name the transport.
+    /// Opens what is new, keeps what is the same, closes what is gone; or, when anything cannot be opened, changes nothing
+    /// and says why, by the names of the transports.
     pub(crate) fn configure(&mut self, net: &mut Net, binds: &[Bind]) -> Vec<(String, BindError)> {
+        let same = |old: &Bind, new: &Bind| new.id == old.id && new.local == old.local && new.protocol == old.protocol;
+        let mut fresh = Vec::new();
         let mut errors = Vec::new();
-        let gone: Vec<TransportId> = self
-            .open
-            .iter()
-            .filter(|(id, (old, _))| {
-                !binds
-                    .iter()
-                    .any(|new| new.id == **id && new.local == old.local && new.protocol == old.protocol)
-            })
-            .map(|(id, _)| *id)
-            .collect();
-        for id in gone {
-            match self.open.remove(&id) {
-                Some((_, Open::Udp(socket))) => {
-                    self.by_socket.remove(&socket);
-                    net.close_udp(socket);
-                }
-                Some((_, Open::Tcp(listener))) => {
-                    self.by_listener.remove(&listener);
-                    net.close_listener(listener);
-                }
-                None => {}
-            }
-        }
         for bind in binds {
-            if self.open.contains_key(&bind.id) {
+            if self.open.get(&bind.id).is_some_and(|(old, _)| same(old, bind)) {
                 continue;
             }
             let opened = match bind.protocol {
-                Protocol::Udp => net.bind_udp(bind.local).map(|socket| {
-                    self.by_socket.insert(socket, bind.id);
-                    Open::Udp(socket)
-                }),
-                _ => net.listen_tcp(bind.local, FlowKind::Sip).map(|listener| {
-                    self.by_listener.insert(listener, bind.id);
-                    Open::Tcp(listener)
-                }),
+                Protocol::Udp => net.bind_udp(bind.local).map(Open::Udp),
+                _ => net.listen_tcp(bind.local, FlowKind::Sip).map(Open::Tcp),
             };
             match opened {
-                Ok(open) => {
-                    self.open.insert(bind.id, (bind.clone(), open));
-                }
+                Ok(open) => fresh.push((bind.clone(), open)),
                 Err(error) => errors.push((bind.name.clone(), error)),
             }
         }
+        if !errors.is_empty() {
+            fresh.into_iter().for_each(|(_, open)| self.close(net, open));
+            return errors;
+        }
+        let gone: Vec<TransportId> = self
+            .open
+            .iter()
+            .filter(|(_, (old, _))| !binds.iter().any(|new| same(old, new)))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in gone {
+            if let Some((_, open)) = self.open.remove(&id) {
+                self.close(net, open);
+            }
+        }
+        for (bind, open) in fresh {
+            match open {
+                Open::Udp(socket) => self.by_socket.insert(socket, bind.id),
+                Open::Tcp(listener) => self.by_listener.insert(listener, bind.id),
+            };
+            self.open.insert(bind.id, (bind, open));
+        }
         errors
+    }
+    fn close(&mut self, net: &mut Net, open: Open) {
+        match open {
+            Open::Udp(socket) => {
+                self.by_socket.remove(&socket);
+                net.close_udp(socket);
+            }
+            Open::Tcp(listener) => {
+                self.by_listener.remove(&listener);
+                net.close_listener(listener);
+            }
+        }
     }
     /// The bind a datagram came to.
     pub(crate) fn datagram(&self, socket: Socket, from: SocketAddr) -> Option<Flow> {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
-use crate::shim::Manager;
+use control::ami::Manager;
 use base::Instant;
 use call::Level;
 use control::cli::Cli;

@@ -28,6 +28,22 @@ pub(crate) fn limits(snapshot: &Snapshot) -> Limits {
     Limits { max_calls: options.maxcalls, calls_per_second: 0, max_load_centi: load as u32 }
 }
 
+/// A finding as one line of the log.
+pub(crate) fn line(finding: &conf::Finding) -> String {
+    let conf::Finding { level, place, message, remedy } = finding;
+    let end = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
+    format!("{place}: {level}: {message}{end}")
+}
+
+/// The weight of a finding in the log.
+pub(crate) fn weight(finding: &conf::Finding) -> Level {
+    match finding.level {
+        conf::Level::Error => Level::Error,
+        conf::Level::Warning => Level::Warning,
+        conf::Level::Note => Level::Verbose(1),
+    }
+}
+
 /// The errors among findings, as text.
 pub(crate) fn errors(findings: &Findings) -> BTreeSet<String> {
     findings.iter().filter(|finding| finding.level == conf::Level::Error).map(one_line).collect()
@@ -150,7 +166,10 @@ impl Engine {
     /// An address of a host name came: identifies by name are made anew when one of theirs changed.
     pub(crate) fn resolved(&mut self, host: &str, addresses: Vec<IpAddr>) {
         self.resolver.answered(host);
-        self.site.sip.borrow_mut().resolved(host, addresses.clone());
+        {
+            let mut core = self.site.shard.core.borrow_mut();
+            self.site.sip.borrow_mut().resolved(&mut core, host, addresses.clone());
+        }
         let known = self.loader.hosts.borrow_mut().insert(host.to_owned(), addresses.clone());
         if known.as_ref() == Some(&addresses) {
             return;

@@ -143,7 +143,7 @@ impl Engine {
         }
         let shard = Shard::new(core);
 
-        let config = wire::sip_config(&snapshot, &BTreeMap::new(), &mut findings);
+        let config = wire::sip_config(&snapshot, &BTreeMap::new(), &[], &mut findings);
         let routes = crate::resolve::Routes::default();
         let driver =
             SipDriver::new(config, u128::from_le_bytes(secret()), secret(), move |peer| routes.towards(peer));

@@ -276,7 +276,8 @@ impl Engine {
                 let mut events = Vec::new();
                 self.site.media.borrow_mut().drain_events(|event| events.push(event));
                 let mut core = self.site.shard.core.borrow_mut();
-                events.into_iter().for_each(|event| core.media_event(event));
+                let mut sip = self.site.sip.borrow_mut();
+                events.into_iter().for_each(|event| sip.media_event(&mut core, event));
             }
             Turn::Sounds => {
                 self.sounds_wake.answer_and_clear();
@@ -385,7 +386,7 @@ impl Engine {
                 self.log(Level::Error, "registrations", &trouble);
             }
         }
-        lookups.iter().for_each(|lookup| self.resolver.ask(&lookup.host));
+        lookups.iter().for_each(|host| self.resolver.ask(host));
         for send in sends {
             if !self.listeners.send(&mut self.net, send.flow, &send.bytes) {
                 let mut core = self.site.shard.core.borrow_mut();

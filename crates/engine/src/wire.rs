@@ -14,28 +14,36 @@ use store::Snapshot;
 use store::config::pjsip::{self, DtmfChoice, IdentifyBy as Way, SourceMatch};
 use store::config::rtp::StrictRtp;
 
+/// Binds that the SIP driver can tell apart.
+const BINDS_MAX: u16 = driver::sip::BINDS_MAX;
 /// Packet length when the endpoint's formats name none, milliseconds.
 const PTIME_MS: u8 = 20;
 
-/// The SIP driver's configuration. `hosts` are the addresses of host names in `match=`, as far as they are known.
+/// The SIP driver's configuration. `hosts` are the addresses of host names in `match=` and of external addresses, as far
+/// as they are known; binds that were there `before` keep their numbers.
 pub(crate) fn sip_config(
     snapshot: &Snapshot,
     hosts: &BTreeMap<String, Vec<IpAddr>>,
+    before: &[Bind],
     findings: &mut Findings,
 ) -> Config {
     let pjsip = &snapshot.pjsip;
     let endpoints = pjsip.endpoints.iter().map(|(name, endpoint)| {
         let name: Rc<str> = name.as_str().into();
-        (name.clone(), Rc::new(self::endpoint(name, endpoint)))
+        (name.clone(), Rc::new(self::endpoint(name, endpoint, hosts)))
     });
     let aors = pjsip.aors.iter().map(|(name, aor)| {
         let name: Rc<str> = name.as_str().into();
         (name.clone(), Rc::new(self::aor(name, aor)))
     });
-    let auths = pjsip
-        .auths
-        .iter()
-        .filter_map(|(name, auth)| Some((Rc::from(name.as_str()), Rc::new(self::auth(auth)?))));
+    let defaults: Vec<Algorithm> =
+        pjsip.global.default_auth_algorithms_uas.iter().map(|a| algorithm(*a)).collect();
+    let auths = pjsip.auths.iter().map(|(name, auth)| {
+        (Rc::from(name.as_str()), Rc::new(self::auth(auth, &defaults)))
+    });
+    let contact_acls: Vec<_> = pjsip.acls.iter().filter(|acl| !acl.contact_access.is_empty()).cloned().collect();
+    let contact_access: Option<Access> = (!contact_acls.is_empty())
+        .then(|| Rc::new(move |ip| contact_acls.iter().all(|acl| acl.contact_access.allows(ip))) as Access);
     let acls = pjsip.acls.clone();
     let access: Option<Access> =
         (!acls.is_empty()).then(|| Rc::new(move |ip| acls.iter().all(|acl| acl.access.allows(ip))) as Access);
@@ -44,7 +52,7 @@ pub(crate) fn sip_config(
         aors: aors.collect(),
         auths: auths.collect(),
         identifies: pjsip.identifies.iter().map(|i| identify(i, hosts, findings)).collect(),
-        binds: binds(pjsip),
+        binds: binds(pjsip, hosts, before, findings),
         order: order(&pjsip.global.endpoint_identifier_order),
         default_realm: pjsip.global.default_realm.clone(),
         user_agent: pjsip.global.user_agent.clone(),
@@ -53,7 +61,10 @@ pub(crate) fn sip_config(
         rtcp_interval_ms: u16::try_from(snapshot.rtp.rtcpinterval.as_millis()).unwrap_or(5000),
         timers: timers(&pjsip.system),
         default_outbound: pjsip.global.default_outbound_endpoint.clone(),
-        sdp_session: "Strowger".to_owned(),
+        default_from_user: pjsip.global.default_from_user.clone(),
+        default_algorithms: defaults.clone(),
+        contact_access,
+        ringing_after_progress: pjsip.global.allow_sending_180_after_183,
     }
 }
 
@@ -76,36 +87,57 @@ fn order(names: &[String]) -> Vec<IdentifyBy> {
         .collect()
 }
 
-/// The binds in the order of their names; the number of each is its place.
-pub(crate) fn binds(pjsip: &pjsip::Pjsip) -> Vec<Bind> {
-    let supported = pjsip.transports.iter().filter_map(|(name, transport)| {
+/// The binds. One that listened at the same address `before` keeps its number, so that calls and registrations that
+/// came over it still know their way.
+fn binds(
+    pjsip: &pjsip::Pjsip,
+    hosts: &BTreeMap<String, Vec<IpAddr>>,
+    before: &[Bind],
+    findings: &mut Findings,
+) -> Vec<Bind> {
+    let mut made: Vec<Bind> = Vec::new();
+    for (name, transport) in &pjsip.transports {
         let protocol = match transport.protocol {
             pjsip::Protocol::Udp => Protocol::Udp,
             pjsip::Protocol::Tcp => Protocol::Tcp,
-            _ => return None,
+            _ => continue,
         };
-        Some((name, transport, protocol, transport.address()?))
-    });
-    supported
-        .enumerate()
-        .map(|(place, (name, transport, protocol, local))| {
-            let port = if transport.external_signaling_port == 0 {
-                local.port()
-            } else {
-                transport.external_signaling_port
-            };
-            let external = &transport.external_signaling_address;
-            Bind {
-                name: name.clone(),
-                id: TransportId(u16::try_from(place).unwrap_or(u16::MAX)),
-                protocol,
-                local,
-                external_media: transport.external_media_address.parse().ok(),
-                external_signaling: (!external.is_empty()).then(|| host_port(external, port)),
-                local_nets: transport.local_net.iter().map(|net| net.parts()).collect(),
-            }
-        })
-        .collect()
+        let Some(local) = transport.address() else { continue };
+        let same = |bind: &&Bind| bind.protocol == protocol && bind.local == local;
+        if let Some(other) = made.iter().find(same) {
+            let message = format!("transport '{name}' listens where '{}' does and is not opened", other.name);
+            findings.error(transport.origin.place_of("bind"), message, "give one of them another bind=");
+            continue;
+        }
+        let kept = before.iter().find(same).map(|bind| bind.id);
+        let taken = |id: u16| before.iter().chain(&made).any(|bind| bind.id.0 == id);
+        let Some(id) = kept.or_else(|| (0..BINDS_MAX).find(|id| !taken(*id)).map(TransportId)) else {
+            let message = format!("transport '{name}' is one too many; {BINDS_MAX} are possible");
+            findings.error(transport.origin.place_of("bind"), message, "remove transports or restart");
+            continue;
+        };
+        let port = match transport.external_signaling_port {
+            0 => local.port(),
+            port => port,
+        };
+        let external = &transport.external_signaling_address;
+        made.push(Bind {
+            name: name.clone(),
+            id,
+            protocol,
+            local,
+            external_media: address_of(&transport.external_media_address, hosts),
+            external_signaling: (!external.is_empty()).then(|| host_port(external, port)),
+            local_nets: transport.local_net.iter().map(|net| net.parts()).collect(),
+        });
+    }
+    made
+}
+
+/// An address written as one, or the first that its name has.
+fn address_of(text: &str, hosts: &BTreeMap<String, Vec<IpAddr>>) -> Option<IpAddr> {
+    let first = || hosts.get(&text.to_ascii_lowercase())?.first().copied();
+    text.parse().ok().or_else(first)
 }
 
 fn host_port(host: &str, port: u16) -> String {
@@ -123,12 +155,12 @@ fn names(list: &[String]) -> Vec<Rc<str>> {
     list.iter().map(|name| name.as_str().into()).collect()
 }
 
-fn endpoint(name: Rc<str>, from: &pjsip::Endpoint) -> Endpoint {
+fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<IpAddr>>) -> Endpoint {
     let mut caller = PartyId::parse(&from.callerid);
     caller.number_presentation = presentation(from.callerid_privacy);
     caller.name_presentation = caller.number_presentation;
     caller.tag.clone_from(&from.callerid_tag);
-    let access = from.access.clone();
+    let (access, contact_access) = (from.access.clone(), from.contact_access.clone());
     Endpoint {
         name,
         context: from.context.clone(),
@@ -155,7 +187,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint) -> Endpoint {
             DtmfChoice::Auto => Dtmf::Auto,
             DtmfChoice::AutoInfo => Dtmf::AutoInfo,
         },
-        media_address: from.media_address.parse().ok(),
+        media_address: address_of(&from.media_address, hosts),
         language: from.language.clone(),
         tone_zone: from.tone_zone.clone(),
         music_class: from.moh_suggest.clone(),
@@ -169,7 +201,16 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint) -> Endpoint {
         access: (!access.is_empty()).then(|| Rc::new(move |ip| access.allows(ip)) as Access),
         inband_progress: from.inband_progress == pjsip::Inband::Yes,
         user_eq_phone: from.user_eq_phone,
-        message_context: from.message_context.clone(),
+        contact_user: from.contact_user.clone(),
+        outbound_proxy: from.outbound_proxy.clone(),
+        allow_overlap: from.allow_overlap,
+        unauthenticated_options: from.allow_unauthenticated_options,
+        ignore_183_without_sdp: from.ignore_183_without_sdp,
+        suppress_reason: from.suppress_q850_reason_headers,
+        contact_access: (!contact_access.is_empty())
+            .then(|| Rc::new(move |ip| contact_access.allows(ip)) as Access),
+        sdp_owner: from.sdp_owner.clone(),
+        sdp_session: from.sdp_session.clone(),
     }
 }
 
@@ -215,30 +256,27 @@ fn aor(name: Rc<str>, from: &pjsip::Aor) -> Aor {
     }
 }
 
-/// `None` for an auth without anything that proves it.
-fn auth(from: &pjsip::Auth) -> Option<Auth> {
+/// `defaults` are the algorithms of challenges when the auth names none: those that its secret can prove count. Phones of
+/// twenty years know MD5 alone and some take the first challenge for the only one, so that it is the default.
+fn auth(from: &pjsip::Auth, defaults: &[Algorithm]) -> Auth {
     let (password, md5) = (from.password.expose(), from.md5_cred.expose());
     let stored = from.password_digest.iter().find_map(|digest| {
         let algorithm = algorithm(digest.algorithm);
         Some((algorithm, Hex::parse(digest.hash.expose().as_bytes())?))
     });
-    let (proof, all) = if !password.is_empty() {
-        (Proof::Password(password.to_owned()), vec![Algorithm::Sha256, Algorithm::Md5])
-    } else if let Some(ha1) = Hex::parse(md5.as_bytes()).filter(|_| !md5.is_empty()) {
-        (Proof::Ha1(Algorithm::Md5, ha1), vec![Algorithm::Md5])
-    } else if let Some((algorithm, ha1)) = stored {
-        (Proof::Ha1(algorithm, ha1), vec![algorithm])
-    } else {
-        (Proof::Password(String::new()), vec![Algorithm::Md5])
+    let hashed = Hex::parse(md5.as_bytes()).filter(|_| !md5.is_empty()).map(|ha1| (Algorithm::Md5, ha1));
+    let (proof, provable) = match hashed.or(stored) {
+        Some((algorithm, ha1)) if password.is_empty() => (Proof::Ha1(algorithm, ha1), vec![algorithm]),
+        _ => {
+            let all = vec![Algorithm::Sha512_256, Algorithm::Sha256, Algorithm::Md5];
+            (Proof::Password(password.to_owned()), all)
+        }
     };
     let wanted: Vec<Algorithm> = from.supported_algorithms_uas.iter().map(|a| self::algorithm(*a)).collect();
-    // Phones of twenty years know MD5 alone and some take the first challenge for the only one.
-    let algorithms = if wanted.is_empty() { default_algorithms(&all) } else { wanted };
-    Some(Auth { username: from.username.clone(), realm: from.realm.clone(), proof, algorithms })
-}
-
-fn default_algorithms(possible: &[Algorithm]) -> Vec<Algorithm> {
-    if possible.contains(&Algorithm::Md5) { vec![Algorithm::Md5] } else { possible.to_vec() }
+    let wanted = if wanted.is_empty() { defaults } else { &wanted };
+    let algorithms: Vec<Algorithm> = wanted.iter().copied().filter(|wish| provable.contains(wish)).collect();
+    let algorithms = if algorithms.is_empty() { provable } else { algorithms };
+    Auth { username: from.username.clone(), realm: from.realm.clone(), proof, algorithms }
 }
 
 fn algorithm(of: pjsip::DigestAlgorithm) -> Algorithm {
@@ -283,15 +321,21 @@ fn identify(
     Identify { name: Rc::from(&*from.origin.name), endpoint: from.endpoint.as_str().into(), matches }
 }
 
-/// Host names in `match=` of identifies and in contacts, for the resolver.
+/// Host names that the configuration itself depends on, for the resolver: in `match=`, and our own addresses as the world
+/// sees them. Contacts and proxies are asked for by the driver.
 pub(crate) fn host_names(snapshot: &Snapshot) -> Vec<String> {
-    let sources = snapshot.pjsip.identifies.iter().flat_map(|identify| &identify.match_source);
+    let pjsip = &snapshot.pjsip;
+    let sources = pjsip.identifies.iter().flat_map(|identify| &identify.match_source);
     let mut names: Vec<String> = sources
         .filter_map(|source| match source {
             SourceMatch::Host(host) => Some(host.split(':').next().unwrap_or(host).to_ascii_lowercase()),
             SourceMatch::Net(_) => None,
         })
         .collect();
+    let own = pjsip.transports.values().map(|transport| &transport.external_media_address);
+    let own = own.chain(pjsip.endpoints.values().map(|endpoint| &endpoint.media_address));
+    let named = own.filter(|text| !text.is_empty() && text.parse::<IpAddr>().is_err());
+    names.extend(named.map(|text| text.to_ascii_lowercase()));
     names.sort();
     names.dedup();
     names
