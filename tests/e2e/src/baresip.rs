@@ -1,24 +1,24 @@
 //! baresip as a phone: registers, calls, answers, plays a file and records what it hears.
 
-use crate::place::{Place, address};
+use crate::place::{Place, free_port};
 use crate::site::SECRET;
 use crate::{tone, wait};
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Where Debian puts the modules.
 const MODULES: &str = "/usr/lib/baresip/modules";
-/// Port of its control connection, on its own address.
-const CONTROL: u16 = 4444;
+/// Where all of them live: their audio leaves by whatever address the kernel chooses, which on this interface is this
+/// one, and audio from elsewhere than SIP said is rightly not heard.
+const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A baresip process.
 #[derive(Debug)]
 pub struct Baresip {
     place: Place,
-    ip: IpAddr,
     rate: u32,
     child: Child,
     control: TcpStream,
@@ -27,7 +27,8 @@ pub struct Baresip {
 impl Baresip {
     /// A phone that registers as `name` and says a tone in every call. It answers at once.
     pub fn start(server: SocketAddr, name: &str, codec: &str, hertz: f64) -> Self {
-        let (ip, place) = (address(), Place::new(&format!("phone-{name}")));
+        let (sip, control) = (free_port(HOME), free_port(HOME));
+        let place = Place::new(&format!("phone-{name}"));
         let (rate, module) = match codec {
             "g722" => (16_000, "g722.so"),
             "gsm" => (8_000, "gsm.so"),
@@ -46,10 +47,10 @@ impl Baresip {
         place.write(
             "config",
             format!(
-                "poll_method epoll\nsip_listen {ip}:5060\nsip_verify_server no\nmodule_path {MODULES}\n{modules}\
+                "poll_method epoll\nsip_listen {HOME}:{sip}\nsip_verify_server no\nmodule_path {MODULES}\n{modules}\
                  audio_path {}\naudio_source aufile,{}\naudio_player aubridge,nowhere\naudio_alert aubridge,nowhere\n\
-                 audio_channels 1-1\naudio_buffer 20-160\nrtp_ports 6000-6100\nrtp_stats no\n\
-                 snd_path {}\nctrl_tcp_listen {ip}:{CONTROL}\nnet_interface lo\ncall_local_timeout 60\n",
+                 audio_channels 1-1\naudio_buffer 20-160\nrtp_ports 10000-19998\nrtp_stats no\n\
+                 snd_path {}\nctrl_tcp_listen {HOME}:{control}\nnet_interface {HOME}\ncall_local_timeout 60\n",
                 place.path().display(),
                 voice.display(),
                 place.join("recorded").display(),
@@ -72,19 +73,14 @@ impl Baresip {
             .stderr(output)
             .spawn()
             .expect("baresip starts");
-        let control = wait::for_some(wait::SOON, || TcpStream::connect((ip, CONTROL)).ok());
+        let control = wait::for_some(wait::SOON, || TcpStream::connect((HOME, control)).ok());
         let Some(control) = control else {
             panic!("baresip opens no control connection:\n{}", place.read("output"))
         };
         control.set_read_timeout(Some(Duration::from_millis(10))).expect("a time-out");
-        let mut phone = Self { place, ip, rate, child, control };
+        let mut phone = Self { place, rate, child, control };
         phone.said("200 OK");
         phone
-    }
-
-    /// Its address.
-    pub fn ip(&self) -> IpAddr {
-        self.ip
     }
 
     /// Waits until its terminal shows some words.
@@ -115,6 +111,16 @@ impl Baresip {
     /// Hangs up.
     pub fn hang_up(&mut self) {
         self.command("hangup", "");
+    }
+
+    /// Puts the call on hold.
+    pub fn hold(&mut self) {
+        self.command("hold", "");
+    }
+
+    /// Takes the call back from hold.
+    pub fn resume(&mut self) {
+        self.command("resume", "");
     }
 
     /// Types digits into the call, one after the other.

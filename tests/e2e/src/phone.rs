@@ -251,7 +251,7 @@ impl Phone {
         text
     }
 
-    /// Sends audio where a session description says, in its first codec.
+    /// Sends audio where a session description says, in its first codec that the phone knows.
     fn follow(&self, message: &Message) {
         let Some(media) = message.sdp("m=audio ") else { return };
         let mut words = media.split(' ');
@@ -263,7 +263,8 @@ impl Phone {
         if let (Some(ip), Some(port)) = (ip, port) {
             self.media.send_to((ip, port).into());
         }
-        if let Some(codec) = words.nth(1).and_then(|word| word.parse().ok()) {
+        let common = words.filter_map(|word| word.parse().ok()).find(|codec| self.codecs.contains(codec));
+        if let Some(codec) = common {
             self.media.payload_type(codec);
         }
     }
