@@ -63,6 +63,7 @@ impl LocalDriver {
             formats,
             location: place.clone(),
             linked_to: request.requestor,
+            uniqueid: request.uniqueid.clone().filter(|_| !second),
             ..NewChannel::default()
         })
     }

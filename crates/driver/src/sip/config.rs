@@ -48,7 +48,7 @@ pub enum Dtmf {
 }
 
 /// `type=endpoint`.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Endpoint {
     /// Section name.
     pub name: Rc<str>,
@@ -116,8 +116,24 @@ pub struct Endpoint {
     pub inband_progress: bool,
     /// `user=phone` on numeric users.
     pub user_eq_phone: bool,
-    /// Expect telephone-event but do not offer PRACK and the like: reserved for later, kept for `show`.
-    pub message_context: String,
+    /// User of Contact in our requests; empty: `from_user`, else `asterisk`.
+    pub contact_user: String,
+    /// Route of all its requests; empty: none.
+    pub outbound_proxy: String,
+    /// Answer 484 while more digits could match; else 404.
+    pub allow_overlap: bool,
+    /// Answer its OPTIONS without a challenge.
+    pub unauthenticated_options: bool,
+    /// A 183 without SDP means nothing.
+    pub ignore_183_without_sdp: bool,
+    /// Send no Q.850 causes in Reason.
+    pub suppress_reason: bool,
+    /// Addresses its contacts may have.
+    pub contact_access: Option<Access>,
+    /// User in `o=` of our descriptions.
+    pub sdp_owner: String,
+    /// Name in `s=`.
+    pub sdp_session: String,
 }
 
 /// `type=aor`.
@@ -246,6 +262,12 @@ pub struct Config {
     pub timers: ::sip::stack::Timers,
     /// Endpoint of dial strings that name a bare URI.
     pub default_outbound: String,
-    /// Session name in SDP.
-    pub sdp_session: String,
+    /// User of From when nothing else gives one.
+    pub default_from_user: String,
+    /// Algorithms of the challenge that strangers get; those of an auth that names none.
+    pub default_algorithms: Vec<Algorithm>,
+    /// Addresses that contacts may have at all.
+    pub contact_access: Option<Access>,
+    /// 180 may follow 183.
+    pub ringing_after_progress: bool,
 }

@@ -1,9 +1,11 @@
 //! What the SIP machines report, told to the call core.
 
-use ::sip::stack::Failure;
-use ::sip::stack::{Answer, Body, DialogId, End, Event, ServerId};
-use ::sip::{Method, OwnedMessage};
-use base::{Cause, Command, Digit};
+use core::net::SocketAddr;
+
+use ::sip::sdp::Negotiated;
+use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, ServerId};
+use ::sip::{HeaderName, Method, OwnedMessage};
+use base::{Cause, Command, Digit, Plan};
 use call::{ChanEvent, Core};
 
 use super::leg::Stage;
@@ -87,26 +89,25 @@ impl SipDriver {
         }
     }
 
-    /// 101 to 199 to our INVITE.
+    /// 101 to 199 to our INVITE. A 183 means early audio even without a description, unless the endpoint says otherwise.
     fn progressed(&mut self, core: &mut Core, dialog: DialogId, status: u16, message: &OwnedMessage) {
         let Some(handle) = self.legs.by_dialog(dialog) else { return };
         let early = self.take_description(core, handle, message);
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let channel = leg.channel;
         leg.status = status;
-        match status {
-            180 => {
-                core.set_state(channel, call::ChanState::Ringing);
-                core.push_event(channel, ChanEvent::Ringing);
-            }
-            _ if !early => core.push_event(channel, ChanEvent::Proceeding),
-            _ => {}
+        let bare_progress = status == 183 && !leg.endpoint.ignore_183_without_sdp;
+        if status == 180 {
+            core.set_state(channel, call::ChanState::Ringing);
+            core.push_event(channel, ChanEvent::Ringing);
         }
-        if early {
+        if early || bare_progress {
             core.push_event(channel, ChanEvent::Progress);
+        } else if !matches!(status, 180 | 183) {
+            core.push_event(channel, ChanEvent::Proceeding);
         }
     }
-    /// Takes the answer to our offer from a response; whether there was a good one.
+    /// Takes the answer to our offer from a response or an ACK; whether there was a good one.
     fn take_description(&mut self, core: &mut Core, handle: u64, message: &OwnedMessage) -> bool {
         let config = self.config.clone();
         let Some(leg) = self.legs.get_mut(handle) else { return false };
@@ -114,8 +115,15 @@ impl SipDriver {
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
         let view = message.view();
         let Some(Ok(agreed)) = view.sdp().map(|sdp| leg.media.accept(sdp, &terms)) else { return false };
-        let plan = leg.media.plan(Some(&agreed), &terms);
+        self.agreed(core, handle, &agreed);
+        true
+    }
+    /// The stream and the channel follow an agreement.
+    fn agreed(&mut self, core: &mut Core, handle: u64, agreed: &Negotiated) {
+        let Some(plan) = self.plan(core, handle) else { return };
+        let Some(leg) = self.legs.get_mut(handle) else { return };
         let (channel, format) = (leg.channel, plan.format);
+        let was_held = std::mem::replace(&mut leg.held, agreed.held);
         if let Some(stream) = leg.stream {
             core.media(Command::Plan { stream, plan: Box::new(plan) });
             core.set_stream(channel, stream, format);
@@ -123,7 +131,42 @@ impl SipDriver {
         if let Some(entry) = core.get_mut(channel) {
             entry.formats = agreed.formats();
         }
-        true
+        match (was_held, agreed.held) {
+            (false, true) => core.push_event(channel, ChanEvent::Hold),
+            (true, false) => core.push_event(channel, ChanEvent::Unhold),
+            _ => {}
+        }
+    }
+    /// The stream's plan as the last agreement has it. A name in `c=` is looked up; media flows when its address is known.
+    pub(crate) fn plan(&mut self, core: &Core, handle: u64) -> Option<Plan> {
+        let config = self.config.clone();
+        let leg = self.legs.get(handle)?;
+        let terms = Terms { config: &config, endpoint: &leg.endpoint, signalling: leg.flow.remote.ip() };
+        let mut plan = leg.media.plan(leg.media.agreed(), &terms);
+        if let Some((host, port)) = leg.media.agreed().and_then(|agreed| agreed.remote_name.clone()) {
+            let like = leg.media.advertised();
+            let addresses = self.names.addresses(&host, core.now);
+            let address = addresses.iter().find(|ip| ip.is_ipv4() == like.is_ipv4()).copied();
+            plan.remote = address.map(|ip| SocketAddr::new(ip, port));
+            plan.remote_rtcp =
+                plan.remote.and_then(|at| Some(SocketAddr::new(at.ip(), port.checked_add(1)?)));
+        }
+        Some(plan)
+    }
+    /// The address of a name came: sessions whose `c=` holds it can begin.
+    pub(crate) fn replan_named(&mut self, core: &mut Core, host: &str) {
+        let waits = |leg: &super::Leg| {
+            let name = leg.media.agreed().and_then(|agreed| agreed.remote_name.as_ref());
+            name.is_some_and(|(name, _)| name.eq_ignore_ascii_case(host))
+        };
+        let waiting: Vec<u64> =
+            self.legs.handles().filter(|handle| self.legs.get(*handle).is_some_and(waits)).collect();
+        for handle in waiting {
+            let stream = self.legs.get(handle).and_then(|leg| leg.stream);
+            if let (Some(stream), Some(plan)) = (stream, self.plan(core, handle)) {
+                core.media(Command::Plan { stream, plan: Box::new(plan) });
+            }
+        }
     }
     /// The first 2xx to our INVITE, or a 2xx to our re-INVITE.
     fn answered(&mut self, core: &mut Core, dialog: DialogId, message: OwnedMessage) {
@@ -141,25 +184,35 @@ impl SipDriver {
         // An answer may have come with a reliable or early 183 and need not be repeated.
         let usable = good || (!described && leg.media.agreed().is_some());
         if first && !usable {
-            self.with_stack(core, |stack, now, out| {
-                stack.bye(dialog, &[("Reason", "Q.850;cause=58")], now, out)
-            })
-            .ok();
-            self.legs.unbind(dialog);
-            core.remote_hangup(channel, Cause::BEARERCAPABILITY_NOTAVAIL, "SIP 200 without a usable session");
-            return;
+            return self.give_up(core, dialog, channel, "SIP 200 without a usable session");
         }
         if first {
             leg.stage = Stage::Up;
             leg.status = 200;
+            let told = identity::asserted_by(&message.view(), &leg.endpoint);
             leg.invite = Some(message);
+            if let Some((told, entry)) = told.zip(core.get_mut(channel)) {
+                entry.caller = told;
+            }
             core.answered(channel);
             core.push_event(channel, ChanEvent::Answered);
         }
     }
+    /// Ends an answered call whose session cannot be used.
+    fn give_up(&mut self, core: &mut Core, dialog: DialogId, channel: base::ChannelId, source: &str) {
+        let cause = Cause::BEARERCAPABILITY_NOTAVAIL;
+        self.legs.unbind(dialog);
+        core.remote_hangup(channel, cause, source);
+        let reason = format!("Q.850;cause={}", cause.0);
+        self.with_stack(core, |stack, now, out| stack.bye(dialog, &[("Reason", &reason)], now, out)).ok();
+    }
     /// Our INVITE failed for good.
     fn failed(&mut self, core: &mut Core, dialog: DialogId, failure: &Failure) {
         let (cause, source) = match failure {
+            Failure::Refused { status: status @ 300..=399, message } => {
+                self.forwarded(core, dialog, message);
+                (Cause::SUBSCRIBER_ABSENT, format!("SIP {status} Redirected"))
+            }
             Failure::Refused { status, message } => {
                 let told = reason_of(message).unwrap_or_else(|| Cause::from_sip(*status));
                 let phrase = identity::text(message.view().reason_phrase());
@@ -171,12 +224,33 @@ impl SipDriver {
         };
         self.over(core, dialog, cause, &source);
     }
-    /// The ACK may carry the answer to the offer of our 200.
+    /// The peer sends the call elsewhere (`redirect_method=user`): the number in its Contact, in the endpoint's context.
+    /// Whoever dialled may follow; nothing leaves by itself, so that the dialplan decides what may be dialled.
+    fn forwarded(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) {
+        let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) else { return };
+        let view = message.view();
+        let user =
+            view.contact().map(|contact| identity::text(&contact.uri.user_decoded())).unwrap_or_default();
+        // What would end the number in a dial string has no place in one.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "+*#-_.".contains(c);
+        let (channel, context) = (leg.channel, leg.endpoint.context.clone());
+        if !user.is_empty() && user.chars().all(plain) {
+            core.push_event(channel, ChanEvent::Forwarded(format!("Local/{user}@{context}")));
+        } else {
+            let line = format!("'{}' forwards the call to a contact without a number", leg.endpoint.name);
+            core.log(call::Level::Notice, "chan_pjsip", &line);
+        }
+    }
+    /// The ACK carries the answer when our 200 made the offer; a call without an answer has no session and ends.
     fn acked(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) {
-        if let Some(handle) = self.legs.by_dialog(dialog)
-            && message.view().sdp().is_some()
-        {
-            self.take_description(core, handle, message);
+        let Some(handle) = self.legs.by_dialog(dialog) else { return };
+        let Some(leg) = self.legs.get_mut(handle) else { return };
+        if !std::mem::take(&mut leg.awaits_answer) {
+            return;
+        }
+        let (channel, unheard) = (leg.channel, leg.media.agreed().is_none());
+        if !self.take_description(core, handle, message) && unheard {
+            self.give_up(core, dialog, channel, "SIP ACK without a usable session");
         }
     }
 
@@ -202,8 +276,12 @@ impl SipDriver {
             (Some(_), method) if method.known().is_some() => 405,
             (Some(_), _) => 501,
         };
-        let headers = [("Allow", super::ALLOW)];
-        let answer = if status == 405 { Answer::new(status).headers(&headers) } else { Answer::new(status) };
+        let (allow, accept) = ([("Allow", super::ALLOW)], [("Accept", super::ACCEPT)]);
+        let answer = match status {
+            405 => Answer::new(status).headers(&allow),
+            415 => Answer::new(status).headers(&accept),
+            _ => Answer::new(status),
+        };
         self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
     }
     /// A re-INVITE or UPDATE: hold, resume, another address, another format. Without an offer we offer what stands.
@@ -214,31 +292,26 @@ impl SipDriver {
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
         let view = message.view();
         let described = match view.sdp() {
-            Some(offer) => leg.media.answer(offer, &terms).map(|(sdp, agreed)| (Some(sdp), Some(agreed))),
+            _ if super::inbound::is_foreign(&view) => Err(415),
+            Some(offer) => match leg.media.answer(offer, &terms) {
+                Ok((sdp, agreed)) => Ok((Some(sdp), Some(agreed))),
+                Err(why) => Err(why.status().code()),
+            },
             None if view.method() == Method::Update => Ok((None, None)),
             None => Ok((Some(leg.media.offer(&terms)), None)),
         };
         let (sdp, agreed) = match described {
             Ok(described) => described,
-            Err(why) => {
-                let answer = Answer::new(why.status().code());
+            Err(status) => {
+                let headers = [("Accept", "application/sdp")];
+                let answer = Answer::new(status).headers(&headers);
                 self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
                 return;
             }
         };
+        leg.awaits_answer |= sdp.is_some() && agreed.is_none();
         if let Some(agreed) = agreed {
-            let plan = leg.media.plan(Some(&agreed), &terms);
-            let (channel, format, held) = (leg.channel, plan.format, agreed.held);
-            let was_held = std::mem::replace(&mut leg.held, held);
-            if let Some(stream) = leg.stream {
-                core.media(Command::Plan { stream, plan: Box::new(plan) });
-                core.set_stream(channel, stream, format);
-            }
-            match (was_held, held) {
-                (false, true) => core.push_event(channel, ChanEvent::Hold),
-                (true, false) => core.push_event(channel, ChanEvent::Unhold),
-                _ => {}
-            }
+            self.agreed(core, handle, &agreed);
         }
         let answer = match &sdp {
             Some(sdp) => Answer::new(200).body(Body::sdp(sdp)),
@@ -296,10 +369,16 @@ fn digit_of(text: &str) -> Option<Digit> {
     }
 }
 
-/// The Q.850 cause of a Reason header (RFC 3326).
+/// The cause that a Reason header gives (RFC 3326): its Q.850 value; the SIP status 200 of a CANCEL says that another
+/// phone was faster.
 pub(crate) fn reason_of(message: &OwnedMessage) -> Option<Cause> {
     let view = message.view();
-    ::sip::header::q850_cause(view.headers(::sip::HeaderName::Reason))
+    let elsewhere = |value: &[u8]| {
+        ::sip::header::Reason::parse(value)
+            .is_some_and(|reason| reason.protocol.eq_ignore_ascii_case(b"SIP") && reason.cause() == Some(200))
+    };
+    ::sip::header::q850_cause(view.headers(HeaderName::Reason))
+        .or_else(|| view.values(HeaderName::Reason).any(elsewhere).then_some(Cause::ANSWERED_ELSEWHERE))
 }
 
 #[cfg(test)]

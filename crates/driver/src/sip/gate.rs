@@ -88,7 +88,7 @@ impl Gatekeeper {
     fn challenge(&self, config: &Config, auths: &[Rc<Auth>], stale: bool, now: Instant) -> Vec<String> {
         let first = auths.first();
         let realm = first.map_or(&*config.default_realm, |auth| realm_of(config, auth));
-        let algorithms = first.map_or(&[Algorithm::Md5][..], |auth| &auth.algorithms);
+        let algorithms = first.map_or(&config.default_algorithms, |auth| &auth.algorithms);
         let algorithms = if algorithms.is_empty() { &[Algorithm::Md5][..] } else { algorithms };
         algorithms
             .iter()

@@ -68,8 +68,14 @@ fn wants_privacy(message: &Message<'_>) -> bool {
     message.lists(HeaderName::Privacy, b"id")
 }
 
+/// Who a response says it speaks for, when the endpoint is trusted to say.
+pub(crate) fn asserted_by(message: &Message<'_>, endpoint: &Endpoint) -> Option<PartyId> {
+    endpoint.trust_id_inbound.then(|| asserted(message)).flatten()
+}
+
 /// A name-addr without tag: `"Name" <sip:user@host>`; the name is quoted, the user escaped, CR and LF dropped.
-pub(crate) fn name_addr(name: &str, user: &str, host: &str) -> String {
+/// `phone` adds `user=phone` when the user is a number (RFC 3261 §19.1.1).
+pub(crate) fn name_addr(name: &str, user: &str, host: &str, phone: bool) -> String {
     let mut out = Vec::with_capacity(64);
     if !name.is_empty() {
         ::sip::write::push_display_name(&mut out, name.as_bytes());
@@ -81,38 +87,57 @@ pub(crate) fn name_addr(name: &str, user: &str, host: &str) -> String {
         out.push(b'@');
     }
     ::sip::write::push_clean(&mut out, host.as_bytes());
+    if phone && is_number(user) {
+        out.extend_from_slice(b";user=phone");
+    }
     out.push(b'>');
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// From of our INVITE, and the identity headers the endpoint is to get.
-pub(crate) fn present(
-    endpoint: &Endpoint,
-    connected: &PartyId,
-    own_host: &str,
-) -> (String, Vec<(&'static str, String)>) {
+/// Whether a user part is a telephone number.
+pub(crate) fn is_number(user: &str) -> bool {
+    let digits = user.strip_prefix('+').unwrap_or(user);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b"*#-.()".contains(&b))
+}
+
+/// From of our INVITE.
+pub(crate) fn from(endpoint: &Endpoint, connected: &PartyId, own_host: &str, default_user: &str) -> String {
     let hidden = connected.number_presentation.is_hidden();
-    let show = !hidden || endpoint.trust_id_outbound;
     let host = if endpoint.from_domain.is_empty() { own_host } else { &endpoint.from_domain };
     let (name, number) = match (hidden, connected.number()) {
         (true, _) => ("Anonymous", "anonymous"),
-        (false, "") => (connected.name(), "anonymous"),
+        (false, "") => (connected.name(), default_user),
         (false, number) => (connected.name(), number),
     };
     let user = if endpoint.from_user.is_empty() { number } else { &endpoint.from_user };
-    let from_host = if hidden && endpoint.from_domain.is_empty() { "anonymous.invalid" } else { host };
-    let from = name_addr(name, user, from_host);
+    let host = if hidden && endpoint.from_domain.is_empty() { "anonymous.invalid" } else { host };
+    name_addr(name, user, host, endpoint.user_eq_phone)
+}
+
+/// The identity headers that the endpoint is to get about `party`, who is `calling` or `called`.
+pub(crate) fn assertions(
+    endpoint: &Endpoint,
+    party: &PartyId,
+    own_host: &str,
+    role: &str,
+) -> Vec<(String, String)> {
+    let hidden = party.number_presentation.is_hidden();
     let mut headers = Vec::new();
-    let real = name_addr(connected.name(), connected.number(), host);
-    if endpoint.send_pai && show && !connected.number().is_empty() {
-        headers.push(("P-Asserted-Identity", real.clone()));
+    if party.number().is_empty() || (hidden && !endpoint.trust_id_outbound) {
+        return headers;
+    }
+    let host = if endpoint.from_domain.is_empty() { own_host } else { &endpoint.from_domain };
+    let real = name_addr(party.name(), party.number(), host, endpoint.user_eq_phone);
+    if endpoint.send_pai {
+        headers.push(("P-Asserted-Identity".to_owned(), real.clone()));
         if hidden {
-            headers.push(("Privacy", "id".to_owned()));
+            headers.push(("Privacy".to_owned(), "id".to_owned()));
         }
     }
-    if endpoint.send_rpid && show && !connected.number().is_empty() {
+    if endpoint.send_rpid {
         let privacy = if hidden { "full" } else { "off" };
-        headers.push(("Remote-Party-ID", format!("{real};party=calling;privacy={privacy};screen=no")));
+        headers
+            .push(("Remote-Party-ID".to_owned(), format!("{real};party={role};privacy={privacy};screen=no")));
     }
-    (from, headers)
+    headers
 }

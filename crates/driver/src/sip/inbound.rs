@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use ::sip::stack::{Accept, Answer, Body, Incoming};
-use ::sip::{HeaderName, Message};
+use ::sip::stack::{Accept, Answer, Body, Incoming, Refused};
+use ::sip::{HeaderName, Message, Method};
 use base::{Cause, Command, FormatId};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
@@ -15,8 +15,6 @@ use super::{SipDriver, identify, identity};
 
 /// Longest extension taken from a Request-URI, bytes; the field's own limit is 80.
 const EXTEN_BYTES_MAX: usize = 80;
-/// Option tags of Require that we honour.
-const SUPPORTED: &[&[u8]] = &[];
 
 /// A request whose sender is known and may go on.
 pub(crate) struct Known {
@@ -30,7 +28,12 @@ impl SipDriver {
         let source = incoming.source;
         let endpoint = identify::endpoint_of(&config, &incoming.message.view(), source.remote.ip());
         incoming.force_rport = endpoint.as_ref().is_none_or(|endpoint| endpoint.force_rport);
-        let verdict = self.gate.check(&config, endpoint.as_deref(), &incoming.message.view(), core.now);
+        let open = endpoint.as_ref().is_some_and(|endpoint| endpoint.unauthenticated_options)
+            && incoming.message.view().method() == Method::Options;
+        let verdict = match open {
+            true => Admitted::Yes,
+            false => self.gate.check(&config, endpoint.as_deref(), &incoming.message.view(), core.now),
+        };
         match (endpoint, verdict) {
             (Some(endpoint), Admitted::Yes) => Some(Known { endpoint }),
             (_, Admitted::Challenge(values)) => {
@@ -70,12 +73,14 @@ impl SipDriver {
         }));
     }
 
-    /// An INVITE outside any dialog.
+    /// An INVITE outside any dialog. What its body may be is asked after who sent it: strangers get the same answer
+    /// whatever they send.
     pub(crate) fn invited(&mut self, core: &mut Core, mut incoming: Incoming) {
-        if self.unsupported(&incoming) {
-            return;
-        }
         let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
+        if is_foreign(&incoming.message.view()) {
+            let headers = [("Accept", "application/sdp"), ("Accept-Encoding", "identity")];
+            return self.refuse(&incoming, &Answer::new(415).headers(&headers));
+        }
         let spread = core.random() as u32;
         let (now, calls) = (core.now, core.call_count());
         if let Err(refused) = core.admission.admit(calls, spread, now) {
@@ -89,24 +94,14 @@ impl SipDriver {
         let caller = identity::caller_of(&incoming.message.view(), &endpoint);
         match (core.reach)(core, &endpoint.context, &exten, caller.number()) {
             Reach::Whole => {}
-            Reach::Partial => return self.no_such_number(core, &incoming, &endpoint, &exten, 484),
-            Reach::None => return self.no_such_number(core, &incoming, &endpoint, &exten, 404),
+            Reach::Partial if endpoint.allow_overlap => {
+                return self.no_such_number(core, &incoming, &endpoint, &exten, 484);
+            }
+            Reach::Partial | Reach::None => {
+                return self.no_such_number(core, &incoming, &endpoint, &exten, 404);
+            }
         }
         self.ring(core, &incoming, &endpoint, exten, caller);
-    }
-    fn unsupported(&mut self, incoming: &Incoming) -> bool {
-        let message = incoming.message.view();
-        let unknown: Vec<String> = message
-            .values(HeaderName::Require)
-            .filter(|tag| !SUPPORTED.iter().any(|known| known.eq_ignore_ascii_case(tag)))
-            .map(identity::text)
-            .collect();
-        if unknown.is_empty() {
-            return false;
-        }
-        let list = unknown.join(", ");
-        self.refuse(incoming, &Answer::new(420).headers(&[("Unsupported", &list)]));
-        true
     }
     fn no_such_number(
         &mut self,
@@ -136,11 +131,9 @@ impl SipDriver {
         let config = self.config.clone();
         let source = incoming.source;
         let Some(bind) = self.bind(source.transport).cloned() else { return };
-        let local = self.local_ip(&bind, source.remote.ip());
-        let advertised =
-            endpoint.media_address.or(bind.external_media.filter(|_| bind.is_outside(source.remote.ip())));
+        let (local, advertised) = self.media_address(&bind, endpoint, source.remote.ip());
         let terms = Terms { config: &config, endpoint, signalling: source.remote.ip() };
-        let mut media = Media::new(core, endpoint, endpoint.allow, advertised.unwrap_or(local));
+        let mut media = Media::new(core, endpoint, endpoint.allow, advertised);
         let stream = match media.open(core, local, &terms) {
             Ok(stream) => stream,
             Err(why) => {
@@ -174,20 +167,22 @@ impl SipDriver {
                 return;
             }
             Ok(dialog) => dialog,
+            // Answered already: the retransmission of a call that has ended.
+            Err(Refused::Gone) => {
+                core.media(Command::Close { stream });
+                return;
+            }
             Err(_) => {
                 core.media(Command::Close { stream });
                 self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "10")]));
                 return;
             }
         };
-        if let Some(agreed) = &agreed {
-            let plan = Box::new(media.plan(Some(agreed), &terms));
-            core.media(Command::Plan { stream, plan });
-        }
         let format = agreed.as_ref().and_then(|a| a.primary()).map_or(FormatId::ULAW, |p| p.format);
         let formats = agreed.as_ref().map_or(endpoint.allow, |a| a.formats());
         let location = Location { context: endpoint.context.clone(), exten: exten.clone(), priority: 1 };
-        let created = core.create(NewChannel {
+        let room = self.legs.has_room();
+        let created = room.then(|| NewChannel {
             base_name: format!("PJSIP/{}", endpoint.name),
             tech: self.tech_index,
             state: ChanState::Ring,
@@ -199,7 +194,7 @@ impl SipDriver {
             formats,
             ..NewChannel::default()
         });
-        let Some(channel) = created else {
+        let Some(channel) = created.and_then(|new| core.create(new)) else {
             core.media(Command::Close { stream });
             self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 503, &[], now, out)).ok();
             return;
@@ -214,6 +209,9 @@ impl SipDriver {
         };
         let handle = self.legs.insert(leg).unwrap_or(u64::MAX);
         core.set_stream(channel, stream, format);
+        if let Some(plan) = agreed.and_then(|_| self.plan(core, handle)) {
+            core.media(Command::Plan { stream, plan: Box::new(plan) });
+        }
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
             entry.dialed = Some(exten);
@@ -226,30 +224,44 @@ impl SipDriver {
         self.started.push((channel, location));
     }
 
-    /// 200 to the INVITE that made this channel.
+    /// 200 to the INVITE that made this channel, with the identity of who answered.
     pub(crate) fn answer_leg(&mut self, core: &mut Core, handle: u64) {
         let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.stage == Stage::Ringing) else { return };
         let Some(dialog) = leg.dialog else { return };
         leg.stage = Stage::Up;
+        leg.awaits_answer = leg.media.agreed().is_none();
+        let (channel, endpoint, flow) = (leg.channel, leg.endpoint.clone(), leg.flow);
         let sdp = self.description(handle);
-        let answer = Answer::new(200).body(Body::sdp(&sdp));
+        let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();
+        let host = self.own_host(flow);
+        let mut headers = identity::assertions(&endpoint, &connected, &host, "called");
+        headers.extend(self.added_headers(handle));
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let answer = Answer::new(200).headers(&headers).body(Body::sdp(&sdp));
         let sent = self.with_stack(core, |stack, now, out| stack.answer(dialog, &answer, now, out));
-        if sent.is_err()
-            && let Some(leg) = self.legs.get(handle)
-        {
-            core.remote_hangup(leg.channel, Cause::NORMAL_TEMPORARY_FAILURE, "SIP dialog is gone");
+        if sent.is_err() {
+            core.remote_hangup(channel, Cause::NORMAL_TEMPORARY_FAILURE, "SIP dialog is gone");
         }
     }
-    /// A provisional response, with a session for early media.
+    fn added_headers(&self, handle: u64) -> Vec<(String, String)> {
+        self.legs.get(handle).map(|leg| leg.headers.clone()).unwrap_or_default()
+    }
+    /// A provisional response, with a session for early media. Without an offer there is none before the 200: ours may
+    /// only stand in a response that is acknowledged (RFC 3261 §13.2.1).
     pub(crate) fn provisional(&mut self, core: &mut Core, handle: u64, status: u16, with_session: bool) {
+        let after_progress = self.config.ringing_after_progress;
         let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.stage == Stage::Ringing) else { return };
         let Some(dialog) = leg.dialog.filter(|_| leg.indicated != status) else { return };
+        if leg.indicated == 183 && !after_progress {
+            return;
+        }
         leg.indicated = status;
+        let with_session = with_session && leg.media.agreed().is_some();
         let sdp = if with_session { self.description(handle) } else { Vec::new() };
-        let answer = match with_session {
-            true => Answer::new(status).body(Body::sdp(&sdp)),
-            false => Answer::new(status),
-        };
+        let headers = self.added_headers(handle);
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let answer = Answer::new(status).headers(&headers);
+        let answer = if with_session { answer.body(Body::sdp(&sdp)) } else { answer };
         self.with_stack(core, |stack, now, out| stack.answer(dialog, &answer, now, out)).ok();
     }
     /// Our description for a response: the answer to their offer, or our offer when they made none.
@@ -265,6 +277,14 @@ impl SipDriver {
             None => leg.media.offer(&terms),
         }
     }
+}
+
+/// Whether the body is one that no session can come of: not a description, or one in a coding that we do not know.
+pub(crate) fn is_foreign(message: &Message<'_>) -> bool {
+    let coded = message
+        .values(HeaderName::ContentEncoding)
+        .any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
+    !message.body().is_empty() && (coded || message.sdp().is_none())
 }
 
 /// The extension that a request asks for; `s` without a user part. Parameters after `;` in the user stay out.

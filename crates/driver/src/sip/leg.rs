@@ -42,7 +42,9 @@ pub(crate) struct Leg {
     pub(crate) stream: Option<StreamId>,
     /// The message that began the call, for header functions: their INVITE, or the 200 to ours.
     pub(crate) invite: Option<OwnedMessage>,
-    /// Headers the dialplan added to our INVITE.
+    /// Routes of our INVITE, first hop first.
+    pub(crate) routes: Vec<String>,
+    /// Headers the dialplan added to our INVITE, or to our answers.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) authenticator: Authenticator,
     /// How often a challenge was answered; bounds a peer that challenges for ever.
@@ -53,6 +55,8 @@ pub(crate) struct Leg {
     pub(crate) indicated: u16,
     /// The peer holds us.
     pub(crate) held: bool,
+    /// The call goes on when the ACK brings the answer to our offer.
+    pub(crate) awaits_answer: bool,
 }
 
 impl Leg {
@@ -75,7 +79,13 @@ impl Leg {
             status: 0,
             indicated: 0,
             held: false,
+            awaits_answer: false,
+            routes: Vec::new(),
         }
+    }
+    /// Seconds of silence after which the call ends, as it stands.
+    pub(crate) fn silence_secs(&self) -> u32 {
+        if self.held { self.endpoint.rtp_timeout_hold } else { self.endpoint.rtp_timeout }
     }
 }
 
@@ -95,6 +105,10 @@ fn handle(slot: u32, generation: u32) -> u64 {
 }
 
 impl Legs {
+    /// Whether another leg can be kept.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.slots.len() < LEGS_MAX
+    }
     /// Keeps a leg; its handle goes into the channel. `None` when full.
     pub(crate) fn insert(&mut self, leg: Leg) -> Option<u64> {
         let slot = match self.free.pop() {
@@ -151,6 +165,14 @@ impl Legs {
             self.by_dialog.remove(&dialog);
         }
         Some(leg)
+    }
+    /// Handles of all legs.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = u64> {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, leg))| leg.is_some())
+            .map(|(slot, (generation, _))| handle(u32::try_from(slot).unwrap_or(u32::MAX), *generation))
     }
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Leg> {
         self.slots.iter().filter_map(|(_, leg)| leg.as_deref())

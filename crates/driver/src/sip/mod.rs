@@ -11,14 +11,16 @@ mod identify;
 mod identity;
 mod inbound;
 mod leg;
+mod names;
 mod outbound;
 mod qualify;
 mod register;
 mod session;
 mod show;
 mod tech;
+mod ways;
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -29,25 +31,20 @@ use call::{Core, Location};
 pub use config::{Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof};
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
+pub use ways::BINDS_MAX;
 
 use gate::Gatekeeper;
 use leg::{Leg, Legs};
+use names::Names;
 use qualify::Qualify;
 use register::Registrations;
+use ways::Ways;
 
 /// Methods we serve.
 const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, INFO, MESSAGE, NOTIFY, REGISTER";
 
-/// A name that must be resolved before something can be sent; the shell answers with [`SipDriver::resolved`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lookup {
-    /// Host name.
-    pub host: String,
-    /// Port, when given.
-    pub port: Option<u16>,
-    /// Protocol.
-    pub protocol: ::sip::stack::Protocol,
-}
+/// Bodies we read.
+const ACCEPT: &str = "application/sdp, application/dtmf-relay, application/dtmf, text/plain";
 
 /// The driver. One per shard.
 pub struct SipDriver {
@@ -61,11 +58,8 @@ pub struct SipDriver {
     out: Vec<Output>,
     sends: Vec<Send>,
     started: Vec<(ChannelId, Location)>,
-    /// Our address towards a peer, for wildcard binds; the shell knows the routes.
-    route: Box<dyn Fn(IpAddr) -> Option<IpAddr>>,
-    /// Addresses of host names, and those asked for.
-    names: HashMap<String, Vec<IpAddr>>,
-    lookups: Vec<Lookup>,
+    ways: Ways,
+    names: Names,
     tech_index: usize,
     trace: bool,
 }
@@ -90,9 +84,8 @@ impl SipDriver {
             out: Vec::new(),
             sends: Vec::new(),
             started: Vec::new(),
-            route: Box::new(route),
-            names: HashMap::new(),
-            lookups: Vec::new(),
+            ways: Ways::new(route),
+            names: Names::default(),
             tech_index: 0,
             trace: false,
         };
@@ -105,12 +98,11 @@ impl SipDriver {
     }
     /// Takes a new configuration. Calls and registrations go on; AORs that are gone lose theirs.
     pub fn configure(&mut self, config: Config, now: Instant) {
-        for bind in &config.binds {
-            self.stack.set_transport(bind.id, transport_of(bind));
-        }
+        self.ways.configure(&config, &mut self.stack);
         self.config = Rc::new(config);
         self.registrations.configure(&self.config, now);
         self.qualify.configure(&self.config, &self.registrations, now);
+        self.names.foresee(&self.config, now);
     }
     /// The configuration in force.
     pub fn config(&self) -> &Rc<Config> {
@@ -119,19 +111,12 @@ impl SipDriver {
 
     /// Takes in one datagram or one framed message.
     pub fn receive(&mut self, core: &mut Core, source: Flow, bytes: &[u8]) {
-        let now = core.now;
-        let mut out = std::mem::take(&mut self.out);
-        self.stack.receive(source, bytes, now, &mut out);
-        self.carry_out(core, &mut out);
-        self.out = out;
+        let source = self.ways.inward(&self.config, &mut self.stack, source);
+        self.turn_stack(core, |stack, now, out| stack.receive(source, bytes, now, out));
     }
     /// Wakes what is due.
     pub fn due(&mut self, core: &mut Core) {
-        let now = core.now;
-        let mut out = std::mem::take(&mut self.out);
-        self.stack.due(now, &mut out);
-        self.carry_out(core, &mut out);
-        self.out = out;
+        self.turn_stack(core, Stack::due);
         self.expire_registrations(core);
         self.probe_due(core);
     }
@@ -142,21 +127,48 @@ impl SipDriver {
             .flatten()
             .min()
     }
-    /// A connection closed, or something could not be sent.
+    /// A connection closed, or something could not be sent. What had registered over the connection cannot be reached
+    /// any more and loses its binding.
     pub fn transport_error(&mut self, core: &mut Core, flow: Flow) {
-        let now = core.now;
-        let mut out = std::mem::take(&mut self.out);
-        self.stack.transport_error(flow, now, &mut out);
-        self.carry_out(core, &mut out);
-        self.out = out;
+        let inward = self.ways.inward(&self.config, &mut self.stack, flow);
+        self.turn_stack(core, |stack, now, out| stack.transport_error(inward, now, out));
+        self.connection_lost(core, flow);
+    }
+    /// Takes in what a media worker says: the core hears it, and silence of RTP ends the call as the endpoint asks.
+    pub fn media_event(&mut self, core: &mut Core, event: base::Event) {
+        if let base::Event::RtpTimeout { stream } = event
+            && let Some(channel) = core.channel_of_stream(stream)
+            && let Some(leg) = self.leg_of(channel, core)
+        {
+            let seconds = leg.silence_secs();
+            let name = core.get(channel).map(|c| c.name.clone()).unwrap_or_default();
+            let line =
+                format!("Disconnecting channel '{name}' for lack of audio RTP activity in {seconds} seconds");
+            core.log(call::Level::Notice, "res_pjsip_sdp_rtp", &line);
+            core.request_hangup(channel, base::Cause::REQUESTED_CHAN_UNAVAIL);
+        }
+        core.media_event(event);
     }
     /// Messages to send, in order.
     pub fn take_sends(&mut self) -> Vec<Send> {
-        std::mem::take(&mut self.sends)
+        let mut sends = std::mem::take(&mut self.sends);
+        sends.iter_mut().for_each(|send| send.flow = ways::outward(send.flow));
+        sends
     }
     /// Channels whose dialplan is to be started, and where.
     pub fn take_started(&mut self) -> Vec<(ChannelId, Location)> {
         std::mem::take(&mut self.started)
+    }
+    /// Host names that the shell is to look up; it answers each with [`SipDriver::resolved`].
+    pub fn take_lookups(&mut self) -> Vec<String> {
+        self.names.take_wanted()
+    }
+    /// The addresses of a name; none when it has none. What waited for them goes on.
+    pub fn resolved(&mut self, core: &mut Core, host: &str, addresses: Vec<IpAddr>) {
+        if self.names.learn(host, addresses, core.now) {
+            self.qualify.ask_again(host, core.now);
+            self.replan_named(core, host);
+        }
     }
     /// Switches the message trace (`pjsip set logger on`).
     pub fn set_trace(&mut self, on: bool) {
@@ -171,6 +183,18 @@ impl SipDriver {
         self.stack.load()
     }
 
+    /// Lets the stack take something in. A panic inside it loses that input and nothing else.
+    fn turn_stack(&mut self, core: &mut Core, turn: impl FnOnce(&mut Stack, Instant, &mut Vec<Output>)) {
+        let now = core.now;
+        let mut out = std::mem::take(&mut self.out);
+        let stack = &mut self.stack;
+        let turned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| turn(stack, now, &mut out)));
+        if turned.is_err() {
+            core.log(call::Level::Error, "res_pjsip", "the SIP stack panicked; what it was given is dropped");
+        }
+        self.carry_out(core, &mut out);
+        self.out = out;
+    }
     /// Carries out what the stack said. An event may make it say more; a panic in one ends that call only.
     fn carry_out(&mut self, core: &mut Core, out: &mut Vec<Output>) {
         for output in out.drain(..) {
@@ -192,10 +216,9 @@ impl SipDriver {
     }
     fn evict(&mut self, core: &mut Core, dialog: DialogId) {
         self.stack.evict(dialog);
-        if let Some(id) = self.legs.by_dialog(dialog)
-            && let Some(leg) = self.legs.get_mut(id)
-        {
-            leg.dialog = None;
+        let handle = self.legs.by_dialog(dialog);
+        self.legs.unbind(dialog);
+        if let Some(leg) = handle.and_then(|handle| self.legs.get(handle)) {
             core.remote_hangup(
                 leg.channel,
                 base::Cause::NORMAL_TEMPORARY_FAILURE,
@@ -216,12 +239,14 @@ impl SipDriver {
     }
     /// The bind a flow belongs to.
     fn bind(&self, id: TransportId) -> Option<&Bind> {
+        let id = ways::bind_id(id);
         self.config.binds.iter().find(|bind| bind.id == id)
     }
-    /// Our address as `peer` can reach it from this bind, before any translation.
-    fn local_ip(&self, bind: &Bind, peer: IpAddr) -> IpAddr {
-        let bound = bind.local.ip();
-        if bound.is_unspecified() { (self.route)(peer).unwrap_or(bound) } else { bound }
+    /// Where the media of a call with `peer` is bound, and the address SDP names for it.
+    fn media_address(&self, bind: &Bind, endpoint: &Endpoint, peer: IpAddr) -> (IpAddr, IpAddr) {
+        let local = self.ways.local_ip(bind, peer);
+        let translated = bind.external_media.filter(|_| bind.is_outside(peer));
+        (local, endpoint.media_address.or(translated).unwrap_or(local))
     }
     /// Contact value for requests and responses on this flow.
     fn contact(&self, flow: Flow, user: &str) -> String {
@@ -249,16 +274,4 @@ fn stack_config(config: &Config) -> ::sip::stack::Config {
         supported: String::new(),
         ..::sip::stack::Config::default()
     }
-}
-
-fn transport_of(bind: &Bind) -> ::sip::stack::Transport {
-    ::sip::stack::Transport {
-        sent_by: sent_by(bind.local),
-        external: bind.external_signaling.clone(),
-        local_nets: bind.local_nets.clone(),
-    }
-}
-
-fn sent_by(local: SocketAddr) -> String {
-    local.to_string()
 }

@@ -13,7 +13,7 @@ use super::config::{Bind, Endpoint, Proof};
 use super::leg::{Leg, Stage};
 use super::qualify::Reachable;
 use super::session::{Media, Terms, offer_formats};
-use super::{Lookup, SipDriver, identity};
+use super::{SipDriver, identity};
 
 /// How often one INVITE answers challenges; a peer that challenges on and on is given up.
 const CHALLENGES_MAX: u8 = 3;
@@ -24,6 +24,8 @@ pub(crate) struct Route {
     /// Request-URI.
     pub(crate) uri: String,
     pub(crate) flow: Flow,
+    /// Route values, first hop first.
+    pub(crate) routes: Vec<String>,
 }
 
 /// What a dial string after `PJSIP/` names.
@@ -84,55 +86,80 @@ impl SipDriver {
         }
         Err(Cause::SUBSCRIBER_ABSENT)
     }
-    /// The way to a contact of an AOR, registered or fixed.
+    /// The way to a contact of an AOR, registered or fixed: by the endpoint's proxy, by the Path it registered with
+    /// (RFC 3327), or straight.
     pub(crate) fn route_to(
         &mut self,
-        core: &mut Core,
+        core: &Core,
         endpoint: Option<&Endpoint>,
         aor: &str,
         uri: &[u8],
     ) -> Option<Route> {
         let binding = self.registrations.registrar.bindings(aor).iter().find(|b| b.uri == uri).cloned();
         let text = core::str::from_utf8(uri).ok()?.to_owned();
+        let Some(binding) = binding else { return self.route_uri(core, endpoint, &text, None) };
+        let source = self.ways.inward(&self.config, &mut self.stack, binding.source);
+        let routes: Vec<String> =
+            binding.path.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
         let rewritten = endpoint.is_none_or(|e| e.rewrite_contact);
-        match binding {
-            // Behind NAT, and on connections, only the way it came from leads back.
-            Some(binding) if rewritten || binding.source.connection.is_some() => {
-                Some(Route { uri: text, flow: binding.source })
-            }
-            Some(binding) => self.route_uri(core, endpoint, &text, Some(binding.source)),
-            None => self.route_uri(core, endpoint, &text, None),
+        // Behind NAT, and on connections, only the way it came from leads back.
+        if rewritten || source.connection.is_some() {
+            return Some(Route { uri: text, flow: source, routes });
         }
+        let mut route = match routes.first() {
+            Some(first) => self.hop(core, endpoint, first, Some(source))?,
+            None => return self.route_uri(core, endpoint, &text, Some(source)),
+        };
+        (route.uri, route.routes) = (text, routes);
+        Some(route)
     }
-    /// The way to a URI: its address, or its name when the shell has resolved it.
+    /// The way to a URI, through the endpoint's proxy when it has one.
     fn route_uri(
         &mut self,
-        core: &mut Core,
+        core: &Core,
         endpoint: Option<&Endpoint>,
         text: &str,
         like: Option<Flow>,
     ) -> Option<Route> {
-        let uri = Uri::parse(text.as_bytes())?;
+        let Some(proxy) = endpoint.map(|e| &e.outbound_proxy).filter(|proxy| !proxy.is_empty()) else {
+            return self.hop(core, endpoint, text, like);
+        };
+        Uri::parse(text.as_bytes()).filter(Uri::is_sip)?;
+        let proxy = loose(proxy);
+        let by = self.hop(core, endpoint, &proxy, like)?;
+        Some(Route { uri: text.to_owned(), routes: vec![proxy], ..by })
+    }
+    /// The way to the host of a URI or route value: its address, or its name when the shell has resolved it.
+    fn hop(
+        &mut self,
+        core: &Core,
+        endpoint: Option<&Endpoint>,
+        text: &str,
+        like: Option<Flow>,
+    ) -> Option<Route> {
+        let bare = text.trim().strip_prefix('<').and_then(|rest| rest.split('>').next()).unwrap_or(text);
+        let uri = Uri::parse(bare.as_bytes())?;
         if !uri.is_sip() {
             return None;
         }
-        let host = uri.host;
         let protocol = match uri.params.get(b"transport") {
+            Some(name) if name.eq_ignore_ascii_case(b"udp") => Protocol::Udp,
             Some(name) if name.eq_ignore_ascii_case(b"tcp") => Protocol::Tcp,
             Some(name) if name.eq_ignore_ascii_case(b"tls") => Protocol::Tls,
             _ => like.map_or(Protocol::Udp, |flow| flow.protocol),
         };
-        let port = uri.port.unwrap_or(protocol.default_port());
-        let ip = match host.ip() {
-            Some(ip) => ip,
-            None => {
-                self.known_address(core, &String::from_utf8_lossy(host.as_bytes()), uri.port, protocol)?
-            }
+        let addresses = match uri.host.ip() {
+            Some(ip) => vec![ip],
+            None => self.names.addresses(&String::from_utf8_lossy(uri.host.as_bytes()), core.now).to_vec(),
         };
+        // The first address that one of our binds can reach.
+        let (ip, bind) =
+            addresses.iter().find_map(|ip| Some((*ip, self.bind_for(endpoint, protocol, *ip, like)?)))?;
+        let port = uri.port.unwrap_or(bind.protocol.default_port());
         let remote = SocketAddr::new(ip, port);
-        let bind = self.bind_for(endpoint, protocol, ip, like)?;
         let flow = Flow { transport: bind.id, protocol: bind.protocol, connection: None, remote };
-        Some(Route { uri: text.to_owned(), flow })
+        let flow = self.ways.inward(&self.config.clone(), &mut self.stack, flow);
+        Some(Route { uri: bare.to_owned(), flow, routes: Vec::new() })
     }
     fn bind_for(
         &self,
@@ -148,35 +175,10 @@ impl SipDriver {
         {
             return Some(bind);
         }
-        if let Some(bind) =
-            like.and_then(|flow| self.config.binds.iter().find(|b| b.id == flow.transport && fits(b)))
-        {
-            return Some(bind);
-        }
-        self.config.binds.iter().filter(fits).find(|bind| bind.protocol == protocol)
-    }
-    fn known_address(
-        &mut self,
-        core: &mut Core,
-        host: &str,
-        port: Option<u16>,
-        protocol: Protocol,
-    ) -> Option<IpAddr> {
-        let key = host.to_ascii_lowercase();
-        match self.names.get(&key) {
-            Some(addresses) => addresses.first().copied(),
-            None => {
-                core.log(
-                    call::Level::Debug(1),
-                    "chan_pjsip",
-                    &format!("address of {host} is being looked up"),
-                );
-                if !self.lookups.iter().any(|l| l.host == key) {
-                    self.lookups.push(Lookup { host: key, port, protocol });
-                }
-                None
-            }
-        }
+        let like = like.map(|flow| super::ways::bind_id(flow.transport));
+        let like = like.and_then(|id| self.config.binds.iter().find(|b| b.id == id && fits(b)));
+        like.filter(|bind| bind.protocol == protocol)
+            .or_else(|| self.config.binds.iter().filter(fits).find(|bind| bind.protocol == protocol))
     }
 
     /// Makes the channel; nothing is sent.
@@ -185,10 +187,10 @@ impl SipDriver {
         let route = self.reach(core, &target)?;
         let endpoint = target.endpoint;
         let bind = self.bind(route.flow.transport).cloned().ok_or(Cause::NO_ROUTE_DESTINATION)?;
-        let peer = route.flow.remote.ip();
-        let local = self.local_ip(&bind, peer);
-        let advertised =
-            endpoint.media_address.or(bind.external_media.filter(|_| bind.is_outside(peer))).unwrap_or(local);
+        if !self.legs.has_room() {
+            return Err(Cause::SWITCH_CONGESTION);
+        }
+        let (_, advertised) = self.media_address(&bind, &endpoint, route.flow.remote.ip());
         let formats = offer_formats(endpoint.allow, request.formats);
         let media = Media::new(core, &endpoint, formats, advertised);
         let channel = core
@@ -202,10 +204,19 @@ impl SipDriver {
                 linked_to: request.requestor,
                 outgoing: true,
                 location: call::Location { context: endpoint.context.clone(), ..call::Location::default() },
+                uniqueid: request.uniqueid.clone(),
                 ..NewChannel::default()
             })
             .ok_or(Cause::SWITCH_CONGESTION)?;
-        let leg = Leg { target: route.uri, ..Leg::new(channel, endpoint.clone(), route.flow, media) };
+        let uri = match endpoint.user_eq_phone {
+            true => with_phone(route.uri),
+            false => route.uri,
+        };
+        let leg = Leg {
+            target: uri,
+            routes: route.routes,
+            ..Leg::new(channel, endpoint.clone(), route.flow, media)
+        };
         let handle = self.legs.insert(leg).ok_or(Cause::SWITCH_CONGESTION)?;
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
@@ -230,9 +241,8 @@ impl SipDriver {
         };
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: flow.remote.ip() };
         let bind = self.bind(flow.transport).cloned().ok_or(Cause::NO_ROUTE_DESTINATION)?;
-        let local = self.local_ip(&bind, flow.remote.ip());
-        let own_host = self.stack.sent_by(flow).unwrap_or("localhost").to_owned();
-        let own_host = own_host.rsplit_once(':').map_or(own_host.as_str(), |(host, _)| host).to_owned();
+        let (local, _) = self.media_address(&bind, &endpoint, flow.remote.ip());
+        let own_host = self.own_host(flow);
         let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let channel = leg.channel;
         let stream = leg.media.open(core, local, &terms).map_err(|_| Cause::SWITCH_CONGESTION)?;
@@ -241,15 +251,22 @@ impl SipDriver {
         core.set_stream(channel, stream, format);
         let sdp = leg.media.offer(&terms);
         let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();
-        let (from, identities) = identity::present(&endpoint, &connected, &own_host);
+        let from = identity::from(&endpoint, &connected, &own_host, &config.default_from_user);
+        let identities = identity::assertions(&endpoint, &connected, &own_host, "calling");
         let target = leg.target.clone();
-        let to = format!("<{}>", without_params(&target));
-        let added = leg.headers.clone();
-        let contact =
-            self.contact(flow, if endpoint.from_user.is_empty() { "asterisk" } else { &endpoint.from_user });
+        let to = match endpoint.user_eq_phone {
+            true => with_phone(without_params(&target).to_owned()),
+            false => without_params(&target).to_owned(),
+        };
+        let to = format!("<{to}>");
+        let (added, routes) = (leg.headers.clone(), leg.routes.clone());
+        let routes: Vec<&str> = routes.iter().map(String::as_str).collect();
+        let user = [&endpoint.contact_user, &endpoint.from_user, &config.default_from_user];
+        let user = user.into_iter().find(|user| !user.is_empty()).cloned().unwrap_or_default();
+        let contact = self.contact(flow, &user);
         let headers: Vec<(&str, &str)> = identities
             .iter()
-            .map(|(name, value)| (*name, value.as_str()))
+            .map(|(name, value)| (name.as_str(), value.as_str()))
             .chain(added.iter().map(|(name, value)| (name.as_str(), value.as_str())))
             .collect();
         let outgoing = Outgoing {
@@ -258,7 +275,7 @@ impl SipDriver {
             from: &from,
             to: &to,
             contact: Some(&contact),
-            routes: &[],
+            routes: &routes,
             headers: &headers,
             body: Some(Body::sdp(&sdp)),
             flow,
@@ -305,9 +322,9 @@ impl SipDriver {
                 "chan_pjsip",
                 &format!("endpoint '{name}' challenged our call and no outbound_auth of it fits; add outbound_auth= with its realm"),
             );
-            self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
             self.legs.unbind(dialog);
             core.remote_hangup(channel, Cause::CALL_REJECTED, "SIP 401 Unauthorized");
+            self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
             return;
         }
         let mut headers: Vec<(String, String)> = Vec::new();
@@ -326,14 +343,28 @@ impl SipDriver {
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         self.with_stack(core, |stack, now, out| stack.retry_invite(dialog, &headers, now, out)).ok();
     }
-
-    /// Names that wait for an address; the shell resolves them and calls [`resolved`](Self::resolved).
-    pub fn take_lookups(&mut self) -> Vec<Lookup> {
-        std::mem::take(&mut self.lookups)
+    /// Our host towards the peer of a flow, without a port.
+    pub(crate) fn own_host(&self, flow: Flow) -> String {
+        let named = self.stack.sent_by(flow).unwrap_or("localhost");
+        let bare = named.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+        bare.map_or(named, |(host, _)| host).to_owned()
     }
-    /// The addresses of a name; none when it has none.
-    pub fn resolved(&mut self, host: &str, addresses: Vec<IpAddr>) {
-        self.names.insert(host.to_ascii_lowercase(), addresses);
+}
+
+/// A proxy as a route value that asks for loose routing (RFC 3261 §16.12).
+fn loose(proxy: &str) -> String {
+    let bare = proxy.trim().trim_start_matches('<').trim_end_matches('>');
+    let loose = bare.split(';').skip(1).any(|param| param.trim().eq_ignore_ascii_case("lr"));
+    if loose { format!("<{bare}>") } else { format!("<{bare};lr>") }
+}
+
+/// The URI with `user=phone` when its user is a number.
+fn with_phone(uri: String) -> String {
+    let user = uri.split_once(':').and_then(|(_, rest)| rest.split_once('@')).map(|(user, _)| user);
+    if user.is_some_and(identity::is_number) && !uri.contains(";user=") {
+        format!("{uri};user=phone")
+    } else {
+        uri
     }
 }
 
@@ -367,5 +398,9 @@ mod tests {
             assert_eq!(with_user(uri, user), expected);
         }
         assert_eq!(without_params("sip:a@h;transport=tcp"), "sip:a@h");
+        assert_eq!(loose("sip:proxy.example:5070"), "<sip:proxy.example:5070;lr>");
+        assert_eq!(loose("<sip:p;transport=tcp;lr>"), "<sip:p;transport=tcp;lr>");
+        assert_eq!(with_phone("sip:+49301@h".to_owned()), "sip:+49301@h;user=phone");
+        assert_eq!(with_phone("sip:alice@h".to_owned()), "sip:alice@h");
     }
 }

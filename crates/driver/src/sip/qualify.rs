@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
 use ::sip::Method;
-use ::sip::stack::Outgoing;
+use ::sip::Uri;
+use ::sip::stack::{ClientId, Outgoing};
 use base::Instant;
 use call::{Core, Level, Notice};
 
@@ -34,8 +35,9 @@ type ContactKey = (Rc<str>, Rc<[u8]>);
 struct State {
     reachable: Reachable,
     roundtrip: Option<Duration>,
-    asked_at: Option<Instant>,
     generation: u32,
+    /// Host name of the contact that has no address yet.
+    unresolved: Option<String>,
 }
 
 /// One OPTIONS on its way.
@@ -50,6 +52,8 @@ pub(crate) struct Probe {
 pub(crate) struct Qualify {
     contacts: BTreeMap<ContactKey, State>,
     due: BinaryHeap<Reverse<(Instant, u32, ContactKey)>>,
+    /// Questions that count as unanswered from this moment on (`qualify_timeout`), though the transaction may go on.
+    overdue: BinaryHeap<Reverse<(Instant, ClientId)>>,
     generation: u32,
 }
 
@@ -68,8 +72,11 @@ impl Qualify {
         for (aor, uri) in wanted {
             self.add(config, &aor, &uri, now);
             let key = (Rc::from(aor.as_str()), Rc::from(uri.as_slice()));
-            if let (Some(state), Some(known)) = (self.contacts.get_mut(&key), old.get(&key)) {
-                (state.reachable, state.roundtrip) = (known.reachable, known.roundtrip);
+            let asked = |state: &&mut State| state.reachable != Reachable::NotAsked;
+            if let (Some(state), Some(known)) = (self.contacts.get_mut(&key).filter(asked), old.get(&key)) {
+                let known_reach =
+                    if known.reachable == Reachable::NotAsked { Reachable::Unknown } else { known.reachable };
+                (state.reachable, state.roundtrip) = (known_reach, known.roundtrip);
             }
         }
     }
@@ -91,7 +98,20 @@ impl Qualify {
         self.contacts.remove(&(Rc::from(aor), Rc::from(uri)) as &ContactKey);
     }
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.due.peek().map(|Reverse((at, ..))| *at)
+        let due = self.due.peek().map(|Reverse((at, ..))| *at);
+        let overdue = self.overdue.peek().map(|Reverse((at, _))| *at);
+        [due, overdue].into_iter().flatten().min()
+    }
+    /// A name has an address, or another one: its contacts are asked at once.
+    pub(crate) fn ask_again(&mut self, host: &str, now: Instant) {
+        for (key, state) in &mut self.contacts {
+            if state.unresolved.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(host)) {
+                state.unresolved = None;
+                self.generation = self.generation.wrapping_add(1);
+                state.generation = self.generation;
+                self.due.push(Reverse((now, self.generation, key.clone())));
+            }
+        }
     }
     pub(crate) fn is_unreachable(&self, aor: &str, uri: &[u8]) -> bool {
         self.state(aor, uri).0 == Reachable::No
@@ -113,8 +133,25 @@ impl Qualify {
 }
 
 impl SipDriver {
-    /// Asks every contact whose time has come.
+    /// Asks every contact of an endpoint at once, also those that are never asked by themselves; how many there are, or
+    /// `None` when there is no such endpoint.
+    pub fn qualify_endpoint(&mut self, core: &mut Core, endpoint: &str) -> Option<usize> {
+        let aors = self.config.endpoints.get(endpoint)?.aors.clone();
+        let of_endpoint = |key: &&ContactKey| aors.contains(&key.0);
+        let keys: Vec<ContactKey> = self.qualify.contacts.keys().filter(of_endpoint).cloned().collect();
+        keys.iter().for_each(|key| self.probe(core, key));
+        Some(keys.len())
+    }
+    /// Asks every contact whose time has come, and gives up on those that had theirs to answer.
     pub(crate) fn probe_due(&mut self, core: &mut Core) {
+        while let Some(&Reverse((at, id))) =
+            self.qualify.overdue.peek().filter(|Reverse((at, _))| *at <= core.now)
+        {
+            self.qualify.overdue.pop();
+            if let Some(probe) = self.requests.remove(&id).filter(|probe| probe.sent < at) {
+                self.probed(core, &probe, false);
+            }
+        }
         while let Some(key) = self.qualify.pop_due(core.now) {
             let Some(aor) = self.config.aors.get(&key.0).cloned() else { continue };
             let frequency = Duration::from_secs(u64::from(aor.qualify_frequency.max(1)));
@@ -128,29 +165,40 @@ impl SipDriver {
     fn probe(&mut self, core: &mut Core, key: &ContactKey) {
         let endpoint = self.config.endpoints.get(&*self.endpoint_of_aor(&key.0)).cloned();
         let Some(route) = self.route_to(core, endpoint.as_deref(), &key.0, &key.1) else {
+            let host = Uri::parse(&key.1)
+                .filter(|uri| uri.host.ip().is_none())
+                .map(|uri| identity::text(uri.host.as_bytes()));
+            if let Some(state) = self.qualify.contacts.get_mut(key) {
+                state.unresolved = host;
+            }
             return self.heard(core, key, None);
         };
-        let host = self.stack.sent_by(route.flow).unwrap_or("localhost").to_owned();
-        let from = identity::name_addr("", &key.0, &host);
+        let host = self.own_host(route.flow);
+        let from = identity::name_addr("", &key.0, &host, false);
         let to = format!("<{}>", route.uri);
         let contact = self.contact(route.flow, &key.0);
+        let routes: Vec<&str> = route.routes.iter().map(String::as_str).collect();
         let request = Outgoing {
             method: Method::Options,
             target: &route.uri,
             from: &from,
             to: &to,
             contact: Some(&contact),
-            routes: &[],
+            routes: &routes,
             headers: &[],
             body: None,
             flow: route.flow,
             series: None,
             symmetric: false,
         };
+        let timeout = self.config.aors.get(&key.0).map_or(Duration::ZERO, |aor| aor.qualify_timeout);
         let sent = self.with_stack(core, |stack, now, out| stack.request(&request, now, out));
         match sent {
             Ok(id) => {
                 self.requests.insert(id, Probe { key: key.clone(), sent: core.now });
+                if !timeout.is_zero() {
+                    self.qualify.overdue.push(Reverse((core.now + timeout, id)));
+                }
             }
             Err(_) => self.heard(core, key, None),
         }
@@ -162,11 +210,15 @@ impl SipDriver {
     }
     fn heard(&mut self, core: &mut Core, key: &ContactKey, roundtrip: Option<Duration>) {
         let Some(state) = self.qualify.contacts.get_mut(key) else { return };
-        let reachable = if roundtrip.is_some() { Reachable::Yes } else { Reachable::No };
+        let reachable = match (roundtrip, state.reachable) {
+            (Some(_), _) => Reachable::Yes,
+            // Asked by hand only: nobody would ask again and find it back.
+            (None, Reachable::NotAsked) => Reachable::NotAsked,
+            (None, _) => Reachable::No,
+        };
         let changed = state.reachable != reachable;
         state.reachable = reachable;
         state.roundtrip = roundtrip;
-        state.asked_at = Some(core.now);
         if !changed {
             return;
         }

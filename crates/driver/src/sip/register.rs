@@ -1,11 +1,15 @@
 //! REGISTER: who may bind what, and what is told of it.
 
+use core::net::IpAddr;
+
+use ::sip::Message;
+use ::sip::header::Contact;
 use ::sip::registrar::{Cause, Refusal, Registrar, Rules};
-use ::sip::stack::{Answer, Incoming};
+use ::sip::stack::{Answer, Flow, Incoming};
 use base::Instant;
 use call::{Core, Level, Notice};
 
-use super::config::{Aor, Config};
+use super::config::{Aor, Config, Endpoint};
 use super::inbound::Known;
 use super::{SipDriver, identity};
 
@@ -53,6 +57,16 @@ fn rules(aor: &Aor) -> Rules {
     }
 }
 
+/// Whether every contact of a registration lies where contacts may lie. A name may lead anywhere, so that a list of
+/// addresses does not allow it.
+fn contacts_allowed(config: &Config, endpoint: &Endpoint, message: &Message<'_>) -> bool {
+    let lists = [&config.contact_access, &endpoint.contact_access];
+    let allowed = |address: Option<IpAddr>| {
+        lists.iter().filter_map(|list| list.as_ref()).all(|list| address.is_some_and(|ip| list(ip)))
+    };
+    message.contacts().filter_map(Contact::addr).all(|contact| allowed(contact.uri.host.ip()))
+}
+
 impl SipDriver {
     /// Puts back what the journal kept.
     pub fn restore(&mut self, aor: &str, binding: Binding, now: Instant) {
@@ -85,12 +99,21 @@ impl SipDriver {
             core.log(Level::Warning, "res_pjsip_registrar", &line);
             return self.refuse(&incoming, &Answer::new(if aor.is_some() { 403 } else { 404 }));
         };
+        if !contacts_allowed(&config, &endpoint, &message) {
+            let line = format!(
+                "registration of '{}' refused: contact_permit and contact_deny forbid its contact",
+                aor.name
+            );
+            core.log(Level::Warning, "res_pjsip_registrar", &line);
+            return self.refuse(&incoming, &Answer::new(403));
+        }
         let before = self.registrations.changes.len();
         let qualify = &self.qualify;
+        let source = super::ways::outward(incoming.source);
         let outcome = self.registrations.registrar.register(
             &aor.name,
             &rules(aor),
-            (&message, incoming.source),
+            (&message, source),
             &|binding| qualify.is_unreachable(&aor.name, &binding.uri),
             core.now,
             &mut self.registrations.changes,
@@ -104,7 +127,13 @@ impl SipDriver {
                     .iter()
                     .map(|binding| String::from_utf8_lossy(&binding.contact(core.now)).into_owned())
                     .collect();
-                let headers: Vec<(&str, &str)> = contacts.iter().map(|c| ("Contact", c.as_str())).collect();
+                // RFC 3327 §5.3: the Path that is kept is told.
+                let path =
+                    message.headers(::sip::HeaderName::Path).filter(|_| aor.support_path).map(identity::text);
+                let path: Vec<String> = path.collect();
+                let paths = path.iter().map(|p| ("Path", p.as_str()));
+                let headers: Vec<(&str, &str)> =
+                    contacts.iter().map(|c| ("Contact", c.as_str())).chain(paths).collect();
                 self.refuse(&incoming, &Answer::new(200).headers(&headers));
             }
             Err(Refusal::TooBrief(seconds)) => {
@@ -116,6 +145,23 @@ impl SipDriver {
                 core.log(Level::Warning, "res_pjsip_registrar", &line);
                 self.refuse(&incoming, &Answer::new(refusal.status()));
             }
+        }
+        self.tell_changes(core, before);
+    }
+    /// A connection is gone, and with it the only way to what registered over it.
+    pub(crate) fn connection_lost(&mut self, core: &mut Core, flow: Flow) {
+        if flow.connection.is_none() {
+            return;
+        }
+        let over_it = |binding: &&Binding| binding.source.connection == flow.connection;
+        let lost: Vec<(String, Vec<u8>)> = self
+            .bindings()
+            .filter(|(_, binding)| over_it(binding))
+            .map(|(aor, binding)| (aor.to_owned(), binding.uri.clone()))
+            .collect();
+        let before = self.registrations.changes.len();
+        for (aor, uri) in lost {
+            self.registrations.registrar.remove(&aor, &uri, core.now, &mut self.registrations.changes);
         }
         self.tell_changes(core, before);
     }
@@ -185,7 +231,7 @@ impl SipDriver {
         let exten = super::inbound::exten_of(&incoming.message.view());
         let there = exten == "s" || (core.reach)(core, &endpoint.context, &exten, "") == call::Reach::Whole;
         let accept = [
-            ("Accept", "application/sdp, application/dtmf-relay, text/plain"),
+            ("Accept", super::ACCEPT),
             ("Accept-Encoding", "identity"),
             ("Accept-Language", "en"),
             ("Allow", super::ALLOW),

@@ -43,7 +43,7 @@ impl Media {
             advertised,
             port: 0,
             formats,
-            telephone_event: !matches!(endpoint.dtmf, Dtmf::Inband | Dtmf::None),
+            telephone_event: !matches!(endpoint.dtmf, Dtmf::Inband | Dtmf::Info | Dtmf::None),
             // The truncations take different bits of a random number.
             ssrc: random as u32,
             first_sequence: (more as u16) & 0x7fff,
@@ -68,7 +68,8 @@ impl Media {
             telephone_event: self.telephone_event,
             ptime_ms: terms.endpoint.ptime_ms,
             use_remote_ptime: terms.endpoint.use_ptime,
-            session_name: &terms.config.sdp_session,
+            owner: &terms.endpoint.sdp_owner,
+            session_name: &terms.endpoint.sdp_session,
             ..Local::new(self.formats, self.advertised, self.port)
         }
     }
@@ -98,6 +99,10 @@ impl Media {
     /// The last agreement.
     pub(crate) fn agreed(&self) -> Option<&Negotiated> {
         self.negotiator.current()
+    }
+    /// Address that our descriptions name.
+    pub(crate) fn advertised(&self) -> IpAddr {
+        self.advertised
     }
     /// RTP port on our side.
     pub(crate) fn port(&self) -> u16 {

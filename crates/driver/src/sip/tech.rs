@@ -67,9 +67,15 @@ impl Tech for SipDriver {
         let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
         let Some(leg) = self.legs.remove(handle) else { return };
         let Some(dialog) = leg.dialog else { return };
-        let reason = format!("Q.850;cause={}", cause.0);
+        // A CANCEL tells phones that the call was not missed (RFC 3326 §3.1).
+        let elsewhere = cause == Cause::ANSWERED_ELSEWHERE && leg.stage == Stage::Calling;
+        let reason = match elsewhere {
+            true => "SIP;cause=200;text=\"Call completed elsewhere\"".to_owned(),
+            false => format!("Q.850;cause={}", cause.0),
+        };
         let headers = [("Reason", reason.as_str())];
-        let headers = if cause == Cause::NONE { &headers[..0] } else { &headers[..] };
+        let silent = cause == Cause::NONE || (leg.endpoint.suppress_reason && !elsewhere);
+        let headers = if silent { &headers[..0] } else { &headers[..] };
         let status = refusal_status(cause);
         self.with_stack(core, |stack, now, out| stack.hang_up(dialog, status, headers, now, out)).ok();
     }
@@ -116,7 +122,11 @@ impl Tech for SipDriver {
         sent.is_ok()
     }
     fn device_state(&self, core: &Core, resource: &str) -> DeviceState {
-        let name = resource.split(['/', '@']).next_back().unwrap_or(resource);
+        // `6001`, `6001/sip:…` and `number@trunk` all speak of an endpoint.
+        let name = match resource.split_once('/') {
+            Some((name, _)) => name,
+            None => resource.rsplit_once('@').map_or(resource, |(_, name)| name),
+        };
         let Some(endpoint) = self.config.endpoints.get(name) else { return DeviceState::Invalid };
         let (mut up, mut ringing, mut held, mut others) = (0_u32, 0_u32, 0_u32, 0_u32);
         for leg in self.legs.iter().filter(|leg| leg.endpoint.name == endpoint.name) {
@@ -124,8 +134,9 @@ impl Tech for SipDriver {
                 Some(call::ChanState::Up) if leg.held => held += 1,
                 Some(call::ChanState::Up) => up += 1,
                 Some(call::ChanState::Ringing) => ringing += 1,
+                // Made and not called yet: nobody hears of it.
+                Some(call::ChanState::Down) | None => {}
                 Some(_) => others += 1,
-                None => {}
             }
         }
         let calls = up + ringing + held + others;
@@ -169,6 +180,10 @@ fn refusal_status(cause: Cause) -> u16 {
         Cause::ANSWERED_ELSEWHERE => 486,
         other => other.to_sip(),
     }
+}
+
+fn begins(name: &str, prefix: &str) -> bool {
+    name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 impl SipDriver {
@@ -226,21 +241,18 @@ impl SipDriver {
         let value = match name.strip_suffix('*') {
             Some(prefix) => view
                 .fields()
-                .filter(|(field, _)| {
-                    let field = field.as_bytes();
-                    field
-                        .get(..prefix.len())
-                        .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
-                })
+                .filter(|(field, _)| begins(&String::from_utf8_lossy(field.as_bytes()), prefix))
                 .map(|(_, value)| value)
                 .nth(number.saturating_sub(1)),
             None => view.headers(HeaderName::from_bytes(name.as_bytes())).nth(number.saturating_sub(1)),
         };
         Some(value.map(identity::text).unwrap_or_default())
     }
-    /// `PJSIP_HEADER(add,name)=`, `(update,name)=`, `(remove,name)=` on a channel that has not been called yet.
+    /// `PJSIP_HEADER(add,name)=`, `(update,name)=`, `(remove,name)=`: in the INVITE of a channel that has not been called
+    /// yet, and in our answers to one that has not been answered.
     fn set_header(&mut self, core: &Core, channel: ChannelId, args: &str, value: &str) -> bool {
-        let Some(leg) = self.leg_of(channel, core).filter(|leg| leg.stage == Stage::Idle) else {
+        let before = |leg: &&mut super::Leg| matches!(leg.stage, Stage::Idle | Stage::Ringing);
+        let Some(leg) = self.leg_of(channel, core).filter(before) else {
             return false;
         };
         let mut parts = args.split(',').map(str::trim);
@@ -259,7 +271,10 @@ impl SipDriver {
                 Some(header) => value.clone_into(&mut header.1),
                 None => return false,
             },
-            "remove" => leg.headers.retain(|header| !same(header)),
+            "remove" => match name.strip_suffix('*') {
+                Some(prefix) => leg.headers.retain(|header| !begins(&header.0, prefix)),
+                None => leg.headers.retain(|header| !same(header)),
+            },
             _ => return false,
         }
         true
