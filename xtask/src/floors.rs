@@ -43,6 +43,7 @@ const ROOMS: &[Room] = &[
     room("sim", 4, EVERYTHING),
     // The real program seen from outside: it knows the crates no better than a phone does.
     room("e2e", 4, &[]),
+    room("loadbench", 4, &["e2e"]),
     room("xtask", 4, &[]),
 ];
 

@@ -1,0 +1,73 @@
+//! One figure: printed with its target, and written where all figures are collected.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// A measured figure. Smaller is better for all of them.
+#[derive(Debug)]
+pub struct Figure<'a> {
+    /// Name, also that of its file.
+    pub name: &'a str,
+    /// What was measured.
+    pub value: f64,
+    /// Of what.
+    pub unit: &'a str,
+    /// What it shall be at most.
+    pub target: f64,
+    /// The same of another.
+    pub baseline: f64,
+    /// Which other.
+    pub baseline_name: &'a str,
+}
+
+impl Figure<'_> {
+    /// Prints the figure and writes `NAME.json` into `$STROWGER_BENCH_DIR`, by default `target/bench` of the workspace.
+    pub fn publish(&self) {
+        let met = if self.value <= self.target { "met" } else { "NOT met" };
+        println!(
+            "{}: {:.4} {}; target {} {met}; {} {}",
+            self.name, self.value, self.unit, self.target, self.baseline_name, self.baseline
+        );
+        let folder = std::env::var_os("STROWGER_BENCH_DIR").map_or_else(
+            || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/bench"),
+            PathBuf::from,
+        );
+        std::fs::create_dir_all(&folder).expect("a folder for the figures");
+        std::fs::write(folder.join(format!("{}.json", self.name)), self.json())
+            .expect("a file for the figure");
+    }
+
+    fn json(&self) -> String {
+        let mut text = String::new();
+        let ratio = self.baseline / self.value.max(f64::MIN_POSITIVE);
+        let _ = writeln!(
+            text,
+            "{{\"name\": \"{}\", \"value\": {:.5}, \"unit\": \"{}\", \"baseline\": {:.5}, \"baseline_name\": \"{}\", \
+             \"ratio\": {ratio:.2}}}",
+            self.name, self.value, self.unit, self.baseline, self.baseline_name
+        );
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_one_object_with_the_six_agreed_fields() {
+        let figure = Figure {
+            name: "call",
+            value: 0.125,
+            unit: "ms",
+            target: 0.13,
+            baseline: 1.25,
+            baseline_name: "other",
+        };
+        assert_eq!(
+            figure.json(),
+            "{\"name\": \"call\", \"value\": 0.12500, \"unit\": \"ms\", \"baseline\": 1.25000, \
+             \"baseline_name\": \"other\", \"ratio\": 10.00}\n"
+        );
+    }
+}

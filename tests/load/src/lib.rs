@@ -1,0 +1,28 @@
+//! What the real program costs: processor time a call and a registration, memory a call, and what it does when nothing
+//! happens.
+//!
+//! The benches start the program on a configuration of their own ([`e2e::Server`]), drive it with [`Callers`] or
+//! [`Registrars`], and read what the kernel has counted for the process ([`Meter`]). Processor time is summed over all its
+//! threads, so a machine that is busy with other things measures nearly the same; medians of several windows take the
+//! rest. `STROWGER_BENCH_SHORT=1` shortens every window to see that the benches work at all. A target that is missed is
+//! printed, never an error: what a shared machine measures must not fail a build.
+#![forbid(unsafe_code)]
+
+mod caller;
+mod figure;
+mod message;
+mod meter;
+mod pace;
+mod registrar;
+
+pub use caller::{Callers, Plan};
+pub use figure::Figure;
+pub use meter::{Meter, Reading};
+pub use pace::{Window, median, run_windows, short};
+pub use registrar::Registrars;
+
+/// Name of the incumbent's figures, which its own measurements on the same kind of machine gave.
+pub const ASTERISK: &str = "Asterisk 23.4 (published, same kind of machine)";
+
+/// A log that a site in service keeps: what went wrong, and nothing of what went right.
+pub const QUIET_LOG: &str = "[general]\n[logfiles]\nmessages => notice,warning,error\n";
