@@ -34,6 +34,8 @@ pub struct Request {
     pub formats: base::FormatSet,
     /// Variables to set on the new channel before it dials.
     pub variables: Vec<(String, String)>,
+    /// UNIQUEID of the new channel, when whoever asks gives it one.
+    pub uniqueid: Option<String>,
 }
 
 /// One technology of channels. Calls are synchronous and never wait; what happens later is pushed into the core as

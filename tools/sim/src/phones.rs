@@ -111,6 +111,7 @@ impl Tech for SimTech {
                 formats: formats(),
                 outgoing: true,
                 linked_to: request.requestor,
+                uniqueid: request.uniqueid.clone(),
                 ..NewChannel::default()
             })
             .ok_or(Cause::SWITCH_CONGESTION)?;

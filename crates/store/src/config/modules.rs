@@ -251,9 +251,14 @@ impl Modules {
     }
 }
 
+/// Whether Strowger has what a module of Asterisk provides; `module` is without `.so`.
+pub fn is_provided(module: &str) -> bool {
+    MODULES.iter().any(|(known, _)| *known == module)
+}
+
 /// What there is to say about a module that is asked for; `None` when Strowger has what it provides.
 fn stranger(module: &str) -> Option<&'static str> {
-    if MODULES.iter().any(|(known, _)| *known == module) {
+    if is_provided(module) {
         None
     } else if FAMILIES.iter().any(|family| module.starts_with(family)) {
         Some("is not part of Strowger; what it provides may be missing, and `strowger check` names each use")
