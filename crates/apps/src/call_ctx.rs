@@ -107,6 +107,12 @@ impl Call {
     pub fn assign(&self, target: &str, value: &str) -> bool {
         dialplan::set_by_name(&mut Scope::new(self), target, value)
     }
+    /// What the function call `NAME(arguments)` answers; the arguments are taken as they are, without expansion.
+    pub fn read(&self, function_call: &str) -> String {
+        let mut out = String::new();
+        dialplan::template::read_call(&mut Scope::new(self), function_call, &mut out);
+        out
+    }
     /// Expands `${…}` and `$[…]`.
     pub fn expand(&self, text: &str) -> String {
         let mut out = String::new();

@@ -5,6 +5,7 @@ use core::time::Duration;
 use base::Digit;
 use call::{Chan, Level, Stop};
 
+use crate::call_ctx::args;
 use crate::{AppFuture, AppRow, Call, Flow, Run};
 
 /// Length of a digit when none is asked for, milliseconds.
@@ -13,6 +14,9 @@ pub(crate) const DEFAULT_MS: u16 = 100;
 pub(crate) const DEFAULT_GAP: Duration = Duration::from_millis(250);
 /// Most symbols of one string; the rest is not sent.
 const SYMBOLS_MAX: usize = 256;
+/// Shortest and longest digit that media workers send, milliseconds.
+const DIGIT_MIN_MS: u16 = 80;
+const DIGIT_MAX_MS: u16 = 6000;
 
 pub(crate) const ROWS: &[AppRow] = &[AppRow {
     name: "SendDTMF",
@@ -30,8 +34,8 @@ channel      the channel to send on, instead of this one.",
 
 fn send_dtmf(call: Call, args: String) -> AppFuture {
     Box::pin(async move {
-        let args = crate::args::split(&args, ',');
-        let arg = |index: usize| args.get(index).map_or("", |a| a.trim());
+        let parts = args::split(&args);
+        let arg = |index: usize| args::nth(&parts, index);
         if arg(0).is_empty() {
             call.log(Level::Warning, "SendDTMF requires an argument (digits)");
             return Ok(Flow::Continue);
@@ -48,34 +52,51 @@ fn send_dtmf(call: Call, args: String) -> AppFuture {
                 }
             },
         };
-        call.chan.while_up(send(&target, arg(0), length, gap)).await??;
+        send(&call.chan, &target, arg(0), length, gap).await?;
         Ok(Flow::Continue)
     })
 }
 
-/// Sends `digits` one after the other. Ends early when the channel does.
-pub(crate) async fn send(chan: &Chan, digits: &str, length_ms: u16, gap: Duration) -> Result<(), Stop> {
+/// Sends `digits` to `to` one after the other, while the story of `waits` waits; never on the time of a channel that
+/// another story listens to. Ends early when `waits` does, or when `to` is gone.
+pub(crate) async fn send(
+    waits: &Chan,
+    to: &Chan,
+    digits: &str,
+    length_ms: u16,
+    gap: Duration,
+) -> Result<(), Stop> {
+    let length_ms = length_ms.clamp(DIGIT_MIN_MS, DIGIT_MAX_MS);
     for symbol in digits.chars().take(SYMBOLS_MAX) {
-        match symbol {
-            'w' => chan.wait(Duration::from_millis(500)).await?,
-            'W' => chan.wait(Duration::from_secs(1)).await?,
-            'f' | 'F' => flash(chan, gap).await?,
-            _ => match Digit::from_char(symbol) {
-                Some(digit) => {
-                    chan.check()?;
-                    chan.send_digit(digit, length_ms.clamp(80, 6000));
-                    chan.wait(Duration::from_millis(u64::from(length_ms.clamp(80, 6000))) + gap).await?;
-                }
-                None => {
-                    chan.log(Level::Warning, "SendDTMF", &format!("'{symbol}' is no digit and is skipped"))
-                }
-            },
+        let digit = match symbol {
+            'w' => {
+                waits.wait(Duration::from_millis(500)).await?;
+                continue;
+            }
+            'W' => {
+                waits.wait(Duration::from_secs(1)).await?;
+                continue;
+            }
+            'f' | 'F' => Some(Digit::FLASH),
+            _ => Digit::from_char(symbol),
+        };
+        let Some(digit) = digit else {
+            to.log(Level::Warning, "SendDTMF", &format!("'{symbol}' is no digit and is skipped"));
+            continue;
+        };
+        waits.check()?;
+        if to.with(|c| c.hangup.is_some()) != Ok(false) {
+            return Ok(());
         }
+        to.send_digit(digit, length_ms);
+        waits.wait(Duration::from_millis(u64::from(length_ms)) + gap).await?;
     }
     Ok(())
 }
 
-async fn flash(chan: &Chan, gap: Duration) -> Result<(), Stop> {
-    chan.send_digit(Digit::FLASH, DEFAULT_MS);
-    chan.wait(Duration::from_millis(u64::from(DEFAULT_MS)) + gap).await
+/// Sends digits without waiting: the media worker keeps them in order. Pauses are left out.
+pub(crate) fn queue(to: &Chan, digits: &str) {
+    for digit in digits.chars().take(SYMBOLS_MAX).filter_map(Digit::from_char) {
+        to.send_digit(digit, DEFAULT_MS);
+    }
 }

@@ -4,7 +4,6 @@
 //! This room knows the dialplan's language and the call core, and no protocol.
 #![forbid(unsafe_code)]
 
-mod args;
 mod call_ctx;
 mod check;
 mod contract;

@@ -5,6 +5,7 @@ use core::time::Duration;
 use base::{Command, Digit};
 use call::{Chan, ChanEvent, Heard, Level, Stop};
 
+use crate::call_ctx::args;
 use crate::{AppRow, Call, Flow, Outcome, Run};
 
 /// Most digits that Read takes, whatever it is told.
@@ -54,12 +55,11 @@ options:
   q  does not beep.
   s  does nothing unless the call is answered.
   t  '*' ends it instead of '#'.
-  u  does not keep the file's silence at its end (the trailing silence is dropped).
+  u  keeps the silence that ended it (it is kept in any case).
   x  only hang-up ends it.
   k  keeps the recording on hang-up (it is kept in any case).
+  o  '0' ends it, too, with status OPERATOR.
   y  any digit ends it.
-  0  '0' ends it as an operator's digit.
-  o  keeps no silence check on the first words.
 Sets RECORDED_FILE and RECORD_STATUS (DTMF SILENCE SKIP TIMEOUT HANGUP ERROR OPERATOR).",
         run: Run::Story(|call, args| Box::pin(async move { record(&call, &args).await })),
     },
@@ -79,45 +79,44 @@ struct ReadPlan {
 }
 
 async fn read(call: &Call, args: &str) -> Outcome {
-    let args = crate::args::split(args, ',');
-    let arg = |index: usize| args.get(index).map_or("", |a| a.trim());
+    let parts = args::split(args);
+    let arg = |index: usize| args::nth(&parts, index);
     if arg(0).is_empty() {
         call.log(Level::Warning, "Read requires an argument (variable)");
         call.set("READSTATUS", "ERROR");
         return Ok(Flow::Continue);
     }
-    let options = match crate::args::options(arg(3)) {
-        Ok(options) => options,
-        Err(why) => {
-            call.log(Level::Warning, &format!("Read: {why}"));
-            Vec::new()
-        }
-    };
-    let option = |letter: char| options.iter().find(|(l, _)| *l == letter);
+    let options = dialplan::Options::parse(arg(3), "sintoe");
+    for letter in &options.unknown {
+        call.log(Level::Warning, &format!("Read has no option '{letter}'"));
+    }
     if call.chan.state() != call::ChanState::Up {
-        if option('s').is_some() {
+        if options.has('s') {
             call.set(arg(0), "");
             call.set("READSTATUS", "SKIPPED");
             return Ok(Flow::Continue);
         }
-        if option('n').is_none() {
+        if !options.has('n') {
             call.chan.answer()?;
         }
     }
     let (digit_ms, response_ms) = call.chan.with(|c| (c.digit_timeout_ms, c.response_timeout_ms))?;
-    let each =
-        arg(5).parse::<f64>().ok().filter(|s| *s > 0.0).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let each = args::seconds(arg(5)).filter(|each| !each.is_zero());
     let plan = ReadPlan {
         variable: arg(0).to_owned(),
         files: arg(1).split('&').filter(|f| !f.trim().is_empty()).map(|f| f.trim().to_owned()).collect(),
-        tone: option('i').is_some(),
+        tone: options.has('i'),
         max: arg(2).parse().ok().filter(|m| *m > 0).unwrap_or(READ_DIGITS_MAX).min(READ_DIGITS_MAX),
         attempts: arg(4).parse().unwrap_or(1).clamp(1, READ_ATTEMPTS_MAX),
         first: each.unwrap_or(Duration::from_millis(u64::from(response_ms))),
         between: each.unwrap_or(Duration::from_millis(u64::from(digit_ms))),
-        terminators: option('t').map_or("#".to_owned(), |(_, arg)| arg.clone().unwrap_or_default()),
-        keep_terminator: option('o').is_some(),
-        empty_terminator: option('e').is_some(),
+        terminators: if options.has('t') {
+            options.arg('t').unwrap_or_default().to_owned()
+        } else {
+            "#".to_owned()
+        },
+        keep_terminator: options.has('o'),
+        empty_terminator: options.has('e'),
     };
     match read_attempts(call, &plan).await {
         Ok((value, status)) => {
@@ -152,10 +151,9 @@ async fn read_attempts(call: &Call, plan: &ReadPlan) -> Result<(String, &'static
 async fn read_once(chan: &Chan, plan: &ReadPlan, typed: &mut String) -> Result<bool, Stop> {
     const ANY: &str = "0123456789*#ABCD";
     let mut pending: Option<Digit> = None;
+    let mut tone = None;
     if plan.tone {
-        if let Some(tone) = plan.files.first() {
-            chan.start_tone(tone);
-        }
+        tone = plan.files.first().filter(|tone| chan.start_tone(tone)).map(|_| ToneOff(chan));
     } else {
         for file in &plan.files {
             if let Heard::Interrupted(digit, _) = chan.play(file, ANY).await? {
@@ -169,9 +167,7 @@ async fn read_once(chan: &Chan, plan: &ReadPlan, typed: &mut String) -> Result<b
             Some(digit) => Some(digit),
             None => chan.digit(if typed.is_empty() { plan.first } else { plan.between }).await?,
         };
-        if plan.tone {
-            chan.stop_sound();
-        }
+        drop(tone.take());
         let Some(digit) = digit else { return Ok(false) };
         let symbol = digit.to_char();
         if plan.terminators.contains(symbol) {
@@ -187,6 +183,15 @@ async fn read_once(chan: &Chan, plan: &ReadPlan, typed: &mut String) -> Result<b
     }
 }
 
+/// Ends the tone that Read asks with, however Read ends.
+struct ToneOff<'a>(&'a Chan);
+
+impl Drop for ToneOff<'_> {
+    fn drop(&mut self) {
+        self.0.stop_sound();
+    }
+}
+
 struct RecordPlan {
     path: String,
     extension: String,
@@ -198,23 +203,22 @@ struct RecordPlan {
     operator: bool,
 }
 
-fn record_plan(args: &[String]) -> Result<(RecordPlan, String), String> {
-    let arg = |index: usize| args.get(index).map_or("", |a| a.trim());
+fn record_plan(parts: &[String]) -> Result<(RecordPlan, dialplan::Options), String> {
+    let arg = |index: usize| args::nth(parts, index);
     // The old form separated name and format with a colon.
     let (path, extension) = arg(0)
         .rsplit_once('.')
         .or_else(|| arg(0).rsplit_once(':'))
         .filter(|(path, extension)| !path.is_empty() && !extension.is_empty())
         .ok_or_else(|| format!("Record wants filename.format, not '{}'", arg(0)))?;
-    let options = arg(3).to_owned();
-    let option = |letter: char| options.contains(letter);
-    let seconds = |text: &str| text.parse::<f64>().ok().filter(|s| *s > 0.0);
-    let silence_ms = seconds(arg(1)).map_or(0, |s| (s * 1000.0).min(f64::from(u32::MAX)) as u32);
+    let options = dialplan::Options::parse(arg(3), "anoqstuxky");
+    let option = |letter: char| options.has(letter);
+    let silence = args::seconds(arg(1)).unwrap_or_default();
     let plan = RecordPlan {
         path: path.to_owned(),
         extension: extension.to_owned(),
-        silence_ms,
-        longest: seconds(arg(2)).and_then(|s| Duration::try_from_secs_f64(s).ok()),
+        silence_ms: u32::try_from(silence.as_millis()).unwrap_or(u32::MAX),
+        longest: args::seconds(arg(2)).filter(|longest| !longest.is_zero()),
         append: option('a'),
         beep: !option('q'),
         terminators: match () {
@@ -223,14 +227,13 @@ fn record_plan(args: &[String]) -> Result<(RecordPlan, String), String> {
             () if option('t') => "*",
             () => "#",
         },
-        operator: option('0'),
+        operator: option('o'),
     };
     Ok((plan, options))
 }
 
 async fn record(call: &Call, args: &str) -> Outcome {
-    let args = crate::args::split(args, ',');
-    let (mut plan, options) = match record_plan(&args) {
+    let (mut plan, options) = match record_plan(&args::split(args)) {
         Ok(plan) => plan,
         Err(why) => {
             call.log(Level::Warning, &why);
@@ -239,11 +242,11 @@ async fn record(call: &Call, args: &str) -> Outcome {
         }
     };
     if call.chan.state() != call::ChanState::Up {
-        if options.contains('s') {
+        if options.has('s') {
             call.set("RECORD_STATUS", "SKIP");
             return Ok(Flow::Continue);
         }
-        if !options.contains('n') {
+        if !options.has('n') {
             call.chan.answer()?;
         }
     }
@@ -252,8 +255,11 @@ async fn record(call: &Call, args: &str) -> Outcome {
         return Ok(Flow::Continue);
     };
     call.set("RECORDED_FILE", &path);
-    if plan.beep {
-        call.chan.play("beep", "").await?;
+    if plan.beep
+        && let Err(stop) = call.chan.play("beep", "").await
+    {
+        call.set("RECORD_STATUS", "HANGUP");
+        return Err(stop);
     }
     call.chan.media(|stream| Command::Record { stream, format, sink });
     if plan.silence_ms > 0 {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use base::{Cause, FormatSet};
 use call::{ChanEvent, Leg, Level, Location, Notice, PartyId, Request, Shard};
 
+use crate::call_ctx::args;
 use crate::{AppRow, Call, Flow, Outcome, Run, pbx};
 
 /// How long a call rings when nothing is said.
@@ -42,6 +43,10 @@ pub struct Originate {
     pub account: String,
     /// Formats, preferred first; empty: the endpoint's.
     pub formats: FormatSet,
+    /// Go on at the first early media, without waiting for the answer.
+    pub early_media: bool,
+    /// UNIQUEID of the new channel, when whoever asks gives it one.
+    pub uniqueid: Option<String>,
     /// ActionID for [`Notice::OriginateResponse`]; `None` tells nobody.
     pub action_id: Option<String>,
 }
@@ -56,6 +61,8 @@ impl Default for Originate {
             variables: Vec::new(),
             account: String::new(),
             formats: FormatSet::EMPTY,
+            early_media: false,
+            uniqueid: None,
             action_id: None,
         }
     }
@@ -107,12 +114,15 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
     let Some((tech, resource)) = wanted.target.split_once('/') else {
         return (Placed::Refused(Cause::CHAN_NOT_IMPLEMENTED), None);
     };
+    let (functions, variables): (Vec<_>, Vec<_>) =
+        wanted.variables.iter().cloned().partition(|(name, _)| name.ends_with(')'));
     let request = Request {
         resource: resource.to_owned(),
         requestor: None,
         caller: Some(wanted.caller.clone()),
         formats: wanted.formats,
-        variables: wanted.variables.clone(),
+        variables,
+        uniqueid: wanted.uniqueid.clone(),
     };
     let leg = match shard.request(tech, &request) {
         Ok(id) => Leg::new(shard.clone(), id),
@@ -131,11 +141,15 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
             c.caller = wanted.caller.clone();
         }
     });
+    let call = Call::new(leg.chan().clone());
+    for (function, value) in &functions {
+        call.assign(function, value);
+    }
     let dial_string = resource.to_owned();
     leg.chan().core(|core| {
         core.notice(|core| Some(Notice::DialBegin { caller: None, dest: core.snapshot(id)?, dial_string }));
     });
-    let placed = ring(&leg, wanted.timeout).await;
+    let placed = ring(&leg, wanted.timeout, wanted.early_media).await;
     let status = match placed {
         Placed::Answered => "ANSWER",
         Placed::TimedOut => "NOANSWER",
@@ -149,7 +163,7 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
     (placed, Some(leg))
 }
 
-async fn ring(leg: &Leg, timeout: Duration) -> Placed {
+async fn ring(leg: &Leg, timeout: Duration, early_media: bool) -> Placed {
     let chan = leg.chan();
     match chan.shard().with_tech(chan.id(), |tech, core| tech.call(core, chan.id())) {
         Some(Ok(())) => {}
@@ -160,6 +174,7 @@ async fn ring(leg: &Leg, timeout: Duration) -> Placed {
     loop {
         match chan.event(Some(deadline)).await {
             Ok(Some(ChanEvent::Answered)) => return Placed::Answered,
+            Ok(Some(ChanEvent::Progress)) if early_media => return Placed::Answered,
             Ok(Some(_)) => {}
             Ok(None) => return Placed::TimedOut,
             Err(_) => {
@@ -188,10 +203,7 @@ fn tell(shard: &Rc<Shard>, wanted: &Originate, leg: Option<&Leg>, placed: Placed
 async fn go_on(shard: &Rc<Shard>, leg: Leg, then: &Then) {
     match then {
         Then::Exten(location) => {
-            let id = leg.keep().id();
-            if !pbx::start(shard, id, location.clone()) {
-                shard.finish(id, Cause::SWITCH_CONGESTION);
-            }
+            pbx::start(shard, leg.keep().id(), location.clone());
         }
         Then::App { name, data } => {
             let id = leg.chan().id();
@@ -201,7 +213,12 @@ async fn go_on(shard: &Rc<Shard>, leg: Leg, then: &Then) {
             if call.run_app(name, &data).await.is_none() {
                 call.log(Level::Error, &format!("originated call cannot run '{name}': no such application"));
             }
-            leg.end(Cause::NORMAL_CLEARING);
+            // Somebody may have sent it into a dialplan while the application ran.
+            let sent = call.chan.with(|c| c.goto.take().filter(|_| c.hangup.is_none())).ok().flatten();
+            match sent {
+                Some(location) => drop(pbx::start(shard, leg.keep().id(), location)),
+                None => leg.end(Cause::NORMAL_CLEARING),
+            }
         }
     }
 }
@@ -228,40 +245,16 @@ Sets ORIGINATE_STATUS (FAILED SUCCESS BUSY CONGESTION HANGUP RINGING UNKNOWN).",
     run: Run::Story(|call, args| Box::pin(async move { application(&call, &args).await })),
 }];
 
-async fn application(call: &Call, args: &str) -> Outcome {
-    let args = crate::args::split(args, ',');
-    let arg = |index: usize| args.get(index).map_or("", |a| a.trim());
-    let then = match arg(1).to_ascii_lowercase().as_str() {
-        "app" => Then::App { name: arg(2).to_owned(), data: arg(3).to_owned() },
-        "exten" => Then::Exten(Location {
-            context: arg(2).to_owned(),
-            exten: if arg(3).is_empty() { "s".to_owned() } else { arg(3).to_owned() },
-            priority: arg(4).parse().unwrap_or(1),
-        }),
-        other => {
-            call.log(Level::Error, &format!("Originate type is app or exten, not '{other}'"));
+async fn application(call: &Call, text: &str) -> Outcome {
+    let (wanted, at_once) = match parse(text) {
+        Ok(parsed) => parsed,
+        Err(why) => {
+            call.log(Level::Error, &why);
             call.set("ORIGINATE_STATUS", "FAILED");
             return Ok(Flow::Continue);
         }
     };
-    let mut wanted = Originate { target: arg(0).to_owned(), then, ..Originate::default() };
-    if let Some(timeout) = arg(5).parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok()) {
-        wanted.timeout = timeout;
-    }
-    let options = crate::args::options(arg(6)).unwrap_or_default();
-    for (letter, argument) in &options {
-        let argument = argument.clone().unwrap_or_default();
-        match letter {
-            'c' => wanted.caller.number = Some(argument),
-            'n' => wanted.caller.name = Some(argument),
-            'v' => {
-                let pairs = argument.split('^').filter_map(|pair| pair.split_once('='));
-                wanted.variables.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
-            }
-            _ => {}
-        }
-    }
-    if options.iter().any(|(letter, _)| *letter == 'a') {
+    if at_once {
         let room = originate(call.chan.shard(), wanted, |_| {});
         call.set("ORIGINATE_STATUS", if room { "SUCCESS" } else { "FAILED" });
         return Ok(Flow::Continue);
@@ -272,7 +265,7 @@ async fn application(call: &Call, args: &str) -> Outcome {
         Placed::Answered => "SUCCESS",
         Placed::TimedOut => "RINGING",
         Placed::Refused(Cause::USER_BUSY) => "BUSY",
-        Placed::Refused(Cause::NORMAL_CIRCUIT_CONGESTION) => "CONGESTION",
+        Placed::Refused(Cause::NORMAL_CIRCUIT_CONGESTION | Cause::SWITCH_CONGESTION) => "CONGESTION",
         Placed::Refused(Cause::NORMAL_CLEARING) => "HANGUP",
         Placed::Refused(_) => "FAILED",
     };
@@ -286,4 +279,33 @@ async fn application(call: &Call, args: &str) -> Outcome {
         }
     }
     Ok(Flow::Continue)
+}
+
+/// What is to be placed, and whether the dialplan goes on at once.
+fn parse(text: &str) -> Result<(Originate, bool), String> {
+    let parts = args::split(text);
+    let arg = |index: usize| args::nth(&parts, index);
+    let then = match arg(1).to_ascii_lowercase().as_str() {
+        "app" => Then::App { name: arg(2).to_owned(), data: arg(3).to_owned() },
+        "exten" => Then::Exten(Location {
+            context: arg(2).to_owned(),
+            exten: if arg(3).is_empty() { "s".to_owned() } else { arg(3).to_owned() },
+            priority: arg(4).parse().unwrap_or(1),
+        }),
+        other => return Err(format!("Originate type is app or exten, not '{other}'")),
+    };
+    let options = dialplan::Options::parse(arg(6), "acnv");
+    let given = |letter: char| options.arg(letter).map(str::to_owned);
+    let mut wanted = Originate {
+        target: arg(0).to_owned(),
+        then,
+        caller: PartyId { number: given('c'), name: given('n'), ..PartyId::default() },
+        ..Originate::default()
+    };
+    if let Some(timeout) = args::seconds(arg(5)).filter(|timeout| !timeout.is_zero()) {
+        wanted.timeout = timeout;
+    }
+    let pairs = options.arg('v').unwrap_or_default().split('^').filter_map(|pair| pair.split_once('='));
+    wanted.variables = pairs.map(|(name, value)| (name.trim().to_owned(), value.to_owned())).collect();
+    Ok((wanted, options.has('a')))
 }

@@ -1,10 +1,9 @@
 //! Applications that play: prompts, tones, music, and what listens while they do.
 
-use core::time::Duration;
-
 use call::{Chan, ChanEvent, ChanState, Heard, Indication, Level, Stop};
 
-use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
+use crate::call_ctx::args;
+use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run, pbx};
 
 /// Most files of one Playback (`a&b&c`).
 const FILES_MAX: usize = 256;
@@ -21,8 +20,7 @@ Plays sound files by name, without extension; the cheapest format for the channe
 options:
   skip      does nothing unless the call is answered.
   noanswer  plays without answering first (early media).
-  say       says the text through the Say applications' files: digits.
-  mix       as say, for names that begin with digits/.
+  say, mix  have no effect: they ask for say.conf, which is not read.
 Sets PLAYBACKSTATUS (SUCCESS FAILED).",
         run: Run::Story(|call, args| Box::pin(async move { playback(&call, &args).await })),
     },
@@ -32,13 +30,14 @@ Sets PLAYBACKSTATUS (SUCCESS FAILED).",
         synopsis: "Play an audio file while waiting for digits of an extension to go to.",
         syntax: "BackGround(filename1[&filename2[&...]][,options[,langoverride[,context]]])",
         description: "\
-Plays files; a digit that can begin an extension of the context stops them and starts the collection.
+Plays files; a digit stops them and begins the number of an extension to go to. When that digit alone is an extension
+of the context that is given, the call goes there.
 
 options:
   s  does nothing unless the call is answered.
   n  does not answer first.
   m  only breaks when the digit is a one-digit extension.
-  p  does not listen to digits while it plays: they are kept for later.
+  p  digits do not stop it.
 Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
         run: Run::Story(|call, args| Box::pin(async move { background(&call, &args).await })),
     },
@@ -136,10 +135,12 @@ fn open(call: &Call, skip: bool, no_answer: bool) -> Result<bool, Stop> {
 }
 
 async fn playback(call: &Call, args: &str) -> Outcome {
-    let args = crate::args::split(args, ',');
-    let files = args.first().map_or("", String::as_str);
-    let options: Vec<&str> = args.iter().skip(1).map(|o| o.trim()).collect();
-    let option = |name: &str| options.iter().any(|o| o.eq_ignore_ascii_case(name));
+    let parts = args::split(args);
+    let files = args::nth(&parts, 0);
+    let option = |name: &str| parts.iter().skip(1).any(|o| o.trim().eq_ignore_ascii_case(name));
+    for name in ["say", "mix"].into_iter().filter(|name| option(name)) {
+        call.log(Level::Warning, &format!("Playback option '{name}' needs say.conf and has no effect"));
+    }
     if files.trim().is_empty() {
         call.log(Level::Warning, "Playback requires an argument (filename)");
         call.set("PLAYBACKSTATUS", "FAILED");
@@ -149,64 +150,66 @@ async fn playback(call: &Call, args: &str) -> Outcome {
         call.set("PLAYBACKSTATUS", "SUCCESS");
         return Ok(Flow::Continue);
     }
-    let mut status = "SUCCESS";
-    for file in files.split('&').map(str::trim).filter(|f| !f.is_empty()).take(FILES_MAX) {
-        if call.chan.play(file, "").await? == Heard::Failed {
-            status = "FAILED";
-        }
-    }
+    let (status, _) = play_all(call, files, "").await?;
     call.set("PLAYBACKSTATUS", status);
     Ok(Flow::Continue)
 }
 
 async fn background(call: &Call, args: &str) -> Outcome {
-    let args = crate::args::split(args, ',');
-    let arg = |index: usize| args.get(index).map_or("", |a| a.trim());
-    let option = |letter: char| arg(1).contains(letter);
+    let parts = args::split(args);
+    let arg = |index: usize| args::nth(&parts, index);
+    let options = dialplan::Options::parse(arg(1), "snmp");
     if arg(0).is_empty() {
         call.log(Level::Warning, "BackGround requires an argument (filename)");
         call.set("BACKGROUNDSTATUS", "FAILED");
         return Ok(Flow::Continue);
     }
-    if !open(call, option('s'), option('n'))? {
+    if !open(call, options.has('s'), options.has('n'))? {
         call.set("BACKGROUNDSTATUS", "SUCCESS");
         return Ok(Flow::Continue);
     }
+    let context = if arg(3).is_empty() { call.context() } else { arg(3).to_owned() };
+    let stop_on = match () {
+        () if options.has('p') => String::new(),
+        () if options.has('m') => {
+            ANY_DIGIT.chars().filter(|d| call.exists(&context, &d.to_string())).collect()
+        }
+        () => ANY_DIGIT.to_owned(),
+    };
     let own_language = call.chan.with(|c| c.language.clone())?;
     if !arg(2).is_empty() {
         call.chan.with(|c| c.language = arg(2).to_owned())?;
     }
-    let context = match arg(3) {
-        "" => call.chan.with(|c| c.location.context.clone())?,
-        named => named.to_owned(),
-    };
-    let stop_on = if option('p') { String::new() } else { breaking_digits(call, &context, option('m')) };
-    let mut status = "SUCCESS";
-    let mut pressed = None;
-    for file in arg(0).split('&').map(str::trim).filter(|f| !f.is_empty()).take(FILES_MAX) {
-        match call.chan.play(file, &stop_on).await? {
-            Heard::Finished => {}
-            Heard::Failed => status = "FAILED",
-            Heard::Interrupted(digit, _) => {
-                pressed = Some(digit);
-                break;
-            }
-        }
-    }
+    let heard = play_all(call, arg(0), &stop_on).await;
     call.chan.with(|c| c.language = own_language)?;
+    let (status, pressed) = heard?;
     call.set("BACKGROUNDSTATUS", status);
-    Ok(pressed.map_or(Flow::Continue, Flow::Digit))
+    let Some(digit) = pressed else { return Ok(Flow::Continue) };
+    let exten = digit.to_char().to_string();
+    if context != call.context() && call.exists(&context, &exten) && !call.match_more(&context, &exten) {
+        call.stand_at(pbx::Place::find(call, &context, &exten, 1));
+        return Ok(Flow::Jumped);
+    }
+    Ok(Flow::Digit(digit))
 }
 
-/// The digits that may begin an extension of `context`; with `m` only those that are one.
-fn breaking_digits(call: &Call, context: &str, single: bool) -> String {
-    "0123456789*#ABCD"
-        .chars()
-        .filter(|digit| {
-            let exten = digit.to_string();
-            if single { call.exists(context, &exten) } else { call.can_match(context, &exten) }
-        })
-        .collect()
+const ANY_DIGIT: &str = "0123456789*#ABCD";
+
+/// Plays `a&b&c` until a digit stops it; whether all could be played, and the digit.
+async fn play_all(
+    call: &Call,
+    files: &str,
+    stop_on: &str,
+) -> Result<(&'static str, Option<base::Digit>), Stop> {
+    let mut status = "SUCCESS";
+    for file in files.split('&').map(str::trim).filter(|f| !f.is_empty()).take(FILES_MAX) {
+        match call.chan.play(file, stop_on).await? {
+            Heard::Finished => {}
+            Heard::Failed => status = "FAILED",
+            Heard::Interrupted(digit, _) => return Ok((status, Some(digit))),
+        }
+    }
+    Ok((status, None))
 }
 
 fn milliwatt(call: Call, args: String) -> AppFuture {
@@ -248,11 +251,9 @@ impl Drop for EchoOff<'_> {
 
 fn music_on_hold(call: Call, args: String) -> AppFuture {
     Box::pin(async move {
-        let args = crate::args::split(&args, ',');
-        let class = args.first().map_or("", |a| a.trim());
-        let seconds = args.get(1).and_then(|a| a.trim().parse::<f64>().ok());
-        let duration = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
-        if !call.chan.start_music(class).await? {
+        let parts = args::split(&args);
+        let duration = args::seconds(args::nth(&parts, 1)).filter(|limit| !limit.is_zero());
+        if !call.chan.start_music(args::nth(&parts, 0)).await? {
             return Ok(Flow::Continue);
         }
         let _stop = MusicOff(&call.chan);

@@ -138,7 +138,7 @@ fn watchers_hear_of_variables_caller_ids_and_user_events() {
 
 #[test]
 fn nothing_is_made_for_watchers_while_nobody_watches() {
-    let mut world = world("[default]\nexten => 1,1,Set(a=1)\n same => n,NoOp(x)\n");
+    let mut world = world("[default]\nexten => 1,1,Answer(0)\n same => n,Set(a=1)\n same => n,NoOp(x)\n");
     call(&mut world, "1", &[]);
     world.run();
     assert!(world.notices.is_empty());
@@ -216,7 +216,7 @@ fn records_can_be_switched_off_reset_and_forked() {
     for (name, dialplan, records) in [
         ("NoCDR", "exten => 1,1,NoCDR()", 0),
         ("CDR_PROP(disable)", "exten => 1,1,Set(CDR_PROP(disable)=1)", 0),
-        ("ResetCDR(e) switches on again", "exten => 1,1,NoCDR()\n same => n,ResetCDR(e)", 1),
+        ("ResetCDR(e) switches on again", "exten => 1,1,Answer(0)\n same => n,NoCDR()\n same => n,ResetCDR(e)", 1),
         ("ForkCDR", "exten => 1,1,Answer(0)\n same => n,ForkCDR()", 2),
     ] {
         let world = run(&format!("[default]\n{dialplan}\n"), "1", &[]);

@@ -1,28 +1,42 @@
 //! Two channels talking: joined in the media plane, watched by one story.
 
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{BridgeId, ChannelId, Clip, Command, Digit, Instant};
+use base::{BridgeId, ChannelId, Clip, Command, Digit, Instant, PlayId};
 
 use crate::{Chan, ChanEvent, Indication, Shard, Stop};
 
-/// Warnings before a bridge's limit (`L(x:y:z)`), each played to one party.
-#[derive(Debug, Clone, Default)]
+/// Names of the sounds that say how much time is left.
+pub type SayRemaining = Rc<dyn Fn(Duration) -> Vec<String>>;
+
+/// Warnings before a bridge's limit (`L(x:y:z)`).
+#[derive(Clone)]
 pub struct Warnings {
-    /// How long before the limit the first one comes.
+    /// How long before the limit the first one comes; zero: there is none.
     pub before: Duration,
     /// How often again; zero: once.
     pub every: Duration,
-    /// What the first party hears.
-    pub for_a: Option<Arc<Clip>>,
-    /// What the second party hears.
-    pub for_b: Option<Arc<Clip>>,
+    /// What is said, given the time that is left.
+    pub say: SayRemaining,
+    /// Whether the first party hears it.
+    pub to_a: bool,
+    /// Whether the second party hears it.
+    pub to_b: bool,
+}
+
+impl Default for Warnings {
+    /// None.
+    fn default() -> Self {
+        let say: SayRemaining = Rc::new(|_| Vec::new());
+        Self { before: Duration::ZERO, every: Duration::ZERO, say, to_a: false, to_b: false }
+    }
 }
 
 /// How long two may talk, and which of them may end it with a key.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct BridgeLimits {
     /// Longest time from the join; `None`: no limit.
     pub duration: Option<Duration>,
@@ -53,58 +67,117 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'st
     let shard = a.shard().clone();
     let _joined = Joined::new(&shard, a.id(), b.id(), creator);
     let mut clock = LimitClock::new(a.now(), &limits);
+    let (mut first, mut second) =
+        (Party::new(a, limits.hangup_digit_a), Party::new(b, limits.hangup_digit_b));
     loop {
         let Some((id, heard)) = Chan::any(&shard, &[a.id(), b.id()], clock.next).await else {
-            if clock.advance(a.now(), &limits) {
-                return BridgeEnd::Limit;
+            let Some(left) = clock.advance(a.now(), &limits) else { return BridgeEnd::Limit };
+            let names = (limits.warnings.say)(left);
+            for (party, wanted) in [(&mut first, limits.warnings.to_a), (&mut second, limits.warnings.to_b)] {
+                if wanted && let Err(stop) = party.say(&names).await {
+                    return BridgeEnd::Stopped(party.chan.id(), stop);
+                }
             }
-            warn(a, limits.warnings.for_a.as_ref());
-            warn(b, limits.warnings.for_b.as_ref());
             continue;
         };
-        let (other, hangup_digit) =
-            if id == a.id() { (b, limits.hangup_digit_a) } else { (a, limits.hangup_digit_b) };
+        let (own, other) = if id == a.id() { (&mut first, &mut second) } else { (&mut second, &mut first) };
         match heard {
             Err(stop) => return BridgeEnd::Stopped(id, stop),
-            Ok(ChanEvent::Digit { digit, .. }) if hangup_digit == Some(digit) => {
+            Ok(ChanEvent::Digit { digit, .. }) if own.hangup_digit == Some(digit) => {
                 return BridgeEnd::Disconnected(id);
             }
+            Ok(ChanEvent::Played { play, .. }) => own.played(play),
             Ok(event) => {
-                if let Err(stop) = pass_on(event, other).await {
-                    return BridgeEnd::Stopped(other.id(), stop);
+                if let Err(stop) = pass_on(event, own, other).await {
+                    return BridgeEnd::Stopped(other.chan.id(), stop);
                 }
             }
         }
     }
 }
 
-fn warn(chan: &Chan, clip: Option<&Arc<Clip>>) {
-    if let Some(clip) = clip {
-        chan.start_clip(clip.clone(), 0);
-    }
-}
-
 /// What one party did, told to the other.
-async fn pass_on(event: ChanEvent, other: &Chan) -> Result<(), Stop> {
+async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Result<(), Stop> {
     match event {
         ChanEvent::Digit { digit, duration_ms, relayed: false } => {
-            other.send_digit(digit, u16::try_from(duration_ms.clamp(80, 6000)).unwrap_or(100));
+            other.chan.send_digit(digit, u16::try_from(duration_ms.clamp(80, 6000)).unwrap_or(100));
         }
         ChanEvent::Hold => {
-            other.indicate(&Indication::Hold);
-            other.start_music("").await?;
+            other.chan.indicate(&Indication::Hold);
+            let class = other.music_class(own.chan);
+            other.hears_music = other.chan.start_music(&class).await?;
         }
         ChanEvent::Unhold => {
-            other.stop_music();
-            other.indicate(&Indication::Unhold);
+            other.end_music();
+            other.chan.indicate(&Indication::Unhold);
         }
         ChanEvent::Text(text) => {
+            let other = other.chan;
             other.shard().with_tech(other.id(), |tech, core| tech.send_text(core, other.id(), &text));
         }
         _ => {}
     }
     Ok(())
 }
+
+/// One of the two, with what it is made to hear beside the other.
+struct Party<'a> {
+    chan: &'a Chan,
+    hangup_digit: Option<Digit>,
+    hears_music: bool,
+    playing: Option<PlayId>,
+    to_play: VecDeque<Arc<Clip>>,
+}
+
+impl<'a> Party<'a> {
+    fn new(chan: &'a Chan, hangup_digit: Option<Digit>) -> Self {
+        Self { chan, hangup_digit, hears_music: false, playing: None, to_play: VecDeque::new() }
+    }
+    /// The class it hears while `holder` holds it: its own when it has one, else the holder's.
+    fn music_class(&self, holder: &Chan) -> String {
+        let class = |chan: &Chan| chan.with(|c| c.music_class.clone()).unwrap_or_default();
+        let own = class(self.chan);
+        if own.is_empty() || own == DEFAULT_MUSIC { class(holder) } else { own }
+    }
+    fn end_music(&mut self) {
+        if std::mem::take(&mut self.hears_music) {
+            self.chan.stop_music();
+        }
+    }
+    /// Says these sounds one after the other; who hears music is left alone.
+    async fn say(&mut self, names: &[String]) -> Result<(), Stop> {
+        if self.hears_music {
+            return Ok(());
+        }
+        for name in names {
+            self.to_play.extend(self.chan.clip(name).await?);
+        }
+        if self.playing.is_none() {
+            self.play_next();
+        }
+        Ok(())
+    }
+    fn play_next(&mut self) {
+        self.playing = self.to_play.pop_front().map(|clip| self.chan.start_clip(clip, 0));
+    }
+    fn played(&mut self, play: PlayId) {
+        if self.playing == Some(play) {
+            self.play_next();
+        }
+    }
+}
+
+impl Drop for Party<'_> {
+    fn drop(&mut self) {
+        self.end_music();
+        if self.playing.is_some() {
+            self.chan.stop_sound();
+        }
+    }
+}
+
+/// The class of channels that were given none.
+const DEFAULT_MUSIC: &str = "default";
 
 /// When the next warning or the end is due.
 struct LimitClock {
@@ -119,14 +192,12 @@ impl LimitClock {
         let next = warning.map(|(limit, before)| start + limit.saturating_sub(before)).or(end);
         Self { end, next }
     }
-    /// Goes past `next`; whether that was the end.
-    fn advance(&mut self, now: Instant, limits: &BridgeLimits) -> bool {
-        if self.end.is_some_and(|end| end <= now) {
-            return true;
-        }
+    /// Goes past `next`; the time that is left, `None` when that was the end.
+    fn advance(&mut self, now: Instant, limits: &BridgeLimits) -> Option<Duration> {
+        let end = self.end.filter(|end| *end > now)?;
         let again = (!limits.warnings.every.is_zero()).then(|| now + limits.warnings.every);
-        self.next = [again, self.end].into_iter().flatten().min();
-        false
+        self.next = [again, Some(end)].into_iter().flatten().min();
+        Some(end - now)
     }
 }
 
@@ -155,7 +226,9 @@ impl Joined {
 impl Drop for Joined {
     fn drop(&mut self) {
         let mut core = self.shard.core.borrow_mut();
-        if let Some(stream) = core.get(self.a).and_then(|c| c.stream) {
+        let of = |id| core.get(id).and_then(|c| c.stream);
+        // Parting one parts both; the first may be gone already.
+        if let Some(stream) = of(self.a).or_else(|| of(self.b)) {
             core.media(Command::Part { stream });
         }
         core.bridge_leave(self.bridge, self.b);

@@ -114,8 +114,10 @@ pub struct Cdr {
 pub struct CdrState {
     /// `CDR_PROP(disable)` or `NoCDR`.
     pub disabled: bool,
-    /// Which party B is being recorded.
+    /// Which party B is being recorded; set by [`Core::turn_to_party`](crate::Core::turn_to_party).
     pub dst_channel: String,
+    /// Application and arguments that dialled party B.
+    pub dialled_by: Option<(&'static str, String)>,
     /// Account of party B.
     pub peer_account: String,
     /// Start of the current record; `None` is the channel's own.

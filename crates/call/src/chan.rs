@@ -141,14 +141,36 @@ impl Chan {
             if let Poll::Ready(done) = story.as_mut().poll(context) {
                 return Poll::Ready(Ok(done));
             }
-            let current = self.shard.exec.borrow().current();
+            let mut exec = self.shard.exec.borrow_mut();
             let mut core = self.shard.core.borrow_mut();
             let now = core.now;
             let Some(channel) = core.get_mut(self.id) else { return Poll::Ready(Err(Stop::Hangup)) };
-            channel.waiter = current;
-            stop_of(channel, now).map_or(Poll::Pending, |stop| Poll::Ready(Err(stop)))
+            channel.waiter = exec.current();
+            if let Some(stop) = stop_of(channel, now) {
+                return Poll::Ready(Err(stop));
+            }
+            // What the story waits for knows nothing of this channel's own time limit.
+            exec.bring_deadline_forward(channel.absolute_deadline);
+            Poll::Pending
         })
         .await
+    }
+    /// Waits until `enough` says so of an event, or `deadline`. Digits and what else is heard meanwhile stay for whoever
+    /// listens next.
+    pub async fn wait_keeping(
+        &self,
+        deadline: Instant,
+        mut enough: impl FnMut(&ChanEvent) -> bool,
+    ) -> Result<(), Stop> {
+        let mut kept = Kept { chan: self, events: Vec::new() };
+        while let Some(event) = self.event(Some(deadline)).await? {
+            let stop = enough(&event);
+            kept.events.push(event);
+            if stop {
+                break;
+            }
+        }
+        Ok(())
     }
     /// Goes on in the next turn, after datagrams, deadlines and other stories; for loops that might not wait otherwise.
     pub async fn pause(&self) {
@@ -254,6 +276,8 @@ impl Chan {
         let wanted = self.start_clip(clip, offset);
         let playing = PlayGuard(self);
         let mut pressed = None;
+        // Digits that follow the one that stops the sound belong to whoever reads the number.
+        let mut following = Kept { chan: self, events: Vec::new() };
         loop {
             match self.event(None).await? {
                 Some(ChanEvent::Played { play, end, offset }) if play == wanted => {
@@ -270,6 +294,7 @@ impl Chan {
                     pressed = Some(digit);
                     self.media(|stream| Command::StopPlay { stream });
                 }
+                Some(event @ ChanEvent::Digit { .. }) if pressed.is_some() => following.events.push(event),
                 _ => {}
             }
         }
@@ -332,6 +357,22 @@ impl Chan {
                 duration_ms: Some(u32::from(duration_ms)),
                 received: false,
             });
+        });
+    }
+}
+
+/// Events that were heard too early; given back, before what came since, when dropped.
+struct Kept<'a> {
+    chan: &'a Chan,
+    events: Vec<ChanEvent>,
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        let _ = self.chan.with(|c| {
+            for event in self.events.drain(..).rev() {
+                c.events.push_front(event);
+            }
         });
     }
 }

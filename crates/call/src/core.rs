@@ -27,7 +27,7 @@ pub struct Settings {
     pub directories: Directories,
     /// Call records: written at all.
     pub cdr_enabled: bool,
-    /// Call records for outgoing legs that nobody answered.
+    /// `unanswered`: call records also for calls that nobody answered and that had no second party.
     pub cdr_unanswered: bool,
     /// `congestion=yes`: disposition CONGESTION exists.
     pub cdr_congestion: bool,
@@ -108,6 +108,7 @@ pub struct Core {
     pub(crate) paused: Vec<TaskId>,
     pub(crate) library_waiters: Vec<TaskId>,
     pub(crate) bridges: Vec<Bridge>,
+    free_bridges: Vec<u32>,
     random: u64,
     name_serial: u32,
     unique_serial: u64,
@@ -144,6 +145,7 @@ impl Core {
             paused: Vec::new(),
             library_waiters: Vec::new(),
             bridges: Vec::new(),
+            free_bridges: Vec::new(),
             random: seed,
             name_serial: 0,
             unique_serial: 0,
@@ -255,10 +257,16 @@ impl Core {
     pub fn call_count(&self) -> usize {
         self.calls
     }
-    /// A dialplan begins to run on the channel.
+    /// A dialplan begins to run on the channel. One that we called and that has answered is a party with a record of its
+    /// own from here on.
     pub fn enter_pbx(&mut self, id: ChannelId) {
+        let (now, wall) = (self.now, self.services.wall.now_micros());
         let Some(channel) = self.get_mut(id).filter(|c| !c.has_pbx) else { return };
         channel.has_pbx = true;
+        if channel.outgoing && channel.answered.is_some() {
+            channel.cdr.answer.get_or_insert((now, wall));
+            channel.cdr.disposition = crate::Disposition::Answered;
+        }
         if channel.outgoing {
             self.calls += 1;
         }
@@ -360,6 +368,14 @@ impl Core {
         }
         true
     }
+    /// Limits how long the call may last (`TIMEOUT(absolute)`); whoever waits on the channel takes it up at once.
+    pub fn set_absolute_deadline(&mut self, id: ChannelId, at: Option<Instant>) {
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.absolute_deadline = at;
+        if let Some(task) = channel.waiter {
+            self.woken.push(task);
+        }
+    }
     /// Sends a running channel elsewhere in the dialplan.
     pub fn request_goto(&mut self, id: ChannelId, to: AsyncGoto) {
         let Some(channel) = self.get_mut(id) else { return };
@@ -370,6 +386,15 @@ impl Core {
     }
     /// A media worker's word.
     pub fn media_event(&mut self, event: Event) {
+        if let Event::RtpTimeout { stream } = event
+            && let Some(id) = self.channel_of_stream(stream)
+        {
+            let name = self.get(id).map(|c| c.name.clone()).unwrap_or_default();
+            self.log(Level::Notice, "media", &format!("{name}: no RTP came for the time that is allowed"));
+            self.push_event(id, ChanEvent::MediaTimeout);
+            self.request_hangup(id, Cause::REQUESTED_CHAN_UNAVAIL);
+            return;
+        }
         let (stream, heard) = match event {
             Event::Played { stream, play, end, offset } => (stream, ChanEvent::Played { play, end, offset }),
             Event::DigitBegin { stream, digit, .. } => (stream, ChanEvent::DigitBegin(digit)),
@@ -379,8 +404,7 @@ impl Core {
             Event::DigitsSent { stream } => (stream, ChanEvent::DigitsSent),
             Event::Silence { stream, ms } => (stream, ChanEvent::Silence(ms)),
             Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
-            Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
-            Event::Stats { .. } => return,
+            Event::RtpTimeout { .. } | Event::Stats { .. } => return,
             Event::Closed { stream, fault, .. } => {
                 if let (Some(id), Some(fault)) = (self.by_stream.remove(&stream), fault) {
                     let name = self.get(id).map(|c| c.name.clone()).unwrap_or_default();
@@ -417,6 +441,8 @@ impl Core {
             self.calls -= 1;
         }
         self.by_name.remove(&channel.name);
+        // Whoever still waits for it must learn that it is gone.
+        self.woken.extend(channel.waiter);
         if let Some(stream) = channel.stream {
             self.by_stream.remove(&stream);
             self.media(Command::Close { stream });
@@ -431,8 +457,8 @@ impl Core {
         let state = &channel.cdr;
         let unwanted = !settings.cdr_enabled || state.disabled || (channel.outgoing && !channel.has_pbx);
         let unanswered = state.disposition != crate::Disposition::Answered;
-        // A leg that was originated and never answered has no record unless `unanswered=yes` (cdr.conf).
-        if unwanted || (channel.outgoing && unanswered && !settings.cdr_unanswered) {
+        // A call that nobody answered and that had no second party has no record unless `unanswered=yes` (cdr.conf).
+        if unwanted || (unanswered && state.dst_channel.is_empty() && !settings.cdr_unanswered) {
             return;
         }
         let (began, began_wall) = state.start.unwrap_or((channel.created, channel.created_wall));
@@ -482,6 +508,26 @@ impl Core {
             ..CdrState::default()
         };
         self.cdrs.push(record);
+    }
+
+    /// The channel dials `party`: its record is about the two. When it was about another party before, that record is
+    /// finished, with the application that dialled, and the next begins.
+    pub fn turn_to_party(&mut self, id: ChannelId, party: &str) {
+        let Some(channel) = self.get_mut(id) else { return };
+        if !channel.cdr.dst_channel.is_empty() {
+            let dialling =
+                (channel.cdr.last_app, std::mem::take(&mut channel.cdr.last_data), channel.location.clone());
+            if let Some((app, data)) = channel.cdr.dialled_by.take() {
+                (channel.cdr.last_app, channel.cdr.last_data) = (app, data);
+            }
+            self.finish_cdr(id);
+            let Some(channel) = self.get_mut(id) else { return };
+            (channel.cdr.last_app, channel.cdr.last_data) = (dialling.0, dialling.1);
+            channel.cdr.dialed = Some((dialling.2.exten, dialling.2.context));
+        }
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.cdr.dst_channel = party.to_owned();
+        channel.cdr.dialled_by = Some((channel.cdr.last_app, channel.cdr.last_data.clone()));
     }
 
     /// Tells watchers, if there are any.
@@ -567,17 +613,15 @@ impl Core {
     }
 
     pub(crate) fn bridge_create(&mut self, creator: &'static str) -> BridgeId {
-        let free = self.bridges.iter().position(|b| !b.alive);
-        let slot = free.unwrap_or_else(|| {
+        let slot = self.free_bridges.pop().unwrap_or_else(|| {
             self.bridges.push(Bridge { generation: 0, members: Vec::new(), alive: false });
-            self.bridges.len() - 1
+            u32::try_from(self.bridges.len() - 1).unwrap_or(u32::MAX)
         });
-        let slot_id = u32::try_from(slot).unwrap_or(u32::MAX);
-        let generation = self.bridges.get_mut(slot).map_or(0, |bridge| {
+        let generation = self.bridges.get_mut(slot as usize).map_or(0, |bridge| {
             bridge.alive = true;
             bridge.generation
         });
-        let bridge = BridgeId::new(slot_id, generation);
+        let bridge = BridgeId::new(slot, generation);
         self.notice(|_| Some(Notice::BridgeCreate { bridge, creator }));
         bridge
     }
@@ -604,6 +648,7 @@ impl Core {
             entry.alive = false;
             entry.generation = entry.generation.wrapping_add(1);
             entry.members.clear();
+            self.free_bridges.push(bridge.slot);
             self.notice(|_| Some(Notice::BridgeDestroy { bridge }));
         }
     }

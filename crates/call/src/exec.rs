@@ -116,6 +116,12 @@ impl Executor {
         }
         self.shed_stale_timers();
     }
+    /// Makes sure that the current story is polled again at `deadline` or before.
+    pub(crate) fn bring_deadline_forward(&mut self, deadline: Option<Instant>) {
+        let Some(task) = self.current.and_then(|id| self.get_mut(id)) else { return };
+        let earliest = [task.deadline, deadline].into_iter().flatten().min();
+        self.set_deadline(earliest);
+    }
     /// Queues every story whose deadline has come.
     pub(crate) fn expire(&mut self, now: Instant) {
         while self.next_timer().is_some_and(|at| at <= now)

@@ -24,7 +24,7 @@ mod shard;
 mod tech;
 
 pub use admission::{Admission, Limits, Refused};
-pub use bridge::{BridgeEnd, BridgeLimits, Warnings, bridge_pair};
+pub use bridge::{BridgeEnd, BridgeLimits, SayRemaining, Warnings, bridge_pair};
 pub use cdr::{AmaFlags, Cdr, CdrState, Disposition};
 pub use chan::{Chan, Heard, Leg, Stop};
 pub use channel::{AsyncGoto, ChanEvent, ChanState, Channel, Location, NewChannel};

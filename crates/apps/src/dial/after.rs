@@ -2,17 +2,13 @@
 
 use core::time::Duration;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use base::{Cause, Clip, Digit};
-use call::{
-    BridgeEnd, BridgeLimits, Chan, Disposition, Heard, Leg, Level, Location, Shard, Stop, Warnings,
-    bridge_pair,
-};
+use base::{Cause, Digit};
+use call::{BridgeEnd, BridgeLimits, Disposition, Heard, Leg, Level, Location, Stop, Warnings, bridge_pair};
 
 use super::legs::Ringing;
 use super::{DialOptions, Status};
-use crate::{Call, Flow, Outcome, dtmf, pbx};
+use crate::{Call, Flow, Outcome, dtmf, pbx, say};
 
 /// Takes the leg that answered to its end.
 pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringing: &Ringing<'_>) -> Outcome {
@@ -21,6 +17,9 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     call.set("DIALEDPEERNAME", &leg.chan().name());
     call.set("DIALEDPEERNUMBER", &ringing.answered_number);
     note_peer(call, &leg)?;
+    if options.answer_at_once {
+        caller.answer()?;
+    }
 
     match caller.while_up(prepare(call, options, &leg)).await? {
         Ok(Verdict::Talk) => {}
@@ -33,9 +32,11 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
             leg.end(Cause::NORMAL_CLEARING);
             return go_to(call, &target);
         }
-        // The called party hung up before anybody talked.
         Err(_) => {
-            leg.end(Cause::NORMAL_CLEARING);
+            // One of the two ended before anybody talked; the caller's reason is his own.
+            caller.check()?;
+            call.note_leg(leg.chan());
+            release(call, leg);
             return Ok(if options.go_on { Flow::Continue } else { Flow::Hangup });
         }
     }
@@ -45,7 +46,8 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     }
 
     let started = caller.now();
-    let limits = bridge_limits(call, options, &leg).await?;
+    let audio = LimitAudio::of(call);
+    let limits = bridge_limits(call, options, &audio).await?;
     let end = bridge_pair(caller, leg.chan(), limits, "Dial").await;
     let talked = caller.now().since(started);
     call.set("ANSWEREDTIME", &talked.as_secs().to_string());
@@ -53,6 +55,9 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     let times = ringing.times();
     call.set("DIALEDTIME", &times.dialed.as_secs().to_string());
     call.set("DIALEDTIME_MS", &times.dialed.as_millis().to_string());
+    if end == BridgeEnd::Limit {
+        audio.time_is_up(call, &leg).await?;
+    }
     after_talk(call, options, leg, end).await
 }
 
@@ -76,7 +81,7 @@ enum Verdict {
     GoTo(String),
 }
 
-/// What comes before the conversation, on the called channel: `A`, `U`, `D`. `Err`: it hung up.
+/// What comes before the conversation, on the called channel: `A`, `U`, `D`. `Err`: it hung up, or the caller did.
 async fn prepare(call: &Call, options: &DialOptions, leg: &Leg) -> Result<Verdict, Stop> {
     let callee = leg.chan();
     if let Some((for_callee, _)) = &options.announce
@@ -85,25 +90,35 @@ async fn prepare(call: &Call, options: &DialOptions, leg: &Leg) -> Result<Verdic
     {
         call.log(Level::Warning, &format!("Dial announcement '{for_callee}' could not be played"));
     }
-    if let Some(routine) = &options.answered_routine {
+    if let Some(routine) = options.answered_routine.as_deref().and_then(|place| super::routine(call, place)) {
         let on_callee = Call::new(callee.clone());
-        on_callee.gosub(routine).await?;
-        let result = on_callee.get("GOSUB_RESULT").unwrap_or_default();
-        let upper = result.to_ascii_uppercase();
-        return Ok(match upper.split(':').next().unwrap_or_default() {
-            "ABORT" => Verdict::Refuse(Status::Answer, Flow::Hangup),
-            "CONGESTION" => Verdict::Refuse(Status::Congestion, Flow::Continue),
-            "BUSY" => Verdict::Refuse(Status::Busy, Flow::Continue),
-            "CONTINUE" => Verdict::Refuse(Status::Answer, Flow::Continue),
-            "GOTO" => Verdict::GoTo(result.get(5..).unwrap_or_default().replace('^', ",")),
-            _ => Verdict::Talk,
-        });
+        if on_callee.gosub(&routine).await? == Flow::Hangup {
+            return Err(Stop::Hangup);
+        }
+        let verdict = verdict_of(&on_callee.get("GOSUB_RESULT").unwrap_or_default());
+        if !matches!(verdict, Verdict::Talk) {
+            return Ok(verdict);
+        }
     }
-    if let Some((to_callee, to_caller, _)) = &options.dtmf {
-        dtmf::send(callee, to_callee, dtmf::DEFAULT_MS, dtmf::DEFAULT_GAP).await?;
-        dtmf::send(&call.chan, to_caller, dtmf::DEFAULT_MS, dtmf::DEFAULT_GAP).await?;
+    if let Some(digits) = &options.dtmf {
+        let (length, gap) = (dtmf::DEFAULT_MS, dtmf::DEFAULT_GAP);
+        dtmf::send(callee, callee, &digits.to_callee, length, gap).await?;
+        dtmf::send(callee, &call.chan, &digits.to_caller, length, gap).await?;
     }
     Ok(Verdict::Talk)
+}
+
+/// What the routine of option `U` decided.
+fn verdict_of(result: &str) -> Verdict {
+    let (word, place) = result.split_once(':').unwrap_or((result, ""));
+    match word.to_ascii_uppercase().as_str() {
+        "ABORT" => Verdict::Refuse(Status::Answer, Flow::Hangup),
+        "CONGESTION" => Verdict::Refuse(Status::Congestion, Flow::Continue),
+        "BUSY" => Verdict::Refuse(Status::Busy, Flow::Continue),
+        "CONTINUE" => Verdict::Refuse(Status::Answer, Flow::Continue),
+        "GOTO" => Verdict::GoTo(place.replace('^', ",")),
+        _ => Verdict::Talk,
+    }
 }
 
 fn go_to(call: &Call, target: &str) -> Outcome {
@@ -123,22 +138,36 @@ fn both_go(call: &Call, leg: Leg, target: &str) -> Outcome {
         leg.end(Cause::NORMAL_CLEARING);
         return Ok(Flow::Continue);
     }
-    let mut location = call.chan.with(|c| c.location.clone())?;
+    let mut location = call.here().location();
     location.priority += 1;
-    let shard = call.chan.shard().clone();
-    start_on(&shard, leg, location);
+    start_on(call, leg, location);
     Ok(Flow::Jumped)
 }
 
-/// The leg becomes a call of its own.
-fn start_on(shard: &Rc<Shard>, leg: Leg, location: Location) {
+/// The leg becomes a call of its own, with a record that begins here.
+fn start_on(call: &Call, leg: Leg, location: Location) {
+    let shard = call.chan.shard();
     let id = leg.keep().id();
-    if !pbx::start(shard, id, location) {
-        shard.finish(id, Cause::SWITCH_CONGESTION);
+    {
+        let mut core = shard.core.borrow_mut();
+        let moment = (core.now, core.services.wall.now_micros());
+        if let Some(channel) = core.get_mut(id) {
+            channel.cdr.start = Some(moment);
+        }
+    }
+    pbx::start(shard, id, location);
+}
+
+/// Lets go of a leg: where somebody else sent it, else to its end.
+fn release(call: &Call, leg: Leg) {
+    let sent = leg.chan().with(|c| c.goto.take().filter(|_| c.hangup.is_none())).ok().flatten();
+    match sent {
+        Some(location) => start_on(call, leg, location),
+        None => leg.end(Cause::NORMAL_CLEARING),
     }
 }
 
-async fn bridge_limits(call: &Call, options: &DialOptions, leg: &Leg) -> Result<BridgeLimits, Stop> {
+async fn bridge_limits(call: &Call, options: &DialOptions, audio: &LimitAudio) -> Result<BridgeLimits, Stop> {
     let star = Digit::from_char('*');
     let mut limits = BridgeLimits {
         duration: options.stop_after,
@@ -152,79 +181,106 @@ async fn bridge_limits(call: &Call, options: &DialOptions, leg: &Leg) -> Result<
         call.chan.play(for_caller, "").await?;
     }
     let Some(limit) = options.limit else { return Ok(limits) };
-    limits.duration = Some(limits.duration.map_or(limit.whole, |other| other.min(limit.whole)));
-    let named = |variable: &str, default: &str| {
-        call.get(variable).filter(|v| !v.is_empty()).unwrap_or(default.into())
-    };
-    let says_yes = |variable: &str, default: bool| {
-        call.get(variable).filter(|v| !v.is_empty()).map_or(default, |v| v.eq_ignore_ascii_case("yes"))
-    };
-    let file = named("LIMIT_WARNING_FILE", "beep");
-    let connect = named("LIMIT_CONNECT_FILE", "");
-    let (to_caller, to_callee) =
-        (says_yes("LIMIT_PLAYAUDIO_CALLER", true), says_yes("LIMIT_PLAYAUDIO_CALLEE", false));
-    if !connect.is_empty() && to_caller {
-        call.chan.play(&connect, "").await?;
+    if audio.to_caller && !audio.connect.is_empty() {
+        call.chan.play(&audio.connect, "").await?;
     }
-    let clip = |wanted: bool, chan: Chan| {
-        let file = file.clone();
-        async move { if wanted { chan.clip(&file).await } else { Ok::<Option<Arc<Clip>>, Stop>(None) } }
-    };
+    limits.duration = Some(limits.duration.map_or(limit.whole, |other| other.min(limit.whole)));
+    let file = audio.warning.clone();
     limits.warnings = Warnings {
         before: limit.warn_before,
         every: limit.warn_every,
-        for_a: clip(to_caller && limit.warn_before > Duration::ZERO, call.chan.clone()).await?,
-        for_b: clip(to_callee && limit.warn_before > Duration::ZERO, leg.chan().clone())
-            .await
-            .unwrap_or_default(),
+        say: Rc::new(move |left| if file.is_empty() { time_left(left) } else { vec![file.clone()] }),
+        to_a: audio.to_caller,
+        to_b: audio.to_callee,
     };
     Ok(limits)
+}
+
+/// The time that is left, as prompts say it.
+fn time_left(left: Duration) -> Vec<String> {
+    let seconds = i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
+    let mut files = vec!["vm-youhave".to_owned()];
+    for (count, unit) in [(seconds / 60, "minutes"), (seconds % 60, "seconds")] {
+        if count > 0 {
+            files.extend(say::number(count));
+            files.push(unit.to_owned());
+        }
+    }
+    files
+}
+
+/// The `LIMIT_*` variables: who hears what of a limited call.
+struct LimitAudio {
+    to_caller: bool,
+    to_callee: bool,
+    connect: String,
+    warning: String,
+    timeout: String,
+}
+
+impl LimitAudio {
+    fn of(call: &Call) -> Self {
+        let file = |variable: &str| call.get(variable).unwrap_or_default();
+        let yes = |variable: &str, default: bool| {
+            let said = call.get(variable).filter(|v| !v.is_empty());
+            said.map_or(default, |v| v.eq_ignore_ascii_case("yes"))
+        };
+        Self {
+            to_caller: yes("LIMIT_PLAYAUDIO_CALLER", true),
+            to_callee: yes("LIMIT_PLAYAUDIO_CALLEE", false),
+            connect: file("LIMIT_CONNECT_FILE"),
+            warning: file("LIMIT_WARNING_FILE"),
+            timeout: file("LIMIT_TIMEOUT_FILE"),
+        }
+    }
+    async fn time_is_up(&self, call: &Call, leg: &Leg) -> Result<(), Stop> {
+        if self.timeout.is_empty() {
+            return Ok(());
+        }
+        if self.to_callee {
+            // A called party that hangs up meanwhile changes nothing.
+            let _ = call.chan.while_up(leg.chan().play(&self.timeout, "")).await?;
+        }
+        if self.to_caller {
+            call.chan.play(&self.timeout, "").await?;
+        }
+        Ok(())
+    }
 }
 
 /// Who goes on where once they have stopped talking.
 async fn after_talk(call: &Call, options: &DialOptions, leg: Leg, end: BridgeEnd) -> Outcome {
     let caller = &call.chan;
-    let caller_ended = match end {
-        BridgeEnd::Stopped(id, stop) if id == caller.id() => Some(stop),
-        BridgeEnd::Disconnected(id) if id == caller.id() => Some(Stop::Hangup),
-        BridgeEnd::Stopped(..) | BridgeEnd::Disconnected(_) | BridgeEnd::Limit => None,
-    };
-    let cause = leg.chan().with(|c| c.hangup).ok().flatten();
-    if caller_ended.is_none() {
-        call.note_leg(leg.chan());
-    }
-    let callee_up = cause.is_none();
-    if let (Some(target), true, true) = (&options.callee_goes_on, caller_ended.is_some(), callee_up) {
-        callee_goes_on(call, leg, target);
-    } else {
-        if options.h_exten {
-            pbx::run_hangup_extension(
-                leg.chan(),
-                caller.with(|c| c.location.context.clone()).unwrap_or_default(),
-            )
-            .await;
+    let caller_ended =
+        matches!(end, BridgeEnd::Stopped(id, _) | BridgeEnd::Disconnected(id) if id == caller.id());
+    let callee_up = leg.chan().with(|c| c.hangup.is_none()) == Ok(true);
+    call.note_leg(leg.chan());
+    match &options.callee_goes_on {
+        Some(target) if caller_ended && callee_up => callee_goes_on(call, leg, target),
+        _ => {
+            if options.h_exten {
+                pbx::run_hangup_extension(leg.chan(), call.context()).await;
+            }
+            release(call, leg);
         }
-        leg.end(Cause::NORMAL_CLEARING);
     }
-    match (end, caller_ended) {
-        (BridgeEnd::Disconnected(_), Some(_)) => Ok(Flow::Hangup),
-        (_, Some(stop)) => Err(stop),
-        (_, None) if options.go_on => Ok(Flow::Continue),
-        (_, None) => Ok(Flow::Hangup),
+    match end {
+        BridgeEnd::Stopped(id, stop) if id == caller.id() => Err(stop),
+        _ if options.go_on => Ok(Flow::Continue),
+        _ => Ok(Flow::Hangup),
     }
 }
 
 /// Option `F`: the called party goes on in the dialplan; without a target after the Dial's own step.
 fn callee_goes_on(call: &Call, leg: Leg, target: &str) {
-    let here = call.chan.with(|c| c.location.clone()).unwrap_or_default();
-    let shard = call.chan.shard().clone();
+    let here = call.here().location();
     let location = if target.is_empty() {
         Ok(Location { priority: here.priority + 1, ..here })
     } else {
         call.resolve(target)
     };
     match location {
-        Ok(location) => start_on(&shard, leg, location),
+        Ok(location) => start_on(call, leg, location),
         Err(why) => call.log(Level::Error, &format!("Dial option F cannot go to '{target}': {why}")),
     }
 }

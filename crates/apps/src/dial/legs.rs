@@ -2,18 +2,23 @@
 
 use core::time::Duration;
 
-use base::{Cause, ChannelId, Command, Instant};
-use call::{Chan, ChanEvent, Indication, Leg, Level, Notice, PartyId, Request, Stop};
+use base::{Cause, ChannelId, Instant};
+use call::{Chan, ChanEvent, Leg, Level, Notice, PartyId, Request, Stop};
 
-use super::{DialOptions, Status, notice_end, ring_back, stopped};
-use crate::Call;
+use super::sound::Sound;
+use super::{DialOptions, Status, notice_end};
+use crate::pbx::Place;
+use crate::{Call, Flow, dtmf};
 
 /// How ringing ended.
 pub(crate) enum Called {
     Answered(Leg),
     Refused(Status),
     CallerStopped(Stop),
-    CallerHungUpWithKey,
+    /// The caller pressed the hang-up digit (`H`): his dialplan goes on.
+    CallerCancelled,
+    /// The caller dialled an extension meanwhile (`d`).
+    CallerDialled(Place),
 }
 
 /// Times for the result variables.
@@ -28,6 +33,9 @@ struct Entry {
     target: String,
 }
 
+/// Times that legs of one Dial may be sent elsewhere; ends loops of phones that forward to each other.
+const FORWARDS_MAX: u32 = 16;
+
 /// Everything that rings.
 pub(crate) struct Ringing<'a> {
     call: &'a Call,
@@ -37,7 +45,8 @@ pub(crate) struct Ringing<'a> {
     ringing_at: Option<Instant>,
     progress_at: Option<Instant>,
     refusals: Vec<Cause>,
-    early_audio: bool,
+    forwards: u32,
+    sound: Sound,
     /// What was dialled to reach the leg that answered: `6001` of `PJSIP/6001`.
     pub(crate) answered_number: String,
 }
@@ -52,210 +61,267 @@ impl<'a> Ringing<'a> {
             ringing_at: None,
             progress_at: None,
             refusals: Vec::new(),
-            early_audio: false,
+            forwards: 0,
+            sound: Sound::new(&call.chan),
             answered_number: String::new(),
         }
     }
 
+    /// Calls all targets and waits for the first answer, the last refusal, the timeout or the caller.
+    pub(crate) async fn call(&mut self, targets: &[&str], timeout: Duration) -> Called {
+        for target in targets {
+            if let Err(stop) = self.request(target).await {
+                return Called::CallerStopped(stop);
+            }
+        }
+        self.freeze_record();
+        self.started = self.call.chan.now();
+        for entry in std::mem::take(&mut self.legs) {
+            self.ring(entry);
+        }
+        let called = self.wait(self.started + timeout).await;
+        self.sound.end();
+        called
+    }
+
     /// Makes the channel for one destination and prepares it; a refusal is counted, not an error.
-    pub(crate) async fn request(&mut self, target: &str) -> Result<(), Stop> {
+    async fn request(&mut self, target: &str) -> Result<(), Stop> {
+        let caller = &self.call.chan;
+        let Some(leg) = self.open(target)? else { return Ok(()) };
+        let routine = self.options.callee_routine.as_deref();
+        if let Some(routine) = routine.and_then(|place| super::routine(self.call, place)) {
+            let callee = Call::new(leg.chan().clone());
+            let outcome = caller.while_up(callee.gosub(&routine)).await?;
+            if outcome != Ok(Flow::Continue) {
+                self.note_refusal(Cause::NORMAL_CLEARING);
+                return Ok(());
+            }
+        }
+        self.legs.push(Entry { leg, target: target.to_owned() });
+        Ok(())
+    }
+    fn open(&mut self, target: &str) -> Result<Option<Leg>, Stop> {
         let caller = &self.call.chan;
         let Some((tech, resource)) = target.split_once('/') else {
-            self.call.log(
-                Level::Warning,
-                &format!("Dial argument takes format (technology/resource), not '{target}'"),
-            );
-            self.refusals.push(Cause::CHAN_NOT_IMPLEMENTED);
-            return Ok(());
+            let line = format!("Dial argument takes format (technology/resource), not '{target}'");
+            self.call.log(Level::Warning, &line);
+            self.note_refusal(Cause::CHAN_NOT_IMPLEMENTED);
+            return Ok(None);
         };
-        let (formats, presented) = caller.with(|c| (c.formats, c.caller.clone()))?;
-        let presented = self.presented(presented);
+        let (formats, own) = caller.with(|c| (c.formats, c.caller.clone()))?;
+        let presented = self.presented(own.clone());
         let request = Request {
             resource: resource.to_owned(),
             requestor: Some(caller.id()),
             caller: Some(presented.clone()),
             formats,
-            variables: Vec::new(),
+            ..Request::default()
         };
         match caller.shard().request(tech, &request) {
             Ok(id) => {
                 let leg = Leg::new(caller.shard().clone(), id);
-                hand_down(caller, &leg, presented)?;
-                if let Some(routine) = &self.options.callee_routine {
-                    let callee = Call::new(leg.chan().clone());
-                    let outcome = caller.while_up(callee.gosub(routine)).await?;
-                    if outcome.is_err() {
-                        self.refusals.push(Cause::NORMAL_CLEARING);
-                        return Ok(());
-                    }
-                }
-                self.legs.push(Entry { leg, target: target.to_owned() });
+                hand_down(caller, &leg, presented, self.stored(own))?;
+                Ok(Some(leg))
             }
             Err(cause) => {
                 let text = cause.text();
                 let line = format!("Unable to create channel for '{target}': cause {} - {text}", cause.0);
                 self.call.log(Level::Notice, &line);
                 self.note_refusal(cause);
+                Ok(None)
             }
         }
-        Ok(())
     }
-    /// The caller id that legs show: the caller's, or what options `f` and `o` say.
+    /// The caller id that legs show: the caller's, or what option `f` says.
     fn presented(&self, own: PartyId) -> PartyId {
-        match (&self.options.force_caller_id, &self.options.original_caller_id) {
-            (Some(text), _) if !text.is_empty() => PartyId::parse(text),
-            (Some(_), _) => {
-                let here = self.call.chan.with(|c| c.location.exten.clone()).unwrap_or_default();
-                PartyId { number: Some(here), ..PartyId::default() }
+        match &self.options.force_caller_id {
+            None => own,
+            Some(text) if !text.is_empty() => PartyId::parse(text),
+            Some(_) => {
+                let here = self.call.here().location();
+                let name = self.call.hint_of(&here.context, &here.exten).map(|(_, name)| name);
+                let name = name.filter(|name| !name.is_empty());
+                PartyId { number: Some(here.exten), name, ..PartyId::default() }
             }
-            (None, Some(text)) if !text.is_empty() => PartyId::parse(text),
-            _ => own,
         }
+    }
+    /// The legs' own caller id when option `o` asks for another than the number that was dialled.
+    fn stored(&self, own: PartyId) -> Option<PartyId> {
+        let text = self.options.original_caller_id.as_deref()?;
+        Some(if text.is_empty() { own } else { PartyId::parse(text) })
     }
     fn note_refusal(&mut self, cause: Cause) {
         self.refusals.push(cause);
         let _ = self.call.chan.with(|c| c.last_cause = cause);
     }
 
-    /// From here on the caller's record names this extension, wherever the dialplan goes after it.
-    pub(crate) fn freeze_record(&self) {
-        let _ = self.call.chan.with(|c| {
-            let at = (c.location.exten.clone(), c.location.context.clone());
-            c.cdr.dialed.get_or_insert(at);
+    /// From here on the caller's record names this extension, wherever the dialplan goes after it, and the first leg.
+    fn freeze_record(&self) {
+        let party = self.legs.first().map(|entry| entry.leg.chan().name());
+        self.call.chan.core(|core| {
+            let id = self.call.chan.id();
+            if let Some(party) = party {
+                core.turn_to_party(id, &party);
+            }
+            if let Some(c) = core.get_mut(id) {
+                let at = (c.location.exten.clone(), c.location.context.clone());
+                c.cdr.dialed.get_or_insert(at);
+            }
         });
     }
 
-    /// Starts every call and what the caller hears.
-    pub(crate) fn call_all(&mut self) {
-        let caller = self.call.chan.clone();
-        self.started = caller.now();
-        for Entry { leg, target } in std::mem::take(&mut self.legs) {
-            let id = leg.chan().id();
-            let called = caller.shard().with_tech(id, |tech, core| tech.call(core, id));
-            let dial_string = target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
-            caller.core(|core| {
-                core.notice(|core| {
-                    let dest = core.snapshot(id)?;
-                    Some(Notice::DialBegin { caller: core.snapshot(caller.id()), dest, dial_string })
-                });
+    /// Starts one call.
+    fn ring(&mut self, Entry { leg, target }: Entry) {
+        let caller = &self.call.chan;
+        let id = leg.chan().id();
+        let called = caller.shard().with_tech(id, |tech, core| tech.call(core, id));
+        let dial_string = target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
+        caller.core(|core| {
+            core.notice(|core| {
+                let dest = core.snapshot(id)?;
+                Some(Notice::DialBegin { caller: core.snapshot(caller.id()), dest, dial_string })
             });
-            match called {
-                Some(Ok(())) => {
-                    self.call.log(Level::Verbose(3), &format!("Called {target}"));
-                    self.legs.push(Entry { leg, target });
-                }
-                Some(Err(cause)) => {
-                    notice_end(&caller, &leg, Status::of_cause(cause).name());
-                    self.note_refusal(cause);
-                    leg.end(cause);
-                }
-                None => self.note_refusal(Cause::NORMAL_TEMPORARY_FAILURE),
+        });
+        match called {
+            Some(Ok(())) => {
+                self.call.log(Level::Verbose(3), &format!("Called {target}"));
+                self.legs.push(Entry { leg, target });
             }
+            Some(Err(cause)) => {
+                notice_end(caller, &leg, Status::of_cause(cause).name(), None);
+                self.note_refusal(cause);
+                leg.end(cause);
+            }
+            None => self.note_refusal(Cause::NORMAL_TEMPORARY_FAILURE),
         }
     }
 
-    /// Waits for the first answer, the last refusal, the timeout or the caller.
-    pub(crate) async fn wait(&mut self, timeout: Duration) -> Called {
+    async fn wait(&mut self, deadline: Instant) -> Called {
         let caller = self.call.chan.clone();
-        if let Err(stop) = self.start_sound().await {
-            return stopped(stop);
+        if let Err(stop) = caller.check() {
+            return self.give_up(stop);
         }
-        let deadline = self.started + timeout;
+        if !self.legs.is_empty()
+            && let Err(stop) = self.sound.start(self.options).await
+        {
+            return self.give_up(stop);
+        }
         while !self.legs.is_empty() {
             let mut ids = vec![caller.id()];
             ids.extend(self.legs.iter().map(|entry| entry.leg.chan().id()));
             let Some((id, heard)) = Chan::any(caller.shard(), &ids, Some(deadline)).await else {
-                self.cancel(Cause::NORMAL_CLEARING, "NOANSWER");
+                self.cancel(Cause::NORMAL_CLEARING, Status::NoAnswer.name());
                 return Called::Refused(Status::NoAnswer);
             };
-            if id == caller.id() {
-                match heard {
-                    Err(stop) => {
-                        self.cancel(Cause::NORMAL_CLEARING, "CANCEL");
-                        return stopped(stop);
-                    }
-                    Ok(ChanEvent::Digit { digit, .. })
-                        if self.options.caller_hangs_up && digit.to_char() == '*' =>
-                    {
-                        self.cancel(Cause::NORMAL_CLEARING, "CANCEL");
-                        return Called::CallerHungUpWithKey;
-                    }
-                    Ok(_) => {}
-                }
-            } else if let Some(called) = self.leg_event(id, heard) {
+            let called = match heard {
+                Err(stop) if id == caller.id() => return self.give_up(stop),
+                Ok(event) if id == caller.id() => self.caller_event(event),
+                heard => self.leg_event(id, heard),
+            };
+            if let Some(called) = called {
                 return called;
             }
         }
-        self.silence();
         Called::Refused(self.verdict())
     }
 
-    async fn start_sound(&self) -> Result<(), Stop> {
-        let caller = &self.call.chan;
-        if self.legs.is_empty() {
-            return caller.check();
+    fn give_up(&mut self, stop: Stop) -> Called {
+        self.cancel(self.cancel_cause(), Status::Cancel.name());
+        Called::CallerStopped(stop)
+    }
+    fn cancel_cause(&self) -> Cause {
+        if self.options.answered_elsewhere { Cause::ANSWERED_ELSEWHERE } else { Cause::NORMAL_CLEARING }
+    }
+
+    fn caller_event(&mut self, event: ChanEvent) -> Option<Called> {
+        let ChanEvent::Digit { digit, duration_ms, relayed } = event else { return None };
+        if self.options.caller_hangs_up && digit.to_char() == '*' {
+            self.cancel(self.cancel_cause(), Status::Cancel.name());
+            return Some(Called::CallerCancelled);
         }
-        if let Some(class) = &self.options.music {
-            if caller.state() != call::ChanState::Up {
-                caller.indicate(&Indication::Progress);
+        if self.options.digit_exit {
+            let context = self.call.get("EXITCONTEXT").filter(|context| !context.is_empty());
+            let context = context.unwrap_or_else(|| self.call.context());
+            let exten = digit.to_char().to_string();
+            if self.call.exists(&context, &exten) {
+                self.cancel(self.cancel_cause(), Status::Cancel.name());
+                return Some(Called::CallerDialled(Place::find(self.call, &context, &exten, 1)));
             }
-            caller.start_music(class).await?;
-        } else if let Some(tone) = &self.options.ring {
-            ring_back(caller, tone);
-        } else if self.options.ring_until_audio {
-            ring_back(caller, "");
         }
-        Ok(())
+        // A menu that talks before it answers wants to be answered, too.
+        if let ([entry], true, false) = (self.legs.as_slice(), self.sound.is_early_audio(), relayed) {
+            entry.leg.chan().send_digit(digit, u16::try_from(duration_ms).unwrap_or(dtmf::DEFAULT_MS));
+        }
+        None
     }
 
     fn leg_event(&mut self, id: ChannelId, heard: Result<ChanEvent, Stop>) -> Option<Called> {
         let at = self.legs.iter().position(|entry| entry.leg.chan().id() == id)?;
         match heard {
-            Err(_) => {
+            Err(Stop::Goto) => {
+                // Only a leg that has answered can go anywhere.
+                let _ = self.legs.get(at)?.leg.chan().with(|c| c.goto = None);
+                self.call.log(Level::Warning, "a leg that still rings cannot be redirected");
+            }
+            Err(Stop::Hangup | Stop::AbsoluteTimeout) => {
                 let entry = self.legs.remove(at);
                 let cause =
                     entry.leg.chan().with(|c| c.hangup).ok().flatten().unwrap_or(Cause::NORMAL_CLEARING);
-                self.call.log(
-                    Level::Verbose(3),
-                    &format!("{} is {}", entry.target, Status::of_cause(cause).name()),
-                );
-                notice_end(&self.call.chan, &entry.leg, Status::of_cause(cause).name());
+                let status = Status::of_cause(cause).name();
+                self.call.log(Level::Verbose(3), &format!("{} is {status}", entry.target));
+                notice_end(&self.call.chan, &entry.leg, status, None);
                 self.call.note_leg(entry.leg.chan());
                 self.note_refusal(cause);
                 entry.leg.end(cause);
-                None
             }
-            Ok(ChanEvent::Answered) => {
-                let entry = self.legs.remove(at);
-                notice_end(&self.call.chan, &entry.leg, Status::Answer.name());
-                self.cancel(Cause::ANSWERED_ELSEWHERE, "CANCEL");
-                self.silence();
-                self.answered_number =
-                    entry.target.split_once('/').map_or("", |(_, number)| number).to_owned();
-                self.call.log(Level::Verbose(3), &format!("{} answered", entry.leg.chan().name()));
-                Some(Called::Answered(entry.leg))
-            }
+            Ok(ChanEvent::Answered) => return Some(self.answered(at)),
+            Ok(ChanEvent::Forwarded(target)) => self.forward(at, &target),
             Ok(ChanEvent::Ringing) => {
                 let first = self.ringing_at.is_none();
                 self.ringing_at.get_or_insert(self.call.chan.now());
                 self.state(id, "RINGING");
-                let quiet = self.options.music.is_none() && self.options.ring.is_none() && !self.early_audio;
-                if first && quiet {
-                    ring_back(&self.call.chan, "");
+                let quiet = self.options.music.is_none() && self.options.ring.is_none();
+                if first && quiet && !self.sound.is_early_audio() {
+                    self.sound.ring();
                 }
-                None
             }
             Ok(ChanEvent::Progress) => {
                 self.progress_at.get_or_insert(self.call.chan.now());
                 self.state(id, "PROGRESS");
-                self.early_audio(id);
-                None
+                // With a single leg the caller hears what it sends before the answer, unless options make the sound.
+                if self.legs.len() == 1 && self.options.music.is_none() && self.options.ring.is_none() {
+                    self.sound.let_through(id);
+                }
+                if let Some(digits) = &self.options.dtmf {
+                    dtmf::queue(self.legs.get(at)?.leg.chan(), &digits.on_progress);
+                }
             }
-            Ok(ChanEvent::Proceeding) => {
-                self.state(id, "PROCEEDING");
-                None
-            }
-            Ok(_) => None,
+            Ok(ChanEvent::Proceeding) => self.state(id, "PROCEEDING"),
+            Ok(_) => {}
+        }
+        None
+    }
+    fn answered(&mut self, at: usize) -> Called {
+        let entry = self.legs.remove(at);
+        notice_end(&self.call.chan, &entry.leg, Status::Answer.name(), None);
+        self.cancel(Cause::ANSWERED_ELSEWHERE, Status::Cancel.name());
+        self.answered_number = entry.target.split_once('/').map_or("", |(_, number)| number).to_owned();
+        self.call.log(Level::Verbose(3), &format!("{} answered", entry.leg.chan().name()));
+        Called::Answered(entry.leg)
+    }
+    /// The leg sent the call elsewhere: another takes its place.
+    fn forward(&mut self, at: usize, target: &str) {
+        let entry = self.legs.remove(at);
+        notice_end(&self.call.chan, &entry.leg, Status::Cancel.name(), Some(target));
+        self.call.log(Level::Verbose(3), &format!("{} is forwarded to {target}", entry.target));
+        entry.leg.end(Cause::NORMAL_CLEARING);
+        self.forwards += 1;
+        if self.forwards > FORWARDS_MAX {
+            self.call.log(Level::Warning, "legs of one Dial forward each other without end");
+            return self.note_refusal(Cause::NORMAL_TEMPORARY_FAILURE);
+        }
+        if let Ok(Some(leg)) = self.open(target) {
+            self.ring(Entry { leg, target: target.to_owned() });
         }
     }
     fn state(&self, id: ChannelId, status: &'static str) {
@@ -266,54 +332,17 @@ impl<'a> Ringing<'a> {
             });
         });
     }
-    /// With a single leg the caller hears what it sends before the answer, unless options make the sound.
-    fn early_audio(&mut self, id: ChannelId) {
-        if self.legs.len() != 1
-            || self.early_audio
-            || self.options.music.is_some()
-            || self.options.ring.is_some()
-        {
-            return;
-        }
-        self.early_audio = true;
-        let caller = &self.call.chan;
-        if self.options.ring_until_audio {
-            caller.stop_sound();
-        }
-        if caller.state() != call::ChanState::Up {
-            caller.indicate(&Indication::Progress);
-        }
-        caller.core(|core| {
-            let streams =
-                core.get(caller.id()).and_then(|c| c.stream).zip(core.get(id).and_then(|c| c.stream));
-            if let Some((a, b)) = streams {
-                core.media(Command::Join { a, b });
-            }
-        });
-    }
     /// Ends every leg that is left.
     fn cancel(&mut self, cause: Cause, status: &'static str) {
         for entry in self.legs.drain(..) {
-            notice_end(&self.call.chan, &entry.leg, status);
+            notice_end(&self.call.chan, &entry.leg, status, None);
             entry.leg.end(cause);
         }
-        self.silence();
     }
-    fn silence(&mut self) {
-        let caller = &self.call.chan;
-        if self.options.music.is_some() {
-            caller.stop_music();
-        } else if caller.state() == call::ChanState::Up {
-            caller.stop_sound();
-        }
-        if std::mem::take(&mut self.early_audio) {
-            caller.media(|stream| Command::Part { stream });
-        }
-    }
-    /// When all have refused: busy says most, then congestion, then that nobody could be reached.
+    /// When all have refused: one that merely did not answer says most, then busy, then congestion.
     fn verdict(&self) -> Status {
         let statuses: Vec<Status> = self.refusals.iter().map(|cause| Status::of_cause(*cause)).collect();
-        [Status::Busy, Status::Congestion, Status::NoAnswer]
+        [Status::NoAnswer, Status::Busy, Status::Congestion]
             .into_iter()
             .find(|status| statuses.contains(status))
             .unwrap_or(Status::ChanUnavail)
@@ -329,21 +358,28 @@ impl<'a> Ringing<'a> {
     }
 }
 
-/// Gives a leg what it inherits from its caller.
-fn hand_down(caller: &Chan, leg: &Leg, presented: PartyId) -> Result<(), Stop> {
+/// Gives a leg what it inherits from its caller, beside what its endpoint's configuration says.
+fn hand_down(caller: &Chan, leg: &Leg, presented: PartyId, stored: Option<PartyId>) -> Result<(), Stop> {
     let (vars, language, music, account, exten, redirecting) = caller.with(|c| {
         let exten = c.location.exten.clone();
         let redirecting = c.redirecting.clone();
         (c.vars.inherited(), c.language.clone(), c.music_class.clone(), c.account.clone(), exten, redirecting)
     })?;
     leg.chan().with(|c| {
-        c.vars = vars;
+        let of_endpoint = std::mem::replace(&mut c.vars, vars);
+        for (inherit, name, value) in of_endpoint.iter() {
+            c.vars.set(dialplan::Var::named(name), value, inherit);
+        }
         c.language = language;
-        c.music_class = music;
+        if c.music_class.is_empty() || c.music_class == "default" {
+            c.music_class = music;
+        }
         c.peer_account = account;
         c.connected = presented;
         c.redirecting = redirecting;
-        if c.caller.number.is_none() {
+        if let Some(stored) = stored {
+            c.caller = stored;
+        } else if c.caller.number.is_none() {
             c.caller.number = Some(exten);
         }
     })

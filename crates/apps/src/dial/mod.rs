@@ -1,17 +1,19 @@
 //! Dial: calls one or many, tells the caller how it goes, and lets the first who answers talk.
 //!
-//! The story has four parts, each with its file's section below: the legs that are called ([`Ringing`]), what the
-//! caller hears meanwhile, what happens between answer and conversation, and how the result is written down.
+//! The story has four parts: the legs that are called ([`Ringing`]), what the caller hears meanwhile ([`sound`]), what
+//! happens between answer and the end ([`after`]), and, here, how the result is written down.
 
 mod after;
 mod legs;
 mod options;
+mod sound;
 
 use core::time::Duration;
 
 use base::Cause;
-use call::{Chan, Disposition, Indication, Leg, Level, Notice, Stop};
+use call::{Chan, Disposition, Leg, Level, Notice};
 
+use crate::call_ctx::args;
 use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
 use after::converse;
 use legs::{Called, Ringing};
@@ -32,23 +34,29 @@ Calls all destinations at once; the first that answers is bridged to the caller,
 
 timeout  seconds to ring (decimal fractions allowed); none: until the caller gives up.
 options:
+  a                     answers the caller as soon as the called party answers, before A, U and D.
   A(file[:callerfile])  plays a file to the called party (and one to the caller) before they talk.
   b(ctx^ext^prio(args)) Gosub on each called channel before it is called.
   B(ctx^ext^prio(args)) Gosub on the calling channel before dialling.
-  D([called][:calling[:progress]])  sends DTMF after the answer ('w' waits half a second).
+  c  tells the legs that the call was answered elsewhere when the caller gives up.
+  d  a digit pressed while it rings goes to that extension of EXITCONTEXT, or of the present context.
+  D([called][:calling[:progress]])  sends DTMF after the answer ('w' waits half a second), progress at early audio.
   e  runs the h extension on the called channel after the call.
-  f([callerid])  sets the caller id that the called party sees; without argument that of the current extension's hint.
+  f([callerid])  sets the caller id that the called party sees; without argument the extension and its hint's name.
   F([ctx^ext^prio])  when the caller hangs up, the called party goes on there (no argument: next priority).
   g  goes on with the dialplan when the called party hangs up.
   G(ctx^ext^prio)  after the answer the caller goes to prio and the called party to prio+1; they are not bridged.
-  h / H  the called / calling party may hang up with '*'.
-  L(x[:y[:z]])  ends the call after x ms, warns y ms before the end and then every z ms (LIMIT_* variables).
+  h / H  the called / calling party may hang up with '*'; while it rings H goes on with the dialplan.
+  L(x[:y[:z]])  ends the call after x ms, warns y ms before the end and then every z ms. LIMIT_PLAYAUDIO_CALLER (yes)
+                and LIMIT_PLAYAUDIO_CALLEE say who hears LIMIT_CONNECT_FILE, LIMIT_WARNING_FILE (else the time left)
+                and LIMIT_TIMEOUT_FILE.
   m([class])  plays music on hold to the caller until the answer.
-  o([callerid])  the called party sees the caller id that the caller was called by.
-  r([tone])  ring tone to the caller, whatever the called party sends.
+  o([callerid])  the called channel's own caller id is the caller's, or this one.
+  r([tone])  ring tone to the caller, whatever the called party sends; with an argument that tone.
   R  ring tone to the caller until the called party sends audio of its own.
   S(x)  ends the call x seconds after the answer.
-  U(routine[^args])  Gosub on the called channel after the answer; GOSUB_RESULT decides (ABORT, CONGESTION, BUSY, CONTINUE, GOTO:ctx^ext^prio).
+  U(context[^args])  Gosub on the called channel after the answer; GOSUB_RESULT decides (ABORT, CONGESTION, BUSY,
+                CONTINUE, GOTO:ctx^ext^prio).
 
 Sets DIALSTATUS (CHANUNAVAIL CONGESTION NOANSWER BUSY ANSWER CANCEL INVALIDARGS), DIALEDTIME, DIALEDTIME_MS,
 ANSWEREDTIME, ANSWEREDTIME_MS, RINGTIME, RINGTIME_MS, PROGRESSTIME, PROGRESSTIME_MS, DIALEDPEERNAME,
@@ -104,7 +112,7 @@ impl Status {
     }
 }
 
-const RESULTS: [&str; 10] = [
+const RESULTS: [&str; 11] = [
     "DIALSTATUS",
     "DIALEDPEERNUMBER",
     "DIALEDPEERNAME",
@@ -115,81 +123,99 @@ const RESULTS: [&str; 10] = [
     "RINGTIME",
     "RINGTIME_MS",
     "PROGRESSTIME",
+    "PROGRESSTIME_MS",
 ];
 
-async fn dial(call: &Call, args: &str) -> Outcome {
+async fn dial(call: &Call, text: &str) -> Outcome {
     for variable in RESULTS {
         call.set(variable, "");
     }
-    let mut parts = crate::args::split(args, ',').into_iter();
-    let targets = parts.next().unwrap_or_default();
-    let timeout = parts.next().unwrap_or_default();
-    let options = match DialOptions::parse(&parts.next().unwrap_or_default()) {
+    let parts = args::split(text);
+    let options = match DialOptions::parse(args::nth(&parts, 2)) {
         Ok(options) => options,
-        Err(why) => {
-            call.log(Level::Error, &why);
-            return refuse(call, Status::InvalidArgs);
-        }
+        Err(why) => return Ok(refuse_arguments(call, &why)),
     };
-    for letter in options.unsupported() {
-        call.log(Level::Warning, &format!("Dial option '{letter}' is not supported yet and has no effect"));
+    for (letter, why) in options.without_effect() {
+        call.log(Level::Warning, &format!("Dial option '{letter}' {why}"));
     }
-    let targets: Vec<&str> =
-        targets.split('&').map(str::trim).filter(|t| !t.is_empty()).take(TARGETS_MAX).collect();
+    let targets = args::nth(&parts, 0).split('&').map(str::trim).filter(|t| !t.is_empty());
+    let targets: Vec<&str> = targets.take(TARGETS_MAX).collect();
     if targets.is_empty() {
-        call.log(Level::Warning, "Dial requires an argument (technology/resource)");
-        return refuse(call, Status::InvalidArgs);
+        return Ok(refuse_arguments(call, "Dial requires an argument (technology/resource)"));
     }
-    if let Some(routine) = &options.caller_routine {
-        call.gosub(routine).await?;
+    if let Some(routine) = options.caller_routine.as_deref().and_then(|place| routine(call, place))
+        && call.gosub(&routine).await? == Flow::Hangup
+    {
+        return Ok(Flow::Hangup);
     }
-
+    let timeout = ring_timeout(call, args::nth(&parts, 1));
     let mut ringing = Ringing::new(call, &options);
-    for target in &targets {
-        ringing.request(target).await?;
-    }
-    ringing.freeze_record();
-    ringing.call_all();
-    let timeout = match timeout.trim().parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 => {
-            Duration::try_from_secs_f64(seconds).unwrap_or(RING_FOREVER).min(RING_FOREVER)
-        }
-        _ => RING_FOREVER,
-    };
-    let called = ringing.wait(timeout).await;
+    let called = ringing.call(&targets, timeout).await;
+    write_times(call, &ringing);
     match called {
-        Called::Answered(leg) => {
-            write_times(call, &ringing);
-            converse(call, &options, leg, &ringing).await
-        }
+        Called::Answered(leg) => converse(call, &options, leg, &ringing).await,
         Called::Refused(status) => {
-            finish(call, &ringing, status);
+            finish(call, status);
             Ok(Flow::Continue)
         }
         Called::CallerStopped(stop) => {
-            finish(call, &ringing, Status::Cancel);
+            finish(call, Status::Cancel);
             Err(stop)
         }
-        Called::CallerHungUpWithKey => {
-            finish(call, &ringing, Status::Cancel);
-            Ok(Flow::Hangup)
+        Called::CallerCancelled => {
+            finish(call, Status::Cancel);
+            Ok(Flow::Continue)
+        }
+        Called::CallerDialled(place) => {
+            finish(call, Status::Cancel);
+            call.stand_at(place);
+            Ok(Flow::Jumped)
         }
     }
 }
 
-fn refuse(call: &Call, status: Status) -> Outcome {
-    call.set("DIALSTATUS", status.name());
-    Ok(Flow::Continue)
+fn ring_timeout(call: &Call, text: &str) -> Duration {
+    if text.is_empty() {
+        return RING_FOREVER;
+    }
+    match args::seconds(text).filter(|timeout| !timeout.is_zero()) {
+        Some(timeout) => timeout.min(RING_FOREVER),
+        None => {
+            call.log(Level::Warning, &format!("Invalid timeout specified: '{text}'. It rings without limit"));
+            RING_FOREVER
+        }
+    }
 }
 
-/// Writes the result down: variables and call record.
-fn finish(call: &Call, ringing: &Ringing<'_>, status: Status) {
-    write_times(call, ringing);
+/// Arguments that cannot be carried out end the call, as in the field: `h` sees why.
+fn refuse_arguments(call: &Call, why: &str) -> Flow {
+    call.log(Level::Error, why);
+    call.set("DIALSTATUS", Status::InvalidArgs.name());
+    Flow::Hangup
+}
+
+/// The full place and arguments of a routine that an option names as seen from the caller; `None`, logged, when there is
+/// no such routine: the call goes on without it.
+pub(crate) fn routine(call: &Call, text: &str) -> Option<String> {
+    let (place, arguments, _) = args::split_app(text);
+    let why = match call.place_of(place) {
+        Ok(there) if there.step().is_some() => {
+            let at = there.location();
+            return Some(format!("{},{},{}({arguments})", at.context, at.exten, at.priority));
+        }
+        Ok(_) => "there is no such step".to_owned(),
+        Err(why) => why.to_string(),
+    };
+    call.log(Level::Error, &format!("Dial cannot run routine '{place}': {why}"));
+    None
+}
+
+/// Writes the result down: variable and call record.
+fn finish(call: &Call, status: Status) {
     call.set("DIALSTATUS", status.name());
     let _ = call.chan.with(|channel| {
-        let disposition = status.disposition();
         if channel.answered.is_none() {
-            channel.cdr.disposition = channel.cdr.disposition.max(disposition);
+            channel.cdr.disposition = status.disposition();
         }
     });
 }
@@ -214,26 +240,13 @@ pub(crate) fn status_of(cause: Cause) -> &'static str {
 }
 
 /// Tells watchers that calling a leg has ended.
-pub(crate) fn notice_end(caller: &Chan, leg: &Leg, status: &'static str) {
+pub(crate) fn notice_end(caller: &Chan, leg: &Leg, status: &'static str, forward: Option<&str>) {
     let (caller_id, dest_id) = (caller.id(), leg.chan().id());
     caller.core(|core| {
         core.notice(|core| {
             let dest = core.snapshot(dest_id)?;
-            Some(Notice::DialEnd { caller: core.snapshot(caller_id), dest, status, forward: None })
+            let forward = forward.map(str::to_owned);
+            Some(Notice::DialEnd { caller: core.snapshot(caller_id), dest, status, forward })
         });
     });
-}
-
-/// Rings back to the caller by signalling before the answer, by a tone after it.
-pub(crate) fn ring_back(caller: &Chan, tone: &str) {
-    if caller.state() == call::ChanState::Up {
-        caller.start_tone(if tone.is_empty() { "ring" } else { tone });
-    } else {
-        caller.indicate(&Indication::Ringing);
-    }
-}
-
-/// What a stop of the caller means while its Dial runs.
-pub(crate) fn stopped(stop: Stop) -> Called {
-    Called::CallerStopped(stop)
 }

@@ -2,16 +2,21 @@
 
 use core::time::Duration;
 
+use dialplan::Options;
+
 /// Letters that Asterisk knows and this build does not act on; `check` and the log name them.
-pub const UNSUPPORTED_OPTIONS: &str = "tTkKwWxXpPnNMOQaCEIijsuvyz";
+pub const UNSUPPORTED_OPTIONS: &str = "tTkKwWxXpPnNMOQCEIijsuvyz";
+/// Letters that Dial acts on.
+const SUPPORTED_OPTIONS: &str = "aAbBcdDefFgGhHLmorRSU";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
 pub struct DialOptions {
     pub(crate) announce: Option<(String, String)>,
+    pub(crate) answer_at_once: bool,
     pub(crate) callee_routine: Option<String>,
     pub(crate) caller_routine: Option<String>,
-    pub(crate) dtmf: Option<(String, String, String)>,
+    pub(crate) dtmf: Option<SendDigits>,
     pub(crate) h_exten: bool,
     pub(crate) force_caller_id: Option<String>,
     pub(crate) original_caller_id: Option<String>,
@@ -28,7 +33,15 @@ pub struct DialOptions {
     pub(crate) answered_routine: Option<String>,
     pub(crate) digit_exit: bool,
     pub(crate) answered_elsewhere: bool,
-    unsupported: String,
+    without_effect: Vec<(char, &'static str)>,
+}
+
+/// `D(called:calling:progress)`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct SendDigits {
+    pub(crate) to_callee: String,
+    pub(crate) to_caller: String,
+    pub(crate) on_progress: String,
 }
 
 /// `L(x:y:z)`.
@@ -42,48 +55,55 @@ pub(crate) struct Limit {
 impl DialOptions {
     /// Parses option text. `Err` says what cannot be understood.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut options = Self::default();
-        for (letter, argument) in crate::args::options(text)? {
-            let argument = argument.unwrap_or_default();
-            let routine = || argument.replace('^', ",");
-            match letter {
-                'A' => {
-                    let (callee, caller) = argument.split_once(':').unwrap_or((&argument, ""));
-                    options.announce = Some((callee.to_owned(), caller.to_owned()));
-                }
-                'b' => options.callee_routine = Some(routine()),
-                'B' => options.caller_routine = Some(routine()),
-                'c' => options.answered_elsewhere = true,
-                'd' => options.digit_exit = true,
-                'D' => {
-                    let mut parts = argument.splitn(3, ':').map(str::to_owned);
-                    let mut part = || parts.next().unwrap_or_default();
-                    options.dtmf = Some((part(), part(), part()));
-                }
-                'e' => options.h_exten = true,
-                'f' => options.force_caller_id = Some(argument),
-                'F' => options.callee_goes_on = Some(routine()),
-                'g' => options.go_on = true,
-                'G' => options.both_go_to = Some(routine()),
-                'h' => options.callee_hangs_up = true,
-                'H' => options.caller_hangs_up = true,
-                'L' => options.limit = Some(limit(&argument)?),
-                'm' => options.music = Some(argument),
-                'o' => options.original_caller_id = Some(argument),
-                'r' => options.ring = Some(argument),
-                'R' => options.ring_until_audio = true,
-                'S' => options.stop_after = Some(seconds(&argument)?),
-                'U' => options.answered_routine = Some(answered_routine(&argument)),
-                other if UNSUPPORTED_OPTIONS.contains(other) => options.unsupported.push(other),
-                other => return Err(format!("Dial has no option '{other}'")),
-            }
-        }
-        Ok(options)
+        let known: String = [SUPPORTED_OPTIONS, UNSUPPORTED_OPTIONS].concat();
+        let given = Options::parse(text, &known);
+        // A letter without parentheses has an empty argument.
+        let arg = |letter: char| given.has(letter).then(|| given.arg(letter).unwrap_or_default());
+        let own = |letter: char| arg(letter).map(str::to_owned);
+        let place = |letter: char| arg(letter).map(|text| text.replace('^', ","));
+        let not_yet = UNSUPPORTED_OPTIONS.chars().filter(|letter| given.has(*letter));
+        let without_effect = not_yet
+            .map(|letter| (letter, "is not supported yet and has no effect"))
+            .chain(given.unknown.iter().map(|letter| (*letter, "does not exist and has no effect")))
+            .collect();
+        Ok(Self {
+            announce: arg('A').map(|text| {
+                let (callee, caller) = text.split_once(':').unwrap_or((text, ""));
+                (callee.to_owned(), caller.to_owned())
+            }),
+            answer_at_once: given.has('a'),
+            callee_routine: place('b'),
+            caller_routine: place('B'),
+            dtmf: arg('D').map(send_digits),
+            h_exten: given.has('e'),
+            force_caller_id: own('f'),
+            original_caller_id: own('o'),
+            callee_goes_on: place('F'),
+            go_on: given.has('g'),
+            both_go_to: place('G'),
+            callee_hangs_up: given.has('h'),
+            caller_hangs_up: given.has('H'),
+            limit: arg('L').map(limit).transpose()?,
+            music: own('m'),
+            ring: own('r'),
+            ring_until_audio: given.has('R'),
+            stop_after: arg('S').map(seconds).transpose()?,
+            answered_routine: arg('U').map(answered_routine),
+            digit_exit: given.has('d'),
+            answered_elsewhere: given.has('c'),
+            without_effect,
+        })
     }
-    /// Letters that were given and have no effect.
-    pub fn unsupported(&self) -> impl Iterator<Item = char> + '_ {
-        self.unsupported.chars()
+    /// Letters that were given and have no effect, with why.
+    pub fn without_effect(&self) -> &[(char, &'static str)] {
+        &self.without_effect
     }
+}
+
+fn send_digits(text: &str) -> SendDigits {
+    let mut parts = text.split(':').map(str::to_owned);
+    let mut part = || parts.next().unwrap_or_default();
+    SendDigits { to_callee: part(), to_caller: part(), on_progress: part() }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -92,8 +112,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn limit(text: &str) -> Result<Limit, String> {
-    let mut parts = text.split(':').map(|part| part.trim().parse::<u64>().ok().map(Duration::from_millis));
-    let mut part = || parts.next().flatten().unwrap_or_default();
+    let mut parts =
+        text.split(':').map(|part| part.trim().parse().map_or(Duration::ZERO, Duration::from_millis));
+    let mut part = || parts.next().unwrap_or_default();
     let limit = Limit { whole: part(), warn_before: part(), warn_every: part() };
     if limit.whole.is_zero() {
         return Err(format!("Dial option L wants milliseconds, not '{text}'"));
@@ -119,11 +140,13 @@ mod tests {
     fn option_letters_and_their_arguments_are_understood() {
         let options =
             DialOptions::parse("trgU(sub^a^b)L(60000:20000:5000)m(jazz)D(12:34)G(ctx^1^2)").unwrap();
-        assert_eq!(options.unsupported().collect::<String>(), "t");
+        assert_eq!(options.without_effect(), [('t', "is not supported yet and has no effect")]);
         assert!(options.go_on && options.ring.is_some());
         assert_eq!(options.answered_routine.as_deref(), Some("sub,s,1(a,b)"));
         assert_eq!(options.both_go_to.as_deref(), Some("ctx,1,2"));
         assert_eq!(options.music.as_deref(), Some("jazz"));
+        let digits = options.dtmf.unwrap();
+        assert_eq!((digits.to_callee.as_str(), digits.to_caller.as_str()), ("12", "34"));
         let limit = options.limit.unwrap();
         assert_eq!(
             (limit.whole.as_secs(), limit.warn_before.as_secs(), limit.warn_every.as_secs()),
@@ -133,8 +156,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_understood_is_named() {
-        for (text, word) in [("L(abc)", "L"), ("S(0)", "S"), ("%", "%"), ("L", "L")] {
+        for (text, word) in [("L(abc)", "L"), ("S(0)", "S"), ("L", "L"), ("S(-1)", "S")] {
             assert!(DialOptions::parse(text).unwrap_err().contains(word), "{text}");
         }
+        assert_eq!(
+            DialOptions::parse("g%").unwrap().without_effect(),
+            [('%', "does not exist and has no effect")]
+        );
     }
 }

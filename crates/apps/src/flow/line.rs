@@ -51,15 +51,15 @@ fn answer(call: Call, text: String) -> AppFuture {
         call.chan.answer()?;
         let delay = args::split(&text).first().and_then(|delay| delay.trim().parse::<u64>().ok());
         match delay {
-            Some(millis) => call.chan.wait(Duration::from_millis(millis)).await?,
+            // Digits typed meanwhile are for whoever reads next.
+            Some(millis) => {
+                let deadline = call.chan.now() + Duration::from_millis(millis);
+                call.chan.wait_keeping(deadline, |_| false).await?;
+            }
             None if was_up || call.chan.stream()?.is_none() => {}
             None => {
                 let deadline = call.chan.now() + MEDIA_WAIT;
-                while let Some(event) = call.chan.event(Some(deadline)).await? {
-                    if event == ChanEvent::MediaFlowing {
-                        break;
-                    }
-                }
+                call.chan.wait_keeping(deadline, |event| *event == ChanEvent::MediaFlowing).await?;
             }
         }
         Ok(Flow::Continue)
