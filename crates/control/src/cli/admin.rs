@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use store::config::logger::{LogLevel, Target};
 use store::config::modules::{self, Capability};
 
-use super::text::{clean, holds, s, yes_no};
+use super::text::{clean, holds, or, s, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
+use crate::ami;
 use crate::site::Wish;
 
 pub(super) const ROWS: &[Row] = &[
@@ -95,6 +96,13 @@ pub(super) const ROWS: &[Row] = &[
         "Lists the actions of the manager interface.",
         "actions [name classes summary]",
         Cli::manager_show_commands,
+    )
+    .also(&["manager list commands"]),
+    show(
+        "manager show command <action>",
+        "Shows one action of the manager interface: who may use it and what it reads.",
+        "name classes summary fields [name required text]",
+        Cli::manager_show_command,
     ),
     verb("manager reload", "Reads manager.conf again, and everything else with it.", |cli, _| {
         cli.reload("manager", "")
@@ -332,15 +340,24 @@ impl Cli {
     }
 
     fn manager_show_connected(&self, ask: &mut Ask<'_>) -> Said {
-        let clients =
-            self.managers.borrow().as_ref().map(|managers| managers.connected()).unwrap_or_default();
+        let snapshot = self.site.snapshot.borrow();
+        let now = self.site.shard.core.borrow().now;
+        let clients: Vec<_> = self
+            .connected
+            .values()
+            .map(|client| {
+                let user = snapshot.manager.users.get(&client.user);
+                let read = user.map_or_else(String::new, |user| joined(user.read.names()));
+                let write = user.map_or_else(String::new, |user| joined(user.write.names()));
+                (&client.user, client.address.to_string(), now.since(client.since).as_secs(), read, write)
+            })
+            .collect();
         let data = || {
             let rows: Vec<Value> = clients
                 .iter()
-                .map(|client| {
+                .map(|(user, address, seconds, read, write)| {
                     json!({
-                        "user": client.user, "address": client.address, "seconds": client.seconds,
-                        "read": client.read, "write": client.write,
+                        "user": user, "address": address, "seconds": seconds, "read": read, "write": write,
                     })
                 })
                 .collect();
@@ -351,14 +368,8 @@ impl Cli {
                 format!("  {user:<15.15}  {address:<45.45}  {elapsed:<10.10}  {read:<30.30}  {write}\n")
             };
             let mut out = line("Username", "IP Address", "Elapsed", "Read", "Write");
-            for client in &clients {
-                out += &line(
-                    &clean(&client.user),
-                    &client.address,
-                    &client.seconds.to_string(),
-                    &client.read,
-                    &client.write,
-                );
+            for (user, address, seconds, read, write) in &clients {
+                out += &line(&clean(user), address, &seconds.to_string(), read, write);
             }
             let _ = writeln!(out, "{} users connected.", clients.len());
             out
@@ -367,21 +378,45 @@ impl Cli {
     }
 
     fn manager_show_commands(&self, ask: &mut Ask<'_>) -> Said {
-        let actions = self.managers.borrow().as_ref().map(|managers| managers.actions()).unwrap_or_default();
         let data = || {
-            let rows: Vec<Value> = actions
-                .iter()
+            let rows: Vec<Value> = ami::actions()
                 .map(|action| {
-                    json!({ "name": action.name, "classes": action.classes, "summary": action.summary })
+                    json!({ "name": action.name, "classes": action.class, "summary": action.synopsis })
                 })
                 .collect();
             json!({ "actions": rows })
         };
         let text = || {
-            let mut out = format!("  {:<30}  {}\n", "Action", "Synopsis");
-            let _ = writeln!(out, "  {:<30}  {}", "------", "--------");
-            for action in &actions {
-                let _ = writeln!(out, "  {:<30}  {}", action.name, action.summary);
+            let mut out = format!("  {:<30}  Synopsis\n  {:<30}  --------\n", "Action", "------");
+            for action in ami::actions() {
+                let _ = writeln!(out, "  {:<30}  {}", action.name, action.synopsis);
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn manager_show_command(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("action");
+        let Some(action) = ami::actions().find(|action| action.name.eq_ignore_ascii_case(name)) else {
+            return Said::failed(format!("There is no manager action called {}\n", clean(name)));
+        };
+        let data = || {
+            let fields: Vec<Value> = action
+                .fields
+                .iter()
+                .map(|field| json!({ "name": field.name, "required": field.required, "text": field.text }))
+                .collect();
+            json!({
+                "name": action.name, "classes": action.class, "summary": action.synopsis, "fields": fields,
+            })
+        };
+        let text = || {
+            let mut out = format!("[Synopsis]\n{}\n\n[Privilege]\n", action.synopsis);
+            let _ = writeln!(out, "{}\n\n[Headers]", or(&action.class.join(","), "<none>"));
+            for field in action.fields {
+                let needed = if field.required { " (required)" } else { "" };
+                let _ = writeln!(out, "{}{needed}: {}", field.name, field.text);
             }
             out
         };

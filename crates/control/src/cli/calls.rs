@@ -401,14 +401,8 @@ impl Cli {
         let text = || {
             let mut out = format!("{:<36} {:>5} {:<15} {}\n", "Bridge-ID", "Chans", "Type", "Technology");
             for (id, members) in core.bridges() {
-                let _ = writeln!(
-                    out,
-                    "{:<36} {:>5} {:<15} {}",
-                    bridge_id(id),
-                    members.len(),
-                    "basic",
-                    "simple_bridge"
-                );
+                let _ =
+                    writeln!(out, "{:<36} {:>5} {:<15} simple_bridge", bridge_id(id), members.len(), "basic");
             }
             out
         };

@@ -167,7 +167,7 @@ pub(crate) fn next(pieces: &[Piece], words: &[String]) -> Vec<Piece> {
     out
 }
 
-fn walk<'a>(mut pieces: VecDeque<&'a Piece>, words: &[String], out: &mut Vec<Piece>) {
+fn walk(mut pieces: VecDeque<&Piece>, words: &[String], out: &mut Vec<Piece>) {
     let Some(piece) = pieces.pop_front() else { return };
     match (piece, words.split_first()) {
         (Piece::Maybe(inner), _) => {

@@ -11,18 +11,23 @@ mod catalogue;
 mod database;
 mod grammar;
 mod media;
+mod peers;
 mod plan;
 mod process;
 mod sip;
+mod sip_tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
+use base::Instant;
 use serde_json::Value;
 
 use crate::site::Site;
@@ -134,6 +139,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("What there is", catalogue::ROWS),
     ("Dialplan", plan::ROWS),
     ("SIP", sip::ROWS),
+    ("SIP in the words of chan_sip", peers::ROWS),
     ("Media", media::ROWS),
     ("Database", database::ROWS),
     ("Administration", admin::ROWS),
@@ -159,43 +165,16 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 }
 
 /// A manager client, for `manager show connected`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Connected {
-    /// User.
-    pub user: String,
-    /// Address it came from.
-    pub address: String,
-    /// Seconds since it logged in.
-    pub seconds: u64,
-    /// Classes whose events it gets, comma separated.
-    pub read: String,
-    /// Classes whose actions it may use, comma separated.
-    pub write: String,
-}
-
-/// A manager action, for `manager show commands`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Action {
-    /// Name.
-    pub name: &'static str,
-    /// Classes of which it needs one, comma separated.
-    pub classes: String,
-    /// One line.
-    pub summary: &'static str,
-}
-
-/// What the manager interface tells the commands.
-pub trait Managers {
-    /// Clients that are logged in.
-    fn connected(&self) -> Vec<Connected>;
-    /// Actions it knows.
-    fn actions(&self) -> Vec<Action>;
+struct Connected {
+    user: String,
+    address: SocketAddr,
+    since: Instant,
 }
 
 /// Every command, over the running system.
 pub struct Cli {
     site: Rc<Site>,
-    managers: RefCell<Option<Rc<dyn Managers>>>,
+    connected: BTreeMap<u64, Connected>,
     /// Levels of the console that belongs to the process.
     verbose: Cell<u8>,
     debug: Cell<u8>,
@@ -209,11 +188,20 @@ impl Cli {
             (snapshot.asterisk.options.verbose, snapshot.asterisk.options.debug)
         };
         let level = |level: u32| Cell::new(u8::try_from(level).unwrap_or(u8::MAX));
-        Self { site, managers: RefCell::new(None), verbose: level(verbose), debug: level(debug) }
+        Self { site, connected: BTreeMap::new(), verbose: level(verbose), debug: level(debug) }
     }
-    /// Lets `manager show connected` and `manager show commands` answer.
-    pub fn set_managers(&self, managers: Rc<dyn Managers>) {
-        *self.managers.borrow_mut() = Some(managers);
+    /// Tells `manager show connected` who is logged in: session, user and address of each. The engine calls it when
+    /// that may have changed.
+    pub fn set_connected<'a>(&mut self, clients: impl Iterator<Item = (u64, &'a str, SocketAddr)>) {
+        let now = self.site.shard.core.borrow().now;
+        let mut before = std::mem::take(&mut self.connected);
+        self.connected = clients
+            .map(|(session, user, address)| {
+                let known = before.remove(&session).filter(|known| known.user == user);
+                let new = || Connected { user: user.to_owned(), address, since: now };
+                (session, known.unwrap_or_else(new))
+            })
+            .collect();
     }
 
     fn help(&self, ask: &mut Ask<'_>) -> Said {
@@ -285,7 +273,7 @@ impl Commands for Cli {
         } else {
             words.pop().unwrap_or_default()
         };
-        let mut found = std::collections::BTreeSet::new();
+        let mut found = BTreeSet::new();
         for shape in SHAPES.iter().filter(|shape| !shape.old) {
             for piece in grammar::next(&shape.pieces, &words) {
                 match piece {
@@ -328,7 +316,7 @@ pub fn manual() -> String {
          argument, `[...]` for what may be left out, `a|b` for one of several words. `core show help COMMAND` says the same.\n\n\
          Every `show` takes `--json` (`strowger -rx 'core show channels' --json`): one line with an object whose keys are\n\
          listed at each command; in brackets the keys of a list's elements. Keys are stable: new ones may be added, none\n\
-         changes its meaning. An error is `{\"error\": \"...\"}`.\n\n\
+         changes its meaning. An error is `{\"error\": \"...\"}`. Commands that show nothing answer in text.\n\n\
          The exit status of `-rx` is 0 when the command was done, and 1 when it is unknown, its arguments mean nothing (its\n\
          usage is printed), or it could not be done. `!` and what else would run a program of the system do not exist here.\n",
     );
@@ -337,7 +325,7 @@ pub fn manual() -> String {
         for row in *rows {
             let _ = write!(out, "\n### `{}`\n\n{}\n", row.shape, row.summary);
             if !row.detail.is_empty() {
-                let _ = write!(out, "{}\n", row.detail);
+                let _ = writeln!(out, "{}", row.detail);
             }
             if !row.also.is_empty() {
                 let also: Vec<String> = row.also.iter().map(|shape| format!("`{shape}`")).collect();

@@ -3,10 +3,14 @@
 use core::time::Duration;
 use std::fmt::Write as _;
 
-use call::DeviceState;
-use driver::sip::{AorRow, Bind, ContactRow, ContactState, EndpointRow};
+use driver::sip::{AorRow, Bind, EndpointRow};
 use serde_json::{Value, json};
 
+use super::sip_tables::{
+    NOTHING, RULE, aor_json, contact_header, contact_json, contact_line, contact_options, endpoint_header,
+    endpoint_json, endpoint_line, field, found, matches_of, options_json, parameters, protocol,
+    transport_line,
+};
 use super::text::{clean, clock};
 use super::{Ask, Cli, Row, Said, show, verb};
 
@@ -29,7 +33,8 @@ pub(super) const ROWS: &[Row] = &[
             let name = ask.need("endpoint").to_owned();
             cli.endpoints(ask, Some(&name))
         },
-    ),
+    )
+    .also(&["sip show peer <endpoint>"]),
     show("pjsip list endpoints", "Lists endpoints, a line each.", ENDPOINT_KEYS, Cli::list_endpoints),
     show(
         "pjsip show aors",
@@ -99,7 +104,7 @@ pub(super) const ROWS: &[Row] = &[
             )
         },
     )
-    .also(&["pjsip list registrations"]),
+    .also(&["pjsip list registrations", "sip show registry"]),
     show(
         "pjsip show channels",
         "Lists SIP channels.",
@@ -134,180 +139,19 @@ pub(super) const ROWS: &[Row] = &[
     )
     .also(&["sip set debug ip|peer <address>"]),
     verb(
+        "pjsip qualify <endpoint>",
+        "Asks every contact of an endpoint, at once, whether it is there.",
+        Cli::pjsip_qualify,
+    )
+    .detail("The answer shows in pjsip show contacts.")
+    .also(&["sip qualify peer <endpoint>"]),
+    verb(
         "pjsip reload",
         "Reads pjsip.conf again, and everything else with it. Calls and registrations go on.",
         |cli, _| cli.reload("res_pjsip", "Module 'res_pjsip.so' reloaded successfully.\n"),
     )
     .also(&["sip reload"]),
-    show(
-        "sip show peers",
-        "Lists endpoints as chan_sip did.",
-        "peers [name username host port dynamic force_rport symmetric_rtp status]",
-        Cli::sip_show_peers,
-    ),
-    show("sip show channels", "Lists SIP channels as chan_sip did.", "channels [name state endpoint seconds exten]", Cli::sip_show_channels),
 ];
-
-const RULE: &str =
-    "==========================================================================================";
-const NOTHING: &str = "No objects found.\n\n";
-
-/// `<Name....>` of this width.
-fn field(name: &str, width: usize) -> String {
-    let inner = width.saturating_sub(2);
-    format!("<{name:.<inner$}>")
-}
-
-fn found(count: usize) -> String {
-    format!("\nObjects found: {count}\n\n")
-}
-
-/// A short name of a contact that stays the same while its URI does (FNV-1a, 40 bits of it).
-pub(super) fn hash(uri: &str) -> String {
-    let hash = uri
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    format!("{:010x}", hash >> 24)
-}
-
-fn rtt_ms(contact: &ContactRow) -> Option<f64> {
-    contact.roundtrip.map(|rtt| (rtt.as_secs_f64() * 1e6).round() / 1e3)
-}
-
-fn rtt_text(contact: &ContactRow) -> String {
-    rtt_ms(contact).map_or_else(|| "nan".to_owned(), |ms| format!("{ms:.3}"))
-}
-
-/// A contact's line below its AOR; `indent` and `width` of the first column make the table.
-fn contact_line(contact: &ContactRow, indent: usize, width: usize, out: &mut String) {
-    let name = format!("{}/{}", contact.aor, contact.uri);
-    let _ = writeln!(
-        out,
-        "{:indent$}Contact:  {:<width$} {:<10} {:<8} {:>11}",
-        "",
-        clean(&name),
-        hash(&contact.uri),
-        contact.state.name(),
-        rtt_text(contact)
-    );
-}
-
-fn contact_header(indent: usize, width: usize, out: &mut String) {
-    let _ = writeln!(
-        out,
-        "{:indent$}Contact:  {} {} {} {}",
-        "",
-        field("Aor/ContactUri", width),
-        field("Hash", 10),
-        field("Status", 8),
-        field("RTT(ms)", 11)
-    );
-}
-
-fn contact_json(contact: &ContactRow) -> Value {
-    json!({
-        "aor": contact.aor, "endpoint": contact.endpoint, "uri": contact.uri, "hash": hash(&contact.uri),
-        "status": contact.state.name(), "rtt_ms": rtt_ms(contact), "user_agent": contact.user_agent,
-        "via_address": contact.via, "expires": contact.expires,
-    })
-}
-
-fn aor_json(aor: &AorRow) -> Value {
-    json!({
-        "name": aor.name, "max_contacts": aor.max_contacts,
-        "contacts": aor.contacts.iter().map(contact_json).collect::<Vec<_>>(),
-    })
-}
-
-fn options_json(options: &[(&'static str, String)]) -> Value {
-    options.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
-}
-
-fn endpoint_json(endpoint: &EndpointRow) -> Value {
-    let auths: Vec<Value> =
-        endpoint.auths.iter().map(|(name, username)| json!({ "name": name, "username": username })).collect();
-    json!({
-        "name": endpoint.name, "caller_id": endpoint.caller, "state": endpoint.state.text(),
-        "channels": endpoint.channels, "auths": auths,
-        "aors": endpoint.aors.iter().map(aor_json).collect::<Vec<_>>(),
-        "transport": endpoint.transport, "identifies": endpoint.identifies,
-        "options": options_json(&endpoint.options),
-    })
-}
-
-fn named(endpoint: &EndpointRow) -> String {
-    match endpoint.caller.as_str() {
-        "" => endpoint.name.clone(),
-        caller => format!("{}/{caller}", endpoint.name),
-    }
-}
-
-fn endpoint_line(endpoint: &EndpointRow, out: &mut String) {
-    let limit = endpoint.options.iter().find(|(name, _)| *name == "device_state_busy_at");
-    let limit = limit.map(|(_, value)| value.as_str()).filter(|value| *value != "0").unwrap_or("inf");
-    let _ = writeln!(
-        out,
-        " Endpoint:  {:<51}  {:<12}  {} of {limit}",
-        clean(&named(endpoint)),
-        endpoint.state.text(),
-        endpoint.channels.len()
-    );
-}
-
-fn endpoint_header() -> String {
-    let mut out = String::from("\n");
-    let _ = writeln!(
-        out,
-        " Endpoint:  {}  {}  {}",
-        field("Endpoint/CID", 51),
-        field("State", 12),
-        field("Channels", 11)
-    );
-    let _ = writeln!(out, "    I/OAuth:  {}", field("AuthId/UserName", 76));
-    let _ = writeln!(out, "        Aor:  {}  {}", field("Aor", 49), field("MaxContact", 12));
-    contact_header(6, 42, &mut out);
-    let _ = writeln!(
-        out,
-        "  Transport:  {}  {}  {}  {}  {}",
-        field("TransportId", 21),
-        field("Type", 6),
-        field("cos", 5),
-        field("tos", 5),
-        field("BindAddress", 31)
-    );
-    let _ = writeln!(out, "   Identify:  {}", field("Identify/Endpoint", 76));
-    let _ = writeln!(
-        out,
-        "    Channel:  {}  {}  {}",
-        field("ChannelId", 49),
-        field("State", 12),
-        field("Time", 11)
-    );
-    let _ = writeln!(
-        out,
-        "        Exten: {}  CLCID: {}",
-        field("DialedExten", 24),
-        field("ConnectedLineCID", 25)
-    );
-    let _ = write!(out, "{RULE}\n\n");
-    out
-}
-
-fn transport_line(bind: &Bind, indent: &str, width: usize, out: &mut String) {
-    let _ = writeln!(
-        out,
-        "{indent}Transport:  {:<21}  {:>6}  {:>5}  {:>5}  {:<width$}",
-        clean(&bind.name),
-        protocol(bind),
-        0,
-        0,
-        bind.local.to_string()
-    );
-}
-
-fn protocol(bind: &Bind) -> String {
-    format!("{:?}", bind.protocol).to_ascii_lowercase()
-}
 
 impl Cli {
     pub(super) fn sip_names(&self, kind: &str) -> Vec<String> {
@@ -321,7 +165,7 @@ impl Cli {
         }
     }
 
-    fn endpoint_rows(&self, only: Option<&str>) -> Vec<EndpointRow> {
+    pub(super) fn endpoint_rows(&self, only: Option<&str>) -> Vec<EndpointRow> {
         self.site.sip.borrow().endpoint_rows(only, &self.site.shard.core.borrow())
     }
 
@@ -588,16 +432,15 @@ impl Cli {
     }
 
     fn identifies(&self, ask: &mut Ask<'_>) -> Said {
-        // The driver keeps rules compiled; what was written stands in the configuration.
-        let driver = self.site.sip.borrow();
-        let rows = &driver.config().identifies;
+        let snapshot = self.site.snapshot.borrow();
+        let rows = &snapshot.pjsip.identifies;
         let data = || {
             let rows: Vec<Value> = rows
                 .iter()
                 .map(|identify| {
                     json!({
-                        "name": &*identify.name, "endpoint": &*identify.endpoint,
-                        "matches": identify.matches.iter().map(matched).collect::<Vec<_>>(),
+                        "name": &*identify.origin.name, "endpoint": identify.endpoint,
+                        "matches": matches_of(identify),
                     })
                 })
                 .collect();
@@ -610,13 +453,10 @@ impl Cli {
             let mut out = format!("\n Identify:  {}\n", field("Identify/Endpoint", 78));
             let _ = write!(out, "      Match:  {}\n{RULE}\n\n", field("criteria", 35));
             for identify in rows {
-                let _ = writeln!(
-                    out,
-                    " Identify:  {}",
-                    clean(&format!("{}/{}", identify.name, identify.endpoint))
-                );
-                for one in &identify.matches {
-                    let _ = writeln!(out, "      Match:  {}", clean(&matched(one)));
+                let name = format!("{}/{}", identify.origin.name, identify.endpoint);
+                let _ = writeln!(out, " Identify:  {}", clean(&name));
+                for one in matches_of(identify) {
+                    let _ = writeln!(out, "      Match:  {}", clean(&one));
                 }
                 out.push('\n');
             }
@@ -627,7 +467,7 @@ impl Cli {
     }
 
     /// SIP channels: name, state, endpoint, age, extension.
-    fn sip_channel_rows(&self) -> Vec<(String, &'static str, String, Duration, String)> {
+    pub(super) fn sip_channel_rows(&self) -> Vec<(String, &'static str, String, Duration, String)> {
         let core = self.site.shard.core.borrow();
         let channels = core.channels().filter_map(|channel| {
             let endpoint = channel.name.strip_prefix("PJSIP/")?.rsplit_once('-')?.0;
@@ -642,7 +482,7 @@ impl Cli {
         channels.collect()
     }
 
-    fn sip_channels_json(&self) -> Value {
+    pub(super) fn sip_channels_json(&self) -> Value {
         let rows: Vec<Value> = self
             .sip_channel_rows()
             .into_iter()
@@ -676,29 +516,6 @@ impl Cli {
         ask.show(|| self.sip_channels_json(), text)
     }
 
-    fn sip_show_channels(&self, ask: &mut Ask<'_>) -> Said {
-        let text = || {
-            let rows = self.sip_channel_rows();
-            let mut out = format!(
-                "{:<15.15}  {:<15.15}  {:<30.30}  {:<10.10}  {:<15.15}\n",
-                "Peer", "State", "Channel", "Duration", "Extension"
-            );
-            for (name, state, endpoint, age, exten) in &rows {
-                let _ = writeln!(
-                    out,
-                    "{:<15.15}  {state:<15.15}  {:<30.30}  {:<10.10}  {:<15.15}",
-                    clean(endpoint),
-                    clean(name),
-                    clock(*age),
-                    clean(exten)
-                );
-            }
-            let _ = writeln!(out, "{} active SIP dialog{}", rows.len(), super::text::s(rows.len()));
-            out
-        };
-        ask.show(|| self.sip_channels_json(), text)
-    }
-
     fn pjsip_settings(&self, ask: &mut Ask<'_>) -> Said {
         let driver = self.site.sip.borrow();
         let (config, load) = (driver.config(), driver.load());
@@ -722,6 +539,16 @@ impl Cli {
         ask.show(data, text)
     }
 
+    fn pjsip_qualify(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("endpoint");
+        let core = &mut *self.site.shard.core.borrow_mut();
+        match self.site.sip.borrow_mut().qualify_endpoint(core, name) {
+            None => Said::failed(format!("Unable to retrieve endpoint {}\n", clean(name))),
+            Some(0) => Said::failed(format!("Endpoint {} has no contacts to ask\n", clean(name))),
+            Some(_) => Said::done(format!("Sending qualify to endpoint {}\n", clean(name))),
+        }
+    }
+
     fn pjsip_set_logger(&self, ask: &mut Ask<'_>) -> Said {
         if let Some(host) = ask.arg("address") {
             self.site.sip.borrow_mut().set_trace(true);
@@ -734,165 +561,4 @@ impl Cli {
         self.site.sip.borrow_mut().set_trace(on);
         Said::done(if on { "PJSIP Logging enabled\n" } else { "PJSIP Logging disabled\n" })
     }
-
-    fn sip_show_peers(&self, ask: &mut Ask<'_>) -> Said {
-        let peers: Vec<Peer> = self.endpoint_rows(None).iter().map(Peer::of).collect();
-        let data = || {
-            let rows: Vec<Value> = peers
-                .iter()
-                .map(|peer| {
-                    json!({
-                        "name": peer.name, "username": peer.username, "host": peer.host, "port": peer.port,
-                        "dynamic": peer.dynamic, "force_rport": peer.force_rport,
-                        "symmetric_rtp": peer.symmetric, "status": peer.status,
-                    })
-                })
-                .collect();
-            json!({ "peers": rows })
-        };
-        ask.show(data, || peers_text(&peers))
-    }
-}
-
-/// An endpoint as `sip show peers` sees it: its first contact stands for it.
-struct Peer {
-    name: String,
-    username: String,
-    host: String,
-    port: String,
-    dynamic: bool,
-    force_rport: bool,
-    symmetric: bool,
-    status: String,
-    /// Online, when it is asked.
-    monitored: Option<bool>,
-    there: bool,
-}
-
-impl Peer {
-    fn of(endpoint: &EndpointRow) -> Self {
-        let contact = endpoint.aors.iter().flat_map(|aor| &aor.contacts).next();
-        let (host, port) =
-            contact.map_or_else(|| ("(Unspecified)".to_owned(), "0".to_owned()), |c| host_port(c));
-        let (status, monitored) = match contact.map(|contact| (contact.state, rtt_ms(contact))) {
-            Some((ContactState::Available, rtt)) => {
-                (format!("OK ({} ms)", rtt.unwrap_or(0.0).round()), Some(true))
-            }
-            Some((ContactState::Unavailable, _)) => ("UNREACHABLE".to_owned(), Some(false)),
-            Some((ContactState::NonQualified, _)) => ("Unmonitored".to_owned(), None),
-            Some((ContactState::Unknown, _)) | None => ("UNKNOWN".to_owned(), None),
-        };
-        let is = |name: &str| endpoint.options.iter().any(|(known, value)| *known == name && value == "true");
-        Self {
-            name: endpoint.name.clone(),
-            username: endpoint.auths.first().map_or_else(String::new, |(_, user)| user.clone()),
-            host,
-            port,
-            dynamic: endpoint.aors.iter().any(|aor| aor.max_contacts > 0),
-            force_rport: is("force_rport"),
-            symmetric: is("rtp_symmetric"),
-            status,
-            monitored,
-            there: contact.is_some() && endpoint.state != DeviceState::Unavailable,
-        }
-    }
-}
-
-/// Host and port of a contact: where it registered from, or what its URI says.
-fn host_port(contact: &ContactRow) -> (String, String) {
-    let place = if contact.via.is_empty() {
-        let uri = contact.uri.split_once(':').map_or(contact.uri.as_str(), |(_, rest)| rest);
-        let uri = uri.split([';', '?']).next().unwrap_or_default();
-        uri.rsplit_once('@').map_or(uri, |(_, place)| place)
-    } else {
-        contact.via.as_str()
-    };
-    let cut = place.rsplit_once(':').filter(|(host, port)| {
-        !port.is_empty()
-            && port.bytes().all(|b| b.is_ascii_digit())
-            && (!host.contains(':') || host.ends_with(']'))
-    });
-    let (host, port) = cut.unwrap_or((place, "5060"));
-    (host.trim_matches(['[', ']']).to_owned(), port.to_owned())
-}
-
-fn peers_text(peers: &[Peer]) -> String {
-    let line = |cells: [&str; 9]| {
-        let [name, host, dynamic, rport, comedia, acl, port, status, description] = cells;
-        format!(
-            "{name:<25.25} {host:<39.39} {dynamic:<3.3} {rport:<10.10} {comedia:<10.10} {acl:<3.3} {port:<8} \
-             {status:<11} {description:<32.32}\n"
-        )
-    };
-    let mut out = line([
-        "Name/username",
-        "Host",
-        "Dyn",
-        "Forcerport",
-        "Comedia",
-        "ACL",
-        "Port",
-        "Status",
-        "Description",
-    ]);
-    let yes = |value: bool| if value { "Yes" } else { "No" };
-    for peer in peers {
-        let name = match peer.username.as_str() {
-            "" => peer.name.clone(),
-            user => format!("{}/{user}", peer.name),
-        };
-        let dynamic = if peer.dynamic { " D " } else { "   " };
-        let (rport, comedia) = (yes(peer.force_rport), yes(peer.symmetric));
-        out += &line([
-            &clean(&name),
-            &clean(&peer.host),
-            dynamic,
-            rport,
-            comedia,
-            "",
-            &peer.port,
-            &peer.status,
-            "",
-        ]);
-    }
-    let count = |wanted: &dyn Fn(&Peer) -> bool| peers.iter().filter(|peer| wanted(peer)).count();
-    let _ = writeln!(
-        out,
-        "{} sip peers [Monitored: {} online, {} offline Unmonitored: {} online, {} offline]",
-        peers.len(),
-        count(&|peer| peer.monitored == Some(true)),
-        count(&|peer| peer.monitored == Some(false)),
-        count(&|peer| peer.monitored.is_none() && peer.there),
-        count(&|peer| peer.monitored.is_none() && !peer.there),
-    );
-    out
-}
-
-fn contact_options(contact: &ContactRow) -> Vec<(&'static str, String)> {
-    vec![
-        ("aor", contact.aor.clone()),
-        ("endpoint", contact.endpoint.clone()),
-        ("expires", contact.expires.map_or_else(|| "never".to_owned(), |seconds| seconds.to_string())),
-        ("uri", contact.uri.clone()),
-        ("user_agent", contact.user_agent.clone()),
-        ("via_addr", contact.via.clone()),
-    ]
-}
-
-fn matched(one: &driver::sip::Match) -> String {
-    match one {
-        driver::sip::Match::Source(_) => "source address".to_owned(),
-        driver::sip::Match::Header(name, _) => format!("header {name}"),
-        driver::sip::Match::RequestUri(_) => "request URI".to_owned(),
-    }
-}
-
-fn parameters(options: &[(&'static str, String)], out: &mut String) {
-    let width = options.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max("ParameterName".len());
-    let _ = writeln!(out, "\n {:<width$} : ParameterValue", "ParameterName");
-    let _ = writeln!(out, " {}", "=".repeat(width + 17));
-    for (name, value) in options {
-        let _ = writeln!(out, " {name:<width$} : {}", clean(value));
-    }
-    out.push('\n');
 }

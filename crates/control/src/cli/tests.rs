@@ -1,5 +1,6 @@
 //! A small running system, and what its commands say of it.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,15 +9,15 @@ use std::rc::Rc;
 use apps::hints::Hints;
 use base::{FormatId, FormatSet, Instant};
 use call::{ChanState, Limits, Location, PartyId};
-use driver::sip::{Aor, Auth, Bind, Config, Dtmf, Endpoint, Proof, SipDriver};
+use driver::sip::{Aor, Auth, Bind, Config, Endpoint, Proof, SipDriver};
 use io::media::{MediaFront, MediaSettings, PortRange};
 use serde_json::Value;
 use sim::World;
 use store::config::logger::Logger;
 use store::config::tones::Tones;
 use store::log::LogSink;
-use store::{Defaults, Snapshot, Where};
 use store::sounds::{Catalogue, Sounds};
+use store::{Defaults, Snapshot, Where};
 
 use super::*;
 use crate::site::{Reloaded, When, Wish};
@@ -145,41 +146,17 @@ fn endpoint(name: &str, caller: &str) -> Endpoint {
         context: "default".into(),
         aors: vec![name.into()],
         auths: vec![name.into()],
-        outbound_auths: Vec::new(),
         allow,
-        transport: String::new(),
         caller: PartyId::parse(caller),
-        from_user: String::new(),
-        from_domain: String::new(),
-        trust_id_inbound: false,
-        trust_id_outbound: false,
-        send_pai: false,
-        send_rpid: false,
-        identify_by: Vec::new(),
         force_rport: true,
-        rewrite_contact: false,
         rtp_symmetric: true,
-        dtmf: Dtmf::Rfc4733,
-        media_address: None,
-        language: String::new(),
-        tone_zone: String::new(),
-        music_class: String::new(),
-        account: String::new(),
-        set_var: Vec::new(),
-        busy_at: 0,
         ptime_ms: 20,
-        use_ptime: false,
-        rtp_timeout: 0,
-        rtp_timeout_hold: 0,
-        access: None,
-        inband_progress: false,
-        user_eq_phone: false,
-        message_context: String::new(),
+        ..Endpoint::default()
     }
 }
 
 /// Two endpoints: one with a contact that is written down, one without any.
-fn sip_config() -> Config {
+pub(crate) fn sip_config() -> Config {
     let mut config = Config::default();
     for (name, caller, contacts, max_contacts) in
         [("6001", "Alice <6001>", vec!["sip:6001@192.0.2.7:5070".to_owned()], 0), ("6002", "", Vec::new(), 2)]
@@ -444,7 +421,7 @@ fn endpoints_are_shown_in_blocks() {
             "     InAuth:  6001/user6001",
             "        Aor:  6001                                               0",
             "      Contact:  6001/sip:6001@192.0.2.7:5070               HASH NonQual          nan"
-                .replace("HASH", &super::sip::hash("sip:6001@192.0.2.7:5070"))
+                .replace("HASH", &super::sip_tables::hash("sip:6001@192.0.2.7:5070"))
                 .as_str(),
             "",
             " Endpoint:  6002                                                 Unavailable   0 of inf",
@@ -513,6 +490,9 @@ fn other_sip_objects_have_their_lists_and_no_secret_is_told() {
         let line = row.shape.replace("<auth>", "6001").replace("<endpoint>", "6001");
         assert!(!desk.run(&line).0.contains("very secret"), "{line}");
     }
+    assert_eq!(desk.text("pjsip qualify 6001"), "Sending qualify to endpoint 6001\n");
+    assert_eq!(desk.run("pjsip qualify 6002"), ("Endpoint 6002 has no contacts to ask\n".into(), 1));
+    assert_eq!(desk.run("pjsip qualify 6003"), ("Unable to retrieve endpoint 6003\n".into(), 1));
     assert_eq!(desk.text("sip set debug on"), "PJSIP Logging enabled\n");
     assert!(desk.cli.site.sip.borrow().trace());
     assert_eq!(desk.text("pjsip set logger off"), "PJSIP Logging disabled\n");
@@ -715,6 +695,7 @@ fn example(shape: &str) -> String {
         ("<transport>", "transport-udp"),
         ("<family> <key>", "f k"),
         ("<key>", "k"),
+        ("<action>", "Ping"),
     ]
     .iter()
     .fold(plain.to_owned(), |line, (name, value)| line.replace(name, value))
@@ -764,6 +745,27 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
             row.shape
         );
     }
+}
+
+#[test]
+fn manager_clients_are_listed_with_what_they_may() {
+    let mut desk = Desk::new("managers");
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000));
+    desk.cli.set_connected([(3, "admin", address)].into_iter());
+    desk.pass(7);
+    desk.cli.set_connected([(3, "admin", address), (4, "board", address)].into_iter());
+    let json = desk.json("manager show connected");
+    assert_eq!(
+        (json["clients"][0]["seconds"].as_u64(), json["clients"][1]["seconds"].as_u64()),
+        (Some(7), Some(0))
+    );
+    assert_eq!(
+        desk.lines("manager show connected")[1],
+        "  admin            127.0.0.1:40000                                7"
+    );
+    assert!(desk.text("manager show connected").ends_with("\n2 users connected.\n"));
+    desk.cli.set_connected(std::iter::empty());
+    assert_eq!(desk.json("manager show connected")["clients"], serde_json::json!([]));
 }
 
 #[test]

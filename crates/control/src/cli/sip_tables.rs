@@ -1,0 +1,205 @@
+//! How SIP objects look: the columns of `pjsip show` and the JSON of the same rows.
+
+use std::fmt::Write as _;
+
+use driver::sip::{AorRow, Bind, ContactRow, EndpointRow};
+use serde_json::{Value, json};
+use store::config::pjsip::{Identify, SourceMatch};
+
+use super::text::clean;
+
+pub(super) const RULE: &str =
+    "==========================================================================================";
+pub(super) const NOTHING: &str = "No objects found.\n\n";
+
+/// `<Name....>` of this width.
+pub(super) fn field(name: &str, width: usize) -> String {
+    let inner = width.saturating_sub(2);
+    format!("<{name:.<inner$}>")
+}
+
+pub(super) fn found(count: usize) -> String {
+    format!("\nObjects found: {count}\n\n")
+}
+
+/// A short name of a contact that stays the same while its URI does (FNV-1a, 40 bits of it).
+pub(super) fn hash(uri: &str) -> String {
+    let hash = uri
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    format!("{:010x}", hash >> 24)
+}
+
+pub(super) fn rtt_ms(contact: &ContactRow) -> Option<f64> {
+    contact.roundtrip.map(|rtt| (rtt.as_secs_f64() * 1e6).round() / 1e3)
+}
+
+pub(super) fn rtt_text(contact: &ContactRow) -> String {
+    rtt_ms(contact).map_or_else(|| "nan".to_owned(), |ms| format!("{ms:.3}"))
+}
+
+/// A contact's line below its AOR; `indent` and `width` of the first column make the table.
+pub(super) fn contact_line(contact: &ContactRow, indent: usize, width: usize, out: &mut String) {
+    let name = format!("{}/{}", contact.aor, contact.uri);
+    let _ = writeln!(
+        out,
+        "{:indent$}Contact:  {:<width$} {:<10} {:<8} {:>11}",
+        "",
+        clean(&name),
+        hash(&contact.uri),
+        contact.state.name(),
+        rtt_text(contact)
+    );
+}
+
+pub(super) fn contact_header(indent: usize, width: usize, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "{:indent$}Contact:  {} {} {} {}",
+        "",
+        field("Aor/ContactUri", width),
+        field("Hash", 10),
+        field("Status", 8),
+        field("RTT(ms)", 11)
+    );
+}
+
+pub(super) fn contact_json(contact: &ContactRow) -> Value {
+    json!({
+        "aor": contact.aor, "endpoint": contact.endpoint, "uri": contact.uri, "hash": hash(&contact.uri),
+        "status": contact.state.name(), "rtt_ms": rtt_ms(contact), "user_agent": contact.user_agent,
+        "via_address": contact.via, "expires": contact.expires,
+    })
+}
+
+pub(super) fn aor_json(aor: &AorRow) -> Value {
+    json!({
+        "name": aor.name, "max_contacts": aor.max_contacts,
+        "contacts": aor.contacts.iter().map(contact_json).collect::<Vec<_>>(),
+    })
+}
+
+pub(super) fn options_json(options: &[(&'static str, String)]) -> Value {
+    options.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+}
+
+pub(super) fn endpoint_json(endpoint: &EndpointRow) -> Value {
+    let auths: Vec<Value> =
+        endpoint.auths.iter().map(|(name, username)| json!({ "name": name, "username": username })).collect();
+    json!({
+        "name": endpoint.name, "caller_id": endpoint.caller, "state": endpoint.state.text(),
+        "channels": endpoint.channels, "auths": auths,
+        "aors": endpoint.aors.iter().map(aor_json).collect::<Vec<_>>(),
+        "transport": endpoint.transport, "identifies": endpoint.identifies,
+        "options": options_json(&endpoint.options),
+    })
+}
+
+pub(super) fn named(endpoint: &EndpointRow) -> String {
+    match endpoint.caller.as_str() {
+        "" => endpoint.name.clone(),
+        caller => format!("{}/{caller}", endpoint.name),
+    }
+}
+
+pub(super) fn endpoint_line(endpoint: &EndpointRow, out: &mut String) {
+    let limit = endpoint.options.iter().find(|(name, _)| *name == "device_state_busy_at");
+    let limit = limit.map(|(_, value)| value.as_str()).filter(|value| *value != "0").unwrap_or("inf");
+    let _ = writeln!(
+        out,
+        " Endpoint:  {:<51}  {:<12}  {} of {limit}",
+        clean(&named(endpoint)),
+        endpoint.state.text(),
+        endpoint.channels.len()
+    );
+}
+
+pub(super) fn endpoint_header() -> String {
+    let mut out = String::from("\n");
+    let _ = writeln!(
+        out,
+        " Endpoint:  {}  {}  {}",
+        field("Endpoint/CID", 51),
+        field("State", 12),
+        field("Channels", 11)
+    );
+    let _ = writeln!(out, "    I/OAuth:  {}", field("AuthId/UserName", 76));
+    let _ = writeln!(out, "        Aor:  {}  {}", field("Aor", 49), field("MaxContact", 12));
+    contact_header(6, 42, &mut out);
+    let _ = writeln!(
+        out,
+        "  Transport:  {}  {}  {}  {}  {}",
+        field("TransportId", 21),
+        field("Type", 6),
+        field("cos", 5),
+        field("tos", 5),
+        field("BindAddress", 31)
+    );
+    let _ = writeln!(out, "   Identify:  {}", field("Identify/Endpoint", 76));
+    let _ = writeln!(
+        out,
+        "    Channel:  {}  {}  {}",
+        field("ChannelId", 49),
+        field("State", 12),
+        field("Time", 11)
+    );
+    let _ = writeln!(
+        out,
+        "        Exten: {}  CLCID: {}",
+        field("DialedExten", 24),
+        field("ConnectedLineCID", 25)
+    );
+    let _ = write!(out, "{RULE}\n\n");
+    out
+}
+
+pub(super) fn transport_line(bind: &Bind, indent: &str, width: usize, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "{indent}Transport:  {:<21}  {:>6}  {:>5}  {:>5}  {:<width$}",
+        clean(&bind.name),
+        protocol(bind),
+        0,
+        0,
+        bind.local.to_string()
+    );
+}
+
+pub(super) fn protocol(bind: &Bind) -> String {
+    format!("{:?}", bind.protocol).to_ascii_lowercase()
+}
+
+pub(super) fn contact_options(contact: &ContactRow) -> Vec<(&'static str, String)> {
+    vec![
+        ("aor", contact.aor.clone()),
+        ("endpoint", contact.endpoint.clone()),
+        ("expires", contact.expires.map_or_else(|| "never".to_owned(), |seconds| seconds.to_string())),
+        ("uri", contact.uri.clone()),
+        ("user_agent", contact.user_agent.clone()),
+        ("via_addr", contact.via.clone()),
+    ]
+}
+
+/// What an identify object matches, as it was written.
+pub(super) fn matches_of(identify: &Identify) -> Vec<String> {
+    let sources = identify.match_source.iter().map(|source| match source {
+        SourceMatch::Net(net) => net.to_string(),
+        SourceMatch::Host(host) => host.clone(),
+    });
+    let headers = identify.match_header.iter().map(|header| {
+        let quote = if header.regex { "/" } else { "" };
+        format!("{}: {quote}{}{quote}", header.name, header.value)
+    });
+    let uri = Some(&identify.match_request_uri).filter(|uri| !uri.is_empty()).cloned();
+    sources.chain(headers).chain(uri).collect()
+}
+
+pub(super) fn parameters(options: &[(&'static str, String)], out: &mut String) {
+    let width = options.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max("ParameterName".len());
+    let _ = writeln!(out, "\n {:<width$} : ParameterValue", "ParameterName");
+    let _ = writeln!(out, " {}", "=".repeat(width + 17));
+    for (name, value) in options {
+        let _ = writeln!(out, " {name:<width$} : {}", clean(value));
+    }
+    out.push('\n');
+}
