@@ -769,6 +769,54 @@ fn manager_clients_are_listed_with_what_they_may() {
 }
 
 #[test]
+fn what_was_written_is_shown_and_secrets_are_not() {
+    let mut desk = Desk::new("written");
+    let files = [
+        (
+            "pjsip.conf",
+            "[trunk]\ntype=endpoint\nallow=ulaw\n[trunk-in]\ntype=identify\nendpoint=trunk\n\
+             match=192.0.2.0/24,peer.example\nmatch_header=X-Trunk: /a+/\n",
+        ),
+        ("acl.conf", "[office]\ndeny=0.0.0.0/0\npermit=192.0.2.0/24\n"),
+        (
+            "manager.conf",
+            "[general]\nenabled=no\n[board]\nsecret=not to be told ever\nread=call,cdr\nwrite=\n",
+        ),
+        ("logger.conf", "[logfiles]\nmessages = notice,warning,error\n"),
+        ("extensions.conf", ""),
+    ];
+    for (name, text) in files {
+        std::fs::write(desk.folder.join(name), text).unwrap();
+    }
+    let (snapshot, _) = Snapshot::load(&Where::Dir(desk.folder.clone())).unwrap();
+    *desk.cli.site.snapshot.borrow_mut() = snapshot;
+    assert_eq!(
+        desk.lines("pjsip show identifies")[5..9],
+        [
+            " Identify:  trunk-in/trunk",
+            "      Match:  192.0.2.0/24",
+            "      Match:  peer.example",
+            "      Match:  X-Trunk: /a+/",
+        ]
+    );
+    assert_eq!(desk.lines("acl show office")[2..], ["  0: deny  - 0.0.0.0/0", "  1: allow - 192.0.2.0/24"]);
+    assert_eq!(desk.lines("acl show"), ["acl", "---", "office"]);
+    assert_eq!(desk.run("acl show home"), ("Could not find the named ACL 'home'\n".into(), 1));
+    assert!(desk.text("manager show users").ends_with("\n1 manager user configured.\n"));
+    let json = desk.json("manager show user board");
+    assert_eq!((json["read"].as_str(), json["write"].as_str()), (Some("call,cdr"), Some("")));
+    for line in ["manager show user board", "manager show users", "core show settings"] {
+        assert!(!desk.text(line).contains("not to be told"), "{line}");
+        assert!(!desk.json(line).to_string().contains("not to be told"), "{line}");
+    }
+    let log = desk.lines("logger show channels");
+    assert!(
+        log.iter().any(|line| line.contains("/messages") && line.ends_with(" - NOTICE WARNING ERROR")),
+        "{log:?}"
+    );
+}
+
+#[test]
 fn no_two_rows_claim_the_same_shape() {
     let mut seen = BTreeSet::new();
     for row in rows() {
