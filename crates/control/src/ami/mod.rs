@@ -5,12 +5,15 @@
 //! place, before an action is dispatched, from the row that describes the action.
 
 mod actions;
+mod capability;
 mod events;
 mod filter;
 mod login;
 mod packet;
 mod session;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use core::time::Duration;
 use std::cell::RefCell;

@@ -1,9 +1,113 @@
 //! The actions, by topic. Each module owns its rows.
 
+mod channels;
+mod database;
+mod originate;
+mod plan;
+mod sip;
+mod system;
 mod talk;
+mod variables;
 
+use apps::Call;
+
+use super::capability;
 use super::login;
-use super::table::ActionRow;
+use super::table::{ActionRow, Turn};
 
 /// All rows in the order of the manual.
-pub(super) const ROWS: &[&[ActionRow]] = &[login::ROWS, talk::ROWS];
+pub(super) const ROWS: &[&[ActionRow]] = &[
+    login::ROWS,
+    talk::ROWS,
+    system::ROWS,
+    channels::ROWS,
+    originate::ROWS,
+    variables::ROWS,
+    plan::ROWS,
+    database::ROWS,
+    sip::ROWS,
+];
+
+/// Items of a comma-separated list; a comma inside parentheses or quotation marks, or after a backslash, separates
+/// nothing.
+fn split_list(text: &str) -> Vec<String> {
+    let (mut items, mut item) = (Vec::new(), String::new());
+    let (mut depth, mut quoted, mut escaped) = (0u32, false, false);
+    for c in text.chars() {
+        match c {
+            _ if escaped => {
+                if c != ',' {
+                    item.push('\\');
+                }
+                item.push(c);
+                escaped = false;
+                continue;
+            }
+            '\\' => {
+                escaped = true;
+                continue;
+            }
+            '"' => quoted = !quoted,
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 && !quoted => {
+                items.push(std::mem::take(&mut item));
+                continue;
+            }
+            _ => {}
+        }
+        item.push(c);
+    }
+    if escaped {
+        item.push('\\');
+    }
+    items.push(item);
+    items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+}
+
+/// The name of the function that a variable's name calls.
+fn function(name: &str) -> Option<&str> {
+    name.split_once('(').map(|(function, _)| function.trim())
+}
+
+/// Whether the user may read this variable or function.
+fn may_read(turn: &Turn<'_>, name: &str) -> bool {
+    function(name).is_none_or(|function| is_trusted(turn) || capability::is_plain_to_read(function))
+}
+
+/// Whether the user may write this variable or function.
+fn may_write(turn: &Turn<'_>, name: &str) -> bool {
+    function(name).is_none_or(|function| is_trusted(turn) || capability::is_plain_to_write(function))
+}
+
+/// Whether the user may reach what lies outside calls: files, the environment, processes.
+fn is_trusted(turn: &Turn<'_>) -> bool {
+    turn.may("system")
+}
+
+/// A variable's or function's value; empty when there is none. Arguments of functions are taken as they are.
+fn value_of(call: &Call, name: &str) -> String {
+    if function(name).is_some() { call.read(name) } else { call.get(name).unwrap_or_default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_list;
+
+    #[test]
+    fn a_list_is_cut_at_commas_that_stand_alone() {
+        for (text, items) in [
+            ("", vec![]),
+            ("a=1", vec!["a=1"]),
+            ("a=1,b=2", vec!["a=1", "b=2"]),
+            ("CALLERID(name,x)=2, c=3", vec!["CALLERID(name,x)=2", "c=3"]),
+            ("a=\"1,2\",b=3", vec!["a=\"1,2\"", "b=3"]),
+            ("a=1\\,2,b=C:\\x", vec!["a=1,2", "b=C:\\x"]),
+            (",,a,", vec!["a"]),
+            ("a=)1,b=2", vec!["a=)1", "b=2"]),
+            ("a=(1,b=2", vec!["a=(1,b=2"]),
+        ] {
+            assert_eq!(split_list(text), items, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Actions on channels and bridges that are up.
+
+use core::time::Duration;
+
+use apps::Call;
+use base::{Cause, ChannelId, Digit};
+use call::{Chan, Channel, Core, Snapshot};
+use dialplan::ere::Regex;
+
+use super::super::events;
+use super::super::packet::Message;
+use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
+
+/// Longest digit `PlayDTMF` sends, milliseconds.
+const DIGIT_MS_MAX: u16 = 6_000;
+/// Its length when nothing is said.
+const DIGIT_MS: u16 = 250;
+/// Longest `AbsoluteTimeout`: a year.
+const TIMEOUT_SECONDS_MAX: f64 = 365.0 * 86_400.0;
+
+pub(super) const ROWS: &[ActionRow] = &[
+    ActionRow {
+        name: "CoreShowChannels",
+        class: &["system", "reporting"],
+        synopsis: "Lists channels.",
+        fields: &[],
+        run: core_show_channels,
+    },
+    ActionRow {
+        name: "Status",
+        class: &["system", "call", "reporting"],
+        synopsis: "Tells everything about one channel or all.",
+        fields: &[
+            may("Channel", "name or UNIQUEID; all when absent"),
+            may("Variables", "variables and functions to tell as well, comma separated"),
+            may("AllVariables", "true for every variable"),
+        ],
+        run: status,
+    },
+    ActionRow {
+        name: "Hangup",
+        class: &["system", "call"],
+        synopsis: "Hangs up one channel, or those whose names match an expression.",
+        fields: &[
+            must("Channel", "name, UNIQUEID or /expression/"),
+            may("Cause", "Q.850 cause, number or name"),
+        ],
+        run: hangup,
+    },
+    ActionRow {
+        name: "Redirect",
+        class: &["call"],
+        synopsis: "Sends a channel that runs in the dialplan to another place of it.",
+        fields: &[
+            must("Channel", "name or UNIQUEID"),
+            must("Exten", "extension"),
+            must("Context", "context"),
+            must("Priority", "priority or label"),
+            may("ExtraChannel", "second channel"),
+            may("ExtraExten", "its extension, when another"),
+            may("ExtraContext", "its context"),
+            may("ExtraPriority", "its priority"),
+        ],
+        run: redirect,
+    },
+    ActionRow {
+        name: "Atxfer",
+        class: &["call"],
+        synopsis: "Attended transfer; not supported yet.",
+        fields: &[must("Channel", "name or UNIQUEID"), must("Exten", "extension"), may("Context", "context")],
+        run: not_yet,
+    },
+    ActionRow {
+        name: "BlindTransfer",
+        class: &["call"],
+        synopsis: "Blind transfer of the other party; not supported yet.",
+        fields: &[must("Channel", "name or UNIQUEID"), must("Exten", "extension"), may("Context", "context")],
+        run: not_yet,
+    },
+    ActionRow {
+        name: "AbsoluteTimeout",
+        class: &["system", "call"],
+        synopsis: "Ends a call after so many seconds from this moment; 0 takes the limit away.",
+        fields: &[must("Channel", "name or UNIQUEID"), must("Timeout", "seconds")],
+        run: absolute_timeout,
+    },
+    ActionRow {
+        name: "PlayDTMF",
+        class: &["call"],
+        synopsis: "Sends a digit on a channel.",
+        fields: &[
+            must("Channel", "name or UNIQUEID"),
+            must("Digit", "0-9, A-D, * or #"),
+            may("Duration", "milliseconds (250)"),
+            may("Receive", "true to act as if the channel had sent it; not supported yet"),
+        ],
+        run: play_dtmf,
+    },
+    ActionRow {
+        name: "BridgeList",
+        class: &["system", "call", "reporting"],
+        synopsis: "Lists bridges.",
+        fields: &[may("BridgeType", "only bridges of this type")],
+        run: bridge_list,
+    },
+    ActionRow {
+        name: "BridgeInfo",
+        class: &["system", "call", "reporting"],
+        synopsis: "Lists the channels in a bridge.",
+        fields: &[must("BridgeUniqueid", "as in the events")],
+        run: bridge_info,
+    },
+];
+
+fn seconds(channel: &Channel, core: &Core) -> u64 {
+    core.now.since(channel.created).as_secs()
+}
+
+fn clock(seconds: u64) -> String {
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+fn bridge_id(channel: &Channel) -> String {
+    channel.bridge.map(events::bridge_name).unwrap_or_default()
+}
+
+fn core_show_channels(turn: &mut Turn<'_>) -> Done {
+    turn.begin_list("Channels will follow");
+    let shard = turn.site.shard.clone();
+    let core = &*shard.core.borrow();
+    let mut items = 0;
+    for channel in core.channels() {
+        items += 1;
+        events::channel(turn.item("CoreShowChannel"), "", &Snapshot::of(channel))
+            .field("BridgeId", bridge_id(channel))
+            .field("Application", channel.app)
+            .field("ApplicationData", &channel.app_data)
+            .field("Duration", clock(seconds(channel, core)))
+            .end();
+    }
+    turn.end_list("CoreShowChannelsComplete", items).end();
+    Ok(After::Go)
+}
+
+fn status(turn: &mut Turn<'_>) -> Done {
+    let only = match turn.get("Channel") {
+        Some(_) => Some(turn.channel("Channel")?),
+        None => None,
+    };
+    let names: Vec<String> = turn.get("Variables").into_iter().flat_map(super::split_list).collect();
+    if let Some(name) = names.iter().find(|name| !super::may_read(turn, name)) {
+        return Err(format!("Permission denied for {name}").into());
+    }
+    let all_variables = turn.action.is_true("AllVariables");
+    turn.begin_list("Channel status will follow");
+    let shard = turn.site.shard.clone();
+    let ids: Vec<ChannelId> = {
+        let core = shard.core.borrow();
+        core.channels().map(|channel| channel.id).filter(|id| only.is_none_or(|only| only == *id)).collect()
+    };
+    for id in &ids {
+        let mut variables: Vec<(String, String)> = Vec::new();
+        if all_variables {
+            let core = shard.core.borrow();
+            let vars = core.get(*id).into_iter().flat_map(|channel| channel.vars.iter());
+            variables.extend(vars.map(|(_, name, value)| (name.to_owned(), value.to_owned())));
+        }
+        let call = turn.call(Some(*id));
+        variables.extend(names.iter().map(|name| (name.clone(), super::value_of(&call, name))));
+        let core = &*shard.core.borrow();
+        let Some(channel) = core.get(*id) else { continue };
+        let message =
+            status_fields(events::channel(turn.item("Status"), "", &Snapshot::of(channel)), channel, core);
+        let message = variables.iter().fold(message, |message, (name, value)| {
+            message.field("Variable", format_args!("{name}={value}"))
+        });
+        message.end();
+    }
+    turn.end_list("StatusComplete", ids.len()).field("Items", ids.len()).end();
+    Ok(After::Go)
+}
+
+fn status_fields<'a>(message: Message<'a>, channel: &Channel, core: &Core) -> Message<'a> {
+    let formats = channel.formats.iter().map(|format| format.name()).collect::<Vec<_>>().join("|");
+    let kind = channel.name.split_once('/').map_or("", |(kind, _)| kind);
+    let left = channel.absolute_deadline.map_or(0, |at| at.since(core.now).as_secs());
+    message
+        .field("Type", kind)
+        .field("DNID", channel.dialed.as_deref().unwrap_or_default())
+        .field("EffectiveConnectedLineNum", events::or_unknown(channel.connected.number()))
+        .field("EffectiveConnectedLineName", events::or_unknown(channel.connected.name()))
+        .field("TimeToHangup", left)
+        .field("BridgeID", bridge_id(channel))
+        .field("Application", channel.app)
+        .field("Data", &channel.app_data)
+        .field("Nativeformats", format_args!("({formats})"))
+        .field("Readformat", channel.format.name())
+        .field("Writeformat", channel.format.name())
+        .field("Callgroup", 0)
+        .field("Pickupgroup", 0)
+        .field("Seconds", seconds(channel, core))
+}
+
+fn hangup(turn: &mut Turn<'_>) -> Done {
+    let cause = match turn.get("Cause") {
+        None => Cause::NORMAL_CLEARING,
+        Some(text) => Cause::parse(text).ok_or_else(|| Refusal::from("Invalid cause"))?,
+    };
+    let shard = turn.site.shard.clone();
+    let pattern = turn.need("Channel")?.strip_prefix('/').and_then(|text| text.strip_suffix('/'));
+    let Some(pattern) = pattern else {
+        let id = turn.channel("Channel")?;
+        shard.core.borrow_mut().request_hangup(id, cause);
+        return turn.success("Channel Hungup");
+    };
+    let pattern = Regex::new(pattern).map_err(|why| Refusal(format!("Regex error: {why}")))?;
+    let found: Vec<(ChannelId, String)> = {
+        let core = shard.core.borrow();
+        let matching = core.channels().filter(|channel| pattern.find(&channel.name).is_some());
+        matching.map(|channel| (channel.id, channel.name.to_string())).collect()
+    };
+    turn.begin_list("Channels hung up will follow");
+    for (id, name) in &found {
+        shard.core.borrow_mut().request_hangup(*id, cause);
+        turn.item("ChannelHungup").field("Channel", name).end();
+    }
+    turn.end_list("ChannelsHungupListComplete", found.len()).end();
+    Ok(After::Go)
+}
+
+fn redirect(turn: &mut Turn<'_>) -> Done {
+    let first = turn.channel("Channel")?;
+    let place = |turn: &Turn<'_>, prefix: &str| -> String {
+        let part = |name: &str| {
+            let extra = turn.get(&format!("{prefix}{name}"));
+            extra.or_else(|| turn.get(name)).unwrap_or_default().to_owned()
+        };
+        format!("{},{},{}", part("Context"), part("Exten"), part("Priority"))
+    };
+    let mut moves = vec![(first, place(turn, ""))];
+    if turn.get("ExtraChannel").is_some() {
+        moves.push((turn.channel("ExtraChannel")?, place(turn, "Extra")));
+    }
+    // Both are looked at before either moves.
+    let mut resolved = Vec::new();
+    for (id, place) in &moves {
+        let shard = &turn.site.shard;
+        let state = shard.core.borrow().get(*id).map(|channel| (channel.name.clone(), channel.has_pbx));
+        let Some((name, has_pbx)) = state else { return Err("No such channel".into()) };
+        if !has_pbx {
+            return Err(format!(
+                "{name} runs no dialplan: redirecting a dialled channel is not supported yet"
+            )
+            .into());
+        }
+        let call = Call::new(Chan::new(shard.clone(), *id));
+        resolved.push((*id, call.resolve(place).map_err(|why| Refusal(format!("Redirect failed: {why}")))?));
+    }
+    for (id, location) in resolved {
+        turn.site.shard.core.borrow_mut().request_goto(id, location);
+    }
+    turn.success(if moves.len() > 1 { "Dual Redirect successful" } else { "Redirect successful" })
+}
+
+fn not_yet(turn: &mut Turn<'_>) -> Done {
+    Err(format!("{} is not supported yet", turn.get("Action").unwrap_or_default()).into())
+}
+
+fn absolute_timeout(turn: &mut Turn<'_>) -> Done {
+    let id = turn.channel("Channel")?;
+    let seconds: f64 = turn.need("Timeout")?.parse().map_err(|_| Refusal::from("Invalid timeout"))?;
+    if !(0.0..=TIMEOUT_SECONDS_MAX).contains(&seconds) {
+        return Err("Invalid timeout".into());
+    }
+    let at = (seconds > 0.0).then(|| turn.now + Duration::from_secs_f64(seconds));
+    turn.site.shard.core.borrow_mut().set_absolute_deadline(id, at);
+    turn.success("Timeout Set")
+}
+
+fn play_dtmf(turn: &mut Turn<'_>) -> Done {
+    let id = turn.channel("Channel")?;
+    let mut symbols = turn.need("Digit")?.chars();
+    let digit = symbols.next().and_then(Digit::from_char).filter(|_| symbols.next().is_none());
+    let Some(digit) = digit else { return Err("Invalid digit".into()) };
+    let duration = match turn.get("Duration").map(str::parse::<u16>) {
+        None => DIGIT_MS,
+        Some(Ok(ms @ 1..=DIGIT_MS_MAX)) => ms,
+        Some(_) => return Err("Invalid duration".into()),
+    };
+    if turn.action.is_true("Receive") {
+        return Err("Receive is not supported yet".into());
+    }
+    Chan::new(turn.site.shard.clone(), id).send_digit(digit, duration);
+    turn.success("DTMF successfully queued")
+}
+
+fn bridge_list(turn: &mut Turn<'_>) -> Done {
+    turn.begin_list("Bridge listing will follow");
+    let wanted = turn.get("BridgeType").is_none_or(|kind| kind.eq_ignore_ascii_case("basic"));
+    let shard = turn.site.shard.clone();
+    let core = shard.core.borrow();
+    let mut items = 0;
+    for (id, members) in core.bridges().filter(|_| wanted) {
+        items += 1;
+        events::bridge(turn.item("BridgeListItem"), id, members.len()).end();
+    }
+    turn.end_list("BridgeListComplete", items).end();
+    Ok(After::Go)
+}
+
+fn bridge_info(turn: &mut Turn<'_>) -> Done {
+    let shard = turn.site.shard.clone();
+    let core = shard.core.borrow();
+    let id = events::bridge_of(turn.need("BridgeUniqueid")?);
+    let Some((id, members)) = core.bridges().find(|(known, _)| Some(*known) == id) else {
+        return Err("Bridge not found".into());
+    };
+    turn.begin_list("Bridge channel listing will follow");
+    for snapshot in members.iter().filter_map(|member| core.snapshot(*member)) {
+        events::channel(turn.item("BridgeInfoChannel"), "", &snapshot).end();
+    }
+    events::bridge(turn.end_list("BridgeInfoComplete", members.len()), id, members.len()).end();
+    Ok(After::Go)
+}

@@ -1,0 +1,76 @@
+//! The database that dialplans read and write (`astdb`).
+
+use super::super::table::{ActionRow, After, Done, Field, Turn, may, must};
+
+const FAMILY: Field = must("Family", "family");
+const KEY: Field = must("Key", "key");
+
+pub(super) const ROWS: &[ActionRow] = &[
+    ActionRow {
+        name: "DBGet",
+        class: &["system", "reporting"],
+        synopsis: "Reads a value of the database.",
+        fields: &[FAMILY, KEY],
+        run: get,
+    },
+    ActionRow {
+        name: "DBPut",
+        class: &["system"],
+        synopsis: "Writes a value into the database.",
+        fields: &[FAMILY, KEY, may("Val", "value; empty when absent")],
+        run: put,
+    },
+    ActionRow {
+        name: "DBDel",
+        class: &["system"],
+        synopsis: "Deletes a value of the database.",
+        fields: &[FAMILY, KEY],
+        run: delete,
+    },
+    ActionRow {
+        name: "DBDelTree",
+        class: &["system"],
+        synopsis: "Deletes a family of the database, or what lies under a key.",
+        fields: &[FAMILY, may("Key", "key prefix")],
+        run: delete_tree,
+    },
+];
+
+fn get(turn: &mut Turn<'_>) -> Done {
+    let (family, key) = (turn.need("Family")?.to_owned(), turn.need("Key")?.to_owned());
+    let value = turn.site.shard.core.borrow().services.db.get(&family, &key);
+    let Some(value) = value else { return Err("Database entry not found".into()) };
+    turn.begin_list("Result will follow");
+    turn.item("DBGetResponse").field("Family", family).field("Key", key).field("Val", value).end();
+    turn.end_list("DBGetComplete", 1).end();
+    Ok(After::Go)
+}
+
+fn put(turn: &mut Turn<'_>) -> Done {
+    let (family, key) = (turn.need("Family")?, turn.need("Key")?);
+    let core = &mut *turn.site.shard.core.borrow_mut();
+    let value = turn.get("Val").unwrap_or_default();
+    if !core.services.db.put(family, key, value) {
+        return Err("Failed to update entry".into());
+    }
+    if family.eq_ignore_ascii_case("CustomDevstate") {
+        core.touched_devices.push(format!("Custom:{key}"));
+    }
+    turn.success("Updated database successfully")
+}
+
+fn delete(turn: &mut Turn<'_>) -> Done {
+    let (family, key) = (turn.need("Family")?, turn.need("Key")?);
+    if !turn.site.shard.core.borrow_mut().services.db.delete(family, key) {
+        return Err("Database entry not found".into());
+    }
+    turn.success("Key deleted successfully")
+}
+
+fn delete_tree(turn: &mut Turn<'_>) -> Done {
+    let (family, prefix) = (turn.need("Family")?, turn.get("Key").unwrap_or_default());
+    if turn.site.shard.core.borrow_mut().services.db.delete_tree(family, prefix) == 0 {
+        return Err("Database entry not found".into());
+    }
+    turn.success("Key tree deleted successfully")
+}

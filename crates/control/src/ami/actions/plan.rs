@@ -1,0 +1,163 @@
+//! The dialplan, its hints and the devices they stand for.
+
+use apps::hints;
+use dialplan::Context;
+
+use super::super::events;
+use super::super::table::{ActionRow, After, Done, Turn, may, must};
+
+pub(super) const ROWS: &[ActionRow] = &[
+    ActionRow {
+        name: "ExtensionState",
+        class: &["call", "reporting"],
+        synopsis: "Tells the state of an extension with a hint.",
+        fields: &[must("Exten", "extension"), may("Context", "context (default)")],
+        run: extension_state,
+    },
+    ActionRow {
+        name: "ExtensionStateList",
+        class: &["call", "reporting"],
+        synopsis: "Lists extensions with hints and their states.",
+        fields: &[],
+        run: extension_state_list,
+    },
+    ActionRow {
+        name: "DeviceStateList",
+        class: &["call", "reporting"],
+        synopsis: "Lists devices and their states.",
+        fields: &[],
+        run: device_state_list,
+    },
+    ActionRow {
+        name: "ShowDialPlan",
+        class: &["config", "reporting"],
+        synopsis: "Lists the dialplan, or one context or extension of it.",
+        fields: &[may("Context", "context"), may("Extension", "extension, as written")],
+        run: show_dial_plan,
+    },
+];
+
+fn extension_state(turn: &mut Turn<'_>) -> Done {
+    let exten = turn.need("Exten")?.to_owned();
+    let context = turn.get("Context").unwrap_or("default").to_owned();
+    let row = {
+        let known = turn.site.hints.borrow();
+        known.rows().iter().find(|row| row.exten == exten && row.context == context).cloned()
+    };
+    // The hint of a pattern is made for the number that asks.
+    let found = row.map(|row| (row.devices, row.state)).or_else(|| {
+        let (devices, _) = turn.call(None).hint_of(&context, &exten)?;
+        let state = hints::hint_state(&turn.site.shard, &devices);
+        Some((devices, state))
+    });
+    let response = turn.response("Success").field("Message", "Extension Status");
+    match found {
+        Some((devices, state)) => events::extension(response, &exten, &context, &devices, state).end(),
+        None => response
+            .field("Exten", &exten)
+            .field("Context", &context)
+            .field("Hint", "")
+            .field("Status", -1)
+            .field("StatusText", "Unknown")
+            .end(),
+    }
+    Ok(After::Go)
+}
+
+fn extension_state_list(turn: &mut Turn<'_>) -> Done {
+    turn.begin_list("Extension Statuses will follow");
+    let site = turn.site.clone();
+    let hints = site.hints.borrow();
+    for row in hints.rows() {
+        let item = turn.item("ExtensionStatus");
+        events::extension(item, &row.exten, &row.context, &row.devices, row.state).end();
+    }
+    turn.end_list("ExtensionStateListComplete", hints.rows().len()).end();
+    Ok(After::Go)
+}
+
+fn device_state_list(turn: &mut Turn<'_>) -> Done {
+    turn.begin_list("Device State Changes will follow");
+    let site = turn.site.clone();
+    let mut devices: Vec<(String, &'static str)> = {
+        let core = site.shard.core.borrow();
+        let rows = site.sip.borrow().endpoint_rows(None, &core);
+        rows.iter().map(|row| (format!("PJSIP/{}", row.name), row.state.name())).collect()
+    };
+    for row in site.hints.borrow().rows() {
+        for device in row.devices.split('&').map(str::trim).filter(|device| !device.is_empty()) {
+            if !devices.iter().any(|(known, _)| known.eq_ignore_ascii_case(device)) {
+                devices.push((device.to_owned(), hints::device_state(&site.shard, device).name()));
+            }
+        }
+    }
+    for (device, state) in &devices {
+        turn.item("DeviceStateChange").field("Device", device).field("State", state).end();
+    }
+    turn.end_list("DeviceStateListComplete", devices.len()).end();
+    Ok(After::Go)
+}
+
+fn show_dial_plan(turn: &mut Turn<'_>) -> Done {
+    let program = turn.site.shard.core.borrow().program.clone();
+    let (context, exten) = (turn.get("Context").map(str::to_owned), turn.get("Extension").map(str::to_owned));
+    if let Some(name) = context.as_deref().filter(|name| program.context_id(name).is_none()) {
+        return Err(format!("Did not find context {name}").into());
+    }
+    turn.begin_list("DialPlan list will follow");
+    let mut counted = [0; 4];
+    for entry in program.contexts() {
+        if context.as_deref().is_none_or(|name| name == &*entry.name) {
+            list_context(turn, entry, exten.as_deref(), &mut counted);
+        }
+    }
+    let [items, extensions, priorities, contexts] = counted;
+    turn.end_list("ShowDialPlanComplete", items)
+        .field("ListExtensions", extensions)
+        .field("ListPriorities", priorities)
+        .field("ListContexts", contexts)
+        .end();
+    Ok(After::Go)
+}
+
+/// Lists one context; counts items, extensions, priorities and contexts.
+fn list_context(turn: &mut Turn<'_>, context: &Context, only: Option<&str>, counted: &mut [usize; 4]) {
+    let [items, extensions, priorities, contexts] = counted;
+    *contexts += 1;
+    for extension in context.extensions.iter().filter(|e| only.is_none_or(|only| *e.name == *only)) {
+        *extensions += 1;
+        if let Some(hint) = &extension.hint {
+            *items += 1;
+            turn.item("ListDialplan")
+                .field("Context", &context.name)
+                .field("Extension", &extension.name)
+                .field("Priority", "hint")
+                .field("Application", &hint.devices)
+                .field("Registrar", "pbx_config")
+                .end();
+        }
+        for step in &extension.steps {
+            *items += 1;
+            *priorities += 1;
+            turn.item("ListDialplan")
+                .field("Context", &context.name)
+                .field("Extension", &extension.name)
+                .optional("ExtensionLabel", step.label.as_deref())
+                .field("Priority", step.priority)
+                .field("Application", &step.name)
+                .field("AppData", &step.args)
+                .field("Registrar", "pbx_config")
+                .end();
+        }
+    }
+    if only.is_none() {
+        for include in &context.includes {
+            *items += 1;
+            turn.item("ListDialplan")
+                .field("Context", &context.name)
+                .field("IncludeContext", &include.text)
+                .field("Registrar", "pbx_config")
+                .end();
+        }
+    }
+}
