@@ -14,6 +14,7 @@ fn the_manual_of_the_dialplan_is_what_the_code_runs() {
     let before = fs::read_to_string(&path).unwrap();
     let page = replaced(&before, "applications", &applications());
     let page = replaced(&page, "functions", &functions());
+    let page = replaced(&page, "letters of Dial without effect", &idle_letters());
     if page == before {
         return;
     }
@@ -57,6 +58,11 @@ fn functions() -> String {
     }
     out.push('\n');
     out
+}
+
+fn idle_letters() -> String {
+    let letters: Vec<String> = apps::UNSUPPORTED_OPTIONS.chars().map(|letter| format!("`{letter}`")).collect();
+    format!("{}.\n", letters.join(" "))
 }
 
 /// Text that stands in a cell of a table.

@@ -72,8 +72,7 @@ options! {
     timers_sess_expires: Seconds<90, 86_400> = "1800", "Session interval asked for.",
         Ignored "*" "sessions have no timer";
     inband_progress: Inband = "no", "Play ringing in early media.";
-    ignore_183_without_sdp: YesNo = "no", "Take a 183 without SDP for nothing.",
-        Later "no" "a 183 without SDP counts as progress";
+    ignore_183_without_sdp: YesNo = "no", "Take a 183 without SDP for nothing.";
     follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.",
         Later "yes" "the last answer with SDP is heard";
     accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.",
@@ -82,15 +81,11 @@ options! {
         Later "no,yes" "REFER is refused; transfers are not built in";
     allow_subscribe: YesNo = "yes", "Let it subscribe.",
         Later "no,yes" "SUBSCRIBE is answered 489";
-    allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.",
-        Later "no" "an incomplete number is answered 484";
-    allow_unauthenticated_options: YesNo = "no", "Answer its OPTIONS without a challenge.",
-        Later "no" "OPTIONS is challenged as other requests are";
+    allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.";
+    allow_unauthenticated_options: YesNo = "no", "Answer its OPTIONS without a challenge.";
     user_eq_phone: YesNo = "no", "Add user=phone to URIs with a number.";
-    outbound_proxy: Text = "", "SIP URI all its requests go through.",
-        Later "" "requests go to the contact's own address";
-    contact_user: Text = "", "User part of Contact in our requests.",
-        Later "" "Contact has from_user, or asterisk";
+    outbound_proxy: Text = "", "SIP URI all its requests go through.";
+    contact_user: Text = "", "User part of Contact in our requests.";
     accountcode: Text = "", "Account code of its calls in call detail records.";
     set_var: Pairs = "", "Variables of its channels.";
     language: Text = "", "Language of its prompts.";
@@ -117,22 +112,17 @@ options! {
         Later "0" "packets are not marked";
     cos_audio: Int<0, 7> = "0", "802.1p priority of audio packets.",
         Later "0" "packets are not marked";
-    sdp_owner: Text = "-", "User in the o= line.",
-        Ignored "*" "the owner is -";
-    sdp_session: Text = "Asterisk", "Name in the s= line.",
-        Ignored "*" "the name of a session tells nobody anything";
+    sdp_owner: Text = "-", "User in the o= line.";
+    sdp_session: Text = "Asterisk", "Name in the s= line.";
     permit also "deny": Rules = "", "Addresses its requests may come from.";
     acl: Gathered = "", "Lists of acl.conf its requests must pass.";
-    contact_permit also "contact_deny": Rules = "", "Addresses its contacts may have.",
-        Later "" "a contact may have any address; restrict who may register with permit= and deny=";
-    contact_acl: Gathered = "", "Lists of acl.conf its contacts must pass.",
-        Later "" "a contact may have any address; restrict who may register with permit= and deny=";
+    contact_permit also "contact_deny": Rules = "", "Addresses its contacts may have.";
+    contact_acl: Gathered = "", "Lists of acl.conf its contacts must pass.";
     notify_early_inuse_ringing: YesNo = "no", "Tell watchers of ringing while in use.",
         Later "no" "subscriptions are refused";
     refer_blind_progress: YesNo = "yes", "Tell a blind transferer how it goes.",
         Later "yes,no" "REFER is refused";
-    suppress_q850_reason_headers: YesNo = "no", "Send no Reason header with a Q.850 cause.",
-        Later "no" "Reason headers are sent";
+    suppress_q850_reason_headers: YesNo = "no", "Send no Reason header with a Q.850 cause.";
     tenantid: Text = "", "Tenant of its channels.",
         Later "" "channels have no tenant";
     @recognised {
@@ -267,7 +257,7 @@ options! {
     authenticate_qualify: YesNo = "no", "Answer challenges to OPTIONS.",
         Later "no" "a challenge counts as an answer, and is left alone";
     outbound_proxy: Text = "", "SIP URI OPTIONS go through.",
-        Later "" "OPTIONS go to the contact's own address";
+        Later "" "OPTIONS go through the outbound_proxy of the endpoint";
     support_path: YesNo = "no", "Obey Path (RFC 3327).";
     mailboxes: Gathered = "", "Mailboxes whose state subscribers are told.",
         Later "" "message waiting is not reported";
@@ -465,8 +455,7 @@ options! {
         Later "0" "first OPTIONS are spread over a second";
     user_agent: Text = "Strowger PBX", "User-Agent and Server header; empty sends none.";
     default_outbound_endpoint: Text = "default_outbound_endpoint", "Endpoint for requests that belong to none.";
-    default_from_user: Text = "asterisk", "User part of From when nothing else gives one.",
-        Later "asterisk" "From has the caller id";
+    default_from_user: Text = "asterisk", "User part of From when nothing else gives one.";
     default_realm: Text = "asterisk", "Realm of challenges.";
     default_voicemail_extension: Text = "", "Extension told with the state of mailboxes.",
         Later "" "message waiting is not reported";
@@ -486,14 +475,12 @@ options! {
         Ignored "*" "no addresses are remembered";
     regcontext: Text = "", "Context that gets an extension for every registered AOR.",
         Later "" "no extensions are made for registrations";
-    allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.",
-        Later "no" "no 180 follows a 183";
+    allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.";
     norefersub: YesNo = "yes", "Offer REFER without a subscription (RFC 4488).",
         Ignored "*" "REFER is refused";
     send_contact_status_on_update_registration: YesNo = "yes", "Send a ContactStatus event for each refresh.",
         Later "*" "each refresh is told";
-    default_auth_algorithms_uas: Ordered<DigestAlgorithm> = "MD5", "Algorithms we challenge with.",
-        Later "MD5" "auths that name none are challenged with MD5";
+    default_auth_algorithms_uas: Ordered<DigestAlgorithm> = "MD5", "Algorithms we challenge with.";
     default_auth_algorithms_uac: Ordered<DigestAlgorithm> = "MD5", "Algorithms we answer challenges with.",
         Ignored "*" "the strongest algorithm that is offered is answered";
     @recognised {
@@ -535,10 +522,8 @@ options! {
     SipAcl, "pjsip.conf", "acl", SkipsObject;
     permit also "deny": Rules = "", "Addresses requests may come from.";
     acl: Gathered = "", "Lists of acl.conf requests must pass.";
-    contact_permit also "contact_deny": Rules = "", "Addresses contacts may have.",
-        Later "" "a contact may have any address; restrict who may register with permit= and deny=";
-    contact_acl: Gathered = "", "Lists of acl.conf contacts must pass.",
-        Later "" "a contact may have any address; restrict who may register with permit= and deny=";
+    contact_permit also "contact_deny": Rules = "", "Addresses contacts may have.";
+    contact_acl: Gathered = "", "Lists of acl.conf contacts must pass.";
     @recognised {}
     resolved {
         /// Own rules with the named lists; everyone until `Pjsip::resolve_acls` ran.
