@@ -61,7 +61,8 @@ fn functions() -> String {
 }
 
 fn idle_letters() -> String {
-    let letters: Vec<String> = apps::UNSUPPORTED_OPTIONS.chars().map(|letter| format!("`{letter}`")).collect();
+    let letters: Vec<String> =
+        apps::UNSUPPORTED_OPTIONS.chars().map(|letter| format!("`{letter}`")).collect();
     format!("{}.\n", letters.join(" "))
 }
 
