@@ -2,7 +2,7 @@
 //! application or function that is new is refused until somebody has looked at it.
 
 /// Applications that act on calls alone: no files, no database, no other application by name.
-const PLAIN_APPLICATIONS: &[&str] = &[
+pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "Answer",
     "BackGround",
     "Busy",

@@ -9,6 +9,7 @@ mod capability;
 mod events;
 mod filter;
 mod login;
+mod manual;
 mod packet;
 mod session;
 mod table;
@@ -30,6 +31,7 @@ use crate::site::Site;
 use crate::socket::{Commands, Output};
 
 pub use events::{EVENTS, EventRow};
+pub use manual::manual;
 pub use packet::{ACTION_BYTES_MAX, Action, HEADERS_MAX, LINE_BYTES_MAX, STRANGER_BYTES_MAX};
 pub use table::{ActionRow, Field, actions};
 

@@ -921,3 +921,31 @@ fn hostile_input_neither_panics_nor_disturbs_a_neighbour() {
     assert!(cases >= 400, "{cases}");
     assert_eq!(desk.world.log(Level::Error), [] as [&str; 0]);
 }
+
+/// With `UPDATE_DOCS=1` in the environment the page is written anew.
+#[test]
+fn the_manual_is_what_the_tables_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manager.md");
+    let page = manual();
+    for name in actions().map(|row| format!("### {}\n", row.name)) {
+        assert!(page.contains(&name), "{name}");
+    }
+    for name in EVENTS.iter().map(|row| format!("| {} |", row.name)) {
+        assert!(page.contains(&name), "{name}");
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    let line = written.lines().zip(page.lines()).find(|(old, new)| old != new);
+    assert!(written == page, "docs/manager.md is behind the tables, first at {line:?}: set UPDATE_DOCS=1");
+}
+
+#[test]
+fn a_site_that_lives_dangerously_lets_every_user_reach_every_function() {
+    let mut desk = Desk::new("dangerously");
+    desk.login(1, "calls");
+    assert!(desk.act(1, "Getvar|Variable: ENV(HOME)").contains("Permission denied for"));
+    desk.world.settings(|settings| settings.live_dangerously = true);
+    assert!(desk.act(1, "Getvar|Variable: ENV(HOME)").starts_with("Response: Success"));
+}

@@ -80,9 +80,10 @@ fn may_write(turn: &Turn<'_>, name: &str) -> bool {
     function(name).is_none_or(|function| is_trusted(turn) || capability::is_plain_to_write(function))
 }
 
-/// Whether the user may reach what lies outside calls: files, the environment, processes.
+/// Whether the user may reach what lies outside calls: files, the environment, the database, any application.
+/// `live_dangerously` lets every user, as the site that wrote it wants.
 fn is_trusted(turn: &Turn<'_>) -> bool {
-    turn.may("system")
+    turn.may("system") || turn.site.shard.core.borrow().settings.live_dangerously
 }
 
 /// A variable's or function's value; empty when there is none. Arguments of functions are taken as they are.

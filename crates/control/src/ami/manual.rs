@@ -1,0 +1,94 @@
+//! The manual of the manager protocol, made from the tables that the machine runs by.
+
+use std::fmt::Write as _;
+
+use super::capability;
+use super::{EVENTS, HEADERS_MAX, LINE_BYTES_MAX, LOGIN_TIMEOUT, STRANGERS_OF_ADDRESS_MAX, actions};
+
+const HEAD: &str = "\
+# Manager interface
+
+Programs that steer the PBX or show what it does connect by TCP to the port of `manager.conf` (5038) and speak the
+protocol that Asterisk calls AMI. [`manager.conf`](configuration.md#managerconf) says who may; the interface is off
+until `enabled = yes` stands there.
+
+An action is lines of `Name: value`, ended by an empty line; names are read in any case, and a header may be repeated.
+Every action is answered by `Response: Success`, `Error` or `Goodbye`, with the `ActionID` of the action. An action
+that lists goes on with one event an item, and ends with an event that has `EventList: Complete` and `ListItems`.
+Events come in between, each with the class that a user needs in `read=`.
+
+```
+Action: Login
+Username: wallboard
+Secret: correct-horse-battery
+
+Action: Originate
+ActionID: 17
+Channel: PJSIP/6001
+Context: default
+Exten: 100
+Priority: 1
+Async: true
+```
+
+";
+
+/// The manual as Markdown; `docs/manager.md` is this text.
+pub fn manual() -> String {
+    let mut out = String::from(HEAD);
+    // Writing to a String cannot fail.
+    let _ = write!(
+        out,
+        "## Limits\n\n\
+         A line may have {LINE_BYTES_MAX} bytes and an action {HEADERS_MAX} headers; more is answered by an error, and \
+         ends a connection that is not logged in.\n\
+         A connection must log in within {} seconds, or within `authtimeout` when that is written, and one address may \
+         have {STRANGERS_OF_ADDRESS_MAX} that have not, `authlimit` all together.\n\
+         A client that does not read is disconnected when 1 MiB waits for it; it delays nobody else.\n\n\
+         An unknown user, a wrong secret, a wrong key and an address that is not permitted are answered alike; the log \
+         tells them apart, with the levels `notice` and `security`.\n",
+        LOGIN_TIMEOUT.as_secs()
+    );
+    out.push_str(
+        "\n## What needs the class system\n\n\
+         Getvar, Setvar, Status and the variables of Originate reach functions that act on calls. Functions that reach \
+         files, the environment or names of hosts need the class `system` as well, and so do writing the database and \
+         originating an application that is not in this list (or `live_dangerously = yes` in asterisk.conf):\n\n",
+    );
+    let _ = writeln!(out, "{}.", capability::PLAIN_APPLICATIONS.join(", "));
+    out.push_str("\n## Actions\n");
+    for row in actions() {
+        let _ = writeln!(out, "\n### {}\n\n{}", row.name, row.synopsis);
+        if !row.class.is_empty() {
+            let names: Vec<String> = row.class.iter().map(|name| format!("`{name}`")).collect();
+            let _ = writeln!(out, "\nNeeds {} in `write=`.", names.join(" or "));
+        }
+        if !row.fields.is_empty() {
+            out.push_str("\n| header | | |\n|---|---|---|\n");
+        }
+        for field in row.fields {
+            let need = if field.required { "needed" } else { "" };
+            let _ = writeln!(out, "| `{}` | {need} | {} |", field.name, field.text);
+        }
+    }
+    out.push_str(
+        "\n## Events\n\n\
+         `Channel*` stands for Channel, ChannelState, ChannelStateDesc, CallerIDNum, CallerIDName, ConnectedLineNum, \
+         ConnectedLineName, Language, AccountCode, Context, Exten, Priority, Uniqueid and Linkedid; `Dest*` for the same \
+         of the dialled channel, each with `Dest` before its name; `Bridge*` for BridgeUniqueid, BridgeType, \
+         BridgeTechnology, BridgeCreator, BridgeName, BridgeNumChannels and BridgeVideoSourceMode. Control characters in \
+         values are sent as blanks; in the value of VarSet, line ends and tabs as `\\n`, `\\r` and `\\t`.\n\n\
+         | event | class | fields | |\n|---|---|---|---|\n",
+    );
+    for row in EVENTS {
+        let _ = writeln!(
+            out,
+            "| {} | `{}` | {} | {} |",
+            row.name,
+            row.class,
+            row.fields.join(", "),
+            row.synopsis
+        );
+    }
+    out
+}
