@@ -21,7 +21,7 @@ const DIGIT_MAX_MS: u16 = 6000;
 pub(crate) const ROWS: &[AppRow] = &[AppRow {
     name: "SendDTMF",
     module: "app_senddtmf",
-    synopsis: "Sends arbitrary DTMF digits.",
+    synopsis: "Sends digits.",
     syntax: "SendDTMF(digits[,timeout_ms[,duration_ms[,channel]]])",
     description: "\
 Sends the digits 0-9 * # A-D; 'f' is a hook flash, 'w' waits half a second, 'W' a second.

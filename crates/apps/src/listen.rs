@@ -21,7 +21,7 @@ pub(crate) const ROWS: &[AppRow] = &[
     AppRow {
         name: "Read",
         module: "app_read",
-        synopsis: "Read a variable.",
+        synopsis: "Reads digits of the caller into a variable.",
         syntax: "Read(variable[,filename[&filename2[&...]][,maxdigits[,options[,attempts[,timeout]]]]])",
         description: "\
 Reads digits ended by '#' into a variable, while files play.
@@ -42,7 +42,7 @@ Sets READSTATUS (OK ERROR HANGUP INTERRUPTED SKIPPED TIMEOUT).",
     AppRow {
         name: "Record",
         module: "app_record",
-        synopsis: "Record to a file.",
+        synopsis: "Records the caller to a file.",
         syntax: "Record(filename.format[,silence[,maxduration[,options]]])",
         description: "\
 Records the caller until '#', silence, the longest duration or hang-up. '%d' in the name becomes the first free number.

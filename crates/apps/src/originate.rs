@@ -226,7 +226,7 @@ async fn go_on(shard: &Rc<Shard>, leg: Leg, then: &Then) {
 pub(crate) const ROWS: &[AppRow] = &[AppRow {
     name: "Originate",
     module: "app_originate",
-    synopsis: "Originate a call.",
+    synopsis: "Places a call and goes on with it at an extension or in an application.",
     syntax: "Originate(tech_data,type,arg1[,arg2[,arg3[,timeout[,options]]]])",
     description: "\
 Places a call from the dialplan.

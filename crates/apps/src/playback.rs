@@ -12,7 +12,7 @@ pub(crate) const ROWS: &[AppRow] = &[
     AppRow {
         name: "Playback",
         module: "app_playback",
-        synopsis: "Play a file.",
+        synopsis: "Plays sounds one after the other.",
         syntax: "Playback(filename[&filename2[&...]][,options])",
         description: "\
 Plays sound files by name, without extension; the cheapest format for the channel is chosen.
@@ -27,7 +27,7 @@ Sets PLAYBACKSTATUS (SUCCESS FAILED).",
     AppRow {
         name: "BackGround",
         module: "pbx_builtins",
-        synopsis: "Play an audio file while waiting for digits of an extension to go to.",
+        synopsis: "Plays sounds while the caller may dial an extension.",
         syntax: "BackGround(filename1[&filename2[&...]][,options[,langoverride[,context]]])",
         description: "\
 Plays files; a digit stops them and begins the number of an extension to go to. When that digit alone is an extension
@@ -44,7 +44,7 @@ Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
     AppRow {
         name: "PlayTones",
         module: "app_playtones",
-        synopsis: "Play a tone list.",
+        synopsis: "Plays a tone or a tone script while the dialplan goes on.",
         syntax: "PlayTones(arg)",
         description: "Starts a tone of indications.conf (busy, dial, ring, ...) or a tone list (425/50,0/50) and goes on at once; StopPlayTones ends it.",
         run: Run::Now(|call, args| {
@@ -60,7 +60,7 @@ Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
     AppRow {
         name: "StopPlayTones",
         module: "app_playtones",
-        synopsis: "Stop playing a tone list.",
+        synopsis: "Stops what PlayTones plays.",
         syntax: "StopPlayTones()",
         description: "Ends what PlayTones started.",
         run: Run::Now(|call, _| {
@@ -71,7 +71,7 @@ Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
     AppRow {
         name: "Milliwatt",
         module: "app_milliwatt",
-        synopsis: "Generate a Constant 1004Hz tone at 0dbm (mu-law).",
+        synopsis: "Sends a steady tone of one milliwatt.",
         syntax: "Milliwatt([options])",
         description: "Plays the test tone until hang-up.\n\noptions:\n  m  2 seconds on, 1 second off, as some test lines do.\n  o  1000 Hz instead of 1004 Hz.",
         run: Run::Story(milliwatt),
@@ -79,7 +79,7 @@ Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
     AppRow {
         name: "Echo",
         module: "app_echo",
-        synopsis: "Echo media, DTMF back to the calling party.",
+        synopsis: "Sends what the caller says and dials back to him.",
         syntax: "Echo()",
         description: "Sends back what it hears until hang-up or the digit '#'.",
         run: Run::Story(|call, _| Box::pin(async move { echo(&call).await })),
@@ -87,7 +87,7 @@ Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
     AppRow {
         name: "MusicOnHold",
         module: "res_musiconhold",
-        synopsis: "Play Music On Hold indefinitely.",
+        synopsis: "Plays music until the call ends or the time is over.",
         syntax: "MusicOnHold([class[,duration]])",
         description: "Plays hold music of the class (or the channel's own) for duration seconds, or until hang-up.",
         run: Run::Story(music_on_hold),
@@ -95,7 +95,7 @@ Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
     AppRow {
         name: "StartMusicOnHold",
         module: "res_musiconhold",
-        synopsis: "Play Music On Hold.",
+        synopsis: "Starts music and goes on with the dialplan.",
         syntax: "StartMusicOnHold([class])",
         description: "Starts hold music and goes on with the dialplan.",
         run: Run::Story(|call, args| {
@@ -108,7 +108,7 @@ Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
     AppRow {
         name: "StopMusicOnHold",
         module: "res_musiconhold",
-        synopsis: "Stop playing Music On Hold.",
+        synopsis: "Stops music.",
         syntax: "StopMusicOnHold()",
         description: "Ends what StartMusicOnHold started.",
         run: Run::Now(|call, _| {

@@ -21,25 +21,25 @@ const DATE_FORMAT: &str = "ABdY 'digits/at' IMp";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "SayDigits" "app_sayunixtime" Run::Story(|call, text| say(call, digits(&text))),
-        "Say Digits.", "SayDigits(digits)",
+        "Says digits one by one.", "SayDigits(digits)",
         "Says digits, '*', '#' and '-' one by one. While SAY_DTMF_INTERRUPT is true a digit ends it and begins an extension.";
     "SayNumber" "app_sayunixtime" Run::Story(say_number),
-        "Say Number.", "SayNumber(number[,gender])",
+        "Says a number.", "SayNumber(number[,gender])",
         "Says a whole number. The gender (f, m, c, n) is taken; English has none.";
     "SayOrdinal" "app_sayunixtime" Run::Story(say_ordinal),
-        "Say Ordinal Number.", "SayOrdinal(number[,gender])", "Says first, second, third and so on.";
+        "Says a number as first, second, third.", "SayOrdinal(number[,gender])", "Says first, second, third and so on.";
     "SayAlpha" "app_sayunixtime" Run::Story(|call, text| say(call, letters(&text, "letters/", ""))),
-        "Say Alpha.", "SayAlpha(string)", "Spells text letter by letter.";
+        "Spells a text.", "SayAlpha(string)", "Spells text letter by letter.";
     "SayPhonetic" "app_sayunixtime" Run::Story(|call, text| say(call, letters(&text, "phonetic/", "_p"))),
-        "Say Phonetic.", "SayPhonetic(string)", "Spells text in the spelling alphabet.";
+        "Spells a text in the phonetic alphabet.", "SayPhonetic(string)", "Spells text in the spelling alphabet.";
     "SayUnixTime" "app_sayunixtime" Run::Story(say_unix_time),
-        "Says a specified time in a custom format.", "SayUnixTime([unixtime[,timezone[,format[,options]]]])",
+        "Says a date and time.", "SayUnixTime([unixtime[,timezone[,format[,options]]]])",
         "Says a moment (without unixtime the present one). In the format A or a is the weekday, B b h the month, d e the\n\
          day, Y the year, I l the hour of twelve, H k of twenty-four, M the minute, S the second, p P the half of the\n\
          day, Q today, yesterday or the date, R H:M, T H:M:S, and 'name' a file.\n\n\
          options:\n  j  a digit ends it and begins an extension.";
     "DateTime" "app_sayunixtime" Run::Story(say_unix_time),
-        "Says a specified time in a custom format.", "DateTime([unixtime[,timezone[,format]]])", "As SayUnixTime.";
+        "Says a date and time.", "DateTime([unixtime[,timezone[,format]]])", "As SayUnixTime.";
 };
 
 /// Plays files one after the other. `Some`: a digit interrupted them.

@@ -27,7 +27,7 @@ const TARGETS_MAX: usize = 128;
 pub(crate) const ROWS: &[AppRow] = &[AppRow {
     name: "Dial",
     module: "app_dial",
-    synopsis: "Attempt to connect to another device or endpoint and bridge the call.",
+    synopsis: "Calls one or many and connects the first who answers.",
     syntax: "Dial([Technology/Resource[&Technology2/Resource2[&...]][,timeout[,options[,URL]]]])",
     description: "\
 Calls all destinations at once; the first that answers is bridged to the caller, the others are cancelled.

@@ -8,27 +8,27 @@ use crate::{AppRow, Call, Flow, Outcome, Run};
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Set" "pbx_builtins" Run::Now(by_the_loop),
-        "Set channel variable or function value.", "Set(name=value)",
+        "Sets a variable or a function.", "Set(name=value)",
         "Sets one variable or writes one function; everything after the first '=' is the value.\n\
          A name that begins with '_' is inherited by channels this one makes, with '__' by theirs too.";
     "Setvar" "pbx_builtins" Run::Now(by_the_loop),
-        "Set channel variable or function value.", "Setvar(name=value)", "The older name of Set.";
+        "Sets a variable or a function.", "Setvar(name=value)", "The older name of Set.";
     "MSet" "pbx_builtins" Run::Now(mset),
-        "Set channel variable(s) or function value(s).", "MSet(name1=value1[,name2=value2[,...]])",
+        "Sets several variables or functions.", "MSet(name1=value1[,name2=value2[,...]])",
         "Sets several at once; quotes around a value are removed.";
     "SetGlobalVar" "pbx_builtins" Run::Now(set_global),
-        "Set a global variable.", "SetGlobalVar(name=value)", "The older form of Set(GLOBAL(name)=value).";
+        "Sets a global variable.", "SetGlobalVar(name=value)", "The older form of Set(GLOBAL(name)=value).";
     "ImportVar" "pbx_builtins" Run::Now(import),
-        "Import a variable from a channel into a new variable.", "ImportVar(newvar=channelname,variable)",
+        "Copies a variable of another channel.", "ImportVar(newvar=channelname,variable)",
         "Copies a variable of another channel; a name with '_' is inherited as with Set.";
     "SetMusicOnHold" "res_musiconhold" Run::Now(music_class),
-        "Set default Music On Hold class.", "SetMusicOnHold(class)", "The older form of Set(CHANNEL(musicclass)=class).";
+        "Sets the class of music for this channel.", "SetMusicOnHold(class)", "The older form of Set(CHANNEL(musicclass)=class).";
     "SetLanguage" "pbx_builtins" Run::Now(language),
-        "Set the channel's language.", "SetLanguage(language)", "The older form of Set(CHANNEL(language)=language).";
+        "Sets the language of prompts.", "SetLanguage(language)", "The older form of Set(CHANNEL(language)=language).";
     "SetCallerPres" "app_setcallerid" Run::Now(presentation),
-        "Set CallerID Presentation.", "SetCallerPres(presentation)", "The older form of Set(CALLERID(pres)=presentation).";
+        "Sets whether the caller id may be shown.", "SetCallerPres(presentation)", "The older form of Set(CALLERID(pres)=presentation).";
     "SetAMAFlags" "app_cdr" Run::Now(ama_flags),
-        "Set the AMA Flags.", "SetAMAFlags(flag)", "The older form of Set(CHANNEL(amaflags)=flag).";
+        "Sets the billing flag of the call record.", "SetAMAFlags(flag)", "The older form of Set(CHANNEL(amaflags)=flag).";
 };
 
 fn mset(call: &Call, text: &str) -> Outcome {

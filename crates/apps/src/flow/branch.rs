@@ -7,24 +7,24 @@ use crate::{AppRow, Call, Flow, Outcome, Run};
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Goto" "pbx_builtins" Run::Now(by_the_loop),
-        "Jump to a particular priority, extension, or context.", "Goto([[context,]extension,]priority)",
+        "Goes on elsewhere in the dialplan.", "Goto([[context,]extension,]priority)",
         "The priority is a number, a label, or +n or -n. A place without a step is handled as an invalid extension;\n\
          a label that does not exist ends the call.";
     "GotoIf" "pbx_builtins" Run::Now(by_the_loop),
-        "Conditional goto.", "GotoIf(condition?[labeliftrue][:labeliffalse])",
+        "Goes to one of two places by a condition.", "GotoIf(condition?[labeliftrue][:labeliffalse])",
         "Goes to one of two places; where one is left out, the call goes on with the next priority.";
     "GotoIfTime" "pbx_builtins" Run::Now(by_the_loop),
-        "Conditional Goto based on the current time.",
+        "Goes to one of two places by the time.",
         "GotoIfTime(times,weekdays,mdays,months[,timezone]?[labeliftrue][:labeliffalse])",
         "Each field is '*', a range or a list joined by '&'.";
     "Random" "app_random" Run::Now(random),
-        "Conditionally branches, based upon a probability.", "Random([probability]:[[context,]extension,]priority)",
+        "Goes elsewhere with a certain probability.", "Random([probability]:[[context,]extension,]priority)",
         "Goes to the place with a probability of 1 to 100 percent.";
     "RaiseException" "pbx_builtins" Run::Now(raise),
-        "Handle an exceptional condition.", "RaiseException(reason)",
+        "Goes to extension e with a reason.", "RaiseException(reason)",
         "Goes to extension 'e' of the present context; EXCEPTION(reason) tells the reason there.";
     "Incomplete" "pbx_builtins" Run::Now(incomplete),
-        "Returns AST_PBX_INCOMPLETE value.", "Incomplete([n])",
+        "Says that the number is incomplete and waits for more digits.", "Incomplete([n])",
         "The number is not complete: more digits are collected if a longer extension may match, else the number is\n\
          invalid. Answers first, unless 'n' is given.";
 };

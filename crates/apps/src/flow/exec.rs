@@ -8,23 +8,23 @@ use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "ExecIf" "app_exec" Run::Now(by_the_loop),
-        "Executes dialplan application, conditionally.", "ExecIf(expression?appiftrue(args)[:appiffalse(args)])",
+        "Runs one of two applications by a condition.", "ExecIf(expression?appiftrue(args)[:appiffalse(args)])",
         "An application that does not exist ends the call.";
     "ExecIfTime" "pbx_builtins" Run::Now(by_the_loop),
-        "Conditional application execution based on the current time.",
+        "Runs an application at certain times.",
         "ExecIfTime(times,weekdays,mdays,months[,timezone]?appname[(appargs)])",
         "Runs the application when all time fields hold.";
     "Exec" "app_exec" Run::Now(by_the_loop),
-        "Executes dialplan application.", "Exec(appname(arguments))",
+        "Runs the application that its argument names.", "Exec(appname(arguments))",
         "The name may come from a variable. An application that does not exist ends the call.";
     "TryExec" "app_exec" Run::Story(try_exec),
-        "Executes dialplan application, always returning.", "TryExec(appname(arguments))",
+        "Runs an application and goes on even if it fails.", "TryExec(appname(arguments))",
         "Sets TRYSTATUS: SUCCESS, FAILED when the application would have ended the call, NOAPP when there is none.";
     "System" "app_system" Run::Now(refuse),
-        "Execute a system command.", "System(command)",
+        "Would run a program; dialplans may not.", "System(command)",
         "Dialplans may not run programs: nothing is run, SYSTEMSTATUS is FAILURE and the log names the command's line.";
     "TrySystem" "app_system" Run::Now(refuse),
-        "Try executing a system command.", "TrySystem(command)", "As System.";
+        "As System.", "TrySystem(command)", "As System.";
 };
 
 fn try_exec(call: Call, text: String) -> AppFuture {

@@ -14,33 +14,33 @@ const MEDIA_WAIT: Duration = Duration::from_millis(500);
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Answer" "pbx_builtins" Run::Story(answer),
-        "Answer a channel if ringing.", "Answer([delay])",
+        "Answers the call.", "Answer([delay])",
         "Answers, then waits delay milliseconds; without a delay until media flows, at most half a second.\n\
          Does nothing on a call that is up, but waits a delay that is given.";
     "Hangup" "pbx_builtins" Run::Now(hangup),
-        "Hang up the calling channel.", "Hangup([causecode])",
+        "Ends the call.", "Hangup([causecode])",
         "Ends the call with a Q.850 cause, by number or name (17, USER_BUSY). Without one the cause of the last Dial\n\
          is told, or normal clearing.";
     "Busy" "pbx_builtins" Run::Story(|call, text| refuse(call, text, "busy", Cause::USER_BUSY, Disposition::Busy)),
-        "Indicate the Busy condition.", "Busy([timeout])",
+        "Tells the caller that the line is busy.", "Busy([timeout])",
         "Refuses a call that is not answered as busy; an answered one hears the busy tone for timeout seconds, or until\n\
          it hangs up.";
     "Congestion" "pbx_builtins" Run::Story(|call, text| {
             refuse(call, text, "congestion", Cause::NORMAL_CIRCUIT_CONGESTION, Disposition::Congestion)
         }),
-        "Indicate the Congestion condition.", "Congestion([timeout])",
+        "Tells the caller that there is no way through.", "Congestion([timeout])",
         "As Busy, with congestion.";
     "Progress" "pbx_builtins" Run::Now(|call, _| indicate(call, &Indication::Progress)),
-        "Indicate progress.", "Progress()", "Opens early media towards a caller who is not answered.";
+        "Opens early audio towards the caller.", "Progress()", "Opens early media towards a caller who is not answered.";
     "Ringing" "pbx_builtins" Run::Now(|call, _| indicate(call, &Indication::Ringing)),
-        "Indicate ringing tone.", "Ringing()", "Tells the caller that it rings.";
+        "Tells the caller that it rings.", "Ringing()", "Tells the caller that it rings.";
     "Proceeding" "pbx_builtins" Run::Now(|call, _| indicate(call, &Indication::Proceeding)),
-        "Indicate proceeding.", "Proceeding()", "Tells the caller that the call is on its way.";
+        "Tells the caller that the call is on its way.", "Proceeding()", "Tells the caller that the call is on its way.";
     "SendText" "app_sendtext" Run::Now(send_text),
-        "Send a Text Message on a channel.", "SendText([text])",
+        "Sends a text to the caller.", "SendText([text])",
         "Sends text to the other side. Sets SENDTEXTSTATUS: SUCCESS, UNSUPPORTED.";
     "Transfer" "app_transfer" Run::Now(transfer),
-        "Transfer caller to remote extension.", "Transfer([Tech/]destination)",
+        "Sends the caller to another place of the network.", "Transfer([Tech/]destination)",
         "Sends an unanswered caller elsewhere, or transfers an answered one, when its technology can. Sets\n\
          TRANSFERSTATUS: SUCCESS, FAILURE, UNSUPPORTED. With Tech/ other technologies are left alone.";
 };

@@ -8,25 +8,25 @@ use crate::{AppRow, Call, Flow, Outcome, Run};
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "While" "app_while" Run::Now(while_),
-        "Start a while loop.", "While(expr)",
+        "Begins a loop that runs while its condition holds.", "While(expr)",
         "Steps up to the matching EndWhile are repeated while the expression holds.";
     "EndWhile" "app_while" Run::Now(end_while),
-        "End a while loop.", "EndWhile()", "Goes back to the matching While.";
+        "Ends a loop: goes back to its While.", "EndWhile()", "Goes back to the matching While.";
     "ExitWhile" "app_while" Run::Now(exit_while),
-        "End a While loop.", "ExitWhile()", "Goes on after the matching EndWhile.";
+        "Leaves a loop.", "ExitWhile()", "Goes on after the matching EndWhile.";
     "ContinueWhile" "app_while" Run::Now(end_while),
-        "Restart a While loop.", "ContinueWhile()", "Goes back to the matching While at once.";
+        "Goes back to the head of the loop.", "ContinueWhile()", "Goes back to the matching While at once.";
     "If" "app_if" Run::Now(if_),
-        "Start an if branch.", "If(expr)",
+        "Runs what follows, to EndIf, if its condition holds.", "If(expr)",
         "Goes on when the expression holds; else at the matching ElseIf, Else or EndIf.";
     "ElseIf" "app_if" Run::Now(else_if),
-        "Start an else if branch.", "ElseIf(expr)", "Is looked at when no branch before it was taken.";
+        "Begins what runs when this condition is the first that holds.", "ElseIf(expr)", "Is looked at when no branch before it was taken.";
     "Else" "app_if" Run::Now(else_),
-        "Define an optional else branch.", "Else()", "Is taken when no branch before it was.";
+        "Begins what runs when no condition of the If held.", "Else()", "Is taken when no branch before it was.";
     "EndIf" "app_if" Run::Now(end_if),
-        "End an if branch.", "EndIf()", "Ends the block.";
+        "Ends an If.", "EndIf()", "Ends the block.";
     "ExitIf" "app_if" Run::Now(exit_if),
-        "End an If branch.", "ExitIf()", "Goes on after the matching EndIf.";
+        "Leaves an If.", "ExitIf()", "Goes on after the matching EndIf.";
 };
 
 /// Scans from the step that runs. `opens` and `closes` nest; the first step at depth 0 that `wanted` names is the answer.

@@ -11,17 +11,17 @@ const USER_EVENT_FIELDS_MAX: usize = 64;
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "NoOp" "pbx_builtins" Run::Now(|_, _| Ok(Flow::Continue)),
-        "Do Nothing (No Operation).", "NoOp([text])", "Shows its text in the console's step lines, nothing else.";
+        "Does nothing; its text is seen in the verbose log.", "NoOp([text])", "Shows its text in the console's step lines, nothing else.";
     "Verbose" "app_verbose" Run::Now(verbose),
-        "Send arbitrary text to verbose output.", "Verbose([level,]message)", "The level is 0 to 9, without one 0.";
+        "Writes a line to the verbose log.", "Verbose([level,]message)", "The level is 0 to 9, without one 0.";
     "Log" "app_verbose" Run::Now(log),
-        "Send arbitrary text to a selected log level.", "Log(level,message)",
+        "Writes a line to the log.", "Log(level,message)",
         "The level is one of ERROR, WARNING, NOTICE, DEBUG, VERBOSE, DTMF.";
     "DumpChan" "app_dumpchan" Run::Now(dump),
-        "Dump Info About The Calling Channel.", "DumpChan([level])",
+        "Logs everything about the channel.", "DumpChan([level])",
         "Writes the channel's state and variables to the log at this verbose level.";
     "UserEvent" "app_userevent" Run::Now(user_event),
-        "Send an arbitrary user-defined event to parties interested in a channel (AMI users and relevant res_stasis applications).",
+        "Sends an event of your own to manager clients.",
         "UserEvent(eventname[,body[,...]])",
         "Each body is 'Header: value'; manager clients get a UserEvent with these headers.";
 };

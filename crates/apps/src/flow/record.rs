@@ -8,13 +8,13 @@ use crate::{AppRow, Call, Flow, Outcome, Run};
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "NoCDR" "app_cdr" Run::Now(no_cdr),
-        "Tell Asterisk to not maintain a CDR for this channel.", "NoCDR()",
+        "Keeps this call out of the call records.", "NoCDR()",
         "The older form of Set(CDR_PROP(disable)=1).";
     "ResetCDR" "app_cdr" Run::Now(reset),
-        "Resets the Call Data Record.", "ResetCDR([options])",
+        "Begins the call record anew.", "ResetCDR([options])",
         "Begins the record anew, as of this moment.\n\noptions:\n  v  keeps the variables of CDR().\n  e  switches a record that NoCDR switched off on again.";
     "ForkCDR" "app_forkcdr" Run::Now(fork),
-        "Forks the current Call Data Record for this channel.", "ForkCDR([options])",
+        "Ends the call record and begins another.", "ForkCDR([options])",
         "Writes the present record and begins another.\n\noptions:\n  a  the new record is answered at the same moment.\n  v  keeps the variables of CDR().\n  r  begins the new record at this moment (it always does).\n  e, D, l, s, T are taken and change nothing.";
 };
 

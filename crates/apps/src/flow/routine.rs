@@ -16,27 +16,27 @@ const HELD: &str = "MacroExclusive()";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Gosub" "app_stack" Run::Now(by_the_loop),
-        "Jump to label, saving return address.", "Gosub([[context,]exten,]priority[(arg1[,...][,argN])])",
+        "Calls a routine of the dialplan.", "Gosub([[context,]exten,]priority[(arg1[,...][,argN])])",
         "ARG1 to ARGn, ARGC and what LOCAL() sets last until the matching Return.\n\
          A place that does not exist ends the call.";
     "GosubIf" "app_stack" Run::Now(by_the_loop),
-        "Conditionally jump to label, saving return address.",
+        "Calls one of two routines by a condition.",
         "GosubIf(condition?[labeliftrue[(args)]][:labeliffalse[(args)]])", "Gosub, by a condition.";
     "Return" "app_stack" Run::Now(|call, value| call.return_with(value)),
-        "Return from gosub routine.", "Return([value])", "Goes on after the Gosub; GOSUB_RETVAL is the value.";
+        "Ends a routine and goes back to who called it.", "Return([value])", "Goes on after the Gosub; GOSUB_RETVAL is the value.";
     "StackPop" "app_stack" Run::Now(stack_pop),
-        "Remove one address from gosub stack.", "StackPop()", "The routine goes on, its Return leads to its caller's caller.";
+        "Forgets who called the routine.", "StackPop()", "The routine goes on, its Return leads to its caller's caller.";
     "Macro" "app_macro" Run::Now(enter_macro),
-        "Macro Implementation.", "Macro(name[,arg1[,...]])",
+        "Runs a context as a macro.", "Macro(name[,arg1[,...]])",
         "Runs extension s of context macro-name with ARG1 to ARGn, MACRO_EXTEN, MACRO_CONTEXT, MACRO_PRIORITY, and\n\
          comes back when its steps end. MACRO_OFFSET adds to the priority to come back to, where there is one.";
     "MacroExit" "app_macro" Run::Now(macro_exit),
-        "Exit from Macro.", "MacroExit()", "Comes back from the innermost macro.";
+        "Leaves a macro.", "MacroExit()", "Comes back from the innermost macro.";
     "MacroIf" "app_macro" Run::Now(macro_if),
-        "Conditional Macro implementation.", "MacroIf(expr?macroiftrue[,arg1[,...]][:macroiffalse[,arg1[,...]]])",
+        "Runs one of two macros by a condition.", "MacroIf(expr?macroiftrue[,arg1[,...]][:macroiffalse[,arg1[,...]]])",
         "Macro, by a condition.";
     "MacroExclusive" "app_macro" Run::Story(macro_exclusive),
-        "Exclusive Macro Implementation.", "MacroExclusive(name[,arg1[,...]])",
+        "Runs a macro that one channel at a time may be in.", "MacroExclusive(name[,arg1[,...]])",
         "Macro, while no other channel is in it by MacroExclusive.";
 };
 

@@ -7,14 +7,14 @@ use crate::{AppRow, Call, Flow, Outcome, Run};
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "DBput" "app_db" Run::Now(put),
-        "Store a value in the database.", "DBput(family/key=value)", "The older form of Set(DB(family/key)=value).";
+        "Writes a value to the database.", "DBput(family/key=value)", "The older form of Set(DB(family/key)=value).";
     "DBget" "app_db" Run::Now(get),
-        "Retrieve a value from the database.", "DBget(variable=family/key)",
+        "Reads a value of the database into a variable.", "DBget(variable=family/key)",
         "The older form of Set(variable=${DB(family/key)}). DBGETSTATUS is SUCCESS or NOTFOUND.";
     "DBdel" "app_db" Run::Now(delete),
-        "Delete a key from the asterisk database.", "DBdel(family/key)", "The older form of DB_DELETE().";
+        "Deletes a value of the database.", "DBdel(family/key)", "The older form of DB_DELETE().";
     "DBdeltree" "app_db" Run::Now(delete_tree),
-        "Delete a family or keytree from the asterisk database.", "DBdeltree(family[/keytree])",
+        "Deletes a family of the database, or a part of it.", "DBdeltree(family[/keytree])",
         "Deletes everything under it.";
 };
 

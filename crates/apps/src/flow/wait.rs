@@ -11,17 +11,17 @@ use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Wait" "pbx_builtins" Run::Story(wait),
-        "Waits for some time.", "Wait(seconds)", "Seconds may have a fraction. Digits pressed meanwhile are dropped.";
+        "Waits.", "Wait(seconds)", "Seconds may have a fraction. Digits pressed meanwhile are dropped.";
     "WaitExten" "pbx_builtins" Run::Story(wait_exten),
-        "Waits for an extension to be entered.", "WaitExten([seconds[,options]])",
+        "Waits for the caller to dial an extension.", "WaitExten([seconds[,options]])",
         "Waits for the first digit of an extension, without seconds TIMEOUT(response). When none comes, the call goes\n\
          on with the next priority if there is one, else at extension t.\n\n\
          options:\n  m(class)  music on hold meanwhile.\n  d(tone)   dial tone (or the named tone) until the first digit.";
     "WaitUntil" "app_waituntil" Run::Story(wait_until),
-        "Wait (sleep) until the given epoch.", "WaitUntil(epoch)",
+        "Waits until a moment.", "WaitUntil(epoch)",
         "Waits until so many seconds since 1970. Sets WAITUNTILSTATUS: OK, PAST, FAILURE, HANGUP.";
     "WaitDigit" "app_waitdigit" Run::Story(wait_digit),
-        "Waits for a digit to be entered.", "WaitDigit([seconds[,digits]])",
+        "Waits for one digit.", "WaitDigit([seconds[,digits]])",
         "Waits for one of the digits (any without). Sets WAITDIGITSTATUS: DTMF, TIMEOUT, ERROR; and WAITDIGITRESULT.";
 };
 
