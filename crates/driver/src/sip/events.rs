@@ -377,7 +377,7 @@ pub(crate) fn reason_of(message: &OwnedMessage) -> Option<Cause> {
         ::sip::header::Reason::parse(value)
             .is_some_and(|reason| reason.protocol.eq_ignore_ascii_case(b"SIP") && reason.cause() == Some(200))
     };
-    ::sip::header::q850_cause(view.headers(HeaderName::Reason))
+    ::sip::header::q850_cause(view.values(HeaderName::Reason))
         .or_else(|| view.values(HeaderName::Reason).any(elsewhere).then_some(Cause::ANSWERED_ELSEWHERE))
 }
 

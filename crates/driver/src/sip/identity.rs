@@ -79,7 +79,6 @@ pub(crate) fn name_addr(name: &str, user: &str, host: &str, phone: bool) -> Stri
     let mut out = Vec::with_capacity(64);
     if !name.is_empty() {
         ::sip::write::push_display_name(&mut out, name.as_bytes());
-        out.push(b' ');
     }
     out.extend_from_slice(b"<sip:");
     if !user.is_empty() {

@@ -270,12 +270,9 @@ impl SipDriver {
         let Some(leg) = self.legs.get_mut(handle) else { return Vec::new() };
         let endpoint = leg.endpoint.clone();
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
-        let invite = leg.invite.clone();
-        match invite.as_ref().map(|invite| invite.view()).and_then(|view| view.sdp().map(<[u8]>::to_vec)) {
-            // The same offer gives the same answer again, so that 183 and 200 agree.
-            Some(offer) => leg.media.answer(&offer, &terms).map(|(sdp, _)| sdp).unwrap_or_default(),
-            None => leg.media.offer(&terms),
-        }
+        let offered = leg.invite.as_ref().is_some_and(|invite| invite.view().sdp().is_some());
+        // The offer was answered when the call came in: the same text again, so that 183 and 200 agree.
+        if offered { leg.media.repeat(&terms) } else { leg.media.offer(&terms) }
     }
 }
 

@@ -91,6 +91,12 @@ impl Media {
         let agreed = self.negotiator.answer(offer, &local, &mut out)?;
         Ok((out, agreed))
     }
+    /// The description that we gave last, once more; empty when there is none.
+    pub(crate) fn repeat(&self, terms: &Terms<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        self.negotiator.repeat(&self.local(terms, true), &mut out);
+        out
+    }
     /// The peer's answer to our offer.
     pub(crate) fn accept(&mut self, answer: &[u8], terms: &Terms<'_>) -> Result<Negotiated, SdpError> {
         let local = self.local(terms, false);

@@ -1,0 +1,215 @@
+//! Who gets in, and what those are told who do not.
+
+use std::rc::Rc;
+
+use call::Limits;
+use driver::sip::{Endpoint, Identify, IdentifyBy, Match};
+
+use crate::lab::{Lab, PHONE, add, address, aor, change, endpoint, header, line, site, udp};
+use crate::phone::{Phone, sdp};
+
+/// An answer with everything masked that is random or repeats the question.
+fn masked(answer: &::sip::OwnedMessage) -> String {
+    let text = String::from_utf8_lossy(&answer.bytes()).into_owned();
+    let keep = |line: &&str| !["Via:", "From:", "To:", "Call-ID:"].iter().any(|name| line.starts_with(name));
+    let mask = |line: &str| match line.split_once("nonce=\"") {
+        Some((before, after)) => {
+            let (nonce, rest) = after.split_once('"').unwrap();
+            format!("{before}nonce=[{}]{rest}", nonce.len())
+        }
+        None => line.to_owned(),
+    };
+    text.lines().filter(keep).map(mask).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn strangers_wrong_passwords_and_forbidden_addresses_get_the_same_answer() {
+    let deny: driver::sip::Access = Rc::new(|_| false);
+    for method in
+        ["REGISTER", "INVITE", "OPTIONS", "SUBSCRIBE", "MESSAGE", "PUBLISH", "NOTIFY", "REFER", "FOO"]
+    {
+        let mut answers = Vec::new();
+        for case in ["unknown", "wrong password", "endpoint list", "list of all", "without credentials"] {
+            let mut config = site();
+            match case {
+                "endpoint list" => change(&mut config, "alice", |alice| alice.access = Some(deny.clone())),
+                "list of all" => config.access = Some(deny.clone()),
+                _ => {}
+            }
+            let mut lab = Lab::new(config);
+            let user = if case == "unknown" { "carol" } else { "alice" };
+            let password = match case {
+                "wrong password" => "guess",
+                _ => crate::lab::SECRET,
+            };
+            let mut phone = Phone::new(user).password(Some(password));
+            let body = if method == "INVITE" { sdp("198.51.100.7", 4000, "0") } else { String::new() };
+            let first = phone.request(method, "sip:100@strowger", "", &body);
+            lab.receive(phone.flow, first);
+            let challenge = lab.sent();
+            if case != "without credentials" {
+                let credentials = phone.credentials(&challenge, method, "sip:100@strowger");
+                let second = phone.request(method, "sip:100@strowger", &credentials, &body);
+                lab.receive(phone.flow, second);
+                assert_eq!(
+                    masked(&lab.sent()),
+                    masked(&challenge).replace("CSeq: 1", "CSeq: 2"),
+                    "{method}, {case}"
+                );
+            }
+            answers.push(masked(&challenge));
+            let load = lab.sip.borrow().load();
+            assert_eq!((load.servers, load.dialogs), (0, 0), "{method}, {case}: nothing is stored");
+            assert_eq!((lab.streams.borrow().opened, lab.started.len()), (0, 0), "{method}, {case}");
+        }
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{method}: {answers:#?}");
+    }
+}
+
+#[test]
+fn the_challenge_of_strangers_is_that_of_an_auth_without_wishes() {
+    let mut config = site();
+    config.default_realm = "example.org".to_owned();
+    config.default_algorithms = vec![::sip::digest::Algorithm::Sha256, ::sip::digest::Algorithm::Md5];
+    let mut auth = (*config.auths["alice"]).clone();
+    auth.algorithms = config.default_algorithms.clone();
+    config.auths.insert("alice".into(), Rc::new(auth));
+    let mut lab = Lab::new(config);
+    let mut seen = Vec::new();
+    for user in ["alice", "carol"] {
+        let answer = Phone::new(user).password(None).register(&mut lab, "");
+        assert_eq!(answer.view().headers(::sip::HeaderName::WwwAuthenticate).count(), 2, "{user}");
+        assert!(header(&answer, "WWW-Authenticate").contains("realm=\"example.org\""), "{user}");
+        seen.push(masked(&answer));
+    }
+    assert_eq!(seen[0], seen[1]);
+}
+
+#[test]
+fn endpoints_are_told_by_address_user_header_and_credentials_in_the_configured_order() {
+    for (name, order, identify, user, expected) in [
+        ("by address", vec![IdentifyBy::Ip], Some("source"), "whoever", Some("gateway")),
+        ("by the user of From", vec![IdentifyBy::Username], None, "gateway", Some("gateway")),
+        (
+            "address before user",
+            vec![IdentifyBy::Ip, IdentifyBy::Username],
+            Some("source"),
+            "trunk",
+            Some("gateway"),
+        ),
+        (
+            "user before address",
+            vec![IdentifyBy::Username, IdentifyBy::Ip],
+            Some("source"),
+            "trunk",
+            Some("trunk"),
+        ),
+        ("by a header", vec![IdentifyBy::Header], Some("header"), "whoever", Some("gateway")),
+        ("by the Request-URI", vec![IdentifyBy::RequestUri], Some("uri"), "whoever", Some("gateway")),
+        ("nobody", vec![IdentifyBy::Ip, IdentifyBy::Username], Some("other"), "whoever", None),
+        ("an endpoint that does not want it", vec![IdentifyBy::AuthUsername], None, "gateway", None),
+    ] {
+        let mut config = site();
+        config.order = order;
+        let ways = vec![IdentifyBy::Ip, IdentifyBy::Username, IdentifyBy::Header, IdentifyBy::RequestUri];
+        let gateway = Endpoint { auths: Vec::new(), identify_by: ways, ..endpoint("gateway") };
+        add(&mut config, gateway, aor("gateway"));
+        let phone_ip = address(PHONE).ip();
+        let rule = match identify {
+            Some("source") => Some(Match::Source(Rc::new(move |ip| ip == phone_ip))),
+            Some("header") => Some(Match::Header("X-Key".to_owned(), Rc::new(|value| value == "42"))),
+            Some("uri") => Some(Match::RequestUri(Rc::new(|uri| uri.starts_with("sip:100@")))),
+            Some(_) => Some(Match::Source(Rc::new(|_| false))),
+            None => None,
+        };
+        config.identifies.extend(rule.map(|rule| Identify {
+            name: "rule".into(),
+            endpoint: "gateway".into(),
+            matches: vec![rule],
+        }));
+        let mut lab = Lab::new(config);
+        let mut phone = Phone::new(user).password(None);
+        let body = sdp("198.51.100.7", 4000, "0");
+        phone.ask_quietly(&mut lab, "INVITE", "sip:100@strowger", "X-Key: 42\r\n", &body);
+        let found = lab.started.pop_front().and_then(|id| {
+            let core = lab.shard.core.borrow();
+            core.get(id).map(|c| c.name.split(['/', '-']).nth(1).unwrap_or_default().to_owned())
+        });
+        assert_eq!(found.as_deref(), expected, "{name}");
+    }
+}
+
+#[test]
+fn options_are_challenged_unless_the_endpoint_is_open() {
+    for (open, status) in [(false, "401"), (true, "200")] {
+        let mut config = site();
+        change(&mut config, "alice", |alice| alice.unauthenticated_options = open);
+        let mut lab = Lab::new(config);
+        let answer = Phone::new("alice").password(None).ask(&mut lab, "OPTIONS", "sip:100@strowger", "", "");
+        assert_eq!(line(&answer), status);
+    }
+}
+
+#[test]
+fn rfc3261_8_2_what_nobody_serves_is_refused_by_name() {
+    for (method, status) in [
+        ("OPTIONS", "200"),
+        ("SUBSCRIBE", "489"),
+        ("PUBLISH", "489"),
+        ("NOTIFY", "481"),
+        ("REFER", "405"),
+        ("FOO", "501"),
+    ] {
+        let mut lab = Lab::new(site());
+        let answer =
+            Phone::new("trunk").password(None).ask(&mut lab, method, "sip:100@strowger", "Event: x\r\n", "");
+        assert_eq!(line(&answer), status, "{method}");
+        assert!(header(&answer, "Allow").contains("INVITE"), "{method}");
+    }
+}
+
+#[test]
+fn a_full_house_says_when_to_come_back_and_lets_the_next_in_when_one_leaves() {
+    let mut lab = Lab::new(site());
+    lab.shard.core.borrow_mut().admission.set_limits(Limits { max_calls: 1, ..Limits::default() });
+    let body = sdp("198.51.100.7", 4000, "0");
+    let first = Phone::new("trunk").call("one").invite(&mut lab, "100", &body);
+    let answer = Phone::new("trunk").call("two").ask(&mut lab, "INVITE", "sip:100@strowger", "", &body);
+    assert_eq!(line(&answer), "503");
+    let seconds: u32 = header(&answer, "Retry-After").parse().unwrap();
+    assert!((5..=30).contains(&seconds), "{seconds}");
+    assert_eq!(lab.streams.borrow().opened, 1);
+    lab.finish(first, base::Cause::USER_BUSY);
+    lab.lines();
+    Phone::new("trunk").call("three").invite(&mut lab, "100", &body);
+}
+
+#[test]
+fn without_a_media_port_a_call_is_refused_and_nothing_is_left() {
+    let mut lab = Lab::new(site());
+    lab.streams.borrow_mut().full = true;
+    let body = sdp("198.51.100.7", 4000, "0");
+    let answer = Phone::new("trunk").ask(&mut lab, "INVITE", "sip:100@strowger", "", &body);
+    assert_eq!(line(&answer), "503");
+    assert_eq!(lab.dial("trunk").unwrap_err(), base::Cause::SWITCH_CONGESTION);
+    lab.rest();
+}
+
+#[test]
+fn rfc3581_4_answers_take_the_way_the_endpoint_needs() {
+    for (name, force, rport, expected) in [
+        ("forced", true, "", "203.0.113.9:41000"),
+        ("asked for", false, ";rport", "203.0.113.9:41000"),
+        ("neither: the address it came from, the port of Via", false, "", "203.0.113.9:5062"),
+    ] {
+        let mut config = site();
+        change(&mut config, "trunk", |trunk| trunk.force_rport = force);
+        let mut lab = Lab::new(config);
+        let mut phone = Phone::new("trunk");
+        let text = phone
+            .request("OPTIONS", "sip:100@strowger", "", "")
+            .replace(";branch", &format!("{rport};branch"));
+        lab.receive(udp("203.0.113.9:41000"), text);
+        assert_eq!(lab.next().unwrap().0.remote, address(expected), "{name}");
+    }
+}

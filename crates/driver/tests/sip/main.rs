@@ -1,0 +1,10 @@
+//! The SIP driver against scripted peers, on invented time.
+
+mod gate;
+mod incoming;
+mod lab;
+mod outgoing;
+mod phone;
+mod registration;
+mod session;
+mod storm;

@@ -1,0 +1,462 @@
+//! Calls that go out.
+
+use core::time::Duration;
+
+use base::Cause;
+use call::{PartyId, Request};
+use driver::sip::{Auth, Proof};
+
+use crate::lab::{Lab, PHONE, SECRET, address, body, change, change_aor, header, line, site};
+use crate::phone::{Phone, sdp};
+
+fn answer() -> String {
+    sdp("198.51.100.7", 4000, "0 101")
+}
+
+#[test]
+fn rfc3261_13_2_a_call_rings_is_answered_and_ended_by_either_side() {
+    for peer_ends in [true, false] {
+        let mut lab = Lab::new(site());
+        let mut trunk = Phone::new("trunk");
+        let id = lab.dial("4930123@trunk").unwrap();
+        let (flow, invite) = lab.next().unwrap();
+        assert_eq!(flow.remote, address(PHONE));
+        assert_eq!(invite.view().request_uri_bytes(), b"sip:4930123@198.51.100.7:5062");
+        assert_eq!(header(&invite, "To"), "<sip:4930123@198.51.100.7:5062>");
+        assert!(
+            header(&invite, "From").starts_with("<sip:asterisk@192.0.2.1>"),
+            "{}",
+            header(&invite, "From")
+        );
+        assert!(
+            header(&invite, "Via").starts_with("SIP/2.0/UDP 192.0.2.1:5060;"),
+            "{}",
+            header(&invite, "Via")
+        );
+        assert_eq!(header(&invite, "Contact"), "<sip:asterisk@192.0.2.1:5060>");
+        trunk.called(&invite);
+        trunk.respond(&mut lab, &invite, 100, "", "");
+        trunk.respond(&mut lab, &invite, 180, "", "");
+        trunk.respond(&mut lab, &invite, 200, "", &answer());
+        assert_eq!(lab.heard(), ["Ringing", "Answered"]);
+        assert_eq!(lab.lines(), ["ACK"]);
+        assert_eq!(lab.plan().remote, "198.51.100.7:4000".parse().ok());
+        trunk.respond(&mut lab, &invite, 200, "", &answer());
+        assert_eq!(lab.lines(), ["ACK"], "a repeated 200 is acknowledged again");
+        if peer_ends {
+            trunk.inside(&mut lab, "BYE", "", "");
+            assert_eq!(lab.lines(), ["200"]);
+            assert_eq!(lab.heard(), ["Hangup 16"]);
+        } else {
+            lab.finish(id, Cause::NORMAL_CLEARING);
+            let bye = lab.sent();
+            assert_eq!(line(&bye), "BYE");
+            trunk.respond(&mut lab, &bye, 200, "", "");
+        }
+        lab.rest();
+    }
+}
+
+#[test]
+fn rfc3398_7_2_4_a_refusal_becomes_its_cause() {
+    for (status, headers, cause) in [
+        (486, "", 17),
+        (600, "", 17),
+        (603, "", 21),
+        (403, "", 21),
+        (404, "", 1),
+        (480, "", 19),
+        (408, "", 18),
+        (503, "", 34),
+        (488, "", 58),
+        (484, "", 28),
+        (500, "", 38),
+        (486, "Reason: Q.850;cause=34\r\n", 34),
+        (503, "Reason: SIP;cause=486\r\n", 34),
+    ] {
+        let mut lab = Lab::new(site());
+        let trunk = Phone::new("trunk");
+        lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        trunk.respond(&mut lab, &invite, status, headers, "");
+        assert_eq!(lab.heard(), [format!("Hangup {cause}")], "{status} {headers}");
+        assert_eq!(lab.lines(), ["ACK"], "{status}");
+        lab.rest();
+    }
+}
+
+#[test]
+fn rfc3261_17_1_1_2_a_call_that_nobody_hears_ends() {
+    let mut lab = Lab::new(site());
+    lab.dial("trunk").unwrap();
+    lab.pass(Duration::from_secs(33));
+    assert_eq!(lab.heard(), ["Hangup 18"]);
+    lab.rest();
+}
+
+#[test]
+fn a_hangup_does_what_the_stage_of_the_call_asks_for() {
+    // Never called: nothing is sent, the stream does not exist yet.
+    let mut lab = Lab::new(site());
+    let request = Request { resource: "trunk".to_owned(), ..Request::default() };
+    let id = lab.shard.request("PJSIP", &request).unwrap();
+    lab.finish(id, Cause::NORMAL_CLEARING);
+    assert!(lab.lines().is_empty());
+    lab.rest();
+    // Calling without a response: CANCEL waits for one (RFC 3261 §9.1).
+    let trunk = Phone::new("trunk");
+    let id = lab.dial("trunk").unwrap();
+    let invite = lab.sent();
+    lab.finish(id, Cause::NORMAL_CLEARING);
+    assert!(lab.lines().is_empty());
+    trunk.respond(&mut lab, &invite, 180, "", "");
+    let cancel = lab.sent();
+    assert_eq!((line(&cancel).as_str(), header(&cancel, "Reason").as_str()), ("CANCEL", "Q.850;cause=16"));
+    trunk.respond(&mut lab, &cancel, 200, "", "");
+    trunk.respond(&mut lab, &invite, 487, "", "");
+    assert_eq!(lab.lines(), ["ACK"]);
+    lab.rest();
+    // The 200 crosses the CANCEL: it is acknowledged and ended (§15).
+    let id = lab.dial("trunk").unwrap();
+    let invite = lab.sent();
+    trunk.respond(&mut lab, &invite, 180, "", "");
+    lab.finish(id, Cause::ANSWERED_ELSEWHERE);
+    let cancel = lab.sent();
+    assert_eq!(header(&cancel, "Reason"), "SIP;cause=200;text=\"Call completed elsewhere\"");
+    trunk.respond(&mut lab, &invite, 200, "", &answer());
+    assert_eq!(lab.lines(), ["ACK", "BYE"]);
+    lab.rest();
+}
+
+#[test]
+fn early_media_flows_by_183_and_what_it_means_without_a_description_is_the_endpoints_choice() {
+    for (name, ignore, sdp, heard, flows) in [
+        ("with a description", false, answer(), vec!["Progress"], true),
+        ("without", false, String::new(), vec!["Progress"], false),
+        ("without, and not wanted", true, String::new(), vec![], false),
+        ("with one, though", true, answer(), vec!["Progress"], true),
+    ] {
+        let mut config = site();
+        change(&mut config, "trunk", |trunk| trunk.ignore_183_without_sdp = ignore);
+        let mut lab = Lab::new(config);
+        lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        Phone::new("trunk").respond(&mut lab, &invite, 183, "", &sdp);
+        assert_eq!(lab.heard(), heard, "{name}");
+        assert_eq!(lab.plan().remote.is_some(), flows, "{name}");
+    }
+}
+
+#[test]
+fn rfc3261_13_2_2_4_the_fork_that_answers_is_the_one_that_is_heard() {
+    let mut lab = Lab::new(site());
+    let (mut left, mut right) = (Phone::new("trunk"), Phone::new("trunk"));
+    (left.tag, right.tag) = ("left".to_owned(), "right".to_owned());
+    lab.dial("trunk").unwrap();
+    let invite = lab.sent();
+    left.respond(&mut lab, &invite, 183, "", &sdp("198.51.100.7", 4000, "0"));
+    assert_eq!(lab.plan().remote, "198.51.100.7:4000".parse().ok());
+    right.respond(&mut lab, &invite, 183, "", &sdp("198.51.100.7", 5000, "8"));
+    assert_eq!(lab.plan().remote, "198.51.100.7:5000".parse().ok());
+    left.respond(&mut lab, &invite, 200, "", &sdp("198.51.100.7", 4000, "0"));
+    assert_eq!(lab.plan().remote, "198.51.100.7:4000".parse().ok());
+    assert_eq!(lab.plan().format, base::FormatId::ULAW);
+    lab.lines();
+    // The other fork answers too: it is acknowledged and ended.
+    right.respond(&mut lab, &invite, 200, "", &sdp("198.51.100.7", 5000, "8"));
+    let lines = lab.lines();
+    assert_eq!(lines, ["ACK", "BYE"]);
+    assert_eq!(lab.plan().remote, "198.51.100.7:4000".parse().ok());
+}
+
+#[test]
+fn an_answer_without_a_session_ends_the_call() {
+    for (name, early, last, lives) in [
+        ("no description at all", "", "", false),
+        ("a refused stream", "", "refused", false),
+        ("the description of the 183 holds", "good", "", true),
+        ("another one in the 200 counts", "good", "other", true),
+    ] {
+        let text = |which: &str| match which {
+            "good" => answer(),
+            "other" => sdp("198.51.100.9", 4444, "8"),
+            "refused" => sdp("198.51.100.7", 0, "0"),
+            _ => String::new(),
+        };
+        let mut lab = Lab::new(site());
+        let trunk = Phone::new("trunk");
+        lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        if !early.is_empty() {
+            trunk.respond(&mut lab, &invite, 183, "", &text(early));
+        }
+        trunk.respond(&mut lab, &invite, 200, "", &text(last));
+        let lines = lab.lines();
+        if lives {
+            assert_eq!(lines, ["ACK"], "{name}");
+            let port = if last == "other" { "198.51.100.9:4444" } else { "198.51.100.7:4000" };
+            assert_eq!(lab.plan().remote, port.parse().ok(), "{name}");
+        } else {
+            assert_eq!(lines, ["ACK", "BYE"], "{name}");
+            assert_eq!(lab.heard(), ["Hangup 58"], "{name}");
+            lab.rest();
+        }
+    }
+}
+
+#[test]
+fn rfc3261_22_2_a_challenge_is_answered_once_with_the_endpoints_own_login() {
+    for (name, realm, offered, answered) in [
+        ("any realm", "", "provider", true),
+        ("the right realm", "provider", "provider", true),
+        ("somebody else's realm", "provider", "thief", false),
+    ] {
+        let mut config = site();
+        let auth = Auth {
+            username: "account".to_owned(),
+            realm: realm.to_owned(),
+            proof: Proof::Password(SECRET.to_owned()),
+            algorithms: Vec::new(),
+        };
+        config.auths.insert("out".into(), std::rc::Rc::new(auth));
+        change(&mut config, "trunk", |trunk| trunk.outbound_auths = vec!["out".into()]);
+        let mut lab = Lab::new(config);
+        let trunk = Phone::new("trunk");
+        lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        let challenge = format!(
+            "WWW-Authenticate: Digest realm=\"{offered}\",nonce=\"n1\",algorithm=MD5,qop=\"auth\"\r\n"
+        );
+        trunk.respond(&mut lab, &invite, 401, &challenge, "");
+        assert_eq!(line(&lab.sent()), "ACK", "{name}");
+        if answered {
+            let again = lab.sent();
+            assert!(header(&again, "Authorization").contains("username=\"account\""), "{name}");
+            // Refused again: the login is wrong, and nobody tries for ever.
+            trunk.respond(&mut lab, &again, 401, &challenge, "");
+            assert_eq!(lab.lines(), ["ACK"], "{name}");
+        }
+        assert_eq!(lab.heard(), ["Hangup 21"], "{name}");
+        lab.rest();
+    }
+}
+
+#[test]
+fn a_peer_that_calls_every_nonce_stale_is_given_up() {
+    let mut config = site();
+    config.auths.insert("out".into(), config.auths["alice"].clone());
+    change(&mut config, "trunk", |trunk| trunk.outbound_auths = vec!["out".into()]);
+    let mut lab = Lab::new(config);
+    let trunk = Phone::new("trunk");
+    lab.dial("trunk").unwrap();
+    let mut tries = 0;
+    while let Some((_, message)) = lab.next() {
+        if line(&message) == "INVITE" {
+            tries += 1;
+            let challenge =
+                format!("Proxy-Authenticate: Digest realm=\"p\",nonce=\"n{tries}\",stale=true\r\n");
+            trunk.respond(&mut lab, &message, 407, &challenge, "");
+        }
+        assert!(tries < 10);
+    }
+    assert_eq!((tries, lab.heard()), (4, vec!["Hangup 21".to_owned()]));
+    lab.rest();
+}
+
+#[test]
+fn a_redirection_is_told_to_whoever_dialled() {
+    for (contact, heard) in [
+        ("<sip:200@198.51.100.7>", vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"]),
+        ("<sip:200&PJSIP%2f900@198.51.100.7>", vec!["Hangup 20"]),
+        ("<sip:198.51.100.7>", vec!["Hangup 20"]),
+    ] {
+        let mut lab = Lab::new(site());
+        lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        Phone::new("trunk").respond(&mut lab, &invite, 302, &format!("Contact: {contact}\r\n"), "");
+        assert_eq!(lab.heard(), heard, "{contact}");
+        lab.rest();
+    }
+}
+
+#[test]
+fn dial_strings_name_endpoints_numbers_and_addresses() {
+    for (resource, outcome) in [
+        ("trunk", Ok("sip:trunk@198.51.100.7:5062")),
+        ("123@trunk", Ok("sip:123@198.51.100.7:5062")),
+        ("trunk/123", Ok("sip:123@198.51.100.7:5062")),
+        ("trunk/sip:bob@203.0.113.3:5080", Ok("sip:bob@203.0.113.3:5080")),
+        ("1 2@trunk", Ok("sip:1%202@198.51.100.7:5062")),
+        ("sip:x@203.0.113.3", Err(Cause::NO_ROUTE_DESTINATION)),
+        ("carol", Err(Cause::NO_ROUTE_DESTINATION)),
+        ("alice", Err(Cause::SUBSCRIBER_ABSENT)),
+        ("trunk/sip:bob@[2001:db8::1]", Err(Cause::NO_ROUTE_DESTINATION)),
+        ("trunk/tel:123", Ok("sip:tel%3A123@198.51.100.7:5062")),
+        ("trunk/sip:a@b\r\nX: y", Err(Cause::NO_ROUTE_DESTINATION)),
+    ] {
+        let mut lab = Lab::new(site());
+        let dialled = lab.dial(resource).map(|_| {
+            let invite = lab.sent();
+            String::from_utf8_lossy(invite.view().request_uri_bytes()).into_owned()
+        });
+        assert_eq!(dialled, outcome.map(str::to_owned), "{resource}");
+    }
+    let mut config = site();
+    config.default_outbound = "trunk".to_owned();
+    let mut lab = Lab::new(config);
+    lab.dial("sip:x@203.0.113.3").unwrap();
+    assert_eq!(lab.next().unwrap().0.remote, address("203.0.113.3:5060"));
+}
+
+#[test]
+fn from_contact_route_and_identity_are_what_the_endpoint_says() {
+    let caller = |text: &str| PartyId::parse(text);
+    let hidden =
+        PartyId { number_presentation: call::Presentation::ProhibPassedScreen, ..caller("\"Al\" <6001>") };
+    type Change = fn(&mut driver::sip::Endpoint);
+    let rows: Vec<(&str, Change, PartyId, &str, &str)> = vec![
+        ("the caller", |_| {}, caller("\"Al\" <6001>"), "From", "\"Al\" <sip:6001@192.0.2.1>"),
+        ("from_user", |e| e.from_user = "acc".into(), caller("6001"), "From", "<sip:acc@192.0.2.1>"),
+        ("from_domain", |e| e.from_domain = "x.org".into(), caller("6001"), "From", "<sip:6001@x.org>"),
+        ("hidden", |_| {}, hidden.clone(), "From", "\"Anonymous\" <sip:anonymous@anonymous.invalid>"),
+        ("user=phone", |e| e.user_eq_phone = true, caller("6001"), "From", "<sip:6001@192.0.2.1;user=phone>"),
+        ("contact_user", |e| e.contact_user = "me".into(), caller(""), "Contact", "<sip:me@192.0.2.1:5060>"),
+        ("send_pai", |e| e.send_pai = true, caller("6001"), "P-Asserted-Identity", "<sip:6001@192.0.2.1>"),
+        ("hidden from those not trusted", |e| e.send_pai = true, hidden.clone(), "P-Asserted-Identity", ""),
+        (
+            "told those who are",
+            |e| (e.send_pai, e.trust_id_outbound) = (true, true),
+            hidden,
+            "P-Asserted-Identity",
+            "\"Al\" <sip:6001@192.0.2.1>",
+        ),
+        (
+            "send_rpid",
+            |e| e.send_rpid = true,
+            caller("6001"),
+            "Remote-Party-ID",
+            "<sip:6001@192.0.2.1>;party=calling;privacy=off;screen=no",
+        ),
+        (
+            "a proxy",
+            |e| e.outbound_proxy = "sip:203.0.113.8".into(),
+            caller(""),
+            "Route",
+            "<sip:203.0.113.8;lr>",
+        ),
+    ];
+    for (name, edit, party, names, expected) in rows {
+        let mut config = site();
+        change(&mut config, "trunk", edit);
+        let mut lab = Lab::new(config);
+        let request = Request { caller: Some(party), ..Request::default() };
+        lab.dial_with("trunk", request, |_, _| {}).unwrap();
+        let invite = lab.sent();
+        let found = header(&invite, names);
+        assert_eq!(found.split(";tag=").next().unwrap(), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_proxy_gets_the_request_and_the_contact_stays_its_target() {
+    let mut config = site();
+    change(&mut config, "trunk", |trunk| trunk.outbound_proxy = "sip:203.0.113.8:5090;lr".to_owned());
+    let mut lab = Lab::new(config);
+    lab.dial("trunk").unwrap();
+    let (flow, invite) = lab.next().unwrap();
+    assert_eq!(flow.remote, address("203.0.113.8:5090"));
+    assert_eq!(invite.view().request_uri_bytes(), b"sip:trunk@198.51.100.7:5062");
+}
+
+#[test]
+fn addresses_that_the_world_sees_stand_in_for_our_own_outside_the_local_nets() {
+    for (peer, media, signalling) in [
+        ("198.51.100.7", "203.0.113.99", "pbx.example.org:5060"),
+        ("10.1.1.1", "192.0.2.1", "192.0.2.1:5060"),
+    ] {
+        let mut config = site();
+        for bind in &mut config.binds {
+            bind.external_media = "203.0.113.99".parse().ok();
+            bind.external_signaling = Some("pbx.example.org:5060".to_owned());
+            bind.local_nets = vec![("10.0.0.0".parse().unwrap(), 8)];
+        }
+        change_aor(&mut config, "trunk", |aor| aor.contacts = vec![format!("sip:t@{peer}")]);
+        let mut lab = Lab::new(config);
+        lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        assert!(body(&invite).contains(&format!("c=IN IP4 {media}\r\n")), "{peer}");
+        assert_eq!(header(&invite, "Contact"), format!("<sip:asterisk@{signalling}>"), "{peer}");
+        assert!(header(&invite, "Via").contains(signalling), "{peer}");
+    }
+    let mut config = site();
+    change(&mut config, "trunk", |trunk| trunk.media_address = "203.0.113.77".parse().ok());
+    let mut lab = Lab::new(config);
+    lab.dial("trunk").unwrap();
+    assert!(body(&lab.sent()).contains("c=IN IP4 203.0.113.77\r\n"));
+}
+
+#[test]
+fn headers_of_the_dialplan_are_added_changed_read_and_taken_away() {
+    let mut lab = Lab::new(site());
+    let write = |shard: &call::Shard, id, args: &str, value: &str| {
+        shard.with_tech(id, |tech, core| tech.write(core, id, "PJSIP_HEADER", args, value)).unwrap()
+    };
+    lab.dial_with("trunk", Request::default(), |shard, id| {
+        assert!(write(shard, id, "add,X-One", "1"));
+        assert!(write(shard, id, "add,X-Two", "2"));
+        assert!(write(shard, id, "update,X-One", "uno"));
+        assert!(write(shard, id, "add,Y-Three", "3"));
+        assert!(write(shard, id, "add,Evil", "a\r\nInjected: yes"));
+        assert!(write(shard, id, "remove,X-T*", ""));
+        for reserved in ["add,Via", "add,Contact", "add,X Y", "add,", "steal,X"] {
+            assert!(!write(shard, id, reserved, "1"), "{reserved}");
+        }
+    })
+    .unwrap();
+    let invite = lab.sent();
+    for (name, value) in [("X-One", "uno"), ("X-Two", ""), ("Y-Three", "3"), ("Injected", "")] {
+        assert_eq!(header(&invite, name), value, "{name}");
+    }
+    // An incoming call: what it came with is read, what is added goes into our answers.
+    let mut phone = Phone::new("trunk").call("in");
+    let text = phone.request("INVITE", "sip:100@s", "X-Key: a\r\nX-Key: b\r\nX-Other: c\r\n", &answer());
+    lab.receive(phone.flow, text);
+    let id = lab.started.pop_front().unwrap();
+    for (args, value) in [("read,X-Key", "a"), ("read,X-Key,2", "b"), ("read,x-*,3", "c"), ("read,None", "")]
+    {
+        assert_eq!(lab.read(id, "PJSIP_HEADER", args).as_deref(), Some(value), "{args}");
+    }
+    assert!(write(&lab.shard, id, "add,X-Answer", "42"));
+    lab.answer(id);
+    assert_eq!(header(&lab.sent(), "X-Answer"), "42");
+}
+
+#[test]
+fn device_states_follow_the_calls() {
+    use call::{DeviceState, Tech};
+    let mut config = site();
+    change(&mut config, "trunk", |trunk| trunk.busy_at = 2);
+    let mut lab = Lab::new(config);
+    let state = |lab: &Lab, name: &str| lab.sip.borrow().device_state(&lab.shard.core.borrow(), name);
+    assert_eq!(state(&lab, "trunk"), DeviceState::NotInUse);
+    assert_eq!(state(&lab, "alice"), DeviceState::Unavailable);
+    assert_eq!(state(&lab, "carol"), DeviceState::Invalid);
+    let mut trunk = Phone::new("trunk");
+    lab.dial("trunk").unwrap();
+    let invite = lab.sent();
+    assert_eq!(state(&lab, "trunk"), DeviceState::InUse);
+    trunk.respond(&mut lab, &invite, 180, "", "");
+    assert_eq!(state(&lab, "123@trunk"), DeviceState::Ringing);
+    trunk.respond(&mut lab, &invite, 200, "", &answer());
+    assert_eq!(state(&lab, "trunk/123"), DeviceState::InUse);
+    trunk.called(&invite);
+    trunk.inside(
+        &mut lab,
+        "INVITE",
+        "",
+        &crate::phone::sdp_with("198.51.100.7", 4000, "0", "a=sendonly\r\n"),
+    );
+    assert_eq!(state(&lab, "trunk"), DeviceState::OnHold);
+    lab.dial("trunk").unwrap();
+    assert_eq!(state(&lab, "trunk"), DeviceState::Busy);
+}

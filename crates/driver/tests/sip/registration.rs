@@ -1,0 +1,215 @@
+//! REGISTER, and the questions asked of what is registered.
+
+use core::time::Duration;
+use std::rc::Rc;
+
+use driver::sip::ContactState;
+
+use crate::lab::{Lab, add, address, aor, change, change_aor, endpoint, header, line, site, tcp, udp};
+use crate::phone::Phone;
+
+fn contacts(lab: &Lab, aor: &str) -> Vec<String> {
+    let core = lab.shard.core.borrow();
+    lab.sip.borrow().contact_rows(Some(aor), &core).into_iter().map(|row| row.uri).collect()
+}
+fn state(lab: &Lab, aor: &str) -> ContactState {
+    let core = lab.shard.core.borrow();
+    lab.sip.borrow().contact_rows(Some(aor), &core).first().expect("a contact").state
+}
+
+#[test]
+fn rfc3261_10_3_each_register_gets_its_answer() {
+    for (name, headers, status, header_name, value) in [
+        ("no expiry: the default", "", 200, "Contact", "<sip:alice@198.51.100.7:5062>;expires=3600"),
+        (
+            "an expiry of its own",
+            "Expires: 600\r\n",
+            200,
+            "Contact",
+            "<sip:alice@198.51.100.7:5062>;expires=600",
+        ),
+        (
+            "too long: the maximum",
+            "Expires: 90000\r\n",
+            200,
+            "Contact",
+            "<sip:alice@198.51.100.7:5062>;expires=7200",
+        ),
+        ("too short", "Expires: 30\r\n", 423, "Min-Expires", "60"),
+        ("a star without Expires 0", "Contact: *\r\n", 400, "Contact", ""),
+        ("a star with Expires 0", "Contact: *\r\nExpires: 0\r\n", 200, "Contact", ""),
+        ("more contacts than may be", "Contact: <sip:a@h1>, <sip:b@h2>, <sip:c@h3>\r\n", 403, "Contact", ""),
+    ] {
+        let mut lab = Lab::new(site());
+        let answer = Phone::new("alice").register(&mut lab, headers);
+        assert_eq!(line(&answer), status.to_string(), "{name}");
+        assert_eq!(header(&answer, header_name), value, "{name}");
+    }
+}
+
+#[test]
+fn a_phone_registers_no_aor_but_its_own() {
+    let mut config = site();
+    add(&mut config, driver::sip::Endpoint { aors: Vec::new(), ..endpoint("mute") }, aor("mute"));
+    config.auths.insert("mute".into(), config.auths["alice"].clone());
+    let mut lab = Lab::new(config);
+    let mut alice = Phone::new("alice");
+    let challenge = alice.request("REGISTER", "sip:strowger", "", "");
+    lab.receive(alice.flow, challenge);
+    let challenge = lab.sent();
+    let credentials = alice.credentials(&challenge, "REGISTER", "sip:strowger");
+    let theft = alice
+        .request("REGISTER", "sip:strowger", &credentials, "")
+        .replace("To: <sip:alice@", "To: <sip:bob@");
+    lab.receive(alice.flow, theft);
+    assert_eq!(line(&lab.sent()), "404");
+    assert!(contacts(&lab, "bob").is_empty());
+}
+
+#[test]
+fn a_contact_list_holds_for_what_phones_register() {
+    let inside: driver::sip::Access = Rc::new(|ip| ip.to_string().starts_with("10."));
+    for (contact, status) in [
+        ("<sip:a@10.0.0.5>", "200"),
+        ("<sip:a@203.0.113.5>", "403"),
+        ("<sip:a@evil.example>", "403"),
+        ("*", "200"),
+    ] {
+        let mut config = site();
+        let list = inside.clone();
+        change(&mut config, "alice", move |alice| alice.contact_access = Some(list));
+        let mut lab = Lab::new(config);
+        let headers = format!("Contact: {contact}\r\nExpires: {}\r\n", if contact == "*" { 0 } else { 600 });
+        assert_eq!(line(&Phone::new("alice").register(&mut lab, &headers)), status, "{contact}");
+    }
+}
+
+#[test]
+fn rfc3327_5_3_the_path_is_told_and_taken() {
+    let mut config = site();
+    change_aor(&mut config, "alice", |aor| aor.support_path = true);
+    let mut lab = Lab::new(config);
+    let answer =
+        Phone::new("alice").register(&mut lab, "Path: <sip:203.0.113.4:5070;lr>\r\nSupported: path\r\n");
+    assert_eq!(header(&answer, "Path"), "<sip:203.0.113.4:5070;lr>");
+    lab.dial("alice").unwrap();
+    let (flow, invite) = lab.next().unwrap();
+    assert_eq!(flow.remote, address("203.0.113.4:5070"));
+    assert_eq!(header(&invite, "Route"), "<sip:203.0.113.4:5070;lr>");
+    assert_eq!(invite.view().request_uri_bytes(), b"sip:alice@198.51.100.7:5062");
+}
+
+#[test]
+fn registrations_lapse_and_watchers_hear_of_it() {
+    let mut lab = Lab::new(site());
+    lab.shard.core.borrow_mut().watched = true;
+    Phone::new("alice").register(&mut lab, "Expires: 60\r\n");
+    assert_eq!(contacts(&lab, "alice").len(), 1);
+    lab.pass(Duration::from_secs(61));
+    assert!(contacts(&lab, "alice").is_empty());
+    let told: Vec<&str> = lab
+        .shard
+        .core
+        .borrow()
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            call::Notice::ContactStatus { status, .. } => Some(*status),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, ["Created", "Removed"]);
+    lab.rest();
+}
+
+#[test]
+fn a_phone_behind_a_connection_is_reached_over_it_until_it_closes() {
+    let mut lab = Lab::new(site());
+    let flow = tcp("203.0.113.9:41000", 7);
+    let mut alice = Phone::at("alice", flow);
+    // The contact names an address that nobody could connect to.
+    let answer = alice.register(&mut lab, "Contact: <sip:alice@10.0.0.1:5060;transport=tcp>\r\n");
+    assert_eq!(line(&answer), "200");
+    lab.dial("alice").unwrap();
+    let (way, invite) = lab.next().unwrap();
+    assert_eq!((way, line(&invite)), (flow, "INVITE".to_owned()));
+    lab.with(|sip, core| sip.transport_error(core, flow));
+    assert!(contacts(&lab, "alice").is_empty());
+    assert_eq!(lab.dial("alice").unwrap_err(), base::Cause::SUBSCRIBER_ABSENT);
+    lab.rest();
+}
+
+#[test]
+fn a_phone_behind_nat_is_reached_where_its_register_came_from_when_contacts_are_rewritten() {
+    for (rewrite, expected) in [(true, "203.0.113.9:41000"), (false, "10.0.0.1:5060")] {
+        let mut config = site();
+        change(&mut config, "alice", |alice| alice.rewrite_contact = rewrite);
+        let mut lab = Lab::new(config);
+        let mut alice = Phone::at("alice", udp("203.0.113.9:41000"));
+        alice.register(&mut lab, "Contact: <sip:alice@10.0.0.1:5060>\r\n");
+        lab.dial("alice").unwrap();
+        assert_eq!(lab.next().unwrap().0.remote, address(expected), "rewrite_contact={rewrite}");
+    }
+}
+
+#[test]
+fn an_unanswered_question_counts_after_qualify_timeout_and_any_answer_counts_as_one() {
+    let mut config = site();
+    change_aor(&mut config, "trunk", |aor| aor.qualify_frequency = 60);
+    let mut lab = Lab::new(config);
+    lab.pass(Duration::from_secs(1));
+    let question = lab.sent();
+    assert_eq!(line(&question), "OPTIONS");
+    assert_eq!(state(&lab, "trunk"), ContactState::Unknown);
+    lab.pass(Duration::from_millis(3001));
+    assert_eq!(state(&lab, "trunk"), ContactState::Unavailable);
+    assert_eq!(lab.dial("trunk").unwrap_err(), base::Cause::SUBSCRIBER_ABSENT);
+    // The answer that comes too late is no answer.
+    let trunk = Phone::new("trunk");
+    trunk.respond(&mut lab, &question, 200, "", "");
+    assert_eq!(state(&lab, "trunk"), ContactState::Unavailable);
+    lab.lines();
+    lab.pass(Duration::from_secs(57));
+    let question = lab.sent();
+    trunk.respond(&mut lab, &question, 404, "", "");
+    assert_eq!(state(&lab, "trunk"), ContactState::Available);
+}
+
+#[test]
+fn a_contact_by_name_is_asked_as_soon_as_its_address_is_known() {
+    let mut config = site();
+    change_aor(&mut config, "trunk", |aor| {
+        aor.contacts = vec!["sip:pbx.example:5070".to_owned()];
+        aor.qualify_frequency = 60;
+    });
+    let mut lab = Lab::new(config);
+    assert_eq!(lab.with(|sip, _| sip.take_lookups()), ["pbx.example"]);
+    lab.pass(Duration::from_secs(2));
+    assert_eq!(lab.dial("trunk").unwrap_err(), base::Cause::SUBSCRIBER_ABSENT);
+    // The first address has no bind that leads to it.
+    let addresses = vec!["2001:db8::1".parse().unwrap(), "203.0.113.50".parse().unwrap()];
+    lab.with(|sip, core| sip.resolved(core, "PBX.example", addresses));
+    let (flow, question) = lab.next().expect("the question");
+    assert_eq!((flow.remote, line(&question)), (address("203.0.113.50:5070"), "OPTIONS".to_owned()));
+    Phone::at("trunk", flow).respond(&mut lab, &question, 200, "", "");
+    lab.dial("trunk").unwrap();
+    assert_eq!(lab.next().unwrap().0.remote, address("203.0.113.50:5070"));
+    // A minute later the name is looked up again, and serves meanwhile.
+    lab.pass(Duration::from_secs(61));
+    lab.dial("trunk").unwrap();
+    assert_eq!(lab.with(|sip, _| sip.take_lookups()), ["pbx.example"]);
+}
+
+#[test]
+fn a_reload_forgets_aors_that_are_gone_and_keeps_the_rest() {
+    let mut lab = Lab::new(site());
+    Phone::new("alice").register(&mut lab, "");
+    Phone::at("bob", udp("198.51.100.8:5060")).register(&mut lab, "");
+    let mut config = site();
+    config.aors.remove("bob");
+    let now = lab.now;
+    lab.with(|sip, _| sip.configure(config, now));
+    assert_eq!(contacts(&lab, "alice").len(), 1);
+    let left = lab.with(|sip, _| sip.bindings().count());
+    assert_eq!(left, 1);
+}

@@ -1,0 +1,233 @@
+//! What happens during a call: hold, changed media, digits, text, silence.
+
+use core::time::Duration;
+
+use base::{Direction, Event, Latch};
+
+use crate::lab::{Lab, body, change, line, site};
+use crate::phone::{Phone, sdp, sdp_with};
+
+/// A call from `alice` that was answered.
+fn up(lab: &mut Lab) -> (Phone, base::ChannelId) {
+    let mut alice = Phone::new("alice");
+    let id = alice.invite(lab, "100", &sdp("198.51.100.7", 4000, "0 101"));
+    lab.answer(id);
+    let answer = lab.sent();
+    alice.ack(lab, &answer, "");
+    lab.lines();
+    lab.heard();
+    (alice, id)
+}
+
+#[test]
+fn rfc3264_8_4_hold_and_resume_reach_the_story_and_the_stream() {
+    let mut lab = Lab::new(site());
+    let (mut alice, _) = up(&mut lab);
+    for (name, address, attributes, heard, direction) in [
+        ("held by sendonly", "198.51.100.7", "a=sendonly\r\n", vec!["Hold"], Direction::RecvOnly),
+        ("still held, inactive", "198.51.100.7", "a=inactive\r\n", vec![], Direction::Inactive),
+        ("resumed", "198.51.100.7", "a=sendrecv\r\n", vec!["Unhold"], Direction::SendRecv),
+        ("held the old way", "0.0.0.0", "", vec!["Hold"], Direction::RecvOnly),
+        ("resumed elsewhere", "198.51.100.8", "", vec!["Unhold"], Direction::SendRecv),
+    ] {
+        alice.inside(&mut lab, "INVITE", "", &sdp_with(address, 4000, "0 101", attributes));
+        let answer = lab.sent();
+        assert_eq!(line(&answer), "200", "{name}");
+        alice.ack(&mut lab, &answer, "");
+        assert_eq!(lab.heard(), heard, "{name}");
+        assert_eq!(lab.plan().direction, direction, "{name}");
+        let expected = (address != "0.0.0.0").then(|| format!("{address}:4000").parse().unwrap());
+        assert_eq!(lab.plan().remote, expected, "{name}");
+    }
+    alice.inside(&mut lab, "BYE", "", "");
+    lab.rest();
+}
+
+#[test]
+fn rfc3261_14_a_reinvite_without_offer_gets_ours_and_its_ack_decides() {
+    let mut lab = Lab::new(site());
+    let (mut alice, id) = up(&mut lab);
+    alice.inside(&mut lab, "INVITE", "", "");
+    let answer = lab.sent();
+    assert!(body(&answer).contains("m=audio 10002 RTP/AVP"), "{}", body(&answer));
+    alice.ack(&mut lab, &answer, &sdp_with("198.51.100.7", 4004, "8", "a=sendonly\r\n"));
+    assert_eq!(lab.heard(), ["Hold"]);
+    assert_eq!(
+        (lab.plan().remote, lab.plan().format),
+        ("198.51.100.7:4004".parse().ok(), base::FormatId::ALAW)
+    );
+    assert_eq!(lab.shard.core.borrow().get(id).unwrap().format, base::FormatId::ALAW);
+    // An ACK that brings nothing leaves the session as it was.
+    alice.inside(&mut lab, "INVITE", "", "");
+    let answer = lab.sent();
+    alice.ack(&mut lab, &answer, "");
+    assert_eq!(lab.plan().remote, "198.51.100.7:4004".parse().ok());
+    assert!(lab.heard().is_empty());
+}
+
+#[test]
+fn an_offer_that_cannot_be_leaves_the_session_as_it_was() {
+    for (name, headers, offer, status) in [
+        ("no common format", "", sdp("198.51.100.7", 4000, "3"), "488"),
+        ("unreadable", "", "v=0\r\nm=audio\r\n".to_owned(), "400"),
+        ("not a description", "Content-Type: text/plain\r\n", "hello".to_owned(), "415"),
+    ] {
+        for method in ["INVITE", "UPDATE"] {
+            let mut lab = Lab::new(site());
+            let (mut alice, _) = up(&mut lab);
+            let before = lab.plan();
+            alice.inside(&mut lab, method, headers, &offer);
+            assert_eq!(lab.lines(), [status], "{method}: {name}");
+            assert_eq!(lab.plan(), before, "{method}: {name}");
+            assert!(lab.heard().is_empty(), "{method}: {name}");
+        }
+    }
+}
+
+#[test]
+fn rfc3311_update_changes_the_session_and_may_come_without_one() {
+    let mut lab = Lab::new(site());
+    let (mut alice, _) = up(&mut lab);
+    alice.inside(&mut lab, "UPDATE", "", "");
+    let answer = lab.sent();
+    assert_eq!((line(&answer), body(&answer)), ("200".to_owned(), String::new()));
+    alice.inside(&mut lab, "UPDATE", "", &sdp("198.51.100.7", 4010, "0"));
+    assert_eq!(line(&lab.sent()), "200");
+    assert_eq!(lab.plan().remote, "198.51.100.7:4010".parse().ok());
+}
+
+#[test]
+fn requests_in_a_call_are_served_or_refused_by_name() {
+    let relay = "Content-Type: application/dtmf-relay\r\n";
+    for (name, method, headers, text, status, heard) in [
+        ("a digit", "INFO", relay, "Signal=5\r\nDuration=160\r\n", "200", 2),
+        ("a digit alone", "INFO", "Content-Type: application/dtmf\r\n", "7", "200", 2),
+        ("no digit", "INFO", relay, "Signal=x\r\n", "400", 0),
+        ("nothing", "INFO", "", "", "200", 0),
+        ("a picture", "INFO", "Content-Type: image/png\r\n", "x", "415", 0),
+        ("text", "MESSAGE", "Content-Type: text/plain\r\n", "hi", "200", 1),
+        ("a question", "OPTIONS", "", "", "200", 0),
+        ("a transfer", "REFER", "Refer-To: <sip:900@x>\r\n", "", "405", 0),
+        ("an unknown method", "FOO", "", "", "501", 0),
+    ] {
+        let mut lab = Lab::new(site());
+        let (mut alice, _) = up(&mut lab);
+        alice.inside(&mut lab, method, headers, text);
+        assert_eq!(lab.lines(), [status], "{name}");
+        assert_eq!(lab.heard().len(), heard, "{name}");
+        // Another tag is another dialog, and nobody's.
+        alice.remote_tag = "nonsense".to_owned();
+        alice.inside(&mut lab, method, headers, text);
+        assert_eq!(lab.lines(), ["481"], "{name}");
+    }
+}
+
+#[test]
+fn digits_leave_by_info_when_the_endpoint_wants_it() {
+    use driver::sip::Dtmf;
+    for (wish, formats, by_info) in [
+        (Dtmf::Info, "0", true),
+        (Dtmf::AutoInfo, "0", true),
+        (Dtmf::AutoInfo, "0 101", false),
+        (Dtmf::Rfc4733, "0 101", false),
+        (Dtmf::Inband, "0 101", false),
+    ] {
+        let mut config = site();
+        change(&mut config, "alice", |alice| alice.dtmf = wish);
+        let mut lab = Lab::new(config);
+        let mut alice = Phone::new("alice");
+        let id = alice.invite(&mut lab, "100", &sdp("198.51.100.7", 4000, formats));
+        lab.answer(id);
+        let answer = lab.sent();
+        alice.ack(&mut lab, &answer, "");
+        let digit = base::Digit::from_char('#').unwrap();
+        let sent = lab.shard.with_tech(id, |tech, core| tech.send_digit(core, id, digit, 120));
+        assert_eq!(sent, Some(by_info), "{wish:?} {formats}");
+        lab.pass(Duration::ZERO);
+        let info = lab.next().map(|(_, info)| body(&info));
+        assert_eq!(info.as_deref(), by_info.then_some("Signal=#\r\nDuration=120\r\n"), "{wish:?} {formats}");
+        let offers_events = body(&answer).contains("telephone-event");
+        assert_eq!(
+            offers_events,
+            formats.contains("101") && !matches!(wish, Dtmf::Info | Dtmf::Inband),
+            "{wish:?}"
+        );
+    }
+}
+
+#[test]
+fn a_call_without_media_ends_after_rtp_timeout() {
+    let mut config = site();
+    change(&mut config, "alice", |alice| (alice.rtp_timeout, alice.rtp_timeout_hold) = (30, 300));
+    let mut lab = Lab::new(config);
+    let (mut alice, id) = up(&mut lab);
+    assert_eq!(lab.plan().rtp_timeout_ms, 30_000);
+    alice.inside(&mut lab, "INVITE", "", &sdp_with("198.51.100.7", 4000, "0", "a=sendonly\r\n"));
+    let answer = lab.sent();
+    alice.ack(&mut lab, &answer, "");
+    assert_eq!(lab.plan().rtp_timeout_ms, 300_000);
+    let stream = lab.shard.core.borrow().get(id).unwrap().stream.unwrap();
+    lab.with(|sip, core| sip.media_event(core, Event::RtpTimeout { stream }));
+    assert_eq!(lab.heard().last().map(String::as_str), Some("Hangup 44"));
+    assert_eq!(lab.lines(), ["BYE"]);
+    assert!(
+        lab.world
+            .log(call::Level::Notice)
+            .iter()
+            .any(|line| line.contains("lack of audio RTP activity in 300"))
+    );
+    lab.rest();
+}
+
+#[test]
+fn media_is_learned_from_the_signalling_host_only_when_the_endpoint_is_behind_nat() {
+    for (symmetric, strict, latch) in [
+        (true, true, Latch::Learn("198.51.100.7".parse().unwrap())),
+        (true, false, Latch::Learn("198.51.100.7".parse().unwrap())),
+        (false, true, Latch::Strict),
+        (false, false, Latch::Off),
+    ] {
+        let mut config = site();
+        config.strict_rtp = strict;
+        change(&mut config, "alice", |alice| alice.rtp_symmetric = symmetric);
+        let mut lab = Lab::new(config);
+        up(&mut lab);
+        assert_eq!(lab.plan().latch, latch, "rtp_symmetric={symmetric} strictrtp={strict}");
+    }
+}
+
+#[test]
+fn rfc8866_5_7_a_name_in_the_connection_line_is_looked_up() {
+    let mut lab = Lab::new(site());
+    let mut alice = Phone::new("alice");
+    let offer = sdp("198.51.100.7", 4000, "0").replace("c=IN IP4 198.51.100.7", "c=IN IP4 media.example");
+    let id = alice.invite(&mut lab, "100", &offer);
+    lab.answer(id);
+    assert_eq!(lab.plan().remote, None);
+    assert_eq!(lab.with(|sip, _| sip.take_lookups()), ["media.example"]);
+    lab.with(|sip, core| sip.resolved(core, "media.example", vec!["203.0.113.20".parse().unwrap()]));
+    assert_eq!(lab.plan().remote, "203.0.113.20:4000".parse().ok());
+    assert_eq!(lab.plan().remote_rtcp, "203.0.113.20:4001".parse().ok());
+}
+
+#[test]
+fn requests_in_the_call_go_to_the_source_when_contacts_are_rewritten() {
+    for (rewrite, expected) in [(true, "203.0.113.9:41000"), (false, "198.51.100.7:5062")] {
+        let mut config = site();
+        change(&mut config, "trunk", |trunk| trunk.rewrite_contact = rewrite);
+        let mut lab = Lab::new(config);
+        let mut phone = Phone::new("trunk");
+        let text = phone.request("INVITE", "sip:100@s", "", &sdp("198.51.100.7", 4000, "0"));
+        let flow = crate::lab::udp("203.0.113.9:41000");
+        lab.receive(flow, text);
+        let id = lab.started.pop_front().unwrap();
+        lab.answer(id);
+        let answer = lab.sent();
+        phone.learn(&answer);
+        let ack = phone.numbered("ACK", &phone.target.clone(), 1, "", "");
+        lab.receive(flow, ack);
+        lab.finish(id, base::Cause::NORMAL_CLEARING);
+        let (way, bye) = lab.next().unwrap();
+        assert_eq!((line(&bye), way.remote), ("BYE".to_owned(), crate::lab::address(expected)), "{rewrite}");
+    }
+}
