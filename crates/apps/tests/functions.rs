@@ -216,7 +216,11 @@ fn records_can_be_switched_off_reset_and_forked() {
     for (name, dialplan, records) in [
         ("NoCDR", "exten => 1,1,NoCDR()", 0),
         ("CDR_PROP(disable)", "exten => 1,1,Set(CDR_PROP(disable)=1)", 0),
-        ("ResetCDR(e) switches on again", "exten => 1,1,Answer(0)\n same => n,NoCDR()\n same => n,ResetCDR(e)", 1),
+        (
+            "ResetCDR(e) switches on again",
+            "exten => 1,1,Answer(0)\n same => n,NoCDR()\n same => n,ResetCDR(e)",
+            1,
+        ),
         ("ForkCDR", "exten => 1,1,Answer(0)\n same => n,ForkCDR()", 2),
     ] {
         let world = run(&format!("[default]\n{dialplan}\n"), "1", &[]);

@@ -29,6 +29,7 @@ pub(crate) enum Due {
 }
 
 struct Playing {
+    name: String,
     play: PlayId,
     began: Instant,
     bytes: usize,
@@ -52,6 +53,13 @@ pub(crate) struct State {
     names: HashMap<*const u8, String>,
     made: HashMap<String, Arc<Clip>>,
     playing: HashMap<StreamId, Playing>,
+    music: HashMap<StreamId, String>,
+    /// Streams that were opened and not closed.
+    pub(crate) open: BTreeSet<StreamId>,
+    /// Streams that are joined, each pair once each way.
+    pub(crate) joined: BTreeMap<StreamId, StreamId>,
+    /// Recordings that exist, as `path.extension`.
+    pub(crate) recordings: BTreeSet<String>,
     pub(crate) streams: u32,
     pub(crate) db: BTreeMap<(String, String), String>,
     pub(crate) headers: HashMap<(ChannelId, String), String>,
@@ -78,10 +86,28 @@ impl State {
         self.made.insert(name.to_owned(), clip.clone());
         clip
     }
+    /// A stream begins.
+    pub(crate) fn open_stream(&mut self) -> StreamId {
+        self.streams += 1;
+        let stream = StreamId::new(self.streams, 0);
+        self.open.insert(stream);
+        stream
+    }
+    fn part(&mut self, stream: StreamId) {
+        if let Some(other) = self.joined.remove(&stream) {
+            self.joined.remove(&other);
+        }
+    }
+    /// The endless sound that a stream hears: music or a tone.
+    pub(crate) fn endless(&self, stream: StreamId) -> Option<String> {
+        let tone = self.playing.get(&stream).filter(|playing| playing.endless).map(|playing| &playing.name);
+        self.music.get(&stream).or(tone).cloned()
+    }
     fn name_of(&self, clip: &Clip) -> String {
         self.names.get(&clip.data.as_ptr()).cloned().unwrap_or_else(|| "unnamed".to_owned())
     }
     fn stop(&mut self, stream: StreamId) {
+        self.music.remove(&stream);
         if let Some(playing) = self.playing.remove(&stream) {
             let played = usize::try_from((self.now - playing.began).as_millis()).unwrap_or(usize::MAX);
             let offset = played.saturating_mul(MEDIA_BYTES_PER_MS).min(playing.bytes);
@@ -107,9 +133,7 @@ impl MediaDoor for Media {
         self.open_internal(plan).map(|stream| (stream, 10_000))
     }
     fn open_internal(&mut self, _: Plan) -> Result<StreamId, MediaRefused> {
-        let mut state = self.0.borrow_mut();
-        state.streams += 1;
-        Ok(StreamId::new(state.streams, 0))
+        Ok(self.0.borrow_mut().open_stream())
     }
     fn command(&mut self, command: Command) {
         let mut state = self.0.borrow_mut();
@@ -121,7 +145,7 @@ impl MediaDoor for Media {
                 state.say(&format!("#{} hears {name}", stream.slot));
                 let endless = clip.loop_from.is_some();
                 let bytes = clip.data.len();
-                state.playing.insert(stream, Playing { play, began: now, bytes, endless });
+                state.playing.insert(stream, Playing { name, play, began: now, bytes, endless });
                 if !endless {
                     let left = bytes.saturating_sub(offset) / MEDIA_BYTES_PER_MS;
                     let end = now + Duration::from_millis(u64::try_from(left).unwrap_or(u64::MAX));
@@ -133,10 +157,19 @@ impl MediaDoor for Media {
                 state.stop(stream);
                 let name = state.name_of(&clip);
                 state.say(&format!("#{} hears {name}", stream.slot));
+                state.music.insert(stream, name);
             }
             Command::StopPlay { stream } => state.stop(stream),
-            Command::Join { a, b } => state.say(&format!("#{} and #{} talk", a.slot, b.slot)),
-            Command::Part { stream } => state.say(&format!("#{} talks no more", stream.slot)),
+            Command::Join { a, b } => {
+                state.part(a);
+                state.part(b);
+                state.joined.extend([(a, b), (b, a)]);
+                state.say(&format!("#{} and #{} talk", a.slot, b.slot));
+            }
+            Command::Part { stream } => {
+                state.part(stream);
+                state.say(&format!("#{} talks no more", stream.slot));
+            }
             Command::Echo { stream, on } => state.say(&format!("#{} echo {on}", stream.slot)),
             Command::SendDigit { stream, digit, .. } => {
                 state.say(&format!("#{} is sent digit {}", stream.slot, digit.to_char()));
@@ -144,12 +177,18 @@ impl MediaDoor for Media {
             }
             Command::Close { stream } => {
                 state.playing.remove(&stream);
+                state.music.remove(&stream);
+                state.part(stream);
+                state.open.remove(&stream);
+            }
+            Command::Record { stream, .. } => state.say(&format!("#{} is recorded", stream.slot)),
+            Command::StopRecord { stream } => state.say(&format!("#{} is recorded no more", stream.slot)),
+            Command::WatchSilence { stream, ms, .. } if ms > 0 => {
+                state.say(&format!("#{} is watched for {ms} ms of silence", stream.slot));
             }
             Command::Plan { .. }
             | Command::Tie { .. }
             | Command::DetectInband { .. }
-            | Command::Record { .. }
-            | Command::StopRecord { .. }
             | Command::WatchSilence { .. }
             | Command::Stats { .. } => {}
         }
@@ -169,7 +208,11 @@ impl Library for Sounds {
             return ClipAnswer::Missing("nowhere".into());
         }
         let length = state.clips.get(&want.name).copied().unwrap_or(CLIP_DEFAULT);
-        ClipAnswer::Ready(state.clip(&want.name, length, false))
+        let name = match want.language.as_str() {
+            "" | "en" => want.name.clone(),
+            language => format!("{} ({language})", want.name),
+        };
+        ClipAnswer::Ready(state.clip(&name, length, false))
     }
     fn exists(&mut self, name: &str, _: &str) -> Option<bool> {
         Some(!self.0.borrow().missing.contains(name))
@@ -199,16 +242,22 @@ impl AudioSink for Nowhere {
 }
 
 impl Recorder for Recordings {
-    fn is_free(&mut self, _: &str, _: &str) -> bool {
-        true
+    fn is_free(&mut self, path: &str, extension: &str) -> bool {
+        !self.0.borrow().recordings.contains(&format!("{path}.{extension}"))
     }
     fn open(
         &mut self,
         path: &str,
         extension: &str,
-        _: bool,
+        append: bool,
     ) -> Result<(Box<dyn AudioSink>, FormatId), String> {
-        self.0.borrow_mut().say(&format!("records {path}.{extension}"));
+        let mut state = self.0.borrow_mut();
+        let file = format!("{path}.{extension}");
+        if state.missing.contains(&file) {
+            return Err("it cannot be written".into());
+        }
+        state.say(&format!("{} {file}", if append { "appends to" } else { "records" }));
+        state.recordings.insert(file);
         Ok((Box::new(Nowhere), FormatId::SLIN))
     }
 }

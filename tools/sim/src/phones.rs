@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use base::{Cause, ChannelId, Digit, FormatId, FormatSet, StreamId};
+use base::{Cause, ChannelId, Digit, FormatId, FormatSet};
 use call::{ChanState, Core, DeviceState, Indication, Location, NewChannel, PartyId, Request, Tech};
 
 use crate::fakes::{Due, Shared};
@@ -30,6 +30,14 @@ pub enum Act {
     Hold,
     /// And pressed again.
     Unhold,
+    /// A digit is pressed that the media worker has passed on itself.
+    PressRelayed(char),
+    /// Its user has said nothing for so many milliseconds.
+    Silence(u32),
+    /// No RTP came for the time that is allowed.
+    MediaTimeout,
+    /// Somebody else sends it to another place in the dialplan.
+    Redirect(Location),
 }
 
 /// How a phone reacts when it is called.
@@ -50,10 +58,7 @@ pub(crate) struct SimTech {
 
 impl SimTech {
     fn open_stream(&self, core: &mut Core, id: ChannelId) {
-        let mut state = self.state.borrow_mut();
-        state.streams += 1;
-        let stream = StreamId::new(state.streams, 0);
-        drop(state);
+        let stream = self.state.borrow_mut().open_stream();
         core.set_stream(id, stream, FormatId::SLIN);
     }
     pub(crate) fn incoming(

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Cause, ChannelId, Digit, Event, Instant};
+use base::{Cause, ChannelId, Digit, Event, Instant, StreamId};
 use call::{Cdr, ChanEvent, ChanState, Core, Level, Location, Notice, PartyId, Services, Settings, Shard};
 use dialplan::{Program, Tables};
 
@@ -79,7 +79,7 @@ impl World {
     pub fn clip(&mut self, name: &str, length: Duration) {
         self.state.borrow_mut().clips.insert(name.to_owned(), length);
     }
-    /// Takes a sound (or `music CLASS`) away.
+    /// Takes a sound (or `music CLASS`) away, or the right to write a recording (`path.extension`).
     pub fn missing(&mut self, name: &str) {
         self.state.borrow_mut().missing.insert(name.to_owned());
     }
@@ -193,7 +193,11 @@ impl World {
                         core.push_event(id, ChanEvent::Answered);
                     }
                     Act::Hangup(cause) => core.remote_hangup(id, cause, "SIM"),
-                    Act::Press(symbol) => press(core, id, symbol),
+                    Act::Press(symbol) => press(core, id, symbol, false),
+                    Act::PressRelayed(symbol) => press(core, id, symbol, true),
+                    Act::Silence(ms) => of_stream(core, id, |stream| Event::Silence { stream, ms }),
+                    Act::MediaTimeout => of_stream(core, id, |stream| Event::RtpTimeout { stream }),
+                    Act::Redirect(to) => core.request_goto(id, to),
                     Act::Forward(target) => core.push_event(id, ChanEvent::Forwarded(target)),
                     Act::Hold => core.push_event(id, ChanEvent::Hold),
                     Act::Unhold => core.push_event(id, ChanEvent::Unhold),
@@ -205,6 +209,23 @@ impl World {
     /// What was heard and told, each line `milliseconds text`.
     pub fn transcript(&self) -> Vec<String> {
         self.state.borrow().transcript.clone()
+    }
+    /// Streams that were opened and not closed.
+    pub fn open_streams(&self) -> usize {
+        self.state.borrow().open.len()
+    }
+    /// Pairs of streams that hear each other.
+    pub fn joins(&self) -> usize {
+        self.state.borrow().joined.len() / 2
+    }
+    /// The endless sound that a channel hears: music or a tone.
+    pub fn endless_sound(&self, id: ChannelId) -> Option<String> {
+        let stream = self.shard.core.borrow().get(id).and_then(|c| c.stream)?;
+        self.state.borrow().endless(stream)
+    }
+    /// A recording of this name exists.
+    pub fn recorded(&mut self, file: &str) {
+        self.state.borrow_mut().recordings.insert(file.to_owned());
     }
     /// Log lines of one level.
     pub fn log(&self, level: Level) -> Vec<String> {
@@ -225,9 +246,14 @@ impl World {
     }
 }
 
-fn press(core: &mut Core, id: ChannelId, symbol: char) {
+fn of_stream(core: &mut Core, id: ChannelId, event: impl FnOnce(StreamId) -> Event) {
+    if let Some(stream) = core.get(id).and_then(|c| c.stream) {
+        core.media_event(event(stream));
+    }
+}
+
+fn press(core: &mut Core, id: ChannelId, symbol: char, relayed: bool) {
     let digit = Digit::from_char(symbol).unwrap_or_else(|| panic!("{symbol} is no digit"));
-    let Some(stream) = core.get(id).and_then(|c| c.stream) else { return };
-    core.media_event(Event::DigitBegin { stream, digit, relayed: false });
-    core.media_event(Event::DigitEnd { stream, digit, duration_ms: 100, relayed: false });
+    of_stream(core, id, |stream| Event::DigitBegin { stream, digit, relayed });
+    of_stream(core, id, |stream| Event::DigitEnd { stream, digit, duration_ms: 100, relayed });
 }

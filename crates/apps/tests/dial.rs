@@ -1,0 +1,942 @@
+//! Dial: options, result variables, races, and the record that each leaves.
+
+mod common;
+
+use std::time::Duration;
+
+use base::Cause;
+use call::Notice;
+use common::{at, call, location, noted, run, warnings, world};
+use sim::{Act, Phone, World};
+
+fn phone(acts: &[(u64, Act)]) -> Phone {
+    Phone { acts: acts.to_vec(), refuses: None }
+}
+
+fn refusing(cause: Cause) -> Phone {
+    Phone { acts: Vec::new(), refuses: Some(cause) }
+}
+
+const BYE: Act = Act::Hangup(Cause::NORMAL_CLEARING);
+
+/// A phone that rings after one second and is picked up after three.
+fn answers() -> Phone {
+    phone(&[(1000, Act::Ring), (3000, Act::Answer)])
+}
+
+/// The same, hanging up five seconds after the answer.
+fn talks() -> Phone {
+    phone(&[(1000, Act::Ring), (3000, Act::Answer), (8000, BYE)])
+}
+
+/// One call of `1` in a world with these phones.
+fn dialled(dialplan: &str, phones: &[(&str, Phone)], caller: &[(u64, Act)]) -> World {
+    let mut world = world(&format!("[default]\n{dialplan}\n"));
+    world.watch();
+    for (name, phone) in phones {
+        world.phone(name, phone.clone());
+    }
+    call(&mut world, "1", caller);
+    world.run();
+    at_rest(&world, dialplan);
+    world
+}
+
+/// Nothing is left of any call.
+fn at_rest(world: &World, name: &str) {
+    let core = world.shard.core.borrow();
+    assert_eq!(core.channel_count(), 0, "{name}: channels");
+    assert_eq!(core.bridges().count(), 0, "{name}: bridges");
+    assert_eq!(world.shard.stories(), 0, "{name}: stories");
+    assert_eq!((world.open_streams(), world.joins()), (0, 0), "{name}: streams");
+}
+
+/// Lines of the transcript that hold `part`.
+fn lines(world: &World, part: &str) -> Vec<String> {
+    world.transcript().into_iter().filter(|line| line.contains(part)).collect()
+}
+
+/// Statuses of DialEnd, in order.
+fn ends(world: &World) -> Vec<&'static str> {
+    let status = |notice: &Notice| match notice {
+        Notice::DialEnd { status, .. } => Some(*status),
+        _ => None,
+    };
+    world.notices.iter().filter_map(status).collect()
+}
+
+/// Whether every line is in the transcript, in this order.
+fn in_order(world: &World, wanted: &[&str]) {
+    let transcript = world.transcript();
+    let mut rest = transcript.iter();
+    for line in wanted {
+        assert!(rest.any(|said| said == line), "{line:?} is not (or not there) in {transcript:#?}");
+    }
+}
+
+/// Result variables as NoOp shows them, however the call goes on: also from `h`.
+const SHOW: &str = "\n same => n,NoOp(${DIALSTATUS}/${DIALEDPEERNAME}/${DIALEDPEERNUMBER}/${ANSWEREDTIME}/${DIALEDTIME}/${RINGTIME_MS})\
+                    \nexten => h,1,NoOp(h ${DIALSTATUS})";
+
+#[test]
+fn how_a_dial_ends_is_told_in_variables_and_in_one_record() {
+    type Row<'a> = (&'a str, &'a str, Vec<(&'a str, Phone)>, Vec<(u64, Act)>, Vec<&'a str>, &'a str);
+    let rows: Vec<Row> = vec![
+        (
+            "answered",
+            "Dial(SIM/6002,20)",
+            vec![("6002", talks())],
+            vec![],
+            vec!["h ANSWER"],
+            "ANSWERED 5 SIM/6002-00000001",
+        ),
+        (
+            "option g",
+            "Dial(SIM/6002,20,g)",
+            vec![("6002", talks())],
+            vec![],
+            vec!["ANSWER/SIM/6002-00000001/6002/5/8/1000", "h ANSWER"],
+            "ANSWERED 5 SIM/6002-00000001",
+        ),
+        (
+            "busy",
+            "Dial(SIM/6002,20)",
+            vec![("6002", phone(&[(500, Act::Hangup(Cause::USER_BUSY))]))],
+            vec![],
+            vec!["BUSY////0/", "h BUSY"],
+            "BUSY 0 SIM/6002-00000001",
+        ),
+        (
+            "congestion",
+            "Dial(SIM/6002,20)",
+            vec![("6002", phone(&[(500, Act::Hangup(Cause::NORMAL_CIRCUIT_CONGESTION))]))],
+            vec![],
+            vec!["CONGESTION////0/", "h CONGESTION"],
+            "FAILED 0 SIM/6002-00000001",
+        ),
+        (
+            "rejected",
+            "Dial(SIM/6002,20)",
+            vec![("6002", phone(&[(500, Act::Hangup(Cause::CALL_REJECTED))]))],
+            vec![],
+            vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"],
+            "FAILED 0 SIM/6002-00000001",
+        ),
+        (
+            "not registered: no second party, no record",
+            "Dial(SIM/6002,20)",
+            vec![("6002", refusing(Cause::SUBSCRIBER_ABSENT))],
+            vec![],
+            vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"],
+            "",
+        ),
+        (
+            "no such phone",
+            "Dial(SIM/6009,20)",
+            vec![],
+            vec![],
+            vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"],
+            "",
+        ),
+        (
+            "no such technology",
+            "Dial(NO/6009,20)",
+            vec![],
+            vec![],
+            vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"],
+            "",
+        ),
+        ("no technology", "Dial(6009)", vec![], vec![], vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"], ""),
+        (
+            "nobody answers in time",
+            "Dial(SIM/6002,2)",
+            vec![("6002", answers())],
+            vec![],
+            vec!["NOANSWER////2/1000", "h NOANSWER"],
+            "NO ANSWER 0 SIM/6002-00000001",
+        ),
+        (
+            "timeouts may have fractions",
+            "Dial(SIM/6002,1.25)",
+            vec![("6002", answers())],
+            vec![],
+            vec!["NOANSWER////1/1000", "h NOANSWER"],
+            "NO ANSWER 0 SIM/6002-00000001",
+        ),
+        (
+            "the phone gives up ringing",
+            "Dial(SIM/6002,20)",
+            vec![("6002", phone(&[(500, Act::Hangup(Cause::NO_ANSWER))]))],
+            vec![],
+            vec!["NOANSWER////0/", "h NOANSWER"],
+            "NO ANSWER 0 SIM/6002-00000001",
+        ),
+        (
+            "the caller hangs up first",
+            "Dial(SIM/6002,20)",
+            vec![("6002", answers())],
+            vec![(2000, BYE)],
+            vec!["h CANCEL"],
+            "NO ANSWER 0 SIM/6002-00000001",
+        ),
+        (
+            "the caller hangs up later",
+            "Dial(SIM/6002,20,g)",
+            vec![("6002", answers())],
+            vec![(6000, BYE)],
+            vec!["h ANSWER"],
+            "ANSWERED 3 SIM/6002-00000001",
+        ),
+        ("no argument ends the call", "Dial()", vec![], vec![], vec!["h INVALIDARGS"], ""),
+        (
+            "a limit that is none ends the call",
+            "Dial(SIM/6002,,L(x))",
+            vec![("6002", talks())],
+            vec![],
+            vec!["h INVALIDARGS"],
+            "",
+        ),
+        (
+            "a bad timeout rings on",
+            "Dial(SIM/6002,soon)",
+            vec![("6002", talks())],
+            vec![],
+            vec!["h ANSWER"],
+            "ANSWERED 5 SIM/6002-00000001",
+        ),
+        (
+            "an unknown letter is logged and nothing more",
+            "Dial(SIM/6002,,%)",
+            vec![("6002", talks())],
+            vec![],
+            vec!["h ANSWER"],
+            "ANSWERED 5 SIM/6002-00000001",
+        ),
+        (
+            "all busy",
+            "Dial(SIM/6002&SIM/6003)",
+            vec![
+                ("6002", phone(&[(500, Act::Hangup(Cause::USER_BUSY))])),
+                ("6003", phone(&[(700, Act::Hangup(Cause::USER_BUSY))])),
+            ],
+            vec![],
+            vec!["BUSY////0/", "h BUSY"],
+            "BUSY 0 SIM/6002-00000001",
+        ),
+        (
+            "one busy, one unavailable",
+            "Dial(SIM/6002&SIM/6003)",
+            vec![
+                ("6002", phone(&[(500, Act::Hangup(Cause::USER_BUSY))])),
+                ("6003", refusing(Cause::SUBSCRIBER_ABSENT)),
+            ],
+            vec![],
+            vec!["BUSY////0/", "h BUSY"],
+            "BUSY 0 SIM/6002-00000001",
+        ),
+        (
+            "one busy, one that nobody answers",
+            "Dial(SIM/6002&SIM/6003,2)",
+            vec![("6002", phone(&[(500, Act::Hangup(Cause::USER_BUSY))])), ("6003", answers())],
+            vec![],
+            vec!["NOANSWER////2/1000", "h NOANSWER"],
+            "NO ANSWER 0 SIM/6002-00000001",
+        ),
+        (
+            "S ends it",
+            "Dial(SIM/6002,,S(2))",
+            vec![("6002", answers())],
+            vec![],
+            vec!["h ANSWER"],
+            "ANSWERED 2 SIM/6002-00000001",
+        ),
+        (
+            "S with g goes on",
+            "Dial(SIM/6002,,S(2)g)",
+            vec![("6002", answers())],
+            vec![],
+            vec!["ANSWER/SIM/6002-00000001/6002/2/5/1000", "h ANSWER"],
+            "ANSWERED 2 SIM/6002-00000001",
+        ),
+        (
+            "H while it rings goes on",
+            "Dial(SIM/6002,,H)",
+            vec![("6002", answers())],
+            vec![(2000, Act::Press('*'))],
+            vec!["CANCEL////2/1000", "h CANCEL"],
+            "NO ANSWER 0 SIM/6002-00000001",
+        ),
+        (
+            "H while they talk ends it",
+            "Dial(SIM/6002,,H)",
+            vec![("6002", answers())],
+            vec![(5000, Act::Press('*'))],
+            vec!["h ANSWER"],
+            "ANSWERED 2 SIM/6002-00000001",
+        ),
+        (
+            "h by the called party",
+            "Dial(SIM/6002,,hg)",
+            vec![("6002", phone(&[(3000, Act::Answer), (5000, Act::PressRelayed('*'))]))],
+            vec![],
+            vec!["ANSWER/SIM/6002-00000001/6002/2/5/", "h ANSWER"],
+            "ANSWERED 2 SIM/6002-00000001",
+        ),
+        (
+            "without H a star is a digit",
+            "Dial(SIM/6002)",
+            vec![("6002", talks())],
+            vec![(5000, Act::Press('*'))],
+            vec!["h ANSWER"],
+            "ANSWERED 5 SIM/6002-00000001",
+        ),
+        (
+            "no RTP for too long",
+            "Dial(SIM/6002)",
+            vec![("6002", phone(&[(3000, Act::Answer), (5000, Act::MediaTimeout)]))],
+            vec![],
+            vec!["h ANSWER"],
+            "ANSWERED 2 SIM/6002-00000001",
+        ),
+    ];
+    for (name, dial, phones, caller, expected, record) in rows {
+        let world = dialled(&format!("exten => 1,1,{dial}{SHOW}"), &phones, &caller);
+        assert_eq!(noted(&world), expected, "{name}: {:?}", warnings(&world));
+        let records: Vec<String> = world
+            .cdrs
+            .iter()
+            .map(|r| format!("{} {} {}", r.disposition.name(), r.billsec.as_secs(), r.dst_channel))
+            .collect();
+        assert_eq!(records, Vec::from_iter(Some(record).filter(|r| !r.is_empty())), "{name}");
+        assert!(
+            world.cdrs.iter().all(|r| r.dst == "1" && r.last_app == "Dial" || r.last_app == "NoOp"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_first_answer_wins_and_the_others_learn_that_it_was_answered_elsewhere() {
+    let world = dialled(
+        &format!("exten => 1,1,Dial(SIM/6002&SIM/6003&SIM/6004,20,g){SHOW}"),
+        &[("6002", answers()), ("6003", phone(&[(2000, Act::Answer), (4000, BYE)])), ("6004", answers())],
+        &[],
+    );
+    assert_eq!(noted(&world)[0], "ANSWER/SIM/6003-00000002/6003/2/4/1000");
+    in_order(
+        &world,
+        &[
+            "2000 SIM/6002-00000001 ends with 26",
+            "2000 SIM/6004-00000003 ends with 26",
+            "2000 SIM/6001-00000000 is answered",
+        ],
+    );
+    assert_eq!(ends(&world), ["ANSWER", "CANCEL", "CANCEL"]);
+    let record = &world.cdrs[0];
+    assert_eq!((world.cdrs.len(), record.dst_channel.as_str()), (1, "SIM/6003-00000002"));
+}
+
+#[test]
+fn two_answers_at_once_leave_one_conversation() {
+    let both = || phone(&[(2000, Act::Answer), (4000, BYE)]);
+    let world = dialled("exten => 1,1,Dial(SIM/6002&SIM/6003)", &[("6002", both()), ("6003", both())], &[]);
+    assert_eq!(lines(&world, "talk"), ["2000 #1 and #2 talk", "4000 #1 talks no more"]);
+    assert_eq!(lines(&world, "ends with 26"), ["2000 SIM/6003-00000002 ends with 26"]);
+}
+
+#[test]
+fn a_caller_who_hangs_up_at_the_moment_of_the_answer_talks_to_nobody() {
+    let world = dialled("exten => 1,1,Dial(SIM/6002)", &[("6002", answers())], &[(3000, BYE)]);
+    assert!(lines(&world, "talk").is_empty(), "{:?}", world.transcript());
+    assert_eq!((world.cdrs.len(), world.cdrs[0].billsec), (1, Duration::ZERO));
+}
+
+#[test]
+fn a_dial_after_a_dial_begins_another_record() {
+    let busy = phone(&[(500, Act::Hangup(Cause::USER_BUSY))]);
+    let world = dialled(
+        "exten => 1,1,Dial(SIM/6002,20)\n same => n,Playback(busy)\n same => n,Dial(SIM/6003,20)",
+        &[("6002", busy), ("6003", talks())],
+        &[],
+    );
+    let records: Vec<_> = world
+        .cdrs
+        .iter()
+        .map(|r| {
+            (r.disposition.name(), r.dst_channel.as_str(), r.last_data.as_str(), r.sequence, r.dst.as_str())
+        })
+        .collect();
+    assert_eq!(
+        records,
+        [
+            // Playback answered the caller before the second Dial turned to another party.
+            ("ANSWERED", "SIM/6002-00000001", "SIM/6002,20", 0, "1"),
+            ("ANSWERED", "SIM/6003-00000002", "SIM/6003,20", 1, "1"),
+        ]
+    );
+}
+
+#[test]
+fn what_the_caller_hears_while_it_rings() {
+    let early = || phone(&[(500, Act::Ring), (1000, Act::Progress), (3000, Act::Answer), (4000, BYE)]);
+    let quiet = || phone(&[(3000, Act::Answer), (4000, BYE)]);
+    type Row<'a> = (&'a str, &'a str, Vec<(&'a str, Phone)>, Vec<&'a str>);
+    let rows: Vec<Row> = vec![
+        (
+            "ringing is passed on, once",
+            "Dial(SIM/6002&SIM/6003)",
+            vec![("6002", talks()), ("6003", talks())],
+            vec!["1000 SIM/6001-00000000 is told it rings"],
+        ),
+        ("nothing is told that is not so", "Dial(SIM/6002)", vec![("6002", quiet())], vec![]),
+        (
+            "r rings at once",
+            "Dial(SIM/6002,,r)",
+            vec![("6002", quiet())],
+            vec!["0 SIM/6001-00000000 is told it rings"],
+        ),
+        (
+            "r hides early audio",
+            "Dial(SIM/6002,,r)",
+            vec![("6002", early())],
+            vec!["0 SIM/6001-00000000 is told it rings"],
+        ),
+        (
+            "r(tone) is early media",
+            "Dial(SIM/6002,,r(info))",
+            vec![("6002", quiet())],
+            vec!["0 SIM/6001-00000000 is told of early audio", "0 #1 hears tone info"],
+        ),
+        (
+            "R rings until there is audio",
+            "Dial(SIM/6002,,R)",
+            vec![("6002", early())],
+            vec![
+                "0 SIM/6001-00000000 is told it rings",
+                "500 SIM/6001-00000000 is told it rings",
+                "1000 SIM/6001-00000000 is told of early audio",
+                "1000 #1 and #2 talk",
+            ],
+        ),
+        (
+            "a single leg's early audio is heard",
+            "Dial(SIM/6002)",
+            vec![("6002", early())],
+            vec![
+                "500 SIM/6001-00000000 is told it rings",
+                "1000 SIM/6001-00000000 is told of early audio",
+                "1000 #1 and #2 talk",
+            ],
+        ),
+        (
+            "of two legs none is heard",
+            "Dial(SIM/6002&SIM/6003)",
+            vec![("6002", early()), ("6003", answers())],
+            vec!["500 SIM/6001-00000000 is told it rings"],
+        ),
+        (
+            "m is music",
+            "Dial(SIM/6002,,m(jazz))",
+            vec![("6002", early())],
+            vec!["0 SIM/6001-00000000 is told of early audio", "0 #1 hears music jazz"],
+        ),
+        (
+            "m without a class is the channel's",
+            "Dial(SIM/6002,,m)",
+            vec![("6002", quiet())],
+            vec!["0 SIM/6001-00000000 is told of early audio", "0 #1 hears music default"],
+        ),
+    ];
+    for (name, dial, phones, expected) in rows {
+        let world = dialled(&format!("exten => 1,1,{dial}"), &phones, &[]);
+        let before: Vec<String> = world
+            .transcript()
+            .into_iter()
+            .take_while(|line| !line.contains("is answered"))
+            .filter(|line| line.contains("told") || line.contains("hears") || line.contains(" talk"))
+            .filter(|line| !line.contains("talks no more"))
+            .collect();
+        assert_eq!(before, expected, "{name}");
+    }
+}
+
+#[test]
+fn a_caller_who_is_up_hears_a_tone_and_it_ends_with_the_answer() {
+    let mut world = world("[default]\nexten => 1,1,Answer(0)\n same => n,Dial(SIM/6002)\n");
+    world.phone("6002", talks());
+    let id = call(&mut world, "1", &[]);
+    world.run_until(at(2000));
+    assert_eq!(world.endless_sound(id).as_deref(), Some("tone ring"));
+    world.run_until(at(4000));
+    assert_eq!((world.endless_sound(id), world.joins()), (None, 1));
+    world.run();
+    at_rest(&world, "up");
+}
+
+#[test]
+fn music_for_the_caller_ends_however_the_dial_does() {
+    for (name, phone, until) in [
+        ("answer", talks(), 4000),
+        ("busy", phone(&[(500, Act::Hangup(Cause::USER_BUSY))]), 1000),
+        ("timeout", answers(), 2500),
+    ] {
+        let timeout = if name == "timeout" { "2" } else { "" };
+        let mut world =
+            world(&format!("[default]\nexten => 1,1,Dial(SIM/6002,{timeout},m)\n same => n,Wait(60)\n"));
+        world.watch();
+        world.phone("6002", phone);
+        let id = call(&mut world, "1", &[]);
+        world.run_until(at(400));
+        assert_eq!(world.endless_sound(id).as_deref(), Some("music default"), "{name}");
+        world.run_until(at(until));
+        assert_eq!(world.endless_sound(id), None, "{name}");
+        let stops = world.notices.iter().filter(|n| matches!(n, Notice::MusicOnHoldStop(_))).count();
+        assert_eq!(stops, 1, "{name}");
+    }
+}
+
+#[test]
+fn routines_before_and_after_the_answer() {
+    type Row<'a> = (&'a str, &'a str, &'a str, Vec<&'a str>);
+    let rows: Vec<Row> = vec![
+        (
+            "b on each leg before it is called",
+            "Dial(SIM/6002,20,b(sub^s^1(x^y)))",
+            "exten => s,1,NoOp(${ARG1}${ARG2} ${CHANNEL})\n same => n,Return()",
+            vec!["xy SIM/6002-00000001", "h ANSWER"],
+        ),
+        (
+            "b of the caller's context",
+            "Dial(SIM/6002,20,b(2^1))\nexten => 2,1,NoOp(here ${CHANNEL})\n same => n,Return()",
+            "",
+            vec!["here SIM/6002-00000001", "h ANSWER"],
+        ),
+        ("b that does not exist is left out", "Dial(SIM/6002,20,b(none^s^1))", "", vec!["h ANSWER"]),
+        (
+            "b that hangs up takes the leg away",
+            "Dial(SIM/6002,20,b(sub^s^1))",
+            "exten => s,1,Hangup()",
+            vec!["NOANSWER////0/", "h NOANSWER"],
+        ),
+        (
+            "B on the caller",
+            "Dial(SIM/6002,20,B(sub^s^1(x)))",
+            "exten => s,1,NoOp(${ARG1} ${CHANNEL})\n same => n,Return()",
+            vec!["x SIM/6001-00000000", "h ANSWER"],
+        ),
+        (
+            "U that says nothing",
+            "Dial(SIM/6002,20,U(sub^x))",
+            "exten => s,1,NoOp(${ARG1} ${CHANNEL})\n same => n,Return()",
+            vec!["x SIM/6002-00000001", "h ANSWER"],
+        ),
+        ("U that does not exist is left out", "Dial(SIM/6002,20,U(none))", "", vec!["h ANSWER"]),
+        (
+            "U ABORT",
+            "Dial(SIM/6002,20,U(sub))",
+            "exten => s,1,Set(GOSUB_RESULT=ABORT)\n same => n,Return()",
+            vec!["h ANSWER"],
+        ),
+        (
+            "U CONGESTION",
+            "Dial(SIM/6002,20,U(sub))",
+            "exten => s,1,Set(GOSUB_RESULT=CONGESTION)\n same => n,Return()",
+            vec!["CONGESTION/SIM/6002-00000001/6002//3/1000", "h CONGESTION"],
+        ),
+        (
+            "U BUSY",
+            "Dial(SIM/6002,20,U(sub))",
+            "exten => s,1,Set(GOSUB_RESULT=BUSY)\n same => n,Return()",
+            vec!["BUSY/SIM/6002-00000001/6002//3/1000", "h BUSY"],
+        ),
+        (
+            "U CONTINUE",
+            "Dial(SIM/6002,20,U(sub))",
+            "exten => s,1,Set(GOSUB_RESULT=CONTINUE)\n same => n,Return()",
+            vec!["ANSWER/SIM/6002-00000001/6002//3/1000", "h ANSWER"],
+        ),
+        (
+            "U GOTO",
+            "Dial(SIM/6002,20,U(sub))\nexten => 3,1,NoOp(gone)",
+            "exten => s,1,Set(GOSUB_RESULT=GOTO:default^3^1)\n same => n,Return()",
+            vec!["gone", "h ANSWER"],
+        ),
+        ("U that hangs up", "Dial(SIM/6002,20,U(sub))", "exten => s,1,Hangup()", vec!["h ANSWER"]),
+        (
+            "U while the called party hangs up, g",
+            "Dial(SIM/6002,20,U(sub)g)",
+            "exten => s,1,Wait(60)\n same => n,Return()",
+            vec!["ANSWER/SIM/6002-00000001/6002//3/1000", "h ANSWER"],
+        ),
+    ];
+    for (name, dial, sub, expected) in rows {
+        let (dial, more) = dial.split_once('\n').unwrap_or((dial, ""));
+        let world =
+            dialled(&format!("exten => 1,1,{dial}{SHOW}\n{more}\n[sub]\n{sub}"), &[("6002", talks())], &[]);
+        assert_eq!(noted(&world), expected, "{name}: {:?}", warnings(&world));
+    }
+}
+
+#[test]
+fn a_routine_sees_the_caller_hang_up_and_ends() {
+    let world = dialled(
+        "exten => 1,1,Dial(SIM/6002,20,U(sub))\nexten => h,1,NoOp(${DIALSTATUS})\n[sub]\nexten => s,1,Wait(60)",
+        &[("6002", answers())],
+        &[(5000, BYE)],
+    );
+    assert_eq!(noted(&world), ["ANSWER"]);
+    assert_eq!(lines(&world, "ends with").len(), 2);
+}
+
+#[test]
+fn announcements_and_digits_come_before_the_conversation() {
+    let dial = |options: &str| {
+        let phones = [("6002", phone(&[(1000, Act::Progress), (3000, Act::Answer), (60_000, BYE)]))];
+        dialled(&format!("exten => 1,1,Dial(SIM/6002,20,{options})"), &phones, &[])
+    };
+    in_order(
+        &dial("A(hello:you)"),
+        &[
+            "3000 #2 hears hello",
+            "4000 SIM/6001-00000000 is answered",
+            "4000 #1 hears you",
+            "5000 #1 and #2 talk",
+        ],
+    );
+    in_order(
+        &dial("A(hello)a"),
+        &["3000 SIM/6001-00000000 is answered", "3000 #2 hears hello", "4000 #1 and #2 talk"],
+    );
+    in_order(
+        &dial("D(1w2:3:9)"),
+        &[
+            "1000 #2 is sent digit 9",
+            "3000 #2 is sent digit 1",
+            "3850 #2 is sent digit 2",
+            "4200 #1 is sent digit 3",
+            "4550 #1 and #2 talk",
+        ],
+    );
+    let both = dialled(
+        "exten => 1,1,Dial(SIM/6002,20,U(sub)D(1))\n[sub]\nexten => s,1,Return()",
+        &[("6002", talks())],
+        &[],
+    );
+    in_order(&both, &["3000 #2 is sent digit 1", "3350 #1 and #2 talk"]);
+}
+
+#[test]
+fn limits_warn_and_end() {
+    let world = dialled(
+        "exten => 1,1,Set(LIMIT_WARNING_FILE=beep)\n same => n,Set(LIMIT_CONNECT_FILE=start)\n same => n,Set(LIMIT_TIMEOUT_FILE=over)\n \
+         same => n,Set(LIMIT_PLAYAUDIO_CALLEE=yes)\n same => n,Dial(SIM/6002,,L(20000:10000:4000))",
+        &[("6002", answers())],
+        &[],
+    );
+    in_order(
+        &world,
+        &[
+            "3000 #1 hears start",
+            "4000 #1 and #2 talk",
+            "14000 #1 hears beep",
+            "14000 #2 hears beep",
+            "18000 #1 hears beep",
+            "22000 #2 hears beep",
+            "24000 #1 talks no more",
+            "24000 #2 hears over",
+            "25000 #1 hears over",
+            "26000 SIM/6001-00000000 ends with 16",
+        ],
+    );
+    let said = dialled("exten => 1,1,Dial(SIM/6002,,L(90000:75000))", &[("6002", answers())], &[]);
+    in_order(
+        &said,
+        &[
+            "18000 #1 hears vm-youhave",
+            "19000 #1 hears digits/1",
+            "20000 #1 hears minutes",
+            "21000 #1 hears digits/15",
+            "22000 #1 hears seconds",
+        ],
+    );
+    assert!(lines(&said, "#2 hears").is_empty(), "the called party is warned only when asked for");
+}
+
+#[test]
+fn who_goes_on_where() {
+    type Row<'a> = (&'a str, &'a str, Phone, Vec<(u64, Act)>, Vec<&'a str>);
+    let rows: Vec<Row> = vec![
+        (
+            "G sends both on",
+            "Dial(SIM/6002,,G(default^5^1))",
+            answers(),
+            vec![],
+            vec!["one SIM/6001-00000000", "two SIM/6001-00000000", "two SIM/6002-00000001"],
+        ),
+        (
+            "F sends the called party on",
+            "Dial(SIM/6002,,F(default^5^2))",
+            answers(),
+            vec![(5000, BYE)],
+            vec!["two SIM/6002-00000001"],
+        ),
+        (
+            "F without a place is the next step",
+            "Dial(SIM/6002,,F)\n same => n,NoOp(next ${CHANNEL})",
+            answers(),
+            vec![(5000, BYE)],
+            vec!["next SIM/6002-00000001"],
+        ),
+        ("F when the called party hangs up", "Dial(SIM/6002,,F(default^5^2))", talks(), vec![], vec![]),
+        (
+            "e runs h on the called party, too",
+            "Dial(SIM/6002,,e)\nexten => h,1,NoOp(h ${CHANNEL})",
+            talks(),
+            vec![],
+            vec!["h SIM/6002-00000001", "h SIM/6001-00000000"],
+        ),
+        (
+            "the caller is redirected while it rings",
+            "Dial(SIM/6002)",
+            answers(),
+            vec![(2000, Act::Redirect(location("default", "5")))],
+            vec!["one SIM/6001-00000000", "two SIM/6001-00000000"],
+        ),
+        (
+            "the caller is redirected while they talk",
+            "Dial(SIM/6002)",
+            answers(),
+            vec![(5000, Act::Redirect(location("default", "5")))],
+            vec!["one SIM/6001-00000000", "two SIM/6001-00000000"],
+        ),
+        (
+            "the called party is redirected while they talk",
+            "Dial(SIM/6002,,g)\n same => n,NoOp(left alone)",
+            phone(&[(3000, Act::Answer), (5000, Act::Redirect(location("default", "5")))]),
+            vec![],
+            vec!["left alone", "one SIM/6002-00000001", "two SIM/6002-00000001"],
+        ),
+        (
+            "a leg that rings is not redirected",
+            "Dial(SIM/6002,,g)\n same => n,NoOp(${DIALSTATUS})",
+            phone(&[(1000, Act::Redirect(location("default", "5"))), (3000, Act::Answer), (5000, BYE)]),
+            vec![],
+            vec!["ANSWER"],
+        ),
+        (
+            "the absolute timeout ends the conversation",
+            "Set(TIMEOUT(absolute)=5)\n same => n,Dial(SIM/6002)\nexten => T,1,NoOp(T)",
+            answers(),
+            vec![],
+            vec!["T"],
+        ),
+        (
+            "the absolute timeout ends a routine, too",
+            "Set(TIMEOUT(absolute)=5)\n same => n,Dial(SIM/6002,,U(long))\nexten => T,1,NoOp(T)\n[long]\nexten => s,1,Wait(60)",
+            answers(),
+            vec![],
+            vec!["T"],
+        ),
+        (
+            "d goes to the digit's extension",
+            "Dial(SIM/6002,,d)",
+            answers(),
+            vec![(2000, Act::Press('5'))],
+            vec!["one SIM/6001-00000000", "two SIM/6001-00000000"],
+        ),
+        (
+            "d in EXITCONTEXT",
+            "Set(EXITCONTEXT=out)\n same => n,Dial(SIM/6002,,d)\n[out]\nexten => 7,1,NoOp(out)",
+            answers(),
+            vec![(2000, Act::Press('7'))],
+            vec!["out"],
+        ),
+        (
+            "d where there is no such extension",
+            "Dial(SIM/6002,,d)\nexten => h,1,NoOp(${DIALSTATUS})",
+            talks(),
+            vec![(2000, Act::Press('9'))],
+            vec!["ANSWER"],
+        ),
+    ];
+    for (name, dialplan, phone, caller, mut expected) in rows {
+        let world = dialled(
+            &format!(
+                "exten => 5,1,NoOp(one ${{CHANNEL}})\n same => n,NoOp(two ${{CHANNEL}})\nexten => 1,1,{dialplan}"
+            ),
+            &[("6002", phone)],
+            &caller,
+        );
+        // Two stories that go on at the same moment have no order of their own.
+        let mut heard = noted(&world);
+        heard.sort();
+        expected.sort_unstable();
+        assert_eq!(heard, expected, "{name}: {:?}", warnings(&world));
+    }
+}
+
+#[test]
+fn a_called_party_that_goes_on_has_a_record_of_its_own() {
+    let world = dialled(
+        "exten => 1,1,Dial(SIM/6002,,F(default^5^1))\nexten => 5,1,Wait(4)",
+        &[("6002", answers())],
+        &[(5000, BYE)],
+    );
+    let records: Vec<_> = world
+        .cdrs
+        .iter()
+        .map(|r| (r.channel.as_str(), r.dst.as_str(), r.duration.as_secs(), r.billsec.as_secs()))
+        .collect();
+    assert_eq!(records, [("SIM/6001-00000000", "1", 5, 2), ("SIM/6002-00000001", "5", 4, 4)]);
+}
+
+#[test]
+fn caller_ids_of_a_leg() {
+    for (name, options, stored, shown) in [
+        ("plain: its own number, the caller's is shown", "", "6002", "\"Alice\" <6001>"),
+        ("f(id)", "f(Sales <100>)", "6002", "\"Sales\" <100>"),
+        ("f: this extension and its hint's name", "f", "6002", "\"Reception\" <1>"),
+        ("o: the caller's is the leg's own", "o", "6001", "\"Alice\" <6001>"),
+        ("o(id)", "o(<77>)", "77", "\"Alice\" <6001>"),
+    ] {
+        let world = dialled(
+            &format!(
+                "exten => 1,1,Dial(SIM/6002,,{options}b(sub^s^1))\nexten => 1,hint,SIM/6002,Reception\n[sub]\nexten => s,1,NoOp(${{CALLERID(num)}} ${{CONNECTEDLINE(all)}})\n same => n,Return()"
+            ),
+            &[("6002", talks())],
+            &[],
+        );
+        assert_eq!(noted(&world), [format!("{stored} {shown}")], "{name}");
+    }
+}
+
+#[test]
+fn variables_are_inherited_by_their_prefix() {
+    let world = dialled(
+        "exten => 1,1,Set(a=1)\n same => n,Set(_b=2)\n same => n,Set(__c=3)\n same => n,Dial(SIM/6002,,b(sub^s^1))\n[sub]\nexten => s,1,NoOp(${a}${b}${c})\n same => n,Return()",
+        &[("6002", talks())],
+        &[],
+    );
+    assert_eq!(noted(&world), ["23"]);
+}
+
+#[test]
+fn hold_digits_and_text_cross_a_bridge() {
+    let acts = [
+        (3000, Act::Answer),
+        (5000, Act::Hold),
+        (7000, Act::Unhold),
+        (8000, Act::Press('5')),
+        (9000, Act::PressRelayed('6')),
+    ];
+    let mut world =
+        world("[default]\nexten => 1,1,Set(CHANNEL(musicclass)=jazz)\n same => n,Dial(SIM/6002)\n");
+    world.watch();
+    world.phone("6002", phone(&acts));
+    let id = call(&mut world, "1", &[(10_000, Act::Press('7')), (20_000, BYE)]);
+    world.run_until(at(6000));
+    assert_eq!(world.endless_sound(id).as_deref(), Some("music jazz"));
+    world.run_until(at(7500));
+    assert_eq!(world.endless_sound(id), None);
+    world.run();
+    in_order(&world, &["5000 SIM/6001-00000000 is held", "7000 SIM/6001-00000000 is held no more"]);
+    assert_eq!(lines(&world, "digit"), ["8000 #1 is sent digit 5", "10000 #2 is sent digit 7"]);
+}
+
+#[test]
+fn music_of_a_held_party_ends_with_the_bridge() {
+    let mut world = world("[default]\nexten => 1,1,Dial(SIM/6002,,g)\n same => n,Wait(60)\n");
+    world.phone("6002", phone(&[(3000, Act::Answer), (5000, Act::Hold), (7000, BYE)]));
+    let id = call(&mut world, "1", &[]);
+    world.run_until(at(6000));
+    assert_eq!(world.endless_sound(id).as_deref(), Some("music default"));
+    world.run_until(at(8000));
+    assert_eq!((world.endless_sound(id), world.joins()), (None, 0));
+}
+
+#[test]
+fn a_leg_may_send_the_call_elsewhere() {
+    let forward = |to: &str| phone(&[(1000, Act::Forward(to.to_owned()))]);
+    let world = dialled(
+        "exten => 1,1,Dial(SIM/6002,20)\nexten => h,1,NoOp(${DIALSTATUS} ${DIALEDPEERNUMBER})",
+        &[("6002", forward("SIM/6003")), ("6003", talks())],
+        &[],
+    );
+    assert_eq!(noted(&world), ["ANSWER 6003"]);
+    let looping = dialled(
+        "exten => 1,1,Dial(SIM/6002,60)\n same => n,NoOp(${DIALSTATUS})",
+        &[("6002", forward("SIM/6003")), ("6003", forward("SIM/6002"))],
+        &[],
+    );
+    assert_eq!(noted(&looping), ["CHANUNAVAIL"]);
+}
+
+#[test]
+fn a_fault_in_a_leg_s_routine_ends_that_call_only() {
+    let mut world = world(
+        "[default]\nexten => 1,1,Dial(SIM/6002,,U(sub))\nexten => 2,1,Dial(SIM/6003)\nexten => h,1,NoOp(h ${CHANNEL})\n[sub]\nexten => s,1,Playback(bomb)\n",
+    );
+    world.watch();
+    world.explosive("bomb");
+    world.phone("6002", answers());
+    world.phone("6003", talks());
+    call(&mut world, "2", &[]);
+    call(&mut world, "1", &[]);
+    world.run();
+    at_rest(&world, "panic");
+    assert_eq!(noted(&world), ["h SIM/6001-00000000"]);
+    let errors = world.log(call::Level::Error);
+    assert!(errors.iter().any(|line| line.contains("panicked") && line.contains("bomb")), "{errors:?}");
+    in_order(&world, &["3000 #1 and #3 talk", "8000 #1 talks no more"]);
+}
+
+#[test]
+fn nothing_of_an_earlier_dial_shows_in_the_next() {
+    let world = dialled(
+        &format!("exten => 1,1,Dial(SIM/6002,20,g)\n same => n,Dial(SIM/6009){SHOW}"),
+        &[("6002", talks())],
+        &[],
+    );
+    assert_eq!(noted(&world)[0], "CHANUNAVAIL////0/");
+}
+
+#[test]
+fn c_tells_the_legs_of_an_answer_elsewhere_when_the_caller_gives_up() {
+    for (options, cause) in [("", 16), ("c", 26)] {
+        let world = dialled(
+            &format!("exten => 1,1,Dial(SIM/6002,,{options})"),
+            &[("6002", answers())],
+            &[(2000, BYE)],
+        );
+        assert_eq!(
+            lines(&world, "6002-00000001 ends"),
+            [format!("2000 SIM/6002-00000001 ends with {cause}")]
+        );
+    }
+}
+
+#[test]
+fn digits_reach_a_menu_that_talks_before_it_answers() {
+    let world = dialled(
+        "exten => 1,1,Dial(SIM/6002,5)",
+        &[("6002", phone(&[(500, Act::Progress)]))],
+        &[(400, Act::Press('1')), (1000, Act::Press('2'))],
+    );
+    assert_eq!(lines(&world, "digit"), ["1000 #2 is sent digit 2"]);
+}
+
+#[test]
+fn digits_typed_while_answer_waits_are_kept() {
+    let world = run(
+        "[default]\nexten => 1,1,Answer(1000)\n same => n,Read(got,,2)\n same => n,NoOp(${got})\n",
+        "1",
+        &[(300, Act::Press('4')), (600, Act::Press('2'))],
+    );
+    assert_eq!(noted(&world), ["42"]);
+    let menu = run(
+        "[default]\nexten => 1,1,Answer(1000)\n same => n,BackGround(menu)\n same => n,WaitExten(1)\nexten => 42,1,NoOp(42)\n",
+        "1",
+        &[(300, Act::Press('4')), (600, Act::Press('2'))],
+    );
+    assert_eq!(noted(&menu), ["42"]);
+}
