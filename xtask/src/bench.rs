@@ -34,21 +34,21 @@ fn line(path: &Path) -> anyhow::Result<String> {
     row(&text).with_context(|| format!("{}", path.display()))
 }
 
+/// A figure with nothing to compare it with has `null` for baseline, its name and the ratio; one that is 0 for the ratio.
 fn row(text: &str) -> anyhow::Result<String> {
     let json: Value = serde_json::from_str(text)?;
-    let word =
-        |key: &str| json.get(key).and_then(Value::as_str).with_context(|| format!("no text \"{key}\""));
-    let number =
-        |key: &str| json.get(key).and_then(Value::as_f64).with_context(|| format!("no number \"{key}\""));
-    Ok(format!(
-        "{:<44} {:>12.4} {:<10} {:>12.4} ({}) ratio {:.3}",
-        word("name")?,
-        number("value")?,
-        word("unit")?,
-        number("baseline")?,
-        word("baseline_name")?,
-        number("ratio")?
-    ))
+    let field = |key: &str| json.get(key).with_context(|| format!("no field \"{key}\""));
+    let word = |key: &str| field(key)?.as_str().with_context(|| format!("\"{key}\" is no text"));
+    let number = |key: &str| field(key)?.as_f64().with_context(|| format!("\"{key}\" is no number"));
+    let (name, value, unit) = (word("name")?, number("value")?, word("unit")?);
+    let mut line = format!("{name:<44} {value:>12.4} {unit:<10}");
+    if !field("baseline")?.is_null() {
+        line += &format!(" {:>12.4} ({})", number("baseline")?, word("baseline_name")?);
+    }
+    if !field("ratio")?.is_null() {
+        line += &format!(" ratio {:.3}", number("ratio")?);
+    }
+    Ok(line)
 }
 
 #[cfg(test)]
@@ -61,6 +61,8 @@ mod tests {
         let line = row(whole).unwrap();
         assert!(line.starts_with("sip parse") && line.ends_with("3.5000 (best crate) ratio 0.140"), "{line}");
         let error = row(r#"{"name":"x","value":1}"#).unwrap_err().to_string();
-        assert_eq!(error, "no text \"unit\"");
+        assert_eq!(error, "no field \"unit\"");
+        let alone = r#"{"name":"x","value":1,"unit":"us","baseline":null,"baseline_name":null,"ratio":null}"#;
+        assert!(row(alone).unwrap().trim_end().ends_with("1.0000 us"), "{}", row(alone).unwrap());
     }
 }

@@ -39,11 +39,13 @@ impl Figure<'_> {
 
     fn json(&self) -> String {
         let mut text = String::new();
-        let ratio = self.baseline / self.value.max(f64::MIN_POSITIVE);
+        // Nothing is so many times as small as nothing that JSON could say it.
+        let ratio = self.baseline / self.value;
+        let ratio = if ratio.is_finite() { format!("{ratio:.2}") } else { "null".to_owned() };
         let _ = writeln!(
             text,
             "{{\"name\": \"{}\", \"value\": {:.5}, \"unit\": \"{}\", \"baseline\": {:.5}, \"baseline_name\": \"{}\", \
-             \"ratio\": {ratio:.2}}}",
+             \"ratio\": {ratio}}}",
             self.name, self.value, self.unit, self.baseline, self.baseline_name
         );
         text
