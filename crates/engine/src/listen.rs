@@ -38,7 +38,9 @@ impl Listeners {
     /// Opens what is new, keeps what is the same, closes what is gone; or, when anything cannot be opened, changes nothing
     /// and says why, by the names of the transports.
     pub(crate) fn configure(&mut self, net: &mut Net, binds: &[Bind]) -> Vec<(String, BindError)> {
-        let same = |old: &Bind, new: &Bind| new.id == old.id && new.local == old.local && new.protocol == old.protocol;
+        let same = |old: &Bind, new: &Bind| {
+            new.id == old.id && new.local == old.local && new.protocol == old.protocol
+        };
         let mut fresh = Vec::new();
         let mut errors = Vec::new();
         for bind in binds {

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use base::Instant;
-use driver::sip::{Binding, Change, SipDriver};
+use driver::sip::{Bind, Binding, Change, SipDriver};
 use serde::{Deserialize, Serialize};
 use sip::registrar::Cause;
-use sip::stack::{Flow, Protocol, TransportId};
+use sip::stack::{Flow, Protocol};
 use store::journal::Journal;
 
 /// File name in `astdbdir`, without its generation.
@@ -27,7 +27,8 @@ struct Record {
     cseq: u32,
     path: Vec<Vec<u8>>,
     remote: SocketAddr,
-    transport: u16,
+    /// Name of the transport: numbers may be others after a restart.
+    bind: String,
     protocol: String,
     instance: Option<Vec<u8>>,
     reg_id: Option<u32>,
@@ -42,7 +43,8 @@ pub(crate) struct Clocks {
 }
 
 impl Record {
-    fn of(aor: &str, binding: &Binding, gone: bool, clocks: Clocks) -> Self {
+    fn of(aor: &str, binding: &Binding, gone: bool, binds: &[Bind], clocks: Clocks) -> Self {
+        let bind = binds.iter().find(|bind| bind.id == binding.source.transport);
         let left = binding.expires_at.since(clocks.now);
         Self {
             aor: aor.to_owned(),
@@ -53,14 +55,15 @@ impl Record {
             cseq: binding.cseq,
             path: binding.path.clone(),
             remote: binding.source.remote,
-            transport: binding.source.transport.0,
+            bind: bind.map(|bind| bind.name.clone()).unwrap_or_default(),
             protocol: binding.source.protocol.name().to_owned(),
             instance: binding.instance.clone(),
             reg_id: binding.reg_id,
             user_agent: binding.user_agent.clone(),
         }
     }
-    fn binding(self, clocks: Clocks) -> Option<(String, Binding)> {
+    /// The binding, when it still lives and there is a bind that leads to it: its own, or one like it.
+    fn binding(self, binds: &[Bind], clocks: Clocks) -> Option<(String, Binding)> {
         let left =
             Duration::from_secs(self.expires).checked_sub(clocks.wall).filter(|left| !left.is_zero())?;
         let protocol = match self.protocol.as_str() {
@@ -68,7 +71,10 @@ impl Record {
             // The connection went with the process that held it.
             _ => return None,
         };
-        let transport = TransportId(self.transport);
+        let fits = |bind: &&Bind| bind.protocol == protocol && bind.local.is_ipv4() == self.remote.is_ipv4();
+        let mut candidates = binds.iter().filter(fits);
+        let own = candidates.clone().find(|bind| bind.name == self.bind);
+        let transport = own.or_else(|| candidates.next())?.id;
         let source = Flow { transport, protocol, connection: None, remote: self.remote };
         let binding = Binding {
             uri: self.uri,
@@ -105,7 +111,8 @@ impl Registrations {
             last.insert((record.aor.clone(), record.uri.clone()), record);
         }
         let mut count = 0;
-        for (aor, binding) in last.into_values().filter_map(|record| record.binding(clocks)) {
+        let config = driver.config().clone();
+        for (aor, binding) in last.into_values().filter_map(|record| record.binding(&config.binds, clocks)) {
             driver.restore(&aor, binding, clocks.now);
             count += 1;
         }
@@ -118,7 +125,7 @@ impl Registrations {
         let mut trouble = self.journal.trouble();
         for change in changes {
             let gone = matches!(change.cause, Cause::Removed | Cause::Expired);
-            let record = Record::of(&change.aor, &change.binding, gone, clocks);
+            let record = Record::of(&change.aor, &change.binding, gone, &driver.config().binds, clocks);
             let bytes = serde_json::to_vec(&record).unwrap_or_default();
             if let Err(why) = self.journal.append(&bytes) {
                 trouble = Some(format!("registration of '{}' is not on disk: {why}", change.aor));
@@ -130,9 +137,12 @@ impl Registrations {
         trouble
     }
     fn compact(&mut self, driver: &SipDriver, clocks: Clocks) {
+        let binds = &driver.config().binds;
         let live: Vec<Vec<u8>> = driver
             .bindings()
-            .filter_map(|(aor, binding)| serde_json::to_vec(&Record::of(aor, binding, false, clocks)).ok())
+            .filter_map(|(aor, binding)| {
+                serde_json::to_vec(&Record::of(aor, binding, false, binds, clocks)).ok()
+            })
             .collect();
         self.live_bytes = live.iter().map(|bytes| bytes.len() as u64).sum();
         self.journal.compact(live.iter().map(Vec::as_slice));

@@ -28,22 +28,6 @@ pub(crate) fn limits(snapshot: &Snapshot) -> Limits {
     Limits { max_calls: options.maxcalls, calls_per_second: 0, max_load_centi: load as u32 }
 }
 
-/// A finding as one line of the log.
-pub(crate) fn line(finding: &conf::Finding) -> String {
-    let conf::Finding { level, place, message, remedy } = finding;
-    let end = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
-    format!("{place}: {level}: {message}{end}")
-}
-
-/// The weight of a finding in the log.
-pub(crate) fn weight(finding: &conf::Finding) -> Level {
-    match finding.level {
-        conf::Level::Error => Level::Error,
-        conf::Level::Warning => Level::Warning,
-        conf::Level::Note => Level::Verbose(1),
-    }
-}
-
 /// The errors among findings, as text.
 pub(crate) fn errors(findings: &Findings) -> BTreeSet<String> {
     findings.iter().filter(|finding| finding.level == conf::Level::Error).map(one_line).collect()
@@ -51,10 +35,9 @@ pub(crate) fn errors(findings: &Findings) -> BTreeSet<String> {
 
 /// A finding in one line of the log: `file:line: level: what; remedy`.
 pub(crate) fn one_line(finding: &Finding) -> String {
-    let text = finding.to_string();
-    let mut parts = text.lines().map(str::trim).filter(|part| !part.is_empty());
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |line, part| format!("{line}; {part}"))
+    let Finding { level, place, message, remedy } = finding;
+    let end = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
+    format!("{place}: {level}: {message}{end}")
 }
 
 /// A configuration that was read and found good.
@@ -117,7 +100,8 @@ impl Loader {
     ) -> Result<(Prepared, Findings), Findings> {
         let program = site.shard.core.borrow().program.clone();
         let program = dialplan_load::compile(&snapshot, Some(&program), &mut findings);
-        let config = wire::sip_config(&snapshot, &self.hosts.borrow(), &mut findings);
+        let binds = site.sip.borrow().config().binds.clone();
+        let config = wire::sip_config(&snapshot, &self.hosts.borrow(), &binds, &mut findings);
         let catalogue = crate::start::catalogue(&snapshot, &mut findings);
         let errors = errors(&findings);
         if errors.iter().any(|error| !self.errors.borrow().contains(error)) {
@@ -129,13 +113,22 @@ impl Loader {
 }
 
 impl Engine {
-    /// Takes what a reload has prepared. A transport that cannot be opened is said; the others go on.
+    /// Takes what a reload has prepared. A transport that cannot be opened refuses all of it.
     pub(crate) fn take_configuration(&mut self) {
         let Some(prepared) = self.loader.prepared.borrow_mut().take() else { return };
         let Prepared { module, snapshot, program, config, catalogue } = prepared;
-        for (name, error) in self.listeners.configure(&mut self.net, &config.binds) {
-            let error = crate::start::bind_error(&snapshot, &name, &error);
-            self.log(Level::Error, "reload", &error.to_string());
+        let refused = self.listeners.configure(&mut self.net, &config.binds);
+        if !refused.is_empty() {
+            let said = refused
+                .iter()
+                .map(|(name, error)| crate::start::bind_error(&snapshot, name, error).to_string());
+            let said: Vec<String> = said.collect();
+            let mut core = self.site.shard.core.borrow_mut();
+            core.log(Level::Error, "reload", "the configuration is refused; what ran goes on");
+            said.iter().for_each(|line| core.log(Level::Error, "reload", line));
+            core.notice(|_| Some(Notice::Reload { module, status: 1 }));
+            *self.site.last_reload.borrow_mut() = Reloaded { taken: false, said };
+            return;
         }
         let now = Clock.now();
         let site = self.site.clone();
@@ -176,7 +169,9 @@ impl Engine {
         }
         let snapshot = self.site.snapshot.borrow().clone();
         if wire::host_names(&snapshot).iter().any(|name| name == host) {
-            let config = wire::sip_config(&snapshot, &self.loader.hosts.borrow(), &mut Findings::new());
+            let binds = self.site.sip.borrow().config().binds.clone();
+            let config =
+                wire::sip_config(&snapshot, &self.loader.hosts.borrow(), &binds, &mut Findings::new());
             self.site.sip.borrow_mut().configure(config, Clock.now());
         }
     }

@@ -38,10 +38,12 @@ pub(crate) fn sip_config(
     });
     let defaults: Vec<Algorithm> =
         pjsip.global.default_auth_algorithms_uas.iter().map(|a| algorithm(*a)).collect();
-    let auths = pjsip.auths.iter().map(|(name, auth)| {
-        (Rc::from(name.as_str()), Rc::new(self::auth(auth, &defaults)))
-    });
-    let contact_acls: Vec<_> = pjsip.acls.iter().filter(|acl| !acl.contact_access.is_empty()).cloned().collect();
+    let auths = pjsip
+        .auths
+        .iter()
+        .map(|(name, auth)| (Rc::from(name.as_str()), Rc::new(self::auth(auth, &defaults))));
+    let contact_acls: Vec<_> =
+        pjsip.acls.iter().filter(|acl| !acl.contact_access.is_empty()).cloned().collect();
     let contact_access: Option<Access> = (!contact_acls.is_empty())
         .then(|| Rc::new(move |ip| contact_acls.iter().all(|acl| acl.contact_access.allows(ip))) as Access);
     let acls = pjsip.acls.clone();
@@ -341,12 +343,10 @@ pub(crate) fn host_names(snapshot: &Snapshot) -> Vec<String> {
     names
 }
 
-fn tester(
-    text: &str,
-    is_regex: bool,
-    from: &pjsip::Identify,
-    findings: &mut Findings,
-) -> Option<Rc<dyn Fn(&str) -> bool>> {
+/// A test of a header's value or of a Request-URI.
+type Test = Rc<dyn Fn(&str) -> bool>;
+
+fn tester(text: &str, is_regex: bool, from: &pjsip::Identify, findings: &mut Findings) -> Option<Test> {
     if !is_regex {
         let wanted = text.to_owned();
         return Some(Rc::new(move |value| value.trim() == wanted));
