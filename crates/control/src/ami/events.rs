@@ -103,6 +103,11 @@ impl Event {
         out.push_str(&self.body);
         out.push_str("\r\n");
     }
+    /// Adds the variables that `channelvars` asks for of the channel in the fields with this prefix.
+    pub fn add_variable(&mut self, prefix: &str, name: &str, value: &str) {
+        let pair = format_args!("{name}={value}");
+        Message::open(&mut self.body).prefixed(prefix, "ChanVariable", pair);
+    }
     /// What filters look at.
     pub fn text(&self) -> String {
         format!("{}{}", self.head, self.body)
@@ -328,6 +333,43 @@ pub(crate) fn extension<'a>(
         .field("Hint", hint)
         .field("Status", status)
         .field("StatusText", text)
+}
+
+/// The channels that an event's fields tell of, each with the prefix of its fields.
+pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str, &Snapshot)> {
+    let (own, dest) = match notice {
+        Notice::NewChannel(of)
+        | Notice::NewState(of)
+        | Notice::NewCallerId(of)
+        | Notice::NewConnectedLine(of)
+        | Notice::Hold(of)
+        | Notice::Unhold(of)
+        | Notice::MusicOnHoldStop(of)
+        | Notice::NewExten { channel: of, .. }
+        | Notice::NewAccountCode { channel: of, .. }
+        | Notice::BridgeEnter { channel: of, .. }
+        | Notice::BridgeLeave { channel: of, .. }
+        | Notice::Dtmf { channel: of, .. }
+        | Notice::MusicOnHoldStart { channel: of, .. }
+        | Notice::SoftHangup { channel: of, .. }
+        | Notice::HangupRequest { channel: of, .. }
+        | Notice::Hangup { channel: of, .. } => (Some(of), None),
+        Notice::VarSet { channel, .. } | Notice::UserEvent { channel, .. } => (channel.as_ref(), None),
+        Notice::DialBegin { caller, dest, .. }
+        | Notice::DialState { caller, dest, .. }
+        | Notice::DialEnd { caller, dest, .. } => (caller.as_ref(), Some(dest)),
+        Notice::FullyBooted
+        | Notice::BridgeCreate { .. }
+        | Notice::BridgeDestroy { .. }
+        | Notice::OriginateResponse { .. }
+        | Notice::PeerStatus { .. }
+        | Notice::ContactStatus { .. }
+        | Notice::DeviceStateChange { .. }
+        | Notice::ExtensionStatus { .. }
+        | Notice::Reload { .. }
+        | Notice::Shutdown { .. } => (None, None),
+    };
+    own.map(|of| ("", of)).into_iter().chain(dest.map(|of| ("Dest", of)))
 }
 
 /// Control characters as C writes them, so that a client can tell a line break of a value from a blank.

@@ -77,7 +77,9 @@ pub fn manual() -> String {
          ConnectedLineName, Language, AccountCode, Context, Exten, Priority, Uniqueid and Linkedid; `Dest*` for the same \
          of the dialled channel, each with `Dest` before its name; `Bridge*` for BridgeUniqueid, BridgeType, \
          BridgeTechnology, BridgeCreator, BridgeName, BridgeNumChannels and BridgeVideoSourceMode. Control characters in \
-         values are sent as blanks; in the value of VarSet, line ends and tabs as `\\n`, `\\r` and `\\t`.\n\n\
+         values are sent as blanks; in the value of VarSet, line ends and tabs as `\\n`, `\\r` and `\\t`. Variables \
+         that `channelvars` names come as `ChanVariable: NAME=value` (`DestChanVariable` for the dialled channel), as \
+         long as the channel is up.\n\n\
          | event | class | fields | |\n|---|---|---|---|\n",
     );
     for row in EVENTS {

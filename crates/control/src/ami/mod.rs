@@ -35,7 +35,7 @@ pub use manual::manual;
 pub use packet::{ACTION_BYTES_MAX, Action, HEADERS_MAX, LINE_BYTES_MAX, STRANGER_BYTES_MAX};
 pub use table::{ActionRow, Field, actions};
 
-use events::{Ages, Event, event_of, fully_booted};
+use events::{Ages, Event, channels_of, event_of, fully_booted};
 use packet::{Framed, Message};
 use session::{AHEAD_MAX, Busy, Login, Session, Stage};
 use table::{After, Refusal, Turn};
@@ -67,6 +67,7 @@ pub struct Manager {
     login_timeout: Duration,
     strangers_max: usize,
     disabled_events: Vec<String>,
+    channel_variables: Vec<String>,
 }
 
 impl Manager {
@@ -82,6 +83,7 @@ impl Manager {
             login_timeout: LOGIN_TIMEOUT,
             strangers_max: STRANGERS_OF_ADDRESS_MAX,
             disabled_events: Vec::new(),
+            channel_variables: Vec::new(),
         }
     }
     /// Gives the action `Command` its console.
@@ -100,6 +102,7 @@ impl Manager {
         };
         self.strangers_max = usize::try_from(general.authlimit).unwrap_or(usize::MAX);
         self.disabled_events.clone_from(&general.disabledevents);
+        self.channel_variables.clone_from(&general.channelvars);
         let gone: Vec<u64> = self
             .sessions
             .iter_mut()
@@ -190,7 +193,7 @@ impl Manager {
             let ages = self.ages(now);
             let events: Vec<Event> = notices
                 .iter()
-                .map(|notice| event_of(notice, ages))
+                .map(|notice| self.with_variables(notice, event_of(notice, ages)))
                 .filter(|event| {
                     !self.disabled_events.iter().any(|name| name.eq_ignore_ascii_case(event.name))
                 })
@@ -229,6 +232,20 @@ impl Manager {
             .filter_map(|(id, session)| session.login().map(|login| (*id, login.user.as_str(), session.peer)))
     }
 
+    /// Adds what `channelvars` asks for, as the channel has it at this moment; a channel that is gone has none.
+    fn with_variables(&self, notice: &Notice, mut event: Event) -> Event {
+        if self.channel_variables.is_empty() {
+            return event;
+        }
+        let core = self.site.shard.core.borrow();
+        for (prefix, of) in channels_of(notice) {
+            let Some(channel) = core.by_name(&of.name).and_then(|id| core.get(id)) else { continue };
+            for name in &self.channel_variables {
+                event.add_variable(prefix, name, channel.vars.get_name(name).unwrap_or_default());
+            }
+        }
+        event
+    }
     fn times(&self) -> (Instant, i64) {
         let core = self.site.shard.core.borrow();
         (core.now, core.services.wall.now_micros())

@@ -949,3 +949,37 @@ fn a_site_that_lives_dangerously_lets_every_user_reach_every_function() {
     desk.world.settings(|settings| settings.live_dangerously = true);
     assert!(desk.act(1, "Getvar|Variable: ENV(HOME)").starts_with("Response: Success"));
 }
+
+#[test]
+fn variables_that_the_configuration_names_come_with_events_and_disabled_events_do_not_come() {
+    let mut desk = Desk::new("channelvars");
+    let changed =
+        MANAGER.replace("enabled = yes", "enabled = yes\nchannelvars = who\ndisabledevents = Newexten");
+    std::fs::write(desk.folder.join("manager.conf"), changed).unwrap();
+    let (snapshot, _) = Snapshot::load(&Where::Dir(desk.folder.clone())).unwrap();
+    *desk.site().snapshot.borrow_mut() = snapshot;
+    desk.manager.configure();
+    desk.login(1, "all");
+    desk.call("alice", "101");
+    desk.act(1, "Setvar|Channel: SIM/alice-00000000|Variable: who|Value: me");
+    desk.tell();
+    desk.act(1, "Events|EventMask: on");
+    desk.act(1, "AbsoluteTimeout|Channel: SIM/alice-00000000|Timeout: 1");
+    let id = desk.call("bob", "101");
+    desk.world.act(id, Duration::from_millis(1), Act::Hold);
+    desk.pass_to(2_000);
+    let text = desk.sent(1);
+    assert!(!event_names(&text).contains(&"Newexten".to_owned()), "{text}");
+    let all = messages(&text);
+    let hold = all.iter().find(|message| field(message, "Event") == Some("Hold")).unwrap();
+    assert_eq!(field(hold, "ChanVariable"), Some("who="));
+    desk.act(1, "Events|EventMask: off");
+    desk.call("carol", "101");
+    desk.tell();
+    desk.act(1, "Events|EventMask: on");
+    let answer = desk.act(1, "Setvar|Channel: SIM/carol-00000002|Variable: who|Value: me");
+    assert!(answer.starts_with("Response: Success"), "{answer}");
+    desk.tell();
+    let text = desk.sent(1);
+    assert!(text.contains("Variable: who\r\nValue: me\r\nChanVariable: who=me\r\n"), "{text}");
+}
