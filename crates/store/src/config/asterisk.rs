@@ -28,12 +28,16 @@ options! {
     ProcessOptions, "asterisk.conf", "options", IsIgnored;
     verbose: Int<0, 99> = "0", "Verbosity of the console at start, as -v.";
     debug: Int<0, 99> = "0", "Debug level at start, as -d.";
-    nocolor: YesNo = "no", "No colours on the console, as -n.";
+    nocolor: YesNo = "no", "No colours on the console, as -n.",
+        Later "no" "start consoles with -n, or set NO_COLOR";
     nofork: YesNo = "no", "Stay in the foreground, as -f.";
     alwaysfork: YesNo = "no", "Go to the background even with -v or -d, as -F.";
-    console: YesNo = "no", "Run with a console, as -c.";
-    quiet: YesNo = "no", "No start messages, as -q.";
-    timestamp: YesNo = "no", "Time before each console line, as -T.";
+    console: YesNo = "no", "Run with a console, as -c.",
+        Later "no" "start it with -c";
+    quiet: YesNo = "no", "No start messages, as -q.",
+        Ignored "*" "what is printed at the start is short";
+    timestamp: YesNo = "no", "Time before each console line, as -T.",
+        Ignored "*" "log lines always carry the time";
     execincludes: YesNo = "no", "Let #exec in configuration files run commands.";
     runuser: Text = "", "User to become after start, as -U.";
     rungroup: Text = "", "Group to become after start, as -G.";
@@ -42,7 +46,8 @@ options! {
     autosystemname: YesNo = "no", "Take the host name as systemname.";
     maxcalls: Int<0, {u32::MAX}> = "0", "Most calls at once; 0 is no limit. What is over it gets 503.";
     maxload: Decimal = "0", "Load average above which new calls get 503; 0 is no limit.";
-    maxfiles: Int<0, {u32::MAX}> = "0", "Open file limit to set at start; 0 leaves it.";
+    maxfiles: Int<0, {u32::MAX}> = "0", "Open file limit to set at start; 0 leaves it.",
+        Ignored "*" "the limit is raised as far as the system allows";
     minmemfree: Int<0, {u32::MAX}> = "0", "Free memory in MB below which new calls are refused; 0 is no limit.",
         Later "0" "free memory is not looked at; use maxcalls";
     transmit_silence: YesNo = "no", "Send silence while a channel waits or records.",

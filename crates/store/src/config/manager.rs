@@ -104,9 +104,11 @@ options! {
     bindaddr: BindTo = "0.0.0.0", "Address to listen on; every one unless written.";
     displayconnects: YesNo = "yes", "Tell logins and logoffs on the console.";
     timestampevents: YesNo = "no", "Add a Timestamp to events.";
-    brokeneventsaction: YesNo = "no", "Answer the Events action as old versions did.";
+    brokeneventsaction: YesNo = "no", "Answer the Events action as old versions did.",
+        Later "no" "the action Events is answered as it is documented";
     allowmultiplelogin: YesNo = "yes", "Let a user log in several times.";
-    debug: YesNo = "no", "Tell what comes and goes.";
+    debug: YesNo = "no", "Tell what comes and goes.",
+        Later "no" "logins and refusals are logged, single actions are not";
     authtimeout: Int<1, 3_600> = "30", "Seconds a connection may take to log in.";
     authlimit: Int<1, 10_000> = "50", "Connections that may be logging in at once.";
     channelvars: Gathered = "", "Channel variables that events carry.";
@@ -138,7 +140,8 @@ options! {
     acl: Gathered = "", "Lists of acl.conf it must pass.";
     setvar: Pairs = "", "Variables of channels it originates.";
     eventfilter: Lines = "", "Filters its events must pass.";
-    writetimeout: Int<1, 600_000> = "100", "Milliseconds a write may take before the connection is closed.";
+    writetimeout: Int<1, 600_000> = "100", "Milliseconds a write may take before the connection is closed.",
+        Ignored "*" "a client is disconnected when it leaves too much unread, however long it takes";
     displayconnects: YesNo = "yes", "Tell its logins and logoffs.";
     allowmultiplelogin: YesNo = "yes", "Let it log in several times.";
     timestampevents: YesNo = "no", "Add a Timestamp to its events.";
