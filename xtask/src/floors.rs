@@ -1,4 +1,4 @@
-//! Which crate may know which. The map is in `DESIGN.md` under "Rooms"; this is where it is held.
+//! Which crate may know which. The map is in `ARCHITECTURE.md` under "Rooms"; this is where it is held.
 
 use crate::workspace::{Member, Workspace};
 

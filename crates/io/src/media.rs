@@ -1,7 +1,7 @@
 //! The hands of the media plane: ports, per-leg sockets, worker threads and the rings to them.
 //!
-//! Back-end C of `specs/media-io.md`: one socket a leg, connected once its source is locked, drained by `epoll` at each
-//! tick. The signalling shard holds one [`MediaFront`]; nothing else of this room is seen outside.
+//! One socket a leg, connected once its source is locked, drained by `epoll` at each tick. The signalling shard holds one
+//! [`MediaFront`]; nothing else of this room is seen outside.
 
 mod front;
 mod load;

@@ -32,7 +32,7 @@ pub use event::{
 };
 pub use listen::BindError;
 
-/// Bytes a flow's peer may leave unread before it is disconnected: the manager event backlog of `specs/security.md` §3.
+/// Bytes a flow's peer may leave unread before it is disconnected: the manager event backlog.
 pub const WRITE_BACKLOG_BYTES: usize = 1024 * 1024;
 /// How long an accepted flow may stay before its owner vouches for it with `keep`.
 pub const PROBATION: Duration = Duration::from_secs(5);

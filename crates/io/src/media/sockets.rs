@@ -1,4 +1,4 @@
-//! Back-end C: per-leg sockets, drained through `epoll` at each tick, sent from one by one.
+//! Per-leg sockets, drained through `epoll` at each tick, sent from one by one.
 //!
 //! Sockets of their own cannot share a batch: `recvmmsg` on one of them was measured 4 to 9 % dearer than single
 //! calls, because a leg has one packet a tick. So each ready socket is read once a pass.
