@@ -51,6 +51,7 @@ struct State {
 #[derive(Debug)]
 pub struct Media {
     local: SocketAddr,
+    socket: UdpSocket,
     state: Arc<Mutex<State>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -76,8 +77,9 @@ impl Media {
         let state = Arc::new(Mutex::new(state));
         let stop = Arc::new(AtomicBool::new(false));
         let (shared, ended) = (state.clone(), stop.clone());
-        let thread = std::thread::spawn(move || serve(&socket, &shared, &ended));
-        Self { local, state, stop, thread: Some(thread) }
+        let served = socket.try_clone().expect("the same socket");
+        let thread = std::thread::spawn(move || serve(&served, &shared, &ended));
+        Self { local, socket, state, stop, thread: Some(thread) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -101,6 +103,11 @@ impl Media {
     /// What it says from here on.
     pub fn speak(&self, speak: Speak) {
         self.state().speak = speak;
+    }
+
+    /// Sends bytes from its own port, as they are.
+    pub fn send_raw(&self, bytes: &[u8], remote: SocketAddr) {
+        self.socket.send_to(bytes, remote).expect("the datagram leaves");
     }
 
     /// Types digits, each 120 ms long with as much silence after it (RFC 4733).

@@ -9,6 +9,7 @@ use crate::wait::SOON;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// What identifies the call it is in.
@@ -33,6 +34,8 @@ pub struct Phone {
     pub secret: String,
     /// Payload types it offers and accepts, preferred first.
     pub codecs: Vec<u8>,
+    /// What it offers instead of a description of its audio; bytes, because a test may offer nonsense.
+    pub offer: Option<Vec<u8>>,
     /// Its audio.
     pub media: Media,
     /// Statuses of all responses that came, in order.
@@ -62,6 +65,7 @@ impl Phone {
             name: name.to_owned(),
             secret: SECRET.to_owned(),
             codecs: vec![0],
+            offer: None,
             media: Media::open(ip),
             seen: Vec::new(),
             socket,
@@ -155,29 +159,28 @@ impl Phone {
     }
 
     /// Sends a request outside or inside a call; its branch.
-    fn request(&mut self, method: &str, uri: &str, dialog: &Dialog, more: &str, body: &str) -> String {
+    fn request(&mut self, method: &str, uri: &str, dialog: &Dialog, more: &str, body: &[u8]) -> String {
         let branch = format!("z9hG4bK{}", self.unique());
-        let text = self.request_text((method, uri), dialog, &branch, more, body);
-        self.send(text.as_bytes());
+        let head = self.request_head((method, uri), dialog, &branch, more, body.len());
+        self.send(&[head.as_bytes(), body].concat());
         branch
     }
 
-    fn request_text(
+    fn request_head(
         &self,
         (method, uri): (&str, &str),
         dialog: &Dialog,
         branch: &str,
         more: &str,
-        body: &str,
+        body_bytes: usize,
     ) -> String {
         let Dialog { call_id, local, remote, sequence, .. } = dialog;
         let (name, at) = (&self.name, self.local);
-        let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
+        let kind = if body_bytes == 0 { "" } else { "Content-Type: application/sdp\r\n" };
         format!(
             "{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {at};rport;branch={branch}\r\nMax-Forwards: 70\r\n\
              From: {local}\r\nTo: {remote}\r\nCall-ID: {call_id}\r\nCSeq: {sequence} {method}\r\n\
-             Contact: <sip:{name}@{at}>\r\n{more}{kind}Content-Length: {}\r\n\r\n{body}",
-            body.len()
+             Contact: <sip:{name}@{at}>\r\n{more}{kind}Content-Length: {body_bytes}\r\n\r\n"
         )
     }
 
@@ -202,7 +205,7 @@ impl Phone {
     /// One request outside a call without credentials, and its final response.
     pub fn ask(&mut self, method: &str, user: &str) -> Message {
         let dialog = self.new_dialog(user);
-        let branch = self.request(method, &dialog.target.clone(), &dialog, "", "");
+        let branch = self.request(method, &dialog.target.clone(), &dialog, "", b"");
         self.response(&branch, true)
     }
 
@@ -211,11 +214,11 @@ impl Phone {
         let uri = format!("sip:{}", self.server);
         let mut dialog = self.new_dialog(&self.name.clone());
         let expires = format!("Expires: {seconds}\r\n");
-        let branch = self.request("REGISTER", &uri, &dialog, &expires, "");
+        let branch = self.request("REGISTER", &uri, &dialog, &expires, b"");
         let response = self.response(&branch, true);
         let Some(credentials) = self.credentials(&response, "REGISTER", &uri) else { return response };
         dialog.sequence += 1;
-        let branch = self.request("REGISTER", &uri, &dialog, &(expires + &credentials), "");
+        let branch = self.request("REGISTER", &uri, &dialog, &(expires + &credentials), b"");
         self.response(&branch, true)
     }
 
@@ -272,7 +275,8 @@ impl Phone {
     /// Sends an INVITE and answers the challenge; [`Phone::progress`] and [`Phone::outcome`] tell how it goes on.
     pub fn begin(&mut self, number: &str) {
         let mut dialog = self.new_dialog(number);
-        let (uri, body) = (dialog.target.clone(), self.sdp("sendrecv"));
+        let body = self.offer.clone().unwrap_or_else(|| self.sdp("sendrecv").into_bytes());
+        let uri = dialog.target.clone();
         let branch = self.request("INVITE", &uri, &dialog, "", &body);
         let first = self.response(&branch, false);
         let branch = match self.credentials(&first, "INVITE", &uri) {
@@ -293,7 +297,7 @@ impl Phone {
     /// ACK of a response that is no 2xx (RFC 3261 §17.1.1.3): the INVITE's own branch.
     fn ack_refusal(&self, dialog: &Dialog, branch: &str, response: &Message) {
         let dialog = Dialog { remote: response.must("To").to_owned(), ..dialog.clone() };
-        let text = self.request_text(("ACK", &dialog.target), &dialog, branch, "", "");
+        let text = self.request_head(("ACK", &dialog.target), &dialog, branch, "", 0);
         self.send(text.as_bytes());
     }
 
@@ -328,7 +332,7 @@ impl Phone {
                 dialog.remote = response.must("To").to_owned();
                 dialog.target = response.contact().unwrap_or(&dialog.target).to_owned();
                 let target = dialog.target.clone();
-                self.request("ACK", &target, &dialog, "", "");
+                self.request("ACK", &target, &dialog, "", b"");
                 self.dialog = Some(dialog);
             }
             _ => {
@@ -357,7 +361,7 @@ impl Phone {
     pub fn cancel(&mut self) -> Message {
         let (uri, branch, _) = self.pending.clone().expect("an INVITE is under way");
         let dialog = self.dialog.clone().expect("an INVITE is under way");
-        let text = self.request_text(("CANCEL", &uri), &dialog, &branch, "", "");
+        let text = self.request_head(("CANCEL", &uri), &dialog, &branch, "", 0);
         self.send(text.as_bytes());
         self.expect_message("a response to CANCEL", |message| {
             message.status().is_some()
@@ -370,7 +374,7 @@ impl Phone {
         let dialog = self.dialog.as_mut().expect("a call is up");
         dialog.sequence += 1;
         let dialog = dialog.clone();
-        let branch = self.request(method, &dialog.target, &dialog, "", body);
+        let branch = self.request(method, &dialog.target, &dialog, "", body.as_bytes());
         self.response(&branch, true)
     }
 
@@ -380,7 +384,7 @@ impl Phone {
         let response = self.inside("INVITE", &body);
         self.follow(&response);
         let dialog = self.dialog.clone().expect("a call is up");
-        self.request("ACK", &dialog.target, &dialog, "", "");
+        self.request("ACK", &dialog.target, &dialog, "", b"");
         response
     }
 

@@ -4,6 +4,7 @@ use crate::peer::root;
 use crate::site::Site;
 use crate::wait;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -49,6 +50,7 @@ pub struct Server {
     pub site: Site,
     child: Child,
     started: Instant,
+    words: Vec<String>,
 }
 
 /// A start that failed.
@@ -74,8 +76,20 @@ impl Server {
     /// As [`Server::try_start`], with more words on the command line.
     pub fn try_start_with(site: Site, words: &[&str]) -> Result<Self, Refused> {
         site.write();
-        let child = spawn(&site, words);
-        let mut server = Self { site, child, started: Instant::now() };
+        let config = site.config().display().to_string();
+        let words = ["-C", &config].iter().chain(words).map(|&word| word.to_owned()).collect();
+        Self::launch(site, words)
+    }
+
+    /// The program without any configuration, as a new user starts it, on the site's address.
+    pub fn embedded(name: &str) -> Self {
+        Self::launch(Site::new(name), Vec::new())
+            .unwrap_or_else(|refused| panic!("it does not start: {refused:?}"))
+    }
+
+    fn launch(site: Site, words: Vec<String>) -> Result<Self, Refused> {
+        let child = spawn(&site, &words);
+        let mut server = Self { site, child, started: Instant::now(), words };
         server.wait_booted()?;
         Ok(server)
     }
@@ -100,7 +114,7 @@ impl Server {
     pub fn kill_and_restart(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
-        self.child = spawn(&self.site, &[]);
+        self.child = spawn(&self.site, &self.words);
         self.started = Instant::now();
         if let Err(refused) = self.wait_booted() {
             panic!("it does not start again: {refused:?}");
@@ -129,8 +143,8 @@ impl Server {
 
     /// The program with this site's configuration and these words.
     pub fn call(&self, words: &[&str]) -> Output {
-        let mut call = Command::new(program());
-        call.arg("-C").arg(self.site.config()).args(words).stdin(Stdio::null());
+        let mut call = command(&self.site);
+        call.args(&self.words).args(words).stdin(Stdio::null());
         call.output().expect("the program runs")
     }
 
@@ -203,6 +217,28 @@ impl Server {
         std::fs::read_dir(format!("/proc/{}/fd", self.pid())).map_or(0, Iterator::count)
     }
 
+    /// Local addresses of its sockets: protocol, address and port, as the kernel lists them in `/proc/net`.
+    pub fn sockets(&self) -> Vec<(&'static str, SocketAddr)> {
+        let links = std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("its descriptors").flatten();
+        let links = links.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        let own: Vec<String> = links
+            .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+            .collect();
+        let mut sockets = Vec::new();
+        for protocol in ["tcp", "udp", "tcp6", "udp6"] {
+            let table = std::fs::read_to_string(format!("/proc/net/{protocol}")).unwrap_or_default();
+            for line in table.lines().skip(1) {
+                let columns: Vec<&str> = line.split_whitespace().collect();
+                if let [_, local, _, _, _, _, _, _, _, inode, ..] = columns[..]
+                    && own.iter().any(|known| known == inode)
+                {
+                    sockets.push((protocol, kernel_address(local)));
+                }
+            }
+        }
+        sockets
+    }
+
     /// The process lives, answers, and nothing of it has panicked.
     pub fn assert_healthy(&mut self) {
         assert!(self.alive(), "the process has ended");
@@ -223,21 +259,45 @@ impl Drop for Server {
     }
 }
 
-fn spawn(site: &Site, words: &[&str]) -> Child {
+/// The program, with what it reads from its environment; the last two matter without a configuration only.
+fn command(site: &Site) -> Command {
+    let mut command = Command::new(program());
+    command
+        .env("HOME", site.place.path())
+        .env("STROWGER_STATE", site.place.join("state"))
+        .env("STROWGER_BIND", site.sip.to_string())
+        .current_dir(site.place.path());
+    command
+}
+
+fn spawn(site: &Site, words: &[String]) -> Child {
     let console =
         File::options().create(true).append(true).open(site.place.join("console")).expect("a console");
     let errors = console.try_clone().expect("the same file");
-    Command::new(program())
-        .args(["-f", "-n", "-C"])
-        .arg(site.config())
+    command(site)
+        .args(["-f", "-n"])
         .args(words)
-        .env("HOME", site.place.path())
-        .current_dir(site.place.path())
         .stdin(Stdio::null())
         .stdout(console)
         .stderr(errors)
         .spawn()
         .expect("the program starts")
+}
+
+/// `0100007F:13C4` or 32 digits for IPv6: words in the machine's own order, here little-endian.
+fn kernel_address(text: &str) -> SocketAddr {
+    let (ip, port) = text.split_once(':').expect("address and port");
+    let word =
+        |at: usize| u32::from_str_radix(&ip[at..at + 8], 16).expect("hexadecimal digits").to_le_bytes();
+    let port = u16::from_str_radix(port, 16).expect("hexadecimal digits");
+    if ip.len() == 8 {
+        return SocketAddr::new(word(0).into(), port);
+    }
+    let mut bytes = [0; 16];
+    for (to, from) in bytes.chunks_exact_mut(4).zip([0, 8, 16, 24].map(word)) {
+        to.copy_from_slice(&from);
+    }
+    SocketAddr::new(bytes.into(), port)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -274,7 +334,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_call_records_is_split_at_commas_outside_quotes() {
+    fn call_records_and_the_kernels_addresses_are_read() {
+        assert_eq!(kernel_address("0100007F:13C4"), "127.0.0.1:5060".parse().unwrap());
+        assert_eq!(kernel_address("00000000000000000000000001000000:13C4"), "[::1]:5060".parse().unwrap());
         assert_eq!(columns(r#""a","b ""c"", d",,5"#), ["a", "b \"c\", d", "", "5"]);
     }
 }

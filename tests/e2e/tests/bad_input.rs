@@ -1,0 +1,375 @@
+//! Whatever comes from the network, the process goes on and a call that is up does not notice.
+
+use e2e::{Phone, Server, Site, Speak, bad_input, unpack, wait};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const DIALPLAN: &str = "
+[test]
+exten => echo,1,Answer()
+ same => n,Echo()
+";
+const TONE: f64 = 440.0;
+/// Port of the manager, on the server's own address.
+const MANAGER: u16 = 5038;
+
+/// A server with a call that must not notice what else comes.
+struct Scene {
+    server: Server,
+    alice: Phone,
+    descriptors: usize,
+    stranger: UdpSocket,
+}
+
+impl Scene {
+    fn new(name: &str) -> Self {
+        let site = Site::new(name).phone("alice").phone("mallory").dialplan(DIALPLAN);
+        let ip = site.sip.ip();
+        let site = site.add(
+            "manager.conf",
+            &format!("[general]\nenabled=yes\nport={MANAGER}\nbindaddr={ip}\n[admin]\nsecret=a-long-manager-secret\n"),
+        );
+        let server = Server::start(site);
+        let mut alice = Phone::new(server.site.sip, "alice");
+        alice.media.speak(Speak::Tone(TONE));
+        alice.must_call("echo");
+        wait::until_true("the call is up", || alice.media.heard().tone(TONE) >= 200);
+        alice.media.forget();
+        let descriptors = server.descriptors();
+        let stranger = UdpSocket::bind((e2e::address(), 0)).expect("a port");
+        Self { server, alice, descriptors, stranger }
+    }
+
+    fn sip(&self) -> SocketAddr {
+        self.server.site.sip
+    }
+
+    /// A datagram, and whatever comes back so far thrown away.
+    fn datagram(&self, bytes: &[u8]) {
+        // What is longer than a datagram does not leave.
+        let _sent = self.stranger.send_to(bytes, self.sip());
+        self.drain();
+    }
+
+    fn drain(&self) {
+        self.stranger.set_nonblocking(true).expect("a mode");
+        let mut buffer = [0; 4096];
+        while self.stranger.recv(&mut buffer).is_ok() {}
+    }
+
+    /// A connection with these bytes, closed by us.
+    fn connection(&self, port: u16, bytes: &[u8]) {
+        let mut stream = TcpStream::connect((self.sip().ip(), port)).expect("a connection");
+        // The server may have closed it already.
+        let _written = stream.write_all(bytes);
+        let _ended = stream.shutdown(std::net::Shutdown::Write);
+        stream.set_read_timeout(Some(Duration::from_millis(2))).expect("a time-out");
+        let _answer = stream.read(&mut [0; 4096]);
+    }
+
+    /// Every input as a datagram and as a connection of its own.
+    fn feed<'a>(&mut self, inputs: impl IntoIterator<Item = (String, &'a [u8])>) {
+        for (name, bytes) in inputs {
+            self.datagram(bytes);
+            self.connection(self.sip().port(), bytes);
+            assert!(self.server.alive(), "'{name}' ends the process");
+        }
+    }
+
+    /// The process is well, the call has lost nothing, and nothing is left of the strangers.
+    fn finish(mut self) {
+        self.server.assert_healthy();
+        assert_eq!(self.server.channels(), 1);
+        let before = self.alice.media.heard();
+        assert_eq!(before.lost(), 0, "packets are missing");
+        assert!(before.longest_gap() < Duration::from_millis(500), "{:?} of silence", before.longest_gap());
+        self.alice.media.forget();
+        wait::until_true("the call goes on", || self.alice.media.heard().tone(TONE) >= 500);
+        wait::until_true("connections are given back", || self.server.descriptors() <= self.descriptors);
+        self.alice.hang_up();
+        self.server.until_idle();
+    }
+}
+
+/// All files below a folder with their content, in order.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut folders = vec![folder.to_owned()];
+    let mut paths: Vec<PathBuf> = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() { folders.push(path) } else { paths.push(path) }
+        }
+    }
+    paths.sort();
+    assert!(!paths.is_empty(), "{} is empty", folder.display());
+    paths.iter().map(|path| (path.display().to_string(), std::fs::read(path).expect("a file"))).collect()
+}
+
+fn borrowed(files: &[(String, Vec<u8>)]) -> impl Iterator<Item = (String, &[u8])> {
+    files.iter().map(|(name, bytes)| (name.clone(), bytes.as_slice()))
+}
+
+/// A request that is right but for what a case changes.
+fn request(change: &dyn Fn(&str) -> String) -> Vec<u8> {
+    let good = "INVITE sip:echo@example.com SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.1:5060;rport;branch=z9hG4bKhostile\r\n\
+                Max-Forwards: 70\r\nFrom: <sip:mallory@example.com>;tag=1\r\nTo: <sip:echo@example.com>\r\n\
+                Call-ID: hostile@example.com\r\nCSeq: 1 INVITE\r\nContact: <sip:mallory@192.0.2.1>\r\n\
+                Content-Type: application/sdp\r\nContent-Length: 0\r\n\r\n";
+    change(good).into_bytes()
+}
+
+#[test]
+fn hostile_sip_is_survived() {
+    let mut scene = Scene::new("sip");
+    let replace = |from: &'static str, to: String| request(&move |good| good.replace(from, &to));
+    let many = |line: &str, count: usize| line.repeat(count);
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("nothing", Vec::new()),
+        ("zeros", vec![0; 1500]),
+        ("all bytes", (0..=255).collect()),
+        ("line ends only", b"\r\n\r\n\r\n\r\n".to_vec()),
+        ("no line end", b"INVITE sip:echo@example.com SIP/2.0".to_vec()),
+        ("a response to nothing", b"SIP/2.0 200 OK\r\n\r\n".to_vec()),
+        (
+            "a status of ten digits",
+            replace("INVITE sip:echo@example.com SIP/2.0", "SIP/2.0 9999999999 X".into()),
+        ),
+        ("a negative length", replace("Content-Length: 0", "Content-Length: -1".into())),
+        ("a huge length", replace("Content-Length: 0", "Content-Length: 99999999999999999999".into())),
+        ("two lengths", replace("Content-Length: 0", "Content-Length: 0\r\nContent-Length: 5".into())),
+        ("a header of 100 kB", replace("Max-Forwards: 70", format!("X: {}", "a".repeat(50_000)))),
+        ("5,000 headers", replace("Max-Forwards: 70\r\n", many("X: 1\r\n", 5_000))),
+        ("1,000 Via", replace("Max-Forwards: 70\r\n", many("Via: SIP/2.0/UDP a;branch=z9hG4bK1\r\n", 1_000))),
+        ("no Via", replace("Via: ", "Not-Via: ".into())),
+        ("no From", replace("From: ", "Not-From: ".into())),
+        ("a sequence number over 2^31", replace("CSeq: 1 INVITE", "CSeq: 4294967296 INVITE".into())),
+        ("two methods", replace("CSeq: 1 INVITE", "CSeq: 1 BYE".into())),
+        ("an open quote", replace("From: <", "From: \"<".into())),
+        ("escapes without digits", replace("sip:echo@", "sip:%%%zz%0@".into())),
+        ("an escaped zero", replace("sip:echo@", "sip:echo%00@".into())),
+        ("an address without an end", replace("192.0.2.1:5060", "[::1".into())),
+        ("a port over 65535", replace("192.0.2.1:5060", "192.0.2.1:70000".into())),
+        ("half of a multibyte character", [request(&str::to_owned), vec![0xe2, 0x82]].concat()),
+        ("credentials of nothing", replace("Max-Forwards: 70", "Authorization: Digest".into())),
+        (
+            "credentials of all kinds",
+            replace(
+                "Max-Forwards: 70",
+                format!(
+                    "Authorization: Digest username=\"{}\", realm=,nonce=\"\", uri=x, response=\"zz\", nc=zz, qop=auth",
+                    "\\".repeat(999)
+                ),
+            ),
+        ),
+        (
+            "a description of nonsense",
+            replace("Content-Length: 0\r\n\r\n", "Content-Length: 20\r\n\r\nv=0\r\nm=audio x y z\r\n".into()),
+        ),
+        ("an unknown method", replace("INVITE", "FROBNICATE".into())),
+        ("a CANCEL of nothing", replace("INVITE", "CANCEL".into())),
+        ("a BYE of nothing", replace("INVITE", "BYE".into())),
+        ("an ACK of nothing", replace("INVITE", "ACK".into())),
+    ];
+    for _ in 0..3 {
+        scene.feed(cases.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.as_slice())));
+    }
+    scene.finish();
+}
+
+#[test]
+fn rfc4475_and_rfc5118_torture_is_survived() {
+    let sets: Vec<PathBuf> = ["rfc4475", "rfc5118"].iter().filter_map(|name| bad_input(name)).collect();
+    if sets.is_empty() {
+        return;
+    }
+    let mut scene = Scene::new("torture");
+    for set in sets {
+        scene.feed(borrowed(&files(&set)));
+    }
+    scene.finish();
+}
+
+#[test]
+fn fuzz_seeds_of_others_are_survived() {
+    let Some(archive) = bad_input("pjsip-fuzz.tar.xz") else { return };
+    let mut scene = Scene::new("seeds");
+    let folder = scene.server.site.place.join("seeds");
+    if !unpack(&archive, &folder) {
+        return;
+    }
+    scene.feed(borrowed(&files(&folder)));
+    scene.finish();
+}
+
+/// The cases of the suite: `<length> <bytes>` twice, the INVITE and what takes it down, with places to fill in.
+fn parts(file: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::new();
+    let mut rest = file;
+    while let Some(blank) = rest.iter().position(|&byte| byte == b' ') {
+        let length =
+            std::str::from_utf8(&rest[..blank]).ok().and_then(|text| text.trim().parse::<usize>().ok());
+        let Some(length) = length else { break };
+        let end = (blank + 1 + length).min(rest.len());
+        parts.push(&rest[blank + 1..end]);
+        rest = &rest[end..];
+    }
+    parts
+}
+
+fn fill(template: &[u8], number: usize, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
+    let values = [
+        ("<To>", format!("sip:echo@{to}")),
+        ("<From>", format!("sip:mallory@{from}")),
+        ("<From-Address>", format!("mallory@{from}")),
+        ("<From-IP>", from.ip().to_string()),
+        ("<Local-Port>", from.port().to_string()),
+        ("<Branch-ID>", format!("z9hG4bK{number}")),
+        ("<Call-ID>", format!("protos{number}")),
+        ("<CSeq>", number.to_string()),
+        ("<Teardown-Method>", "CANCEL".to_owned()),
+        ("<Content-Length>", "0".to_owned()),
+    ];
+    let mut filled = Vec::with_capacity(template.len() + 200);
+    let mut rest = template;
+    while let Some((first, tail)) = rest.split_first() {
+        match values.iter().find(|(name, _)| rest.starts_with(name.as_bytes())) {
+            Some((name, value)) => {
+                filled.extend_from_slice(value.as_bytes());
+                rest = &rest[name.len()..];
+            }
+            None => {
+                filled.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    filled
+}
+
+#[test]
+fn the_protos_suite_is_survived() {
+    let Some(archive) = bad_input("protos-c07-sip.tar.xz") else { return };
+    let mut scene = Scene::new("protos");
+    let folder = scene.server.site.place.join("protos");
+    if !unpack(&archive, &folder) {
+        return;
+    }
+    let from = scene.stranger.local_addr().expect("its address");
+    for (number, (name, file)) in files(&folder).iter().enumerate() {
+        for part in parts(file) {
+            let message = fill(part, number, from, scene.sip());
+            scene.datagram(&message);
+            // Connections cost most of the time; each twentieth shows that the other path is the same.
+            if number % 20 == 0 {
+                scene.connection(scene.sip().port(), &message);
+            }
+        }
+        assert!(scene.server.alive(), "'{name}' ends the process");
+    }
+    scene.finish();
+}
+
+/// Unpacks the generated set; nothing, and said, when it is absent.
+fn generated(scene: &Scene) -> Option<PathBuf> {
+    let archive = bad_input("generated.tar.xz")?;
+    let folder = scene.server.site.place.join("set");
+    unpack(&archive, &folder).then(|| folder.join("generated"))
+}
+
+#[test]
+fn hostile_session_descriptions_are_answered() {
+    let mut scene = Scene::new("sdp");
+    let mut offers: Vec<(String, Vec<u8>)> = [
+        "v=0\r\n",
+        "m=audio 0 RTP/AVP\r\n",
+        "v=0\r\no=- 1 1 IN IP4 x\r\ns=-\r\nc=IN IP4 999.1.1.1\r\nt=0 0\r\nm=audio 99999 RTP/AVP 0\r\n",
+        "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 999 -1 0\r\na=rtpmap:\r\na=ptime:0\r\n",
+        "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 255.255.255.255\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\na=ptime:99999999999\r\n",
+    ]
+    .iter()
+    .enumerate()
+    .map(|(number, text)| (format!("own {number}"), text.as_bytes().to_vec()))
+    .collect();
+    if let Some(folder) = generated(&scene) {
+        offers.extend(files(&folder.join("sdp")));
+    }
+    for (name, offer) in offers {
+        let mut mallory = Phone::at(scene.stranger_ip(), scene.sip(), "mallory");
+        mallory.offer = Some(offer);
+        match mallory.call("echo").status() {
+            Some(200) => mallory.hang_up(),
+            Some(400..700) => {}
+            other => panic!("'{name}' is answered {other:?}"),
+        }
+        assert!(scene.server.alive(), "'{name}' ends the process");
+    }
+    wait::until_true("only the good call is left", || scene.server.channels() == 1);
+    scene.finish();
+}
+
+#[test]
+fn hostile_rtp_and_rtcp_end_nothing() {
+    let scene = Scene::new("rtp");
+    let mut packets: Vec<(String, Vec<u8>)> = vec![
+        ("nothing".into(), Vec::new()),
+        ("a byte".into(), vec![0x80]),
+        ("no payload".into(), vec![0x80, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1]),
+        ("15 sources, none there".into(), vec![0x8f, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1]),
+        ("an extension without an end".into(), vec![0x90, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0xff, 0xff]),
+        ("more padding than packet".into(), vec![0xa0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0xff]),
+        ("a digit of nothing".into(), vec![0x80, 101, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1]),
+        ("a report without an end".into(), vec![0x81, 200, 0xff, 0xff, 0, 0, 0, 1]),
+        ("a report of 31 sources, none there".into(), vec![0x9f, 201, 0, 1, 0, 0, 0, 1]),
+    ];
+    if let Some(folder) = generated(&scene) {
+        packets.extend(files(&folder.join("rtp")));
+        packets.extend(files(&folder.join("rtcp")));
+    }
+    // A second call gives up its own audio; a stranger tries the first one's ports.
+    let mut mallory = Phone::new(scene.sip(), "mallory");
+    mallory.media.speak(Speak::Tone(750.0));
+    let answer = mallory.must_call("echo");
+    wait::until_true("the second call is up", || mallory.media.heard().tone(750.0) >= 200);
+    let port: u16 = answer.sdp("m=audio ").and_then(|media| media.split(' ').next()?.parse().ok()).unwrap();
+    let own = SocketAddr::new(scene.sip().ip(), port);
+    let good = scene.alice.media.heard().sources()[0];
+    for (_, packet) in &packets {
+        for at in [own, SocketAddr::new(own.ip(), port + 1)] {
+            mallory.media.send_raw(packet, at);
+        }
+        for port in [good.port(), good.port() + 1] {
+            let _sent = scene.stranger.send_to(packet, (good.ip(), port));
+        }
+    }
+    let heard = scene.alice.media.heard();
+    assert_eq!(heard.tone(750.0), 0);
+    mallory.hang_up();
+    scene.drain();
+    scene.finish();
+}
+
+#[test]
+fn hostile_manager_input_is_survived() {
+    let scene = Scene::new("ami");
+    let mut inputs: Vec<(String, Vec<u8>)> = vec![
+        ("no line end".into(), vec![b'a'; 100_000]),
+        ("headers without an end".into(), b"Action: Login\r\n".repeat(5_000)),
+        ("zeros".into(), vec![0; 4096]),
+    ];
+    if let Some(folder) = generated(&scene) {
+        inputs.extend(files(&folder.join("ami")));
+    }
+    for (_, bytes) in &inputs {
+        scene.connection(MANAGER, bytes);
+    }
+    scene.finish();
+}
+
+impl Scene {
+    fn stranger_ip(&self) -> IpAddr {
+        self.stranger.local_addr().expect("its address").ip()
+    }
+}

@@ -1,0 +1,130 @@
+//! More than fits is refused before it costs anything; what is up is not touched.
+
+use e2e::{Phone, Server, Site, Speak, address, wait};
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+const DIALPLAN: &str = "
+[test]
+exten => echo,1,Answer()
+ same => n,Echo()
+exten => 101,1,Answer()
+ same => n,Hangup()
+";
+
+#[test]
+fn the_call_over_maxcalls_gets_503_with_retry_after_until_one_hangs_up() {
+    const CALLS: usize = 3;
+    let site = Site::new("maxcalls")
+        .add("asterisk.conf", &format!("maxcalls = {CALLS}\n"))
+        .phone("alice")
+        .dialplan(DIALPLAN);
+    let server = Server::start(site);
+    let mut up: Vec<Phone> = (0..CALLS).map(|_| Phone::new(server.site.sip, "alice")).collect();
+    for phone in &mut up {
+        phone.media.speak(Speak::Tone(440.0));
+        phone.must_call("echo");
+    }
+    let mut late = Phone::new(server.site.sip, "alice");
+    for _ in 0..20 {
+        let refused = late.call("echo");
+        assert_eq!(refused.status(), Some(503), "{}", refused.text());
+        let seconds: u32 = refused.must("Retry-After").parse().expect("a number of seconds");
+        assert!((1..=60).contains(&seconds), "{seconds} s");
+    }
+    for phone in &up {
+        wait::until_true("the echo goes on", || phone.media.heard().tone(440.0) >= 500);
+        assert_eq!(phone.media.heard().lost(), 0);
+    }
+    up[0].hang_up();
+    late.must_call("echo");
+    late.hang_up();
+    up[1..].iter_mut().for_each(Phone::hang_up);
+    server.until_idle();
+}
+
+#[test]
+fn a_flood_of_strangers_costs_neither_memory_nor_descriptors_nor_a_call_that_is_up() {
+    const FLOOD: usize = 20_000;
+    const GROWTH_MAX: u64 = 32 << 20;
+    let mut server = Server::start(Site::new("flood").phone("alice").dialplan(DIALPLAN));
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.media.speak(Speak::Tone(440.0));
+    alice.must_call("echo");
+    let (memory, descriptors) = (server.resident(), server.descriptors());
+
+    let stranger = UdpSocket::bind((address(), 0)).expect("a port");
+    stranger.set_nonblocking(true).expect("a mode");
+    let (from, to) = (stranger.local_addr().expect("its address"), server.site.sip);
+    let sdp = alice.sdp("sendrecv");
+    let mut answers = 0;
+    let mut buffer = [0; 4096];
+    for number in 0..FLOOD {
+        let user = if number % 2 == 0 { "alice".to_owned() } else { format!("user{number}") };
+        let invite = format!(
+            "INVITE sip:echo@{to} SIP/2.0\r\nVia: SIP/2.0/UDP {from};rport;branch=z9hG4bKflood{number}\r\n\
+             Max-Forwards: 70\r\nFrom: <sip:{user}@{to}>;tag=f{number}\r\nTo: <sip:echo@{to}>\r\n\
+             Call-ID: flood{number}@{from}\r\nCSeq: 1 INVITE\r\nContact: <sip:{user}@{from}>\r\n\
+             Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{sdp}",
+            sdp.len()
+        );
+        // A full buffer drops the datagram, as the net would.
+        let _sent = stranger.send_to(invite.as_bytes(), to);
+        while stranger.recv(&mut buffer).is_ok() {
+            answers += 1;
+        }
+    }
+    assert!(answers > 0, "nobody is answered");
+    server.assert_healthy();
+    assert_eq!(server.channels(), 1, "strangers hold channels");
+    wait::until_true("strangers hold no descriptors", || server.descriptors() <= descriptors);
+    let growth = server.resident().saturating_sub(memory);
+    assert!(growth < GROWTH_MAX, "grown by {growth} bytes");
+    alice.media.forget();
+    wait::until_true("the echo goes on", || alice.media.heard().tone(440.0) >= 500);
+    alice.hang_up();
+
+    // A good call is served at once.
+    let begun = Instant::now();
+    let mut other = Phone::new(server.site.sip, "alice");
+    other.must_call("echo");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    other.hang_up();
+    server.until_idle();
+}
+
+#[test]
+fn many_calls_after_one_another_leave_nothing_behind() {
+    let server = Server::start(Site::new("leak").phone("alice").dialplan(DIALPLAN));
+    let mut alice = Phone::new(server.site.sip, "alice");
+    let mut calls = |count: usize| {
+        for _ in 0..count {
+            alice.must_call("101");
+            alice.until_hung_up();
+        }
+        server.until_idle();
+    };
+    calls(20);
+    let descriptors = server.descriptors();
+    calls(200);
+    wait::until_true("all ports are given back", || server.descriptors() <= descriptors);
+}
+
+#[test]
+fn slow_tcp_clients_do_not_keep_others_out() {
+    let server = Server::start(Site::new("slow").phone("alice").dialplan(DIALPLAN));
+    let idle: Vec<_> = (0..200)
+        .filter_map(|_| std::net::TcpStream::connect(server.site.sip).ok())
+        .map(|mut stream| {
+            use std::io::Write as _;
+            // Half a message: the rest never comes. Whether it is taken is the server's business.
+            let _taken = stream.write_all(b"INVITE sip:echo@example.com SIP/2.0\r\nVia: ");
+            stream
+        })
+        .collect();
+    assert!(!idle.is_empty());
+    let begun = Instant::now();
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.must_register();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
