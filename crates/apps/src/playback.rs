@@ -73,7 +73,7 @@ Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
         module: "app_milliwatt",
         synopsis: "Sends a steady tone of one milliwatt.",
         syntax: "Milliwatt([options])",
-        description: "Plays the test tone until hang-up.\n\noptions:\n  m  2 seconds on, 1 second off, as some test lines do.\n  o  1000 Hz instead of 1004 Hz.",
+        description: "Plays the test tone until hang-up.\n\noptions:\n  m  silent for 1 second of every 10, as a milliwatt test line must be.\n  o  1000 Hz instead of 1004 Hz.",
         run: Run::Story(milliwatt),
     },
     AppRow {
@@ -217,7 +217,7 @@ fn milliwatt(call: Call, args: String) -> AppFuture {
         call.chan.answer()?;
         let frequency = if args.contains('o') { 1000 } else { 1004 };
         let tone =
-            if args.contains('m') { format!("{frequency}/2000,0/1000") } else { format!("{frequency}/1000") };
+            if args.contains('m') { format!("{frequency}/9000,0/1000") } else { format!("{frequency}/1000") };
         if !call.chan.start_tone(&tone) {
             return Ok(Flow::Hangup);
         }

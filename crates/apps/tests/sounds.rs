@@ -378,7 +378,7 @@ fn sounds_that_go_on_beside_the_dialplan_end_when_told() {
 
 #[test]
 fn milliwatt_sounds_until_hang_up() {
-    for (options, tone) in [("", "tone 1004/1000"), ("o", "tone 1000/1000"), ("m", "tone 1004/2000,0/1000")] {
+    for (options, tone) in [("", "tone 1004/1000"), ("o", "tone 1000/1000"), ("m", "tone 1004/9000,0/1000")] {
         let world = heard(&format!("exten => 1,1,Milliwatt({options})\n same => n,NoOp(no)"), &[(5000, BYE)]);
         assert_eq!(lines(&world, "hears"), [format!("0 #1 hears {tone}")]);
         assert!(noted(&world).is_empty() && !lines(&world, "is answered").is_empty());

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, StreamId};
 
+use crate::channel::EVENTS_MAX;
 use crate::{
     ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Indication, Level, MusicAnswer, Notice, Shard,
 };
@@ -165,7 +166,9 @@ impl Chan {
         let mut kept = Kept { chan: self, events: Vec::new() };
         while let Some(event) = self.event(Some(deadline)).await? {
             let stop = enough(&event);
-            kept.events.push(event);
+            if kept.events.len() < EVENTS_MAX {
+                kept.events.push(event);
+            }
             if stop {
                 break;
             }

@@ -69,6 +69,9 @@ impl<'a> Ringing<'a> {
 
     /// Calls all targets and waits for the first answer, the last refusal, the timeout or the caller.
     pub(crate) async fn call(&mut self, targets: &[&str], timeout: Duration) -> Called {
+        if let Err(stop) = self.call.chan.check() {
+            return Called::CallerStopped(stop);
+        }
         for target in targets {
             if let Err(stop) = self.request(target).await {
                 return Called::CallerStopped(stop);
@@ -198,9 +201,6 @@ impl<'a> Ringing<'a> {
 
     async fn wait(&mut self, deadline: Instant) -> Called {
         let caller = self.call.chan.clone();
-        if let Err(stop) = caller.check() {
-            return self.give_up(stop);
-        }
         if !self.legs.is_empty()
             && let Err(stop) = self.sound.start(self.options).await
         {
@@ -235,10 +235,6 @@ impl<'a> Ringing<'a> {
 
     fn caller_event(&mut self, event: ChanEvent) -> Option<Called> {
         let ChanEvent::Digit { digit, duration_ms, relayed } = event else { return None };
-        if self.options.caller_hangs_up && digit.to_char() == '*' {
-            self.cancel(self.cancel_cause(), Status::Cancel.name());
-            return Some(Called::CallerCancelled);
-        }
         if self.options.digit_exit {
             let context = self.call.get("EXITCONTEXT").filter(|context| !context.is_empty());
             let context = context.unwrap_or_else(|| self.call.context());
@@ -247,6 +243,10 @@ impl<'a> Ringing<'a> {
                 self.cancel(self.cancel_cause(), Status::Cancel.name());
                 return Some(Called::CallerDialled(Place::find(self.call, &context, &exten, 1)));
             }
+        }
+        if self.options.caller_hangs_up && digit.to_char() == '*' {
+            self.cancel(self.cancel_cause(), Status::Cancel.name());
+            return Some(Called::CallerCancelled);
         }
         // A menu that talks before it answers wants to be answered, too.
         if let ([entry], true, false) = (self.legs.as_slice(), self.sound.is_early_audio(), relayed) {

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use base::{ChannelId, Instant};
+use base::{Cause, ChannelId, Instant};
 use call::{Level, Location, Notice};
-use sim::{Act, World};
+use sim::{Act, Phone, World};
 
 /// A moment so many milliseconds after the world began.
 pub fn at(millis: u64) -> Instant {
@@ -66,3 +66,72 @@ pub fn warnings(world: &World) -> Vec<String> {
     lines.extend(world.log(Level::Error));
     lines
 }
+
+pub fn phone(acts: &[(u64, Act)]) -> Phone {
+    Phone { acts: acts.to_vec(), refuses: None }
+}
+
+pub fn refusing(cause: Cause) -> Phone {
+    Phone { acts: Vec::new(), refuses: Some(cause) }
+}
+
+pub const BYE: Act = Act::Hangup(Cause::NORMAL_CLEARING);
+
+/// A phone that rings after one second and is picked up after three.
+pub fn answers() -> Phone {
+    phone(&[(1000, Act::Ring), (3000, Act::Answer)])
+}
+
+/// The same, hanging up five seconds after the answer.
+pub fn talks() -> Phone {
+    phone(&[(1000, Act::Ring), (3000, Act::Answer), (8000, BYE)])
+}
+
+/// One call of `1` in a world with these phones.
+pub fn dialled(dialplan: &str, phones: &[(&str, Phone)], caller: &[(u64, Act)]) -> World {
+    let mut world = world(&format!("[default]\n{dialplan}\n"));
+    world.watch();
+    for (name, phone) in phones {
+        world.phone(name, phone.clone());
+    }
+    call(&mut world, "1", caller);
+    world.run();
+    at_rest(&world, dialplan);
+    world
+}
+
+/// Nothing is left of any call.
+pub fn at_rest(world: &World, name: &str) {
+    let core = world.shard.core.borrow();
+    assert_eq!(core.channel_count(), 0, "{name}: channels");
+    assert_eq!(core.bridges().count(), 0, "{name}: bridges");
+    assert_eq!(world.shard.stories(), 0, "{name}: stories");
+    assert_eq!((world.open_streams(), world.joins()), (0, 0), "{name}: streams");
+}
+
+/// Lines of the transcript that hold `part`.
+pub fn lines(world: &World, part: &str) -> Vec<String> {
+    world.transcript().into_iter().filter(|line| line.contains(part)).collect()
+}
+
+/// Statuses of DialEnd, in order.
+pub fn ends(world: &World) -> Vec<&'static str> {
+    let status = |notice: &Notice| match notice {
+        Notice::DialEnd { status, .. } => Some(*status),
+        _ => None,
+    };
+    world.notices.iter().filter_map(status).collect()
+}
+
+/// Whether every line is in the transcript, in this order.
+pub fn in_order(world: &World, wanted: &[&str]) {
+    let transcript = world.transcript();
+    let mut rest = transcript.iter();
+    for line in wanted {
+        assert!(rest.any(|said| said == line), "{line:?} is not (or not there) in {transcript:#?}");
+    }
+}
+
+/// Result variables as NoOp shows them, however the call goes on: also from `h`.
+pub const SHOW: &str = "\n same => n,NoOp(${DIALSTATUS}/${DIALEDPEERNAME}/${DIALEDPEERNUMBER}/${ANSWEREDTIME}/${DIALEDTIME}/${RINGTIME_MS})\
+                    \nexten => h,1,NoOp(h ${DIALSTATUS})";
