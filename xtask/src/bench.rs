@@ -1,6 +1,6 @@
 //! Runs every benchmark and shows what it wrote. A benchmark writes one JSON object a file below `target/bench`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -20,12 +20,64 @@ pub fn run(workspace: &Workspace) -> anyhow::Result<()> {
             }
         }
     }
-    let mut paths: Vec<_> = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "json")) {
-        println!("{}", line(path)?);
+    for path in results(&folder)? {
+        println!("{}", line(&path)?);
     }
     Ok(())
+}
+
+/// Writes the table of figures in the README anew, from what the last benchmarks left.
+pub fn figures(workspace: &Workspace) -> anyhow::Result<()> {
+    let readme = workspace.root.join("README.md");
+    let page = std::fs::read_to_string(&readme)?;
+    let (head, rest) = page.split_once(BEGIN).context("README.md has no place for figures")?;
+    let (_, tail) = rest.split_once(END).context("README.md has no end of figures")?;
+    let mut table = String::from("| Figure | Strowger | Compared with |\n|---|---|---|\n");
+    for path in results(&workspace.target.join("bench"))? {
+        table += &cells(&std::fs::read_to_string(&path)?).with_context(|| format!("{}", path.display()))?;
+    }
+    let machine = format!("\nMeasured on {}.\n", machine());
+    std::fs::write(&readme, format!("{head}{BEGIN}{table}{machine}{END}{tail}"))?;
+    Ok(())
+}
+
+const BEGIN: &str = "<!-- figures -->\n";
+const END: &str = "<!-- end of figures -->";
+
+/// Files of results, by name.
+fn results(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut paths: Vec<_> = std::fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    Ok(paths)
+}
+
+/// Processor and number of cores, as the kernel names them.
+fn machine() -> String {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let models: Vec<&str> = cpus.lines().filter(|line| line.starts_with("model name")).collect();
+    let model = models
+        .first()
+        .and_then(|line| line.split_once(": "))
+        .map_or("an unnamed processor", |(_, name)| name);
+    format!("{model}, {} cores", models.len().max(1))
+}
+
+/// A result as a row of the README's table.
+fn cells(text: &str) -> anyhow::Result<String> {
+    let json: Value = serde_json::from_str(text)?;
+    let text = |key: &str| json.get(key).and_then(Value::as_str).unwrap_or_default();
+    let number = |key: &str| json.get(key).and_then(Value::as_f64);
+    let value = number("value").context("no value")?;
+    let other = number("baseline").map(|baseline| format!("{} ({})", short(baseline), text("baseline_name")));
+    let name = text("name").replace('_', " ");
+    Ok(format!("| {name} | {} {} | {} |\n", short(value), text("unit"), other.unwrap_or_default()))
+}
+
+/// Three digits that mean something.
+fn short(number: f64) -> String {
+    let digits = if number == 0.0 { 0 } else { (2 - number.abs().log10().floor() as i32).clamp(0, 6) };
+    format!("{number:.*}", usize::try_from(digits).unwrap_or(0))
 }
 
 /// A result as one line; a file without the six agreed fields is an error.
@@ -54,6 +106,17 @@ fn row(text: &str) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_figure_becomes_a_row_with_three_digits_that_mean_something() {
+        let text = r#"{"name":"sip_parse","value":0.93284,"unit":"us","baseline":6.0649,"baseline_name":"x","ratio":0.1}"#;
+        assert_eq!(cells(text).unwrap(), "| sip parse | 0.933 us | 6.06 (x) |\n");
+        let text = r#"{"name":"wakes","value":0,"unit":"a second","baseline":null,"baseline_name":null,"ratio":null}"#;
+        assert_eq!(cells(text).unwrap(), "| wakes | 0 a second |  |\n");
+        for (number, shown) in [(7865.0, "7865"), (0.02896, "0.0290"), (13.0, "13.0")] {
+            assert_eq!(short(number), shown);
+        }
+    }
 
     #[test]
     fn a_result_has_six_fields_and_says_which_is_missing() {

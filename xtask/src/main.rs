@@ -1,4 +1,4 @@
-//! House-keeping for developers: `cargo xtask tidy`, `metrics`, `bench`, `fuzz`.
+//! House-keeping for developers: `cargo xtask tidy`, `metrics`, `bench`, `figures`, `fuzz`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -18,6 +18,7 @@ const USAGE: &str = "\
 cargo xtask tidy             dependency floors, licences, forbidden code
 cargo xtask metrics          lengths of source files
 cargo xtask bench            run all benchmarks and show target/bench/*.json
+cargo xtask figures          write what they left into the table of README.md
 cargo xtask fuzz [SECONDS]   run every fuzz target of crates/*/fuzz this long (default 5)
 ";
 
@@ -42,6 +43,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
             Ok(())
         }
         ["bench"] => bench::run(&Workspace::read()?),
+        ["figures"] => bench::figures(&Workspace::read()?),
         ["fuzz"] => fuzz::run(&Workspace::read()?, 5),
         ["fuzz", seconds] => fuzz::run(&Workspace::read()?, seconds.parse()?),
         _ => bail!("usage:\n{USAGE}"),
