@@ -41,10 +41,11 @@ impl LocalDriver {
         name: String,
         request: &Request,
         place: &Location,
-        second: bool,
+        first: Option<ChannelId>,
     ) -> Option<ChannelId> {
         let formats =
             if request.formats.is_empty() { [FormatId::SLIN].into_iter().collect() } else { request.formats };
+        let second = first.is_some();
         let from = request.requestor.and_then(|id| core.get(id));
         let (account, language, music_class) =
             from.map(|c| (c.account.clone(), c.language.clone(), c.music_class.clone())).unwrap_or_default();
@@ -62,7 +63,8 @@ impl LocalDriver {
             music_class,
             formats,
             location: place.clone(),
-            linked_to: request.requestor,
+            // Both halves belong to one call, also when nobody asked for it (originated).
+            linked_to: request.requestor.or(first),
             uniqueid: request.uniqueid.clone().filter(|_| !second),
             ..NewChannel::default()
         })
@@ -125,9 +127,9 @@ impl Tech for LocalDriver {
         let serial = core.next_serial();
         let name = format!("Local/{}@{}-{serial:08x}", place.exten, place.context);
         let first =
-            self.half(core, format!("{name};1"), request, &place, false).ok_or(Cause::SWITCH_CONGESTION)?;
+            self.half(core, format!("{name};1"), request, &place, None).ok_or(Cause::SWITCH_CONGESTION)?;
         let format = core.get(first).map_or(FormatId::SLIN, |c| c.format);
-        let second = self.half(core, format!("{name};2"), request, &place, true);
+        let second = self.half(core, format!("{name};2"), request, &place, Some(first));
         let streams = Self::tie(core, format);
         let (Some(second), Some((a, b))) = (second, streams) else {
             for id in [Some(first), second].into_iter().flatten() {

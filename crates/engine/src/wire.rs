@@ -66,6 +66,7 @@ pub(crate) fn sip_config(
         default_from_user: pjsip.global.default_from_user.clone(),
         default_algorithms: defaults.clone(),
         contact_access,
+        ignore_user_options: pjsip.global.ignore_uri_user_options,
         ringing_after_progress: pjsip.global.allow_sending_180_after_183,
     }
 }
@@ -254,6 +255,7 @@ fn aor(name: Rc<str>, from: &pjsip::Aor) -> Aor {
         maximum_expiration: seconds(from.maximum_expiration),
         qualify_frequency: seconds(from.qualify_frequency),
         qualify_timeout: from.qualify_timeout,
+        qualify_2xx_only: from.qualify_2xx_only,
         support_path: from.support_path,
     }
 }

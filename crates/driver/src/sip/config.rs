@@ -159,6 +159,8 @@ pub struct Aor {
     pub qualify_frequency: u32,
     /// How long an answer may take.
     pub qualify_timeout: Duration,
+    /// Only a 2xx counts as an answer.
+    pub qualify_2xx_only: bool,
     /// Path is kept.
     pub support_path: bool,
 }
@@ -268,6 +270,8 @@ pub struct Config {
     pub default_algorithms: Vec<Algorithm>,
     /// Addresses that contacts may have at all.
     pub contact_access: Option<Access>,
+    /// The user part of a URI ends at its first semicolon.
+    pub ignore_user_options: bool,
     /// 180 may follow 183.
     pub ringing_after_progress: bool,
 }

@@ -50,7 +50,8 @@ impl SipDriver {
             Event::Failed { dialog, failure } => self.failed(core, dialog, &failure),
             Event::Response { request, status, .. } if status >= 200 => {
                 if let Some(probe) = self.requests.remove(&request) {
-                    self.probed(core, &probe, true);
+                    let good = self.counts_as_answer(&probe, status);
+                    self.probed(core, &probe, good);
                 }
             }
             Event::Unanswered { request, .. } => {

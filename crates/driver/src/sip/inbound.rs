@@ -90,7 +90,7 @@ impl SipDriver {
             self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", &after)]));
             return;
         }
-        let exten = exten_of(&incoming.message.view());
+        let exten = exten_of(&incoming.message.view(), self.config.ignore_user_options);
         let caller = identity::caller_of(&incoming.message.view(), &endpoint);
         match (core.reach)(core, &endpoint.context, &exten, caller.number()) {
             Reach::Whole => {}
@@ -284,10 +284,14 @@ pub(crate) fn is_foreign(message: &Message<'_>) -> bool {
     !message.body().is_empty() && (coded || message.sdp().is_none())
 }
 
-/// The extension that a request asks for; `s` without a user part. Parameters after `;` in the user stay out.
-pub(crate) fn exten_of(message: &Message<'_>) -> String {
+/// The extension that a request asks for; `s` without a user part. What follows a `;` in the user may be left out.
+pub(crate) fn exten_of(message: &Message<'_>, without_options: bool) -> String {
     let Some(uri) = message.request_uri() else { return "s".to_owned() };
-    let user = identity::text(&::sip::uri::percent_decode(uri.user_without_options()));
+    let user = match without_options {
+        true => ::sip::uri::percent_decode(uri.user_without_options()),
+        false => uri.user_decoded(),
+    };
+    let user = identity::text(&user);
     let mut end = user.len().min(EXTEN_BYTES_MAX);
     while !user.is_char_boundary(end) {
         end -= 1;

@@ -203,6 +203,11 @@ impl SipDriver {
             Err(_) => self.heard(core, key, None),
         }
     }
+    /// Whether this status shows that the contact is there.
+    pub(crate) fn counts_as_answer(&self, probe: &Probe, status: u16) -> bool {
+        let only_2xx = self.config.aors.get(&probe.key.0).is_some_and(|aor| aor.qualify_2xx_only);
+        !only_2xx || (200..300).contains(&status)
+    }
     /// A probe came to something: a response after this time, or nothing.
     pub(crate) fn probed(&mut self, core: &mut Core, probe: &Probe, answered: bool) {
         let roundtrip = answered.then(|| core.now.since(probe.sent));

@@ -228,7 +228,7 @@ impl SipDriver {
     /// An OPTIONS from somebody known.
     pub(crate) fn pinged(&mut self, core: &mut Core, mut incoming: Incoming) {
         let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
-        let exten = super::inbound::exten_of(&incoming.message.view());
+        let exten = super::inbound::exten_of(&incoming.message.view(), self.config.ignore_user_options);
         let there = exten == "s" || (core.reach)(core, &endpoint.context, &exten, "") == call::Reach::Whole;
         let accept = [
             ("Accept", super::ACCEPT),

@@ -131,6 +131,25 @@ fn rfc3261_21_calls_that_cannot_be_are_refused_and_leave_nothing() {
 }
 
 #[test]
+fn the_extension_is_the_user_of_the_request_uri() {
+    for (uri, cut, exten) in [
+        ("sip:100@s", false, "100"),
+        ("sip:s", false, "s"),
+        ("sip:+49%2030@s", false, "+49 30"),
+        ("sip:100;phone-context=x@s", false, "100;phone-context=x"),
+        ("sip:100;phone-context=x@s", true, "100"),
+    ] {
+        let mut config = site();
+        config.ignore_user_options = cut;
+        let mut lab = Lab::new(config);
+        Phone::new("trunk").ask(&mut lab, "INVITE", uri, "", &offer());
+        let id = lab.started.pop_front().expect(uri);
+        let core = lab.shard.core.borrow();
+        assert_eq!(core.get(id).unwrap().location.exten, exten, "{uri} {cut}");
+    }
+}
+
+#[test]
 fn rfc3261_9_2_cancel_ends_a_ringing_call_and_tells_why() {
     for (reason, heard) in [
         ("", "Hangup 16"),

@@ -158,6 +158,7 @@ pub fn aor(name: &str) -> Aor {
         maximum_expiration: 7200,
         qualify_frequency: 0,
         qualify_timeout: Duration::from_secs(3),
+        qualify_2xx_only: false,
         support_path: false,
     }
 }

@@ -176,6 +176,19 @@ fn an_unanswered_question_counts_after_qualify_timeout_and_any_answer_counts_as_
 }
 
 #[test]
+fn an_answer_that_is_no_2xx_counts_unless_the_aor_says_otherwise() {
+    for (only, expected) in [(false, ContactState::Available), (true, ContactState::Unavailable)] {
+        let mut config = site();
+        change_aor(&mut config, "trunk", |aor| (aor.qualify_frequency, aor.qualify_2xx_only) = (60, only));
+        let mut lab = Lab::new(config);
+        lab.pass(Duration::from_secs(1));
+        let question = lab.sent();
+        Phone::new("trunk").respond(&mut lab, &question, 404, "", "");
+        assert_eq!(state(&lab, "trunk"), expected, "qualify_2xx_only={only}");
+    }
+}
+
+#[test]
 fn a_contact_by_name_is_asked_as_soon_as_its_address_is_known() {
     let mut config = site();
     change_aor(&mut config, "trunk", |aor| {

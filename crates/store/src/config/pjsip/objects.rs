@@ -76,7 +76,7 @@ options! {
     follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.",
         Later "yes" "the last answer with SDP is heard";
     accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.",
-        Later "no" "the first answer of a dialog holds";
+        Later "no,yes" "the latest answer of a dialog holds";
     allow_transfer: YesNo = "yes", "Let it transfer with REFER.",
         Later "no,yes" "REFER is refused; transfers are not built in";
     allow_subscribe: YesNo = "yes", "Let it subscribe.",
@@ -252,8 +252,7 @@ options! {
     maximum_expiration: Seconds<0, {u32::MAX}> = "7200", "Longest registration; longer ones are shortened.";
     qualify_frequency: Seconds<0, 86_400> = "0", "Time between OPTIONS to each contact; 0 sends none.";
     qualify_timeout: DecimalSeconds = "3.0", "Time after which a contact that does not answer is unreachable.";
-    qualify_2xx_only: YesNo = "no", "Only a 2xx answer counts as reachable.",
-        Later "no" "any answer counts as reachable";
+    qualify_2xx_only: YesNo = "no", "Only a 2xx answer counts as reachable.";
     authenticate_qualify: YesNo = "no", "Answer challenges to OPTIONS.",
         Later "no" "a challenge counts as an answer, and is left alone";
     outbound_proxy: Text = "", "SIP URI OPTIONS go through.",
@@ -461,8 +460,7 @@ options! {
         Later "" "message waiting is not reported";
     debug: Text = "no", "Log SIP messages: no, yes, or an address.";
     endpoint_identifier_order: Names = "ip,username,anonymous", "Order of the ways to tell the endpoint.";
-    ignore_uri_user_options: YesNo = "no", "Cut the user part of a URI at its first semicolon.",
-        Later "no" "the whole user part counts";
+    ignore_uri_user_options: YesNo = "no", "Cut the user part of a URI at its first semicolon.";
     disable_multi_domain: YesNo = "no", "Look names up without their domain.",
         Ignored "*" "names are looked up without their domain";
     use_callerid_contact: YesNo = "no", "Use the caller id as user part of Contact.",
@@ -507,7 +505,7 @@ options! {
     follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.",
         Later "yes" "the last answer with SDP is heard";
     accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.",
-        Later "no" "the first answer of a dialog holds";
+        Later "no,yes" "the latest answer of a dialog holds";
     @recognised {
         "threadpool_initial_size" "*" Ignored "one thread signals";
         "threadpool_auto_increment" "*" Ignored "one thread signals";
