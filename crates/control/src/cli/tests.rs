@@ -173,6 +173,7 @@ pub(crate) fn sip_config() -> Config {
             maximum_expiration: 7_200,
             qualify_frequency: 0,
             qualify_timeout: core::time::Duration::from_secs(3),
+            qualify_2xx_only: false,
             support_path: false,
         };
         config.aors.insert(name.into(), Rc::new(aor));
