@@ -69,7 +69,7 @@ fn cells(text: &str) -> anyhow::Result<String> {
     let text = |key: &str| json.get(key).and_then(Value::as_str).unwrap_or_default();
     let number = |key: &str| json.get(key).and_then(Value::as_f64);
     let value = number("value").context("no value")?;
-    let other = number("baseline").map(|baseline| format!("{} ({})", short(baseline), text("baseline_name")));
+    let other = number("baseline").map(|baseline| format!("{}, {}", short(baseline), text("baseline_name")));
     let name = text("name").replace('_', " ");
     Ok(format!("| {name} | {} {} | {} |\n", short(value), text("unit"), other.unwrap_or_default()))
 }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_figure_becomes_a_row_with_three_digits_that_mean_something() {
         let text = r#"{"name":"sip_parse","value":0.93284,"unit":"us","baseline":6.0649,"baseline_name":"x","ratio":0.1}"#;
-        assert_eq!(cells(text).unwrap(), "| sip parse | 0.933 us | 6.06 (x) |\n");
+        assert_eq!(cells(text).unwrap(), "| sip parse | 0.933 us | 6.06, x |\n");
         let text = r#"{"name":"wakes","value":0,"unit":"a second","baseline":null,"baseline_name":null,"ratio":null}"#;
         assert_eq!(cells(text).unwrap(), "| wakes | 0 a second |  |\n");
         for (number, shown) in [(7865.0, "7865"), (0.02896, "0.0290"), (13.0, "13.0")] {
