@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::Digit;
-use call::{Chan, Level, Stop};
+use call::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Level, Stop};
 
 use crate::call_ctx::args;
 use crate::{AppFuture, AppRow, Call, Flow, Run};
@@ -14,9 +14,6 @@ pub(crate) const DEFAULT_MS: u16 = 100;
 pub(crate) const DEFAULT_GAP: Duration = Duration::from_millis(250);
 /// Most symbols of one string; the rest is not sent.
 const SYMBOLS_MAX: usize = 256;
-/// Shortest and longest digit that media workers send, milliseconds.
-const DIGIT_MIN_MS: u16 = 80;
-const DIGIT_MAX_MS: u16 = 6000;
 
 pub(crate) const ROWS: &[AppRow] = &[AppRow {
     name: "SendDTMF",

@@ -234,7 +234,7 @@ async fn echo(call: &Call) -> Outcome {
         match call.chan.event(None).await? {
             Some(ChanEvent::Digit { digit, .. }) if digit.to_char() == '#' => return Ok(Flow::Continue),
             Some(ChanEvent::Digit { digit, duration_ms, .. }) => {
-                call.chan.send_digit(digit, u16::try_from(duration_ms.clamp(80, 6000)).unwrap_or(100));
+                call.chan.pass_digit(digit, duration_ms);
             }
             _ => {}
         }

@@ -355,3 +355,26 @@ fn a_fault_in_a_leg_s_routine_ends_that_call_only() {
     assert!(errors.iter().any(|line| line.contains("panicked") && line.contains("bomb")), "{errors:?}");
     in_order(&world, &["3000 #1 and #3 talk", "8000 #1 talks no more"]);
 }
+
+#[test]
+fn the_absolute_timeout_is_kept_whatever_the_dial_waits_for() {
+    for (options, acts) in [
+        ("", answers()),
+        ("U(long)", answers()),
+        ("A(long)", answers()),
+        ("b(long^s^1)", answers()),
+        ("D(WWWWWWWWW)", answers()),
+    ] {
+        let mut world = world(&format!(
+            "[default]\nexten => 1,1,Set(TIMEOUT(absolute)=5)\n same => n,Dial(SIM/6002,,{options})\nexten => T,1,NoOp(${{DIALSTATUS}})\n[long]\nexten => s,1,Wait(60)\n"
+        ));
+        world.watch();
+        world.clip("long", std::time::Duration::from_secs(60));
+        world.phone("6002", acts);
+        call(&mut world, "1", &[]);
+        world.run_until(at(5000));
+        assert_eq!(noted(&world).len(), 1, "{options}");
+        world.run();
+        at_rest(&world, options);
+    }
+}

@@ -100,7 +100,7 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'st
 async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Result<(), Stop> {
     match event {
         ChanEvent::Digit { digit, duration_ms, relayed: false } => {
-            other.chan.send_digit(digit, u16::try_from(duration_ms.clamp(80, 6000)).unwrap_or(100));
+            other.chan.pass_digit(digit, duration_ms);
         }
         ChanEvent::Hold => {
             other.chan.indicate(&Indication::Hold);

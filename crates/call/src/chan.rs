@@ -36,6 +36,11 @@ pub enum Heard {
     Failed,
 }
 
+/// Shortest digit that is sent, milliseconds: what detectors everywhere hear.
+pub const DIGIT_MIN_MS: u16 = 80;
+/// Longest digit that is sent, milliseconds.
+pub const DIGIT_MAX_MS: u16 = 6000;
+
 /// A channel as a story holds it. Cheap to clone; does not keep the channel alive.
 #[derive(Clone)]
 pub struct Chan {
@@ -346,8 +351,14 @@ impl Chan {
         self.stop_sound();
         self.core(|core| core.notice_of(self.id, Notice::MusicOnHoldStop));
     }
-    /// Sends a digit by signalling or media, as the technology says.
+    /// Sends a digit on that another channel heard, for as long as it lasted there.
+    pub fn pass_digit(&self, digit: Digit, duration_ms: u32) {
+        let longest = u32::from(DIGIT_MAX_MS);
+        self.send_digit(digit, u16::try_from(duration_ms.min(longest)).unwrap_or(DIGIT_MAX_MS));
+    }
+    /// Sends a digit by signalling or media, as the technology says; its length is brought to 80 to 6000 ms.
     pub fn send_digit(&self, digit: Digit, duration_ms: u16) {
+        let duration_ms = duration_ms.clamp(DIGIT_MIN_MS, DIGIT_MAX_MS);
         let sent =
             self.shard.with_tech(self.id, |tech, core| tech.send_digit(core, self.id, digit, duration_ms));
         if sent == Some(false) {

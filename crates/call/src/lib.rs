@@ -26,7 +26,7 @@ mod tech;
 pub use admission::{Admission, Limits, Refused};
 pub use bridge::{BridgeEnd, BridgeLimits, SayRemaining, Warnings, bridge_pair};
 pub use cdr::{AmaFlags, Cdr, CdrState, Disposition};
-pub use chan::{Chan, Heard, Leg, Stop};
+pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Stop};
 pub use channel::{AsyncGoto, ChanEvent, ChanState, Channel, Location, NewChannel};
 pub use core::{Core, Reach, Settings};
 pub use device::DeviceState;

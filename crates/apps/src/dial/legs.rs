@@ -250,7 +250,7 @@ impl<'a> Ringing<'a> {
         }
         // A menu that talks before it answers wants to be answered, too.
         if let ([entry], true, false) = (self.legs.as_slice(), self.sound.is_early_audio(), relayed) {
-            entry.leg.chan().send_digit(digit, u16::try_from(duration_ms).unwrap_or(dtmf::DEFAULT_MS));
+            entry.leg.chan().pass_digit(digit, duration_ms);
         }
         None
     }
