@@ -311,6 +311,7 @@ fn hold_digits_and_text_cross_a_bridge() {
         (7000, Act::Unhold),
         (8000, Act::Press('5')),
         (9000, Act::PressRelayed('6')),
+        (9500, Act::Text("hi".to_owned())),
     ];
     let mut world =
         world("[default]\nexten => 1,1,Set(CHANNEL(musicclass)=jazz)\n same => n,Dial(SIM/6002)\n");
@@ -322,7 +323,14 @@ fn hold_digits_and_text_cross_a_bridge() {
     world.run_until(at(7500));
     assert_eq!(world.endless_sound(id), None);
     world.run();
-    in_order(&world, &["5000 SIM/6001-00000000 is held", "7000 SIM/6001-00000000 is held no more"]);
+    in_order(
+        &world,
+        &[
+            "5000 SIM/6001-00000000 is held",
+            "7000 SIM/6001-00000000 is held no more",
+            "9500 SIM/6001-00000000 is sent text: hi",
+        ],
+    );
     assert_eq!(lines(&world, "digit"), ["8000 #1 is sent digit 5", "10000 #2 is sent digit 7"]);
 }
 

@@ -32,6 +32,8 @@ pub enum Act {
     Unhold,
     /// A digit is pressed that the media worker has passed on itself.
     PressRelayed(char),
+    /// It sends text.
+    Text(String),
     /// Its user has said nothing for so many milliseconds.
     Silence(u32),
     /// No RTP came for the time that is allowed.

@@ -195,6 +195,7 @@ impl World {
                     Act::Hangup(cause) => core.remote_hangup(id, cause, "SIM"),
                     Act::Press(symbol) => press(core, id, symbol, false),
                     Act::PressRelayed(symbol) => press(core, id, symbol, true),
+                    Act::Text(text) => core.push_event(id, ChanEvent::Text(text)),
                     Act::Silence(ms) => of_stream(core, id, |stream| Event::Silence { stream, ms }),
                     Act::MediaTimeout => of_stream(core, id, |stream| Event::RtpTimeout { stream }),
                     Act::Redirect(to) => core.request_goto(id, to),
