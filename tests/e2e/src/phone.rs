@@ -83,14 +83,11 @@ impl Phone {
         self.local
     }
 
+    /// Unique in this process and, by its number, among processes: a port that is used again must not repeat a branch.
     fn unique(&mut self) -> String {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         self.count += 1;
-        format!(
-            "{}-{}-{}",
-            self.local.ip().to_string().replace([':', '.'], "x"),
-            self.local.port(),
-            self.count
-        )
+        format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Sends bytes as they are.

@@ -28,6 +28,7 @@ fn every_command_that_tools_use_answers_with_status_0() {
     let mut alice = Phone::new(server.site.sip, "alice");
     alice.must_register();
     alice.must_call("100");
+    wait::until_true("the dialplan waits", || server.cli("core show channels concise").contains("!Wait!"));
     for (command, part) in [
         ("core show version", "Asterisk "),
         ("core show version", "Strowger"),
