@@ -255,8 +255,7 @@ impl Negotiator {
         port: Option<u16>,
         out: &mut Vec<u8>,
     ) {
-        let family = if local.address.is_ipv4() { "IP4" } else { "IP6" };
-        let address = local.address;
+        let (family, address) = (family(local.address), local.address);
         let mut text = Vec::with_capacity(512);
         // Writing to a Vec cannot fail.
         text.extend_from_slice(b"s=");
@@ -282,13 +281,27 @@ impl Negotiator {
             self.version += u64::from(!self.last.is_empty());
             self.last = text;
         }
+        self.repeat(local, out);
+    }
+
+    /// Appends our last description as it was, for a response that says it again; false when there is none.
+    pub fn repeat(&self, local: &Local<'_>, out: &mut Vec<u8>) -> bool {
+        if self.last.is_empty() {
+            return false;
+        }
+        let (family, address) = (family(local.address), local.address);
         out.extend_from_slice(b"v=0\r\no=");
         let owner = if local.owner.is_empty() { "-" } else { local.owner };
         // A blank would end the name.
         out.extend(owner.bytes().map(|b| if b <= b' ' { b'_' } else { b }));
         write!(out, " {} {} IN {family} {address}\r\n", self.id, self.version).ok();
         out.extend_from_slice(&self.last);
+        true
     }
+}
+
+const fn family(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "IP4" } else { "IP6" }
 }
 
 fn is_audio(stream: &Stream<'_>) -> bool {
