@@ -17,6 +17,8 @@ pub(crate) struct Report {
     next_at: Option<Instant>,
     /// Packets sent when the last report left: an SR only when there are newer ones (RFC 3550 §6.4).
     sent_before: u64,
+    /// A report has left.
+    reported: bool,
     /// Middle 32 bits of the peer's last SR, and when it came.
     last_sr: Option<(u32, Instant)>,
     pub(crate) round_trip: Duration,
@@ -31,6 +33,7 @@ impl Report {
             seed: Seed::new(seed),
             next_at: None,
             sent_before: 0,
+            reported: false,
             last_sr: None,
             round_trip: Duration::ZERO,
             peer_lost: 0,
@@ -60,6 +63,10 @@ impl Report {
 }
 
 impl<L> Stream<L> {
+    /// Whether any packet of this stream has left, RTP or RTCP.
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.totals.sent_packets > 0 || self.report.reported
+    }
     /// Where RTCP goes, and whether from the RTP port.
     ///
     /// Behind a NAT the address that SDP named is of no use: the report follows RTP to the port above the locked one.
@@ -93,6 +100,7 @@ impl<L> Stream<L> {
             bytes: self.totals.sent_bytes as u32,
         });
         self.report.sent_before = sent;
+        self.report.reported = true;
         let block = self.reception.ssrc().map(|source| {
             let (last_report, delay) = self.report.last_sr.map_or((0, 0), |(middle, at)| {
                 let delay = (now - at).as_nanos() * 65_536 / 1_000_000_000;

@@ -454,8 +454,8 @@ impl<P: PacketIo> Desk<'_, P> {
         {
             stream.tie = None;
         }
-        // What panicked is not asked to speak again.
-        if fault.is_none() && self.streams.get(id).is_some_and(|s| s.report.is_on()) {
+        // What panicked is not asked to speak again, and who never spoke does not take leave (RFC 3550 §6.3.7).
+        if fault.is_none() && self.streams.get(id).is_some_and(|s| s.report.is_on() && s.has_spoken()) {
             self.send_report(id, true);
         }
     }
