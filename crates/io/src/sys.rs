@@ -17,6 +17,8 @@ use libc::{c_int, c_void, socklen_t};
 
 /// Most datagrams that one system call moves. More than 64 saves less than one percent of the call's price.
 pub(crate) const BATCH: usize = 64;
+/// What one turn of a shard with little to do moves: the tables of a whole batch, 18 kB, would be cleared for nothing.
+pub(crate) const SMALL_BATCH: usize = 4;
 /// Longest UDP payload there is, rounded to a power of two so that no datagram is ever cut.
 const DATAGRAM_BYTES: usize = 65_536;
 /// Room for one `in6_pktinfo` control message (40 bytes with its header), rounded up.
@@ -285,9 +287,16 @@ impl RecvBatch {
 
     /// Fills at most `wanted` places and says how many; never blocks.
     pub(crate) fn receive(&mut self, fd: &OwnedFd, wanted: usize) -> io::Result<usize> {
-        let wanted = wanted.clamp(1, BATCH);
+        match wanted {
+            0..=SMALL_BATCH => self.receive_up_to::<SMALL_BATCH>(fd, wanted.max(1)),
+            _ => self.receive_up_to::<BATCH>(fd, wanted.min(BATCH)),
+        }
+    }
+
+    fn receive_up_to<const N: usize>(&mut self, fd: &OwnedFd, wanted: usize) -> io::Result<usize> {
+        let wanted = wanted.min(N);
         // SAFETY: all-zero bytes are a valid `iovec` and a valid `mmsghdr` (null pointers, zero lengths).
-        let (mut parts, mut heads): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+        let (mut parts, mut heads): ([libc::iovec; N], [libc::mmsghdr; N]) =
             unsafe { (mem::zeroed(), mem::zeroed()) };
         let buffers = self.bytes.chunks_exact_mut(DATAGRAM_BYTES);
         let places =
@@ -368,11 +377,18 @@ pub(crate) struct Outgoing {
 ///
 /// An error means that the first of them could not be sent.
 pub(crate) fn send_batch(fd: &OwnedFd, arena: &[u8], datagrams: &[Outgoing]) -> io::Result<usize> {
-    let count = datagrams.len().min(BATCH);
-    let mut names: [RawAddr; BATCH] = [RawAddr::empty(); BATCH];
-    let mut control = [Control([0; CONTROL_BYTES]); BATCH];
+    match datagrams.len() {
+        0..=SMALL_BATCH => send_up_to::<SMALL_BATCH>(fd, arena, datagrams),
+        _ => send_up_to::<BATCH>(fd, arena, datagrams),
+    }
+}
+
+fn send_up_to<const N: usize>(fd: &OwnedFd, arena: &[u8], datagrams: &[Outgoing]) -> io::Result<usize> {
+    let count = datagrams.len().min(N);
+    let mut names: [RawAddr; N] = [RawAddr::empty(); N];
+    let mut control = [Control([0; CONTROL_BYTES]); N];
     // SAFETY: all-zero bytes are a valid `iovec` and a valid `mmsghdr` (null pointers, zero lengths).
-    let (mut parts, mut heads): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+    let (mut parts, mut heads): ([libc::iovec; N], [libc::mmsghdr; N]) =
         unsafe { (mem::zeroed(), mem::zeroed()) };
     let places = heads.iter_mut().zip(&mut parts).zip(&mut names).zip(&mut control).zip(datagrams);
     for ((((head, part), name), control), datagram) in places.take(count) {

@@ -6,6 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -124,6 +125,8 @@ struct WorkerHandle {
     /// Sent as soon as the ring has room, in order.
     waiting: VecDeque<ToWorker>,
     bell: Wake,
+    /// The worker has no tick ahead of it: without the bell it would sleep on.
+    asleep: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -261,7 +264,9 @@ impl MediaFront {
             self.flush(number);
         }
     }
-    /// Readable when [`Self::drain_events`] has something; register it edge-triggered.
+    /// Readable when [`Self::drain_events`] has something that should not wait; register it edge-triggered.
+    ///
+    /// That a stream has closed as it was told is no news and wakes nobody: drain whenever the loop turns.
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
@@ -344,7 +349,12 @@ impl MediaFront {
                 handle.waiting.push_back(message);
                 self.inputs_delayed += 1;
             }
-            handle.bell.ring();
+            // A worker that ticks looks into its ring within milliseconds anyway, and acts only at ticks. The fence pairs
+            // with the one before it falls asleep: either it sees the message or we see it asleep.
+            fence(Ordering::SeqCst);
+            if handle.asleep.load(Ordering::Relaxed) {
+                handle.bell.ring();
+            }
         }
         self.flush(worker);
     }
@@ -519,7 +529,9 @@ fn start_worker(
     let (to_worker, inputs) = RingBuffer::new(RING);
     let (outputs, from_worker) = RingBuffer::new(RING);
     let bell = Wake::new()?;
-    let ends = Ends { inputs, outputs, bell: bell.clone(), shard: shard.clone(), cell };
+    let asleep = Arc::new(AtomicBool::new(true));
+    let ends =
+        Ends { inputs, outputs, bell: bell.clone(), asleep: asleep.clone(), shard: shard.clone(), cell };
     let prepared = Prepared::new(ends, config)?;
     let (told, refused) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name(format!("media-{number}")).spawn(move || {
@@ -533,6 +545,7 @@ fn start_worker(
         outputs: from_worker,
         waiting: VecDeque::new(),
         bell,
+        asleep,
         thread: Some(thread),
     };
     Ok((handle, warnings))

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 use base::{Event, Instant, StreamId};
@@ -52,6 +53,8 @@ pub(crate) struct Ends {
     pub(crate) inputs: Consumer<ToWorker>,
     pub(crate) outputs: Producer<FromWorker>,
     pub(crate) bell: Wake,
+    /// Set while the thread sleeps without a timeout; only then a message needs the bell.
+    pub(crate) asleep: Arc<AtomicBool>,
     pub(crate) shard: Wake,
     pub(crate) cell: Arc<LoadCell>,
 }
@@ -119,12 +122,16 @@ impl Thread {
         let until = [due, retry].into_iter().flatten().min();
         if until.is_none() {
             self.store_load(before);
+            self.ends.asleep.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
         }
-        if until.is_none_or(|until| until > before) {
+        let news = until.is_none() && !self.ends.inputs.is_empty();
+        if !news && until.is_none_or(|until| until > before) {
             // An error here can only be a broken descriptor of our own; the next turn would meet it again, so time
             // still passes by the deadline.
             let _ = self.sleep.wait(&mut [NOT_READY], until.map(|until| until - before));
         }
+        self.ends.asleep.store(false, Ordering::Relaxed);
         let now = Clock.now();
         self.ends.bell.answer();
         let mut go_on = true;
@@ -185,10 +192,11 @@ impl Thread {
             }
         }
         for event in self.events.drain(..) {
+            let expected = matches!(event, Event::Closed { fault: None, .. });
             let message = FromWorker::Event(event);
             if self.waiting.is_empty() {
                 match self.ends.outputs.push(message) {
-                    Ok(()) => told = true,
+                    Ok(()) => told |= !expected,
                     Err(PushError::Full(message)) => {
                         self.waiting.push_back(message);
                         self.load.events_delayed += 1;
@@ -199,7 +207,7 @@ impl Thread {
                 self.load.events_delayed += 1;
             }
         }
-        if told {
+        if told || self.ends.outputs.slots() < RING / 2 {
             self.ends.shard.ring();
         }
     }

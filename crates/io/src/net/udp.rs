@@ -13,7 +13,7 @@ use super::{BindError, KEY_UDP, NetEvent, NetStats, TransportId, key};
 const RECEIVE_BUFFER_BYTES: libc::c_int = 2 * 1024 * 1024;
 
 /// Places offered to the kernel when the last wake-up did not fill them: a quiet socket need not prepare all.
-const QUIET_BATCH: usize = 8;
+const QUIET_BATCH: usize = sys::SMALL_BATCH;
 
 struct Bound {
     fd: OwnedFd,
