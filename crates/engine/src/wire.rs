@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use call::{Directories, PartyId, Presentation, Settings};
 use conf::Findings;
-use driver::sip::{Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof};
+use driver::sip::{
+    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Trace,
+};
 use sip::digest::{Algorithm, Hex};
 use sip::stack::{Protocol, Timers, TransportId};
 use store::Snapshot;
@@ -66,6 +68,7 @@ pub(crate) fn sip_config(
         default_from_user: pjsip.global.default_from_user.clone(),
         default_algorithms: defaults.clone(),
         contact_access,
+        trace: trace(&pjsip.global.debug),
         ignore_user_options: pjsip.global.ignore_uri_user_options,
         ringing_after_progress: pjsip.global.allow_sending_180_after_183,
     }
@@ -73,6 +76,14 @@ pub(crate) fn sip_config(
 
 fn timers(system: &pjsip::System) -> Timers {
     Timers::new(system.timer_t1, Some(system.timer_b).filter(|timeout| !timeout.is_zero()))
+}
+
+fn trace(text: &str) -> Trace {
+    match (conf::boolean(text), text.parse()) {
+        (Some(true), _) => Trace::All,
+        (_, Ok(host)) => Trace::Host(host),
+        _ => Trace::Off,
+    }
 }
 
 fn order(names: &[String]) -> Vec<IdentifyBy> {
@@ -405,3 +416,6 @@ fn directories(snapshot: &Snapshot) -> Directories {
     ];
     Directories(rows.into_iter().map(|(name, path)| (name.to_owned(), path.display().to_string())).collect())
 }
+
+#[cfg(test)]
+mod tests;

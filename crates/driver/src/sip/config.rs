@@ -47,6 +47,18 @@ pub enum Dtmf {
     None,
 }
 
+/// Whose messages are written to the log (`debug`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Trace {
+    /// Nobody's.
+    #[default]
+    Off,
+    /// Everybody's.
+    All,
+    /// Those from and to this address.
+    Host(IpAddr),
+}
+
 /// `type=endpoint`.
 #[derive(Clone, Default)]
 pub struct Endpoint {
@@ -272,6 +284,8 @@ pub struct Config {
     pub contact_access: Option<Access>,
     /// The user part of a URI ends at its first semicolon.
     pub ignore_user_options: bool,
+    /// Messages in the log from the start; the console may say otherwise until this changes.
+    pub trace: Trace,
     /// 180 may follow 183.
     pub ringing_after_progress: bool,
 }

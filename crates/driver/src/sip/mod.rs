@@ -28,7 +28,9 @@ use ::sip::stack::{ClientId, DialogId, Event, Flow, Output, Send, Stack, Transpo
 use base::{ChannelId, Instant};
 use call::{Core, Location};
 
-pub use config::{Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof};
+pub use config::{
+    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Trace,
+};
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
 pub use ways::BINDS_MAX;
@@ -61,7 +63,9 @@ pub struct SipDriver {
     ways: Ways,
     names: Names,
     tech_index: usize,
-    trace: bool,
+    trace: Trace,
+    /// How many of `sends` have been traced.
+    traced: usize,
 }
 
 impl SipDriver {
@@ -87,7 +91,8 @@ impl SipDriver {
             ways: Ways::new(route),
             names: Names::default(),
             tech_index: 0,
-            trace: false,
+            trace: Trace::Off,
+            traced: 0,
         };
         driver.configure(config, Instant::ZERO);
         driver
@@ -99,6 +104,9 @@ impl SipDriver {
     /// Takes a new configuration. Calls and registrations go on; AORs that are gone lose theirs.
     pub fn configure(&mut self, config: Config, now: Instant) {
         self.ways.configure(&config, &mut self.stack);
+        if self.config.trace != config.trace {
+            self.trace = config.trace;
+        }
         self.config = Rc::new(config);
         self.registrations.configure(&self.config, now);
         self.qualify.configure(&self.config, &self.registrations, now);
@@ -111,6 +119,7 @@ impl SipDriver {
 
     /// Takes in one datagram or one framed message.
     pub fn receive(&mut self, core: &mut Core, source: Flow, bytes: &[u8]) {
+        self.tell(core, "Received", source, bytes);
         let source = self.ways.inward(&self.config, &mut self.stack, source);
         self.turn_stack(core, |stack, now, out| stack.receive(source, bytes, now, out));
     }
@@ -151,6 +160,7 @@ impl SipDriver {
     }
     /// Messages to send, in order.
     pub fn take_sends(&mut self) -> Vec<Send> {
+        self.traced = 0;
         let mut sends = std::mem::take(&mut self.sends);
         sends.iter_mut().for_each(|send| send.flow = ways::outward(send.flow));
         sends
@@ -172,11 +182,29 @@ impl SipDriver {
     }
     /// Switches the message trace (`pjsip set logger on`).
     pub fn set_trace(&mut self, on: bool) {
-        self.trace = on;
+        self.trace = if on { Trace::All } else { Trace::Off };
     }
     /// Whether messages are traced.
     pub fn trace(&self) -> bool {
-        self.trace
+        self.trace != Trace::Off
+    }
+    /// Writes a message to the log, line by line, when its peer is traced.
+    fn tell(&self, core: &mut Core, what: &str, flow: Flow, bytes: &[u8]) {
+        let wanted = match self.trace {
+            Trace::Off => false,
+            Trace::All => true,
+            Trace::Host(host) => flow.remote.ip().to_canonical() == host.to_canonical(),
+        };
+        if !wanted {
+            return;
+        }
+        let kind = if bytes.starts_with(b"SIP/2.0") { "response" } else { "request" };
+        let (size, protocol, remote) = (bytes.len(), flow.protocol.name(), flow.remote);
+        let head = format!("<--- {what} SIP {kind} ({size} bytes) {protocol}:{remote} --->");
+        core.log(call::Level::Verbose(0), "res_pjsip_logger", &head);
+        for line in String::from_utf8_lossy(bytes).lines() {
+            core.log(call::Level::Verbose(0), "res_pjsip_logger", line);
+        }
     }
     /// How much the SIP machines hold.
     pub fn load(&self) -> ::sip::stack::Load {
@@ -202,6 +230,12 @@ impl SipDriver {
                 Output::Send(send) => self.sends.push(send),
                 Output::Event(event) => self.guarded(core, event),
             }
+        }
+        if self.trace() {
+            for send in self.sends.get(self.traced..).unwrap_or_default() {
+                self.tell(core, "Transmitting", send.flow, &send.bytes);
+            }
+            self.traced = self.sends.len();
         }
     }
     fn guarded(&mut self, core: &mut Core, event: Event) {

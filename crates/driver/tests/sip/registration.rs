@@ -226,3 +226,26 @@ fn a_reload_forgets_aors_that_are_gone_and_keeps_the_rest() {
     let left = lab.with(|sip, _| sip.bindings().count());
     assert_eq!(left, 1);
 }
+
+#[test]
+fn a_trace_shows_what_comes_and_what_leaves_of_the_peers_it_is_for() {
+    use driver::sip::Trace;
+    let phone = address(crate::lab::PHONE).ip();
+    for (trace, seen) in [
+        (Trace::Off, false),
+        (Trace::All, true),
+        (Trace::Host(phone), true),
+        (Trace::Host([10, 0, 0, 1].into()), false),
+    ] {
+        let mut config = site();
+        config.trace = trace;
+        let mut lab = Lab::new(config);
+        Phone::new("alice").password(None).register(&mut lab, "");
+        let log = lab.world.log(call::Level::Verbose(0));
+        let shows = |start: &str| log.iter().any(|line| line.starts_with(start));
+        assert_eq!(shows("<--- Received SIP request ("), seen, "{trace:?}");
+        assert_eq!(shows("REGISTER sip:strowger SIP/2.0"), seen, "{trace:?}");
+        assert_eq!(shows("<--- Transmitting SIP response ("), seen, "{trace:?}");
+        assert_eq!(shows("SIP/2.0 401 "), seen, "{trace:?}");
+    }
+}

@@ -1,0 +1,274 @@
+//! Every option that the tables call supported reaches the driver, and changes it the way its row says.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use store::Where;
+use store::config::{Status, manual};
+
+use super::*;
+
+/// A configuration folder of a test; gone with it.
+struct Site(PathBuf);
+
+impl Site {
+    fn new(pjsip: &str) -> Self {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("strowger-wire-{}-{serial}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for (name, text) in [
+            ("asterisk.conf", ""),
+            ("extensions.conf", "[default]\n"),
+            ("pjsip.conf", pjsip),
+            ("acl.conf", "[office]\ndeny=0.0.0.0/0.0.0.0\npermit=10.0.0.0/8\n"),
+        ] {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        Self(folder)
+    }
+    fn snapshot(&self) -> std::sync::Arc<Snapshot> {
+        Snapshot::load(&Where::Dir(self.0.clone())).unwrap().0
+    }
+}
+impl Drop for Site {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn config(pjsip: &str) -> (Config, Findings) {
+    let site = Site::new(pjsip);
+    let mut findings = Findings::new();
+    let hosts = [("pbx.example".to_owned(), vec!["203.0.113.9".parse().unwrap()])].into();
+    (sip_config(&site.snapshot(), &hosts, &[], &mut findings), findings)
+}
+
+/// A site with one object of each kind; `more` is added to the section named.
+fn with(section: &str, more: &str) -> Config {
+    let add = |name: &str| if name == section { more } else { "" };
+    let text = format!(
+        "[e]\ntype=endpoint\nallow=!all,ulaw\n{}\n[e]\ntype=aor\n{}\n[e]\ntype=auth\nusername=u\npassword=p\n{}\n\
+         [i]\ntype=identify\nendpoint=e\nmatch=192.0.2.1\n{}\n[t]\ntype=transport\nbind=127.0.0.1:5070\n{}\n\
+         [global]\ntype=global\n{}\n[system]\ntype=system\n{}\n[a]\ntype=acl\n{}\n",
+        add("endpoint"),
+        add("aor"),
+        add("auth"),
+        add("identify"),
+        add("transport"),
+        add("global"),
+        add("system"),
+        add("acl"),
+    );
+    config(&text).0
+}
+
+fn e(config: &Config) -> &Endpoint {
+    config.endpoints.get("e").expect("the endpoint")
+}
+fn aor(config: &Config) -> &Aor {
+    config.aors.get("e").expect("the aor")
+}
+fn auth(config: &Config) -> &Auth {
+    config.auths.get("e").expect("the auth")
+}
+fn rule(config: &Config) -> &Match {
+    config.identifies.first().expect("the identify").matches.last().expect("its rule")
+}
+fn ask(access: Option<&Access>, inside: &str, outside: &str) -> String {
+    let allows = |ip: &str| access.is_none_or(|access| access(ip.parse().unwrap()));
+    format!("{} {}", allows(inside), allows(outside))
+}
+fn both(access: Option<&Access>) -> String {
+    ask(access, "10.1.2.3", "192.0.2.77")
+}
+
+type Probe = fn(&Config) -> String;
+
+/// Section, lines, what to look at, what stands there without the lines, and with them.
+#[rustfmt::skip]
+const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
+    ("endpoint", "context=in", |c| e(c).context.clone(), "default", "in"),
+    ("endpoint", "aors=e,f", |c| e(c).aors.join("+"), "", "e+f"),
+    ("endpoint", "auth=e", |c| e(c).auths.join("+"), "", "e"),
+    ("endpoint", "outbound_auth=e", |c| e(c).outbound_auths.join("+"), "", "e"),
+    ("endpoint", "allow=alaw", |c| format!("{:?}", e(c).allow), "[ulaw]", "[ulaw, alaw]"),
+    ("endpoint", "disallow=ulaw\nallow=gsm", |c| format!("{:?}", e(c).allow), "[ulaw]", "[gsm]"),
+    ("endpoint", "transport=t", |c| e(c).transport.clone(), "", "t"),
+    ("endpoint", "callerid=Al <61>", |c| e(c).caller.all(), "", "\"Al\" <61>"),
+    ("endpoint", "callerid_privacy=prohib", |c| format!("{:?}", e(c).caller.number_presentation), "AllowedNotScreened", "Prohib"),
+    ("endpoint", "callerid_tag=x", |c| e(c).caller.tag.clone(), "", "x"),
+    ("endpoint", "from_user=x", |c| e(c).from_user.clone(), "", "x"),
+    ("endpoint", "from_domain=x", |c| e(c).from_domain.clone(), "", "x"),
+    ("endpoint", "trust_id_inbound=yes", |c| e(c).trust_id_inbound.to_string(), "false", "true"),
+    ("endpoint", "trust_id_outbound=yes", |c| e(c).trust_id_outbound.to_string(), "false", "true"),
+    ("endpoint", "send_pai=yes", |c| e(c).send_pai.to_string(), "false", "true"),
+    ("endpoint", "send_rpid=yes", |c| e(c).send_rpid.to_string(), "false", "true"),
+    ("endpoint", "identify_by=header", |c| format!("{:?}", e(c).identify_by), "[Username, Ip]", "[Header]"),
+    ("endpoint", "dtmf_mode=auto_info", |c| format!("{:?}", e(c).dtmf), "Rfc4733", "AutoInfo"),
+    ("endpoint", "media_address=192.0.2.5", |c| format!("{:?}", e(c).media_address), "None", "Some(192.0.2.5)"),
+    ("endpoint", "rtp_symmetric=yes", |c| e(c).rtp_symmetric.to_string(), "false", "true"),
+    ("endpoint", "rtp_timeout=30", |c| e(c).rtp_timeout.to_string(), "0", "30"),
+    ("endpoint", "rtp_timeout_hold=30", |c| e(c).rtp_timeout_hold.to_string(), "0", "30"),
+    ("endpoint", "use_ptime=yes", |c| e(c).use_ptime.to_string(), "false", "true"),
+    ("endpoint", "force_rport=no", |c| e(c).force_rport.to_string(), "true", "false"),
+    ("endpoint", "rewrite_contact=yes", |c| e(c).rewrite_contact.to_string(), "false", "true"),
+    ("endpoint", "inband_progress=yes", |c| e(c).inband_progress.to_string(), "false", "true"),
+    ("endpoint", "ignore_183_without_sdp=yes", |c| e(c).ignore_183_without_sdp.to_string(), "false", "true"),
+    ("endpoint", "allow_overlap=no", |c| e(c).allow_overlap.to_string(), "true", "false"),
+    ("endpoint", "allow_unauthenticated_options=yes", |c| e(c).unauthenticated_options.to_string(), "false", "true"),
+    ("endpoint", "user_eq_phone=yes", |c| e(c).user_eq_phone.to_string(), "false", "true"),
+    ("endpoint", "outbound_proxy=sip:p", |c| e(c).outbound_proxy.clone(), "", "sip:p"),
+    ("endpoint", "contact_user=x", |c| e(c).contact_user.clone(), "", "x"),
+    ("endpoint", "accountcode=x", |c| e(c).account.clone(), "", "x"),
+    ("endpoint", "set_var=a=1\nset_var=b=2", |c| format!("{:?}", e(c).set_var), "[]", "[(\"a\", \"1\"), (\"b\", \"2\")]"),
+    ("endpoint", "language=de", |c| e(c).language.clone(), "", "de"),
+    ("endpoint", "tone_zone=de", |c| e(c).tone_zone.clone(), "", "de"),
+    ("endpoint", "moh_suggest=x", |c| e(c).music_class.clone(), "default", "x"),
+    ("endpoint", "device_state_busy_at=2", |c| e(c).busy_at.to_string(), "0", "2"),
+    ("endpoint", "sdp_owner=x", |c| e(c).sdp_owner.clone(), "-", "x"),
+    ("endpoint", "sdp_session=x", |c| e(c).sdp_session.clone(), "Asterisk", "x"),
+    ("endpoint", "deny=0.0.0.0/0\npermit=10.0.0.0/8", |c| both(e(c).access.as_ref()), "true true", "true false"),
+    ("endpoint", "acl=office", |c| both(e(c).access.as_ref()), "true true", "true false"),
+    ("endpoint", "contact_deny=0.0.0.0/0\ncontact_permit=10.0.0.0/8", |c| both(e(c).contact_access.as_ref()), "true true", "true false"),
+    ("endpoint", "contact_acl=office", |c| both(e(c).contact_access.as_ref()), "true true", "true false"),
+    ("endpoint", "suppress_q850_reason_headers=yes", |c| e(c).suppress_reason.to_string(), "false", "true"),
+    ("aor", "contact=sip:a@b\ncontact=sip:c@d", |c| aor(c).contacts.join("+"), "", "sip:a@b+sip:c@d"),
+    ("aor", "max_contacts=3", |c| aor(c).max_contacts.to_string(), "0", "3"),
+    ("aor", "remove_existing=yes", |c| aor(c).remove_existing.to_string(), "false", "true"),
+    ("aor", "remove_unavailable=yes", |c| aor(c).remove_unavailable.to_string(), "false", "true"),
+    ("aor", "minimum_expiration=30", |c| aor(c).minimum_expiration.to_string(), "60", "30"),
+    ("aor", "default_expiration=300", |c| aor(c).default_expiration.to_string(), "3600", "300"),
+    ("aor", "maximum_expiration=900", |c| aor(c).maximum_expiration.to_string(), "7200", "900"),
+    ("aor", "qualify_frequency=60", |c| aor(c).qualify_frequency.to_string(), "0", "60"),
+    ("aor", "qualify_timeout=1.5", |c| aor(c).qualify_timeout.as_millis().to_string(), "3000", "1500"),
+    ("aor", "qualify_2xx_only=yes", |c| aor(c).qualify_2xx_only.to_string(), "false", "true"),
+    ("aor", "support_path=yes", |c| aor(c).support_path.to_string(), "false", "true"),
+    ("auth", "username=v", |c| auth(c).username.clone(), "u", "v"),
+    ("auth", "password=q", |c| proof(auth(c)), "password p", "password q"),
+    ("auth", "realm=x", |c| auth(c).realm.clone(), "", "x"),
+    ("auth", "password=\nauth_type=md5\nmd5_cred=0123456789abcdef0123456789abcdef", |c| proof(auth(c)), "password p", "MD5 0123456789abcdef0123456789abcdef"),
+    ("auth", "password=\nauth_type=digest\npassword_digest=SHA-256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", |c| proof(auth(c)), "password p", "SHA-256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
+    ("auth", "supported_algorithms_uas=SHA-256,MD5", |c| algorithms(&auth(c).algorithms), "MD5", "SHA-256+MD5"),
+    ("identify", "endpoint=f", |c| c.identifies.first().map(|i| i.endpoint.to_string()).unwrap_or_default(), "e", "f"),
+    ("identify", "match=10.0.0.0/8", |c| source(rule(c)), "false false", "true false"),
+    ("identify", "match=pbx.example", |c| match rule(c) { Match::Source(within) => within("203.0.113.9".parse().unwrap()).to_string(), _ => String::new() }, "false", "true"),
+    ("identify", "match_header=X: /^a.c$/", |c| match rule(c) { Match::Header(name, test) => format!("{name} {} {}", test("abc"), test("abcd")), _ => String::new() }, "", "X true false"),
+    ("identify", "match_request_uri=/^sip:1/", |c| match rule(c) { Match::RequestUri(test) => format!("{} {}", test("sip:1@x"), test("sip:2@x")), _ => String::new() }, "", "true false"),
+    ("transport", "protocol=tcp", |c| format!("{:?}", c.binds[0].protocol), "Udp", "Tcp"),
+    ("transport", "bind=127.0.0.2", |c| c.binds[0].local.to_string(), "127.0.0.1:5070", "127.0.0.2:5060"),
+    ("transport", "external_signaling_address=x.org", |c| c.binds[0].external_signaling.clone().unwrap_or_default(), "", "x.org:5070"),
+    ("transport", "external_signaling_address=192.0.2.9\nexternal_signaling_port=99", |c| c.binds[0].external_signaling.clone().unwrap_or_default(), "", "192.0.2.9:99"),
+    ("transport", "external_media_address=pbx.example", |c| format!("{:?}", c.binds[0].external_media), "None", "Some(203.0.113.9)"),
+    ("transport", "local_net=10.0.0.0/8", |c| format!("{} {}", c.binds[0].is_outside("10.1.1.1".parse().unwrap()), c.binds[0].is_outside("11.1.1.1".parse().unwrap())), "true true", "false true"),
+    ("global", "debug=yes", |c| format!("{:?}", c.trace), "Off", "All"),
+    ("global", "debug=192.0.2.1", |c| format!("{:?}", c.trace), "Off", "Host(192.0.2.1)"),
+    ("global", "user_agent=x", |c| c.user_agent.clone(), "Strowger PBX", "x"),
+    ("global", "default_outbound_endpoint=x", |c| c.default_outbound.clone(), "default_outbound_endpoint", "x"),
+    ("global", "default_from_user=x", |c| c.default_from_user.clone(), "asterisk", "x"),
+    ("global", "default_realm=x", |c| c.default_realm.clone(), "asterisk", "x"),
+    ("global", "endpoint_identifier_order=username,header", |c| format!("{:?}", c.order), "[Ip, Username, Anonymous]", "[Username, Header]"),
+    ("global", "ignore_uri_user_options=yes", |c| c.ignore_user_options.to_string(), "false", "true"),
+    ("global", "allow_sending_180_after_183=yes", |c| c.ringing_after_progress.to_string(), "false", "true"),
+    ("global", "default_auth_algorithms_uas=SHA-256", |c| format!("{} {}", algorithms(&c.default_algorithms), algorithms(&auth(c).algorithms)), "MD5 MD5", "SHA-256 SHA-256"),
+    ("system", "timer_t1=200", |c| c.timers.t1.as_millis().to_string(), "500", "200"),
+    ("system", "timer_b=8000", |c| c.timers.timeout.as_millis().to_string(), "32000", "8000"),
+    ("acl", "deny=0.0.0.0/0\npermit=10.0.0.0/8", |c| both(c.access.as_ref()), "true true", "true false"),
+    ("acl", "acl=office", |c| both(c.access.as_ref()), "true true", "true false"),
+    ("acl", "contact_deny=0.0.0.0/0\ncontact_permit=10.0.0.0/8", |c| both(c.contact_access.as_ref()), "true true", "true false"),
+    ("acl", "contact_acl=office", |c| both(c.contact_access.as_ref()), "true true", "true false"),
+];
+
+/// Supported options that other parts obey: the reader of pjsip.conf, and media, which always flows through here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("endpoint", "direct_media"),
+    ("endpoint", "media_encryption"),
+    ("endpoint", "media_encryption_optimistic"),
+];
+
+fn proof(auth: &Auth) -> String {
+    match &auth.proof {
+        Proof::Password(password) => format!("password {password}"),
+        Proof::Ha1(algorithm, ha1) => {
+            format!("{} {}", algorithm.as_str(), String::from_utf8_lossy(ha1.as_bytes()))
+        }
+    }
+}
+fn algorithms(list: &[Algorithm]) -> String {
+    list.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join("+")
+}
+fn source(rule: &Match) -> String {
+    match rule {
+        Match::Source(within) => ask(Some(within), "10.1.2.3", "192.0.2.77"),
+        _ => String::new(),
+    }
+}
+
+#[test]
+fn every_supported_option_of_pjsip_conf_reaches_the_driver() {
+    for (section, lines, look, without, expected) in ROWS {
+        assert_eq!(look(&with(section, "")), *without, "{section}: without {lines}");
+        assert_eq!(look(&with(section, lines)), *expected, "{section}: {lines}");
+    }
+}
+
+#[test]
+fn no_option_is_called_supported_that_nothing_obeys() {
+    let named = ROWS.iter().flat_map(|(section, lines, ..)| {
+        lines.lines().filter_map(move |line| Some((*section, line.split_once('=')?.0)))
+    });
+    let obeyed: BTreeSet<(&str, &str)> = named.chain(ELSEWHERE.iter().copied()).collect();
+    let claimed =
+        manual().into_iter().filter(|row| row.file == "pjsip.conf" && row.status == Status::Supported);
+    let unproved: Vec<String> = claimed
+        .filter(|row| !obeyed.contains(&(row.section, row.name)))
+        .map(|row| format!("{} {}", row.section, row.name))
+        .collect();
+    assert!(unproved.is_empty(), "{unproved:?}");
+}
+
+#[test]
+fn binds_keep_their_numbers_when_others_come_and_go() {
+    let site = |text: &str| Site::new(text).snapshot();
+    let binds_of = |text: &str, before: &[Bind]| {
+        sip_config(&site(text), &BTreeMap::new(), before, &mut Findings::new()).binds
+    };
+    let m = "[m]\ntype=transport\nbind=127.0.0.1:5070\n";
+    let first = binds_of(m, &[]);
+    let more = format!(
+        "[a]\ntype=transport\nprotocol=tcp\nbind=127.0.0.1:5070\n{m}[z]\ntype=transport\nbind=127.0.0.1:5071\n"
+    );
+    let second = binds_of(&more, &first);
+    let id = |binds: &[Bind], name: &str| binds.iter().find(|bind| bind.name == name).unwrap().id;
+    assert_eq!(id(&first, "m"), id(&second, "m"));
+    let numbers: BTreeSet<u16> = second.iter().map(|bind| bind.id.0).collect();
+    assert_eq!(numbers.len(), 3);
+    // Gone and another in its place: the old number is not used again in the same reload.
+    let third = binds_of("[n]\ntype=transport\nbind=127.0.0.1:5099\n", &first);
+    assert_ne!(id(&third, "n"), id(&first, "m"));
+}
+
+#[test]
+fn two_transports_at_one_address_are_an_error_with_its_line() {
+    let (config, findings) =
+        config("[a]\ntype=transport\nbind=127.0.0.1:5070\n[b]\ntype=transport\nbind=127.0.0.1:5070\n");
+    assert_eq!(config.binds.len(), 1);
+    let said: Vec<String> = findings.iter().map(crate::reload::one_line).collect();
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("pjsip.conf:6: error: transport 'b' listens where 'a' does"), "{said:?}");
+    assert!(said[0].ends_with("; give one of them another bind="), "{said:?}");
+    assert!(!said[0].contains('\n'));
+}
+
+#[test]
+fn an_expression_that_cannot_be_read_is_an_error_with_its_remedy() {
+    let (_, findings) =
+        config("[e]\ntype=endpoint\nallow=ulaw\n[i]\ntype=identify\nendpoint=e\nmatch_request_uri=/(/\n");
+    let said: Vec<String> = findings.iter().map(crate::reload::one_line).collect();
+    assert!(
+        said.iter().any(|line| line.contains("identify 'i'") && line.ends_with("; correct the expression")),
+        "{said:?}"
+    );
+}
