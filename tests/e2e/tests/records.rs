@@ -35,7 +35,10 @@ fn record(server: &Server, number: &str) -> Vec<String> {
 
 #[test]
 fn answered_busy_and_unanswered_calls_leave_one_record_each() {
-    let site = Site::new("records").phone("alice").phone("bob").phone("carol").dialplan(DIALPLAN);
+    let mut site = Site::new("records").phone("alice").phone("bob").phone("carol").dialplan(DIALPLAN);
+    // Calls that reach nobody are recorded only when the site says so.
+    let cdr = site.text("cdr.conf").replace("enable = yes", "enable = yes\nunanswered = yes");
+    site.rewrite("cdr.conf", &cdr);
     let server = Server::start(site);
     let mut alice = Phone::new(server.site.sip, "alice");
     let (mut bob, mut carol) = (Phone::new(server.site.sip, "bob"), Phone::new(server.site.sip, "carol"));
@@ -103,6 +106,19 @@ fn answered_busy_and_unanswered_calls_leave_one_record_each() {
     assert_eq!((unanswered[DST].as_str(), unanswered[ANSWER].as_str()), ("carol", ""));
     server.until_idle();
     assert_eq!(server.records().len(), 5, "{:#?}", server.records());
+}
+
+#[test]
+fn a_call_that_reached_nobody_is_recorded_only_when_the_site_says_so() {
+    let server = Server::start(Site::new("nobody").phone("alice").dialplan(DIALPLAN));
+    let mut alice = Phone::new(server.site.sip, "alice");
+    assert_eq!(alice.call("101").status(), Some(486));
+    server.until_idle();
+    alice.must_call("100");
+    alice.hang_up();
+    // Records are written in the order the calls ended.
+    record(&server, "100");
+    assert_eq!(server.records().len(), 1, "{:?}", server.records());
 }
 
 #[test]
