@@ -386,15 +386,6 @@ impl Core {
     }
     /// A media worker's word.
     pub fn media_event(&mut self, event: Event) {
-        if let Event::RtpTimeout { stream } = event
-            && let Some(id) = self.channel_of_stream(stream)
-        {
-            let name = self.get(id).map(|c| c.name.clone()).unwrap_or_default();
-            self.log(Level::Notice, "media", &format!("{name}: no RTP came for the time that is allowed"));
-            self.push_event(id, ChanEvent::MediaTimeout);
-            self.request_hangup(id, Cause::REQUESTED_CHAN_UNAVAIL);
-            return;
-        }
         let (stream, heard) = match event {
             Event::Played { stream, play, end, offset } => (stream, ChanEvent::Played { play, end, offset }),
             Event::DigitBegin { stream, digit, .. } => (stream, ChanEvent::DigitBegin(digit)),
@@ -404,7 +395,8 @@ impl Core {
             Event::DigitsSent { stream } => (stream, ChanEvent::DigitsSent),
             Event::Silence { stream, ms } => (stream, ChanEvent::Silence(ms)),
             Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
-            Event::RtpTimeout { .. } | Event::Stats { .. } => return,
+            Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
+            Event::Stats { .. } => return,
             Event::Closed { stream, fault, .. } => {
                 if let (Some(id), Some(fault)) = (self.by_stream.remove(&stream), fault) {
                     let name = self.get(id).map(|c| c.name.clone()).unwrap_or_default();

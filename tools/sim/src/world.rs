@@ -197,7 +197,11 @@ impl World {
                     Act::PressRelayed(symbol) => press(core, id, symbol, true),
                     Act::Text(text) => core.push_event(id, ChanEvent::Text(text)),
                     Act::Silence(ms) => of_stream(core, id, |stream| Event::Silence { stream, ms }),
-                    Act::MediaTimeout => of_stream(core, id, |stream| Event::RtpTimeout { stream }),
+                    // The driver ends such a call, as its endpoint asks.
+                    Act::MediaTimeout => {
+                        core.request_hangup(id, Cause::REQUESTED_CHAN_UNAVAIL);
+                        of_stream(core, id, |stream| Event::RtpTimeout { stream });
+                    }
                     Act::Redirect(to) => core.request_goto(id, to),
                     Act::Forward(target) => core.push_event(id, ChanEvent::Forwarded(target)),
                     Act::Hold => core.push_event(id, ChanEvent::Hold),
