@@ -5,7 +5,9 @@
 
 use core::time::Duration;
 
-use base::Instant;
+use base::{ChannelId, Instant};
+
+use crate::Core;
 
 /// How the call came out, in the words of Master.csv.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -142,4 +144,83 @@ pub struct CdrState {
     pub custom: Vec<(String, String)>,
     /// Records already written for this channel.
     pub written: u32,
+}
+
+impl Core {
+    /// Writes the current call record of a channel, if it has one to write, and begins the next.
+    pub fn finish_cdr(&mut self, id: ChannelId) {
+        let (now, wall) = (self.now, self.services.wall.now_micros());
+        let settings = self.settings.clone();
+        let Some(channel) = self.get_mut(id) else { return };
+        let state = &channel.cdr;
+        let unwanted = !settings.cdr_enabled || state.disabled || (channel.outgoing && !channel.has_pbx);
+        let unanswered = state.disposition != Disposition::Answered;
+        // A call that nobody answered and that had no second party has no record unless `unanswered=yes` (cdr.conf).
+        if unwanted || (unanswered && state.dst_channel.is_empty() && !settings.cdr_unanswered) {
+            return;
+        }
+        let (began, began_wall) = state.start.unwrap_or((channel.created, channel.created_wall));
+        let (dst, dcontext) = state
+            .dialed
+            .clone()
+            .unwrap_or_else(|| (channel.location.exten.clone(), channel.location.context.clone()));
+        let record = Cdr {
+            account: state.account.clone().unwrap_or_else(|| channel.account.clone()),
+            src: channel.caller.number().to_owned(),
+            dst,
+            dcontext,
+            clid: channel.caller.all(),
+            channel: channel.name.to_string(),
+            dst_channel: state.dst_channel.clone(),
+            last_app: state.last_app.to_owned(),
+            last_data: state.last_data.clone(),
+            start: began_wall,
+            answer: state.answer.map(|(_, wall)| wall),
+            end: wall,
+            duration: now.since(began),
+            billsec: state.answer.map(|(at, _)| now.since(at)).unwrap_or_default(),
+            disposition: match state.disposition {
+                Disposition::Congestion if !settings.cdr_congestion => Disposition::Failed,
+                other => other,
+            },
+            ama_flags: state.ama_flags,
+            uniqueid: channel.uniqueid.to_string(),
+            linkedid: channel.linkedid.to_string(),
+            user_field: state.user_field.clone(),
+            sequence: state.written,
+            peer_account: state.peer_account.clone(),
+            custom: state.custom.clone(),
+        };
+        channel.cdr = CdrState {
+            disabled: state.disabled,
+            start: Some((now, wall)),
+            answer: channel.answered.map(|_| (now, wall)),
+            disposition: if channel.answered.is_some() { Disposition::Answered } else { Default::default() },
+            account: state.account.clone(),
+            ama_flags: state.ama_flags,
+            written: state.written.wrapping_add(1),
+            ..CdrState::default()
+        };
+        self.cdrs.push(record);
+    }
+
+    /// The channel dials `party`: its record is about the two. When it was about another party before, that record is
+    /// finished, with the application that dialled, and the next begins.
+    pub fn turn_to_party(&mut self, id: ChannelId, party: &str) {
+        let Some(channel) = self.get_mut(id) else { return };
+        if !channel.cdr.dst_channel.is_empty() {
+            let dialling =
+                (channel.cdr.last_app, std::mem::take(&mut channel.cdr.last_data), channel.location.clone());
+            if let Some((app, data)) = channel.cdr.dialled_by.take() {
+                (channel.cdr.last_app, channel.cdr.last_data) = (app, data);
+            }
+            self.finish_cdr(id);
+            let Some(channel) = self.get_mut(id) else { return };
+            (channel.cdr.last_app, channel.cdr.last_data) = (dialling.0, dialling.1);
+            channel.cdr.dialed = Some((dialling.2.exten, dialling.2.context));
+        }
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.cdr.dst_channel = party.to_owned();
+        channel.cdr.dialled_by = Some((channel.cdr.last_app, channel.cdr.last_data.clone()));
+    }
 }
