@@ -160,3 +160,52 @@ impl Listeners {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use io::net::Limits;
+
+    fn bind(name: &str, id: u16, protocol: Protocol, local: SocketAddr) -> Bind {
+        Bind {
+            name: name.to_owned(),
+            id: TransportId(id),
+            protocol,
+            local,
+            external_media: None,
+            external_signaling: None,
+            local_nets: Vec::new(),
+        }
+    }
+    fn names(listeners: &Listeners) -> Vec<String> {
+        listeners.open.values().map(|(bind, _)| bind.name.clone()).collect()
+    }
+    /// An address that nobody listens at.
+    fn free() -> SocketAddr {
+        std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    }
+
+    #[test]
+    fn a_reload_opens_what_is_new_closes_what_is_gone_and_is_whole_or_nothing() {
+        let mut net = Net::new(Limits::within(256)).unwrap();
+        let mut listeners = Listeners::default();
+        let (a, b, c) = (free(), free(), free());
+        let first = [bind("a", 0, Protocol::Udp, a), bind("b", 1, Protocol::Tcp, b)];
+        assert!(listeners.configure(&mut net, &first).is_empty());
+        assert_eq!(names(&listeners), ["a", "b"]);
+        // One of the new ones is taken by somebody else: nothing changes, and the error has a remedy.
+        let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let wrong =
+            [bind("c", 2, Protocol::Udp, c), bind("d", 3, Protocol::Udp, taken.local_addr().unwrap())];
+        let refused = listeners.configure(&mut net, &wrong);
+        assert_eq!(refused.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["d"]);
+        assert!(!refused.first().unwrap().1.remedy().is_empty());
+        assert_eq!(names(&listeners), ["a", "b"]);
+        // What the refused reload had opened is free again.
+        drop(taken);
+        let second = [bind("a", 0, Protocol::Udp, a), bind("c", 2, Protocol::Udp, c)];
+        assert!(listeners.configure(&mut net, &second).is_empty());
+        assert_eq!(names(&listeners), ["a", "c"]);
+        assert!(std::net::TcpListener::bind(b).is_ok(), "what is gone is closed");
+    }
+}

@@ -148,3 +148,94 @@ impl Registrations {
         self.journal.compact(live.iter().map(Vec::as_slice));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driver::sip::{Aor, Config};
+    use sip::stack::TransportId;
+
+    fn bind(name: &str, id: u16, protocol: Protocol, local: &str) -> Bind {
+        Bind {
+            name: name.to_owned(),
+            id: TransportId(id),
+            protocol,
+            local: local.parse().unwrap(),
+            external_media: None,
+            external_signaling: None,
+            local_nets: Vec::new(),
+        }
+    }
+    fn driver(binds: Vec<Bind>) -> SipDriver {
+        let aor = Aor {
+            name: "alice".into(),
+            contacts: Vec::new(),
+            max_contacts: 9,
+            remove_existing: false,
+            remove_unavailable: false,
+            default_expiration: 3600,
+            minimum_expiration: 60,
+            maximum_expiration: 7200,
+            qualify_frequency: 0,
+            qualify_timeout: Duration::from_secs(3),
+            qualify_2xx_only: false,
+            support_path: true,
+        };
+        let aors = [(aor.name.clone(), std::rc::Rc::new(aor))].into();
+        SipDriver::new(Config { binds, aors, ..Config::default() }, 1, [1; 32], |_| None)
+    }
+    fn binding(uri: &str, protocol: Protocol, id: u16, seconds: u64, now: Instant) -> Binding {
+        Binding {
+            uri: uri.as_bytes().to_vec(),
+            q: 500,
+            call_id: b"c".to_vec(),
+            cseq: 7,
+            path: vec![b"<sip:edge;lr>".to_vec()],
+            source: Flow {
+                transport: TransportId(id),
+                protocol,
+                connection: None,
+                remote: "198.51.100.7:5062".parse().unwrap(),
+            },
+            instance: Some(b"urn:uuid:1".to_vec()),
+            reg_id: Some(1),
+            user_agent: b"phone".to_vec(),
+            expires_at: now + Duration::from_secs(seconds),
+        }
+    }
+
+    #[test]
+    fn registrations_survive_a_restart_by_the_name_of_their_transport() {
+        let folder = std::env::temp_dir().join(format!("strowger-registrations-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let wall = Duration::from_secs(1_800_000_000);
+        let before = Clocks { now: Instant::ZERO + Duration::from_secs(500), wall };
+        let udp = |name: &str, id| bind(name, id, Protocol::Udp, &format!("127.0.0.1:{}", 5070 + id));
+        {
+            let mut driver =
+                driver(vec![udp("a", 0), udp("b", 1), bind("t", 2, Protocol::Tcp, "127.0.0.1:5070")]);
+            let (mut journal, restored) = Registrations::open(&folder, &mut driver, before).unwrap();
+            assert_eq!(restored, 0);
+            let change = |cause, binding| Change { aor: "alice".to_owned(), cause, binding };
+            let changes = [
+                change(Cause::Added, binding("sip:kept@h", Protocol::Udp, 1, 600, before.now)),
+                change(Cause::Added, binding("sip:gone@h", Protocol::Udp, 1, 600, before.now)),
+                change(Cause::Removed, binding("sip:gone@h", Protocol::Udp, 1, 600, before.now)),
+                change(Cause::Added, binding("sip:short@h", Protocol::Udp, 1, 60, before.now)),
+                change(Cause::Added, binding("sip:tcp@h", Protocol::Tcp, 2, 600, before.now)),
+            ];
+            assert_eq!(journal.write(&changes, &driver, before), None);
+        }
+        // The clock of the new process begins elsewhere, and the transports have other numbers.
+        let after =
+            Clocks { now: Instant::ZERO + Duration::from_secs(3), wall: wall + Duration::from_secs(100) };
+        let mut driver = driver(vec![udp("b", 0), udp("z", 1)]);
+        let (_, restored) = Registrations::open(&folder, &mut driver, after).unwrap();
+        assert_eq!(restored, 1);
+        let kept: Vec<Binding> = driver.bindings().map(|(_, binding)| binding.clone()).collect();
+        let mut expected = binding("sip:kept@h", Protocol::Udp, 0, 500, after.now);
+        expected.source.transport = TransportId(0);
+        assert_eq!(kept, [expected]);
+        std::fs::remove_dir_all(&folder).ok();
+    }
+}

@@ -37,8 +37,12 @@ impl Resolver {
     }
     /// Asks for a name, once until it was answered.
     pub(crate) fn ask(&mut self, host: &str) {
-        if self.asked.len() < WAITING_MAX && self.asked.insert(host.to_owned()) {
-            let _ = self.wanted.try_send(host.to_owned());
+        // With the thread's queue full the name is not asked for; whoever needs it comes again.
+        if self.asked.len() < WAITING_MAX
+            && self.asked.insert(host.to_owned())
+            && self.wanted.try_send(host.to_owned()).is_err()
+        {
+            self.asked.remove(host);
         }
     }
     pub(crate) fn answered(&mut self, host: &str) {
@@ -78,5 +82,24 @@ impl Routes {
         }
         known.insert(peer, own);
         Some(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_asked_once_until_answered_and_again_when_there_was_no_room() {
+        let (wanted, inbox) = std::sync::mpsc::sync_channel(1);
+        let (_, found): (Sender<Found>, _) = queue(1).unwrap();
+        let mut resolver = Resolver { wanted, found, asked: BTreeSet::new() };
+        ["a", "a", "b"].iter().for_each(|host| resolver.ask(host));
+        assert_eq!(inbox.try_iter().collect::<Vec<_>>(), ["a"]);
+        ["a", "b"].iter().for_each(|host| resolver.ask(host));
+        assert_eq!(inbox.try_iter().collect::<Vec<_>>(), ["b"]);
+        resolver.answered("a");
+        resolver.ask("a");
+        assert_eq!(inbox.try_iter().collect::<Vec<_>>(), ["a"]);
     }
 }

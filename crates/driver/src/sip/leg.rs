@@ -1,6 +1,6 @@
 //! One SIP side of a call: what ties a dialog, a channel and a media stream together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use ::sip::OwnedMessage;
@@ -46,6 +46,8 @@ pub(crate) struct Leg {
     pub(crate) routes: Vec<String>,
     /// Headers the dialplan added to our INVITE, or to our answers.
     pub(crate) headers: Vec<(String, String)>,
+    /// Parameters the dialplan added to From of our INVITE.
+    pub(crate) from_params: Vec<super::ask::FromParam>,
     pub(crate) authenticator: Authenticator,
     /// How often a challenge was answered; bounds a peer that challenges for ever.
     pub(crate) challenges: u8,
@@ -74,6 +76,7 @@ impl Leg {
             stream: None,
             invite: None,
             headers: Vec::new(),
+            from_params: Vec::new(),
             authenticator: Authenticator::new(),
             challenges: 0,
             status: 0,
@@ -98,6 +101,8 @@ pub(crate) struct Legs {
     slots: Vec<(u32, Option<Box<Leg>>)>,
     free: Vec<u32>,
     by_dialog: HashMap<DialogId, u64>,
+    /// Slots of each endpoint's legs: the state of a device is asked for at every step of its calls.
+    by_endpoint: HashMap<Rc<str>, BTreeSet<u32>>,
 }
 
 fn handle(slot: u32, generation: u32) -> u64 {
@@ -124,6 +129,7 @@ impl Legs {
         if let Some(dialog) = leg.dialog {
             self.by_dialog.insert(dialog, id);
         }
+        self.by_endpoint.entry(leg.endpoint.name.clone()).or_default().insert(slot);
         entry.1 = Some(Box::new(leg));
         Some(id)
     }
@@ -164,6 +170,12 @@ impl Legs {
         if let Some(dialog) = leg.dialog {
             self.by_dialog.remove(&dialog);
         }
+        if let Some(slots) = self.by_endpoint.get_mut(&leg.endpoint.name) {
+            slots.remove(&slot);
+            if slots.is_empty() {
+                self.by_endpoint.remove(&leg.endpoint.name);
+            }
+        }
         Some(leg)
     }
     /// Handles of all legs.
@@ -174,7 +186,9 @@ impl Legs {
             .filter(|(_, (_, leg))| leg.is_some())
             .map(|(slot, (generation, _))| handle(u32::try_from(slot).unwrap_or(u32::MAX), *generation))
     }
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Leg> {
-        self.slots.iter().filter_map(|(_, leg)| leg.as_deref())
+    /// The legs of an endpoint, in the order of their slots.
+    pub(crate) fn of_endpoint(&self, name: &str) -> impl Iterator<Item = &Leg> {
+        let slots = self.by_endpoint.get(name).into_iter().flatten();
+        slots.filter_map(|slot| self.slots.get(*slot as usize)?.1.as_deref())
     }
 }

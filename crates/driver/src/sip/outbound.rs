@@ -13,7 +13,7 @@ use super::config::{Bind, Endpoint, Proof};
 use super::leg::{Leg, Stage};
 use super::qualify::Reachable;
 use super::session::{Media, Terms, offer_formats};
-use super::{SipDriver, identity};
+use super::{SipDriver, ask, identity};
 
 /// How often one INVITE answers challenges; a peer that challenges on and on is given up.
 const CHALLENGES_MAX: u8 = 3;
@@ -212,9 +212,11 @@ impl SipDriver {
             true => with_phone(route.uri),
             false => route.uri,
         };
+        let inherited = request.requestor.map(|caller| ask::inherited_headers(core, caller));
         let leg = Leg {
             target: uri,
             routes: route.routes,
+            headers: inherited.unwrap_or_default(),
             ..Leg::new(channel, endpoint.clone(), route.flow, media)
         };
         let handle = self.legs.insert(leg).ok_or(Cause::SWITCH_CONGESTION)?;
@@ -253,6 +255,7 @@ impl SipDriver {
         let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();
         let from = identity::from(&endpoint, &connected, &own_host, &config.default_from_user);
         let identities = identity::assertions(&endpoint, &connected, &own_host, "calling");
+        let from = ask::with_params(from, &leg.from_params);
         let target = leg.target.clone();
         let to = match endpoint.user_eq_phone {
             true => with_phone(without_params(&target).to_owned()),

@@ -1,11 +1,12 @@
 //! REGISTER: who may bind what, and what is told of it.
 
 use core::net::IpAddr;
+use std::collections::{BTreeSet, HashMap};
 
 use ::sip::Message;
 use ::sip::header::Contact;
 use ::sip::registrar::{Cause, Refusal, Registrar, Rules};
-use ::sip::stack::{Answer, Flow, Incoming};
+use ::sip::stack::{Answer, ConnectionId, Flow, Incoming};
 use base::Instant;
 use call::{Core, Level, Notice};
 
@@ -22,11 +23,13 @@ pub type Journal = Vec<Change>;
 pub(crate) struct Registrations {
     pub(crate) registrar: Registrar,
     pub(crate) changes: Journal,
+    /// AORs that registered over a connection; forgotten when it closes.
+    over: HashMap<ConnectionId, BTreeSet<String>>,
 }
 
 impl Registrations {
     pub(crate) fn new(seed: u128) -> Self {
-        Self { registrar: Registrar::new(seed), changes: Vec::new() }
+        Self { registrar: Registrar::new(seed), changes: Vec::new(), over: HashMap::new() }
     }
     /// AORs that are gone lose their bindings.
     pub(crate) fn configure(&mut self, config: &Config, now: Instant) {
@@ -150,14 +153,14 @@ impl SipDriver {
     }
     /// A connection is gone, and with it the only way to what registered over it.
     pub(crate) fn connection_lost(&mut self, core: &mut Core, flow: Flow) {
-        if flow.connection.is_none() {
-            return;
-        }
-        let over_it = |binding: &&Binding| binding.source.connection == flow.connection;
-        let lost: Vec<(String, Vec<u8>)> = self
-            .bindings()
-            .filter(|(_, binding)| over_it(binding))
-            .map(|(aor, binding)| (aor.to_owned(), binding.uri.clone()))
+        let Some(connection) = flow.connection else { return };
+        let aors = self.registrations.over.remove(&connection).unwrap_or_default();
+        let registrar = &self.registrations.registrar;
+        let bindings =
+            aors.iter().flat_map(|aor| registrar.bindings(aor).iter().map(move |binding| (aor, binding)));
+        let lost: Vec<(String, Vec<u8>)> = bindings
+            .filter(|(_, binding)| binding.source.connection == Some(connection))
+            .map(|(aor, binding)| (aor.clone(), binding.uri.clone()))
             .collect();
         let before = self.registrations.changes.len();
         for (aor, uri) in lost {
@@ -183,6 +186,11 @@ impl SipDriver {
                 Cause::Removed => ("Removed", "Removed", Some("Unregistered")),
                 Cause::Expired => ("Removed", "Removed", Some("Unregistered")),
             };
+            if let Some(connection) = change.binding.source.connection
+                && matches!(change.cause, Cause::Added | Cause::Refreshed)
+            {
+                self.registrations.over.entry(connection).or_default().insert(change.aor.clone());
+            }
             match change.cause {
                 Cause::Added => self.qualify.add(&self.config, &change.aor, &change.binding.uri, core.now),
                 Cause::Removed | Cause::Expired => self.qualify.remove(&change.aor, &change.binding.uri),

@@ -135,7 +135,7 @@ impl SipDriver {
         let wanted = self.config.endpoints.values().filter(|e| only.is_none_or(|only| *e.name == *only));
         wanted
             .map(|endpoint| {
-                let channels = self.legs.iter().filter(|leg| leg.endpoint.name == endpoint.name);
+                let channels = self.legs.of_endpoint(&endpoint.name);
                 let names =
                     channels.filter_map(|leg| core.get(leg.channel)).map(|c| c.name.to_string()).collect();
                 let auths = endpoint.auths.iter().map(|name| {
@@ -165,7 +165,7 @@ impl SipDriver {
 }
 
 /// The options `pjsip show endpoint` lists, in its order.
-fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)> {
+pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)> {
     let yes = |value: bool| if value { "true" } else { "false" }.to_owned();
     let formats = endpoint.allow.iter().map(|format| format.name()).collect::<Vec<_>>().join("|");
     let dtmf = match endpoint.dtmf {

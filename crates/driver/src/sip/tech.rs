@@ -8,26 +8,7 @@ use call::{Core, DeviceState, Indication, Request, Tech};
 use super::config::Dtmf;
 use super::leg::Stage;
 use super::qualify::Reachable;
-use super::{SipDriver, identity};
-
-/// Headers that the dialplan may not add: the machines own them.
-const RESERVED: &[&str] = &[
-    "Via",
-    "From",
-    "To",
-    "Call-ID",
-    "CSeq",
-    "Contact",
-    "Content-Length",
-    "Content-Type",
-    "Max-Forwards",
-    "Route",
-    "Record-Route",
-    "Authorization",
-    "Proxy-Authorization",
-];
-/// Headers that the dialplan may add to one call.
-const ADDED_HEADERS_MAX: usize = 64;
+use super::{SipDriver, ask, identity};
 
 impl Tech for SipDriver {
     fn names(&self) -> &'static [&'static str] {
@@ -129,7 +110,7 @@ impl Tech for SipDriver {
         };
         let Some(endpoint) = self.config.endpoints.get(name) else { return DeviceState::Invalid };
         let (mut up, mut ringing, mut held, mut others) = (0_u32, 0_u32, 0_u32, 0_u32);
-        for leg in self.legs.iter().filter(|leg| leg.endpoint.name == endpoint.name) {
+        for leg in self.legs.of_endpoint(&endpoint.name) {
             match core.get(leg.channel).map(|c| c.state) {
                 Some(call::ChanState::Up) if leg.held => held += 1,
                 Some(call::ChanState::Up) => up += 1,
@@ -155,6 +136,12 @@ impl Tech for SipDriver {
             "CHANNEL" => self.channel_item(core, channel, args),
             "PJSIP_HEADER" | "SIP_HEADER" => self.header(core, channel, function, args),
             "PJSIP_DIAL_CONTACTS" => Some(self.dial_contacts(args)),
+            "PJSIP_HEADER_PARAM" => self.header_param(core, channel, args),
+            "PJSIP_INHERITABLE_HEADER" => ask::inheritable_header(core, channel, args),
+            "PJSIP_ENDPOINT" => self.endpoint_setting(args),
+            "PJSIP_AOR" => self.aor_setting(core, args),
+            "PJSIP_CONTACT" => self.contact_property(core, args),
+            "PJSIP_PARSE_URI" => ask::uri_part(args),
             _ => None,
         }
     }
@@ -168,6 +155,8 @@ impl Tech for SipDriver {
     ) -> bool {
         match function {
             "PJSIP_HEADER" => self.set_header(core, channel, args, value),
+            "PJSIP_HEADER_PARAM" => self.set_header_param(core, channel, args, value),
+            "PJSIP_INHERITABLE_HEADER" => ask::set_inheritable_header(core, channel, args, value),
             _ => false,
         }
     }
@@ -180,10 +169,6 @@ fn refusal_status(cause: Cause) -> u16 {
         Cause::ANSWERED_ELSEWHERE => 486,
         other => other.to_sip(),
     }
-}
-
-fn begins(name: &str, prefix: &str) -> bool {
-    name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 impl SipDriver {
@@ -241,7 +226,7 @@ impl SipDriver {
         let value = match name.strip_suffix('*') {
             Some(prefix) => view
                 .fields()
-                .filter(|(field, _)| begins(&String::from_utf8_lossy(field.as_bytes()), prefix))
+                .filter(|(field, _)| ask::begins(&String::from_utf8_lossy(field.as_bytes()), prefix))
                 .map(|(_, value)| value)
                 .nth(number.saturating_sub(1)),
             None => view.headers(HeaderName::from_bytes(name.as_bytes())).nth(number.saturating_sub(1)),
@@ -255,29 +240,7 @@ impl SipDriver {
         let Some(leg) = self.leg_of(channel, core).filter(before) else {
             return false;
         };
-        let mut parts = args.split(',').map(str::trim);
-        let (action, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        let token =
-            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.!%*_+`'~".contains(&b));
-        if !token || RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
-            return false;
-        }
-        let same = |header: &(String, String)| header.0.eq_ignore_ascii_case(name);
-        match action.to_ascii_lowercase().as_str() {
-            "add" if leg.headers.len() < ADDED_HEADERS_MAX => {
-                leg.headers.push((name.to_owned(), value.to_owned()))
-            }
-            "update" => match leg.headers.iter_mut().find(|header| same(header)) {
-                Some(header) => value.clone_into(&mut header.1),
-                None => return false,
-            },
-            "remove" => match name.strip_suffix('*') {
-                Some(prefix) => leg.headers.retain(|header| !begins(&header.0, prefix)),
-                None => leg.headers.retain(|header| !same(header)),
-            },
-            _ => return false,
-        }
-        true
+        ask::change_headers(&mut leg.headers, args, value)
     }
     /// A dial string with every contact of an endpoint.
     fn dial_contacts(&self, args: &str) -> String {

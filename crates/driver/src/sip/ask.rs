@@ -1,0 +1,319 @@
+//! What the dialplan asks of SIP beside the call itself: settings of endpoints, AORs and contacts, the parts of URIs and
+//! headers, and headers that calls made on a channel's behalf carry.
+
+use ::sip::{HeaderName, NameAddr, Uri};
+use base::ChannelId;
+use call::Core;
+use dialplan::{Inherit, Var};
+
+use super::leg::Stage;
+use super::show::{ContactRow, ContactState, options};
+use super::{SipDriver, identity};
+
+/// Headers that the dialplan may not add: the machines own them.
+const RESERVED: &[&str] = &[
+    "Via",
+    "From",
+    "To",
+    "Call-ID",
+    "CSeq",
+    "Contact",
+    "Content-Length",
+    "Content-Type",
+    "Max-Forwards",
+    "Route",
+    "Record-Route",
+    "Authorization",
+    "Proxy-Authorization",
+];
+/// Headers that the dialplan may add to one call.
+const ADDED_HEADERS_MAX: usize = 64;
+
+/// Parameters that the dialplan may add to the From of one call.
+const FROM_PARAMS_MAX: usize = 16;
+/// Bytes of inheritable headers that one channel carries: each call made on its behalf gets a copy.
+const INHERITABLE_BYTES_MAX: usize = 16 * 1024;
+/// Where a channel keeps its inheritable headers, one a line; no dialplan can write that name.
+const INHERITABLE: &str = "PJSIP_INHERITABLE_HEADER()";
+
+/// A parameter for From, from `PJSIP_HEADER_PARAM(From,header|uri,name)=`.
+#[derive(Debug, Clone)]
+pub(crate) struct FromParam {
+    in_uri: bool,
+    name: String,
+    value: String,
+}
+
+fn begins(name: &str, prefix: &str) -> bool {
+    name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+/// Whether a header or a parameter may have this name (RFC 3261 §25.1, token).
+fn is_token(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.!%*_+`'~".contains(&b))
+}
+
+/// `add,name`, `update,name` or `remove,name` on a list of headers; `false` when that cannot be.
+pub(crate) fn change_headers(headers: &mut Vec<(String, String)>, args: &str, value: &str) -> bool {
+    let mut parts = args.split(',').map(str::trim);
+    let (action, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    if !is_token(name) || RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
+        return false;
+    }
+    let same = |header: &(String, String)| header.0.eq_ignore_ascii_case(name);
+    match action.to_ascii_lowercase().as_str() {
+        "add" if headers.len() < ADDED_HEADERS_MAX => headers.push((name.to_owned(), value.to_owned())),
+        "update" => match headers.iter_mut().find(|header| same(header)) {
+            Some(header) => value.clone_into(&mut header.1),
+            None => return false,
+        },
+        "remove" => match name.strip_suffix('*') {
+            Some(prefix) => headers.retain(|header| !begins(&header.0, prefix)),
+            None => headers.retain(|header| !same(header)),
+        },
+        _ => return false,
+    }
+    true
+}
+
+/// The headers that calls made on this channel's behalf carry. They are a variable that every channel below inherits,
+/// through Local channels too.
+pub(crate) fn inherited_headers(core: &Core, channel: ChannelId) -> Vec<(String, String)> {
+    let kept = core.get(channel).and_then(|c| c.vars.get_name(INHERITABLE)).unwrap_or_default();
+    let split = |line: &str| line.split_once(':').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    kept.lines().filter_map(split).collect()
+}
+
+/// `PJSIP_INHERITABLE_HEADER(add|update|remove,name)=`.
+pub(crate) fn set_inheritable_header(core: &mut Core, channel: ChannelId, args: &str, value: &str) -> bool {
+    let mut headers = inherited_headers(core, channel);
+    let value: String = value.chars().filter(|c| !c.is_control()).collect();
+    if !change_headers(&mut headers, args, &value) {
+        return false;
+    }
+    let lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+    let kept = lines.join("\n");
+    let Some(entry) = core.get_mut(channel).filter(|_| kept.len() <= INHERITABLE_BYTES_MAX) else {
+        return false;
+    };
+    entry.vars.set(Var::named(INHERITABLE), &kept, Inherit::Always)
+}
+
+/// `PJSIP_INHERITABLE_HEADER(read,name[,number])`.
+pub(crate) fn inheritable_header(core: &Core, channel: ChannelId, args: &str) -> Option<String> {
+    let mut parts = args.split(',').map(str::trim);
+    parts.next().filter(|action| action.eq_ignore_ascii_case("read"))?;
+    let name = parts.next()?;
+    let number: usize = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let same = |header: &(String, String)| match name.strip_suffix('*') {
+        Some(prefix) => begins(&header.0, prefix),
+        None => header.0.eq_ignore_ascii_case(name),
+    };
+    let found = inherited_headers(core, channel).into_iter().filter(same).nth(number.saturating_sub(1));
+    Some(found.map(|(_, value)| value).unwrap_or_default())
+}
+
+/// From with what the dialplan added to it.
+pub(crate) fn with_params(from: String, params: &[FromParam]) -> String {
+    let written = |in_uri: bool| -> String {
+        let chosen = params.iter().filter(|param| param.in_uri == in_uri);
+        chosen
+            .map(|param| match param.value.is_empty() {
+                true => format!(";{}", param.name),
+                false => format!(";{}={}", param.name, param.value),
+            })
+            .collect()
+    };
+    match from.rsplit_once('>') {
+        Some((head, tail)) => format!("{head}{}>{tail}{}", written(true), written(false)),
+        None => from,
+    }
+}
+
+/// `PJSIP_PARSE_URI(uri,part)`: the part stands after the last comma, for the URI may hold some.
+pub(crate) fn uri_part(args: &str) -> Option<String> {
+    let (text, part) = args.rsplit_once(',')?;
+    let text = text.trim();
+    let address = NameAddr::parse(text.as_bytes())?;
+    // Parameters of a URI without angle brackets are asked for as its own.
+    let uri = if text.contains('<') { address.uri } else { Uri::parse(text.as_bytes())? };
+    let param = |name: &[u8]| Some(uri.params.get(name).map(identity::text).unwrap_or_default());
+    match part.trim().to_ascii_lowercase().as_str() {
+        "display" => Some(identity::text(&address.display_name())),
+        "scheme" => Some(identity::text(uri.scheme.as_bytes())),
+        "user" => Some(identity::text(&uri.user_decoded())),
+        "passwd" => Some(identity::text(uri.password.unwrap_or_default())),
+        "host" => Some(identity::text(uri.host.as_bytes())),
+        "port" => Some(uri.port.map(|port| port.to_string()).unwrap_or_default()),
+        "user_param" => param(b"user"),
+        "method_param" => param(b"method"),
+        "transport_param" => param(b"transport"),
+        "ttl_param" => param(b"ttl"),
+        "maddr_param" => param(b"maddr"),
+        "lr_param" => Some(u8::from(uri.params.has(b"lr")).to_string()),
+        _ => None,
+    }
+}
+
+/// The name a contact has for `PJSIP_CONTACT()`: the AOR's and a hash of the URI (FNV-1a), which no comma can be in.
+fn contact_id(row: &ContactRow) -> String {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{};@{:016x}", row.aor, row.uri.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+}
+
+fn name_and_field(args: &str) -> Option<(&str, String)> {
+    let (name, field) = args.rsplit_once(',')?;
+    Some((name.trim(), field.trim().to_ascii_lowercase()))
+}
+
+impl SipDriver {
+    /// `PJSIP_ENDPOINT(name,field)`.
+    pub(crate) fn endpoint_setting(&self, args: &str) -> Option<String> {
+        let (name, field) = name_and_field(args)?;
+        let endpoint = self.config.endpoints.get(name)?;
+        options(endpoint).into_iter().find(|(option, _)| *option == field).map(|(_, value)| value)
+    }
+    /// `PJSIP_AOR(name,field)`; `contact` lists the contacts as `PJSIP_CONTACT()` takes them.
+    pub(crate) fn aor_setting(&self, core: &Core, args: &str) -> Option<String> {
+        let (name, field) = name_and_field(args)?;
+        let aor = self.config.aors.get(name)?;
+        let yes = |value: bool| Some(if value { "true" } else { "false" }.to_owned());
+        match field.as_str() {
+            "contact" => {
+                let rows = self.contact_rows(Some(name), core);
+                Some(rows.iter().map(contact_id).collect::<Vec<_>>().join(","))
+            }
+            "max_contacts" => Some(aor.max_contacts.to_string()),
+            "remove_existing" => yes(aor.remove_existing),
+            "remove_unavailable" => yes(aor.remove_unavailable),
+            "default_expiration" => Some(aor.default_expiration.to_string()),
+            "minimum_expiration" => Some(aor.minimum_expiration.to_string()),
+            "maximum_expiration" => Some(aor.maximum_expiration.to_string()),
+            "qualify_frequency" => Some(aor.qualify_frequency.to_string()),
+            "qualify_timeout" => Some(format!("{:.6}", aor.qualify_timeout.as_secs_f64())),
+            "qualify_2xx_only" => yes(aor.qualify_2xx_only),
+            "support_path" => yes(aor.support_path),
+            _ => None,
+        }
+    }
+    /// `PJSIP_CONTACT(name,field)`; the name is one of `PJSIP_AOR(aor,contact)`, or `aor/uri`.
+    pub(crate) fn contact_property(&self, core: &Core, args: &str) -> Option<String> {
+        let (name, field) = name_and_field(args)?;
+        let aor = name.split([';', '/']).next()?;
+        let rows = self.contact_rows(Some(aor), core);
+        let row = rows.iter().find(|row| contact_id(row) == name || name.strip_prefix(aor) == Some(&format!("/{}", row.uri)))?;
+        let via = row.via.parse::<core::net::SocketAddr>().ok();
+        Some(match field.as_str() {
+            "uri" => row.uri.clone(),
+            "aor" => row.aor.clone(),
+            "endpoint" => row.endpoint.clone(),
+            "user_agent" => row.user_agent.clone(),
+            "rtt" => row.roundtrip.map_or(0, |rtt| rtt.as_micros()).to_string(),
+            "status" => match row.state {
+                ContactState::NonQualified => "NonQualified",
+                ContactState::Unknown => "Unknown",
+                ContactState::Available => "Reachable",
+                ContactState::Unavailable => "Unreachable",
+            }
+            .to_owned(),
+            // A contact of the configuration never lapses.
+            "expiration_time" => {
+                let wall = core.services.wall.now_micros().div_euclid(1_000_000);
+                let lapses = row.expires.map(|left| wall.saturating_add_unsigned(left));
+                lapses.unwrap_or_default().to_string()
+            }
+            "via_addr" => via.map(|via| via.ip().to_string()).unwrap_or_default(),
+            "via_port" => via.map_or(0, |via| via.port()).to_string(),
+            _ => return None,
+        })
+    }
+    /// `PJSIP_HEADER_PARAM(header,header|uri,name)`: of the message that began the call, or what was set for our From.
+    pub(crate) fn header_param(&mut self, core: &Core, channel: ChannelId, args: &str) -> Option<String> {
+        let leg = self.leg_of(channel, core)?;
+        let (header, in_uri, name) = param_args(args)?;
+        let own = leg.from_params.iter().find(|p| p.in_uri == in_uri && p.name.eq_ignore_ascii_case(name));
+        if let Some(param) = own.filter(|_| header.eq_ignore_ascii_case("From")) {
+            return Some(param.value.clone());
+        }
+        let Some(message) = leg.invite.as_ref() else { return Some(String::new()) };
+        let view = message.view();
+        let address = view.header(HeaderName::from_bytes(header.as_bytes())).and_then(NameAddr::parse);
+        let params = address.map(|address| if in_uri { address.uri.params } else { address.params });
+        Some(params.and_then(|params| params.get(name.as_bytes())).map(identity::text).unwrap_or_default())
+    }
+    /// `PJSIP_HEADER_PARAM(From,header|uri,name)=`, in the INVITE of a channel that has not been called yet.
+    pub(crate) fn set_header_param(
+        &mut self,
+        core: &Core,
+        channel: ChannelId,
+        args: &str,
+        value: &str,
+    ) -> bool {
+        let Some((header, in_uri, name)) = param_args(args) else { return false };
+        // The tag is the dialog's (RFC 3261 §19.3).
+        let ours = header.eq_ignore_ascii_case("From") && is_token(name) && !name.eq_ignore_ascii_case("tag");
+        let plain = value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.!%*_+`'~[]:/&$".contains(&b));
+        // Outside a URI brackets and slashes stand in quotes only.
+        let fits = plain && (in_uri || value.is_empty() || is_token(value));
+        let Some(leg) = self.leg_of(channel, core).filter(|leg| leg.stage == Stage::Idle) else { return false };
+        if !ours || !fits {
+            return false;
+        }
+        let same = |p: &FromParam| p.in_uri == in_uri && p.name.eq_ignore_ascii_case(name);
+        leg.from_params.retain(|param| !same(param));
+        if leg.from_params.len() >= FROM_PARAMS_MAX {
+            return false;
+        }
+        leg.from_params.push(FromParam { in_uri, name: name.to_owned(), value: value.to_owned() });
+        true
+    }
+}
+
+/// Header, whether the URI's parameters are meant, and the parameter.
+fn param_args(args: &str) -> Option<(&str, bool, &str)> {
+    let mut parts = args.split(',').map(str::trim);
+    let (header, part, name) = (parts.next()?, parts.next()?, parts.next()?);
+    match part.to_ascii_lowercase().as_str() {
+        "header" => Some((header, false, name)),
+        "uri" => Some((header, true, name)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_uri_are_told_by_name() {
+        let full = "\"A, B\" <sips:al%20ice:pw@example.org:5071;transport=tcp;lr;maddr=192.0.2.9>;x=y";
+        for (uri, part, expected) in [
+            (full, "display", Some("A, B")),
+            (full, "scheme", Some("sips")),
+            (full, "user", Some("al ice")),
+            (full, "passwd", Some("pw")),
+            (full, "host", Some("example.org")),
+            (full, "port", Some("5071")),
+            (full, "transport_param", Some("tcp")),
+            (full, "maddr_param", Some("192.0.2.9")),
+            (full, "lr_param", Some("1")),
+            (full, "ttl_param", Some("")),
+            (full, "colour", None),
+            ("sip:bob@h;transport=udp", "transport_param", Some("udp")),
+            ("sip:bob@h", "port", Some("")),
+            ("sip:bob@h", "lr_param", Some("0")),
+            ("no uri", "host", None),
+        ] {
+            assert_eq!(uri_part(&format!("{uri},{part}")).as_deref(), expected, "{uri} {part}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_from_stand_where_they_were_asked_for() {
+        let param =
+            |in_uri, name: &str, value: &str| FromParam { in_uri, name: name.into(), value: value.into() };
+        let params = [param(true, "isup-oli", "70"), param(false, "x", "1"), param(false, "flag", "")];
+        let from = with_params("\"A\" <sip:a@h>".to_owned(), &params);
+        assert_eq!(from, "\"A\" <sip:a@h;isup-oli=70>;x=1;flag");
+    }
+}
