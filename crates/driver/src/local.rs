@@ -157,7 +157,7 @@ impl Tech for LocalDriver {
         let second = *self.others.get(&channel).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let (vars, connected, account) = core
             .get(channel)
-            .map(|c| (c.vars.inherited(), c.connected.clone(), c.peer_account.clone()))
+            .map(|c| (c.vars.clone(), c.connected.clone(), c.peer_account.clone()))
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
-use control::ami::Manager;
 use base::Instant;
 use call::Level;
+use control::ami::Manager;
 use control::cli::Cli;
 use control::site::Site;
 use io::net::{FlowKind, ListenerId, Net};

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,6 +64,8 @@ pub struct Engine {
     load_at: Option<Instant>,
     end: Option<End>,
     restart_wanted: bool,
+    /// Managers logged in or went since the console's list of them was made.
+    managers_changed: bool,
 }
 
 /// How the process ends.
@@ -72,6 +75,19 @@ pub enum End {
     Stop,
     /// To be started again with the same arguments.
     Restart,
+}
+
+/// Hands a message to the SIP machines. A panic there costs this message: nothing from the network ends the process.
+fn receive(site: &Site, flow: ::sip::stack::Flow, bytes: &[u8]) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut core = site.shard.core.borrow_mut();
+        core.now = Clock.now();
+        site.sip.borrow_mut().receive(&mut core, flow, bytes);
+    }));
+    if outcome.is_err() {
+        let line = format!("a message from {} panicked the SIP machines; it is dropped", flow.remote);
+        site.shard.core.borrow_mut().log(Level::Error, "chan_pjsip", &line);
+    }
 }
 
 /// What an event of the wait asks of the loop, once the reactor is free again.
@@ -122,6 +138,7 @@ impl Engine {
             load_at: None,
             end: None,
             restart_wanted: false,
+            managers_changed: false,
         }
     }
     pub(crate) fn open_control(&mut self, socket: &Path, mode: u32) -> Result<(), StartError> {
@@ -188,9 +205,7 @@ impl Engine {
             self.net.wait(now, until, &mut |event| match event {
                 NetEvent::Datagram { transport, from, bytes, .. } => {
                     if let Some(flow) = listeners.datagram(transport, from) {
-                        let mut core = site.shard.core.borrow_mut();
-                        core.now = Clock.now();
-                        site.sip.borrow_mut().receive(&mut core, flow, bytes);
+                        receive(site, flow, bytes);
                     }
                 }
                 NetEvent::Accepted { flow, kind, peer, listener } => {
@@ -201,7 +216,6 @@ impl Engine {
                 NetEvent::Unsent { transport, to, .. } => {
                     turns.extend(listeners.unsent(transport, to).map(Turn::Unsent));
                 }
-                NetEvent::Readable { token: MEDIA } => turns.push(Turn::Media),
                 NetEvent::Readable { token: SOUNDS } => turns.push(Turn::Sounds),
                 NetEvent::Readable { token: NAMES } => turns.push(Turn::Names),
                 NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
@@ -209,8 +223,17 @@ impl Engine {
             })?;
             let now = Clock.now();
             self.site.shard.core.borrow_mut().now = now;
+            // In every turn: not all that the media plane tells is worth waking for.
+            turns.push(Turn::Media);
             for turn in turns.drain(..) {
-                self.take(turn, now);
+                let outcome = catch_unwind(AssertUnwindSafe(|| self.take(turn, now)));
+                if outcome.is_err() {
+                    self.log(
+                        Level::Error,
+                        "strowger",
+                        "what a connection sent panicked its dialect; it is dropped",
+                    );
+                }
             }
             self.turn_machines(now);
             self.grant_wishes();
@@ -264,7 +287,10 @@ impl Engine {
                 let Some(client) = self.by_flow.remove(&flow) else { return };
                 self.clients.remove(&client);
                 match kind {
-                    FlowKind::Manager => self.managers.manager.closed(client),
+                    FlowKind::Manager => {
+                        self.managers.manager.closed(client);
+                        self.managers_changed = true;
+                    }
                     _ => self.sessions.closed(client),
                 }
             }
@@ -312,8 +338,7 @@ impl Engine {
             match connection.framer.next_frame() {
                 Ok(Some(Frame::Message(message))) => {
                     self.net.keep(flow, Some(now + SIP_IDLE));
-                    let mut core = self.site.shard.core.borrow_mut();
-                    self.site.sip.borrow_mut().receive(&mut core, source, message);
+                    receive(&self.site, source, message);
                 }
                 Ok(Some(Frame::Ping)) => self.net.send_flow(flow, b"\r\n"),
                 Ok(Some(Frame::Pong)) => {}
@@ -408,10 +433,14 @@ impl Engine {
             self.managers.manager.due(now, &mut out);
         }
         self.managers.manager.flush(&mut out);
-        for client in self.managers.manager.authenticated() {
-            if let Some(flow) = self.clients.get(&client) {
+        let logged_in = self.managers.manager.authenticated();
+        for client in &logged_in {
+            if let Some(flow) = self.clients.get(client) {
                 self.net.keep(*flow, None);
             }
+        }
+        if std::mem::take(&mut self.managers_changed) || !logged_in.is_empty() {
+            self.commands.borrow_mut().set_connected(self.managers.manager.connected());
         }
         self.carry_out(out);
     }
@@ -437,6 +466,7 @@ impl Engine {
                 Output::Close(client) => {
                     if let Some(flow) = self.clients.remove(&client) {
                         self.by_flow.remove(&flow);
+                        self.managers_changed = true;
                         self.net.close_flow(flow, Closing::Flush);
                     }
                 }
@@ -511,9 +541,7 @@ impl Engine {
                 if let NetEvent::Datagram { transport, from, bytes, .. } = event
                     && let Some(flow) = listeners.datagram(transport, from)
                 {
-                    let mut core = site.shard.core.borrow_mut();
-                    core.now = Clock.now();
-                    site.sip.borrow_mut().receive(&mut core, flow, bytes);
+                    receive(site, flow, bytes);
                 }
             });
             if waited.is_err() {
