@@ -44,7 +44,7 @@ pub(crate) struct FromParam {
     value: String,
 }
 
-fn begins(name: &str, prefix: &str) -> bool {
+pub(crate) fn begins(name: &str, prefix: &str) -> bool {
     name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
@@ -201,7 +201,9 @@ impl SipDriver {
         let (name, field) = name_and_field(args)?;
         let aor = name.split([';', '/']).next()?;
         let rows = self.contact_rows(Some(aor), core);
-        let row = rows.iter().find(|row| contact_id(row) == name || name.strip_prefix(aor) == Some(&format!("/{}", row.uri)))?;
+        let row = rows.iter().find(|row| {
+            contact_id(row) == name || name.strip_prefix(aor) == Some(&format!("/{}", row.uri))
+        })?;
         let via = row.via.parse::<core::net::SocketAddr>().ok();
         Some(match field.as_str() {
             "uri" => row.uri.clone(),
@@ -255,7 +257,9 @@ impl SipDriver {
         let plain = value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.!%*_+`'~[]:/&$".contains(&b));
         // Outside a URI brackets and slashes stand in quotes only.
         let fits = plain && (in_uri || value.is_empty() || is_token(value));
-        let Some(leg) = self.leg_of(channel, core).filter(|leg| leg.stage == Stage::Idle) else { return false };
+        let Some(leg) = self.leg_of(channel, core).filter(|leg| leg.stage == Stage::Idle) else {
+            return false;
+        };
         if !ours || !fits {
             return false;
         }

@@ -48,6 +48,9 @@ impl SipDriver {
             Event::Answered { dialog, message, .. } => self.answered(core, dialog, message),
             Event::Challenged { dialog, message } => self.challenged(core, dialog, &message),
             Event::Failed { dialog, failure } => self.failed(core, dialog, &failure),
+            Event::Response { request, dialog: Some(dialog), status: 401 | 407, message } => {
+                self.bye_challenged(core, dialog, request, &message);
+            }
             Event::Response { request, status, .. } if status >= 200 => {
                 if let Some(probe) = self.requests.remove(&request) {
                     let good = self.counts_as_answer(&probe, status);
@@ -65,6 +68,7 @@ impl SipDriver {
                 self.over(core, dialog, cause, "SIP CANCEL");
             }
             Event::Ended { dialog, reason, message } => {
+                self.leaving.remove(&dialog);
                 let told = message.as_ref().and_then(reason_of);
                 let cause = match reason {
                     End::Bye | End::Local => told.unwrap_or(Cause::NORMAL_CLEARING),

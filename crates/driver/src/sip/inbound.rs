@@ -226,6 +226,7 @@ impl SipDriver {
 
     /// 200 to the INVITE that made this channel, with the identity of who answered.
     pub(crate) fn answer_leg(&mut self, core: &mut Core, handle: u64) {
+        self.still(core, handle);
         let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.stage == Stage::Ringing) else { return };
         let Some(dialog) = leg.dialog else { return };
         leg.stage = Stage::Up;

@@ -57,6 +57,8 @@ pub(crate) struct Leg {
     pub(crate) indicated: u16,
     /// The peer holds us.
     pub(crate) held: bool,
+    /// We play ringing into early media.
+    pub(crate) ringing_tone: bool,
     /// The call goes on when the ACK brings the answer to our offer.
     pub(crate) awaits_answer: bool,
 }
@@ -83,6 +85,7 @@ impl Leg {
             indicated: 0,
             held: false,
             awaits_answer: false,
+            ringing_tone: false,
             routes: Vec::new(),
         }
     }

@@ -49,6 +49,9 @@ const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, INFO, MESSAGE, N
 /// Bodies we read.
 const ACCEPT: &str = "application/sdp, application/dtmf-relay, application/dtmf, text/plain";
 
+/// At which level the totals of a stream are told when its call has ended.
+const TOTALS_LEVEL: call::Level = call::Level::Debug(1);
+
 /// The driver. One per shard.
 pub struct SipDriver {
     config: Rc<Config>,
@@ -64,6 +67,10 @@ pub struct SipDriver {
     ways: Ways,
     names: Names,
     tech_index: usize,
+    /// Streams of channels that went, by the channel's name, until the media plane has told their totals.
+    parting: HashMap<base::StreamId, Rc<str>>,
+    /// Calls of ours whose BYE is out and may be challenged.
+    leaving: HashMap<DialogId, outbound::Leaving>,
     trace: Trace,
     /// How many of `sends` have been traced.
     traced: usize,
@@ -92,6 +99,8 @@ impl SipDriver {
             ways: Ways::new(route),
             names: Names::default(),
             tech_index: 0,
+            parting: HashMap::new(),
+            leaving: HashMap::new(),
             trace: Trace::Off,
             traced: 0,
         };
@@ -146,6 +155,21 @@ impl SipDriver {
     }
     /// Takes in what a media worker says: the core hears it, and silence of RTP ends the call as the endpoint asks.
     pub fn media_event(&mut self, core: &mut Core, event: base::Event) {
+        if let base::Event::Closed { stream, stats, .. } = event
+            && let Some(name) = self.parting.remove(&stream)
+        {
+            let line = format!(
+                "{name}: {} packets sent, {} received, {} lost, {} discarded, jitter {} us; peer lost {}, round trip {} us",
+                stats.sent_packets,
+                stats.received_packets,
+                stats.lost_packets,
+                stats.discarded_packets,
+                stats.jitter_us,
+                stats.peer_lost_packets,
+                stats.round_trip_us
+            );
+            core.log(TOTALS_LEVEL, "res_rtp", &line);
+        }
         if let base::Event::RtpTimeout { stream } = event
             && let Some(channel) = core.channel_of_stream(stream)
             && let Some(leg) = self.leg_of(channel, core)

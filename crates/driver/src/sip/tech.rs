@@ -2,7 +2,7 @@
 
 use ::sip::stack::Body;
 use ::sip::{HeaderName, Method};
-use base::{Cause, ChannelId, Digit};
+use base::{Cause, ChannelId, Command, Digit, PlayId};
 use call::{Core, DeviceState, Indication, Request, Tech};
 
 use super::config::Dtmf;
@@ -26,9 +26,15 @@ impl Tech for SipDriver {
         let (ringing, inband) = (leg.stage == Stage::Ringing, leg.endpoint.inband_progress);
         let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
         match indication {
-            Indication::Ringing if ringing && inband => self.provisional(core, handle, 183, true),
+            Indication::Ringing if ringing && inband => {
+                self.provisional(core, handle, 183, true);
+                self.ring_tone(core, handle);
+            }
             Indication::Ringing if ringing => self.provisional(core, handle, 180, false),
-            Indication::Progress if ringing => self.provisional(core, handle, 183, true),
+            Indication::Progress if ringing => {
+                self.still(core, handle);
+                self.provisional(core, handle, 183, true);
+            }
             // The stack says 100 by itself; hold and identity need no message for a bridged leg.
             Indication::Ringing | Indication::Progress | Indication::Proceeding => {}
             Indication::Hold | Indication::Unhold => {}
@@ -47,7 +53,12 @@ impl Tech for SipDriver {
     fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause) {
         let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
         let Some(leg) = self.legs.remove(handle) else { return };
+        if let (Some(stream), true) = (leg.stream, core.services.log.enabled(super::TOTALS_LEVEL)) {
+            let name = core.get(channel).map(|c| c.name.clone()).unwrap_or_default();
+            self.parting.insert(stream, name);
+        }
         let Some(dialog) = leg.dialog else { return };
+        self.note_leaving(dialog, &leg);
         // A CANCEL tells phones that the call was not missed (RFC 3326 §3.1).
         let elsewhere = cause == Cause::ANSWERED_ELSEWHERE && leg.stage == Stage::Calling;
         let reason = match elsewhere {
@@ -172,6 +183,26 @@ fn refusal_status(cause: Cause) -> u16 {
 }
 
 impl SipDriver {
+    /// Ringing in early media (`inband_progress`): the tone of the channel's zone until it is answered or hears something
+    /// else.
+    fn ring_tone(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| !leg.ringing_tone) else { return };
+        let Some((zone, format)) = core.get(leg.channel).map(|c| (c.tone_zone.clone(), c.format)) else {
+            return;
+        };
+        let Some(stream) = leg.stream else { return };
+        if let Some(clip) = core.services.library.tone(&zone, "ring", format) {
+            leg.ringing_tone = true;
+            core.media(Command::Play { stream, play: PlayId(u32::MAX), clip, offset: 0 });
+        }
+    }
+    /// Ends the ringing that [`ring_tone`](Self::ring_tone) began.
+    pub(crate) fn still(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get_mut(handle) else { return };
+        if let (true, Some(stream)) = (std::mem::take(&mut leg.ringing_tone), leg.stream) {
+            core.media(Command::StopPlay { stream });
+        }
+    }
     fn is_reachable(&self, aors: &[std::rc::Rc<str>]) -> bool {
         aors.iter().filter_map(|name| self.config.aors.get(name)).any(|aor| {
             let registered =

@@ -250,7 +250,11 @@ fn inband_progress_rings_by_early_media() {
     let mut lab = Lab::new(config);
     let id = Phone::new("alice").invite(&mut lab, "100", &offer());
     lab.indicate(id, Indication::Ringing);
+    lab.indicate(id, Indication::Ringing);
     assert_eq!(lab.lines(), ["183"]);
+    assert_eq!(lab.streams.borrow_mut().commands.split_off(0), ["play"]);
+    lab.answer(id);
+    assert_eq!(lab.streams.borrow_mut().commands.split_off(0), ["stop"]);
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct Streams {
     pub open: BTreeMap<StreamId, Plan>,
     /// How many were ever opened.
     pub opened: u32,
+    /// What was played and stopped.
+    pub commands: Vec<&'static str>,
     /// Opening is refused.
     pub full: bool,
     /// A plan with this payload type makes the door panic: stands for a fault in a dialog's own code.
@@ -60,6 +62,8 @@ impl MediaDoor for Door {
             Command::Close { stream } => {
                 assert!(streams.open.remove(&stream).is_some(), "a stream is closed twice");
             }
+            Command::Play { .. } => streams.commands.push("play"),
+            Command::StopPlay { .. } => streams.commands.push("stop"),
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The SIP driver against scripted peers, on invented time.
 
+mod asked;
 mod gate;
 mod incoming;
 mod lab;

@@ -242,6 +242,42 @@ fn rfc3261_22_2_a_challenge_is_answered_once_with_the_endpoints_own_login() {
 }
 
 #[test]
+fn rfc3261_22_2_a_challenged_bye_is_sent_once_more_and_only_to_whom_we_called() {
+    let mut config = site();
+    config.auths.insert("out".into(), config.auths["alice"].clone());
+    change(&mut config, "trunk", |trunk| trunk.outbound_auths = vec!["out".into()]);
+    let mut lab = Lab::new(config);
+    let challenge = "WWW-Authenticate: Digest realm=\"p\",nonce=\"n\",algorithm=MD5,qop=\"auth\"\r\n";
+    let trunk = Phone::new("trunk");
+    let id = lab.dial("trunk").unwrap();
+    let invite = lab.sent();
+    trunk.respond(&mut lab, &invite, 401, challenge, "");
+    assert_eq!(line(&lab.sent()), "ACK");
+    let invite = lab.sent();
+    trunk.respond(&mut lab, &invite, 200, "", &answer());
+    lab.lines();
+    lab.finish(id, Cause::NORMAL_CLEARING);
+    let bye = lab.sent();
+    trunk.respond(&mut lab, &bye, 401, challenge, "");
+    let again = lab.sent();
+    assert_eq!(line(&again), "BYE");
+    assert!(header(&again, "Authorization").contains("uri=\"sip:trunk@198.51.100.7:5062\""));
+    trunk.respond(&mut lab, &again, 401, challenge, "");
+    assert!(lab.lines().is_empty());
+    // A caller who challenges our BYE wants our login; it does not get it.
+    let mut caller = Phone::new("trunk").call("in");
+    let id = caller.invite(&mut lab, "100", &answer());
+    lab.answer(id);
+    let ok = lab.sent();
+    caller.ack(&mut lab, &ok, "");
+    lab.finish(id, Cause::NORMAL_CLEARING);
+    let bye = lab.sent();
+    caller.respond(&mut lab, &bye, 401, challenge, "");
+    assert!(lab.lines().is_empty());
+    lab.rest();
+}
+
+#[test]
 fn a_peer_that_calls_every_nonce_stale_is_given_up() {
     let mut config = site();
     config.auths.insert("out".into(), config.auths["alice"].clone());
