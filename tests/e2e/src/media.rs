@@ -16,6 +16,8 @@ pub enum Speak {
     Silence,
     /// A tone, in hertz.
     Tone(f64),
+    /// Two tones at once, as keys make them (ITU-T Q.23).
+    Tones(f64, f64),
 }
 
 /// A packet that came.
@@ -45,6 +47,7 @@ struct State {
     payload_type: u8,
     digits: Vec<char>,
     packets: Vec<Packet>,
+    sent: u64,
 }
 
 /// A socket for RTP and the thread that serves it.
@@ -73,6 +76,7 @@ impl Media {
             payload_type: 0,
             digits: Vec::new(),
             packets: Vec::new(),
+            sent: 0,
         };
         let state = Arc::new(Mutex::new(state));
         let stop = Arc::new(AtomicBool::new(false));
@@ -118,6 +122,11 @@ impl Media {
     /// Whether all digits are sent.
     pub fn typed(&self) -> bool {
         self.state().digits.is_empty()
+    }
+
+    /// Packets it has sent.
+    pub fn sent(&self) -> u64 {
+        self.state().sent
     }
 
     /// All that was heard so far.
@@ -306,6 +315,7 @@ impl Sender {
             None => (state.payload_type, self.timestamp, self.audio(state), false),
         };
         self.sequence = self.sequence.wrapping_add(1);
+        state.sent += 1;
         let mut packet = vec![0x80, payload_type | if marker { 0x80 } else { 0 }];
         packet.extend(self.sequence.to_be_bytes());
         packet.extend(timestamp.to_be_bytes());
@@ -317,13 +327,15 @@ impl Sender {
 
     fn audio(&mut self, state: &State) -> Vec<u8> {
         let law = if state.payload_type == PCMA { tone::to_alaw } else { tone::to_ulaw };
-        let hertz = match state.speak {
-            Speak::Tone(hertz) => hertz,
+        let tones = match state.speak {
+            Speak::Tone(hertz) => [hertz, hertz],
+            Speak::Tones(low, high) => [low, high],
             Speak::Silence | Speak::Nothing => return vec![law(0); SAMPLES as usize],
         };
-        let step = core::f64::consts::TAU * hertz / 8000.0;
-        let samples =
-            (self.phase..self.phase + SAMPLES).map(|at| ((step * f64::from(at)).sin() * 8000.0) as i16);
+        let steps = tones.map(|hertz| core::f64::consts::TAU * hertz / 8000.0);
+        let sample =
+            |at: u32| steps.iter().map(|step| (step * f64::from(at)).sin() * 4000.0).sum::<f64>() as i16;
+        let samples = (self.phase..self.phase + SAMPLES).map(sample);
         // A whole second of a whole number of hertz ends where it began.
         self.phase = (self.phase + SAMPLES) % 8000;
         samples.map(law).collect()

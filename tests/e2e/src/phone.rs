@@ -12,6 +12,10 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// How a phone that plays a carrier asks for a password.
+const CHALLENGE: &str =
+    "Digest realm=\"elsewhere\", nonce=\"dcd98b7102dd2f0e8b11d0f600bfb0c093\", algorithm=MD5";
+
 /// What identifies the call it is in.
 #[derive(Debug, Clone)]
 struct Dialog {
@@ -36,6 +40,8 @@ pub struct Phone {
     pub codecs: Vec<u8>,
     /// What it offers instead of a description of its audio; bytes, because a test may offer nonsense.
     pub offer: Option<Vec<u8>>,
+    /// The address it claims to have in Contact and in its descriptions, as a phone behind NAT does.
+    pub claims: Option<SocketAddr>,
     /// Its audio.
     pub media: Media,
     /// Statuses of all responses that came, in order.
@@ -66,6 +72,7 @@ impl Phone {
             secret: SECRET.to_owned(),
             codecs: vec![0],
             offer: None,
+            claims: None,
             media: Media::open(ip),
             seen: Vec::new(),
             socket,
@@ -88,6 +95,10 @@ impl Phone {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         self.count += 1;
         format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn claimed(&self) -> SocketAddr {
+        self.claims.unwrap_or(self.local)
     }
 
     /// Sends bytes as they are.
@@ -172,12 +183,12 @@ impl Phone {
         body_bytes: usize,
     ) -> String {
         let Dialog { call_id, local, remote, sequence, .. } = dialog;
-        let (name, at) = (&self.name, self.local);
+        let (name, at, contact) = (&self.name, self.local, self.claimed());
         let kind = if body_bytes == 0 { "" } else { "Content-Type: application/sdp\r\n" };
         format!(
             "{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {at};rport;branch={branch}\r\nMax-Forwards: 70\r\n\
              From: {local}\r\nTo: {remote}\r\nCall-ID: {call_id}\r\nCSeq: {sequence} {method}\r\n\
-             Contact: <sip:{name}@{at}>\r\n{more}{kind}Content-Length: {body_bytes}\r\n\r\n"
+             Contact: <sip:{name}@{contact}>\r\n{more}{kind}Content-Length: {body_bytes}\r\n\r\n"
         )
     }
 
@@ -227,7 +238,7 @@ impl Phone {
 
     /// Session description of an offer or answer.
     pub fn sdp(&self, direction: &str) -> String {
-        let at = self.media.local();
+        let at = self.claims.unwrap_or_else(|| self.media.local());
         let version = if at.is_ipv4() { "IP4" } else { "IP6" };
         let mut text = format!(
             "v=0\r\no=- 1 {} IN {version} {ip}\r\ns=-\r\nc=IN {version} {ip}\r\nt=0 0\r\nm=audio {} RTP/AVP",
@@ -375,6 +386,19 @@ impl Phone {
         self.response(&branch, true)
     }
 
+    /// INFO with a digit (`application/dtmf-relay`) and its final response.
+    pub fn info(&mut self, relay: &str) -> Message {
+        let dialog = self.dialog.as_mut().expect("a call is up");
+        dialog.sequence += 1;
+        let dialog = dialog.clone();
+        let branch = format!("z9hG4bK{}", self.unique());
+        let kind = "Content-Type: application/dtmf-relay\r\n";
+        let head = self.request_head(("INFO", &dialog.target), &dialog, &branch, kind, 0);
+        let head = head.replace("Content-Length: 0", &format!("Content-Length: {}", relay.len()));
+        self.send((head + relay).as_bytes());
+        self.response(&branch, true)
+    }
+
     /// A new offer inside the call; its answer, acknowledged.
     pub fn reinvite(&mut self, direction: &str) -> Message {
         let body = self.sdp(direction);
@@ -401,6 +425,12 @@ impl Phone {
 
     /// Answers a request, with a session description when `describe`.
     pub fn respond(&mut self, request: &Message, status: u16, reason: &str, describe: bool) {
+        let body = if describe { self.sdp("sendrecv") } else { String::new() };
+        let kind = if describe { "Content-Type: application/sdp\r\n" } else { "" };
+        self.respond_with(request, (status, reason), kind, &body);
+    }
+
+    fn respond_with(&mut self, request: &Message, (status, reason): (u16, &str), more: &str, body: &str) {
         let mut text = format!("SIP/2.0 {status} {reason}\r\n");
         for name in ["Via", "From", "Call-ID", "CSeq", "Record-Route"] {
             for value in request.all(name) {
@@ -408,15 +438,35 @@ impl Phone {
             }
         }
         let to = self.tagged_to(request);
-        let body = if describe { self.sdp("sendrecv") } else { String::new() };
-        let kind = if describe { "Content-Type: application/sdp\r\n" } else { "" };
-        let (name, at) = (&self.name, self.local);
+        let (name, at) = (&self.name, self.claimed());
         let _ = write!(
             text,
-            "To: {to}\r\nContact: <sip:{name}@{at}>\r\n{kind}Content-Length: {}\r\n\r\n{body}",
+            "To: {to}\r\nContact: <sip:{name}@{at}>\r\n{more}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
         self.send(text.as_bytes());
+    }
+
+    /// Answers a request with a demand for a password.
+    pub fn demand(&mut self, request: &Message) {
+        let more = format!("WWW-Authenticate: {CHALLENGE}\r\n");
+        self.respond_with(request, (401, "Unauthorized"), &more, "");
+    }
+
+    /// Asks for the password of `user` and returns the request that proves to know it (RFC 2617 §3.2.2.1).
+    pub fn challenge(&mut self, request: &Message, user: &str) -> Message {
+        let method = request.method().to_owned();
+        self.demand(request);
+        if method == "INVITE" {
+            self.expect("ACK");
+        }
+        let again = self.expect(&method);
+        let proof = again.must("Authorization");
+        let uri = digest::parameter(proof, "uri").unwrap_or_default();
+        let expected = digest::answer(CHALLENGE, user, &self.secret, &method, uri);
+        assert_eq!(digest::parameter(proof, "username"), Some(user), "{proof}");
+        assert_eq!(digest::parameter(proof, "response"), digest::parameter(&expected, "response"), "{proof}");
+        again
     }
 
     fn tagged_to(&self, request: &Message) -> String {

@@ -44,6 +44,17 @@ fn the_call_over_maxcalls_gets_503_with_retry_after_until_one_hangs_up() {
 }
 
 #[test]
+fn above_maxload_new_calls_get_503_with_retry_after() {
+    // A machine that runs tests has more to do than this.
+    let site =
+        Site::new("maxload").add("asterisk.conf", "maxload = 0.01\n").phone("alice").dialplan(DIALPLAN);
+    let server = Server::start(site);
+    let refused = Phone::new(server.site.sip, "alice").call("echo");
+    assert_eq!(refused.status(), Some(503), "{}", refused.text());
+    assert!(refused.header("Retry-After").is_some(), "{}", refused.text());
+}
+
+#[test]
 fn a_flood_of_strangers_costs_neither_memory_nor_descriptors_nor_a_call_that_is_up() {
     const FLOOD: usize = 20_000;
     const GROWTH_MAX: u64 = 32 << 20;
