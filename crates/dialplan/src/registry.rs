@@ -90,6 +90,8 @@ pub enum ChannelFunction {
     PjsipDialContacts,
     /// PJSIP_PARSE_URI()
     PjsipParseUri,
+    /// PJSIP_PARSE_URI_FROM()
+    PjsipParseUriFrom,
     /// PJSIP_ENDPOINT()
     PjsipEndpoint,
     /// PJSIP_AOR()

@@ -49,6 +49,11 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
             let name = args::nth(&args::split(text), 0).to_owned();
             tech_read(call, "PJSIP_HEADER", &format!("read,{name}"), out)
         }
+        F::PjsipParseUriFrom => {
+            let (variable, part) = text.rsplit_once(',').ok_or(Fault::new("needs a variable and a part"))?;
+            let uri = call.get(variable.trim()).unwrap_or_default();
+            tech_read(call, "PJSIP_PARSE_URI", &format!("{uri},{part}"), out)
+        }
         F::PjsipHeader
         | F::PjsipHeaderParam
         | F::PjsipInheritableHeader
@@ -87,6 +92,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::Hint
         | F::PjsipDialContacts
         | F::PjsipParseUri
+        | F::PjsipParseUriFrom
         | F::PjsipEndpoint
         | F::PjsipAor
         | F::PjsipContact
@@ -120,8 +126,14 @@ fn tech_name(function: ChannelFunction) -> &'static str {
 }
 
 /// Functions that ask for things of PJSIP that need no PJSIP channel.
-const ANY_CHANNEL: &[&str] =
-    &["PJSIP_DIAL_CONTACTS", "PJSIP_PARSE_URI", "PJSIP_ENDPOINT", "PJSIP_AOR", "PJSIP_CONTACT"];
+const ANY_CHANNEL: &[&str] = &[
+    "PJSIP_DIAL_CONTACTS",
+    "PJSIP_PARSE_URI",
+    "PJSIP_ENDPOINT",
+    "PJSIP_AOR",
+    "PJSIP_CONTACT",
+    "PJSIP_INHERITABLE_HEADER",
+];
 
 fn tech_read(call: &Call, function: &str, text: &str, out: &mut String) -> Read {
     let id = call.chan.id();
@@ -139,7 +151,13 @@ fn tech_read(call: &Call, function: &str, text: &str, out: &mut String) -> Read 
 
 fn tech_write(call: &Call, function: &str, text: &str, value: &str) -> Read {
     let id = call.chan.id();
-    let written = call.chan.shard().with_tech(id, |tech, core| tech.write(core, id, function, text, value));
+    let shard = call.chan.shard();
+    let written = if ANY_CHANNEL.contains(&function) {
+        let tech = shard.tech_named("PJSIP").ok_or(Fault::new("there is no PJSIP here"))?;
+        Some(tech.borrow_mut().write(&mut shard.core.borrow_mut(), id, function, text, value))
+    } else {
+        shard.with_tech(id, |tech, core| tech.write(core, id, function, text, value))
+    };
     if written == Some(true) { Ok(()) } else { Err(Fault::new("the channel does not take that")) }
 }
 

@@ -109,10 +109,10 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_INHERITABLE_HEADER",
-        "PJSIP_INHERITABLE_HEADER(action,name)",
-        "Adds SIP headers to channels made from this one.",
+        "PJSIP_INHERITABLE_HEADER(action,name[,number])",
+        "Gets, adds, updates or removes SIP headers of the channels made from this one.",
         F::PjsipInheritableHeader,
-        false,
+        true,
         true,
     ),
     row(
@@ -124,6 +124,14 @@ pub(super) const ROWS: &[FunctionRow] = &[
         false,
     ),
     row("PJSIP_PARSE_URI", "PJSIP_PARSE_URI(uri,type)", "Takes a URI apart.", F::PjsipParseUri, true, false),
+    row(
+        "PJSIP_PARSE_URI_FROM",
+        "PJSIP_PARSE_URI_FROM(variable,type)",
+        "Takes the URI in a variable apart.",
+        F::PjsipParseUriFrom,
+        true,
+        false,
+    ),
     row(
         "PJSIP_ENDPOINT",
         "PJSIP_ENDPOINT(name,field)",
