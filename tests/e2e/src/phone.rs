@@ -46,6 +46,7 @@ pub struct Phone {
     pub media: Media,
     /// Statuses of all responses that came, in order.
     pub seen: Vec<u16>,
+    double: bool,
     socket: UdpSocket,
     local: SocketAddr,
     server: SocketAddr,
@@ -75,6 +76,7 @@ impl Phone {
             claims: None,
             media: Media::open(ip),
             seen: Vec::new(),
+            double: false,
             socket,
             local,
             server,
@@ -103,7 +105,9 @@ impl Phone {
 
     /// Sends bytes as they are.
     pub fn send(&self, bytes: &[u8]) {
-        self.socket.send_to(bytes, self.server).expect("the datagram leaves");
+        for _ in 0..=u8::from(self.double) {
+            self.socket.send_to(bytes, self.server).expect("the datagram leaves");
+        }
     }
 
     /// Next message, from those that waited or from the net.
@@ -340,7 +344,10 @@ impl Phone {
                 dialog.remote = response.must("To").to_owned();
                 dialog.target = response.contact().unwrap_or(&dialog.target).to_owned();
                 let target = dialog.target.clone();
-                self.request("ACK", &target, &dialog, "", b"");
+                // Without an offer in the INVITE the answer goes into the ACK (RFC 3261 §13.2.1).
+                let late = self.offer.as_ref().is_some_and(Vec::is_empty);
+                let answer = if late { self.sdp("sendrecv") } else { String::new() };
+                self.request("ACK", &target, &dialog, "", answer.as_bytes());
                 self.dialog = Some(dialog);
             }
             _ => {
@@ -377,6 +384,29 @@ impl Phone {
         })
     }
 
+    /// Sends a request outside a call with more header lines, and answers the challenge; the final response.
+    pub fn ask_with(&mut self, method: &str, user: &str, more: &str) -> Message {
+        let mut dialog = self.new_dialog(user);
+        let uri = dialog.target.clone();
+        let branch = self.request(method, &uri, &dialog, more, b"");
+        let first = self.response(&branch, true);
+        let Some(credentials) = self.credentials(&first, method, &uri) else { return first };
+        dialog.sequence += 1;
+        let branch = self.request(method, &uri, &dialog, &(more.to_owned() + &credentials), b"");
+        self.response(&branch, true)
+    }
+
+    /// Sends the same request twice, as a net that doubles datagrams does; otherwise as [`Phone::begin`].
+    pub fn doubled(&mut self) {
+        self.double = true;
+    }
+
+    /// Changes the tag of the other side, so that requests belong to no call.
+    pub fn lose_tag(&mut self) {
+        let dialog = self.dialog.as_mut().expect("a call is up");
+        dialog.remote = dialog.remote.replace(";tag=", ";tag=not-");
+    }
+
     /// A request inside the call and its final response.
     pub fn inside(&mut self, method: &str, body: &str) -> Message {
         let dialog = self.dialog.as_mut().expect("a call is up");
@@ -397,6 +427,36 @@ impl Phone {
         let head = head.replace("Content-Length: 0", &format!("Content-Length: {}", relay.len()));
         self.send((head + relay).as_bytes());
         self.response(&branch, true)
+    }
+
+    /// A new offer inside the call; its answer, not acknowledged.
+    pub fn offer_again(&mut self, direction: &str) -> Message {
+        let body = self.sdp(direction);
+        self.inside("INVITE", &body)
+    }
+
+    /// Takes another port for its audio.
+    pub fn move_media(&mut self) {
+        self.media = Media::open(self.local.ip());
+    }
+
+    /// Acknowledges nothing any more.
+    pub fn deaf(&mut self) {
+        self.pending = None;
+        self.dialog = None;
+    }
+
+    /// Sends a caller elsewhere.
+    pub fn redirect(&mut self, invite: &Message, contact: &str) {
+        let mut text = format!("SIP/2.0 302 Moved Temporarily\r\nTo: {}\r\n", self.tagged_to(invite));
+        for name in ["Via", "From", "Call-ID", "CSeq"] {
+            for value in invite.all(name) {
+                let _ = write!(text, "{name}: {value}\r\n");
+            }
+        }
+        let _ = write!(text, "Contact: {contact}\r\nContent-Length: 0\r\n\r\n");
+        self.send(text.as_bytes());
+        self.expect("ACK");
     }
 
     /// A new offer inside the call; its answer, acknowledged.
@@ -481,8 +541,15 @@ impl Phone {
         invite
     }
 
-    /// Takes a call that rings, or answers an INVITE inside the call.
+    /// Takes a call that rings, or answers an INVITE inside the call. Without an offer in the INVITE the answer is in ACK.
     pub fn take(&mut self, invite: &Message) {
+        self.accept(invite);
+        let ack = self.expect("ACK");
+        self.follow(&ack);
+    }
+
+    /// As [`Phone::take`], before the ACK has come.
+    pub fn accept(&mut self, invite: &Message) {
         self.follow(invite);
         self.dialog = Some(Dialog {
             call_id: invite.must("Call-ID").to_owned(),
@@ -492,7 +559,6 @@ impl Phone {
             sequence: 100,
         });
         self.respond(invite, 200, "OK", true);
-        self.expect("ACK");
     }
 
     /// Refuses a call that rings.
