@@ -1,0 +1,99 @@
+//! `Local/…` channels: what one half is told the other hears, and neither outlives the other.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::{Cause, ChannelId};
+use call::{Chan, ChanState, Indication, PartyId, Reach, Request};
+use driver::local::LocalDriver;
+use sim::World;
+
+struct Lab {
+    world: World,
+    local: Rc<RefCell<LocalDriver>>,
+    heard: Rc<RefCell<Vec<String>>>,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let world = World::new(dialplan::Program::default());
+        let local = Rc::new(RefCell::new(LocalDriver::default()));
+        let index = world.shard.add_tech(local.clone());
+        local.borrow_mut().set_tech_index(index);
+        world.shard.core.borrow_mut().reach =
+            |_, _, exten, _| if exten == "nobody" { Reach::None } else { Reach::Whole };
+        Self { world, local, heard: Rc::default() }
+    }
+    fn request(&self, resource: &str) -> Result<ChannelId, Cause> {
+        let request = Request {
+            resource: resource.to_owned(),
+            caller: Some(PartyId::parse("\"Al\" <6001>")),
+            variables: vec![("plain".to_owned(), "1".to_owned())],
+            ..Request::default()
+        };
+        self.world.shard.request("Local", &request)
+    }
+    /// Calls the first half; the second, whose dialplan would begin.
+    fn call(&mut self, first: ChannelId) -> ChannelId {
+        let shard = &self.world.shard;
+        shard.with_tech(first, |tech, core| tech.call(core, first)).unwrap().unwrap();
+        let (second, place) = self.local.borrow_mut().take_started().pop().expect("a second half");
+        assert_eq!((place.exten.as_str(), place.context.as_str()), ("100", "sales"));
+        shard.core.borrow_mut().enter_pbx(second);
+        for (id, name) in [(first, "first"), (second, "second")] {
+            let (chan, heard) = (Chan::new(shard.clone(), id), self.heard.clone());
+            shard.spawn(Some(id), async move {
+                while let Ok(event) = chan.event(None).await {
+                    heard.borrow_mut().push(format!("{name} {:?}", event.unwrap()));
+                }
+                let cause = chan.core(|core| core.get(id).and_then(|c| c.hangup)).unwrap_or_default();
+                heard.borrow_mut().push(format!("{name} hangs up with {}", cause.0));
+                chan.shard().finish(id, cause);
+            });
+        }
+        second
+    }
+    fn heard(&mut self) -> Vec<String> {
+        self.world.run();
+        std::mem::take(&mut self.heard.borrow_mut())
+    }
+    fn left(&self) -> usize {
+        self.world.shard.core.borrow().channel_count()
+    }
+}
+
+#[test]
+fn the_halves_hear_each_other_ring_answer_and_hang_up() {
+    for second_ends in [true, false] {
+        let mut lab = Lab::new();
+        let first = lab.request("100@sales/n").unwrap();
+        let second = lab.call(first);
+        {
+            let core = lab.world.shard.core.borrow();
+            let (a, b) = (core.get(first).unwrap(), core.get(second).unwrap());
+            assert!(a.name.starts_with("Local/100@sales-") && a.name.ends_with(";1"), "{}", a.name);
+            assert_eq!(b.name.strip_suffix(";2"), a.name.strip_suffix(";1"));
+            assert_eq!((a.state, b.state), (ChanState::Dialing, ChanState::Ring));
+            assert_eq!(b.caller.all(), "\"Al\" <6001>");
+            assert_eq!(b.vars.get_name("plain"), Some("1"));
+        }
+        lab.world.shard.indicate(second, &Indication::Ringing);
+        lab.world.shard.answer(second);
+        assert_eq!(lab.heard(), ["first Ringing", "first Answered"]);
+        let (ends, other) = if second_ends { (second, "first") } else { (first, "second") };
+        lab.world.shard.finish(ends, Cause::USER_BUSY);
+        let heard = lab.heard();
+        assert!(heard.contains(&format!("{other} hangs up with 17")), "{heard:?}");
+        assert_eq!(lab.left(), 0);
+    }
+}
+
+#[test]
+fn a_half_that_was_never_called_goes_with_the_other() {
+    let lab = Lab::new();
+    assert_eq!(lab.request("nobody@sales"), Err(Cause::UNALLOCATED));
+    let first = lab.request("100@sales").unwrap();
+    assert_eq!(lab.left(), 2);
+    lab.world.shard.finish(first, Cause::NORMAL_CLEARING);
+    assert_eq!(lab.left(), 0);
+}
