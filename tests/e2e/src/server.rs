@@ -20,6 +20,9 @@ pub fn program() -> &'static Path {
 }
 
 /// Builds beside this test's own program, in the same profile.
+///
+/// Asks for a test that runs the program, of the whole workspace: so every dependency has the features it has under
+/// `cargo test --workspace`, and after that nothing is left to build. `cargo build` would build most of them once more.
 fn build() -> PathBuf {
     // <target>/<profile>/deps/<test>
     let own = std::env::current_exe().expect("the path of the test");
@@ -27,7 +30,7 @@ fn build() -> PathBuf {
     let target = profile.parent().expect("a target folder").to_owned();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--package", "strowger", "--bin", "strowger"]).current_dir(root());
+    command.args(["test", "--no-run", "--quiet", "--workspace", "--test", "command_line"]).current_dir(root());
     command.arg("--target-dir").arg(&target);
     match profile.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => {}

@@ -60,6 +60,31 @@ fn guests_are_refused_and_the_sample_phones_work() {
 }
 
 #[test]
+fn the_sample_menu_obeys_keys_and_digits_are_read_back() {
+    if has_site() {
+        return;
+    }
+    let server = Server::embedded("menu");
+    let mut phone = Phone::new(server.site.sip, "6001");
+    phone.secret = printed_secret(&server, "6001");
+    // Key 2 leads to the music.
+    phone.must_call("603");
+    phone.media.type_digits("2");
+    e2e::wait::until_true("the menu leads to the music", || {
+        server.cli("core show channels concise").contains("!602!")
+    });
+    phone.hang_up();
+    phone.must_call("610");
+    e2e::wait::until_true("the beep is heard", || phone.media.heard().sounding() >= 60);
+    phone.media.type_digits("42#");
+    e2e::wait::until_true("the digits are said", || {
+        server.cli("core show channels concise").contains("!SayDigits!42!")
+    });
+    phone.hang_up();
+    server.until_idle();
+}
+
+#[test]
 fn secrets_are_long_private_kept_and_printed_once() {
     if has_site() {
         return;
