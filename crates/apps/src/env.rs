@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use dialplan::{Builtin, Calendar, ChannelFunction, Env, Fault, Inherit, Offset, Program, Var, Wall};
+use dialplan::{
+    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Offset, Program, Var, Wall,
+};
 
 use crate::Call;
 
@@ -135,6 +137,53 @@ impl Env for Scope<'_> {
             self.call.chan.with(|c| c.caller.number.as_deref().map(|number| out.push_str(number)).is_some());
         read == Ok(true)
     }
+    fn file_facts(&self, path: &str) -> Option<FileFacts> {
+        if !self.may_look("STAT") {
+            return None;
+        }
+        let path = self.spooled(path);
+        self.call.chan.core(|core| core.services.outside.file_facts(&path))
+    }
+    fn file_text(&self, path: &str) -> Option<String> {
+        if !self.may_look("FILE") {
+            return None;
+        }
+        let path = self.spooled(path);
+        let most = dialplan::template::EXPAND_BYTES_MAX;
+        self.call.chan.core(|core| core.services.outside.file_text(&path, most))
+    }
+    fn environment(&self, name: &str) -> Option<String> {
+        let harmless = name.starts_with("AST") || HARMLESS.contains(&name);
+        if !harmless && !self.may_look("ENV") {
+            return None;
+        }
+        self.call.chan.core(|core| core.services.outside.environment(name))
+    }
+}
+
+/// Variables of the environment that hold no secrets, beside those that begin with `AST`.
+const HARMLESS: &[&str] = &["HOME", "HOSTNAME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PWD", "TZ", "USER"];
+
+impl Scope<'_> {
+    /// Whether the site lets calls see its files and its whole environment; says so when it does not.
+    fn may_look(&self, function: &str) -> bool {
+        let may = self.call.chan.core(|core| core.settings.live_dangerously);
+        if !may {
+            let text = format!(
+                "{function}() sees nothing outside without live_dangerously=yes in asterisk.conf [options]"
+            );
+            self.call.log(call::Level::Warning, &text);
+        }
+        may
+    }
+    /// A relative path begins at the spool, not where the process happened to start.
+    fn spooled(&self, path: &str) -> String {
+        if path.starts_with('/') {
+            return path.to_owned();
+        }
+        let spool = self.call.chan.core(|core| core.settings.directories.0.get("spool").cloned());
+        format!("{}/{path}", spool.unwrap_or_default())
+    }
 }
 
 /// Built-ins that do not depend on the run.
@@ -204,12 +253,22 @@ impl Calendar for CoreCalendar<'_> {
     }
 }
 
-/// Whether the dialplan in force has a number; for [`call::Core::reach`].
+/// Characters that part the arguments of Dial and others from each other, and destinations from options.
+const SEPARATORS: [char; 10] = ['&', '/', '@', '|', ',', '{', '}', '[', ']', '\\'];
+
+/// Whether the dialplan in force has a number that somebody outside asks for; for [`call::Core::reach`].
+///
+/// A number with a [separator](SEPARATORS) in it is there only when an extension has exactly this name. Taken by a
+/// pattern it would be handed on as `${EXTEN}`, and the caller could name phones and trunks of his own choice.
 pub fn reach(core: &call::Core, context: &str, exten: &str, caller: &str) -> call::Reach {
     let Some(context) = core.program.context_id(context) else { return call::Reach::None };
     let query = dialplan::Query { context, exten, caller };
     let calendar = CoreCalendar(core);
-    if core.program.exists(query, &calendar) {
+    let found = core.program.find(query, 1, &calendar);
+    let named = found.and_then(|step| core.program.extension(step.extension));
+    if exten.contains(SEPARATORS) && !named.is_some_and(|extension| extension.pattern.is_literal()) {
+        call::Reach::None
+    } else if named.is_some() {
         call::Reach::Whole
     } else if core.program.can_match(query, &calendar) {
         call::Reach::Partial

@@ -283,17 +283,21 @@ fn how_dialled_channels_ended_can_be_asked() {
 #[test]
 fn check_names_dial_options_programs_and_modules_that_are_switched_off() {
     let (program, _) = sim::parse_dialplan(
-        "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,Verbose(y)\n",
+        "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,NoOp(${EnumLookup(+1)})\n same => n,Verbose(y)\n",
         &apps::table::tables(),
     );
     let disabled = ["app_verbose".to_owned()].into();
     let concerns = apps::check(&program, &disabled);
     let lines: Vec<String> = concerns.iter().map(|concern| concern.message.clone()).collect();
-    for (line, expected) in lines.iter().zip(["Dial option 't'", "System will not run", "module app_verbose"])
-    {
+    for (line, expected) in lines.iter().zip([
+        "Dial option 't'",
+        "System will not run",
+        "ENUMLOOKUP() asks no DNS",
+        "module app_verbose",
+    ]) {
         assert!(line.contains(expected), "{line}");
     }
-    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines.len(), 4, "{lines:?}");
 }
 
 #[test]
@@ -308,4 +312,46 @@ fn log_and_verbose_write_to_their_levels() {
     assert_eq!(world.log(Level::Verbose(2)), ["two"]);
     assert_eq!(world.log(Level::Verbose(0)), ["plain"]);
     assert!(world.log(Level::Error).iter().any(|line| line.contains("unknown log level 'LOUD'")));
+}
+
+/// A machine with one file and one variable of the environment besides what every machine has.
+struct OneFile;
+
+impl call::Outside for OneFile {
+    fn environment(&self, name: &str) -> Option<String> {
+        ["ASTETCDIR", "SECRET"].contains(&name).then(|| format!("value of {name}"))
+    }
+    fn file_facts(&self, path: &str) -> Option<dialplan::FileFacts> {
+        (path == "/etc/one").then_some(dialplan::FileFacts {
+            directory: false,
+            file: true,
+            size: 12,
+            mode: 0o640,
+            modified: 3,
+            accessed: 2,
+            changed: 1,
+        })
+    }
+    fn file_text(&self, path: &str, most: usize) -> Option<String> {
+        (path == "/etc/one" && most == 64 * 1024).then(|| "twelve bytes".to_owned())
+    }
+}
+
+#[test]
+fn files_and_the_environment_are_seen_only_as_far_as_the_site_allows() {
+    let read =
+        "${ENV(ASTETCDIR)}|${ENV(SECRET)}|${STAT(e,/etc/one)}${STAT(s,/etc/one)}|${FILE(/etc/one,0,6)}";
+    for (dangerously, expected) in
+        [(false, "value of ASTETCDIR||00|"), (true, "value of ASTETCDIR|value of SECRET|112|twelve")]
+    {
+        let mut world = world(&format!("[default]\nexten => 1,1,NoOp({read})\n"));
+        world.settings(|settings| settings.live_dangerously = dangerously);
+        world.shard.core.borrow_mut().services.outside = Box::new(OneFile);
+        world.watch();
+        call(&mut world, "1", &[]);
+        world.run();
+        assert_eq!(noted(&world), [expected]);
+        let said = warnings(&world).join("\n").matches("live_dangerously").count();
+        assert_eq!(said, if dangerously { 0 } else { 4 });
+    }
 }

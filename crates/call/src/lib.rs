@@ -35,7 +35,7 @@ pub use identity::{PartyId, Presentation, Redirecting};
 pub use notice::{Notice, Snapshot};
 pub use services::{
     ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
-    Recorder, Services, WallClock,
+    NoOutside, Outside, Recorder, Services, WallClock,
 };
 pub use shard::Shard;
 pub use tech::{Indication, Request, Tech};

@@ -138,6 +138,32 @@ pub trait WallClock {
     }
 }
 
+/// Files and environment of this machine, as far as dialplans may see them. Nothing here waits for long: a file is on a
+/// disk of this machine, or its absence is the answer. Whether a call may ask is the asker's business.
+pub trait Outside {
+    /// A variable of the process's environment.
+    fn environment(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+    /// What is known of a file or folder.
+    fn file_facts(&self, path: &str) -> Option<dialplan::FileFacts> {
+        let _ = path;
+        None
+    }
+    /// The first `most` bytes of a regular file.
+    fn file_text(&self, path: &str, most: usize) -> Option<String> {
+        let _ = (path, most);
+        None
+    }
+}
+
+/// An outside of which nothing is seen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoOutside;
+
+impl Outside for NoOutside {}
+
 /// The directories of asterisk.conf that dialplans read (`ASTVARLIBDIR` …), name without `AST` and `DIR`, lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directories(pub std::collections::BTreeMap<String, String>);
@@ -156,4 +182,6 @@ pub struct Services {
     pub log: Box<dyn Log>,
     /// Wall clock.
     pub wall: Box<dyn WallClock>,
+    /// Files and environment.
+    pub outside: Box<dyn Outside>,
 }

@@ -2,6 +2,8 @@
 
 use core::net::IpAddr;
 use std::cell::RefCell;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -129,5 +131,64 @@ impl Recorder for NoRecorder {
     }
     fn is_free(&mut self, _: &str, _: &str) -> bool {
         false
+    }
+}
+
+/// Files and environment of the machine the process runs on.
+pub(crate) struct Machine;
+
+impl call::Outside for Machine {
+    fn environment(&self, name: &str) -> Option<String> {
+        // The standard library panics on names that cannot be.
+        let possible = !name.is_empty() && !name.contains(['=', '\0']);
+        possible.then(|| std::env::var_os(name)).flatten().map(|value| value.to_string_lossy().into_owned())
+    }
+    fn file_facts(&self, path: &str) -> Option<dialplan::FileFacts> {
+        let known = std::fs::metadata(path).ok()?;
+        Some(dialplan::FileFacts {
+            directory: known.is_dir(),
+            file: known.is_file(),
+            size: known.len(),
+            mode: known.mode() & 0o7777,
+            modified: known.mtime(),
+            accessed: known.atime(),
+            changed: known.ctime(),
+        })
+    }
+    fn file_text(&self, path: &str, most: usize) -> Option<String> {
+        // A pipe or a device could keep the loop waiting.
+        if !std::fs::metadata(path).ok()?.is_file() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        std::fs::File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use call::Outside as _;
+
+    use super::*;
+
+    #[test]
+    fn regular_files_are_read_up_to_a_bound_and_nothing_else_is() {
+        let path = std::env::temp_dir().join(format!("strowger-doors-{}", std::process::id()));
+        std::fs::write(&path, "line one\nline two\n").unwrap();
+        let name = path.to_str().unwrap();
+        assert_eq!(Machine.file_text(name, 8).as_deref(), Some("line one"));
+        assert_eq!(Machine.file_text(name, 1 << 16).as_deref(), Some("line one\nline two\n"));
+        let facts = Machine.file_facts(name).unwrap();
+        assert_eq!((facts.file, facts.directory, facts.size), (true, false, 18));
+        std::fs::remove_file(&path).unwrap();
+        assert!(Machine.file_facts(name).is_none() && Machine.file_text(name, 8).is_none());
+        assert!(Machine.file_facts("/dev").unwrap().directory);
+        assert!(Machine.file_text("/dev/zero", 8).is_none(), "a device");
+        assert!(Machine.file_text("nul\0byte", 8).is_none());
+        for (name, known) in [("PATH", true), ("", false), ("A=B", false), ("STROWGER_NO_SUCH_NAME", false)] {
+            assert_eq!(Machine.environment(name).is_some(), known, "{name:?}");
+        }
     }
 }

@@ -25,7 +25,7 @@ use store::log::{LogSender, LogSink};
 use store::sounds::{Catalogue, MusicList, Recordings, Sounds, packaged_sounds};
 use store::{Snapshot, Where};
 
-use crate::doors::{Media, NoRecorder, SharedSounds, Tee, Wall};
+use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
 use crate::listen::Listeners;
 use crate::registrations::{Clocks, Registrations};
 use crate::resolve::Resolver;
@@ -230,6 +230,7 @@ fn services(
         db: Box::new(db),
         log: Box::new(tee),
         wall: Box::new(Wall::default()),
+        outside: Box::new(Machine),
     })
 }
 

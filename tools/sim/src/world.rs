@@ -50,6 +50,7 @@ impl World {
             db: Box::new(MemoryDb(state.clone())),
             log: Box::new(Lines(state.clone())),
             wall: Box::new(Wall(state.clone())),
+            outside: Box::new(call::NoOutside),
         };
         let settings = Settings { language: "en".to_owned(), cdr_enabled: true, ..Settings::default() };
         let globals: Vec<(String, String)> =
