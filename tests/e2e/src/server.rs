@@ -30,7 +30,9 @@ fn build() -> PathBuf {
     let target = profile.parent().expect("a target folder").to_owned();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["test", "--no-run", "--quiet", "--workspace", "--test", "command_line"]).current_dir(root());
+    command
+        .args(["test", "--no-run", "--quiet", "--workspace", "--test", "command_line"])
+        .current_dir(root());
     command.arg("--target-dir").arg(&target);
     match profile.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => {}
