@@ -2,16 +2,17 @@
 
 use std::rc::Rc;
 
+use ::sip::sdp::Negotiated;
 use ::sip::stack::{Accept, Answer, Body, Incoming, Refused};
 use ::sip::{HeaderName, Message, Method};
-use base::{Cause, Command, FormatId};
+use base::{Cause, Command, FormatId, StreamId};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
 use super::config::Endpoint;
 use super::gate::Admitted;
 use super::leg::{Leg, Stage};
 use super::session::{Media, Terms};
-use super::{SipDriver, identify, identity};
+use super::{Begun, SipDriver, identify, identity};
 
 /// Longest extension taken from a Request-URI, bytes; the field's own limit is 80.
 const EXTEN_BYTES_MAX: usize = 80;
@@ -128,56 +129,20 @@ impl SipDriver {
         exten: String,
         caller: call::PartyId,
     ) {
-        let config = self.config.clone();
         let source = incoming.source;
-        let Some(bind) = self.bind(source.transport).cloned() else { return };
-        let (local, advertised) = self.media_address(&bind, endpoint, source.remote.ip());
-        let terms = Terms { config: &config, endpoint, signalling: source.remote.ip() };
-        let mut media = Media::new(core, endpoint, endpoint.allow, advertised);
-        let stream = match media.open(core, local, &terms) {
-            Ok(stream) => stream,
-            Err(why) => {
-                let line = format!(
-                    "no media port for a call of '{}': {why:?}; see rtpstart and rtpend in rtp.conf",
-                    endpoint.name
-                );
-                core.log(Level::Error, "chan_pjsip", &line);
-                self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "5")]));
-                return;
-            }
-        };
-        let offered = incoming.message.view().sdp().map(|sdp| media.answer(sdp, &terms));
-        let agreed = match offered {
-            None => None,
-            Some(Ok((_, agreed))) => Some(agreed),
-            Some(Err(why)) => {
-                core.media(Command::Close { stream });
-                let line = format!("offer of '{}' refused: {why}", endpoint.name);
-                core.log(Level::Notice, "chan_pjsip", &line);
-                self.refuse(incoming, &Answer::new(why.status().code()));
-                return;
-            }
-        };
+        let Some((media, stream, agreed)) = self.open_session(core, incoming, endpoint) else { return };
         let contact = self.contact(source, &exten);
         let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
         let dialog = match self.stack.accept_invite(incoming, &accept, core.now) {
-            // A retransmission that overtook: the call is there already.
-            Ok(dialog) if self.legs.by_dialog(dialog).is_some() => {
-                core.media(Command::Close { stream });
-                return;
-            }
-            Ok(dialog) => dialog,
-            // Answered already: the retransmission of a call that has ended.
-            Err(Refused::Gone) => {
-                core.media(Command::Close { stream });
-                return;
-            }
+            Ok(dialog) if self.legs.by_dialog(dialog).is_none() => dialog,
+            // A retransmission that overtook: the call is there already, or has ended.
+            Ok(_) | Err(Refused::Gone) => return core.media(Command::Close { stream }),
             Err(_) => {
                 core.media(Command::Close { stream });
-                self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "10")]));
-                return;
+                return self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "10")]));
             }
         };
+        self.in_hand.dialog = Some(dialog);
         let format = agreed.as_ref().and_then(|a| a.primary()).map_or(FormatId::ULAW, |p| p.format);
         let formats = agreed.as_ref().map_or(endpoint.allow, |a| a.formats());
         let location = Location { context: endpoint.context.clone(), exten: exten.clone(), priority: 1 };
@@ -195,10 +160,13 @@ impl SipDriver {
             ..NewChannel::default()
         });
         let Some(channel) = created.and_then(|new| core.create(new)) else {
+            self.in_hand = Begun::default();
             core.media(Command::Close { stream });
             self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 503, &[], now, out)).ok();
             return;
         };
+        core.set_stream(channel, stream, format);
+        self.in_hand.channel = Some(channel);
         let leg = Leg {
             stage: Stage::Ringing,
             dialog: Some(dialog),
@@ -208,7 +176,6 @@ impl SipDriver {
             ..Leg::new(channel, endpoint.clone(), source, media)
         };
         let handle = self.legs.insert(leg).unwrap_or(u64::MAX);
-        core.set_stream(channel, stream, format);
         if let Some(plan) = agreed.and_then(|_| self.plan(core, handle)) {
             core.media(Command::Plan { stream, plan: Box::new(plan) });
         }
@@ -222,6 +189,46 @@ impl SipDriver {
             }
         }
         self.started.push((channel, location));
+        self.in_hand = Begun::default();
+    }
+    /// Opens the stream and answers the offer, if there is one; what cannot be has been refused.
+    fn open_session(
+        &mut self,
+        core: &mut Core,
+        incoming: &Incoming,
+        endpoint: &Rc<Endpoint>,
+    ) -> Option<(Media, StreamId, Option<Negotiated>)> {
+        let config = self.config.clone();
+        let peer = incoming.source.remote.ip();
+        let bind = self.bind(incoming.source.transport)?.clone();
+        let (local, advertised) = self.media_address(&bind, endpoint, peer);
+        let terms = Terms { config: &config, endpoint, signalling: peer };
+        let mut media = Media::new(core, endpoint, endpoint.allow, advertised);
+        let stream = match media.open(core, local, &terms) {
+            Ok(stream) => stream,
+            Err(why) => {
+                let name = &endpoint.name;
+                let line = format!(
+                    "no media port for a call of '{name}': {why:?}; see rtpstart and rtpend in rtp.conf"
+                );
+                core.log(Level::Error, "chan_pjsip", &line);
+                self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "5")]));
+                return None;
+            }
+        };
+        self.in_hand.stream = Some(stream);
+        match incoming.message.view().sdp().map(|sdp| media.answer(sdp, &terms)) {
+            None => Some((media, stream, None)),
+            Some(Ok((_, agreed))) => Some((media, stream, Some(agreed))),
+            Some(Err(why)) => {
+                self.in_hand = Begun::default();
+                core.media(Command::Close { stream });
+                let line = format!("offer of '{}' refused: {why}", endpoint.name);
+                core.log(Level::Notice, "chan_pjsip", &line);
+                self.refuse(incoming, &Answer::new(why.status().code()));
+                None
+            }
+        }
     }
 
     /// 200 to the INVITE that made this channel, with the identity of who answered.

@@ -49,6 +49,14 @@ const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, INFO, MESSAGE, N
 /// Bodies we read.
 const ACCEPT: &str = "application/sdp, application/dtmf-relay, application/dtmf, text/plain";
 
+/// What an INVITE has begun so far and nobody else would undo.
+#[derive(Default)]
+struct Begun {
+    dialog: Option<DialogId>,
+    channel: Option<ChannelId>,
+    stream: Option<base::StreamId>,
+}
+
 /// At which level the totals of a stream are told when its call has ended.
 const TOTALS_LEVEL: call::Level = call::Level::Debug(1);
 
@@ -71,6 +79,7 @@ pub struct SipDriver {
     parting: HashMap<base::StreamId, Rc<str>>,
     /// Calls of ours whose BYE is out and may be challenged.
     leaving: HashMap<DialogId, outbound::Leaving>,
+    in_hand: Begun,
     trace: Trace,
     /// How many of `sends` have been traced.
     traced: usize,
@@ -101,6 +110,7 @@ impl SipDriver {
             tech_index: 0,
             parting: HashMap::new(),
             leaving: HashMap::new(),
+            in_hand: Begun::default(),
             trace: Trace::Off,
             traced: 0,
         };
@@ -265,25 +275,44 @@ impl SipDriver {
     }
     fn guarded(&mut self, core: &mut Core, event: Event) {
         let dialog = events::dialog_of(&event);
+        let outer = std::mem::take(&mut self.in_hand);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.event(core, event)));
+        let begun = std::mem::replace(&mut self.in_hand, outer);
         if outcome.is_err() {
             core.log(call::Level::Error, "chan_pjsip", "a SIP dialog panicked; its call is ended");
-            if let Some(dialog) = dialog {
-                self.evict(core, dialog);
-            }
+            self.bury(core, dialog.or(begun.dialog), begun);
         }
     }
-    fn evict(&mut self, core: &mut Core, dialog: DialogId) {
-        self.stack.evict(dialog);
-        let handle = self.legs.by_dialog(dialog);
-        self.legs.unbind(dialog);
-        if let Some(leg) = handle.and_then(|handle| self.legs.get(handle)) {
-            core.remote_hangup(
-                leg.channel,
-                base::Cause::NORMAL_TEMPORARY_FAILURE,
-                "SIP 500 Server Internal Error",
-            );
+    /// Ends the call whose event panicked: the peer hears 500 or BYE, the story hears a hang-up, and what an INVITE had
+    /// begun is undone.
+    fn bury(&mut self, core: &mut Core, dialog: Option<DialogId>, begun: Begun) {
+        let handle = dialog.and_then(|dialog| self.legs.by_dialog(dialog));
+        if let Some(dialog) = dialog {
+            self.legs.unbind(dialog);
         }
+        match (begun.channel, begun.stream) {
+            (Some(channel), _) => {
+                handle.and_then(|handle| self.legs.remove(handle));
+                core.discard(channel);
+            }
+            (None, Some(stream)) => core.media(base::Command::Close { stream }),
+            (None, None) => {
+                if let Some(leg) = handle.and_then(|handle| self.legs.get(handle)) {
+                    let cause = base::Cause::NORMAL_TEMPORARY_FAILURE;
+                    core.remote_hangup(leg.channel, cause, "SIP 500 Server Internal Error");
+                }
+            }
+        }
+        let Some(dialog) = dialog else { return };
+        let mut out = Vec::new();
+        let (stack, now) = (&mut self.stack, core.now);
+        let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            stack.hang_up(dialog, 500, &[], now, &mut out).ok();
+        }));
+        if said.is_err() {
+            self.stack.evict(dialog);
+        }
+        self.carry_out(core, &mut out);
     }
     /// Runs an operation of the stack and queues what it sends. Events that it makes are handled at once.
     fn with_stack<R>(

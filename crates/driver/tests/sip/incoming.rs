@@ -380,10 +380,30 @@ fn a_panic_in_one_dialog_ends_that_call_and_no_other() {
     one.inside(&mut lab, "INVITE", "", &sdp("198.51.100.7", 4000, "8"));
     std::panic::set_hook(hook);
     assert_eq!(lab.heard().last().map(String::as_str), Some("Hangup 41"));
-    lab.lines();
+    assert!(lab.lines().contains(&"BYE".to_owned()));
     assert_eq!(lab.shard.core.borrow().channel_count(), 1);
     two.inside(&mut lab, "INFO", "Content-Type: application/dtmf-relay\r\n", "Signal=5\r\n");
     assert_eq!(lab.lines(), ["200"]);
     two.inside(&mut lab, "BYE", "", "");
+    lab.rest();
+}
+
+#[test]
+fn a_panic_over_an_invite_refuses_that_call_and_undoes_what_it_began() {
+    let mut lab = Lab::new(site());
+    lab.streams.borrow_mut().explosive = Some(8);
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut phone = Phone::new("trunk");
+    // The dialplan's look-up panics before anything was begun, the media door after everything was.
+    phone.ask_quietly(&mut lab, "INVITE", "sip:panic@s", "", &offer());
+    let text = phone.request("INVITE", "sip:100@s", "", &sdp("198.51.100.7", 4000, "8"));
+    lab.receive(phone.flow, text);
+    std::panic::set_hook(hook);
+    assert_eq!(lab.lines(), ["500"]);
+    assert!(lab.started.is_empty());
+    assert_eq!(lab.shard.core.borrow().channel_count(), 0);
+    let id = Phone::new("trunk").call("next").invite(&mut lab, "100", &sdp("198.51.100.7", 4000, "0"));
+    lab.finish(id, Cause::USER_BUSY);
     lab.rest();
 }
