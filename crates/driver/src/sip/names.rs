@@ -19,6 +19,8 @@ const NAMES_MAX: usize = 4096;
 struct Known {
     addresses: Vec<IpAddr>,
     ask_at: Instant,
+    /// The shell has answered, be it with nothing.
+    answered: bool,
 }
 
 /// See the module's page.
@@ -37,13 +39,18 @@ impl Names {
         }
         self.known.get(&key).map_or(&[], |known| &known.addresses)
     }
+    /// Whether the first answer about a name is still to come.
+    pub(super) fn is_awaited(&self, host: &str) -> bool {
+        self.known.get(&host.to_ascii_lowercase()).is_none_or(|known| !known.answered)
+    }
     fn want(&mut self, key: &str, now: Instant) {
         if self.known.len() >= NAMES_MAX && !self.known.contains_key(key) {
             self.known.clear();
         }
         let known = self.known.entry(key.to_owned());
         // Not again before the answer, or before it has taken too long.
-        known.or_insert(Known { addresses: Vec::new(), ask_at: now }).ask_at = now + FRESH_NONE;
+        known.or_insert(Known { addresses: Vec::new(), ask_at: now, answered: false }).ask_at =
+            now + FRESH_NONE;
         if !self.wanted.iter().any(|wanted| wanted == key) {
             self.wanted.push(key.to_owned());
         }
@@ -62,9 +69,10 @@ impl Names {
     /// The answer. Whether it is another one than before.
     pub(super) fn learn(&mut self, host: &str, addresses: Vec<IpAddr>, now: Instant) -> bool {
         let fresh = if addresses.is_empty() { FRESH_NONE } else { FRESH };
-        let old = self
-            .known
-            .insert(host.to_ascii_lowercase(), Known { addresses: addresses.clone(), ask_at: now + fresh });
+        let old = self.known.insert(
+            host.to_ascii_lowercase(),
+            Known { addresses: addresses.clone(), ask_at: now + fresh, answered: true },
+        );
         old.is_none_or(|old| old.addresses != addresses)
     }
     pub(super) fn take_wanted(&mut self) -> Vec<String> {

@@ -168,8 +168,12 @@ impl SipDriver {
             let host = Uri::parse(&key.1)
                 .filter(|uri| uri.host.ip().is_none())
                 .map(|uri| identity::text(uri.host.as_bytes()));
+            let awaited = host.as_ref().is_some_and(|host| self.names.is_awaited(host));
             if let Some(state) = self.qualify.contacts.get_mut(key) {
                 state.unresolved = host;
+            }
+            if awaited {
+                return;
             }
             return self.heard(core, key, None);
         };

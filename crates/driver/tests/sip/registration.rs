@@ -199,6 +199,11 @@ fn a_contact_by_name_is_asked_as_soon_as_its_address_is_known() {
     assert_eq!(lab.with(|sip, _| sip.take_lookups()), ["pbx.example"]);
     lab.pass(Duration::from_secs(2));
     assert_eq!(lab.dial("trunk").unwrap_err(), base::Cause::SUBSCRIBER_ABSENT);
+    assert_eq!(state(&lab, "trunk"), ContactState::Unknown);
+    lab.with(|sip, core| sip.resolved(core, "pbx.example", Vec::new()));
+    lab.pass(Duration::from_secs(60));
+    assert_eq!(state(&lab, "trunk"), ContactState::Unavailable, "a name without an address");
+    lab.with(|sip, _| sip.take_lookups());
     // The first address has no bind that leads to it.
     let addresses = vec!["2001:db8::1".parse().unwrap(), "203.0.113.50".parse().unwrap()];
     lab.with(|sip, core| sip.resolved(core, "PBX.example", addresses));
