@@ -74,7 +74,7 @@ build-tools:
 
 # Without the right to install packages the tests that need them say that they are skipped.
 test-tools: build-tools $(PYTHON)
-	@.ci/need sip-tester baresip tshark || echo "skipped: tests with SIPp, baresip and tshark, which are not installed"
+	@.ci/need sip-tester baresip tshark tcpdump xz-utils || echo "skipped: tests with SIPp, baresip and tshark, which are not installed"
 
 $(PYTHON): .ci/requirements.txt
 	@.ci/need python3-venv

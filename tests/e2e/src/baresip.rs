@@ -1,6 +1,6 @@
 //! baresip as a phone: registers, calls, answers, plays a file and records what it hears.
 
-use crate::place::{Place, free_port};
+use crate::place::{Place, free_ports};
 use crate::site::SECRET;
 use crate::{tone, wait};
 use std::io::{Read, Write};
@@ -27,7 +27,9 @@ pub struct Baresip {
 impl Baresip {
     /// A phone that registers as `name` and says a tone in every call. It answers at once.
     pub fn start(server: SocketAddr, name: &str, codec: &str, hertz: f64) -> Self {
-        let (sip, control) = (free_port(HOME), free_port(HOME));
+        // It takes the port after its own for TLS, whether it is wanted or not.
+        let sip = free_ports(HOME, 3);
+        let control = sip + 2;
         let place = Place::new(&format!("phone-{name}"));
         let (rate, module) = match codec {
             "g722" => (16_000, "g722.so"),

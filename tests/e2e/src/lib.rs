@@ -29,7 +29,7 @@ pub use media::{Heard, Media, Speak};
 pub use message::Message;
 pub use peer::{bad_input, installed, python, unpack};
 pub use phone::Phone;
-pub use place::{Place, address, free_port};
+pub use place::{Place, address, free_ports};
 pub use server::{Refused, Server, program};
 pub use sipp::{Sipp, SippRun};
 pub use site::{SECRET, Site};

@@ -1,8 +1,8 @@
 //! Addresses and folders that no other test uses.
 
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 static NEXT: AtomicU8 = AtomicU8::new(1);
 
@@ -16,13 +16,21 @@ pub fn address() -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(127, 16 + high % 200, low, host))
 }
 
-/// A port that is free for UDP and TCP at this moment on an address that tests share.
-pub fn free_port(ip: IpAddr) -> u16 {
+/// Ports that the kernel gives to nobody by itself (they lie below its ephemeral ones).
+const PORTS: std::ops::Range<u16> = 30_000..32_700;
+
+/// The first of `count` ports in a row that are free for UDP and TCP at this moment on an address that tests share.
+pub fn free_ports(ip: IpAddr, count: u16) -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let room = u32::from(PORTS.end - PORTS.start - count);
     loop {
-        let udp = UdpSocket::bind((ip, 0)).expect("a free port");
-        let port = udp.local_addr().expect("an address").port();
-        if std::net::TcpListener::bind((ip, port)).is_ok() {
-            return port;
+        // Processes begin at different places, and no port is given twice in a row.
+        let step = NEXT.fetch_add(u32::from(count), Ordering::Relaxed);
+        let offset = std::process::id().wrapping_mul(97).wrapping_add(step) % room;
+        let first = PORTS.start + u16::try_from(offset).unwrap_or(0);
+        let free = |port| UdpSocket::bind((ip, port)).is_ok() && TcpListener::bind((ip, port)).is_ok();
+        if (first..first + count).all(free) {
+            return first;
         }
     }
 }

@@ -33,7 +33,7 @@ impl Sipp {
     /// A scenario from `scenarios/`, from an address of its own.
     pub fn new(scenario: &str, server: SocketAddr) -> Self {
         let ip = if server.is_ipv4() { address() } else { server.ip() };
-        let port = if server.is_ipv4() { 5060 } else { crate::place::free_port(ip) };
+        let port = if server.is_ipv4() { 5060 } else { crate::place::free_ports(ip, 1) };
         Self {
             scenario: scenario.to_owned(),
             server,

@@ -1,6 +1,6 @@
 //! A configuration folder of a test.
 
-use crate::place::{Place, address, free_port};
+use crate::place::{Place, address, free_ports};
 use crate::tone;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ impl Site {
     /// A site on the IPv6 loopback, where there is one address for all.
     pub fn on_ipv6(name: &str) -> Self {
         let ip: IpAddr = std::net::Ipv6Addr::LOCALHOST.into();
-        Self::at(name, SocketAddr::new(ip, free_port(ip)))
+        Self::at(name, SocketAddr::new(ip, free_ports(ip, 1)))
     }
 
     fn at(name: &str, sip: SocketAddr) -> Self {
