@@ -131,6 +131,12 @@ impl Server {
         self.child.id()
     }
 
+    /// Sends it a signal by its short name.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "the signal {name} is not sent");
+    }
+
     /// Whether it still runs.
     pub fn alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))

@@ -159,6 +159,48 @@ fn core_stop_now_ends_the_process_with_status_0() {
 }
 
 #[test]
+fn phones_are_told_when_the_process_stops() {
+    for how in ["core stop now", "SIGTERM"] {
+        let mut server = Server::start(site("told"));
+        let mut alice = Phone::new(server.site.sip, "alice");
+        alice.must_call("100");
+        if how == "SIGTERM" {
+            server.signal("TERM");
+        } else {
+            server.cli(how);
+        }
+        assert!(alice.comes("BYE", wait::SOON), "{how}: no BYE");
+        assert_eq!(server.ended(), Some(0), "{how}");
+    }
+}
+
+#[test]
+fn a_hangup_signal_reloads() {
+    let mut server = Server::start(site("sighup"));
+    let more = format!("{}[test]\nexten => new,1,Busy(1)\n", server.site.text("extensions.conf"));
+    server.site.rewrite("extensions.conf", &more);
+    server.signal("HUP");
+    wait::until_true("the new extension is there", || server.run("dialplan show new@test").status.success());
+    server.assert_healthy();
+}
+
+#[test]
+fn an_endpoint_that_a_reload_takes_away_keeps_its_call_and_gets_no_other() {
+    let mut server = Server::start(site("gone"));
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.media.speak(Speak::Tone(440.0));
+    alice.must_call("echo");
+    let without = server.site.text("pjsip.conf").replace("[alice]", "[other]").replace("alice", "other");
+    server.site.rewrite("pjsip.conf", &without);
+    server.cli("core reload");
+    alice.media.forget();
+    wait::until_true("the call goes on", || alice.media.heard().tone(440.0) >= 500);
+    assert_eq!(Phone::new(server.site.sip, "alice").call("echo").status(), Some(401));
+    alice.hang_up();
+    server.until_idle();
+}
+
+#[test]
 fn core_stop_gracefully_waits_for_the_last_call_and_lets_no_new_one_in() {
     let mut server = Server::start(site("graceful"));
     let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));

@@ -1,6 +1,8 @@
 //! What phones and nets do to a dialog, and what is right then (RFC 3261 §§8, 12-15, 17; RFC 3264; RFC 6026).
 
 use e2e::{Phone, Server, Site, Speak, wait};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
 const DIALPLAN: &str = "
@@ -190,6 +192,38 @@ fn a_redirected_call_is_followed_or_told_and_leaves_nothing() {
         alice.hang_up();
     }
     server.until_idle();
+}
+
+#[test]
+fn rfc3261_18_3_messages_on_a_stream_come_in_pieces_and_in_heaps() {
+    let server = server("stream");
+    let mut stream = TcpStream::connect(server.site.sip).expect("a connection");
+    stream.set_nodelay(true).expect("an option");
+    let at = stream.local_addr().expect("its address");
+    let options = |number: usize| {
+        format!(
+            "OPTIONS sip:{to} SIP/2.0\r\nVia: SIP/2.0/TCP {at};branch=z9hG4bKstream{number}\r\nMax-Forwards: 70\r\n\
+             From: <sip:alice@{to}>;tag=1\r\nTo: <sip:{to}>\r\nCall-ID: stream{number}\r\nCSeq: 1 OPTIONS\r\n\
+             Content-Length: 4\r\n\r\nbody",
+            to = server.site.sip
+        )
+    };
+    // Keep-alives before, a byte at a time, then ten at once.
+    stream.write_all(b"\r\n\r\n").expect("it stands");
+    for byte in options(0).bytes() {
+        stream.write_all(&[byte]).expect("it stands");
+    }
+    let heap: String = (1..=10).map(options).collect();
+    stream.write_all(heap.as_bytes()).expect("it stands");
+    stream.set_read_timeout(Some(Duration::from_millis(20))).expect("a time-out");
+    let mut heard = String::new();
+    wait::until_true("all are answered", || {
+        let mut buffer = [0; 8192];
+        let length = stream.read(&mut buffer).unwrap_or(0);
+        heard.push_str(&String::from_utf8_lossy(&buffer[..length]));
+        (0..=10).all(|number| heard.contains(&format!("Call-ID: stream{number}\r\n")))
+    });
+    assert_eq!(heard.matches("SIP/2.0 ").count(), 11, "{heard}");
 }
 
 #[test]
