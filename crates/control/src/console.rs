@@ -53,6 +53,8 @@ pub struct Options {
     pub debug: u8,
     /// The prompt and what is typed are coloured.
     pub color: bool,
+    /// Log lines begin with the time.
+    pub timestamps: bool,
     /// The machine's name in the prompt.
     pub host: String,
 }
@@ -68,7 +70,7 @@ pub fn run(options: &Options) -> Result<u8, ConnectError> {
     Ok(if io::stdin().is_terminal() && io::stdout().is_terminal() {
         with_terminal(options, client, writer, &gone)
     } else {
-        with_pipe(options.seat, client, writer, &gone, &mut io::stdin().lock())
+        with_pipe(options, client, writer, &gone, &mut io::stdin().lock())
     })
 }
 
@@ -174,13 +176,15 @@ fn understand(line: &str, seat: Seat) -> Typed<'_> {
 }
 
 fn with_pipe(
-    seat: Seat,
+    options: &Options,
     client: Client,
     writer: UnixStream,
     gone: &Arc<AtomicBool>,
     input: &mut dyn BufRead,
 ) -> u8 {
-    let print = |line: String| println!("{line}");
+    let seat = options.seat;
+    let stamp = stamper(options.timestamps);
+    let print = move |line: String| println!("{}{line}", stamp());
     let Ok(mut link) = Link::start(client, writer, gone, print) else { return 1 };
     let mut out = io::stdout();
     let mut last = 0;
@@ -214,10 +218,22 @@ fn disconnected() -> u8 {
     0
 }
 
+/// What stands before each log line: the time on this machine when it is wanted, in Asterisk's form.
+fn stamper(wanted: bool) -> impl Fn() -> String + Send + 'static {
+    let zone = wanted.then(store::date::Zone::local);
+    move || {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        let date = zone.as_ref().map(|zone| store::date::format(micros, zone, "[%b %e %T] "));
+        date.unwrap_or_default()
+    }
+}
+
 fn with_terminal(options: &Options, client: Client, writer: UnixStream, gone: &Arc<AtomicBool>) -> u8 {
     let printer = ExternalPrinter::new(PRINTER_LINES);
     let lines = printer.sender();
-    let print = move |line| drop(lines.try_send(line));
+    let stamp = stamper(options.timestamps);
+    let print = move |line: String| drop(lines.try_send(stamp() + &line));
     let Ok(link) = Link::start(client, writer, gone, print) else { return 1 };
     let link = Arc::new(std::sync::Mutex::new(link));
     let mut editor = editor(options, printer, gone, Words { link: link.clone() });

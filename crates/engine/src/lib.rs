@@ -17,5 +17,5 @@ mod turn;
 mod wire;
 
 pub use dialplan_load::check_dialplan;
-pub use start::{Options, StartError, secret};
+pub use start::{Asked, Options, StartError, secret};
 pub use turn::{End, Engine};

@@ -15,17 +15,24 @@ use control::site::{Reloaded, Site};
 use dialplan::Program;
 use driver::sip::Config;
 use io::clock::Clock;
+use io::media::PortRange;
 use store::Snapshot;
 use store::sounds::Catalogue;
 
+use crate::start::Asked;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
 
 /// The gate's limits. The load limit is kept in hundredths.
-pub(crate) fn limits(snapshot: &Snapshot) -> Limits {
+pub(crate) fn limits(snapshot: &Snapshot, asked: Asked) -> Limits {
     let options = &snapshot.asterisk.options;
-    let load = (options.maxload * 100.0).clamp(0.0, f64::from(u32::MAX));
-    Limits { max_calls: options.maxcalls, calls_per_second: 0, max_load_centi: load as u32 }
+    let load = asked.max_load.map_or(options.maxload, f64::from);
+    let load = (load * 100.0).clamp(0.0, f64::from(u32::MAX));
+    Limits {
+        max_calls: asked.max_calls.unwrap_or(options.maxcalls),
+        calls_per_second: 0,
+        max_load_centi: load as u32,
+    }
 }
 
 /// The errors among findings, as text.
@@ -138,7 +145,7 @@ impl Engine {
         {
             let mut core = site.shard.core.borrow_mut();
             core.settings = Rc::new(wire::settings(&snapshot));
-            core.admission.set_limits(limits(&snapshot));
+            core.admission.set_limits(limits(&snapshot, self.asked));
             if program.general().clearglobalvars {
                 core.globals.clear();
             }
@@ -149,11 +156,29 @@ impl Engine {
             core.log(Level::Notice, "reload", "the configuration was read again and taken");
             core.notice(|_| Some(Notice::Reload { module, status: 0 }));
         }
+        self.take_records(&snapshot);
+        let ports = PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend };
+        site.media.borrow_mut().set_ports(ports);
         wire::host_names(&snapshot).iter().for_each(|host| self.resolver.ask(host));
         *site.snapshot.borrow_mut() = snapshot;
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
         self.managers.configure(&mut self.net, &site);
+    }
+
+    /// Begins to write call records as cdr.conf says, when it says something else than before. What waits is written
+    /// first, as it was asked for when it came.
+    fn take_records(&mut self, snapshot: &Snapshot) {
+        let before = self.site.snapshot.borrow().clone();
+        let wanted =
+            |snapshot: &Snapshot| snapshot.cdr.general.enable.then(|| snapshot.cdr.csv.clone()).flatten();
+        if wanted(&before) == wanted(snapshot) {
+            return;
+        }
+        match crate::start::start_records(snapshot) {
+            Ok(sink) => self.records = sink,
+            Err(why) => self.log(Level::Error, "reload", &format!("{why}; records are written as before")),
+        }
     }
 
     /// An address of a host name came: identifies by name are made anew when one of theirs changed.

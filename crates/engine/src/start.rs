@@ -46,8 +46,21 @@ pub struct Options {
     pub socket: Option<PathBuf>,
     /// Descriptors the process may have.
     pub files: u64,
+    /// `-T`: verbose lines of the console begin with the time.
+    pub timestamps: bool,
+    /// `-M` and `-L`.
+    pub asked: Asked,
     /// Media worker threads; `None`: one less than the processors.
     pub workers: Option<usize>,
+}
+
+/// Limits of the command line, which are stronger than those of asterisk.conf, also after a reload.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked {
+    /// Most calls at once.
+    pub max_calls: Option<u32>,
+    /// Load average above which new calls are refused.
+    pub max_load: Option<f32>,
 }
 
 /// Why the process cannot start.
@@ -121,6 +134,7 @@ impl Engine {
         let console_verbose =
             options.verbose.max(u8::try_from(snapshot.asterisk.options.verbose).unwrap_or(0));
         log.set_verbose(console_verbose);
+        log.set_timestamps(options.timestamps);
         log.set_debug(options.debug.max(u8::try_from(snapshot.asterisk.options.debug).unwrap_or(0)));
 
         let (media, warnings) = start_media(&snapshot, options.workers)?;
@@ -137,7 +151,7 @@ impl Engine {
         let mut core = Core::new(services, wire::settings(&snapshot), program.clone(), seed);
         core.now = Clock.now();
         core.reach = apps::reach;
-        core.admission.set_limits(crate::reload::limits(&snapshot));
+        core.admission.set_limits(crate::reload::limits(&snapshot, options.asked));
         for (name, value) in program.globals() {
             core.globals.set(name.as_var(), value, dialplan::Inherit::Never);
         }
@@ -171,11 +185,30 @@ impl Engine {
         let site = site(&snapshot, &shard, &sip, &media, &sounds, (log, sender), clocks);
         let mut engine =
             Engine::assemble(net, listeners, site, local, records, registrations, resolver, wake, tee);
+        engine.asked = options.asked;
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
+        give_away(&socket, &snapshot.asterisk.files)?;
         engine.open_manager(&snapshot)?;
         engine.say(&findings, &warnings, restored);
         Ok(engine)
     }
+}
+
+/// The control socket goes to whom asterisk.conf names.
+fn give_away(socket: &Path, files: &store::config::asterisk::ControlFiles) -> Result<(), StartError> {
+    let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+    let (owner, group) = (named(&files.astctlowner), named(&files.astctlgroup));
+    if owner.is_none() && group.is_none() {
+        return Ok(());
+    }
+    io::process::own(socket, owner.as_deref(), group.as_deref()).map_err(|why| {
+        let place = files.origin.place_of(if owner.is_some() { "astctlowner" } else { "astctlgroup" });
+        part(
+            &format!("{place}: control socket {}", socket.display()),
+            why,
+            "name a group that the user Strowger runs as belongs to, or remove the line",
+        )
+    })
 }
 
 fn start_media(
@@ -234,7 +267,7 @@ fn services(
     })
 }
 
-fn start_records(snapshot: &Snapshot) -> Result<Option<CdrSink>, StartError> {
+pub(crate) fn start_records(snapshot: &Snapshot) -> Result<Option<CdrSink>, StartError> {
     let Some(csv) = snapshot.cdr.csv.as_ref().filter(|_| snapshot.cdr.general.enable) else {
         return Ok(None);
     };

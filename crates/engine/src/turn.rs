@@ -51,7 +51,7 @@ pub struct Engine {
     pub(crate) resolver: Resolver,
     pub(crate) loader: Rc<Loader>,
     registrations: Registrations,
-    records: Option<CdrSink>,
+    pub(crate) records: Option<CdrSink>,
     pub(crate) managers: Managers,
     commands: Rc<RefCell<Cli>>,
     sessions: Sessions,
@@ -63,6 +63,8 @@ pub struct Engine {
     tee: Tee,
     load_at: Option<Instant>,
     end: Option<End>,
+    /// What the command line limits.
+    pub(crate) asked: crate::start::Asked,
     restart_wanted: bool,
     /// Managers logged in or went since the console's list of them was made.
     managers_changed: bool,
@@ -137,6 +139,7 @@ impl Engine {
             tee,
             load_at: None,
             end: None,
+            asked: crate::start::Asked::default(),
             restart_wanted: false,
             managers_changed: false,
         }

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::net::UdpSocket;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use engine::{Engine, Options};
+use control::site::{When, Wish};
+use engine::{Asked, Engine, Options};
 use store::Where;
 
 /// A site in a folder of its own; gone with the test.
@@ -23,18 +25,22 @@ impl Site {
     fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
-    /// Why it does not start.
-    fn refusal(&self) -> String {
-        let options = Options {
+    fn options(&self) -> Options {
+        Options {
             place: Where::Site(self.path("etc/asterisk.conf")),
             console: None,
             verbose: 0,
             debug: 0,
             socket: None,
             files: 256,
+            timestamps: false,
+            asked: Asked::default(),
             workers: Some(1),
-        };
-        match Engine::start(options) {
+        }
+    }
+    /// Why it does not start.
+    fn refusal(&self) -> String {
+        match Engine::start(self.options()) {
             Ok(_) => panic!("it starts"),
             Err(why) => why.to_string(),
         }
@@ -95,4 +101,59 @@ fn a_missing_file_is_named() {
     let site = Site::new("missing", &[]);
     let said = site.refusal();
     assert!(said.contains("asterisk.conf"), "{said}");
+}
+
+#[test]
+fn the_control_socket_goes_only_to_a_group_that_exists() {
+    let files = "[files]\nastctlgroup = no-such-group-here\n";
+    let text = directories(&base("owner")) + files;
+    let site = Site::new(
+        "owner",
+        &[
+            ("asterisk.conf", text),
+            ("extensions.conf", "[default]\n".to_owned()),
+            ("pjsip.conf", String::new()),
+        ],
+    );
+    let said = site.refusal();
+    assert!(said.contains("asterisk.conf:10: control socket"), "{said}");
+    assert!(said.contains("group 'no-such-group-here'"), "{said}");
+}
+
+#[test]
+fn limits_ports_and_records_follow_the_command_line_and_then_the_files() {
+    let site = minimal("limits", String::new());
+    fs::write(site.path("etc/rtp.conf"), "[general]\nrtpstart=20000\nrtpend=20100\n").unwrap();
+    let asked = Asked { max_calls: Some(7), max_load: Some(2.5) };
+    let mut engine = Engine::start(Options { asked, ..site.options() }).unwrap();
+    let running = engine.site().clone();
+    let limits = || {
+        let limits = running.shard.core.borrow().admission.limits();
+        (limits.max_calls, limits.max_load_centi)
+    };
+    let ports = || {
+        let range = running.media.borrow().ports().range();
+        (range.first, range.last)
+    };
+    assert_eq!((limits(), ports()), ((7, 250), (20_000, 20_100)));
+    let text = directories(&base("limits")) + "[options]\nmaxcalls = 100\nmaxload = 9\n";
+    fs::write(site.path("etc/asterisk.conf"), text).unwrap();
+    fs::write(site.path("etc/rtp.conf"), "[general]\nrtpstart=21000\nrtpend=21100\n").unwrap();
+    fs::write(site.path("etc/cdr.conf"), "[general]\nenable=yes\n[csv]\nloguniqueid=yes\n").unwrap();
+    let turn = |engine: &mut Engine, wishes: Vec<Wish>, account: &str| {
+        let record = call::Cdr { account: account.to_owned(), ..call::Cdr::default() };
+        running.shard.core.borrow_mut().cdrs.push(record);
+        *running.wishes.borrow_mut() = wishes;
+        running.wishes.borrow_mut().push(Wish::Stop { when: When::Now, restart: false });
+        // Somebody knocks, so that the loop turns at once.
+        let _visitor = UnixStream::connect(site.path("run/asterisk.ctl")).unwrap();
+        assert_eq!(engine.run().unwrap(), engine::End::Stop);
+    };
+    turn(&mut engine, vec![Wish::Reload { module: String::new() }], "before");
+    assert!(running.last_reload.borrow().taken, "{:?}", running.last_reload.borrow());
+    assert_eq!((limits(), ports()), ((7, 250), (21_000, 21_100)));
+    turn(&mut engine, vec![], "after");
+    drop(engine);
+    let written = fs::read_to_string(site.path("log/cdr-csv/Master.csv")).unwrap();
+    assert!(written.starts_with("\"after\",") && written.lines().count() == 1, "{written}");
 }

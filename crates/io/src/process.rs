@@ -89,6 +89,21 @@ pub fn become_user(user: Option<&str>, group: Option<&str>) -> Result<(), Identi
     Ok(())
 }
 
+/// What the process makes from here on is for its user alone.
+pub fn keep_files_private() {
+    sys::set_umask(0o077);
+}
+
+/// Gives a file to a user, a group, or both; who is not named stays.
+pub fn own(path: &Path, user: Option<&str>, group: Option<&str>) -> Result<(), IdentityError> {
+    let gid = group.map(|name| find("group", name, sys::group_id)).transpose()?;
+    let uid = user.map(|name| find("user", name, sys::user_ids)).transpose()?.map(|(uid, _)| uid);
+    std::os::unix::fs::chown(path, uid, gid).map_err(|error| IdentityError {
+        what: format!("the owner of {}", path.display()),
+        error: Some(error),
+    })
+}
+
 /// Gives a folder to the user and group that `become_user` will become.
 pub fn give_to(folder: &Path, user: Option<&str>, group: Option<&str>) -> Result<(), IdentityError> {
     let group_id = group.map(|name| find("group", name, sys::group_id)).transpose()?;

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
@@ -50,6 +50,8 @@ struct Shared {
     verbose_of_files: AtomicU8,
     /// As `-d` and `core set debug`.
     debug: AtomicU8,
+    /// Verbose lines on the console begin with the time, as `-T`.
+    timestamps: AtomicBool,
     waiting: AtomicU64,
     waiting_max: AtomicU64,
     dropped: AtomicU64,
@@ -115,6 +117,10 @@ impl LogSink {
     /// Sets the debug level.
     pub fn set_debug(&self, level: u8) {
         self.shared.debug.store(level, Ordering::Relaxed);
+    }
+    /// Whether verbose lines on the console begin with the time; all other lines always do.
+    pub fn set_timestamps(&self, stamped: bool) {
+        self.shared.timestamps.store(stamped, Ordering::Relaxed);
     }
     /// Lines dropped because too many waited.
     pub fn dropped(&self) -> u64 {
@@ -283,6 +289,7 @@ impl Writer {
     /// Adds a line to the text of every channel that wants it.
     fn write(&self, line: &Line, text: &mut BTreeMap<Target, String>) {
         let verbose = self.shared.verbose.load(Ordering::Relaxed);
+        let stamped = self.shared.timestamps.load(Ordering::Relaxed);
         for channel in &self.logger.channels {
             let loud = match line.level {
                 Level::Verbose(n) => n <= channel.verbose.unwrap_or(verbose),
@@ -290,7 +297,13 @@ impl Writer {
             };
             if loud && channel.levels.contains(kind(line.level)) {
                 let out = text.entry(channel.target.clone()).or_default();
-                render(line, channel, &self.logger.general.dateformat, &self.zone, self.process, out);
+                let written = Written {
+                    dateformat: &self.logger.general.dateformat,
+                    zone: &self.zone,
+                    process: self.process,
+                    stamped,
+                };
+                render(line, channel, &written, out);
             }
         }
     }
@@ -385,9 +398,19 @@ fn set_aside(path: &Path, strategy: Rotate) -> io::Result<()> {
     }
 }
 
+/// What is the same for all lines.
+struct Written<'a> {
+    dateformat: &'a str,
+    zone: &'a Zone,
+    process: u32,
+    /// Verbose lines of the console have a date too.
+    stamped: bool,
+}
+
 /// One line, in the format of its channel.
-fn render(line: &Line, channel: &Channel, dateformat: &str, zone: &Zone, process: u32, out: &mut String) {
-    let date = format(line.at_micros, zone, dateformat);
+fn render(line: &Line, channel: &Channel, written: &Written<'_>, out: &mut String) {
+    let process = written.process;
+    let date = format(line.at_micros, written.zone, written.dateformat);
     let level = kind(line.level).name();
     let console = channel.target == Target::Console;
     // Writing to a String cannot fail.
@@ -400,7 +423,8 @@ fn render(line: &Line, channel: &Channel, dateformat: &str, zone: &Zone, process
         }
         // What the dialplan does reads as a story on the console, without date and level.
         Formatter::Default if console && matches!(line.level, Level::Verbose(_)) => {
-            writeln!(out, "{}", Escaped(&line.message))
+            let date = if written.stamped { format!("[{date}] ") } else { String::new() };
+            writeln!(out, "{date}{}", Escaped(&line.message))
         }
         Formatter::Default | Formatter::Plain => {
             writeln!(out, "[{date}] {level}[{process}]: {}: {}", Escaped(&line.place), Escaped(&line.message))
@@ -448,8 +472,29 @@ mod tests {
         };
         let channel = Channel { target, formatter, levels: Levels::ALL, verbose: None };
         let mut out = String::new();
-        render(&line, &channel, "%b %e %T", &Zone::utc(), 42, &mut out);
+        let written = Written { dateformat: "%b %e %T", zone: &Zone::utc(), process: 42, stamped: false };
+        render(&line, &channel, &written, &mut out);
         out
+    }
+
+    #[test]
+    fn verbose_lines_of_the_console_have_the_time_when_it_is_asked_for() {
+        let line = Line {
+            at_micros: 1_763_762_068_000_000,
+            level: Level::Verbose(3),
+            place: "app_dial".into(),
+            message: "    -- Called".into(),
+        };
+        let channel = Channel {
+            target: Target::Console,
+            formatter: Formatter::Default,
+            levels: Levels::ALL,
+            verbose: None,
+        };
+        let written = Written { dateformat: "%b %e %T", zone: &Zone::utc(), process: 42, stamped: true };
+        let mut out = String::new();
+        render(&line, &channel, &written, &mut out);
+        assert_eq!(out, "[Nov 21 21:54:28]     -- Called\n");
     }
 
     #[test]

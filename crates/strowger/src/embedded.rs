@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -42,10 +42,11 @@ fn bind() -> std::net::SocketAddr {
     address.unwrap_or(Defaults::BIND)
 }
 
-/// The embedded configuration, ready to start on. Says on standard output what to dial; the passwords are shown once,
-/// when they are made.
-pub fn prepare() -> anyhow::Result<Where> {
+/// The embedded configuration, ready to start on. Says on standard output what to dial, unless `quiet`; the passwords
+/// are shown once, when they are made. What is written below is for this user alone.
+pub fn prepare(quiet: bool) -> anyhow::Result<Where> {
     let mut defaults = place();
+    ::io::process::keep_files_private();
     let file = defaults.root.join("phones");
     let known = fs::read_to_string(&file).ok().and_then(|text| parse(&text));
     let fresh = known.is_none();
@@ -53,8 +54,22 @@ pub fn prepare() -> anyhow::Result<Where> {
         Some(secrets) => secrets,
         None => make(&file)?,
     };
-    tell(&defaults, fresh, &file);
+    close(&defaults.root)
+        .with_context(|| format!("{}: cannot be closed to others", defaults.root.display()))?;
+    if !quiet {
+        tell(&defaults, fresh, &file);
+    }
     Ok(Where::Embedded(defaults))
+}
+
+/// Only the owner looks into the folder: it holds passwords, recordings and who called whom. A folder in which others
+/// may write (`/tmp`) is theirs too and stays as it is.
+fn close(folder: &Path) -> std::io::Result<()> {
+    let mode = fs::metadata(folder)?.permissions().mode();
+    if mode & 0o1000 != 0 || mode & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
 fn parse(text: &str) -> Option<[String; PHONES.len()]> {
@@ -122,6 +137,18 @@ fn tell(defaults: &Defaults, fresh: bool, file: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_is_closed_to_others_unless_it_is_shared() {
+        let folder = std::env::temp_dir().join(format!("strowger-close-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        for (before, after) in [(0o755, 0o700), (0o700, 0o700), (0o500, 0o500), (0o1777, 0o1777)] {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(before)).unwrap();
+            close(&folder).unwrap();
+            assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o7777, after, "{before:o}");
+        }
+        fs::remove_dir(&folder).unwrap();
+    }
 
     #[test]
     fn passwords_are_read_back_and_damaged_files_make_new_ones() {

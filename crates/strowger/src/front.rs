@@ -44,6 +44,7 @@ pub fn attach(args: &Args, socket: &Path, seat: Seat) -> u8 {
         debug: if args.mute { 0 } else { args.debug },
         // https://no-color.org
         color: !args.no_color && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        timestamps: args.timestamps,
         host: ::io::process::host_name(),
     };
     match console::run(&options) {

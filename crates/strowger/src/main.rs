@@ -28,6 +28,13 @@ fn run() -> anyhow::Result<u8> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let args = args::parse(words)?;
     let settings = settings::read(args.config.as_deref(), args.exec_includes)?;
+    let options = &settings.options;
+    let args = Args {
+        quiet: args.quiet || options.quiet,
+        no_color: args.no_color || options.nocolor,
+        console: args.console || (options.console && args.mode == Mode::Serve),
+        ..args
+    };
     let socket = args.socket.clone().unwrap_or_else(|| settings.control_socket());
     if let Some(status) = front::run(&args, &socket) {
         return Ok(status);
@@ -64,9 +71,10 @@ fn serve(
     };
     let files = process::settle(wanted, &mut notes)?;
     notes.iter().for_each(|note| eprintln!("strowger: {note}"));
+    let stamped = args.timestamps || options.timestamp;
     let place = match settings::site(args.config.as_deref()) {
         Some(path) => store::Where::Site(path),
-        None => embedded::prepare()?,
+        None => embedded::prepare(args.quiet)?,
     };
     let options = engine::Options {
         place,
@@ -75,12 +83,14 @@ fn serve(
         debug: args.debug,
         socket: Some(socket.to_owned()),
         files,
+        timestamps: stamped,
+        asked: engine::Asked { max_calls: args.max_calls, max_load: args.max_load },
         workers: None,
     };
     let mut engine = engine::Engine::start(options).context("cannot start")?;
     let _pid_file = process::write_pid(wanted.run_folder)?;
     let console = if args.console {
-        let (args, socket) = (args.clone(), socket.to_owned());
+        let (args, socket) = (Args { timestamps: stamped, ..args.clone() }, socket.to_owned());
         let attach = move || front::attach(&args, &socket, control::console::Seat::Local);
         Some(std::thread::Builder::new().name("terminal".into()).spawn(attach)?)
     } else {

@@ -274,6 +274,12 @@ impl MediaFront {
     pub fn loads(&self) -> MediaLoads {
         self.loads.clone()
     }
+    /// Takes the ports of streams to come from another range. Streams that are open keep theirs.
+    pub fn set_ports(&mut self, range: PortRange) {
+        if self.pool.range() != range {
+            self.pool = PortPool::new(range);
+        }
+    }
     /// The port pool, for the console.
     pub fn ports(&self) -> &PortPool {
         &self.pool

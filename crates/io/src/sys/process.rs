@@ -31,6 +31,12 @@ pub(crate) fn set_dumpable(dumpable: bool) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(dumpable)) }).map(drop)
 }
 
+/// Takes these bits from the mode of every file the process makes from here on.
+pub(crate) fn set_umask(mask: libc::mode_t) {
+    // SAFETY: `umask` cannot fail and takes no pointers.
+    unsafe { libc::umask(mask) };
+}
+
 /// Sets the nice value of the whole process.
 pub(crate) fn set_nice(nice: c_int) -> io::Result<()> {
     // SAFETY: no pointers.

@@ -28,16 +28,12 @@ options! {
     ProcessOptions, "asterisk.conf", "options", IsIgnored;
     verbose: Int<0, 99> = "0", "Verbosity of the console at start, as -v.";
     debug: Int<0, 99> = "0", "Debug level at start, as -d.";
-    nocolor: YesNo = "no", "No colours on the console, as -n.",
-        Later "no" "start consoles with -n, or set NO_COLOR";
+    nocolor: YesNo = "no", "No colours on the console, as -n.";
     nofork: YesNo = "no", "Stay in the foreground, as -f.";
     alwaysfork: YesNo = "no", "Go to the background even with -v or -d, as -F.";
-    console: YesNo = "no", "Run with a console, as -c.",
-        Later "no" "start it with -c";
-    quiet: YesNo = "no", "No start messages, as -q.",
-        Ignored "*" "what is printed at the start is short";
-    timestamp: YesNo = "no", "Time before each console line, as -T.",
-        Ignored "*" "log lines always carry the time";
+    console: YesNo = "no", "Run with a console, as -c.";
+    quiet: YesNo = "no", "No start messages, as -q.";
+    timestamp: YesNo = "no", "Time before each console line, as -T.";
     execincludes: YesNo = "no", "Let #exec in configuration files run commands.";
     runuser: Text = "", "User to become after start, as -U.";
     rungroup: Text = "", "Group to become after start, as -G.";
@@ -101,10 +97,8 @@ options! {
     ControlFiles, "asterisk.conf", "files", IsIgnored;
     astctl: Text = "asterisk.ctl", "Name of the control socket in astrundir.";
     astctlpermissions: Text = "0660", "Mode of the control socket, octal.";
-    astctlowner: Text = "", "Owner of the control socket.",
-        Later "" "the socket belongs to the user Strowger runs as";
-    astctlgroup: Text = "", "Group of the control socket.",
-        Later "" "the socket has the group Strowger runs as";
+    astctlowner: Text = "", "Owner of the control socket; empty is the user Strowger runs as.";
+    astctlgroup: Text = "", "Group of the control socket; empty is the group Strowger runs as.";
     @recognised {}
 }
 
