@@ -6,6 +6,7 @@ use std::rc::Rc;
 use apps::originate::{Originate, Placed, Then, originate};
 use base::{Cause, ChannelId};
 use call::{Chan, Channel, Core, Level, Location};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::text::{clean, clock, or, s};
@@ -169,28 +170,77 @@ fn plain(channel: &Channel, out: &mut String) {
     );
 }
 
-fn as_json(core: &Core, channel: &Channel) -> Value {
-    let (app, data) = shown_app(channel);
-    json!({
-        "name": &*channel.name,
-        "context": channel.location.context,
-        "exten": channel.location.exten,
-        "priority": channel.location.priority,
-        "state": channel.state.name(),
-        "application": app,
-        "data": data,
-        "caller_number": channel.caller.number(),
-        "caller_name": channel.caller.name(),
-        "connected_number": channel.connected.number(),
-        "connected_name": channel.connected.name(),
-        "account": channel.account,
-        "peer_account": channel.peer_account,
-        "ama_flags": channel.cdr.ama_flags.name(),
-        "seconds": seconds(core, channel),
-        "bridge": bridge_of(channel),
-        "uniqueid": &*channel.uniqueid,
-        "linkedid": &*channel.linkedid,
-    })
+/// One channel in the list. Borrowed and written straight out: with tens of thousands of channels a tree of values would
+/// keep the calls waiting.
+#[derive(Serialize)]
+struct ChannelRow<'a> {
+    name: &'a str,
+    context: &'a str,
+    exten: &'a str,
+    priority: u32,
+    state: &'static str,
+    application: &'a str,
+    data: &'a str,
+    caller_number: &'a str,
+    caller_name: &'a str,
+    connected_number: &'a str,
+    connected_name: &'a str,
+    account: &'a str,
+    peer_account: &'a str,
+    ama_flags: &'static str,
+    seconds: u64,
+    bridge: String,
+    uniqueid: &'a str,
+    linkedid: &'a str,
+}
+
+impl<'a> ChannelRow<'a> {
+    fn of(core: &Core, channel: &'a Channel) -> Self {
+        let (application, data) = shown_app(channel);
+        Self {
+            name: &channel.name,
+            context: &channel.location.context,
+            exten: &channel.location.exten,
+            priority: channel.location.priority,
+            state: channel.state.name(),
+            application,
+            data,
+            caller_number: channel.caller.number(),
+            caller_name: channel.caller.name(),
+            connected_number: channel.connected.number(),
+            connected_name: channel.connected.name(),
+            account: &channel.account,
+            peer_account: &channel.peer_account,
+            ama_flags: channel.cdr.ama_flags.name(),
+            seconds: seconds(core, channel),
+            bridge: bridge_of(channel),
+            uniqueid: &channel.uniqueid,
+            linkedid: &channel.linkedid,
+        }
+    }
+}
+
+/// Every channel, each made when it is written.
+struct ChannelRows<'a> {
+    core: &'a Core,
+    /// Counted only.
+    none: bool,
+}
+
+impl Serialize for ChannelRows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = self.core.channels().filter(|_| !self.none);
+        serializer.collect_seq(shown.map(|channel| ChannelRow::of(self.core, channel)))
+    }
+}
+
+/// `core show channels` as data.
+#[derive(Serialize)]
+struct ChannelList<'a> {
+    channels: ChannelRows<'a>,
+    active_channels: usize,
+    active_calls: usize,
+    calls_processed: u64,
 }
 
 fn variables(channel: &Channel) -> impl Iterator<Item = (String, &str)> {
@@ -338,17 +388,11 @@ impl Cli {
             counts(core, limit, &mut out);
             out
         };
-        let data = || {
-            let channels: Vec<Value> = match choice {
-                Some("count") => Vec::new(),
-                _ => core.channels().map(|channel| as_json(core, channel)).collect(),
-            };
-            json!({
-                "channels": channels,
-                "active_channels": core.channel_count(),
-                "active_calls": core.call_count(),
-                "calls_processed": core.calls_processed,
-            })
+        let data = || ChannelList {
+            channels: ChannelRows { core, none: choice == Some("count") },
+            active_channels: core.channel_count(),
+            active_calls: core.call_count(),
+            calls_processed: core.calls_processed,
         };
         ask.show(data, text)
     }

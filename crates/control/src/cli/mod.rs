@@ -28,7 +28,7 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use base::Instant;
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::site::Site;
 use crate::socket::{Answer, Call, Commands, View};
@@ -78,8 +78,14 @@ impl Ask<'_> {
         self.arg(CHOICE)
     }
     /// Answers a `show`: as data or as text, whichever is wanted.
-    fn show(&self, data: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Said {
-        if self.json { Said::Done(format!("{}\n", data())) } else { Said::Done(text()) }
+    fn show<D: Serialize>(&self, data: impl FnOnce() -> D, text: impl FnOnce() -> String) -> Said {
+        if !self.json {
+            return Said::Done(text());
+        }
+        match serde_json::to_string(&data()) {
+            Ok(data) => Said::Done(data + "\n"),
+            Err(why) => Said::failed(format!("the answer cannot be written as JSON: {why}\n")),
+        }
     }
 }
 
