@@ -136,3 +136,22 @@ fn settings_and_contacts_are_told_by_name() {
         assert_eq!(read.as_deref(), Some(value), "{field}");
     }
 }
+
+#[test]
+fn a_device_is_in_use_as_long_as_one_of_its_legs_is_there() {
+    use call::{DeviceState, Tech};
+    let mut lab = Lab::new(site());
+    let state = |lab: &Lab, name: &str| lab.sip.borrow().device_state(&lab.shard.core.borrow(), name);
+    let legs: Vec<_> = (0..3).map(|_| lab.dial("trunk").unwrap()).collect();
+    // The configuration is made anew: its endpoint is another object of the same name.
+    lab.with(|sip, core| sip.configure(site(), core.now));
+    for (left, id) in legs.into_iter().enumerate().map(|(ended, id)| (3 - ended, id)) {
+        assert_eq!(state(&lab, "trunk"), DeviceState::InUse, "{left} legs are left");
+        let listed = lab.with(|sip, core| sip.endpoint_rows(Some("trunk"), core)[0].channels.len());
+        assert_eq!(listed, left);
+        lab.finish(id, base::Cause::NORMAL_CLEARING);
+    }
+    assert_eq!(state(&lab, "trunk"), DeviceState::NotInUse);
+    lab.lines();
+    lab.rest();
+}
