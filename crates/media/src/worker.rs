@@ -19,7 +19,7 @@ pub const STREAMS_MAX: u32 = 1 << 17;
 /// A worker that fell behind by more than the whole wheel gives the missed slots up.
 const BEHIND_MAX: u64 = SLOTS as u64;
 /// Lateness that counts: more than the longest tick a shell may choose.
-const LATE_MS: u64 = 10;
+const LATE_MS: u64 = STILL_MS;
 /// Nanoseconds of a millisecond.
 const NANOS_PER_MS: u64 = 1_000_000;
 
@@ -117,7 +117,7 @@ impl<L> Worker<L> {
     }
     /// When [`Self::tick`] next wants to be called at the latest; `None` while there is no stream.
     ///
-    /// `step_ms` is the tick that the shell has chosen: 1 under load, 5 below it.
+    /// `step_ms` is the tick that the shell has chosen by [`tick_step`].
     pub fn deadline(&self, step_ms: u64) -> Option<Instant> {
         let step = step_ms.max(1);
         let last = self.last_ms.filter(|_| self.load.streams > 0)?;
@@ -465,7 +465,15 @@ impl<P: PacketIo> Desk<'_, P> {
 /// second: 12.9 us a packet when each wakes the worker, 6.7 in ticks of 5 ms).
 const STRETCH_BELOW: u64 = 20_000;
 
+/// Tick while streams are open and not a packet moves: calls that ring, wait or are held. One frame of nearly all peers,
+/// so that the first packet of a prompt or a peer is at most that late; with it the shell goes back to short ticks.
+const STILL_MS: u64 = 20;
+
 /// How long a shell's tick is to be at this load.
 pub const fn tick_step(packets_per_second: u64) -> Duration {
-    Duration::from_millis(if packets_per_second < STRETCH_BELOW { 5 } else { 1 })
+    Duration::from_millis(match packets_per_second {
+        0 => STILL_MS,
+        1..STRETCH_BELOW => 5,
+        _ => 1,
+    })
 }

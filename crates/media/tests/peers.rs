@@ -380,7 +380,7 @@ fn a_worker_that_was_held_up_catches_up_and_counts_it() {
     plant.net.now_ms += 60;
     plant.run(1);
     assert_eq!(plant.sent_by(a).len(), 8, "three frames late, none lost");
-    assert!(plant.worker.load().late_ticks >= 50);
+    assert!(plant.worker.load().late_ticks >= 40);
     // A whole second away is more than the wheel holds: what is over is over.
     plant.net.now_ms += 1000;
     plant.run(1);

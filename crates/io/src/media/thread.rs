@@ -30,6 +30,9 @@ const RATE_EVERY: Duration = Duration::from_secs(1);
 /// When to try again after the ring to the shard was full.
 const RETRY_EVERY: Duration = Duration::from_millis(5);
 
+/// The tick while no packet moves.
+const STILL_MS: u64 = tick_step(0).as_millis() as u64;
+
 /// Front → thread.
 pub(crate) enum ToWorker {
     /// For the worker itself.
@@ -146,6 +149,11 @@ impl Thread {
         }
         if self.worker.deadline(self.step_ms).is_some_and(|due| due <= now) {
             self.worker.tick(now, &mut self.io, &mut self.events);
+            // The first packet after a silence ends the long ticks at once, not with the next measurement.
+            if self.step_ms == STILL_MS && self.packets() > self.rate.packets {
+                self.step_ms = tick_step(1).as_millis() as u64;
+                self.load.tick_ms = self.step_ms;
+            }
         }
         self.tell();
         let after = Clock.now();
@@ -219,13 +227,17 @@ impl Thread {
         if elapsed < RATE_EVERY {
             return;
         }
-        let load = self.worker.load();
-        let packets = load.received + load.sent;
+        let packets = self.packets();
         let per_second = (packets - self.rate.packets) * 1000 / (elapsed.as_millis() as u64).max(1);
         self.load.busy_permille = (self.rate.awake.as_nanos() * 1000 / elapsed.as_nanos().max(1)) as u64;
         self.step_ms = tick_step(per_second).as_millis() as u64;
         self.load.tick_ms = self.step_ms;
         self.rate = Rate { since: now, stored: self.rate.stored, packets, awake: Duration::ZERO };
+    }
+    /// Packets moved so far.
+    fn packets(&self) -> u64 {
+        let load = self.worker.load();
+        load.received + load.sent
     }
     fn store_load(&mut self, now: Instant) {
         self.rate.stored = now;
