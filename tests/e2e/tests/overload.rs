@@ -106,6 +106,7 @@ fn a_flood_of_strangers_costs_neither_memory_nor_descriptors_nor_a_call_that_is_
 
 #[test]
 fn many_calls_after_one_another_leave_nothing_behind() {
+    const GROWTH_MAX: u64 = 2 << 20;
     let server = Server::start(Site::new("leak").phone("alice").dialplan(DIALPLAN));
     let mut alice = Phone::new(server.site.sip, "alice");
     let mut calls = |count: usize| {
@@ -115,10 +116,12 @@ fn many_calls_after_one_another_leave_nothing_behind() {
         }
         server.until_idle();
     };
-    calls(20);
-    let descriptors = server.descriptors();
     calls(200);
+    let (descriptors, memory) = (server.descriptors(), server.resident());
+    calls(300);
     wait::until_true("all ports are given back", || server.descriptors() <= descriptors);
+    let growth = server.resident().saturating_sub(memory);
+    assert!(growth < GROWTH_MAX, "300 calls leave {growth} bytes behind");
 }
 
 #[test]
@@ -138,4 +141,37 @@ fn slow_tcp_clients_do_not_keep_others_out() {
     let mut alice = Phone::new(server.site.sip, "alice");
     alice.must_register();
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_manager_client_that_does_not_read_delays_nobody() {
+    use std::io::Write as _;
+    const SECRET: &str = "a-long-manager-secret";
+    const GROWTH_MAX: u64 = 32 << 20;
+    let site = Site::new("deaf").phone("alice").dialplan(DIALPLAN);
+    let ip = site.sip.ip();
+    let server = Server::start(site.add(
+        "manager.conf",
+        &format!(
+            "[general]\nenabled=yes\nport=5038\nbindaddr={ip}\n[admin]\nsecret={SECRET}\nread=all\nwrite=all\n"
+        ),
+    ));
+    let memory = server.resident();
+    let mut deaf = std::net::TcpStream::connect((ip, 5038)).expect("a connection");
+    deaf.set_write_timeout(Some(Duration::from_millis(100))).expect("a time-out");
+    let login = format!("Action: Login\r\nUsername: admin\r\nSecret: {SECRET}\r\n\r\n");
+    deaf.write_all(login.as_bytes()).expect("the connection stands");
+    // Each asks for some kilobytes. The server may stop reading or hang up; it may not keep them all.
+    for _ in 0..5_000 {
+        if deaf.write_all(b"Action: Command\r\nCommand: core show applications\r\n\r\n").is_err() {
+            break;
+        }
+    }
+    let mut alice = Phone::new(server.site.sip, "alice");
+    let begun = Instant::now();
+    alice.must_call("echo");
+    alice.hang_up();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let growth = server.resident().saturating_sub(memory);
+    assert!(growth < GROWTH_MAX, "grown by {growth} bytes");
 }
