@@ -23,7 +23,7 @@ use crate::start::Asked;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
 
-/// The gate's limits. The load limit is kept in hundredths.
+/// The gate's limits. The load limit is kept in hundredths, rounded up: none at all is written as 0.
 pub(crate) fn limits(snapshot: &Snapshot, asked: Asked) -> Limits {
     let options = &snapshot.asterisk.options;
     let load = asked.max_load.map_or(options.maxload, f64::from);
@@ -31,7 +31,7 @@ pub(crate) fn limits(snapshot: &Snapshot, asked: Asked) -> Limits {
     Limits {
         max_calls: asked.max_calls.unwrap_or(options.maxcalls),
         calls_per_second: 0,
-        max_load_centi: load as u32,
+        max_load_centi: load.ceil() as u32,
     }
 }
 

@@ -47,7 +47,7 @@ fn the_call_over_maxcalls_gets_503_with_retry_after_until_one_hangs_up() {
 fn above_maxload_new_calls_get_503_with_retry_after() {
     // A machine that runs tests has more to do than this.
     let site =
-        Site::new("maxload").add("asterisk.conf", "maxload = 0.01\n").phone("alice").dialplan(DIALPLAN);
+        Site::new("maxload").add("asterisk.conf", "maxload = 0.001\n").phone("alice").dialplan(DIALPLAN);
     let server = Server::start(site);
     let refused = Phone::new(server.site.sip, "alice").call("echo");
     assert_eq!(refused.status(), Some(503), "{}", refused.text());
