@@ -283,21 +283,23 @@ fn how_dialled_channels_ended_can_be_asked() {
 #[test]
 fn check_names_dial_options_programs_and_modules_that_are_switched_off() {
     let (program, _) = sim::parse_dialplan(
-        "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,NoOp(${EnumLookup(+1)})\n same => n,Verbose(y)\n",
+        "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,NoOp(${EnumLookup(+1)})\n same => n,NoOp(${STAT(e,/etc/x)} MYFILE(1))\n same => n,Verbose(y)\n",
         &apps::table::tables(),
     );
     let disabled = ["app_verbose".to_owned()].into();
-    let concerns = apps::check(&program, &disabled);
+    let concerns = apps::check(&program, &disabled, false);
+    assert_eq!(apps::check(&program, &disabled, true).len(), concerns.len() - 1, "files may be read");
     let lines: Vec<String> = concerns.iter().map(|concern| concern.message.clone()).collect();
     for (line, expected) in lines.iter().zip([
         "Dial option 't'",
         "System will not run",
         "ENUMLOOKUP() asks no DNS",
+        "STAT() sees no file",
         "module app_verbose",
     ]) {
         assert!(line.contains(expected), "{line}");
     }
-    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines.len(), 5, "{lines:?}");
 }
 
 #[test]
