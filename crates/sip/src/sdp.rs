@@ -175,6 +175,12 @@ impl<'a> Iterator for Lines<'a> {
             let len = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
             self.at = start + len + 1;
             let line = trim(rest.get(..len)?);
+            // As nearly all write it; what follows reads `x = value` too.
+            if let [kind, b'=', value @ ..] = line
+                && *kind != b'='
+            {
+                return Some((start, kind.to_ascii_lowercase(), trim(value)));
+            }
             let (kind, value) = split_once(line, b'=');
             if let ([kind], Some(value)) = (trim(kind), value) {
                 return Some((start, kind.to_ascii_lowercase(), trim(value)));
