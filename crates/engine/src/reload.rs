@@ -30,7 +30,7 @@ pub(crate) fn limits(snapshot: &Snapshot, asked: Asked) -> Limits {
     let load = (load * 100.0).clamp(0.0, f64::from(u32::MAX));
     Limits {
         max_calls: asked.max_calls.unwrap_or(options.maxcalls),
-        calls_per_second: 0,
+        calls_per_second: options.maxcps,
         max_load_centi: load.ceil() as u32,
     }
 }

@@ -55,6 +55,20 @@ fn above_maxload_new_calls_get_503_with_retry_after() {
 }
 
 #[test]
+fn calls_faster_than_maxcps_get_503_after_a_seconds_worth() {
+    let site = Site::new("maxcps").add("asterisk.conf", "maxcps = 2\n").phone("alice").dialplan(DIALPLAN);
+    let server = Server::start(site);
+    let started = Instant::now();
+    let mut phones: Vec<Phone> = (0..12).map(|_| Phone::new(server.site.sip, "alice")).collect();
+    let statuses: Vec<_> = phones.iter_mut().map(|phone| phone.call("echo").status()).collect();
+    let answered = statuses.iter().filter(|status| **status == Some(200)).count();
+    // Two a second, and the burst of the first second; on a slow machine the calls are spread over more of them.
+    let most = 3 + 2 * (started.elapsed().as_secs() as usize + 1);
+    assert!((2..=most).contains(&answered), "{statuses:?}");
+    assert!(answered == 12 || statuses.contains(&Some(503)), "{statuses:?}");
+}
+
+#[test]
 fn a_flood_of_strangers_costs_neither_memory_nor_descriptors_nor_a_call_that_is_up() {
     const FLOOD: usize = 20_000;
     const GROWTH_MAX: u64 = 32 << 20;

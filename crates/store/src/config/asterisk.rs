@@ -41,6 +41,7 @@ options! {
     systemname: Text = "", "Name of this system; goes before every UNIQUEID.";
     autosystemname: YesNo = "no", "Take the host name as systemname.";
     maxcalls: Int<0, {u32::MAX}> = "0", "Most calls at once; 0 is no limit. What is over it gets 503.";
+    maxcps: Int<0, {u32::MAX}> = "0", "Most new calls a second, with a second's worth at once; 0 is no limit. Ours, not Asterisk's.";
     maxload: Decimal = "0", "Load average above which new calls get 503; 0 is no limit.";
     maxfiles: Int<0, {u32::MAX}> = "0", "Open file limit to set at start; 0 leaves it.",
         Ignored "*" "the limit is raised as far as the system allows";
