@@ -258,7 +258,7 @@ const SEPARATORS: [char; 10] = ['&', '/', '@', '|', ',', '{', '}', '[', ']', '\\
 
 /// Whether the dialplan in force has a number that somebody outside asks for; for [`call::Core::reach`].
 ///
-/// A number with a [separator](SEPARATORS) in it is there only when an extension has exactly this name. Taken by a
+/// A number with a separator (`SEPARATORS`) in it is there only when an extension has exactly this name. Taken by a
 /// pattern it would be handed on as `${EXTEN}`, and the caller could name phones and trunks of his own choice.
 pub fn reach(core: &call::Core, context: &str, exten: &str, caller: &str) -> call::Reach {
     let Some(context) = core.program.context_id(context) else { return call::Reach::None };
