@@ -21,17 +21,13 @@ pub struct Concern<'p> {
     pub remedy: String,
 }
 
-/// Looks at every step. `disabled` are the modules that modules.conf switches off, without `.so`; `files` says whether
-/// the dialplan may look at files (`live_dangerously`).
-pub fn check<'p>(program: &'p Program, disabled: &BTreeSet<String>, files: bool) -> Vec<Concern<'p>> {
+/// Looks at every step. `disabled` are the modules that modules.conf switches off, without `.so`.
+pub fn check<'p>(program: &'p Program, disabled: &BTreeSet<String>) -> Vec<Concern<'p>> {
     let rows = table::applications();
     let mut concerns = Vec::new();
     for context in program.contexts() {
         for step in context.extensions.iter().flat_map(|extension| &extension.steps) {
             let row = step.app.and_then(|app| rows.get(usize::from(app.0)).copied());
-            if !files {
-                check_files(step, &mut concerns);
-            }
             if let Some(row) = row {
                 check_step(step, row, disabled, &mut concerns);
             }
@@ -81,20 +77,6 @@ fn check_step<'p>(
 /// Whether a function is called somewhere in the text, its name in any case.
 fn asks(text: &str, function: &str) -> bool {
     text.as_bytes().windows(function.len()).any(|part| part.eq_ignore_ascii_case(function.as_bytes()))
-}
-
-fn check_files<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {
-    for function in ["{FILE(", "{STAT("] {
-        if asks(&step.args, function) {
-            concerns.push(Concern {
-                step,
-                fatal: false,
-                message: format!("{}) sees no file without live_dangerously=yes", &function[1..]),
-                remedy: "write live_dangerously=yes into asterisk.conf [options], or leave the function out"
-                    .to_owned(),
-            });
-        }
-    }
 }
 
 fn check_dial<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {

@@ -138,44 +138,20 @@ impl Env for Scope<'_> {
         read == Ok(true)
     }
     fn file_facts(&self, path: &str) -> Option<FileFacts> {
-        if !self.may_look("STAT") {
-            return None;
-        }
         let path = self.spooled(path);
         self.call.chan.core(|core| core.services.outside.file_facts(&path))
     }
     fn file_text(&self, path: &str) -> Option<String> {
-        if !self.may_look("FILE") {
-            return None;
-        }
         let path = self.spooled(path);
         let most = dialplan::template::EXPAND_BYTES_MAX;
         self.call.chan.core(|core| core.services.outside.file_text(&path, most))
     }
     fn environment(&self, name: &str) -> Option<String> {
-        let harmless = name.starts_with("AST") || HARMLESS.contains(&name);
-        if !harmless && !self.may_look("ENV") {
-            return None;
-        }
         self.call.chan.core(|core| core.services.outside.environment(name))
     }
 }
 
-/// Variables of the environment that hold no secrets, beside those that begin with `AST`.
-const HARMLESS: &[&str] = &["HOME", "HOSTNAME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PWD", "TZ", "USER"];
-
 impl Scope<'_> {
-    /// Whether the site lets calls see its files and its whole environment; says so when it does not.
-    fn may_look(&self, function: &str) -> bool {
-        let may = self.call.chan.core(|core| core.settings.live_dangerously);
-        if !may {
-            let text = format!(
-                "{function}() sees nothing outside without live_dangerously=yes in asterisk.conf [options]"
-            );
-            self.call.log(call::Level::Warning, &text);
-        }
-        may
-    }
     /// A relative path begins at the spool, not where the process happened to start.
     fn spooled(&self, path: &str) -> String {
         if path.starts_with('/') {

@@ -283,23 +283,21 @@ fn how_dialled_channels_ended_can_be_asked() {
 #[test]
 fn check_names_dial_options_programs_and_modules_that_are_switched_off() {
     let (program, _) = sim::parse_dialplan(
-        "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,NoOp(${EnumLookup(+1)})\n same => n,NoOp(${STAT(e,/etc/x)} MYFILE(1))\n same => n,Verbose(y)\n",
+        "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,NoOp(${EnumLookup(+1)})\n same => n,Verbose(y)\n",
         &apps::table::tables(),
     );
     let disabled = ["app_verbose".to_owned()].into();
-    let concerns = apps::check(&program, &disabled, false);
-    assert_eq!(apps::check(&program, &disabled, true).len(), concerns.len() - 1, "files may be read");
+    let concerns = apps::check(&program, &disabled);
     let lines: Vec<String> = concerns.iter().map(|concern| concern.message.clone()).collect();
     for (line, expected) in lines.iter().zip([
         "Dial option 't'",
         "System will not run",
         "ENUMLOOKUP() asks no DNS",
-        "STAT() sees no file",
         "module app_verbose",
     ]) {
         assert!(line.contains(expected), "{line}");
     }
-    assert_eq!(lines.len(), 5, "{lines:?}");
+    assert_eq!(lines.len(), 4, "{lines:?}");
 }
 
 #[test]
@@ -340,20 +338,13 @@ impl call::Outside for OneFile {
 }
 
 #[test]
-fn files_and_the_environment_are_seen_only_as_far_as_the_site_allows() {
+fn a_dialplan_sees_files_and_the_environment() {
     let read =
         "${ENV(ASTETCDIR)}|${ENV(SECRET)}|${STAT(e,/etc/one)}${STAT(s,/etc/one)}|${FILE(/etc/one,0,6)}";
-    for (dangerously, expected) in
-        [(false, "value of ASTETCDIR||00|"), (true, "value of ASTETCDIR|value of SECRET|112|twelve")]
-    {
-        let mut world = world(&format!("[default]\nexten => 1,1,NoOp({read})\n"));
-        world.settings(|settings| settings.live_dangerously = dangerously);
-        world.shard.core.borrow_mut().services.outside = Box::new(OneFile);
-        world.watch();
-        call(&mut world, "1", &[]);
-        world.run();
-        assert_eq!(noted(&world), [expected]);
-        let said = warnings(&world).join("\n").matches("live_dangerously").count();
-        assert_eq!(said, if dangerously { 0 } else { 4 });
-    }
+    let mut world = world(&format!("[default]\nexten => 1,1,NoOp({read})\n"));
+    world.shard.core.borrow_mut().services.outside = Box::new(OneFile);
+    world.watch();
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(noted(&world), ["value of ASTETCDIR|value of SECRET|112|twelve"]);
 }

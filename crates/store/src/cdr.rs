@@ -1,6 +1,6 @@
 //! Call detail records to `Master.csv`.
 //!
-//! The shard hands a record over and goes on; a thread writes what came within a quarter of a second with one write and one
+//! The shard hands a record over and goes on; a thread writes what came within 20 ms with one write and one
 //! sync a file. A record counts as done when it is on the disk.
 
 use crate::config::cdr::CdrCsv;
@@ -26,7 +26,7 @@ pub const MASTER: &str = "Master.csv";
 /// lost and counted.
 pub const WAITING_MAX: u64 = 30_000;
 /// How long a record waits for others, so that one wake-up and one sync serve them all.
-const GATHER: Duration = Duration::from_millis(250);
+const GATHER: Duration = Duration::from_millis(20);
 /// Most records of one write.
 const BATCH_MAX: usize = 1_024;
 /// Time between two tries when the disk refuses.

@@ -51,7 +51,7 @@ options! {
         Later "no" "nothing is sent while a channel waits or records";
     transcode_via_sln: YesNo = "yes", "Build transcoding paths over signed linear; always so here.",
         Ignored "*" "it is always so";
-    live_dangerously: YesNo = "no", "Let FILE(), STAT() and all of ENV() be read, and functions that touch files be used from the manager.";
+    live_dangerously: YesNo = "no", "Let functions that touch files or the environment be used from the manager by users without class system.";
     entityid: Text = "", "Identity of this system in MAC address form.";
     rtp_use_dynamic: YesNo = "yes", "Use dynamic RTP payload types for codecs that have no static one.",
         Ignored "*" "no format here needs it";
