@@ -355,6 +355,7 @@ impl Engine {
 
     /// Everything that follows from what happened, until nothing does.
     fn turn_machines(&mut self, now: Instant) {
+        self.count(|counters| counters.turns += 1);
         let site = self.site.clone();
         site.sip.borrow_mut().due(&mut site.shard.core.borrow_mut());
         let started = site.sip.borrow_mut().take_started();
@@ -372,6 +373,11 @@ impl Engine {
             self.read_load(now);
         }
     }
+    fn count(&self, more: impl FnOnce(&mut Counters)) {
+        let mut counters = self.site.counters.get();
+        more(&mut counters);
+        self.site.counters.set(counters);
+    }
     fn start_dialplans(&self, started: Vec<(base::ChannelId, call::Location)>) {
         for (channel, location) in started {
             if !apps::pbx::start(&self.site.shard, channel, location) {
@@ -385,9 +391,7 @@ impl Engine {
         if finished.is_empty() {
             return;
         }
-        let mut counters = self.site.counters.get();
-        counters.records += finished.len() as u64;
-        self.site.counters.set(Counters { ..counters });
+        self.count(|counters| counters.records += finished.len() as u64);
         let Some(sink) = &mut self.records else { return };
         let lost: usize = finished.into_iter().map(|record| usize::from(sink.write(record).is_none())).sum();
         if lost > 0 {
