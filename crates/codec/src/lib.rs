@@ -5,8 +5,10 @@
 //! [`DtmfDetector`]) allocate nothing. Every codec here is the plain scalar form: the reference for faster twins.
 #![forbid(unsafe_code)]
 
+pub mod adpcm;
 pub mod g711;
 pub mod g722;
+pub mod g726;
 pub mod gsm;
 pub mod mix;
 pub mod tone;
