@@ -14,25 +14,28 @@ const fn room(name: &'static str, floor: u8, may_know: &'static [&'static str]) 
 }
 
 const EVERYTHING: &[&str] = &[
-    "base", "conf", "sip", "rtp", "iax2", "tdm", "codec", "media", "dialplan", "call", "driver", "apps",
-    "io", "store", "cluster", "control", "engine",
+    "base", "lanes", "conf", "sip", "rtp", "iax2", "tdm", "ilbc", "speex", "codec", "media", "dialplan",
+    "call", "driver", "apps", "io", "store", "cluster", "control", "engine",
 ];
 
 /// Protocols do not know each other; `call` knows no protocol; `driver` translates; `apps` sees only channels.
 const ROOMS: &[Room] = &[
     room("base", 0, &[]),
+    room("lanes", 0, &[]),
     room("conf", 1, &["base"]),
     room("sip", 1, &["base"]),
     room("rtp", 1, &["base"]),
     room("iax2", 1, &["base"]),
     room("tdm", 1, &["base"]),
-    room("codec", 1, &["base"]),
-    room("media", 2, &["base", "rtp", "codec"]),
+    room("ilbc", 1, &["lanes"]),
+    room("speex", 1, &["lanes"]),
+    room("codec", 1, &["base", "lanes", "ilbc", "speex"]),
+    room("media", 2, &["base", "lanes", "rtp", "codec"]),
     room("dialplan", 2, &["base", "conf"]),
     room("call", 2, &["base", "dialplan"]),
     room("driver", 2, &["base", "call", "dialplan", "sip", "rtp", "iax2", "tdm"]),
     room("apps", 2, &["base", "conf", "call", "dialplan"]),
-    room("io", 3, &["base", "media", "rtp", "codec"]),
+    room("io", 3, &["base", "lanes", "media", "rtp", "codec"]),
     room("store", 3, &["base", "call", "codec", "conf", "dialplan", "io"]),
     room("cluster", 3, &["base", "io"]),
     room("control", 3, &["apps", "base", "conf", "call", "dialplan", "driver", "store", "io"]),
@@ -44,6 +47,8 @@ const ROOMS: &[Room] = &[
     // The real program seen from outside: it knows the crates no better than a phone does.
     room("e2e", 4, &[]),
     room("loadbench", 4, &["e2e"]),
+    // C libraries of Debian, to compare with.
+    room("oracle", 4, &[]),
     room("xtask", 4, &[]),
 ];
 

@@ -10,8 +10,8 @@ use crate::workspace::{Member, Workspace};
 /// Beyond this a file is asked whether it has two owners.
 pub const LONG_LINES: usize = 600;
 
-/// The crate that may hold `unsafe`, block by block with its reason.
-const MAY_BE_UNSAFE: &[&str] = &["io"];
+/// The crates that may hold `unsafe`, block by block with its reason: system calls, and SIMD instructions.
+const MAY_BE_UNSAFE: &[&str] = &["io", "lanes"];
 
 /// One source file.
 #[derive(Debug, Clone, PartialEq, Eq)]
