@@ -165,6 +165,18 @@ impl Executor {
         self.free.push(id.slot);
         owner
     }
+    /// Puts another story in the place of each that belongs to a channel and waits; how many there were.
+    pub(crate) fn replace_all(&mut self, owner: ChannelId, with: impl Fn(Story) -> Story) -> usize {
+        let mut replaced = Vec::new();
+        for (slot, task) in (0..).zip(self.tasks.iter_mut()).filter(|(_, task)| task.owner == Some(owner)) {
+            if let Some(story) = task.story.take() {
+                task.story = Some(with(story));
+                replaced.push(TaskId { slot, generation: task.generation });
+            }
+        }
+        replaced.iter().for_each(|id| self.wake(*id));
+        replaced.len()
+    }
     /// How many stories are ready.
     pub(crate) fn ready_len(&self) -> usize {
         self.ready.len()

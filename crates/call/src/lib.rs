@@ -37,5 +37,5 @@ pub use services::{
     ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
     NoOutside, Outside, Recorder, Services, WallClock,
 };
-pub use shard::Shard;
+pub use shard::{Shard, panic_text};
 pub use tech::{Indication, Request, Tech};

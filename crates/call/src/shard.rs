@@ -84,6 +84,18 @@ impl Shard {
     pub fn spawn(&self, owner: Option<ChannelId>, story: impl Future<Output = ()> + 'static) -> bool {
         self.exec.borrow_mut().spawn(owner, story).is_some()
     }
+    /// Makes the stories of a channel panic at their next poll: fault injection for tests of the whole. `false` when it
+    /// has none.
+    #[doc(hidden)]
+    pub fn inject_panic(&self, id: ChannelId) -> bool {
+        let faulty = |story: Story| -> Story {
+            Box::pin(async move {
+                let _story = story;
+                panic!("a fault injected into the application")
+            })
+        };
+        self.exec.borrow_mut().replace_all(id, faulty) > 0
+    }
     /// Lets every story run whose event or deadline has come. The only way time gets in.
     pub fn run(&self, now: Instant) {
         {
@@ -142,11 +154,7 @@ impl Shard {
         }
     }
     fn bury(&self, owner: Option<ChannelId>, panic: &(dyn std::any::Any + Send)) {
-        let said = panic
-            .downcast_ref::<&str>()
-            .map(|s| (*s).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "no message".to_owned());
+        let said = panic_text(panic);
         {
             let mut core = self.core.borrow_mut();
             let (name, app) =
@@ -161,4 +169,10 @@ impl Shard {
             let _ = catch_unwind(AssertUnwindSafe(|| self.finish(id, Cause::NORMAL_TEMPORARY_FAILURE)));
         }
     }
+}
+
+/// What a panic said.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

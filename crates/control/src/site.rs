@@ -108,6 +108,8 @@ pub struct Site {
     pub counters: Cell<Counters>,
     /// Packets are traced (`rtp set debug on`).
     pub rtp_debug: Cell<bool>,
+    /// The console may make parts of calls panic ([`cli::FAULT_INJECTION`](crate::cli::FAULT_INJECTION)).
+    pub fault_injection: Cell<bool>,
 }
 
 impl Site {

@@ -52,6 +52,8 @@ pub struct Options {
     pub asked: Asked,
     /// Media worker threads; `None`: one less than the processors.
     pub workers: Option<usize>,
+    /// The console gets the commands that make parts of calls panic; for tests.
+    pub fault_injection: bool,
 }
 
 /// Limits of the command line, which are stronger than those of asterisk.conf, also after a reload.
@@ -190,6 +192,14 @@ impl Engine {
         give_away(&socket, &snapshot.asterisk.files)?;
         engine.open_manager(&snapshot)?;
         engine.say(&findings, &warnings, restored);
+        if options.fault_injection {
+            engine.site().fault_injection.set(true);
+            let line = format!(
+                "the console can make calls fail on purpose; unset {} unless this is a test",
+                control::cli::FAULT_INJECTION
+            );
+            engine.site().shard.core.borrow_mut().log(call::Level::Warning, "strowger", &line);
+        }
         Ok(engine)
     }
 }
@@ -305,6 +315,7 @@ fn site(
         reload: RefCell::new(None),
         counters: Cell::new(Counters::default()),
         rtp_debug: Cell::new(false),
+        fault_injection: Cell::new(false),
     })
 }
 

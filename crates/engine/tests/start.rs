@@ -36,6 +36,7 @@ impl Site {
             timestamps: false,
             asked: Asked::default(),
             workers: Some(1),
+            fault_injection: false,
         }
     }
     /// Why it does not start.

@@ -86,6 +86,7 @@ fn serve(
         timestamps: stamped,
         asked: engine::Asked { max_calls: args.max_calls, max_load: args.max_load },
         workers: None,
+        fault_injection: std::env::var_os(control::cli::FAULT_INJECTION).is_some(),
     };
     let mut engine = engine::Engine::start(options).context("cannot start")?;
     let _pid_file = process::write_pid(wanted.run_folder)?;

@@ -416,6 +416,14 @@ impl Phone {
         self.response(&branch, true)
     }
 
+    /// A request inside the call, whose response nobody waits for.
+    pub fn poke(&mut self, method: &str) {
+        let dialog = self.dialog.as_mut().expect("a call is up");
+        dialog.sequence += 1;
+        let dialog = dialog.clone();
+        self.request(method, &dialog.target, &dialog, "", b"");
+    }
+
     /// INFO with a digit (`application/dtmf-relay`) and its final response.
     pub fn info(&mut self, relay: &str) -> Message {
         let dialog = self.dialog.as_mut().expect("a call is up");

@@ -277,6 +277,7 @@ fn command(site: &Site) -> Command {
         .env("HOME", site.place.path())
         .env("STROWGER_STATE", site.place.join("state"))
         .env("STROWGER_BIND", site.sip.to_string())
+        .envs(site.environment.iter().copied())
         .current_dir(site.place.path());
     command
 }
@@ -285,7 +286,16 @@ fn spawn(site: &Site, words: &[String]) -> Child {
     let console =
         File::options().create(true).append(true).open(site.place.join("console")).expect("a console");
     let errors = console.try_clone().expect("the same file");
-    command(site)
+    let mut command = command(site);
+    if let Some(most) = site.descriptors {
+        let plain = command;
+        command = Command::new("sh");
+        // The program asks for as many as the hard limit allows.
+        command.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(plain.get_program());
+        let settings = plain.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.envs(settings).current_dir(site.place.path());
+    }
+    command
         .args(["-f", "-n"])
         .args(words)
         .stdin(Stdio::null())

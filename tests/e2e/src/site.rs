@@ -15,6 +15,10 @@ pub struct Site {
     /// Where SIP listens, by UDP and TCP.
     pub sip: SocketAddr,
     files: BTreeMap<String, String>,
+    /// What the program finds in its environment beside what every test gives it.
+    pub(crate) environment: Vec<(&'static str, &'static str)>,
+    /// Most descriptors that the program may have.
+    pub(crate) descriptors: Option<u32>,
 }
 
 /// Password of every phone of a test.
@@ -34,7 +38,8 @@ impl Site {
 
     fn at(name: &str, sip: SocketAddr) -> Self {
         let place = Place::new(name);
-        let mut site = Self { place, sip, files: BTreeMap::new() };
+        let mut site =
+            Self { place, sip, files: BTreeMap::new(), environment: Vec::new(), descriptors: None };
         let folders = ["etc", "moddir", "varlib", "db", "key", "data", "agi", "spool", "run", "log", "cache"];
         let options = [
             "astetcdir",
@@ -74,6 +79,20 @@ impl Site {
     /// Path of its asterisk.conf.
     pub fn config(&self) -> PathBuf {
         self.place.join("etc/asterisk.conf")
+    }
+
+    /// Puts a variable into the program's environment.
+    #[must_use]
+    pub fn environment(mut self, name: &'static str, value: &'static str) -> Self {
+        self.environment.push((name, value));
+        self
+    }
+
+    /// Lets the program have this many descriptors and no more.
+    #[must_use]
+    pub fn descriptors(mut self, most: u32) -> Self {
+        self.descriptors = Some(most);
+        self
     }
 
     /// Adds text to one of its files.

@@ -103,6 +103,7 @@ fn site(world: &World, folder: &Path) -> Rc<Site> {
         reload: RefCell::default(),
         counters: Cell::default(),
         rtp_debug: Cell::default(),
+        fault_injection: Cell::default(),
     })
 }
 

@@ -9,6 +9,7 @@ mod admin;
 mod calls;
 mod catalogue;
 mod database;
+mod faults;
 mod grammar;
 mod media;
 mod peers;
@@ -32,6 +33,7 @@ use serde::Serialize;
 
 use crate::site::Site;
 use crate::socket::{Answer, Call, Commands, View};
+pub use faults::SWITCH as FAULT_INJECTION;
 use grammar::{Args, CHOICE, Piece};
 
 /// Most words that completion offers: more than anyone reads, and they fit one frame.
@@ -158,13 +160,13 @@ struct Shape {
     old: bool,
 }
 
-static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
-    let all = rows().flat_map(|row| {
-        let shape = move |text, old| Shape { row, pieces: grammar::parse(text), old };
-        std::iter::once(shape(row.shape, false)).chain(row.also.iter().map(move |text| shape(text, true)))
-    });
-    all.collect()
-});
+static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| rows().flat_map(shapes_of).collect());
+
+/// Every shape of a row, its own first.
+fn shapes_of(row: &'static Row) -> impl Iterator<Item = Shape> {
+    let shape = move |text, old| Shape { row, pieces: grammar::parse(text), old };
+    std::iter::once(shape(row.shape, false)).chain(row.also.iter().map(move |text| shape(text, true)))
+}
 
 fn rows() -> impl Iterator<Item = &'static Row> {
     GROUPS.iter().flat_map(|(_, rows)| rows.iter())
@@ -254,7 +256,7 @@ impl Commands for Cli {
     fn run(&mut self, call: Call<'_>) -> Answer {
         let words = grammar::words(call.line);
         let mut best: Option<(usize, Args, &'static Row)> = None;
-        for shape in SHAPES.iter() {
+        for shape in SHAPES.iter().chain(faults::shapes(self.site.fault_injection.get())) {
             let mut args = Args::new();
             let Some(count) = grammar::fit(&shape.pieces, &words, &mut args) else { continue };
             if best.as_ref().is_none_or(|(most, ..)| count > *most) {

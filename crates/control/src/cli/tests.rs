@@ -135,6 +135,7 @@ fn site(world: &World, folder: &Path, sip: Config) -> Rc<Site> {
         reload: RefCell::default(),
         counters: Cell::default(),
         rtp_debug: Cell::default(),
+        fault_injection: Cell::default(),
     })
 }
 

@@ -252,11 +252,32 @@ impl SipDriver {
         let mut out = std::mem::take(&mut self.out);
         let stack = &mut self.stack;
         let turned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| turn(stack, now, &mut out)));
-        if turned.is_err() {
-            core.log(call::Level::Error, "res_pjsip", "the SIP stack panicked; what it was given is dropped");
+        if let Err(panic) = turned {
+            self.recover(core, call::panic_text(&*panic), &mut out);
         }
         self.carry_out(core, &mut out);
         self.out = out;
+    }
+    /// The stack panicked: the dialog it worked on is ended, all others go on.
+    fn recover(&mut self, core: &mut Core, said: &str, out: &mut Vec<Output>) {
+        let (stack, now) = (&mut self.stack, core.now);
+        let blamed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stack.recover(now, out)));
+        let Some(dialog) = blamed.ok().flatten() else {
+            let line = format!("the SIP stack panicked, what it was given is dropped: {said}");
+            return core.log(call::Level::Error, "res_pjsip", &line);
+        };
+        let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle));
+        let name = leg.and_then(|leg| core.get(leg.channel)).map(|c| c.name.to_string()).unwrap_or_default();
+        let line = format!("{name}: the SIP machine of this call panicked, its call is ended: {said}");
+        core.log(call::Level::Error, "res_pjsip", &line);
+        self.bury(core, Some(dialog), Begun::default());
+    }
+    /// Makes the SIP machine of a channel panic at its next step: fault injection for tests of the whole. `false` when it
+    /// has none.
+    #[doc(hidden)]
+    pub fn inject_panic(&mut self, core: &Core, channel: ChannelId) -> bool {
+        let dialog = self.leg_of(channel, core).and_then(|leg| leg.dialog);
+        dialog.is_some_and(|dialog| self.stack.inject_panic(dialog))
     }
     /// Carries out what the stack said. An event may make it say more; a panic in one ends that call only.
     fn carry_out(&mut self, core: &mut Core, out: &mut Vec<Output>) {
@@ -278,8 +299,9 @@ impl SipDriver {
         let outer = std::mem::take(&mut self.in_hand);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.event(core, event)));
         let begun = std::mem::replace(&mut self.in_hand, outer);
-        if outcome.is_err() {
-            core.log(call::Level::Error, "chan_pjsip", "a SIP dialog panicked; its call is ended");
+        if let Err(panic) = outcome {
+            let line = format!("a SIP dialog panicked, its call is ended: {}", call::panic_text(&*panic));
+            core.log(call::Level::Error, "chan_pjsip", &line);
             self.bury(core, dialog.or(begun.dialog), begun);
         }
     }
@@ -307,9 +329,10 @@ impl SipDriver {
         let mut out = Vec::new();
         let (stack, now) = (&mut self.stack, core.now);
         let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            stack.hang_up(dialog, 500, &[], now, &mut out).ok();
+            stack.hang_up(dialog, 500, &[], now, &mut out)
         }));
-        if said.is_err() {
+        // What cannot be hung up, or panics again, goes without a word.
+        if !matches!(said, Ok(Ok(()))) {
             self.stack.evict(dialog);
         }
         self.carry_out(core, &mut out);

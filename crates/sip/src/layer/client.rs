@@ -61,7 +61,7 @@ pub(super) struct Client {
     machine: Machine,
     pub(super) flow: Flow,
     secret: u64,
-    owner: Owner,
+    pub(super) owner: Owner,
     /// The request, while it may have to be repeated, canceled, acknowledged or retried.
     request: Option<Arc<[u8]>>,
     /// The ACK for a failure, while the failure may be repeated.
@@ -133,6 +133,7 @@ impl Layer {
             place = client.cancel?;
         }
         let pace = self.pace(client.flow);
+        self.in_hand = Some(Member::Client(place));
         let client = self.clients.get_mut(place)?;
         let mut deliver = false;
         match &mut client.machine {
@@ -176,6 +177,7 @@ impl Layer {
             self.give_up(place, now);
         }
         self.settle_client(place);
+        self.in_hand = None;
         deliver.then_some((place, owner))
     }
 
@@ -260,6 +262,7 @@ impl Layer {
     fn drive_client(&mut self, place: Place, failed: bool, now: Instant, out: &mut Vec<Output>) {
         let Some(flow) = self.clients.get(place).map(|client| client.flow) else { return };
         let pace = self.pace(flow);
+        self.in_hand = Some(Member::Client(place));
         let Some(client) = self.clients.get_mut(place) else { return };
         let owner = client.owner;
         match &mut client.machine {
@@ -293,6 +296,7 @@ impl Layer {
                 }
             }
         }
+        self.in_hand = None;
     }
 
     /// Removes a transaction that has ended, else sees to its next deadline.

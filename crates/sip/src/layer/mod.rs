@@ -62,6 +62,16 @@ pub(crate) enum Notice {
     Unreachable(Place, Place),
 }
 
+impl Notice {
+    /// The dialog it is about.
+    pub(crate) fn dialog(&self) -> Option<Place> {
+        match self {
+            Self::TimedOut(_, owner) | Self::Failed(_, owner) | Self::InviteGone(_, owner) => owner.dialog,
+            Self::Unreachable(_, dialog) => Some(*dialog),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Member {
     Client(Place),
@@ -84,6 +94,8 @@ pub(crate) struct Layer {
     server_other: Vec<crate::transaction::non_invite_server::Output>,
     notices: VecDeque<Notice>,
     scratch: Vec<u8>,
+    /// The transaction whose machine is running, to blame when it panics.
+    in_hand: Option<Member>,
 }
 
 impl Layer {
@@ -102,7 +114,38 @@ impl Layer {
             server_other: Vec::new(),
             notices: VecDeque::new(),
             scratch: Vec::new(),
+            in_hand: None,
         }
+    }
+
+    /// After a panic: takes out the transaction whose machine it was, and tells as if it had failed. The dialog it
+    /// belonged to.
+    pub(crate) fn abandon_in_hand(&mut self) -> Option<Place> {
+        // What the machine had put out is nobody's any more.
+        self.client_invite.clear();
+        self.client_other.clear();
+        self.server_invite.clear();
+        self.server_other.clear();
+        match self.in_hand.take()? {
+            Member::Client(place) => {
+                let owner = self.clients.remove(place)?.owner;
+                self.notices.push_back(Notice::Failed(place, owner));
+                owner.dialog
+            }
+            Member::Server(place) => {
+                let dialog = self.server_dialog(place);
+                self.forget_server(place);
+                self.notices.extend(dialog.map(|dialog| Notice::Unreachable(place, dialog)));
+                dialog
+            }
+        }
+    }
+
+    /// As if the machine of some transaction had panicked.
+    #[cfg(test)]
+    pub(crate) fn blame_one(&mut self) {
+        let client = self.clients.iter().map(|(place, _)| Member::Client(place)).next();
+        self.in_hand = client.or_else(|| self.servers.iter().map(|(place, _)| Member::Server(place)).next());
     }
 
     fn pace(&self, flow: Flow) -> Pace {

@@ -118,6 +118,7 @@ impl Layer {
         let Some((place, _)) = self.server_by_key(transaction) else { return Matched::New };
         let Some(server) = self.servers.get(place) else { return Matched::New };
         let pace = self.pace(server.flow);
+        self.in_hand = Some(Member::Server(place));
         let Some(server) = self.servers.get_mut(place) else { return Matched::New };
         let mut matched = Matched::Absorbed;
         match &mut server.machine {
@@ -151,6 +152,7 @@ impl Layer {
     ) -> Option<(Arc<[u8]>, Flow)> {
         let server = self.servers.get(place).filter(|server| server.is_open())?;
         let (pace, flow) = (self.pace(server.flow), server.flow);
+        self.in_hand = Some(Member::Server(place));
         let server = self.servers.get_mut(place)?;
         self.scratch.clear();
         write(server.head.as_deref()?, &mut self.scratch);
@@ -226,6 +228,7 @@ impl Layer {
     fn drive_server(&mut self, place: Place, failed: bool, now: Instant, out: &mut Vec<Output>) {
         let Some(flow) = self.servers.get(place).map(|server| server.flow) else { return };
         let pace = self.pace(flow);
+        self.in_hand = Some(Member::Server(place));
         let Some(server) = self.servers.get_mut(place) else { return };
         match &mut server.machine {
             Machine::Invite(machine) => {
@@ -274,6 +277,7 @@ impl Layer {
     }
 
     fn settle_server(&mut self, place: Place) {
+        self.in_hand = None;
         let Some(server) = self.servers.get_mut(place) else { return };
         if server.is_terminated() {
             self.forget_server(place);

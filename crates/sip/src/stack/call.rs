@@ -77,6 +77,8 @@ pub(super) struct Call {
     /// When our re-INVITE is tried again after 491 (§14.1).
     pub(super) retry_at: Option<Instant>,
     pub(super) scheduled: Scheduled,
+    /// Its next step panics: fault injection.
+    pub(super) poisoned: bool,
 }
 
 impl Call {
@@ -97,6 +99,7 @@ impl Call {
             refresh_at: None,
             retry_at: None,
             scheduled: Scheduled::default(),
+            poisoned: false,
         }
     }
 

@@ -13,6 +13,7 @@
 
 mod call;
 mod event;
+mod guard;
 mod inside;
 mod uac;
 mod uas;
@@ -153,6 +154,8 @@ pub struct Stack {
     /// Taken out while a message is parsed.
     index: Option<Box<Index>>,
     scratch: Vec<u8>,
+    /// The call that is worked on, to blame when that panics.
+    in_hand: Option<Place>,
 }
 
 impl Stack {
@@ -171,6 +174,7 @@ impl Stack {
             deadlines: Deadlines::default(),
             index: None,
             scratch: Vec::new(),
+            in_hand: None,
         }
     }
 
@@ -207,6 +211,7 @@ impl Stack {
 
     /// Takes in one datagram, or one framed message of a stream. Never fails: what cannot be used is answered or dropped.
     pub fn receive(&mut self, source: Flow, bytes: &[u8], now: Instant, out: &mut Vec<Output>) {
+        self.in_hand = None;
         let mut index = self.index.take().unwrap_or_default();
         match Message::parse(bytes, &mut index) {
             Ok(message) => match message.validate() {
@@ -229,11 +234,13 @@ impl Stack {
 
     /// Wakes everything whose time has come.
     pub fn due(&mut self, now: Instant, out: &mut Vec<Output>) {
+        self.in_hand = None;
         self.layer.due(now, out);
         self.heed_notices(now, out);
         while let Some((at, place)) = self.deadlines.pop_due(now) {
             if let Some(call) = self.calls.get_mut(place) {
                 call.scheduled.fired(at);
+                self.enter(place);
                 self.call_due(place, now, out);
                 self.schedule(place);
             }
@@ -327,7 +334,10 @@ impl Stack {
             // A registration is outside dialogs, whatever tag some phones put into it.
             (Method::Register, _) | (_, None) => self.receive_outside(message, source, key, out),
             (_, Some(tag)) => match self.find(message.call_id().unwrap_or_default(), tag) {
-                Some(place) => self.receive_inside(place, message, source, key, now, out),
+                Some(place) => {
+                    self.enter(place);
+                    self.receive_inside(place, message, source, key, now, out);
+                }
                 None => self.answer_statelessly(message, source, false, &Answer::new(481), out),
             },
         }
@@ -379,6 +389,9 @@ impl Stack {
         let to = message.header(HeaderName::To).unwrap_or_default();
         let delivered = self.layer.response(branch, (cseq.method.as_bytes(), status, to), now, out);
         let Some((place, owner)) = delivered else { return };
+        if let Some(dialog) = owner.dialog {
+            self.enter(dialog);
+        }
         match (owner.purpose, owner.dialog) {
             (Purpose::Invite, Some(dialog)) if self.calls.get(dialog).is_some() => {
                 self.invite_response(dialog, place, message, source, status, now, out);
@@ -394,6 +407,9 @@ impl Stack {
 
     fn heed_notices(&mut self, now: Instant, out: &mut Vec<Output>) {
         while let Some(notice) = self.layer.take_notice() {
+            if let Some(dialog) = notice.dialog() {
+                self.enter(dialog);
+            }
             match notice {
                 Notice::TimedOut(place, owner) => self.unanswered(place, owner, Failure::Timeout, now, out),
                 Notice::Failed(place, owner) => self.unanswered(place, owner, Failure::Transport, now, out),

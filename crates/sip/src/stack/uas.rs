@@ -148,6 +148,7 @@ impl Stack {
     pub(super) fn receive_ack(&mut self, message: &Message<'_>, now: Instant, out: &mut Vec<Output>) {
         let call_id = message.call_id().unwrap_or_default();
         let Some(place) = message.to_tag().and_then(|tag| self.find(call_id, tag)) else { return };
+        self.enter(place);
         let Some(call) = self.calls.get_mut(place) else { return };
         let number = message.cseq().map_or(0, |cseq| cseq.number);
         let known = call.dialog.fork(message.from_tag().unwrap_or_default()).is_some();

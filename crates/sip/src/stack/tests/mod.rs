@@ -3,6 +3,7 @@
 mod calls;
 mod lossy;
 mod orders;
+mod panics;
 mod wire;
 
 use super::*;
