@@ -60,6 +60,8 @@ pub(crate) struct RunState {
     pub(crate) undecided: Cell<bool>,
     /// What `EXCEPTION()` says.
     pub(crate) exception: RefCell<Option<Exception>>,
+    /// What the DNS said for the calls of `ENUMLOOKUP()` in the step that runs.
+    pub(crate) fetched: RefCell<Vec<crate::functions::enumlookup::Fetched>>,
 }
 
 /// What was raised, and where (`EXCEPTION()`).

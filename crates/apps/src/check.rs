@@ -53,14 +53,6 @@ fn check_step<'p>(
             remedy: format!("remove `noload => {module}.so` from modules.conf, or this step"),
         });
     }
-    if asks(&step.args, "ENUMLOOKUP(") {
-        concerns.push(Concern {
-            step,
-            fatal: false,
-            message: "ENUMLOOKUP() asks no DNS yet and gives an empty text".to_owned(),
-            remedy: "dial a trunk when the text is empty, as for a number that is not in ENUM".to_owned(),
-        });
-    }
     match row.name {
         "Dial" => check_dial(step, concerns),
         "System" | "TrySystem" => concerns.push(Concern {
@@ -72,11 +64,6 @@ fn check_step<'p>(
         }),
         _ => {}
     }
-}
-
-/// Whether a function is called somewhere in the text, its name in any case.
-fn asks(text: &str, function: &str) -> bool {
-    text.as_bytes().windows(function.len()).any(|part| part.eq_ignore_ascii_case(function.as_bytes()))
 }
 
 fn check_dial<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {

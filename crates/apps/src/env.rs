@@ -146,6 +146,9 @@ impl Env for Scope<'_> {
         let most = dialplan::template::EXPAND_BYTES_MAX;
         self.call.chan.core(|core| core.services.outside.file_text(&path, most))
     }
+    fn enum_lookup(&mut self, args: &str, out: &mut String) -> Result<(), Fault> {
+        crate::functions::enumlookup::read(self.call, args, out)
+    }
     fn environment(&self, name: &str) -> Option<String> {
         self.call.chan.core(|core| core.services.outside.environment(name))
     }

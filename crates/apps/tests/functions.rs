@@ -2,6 +2,8 @@
 
 mod common;
 
+use core::time::Duration;
+
 use base::Cause;
 use call::{Level, Notice};
 use common::{call, noted, run, steps, warnings, world};
@@ -283,21 +285,17 @@ fn how_dialled_channels_ended_can_be_asked() {
 #[test]
 fn check_names_dial_options_programs_and_modules_that_are_switched_off() {
     let (program, _) = sim::parse_dialplan(
-        "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,NoOp(${EnumLookup(+1)})\n same => n,Verbose(y)\n",
+        "[default]\nexten => 1,1,Dial(SIM/1,20,tg${X})\n same => n,Dial(SIM/1,20,U(tk)g)\n same => n,System(x)\n same => n,Verbose(y)\n",
         &apps::table::tables(),
     );
     let disabled = ["app_verbose".to_owned()].into();
     let concerns = apps::check(&program, &disabled);
     let lines: Vec<String> = concerns.iter().map(|concern| concern.message.clone()).collect();
-    for (line, expected) in lines.iter().zip([
-        "Dial option 't'",
-        "System will not run",
-        "ENUMLOOKUP() asks no DNS",
-        "module app_verbose",
-    ]) {
+    for (line, expected) in lines.iter().zip(["Dial option 't'", "System will not run", "module app_verbose"])
+    {
         assert!(line.contains(expected), "{line}");
     }
-    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines.len(), 3, "{lines:?}");
 }
 
 #[test]
@@ -347,4 +345,82 @@ fn a_dialplan_sees_files_and_the_environment() {
     call(&mut world, "1", &[]);
     world.run();
     assert_eq!(noted(&world), ["value of ASTETCDIR|value of SECRET|112|twelve"]);
+}
+
+/// A DNS that knows one number, and is slow about it: what is known, and what has been asked for.
+#[derive(Clone, Default)]
+struct SlowDns {
+    known: std::rc::Rc<std::cell::RefCell<Option<call::NaptrAnswer>>>,
+    asked: std::rc::Rc<std::cell::RefCell<Vec<String>>>,
+}
+
+impl call::Outside for SlowDns {
+    fn naptr(&self, name: &str) -> call::NaptrAnswer {
+        self.asked.borrow_mut().push(name.to_owned());
+        self.known.borrow().clone().unwrap_or(call::NaptrAnswer::Loading)
+    }
+}
+
+fn naptr_records() -> call::NaptrAnswer {
+    let record = |order, service: &str, regexp: &str| call::Naptr {
+        order,
+        preference: 10,
+        flags: "u".to_owned(),
+        service: service.to_owned(),
+        regexp: regexp.to_owned(),
+        replacement: String::new(),
+    };
+    let records = [
+        record(20, "E2U+sip", r"!^\+49(.*)$!sip:\1@second.example!"),
+        record(10, "E2U+sip", r"!^\+49(.*)$!sip:\1@first.example!"),
+        record(30, "E2U+tel", "!^.*$!tel:+49999!"),
+    ];
+    call::NaptrAnswer::Ready(records.into())
+}
+
+#[test]
+fn rfc6116_a_step_waits_for_the_dns_and_others_do_not() {
+    let dns = SlowDns::default();
+    let mut world = world(
+        "[default]\nexten => _+X.,1,Set(count=${EnumLookup(${EXTEN},ALL,c)})\n same => n,Dial(SIM/${ENUMLOOKUP(${EXTEN},sip,,2)},5)\n same => n,NoOp(${count} ${ENUMLOOKUP(${EXTEN})})\nexten => 1,1,NoOp(at once)\n",
+    );
+    world.shard.core.borrow_mut().services.outside = Box::new(dns.clone());
+    world.watch();
+    call(&mut world, "+4930", &[]);
+    let start = world.now();
+    world.run_until(start + Duration::from_millis(900));
+    call(&mut world, "1", &[]);
+    world.run_until(start + Duration::from_secs(1));
+    assert_eq!(noted(&world), ["at once"]);
+    *dns.known.borrow_mut() = Some(naptr_records());
+    world.shard.core.borrow_mut().outside_changed();
+    world.run();
+    assert_eq!(noted(&world), ["at once", "3 30@first.example"]);
+    let dialled = world.notices.iter().any(|notice| {
+        matches!(notice, call::Notice::NewExten { application: "Dial", data, .. } if data == "SIM/30@second.example,5")
+    });
+    assert!(dialled, "{:?}", world.notices);
+    assert!(dns.asked.borrow().iter().all(|name| name == "0.3.9.4.e164.arpa"), "{:?}", dns.asked);
+}
+
+#[test]
+fn a_dns_that_says_nothing_holds_a_call_for_five_seconds_and_a_hang_up_ends_the_wait() {
+    for (hang_up, expected) in
+        [(&[][..], vec!["-1[]"]), (&[(2_000, Act::Hangup(Cause::NORMAL_CLEARING))][..], vec!["h -1"])]
+    {
+        let dns = SlowDns::default();
+        let mut world = world(
+            "[default]\nexten => 1,1,NoOp(${ENUMLOOKUP(+49,sip,c)}[${ENUMLOOKUP(+49)}])\nexten => h,1,NoOp(h ${ENUMLOOKUP(+49,ALL,c)})\n",
+        );
+        world.shard.core.borrow_mut().services.outside = Box::new(dns);
+        world.watch();
+        let start = world.now();
+        call(&mut world, "1", hang_up);
+        world.run();
+        let noted = noted(&world);
+        assert_eq!(noted[..expected.len()], expected, "{noted:?}");
+        let seconds = (world.now() - start).as_secs();
+        assert!((5..=11).contains(&seconds), "{seconds}");
+        assert!(!world.log(Level::Warning).is_empty(), "why there is no answer is in the log");
+    }
 }

@@ -11,7 +11,8 @@ use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, S
 
 use crate::channel::EVENTS_MAX;
 use crate::{
-    ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Indication, Level, MusicAnswer, Notice, Shard,
+    ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Indication, Level, MusicAnswer, Naptr,
+    NaptrAnswer, Notice, Shard,
 };
 
 /// Why a story must stop what it does: `?` carries it out.
@@ -261,6 +262,38 @@ impl Chan {
         channel.waiter = current;
         core.library_waiters.extend(current);
         Poll::Pending
+    }
+    /// NAPTR records of a domain name; `None` when no server answered before `deadline`. With `after_end` the end of the
+    /// call, which is over anyway, stops nothing.
+    pub fn naptr<'a>(
+        &'a self,
+        name: &'a str,
+        deadline: Instant,
+        after_end: bool,
+    ) -> impl Future<Output = Result<Option<Arc<[Naptr]>>, Stop>> + 'a {
+        std::future::poll_fn(move |_| {
+            let mut core = self.shard.core.borrow_mut();
+            let mut exec = self.shard.exec.borrow_mut();
+            let now = core.now;
+            let answer = core.services.outside.naptr(name);
+            let Some(channel) = core.get_mut(self.id) else { return Poll::Ready(Err(Stop::Hangup)) };
+            let done = match (answer, stop_of(channel, now).filter(|_| !after_end)) {
+                (NaptrAnswer::Ready(records), _) => Ok(Some(records)),
+                (NaptrAnswer::Loading, Some(stop)) => Err(stop),
+                (NaptrAnswer::Loading, None) if now < deadline => {
+                    channel.waiter = exec.current();
+                    let absolute = channel.absolute_deadline.filter(|_| !after_end);
+                    exec.set_deadline([Some(deadline), absolute].into_iter().flatten().min());
+                    if let Some(current) = exec.current().filter(|id| !core.outside_waiters.contains(id)) {
+                        core.outside_waiters.push(current);
+                    }
+                    return Poll::Pending;
+                }
+                (NaptrAnswer::Failed | NaptrAnswer::Loading, _) => Ok(None),
+            };
+            exec.set_deadline(None);
+            Poll::Ready(done)
+        })
     }
     /// Starts a clip at `offset` bytes without waiting; its end comes as [`ChanEvent::Played`] with this id.
     pub fn start_clip(&self, clip: Arc<Clip>, offset: usize) -> base::PlayId {

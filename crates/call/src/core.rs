@@ -107,6 +107,7 @@ pub struct Core {
     /// Stories that let others go first: they are woken in the next turn, not in this one.
     pub(crate) paused: Vec<TaskId>,
     pub(crate) library_waiters: Vec<TaskId>,
+    pub(crate) outside_waiters: Vec<TaskId>,
     pub(crate) bridges: Vec<Bridge>,
     free_bridges: Vec<u32>,
     random: u64,
@@ -144,6 +145,7 @@ impl Core {
             woken: Vec::new(),
             paused: Vec::new(),
             library_waiters: Vec::new(),
+            outside_waiters: Vec::new(),
             bridges: Vec::new(),
             free_bridges: Vec::new(),
             random: seed,
@@ -413,6 +415,10 @@ impl Core {
     /// A sound that was being read has arrived: whoever waits asks again.
     pub fn library_changed(&mut self) {
         self.woken.append(&mut self.library_waiters);
+    }
+    /// An answer of the DNS has arrived: whoever waits asks again.
+    pub fn outside_changed(&mut self) {
+        self.woken.append(&mut self.outside_waiters);
     }
 
     /// Removes a channel, closes its stream and tells watchers. The driver has been told before.

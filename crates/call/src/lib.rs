@@ -35,7 +35,7 @@ pub use identity::{PartyId, Presentation, Redirecting};
 pub use notice::{Notice, Snapshot};
 pub use services::{
     ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
-    NoOutside, Outside, Recorder, Services, WallClock,
+    Naptr, NaptrAnswer, NoOutside, Outside, Recorder, Services, WallClock,
 };
 pub use shard::{Shard, panic_text};
 pub use tech::{Indication, Request, Tech};

@@ -138,8 +138,36 @@ pub trait WallClock {
     }
 }
 
-/// Files and environment of this machine, as far as dialplans may see them. Nothing here waits for long: a file is on a
-/// disk of this machine, or its absence is the answer. Whether a call may ask is the asker's business.
+/// A naming authority pointer (RFC 3403 §4.1): one way on from a domain name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Naptr {
+    /// Records of a lower order come first; those of a higher one count only when none of a lower fits.
+    pub order: u16,
+    /// Among records of one order the lower comes first.
+    pub preference: u16,
+    /// `u`: the rule ends with a URI; empty: another look-up follows.
+    pub flags: String,
+    /// What can be done with the result: `E2U+sip`.
+    pub service: String,
+    /// Delimiter, extended regular expression, delimiter, replacement, delimiter, flags.
+    pub regexp: String,
+    /// Domain name to go on with; empty with `regexp`.
+    pub replacement: String,
+}
+
+/// Answer of an [`Outside`] about a domain name's NAPTR records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NaptrAnswer {
+    /// These are all it has; none when there is no such name.
+    Ready(Arc<[Naptr]>),
+    /// It has been asked for; ask again when [`Core::outside_changed`](crate::Core::outside_changed) was called.
+    Loading,
+    /// No server gave a usable answer.
+    Failed,
+}
+
+/// Files, names and environment of this machine, as far as dialplans may see them. Nothing here waits for long: a file is on a
+/// disk of this machine, or its absence is the answer; a name is asked for elsewhere. Whether a call may ask is the asker's business.
 pub trait Outside {
     /// A variable of the process's environment.
     fn environment(&self, name: &str) -> Option<String> {
@@ -155,6 +183,11 @@ pub trait Outside {
     fn file_text(&self, path: &str, most: usize) -> Option<String> {
         let _ = (path, most);
         None
+    }
+    /// NAPTR records of a domain name; begins to ask when they are not known. Never waits.
+    fn naptr(&self, name: &str) -> NaptrAnswer {
+        let _ = name;
+        NaptrAnswer::Failed
     }
 }
 

@@ -142,9 +142,9 @@ pub trait Env: Calendar {
         let _ = name;
         None
     }
-    /// Answer to an ENUM query already known; `None` when no resolver is there.
-    fn enum_lookup(&mut self, args: &str, out: &mut String) -> Option<()> {
+    /// Answers `ENUMLOOKUP()` from what was fetched before the step was expanded.
+    fn enum_lookup(&mut self, args: &str, out: &mut String) -> Result<(), Fault> {
         let _ = (args, out);
-        None
+        Err(Fault::new("no DNS resolver answers this channel"))
     }
 }

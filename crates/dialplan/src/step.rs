@@ -239,6 +239,7 @@ pub struct Step {
     kind: Kind,
     template: Template,
     form: Form,
+    asks_enum: bool,
 }
 
 /// Everything a step is made of before it is compiled.
@@ -265,7 +266,12 @@ impl Step {
             kind,
             template,
             form,
+            asks_enum: crate::functions::enum_calls(source.args).next().is_some(),
         }
+    }
+    /// Whether its arguments hold a call of `ENUMLOOKUP()`, whose answer has to be fetched before they are expanded.
+    pub fn asks_enum(&self) -> bool {
+        self.asks_enum
     }
     /// What the run loop does to the arguments.
     pub fn kind(&self) -> Kind {

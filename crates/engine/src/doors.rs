@@ -134,8 +134,8 @@ impl Recorder for NoRecorder {
     }
 }
 
-/// Files and environment of the machine the process runs on.
-pub(crate) struct Machine;
+/// Files and environment of the machine the process runs on, and what its name servers say.
+pub(crate) struct Machine(pub(crate) Rc<RefCell<crate::enumdns::EnumDns>>);
 
 impl call::Outside for Machine {
     fn environment(&self, name: &str) -> Option<String> {
@@ -165,6 +165,9 @@ impl call::Outside for Machine {
         std::fs::File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
+    fn naptr(&self, name: &str) -> call::NaptrAnswer {
+        self.0.borrow_mut().ask(name, Clock.now())
+    }
 }
 
 #[cfg(test)]
@@ -175,20 +178,22 @@ mod tests {
 
     #[test]
     fn regular_files_are_read_up_to_a_bound_and_nothing_else_is() {
+        let names = crate::enumdns::EnumDns::new(&Default::default()).unwrap();
+        let machine = Machine(Rc::new(RefCell::new(names)));
         let path = std::env::temp_dir().join(format!("strowger-doors-{}", std::process::id()));
         std::fs::write(&path, "line one\nline two\n").unwrap();
         let name = path.to_str().unwrap();
-        assert_eq!(Machine.file_text(name, 8).as_deref(), Some("line one"));
-        assert_eq!(Machine.file_text(name, 1 << 16).as_deref(), Some("line one\nline two\n"));
-        let facts = Machine.file_facts(name).unwrap();
+        assert_eq!(machine.file_text(name, 8).as_deref(), Some("line one"));
+        assert_eq!(machine.file_text(name, 1 << 16).as_deref(), Some("line one\nline two\n"));
+        let facts = machine.file_facts(name).unwrap();
         assert_eq!((facts.file, facts.directory, facts.size), (true, false, 18));
         std::fs::remove_file(&path).unwrap();
-        assert!(Machine.file_facts(name).is_none() && Machine.file_text(name, 8).is_none());
-        assert!(Machine.file_facts("/dev").unwrap().directory);
-        assert!(Machine.file_text("/dev/zero", 8).is_none(), "a device");
-        assert!(Machine.file_text("nul\0byte", 8).is_none());
+        assert!(machine.file_facts(name).is_none() && machine.file_text(name, 8).is_none());
+        assert!(machine.file_facts("/dev").unwrap().directory);
+        assert!(machine.file_text("/dev/zero", 8).is_none(), "a device");
+        assert!(machine.file_text("nul\0byte", 8).is_none());
         for (name, known) in [("PATH", true), ("", false), ("A=B", false), ("STROWGER_NO_SUCH_NAME", false)] {
-            assert_eq!(Machine.environment(name).is_some(), known, "{name:?}");
+            assert_eq!(machine.environment(name).is_some(), known, "{name:?}");
         }
     }
 }

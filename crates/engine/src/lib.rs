@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod dialplan_load;
+mod dns;
 mod doors;
+mod enumdns;
 mod listen;
 mod managers;
 mod registrations;

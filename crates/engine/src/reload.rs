@@ -160,6 +160,7 @@ impl Engine {
         let ports = PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend };
         site.media.borrow_mut().set_ports(ports);
         wire::host_names(&snapshot).iter().for_each(|host| self.resolver.ask(host));
+        self.enum_names.borrow_mut().configure(&snapshot.resolver);
         *site.snapshot.borrow_mut() = snapshot;
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));

@@ -26,6 +26,7 @@ use store::sounds::{Catalogue, MusicList, Recordings, Sounds, packaged_sounds};
 use store::{Snapshot, Where};
 
 use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
+use crate::enumdns::EnumDns;
 use crate::listen::Listeners;
 use crate::registrations::{Clocks, Registrations};
 use crate::resolve::Resolver;
@@ -148,7 +149,10 @@ impl Engine {
         let sounds = Rc::new(RefCell::new(sounds));
         let tee = Tee::new(sender.clone());
         let program = dialplan_load::compile(&snapshot, None, &mut findings);
-        let services = services(&snapshot, &media, &sounds, tee.clone())?;
+        let names = EnumDns::new(&snapshot.resolver)
+            .map_err(|why| part("look-ups for ENUM", why, "raise the limit on open files (ulimit -n)"))?;
+        let names = Rc::new(RefCell::new(names));
+        let services = services(&snapshot, &media, &sounds, &names, tee.clone())?;
         let seed = u64::from_le_bytes(secret());
         let mut core = Core::new(services, wire::settings(&snapshot), program.clone(), seed);
         core.now = Clock.now();
@@ -186,7 +190,7 @@ impl Engine {
         let socket = options.socket.unwrap_or_else(|| snapshot.asterisk.control_socket());
         let site = site(&snapshot, &shard, &sip, &media, &sounds, (log, sender), clocks);
         let mut engine =
-            Engine::assemble(net, listeners, site, local, records, registrations, resolver, wake, tee);
+            Engine::assemble(net, listeners, site, local, records, registrations, resolver, names, wake, tee);
         engine.asked = options.asked;
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
         give_away(&socket, &snapshot.asterisk.files)?;
@@ -257,6 +261,7 @@ fn services(
     snapshot: &Snapshot,
     media: &Rc<RefCell<MediaFront>>,
     sounds: &Rc<RefCell<Sounds>>,
+    names: &Rc<RefCell<EnumDns>>,
     tee: Tee,
 ) -> Result<Services, StartError> {
     let folders = &snapshot.asterisk.directories;
@@ -273,7 +278,7 @@ fn services(
         db: Box::new(db),
         log: Box::new(tee),
         wall: Box::new(Wall::default()),
-        outside: Box::new(Machine),
+        outside: Box::new(Machine(names.clone())),
     })
 }
 

@@ -24,6 +24,7 @@ use store::Snapshot;
 use store::cdr::CdrSink;
 
 use crate::doors::Tee;
+use crate::enumdns::EnumDns;
 use crate::listen::Listeners;
 use crate::managers::Managers;
 use crate::registrations::{Clocks, Registrations};
@@ -34,6 +35,7 @@ use crate::start::StartError;
 const MEDIA: Token = Token(1);
 const SOUNDS: Token = Token(2);
 const NAMES: Token = Token(3);
+const ENUM: Token = Token(4);
 
 /// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
@@ -49,6 +51,7 @@ pub struct Engine {
     pub(crate) site: Rc<Site>,
     local: Rc<RefCell<LocalDriver>>,
     pub(crate) resolver: Resolver,
+    pub(crate) enum_names: Rc<RefCell<EnumDns>>,
     pub(crate) loader: Rc<Loader>,
     registrations: Registrations,
     pub(crate) records: Option<CdrSink>,
@@ -101,6 +104,7 @@ enum Turn {
     Media,
     Sounds,
     Names,
+    Enum,
     Signal(Signal),
 }
 
@@ -114,6 +118,7 @@ impl Engine {
         records: Option<CdrSink>,
         registrations: Registrations,
         resolver: Resolver,
+        enum_names: Rc<RefCell<EnumDns>>,
         sounds_wake: Arc<Wake>,
         tee: Tee,
     ) -> Self {
@@ -126,6 +131,7 @@ impl Engine {
             site,
             local,
             resolver,
+            enum_names,
             loader,
             registrations,
             records,
@@ -155,6 +161,7 @@ impl Engine {
             (self.site.media.borrow().wake_fd().try_clone_to_owned(), MEDIA),
             (self.sounds_wake.as_fd().try_clone_to_owned(), SOUNDS),
             (self.resolver.found.as_fd().try_clone_to_owned(), NAMES),
+            (self.enum_names.borrow().found().as_fd().try_clone_to_owned(), ENUM),
         ];
         for (fd, token) in watched {
             let watching = fd.and_then(|fd| {
@@ -221,6 +228,7 @@ impl Engine {
                 }
                 NetEvent::Readable { token: SOUNDS } => turns.push(Turn::Sounds),
                 NetEvent::Readable { token: NAMES } => turns.push(Turn::Names),
+                NetEvent::Readable { token: ENUM } => turns.push(Turn::Enum),
                 NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
                 NetEvent::Signal(signal) => turns.push(Turn::Signal(signal)),
             })?;
@@ -319,6 +327,11 @@ impl Engine {
                 self.resolver.found.drain(|answer| found.push(answer));
                 for answer in found {
                     self.resolved(&answer.host, answer.addresses);
+                }
+            }
+            Turn::Enum => {
+                if self.enum_names.borrow_mut().take_in(now) {
+                    self.site.shard.core.borrow_mut().outside_changed();
                 }
             }
             Turn::Signal(Signal::Stop) => self.site.wish(Wish::Stop { when: When::Now, restart: false }),

@@ -10,6 +10,7 @@ use crate::config::manager::Manager;
 use crate::config::modules::{Capability, Modules};
 use crate::config::music::Music;
 use crate::config::pjsip::Pjsip;
+use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
 use crate::config::tones::Tones;
 use crate::defaults::Defaults;
@@ -53,6 +54,8 @@ pub struct Snapshot {
     pub manager: Manager,
     /// `modules.conf`.
     pub modules: Modules,
+    /// `resolver_unbound.conf`.
+    pub resolver: Resolver,
     /// `acl.conf`.
     pub acls: NamedAcls,
     /// `extensions.conf`, sections as written; the dialplan compiles them.
@@ -264,6 +267,7 @@ impl<'a> Reading<'a> {
             cdr,
             manager,
             modules,
+            resolver: self.read("resolver_unbound.conf", Resolver::read),
             acls,
             extensions: self.expect("extensions.conf", "there is no dialplan", |file, _| file.clone()),
             files: self.files,

@@ -3,6 +3,7 @@
 
 mod channel;
 mod count;
+pub(crate) mod enumlookup;
 mod party;
 mod record;
 mod state;

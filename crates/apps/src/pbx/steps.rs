@@ -74,6 +74,12 @@ impl Call {
                 self.settle();
                 return Left::NoStep;
             };
+            if step.asks_enum()
+                && let Err(stop) = self.fetch_enum(&step.args, until.after_end).await
+            {
+                self.settle();
+                return Left::Stopped(stop);
+            }
             let outcome = match self.take(table, &program, step, &mut scratch) {
                 Done::Flow(outcome) => outcome,
                 Done::Story(row, args) => {

@@ -15,6 +15,8 @@ use crate::env::{Env, Fault};
 use crate::registry::{Body, FunctionRow, ReadFn, WriteFn};
 use crate::template::read_reference;
 
+pub use storage::enum_calls;
+
 type Answer = Result<(), Fault>;
 
 const fn native(

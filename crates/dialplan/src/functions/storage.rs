@@ -32,8 +32,8 @@ pub(super) const ROWS: &[FunctionRow] = &[
     reader("FILE", "FILE(filename[,offset[,length]])", "Reads a part of a file.", file),
     reader(
         "ENUMLOOKUP",
-        "ENUMLOOKUP(number[,service[,options[,record[,suffix]]]])",
-        "Asks the DNS for a number's address.",
+        "ENUMLOOKUP(number[,method-type[,options[,record#[,zone-suffix]]]])",
+        "Asks the DNS for a number's addresses (RFC 6116).",
         enumlookup,
     ),
     reader("ENV", "ENV(name)", "Gets an environment variable.", environment),
@@ -156,7 +156,30 @@ fn file(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
 }
 
 fn enumlookup(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
-    env.enum_lookup(args, out).ok_or(Fault::new("no DNS resolver answers this channel"))
+    env.enum_lookup(args, out)
+}
+
+/// Argument texts of the calls of `ENUMLOOKUP()` in a step's arguments, as written; an inner one after the outer.
+pub fn enum_calls(text: &str) -> impl Iterator<Item = &str> {
+    const OPENING: &str = "ENUMLOOKUP(";
+    let bytes = text.as_bytes();
+    let starts = bytes
+        .windows(OPENING.len())
+        .enumerate()
+        .filter(|(_, part)| part.eq_ignore_ascii_case(OPENING.as_bytes()))
+        .map(|(at, _)| at + OPENING.len());
+    starts.filter_map(move |start| {
+        let mut depth = 1_u32;
+        let end = bytes.get(start..)?.iter().position(|byte| {
+            match byte {
+                b'(' => depth += 1,
+                b')' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        })?;
+        text.get(start..start + end)
+    })
 }
 
 fn environment(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {

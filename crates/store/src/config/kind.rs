@@ -287,6 +287,25 @@ impl Kind for BindTo {
     }
 }
 
+/// Servers with an optional port after an `@`; lines add up.
+pub struct Servers;
+impl Kind for Servers {
+    type Value = Vec<Bind>;
+    fn describe() -> String {
+        "IP address, optional @port; lines add up".into()
+    }
+    fn set(value: &mut Vec<Bind>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        let (ip, port) =
+            variable.value.split_once('@').map_or((&*variable.value, None), |(ip, port)| (ip, Some(port)));
+        let server =
+            ip.trim().parse().ok().zip(port.map_or(Some(None), |port| port.trim().parse().ok().map(Some)));
+        let (ip, port) = server
+            .ok_or_else(|| bad(variable, "a server", "write 192.0.2.53, 192.0.2.53@5353 or 2001:db8::53"))?;
+        value.push(Bind { ip, port });
+        Ok(())
+    }
+}
+
 /// Networks; lines add up.
 pub struct Nets;
 impl Kind for Nets {

@@ -13,6 +13,7 @@ pub mod manager;
 pub mod modules;
 pub mod music;
 pub mod pjsip;
+pub mod resolver;
 pub mod rtp;
 pub mod tones;
 
@@ -295,6 +296,7 @@ pub fn manual() -> Vec<Row> {
         manager::ManagerGeneral::rows(),
         manager::ManagerUser::rows(),
         modules::rows(),
+        resolver::Resolver::rows(),
     ]
     .concat()
 }
