@@ -15,6 +15,7 @@ mod registrations;
 mod reload;
 mod resolve;
 mod start;
+mod trace;
 mod turn;
 mod wire;
 

@@ -312,7 +312,11 @@ impl Engine {
             Turn::Media => {
                 let mut events = Vec::new();
                 self.site.media.borrow_mut().drain_events(|event| events.push(event));
+                let traced = self.site.media.borrow_mut().take_trace();
                 let mut core = self.site.shard.core.borrow_mut();
+                if let Some(noted) = traced {
+                    crate::trace::write(&mut core, &noted);
+                }
                 let mut sip = self.site.sip.borrow_mut();
                 events.into_iter().for_each(|event| sip.media_event(&mut core, event));
             }

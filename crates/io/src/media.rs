@@ -10,6 +10,7 @@ mod sockets;
 mod sys;
 mod thread;
 
+pub use ::media::{Carried, Noted, Traced, Tracing, Watch};
 pub use front::{MediaFront, MediaSettings, OpenError, StartError, Warning};
 pub use load::{MediaLoads, WorkerLoad};
 pub use ports::{PortPool, PortRange};

@@ -6,7 +6,7 @@
 //!
 //! Files: `worker` (tick, commands, faults), `stream` (what one stream owns), `routes` (who hears whom, and how),
 //! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder, taps), `mouth` (encoder), `digits`,
-//! `report` (RTCP), `wheel` (slots).
+//! `report` (RTCP), `trace` (packets that somebody wants to see), `wheel` (slots).
 #![forbid(unsafe_code)]
 
 mod digits;
@@ -21,10 +21,12 @@ mod routes;
 mod send;
 mod stream;
 mod taps;
+mod trace;
 mod wheel;
 mod worker;
 
 pub use load::Load;
 pub use packet_io::{Arrival, PACKET_BYTES_MAX, PacketIo};
 pub use stream::Moving;
+pub use trace::{Carried, Noted, Traced, Tracing, Watch};
 pub use worker::{Config, Input, STREAMS_MAX, Worker, tick_step};

@@ -8,6 +8,7 @@ use rtp::{Arrived, Discard, EventEdge, Verdict};
 
 use crate::packet_io::{Arrival, PacketIo};
 use crate::stream::Feed;
+use crate::trace::Carried;
 use crate::worker::Desk;
 
 /// Longest chain of ties that one packet passes; Local channels that lead into each other end here.
@@ -57,7 +58,9 @@ impl<P: PacketIo> Desk<'_, P> {
             return Err(Discard::WrongSource);
         }
         let packet = self.scratch.packet.get(..arrival.length).unwrap_or_default();
-        stream.read_report(packet, self.at, ntp)
+        stream.read_report(packet, self.at, ntp)?;
+        self.note(false, arrival.from, Carried::Rtcp, arrival.length);
+        Ok(())
     }
 
     fn rtp_arrived(&mut self, id: StreamId, from: SocketAddr, length: usize) -> Result<(), Discard> {
@@ -101,12 +104,16 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         stream.totals.received_packets += 1;
         stream.totals.received_bytes += payload.len() as u64;
-        if !stream.receives() {
+        let receives = stream.receives();
+        let rtp::Header { payload_type, sequence, timestamp, .. } = header;
+        self.note(false, from, Carried::Rtp { payload_type, sequence, timestamp }, payload.len());
+        if !receives {
             return Err(Discard::Muted);
         }
         match kind {
             RxPayload::Event(_, clock) => {
                 let bytes = self.scratch.packet.get(payload).unwrap_or_default();
+                let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
                 let edges = stream.events_in.packet(bytes, header.timestamp, clock, self.at)?;
                 for edge in [ended].into_iter().chain(edges).flatten() {
                     self.digit_edge(id, edge, false);

@@ -11,6 +11,7 @@ use crate::packet_io::PacketIo;
 use crate::receive::Inbound;
 use crate::report::COMPOUND_BYTES;
 use crate::stream::Feed;
+use crate::trace::Carried;
 use crate::worker::Desk;
 
 impl<P: PacketIo> Desk<'_, P> {
@@ -72,6 +73,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let packet = buffer.get(..length).unwrap_or_default();
         if self.io.send_rtcp(id.slot, leg, to, shared, packet) {
             self.load.sent += 1;
+            self.note(true, to, Carried::Rtcp, length);
         } else {
             self.load.discards.count(Discard::SendFailed);
         }
@@ -235,6 +237,7 @@ impl<P: PacketIo> Desk<'_, P> {
             stream.totals.sent_packets += 1;
             stream.totals.sent_bytes += payload.len() as u64;
             self.load.sent += 1;
+            self.note(true, to, Carried::Rtp { payload_type, sequence, timestamp }, payload.len());
         } else {
             self.load.discards.count(Discard::SendFailed);
         }

@@ -1,5 +1,6 @@
 //! The worker: commands in, ticks, events out, and the net under every stream's own code.
 
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,6 +13,7 @@ use crate::packet_io::{PACKET_BYTES_MAX, PacketIo};
 use crate::play::Playing;
 use crate::stream::{Moving, Slab, Stream, tidy};
 use crate::taps::Taps;
+use crate::trace::{Carried, Noted, Trace, Traced, Tracing};
 use crate::wheel::{SLOTS, Wheel};
 
 /// Streams of all workers together: twice the ports that UDP has, because internal streams have none.
@@ -52,6 +54,8 @@ pub enum Input<L> {
     Command(Command),
     /// A stream that another worker gave away.
     Adopt(Moving<L>),
+    /// Traces packets, or stops to.
+    Trace(Tracing),
     /// Makes the stream's next visit panic: fault injection for tests.
     Poison(StreamId),
 }
@@ -73,6 +77,7 @@ pub struct Worker<L> {
     last_ms: Option<u64>,
     /// The stream whose code is running, to blame when it panics.
     current: Option<StreamId>,
+    trace: Option<Box<Trace>>,
 }
 
 /// What one step may touch.
@@ -83,11 +88,18 @@ pub(crate) struct Desk<'a, P: PacketIo> {
     pub(crate) io: &'a mut P,
     pub(crate) events: &'a mut Vec<Event>,
     pub(crate) current: &'a mut Option<StreamId>,
+    pub(crate) trace: &'a mut Option<Box<Trace>>,
     pub(crate) at: Instant,
     pub(crate) ntp_at_zero: u64,
 }
 
 impl<P: PacketIo> Desk<'_, P> {
+    /// Notes a packet for whoever watches.
+    pub(crate) fn note(&mut self, sent: bool, peer: SocketAddr, carried: Carried, length: usize) {
+        if let Some(trace) = self.trace {
+            trace.note(Traced { sent, peer, carried, length });
+        }
+    }
     /// Wall time as NTP's 32.32 fixed point.
     pub(crate) fn ntp(&self, now: Instant) -> u64 {
         let since = (u128::from(now.as_nanos()) << 32) / 1_000_000_000;
@@ -109,6 +121,7 @@ impl<L> Worker<L> {
             load: Load::default(),
             last_ms: None,
             current: None,
+            trace: None,
         }
     }
     /// Counters so far.
@@ -131,6 +144,7 @@ impl<L> Worker<L> {
         match input {
             Input::Open { stream, leg, plan } => self.open(stream, Some(leg), plan, now, io, events),
             Input::OpenInternal { stream, plan } => self.open(stream, None, plan, now, io, events),
+            Input::Trace(tracing) => self.trace = Trace::new(tracing),
             Input::Adopt(moving) => self.adopt(moving, io, events, now),
             Input::Poison(id) => {
                 if let Some(stream) = self.streams.get_mut(id) {
@@ -190,6 +204,10 @@ impl<L> Worker<L> {
         }
         Some(Moving(stream))
     }
+    /// Packets noted since the last call, when there are any to show.
+    pub fn take_trace(&mut self) -> Option<Noted> {
+        self.trace.as_mut()?.take()
+    }
     /// Every open stream, in the order of slots.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
         self.streams.ids()
@@ -206,6 +224,7 @@ impl<L> Worker<L> {
             io,
             events,
             current: &mut self.current,
+            trace: &mut self.trace,
             at,
             ntp_at_zero: self.config.ntp_at_zero,
         }

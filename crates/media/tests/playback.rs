@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base::{Clip, Command, Direction, Event, FormatId, Instant, PlayEnd, PlayId};
 use common::*;
+use media::{Carried, Input, Traced, Tracing, Watch};
 
 fn numbered(frames: usize) -> Vec<u8> {
     (0..frames).flat_map(|n| [n as u8; 160]).collect()
@@ -233,4 +234,34 @@ fn a_plan_may_change_frame_length_and_format_in_the_middle_of_a_prompt() {
     }
     let sent = plant.sent_by(stream);
     assert!(sent.windows(2).all(|p| p[1].header().sequence == p[0].header().sequence.wrapping_add(1)));
+}
+
+#[test]
+fn a_trace_notes_packets_of_both_directions_of_the_host_that_was_asked_for() {
+    let mut plant = Plant::new();
+    let streams: Vec<_> = (0..2).map(|n| plant.open(plan(n, FormatId::ULAW, 0))).collect();
+    let watched = phone(streams[1]);
+    let play = |stream| Command::Play {
+        stream,
+        play: PlayId(1),
+        clip: clip(FormatId::ULAW, numbered(50)),
+        offset: 0,
+    };
+    streams.iter().for_each(|&stream| plant.command(play(stream)));
+    plant.run(40);
+    assert_eq!(plant.worker.take_trace(), None, "nobody watches");
+    let tracing = Tracing { rtp: Watch::Host(watched.ip(), None), rtcp: Watch::Off };
+    plant.input(Input::Trace(tracing));
+    let mut phones: Vec<_> = streams.iter().map(|&stream| Phone::new(stream, 0)).collect();
+    phones.iter_mut().for_each(|phone| phone.say(&mut plant, &[0; 160]));
+    plant.run(20);
+    let noted = plant.worker.take_trace().unwrap();
+    let sent = plant.sent_by(streams[1]).last().unwrap().header();
+    let rtp = |sequence, timestamp| Carried::Rtp { payload_type: 0, sequence, timestamp };
+    let packet = |sent, carried| Traced { sent, peer: watched, carried, length: 160 };
+    let expected = [packet(false, rtp(65_001, 154_000)), packet(true, rtp(sent.sequence, sent.timestamp))];
+    assert_eq!((noted.packets.as_slice(), noted.missed), (&expected[..], 0));
+    plant.input(Input::Trace(Tracing::default()));
+    plant.run(20);
+    assert_eq!(plant.worker.take_trace(), None);
 }

@@ -267,3 +267,23 @@ fn audio_from_a_stranger_is_neither_heard_nor_answered() {
     assert_eq!(heard.sources().len(), 1);
     alice.hang_up();
 }
+
+#[test]
+fn packets_show_in_the_log_while_they_are_traced() {
+    let server = server("trace");
+    let mut alice = alice(&server);
+    assert_eq!(server.cli("rtp set debug on"), "RTP Packet Debugging Enabled\n");
+    alice.must_call("echo");
+    alice.media.speak(Speak::Tone(ALICE));
+    until_heard(&alice, ALICE);
+    let lines = |what: &str| server.log().lines().filter(|line| line.contains(what)).count();
+    for what in ["Got  RTP packet from    ", "Sent RTP packet to      "] {
+        wait::until_true("packets show", || lines(what) >= 10);
+    }
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("Got  RTP packet")).expect("a line");
+    assert!(line.contains("(type 00, seq ") && line.ends_with("len 000160)"), "{line}");
+    assert_eq!(server.cli("rtp set debug off"), "RTP Packet Debugging Disabled\n");
+    alice.hang_up();
+    server.until_idle();
+}

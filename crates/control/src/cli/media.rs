@@ -1,7 +1,9 @@
 //! The media plane: RTP, workers, music.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 
+use io::media::{Tracing, Watch};
 use serde_json::{Value, json};
 use store::config::music::Mode;
 
@@ -13,10 +15,24 @@ const MUSIC_FILES_MAX: usize = 10_000;
 
 pub(super) const ROWS: &[Row] = &[
     verb("rtp set debug on|off", "Switches the trace of RTP packets.", |cli, ask| {
-        let on = ask.choice() == Some("on");
-        cli.site.rtp_debug.set(on);
-        Said::done(if on { "RTP Packet Debugging Enabled\n" } else { "RTP Packet Debugging Disabled\n" })
+        cli.set_trace("RTP", ask, |tracing| &mut tracing.rtp)
+    })
+    .detail(
+        "Each packet is a line on consoles and in files that take verbose lines; bursts are counted instead.",
+    ),
+    verb(
+        "rtp set debug ip <address>",
+        "Traces RTP packets of one host; of one port with address:port.",
+        |cli, ask| cli.set_trace("RTP", ask, |tracing| &mut tracing.rtp),
+    ),
+    verb("rtcp set debug on|off", "Switches the trace of RTCP packets.", |cli, ask| {
+        cli.set_trace("RTCP", ask, |tracing| &mut tracing.rtcp)
     }),
+    verb(
+        "rtcp set debug ip <address>",
+        "Traces RTCP packets of one host; of one port with address:port.",
+        |cli, ask| cli.set_trace("RTCP", ask, |tracing| &mut tracing.rtcp),
+    ),
     show(
         "rtp show settings",
         "Shows what rtp.conf set, and how many ports are in use.",
@@ -45,7 +61,39 @@ pub(super) const ROWS: &[Row] = &[
 const BACKEND: &str = "epoll, one socket a leg";
 const REASON: &str = "the only one built in; works on every kernel and needs no privilege";
 
+/// A host to trace: `192.0.2.1`, `192.0.2.1:4000`, `[2001:db8::1]:4000`.
+fn host(text: &str) -> Option<Watch> {
+    let alone = text.parse().ok().map(|ip| Watch::Host(ip, None));
+    alone.or_else(|| {
+        let address: SocketAddr = text.parse().ok()?;
+        Some(Watch::Host(address.ip(), Some(address.port())))
+    })
+}
+
 impl Cli {
+    fn set_trace(&self, what: &str, ask: &Ask<'_>, part: fn(&mut Tracing) -> &mut Watch) -> Said {
+        let named = ask.arg("address");
+        let watch = match named {
+            Some(text) => match host(text) {
+                Some(watch) => watch,
+                None => return Said::failed(format!("Could not look up IP address {}\n", clean(text))),
+            },
+            None if ask.choice() == Some("on") => Watch::All,
+            None => Watch::Off,
+        };
+        let mut media = self.site.media.borrow_mut();
+        let mut tracing = media.tracing();
+        *part(&mut tracing) = watch;
+        media.trace(tracing);
+        Said::done(match (watch, named) {
+            (Watch::Off, _) => format!("{what} Packet Debugging Disabled\n"),
+            (Watch::Host(..), Some(named)) => {
+                format!("{what} Packet Debugging Enabled for address: {named}\n")
+            }
+            (Watch::All | Watch::Host(..), _) => format!("{what} Packet Debugging Enabled\n"),
+        })
+    }
+
     fn rtp_show_settings(&self, ask: &mut Ask<'_>) -> Said {
         let snapshot = self.site.snapshot.borrow();
         let media = self.site.media.borrow();
@@ -59,7 +107,7 @@ impl Cli {
             ("Strict RTP", format!("{:?}", rtp.strictrtp)),
             ("Probation", rtp.probation.to_string()),
             ("RTCP interval", format!("{:?}", rtp.rtcpinterval)),
-            ("RTP debug", yes_no(self.site.rtp_debug.get()).to_owned()),
+            ("RTP debug", yes_no(media.tracing().rtp != Watch::Off).to_owned()),
         ];
         let data = || {
             let rows: Vec<Value> =

@@ -134,8 +134,11 @@ fn site(world: &World, folder: &Path, sip: Config) -> Rc<Site> {
         last_reload: RefCell::default(),
         reload: RefCell::default(),
         counters: Cell::default(),
+<<<<<<< Updated upstream
         rtp_debug: Cell::default(),
         fault_injection: Cell::default(),
+=======
+>>>>>>> Stashed changes
     })
 }
 
@@ -499,6 +502,28 @@ fn other_sip_objects_have_their_lists_and_no_secret_is_told() {
     assert!(desk.cli.site.sip.borrow().trace());
     assert_eq!(desk.text("pjsip set logger off"), "PJSIP Logging disabled\n");
     assert!(!desk.cli.site.sip.borrow().trace());
+}
+
+#[test]
+fn packets_are_traced_of_everybody_or_one_host() {
+    use io::media::{Tracing, Watch};
+    let mut desk = Desk::new("trace");
+    let host = Watch::Host([192, 0, 2, 1].into(), None);
+    let port = Watch::Host([192, 0, 2, 1].into(), Some(4000));
+    let said = |what: &str| format!("{what} Packet Debugging Enabled for address: 192.0.2.1\n");
+    for (line, text, rtp, rtcp) in [
+        ("rtp set debug on", "RTP Packet Debugging Enabled\n".to_owned(), Watch::All, Watch::Off),
+        ("rtcp set debug on", "RTCP Packet Debugging Enabled\n".to_owned(), Watch::All, Watch::All),
+        ("rtp set debug ip 192.0.2.1", said("RTP"), host, Watch::All),
+        ("rtcp set debug ip 192.0.2.1", said("RTCP"), host, host),
+        ("rtp set debug ip 192.0.2.1:4000", said("RTP").replace(".1\n", ".1:4000\n"), port, host),
+        ("rtp set debug off", "RTP Packet Debugging Disabled\n".to_owned(), Watch::Off, host),
+    ] {
+        assert_eq!(desk.text(line), text, "{line}");
+        assert_eq!(desk.cli.site.media.borrow().tracing(), Tracing { rtp, rtcp }, "{line}");
+    }
+    let refused = desk.run("rtp set debug ip nobody");
+    assert_eq!(refused, ("Could not look up IP address nobody\n".to_owned(), 1));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::{Command, Event, Plan, StreamId};
-use media::{Config, Input, Moving, STREAMS_MAX};
+use media::{Config, Input, Moving, Noted, STREAMS_MAX, Tracing};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::load::{LoadCell, MediaLoads};
@@ -156,7 +156,12 @@ pub struct MediaFront {
     held: VecDeque<Command>,
     inputs_delayed: u64,
     loads: MediaLoads,
+    tracing: Tracing,
+    traced: Noted,
 }
+
+/// Packets of the trace that wait for whoever writes them down; the rest is counted.
+const TRACED_MAX: usize = 4096;
 
 impl MediaFront {
     /// Starts the workers. Warnings say what was refused and how to allow it.
@@ -199,6 +204,8 @@ impl MediaFront {
             held: VecDeque::new(),
             inputs_delayed: 0,
             loads: MediaLoads(cells.into()),
+            tracing: Tracing::default(),
+            traced: Noted::default(),
         };
         Ok((front, warnings.into_iter().map(Warning).collect()))
     }
@@ -259,10 +266,32 @@ impl MediaFront {
                         each(event);
                     }
                     FromWorker::Released(stream, moving) => self.arrived(stream, moving),
+                    FromWorker::Traced(noted) => self.keep_trace(*noted),
                 }
             }
             self.flush(number);
         }
+    }
+    /// Traces packets, on every worker; [`Self::take_trace`] gives them.
+    pub fn trace(&mut self, tracing: Tracing) {
+        self.tracing = tracing;
+        for worker in 0..self.workers.len() {
+            self.push(worker, ToWorker::Input(Input::Trace(tracing)));
+        }
+    }
+    /// What is traced.
+    pub fn tracing(&self) -> Tracing {
+        self.tracing
+    }
+    /// Packets that [`Self::drain_events`] has brought, in order of each worker; `None` when there are none.
+    pub fn take_trace(&mut self) -> Option<Noted> {
+        let any = !self.traced.packets.is_empty() || self.traced.missed > 0;
+        any.then(|| core::mem::take(&mut self.traced))
+    }
+    fn keep_trace(&mut self, noted: Noted) {
+        let room = TRACED_MAX.saturating_sub(self.traced.packets.len());
+        self.traced.missed += noted.missed + noted.packets.len().saturating_sub(room) as u64;
+        self.traced.packets.extend(noted.packets.into_iter().take(room));
     }
     /// Readable when [`Self::drain_events`] has something that should not wait; register it edge-triggered.
     ///

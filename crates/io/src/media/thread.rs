@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 use base::{Event, Instant, StreamId};
-use media::{Config, Input, Moving, Worker, tick_step};
+use media::{Config, Input, Moving, Noted, Worker, tick_step};
 use rtrb::{Consumer, Producer, PushError};
 
 use super::front::RING;
@@ -49,6 +49,8 @@ pub(crate) enum FromWorker {
     Event(Event),
     /// The answer to [`ToWorker::Release`]; `None` when it is gone.
     Released(StreamId, Option<Box<Moving<Leg>>>),
+    /// Packets for the trace.
+    Traced(Box<Noted>),
 }
 
 /// The thread's ends of the rings and bells.
@@ -86,6 +88,7 @@ impl Prepared {
             ends,
             events: Vec::with_capacity(1024),
             waiting: VecDeque::with_capacity(256),
+            untold: 0,
             step_ms: 5,
             load: ThreadLoad { tick_ms: 5, ..ThreadLoad::default() },
             rate: Rate::default(),
@@ -102,6 +105,8 @@ struct Thread {
     events: Vec<Event>,
     /// Told as soon as the ring has room; edges are never dropped.
     waiting: VecDeque<FromWorker>,
+    /// Packets of the trace for which the ring had no room.
+    untold: u64,
     step_ms: u64,
     load: ThreadLoad,
     rate: Rate,
@@ -156,6 +161,7 @@ impl Thread {
             }
         }
         self.tell();
+        self.show_trace();
         let after = Clock.now();
         self.rate.awake += after - now;
         self.measure(after);
@@ -217,6 +223,18 @@ impl Thread {
         }
         if told || self.ends.outputs.slots() < RING / 2 {
             self.ends.shard.ring();
+        }
+    }
+    /// Passes the trace on, as long as the ring has plenty of room for what matters more.
+    fn show_trace(&mut self) {
+        let Some(mut noted) = self.worker.take_trace() else { return };
+        noted.missed += std::mem::take(&mut self.untold);
+        let spare = self.waiting.is_empty() && self.ends.outputs.slots() > RING / 2;
+        let packets = noted.packets.len() as u64 + noted.missed;
+        if spare && self.ends.outputs.push(FromWorker::Traced(Box::new(noted))).is_ok() {
+            self.ends.shard.ring();
+        } else {
+            self.untold = packets;
         }
     }
     fn measure(&mut self, now: Instant) {
