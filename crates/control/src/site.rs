@@ -106,13 +106,8 @@ pub struct Site {
     pub reload: RefCell<Option<Reload>>,
     /// Counters.
     pub counters: Cell<Counters>,
-<<<<<<< Updated upstream
-    /// Packets are traced (`rtp set debug on`).
-    pub rtp_debug: Cell<bool>,
     /// The console may make parts of calls panic ([`cli::FAULT_INJECTION`](crate::cli::FAULT_INJECTION)).
     pub fault_injection: Cell<bool>,
-=======
->>>>>>> Stashed changes
 }
 
 impl Site {

@@ -319,11 +319,7 @@ fn site(
         last_reload: RefCell::new(Reloaded::default()),
         reload: RefCell::new(None),
         counters: Cell::new(Counters::default()),
-<<<<<<< Updated upstream
-        rtp_debug: Cell::new(false),
         fault_injection: Cell::new(false),
-=======
->>>>>>> Stashed changes
     })
 }
 

@@ -102,11 +102,7 @@ fn site(world: &World, folder: &Path) -> Rc<Site> {
         last_reload: RefCell::default(),
         reload: RefCell::default(),
         counters: Cell::default(),
-<<<<<<< Updated upstream
-        rtp_debug: Cell::default(),
         fault_injection: Cell::default(),
-=======
->>>>>>> Stashed changes
     })
 }
 
