@@ -17,54 +17,172 @@ pub enum Codec {
     G722,
     /// Signed linear, 16 bit; network byte order on the wire, native order in memory.
     Slin,
+    /// iLBC in frames of 20 ms (RFC 3951, 15.2 kbit/s).
+    Ilbc20,
+    /// iLBC in frames of 30 ms (RFC 3951, 13.33 kbit/s).
+    Ilbc30,
+    /// Speex: narrow, wide or ultra-wide band by the rate (RFC 5574).
+    Speex,
+    /// G.726 at 32 kbit/s, the older code word in the low bits of a byte (RFC 3551 §4.5.4).
+    G726,
+    /// G.726 at 32 kbit/s, the older code word in the high bits of a byte (ITU-T I.366.2 annex E, as AAL2 packs it).
+    G726Aal2,
+    /// Dialogic's ADPCM at 32 kbit/s, two code words a byte.
+    Adpcm,
+    /// LPC-10e at 2.4 kbit/s (FIPS 137), 7 bytes a frame of 22.5 ms.
+    Lpc10,
+    /// Opus (RFC 6716), coded and decoded at 48 kHz.
+    Opus,
+    /// Codec 2 at 2.4 kbit/s, 6 bytes a 20 ms frame.
+    Codec2,
+    /// G.723.1 in frames of 30 ms.
+    G723,
+    /// G.729 in frames of 10 ms.
+    G729,
+    /// AMR, bandwidth-efficient (RFC 4867).
+    Amr,
+    /// AMR-WB, bandwidth-efficient (RFC 4867).
+    AmrWb,
+    /// G.722.1 at 32 kbit/s (RFC 5577).
+    Siren7,
+    /// G.722.1 annex C at 48 kbit/s.
+    Siren14,
+}
+
+/// Who codes and decodes a format in this build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// Our own code, streams of many calls side by side in SIMD lanes.
+    Lanes,
+    /// Our own code, stream by stream: a table or so little work that lanes would not pay.
+    Native,
+    /// A library in C.
+    Bound,
+    /// Nobody: coded bytes go from leg to leg as they are.
+    PassThrough,
+}
+
+impl Coding {
+    /// One word for tables: `lanes`, `native`, `bound`, `pass-through`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lanes => "lanes",
+            Self::Native => "native",
+            Self::Bound => "bound",
+            Self::PassThrough => "pass-through",
+        }
+    }
 }
 
 /// A codec at a rate. Equality of ids is equality of formats.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FormatId(u8);
 
+/// Samples and bytes of the smallest piece that a format can be cut into. Formats of variable rate say what a usual one
+/// has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Granule {
+    /// Samples at the format's rate.
+    pub samples: usize,
+    /// Bytes.
+    pub bytes: usize,
+}
+
 struct Row {
     name: &'static str,
     codec: Codec,
     rate: u32,
+    coding: Coding,
     /// RTP: encoding name and clock (RFC 3551 table 4; G.722's clock is 8000 by erratum).
     rtp_name: &'static str,
     rtp_clock: u32,
-    static_payload: Option<u8>,
-    /// Bytes that code 10 ms, times two so that GSM's 16.5 is whole.
-    bytes_20ms: u16,
+    payload: Payload,
+    granule: (u16, u16),
     description: &'static str,
 }
 
+/// Which RTP payload type a format goes by.
+#[derive(Clone, Copy)]
+enum Payload {
+    /// Assigned by RFC 3551 table 4.
+    Static(u8),
+    /// What peers of the field expect in our offers; not binding.
+    Usual(u8),
+    /// Any dynamic one.
+    Dynamic,
+}
+use Payload::{Dynamic, Static, Usual};
+
 macro_rules! formats {
-    ($($index:literal $konst:ident $name:literal $codec:ident $rate:literal $rtp:literal $clock:literal $pt:expr, $bytes:literal $description:literal;)*) => {
+    ($($index:literal $konst:ident $name:literal $codec:ident $rate:literal $coding:ident
+        $rtp:literal $clock:literal $pt:expr, $samples:literal/$bytes:literal $description:literal;)*) => {
         impl FormatId {
             $(#[doc = $description] pub const $konst: Self = Self($index);)*
             /// Every format this build knows, in table order.
             pub const ALL: &'static [Self] = &[$(Self($index),)*];
         }
         const TABLE: &[Row] = &[$(Row {
-            name: $name, codec: Codec::$codec, rate: $rate, rtp_name: $rtp, rtp_clock: $clock,
-            static_payload: $pt, bytes_20ms: $bytes, description: $description,
+            name: $name, codec: Codec::$codec, rate: $rate, coding: Coding::$coding, rtp_name: $rtp, rtp_clock: $clock,
+            payload: $pt, granule: ($samples, $bytes), description: $description,
         },)*];
     };
 }
 
 formats! {
-    0 ULAW "ulaw" Ulaw 8000 "PCMU" 8000 Some(0), 160 "G.711 u-law";
-    1 ALAW "alaw" Alaw 8000 "PCMA" 8000 Some(8), 160 "G.711 A-law";
-    2 GSM "gsm" Gsm 8000 "GSM" 8000 Some(3), 33 "GSM 06.10";
-    3 G722 "g722" G722 16000 "G722" 8000 Some(9), 160 "G.722 at 64 kbit/s";
-    4 SLIN "slin" Slin 8000 "L16" 8000 None, 320 "16 bit Signed Linear PCM";
-    5 SLIN12 "slin12" Slin 12000 "L16" 12000 None, 480 "16 bit Signed Linear PCM (12kHz)";
-    6 SLIN16 "slin16" Slin 16000 "L16" 16000 None, 640 "16 bit Signed Linear PCM (16kHz)";
-    7 SLIN24 "slin24" Slin 24000 "L16" 24000 None, 960 "16 bit Signed Linear PCM (24kHz)";
-    8 SLIN32 "slin32" Slin 32000 "L16" 32000 None, 1280 "16 bit Signed Linear PCM (32kHz)";
-    9 SLIN44 "slin44" Slin 44100 "L16" 44100 Some(11), 1764 "16 bit Signed Linear PCM (44kHz)";
-    10 SLIN48 "slin48" Slin 48000 "L16" 48000 None, 1920 "16 bit Signed Linear PCM (48kHz)";
+    0 ULAW "ulaw" Ulaw 8000 Native "PCMU" 8000 Static(0), 1/1 "G.711 u-law";
+    1 ALAW "alaw" Alaw 8000 Native "PCMA" 8000 Static(8), 1/1 "G.711 A-law";
+    2 GSM "gsm" Gsm 8000 Native "GSM" 8000 Static(3), 160/33 "GSM";
+    3 G722 "g722" G722 16000 Native "G722" 8000 Static(9), 2/1 "G722";
+    4 SLIN "slin" Slin 8000 Native "L16" 8000 Dynamic, 1/2 "16 bit Signed Linear PCM";
+    5 SLIN12 "slin12" Slin 12000 Native "L16" 12000 Dynamic, 1/2 "16 bit Signed Linear PCM (12kHz)";
+    6 SLIN16 "slin16" Slin 16000 Native "L16" 16000 Usual(118), 1/2 "16 bit Signed Linear PCM (16kHz)";
+    7 SLIN24 "slin24" Slin 24000 Native "L16" 24000 Dynamic, 1/2 "16 bit Signed Linear PCM (24kHz)";
+    8 SLIN32 "slin32" Slin 32000 Native "L16" 32000 Dynamic, 1/2 "16 bit Signed Linear PCM (32kHz)";
+    9 SLIN44 "slin44" Slin 44100 Native "L16" 44100 Static(11), 1/2 "16 bit Signed Linear PCM (44kHz)";
+    10 SLIN48 "slin48" Slin 48000 Native "L16" 48000 Dynamic, 1/2 "16 bit Signed Linear PCM (48kHz)";
+    11 ILBC "ilbc" Ilbc20 8000 PassThrough "iLBC" 8000 Usual(97), 160/38 "iLBC";
+    12 ILBC30 "ilbc30" Ilbc30 8000 PassThrough "iLBC" 8000 Usual(97), 240/50 "iLBC (30 ms)";
+    13 SPEEX "speex" Speex 8000 PassThrough "speex" 8000 Usual(110), 160/20 "SpeeX";
+    14 SPEEX16 "speex16" Speex 16000 PassThrough "speex" 16000 Usual(117), 320/25 "SpeeX 16khz";
+    15 SPEEX32 "speex32" Speex 32000 PassThrough "speex" 32000 Usual(119), 640/30 "SpeeX 32khz";
+    16 G726 "g726" G726 8000 PassThrough "G726-32" 8000 Usual(111), 2/1 "G.726 RFC3551";
+    17 G726AAL2 "g726aal2" G726Aal2 8000 PassThrough "AAL2-G726-32" 8000 Usual(112), 2/1 "G.726 AAL2";
+    18 ADPCM "adpcm" Adpcm 8000 PassThrough "DVI4" 8000 Static(5), 2/1 "Dialogic ADPCM";
+    19 LPC10 "lpc10" Lpc10 8000 PassThrough "LPC" 8000 Static(7), 180/7 "LPC10";
+    20 OPUS "opus" Opus 48000 PassThrough "opus" 48000 Usual(107), 960/80 "Opus Codec";
+    21 CODEC2 "codec2" Codec2 8000 PassThrough "CODEC2" 8000 Dynamic, 160/6 "Codec 2";
+    22 G723 "g723" G723 8000 PassThrough "G723" 8000 Static(4), 240/24 "G.723.1";
+    23 G729 "g729" G729 8000 PassThrough "G729" 8000 Static(18), 80/10 "G.729A";
+    24 AMR "amr" Amr 8000 PassThrough "AMR" 8000 Dynamic, 160/32 "AMR NB";
+    25 AMRWB "amrwb" AmrWb 16000 PassThrough "AMR-WB" 16000 Dynamic, 320/61 "AMR WB";
+    26 SIREN7 "siren7" Siren7 16000 PassThrough "G7221" 16000 Usual(102), 320/80 "ITU G.722.1 (Siren7, licensed from Polycom)";
+    27 SIREN14 "siren14" Siren14 32000 PassThrough "G7221" 32000 Usual(115), 640/120 "ITU G.722.1 Annex C, (Siren14, licensed from Polycom)";
 }
 
+/// Other names of the field for formats.
+const ALIASES: &[(&str, FormatId)] = &[
+    ("mulaw", FormatId::ULAW),
+    ("g711u", FormatId::ULAW),
+    ("pcmu", FormatId::ULAW),
+    ("g711a", FormatId::ALAW),
+    ("pcma", FormatId::ALAW),
+    ("slin8", FormatId::SLIN),
+    ("slinear", FormatId::SLIN),
+    ("gsm0610", FormatId::GSM),
+    ("g726-32", FormatId::G726),
+    ("g723.1", FormatId::G723),
+    ("g729a", FormatId::G729),
+    ("g729b", FormatId::G729),
+    ("ilbc20", FormatId::ILBC),
+    ("speex8", FormatId::SPEEX),
+    ("amr-wb", FormatId::AMRWB),
+];
+
 impl FormatId {
+    /// The formats that this build can decode and encode, in table order.
+    pub fn coded() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|id| id.is_coded())
+    }
     fn row(self) -> &'static Row {
         // The field is private and only the table mints ids, so the fallback is never taken.
         TABLE.get(usize::from(self.0)).unwrap_or(&TABLE[0])
@@ -73,25 +191,36 @@ impl FormatId {
     pub fn name(self) -> &'static str {
         self.row().name
     }
+    /// The codec's name, which formats at several rates or in several modes share (`speex` of `speex16`).
+    pub fn codec_name(self) -> &'static str {
+        match self.row().codec {
+            Codec::Slin => "slin",
+            Codec::Speex => "speex",
+            Codec::Ilbc30 => "ilbc",
+            _ => self.row().name,
+        }
+    }
     /// The name `core show codecs` prints beside it.
     pub fn description(self) -> &'static str {
         self.row().description
     }
     /// The format an administrator names in `allow=`; any case, with the field's aliases (`g711u`, `mulaw`, `pcma`, `slin8`).
     pub fn from_name(name: &str) -> Option<Self> {
-        let name = name.trim().to_ascii_lowercase();
-        let name = match name.as_str() {
-            "mulaw" | "g711u" | "pcmu" => "ulaw",
-            "g711a" | "pcma" => "alaw",
-            "slin8" | "slinear" => "slin",
-            "gsm0610" => "gsm",
-            other => other,
-        };
-        Self::ALL.iter().copied().find(|id| id.name() == name)
+        let name = name.trim();
+        let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|&(_, id)| id);
+        alias.or_else(|| Self::ALL.iter().copied().find(|id| id.name().eq_ignore_ascii_case(name)))
     }
     /// How samples are coded.
     pub fn codec(self) -> Codec {
         self.row().codec
+    }
+    /// Who codes it in this build.
+    pub fn coding(self) -> Coding {
+        self.row().coding
+    }
+    /// Whether this build can decode and encode it, so that it can be heard, recorded, mixed and turned into others.
+    pub fn is_coded(self) -> bool {
+        self.row().coding != Coding::PassThrough
     }
     /// Rate of the decoded samples.
     pub fn rate(self) -> SampleRate {
@@ -107,26 +236,105 @@ impl FormatId {
     }
     /// Static RTP payload type (RFC 3551 table 4), when the format has one.
     pub fn static_payload(self) -> Option<u8> {
-        self.row().static_payload
+        match self.row().payload {
+            Static(payload) => Some(payload),
+            Usual(_) | Dynamic => None,
+        }
+    }
+    /// The payload type that our offers give the format when it is free: its static one, or that of the field's habit.
+    pub fn usual_payload(self) -> Option<u8> {
+        match self.row().payload {
+            Static(payload) | Usual(payload) => Some(payload),
+            Dynamic => None,
+        }
     }
     /// The format a static payload type stands for without an `a=rtpmap`.
     pub fn from_static_payload(payload: u8) -> Option<Self> {
         Self::ALL.iter().copied().find(|id| id.static_payload() == Some(payload))
     }
-    /// The format an `a=rtpmap` names, encoding name in any case.
+    /// The format an `a=rtpmap` names, encoding name in any case. [`Self::refined`] takes `a=fmtp` into account.
     pub fn from_rtpmap(name: &str, clock: u32) -> Option<Self> {
         Self::ALL
             .iter()
             .copied()
             .find(|id| id.rtp_name().eq_ignore_ascii_case(name) && id.rtp_clock() == clock)
     }
-    /// Bytes that code `ms` milliseconds; GSM in whole 20 ms frames, rounded down.
-    pub fn bytes_in(self, ms: u16) -> usize {
-        let row = self.row();
-        match row.codec {
-            Codec::Gsm => usize::from(row.bytes_20ms) * usize::from(ms / 20),
-            _ => usize::from(row.bytes_20ms) * usize::from(ms) / 20,
+    /// What we write in `a=fmtp`, when the format wants one.
+    pub fn fmtp(self) -> Option<&'static str> {
+        Some(match self.row().codec {
+            Codec::Ilbc20 => "mode=20",
+            Codec::Ilbc30 => "mode=30",
+            Codec::Siren7 => "bitrate=32000",
+            Codec::Siren14 => "bitrate=48000",
+            Codec::G723 => "annexa=no",
+            Codec::G729 => "annexb=no",
+            Codec::Opus => "useinbandfec=1",
+            _ => return None,
+        })
+    }
+    /// The format that the same `a=rtpmap` stands for with these parameters of the peer's `a=fmtp` (empty: none);
+    /// `None` when they ask for a coding that is not in the table.
+    pub fn refined(self, fmtp: &[u8]) -> Option<Self> {
+        let is = |name: &[u8], value: &[u8]| parameter(fmtp, name).is_none_or(|given| given == value);
+        match self.row().codec {
+            // Without a mode the peer means 30 ms (RFC 3952 §4.1).
+            Codec::Ilbc20 | Codec::Ilbc30 => match parameter(fmtp, b"mode") {
+                Some(b"20") => Some(Self::ILBC),
+                Some(b"30") | None => Some(Self::ILBC30),
+                Some(_) => None,
+            },
+            Codec::Siren7 => is(b"bitrate", b"32000").then_some(self),
+            Codec::Siren14 => is(b"bitrate", b"48000").then_some(self),
+            Codec::Amr | Codec::AmrWb => {
+                let plain =
+                    [&b"octet-align"[..], b"crc", b"robust-sorting"].iter().all(|name| is(name, b"0"));
+                (plain && parameter(fmtp, b"interleaving").is_none()).then_some(self)
+            }
+            _ => Some(self),
         }
+    }
+    /// What two sides use that name these formats for one codec: equal ones, or iLBC in frames of 30 ms when either
+    /// wants those (RFC 3952 §5).
+    pub fn agreed(self, other: Self) -> Option<Self> {
+        let ilbc = |id: Self| matches!(id.row().codec, Codec::Ilbc20 | Codec::Ilbc30);
+        match (self == other, ilbc(self) && ilbc(other)) {
+            (true, _) => Some(self),
+            (false, true) => Some(Self::ILBC30),
+            (false, false) => None,
+        }
+    }
+    /// The smallest piece that can be cut apart: one sample, or one frame of the codec.
+    pub fn granule(self) -> Granule {
+        let (samples, bytes) = self.row().granule;
+        Granule { samples: usize::from(samples), bytes: usize::from(bytes) }
+    }
+    /// Whether every granule has the same number of bytes.
+    pub fn is_constant(self) -> bool {
+        !matches!(
+            self.row().codec,
+            Codec::Speex | Codec::Opus | Codec::G723 | Codec::G729 | Codec::Amr | Codec::AmrWb
+        )
+    }
+    /// Packets last a multiple of so many milliseconds: 10, or two or three times that where a codec's frame is longer.
+    /// The frames of LPC10 do not end on a millisecond before the second one.
+    pub fn packet_step_ms(self) -> u8 {
+        match self.row().codec {
+            Codec::Lpc10 => 45,
+            _ => {
+                let Granule { samples, .. } = self.granule();
+                (samples * 1000).div_ceil(self.row().rate as usize).next_multiple_of(10) as u8
+            }
+        }
+    }
+    /// How long a packet usually is, milliseconds: 20, or the shortest one of a codec whose frames do not divide it.
+    pub fn usual_ms(self) -> u8 {
+        let step = self.packet_step_ms();
+        if 20 % step == 0 { 20 } else { step }
+    }
+    /// Bytes that code `ms` milliseconds, in whole frames of the codec, rounded down.
+    pub fn bytes_in(self, ms: u16) -> usize {
+        let Granule { samples, bytes } = self.granule();
+        self.row().rate as usize * usize::from(ms) / 1000 / samples * bytes
     }
     /// Whether the coded bytes are the samples themselves.
     pub fn is_linear(self) -> bool {
@@ -141,6 +349,15 @@ impl FormatId {
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
+}
+
+/// The value of a parameter of `a=fmtp`: `name=value` pairs that semicolons part (RFC 8866 §6.15), in any case.
+fn parameter<'a>(fmtp: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    fmtp.split(|&b| b == b';').find_map(|pair| {
+        let at = pair.iter().position(|&b| b == b'=')?;
+        let (key, value) = pair.split_at_checked(at)?;
+        key.trim_ascii().eq_ignore_ascii_case(name).then(|| value.get(1..).unwrap_or_default().trim_ascii())
+    })
 }
 
 impl core::fmt::Debug for FormatId {
@@ -222,25 +439,66 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_sits_at_its_own_index_and_is_found_by_name_and_rtpmap() {
+    fn every_row_sits_at_its_own_index_and_is_found_by_name_rtpmap_and_fmtp() {
         for (index, &id) in FormatId::ALL.iter().enumerate() {
             assert_eq!(id.index(), index, "{id}");
             assert_eq!(FormatId::from_name(id.name()), Some(id), "{id}");
-            assert_eq!(FormatId::from_rtpmap(id.rtp_name(), id.rtp_clock()), Some(id), "{id}");
+            let named = FormatId::from_rtpmap(id.rtp_name(), id.rtp_clock());
+            let fmtp = id.fmtp().unwrap_or_default().as_bytes();
+            assert_eq!(named.and_then(|named| named.refined(fmtp)), Some(id), "{id}");
             assert_eq!(id.linear().rate(), id.rate(), "{id}");
+            assert!(id.usual_payload().is_none_or(|payload| payload < 128), "{id}");
         }
         assert_eq!(FormatId::from_static_payload(9), Some(FormatId::G722));
+        assert_eq!(FormatId::from_static_payload(97), None, "a habit is no assignment");
         assert_eq!(FormatId::from_name("G711U"), Some(FormatId::ULAW));
-        assert_eq!(FormatId::from_name("g729"), None);
+        assert_eq!(FormatId::from_name("g729a"), Some(FormatId::G729));
+        assert_eq!(FormatId::from_name("silk8"), None);
     }
 
     #[test]
-    fn a_format_codes_this_many_bytes_in_20_ms() {
-        for (format, bytes) in
-            [(FormatId::ULAW, 160), (FormatId::GSM, 33), (FormatId::SLIN48, 1920), (FormatId::G722, 160)]
-        {
-            assert_eq!(format.bytes_in(20), bytes, "{format}");
-            assert_eq!(format.bytes_in(60), bytes * 3, "{format}");
+    fn a_format_codes_this_many_bytes_in_60_ms_and_packets_have_whole_frames() {
+        for (format, bytes, step) in [
+            (FormatId::ULAW, 480, 10),
+            (FormatId::GSM, 99, 20),
+            (FormatId::SLIN48, 5760, 10),
+            (FormatId::G722, 480, 10),
+            (FormatId::ILBC, 114, 20),
+            (FormatId::ILBC30, 100, 30),
+            (FormatId::G726, 240, 10),
+            (FormatId::OPUS, 240, 20),
+            (FormatId::G723, 48, 30),
+            (FormatId::G729, 60, 10),
+            (FormatId::SIREN14, 360, 20),
+        ] {
+            assert_eq!((format.bytes_in(60), format.packet_step_ms()), (bytes, step), "{format}");
+        }
+        assert_eq!((FormatId::LPC10.bytes_in(45), FormatId::LPC10.packet_step_ms()), (14, 45));
+    }
+
+    #[test]
+    fn rfc3952_4_1_parameters_tell_codings_of_one_name_apart() {
+        for (format, fmtp, expected) in [
+            (FormatId::ILBC, "mode=20", Some(FormatId::ILBC)),
+            (FormatId::ILBC, " Mode = 30 ;x=1", Some(FormatId::ILBC30)),
+            (FormatId::ILBC, "", Some(FormatId::ILBC30)),
+            (FormatId::ILBC, "mode=25", None),
+            (FormatId::SIREN7, "bitrate=24000", None),
+            (FormatId::SIREN7, "", Some(FormatId::SIREN7)),
+            (FormatId::AMR, "mode-set=7; octet-align=0", Some(FormatId::AMR)),
+            (FormatId::AMR, "octet-align=1", None),
+            (FormatId::AMRWB, "interleaving=30", None),
+            (FormatId::ULAW, "anything", Some(FormatId::ULAW)),
+        ] {
+            assert_eq!(format.refined(fmtp.as_bytes()), expected, "{format} {fmtp}");
+        }
+        for (one, other, expected) in [
+            (FormatId::ILBC, FormatId::ILBC, Some(FormatId::ILBC)),
+            (FormatId::ILBC, FormatId::ILBC30, Some(FormatId::ILBC30)),
+            (FormatId::ILBC30, FormatId::ILBC, Some(FormatId::ILBC30)),
+            (FormatId::ULAW, FormatId::ALAW, None),
+        ] {
+            assert_eq!(one.agreed(other), expected, "{one} {other}");
         }
     }
 

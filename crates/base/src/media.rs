@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{Digit, FormatId, Instant, PlayId, StreamId};
 
 /// Payload types one stream may receive: audio formats of the answer plus telephone-event; more are not mapped.
-pub const MAX_RX_PAYLOADS: usize = 12;
+pub const MAX_RX_PAYLOADS: usize = 18;
 
 /// Which way audio flows, from our side (RFC 3264 §5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +78,7 @@ pub struct Plan {
     pub format: FormatId,
     /// Payload type we send it under.
     pub payload: u8,
-    /// Milliseconds of audio a packet we send; 10 to 60 in steps of 10 (GSM: 20, 40, 60).
+    /// Milliseconds of audio a packet we send; 10 to 60 in steps of [`FormatId::packet_step_ms`].
     pub ptime_ms: u8,
     /// What may arrive; entries after the last are `None`.
     pub rx: [Option<RxPayload>; MAX_RX_PAYLOADS],

@@ -8,34 +8,14 @@ use base::{Codec, FormatId};
 use crate::plc::Concealer;
 use crate::{g711, g722, gsm};
 
-/// The smallest piece a codec can code: `samples` samples ⇄ `bytes` bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Granule {
-    /// Samples at the format's rate.
-    pub samples: usize,
-    /// Bytes.
-    pub bytes: usize,
-}
-
-impl Granule {
-    /// G.711: 1 ⇄ 1. Linear: 1 ⇄ 2. G.722: 2 ⇄ 1. GSM: 160 ⇄ 33.
-    pub fn of(format: FormatId) -> Self {
-        let (samples, bytes) = match format.codec() {
-            Codec::Ulaw | Codec::Alaw => (1, 1),
-            Codec::Slin => (1, 2),
-            Codec::G722 => (2, 1),
-            Codec::Gsm => (gsm::FRAME_SAMPLES, gsm::FRAME_BYTES),
-        };
-        Self { samples, bytes }
-    }
-}
-
 enum EncoderKind {
     Ulaw,
     Alaw,
     Linear,
     G722(Box<g722::Encoder>),
     Gsm(Box<gsm::Encoder>),
+    /// Of a format that is passed through only: codes nothing.
+    Nothing,
 }
 
 /// Linear samples → one format. One per direction of a stream.
@@ -45,7 +25,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder in its initial state.
+    /// An encoder in its initial state. One of a format that is not [`FormatId::is_coded`] codes nothing.
     pub fn new(format: FormatId) -> Self {
         let kind = match format.codec() {
             Codec::Ulaw => EncoderKind::Ulaw,
@@ -53,6 +33,7 @@ impl Encoder {
             Codec::Slin => EncoderKind::Linear,
             Codec::G722 => EncoderKind::G722(Box::default()),
             Codec::Gsm => EncoderKind::Gsm(Box::default()),
+            _ => EncoderKind::Nothing,
         };
         Self { format, kind }
     }
@@ -85,12 +66,13 @@ impl Encoder {
                 }
                 count
             }
+            EncoderKind::Nothing => 0,
         }
     }
     /// Back to the initial state.
     pub fn reset(&mut self) {
         match &mut self.kind {
-            EncoderKind::Ulaw | EncoderKind::Alaw | EncoderKind::Linear => {}
+            EncoderKind::Ulaw | EncoderKind::Alaw | EncoderKind::Linear | EncoderKind::Nothing => {}
             EncoderKind::G722(state) => **state = g722::Encoder::default(),
             EncoderKind::Gsm(state) => **state = gsm::Encoder::default(),
         }
@@ -109,6 +91,8 @@ enum DecoderKind {
     Linear,
     G722(Box<g722::Decoder>),
     Gsm(Box<gsm::Decoder>),
+    /// Of a format that is passed through only: decodes nothing.
+    Nothing,
 }
 
 /// One format → linear samples. One per direction of a stream.
@@ -121,7 +105,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder in its initial state.
+    /// A decoder in its initial state. One of a format that is not [`FormatId::is_coded`] decodes nothing.
     pub fn new(format: FormatId) -> Self {
         let kind = match format.codec() {
             Codec::Ulaw => DecoderKind::Ulaw,
@@ -129,6 +113,7 @@ impl Decoder {
             Codec::Slin => DecoderKind::Linear,
             Codec::G722 => DecoderKind::G722(Box::default()),
             Codec::Gsm => DecoderKind::Gsm(Box::default()),
+            _ => DecoderKind::Nothing,
         };
         let concealer = (format.codec() != Codec::Gsm).then(|| Concealer::new(format.rate().0));
         Self { format, kind, malformed: 0, concealer }
@@ -142,7 +127,7 @@ impl Decoder {
     /// A GSM frame without its signature is concealed; it and a rest smaller than a [`Granule`] count as
     /// [`Self::malformed`]. Panics never.
     pub fn decode(&mut self, coded: &[u8], linear: &mut [i16]) -> usize {
-        if !coded.len().is_multiple_of(Granule::of(self.format).bytes) {
+        if !coded.len().is_multiple_of(self.format.granule().bytes) {
             self.malformed = self.malformed.saturating_add(1);
         }
         let count = match &mut self.kind {
@@ -168,6 +153,7 @@ impl Decoder {
                 }
                 count
             }
+            DecoderKind::Nothing => 0,
         };
         if let Some(concealer) = &mut self.concealer {
             concealer.follow(linear.get_mut(..count).unwrap_or_default());
@@ -187,6 +173,7 @@ impl Decoder {
                 }
                 frames.into_remainder().fill(0);
             }
+            DecoderKind::Nothing => linear.fill(0),
             DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear | DecoderKind::G722(_) => {
                 if let Some(concealer) = &mut self.concealer {
                     concealer.fill(linear);
@@ -204,7 +191,7 @@ impl Decoder {
             concealer.reset();
         }
         match &mut self.kind {
-            DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear => {}
+            DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear | DecoderKind::Nothing => {}
             DecoderKind::G722(state) => **state = g722::Decoder::default(),
             DecoderKind::Gsm(state) => **state = gsm::Decoder::default(),
         }
@@ -236,8 +223,10 @@ pub fn fill_silence(format: FormatId, coded: &mut [u8]) -> usize {
             frames.fill(gsm::SILENCE);
             rest.fill(0);
         }
+        // No decoder of ours will hear it.
+        _ => coded.fill(0),
     }
-    let bytes = Granule::of(format).bytes;
+    let bytes = format.granule().bytes;
     coded.len() / bytes * bytes
 }
 
@@ -248,8 +237,8 @@ mod tests {
 
     #[test]
     fn whole_granules_go_in_and_out_for_every_format() {
-        for &format in FormatId::ALL {
-            let granule = Granule::of(format);
+        for format in FormatId::coded() {
+            let granule = format.granule();
             let pcm = sine(440.0, format.rate().0, 8000.0, granule.samples * 8 + granule.samples / 2);
             let mut coded = vec![0; granule.bytes * 10];
             let bytes = Encoder::new(format).encode(&pcm, &mut coded);
@@ -263,8 +252,8 @@ mod tests {
 
     #[test]
     fn short_slices_bound_the_work_on_either_side() {
-        for &format in FormatId::ALL {
-            let granule = Granule::of(format);
+        for format in FormatId::coded() {
+            let granule = format.granule();
             let pcm = vec![0; granule.samples * 4];
             let mut coded = vec![0; granule.bytes * 2];
             assert_eq!(Encoder::new(format).encode(&pcm, &mut coded), granule.bytes * 2, "{format}");
@@ -277,7 +266,7 @@ mod tests {
     #[test]
     fn hostile_bytes_are_counted_and_never_panic() {
         let mut noise = Noise(1);
-        for &format in FormatId::ALL {
+        for format in FormatId::coded() {
             let mut decoder = Decoder::new(format);
             let mut linear = [0i16; 2000];
             for length in 0..400usize {
@@ -292,8 +281,8 @@ mod tests {
 
     #[test]
     fn silence_decodes_to_almost_nothing_and_reset_repeats_the_first_run() {
-        for &format in FormatId::ALL {
-            let granule = Granule::of(format);
+        for format in FormatId::coded() {
+            let granule = format.granule();
             let mut coded = vec![1; granule.bytes * 50];
             assert_eq!(fill_silence(format, &mut coded), granule.bytes * 50, "{format}");
             let mut linear = vec![0; granule.samples * 50];
@@ -313,9 +302,9 @@ mod tests {
 
     #[test]
     fn a_long_gap_fades_to_silence() {
-        for &format in FormatId::ALL {
+        for format in FormatId::coded() {
             let rate = format.rate().0 as usize;
-            let granule = Granule::of(format);
+            let granule = format.granule();
             let pcm = sine(440.0, rate as u32, 12_000.0, granule.samples * 200);
             let mut coded = vec![0; granule.bytes * 200];
             Encoder::new(format).encode(&pcm, &mut coded);

@@ -23,7 +23,7 @@ mod transcode;
 #[cfg(test)]
 mod testing;
 
-pub use coder::{Decoder, Encoder, Granule, fill_silence, swap_bytes};
+pub use coder::{Decoder, Encoder, fill_silence, swap_bytes};
 pub use dtmf::{DtmfDetector, DtmfEdge};
 pub use file::{
     Recording, SoundError, SoundFile, clip_of_samples, extension_format, extensions, search_order,

@@ -1,6 +1,6 @@
 //! Hearing: jitter buffer and decoder of one stream, built only when somebody needs linear samples of it.
 
-use base::FormatId;
+use base::{FormatId, Granule};
 use codec::Decoder;
 use rtp::{Grid, Jitter, JitterLimits, Pulled};
 
@@ -139,20 +139,15 @@ impl Ear {
     }
 }
 
-/// How a format divides: a millisecond, but GSM in frames of 20 ms and 44.1 kHz in 10 ms, its shortest whole numbers.
+/// How a format divides: a millisecond, but codecs with longer frames in those, and 44.1 kHz in 10 ms, its shortest
+/// whole number.
 fn grid(format: FormatId) -> Grid {
-    let unit_us = match format {
-        FormatId::GSM => 20_000,
-        FormatId::SLIN44 => 10_000,
-        _ => 1000,
-    };
+    let Granule { samples, bytes } = format.granule();
+    let rate = format.rate().0 as usize;
+    let unit_samples = if rate.is_multiple_of(1000) { samples.max(rate / 1000) } else { rate / 100 };
+    let unit_us = (unit_samples * 1_000_000 / rate) as u32;
     let stamps = u64::from(format.rtp_clock()) * u64::from(unit_us) / 1_000_000;
-    let bytes = match format {
-        FormatId::GSM => format.bytes_in(20),
-        FormatId::SLIN44 => format.bytes_in(10),
-        _ => format.bytes_in(10) / 10,
-    };
-    Grid { unit_bytes: bytes as u16, unit_stamps: stamps as u16, unit_us }
+    Grid { unit_bytes: (unit_samples / samples * bytes) as u16, unit_stamps: stamps as u16, unit_us }
 }
 
 #[cfg(test)]
@@ -161,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_format_divides_into_whole_units() {
-        for &format in FormatId::ALL {
+        for format in FormatId::coded() {
             let grid = grid(format);
             let per_frame = 60_000 / grid.unit_us as usize;
             assert_eq!(per_frame * usize::from(grid.unit_bytes), format.bytes_in(60), "{format}");
@@ -175,7 +170,7 @@ mod tests {
 
     #[test]
     fn frames_of_any_length_come_out_of_packets_of_any_length() {
-        for &format in FormatId::ALL {
+        for format in FormatId::coded() {
             let mut ear = Ear::new(format, 0);
             let mut coded = vec![0; format.bytes_in(60)];
             codec::fill_silence(format, &mut coded);

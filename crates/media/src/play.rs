@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{Clip, FormatId, Instant, PlayId};
-use codec::{Decoder, Granule};
+use codec::Decoder;
 
 use crate::ear::{FRAME_SAMPLES_MAX, Fifo};
 use crate::mouth::{Mouth, to_network_order};
@@ -31,6 +31,10 @@ struct Voice {
 }
 
 impl Playing {
+    /// Whether a clip in one format can be sent in another.
+    pub(crate) fn can_play(clip: FormatId, stream: FormatId) -> bool {
+        clip == stream || (clip.is_coded() && stream.is_coded())
+    }
     /// A clip from `offset`.
     pub(crate) fn clip(play: PlayId, clip: Arc<Clip>, offset: usize, format: FormatId) -> Self {
         let loop_from = clip.loop_from;
@@ -45,7 +49,7 @@ impl Playing {
         ptime_ms: u8,
     ) -> Self {
         let mut playing = Self::new(None, clip, 0, Some(0), format);
-        let granule = Granule::of(playing.clip.format).bytes;
+        let granule = playing.clip.format.granule().bytes;
         let frame = playing.clip.format.bytes_in(u16::from(ptime_ms)).max(granule) as u64;
         let frames = (now - epoch).as_millis() as u64 / u64::from(ptime_ms.max(1));
         let offset = frames.wrapping_mul(frame).checked_rem(playing.end as u64).unwrap_or(0) as usize;
@@ -59,7 +63,7 @@ impl Playing {
         loop_from: Option<usize>,
         format: FormatId,
     ) -> Self {
-        let granule = Granule::of(clip.format).bytes;
+        let granule = clip.format.granule().bytes;
         let end = clip.data.len() - clip.data.len() % granule;
         let offset = offset.min(end);
         let mut playing = Self {
@@ -73,9 +77,12 @@ impl Playing {
         playing.retarget(format);
         playing
     }
-    /// The stream sends another format from here on.
-    pub(crate) fn retarget(&mut self, format: FormatId) {
+    /// The stream sends another format from here on; false when the clip cannot be turned into it.
+    pub(crate) fn retarget(&mut self, format: FormatId) -> bool {
         let from = self.clip.format;
+        if !Self::can_play(from, format) {
+            return false;
+        }
         if from == format {
             self.voice = None;
         } else if self.voice.as_ref().is_none_or(|voice| !voice.mouth.fits(from.rate(), format)) {
@@ -86,6 +93,7 @@ impl Playing {
                 mouth: Mouth::new(from.rate(), format),
             }));
         }
+        true
     }
     /// Whether the last byte has been taken.
     pub(crate) const fn is_over(&self) -> bool {
@@ -120,7 +128,7 @@ impl Playing {
             return;
         };
         let source = clip.format;
-        let granule = Granule::of(source);
+        let granule = source.granule();
         let samples = (source.rate().0 as usize * usize::from(ms) / 1000).min(FRAME_SAMPLES_MAX);
         while voice.fifo.len() < samples {
             let granules = (samples - voice.fifo.len()).div_ceil(granule.samples);

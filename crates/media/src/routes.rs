@@ -67,10 +67,14 @@ impl<P: PacketIo> Desk<'_, P> {
             Some(source) => {
                 let same_length = source.plan.ptime_ms == stream.plan.ptime_ms;
                 let internal = source.leg.is_none() || stream.leg.is_none();
-                if source.rx_format == stream.plan.format && (same_length || internal) {
+                let (from, to) = (source.rx_format, stream.plan.format);
+                // What nobody here can take apart goes on in the packets it came in, whatever their length.
+                if from == to && (same_length || internal || !from.is_coded()) {
                     Feed::Relay(source.id)
-                } else {
+                } else if from.is_coded() && to.is_coded() {
                     Feed::Transcode(source.id)
+                } else {
+                    Feed::Quiet
                 }
             }
         };
@@ -99,7 +103,7 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         stream.ear_is_pulled = pulled;
         let format = stream.rx_format;
-        if !pulled && stream.taps.is_none() {
+        if !format.is_coded() || (!pulled && stream.taps.is_none()) {
             stream.ear = None;
         } else if stream.ear.as_ref().is_none_or(|ear| ear.format() != format) {
             stream.ear = Some(Box::new(Ear::new(format, stream.plan.jitter_max_ms)));

@@ -131,11 +131,14 @@ impl<L> Stream<L> {
     }
 }
 
+/// Longest packet that is sent, milliseconds.
+const PTIME_MAX_MS: u8 = 60;
+
 /// Brings what a plan may say into what the packet path relies on: frames of 10 to 60 ms in whole codec frames.
 pub(crate) fn tidy(plan: &mut Plan) {
-    let tens = (plan.ptime_ms / 10).clamp(1, 6);
-    let tens = if plan.format == FormatId::GSM { tens.div_ceil(2) * 2 } else { tens };
-    plan.ptime_ms = tens * 10;
+    let step = plan.format.packet_step_ms();
+    let wanted = (plan.ptime_ms / 10 * 10).next_multiple_of(step);
+    plan.ptime_ms = wanted.clamp(step, PTIME_MAX_MS / step * step);
 }
 
 /// A stream on its way from one worker to another.

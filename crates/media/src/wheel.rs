@@ -10,7 +10,7 @@ pub(crate) struct Seat {
     pub(crate) period: u8,
     /// First slot, less than the period.
     pub(crate) phase: u8,
-    /// Visits that make one frame: 1, but 5 visits of 10 ms for 50 ms, which does not divide 120.
+    /// Visits that make one frame: 1, but 5 visits of 10 ms for 50 ms and 3 of 15 ms for 45, which do not divide 120.
     pub(crate) visits: u8,
 }
 
@@ -28,7 +28,8 @@ impl Wheel {
     }
     /// Seats a stream in the phase with the least work.
     pub(crate) fn sit(&mut self, stream: u32, ptime_ms: u8) -> Seat {
-        let (period, visits) = if ptime_ms == 50 { (10, 5) } else { (ptime_ms.max(10), 1) };
+        let period = common_divisor(ptime_ms.max(10), SLOTS as u8);
+        let visits = ptime_ms.max(10) / period;
         let load = |phase: u8| -> usize {
             let mine = self.slots.iter().skip(usize::from(phase)).step_by(usize::from(period));
             mine.map(Vec::len).sum()
@@ -58,6 +59,10 @@ impl Wheel {
     }
 }
 
+const fn common_divisor(a: u8, b: u8) -> u8 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,7 +73,7 @@ mod tests {
 
     #[test]
     fn every_period_is_visited_exactly_once_a_period() {
-        for (ptime, every) in [(10, 10), (20, 20), (30, 30), (40, 40), (50, 10), (60, 60)] {
+        for (ptime, every) in [(10, 10), (20, 20), (30, 30), (40, 40), (45, 15), (50, 10), (60, 60)] {
             let mut wheel = Wheel::new();
             let seat = wheel.sit(7, ptime);
             let at: Vec<u64> = (0..240).filter(|&tick| !visits(&wheel, tick).is_empty()).collect();

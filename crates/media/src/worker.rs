@@ -351,6 +351,10 @@ impl<P: PacketIo> Desk<'_, P> {
             Command::Play { stream, play, clip, offset } => {
                 self.stop_play(stream);
                 let Some(found) = self.enter(stream) else { return };
+                if !Playing::can_play(clip.format, found.plan.format) {
+                    self.events.push(Event::Played { stream, play, end: PlayEnd::Failed, offset });
+                    return;
+                }
                 found.play = Some(Box::new(Playing::clip(play, clip, offset, found.plan.format)));
             }
             Command::Music { stream, clip, epoch } => {
@@ -358,6 +362,9 @@ impl<P: PacketIo> Desk<'_, P> {
                 let now = self.at;
                 let Some(found) = self.enter(stream) else { return };
                 let (format, ms) = (found.plan.format, found.plan.ptime_ms);
+                if !Playing::can_play(clip.format, format) {
+                    return;
+                }
                 found.play = Some(Box::new(Playing::music(clip, epoch, now, format, ms)));
             }
             Command::StopPlay { stream } => self.stop_play(stream),
@@ -434,9 +441,8 @@ impl<P: PacketIo> Desk<'_, P> {
         let Stream { plan, digits, report, play, .. } = stream;
         digits.replan(plan);
         report.replan(plan, now);
-        if let Some(playing) = play {
-            playing.retarget(plan.format);
-        }
+        // A clip that cannot be sent in the new format ends here.
+        let ended = play.take_if(|playing| !playing.retarget(plan.format));
         let still =
             |entry: &base::RxPayload| matches!(entry, base::RxPayload::Audio(_, f) if *f == stream.rx_format);
         if !plan.rx.iter().flatten().any(still) {
@@ -445,6 +451,11 @@ impl<P: PacketIo> Desk<'_, P> {
         // The jitter buffer's bounds may have changed; an ear of the old ones is of no use.
         stream.ear = None;
         (stream.last_rtp, stream.timed_out) = (now, false);
+        if let Some(ended) = ended
+            && let Some(play) = ended.play
+        {
+            self.events.push(Event::Played { stream: id, play, end: PlayEnd::Failed, offset: ended.offset });
+        }
         self.planned(id);
     }
     /// What follows from a plan: who is let in, tones that are listened for, routes.

@@ -46,7 +46,7 @@ bind = [::1]:5070
 type=endpoint
 context=internal
 disallow=all
-allow=alaw,ulaw:30,g729
+allow=alaw,ulaw:30,g729,silk8
 rtp_symmetric=yes
 force_rport=yes
 rewrite_contact=yes
@@ -111,9 +111,12 @@ fn a_site_with_templates_becomes_objects() {
     assert_eq!((tcp.protocol, tcp.address().unwrap().to_string()), (Protocol::Tcp, "[::1]:5070".into()));
 
     let alice = &pjsip.endpoints["6001"];
-    assert_eq!(alice.allow.formats.iter().collect::<Vec<_>>(), [FormatId::ALAW, FormatId::ULAW]);
+    assert_eq!(
+        alice.allow.formats.iter().collect::<Vec<_>>(),
+        [FormatId::ALAW, FormatId::ULAW, FormatId::G729]
+    );
     assert_eq!(alice.allow.packet_ms(FormatId::ULAW), Some(30));
-    assert_eq!(alice.allow.missing, ["g729"]);
+    assert_eq!(alice.allow.missing, ["silk8"]);
     assert_eq!(alice.set_var, [("A".into(), "1".into()), ("B".into(), "x=y".into())]);
     assert_eq!((alice.dtmf_mode, alice.rel100), (DtmfChoice::Rfc4733, Rel100::No));
     assert!(alice.rtp_symmetric && alice.rewrite_contact && !alice.direct_media);
@@ -145,7 +148,8 @@ fn a_missing_codec_is_told() {
     let (_, findings) = read(SITE);
     let told = |text: &str| findings.iter().filter(|finding| finding.message.contains(text)).count();
     assert_eq!(told("'trunk' has no auth"), 0, "found by its address only: {findings}");
-    assert!(told("g729 is not built in") >= 1, "{findings}");
+    assert!(told("silk8 is not built in") >= 1, "{findings}");
+    assert!(told("g729 can only be passed through") >= 1, "{findings}");
 }
 
 /// An endpoint that is fine, for rows that add one line to it.
@@ -274,9 +278,15 @@ fn sections_that_make_no_object_are_named() {
         ),
         (
             "only formats for later",
-            "[x]\ntype=endpoint\nauth=a\naors=a\nallow=g729",
+            "[x]\ntype=endpoint\nauth=a\naors=a\nallow=silk8",
             Level::Error,
-            "allows only g729",
+            "allows only silk8",
+        ),
+        (
+            "only formats that pass through",
+            "[x]\ntype=endpoint\nauth=a\naors=a\nallow=g729",
+            Level::Warning,
+            "allows only formats that are passed through",
         ),
         (
             "a transport that is missing",

@@ -65,16 +65,19 @@ fn codecs(json: bool) -> String {
             .map(|id| {
                 // Names and descriptions come from our own table and hold nothing that JSON would escape.
                 format!(
-                    "{{\"name\":\"{}\",\"rate\":{},\"description\":\"{}\"}}",
+                    "{{\"name\":\"{}\",\"rate\":{},\"description\":\"{}\",\"coding\":\"{}\"}}",
                     id.name(),
                     id.rate().0,
-                    id.description()
+                    id.description(),
+                    id.coding().name()
                 )
             })
             .collect();
         return format!("[{}]\n", rows.join(","));
     }
-    let row = |id: &base::FormatId| format!("{:<8} {:>6} Hz  {}\n", id.name(), id.rate().0, id.description());
+    let row = |id: &base::FormatId| {
+        format!("{:<8} {:>6} Hz  {:<12}  {}\n", id.name(), id.rate().0, id.coding().name(), id.description())
+    };
     all.iter().map(row).collect()
 }
 
@@ -85,11 +88,13 @@ mod tests {
     #[test]
     fn codecs_are_listed_for_people_and_for_scripts() {
         let text = codecs(false);
-        assert!(text.starts_with("ulaw       8000 Hz  G.711 u-law\n"), "{text}");
+        assert!(text.starts_with("ulaw       8000 Hz  native        G.711 u-law\n"), "{text}");
         assert_eq!(text.lines().count(), base::FormatId::ALL.len());
         let json = codecs(true);
         assert!(
-            json.starts_with("[{\"name\":\"ulaw\",\"rate\":8000,\"description\":\"G.711 u-law\"},"),
+            json.starts_with(
+                "[{\"name\":\"ulaw\",\"rate\":8000,\"description\":\"G.711 u-law\",\"coding\":\"native\"},"
+            ),
             "{json}"
         );
     }

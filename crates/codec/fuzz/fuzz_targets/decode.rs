@@ -7,8 +7,10 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let [from, to, packets @ ..] = data else { return };
-    let pick = |byte: &u8| FormatId::ALL[usize::from(*byte) % FormatId::ALL.len()];
-    let mut transcoder = Transcoder::new(pick(from), pick(to));
+    let count = FormatId::coded().count();
+    let pick = |byte: &u8| FormatId::coded().nth(usize::from(*byte) % count);
+    let (Some(from), Some(to)) = (pick(from), pick(to)) else { return };
+    let mut transcoder = Transcoder::new(from, to);
     let mut rest = packets;
     while let [size, tail @ ..] = rest {
         let (packet, tail) = tail.split_at(usize::from(*size).min(tail.len()));

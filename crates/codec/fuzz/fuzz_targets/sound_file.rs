@@ -9,9 +9,9 @@ fuzz_target!(|data: &[u8]| {
     let [extension, target, bytes @ ..] = data else { return };
     let count = extensions().count();
     let Some(extension) = extensions().nth(usize::from(*extension) % count) else { return };
-    let target = FormatId::ALL[usize::from(*target) % FormatId::ALL.len()];
+    let Some(target) = FormatId::coded().nth(usize::from(*target) % FormatId::coded().count()) else { return };
     if let Ok(sound) = SoundFile::parse(extension, bytes) {
         let clip = sound.to_clip(target);
-        assert_eq!(clip.data.len() % target.bytes_in(20), 0);
+        assert_eq!(clip.data.len() % target.bytes_in(u16::from(target.usual_ms())), 0);
     }
 });

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use base::{Clip, FormatId};
 
-use crate::coder::{Granule, fill_silence};
+use crate::coder::fill_silence;
 use crate::gsm;
 use crate::transcode::Transcoder;
 
@@ -97,6 +97,9 @@ const EXTENSIONS: &[Row] = rows! {
     "sln32" SLIN32 Raw;
     "sln44" SLIN44 Raw;
     "sln48" SLIN48 Raw;
+    "g729" G729 Raw;
+    "siren7" SIREN7 Raw;
+    "siren14" SIREN14 Raw;
 };
 
 fn row(extension: &str) -> Option<&'static Row> {
@@ -120,7 +123,9 @@ pub fn extension_format(extension: &str) -> Option<FormatId> {
 /// The extensions to try for a stream of this format, cheapest first: its own format, then its own rate without
 /// decoding work, then higher rates, and only then lower ones, which would lose sound.
 pub fn search_order(target: FormatId) -> Vec<&'static str> {
-    let mut rows: Vec<&Row> = EXTENSIONS.iter().collect();
+    // What cannot be decoded, or not encoded for this stream, serves only streams of its own format.
+    let serves = |row: &&Row| row.format == target || (row.format.is_coded() && target.is_coded());
+    let mut rows: Vec<&Row> = EXTENSIONS.iter().filter(serves).collect();
     rows.sort_by_key(|row| {
         let (rate, wanted) = (row.format.rate().0, target.rate().0);
         // Decoding in microseconds a second of audio, as measured on the scalar codecs; only the order matters.
@@ -128,7 +133,7 @@ pub fn search_order(target: FormatId) -> Vec<&'static str> {
             base::Codec::Slin => 0,
             base::Codec::Ulaw | base::Codec::Alaw => 3,
             base::Codec::Gsm => 200,
-            base::Codec::G722 => 400,
+            _ => 400,
         };
         (row.format != target, rate < wanted, rate != wanted, decode, rate.abs_diff(wanted))
     });
@@ -159,17 +164,17 @@ impl<'a> SoundFile<'a> {
 
     /// The sound as an immutable clip in `format`, coded once. In the file's own format the bytes are untouched.
     ///
-    /// The last 20 ms are filled up with silence; a cut last granule (a GSM frame without its end) is dropped.
+    /// The last 20 ms (30 and 45 in formats of such frames) are filled up with silence; a cut last granule (a GSM frame without its end) is dropped.
     pub fn to_clip(&self, format: FormatId) -> Clip {
-        let granule = Granule::of(self.format).bytes;
+        let granule = self.format.granule().bytes;
         let whole = self.data.get(..self.data.len() / granule * granule).unwrap_or_default();
         let mut data = Vec::new();
         if format == self.format {
-            data.reserve_exact(whole.len() + format.bytes_in(20));
+            data.reserve_exact(whole.len() + frame_bytes(format));
             data.extend_from_slice(whole);
         } else {
             // Silence after the end pushes the last samples out of the resampler and the codec's frame.
-            let mut tail = vec![0; self.format.bytes_in(20)];
+            let mut tail = vec![0; frame_bytes(self.format)];
             fill_silence(self.format, &mut tail);
             let mut transcoder = Transcoder::new(self.format, format);
             data.reserve_exact(transcoder.output_max(whole.len() + tail.len()));
@@ -187,15 +192,16 @@ impl<'a> SoundFile<'a> {
     }
 }
 
-/// How much of a loop's end is played into codec and resampler before its beginning, milliseconds.
-const LOOP_LEAD_MS: u16 = 500;
+/// How much of a loop's end is played into codec and resampler before its beginning, milliseconds: half a second in
+/// whole frames of every format.
+const LOOP_LEAD_MS: u16 = 540;
 
 impl SoundFile<'_> {
     /// The sound as a clip that repeats for ever without a seam: music on hold.
     ///
     /// Codec and resampler are led in with the end of the file, as if it had been playing before. Cut to whole 20 ms.
     pub fn to_loop(&self, format: FormatId) -> Clip {
-        let frame = self.format.bytes_in(20);
+        let frame = frame_bytes(self.format);
         let whole = self.data.get(..self.data.len() / frame * frame).unwrap_or_default();
         if format == self.format || whole.is_empty() {
             let clip = SoundFile { format: self.format, data: Cow::Borrowed(whole) }.to_clip(format);
@@ -205,23 +211,28 @@ impl SoundFile<'_> {
         let mut round = whole.get(whole.len() - lead..).unwrap_or_default().to_vec();
         round.extend_from_slice(whole);
         let clip = SoundFile { format: self.format, data: Cow::Owned(round) }.to_clip(format);
-        let lead = lead / frame * format.bytes_in(20);
+        let lead = format.bytes_in((lead / frame) as u16 * u16::from(self.format.usual_ms()));
         Clip { format, data: clip.data.get(lead..).unwrap_or_default().into(), loop_from: Some(0) }
     }
 }
 
 /// Bytes in `to` that last as long as `bytes` in `from`, rounded up to a whole granule.
 fn coded_length(bytes: usize, from: FormatId, to: FormatId) -> usize {
-    let (source, target) = (Granule::of(from), Granule::of(to));
+    let (source, target) = (from.granule(), to.granule());
     let samples = (bytes / source.bytes * source.samples) as u64;
     let samples = (samples * u64::from(to.rate().0)).div_ceil(u64::from(from.rate().0)) as usize;
     samples.div_ceil(target.samples) * target.bytes
 }
 
-/// Fills the last 20 ms with the codec's silence.
+/// Bytes of a usual packet.
+fn frame_bytes(format: FormatId) -> usize {
+    format.bytes_in(u16::from(format.usual_ms()))
+}
+
+/// Fills the last frame with the codec's silence.
 fn pad(data: &mut Vec<u8>, format: FormatId) {
     let end = data.len();
-    data.resize(end.next_multiple_of(format.bytes_in(20)), 0);
+    data.resize(end.next_multiple_of(frame_bytes(format)), 0);
     fill_silence(format, data.get_mut(end..).unwrap_or_default());
 }
 
@@ -249,7 +260,7 @@ mod tests {
 
     #[test]
     fn every_extension_plays_in_every_format_at_its_length_and_level() {
-        for row in EXTENSIONS {
+        for row in EXTENSIONS.iter().filter(|row| row.format.is_coded()) {
             let pcm = sine(500.0, row.format.rate().0, 9000.0, row.format.rate().0 as usize / 2);
             let mut recording = Recording::new(row.extension).unwrap();
             let mut file = recording.header(0);
@@ -257,7 +268,7 @@ mod tests {
             recording.finish(&mut file);
             let sound = SoundFile::parse(row.extension, &file).unwrap();
             assert_eq!(sound.format, row.format, "{}", row.extension);
-            for &target in FormatId::ALL {
+            for target in FormatId::coded() {
                 let clip = sound.to_clip(target);
                 // 500 ms; the pair of frames of a .WAV file rounds up to 520.
                 let length = if row.extension == "WAV" || row.extension == "wav49" { 520 } else { 500 };
@@ -300,7 +311,7 @@ mod tests {
         // 400 whole periods in a second: played round and round it is one endless sine.
         let clip = clip_of_samples(&sine(400.0, 16_000, 9000.0, 16_000), FormatId::SLIN16);
         let sound = SoundFile { format: FormatId::SLIN16, data: clip.data.to_vec().into() };
-        for &target in FormatId::ALL.iter().filter(|&&format| format != FormatId::GSM) {
+        for target in FormatId::coded().filter(|&format| format != FormatId::GSM) {
             let clip = sound.to_loop(target);
             assert_eq!((clip.data.len(), clip.loop_from), (target.bytes_in(1000), Some(0)), "{target}");
             let mut linear = vec![0; target.rate().0 as usize * 2];
@@ -332,8 +343,9 @@ mod tests {
             let place = |name: &str| order.iter().position(|&e| e == name).unwrap();
             assert_eq!(place(first), 0, "{target}");
             assert!(place(later) < place(latest), "{target}: {order:?}");
-            assert_eq!(order.len(), EXTENSIONS.len());
+            assert_eq!(order.len(), EXTENSIONS.iter().filter(|row| row.format.is_coded()).count());
         }
+        assert_eq!(search_order(FormatId::G729), ["g729"], "nothing else can be made into it");
     }
 
     #[test]

@@ -58,11 +58,22 @@ pub(super) const ROWS: &[Row] = &[
     ),
     show(
         "core show codecs [audio|video|image]",
-        "Lists formats that are built in.",
-        "codecs [id name description rate rtp_name payload]",
+        "Lists formats, and who codes them.",
+        "codecs [id name format description rate rtp_name payload coding]",
         Cli::core_show_codecs,
     )
-    .also(&["show codecs"]),
+    .also(&["show codecs"])
+    .detail(
+        "coding (with --json): lanes, native and bound formats are coded here; pass-through ones only go from leg to \
+         leg.",
+    ),
+    show(
+        "core show codec <number>",
+        "Shows one format by its number in core show codecs.",
+        "id name format description rate rtp_name payload coding",
+        Cli::core_show_codec,
+    )
+    .also(&["show codec <number>"]),
     show(
         "core show translation [paths <codec>]",
         "Shows which formats can be turned into which, and in how many steps.",
@@ -90,6 +101,14 @@ fn function_json(row: &FunctionRow) -> Value {
     json!({
         "name": row.name, "syntax": row.syntax, "synopsis": row.synopsis,
         "readable": row.readable(), "writable": row.writable(),
+    })
+}
+
+fn codec_json(format: FormatId) -> Value {
+    json!({
+        "id": format.index() + 1, "name": format.codec_name(), "format": format.name(),
+        "description": format.description(), "rate": format.rate().0, "rtp_name": format.rtp_name(),
+        "payload": format.usual_payload(), "coding": format.coding().name(),
     })
 }
 
@@ -285,15 +304,7 @@ impl Cli {
             Some(_) => &[],
         };
         let data = || {
-            let rows: Vec<Value> = formats
-                .iter()
-                .map(|format| {
-                    json!({
-                        "id": format.index() + 1, "name": format.name(), "description": format.description(),
-                        "rate": format.rate().0, "rtp_name": format.rtp_name(), "payload": format.static_payload(),
-                    })
-                })
-                .collect();
+            let rows: Vec<Value> = formats.iter().map(|format| codec_json(*format)).collect();
             json!({ "codecs": rows })
         };
         let text = || {
@@ -314,7 +325,7 @@ impl Cli {
                     "{:>8} {:<5} {:<12} {:<16} ({})",
                     format.index() + 1,
                     "audio",
-                    format.name(),
+                    format.codec_name(),
                     format.name(),
                     format.description()
                 );
@@ -322,6 +333,15 @@ impl Cli {
             out
         };
         ask.show(data, text)
+    }
+
+    fn core_show_codec(&self, ask: &mut Ask<'_>) -> Said {
+        let number = ask.need("number");
+        let format = number.parse::<usize>().ok().and_then(|id| FormatId::ALL.get(id.checked_sub(1)?));
+        let Some(&format) = format else {
+            return Said::failed(format!("Codec {} not found\n", clean(number)));
+        };
+        ask.show(|| codec_json(format), || format!("{:>11} {}\n", format.index() + 1, format.description()))
     }
 
     fn core_show_translation(&self, ask: &mut Ask<'_>) -> Said {

@@ -719,6 +719,7 @@ fn example(shape: &str) -> String {
         ("<family> <key>", "f k"),
         ("<key>", "k"),
         ("<action>", "Ping"),
+        ("<number>", "3"),
     ]
     .iter()
     .fold(plain.to_owned(), |line, (name, value)| line.replace(name, value))

@@ -225,7 +225,13 @@ impl Negotiator {
         let mut send = Payloads::default();
         let mut receive = Payloads::default();
         for (payload, meaning) in theirs.iter() {
-            if let Some(ours) = offered.payload(meaning) {
+            let agreed = match meaning {
+                Meaning::Audio(format) => {
+                    offered.agreed(format).map(|(ours, format)| (ours, Meaning::Audio(format)))
+                }
+                Meaning::Event(_) => offered.payload(meaning).map(|ours| (ours, meaning)),
+            };
+            if let Some((ours, meaning)) = agreed {
                 send.push(payload, meaning);
                 receive.push(ours, meaning);
             }
@@ -353,6 +359,9 @@ fn audio(
                 let (name, clock) = (format.rtp_name(), format.rtp_clock());
                 let channels = if name.eq_ignore_ascii_case("opus") { "/2" } else { "" };
                 write!(text, "a=rtpmap:{payload} {name}/{clock}{channels}\r\n").ok();
+                if let Some(fmtp) = format.fmtp() {
+                    write!(text, "a=fmtp:{payload} {fmtp}\r\n").ok();
+                }
             }
             Meaning::Event(clock) => {
                 write!(text, "a=rtpmap:{payload} telephone-event/{clock}\r\na=fmtp:{payload} 0-16\r\n").ok();
@@ -380,16 +389,19 @@ fn common(theirs: &Payloads, local: &Local<'_>) -> Payloads {
     if local.prefer_remote {
         for (payload, meaning) in theirs.iter() {
             if let Meaning::Audio(format) = meaning
-                && local.formats.contains(format)
-                && table.payload(meaning).is_none()
+                && let Some(format) = local.formats.iter().find_map(|own| own.agreed(format))
+                && table.agreed(format).is_none()
                 && !full(&table)
             {
-                table.push(payload, meaning);
+                table.push(payload, Meaning::Audio(format));
             }
         }
     } else {
         for format in local.formats.iter() {
-            if let Some(payload) = theirs.payload(Meaning::Audio(format))
+            // The very format before one that would do.
+            let exact = theirs.payload(Meaning::Audio(format)).map(|payload| (payload, format));
+            if let Some((payload, format)) = exact.or_else(|| theirs.agreed(format))
+                && table.agreed(format).is_none()
                 && !full(&table)
             {
                 table.push(payload, Meaning::Audio(format));
@@ -519,11 +531,9 @@ fn ptime(session: &Session<'_>, stream: &Stream<'_>, primary: Option<SendFormat>
     };
     let wanted = read(b"ptime").filter(|_| local.use_remote_ptime).unwrap_or(local.ptime_ms);
     let wanted = wanted.min(read(b"maxptime").filter(|&ms| ms > 0).unwrap_or(u8::MAX));
-    let step = match primary {
-        Some(primary) if primary.format.codec() == base::Codec::Gsm => 20,
-        _ => 10,
-    };
-    (wanted / step * step).clamp(*PTIME_MS.start().max(&step), *PTIME_MS.end())
+    let step = primary.map_or(10, |primary| primary.format.packet_step_ms());
+    let max = *PTIME_MS.end() / step * step;
+    (wanted / step * step).clamp(*PTIME_MS.start().max(&step), max)
 }
 
 fn fmtp(stream: &Stream<'_>, payload: u8) -> Option<Box<[u8]>> {

@@ -1,6 +1,6 @@
 //! Payload types: what numbers mean in a stream, and which numbers we give.
 
-use base::{Codec, FormatId, FormatSet};
+use base::{Codec, FormatId, FormatSet, MAX_RX_PAYLOADS};
 
 use super::{MAX_STREAM_FORMATS, Stream};
 use crate::header::lex::{number, split_once, trim};
@@ -16,6 +16,8 @@ pub(super) enum Meaning {
 /// Dynamic payload types we give out, in this order (RFC 3551 §6); 101 is telephone-event's by custom.
 const DYNAMIC: core::ops::RangeInclusive<u8> = 96..=127;
 const EVENT: u8 = 101;
+/// Formats in one offer: what a stream can receive, with room for their digits.
+const AUDIO_MAX: usize = MAX_RX_PAYLOADS * 2 / 3;
 /// The clock of telephone-event that nearly all peers share.
 pub(super) const EVENT_CLOCK: u32 = 8000;
 
@@ -37,12 +39,17 @@ impl Payloads {
             }
         }
         let mut table = Self(Vec::with_capacity(8));
+        let fmtps = Fmtps::of(stream);
         for payload in stream.payloads() {
             let meaning = match maps.get(usize::from(payload)).copied().flatten() {
                 Some(mapped) => mapped,
                 None => FormatId::from_static_payload(payload)
                     .map(Meaning::Audio)
                     .or_else(|| known.meaning(payload)),
+            };
+            let meaning = match meaning {
+                Some(Meaning::Audio(format)) => format.refined(fmtps.find(payload)).map(Meaning::Audio),
+                other => other,
             };
             if let Some(meaning) = meaning
                 && table.meaning(payload).is_none()
@@ -54,20 +61,23 @@ impl Payloads {
     }
 
     /// The numbers of an offer of ours. What `used` already gave a number keeps it: within a session a number never
-    /// changes its meaning (RFC 3264 §8.3.2).
+    /// changes its meaning (RFC 3264 §8.3.2). As many formats as a stream can receive; of iLBC one mode, since the answer
+    /// decides it.
     pub(super) fn offered(formats: &FormatSet, telephone_event: bool, used: &Self) -> Self {
         let mut table = Self::default();
-        for format in formats.iter() {
-            table.add(Meaning::Audio(format), format.static_payload(), used);
+        for format in formats.iter().take(AUDIO_MAX) {
+            if table.agreed(format).is_none() {
+                table.add(Meaning::Audio(format), format.usual_payload(), used);
+            }
         }
         if telephone_event {
             let mut clocks: Vec<u32> = Vec::new();
-            for clock in formats.iter().map(FormatId::rtp_clock) {
+            for clock in table.audio().map(FormatId::rtp_clock) {
                 if !clocks.contains(&clock) {
                     clocks.push(clock);
                 }
             }
-            for clock in clocks {
+            for clock in clocks.into_iter().take(MAX_RX_PAYLOADS - AUDIO_MAX) {
                 let custom = (clock == EVENT_CLOCK).then_some(EVENT);
                 table.add(Meaning::Event(clock), custom, used);
             }
@@ -96,14 +106,47 @@ impl Payloads {
     pub(super) fn payload(&self, meaning: Meaning) -> Option<u8> {
         self.0.iter().find(|(_, found)| *found == meaning).map(|(number, _)| *number)
     }
+    pub(super) fn audio(&self) -> impl Iterator<Item = FormatId> + '_ {
+        self.0.iter().filter_map(|(_, meaning)| match meaning {
+            Meaning::Audio(format) => Some(*format),
+            Meaning::Event(_) => None,
+        })
+    }
     pub(super) fn has_audio(&self) -> bool {
-        self.0.iter().any(|(_, meaning)| matches!(meaning, Meaning::Audio(_)))
+        self.audio().next().is_some()
+    }
+    /// The first entry that goes with `format`: its number, and the format that both sides then use.
+    pub(super) fn agreed(&self, format: FormatId) -> Option<(u8, FormatId)> {
+        self.iter().find_map(|(payload, meaning)| match meaning {
+            Meaning::Audio(own) => Some((payload, own.agreed(format)?)),
+            Meaning::Event(_) => None,
+        })
     }
     pub(super) fn push(&mut self, payload: u8, meaning: Meaning) {
         if self.meaning(payload).is_none() {
             self.0.push((payload, meaning));
         }
     }
+}
+
+/// The `a=fmtp` lines of a stream.
+struct Fmtps<'a>(Vec<(u8, &'a [u8])>);
+
+impl<'a> Fmtps<'a> {
+    fn of(stream: &Stream<'a>) -> Self {
+        let lines = stream.attributes().filter(|(name, _)| *name == b"fmtp").take(MAX_STREAM_FORMATS);
+        Self(lines.filter_map(|(_, value)| fmtp(value)).collect())
+    }
+    /// The parameters of a payload type; empty when there are none.
+    fn find(&self, payload: u8) -> &'a [u8] {
+        self.0.iter().find(|(number, _)| *number == payload).map_or(&[], |(_, parameters)| parameters)
+    }
+}
+
+/// `97 mode=20` as number and parameters.
+fn fmtp(value: &[u8]) -> Option<(u8, &[u8])> {
+    let (payload, parameters) = split_once(value, b' ');
+    Some((u8::try_from(number(payload)?).ok()?, trim(parameters?)))
 }
 
 /// `96 opus/48000/2` as number and meaning; `Some((n, None))` maps the number to something unknown.

@@ -399,18 +399,8 @@ impl Codecs {
 
 /// Formats that Asterisk names and this build cannot code.
 const NOT_BUILT: &[&str] = &[
-    "g723", "g726", "g726aal2", "adpcm", "lpc10", "g729", "speex", "speex16", "speex32", "ilbc", "siren7",
-    "siren14", "g719", "opus", "silk8", "silk12", "silk16", "silk24", "codec2", "slin96", "slin192",
-    "testlaw", "jpeg", "png", "h261", "h263", "h263p", "h264", "h265", "mpeg4", "vp8", "vp9", "av1", "red",
-    "t140", "amr", "amrwb", "evs",
-];
-const NOT_BUILT_ALIASES: &[(&str, &str)] = &[
-    ("g723.1", "g723"),
-    ("g726-32", "g726"),
-    ("g729a", "g729"),
-    ("g729b", "g729"),
-    ("ilbc20", "ilbc"),
-    ("ilbc30", "ilbc"),
+    "g719", "silk8", "silk12", "silk16", "silk24", "slin96", "slin192", "testlaw", "jpeg", "png", "h261",
+    "h263", "h263p", "h264", "h265", "mpeg4", "vp8", "vp9", "av1", "red", "t140", "evs",
 ];
 
 /// Longest packet a `codec:ms` may ask for, in milliseconds.
@@ -421,7 +411,7 @@ pub struct CodecList;
 impl Kind for CodecList {
     type Value = Codecs;
     fn describe() -> String {
-        "formats, comma separated, in order of preference; !name removes, all means every one".into()
+        "formats, comma separated, in order of preference; !name removes, all means every one that is coded here".into()
     }
     fn set(value: &mut Codecs, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
         let disallow = variable.is("disallow");
@@ -432,15 +422,23 @@ impl Kind for CodecList {
             if name.eq_ignore_ascii_case("all") {
                 *value = Codecs::default();
                 if add {
-                    value.formats = FormatId::ALL.iter().copied().collect();
+                    value.formats = FormatId::coded().collect();
                 }
                 continue;
             }
             let lower = name.to_ascii_lowercase();
-            let plain =
-                NOT_BUILT_ALIASES.iter().find(|(alias, _)| *alias == lower).map_or(&*lower, |(_, name)| name);
             if let Some(format) = FormatId::from_name(name) {
                 if add {
+                    if !format.is_coded() && !value.formats.contains(format) {
+                        notes.push(variable.finding(
+                            Level::Note,
+                            format!(
+                                "{format} can only be passed through, between two parties that both use it; nothing \
+                                 here can play, record, mix or turn it into another format"
+                            ),
+                            "allow ulaw or alaw beside it, so that calls reach voicemail, prompts and other phones",
+                        ));
+                    }
                     value.formats.push(format);
                 } else {
                     value.formats.remove(format);
@@ -452,7 +450,7 @@ impl Kind for CodecList {
                     value.packet_ms.retain(|(id, _)| *id != format);
                     value.packet_ms.push((format, ms));
                 }
-            } else if let Some(missing) = NOT_BUILT.iter().find(|known| **known == plain) {
+            } else if let Some(missing) = NOT_BUILT.iter().find(|known| **known == lower) {
                 value.missing.retain(|name| name != missing);
                 if add {
                     value.missing.push(missing);

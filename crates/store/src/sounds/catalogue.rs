@@ -185,6 +185,13 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 fn code(extension: &str, bytes: &[u8], format: FormatId) -> Result<Clip, String> {
     let sound = SoundFile::parse(extension, bytes)
         .map_err(|why| format!("the file cannot be played: {why}; {}", why.remedy()))?;
+    if sound.format != format && !(sound.format.is_coded() && format.is_coded()) {
+        let (own, wanted) = (sound.format, format);
+        return Err(format!(
+            "the file is {own} and the call {wanted}, and one of them can only be passed through; \
+             allow ulaw or alaw for the call, or put a file in {wanted} beside it"
+        ));
+    }
     Ok(sound.to_clip(format))
 }
 

@@ -82,6 +82,49 @@ fn packet_length_stays_in_what_the_format_and_the_peer_can_do() {
 }
 
 #[test]
+fn rfc3952_5_ilbc_frames_last_30_ms_when_either_side_wants_that() {
+    for (ours, fmtp, expected, mode, ptime) in [
+        (F::ILBC, "a=fmtp:99 mode=20\r\n", F::ILBC, "mode=20", 20),
+        (F::ILBC, "a=fmtp:99 mode=30\r\n", F::ILBC30, "mode=30", 30),
+        (F::ILBC, "", F::ILBC30, "mode=30", 30),
+        (F::ILBC30, "a=fmtp:99 mode=20\r\n", F::ILBC30, "mode=30", 30),
+    ] {
+        let lines = format!("m=audio 4000 RTP/AVP 99\r\na=rtpmap:99 iLBC/8000\r\n{fmtp}");
+        let (agreed, text) = answered(&lines, &local(&[ours])).unwrap();
+        assert_eq!(agreed.primary(), Some(SendFormat { format: expected, payload: 99 }), "{ours} {fmtp}");
+        assert_eq!(agreed.receive[0], Some(RxPayload::Audio(99, expected)), "{ours} {fmtp}");
+        assert_eq!(agreed.ptime_ms, ptime, "{ours} {fmtp}");
+        assert!(text.contains(&format!("a=fmtp:99 {mode}|")), "{text}");
+        // The same as an answer to our offer, which gives the payload type of the field's habit.
+        let mut negotiator = Negotiator::new(8);
+        let mut out = Vec::new();
+        negotiator.offer(&local(&[ours]), &mut out);
+        let offer = String::from_utf8(out).unwrap();
+        assert!(offer.contains("a=rtpmap:97 iLBC/8000\r\na=fmtp:97 mode="), "{offer}");
+        let agreed = negotiator.accept_answer(&remote(&lines), &local(&[ours])).unwrap();
+        assert_eq!(agreed.primary(), Some(SendFormat { format: expected, payload: 99 }), "{ours} {fmtp}");
+        assert_eq!(agreed.receive[0], Some(RxPayload::Audio(97, expected)), "{ours} {fmtp}");
+    }
+    let refused = "m=audio 4000 RTP/AVP 99\r\na=rtpmap:99 iLBC/8000\r\na=fmtp:99 mode=25\r\n";
+    assert_eq!(answered(refused, &local(&[F::ILBC])), Err(SdpError::NotAcceptable));
+}
+
+#[test]
+fn formats_that_only_pass_through_are_offered_and_answered_like_others() {
+    let lines = "m=audio 4000 RTP/AVP 18 4 98 0\r\na=rtpmap:98 G7221/16000\r\na=fmtp:98 bitrate=32000\r\n";
+    let (agreed, text) = answered(lines, &local(&[F::SIREN7, F::G729, F::G723])).unwrap();
+    assert_eq!(agreed.formats().iter().collect::<Vec<_>>(), [F::SIREN7, F::G729, F::G723]);
+    assert!(text.contains("a=rtpmap:18 G729/8000|a=fmtp:18 annexb=no|"), "{text}");
+    let all: base::FormatSet = F::ALL.iter().copied().collect();
+    let mut out = Vec::new();
+    let everything = Local::new(all, [198, 51, 100, 1].into(), 10_000);
+    Negotiator::new(8).offer(&everything, &mut out);
+    let offer = String::from_utf8(out).unwrap();
+    let numbers = offer.lines().find(|line| line.starts_with("m=")).unwrap().split(' ').count() - 3;
+    assert!(numbers <= base::MAX_RX_PAYLOADS, "no more than can be received: {offer}");
+}
+
+#[test]
 fn hold_in_both_forms_and_its_end() {
     use Direction::*;
     for (line, ours, expected, held) in [
@@ -166,14 +209,14 @@ fn an_offer_gives_numbers_and_takes_an_answer_with_other_ones() {
     assert!(text.starts_with(
         "v=0\r\no=- 4 4 IN IP4 198.51.100.1\r\ns=Strowger\r\nc=IN IP4 198.51.100.1\r\nt=0 0\r\n"
     ));
-    assert!(text.contains("m=audio 10000 RTP/AVP 96 0 97 98 101 99\r\n"), "{text}");
+    assert!(text.contains("m=audio 10000 RTP/AVP 118 0 96 97 101 98\r\n"), "{text}");
     let answer = remote(
-        "m=audio 4000 RTP/AVP 0 118 100\r\na=rtpmap:118 L16/16000\r\na=rtpmap:100 telephone-event/8000\r\n",
+        "m=audio 4000 RTP/AVP 0 111 100\r\na=rtpmap:111 L16/16000\r\na=rtpmap:100 telephone-event/8000\r\n",
     );
     let agreed = negotiator.accept_answer(&answer, &ours).unwrap();
     assert_eq!(
         agreed.send,
-        [SendFormat { format: F::ULAW, payload: 0 }, SendFormat { format: F::SLIN16, payload: 118 },]
+        [SendFormat { format: F::ULAW, payload: 0 }, SendFormat { format: F::SLIN16, payload: 111 },]
     );
     assert_eq!(agreed.dtmf, Some((100, 8000)));
     let receive: Vec<_> = agreed.receive.iter().flatten().copied().collect();
@@ -181,8 +224,8 @@ fn an_offer_gives_numbers_and_takes_an_answer_with_other_ones() {
         receive,
         [
             RxPayload::Audio(0, F::ULAW),
-            RxPayload::Audio(96, F::SLIN16),
             RxPayload::Audio(118, F::SLIN16),
+            RxPayload::Audio(111, F::SLIN16),
             RxPayload::Event(101, 8000),
             RxPayload::Event(100, 8000),
         ]
