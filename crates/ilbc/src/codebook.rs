@@ -26,9 +26,19 @@ pub(crate) const fn half_size(memory: usize, block: usize) -> usize {
 #[inline(always)]
 pub(crate) fn expanded(memory: &[f32], at: usize) -> f32 {
     let mut sum = 0.0;
-    for (tap, &coefficient) in EXPANSION_FILTER.iter().enumerate() {
-        // Three samples before, five from here on.
-        sum += (at + tap).checked_sub(3).and_then(|n| memory.get(n)).unwrap_or(&0.0) * coefficient;
+    // Three samples before, five from here on.
+    match at.checked_sub(3).and_then(|first| memory[first..].first_chunk::<8>()) {
+        Some(around) => {
+            for (&sample, &coefficient) in around.iter().zip(&EXPANSION_FILTER) {
+                sum += sample * coefficient;
+            }
+        }
+        None => {
+            for (tap, &coefficient) in EXPANSION_FILTER.iter().enumerate() {
+                let sample = (at + tap).checked_sub(3).and_then(|n| memory.get(n)).unwrap_or(&0.0);
+                sum += sample * coefficient;
+            }
+        }
     }
     sum
 }
@@ -38,18 +48,14 @@ pub(crate) fn expanded(memory: &[f32], at: usize) -> f32 {
 /// `twice` is the doubled lag: in an impossible index of a payload it is odd. The five samples before the seam fade.
 pub(crate) fn augment(section: &[f32], twice: usize, out: &mut [f32]) {
     let lag = twice / 2;
-    let (late, early) = (section.len() - lag, section.len() - twice);
+    let (late, early) = (&section[section.len() - lag..], &section[section.len() - twice..]);
+    let (first, again) = out.split_at_mut(lag);
+    first.copy_from_slice(late);
+    again.copy_from_slice(&early[lag..][..again.len()]);
     let mut share = 0.0;
-    for (j, out) in out.iter_mut().enumerate() {
-        *out = if j >= lag {
-            section[early + j]
-        } else if j + FADE >= lag {
-            let faded = (1.0 - share) * section[late + j] + share * section[early + j];
-            share += 0.2;
-            faded
-        } else {
-            section[late + j]
-        };
+    for j in lag - FADE..lag {
+        first[j] = (1.0 - share) * late[j] + share * early[j];
+        share += 0.2;
     }
 }
 

@@ -8,12 +8,14 @@
 
 mod bits;
 mod codebook;
+mod encoder;
 mod filters;
 mod lsf;
 mod shape;
 mod start;
 mod tables;
 
+pub use encoder::Encoder;
 pub(crate) use shape::Shape;
 
 /// Samples of a sub-block, the unit of the codebook search and of the filters' interpolation.
