@@ -10,10 +10,29 @@ use base::{AudioSink, Clip, Command, FormatId, Instant, Plan, StreamId};
 pub enum MediaRefused {
     /// Every port of `rtpstart`-`rtpend` is taken.
     NoPorts,
-    /// The process has no descriptors left, or the address cannot be bound.
+    /// The process has no descriptors left.
+    Descriptors,
+    /// The address cannot be bound.
     Socket,
-    /// The worker's queue is full.
+    /// There are as many streams as there can be.
     Busy,
+}
+
+impl core::fmt::Display for MediaRefused {
+    /// What is wrong and what to do about it.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::NoPorts => "every RTP port is taken; widen rtpstart and rtpend in rtp.conf",
+            Self::Descriptors => {
+                "no descriptor is left; raise the limit on open files (ulimit -n, LimitNOFILE= of the systemd unit) or \
+                 lower maxcalls in asterisk.conf"
+            }
+            Self::Socket => {
+                "the local address cannot be bound; check the addresses of this host and media_address in pjsip.conf"
+            }
+            Self::Busy => "there are as many media streams as there can be; lower maxcalls in asterisk.conf",
+        })
+    }
 }
 
 /// The way to the media workers.
@@ -98,6 +117,10 @@ pub trait Database {
     fn delete_tree(&mut self, family: &str, prefix: &str) -> usize;
     /// Full keys (`/family/key`) and values under a prefix, in order.
     fn list(&self, prefix: &str) -> Vec<(String, String)>;
+    /// What keeps the values from where they are kept, once each, with a remedy.
+    fn trouble(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// Importance of a log line, in the words of logger.conf.

@@ -34,6 +34,7 @@ impl MediaDoor for Media {
 fn refused(why: &OpenError) -> MediaRefused {
     match why {
         OpenError::NoPort { .. } => MediaRefused::NoPorts,
+        OpenError::Bind { error, .. } if io::net::is_out_of_descriptors(error) => MediaRefused::Descriptors,
         OpenError::Bind { .. } => MediaRefused::Socket,
         OpenError::Full(_) => MediaRefused::Busy,
     }

@@ -31,6 +31,11 @@ pub(crate) struct Listeners {
     next: u64,
 }
 
+/// Whether a bind keeps the socket it has.
+pub(crate) fn same_socket(old: &Bind, new: &Bind) -> bool {
+    new.id == old.id && new.local == old.local && new.protocol == old.protocol
+}
+
 /// Most SIP connections; beyond it the reactor's own limit has long closed the door.
 const CONNECTIONS_MAX: usize = 8192;
 
@@ -38,13 +43,10 @@ impl Listeners {
     /// Opens what is new, keeps what is the same, closes what is gone; or, when anything cannot be opened, changes nothing
     /// and says why, by the names of the transports.
     pub(crate) fn configure(&mut self, net: &mut Net, binds: &[Bind]) -> Vec<(String, BindError)> {
-        let same = |old: &Bind, new: &Bind| {
-            new.id == old.id && new.local == old.local && new.protocol == old.protocol
-        };
         let mut fresh = Vec::new();
         let mut errors = Vec::new();
         for bind in binds {
-            if self.open.get(&bind.id).is_some_and(|(old, _)| same(old, bind)) {
+            if self.open.get(&bind.id).is_some_and(|(old, _)| same_socket(old, bind)) {
                 continue;
             }
             let opened = match bind.protocol {
@@ -63,7 +65,7 @@ impl Listeners {
         let gone: Vec<TransportId> = self
             .open
             .iter()
-            .filter(|(_, (old, _))| !binds.iter().any(|new| same(old, new)))
+            .filter(|(_, (old, _))| !binds.iter().any(|new| same_socket(old, new)))
             .map(|(id, _)| *id)
             .collect();
         for id in gone {

@@ -9,16 +9,18 @@ use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use ::sip::stack::Protocol;
 use call::{Level, Limits, Notice};
 use conf::{Finding, Findings};
 use control::site::{Reloaded, Site};
 use dialplan::Program;
-use driver::sip::Config;
+use driver::sip::{Bind, Config};
 use io::clock::Clock;
 use io::media::PortRange;
 use store::Snapshot;
 use store::sounds::Catalogue;
 
+use crate::listen::same_socket;
 use crate::start::Asked;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
@@ -110,6 +112,19 @@ impl Loader {
         let binds = site.sip.borrow().config().binds.clone();
         let config = wire::sip_config(&snapshot, &self.hosts.borrow(), &binds, &mut findings);
         let catalogue = crate::start::catalogue(&snapshot, &mut findings);
+        // Whoever asked hears of a port in use. Should it be taken in the next moment, the log does.
+        let known = |bind: &Bind| binds.iter().any(|old| same_socket(old, bind));
+        for bind in config.binds.iter().filter(|bind| !known(bind)) {
+            if let Err(error) = io::net::try_bind(bind.local, bind.protocol == Protocol::Udp)
+                && let Some(transport) = snapshot.pjsip.transports.get(&*bind.name)
+            {
+                let why = format!(
+                    "transport '{}': cannot bind {} {}: {}",
+                    bind.name, error.protocol, error.addr, error.error
+                );
+                findings.error(transport.origin.place_of("bind"), why, error.remedy());
+            }
+        }
         let errors = errors(&findings);
         if errors.iter().any(|error| !self.errors.borrow().contains(error)) {
             return Err(findings);

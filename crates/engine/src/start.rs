@@ -379,5 +379,6 @@ pub(crate) fn bind_error(snapshot: &Snapshot, name: &str, error: &BindError) -> 
         .get(name)
         .map(|t| t.origin.place_of("bind").to_string())
         .unwrap_or_default();
-    part(&format!("{place}: transport '{name}'"), error, error.remedy())
+    let why = format!("cannot bind {} {}: {}", error.protocol, error.addr, error.error);
+    part(&format!("{place}: transport '{name}'"), why, error.remedy())
 }

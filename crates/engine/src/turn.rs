@@ -41,6 +41,8 @@ const ENUM: Token = Token(4);
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
 /// How often the machine's load is looked at while `maxload` is set.
 const LOAD_EVERY: Duration = Duration::from_secs(5);
+/// After this long without it, a want of descriptors is worth another line.
+const RESTS_QUIET: Duration = Duration::from_secs(60);
 /// Longest that a stop waits for the goodbyes of the calls that it ends.
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -69,6 +71,9 @@ pub struct Engine {
     /// What the command line limits.
     pub(crate) asked: crate::start::Asked,
     restart_wanted: bool,
+    /// Rests of listeners that were logged, and when the next one is news.
+    rests_told: u64,
+    rests_quiet_until: Option<Instant>,
     /// Managers logged in or went since the console's list of them was made.
     managers_changed: bool,
 }
@@ -147,6 +152,8 @@ impl Engine {
             end: None,
             asked: crate::start::Asked::default(),
             restart_wanted: false,
+            rests_told: 0,
+            rests_quiet_until: None,
             managers_changed: false,
         }
     }
@@ -383,6 +390,7 @@ impl Engine {
         self.start_dialplans(started);
         site.hints.borrow_mut().update(&site.shard);
         self.write_records();
+        self.tell_troubles();
         self.send();
         self.tell_watchers(now);
         self.tell_consoles();
@@ -418,8 +426,27 @@ impl Engine {
                 &format!("{lost} call records were lost: too many wait for the disk"),
             );
         }
-        if let Some(trouble) = sink.trouble() {
-            core.log(Level::Error, "cdr_csv", &trouble);
+    }
+    /// What the threads that write cannot do, and connections that nobody can take for want of descriptors.
+    fn tell_troubles(&mut self) {
+        let records = self.records.as_ref().and_then(CdrSink::trouble);
+        let log = self.site.log.trouble();
+        let mut core = self.site.shard.core.borrow_mut();
+        let db = core.services.db.trouble();
+        for (place, trouble) in [("cdr_csv", records), ("astdb", db), ("logger", log)] {
+            if let Some(trouble) = trouble {
+                core.log(Level::Error, place, &trouble);
+            }
+        }
+        let rests = self.net.stats().rests;
+        if rests > self.rests_told {
+            // Once until it is over: a listener rests again and again while there is no descriptor.
+            if self.rests_quiet_until.is_none_or(|until| until <= core.now) {
+                let line = "no descriptor is left for a connection, which has to wait; raise the limit on open files \
+                            (ulimit -n, LimitNOFILE= of the systemd unit)";
+                core.log(Level::Error, "strowger", line);
+            }
+            (self.rests_told, self.rests_quiet_until) = (rests, Some(core.now + RESTS_QUIET));
         }
     }
     /// Messages leave after what they acknowledge is written down.

@@ -30,7 +30,7 @@ pub use event::{
     Close, Closing, FlowId, FlowKind, Limits, ListenerId, NetEvent, NetStats, Peer, Signal, Token,
     TransportId,
 };
-pub use listen::BindError;
+pub use listen::{BindError, try_bind};
 
 /// Bytes a flow's peer may leave unread before it is disconnected: the manager event backlog.
 pub const WRITE_BACKLOG_BYTES: usize = 1024 * 1024;
@@ -449,9 +449,15 @@ impl Net {
     }
 }
 
+/// Whether the process, or the whole machine, has no descriptor left.
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 /// Whether the process, not the peer, is why no connection could be taken.
 fn exhausted(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+    let short = matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM));
+    short || is_out_of_descriptors(error)
 }
 
 fn is_transient(error: &io::Error) -> bool {

@@ -27,6 +27,8 @@ pub const WAITING_MAX: usize = 100_000;
 const BATCH_MAX: usize = 1_000;
 /// Time between two tries to write to a file that refuses.
 const RETRY: Duration = Duration::from_secs(1);
+/// What to do about a file that refuses.
+const REMEDY: &str = "free space on the disk and let astdbdir belong to the user Strowger runs as";
 /// Tries at the end of the process before what waits is given up.
 const LAST_TRIES: u32 = 3;
 
@@ -196,6 +198,9 @@ impl call::Database for AstDb {
     fn list(&self, prefix: &str) -> Vec<(String, String)> {
         self.under(prefix).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
+    fn trouble(&mut self) -> Option<String> {
+        AstDb::trouble(self)
+    }
 }
 
 fn full_key(family: &str, key: &str) -> String {
@@ -243,8 +248,10 @@ impl Writer {
             let mut told = false;
             while let Err(error) = self.write(&batch) {
                 if !std::mem::replace(&mut told, true) {
-                    let message =
-                        format!("{}: cannot be written, trying again: {error}", self.path.display());
+                    let message = format!(
+                        "{}: cannot be written, trying again: {error}; {REMEDY}",
+                        self.path.display()
+                    );
                     let _ = self.tell.send(message);
                 }
                 if self.shared.closing.load(Ordering::Relaxed) {

@@ -137,7 +137,8 @@ impl Writer {
                     let kept = self.shared.handed.load(Ordering::Relaxed)
                         - self.shared.written.load(Ordering::Relaxed);
                     let message = format!(
-                        "{}: cannot be written: {error}; {kept} call records wait in memory",
+                        "{}: cannot be written: {error}; {kept} call records wait in memory; free space on the disk and let \
+                         astlogdir belong to the user Strowger runs as",
                         path.display()
                     );
                     let _ = self.tell.send(message);

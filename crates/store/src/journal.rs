@@ -35,7 +35,9 @@ pub enum AppendError {
     #[error("the record has {0} bytes")]
     TooLong(usize),
     /// The disk refused; nothing of the record stays.
-    #[error("the journal cannot be written: {0}")]
+    #[error(
+        "the journal cannot be written: {0}; free space on the disk and let astdbdir belong to the user Strowger runs as"
+    )]
     Disk(#[from] io::Error),
 }
 
@@ -192,7 +194,9 @@ impl Worker {
     fn report(&self, what: &str, result: io::Result<()>) {
         if let Err(error) = result {
             // One complaint at a time is enough.
-            let _ = self.tell.try_send(format!("{}: {what}: {error}", self.stem.display()));
+            let _ = self
+                .tell
+                .try_send(format!("{}: {what}: {error}; free space on the disk", self.stem.display()));
         }
     }
 }

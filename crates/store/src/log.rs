@@ -62,6 +62,7 @@ struct Shared {
 pub struct LogSink {
     jobs: Option<Sender<Job>>,
     shared: Arc<Shared>,
+    trouble: Receiver<String>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -81,11 +82,14 @@ impl LogSink {
     ) -> io::Result<(Self, LogSender)> {
         let shared = Arc::new(Shared::default());
         let (jobs, queue) = channel();
+        let (tell, trouble) = channel();
         let mut writer = Writer {
             folder: astlogdir.to_owned(),
             console,
             logger: logger.clone(),
             files: BTreeMap::new(),
+            refusing: BTreeMap::new(),
+            tell,
             zone: Zone::local(),
             process: std::process::id(),
             shared: shared.clone(),
@@ -93,7 +97,11 @@ impl LogSink {
         shared.configure(logger);
         let thread = std::thread::Builder::new().name("log".into()).spawn(move || writer.run(&queue))?;
         let sender = LogSender { jobs: jobs.clone(), shared: shared.clone() };
-        Ok((Self { jobs: Some(jobs), shared, thread: Some(thread) }, sender))
+        Ok((Self { jobs: Some(jobs), shared, trouble, thread: Some(thread) }, sender))
+    }
+    /// What keeps lines from a file, once for each time it begins, and once when it is over.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.try_recv().ok()
     }
     /// Takes a new `logger.conf`; files are opened anew.
     pub fn configure(&self, logger: Logger) {
@@ -238,6 +246,9 @@ struct Writer {
     console: Option<Box<dyn Write + Send>>,
     logger: Logger,
     files: BTreeMap<PathBuf, File>,
+    /// Files that cannot be written, and the lines that each has lost so far.
+    refusing: BTreeMap<PathBuf, u64>,
+    tell: Sender<String>,
     zone: Zone,
     process: u32,
     shared: Arc<Shared>,
@@ -320,13 +331,37 @@ impl Writer {
                 Target::File(name) => {
                     let path = self.path(&name);
                     let written = self.open(&path).and_then(|file| file.write_all(text.as_bytes()));
-                    if written.is_err() {
-                        self.files.remove(&path);
-                        self.shared.dropped.fetch_add(text.lines().count() as u64, Ordering::Relaxed);
-                    }
+                    let lines = text.lines().count() as u64;
+                    self.heed(path, written, lines);
                 }
             }
         }
+    }
+
+    /// Tells of a file that refuses lines, and of one that takes them again.
+    fn heed(&mut self, path: PathBuf, written: io::Result<()>, lines: u64) {
+        let told = match written {
+            Ok(()) => {
+                let Some(lost) = self.refusing.remove(&path) else { return };
+                format!("{}: can be written again; {lost} lines were lost", path.display())
+            }
+            Err(error) => {
+                self.files.remove(&path);
+                if let Some(lost) = self.refusing.get_mut(&path) {
+                    *lost += lines;
+                    return;
+                }
+                let told = format!(
+                    "{}: cannot be written: {error}; its lines are lost until it can: free space on the disk and let \
+                     astlogdir belong to the user Strowger runs as",
+                    path.display()
+                );
+                self.refusing.insert(path, lines);
+                told
+            }
+        };
+        // Nobody listens any more only when the process ends.
+        let _ = self.tell.send(told);
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -20,6 +20,7 @@ mod place;
 mod server;
 mod sipp;
 mod site;
+mod terminal;
 pub mod tone;
 pub mod wait;
 
@@ -33,3 +34,4 @@ pub use place::{Place, address, free_ports};
 pub use server::{Refused, Server, program};
 pub use sipp::{Sipp, SippRun};
 pub use site::{SECRET, Site};
+pub use terminal::Terminal;

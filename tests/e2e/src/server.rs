@@ -273,28 +273,32 @@ impl Drop for Server {
 /// The program, with what it reads from its environment; the last two matter without a configuration only.
 fn command(site: &Site) -> Command {
     let mut command = Command::new(program());
+    surround(&mut command, site);
+    command
+}
+
+pub(crate) fn surround(command: &mut Command, site: &Site) {
     command
         .env("HOME", site.place.path())
         .env("STROWGER_STATE", site.place.join("state"))
         .env("STROWGER_BIND", site.sip.to_string())
         .envs(site.environment.iter().copied())
         .current_dir(site.place.path());
-    command
 }
 
 fn spawn(site: &Site, words: &[String]) -> Child {
     let console =
         File::options().create(true).append(true).open(site.place.join("console")).expect("a console");
     let errors = console.try_clone().expect("the same file");
-    let mut command = command(site);
-    if let Some(most) = site.descriptors {
-        let plain = command;
-        command = Command::new("sh");
-        // The program asks for as many as the hard limit allows.
-        command.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(plain.get_program());
-        let settings = plain.get_envs().filter_map(|(name, value)| Some((name, value?)));
-        command.envs(settings).current_dir(site.place.path());
-    }
+    let mut command = match site.descriptors {
+        None => command(site),
+        Some(most) => {
+            let mut shell = Command::new("sh");
+            surround(&mut shell, site);
+            shell.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(program());
+            shell
+        }
+    };
     command
         .args(["-f", "-n"])
         .args(words)

@@ -208,9 +208,7 @@ impl SipDriver {
             Ok(stream) => stream,
             Err(why) => {
                 let name = &endpoint.name;
-                let line = format!(
-                    "no media port for a call of '{name}': {why:?}; see rtpstart and rtpend in rtp.conf"
-                );
+                let line = format!("no media for a call of '{name}': {why}");
                 core.log(Level::Error, "chan_pjsip", &line);
                 self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "5")]));
                 return None;

@@ -254,7 +254,11 @@ impl SipDriver {
         let own_host = self.own_host(flow);
         let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let channel = leg.channel;
-        let stream = leg.media.open(core, local, &terms).map_err(|_| Cause::SWITCH_CONGESTION)?;
+        let stream = leg.media.open(core, local, &terms).map_err(|why| {
+            let line = format!("no media for a call to '{}': {why}", endpoint.name);
+            core.log(call::Level::Error, "chan_pjsip", &line);
+            Cause::SWITCH_CONGESTION
+        })?;
         leg.stream = Some(stream);
         let format = leg.media.plan(None, &terms).format;
         core.set_stream(channel, stream, format);

@@ -110,8 +110,8 @@ impl OpenError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NoPort { .. } => "widen rtpstart and rtpend in rtp.conf",
-            Self::Bind { error, .. } if error.raw_os_error() == Some(libc::EMFILE) => {
-                "raise the limit on open files (maxfiles in asterisk.conf, or ulimit -n)"
+            Self::Bind { error, .. } if crate::net::is_out_of_descriptors(error) => {
+                "raise the limit on open files (ulimit -n, LimitNOFILE= of the systemd unit)"
             }
             Self::Bind { .. } => "check the addresses of this host and media_address",
             Self::Full(_) => "lower maxcalls in asterisk.conf",

@@ -190,6 +190,15 @@ impl Listeners {
     }
 }
 
+/// Whether an address can be bound at this moment; nothing is kept.
+pub fn try_bind(addr: SocketAddr, datagrams: bool) -> Result<(), BindError> {
+    let (protocol, tried) = match datagrams {
+        true => ("UDP", sys::socket(addr, libc::SOCK_DGRAM).and_then(|fd| sys::bind(&fd, addr))),
+        false => ("TCP", open_tcp(addr).map(drop)),
+    };
+    tried.map_err(|error| BindError::new(addr.to_string(), protocol, error))
+}
+
 fn open_tcp(addr: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
     let fd = sys::socket(addr, libc::SOCK_STREAM)?;
     // Connections of the process before us may still stand in TIME_WAIT; a living listener is refused all the same.

@@ -1,0 +1,100 @@
+//! The interactive consoles at a terminal: `-r` beside the process, `-c` in it.
+
+use e2e::{Phone, Place, Server, Site, Terminal, installed, wait};
+
+const TAB: &str = "\t";
+const ENTER: &str = "\r";
+const UP: &str = "\x1b[A";
+const CTRL_C: &str = "\x03";
+
+fn site(name: &str) -> Site {
+    Site::new(name).phone("alice").dialplan("[test]\nexten => 100,1,Answer()\n same => n,Wait(60)\n")
+}
+
+/// Completion, `?`, errors, the shell that does not exist, and history.
+fn drive(terminal: &Terminal, place: &Place) {
+    terminal.until_shown("*CLI> ");
+    terminal.press(&format!("core show upt{TAB}"));
+    terminal.until_shown("core show uptime");
+    terminal.press(ENTER);
+    terminal.until_shown("System uptime:");
+
+    terminal.wipe();
+    terminal.press("core show channels ?");
+    for word in ["verbose", "count"] {
+        terminal.until_shown(word);
+    }
+    // Typing goes on in the list: Enter takes what fits, and Enter runs the line.
+    terminal.press(&format!("cou{ENTER}{ENTER}"));
+    terminal.until_shown("active channel");
+
+    terminal.wipe();
+    terminal.press(&format!("no such thing{ENTER}"));
+    terminal.until_shown("No such command 'no such thing'");
+
+    terminal.wipe();
+    terminal.press(&format!("!touch {}{ENTER}", place.join("touched").display()));
+    terminal.until_shown("Shell commands are not run");
+    assert!(!place.join("touched").exists());
+
+    // The line before the last one once more.
+    terminal.wipe();
+    terminal.press(&format!("{UP}{UP}{ENTER}"));
+    terminal.until_shown("No such command 'no such thing'");
+}
+
+#[test]
+fn a_remote_console_completes_helps_remembers_and_leaves_the_process_running() {
+    if !installed(&["script"]) {
+        return;
+    }
+    let mut server = Server::start(site("remote"));
+    let mut first = Terminal::start(&server.site, &["-vvvr"]);
+    drive(&first, &server.site.place);
+    // Log lines stand above the prompt.
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.must_call("100");
+    first.until_shown("Executing [100@test:1] Answer(\"PJSIP/alice-00000000\"");
+    alice.hang_up();
+    first.press(&format!("exit{ENTER}"));
+    first.ended();
+
+    // History outlives the console, Ctrl-C leaves it.
+    let mut second = Terminal::start(&server.site, &["-r"]);
+    second.until_shown("*CLI> ");
+    second.press(UP);
+    second.until_shown("exit");
+    second.press(CTRL_C);
+    second.ended();
+    server.assert_healthy();
+
+    let mut third = Terminal::start(&server.site, &["-r"]);
+    third.until_shown("*CLI> ");
+    server.run("core stop now");
+    assert_eq!(server.ended(), Some(0));
+    third.until_shown("Disconnected from Strowger.");
+    assert_eq!(third.ended(), Some(0));
+}
+
+#[test]
+fn the_console_of_the_process_belongs_to_it_and_ctrl_c_stops_both() {
+    if !installed(&["script"]) {
+        return;
+    }
+    let site = site("local");
+    site.write();
+    let mut terminal = Terminal::start(&site, &["-cvvv", "-n"]);
+    drive(&terminal, &site.place);
+    let mut alice = Phone::new(site.sip, "alice");
+    alice.must_call("100");
+    terminal.until_shown("Executing [100@test:1] Answer(\"PJSIP/alice-00000000\"");
+    terminal.wipe();
+    terminal.press(&format!("exit{ENTER}"));
+    terminal.until_shown("core stop gracefully");
+    terminal.press(CTRL_C);
+    alice.until_hung_up();
+    assert_eq!(terminal.ended(), Some(0));
+    wait::until_true("the call has its record", || {
+        site.place.read("log/cdr-csv/Master.csv").contains("PJSIP/alice-00000000")
+    });
+}
