@@ -8,6 +8,7 @@
 mod event;
 mod flow;
 mod listen;
+mod moderation;
 #[cfg(test)]
 mod tests;
 mod udp;
@@ -24,6 +25,7 @@ use base::Instant;
 use crate::sys::{self, Epoll, NOT_READY, Ready};
 use flow::{Admission, Flows, Limit, Phase};
 use listen::Listeners;
+use moderation::Moderation;
 use udp::Udp;
 
 pub use event::{
@@ -77,6 +79,7 @@ pub struct Net {
     signals: Option<OwnedFd>,
     buffer: Vec<u8>,
     stats: NetStats,
+    moderation: Moderation,
 }
 
 impl Net {
@@ -93,6 +96,7 @@ impl Net {
             signals: None,
             buffer: vec![0; READ_BYTES],
             stats: NetStats::default(),
+            moderation: Moderation::default(),
         })
     }
 
@@ -219,7 +223,8 @@ impl Net {
     }
 
     /// Flushes, ends what is overdue at `now`, then sleeps until `until` (`None`: for ever) or the reactor's own
-    /// earliest deadline, and reports what happened. Returns at once when there is something to report.
+    /// earliest deadline, and reports what happened. Returns at once when there is something to report, and a few
+    /// milliseconds later when datagrams come so fast that turns are to be shared.
     pub fn wait(
         &mut self,
         now: Instant,
@@ -239,13 +244,22 @@ impl Net {
         } else {
             Some(Duration::ZERO)
         };
+        let nap = self.moderation.nap(now);
+        let timeout = if nap.is_zero() || timeout == Some(Duration::ZERO) {
+            timeout
+        } else {
+            std::thread::sleep(nap);
+            timeout.map(|timeout| timeout.saturating_sub(nap))
+        };
         self.report_pending(sink);
+        let before = self.stats.datagrams_in;
         let mut ready = [NOT_READY; READY_PER_TURN];
         let count = self.epoll.wait(&mut ready, timeout)?;
         self.stats.wakes += 1;
         for event in ready.into_iter().take(count) {
             self.dispatch(event, sink);
         }
+        self.moderation.arrived(self.stats.datagrams_in - before);
         self.report_pending(sink);
         Ok(())
     }
