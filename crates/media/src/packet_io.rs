@@ -25,12 +25,12 @@ pub trait PacketIo {
 
     /// Starts to receive for `leg`; packets carry `slot` from here on. False when the back-end cannot.
     fn attach(&mut self, slot: u32, leg: &mut Self::Leg) -> bool;
-    /// Stops receiving, because the leg is closed or moves to another worker.
+    /// Stops receiving, because the leg moves to another worker. One that is closed is dropped, which ends all.
     fn detach(&mut self, leg: &mut Self::Leg);
     /// The next datagram of this receive phase, or `None` when the phase is over (nothing left, or enough).
     fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival>;
     /// Sends RTP; false when the packet was not taken. A batch may wait for [`Self::flush`].
-    fn send(&mut self, leg: &mut Self::Leg, to: SocketAddr, packet: &[u8]) -> bool;
+    fn send(&mut self, slot: u32, leg: &mut Self::Leg, to: SocketAddr, packet: &[u8]) -> bool;
     /// Sends RTCP, from the RTP port when `shared` (RFC 5761).
     fn send_rtcp(
         &mut self,

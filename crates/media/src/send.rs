@@ -233,7 +233,7 @@ impl<P: PacketIo> Desk<'_, P> {
         if let Some(room) = packet.first_chunk_mut() {
             *room = rtp::write(&header);
         }
-        if self.io.send(leg, to, packet) {
+        if self.io.send(id.slot, leg, to, packet) {
             stream.totals.sent_packets += 1;
             stream.totals.sent_bytes += payload.len() as u64;
             self.load.sent += 1;

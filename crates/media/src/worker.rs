@@ -314,12 +314,9 @@ impl<L> Worker<L> {
         // Good manners may fail: the stream is taken out whatever happens in them.
         let mut desk = self.desk(now, io, events);
         let _ = catch_unwind(AssertUnwindSafe(|| desk.leave(id, fault)));
-        let Some(mut stream) = self.streams.take(id) else { return };
+        let Some(stream) = self.streams.take(id) else { return };
         self.wheel.rise(id.slot, stream.seat);
         self.load.streams -= 1;
-        if let Some(leg) = &mut stream.leg {
-            io.detach(leg);
-        }
         events.push(Event::Closed { stream: id, stats: stream.stats(), fault });
     }
     /// A plan with another frame length needs another seat.

@@ -53,7 +53,7 @@ impl PacketIo for Wire {
         buffer[..bytes.len()].copy_from_slice(bytes);
         Some(Arrival { slot: *slot, rtcp: false, from: *from, length: bytes.len() })
     }
-    fn send(&mut self, _: &mut u16, _: SocketAddr, _: &[u8]) -> bool {
+    fn send(&mut self, _: u32, _: &mut u16, _: SocketAddr, _: &[u8]) -> bool {
         self.sent += 1;
         true
     }

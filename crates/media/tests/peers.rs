@@ -235,7 +235,7 @@ fn rfc3550_6_6_a_stream_that_closes_says_bye_and_reports_its_totals() {
         panic!("{:?}", plant.events)
     };
     assert_eq!((stream, stats.sent_packets, stats.sent_bytes), (a, 10, 1600));
-    assert_eq!(plant.net.detached, [port(a)]);
+    assert_eq!(*plant.net.closed.borrow(), [port(a)]);
     assert_eq!(plant.worker.deadline(1), None, "without a stream the worker sleeps");
 }
 
@@ -287,7 +287,7 @@ fn a_panic_ends_its_own_stream_and_no_neighbour_loses_a_packet() {
         .collect();
     assert_eq!(closed, [(guilty, Some(Fault::Panicked))]);
     assert_eq!((plant.worker.load().panics, plant.worker.load().streams), (1, 39));
-    assert_eq!(plant.net.detached, [port(guilty)]);
+    assert_eq!(*plant.net.closed.borrow(), [port(guilty)]);
 }
 
 struct Broken;

@@ -215,14 +215,13 @@ impl MediaFront {
         let random = (self.random)();
         // SDP promises the odd port unless RTCP shares the even one (RFC 5761).
         let shared = plan.remote_rtcp.is_some() && plan.remote_rtcp == plan.remote;
-        let sockets = match self.pool.lease(ip, plan.rtcp_interval_ms > 0 && !shared, random) {
-            Ok(sockets) => sockets,
+        let leg = match self.pool.lease(ip, random) {
+            Ok(leased) => Leg::new(ip, leased, plan.rtcp_interval_ms > 0 && !shared),
             Err(why) => {
                 self.free.push_front(slot);
                 return Err(self.explain(ip, why));
             }
         };
-        let leg = Leg::new(ip, sockets);
         let port = leg.port();
         let worker = usize::from(port / 2) % self.workers.len();
         let stream = self.occupy(slot, worker);

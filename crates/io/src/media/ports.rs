@@ -66,14 +66,9 @@ impl PortPool {
     pub fn leased(&self) -> u32 {
         self.taken.iter().map(|word| word.load(Ordering::Relaxed).count_ones()).sum()
     }
-    /// Leases a pair, RTP bound and RTCP too when `rtcp`; begins at a random pair, steps over those that another
-    /// program holds.
-    pub(crate) fn lease(
-        self: &Arc<Self>,
-        ip: IpAddr,
-        rtcp: bool,
-        random: u64,
-    ) -> Result<(Lease, UdpSocket, Option<UdpSocket>), NoPort> {
+    /// Leases a pair and binds its even port, for RTP; begins at a random pair, steps over those that another program
+    /// holds.
+    pub(crate) fn lease(self: &Arc<Self>, ip: IpAddr, random: u64) -> Result<(Lease, UdpSocket), NoPort> {
         let pairs = self.range.pairs();
         let mut foreign = 0;
         if pairs == 0 {
@@ -85,9 +80,8 @@ impl PortPool {
         let mut pair = start;
         for _ in 0..pairs {
             if let Some(lease) = self.claim(pair) {
-                let port = self.range.port(pair);
-                match bind_pair(ip, port, rtcp) {
-                    Ok((socket, second)) => return Ok((lease, socket, second)),
+                match bind(ip, lease.port()) {
+                    Ok(socket) => return Ok((lease, socket)),
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse => foreign += 1,
                     Err(error) => return Err(NoPort::Bind(error)),
                 }
@@ -126,12 +120,6 @@ pub(crate) fn bind(ip: IpAddr, port: u16) -> io::Result<UdpSocket> {
     let fd = crate::sys::socket(address, libc::SOCK_DGRAM)?;
     crate::sys::bind(&fd, address)?;
     Ok(UdpSocket::from(fd))
-}
-
-fn bind_pair(ip: IpAddr, port: u16, rtcp: bool) -> io::Result<(UdpSocket, Option<UdpSocket>)> {
-    let first = bind(ip, port)?;
-    let second = if rtcp { Some(bind(ip, port + 1)?) } else { None };
-    Ok((first, second))
 }
 
 /// The first number from `from` up that shares no divisor with `with`.
@@ -175,7 +163,7 @@ mod tests {
         let mut leases = Vec::new();
         let mut foreign_at_end = 0;
         for n in 0_u64.. {
-            match pool.lease(LOCAL, true, n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            match pool.lease(LOCAL, n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
                 Ok(lease) => leases.push(lease),
                 Err(NoPort::Exhausted { foreign }) => {
                     foreign_at_end = foreign;
@@ -195,12 +183,12 @@ mod tests {
     #[test]
     fn a_port_that_another_program_holds_is_stepped_over() {
         let pool = PortPool::new(PortRange { first: 23_200, last: 23_203 });
-        let (held, ..) = pool.lease(LOCAL, false, 0).unwrap();
+        let (held, ..) = pool.lease(LOCAL, 0).unwrap();
         let foreign = held.port();
         drop(held);
         let _theirs = UdpSocket::bind((LOCAL, foreign)).unwrap();
         for random in 0..8 {
-            let (lease, ..) = pool.lease(LOCAL, true, random << 31).unwrap();
+            let (lease, ..) = pool.lease(LOCAL, random << 31).unwrap();
             assert_ne!(lease.port(), foreign, "{random}");
         }
         assert_eq!(pool.leased(), 0);
@@ -210,7 +198,7 @@ mod tests {
     fn an_address_that_is_not_ours_is_an_error_and_costs_no_port() {
         let pool = PortPool::new(PortRange { first: 23_300, last: 23_301 });
         let elsewhere = "192.0.2.77".parse().unwrap();
-        assert!(matches!(pool.lease(elsewhere, false, 1), Err(NoPort::Bind(_))));
+        assert!(matches!(pool.lease(elsewhere, 1), Err(NoPort::Bind(_))));
         assert_eq!(pool.leased(), 0);
     }
 }

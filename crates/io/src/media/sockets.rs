@@ -24,19 +24,28 @@ const PASSES_MAX: usize = 64;
 const DATAGRAMS_MAX: usize = 2048;
 
 /// The ports of one stream.
+///
+/// A call that is refused, or that nobody speaks on, is all that many legs ever see. So what only talk needs is done
+/// when we first speak: the RTCP port is bound, and the RTP port connected to the one source that is let in.
 #[derive(Debug)]
 pub struct Leg {
     rtp: UdpSocket,
     rtcp: Option<UdpSocket>,
+    /// The only source let in, as the worker judges.
+    locked: Option<SocketAddr>,
     connected: Option<SocketAddr>,
+    /// The peer sends its reports to a port of their own.
+    wants_rtcp: bool,
+    /// Something was sent.
+    spoken: bool,
     ip: IpAddr,
     /// Declared last: the sockets are closed before their ports are leased again.
     lease: Lease,
 }
 
 impl Leg {
-    pub(crate) fn new(ip: IpAddr, (lease, rtp, rtcp): (Lease, UdpSocket, Option<UdpSocket>)) -> Self {
-        Self { rtp, rtcp, connected: None, ip, lease }
+    pub(crate) fn new(ip: IpAddr, (lease, rtp): (Lease, UdpSocket), wants_rtcp: bool) -> Self {
+        Self { rtp, rtcp: None, locked: None, connected: None, wants_rtcp, spoken: false, ip, lease }
     }
     /// The RTP port.
     pub fn port(&self) -> u16 {
@@ -65,6 +74,25 @@ impl SocketIo {
             passes: 0,
             datagrams: 0,
         })
+    }
+
+    /// What was put off until the leg speaks.
+    fn begin_talk(&mut self, slot: u32, leg: &mut Leg) {
+        leg.spoken = true;
+        if leg.wants_rtcp {
+            self.open_rtcp(slot, leg);
+        }
+        connect(leg);
+    }
+    /// Binds the odd port, unless another program holds it; then there are no reports.
+    fn open_rtcp(&mut self, slot: u32, leg: &mut Leg) {
+        if leg.rtcp.is_none()
+            && let Ok(socket) = ports::bind(leg.ip, leg.port() + 1)
+        {
+            let key = key(slot, socket.as_raw_fd(), true);
+            let _ = self.epoll.add(socket.as_fd(), libc::EPOLLIN, key);
+            leg.rtcp = Some(socket);
+        }
     }
 
     /// Another look at what is ready; false when the phase is over.
@@ -119,7 +147,10 @@ impl PacketIo for SocketIo {
             }
         }
     }
-    fn send(&mut self, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
+    fn send(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
+        if !leg.spoken {
+            self.begin_talk(slot, leg);
+        }
         let sent = if leg.connected == Some(to) { leg.rtp.send(packet) } else { leg.rtp.send_to(packet, to) };
         match sent {
             Ok(_) => true,
@@ -132,26 +163,28 @@ impl PacketIo for SocketIo {
     }
     fn send_rtcp(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, shared: bool, packet: &[u8]) -> bool {
         if shared {
-            return self.send(leg, to, packet);
+            return self.send(slot, leg, to, packet);
         }
-        if leg.rtcp.is_none()
-            && let Ok(socket) = ports::bind(leg.ip, leg.port() + 1)
-        {
-            let key = key(slot, socket.as_raw_fd(), true);
-            let _ = self.epoll.add(socket.as_fd(), libc::EPOLLIN, key);
-            leg.rtcp = Some(socket);
-        }
+        self.open_rtcp(slot, leg);
         leg.rtcp.as_ref().is_some_and(|socket| socket.send_to(packet, to).is_ok())
     }
     fn lock(&mut self, leg: &mut Leg, source: Option<SocketAddr>) {
-        if leg.connected == source {
-            return;
+        leg.locked = source;
+        if leg.spoken {
+            connect(leg);
         }
-        let connected = source.filter(|source| leg.rtp.connect(source).is_ok());
-        if connected.is_none() {
-            // Nobody in particular, or one that the kernel has no way to: the worker's own judgement remains.
-            let _ = sys::disconnect(&leg.rtp);
-        }
-        leg.connected = connected;
     }
+}
+
+/// Lets the kernel know who is let in.
+fn connect(leg: &mut Leg) {
+    if leg.connected == leg.locked {
+        return;
+    }
+    let connected = leg.locked.filter(|source| leg.rtp.connect(source).is_ok());
+    if connected.is_none() {
+        // Nobody in particular, or one that the kernel has no way to: the worker's own judgement remains.
+        let _ = sys::disconnect(&leg.rtp);
+    }
+    leg.connected = connected;
 }

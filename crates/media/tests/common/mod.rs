@@ -1,8 +1,10 @@
 //! An invented network and an invented clock around one worker.
 #![allow(dead_code)] // each test binary uses its part
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{
@@ -44,10 +46,18 @@ pub struct Net {
     /// What the worker asked the sockets to let in.
     pub locked: BTreeMap<u16, Option<SocketAddr>>,
     pub detached: Vec<u16>,
+    /// Legs that were dropped.
+    pub closed: Rc<RefCell<Vec<u16>>>,
 }
 
 #[derive(Debug)]
-pub struct Leg(pub u16);
+pub struct Leg(pub u16, Rc<RefCell<Vec<u16>>>);
+
+impl Drop for Leg {
+    fn drop(&mut self) {
+        self.1.borrow_mut().push(self.0);
+    }
+}
 
 impl PacketIo for Net {
     type Leg = Leg;
@@ -68,7 +78,7 @@ impl PacketIo for Net {
             return Some(Arrival { slot, rtcp, from, length });
         }
     }
-    fn send(&mut self, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
+    fn send(&mut self, _: u32, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
         let bytes = packet.to_vec();
         self.sent.push(Sent { port: leg.0, to, rtcp: false, at_ms: self.now_ms, bytes });
         true
@@ -114,7 +124,11 @@ impl Plant {
     /// Opens a stream; its port is 2 × slot + 10,000.
     pub fn open(&mut self, plan: Plan) -> StreamId {
         let stream = self.next_id();
-        self.input(Input::Open { stream, leg: Leg(port(stream)), plan: Box::new(plan) });
+        self.input(Input::Open {
+            stream,
+            leg: Leg(port(stream), self.net.closed.clone()),
+            plan: Box::new(plan),
+        });
         stream
     }
     pub fn open_internal(&mut self, plan: Plan) -> StreamId {
