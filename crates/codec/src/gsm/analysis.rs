@@ -5,7 +5,7 @@ use super::reflection::{Coefficients, STRETCHES, dequantise, interpolate};
 use super::{FRAME_BYTES, FRAME_SAMPLES, Frame, LTP_PAST, QLB, SUBFRAME, Subframe, pulses};
 
 /// One row a log-area ratio: slope A, offset B, smallest and largest code (tables 4.1).
-const QUANTISE: [(i16, i16, i16, i16); 8] = [
+pub const QUANTISE: [(i16, i16, i16, i16); 8] = [
     (20480, 0, -32, 31),
     (20480, 0, -32, 31),
     (20480, 2048, -16, 15),
@@ -16,7 +16,7 @@ const QUANTISE: [(i16, i16, i16, i16); 8] = [
     (9036, -1144, -4, 3),
 ];
 /// Decision levels of the LTP gain (table 4.3a, DLB).
-const DLB: [i16; 3] = [6554, 16384, 26214];
+pub const DLB: [i16; 3] = [6554, 16384, 26214];
 
 /// GSM 06.10 encoder of one stream.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct Encoder {
     /// Memory of the short-term analysis filter.
     u: [i16; 8],
     /// The last 120 samples of the reconstructed short-term residual, oldest first.
-    past: [i16; LTP_PAST],
+    pub(super) past: [i16; LTP_PAST],
 }
 
 impl Default for Encoder {
@@ -41,6 +41,35 @@ impl Default for Encoder {
 }
 
 impl Encoder {
+    /// Words of state besides the past.
+    pub(super) const MEMORY: usize = 20;
+
+    /// An encoder in its initial state.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The state besides the past, as lanes keep it.
+    pub(super) fn memory(&self) -> [i16; Self::MEMORY] {
+        let mut memory = [0; Self::MEMORY];
+        let (head, rest) = memory.split_at_mut(4);
+        head.copy_from_slice(&[self.z1, (self.l_z2 >> 15) as i16, (self.l_z2 & 0x7fff) as i16, self.mp]);
+        for (slot, &word) in rest.iter_mut().zip(self.lar.iter().chain(&self.u)) {
+            *slot = word;
+        }
+        memory
+    }
+
+    /// Takes what [`Self::memory`] gave, after a frame.
+    pub(super) fn recall(&mut self, memory: &[i16; Self::MEMORY]) {
+        let [z1, high, low, mp, rest @ ..] = memory;
+        (self.z1, self.mp) = (*z1, *mp);
+        self.l_z2 = (i32::from(*high) << 15) | i32::from(*low);
+        for (slot, &word) in self.lar.iter_mut().chain(&mut self.u).zip(rest) {
+            *slot = word;
+        }
+    }
+
     /// Encodes 20 ms into a frame with its signature.
     pub fn encode(&mut self, linear: &[i16; FRAME_SAMPLES], frame: &mut [u8; FRAME_BYTES]) {
         self.analyse(linear).pack(frame);

@@ -1,11 +1,12 @@
 //! GSM 06.10 full rate (ETSI EN 300 961): 160 samples at 8 kHz ⇄ 260 bits, bit-exact by definition.
 //!
 //! Functions carry the section of the standard they implement. `frame` knows bits, `analysis` and `synthesis` know
-//! the filters, `pulses` the excitation, `math` the words. A lane form can take each apart: no function keeps state
-//! other than in [`Encoder`] and [`Decoder`].
+//! the filters, `pulses` the excitation, `math` the words; these are the plain form. `group` is the same for many streams
+//! at once, on the same state: [`encode`] and [`decode`].
 
 mod analysis;
 mod frame;
+mod group;
 mod math;
 mod pulses;
 mod reflection;
@@ -13,6 +14,7 @@ mod synthesis;
 
 pub use analysis::Encoder;
 pub use frame::{Frame, Subframe};
+pub use group::{DecodeJob, EncodeJob, decode, encode};
 pub use synthesis::Decoder;
 
 /// Samples of one frame: 20 ms at 8 kHz.
@@ -35,6 +37,11 @@ const SUBFRAME: usize = 40;
 const LTP_PAST: usize = 120;
 /// Coded LTP gain → gain (table 4.3b, QLB).
 const QLB: [i16; 4] = [3277, 11469, 21299, 32767];
+
+/// Whether a frame bears its signature; one without is concealed.
+pub fn has_signature(frame: &[u8; FRAME_BYTES]) -> bool {
+    frame[0] >> 4 == SIGNATURE
+}
 
 /// Two frames from a `.gsm` file's packing to a `.WAV` file's. A frame without its signature becomes silence.
 pub fn to_wav49(frames: [&[u8; FRAME_BYTES]; 2], bytes: &mut [u8; WAV49_BYTES]) {

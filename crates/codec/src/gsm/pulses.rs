@@ -4,13 +4,13 @@ use super::math::{asl, asr, mult, mult_r};
 use super::{SUBFRAME, Subframe};
 
 /// Pulses of a grid.
-const PULSES: usize = 13;
+pub const PULSES: usize = 13;
 /// Impulse response of the weighting filter (table 4.4).
-const H: [i32; 11] = [-134, -374, 0, 2054, 5741, 8192, 5741, 2054, 0, -374, -134];
+pub const H: [i32; 11] = [-134, -374, 0, 2054, 5741, 8192, 5741, 2054, 0, -374, -134];
 /// Normalised inverse mantissa (table 4.5).
-const NRFAC: [i16; 8] = [29128, 26215, 23832, 21846, 20165, 18725, 17476, 16384];
+pub const NRFAC: [i16; 8] = [29128, 26215, 23832, 21846, 20165, 18725, 17476, 16384];
 /// Normalised direct mantissa (table 4.6).
-const FAC: [i16; 8] = [18431, 20479, 22527, 24575, 26623, 28671, 30719, 32767];
+pub const FAC: [i16; 8] = [18431, 20479, 22527, 24575, 26623, 28671, 30719, 32767];
 
 /// Chooses grid, amplitude and pulses for a residual (§4.2.13 to §4.2.15); lag and gain of `sub` stay.
 pub fn encode(residual: &[i16; SUBFRAME], sub: &mut Subframe) {
@@ -77,8 +77,8 @@ fn quantise_peak(peak: i16) -> u8 {
 }
 
 /// §4.2.15: exponent (-4 to 6) and mantissa (0 to 7) of a coded block amplitude.
-fn exponent_and_mantissa(amplitude: u8) -> (i32, usize) {
-    let amplitude = i32::from(amplitude);
+pub const fn exponent_and_mantissa(amplitude: u8) -> (i32, usize) {
+    let amplitude = amplitude as i32;
     let mut exponent = if amplitude > 15 { (amplitude >> 3) - 1 } else { 0 };
     let mut mantissa = amplitude - (exponent << 3);
     if mantissa == 0 {

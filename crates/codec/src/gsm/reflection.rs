@@ -7,7 +7,7 @@ use super::math::mult_r;
 pub type Coefficients = [i16; 8];
 
 /// One row a coefficient: offset B doubled, smallest code MIC, inverse slope INVA (tables 4.1 and 4.2).
-const DEQUANTISE: [(i16, i16, i16); 8] = [
+pub const DEQUANTISE: [(i16, i16, i16); 8] = [
     (0, -32, 13107),
     (0, -32, 13107),
     (4096, -16, 13107),

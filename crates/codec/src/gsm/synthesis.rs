@@ -2,7 +2,9 @@
 
 use super::math::mult_r;
 use super::reflection::{Coefficients, STRETCHES, dequantise, interpolate};
-use super::{FRAME_BYTES, FRAME_SAMPLES, Frame, LTP_PAST, QLB, SILENCE, SUBFRAME, Subframe, pulses};
+use super::{
+    FRAME_BYTES, FRAME_SAMPLES, Frame, LTP_PAST, QLB, SILENCE, SUBFRAME, Subframe, has_signature, pulses,
+};
 
 /// By how much the coded block amplitude falls with each further lost frame (GSM 06.11 §5): 63 is gone after 16.
 const MUTING_STEP: u8 = 4;
@@ -19,48 +21,79 @@ pub struct Decoder {
     /// De-emphasis memory.
     msr: i16,
     /// The last 120 samples of the reconstructed short-term residual, oldest first.
-    past: [i16; LTP_PAST],
+    pub(super) past: [i16; LTP_PAST],
     /// The last frame, for concealment.
-    last: Frame,
+    last: [u8; FRAME_BYTES],
     /// Frames concealed since the last good one.
     lost: u8,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
-        let last = Frame::unpack(&SILENCE).unwrap_or_default();
-        Self { lag: 40, lar: [0; 8], v: [0; 9], msr: 0, past: [0; LTP_PAST], last, lost: 0 }
+        Self { lag: 40, lar: [0; 8], v: [0; 9], msr: 0, past: [0; LTP_PAST], last: SILENCE, lost: 0 }
     }
 }
 
 impl Decoder {
+    /// Words of state besides the past.
+    pub(super) const MEMORY: usize = 19;
+
+    /// A decoder in its initial state.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Decodes a frame; `false` when it had no signature and was concealed.
     pub fn decode(&mut self, frame: &[u8; FRAME_BYTES], linear: &mut [i16; FRAME_SAMPLES]) -> bool {
-        let unpacked = Frame::unpack(frame);
-        match unpacked {
-            Some(frame) => {
-                self.last = frame;
-                self.lost = 0;
-                self.synthesise(&frame, linear);
-            }
-            None => self.conceal(linear),
-        }
-        unpacked.is_some()
+        (self.last, self.lost) = self.frame_for(frame);
+        self.synthesise(&Frame::unpack(&self.last).unwrap_or_default(), linear);
+        self.lost == 0
     }
 
     /// Fills in for a frame that never came: repeats the last one, then mutes it (GSM 06.11 §5).
     pub fn conceal(&mut self, linear: &mut [i16; FRAME_SAMPLES]) {
+        self.decode(&[0; FRAME_BYTES], linear);
+    }
+
+    /// The frame to decode when this one arrives, and how many have been lost then: itself, or without a signature the last
+    /// one, muted.
+    pub(super) fn frame_for(&self, arrived: &[u8; FRAME_BYTES]) -> ([u8; FRAME_BYTES], u8) {
+        if has_signature(arrived) {
+            return (*arrived, 0);
+        }
+        let mut last = self.last;
         if self.lost > 0 {
-            for sub in &mut self.last.sub {
+            let mut frame = Frame::unpack(&last).unwrap_or_default();
+            for sub in &mut frame.sub {
                 sub.amplitude = sub.amplitude.saturating_sub(MUTING_STEP);
             }
-            if self.last.sub.iter().all(|sub| sub.amplitude == 0) {
-                self.last = Frame::unpack(&SILENCE).unwrap_or_default();
+            frame.pack(&mut last);
+            if frame.sub.iter().all(|sub| sub.amplitude == 0) {
+                last = SILENCE;
             }
         }
-        self.lost = self.lost.saturating_add(1);
-        let frame = self.last;
-        self.synthesise(&frame, linear);
+        (last, self.lost.saturating_add(1))
+    }
+
+    /// The state besides the past, as lanes keep it.
+    pub(super) fn memory(&self) -> [i16; Self::MEMORY] {
+        let mut memory = [0; Self::MEMORY];
+        let (head, rest) = memory.split_at_mut(2);
+        head.copy_from_slice(&[self.lag.into(), self.msr]);
+        for (slot, &word) in rest.iter_mut().zip(self.lar.iter().chain(&self.v)) {
+            *slot = word;
+        }
+        memory
+    }
+
+    /// Takes what [`Self::memory`] gave, after a frame that [`Self::frame_for`] chose.
+    pub(super) fn recall(&mut self, memory: &[i16; Self::MEMORY], frame: [u8; FRAME_BYTES], lost: u8) {
+        let [lag, msr, rest @ ..] = memory;
+        (self.lag, self.msr) = (*lag as u8, *msr);
+        for (slot, &word) in self.lar.iter_mut().chain(&mut self.v).zip(rest) {
+            *slot = word;
+        }
+        (self.last, self.lost) = (frame, lost);
     }
 
     /// Decodes parameters.
