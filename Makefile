@@ -17,7 +17,7 @@ PYTHON := .venv/bin/python
 # Crates that are pure machines; they must build where there is no socket, thread or clock.
 PURE := base lanes conf sip rtp codec media dialplan call driver apps
 
-.PHONY: run build test check bench fuzz install deny clean help build-tools test-tools
+.PHONY: run build test check bench fuzz install deny clean help build-tools test-tools oracle-tools
 
 help:
 	@echo "make run      install what is missing, build the release, start it in the foreground"
@@ -47,7 +47,7 @@ test: test-tools
 	cargo test --workspace --locked
 	$(MAKE) --no-print-directory fuzz
 
-bench: build
+bench: build oracle-tools
 	cargo xtask bench
 
 fuzz: build-tools
@@ -73,8 +73,12 @@ build-tools:
 	@.ci/need build-essential
 
 # Without the right to install packages the tests that need them say that they are skipped.
-test-tools: build-tools $(PYTHON)
+test-tools: build-tools oracle-tools $(PYTHON)
 	@.ci/need sip-tester baresip tshark tcpdump xz-utils || echo "skipped: tests with SIPp, baresip and tshark, which are not installed"
+
+# C libraries that codecs are compared with.
+oracle-tools:
+	@.ci/need libgsm1-dev || echo "skipped: comparisons with the C libraries that are not installed"
 
 $(PYTHON): .ci/requirements.txt
 	@.ci/need python3-venv
