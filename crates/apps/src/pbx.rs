@@ -246,6 +246,9 @@ impl Call {
         // From here on nothing shows in the record: its last application is the call's own.
         self.run.ended.set(true);
         self.run.routines.set(self.run.routines.get() + 1);
+        if self.hears_of_its_end() && self.chan.refresh_quality(true).await.is_ok() {
+            self.note_quality();
+        }
         if self.exists(&context, "h") {
             self.stand_at(Place::find(self, &context, "h", 1));
             self.steps(Until { frames: 0, after_end: true }).await;
@@ -256,6 +259,11 @@ impl Call {
                 self.log(Level::Debug(1), &format!("hang-up handler {handler} was cut short"));
             }
         }
+    }
+    /// Whether any of the dialplan runs after the end of the call: `h`, or a hang-up handler.
+    pub(crate) fn hears_of_its_end(&self) -> bool {
+        let context = self.context();
+        self.exists(&context, "h") || self.chan.with(|c| !c.hangup_handlers.is_empty()) == Ok(true)
     }
     /// Fixes what the record says was dialled, before `h` moves the channel elsewhere.
     fn freeze_record(&self) {

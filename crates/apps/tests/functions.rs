@@ -424,3 +424,32 @@ fn a_dns_that_says_nothing_holds_a_call_for_five_seconds_and_a_hang_up_ends_the_
         assert!(!world.log(Level::Warning).is_empty(), "why there is no answer is in the log");
     }
 }
+
+#[test]
+fn the_quality_of_the_audio_can_be_asked_during_the_call_and_after_it() {
+    let mut world = world(
+        "[default]\nexten => 1,1,Answer()\n same => n,NoOp(${CHANNEL(rtcp,rxcount)} ${CHANNEL(rtcp,rtt,audio)} ${Channel(rtpqos,audio,local_ssrc)})\n same => n,NoOp(${CHANNEL(rtcp,all)})\n same => n,NoOp(${CHANNEL(rtcp,maxrtt)} ${CHANNEL(rtcp,remote_maxjitter)})\n same => n,Hangup()\nexten => h,1,NoOp(${RTPAUDIOQOS})\n same => n,NoOp(${RTPAUDIOQOSRTT}${RTPAUDIOQOSLOSS})\n",
+    );
+    world.watch();
+    world.stats(base::StreamStats {
+        sent_packets: 50,
+        received_packets: 40,
+        lost_packets: 3,
+        peer_lost_packets: 4,
+        jitter_us: 1_500,
+        peer_jitter_us: 2_500,
+        round_trip_us: 20_000,
+        ssrc: 7,
+        peer_ssrc: 9,
+        ..base::StreamStats::default()
+    });
+    call(&mut world, "1", &[]);
+    world.run();
+    let all =
+        "ssrc=7;themssrc=9;lp=3;rxjitter=0.001500;rxcount=40;txjitter=0.002500;txcount=50;rlp=4;rtt=0.020000";
+    let none = |prefix: &str, what: &str| {
+        ["min", "max", "avg", "stdev"].map(|part| format!("{prefix}{part}{what}=0.000000;")).concat()
+    };
+    let spreads = none("", "rtt") + &none("", "rxlost") + &none("reported_", "lost");
+    assert_eq!(noted(&world), ["40 0.020000 7", all, "0.000000 0.000000", all, &spreads]);
+}

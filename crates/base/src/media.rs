@@ -273,6 +273,10 @@ pub struct StreamStats {
     pub peer_lost_packets: u32,
     /// Jitter the peer reports, microseconds.
     pub peer_jitter_us: u32,
+    /// Our synchronisation source.
+    pub ssrc: u32,
+    /// The peer's; 0 before its first packet.
+    pub peer_ssrc: u32,
 }
 
 /// Worker → signalling. Edges (digits, played, closed) are never dropped; statistics may be merged.
@@ -333,12 +337,14 @@ pub enum Event {
         /// Stream.
         stream: StreamId,
     },
-    /// Answer to [`Command::Stats`].
+    /// Totals: the answer to [`Command::Stats`], and whenever an RTCP report has left.
     Stats {
         /// Stream.
         stream: StreamId,
         /// Totals so far.
         stats: StreamStats,
+        /// It is the answer; reports are no news that anybody waits for.
+        asked: bool,
     },
     /// The stream is gone; last event of its id.
     Closed {

@@ -39,6 +39,8 @@ pub enum Heard {
 
 /// Shortest digit that is sent, milliseconds: what detectors everywhere hear.
 pub const DIGIT_MIN_MS: u16 = 80;
+/// How long a worker is waited for that is asked for totals: several of its longest ticks.
+const QUALITY_WAIT: Duration = Duration::from_millis(100);
 /// Longest digit that is sent, milliseconds.
 pub const DIGIT_MAX_MS: u16 = 6000;
 
@@ -262,6 +264,34 @@ impl Chan {
         channel.waiter = current;
         core.library_waiters.extend(current);
         Poll::Pending
+    }
+    /// Brings [`Channel::quality`] up to date; at once when there is no stream. With `after_end` the end of the call stops
+    /// nothing.
+    pub async fn refresh_quality(&self, after_end: bool) -> Result<(), Stop> {
+        if self.stream()?.is_none() {
+            return Ok(());
+        }
+        let deadline = self.now() + QUALITY_WAIT;
+        self.with(|c| c.asked_quality = true)?;
+        self.media(|stream| Command::Stats { stream });
+        std::future::poll_fn(|_| {
+            let mut core = self.shard.core.borrow_mut();
+            let mut exec = self.shard.exec.borrow_mut();
+            let now = core.now;
+            let Some(channel) = core.get_mut(self.id) else { return Poll::Ready(Err(Stop::Hangup)) };
+            let done = match stop_of(channel, now).filter(|_| !after_end) {
+                _ if !channel.asked_quality || deadline <= now => Ok(()),
+                Some(stop) => Err(stop),
+                None => {
+                    channel.waiter = exec.current();
+                    exec.set_deadline(Some(deadline));
+                    return Poll::Pending;
+                }
+            };
+            exec.set_deadline(None);
+            Poll::Ready(done)
+        })
+        .await
     }
     /// NAPTR records of a domain name; `None` when no server answered before `deadline`. With `after_end` the end of the
     /// call, which is over anyway, stops nothing.

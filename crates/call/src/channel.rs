@@ -237,6 +237,10 @@ pub struct Channel {
     pub(crate) events: VecDeque<ChanEvent>,
     /// The story that listens.
     pub(crate) waiter: Option<TaskId>,
+    /// How good its audio was, as far as it was told.
+    pub quality: Option<Box<crate::Quality>>,
+    /// The stream's totals were asked for and have not come.
+    pub(crate) asked_quality: bool,
 }
 
 /// Most events a channel keeps for a story that does not listen; digits beyond are dropped, oldest first.

@@ -226,6 +226,8 @@ impl Core {
             groups: Vec::new(),
             events: VecDeque::new(),
             waiter: None,
+            quality: None,
+            asked_quality: false,
         }));
         self.alive += 1;
         if !new.outgoing {
@@ -398,7 +400,7 @@ impl Core {
             Event::Silence { stream, ms } => (stream, ChanEvent::Silence(ms)),
             Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
             Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
-            Event::Stats { .. } => return,
+            Event::Stats { stream, stats, asked } => return self.stats_came(stream, stats, asked),
             Event::Closed { stream, fault, .. } => {
                 if let (Some(id), Some(fault)) = (self.by_stream.remove(&stream), fault) {
                     let name = self.get(id).map(|c| c.name.clone()).unwrap_or_default();
@@ -410,6 +412,20 @@ impl Core {
         };
         if let Some(id) = self.channel_of_stream(stream) {
             self.push_event(id, heard);
+        }
+    }
+    fn stats_came(&mut self, stream: StreamId, stats: base::StreamStats, asked: bool) {
+        let Some(channel) = self.by_stream.get(&stream).copied().and_then(|id| self.get_mut(id)) else {
+            return;
+        };
+        let quality = channel.quality.get_or_insert_default();
+        if asked {
+            quality.told(stats);
+            channel.asked_quality = false;
+            let waiter = channel.waiter;
+            self.woken.extend(waiter);
+        } else {
+            quality.report(stats);
         }
     }
     /// A sound that was being read has arrived: whoever waits asks again.

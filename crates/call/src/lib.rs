@@ -19,6 +19,7 @@ mod device;
 mod exec;
 mod identity;
 mod notice;
+mod quality;
 mod services;
 mod shard;
 mod tech;
@@ -33,6 +34,7 @@ pub use device::DeviceState;
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
 pub use notice::{Notice, Snapshot};
+pub use quality::{Quality, Series, seconds};
 pub use services::{
     ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
     Naptr, NaptrAnswer, NoOutside, Outside, Recorder, Services, WallClock,

@@ -240,6 +240,7 @@ pub struct Step {
     template: Template,
     form: Form,
     asks_enum: bool,
+    asks_quality: bool,
 }
 
 /// Everything a step is made of before it is compiled.
@@ -250,6 +251,11 @@ pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
     pub(crate) args: &'a str,
     pub(crate) place: &'a Place,
+}
+
+/// Whether the text holds `call`, in any case.
+fn mentions(text: &str, call: &str) -> bool {
+    text.as_bytes().windows(call.len()).any(|part| part.eq_ignore_ascii_case(call.as_bytes()))
 }
 
 impl Step {
@@ -267,7 +273,12 @@ impl Step {
             template,
             form,
             asks_enum: crate::functions::enum_calls(source.args).next().is_some(),
+            asks_quality: ["CHANNEL(rtcp", "CHANNEL(rtpqos"].iter().any(|call| mentions(source.args, call)),
         }
+    }
+    /// Whether its arguments hold a call of `CHANNEL(rtcp,…)`, whose answer has to be fetched before they are expanded.
+    pub fn asks_quality(&self) -> bool {
+        self.asks_quality
     }
     /// Whether its arguments hold a call of `ENUMLOOKUP()`, whose answer has to be fetched before they are expanded.
     pub fn asks_enum(&self) -> bool {

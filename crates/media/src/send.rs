@@ -68,6 +68,9 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(stream) = self.streams.get_mut(id) else { return };
         let mut buffer = [0; COMPOUND_BYTES];
         let length = stream.write_report(self.at, ntp, bye, &mut buffer);
+        if !bye {
+            self.events.push(Event::Stats { stream: id, stats: stream.stats(), asked: false });
+        }
         let Some((to, shared)) = stream.rtcp_target() else { return };
         let Some(leg) = &mut stream.leg else { return };
         let packet = buffer.get(..length).unwrap_or_default();

@@ -126,6 +126,8 @@ impl<L> Stream<L> {
             round_trip_us: micros(self.report.round_trip),
             peer_lost_packets: self.report.peer_lost,
             peer_jitter_us: self.report.peer_jitter_us(self.plan.format.rtp_clock()),
+            ssrc: self.out.ssrc(),
+            peer_ssrc: self.reception.ssrc().unwrap_or(0),
             ..self.totals
         }
     }

@@ -385,7 +385,7 @@ impl<P: PacketIo> Desk<'_, P> {
             }
             Command::Stats { stream } => {
                 if let Some(found) = self.streams.get(stream) {
-                    self.events.push(Event::Stats { stream, stats: found.stats() });
+                    self.events.push(Event::Stats { stream, stats: found.stats(), asked: true });
                 }
             }
         }

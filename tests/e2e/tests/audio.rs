@@ -35,6 +35,11 @@ exten => send,1,Answer()
  same => n,Wait(0.5)
  same => n,SendDTMF(159#)
  same => n,Wait(30)
+exten => quality,1,Answer()
+ same => n,Echo()
+exten => h,1,Set(DB(quality/${UNIQUEID})=${RTPAUDIOQOS})
+ same => n,Set(DB(quality/last)=${CHANNEL(rtcp,rxcount)} ${CHANNEL(rtcp,txcount)} ${CHANNEL(rtcp,rxploss)})
+ same => n,Set(DB(quality/peer)=${RTPAUDIOQOSBRIDGED})
 exten => record,1,Answer()
  same => n,Record(taken.wav,0,2)
  same => n,Playback(taken)
@@ -286,4 +291,46 @@ fn packets_show_in_the_log_while_they_are_traced() {
     assert_eq!(server.cli("rtp set debug off"), "RTP Packet Debugging Disabled\n");
     alice.hang_up();
     server.until_idle();
+}
+
+#[test]
+fn what_was_heard_is_counted_for_the_dialplan() {
+    let server = server("quality");
+    let mut alice = alice(&server);
+    alice.must_call("quality");
+    alice.media.speak(Speak::Tone(ALICE));
+    until_heard(&alice, ALICE);
+    alice.hang_up();
+    server.until_idle();
+    let numbers: Vec<u64> =
+        server.database("quality", "last").split(' ').map(|word| word.parse().expect("a number")).collect();
+    let [received, sent, lost] = numbers[..] else { panic!("{numbers:?}") };
+    assert!(received >= 25 && sent >= 25 && lost == 0, "{numbers:?}");
+    assert_eq!(server.database_now("quality", "peer").as_deref().unwrap_or_default(), "");
+}
+
+#[test]
+fn what_the_other_side_heard_is_counted_too() {
+    let server = server("quality-bridge");
+    let (mut alice, mut bob) = (alice(&server), Phone::new(server.site.sip, "bob"));
+    bob.must_register();
+    alice.begin("bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    alice.media.speak(Speak::Tone(ALICE));
+    bob.media.speak(Speak::Tone(BOB));
+    until_heard(&alice, BOB);
+    until_heard(&bob, ALICE);
+    let shown = server.cli("pjsip show channelstats");
+    assert!(shown.contains("Receive") && shown.contains("alice-") && shown.contains("bob-"), "{shown}");
+    alice.hang_up();
+    server.until_idle();
+    let peer = server.database("quality", "peer");
+    let received: u64 = peer
+        .split(';')
+        .find_map(|part| part.strip_prefix("rxcount="))
+        .and_then(|count| count.parse().ok())
+        .unwrap_or_default();
+    assert!(received >= 25, "{peer}");
 }

@@ -61,6 +61,8 @@ pub(crate) struct State {
     /// Recordings that exist, as `path.extension`.
     pub(crate) recordings: BTreeSet<String>,
     pub(crate) streams: u32,
+    /// What every stream answers that is asked for its totals.
+    pub(crate) stats: base::StreamStats,
     pub(crate) db: BTreeMap<(String, String), String>,
     pub(crate) headers: HashMap<(ChannelId, String), String>,
 }
@@ -170,6 +172,10 @@ impl MediaDoor for Media {
                 state.part(stream);
                 state.say(&format!("#{} talks no more", stream.slot));
             }
+            Command::Stats { stream } => {
+                let stats = state.stats;
+                state.at(now, Due::Media(Event::Stats { stream, stats, asked: true }));
+            }
             Command::Echo { stream, on } => state.say(&format!("#{} echo {on}", stream.slot)),
             Command::SendDigit { stream, digit, .. } => {
                 state.say(&format!("#{} is sent digit {}", stream.slot, digit.to_char()));
@@ -189,8 +195,7 @@ impl MediaDoor for Media {
             Command::Plan { .. }
             | Command::Tie { .. }
             | Command::DetectInband { .. }
-            | Command::WatchSilence { .. }
-            | Command::Stats { .. } => {}
+            | Command::WatchSilence { .. } => {}
         }
     }
 }

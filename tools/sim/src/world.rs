@@ -88,6 +88,10 @@ impl World {
     pub fn explosive(&mut self, name: &str) {
         self.state.borrow_mut().explosive.insert(name.to_owned());
     }
+    /// Sets the totals that every stream tells.
+    pub fn stats(&mut self, stats: base::StreamStats) {
+        self.state.borrow_mut().stats = stats;
+    }
     /// Lets verbose lines up to `depth` into the log.
     pub fn verbose(&mut self, depth: u8) {
         self.state.borrow_mut().verbose = depth;

@@ -55,6 +55,10 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     let times = ringing.times();
     call.set("DIALEDTIME", &times.dialed.as_secs().to_string());
     call.set("DIALEDTIME_MS", &times.dialed.as_millis().to_string());
+    if options.go_on || call.hears_of_its_end() {
+        let _ = leg.chan().refresh_quality(true).await;
+        call.note_quality_of(leg.chan());
+    }
     if end == BridgeEnd::Limit {
         audio.time_is_up(call, &leg).await?;
     }

@@ -23,6 +23,7 @@ pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
         return Ok(());
     }
     match item.as_str() {
+        "rtcp" | "rtpqos" => super::quality::read(call, text, out),
         "peer" | "bridgepeer" => {
             out.push_str(&peer_name(call).unwrap_or_default());
             Ok(())

@@ -5,6 +5,7 @@ mod channel;
 mod count;
 pub(crate) mod enumlookup;
 mod party;
+mod quality;
 mod record;
 mod state;
 

@@ -80,6 +80,12 @@ impl Call {
                 self.settle();
                 return Left::Stopped(stop);
             }
+            if step.asks_quality()
+                && let Err(stop) = self.chan.refresh_quality(until.after_end).await
+            {
+                self.settle();
+                return Left::Stopped(stop);
+            }
             let outcome = match self.take(table, &program, step, &mut scratch) {
                 Done::Flow(outcome) => outcome,
                 Done::Story(row, args) => {

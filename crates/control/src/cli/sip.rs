@@ -113,6 +113,12 @@ pub(super) const ROWS: &[Row] = &[
     )
     .also(&["pjsip list channels"]),
     show(
+        "pjsip show channelstats",
+        "Shows how good the audio of each SIP channel is, as of its last RTCP report.",
+        "channels [name bridge seconds format received lost jitter sent peer_lost peer_jitter round_trip]",
+        Cli::sip_channelstats,
+    ),
+    show(
         "pjsip show settings",
         "Shows global SIP settings.",
         "settings [name value]",
@@ -514,6 +520,72 @@ impl Cli {
             out
         };
         ask.show(|| self.sip_channels_json(), text)
+    }
+
+    fn sip_channelstats(&self, ask: &mut Ask<'_>) -> Said {
+        let core = self.site.shard.core.borrow();
+        let mut rows: Vec<(&call::Channel, call::Quality)> = core
+            .channels()
+            .filter(|c| c.name.starts_with("PJSIP/"))
+            .map(|c| (c, c.quality.as_deref().copied().unwrap_or_default()))
+            .collect();
+        rows.sort_by_key(|(c, _)| c.id);
+        let up_time = |c: &call::Channel| core.now.since(c.answered.unwrap_or(core.now));
+        let bridge =
+            |c: &call::Channel| c.bridge.map(|bridge| format!("{:08x}", bridge.slot)).unwrap_or_default();
+        let data = || {
+            let rows: Vec<Value> = rows
+                .iter()
+                .map(|(c, quality)| {
+                    let stats = &quality.latest;
+                    json!({
+                        "name": &*c.name, "bridge": bridge(c), "seconds": up_time(c).as_secs(),
+                        "format": c.format.name(), "received": stats.received_packets, "lost": stats.lost_packets,
+                        "jitter": call::seconds(stats.jitter_us), "sent": stats.sent_packets,
+                        "peer_lost": stats.peer_lost_packets, "peer_jitter": call::seconds(stats.peer_jitter_us),
+                        "round_trip": call::seconds(stats.round_trip_us),
+                    })
+                })
+                .collect();
+            json!({ "channels": rows })
+        };
+        let text = || {
+            if rows.is_empty() {
+                return NOTHING.to_owned();
+            }
+            let mut out = format!(
+                "\n{:47}...........Receive......... .........Transmit..........\n \
+                 BridgeId ChannelId ........ UpTime.. Codec.   Count    Lost Pct  Jitter   Count    Lost Pct  Jitter RTT....\n \
+                 {}\n\n",
+                "",
+                "=".repeat(107)
+            );
+            for (c, quality) in &rows {
+                let stats = &quality.latest;
+                let share = |lost: u32, of: u64| u64::from(lost) * 100 / (u64::from(lost) + of).max(1);
+                let _ = writeln!(
+                    out,
+                    " {:8} {:18.18} {:8} {:6.6} {:7} {:7} {:3} {:7.3} {:7} {:7} {:3} {:7.3} {:7.3}",
+                    bridge(c),
+                    clean(c.name.trim_start_matches("PJSIP/")),
+                    clock(up_time(c)),
+                    c.format.name(),
+                    stats.received_packets,
+                    stats.lost_packets,
+                    share(stats.lost_packets, stats.received_packets),
+                    call::seconds(stats.jitter_us),
+                    stats.sent_packets,
+                    stats.peer_lost_packets,
+                    share(stats.peer_lost_packets, stats.sent_packets),
+                    call::seconds(stats.peer_jitter_us),
+                    call::seconds(stats.round_trip_us),
+                );
+            }
+            out.push('\n');
+            out.push_str(&found(rows.len()));
+            out
+        };
+        ask.show(data, text)
     }
 
     fn pjsip_settings(&self, ask: &mut Ask<'_>) -> Said {

@@ -294,7 +294,7 @@ impl MediaFront {
     }
     /// Readable when [`Self::drain_events`] has something that should not wait; register it edge-triggered.
     ///
-    /// That a stream has closed as it was told is no news and wakes nobody: drain whenever the loop turns.
+    /// That a stream has closed as it was told, or sent a report, is no news and wakes nobody: drain whenever the loop turns.
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }

@@ -206,7 +206,8 @@ impl Thread {
             }
         }
         for event in self.events.drain(..) {
-            let expected = matches!(event, Event::Closed { fault: None, .. });
+            let expected =
+                matches!(event, Event::Closed { fault: None, .. } | Event::Stats { asked: false, .. });
             let message = FromWorker::Event(event);
             if self.waiting.is_empty() {
                 match self.ends.outputs.push(message) {

@@ -1,0 +1,134 @@
+//! `CHANNEL(rtcp,…)` and the variables `RTPAUDIOQOS…`: how good a channel's audio was.
+
+use call::{Quality, Series, seconds};
+use dialplan::Fault;
+
+use super::{Read, gone, unknown};
+use crate::Call;
+
+impl Call {
+    /// Sets the variables that tell how good the audio of this channel was.
+    pub(crate) fn note_quality(&self) {
+        let Ok(Some(quality)) = self.chan.with(|c| c.quality.as_deref().copied()) else { return };
+        self.set_quality("", &quality);
+    }
+    /// Sets the variables that tell how good the audio of the channel it was bridged with was.
+    pub(crate) fn note_quality_of(&self, peer: &call::Chan) {
+        let Ok(Some(quality)) = peer.with(|c| c.quality.as_deref().copied()) else { return };
+        self.set_quality("BRIDGED", &quality);
+    }
+    fn set_quality(&self, suffix: &str, quality: &Quality) {
+        for (name, text) in [
+            ("RTPAUDIOQOS", all(quality)),
+            ("RTPAUDIOQOSJITTER", all_jitter(quality)),
+            ("RTPAUDIOQOSLOSS", all_loss(quality)),
+            ("RTPAUDIOQOSRTT", all_rtt(quality)),
+        ] {
+            self.set(&format!("{name}{suffix}"), &text);
+        }
+    }
+}
+
+/// `CHANNEL(rtcp,statistic[,audio])`, and `CHANNEL(rtpqos,audio,statistic)` of chan_sip.
+pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
+    let mut words = text.split(',').map(|word| word.trim().to_ascii_lowercase());
+    let old = words.next().as_deref() == Some("rtpqos");
+    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (media, statistic) = if old { (first, second) } else { (second, first) };
+    if !matches!(media.as_str(), "" | "audio") {
+        return Err(Fault::new(format!("there is no {media} on this channel")));
+    }
+    let quality = call.chan.with(|c| c.quality.as_deref().copied()).map_err(gone)?;
+    let statistic = if statistic.is_empty() { "all" } else { &statistic };
+    let answer = statistic_of(&quality.unwrap_or_default(), statistic).ok_or_else(|| unknown(statistic))?;
+    out.push_str(&answer);
+    Ok(())
+}
+
+fn statistic_of(quality: &Quality, statistic: &str) -> Option<String> {
+    let stats = &quality.latest;
+    Some(match statistic {
+        "all" => all(quality),
+        "all_jitter" => all_jitter(quality),
+        "all_loss" => all_loss(quality),
+        "all_rtt" => all_rtt(quality),
+        "local_ssrc" | "ssrc" => stats.ssrc.to_string(),
+        "remote_ssrc" | "themssrc" => stats.peer_ssrc.to_string(),
+        "txcount" | "local_count" => stats.sent_packets.to_string(),
+        "rxcount" | "remote_count" => stats.received_packets.to_string(),
+        "txoctetcount" => stats.sent_bytes.to_string(),
+        "rxoctetcount" => stats.received_bytes.to_string(),
+        "txploss" | "remote_lostpackets" => stats.peer_lost_packets.to_string(),
+        "rxploss" | "local_lostpackets" => stats.lost_packets.to_string(),
+        "txjitter" | "remote_jitter" => number(seconds(stats.peer_jitter_us)),
+        "rxjitter" | "local_jitter" => number(seconds(stats.jitter_us)),
+        "rtt" => number(seconds(stats.round_trip_us)),
+        _ => return of_series(quality, statistic),
+    })
+}
+
+/// Statistics over all reports: `minrtt`, `local_maxjitter`, `remote_stdevrxploss`.
+fn of_series(quality: &Quality, statistic: &str) -> Option<String> {
+    let (side, rest) = match statistic.split_once('_') {
+        Some(("local", rest)) => (Some(true), rest),
+        Some(("remote", rest)) => (Some(false), rest),
+        Some(_) => return None,
+        None => (None, statistic),
+    };
+    let parts = [
+        ("min", Series::least as fn(&Series) -> f64),
+        ("max", Series::greatest),
+        ("normdev", Series::mean),
+        ("stdev", Series::deviation),
+    ];
+    let (of, what) = parts.iter().find_map(|(prefix, of)| Some((of, rest.strip_prefix(prefix)?)))?;
+    let series = match (side, what) {
+        (None, "rtt") => &quality.round_trip,
+        (Some(true), "jitter") => &quality.jitter,
+        (Some(false), "jitter") => &quality.peer_jitter,
+        (Some(true), "rxploss") => &quality.lost,
+        (Some(false), "rxploss") => &quality.peer_lost,
+        _ => return None,
+    };
+    Some(number(of(series)))
+}
+
+fn number(value: f64) -> String {
+    format!("{value:.6}")
+}
+
+fn all(quality: &Quality) -> String {
+    let stats = &quality.latest;
+    format!(
+        "ssrc={};themssrc={};lp={};rxjitter={:.6};rxcount={};txjitter={:.6};txcount={};rlp={};rtt={:.6}",
+        stats.ssrc,
+        stats.peer_ssrc,
+        stats.lost_packets,
+        seconds(stats.jitter_us),
+        stats.received_packets,
+        seconds(stats.peer_jitter_us),
+        stats.sent_packets,
+        stats.peer_lost_packets,
+        seconds(stats.round_trip_us)
+    )
+}
+
+/// `minX=…;maxX=…;avgX=…;stdevX=…;` with a prefix.
+fn spread(prefix: &str, what: &str, series: &Series) -> String {
+    format!(
+        "{prefix}min{what}={:.6};{prefix}max{what}={:.6};{prefix}avg{what}={:.6};{prefix}stdev{what}={:.6};",
+        series.least(),
+        series.greatest(),
+        series.mean(),
+        series.deviation()
+    )
+}
+fn all_jitter(quality: &Quality) -> String {
+    spread("", "rxjitter", &quality.jitter) + &spread("reported_", "jitter", &quality.peer_jitter)
+}
+fn all_loss(quality: &Quality) -> String {
+    spread("", "rxlost", &quality.lost) + &spread("reported_", "lost", &quality.peer_lost)
+}
+fn all_rtt(quality: &Quality) -> String {
+    spread("", "rtt", &quality.round_trip)
+}

@@ -1,0 +1,110 @@
+//! How good a channel's audio was: the totals of its stream, and how they went from one RTCP report to the next.
+
+use base::StreamStats;
+
+/// Least, greatest, mean and deviation of a value that came again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Series {
+    count: u32,
+    least: f64,
+    greatest: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Series {
+    /// Takes one more value (Welford's method).
+    pub fn add(&mut self, value: f64) {
+        (self.least, self.greatest) =
+            if self.count == 0 { (value, value) } else { (self.least.min(value), self.greatest.max(value)) };
+        self.count = self.count.saturating_add(1);
+        let distance = value - self.mean;
+        self.mean += distance / f64::from(self.count);
+        self.squares += distance * (value - self.mean);
+    }
+    /// The least; 0 without any.
+    pub const fn least(&self) -> f64 {
+        self.least
+    }
+    /// The greatest.
+    pub const fn greatest(&self) -> f64 {
+        self.greatest
+    }
+    /// The mean.
+    pub const fn mean(&self) -> f64 {
+        self.mean
+    }
+    /// The standard deviation of all values that came.
+    pub fn deviation(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { (self.squares / f64::from(self.count)).sqrt() }
+    }
+}
+
+/// The quality of one channel's audio. Times are seconds, losses packets of one report's interval.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Quality {
+    /// Totals, as they were told last.
+    pub latest: StreamStats,
+    /// Jitter of what we receive.
+    pub jitter: Series,
+    /// Packets that did not reach us.
+    pub lost: Series,
+    /// Jitter that the peer reports.
+    pub peer_jitter: Series,
+    /// Loss that the peer reports.
+    pub peer_lost: Series,
+    /// Round trip; intervals without a measurement do not count.
+    pub round_trip: Series,
+    reported: StreamStats,
+}
+
+impl Quality {
+    /// Takes totals that were asked for.
+    pub(crate) fn told(&mut self, stats: StreamStats) {
+        self.latest = stats;
+    }
+    /// Takes the totals of an RTCP report.
+    pub(crate) fn report(&mut self, stats: StreamStats) {
+        let lost = |now: u32, before: u32| f64::from(now.saturating_sub(before));
+        self.jitter.add(seconds(stats.jitter_us));
+        self.lost.add(lost(stats.lost_packets, self.reported.lost_packets));
+        self.peer_jitter.add(seconds(stats.peer_jitter_us));
+        self.peer_lost.add(lost(stats.peer_lost_packets, self.reported.peer_lost_packets));
+        if stats.round_trip_us > 0 {
+            self.round_trip.add(seconds(stats.round_trip_us));
+        }
+        (self.latest, self.reported) = (stats, stats);
+    }
+}
+
+/// Microseconds as seconds.
+pub fn seconds(micros: u32) -> f64 {
+    f64::from(micros) / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_knows_its_ends_its_mean_and_its_deviation() {
+        let mut series = Series::default();
+        assert_eq!(
+            (series.least(), series.greatest(), series.mean(), series.deviation()),
+            (0.0, 0.0, 0.0, 0.0)
+        );
+        [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().for_each(|value| series.add(value));
+        assert_eq!((series.least(), series.greatest(), series.mean()), (2.0, 9.0, 5.0));
+        assert!((series.deviation() - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn losses_are_those_of_an_interval_and_an_unknown_round_trip_does_not_count() {
+        let mut quality = Quality::default();
+        for (lost_packets, round_trip_us) in [(3, 0), (3, 20_000), (10, 40_000)] {
+            quality.report(StreamStats { lost_packets, round_trip_us, ..StreamStats::default() });
+        }
+        assert_eq!((quality.lost.least(), quality.lost.greatest()), (0.0, 7.0));
+        assert_eq!((quality.round_trip.least(), quality.round_trip.mean()), (0.02, 0.03));
+    }
+}
