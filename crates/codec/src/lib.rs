@@ -10,6 +10,7 @@ pub mod g711;
 pub mod g722;
 pub mod g726;
 pub mod gsm;
+pub mod lpc10;
 pub mod mix;
 pub mod tone;
 
