@@ -8,6 +8,7 @@
 
 mod bits;
 mod codebook;
+mod decoder;
 mod encoder;
 mod filters;
 mod lsf;
@@ -15,6 +16,7 @@ mod shape;
 mod start;
 mod tables;
 
+pub use decoder::{Decoder, Unusable};
 pub use encoder::Encoder;
 pub(crate) use shape::Shape;
 

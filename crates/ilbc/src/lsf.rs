@@ -235,7 +235,7 @@ pub(crate) const LSF_MIN: f32 = 0.01;
 pub(crate) const LSF_MAX: f32 = 3.14;
 
 /// Passes over the frequencies that keep them apart.
-const SEPARATION_PASSES: usize = 2;
+pub(crate) const SEPARATION_PASSES: usize = 2;
 
 /// Keeps dequantised frequencies apart and in range, so that the filter is stable (section 3.2.5).
 pub(crate) fn stabilise(lsf: &mut Lsf) {
