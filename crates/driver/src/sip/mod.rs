@@ -127,6 +127,7 @@ impl SipDriver {
         if self.config.trace != config.trace {
             self.trace = config.trace;
         }
+        self.stack.set_config(config.timers, config.user_agent.clone());
         self.config = Rc::new(config);
         self.registrations.configure(&self.config, now);
         self.qualify.configure(&self.config, &self.registrations, now);

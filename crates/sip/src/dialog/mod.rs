@@ -205,13 +205,6 @@ impl Dialog {
         }
     }
 
-    /// The connection of this flow is gone: another one has to be made.
-    pub(crate) fn disconnected(&mut self, flow: Flow) {
-        if self.flow == flow {
-            self.flow.connection = None;
-        }
-    }
-
     /// Sets the way that requests take, against what route set and Contact say.
     pub(crate) fn redirect(&mut self, flow: Flow) {
         (self.flow, self.way) = (flow, Way::Pinned);

@@ -107,6 +107,7 @@ impl Layer {
         let client =
             Client { machine, flow, secret, owner, request: None, ack: None, cancel: None, scheduled };
         let place = self.clients.insert_with(|_| client)?;
+        self.by_peer.insert((flow.remote, Member::Client(place)));
         self.scratch.clear();
         write(&Branch { place, secret }.to_string(), &mut self.scratch);
         let client = self.clients.get_mut(place)?;
@@ -224,7 +225,7 @@ impl Layer {
 
     /// Gives a transaction up without a word: nobody waits for it.
     pub(crate) fn forget_client(&mut self, place: Place) {
-        self.clients.remove(place);
+        self.remove_client(place);
     }
 
     /// Cuts a transaction from its dialog; it runs on to its end alone, and an INVITE does not ring for ever.
@@ -305,7 +306,7 @@ impl Layer {
         if client.is_terminated() {
             let owner = client.owner;
             let invite = matches!(client.machine, Machine::Invite(_));
-            self.clients.remove(place);
+            self.remove_client(place);
             if invite {
                 self.notices.push_back(Notice::InviteGone(place, owner));
             }

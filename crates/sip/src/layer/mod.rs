@@ -25,8 +25,9 @@ use crate::stack::Output;
 use crate::transaction::{Pace, Timers};
 use base::Instant;
 use client::Client;
+use core::net::SocketAddr;
 use server::Server;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// What a transaction belongs to: a dialog, if any, and the part it plays there.
@@ -86,6 +87,8 @@ pub(crate) struct Layer {
     servers: Slab<Server>,
     by_key: DigestMap<Place>,
     by_merge: DigestMap<Place>,
+    /// Every transaction under the peer that it speaks to. In order, so that no peer can make look-ups slow.
+    by_peer: BTreeSet<(SocketAddr, Member)>,
     deadlines: Deadlines<Member>,
     /// Reused for what machines put out.
     client_invite: Vec<crate::transaction::invite_client::Output>,
@@ -107,6 +110,7 @@ impl Layer {
             servers: Slab::new(max),
             by_key: DigestMap::default(),
             by_merge: DigestMap::default(),
+            by_peer: BTreeSet::new(),
             deadlines: Deadlines::default(),
             client_invite: Vec::new(),
             client_other: Vec::new(),
@@ -128,7 +132,7 @@ impl Layer {
         self.server_other.clear();
         match self.in_hand.take()? {
             Member::Client(place) => {
-                let owner = self.clients.remove(place)?.owner;
+                let owner = self.remove_client(place)?.owner;
                 self.notices.push_back(Notice::Failed(place, owner));
                 owner.dialog
             }
@@ -146,6 +150,11 @@ impl Layer {
     pub(crate) fn blame_one(&mut self) {
         let client = self.clients.iter().map(|(place, _)| Member::Client(place)).next();
         self.in_hand = client.or_else(|| self.servers.iter().map(|(place, _)| Member::Server(place)).next());
+    }
+
+    /// Takes other timer values for what happens from here on.
+    pub(crate) fn set_timers(&mut self, timers: Timers) {
+        self.timers = timers;
     }
 
     fn pace(&self, flow: Flow) -> Pace {
@@ -189,23 +198,40 @@ impl Layer {
     /// either, the transaction fails.
     pub(crate) fn transport_error(&mut self, flow: Flow, now: Instant, out: &mut Vec<Output>) {
         let made_for = Flow { connection: None, ..flow };
-        let uses = |client: &Client| client.flow == flow || client.flow == made_for;
-        let clients: Vec<Place> =
-            self.clients.iter().filter(|(_, client)| uses(client)).map(|(place, _)| place).collect();
-        for place in clients {
-            self.client_failed(place, now, out);
-        }
-        if flow.connection.is_some() {
-            for server in self.servers.values_mut().filter(|server| server.flow == flow) {
-                server.flow.connection = None;
+        for member in self.members_of(flow.remote) {
+            match member {
+                Member::Client(place) => {
+                    let uses = |client: &&Client| client.flow == flow || client.flow == made_for;
+                    if self.clients.get(place).filter(uses).is_some() {
+                        self.client_failed(place, now, out);
+                    }
+                }
+                Member::Server(place) => {
+                    let Some(server) = self.servers.get_mut(place).filter(|server| server.flow == flow)
+                    else {
+                        continue;
+                    };
+                    match flow.connection {
+                        Some(_) => server.flow.connection = None,
+                        None => self.server_failed(place, now, out),
+                    }
+                }
             }
-            return;
         }
-        let servers: Vec<Place> =
-            self.servers.iter().filter(|(_, server)| server.flow == flow).map(|(place, _)| place).collect();
-        for place in servers {
-            self.server_failed(place, now, out);
-        }
+    }
+
+    /// Every transaction with this peer.
+    fn members_of(&self, peer: SocketAddr) -> Vec<Member> {
+        let (first, last) =
+            (Place { slot: 0, generation: 0 }, Place { slot: u32::MAX, generation: u32::MAX });
+        let range = (peer, Member::Client(first))..=(peer, Member::Server(last));
+        self.by_peer.range(range).map(|(_, member)| *member).collect()
+    }
+
+    fn remove_client(&mut self, place: Place) -> Option<Client> {
+        let client = self.clients.remove(place)?;
+        self.by_peer.remove(&(client.flow.remote, Member::Client(place)));
+        Some(client)
     }
 }
 

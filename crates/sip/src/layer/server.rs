@@ -83,6 +83,7 @@ impl Layer {
         let server =
             Server { machine, key, flow, dialog, head: Some(Box::new(head)), response: None, scheduled };
         let place = self.servers.insert_with(|_| server)?;
+        self.by_peer.insert((flow.remote, Member::Server(place)));
         self.by_key.insert(key.transaction, place);
         if let Some(merge) = key.merge {
             self.by_merge.insert(merge, place);
@@ -201,6 +202,7 @@ impl Layer {
     /// Gives a transaction up without a word.
     pub(crate) fn forget_server(&mut self, place: Place) {
         let Some(server) = self.servers.remove(place) else { return };
+        self.by_peer.remove(&(server.flow.remote, Member::Server(place)));
         if self.by_key.get(&server.key.transaction) == Some(&place) {
             self.by_key.remove(&server.key.transaction);
         }

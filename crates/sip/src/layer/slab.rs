@@ -83,11 +83,6 @@ impl<T> Slab<T> {
         Some(taken)
     }
 
-    /// All entries.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.entries.iter_mut().filter_map(|(_, entry)| entry.as_mut())
-    }
-
     /// All entries with their places, in order of place.
     pub fn iter(&self) -> impl Iterator<Item = (Place, &T)> {
         self.entries.iter().zip(0u32..).filter_map(|((generation, entry), slot)| {

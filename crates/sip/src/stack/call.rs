@@ -2,7 +2,7 @@
 
 use super::{DialogId, Stack};
 use crate::dialog::Dialog;
-use crate::layer::{Flow, Place, Scheduled, Send};
+use crate::layer::{ConnectionId, Flow, Place, Scheduled, Send};
 use crate::stack::{Event, Header, Output};
 use base::Instant;
 use core::time::Duration;
@@ -77,6 +77,8 @@ pub(super) struct Call {
     /// When our re-INVITE is tried again after 491 (§14.1).
     pub(super) retry_at: Option<Instant>,
     pub(super) scheduled: Scheduled,
+    /// The connection that it is found under.
+    connection: Option<ConnectionId>,
     /// Its next step panics: fault injection.
     pub(super) poisoned: bool,
 }
@@ -99,6 +101,7 @@ impl Call {
             refresh_at: None,
             retry_at: None,
             scheduled: Scheduled::default(),
+            connection: None,
             poisoned: false,
         }
     }
@@ -146,12 +149,46 @@ impl Stack {
         let key = self.dialog_key(&call.dialog.call_id, call.dialog.local_tag.as_bytes());
         let place = self.calls.insert_with(|_| call)?;
         self.by_tag.insert(key, place);
+        self.follow(place);
         Some(place)
+    }
+
+    /// Finds the call by its connection from here on; to be called whenever its way may have changed.
+    pub(super) fn follow(&mut self, place: Place) {
+        let Some(call) = self.calls.get_mut(place) else { return };
+        let connection = call.dialog.flow.connection;
+        let before = core::mem::replace(&mut call.connection, connection);
+        if before == connection {
+            return;
+        }
+        if let Some(before) = before {
+            self.by_connection.remove(&(before, place));
+        }
+        if let Some(connection) = connection {
+            self.by_connection.insert((connection, place));
+        }
+    }
+
+    /// The calls that used this connection have to find another one.
+    pub(super) fn connection_closed(&mut self, connection: ConnectionId) {
+        let (first, last) =
+            (Place { slot: 0, generation: 0 }, Place { slot: u32::MAX, generation: u32::MAX });
+        let range = (connection, first)..=(connection, last);
+        let places: Vec<Place> = self.by_connection.range(range).map(|(_, place)| *place).collect();
+        for place in places {
+            if let Some(call) = self.calls.get_mut(place) {
+                call.dialog.flow.connection = None;
+            }
+            self.follow(place);
+        }
     }
 
     /// Forgets a call.
     pub(super) fn remove(&mut self, place: Place) -> Option<Call> {
         let call = self.calls.remove(place)?;
+        if let Some(connection) = call.connection {
+            self.by_connection.remove(&(connection, place));
+        }
         let key = self.dialog_key(&call.dialog.call_id, call.dialog.local_tag.as_bytes());
         if self.by_tag.get(&key) == Some(&place) {
             self.by_tag.remove(&key);

@@ -100,6 +100,7 @@ impl Stack {
     /// The way that requests in this dialog take from here on, when the driver has resolved a name or knows better.
     pub fn set_flow(&mut self, dialog: DialogId, flow: Flow) -> Result<(), Refused> {
         self.calls.get_mut(dialog.0).ok_or(Refused::Gone)?.dialog.redirect(flow);
+        self.follow(dialog.0);
         Ok(())
     }
 
@@ -208,6 +209,7 @@ impl Stack {
         ) {
             call.dialog.refresh_target(message);
         }
+        self.follow(place);
         let Ok(request) = self.start_server(message, source, force_rport, key, Some(place), now) else {
             return self.answer_statelessly(message, source, force_rport, &Answer::new(503), out);
         };

@@ -31,6 +31,7 @@ use crate::message::{Index, Invalid, Message, ParseError, Status};
 use crate::write::{MessageWriter, Reply};
 use base::Instant;
 use call::Call;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Most transactions of each side: 64*T1 of 3,000 requests a second, which is several times what one core carries.
@@ -150,6 +151,8 @@ pub struct Stack {
     calls: Slab<Call>,
     /// Digest of Call-ID and our tag → call.
     by_tag: DigestMap<Place>,
+    /// Every call whose next request takes a connection, under that connection.
+    by_connection: BTreeSet<(ConnectionId, Place)>,
     deadlines: Deadlines<Place>,
     /// Taken out while a message is parsed.
     index: Option<Box<Index>>,
@@ -171,6 +174,7 @@ impl Stack {
             random: Randomness::new(Key::new(key.digest(&[b"random"]))),
             transports: Vec::new(),
             by_tag: DigestMap::default(),
+            by_connection: BTreeSet::new(),
             deadlines: Deadlines::default(),
             index: None,
             scratch: Vec::new(),
@@ -193,6 +197,13 @@ impl Stack {
     pub fn sent_by(&self, flow: Flow) -> Option<&str> {
         let transport = self.transports.get(usize::from(flow.transport.0))?.as_ref()?;
         Some(transport.sent_by(flow.remote.ip()))
+    }
+
+    /// Takes other timer values and another name for what happens from here on; what runs keeps its deadlines.
+    pub fn set_config(&mut self, timers: Timers, product: String) {
+        self.config.timers = timers.bounded();
+        self.config.product = product;
+        self.layer.set_timers(self.config.timers);
     }
 
     /// How much is stored.
@@ -250,8 +261,9 @@ impl Stack {
 
     /// The driver could not send on `flow`, as it stood in the [`Send`], or its connection closed.
     pub fn transport_error(&mut self, flow: Flow, now: Instant, out: &mut Vec<Output>) {
-        for call in self.calls.values_mut().filter(|_| flow.connection.is_some()) {
-            call.dialog.disconnected(flow);
+        self.in_hand = None;
+        if let Some(connection) = flow.connection {
+            self.connection_closed(connection);
         }
         self.layer.transport_error(flow, now, out);
         self.heed_notices(now, out);

@@ -310,6 +310,8 @@ impl Stack {
         (call.invite_client, call.request) = (None, None);
         let cseq = message.cseq().map_or(0, |cseq| cseq.number);
         call.answered = Some(Answered { cseq, invite, ack: None });
+        self.follow(place);
+        let Some(call) = self.calls.get_mut(place) else { return };
         let dialog = DialogId(place);
         if canceled {
             out.push(Output::Event(Event::Failed { dialog, failure: Failure::Canceled }));

@@ -4,6 +4,7 @@ mod calls;
 mod lossy;
 mod orders;
 mod panics;
+mod ways;
 mod wire;
 
 use super::*;

@@ -1,0 +1,99 @@
+//! Ways that break, and settings that change while the stack runs.
+
+use super::*;
+
+/// The flow of a connection with `remote`.
+fn tcp(remote: &str, connection: u64) -> Flow {
+    Flow { protocol: Protocol::Tcp, connection: Some(ConnectionId(connection)), ..udp(remote) }
+}
+
+fn told(out: &mut Vec<Output>) -> Vec<String> {
+    let events = out.drain(..).filter_map(|output| match output {
+        Output::Event(event) => Some(word(&event)),
+        Output::Send(_) => None,
+    });
+    events.collect()
+}
+
+fn sent(out: &mut Vec<Output>) -> Vec<(Flow, String)> {
+    let sends = out.drain(..).filter_map(|output| match output {
+        Output::Send(send) => Some((send.flow, String::from_utf8_lossy(&send.bytes).into_owned())),
+        Output::Event(_) => None,
+    });
+    sends.collect()
+}
+
+#[test]
+fn rfc3261_17_1_4_a_refused_datagram_fails_the_transactions_with_that_peer_and_no_other() {
+    let mut stack = stack(NAMES[0], config(), 71);
+    let mut out = Vec::new();
+    for peer in ["10.0.0.2:5060", "10.0.0.2:5060", "10.0.0.2:5061", "10.0.0.3:5060"] {
+        stack.request(&outgoing(CONTACTS[0], peer), ms(0), &mut out).unwrap();
+    }
+    told(&mut out);
+    stack.transport_error(udp("10.0.0.2:5060"), ms(1), &mut out);
+    assert_eq!(told(&mut out), ["Unanswered Transport"; 2]);
+    assert_eq!(stack.load().clients, 2);
+    stack.transport_error(udp("10.0.0.9:5060"), ms(2), &mut out);
+    assert_eq!(told(&mut out), [""; 0]);
+    stack.due(ms(40_000), &mut out);
+    assert_eq!(told(&mut out), ["Unanswered Timeout"; 2]);
+    assert_eq!((stack.load(), stack.deadline()), (Load::default(), None));
+}
+
+#[test]
+fn rfc3261_18_4_a_closed_connection_is_looked_for_anew_by_its_calls_and_by_no_other() {
+    let mut stack = stack(NAMES[0], config(), 72);
+    let mut out = Vec::new();
+    let accept = Accept { contact: CONTACTS[0], symmetric: true };
+    let mut dialogs = Vec::new();
+    for number in 1..=2 {
+        let flow = tcp("10.0.0.2:40000", number);
+        let invite = format!(
+            "INVITE sip:caller@10.0.0.1 SIP/2.0\r\nVia: SIP/2.0/TCP 10.0.0.2;branch=z9hG4bK{number}\r\n\
+             From: <sip:callee@10.0.0.2>;tag={number}\r\nTo: <sip:caller@10.0.0.1>\r\nCall-ID: {number}\r\n\
+             CSeq: 1 INVITE\r\nContact: <sip:callee@10.0.0.2;transport=tcp>\r\nMax-Forwards: 70\r\n\
+             Content-Length: 0\r\n\r\n"
+        );
+        stack.receive(flow, invite.as_bytes(), ms(0), &mut out);
+        let Some(Output::Event(Event::Invite(incoming))) = out.pop() else { panic!("no INVITE") };
+        let dialog = stack.accept_invite(&incoming, &accept, ms(0)).unwrap();
+        stack.answer(dialog, &Answer::new(200), ms(0), &mut out).unwrap();
+        let [(_, answer)] = sent(&mut out).try_into().unwrap();
+        let tag = answer.split("To: ").nth(1).and_then(|to| to.split(";tag=").nth(1)).unwrap();
+        let tag = tag.split("\r\n").next().unwrap();
+        let ack = invite.replace("INVITE", "ACK").replace(">\r\nCall-ID", &format!(">;tag={tag}\r\nCall-ID"));
+        stack.receive(flow, ack.replace("bK", "bKa").as_bytes(), ms(1), &mut out);
+        assert_eq!(told(&mut out), ["Acked"]);
+        dialogs.push(dialog);
+    }
+    stack.transport_error(tcp("10.0.0.2:40000", 1), ms(2), &mut out);
+    assert_eq!(told(&mut out), [""; 0]);
+    for (dialog, connection) in dialogs.into_iter().zip([None, Some(ConnectionId(2))]) {
+        stack.bye(dialog, &[], ms(3), &mut out).unwrap();
+        let [(flow, bye)] = sent(&mut out).try_into().unwrap();
+        assert!(bye.starts_with("BYE "), "{bye}");
+        assert_eq!(flow.connection, connection);
+    }
+    stack.due(ms(60_000), &mut out);
+    stack.due(ms(120_000), &mut out);
+    assert_eq!((stack.load(), stack.deadline()), (Load::default(), None));
+}
+
+#[test]
+fn timers_and_name_of_another_configuration_hold_for_what_comes_after() {
+    let mut stack = stack(NAMES[0], config(), 73);
+    let mut out = Vec::new();
+    stack.request(&outgoing(CONTACTS[0], NAMES[1]), ms(0), &mut out).unwrap();
+    let timers = Timers::new(Duration::from_millis(100), Some(Duration::from_secs(2)));
+    stack.set_config(timers, "Other".to_owned());
+    stack.request(&outgoing(CONTACTS[0], NAMES[1]), ms(0), &mut out).unwrap();
+    let [(_, first), (_, second)] = sent(&mut out).try_into().unwrap();
+    assert!(first.contains("User-Agent: Strowger\r\n"), "{first}");
+    assert!(second.contains("User-Agent: Other\r\n"), "{second}");
+    assert_eq!(stack.deadline(), Some(ms(100)), "the second is repeated after its T1");
+    stack.due(ms(2_000), &mut out);
+    assert_eq!(told(&mut out), ["Unanswered Timeout"], "the second is given up after its timer F");
+    stack.due(ms(40_000), &mut out);
+    assert_eq!(told(&mut out), ["Unanswered Timeout"]);
+}
