@@ -7,6 +7,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod measure;
+
+pub use measure::{Figure, quickest};
+
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
