@@ -3,7 +3,7 @@
 use crate::bits::BitWriter;
 use crate::codebooks::{INNOVATION_5_64, INNOVATION_10_32, PITCH_GAINS_5_BIT, PITCH_GAINS_7_BIT};
 use crate::filter::{HIGH_PASS_INPUT, Lpc, Memory, all_pole, all_zero, pole_zero, widen};
-use crate::innovation::Shapes;
+use crate::innovation::{self, Shapes};
 use crate::lsp::{self, Lsp};
 use crate::math::{GAIN, gain_code, rms};
 use crate::mode::{INNOVATION_GAIN_1, INNOVATION_GAIN_1_BOUND, INNOVATION_GAIN_3, INNOVATION_GAIN_3_BOUND};
@@ -61,7 +61,9 @@ pub struct Rate<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> {
     /// Gains of the pitch predictor, as stored and as searched.
     pub gains: &'static [[i8; 4]; GAINS],
     pub gain_terms: GainTerms<GAINS>,
+    /// The innovation codebook, a row a sample, and the same a row an entry.
     pub shapes: Shapes<WIDTH, SHAPES>,
+    pub shape_rows: [[f32; WIDTH]; SHAPES],
     /// Innovation gains of a subframe and their bounds.
     pub innovation_gains: &'static [f32],
     pub innovation_bounds: &'static [f32],
@@ -73,6 +75,7 @@ pub static LOW: Rate<32, 10, 32> = Rate {
     gains: &PITCH_GAINS_5_BIT,
     gain_terms: GainTerms::new(&PITCH_GAINS_5_BIT),
     shapes: Shapes::new(&INNOVATION_10_32),
+    shape_rows: innovation::rows(&INNOVATION_10_32),
     innovation_gains: &INNOVATION_GAIN_1,
     innovation_bounds: &INNOVATION_GAIN_1_BOUND,
 };
@@ -83,6 +86,7 @@ pub static HIGH: Rate<128, 5, 64> = Rate {
     gains: &PITCH_GAINS_7_BIT,
     gain_terms: GainTerms::new(&PITCH_GAINS_7_BIT),
     shapes: Shapes::new(&INNOVATION_5_64),
+    shape_rows: innovation::rows(&INNOVATION_5_64),
     innovation_gains: &INNOVATION_GAIN_3,
     innovation_bounds: &INNOVATION_GAIN_3_BOUND,
 };

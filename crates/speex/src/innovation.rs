@@ -5,6 +5,23 @@ use crate::SUBFRAME;
 /// A shape codebook with one row a sample, so that a search runs along the entries.
 pub struct Shapes<const WIDTH: usize, const COUNT: usize>(pub [[f32; COUNT]; WIDTH]);
 
+/// A codebook in 1/32 as floats.
+pub const fn rows<const WIDTH: usize, const COUNT: usize>(
+    book: &[[i8; WIDTH]; COUNT],
+) -> [[f32; WIDTH]; COUNT] {
+    let mut rows = [[0.0; WIDTH]; COUNT];
+    let mut i = 0;
+    while i < COUNT {
+        let mut j = 0;
+        while j < WIDTH {
+            rows[i][j] = 0.03125 * book[i][j] as f32;
+            j += 1;
+        }
+        i += 1;
+    }
+    rows
+}
+
 impl<const WIDTH: usize, const COUNT: usize> Shapes<WIDTH, COUNT> {
     /// Of a codebook in 1/32.
     pub const fn new(book: &[[i8; WIDTH]; COUNT]) -> Self {

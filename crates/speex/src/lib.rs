@@ -15,6 +15,7 @@ mod encoder;
 mod enhance;
 mod filter;
 mod innovation;
+mod lane;
 mod lsp;
 mod math;
 mod mode;
@@ -23,6 +24,7 @@ mod pitch;
 pub use bits::BitReader;
 pub use decoder::{Decoder, Fault};
 pub use encoder::{Encoder, Quality};
+pub use lane::{EncodeJob, encode};
 
 /// Samples of a frame: 20 ms at 8 kHz.
 pub const FRAME: usize = 160;

@@ -17,12 +17,17 @@ pub struct GainTerms<const COUNT: usize> {
     pub terms: [[f32; COUNT]; 9],
     /// The entry's gains may ring on.
     pub rings: [bool; COUNT],
+    /// Gains of the latest tap, the middle one, the earliest.
+    pub taps: [[f32; COUNT]; 3],
+    /// The sum of gains that the search is limited by.
+    pub sum: [f32; COUNT],
 }
 
 impl<const COUNT: usize> GainTerms<COUNT> {
     /// Of a codebook.
     pub const fn new(book: &[[i8; 4]; COUNT]) -> Self {
         let (mut terms, mut rings) = ([[0.0; COUNT]; 9], [false; COUNT]);
+        let (mut taps, mut sum) = ([[0.0; COUNT]; 3], [0.0; COUNT]);
         let mut i = 0;
         while i < COUNT {
             let g = [book[i][0] as i32 + 32, book[i][1] as i32 + 32, book[i][2] as i32 + 32];
@@ -42,10 +47,16 @@ impl<const COUNT: usize> GainTerms<COUNT> {
                 terms[term][i] = products[term] as f32;
                 term += 1;
             }
+            let mut tap = 0;
+            while tap < 3 {
+                taps[tap][i] = 0.015625 * book[i][tap] as f32 + 0.5;
+                tap += 1;
+            }
             rings[i] = book[i][3] > CALM_GAIN;
+            sum[i] = book[i][3] as f32;
             i += 1;
         }
-        Self { terms, rings }
+        Self { terms, rings, taps, sum }
     }
 
     /// The entry with the largest gain in prediction, given the correlations.
