@@ -3,6 +3,7 @@
 mod conceal;
 mod enhancer;
 mod excitation;
+mod group;
 mod synthesis;
 
 use std::marker::PhantomData;
@@ -13,6 +14,8 @@ use crate::{Lpc, Lsf, Mode, SAMPLES_MAX, SUB_BLOCKS_MAX, Shape, lsf};
 use conceal::Concealer;
 use enhancer::{Enhancer, HISTORY};
 use synthesis::Synthesis;
+
+pub use group::{DecodeJob, decode, decode_fast};
 
 /// Decodes one stream of frames.
 ///

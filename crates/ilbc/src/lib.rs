@@ -16,7 +16,7 @@ mod shape;
 mod start;
 mod tables;
 
-pub use decoder::{Decoder, Unusable};
+pub use decoder::{DecodeJob, Decoder, Unusable, decode, decode_fast};
 pub use encoder::Encoder;
 pub(crate) use shape::Shape;
 

@@ -14,23 +14,23 @@ pub(crate) const HISTORY: usize = PLACES * BLOCK;
 /// Places in the history that have a pitch period: the middle of each block.
 pub(crate) const PLACES: usize = 8;
 /// Segments on each side of a block that it is compared with.
-const REACH: usize = 3;
+pub(crate) const REACH: usize = 3;
 /// All segments, the block itself in the middle.
 pub(crate) const SEGMENTS: usize = 2 * REACH + 1;
 /// A segment's place is searched this far on both sides of the estimate.
-const SLOP: usize = 2;
+pub(crate) const SLOP: usize = 2;
 /// Places of whole samples in that search.
 pub(crate) const TRIALS: usize = 2 * SLOP + 1;
 /// Places between two samples.
 pub(crate) const QUARTERS: usize = 4;
 /// Taps of the filters that shift by part of a sample.
-const TAPS: usize = 7;
+pub(crate) const TAPS: usize = 7;
 /// Samples before and after the one that a tap filter is centred on.
-const HALF_TAPS: usize = 3;
+pub(crate) const HALF_TAPS: usize = 3;
 /// A segment with what its filter needs around it.
 pub(crate) const WINDOW: usize = BLOCK + 2 * HALF_TAPS;
 /// Samples at half rate before the first block that is searched for its pitch.
-const DECIMATED_PAST: usize = 60;
+pub(crate) const DECIMATED_PAST: usize = 60;
 /// Lags of the pitch search at half rate.
 pub(crate) const DECIMATED_LAGS: core::ops::Range<usize> = 10..60;
 /// How much energy a smoothed block may differ by, as part of its own.
@@ -95,7 +95,7 @@ impl Enhancer {
 
     /// Blends the concealed samples that are not yet heard with a continuation backwards from the new frame.
     /// Returns the lag that suits this frame's beginning.
-    fn mend(&mut self, shape: &Shape, residual: &[f32]) -> usize {
+    pub fn mend(&mut self, shape: &Shape, residual: &[f32]) -> usize {
         let length = shape.lookahead();
         let place = PLACES - shape.blocks();
         let near = self.periods[place] as usize;

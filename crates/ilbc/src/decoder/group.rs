@@ -1,0 +1,272 @@
+//! Many streams at once: what they do alike in lanes, what each does at its own places within the stream.
+//!
+//! Filters, pitch searches and smoothing take a sample of every stream at a time. The codebook is read at places and in
+//! ways that each payload chooses, so that part takes many samples of one stream at a time. The sums are those of the
+//! plain decoder in the same order.
+
+mod codebook;
+mod enhance;
+mod recursive;
+mod spectrum;
+
+use lanes::{F32Lanes, I16Lanes, Kernel, LANES_MAX, Lanes, Level, Number, Vector};
+
+use super::enhancer::HISTORY;
+use super::{Decoder, Unusable};
+use crate::bits::Frame;
+use crate::{Mode, ORDER, SAMPLES_MAX, SUB_BLOCKS_MAX};
+
+/// A payload of one stream to decode.
+#[derive(Debug)]
+pub struct DecodeJob<'a, M: Mode> {
+    /// The stream's decoder.
+    pub state: &'a mut Decoder<M>,
+    /// What came.
+    pub payload: &'a [u8],
+    /// Where the samples go.
+    pub pcm: &'a mut M::Pcm,
+    /// What [`Decoder::decode`] would have returned; `None` while the job is not done.
+    pub outcome: Option<Result<(), Unusable>>,
+}
+
+impl<'a, M: Mode> DecodeJob<'a, M> {
+    /// A job that is not done.
+    pub fn new(state: &'a mut Decoder<M>, payload: &'a [u8], pcm: &'a mut M::Pcm) -> Self {
+        Self { state, payload, pcm, outcome: None }
+    }
+}
+
+/// Decodes the jobs that are not done, in groups: each gets what [`Decoder::decode`] gives, bit for bit.
+///
+/// Should it panic, every job is either done or untouched.
+pub fn decode<M: Mode>(level: Level, jobs: &mut [DecodeJob<'_, M>]) {
+    decode_all::<M, false>(level, jobs);
+}
+
+/// As [`decode`] with fused multiplications and sums in an order that suits the CPU: the samples differ in their last
+/// bits from those of other levels.
+pub fn decode_fast<M: Mode>(level: Level, jobs: &mut [DecodeJob<'_, M>]) {
+    decode_all::<M, true>(level, jobs);
+}
+
+/// Fewer streams than this are decoded one by one: a group costs as much as this many.
+const GROUP_MIN: usize = 3;
+
+fn decode_all<M: Mode, const FAST: bool>(level: Level, jobs: &mut [DecodeJob<'_, M>]) {
+    for enhances in [false, true] {
+        let mut members = Members { frames: [Frame::default(); LANES_MAX], jobs: [0; LANES_MAX], count: 0 };
+        for index in 0..jobs.len() {
+            let job = &mut jobs[index];
+            if job.state.enhances != enhances || job.outcome.is_some() {
+                continue;
+            }
+            let Some(frame) = Frame::unpack(M::shape(), job.payload) else {
+                job.state.conceal(job.pcm);
+                job.outcome = Some(Err(Unusable));
+                continue;
+            };
+            (members.frames[members.count], members.jobs[members.count]) = (frame, index);
+            members.count += 1;
+            if members.count == level.lanes() {
+                members.decode::<M, FAST>(level, jobs);
+            }
+        }
+        members.decode::<M, FAST>(level, jobs);
+    }
+}
+
+/// The streams of a group.
+struct Members {
+    frames: [Frame; LANES_MAX],
+    /// Which job each is.
+    jobs: [usize; LANES_MAX],
+    count: usize,
+}
+
+impl Members {
+    fn decode<M: Mode, const FAST: bool>(&mut self, level: Level, jobs: &mut [DecodeJob<'_, M>]) {
+        let count = core::mem::take(&mut self.count);
+        if count < GROUP_MIN {
+            for (&index, frame) in self.jobs[..count].iter().zip(&self.frames) {
+                let job = &mut jobs[index];
+                job.state.decode_frame(frame, job.pcm);
+                job.outcome = Some(Ok(()));
+            }
+        } else {
+            level.run(Group::<M, FAST> { frames: &self.frames, members: &self.jobs[..count], jobs });
+        }
+    }
+}
+
+/// Up to a group of streams that all enhance or all do not.
+struct Group<'a, 'b, M: Mode, const FAST: bool> {
+    /// A frame for each lane, those without a stream included.
+    frames: &'a [Frame; LANES_MAX],
+    /// The job of each lane that has one.
+    members: &'a [usize],
+    jobs: &'a mut [DecodeJob<'b, M>],
+}
+
+/// A filter of every stream.
+type LpcRows<L> = [<L as Lanes>::F32; ORDER + 1];
+/// A filter of every stream for each sub-block.
+type FilterRows<L> = [LpcRows<L>; SUB_BLOCKS_MAX];
+/// A frame of samples of every stream.
+type FrameRows<L> = [<L as Lanes>::F32; SAMPLES_MAX];
+
+/// Zeros in front of a stream's residual: where its codebooks begin, and room for a vector before them.
+const FRONT: usize = 160;
+/// A stream's residual with zeros on both sides.
+type Residual = [f32; FRONT + SAMPLES_MAX + LANES_MAX];
+
+/// What is remembered in recursive filters, frequencies and filters, in the order of these ranges.
+mod kept {
+    use super::ORDER;
+    use core::ops::Range;
+    pub const OUTPUTS: Range<usize> = 0..ORDER;
+    pub const HIGH_PASS: Range<usize> = ORDER..ORDER + 4;
+    pub const LSF: Range<usize> = HIGH_PASS.end..HIGH_PASS.end + ORDER;
+    pub const FILTERS: [Range<usize>; 2] =
+        [LSF.end..LSF.end + ORDER + 1, LSF.end + ORDER + 1..LSF.end + 2 * (ORDER + 1)];
+    /// All of them, in whole blocks of four.
+    pub const COUNT: usize = FILTERS[1].end.next_multiple_of(4);
+}
+
+impl<M: Mode, const FAST: bool> Kernel for Group<'_, '_, M, FAST> {
+    type Out = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let Self { frames, members, jobs } = self;
+        let shape = M::shape();
+        let zero = L::F32::splat(0.0);
+
+        let mut states = [[0.0; kept::COUNT]; LANES_MAX];
+        for (state, &member) in states.iter_mut().zip(members) {
+            jobs[member].state.write_kept(state);
+        }
+        let mut kept = [zero; kept::COUNT];
+        L::F32::gather(&states.each_ref().map(|state| &state[..]), &mut kept);
+
+        let mut filters = [[zero; ORDER + 1]; SUB_BLOCKS_MAX];
+        L::call(spectrum::Filters::<L> { shape, frames, kept: &mut kept, filters: &mut filters });
+
+        let mut residuals = [[0.0; FRONT + SAMPLES_MAX + LANES_MAX]; LANES_MAX];
+        L::call(recursive::StartState::<L, FAST> {
+            shape,
+            frames,
+            filters: &filters,
+            residuals: &mut residuals,
+        });
+        for (residual, frame) in residuals.iter_mut().zip(frames).take(members.len()) {
+            L::call(codebook::Blocks::<FAST> { shape, frame, residual });
+        }
+
+        let mut rows = [zero; SAMPLES_MAX];
+        let mut enhanced = None;
+        if jobs[members[0]].state.enhances {
+            let mut enhancers = enhance::Streams::new();
+            for ((stream, &member), residual) in enhancers.streams.iter_mut().zip(members).zip(&residuals) {
+                stream.begin(shape, jobs[member].state, &residual[FRONT..][..shape.samples]);
+            }
+            L::call(enhance::Enhance::<L, FAST> { shape, streams: &mut enhancers, out: &mut rows });
+            enhanced = Some(enhancers);
+            // The enhanced residual is late by one or two sub-blocks, and so are the filters.
+            let mut late = [[zero; ORDER + 1]; SUB_BLOCKS_MAX];
+            let delay = shape.delay();
+            for (late, range) in late.iter_mut().zip(&kept::FILTERS[2 - delay..]) {
+                late.copy_from_slice(&kept[range.clone()]);
+            }
+            late[delay..].copy_from_slice(&filters[..SUB_BLOCKS_MAX - delay]);
+            L::call(recursive::Synthesis::<L, FAST> {
+                shape,
+                filters: &late,
+                kept: &mut kept,
+                rows: &mut rows,
+            });
+        } else {
+            L::F32::gather(
+                &residuals.each_ref().map(|r| &r[FRONT..FRONT + shape.samples]),
+                &mut rows[..shape.samples],
+            );
+            L::call(recursive::Synthesis::<L, FAST> {
+                shape,
+                filters: &filters,
+                kept: &mut kept,
+                rows: &mut rows,
+            });
+        }
+        for (range, filter) in kept::FILTERS.into_iter().zip(&filters[shape.sub_blocks - 2..]) {
+            kept[range].copy_from_slice(filter);
+        }
+
+        // From here on only copies are made: what could panic has not.
+        let mut samples = [[0.0; SAMPLES_MAX]; LANES_MAX];
+        L::F32::scatter(&rows[..shape.samples], &mut samples.each_mut().map(|s| &mut s[..shape.samples]));
+        L::F32::scatter(&kept, &mut states.each_mut().map(|state| &mut state[..]));
+        for (lane, &member) in members.iter().enumerate() {
+            let job = &mut jobs[member];
+            round::<L>(&samples[lane], job.pcm.as_mut());
+            job.state.read_kept(&states[lane]);
+            match &enhanced {
+                Some(enhancers) => enhancers.streams[lane].end(job.state),
+                None => {
+                    let residual = &residuals[lane][FRONT..][..shape.samples];
+                    job.state.enhancer.history[HISTORY - shape.samples..].copy_from_slice(residual);
+                }
+            }
+            job.state.concealer.received();
+            job.outcome = Some(Ok(()));
+        }
+    }
+}
+
+impl<M: Mode> Decoder<M> {
+    fn write_kept(&self, to: &mut [f32; kept::COUNT]) {
+        to[kept::OUTPUTS].copy_from_slice(&self.synthesis.outputs);
+        let [x1, x2] = self.synthesis.high_pass.input;
+        let [y1, y2] = self.synthesis.high_pass.output;
+        to[kept::HIGH_PASS].copy_from_slice(&[x1, x2, y1, y2]);
+        to[kept::LSF].copy_from_slice(&self.lsf);
+        for (range, filter) in kept::FILTERS.into_iter().zip(&self.filters) {
+            to[range].copy_from_slice(filter);
+        }
+    }
+
+    fn read_kept(&mut self, from: &[f32; kept::COUNT]) {
+        self.synthesis.outputs.copy_from_slice(&from[kept::OUTPUTS]);
+        let [input @ .., _, _] = &from[kept::HIGH_PASS] else { return };
+        self.synthesis.high_pass.input.copy_from_slice(input);
+        self.synthesis.high_pass.output.copy_from_slice(&from[kept::HIGH_PASS][2..]);
+        self.lsf.copy_from_slice(&from[kept::LSF]);
+        for (range, filter) in kept::FILTERS.into_iter().zip(&mut self.filters) {
+            filter.copy_from_slice(&from[range]);
+        }
+        self.synthesis.keep_finite();
+    }
+}
+
+/// Samples as 16 bits, cut off toward zero, as `as i16` does.
+#[inline(always)]
+fn round<L: Lanes>(samples: &[f32; SAMPLES_MAX], pcm: &mut [i16]) {
+    let words = 2 * L::N;
+    let (low, high) = (L::F32::splat(-32768.0), L::F32::splat(32767.0));
+    let last = pcm.len() - words;
+    for at in (0..pcm.len()).step_by(words) {
+        // The last vector may overlap the one before.
+        let at = at.min(last);
+        let halves = [at, at + L::N].map(|at| L::F32::load(&samples[at..]).clamp(low, high).truncate());
+        L::I16::join(halves).store(&mut pcm[at..]);
+    }
+}
+
+/// `sum + a * b`, in one rounding where the result need not be the reference's.
+#[inline(always)]
+fn add_product<L: Lanes, const FAST: bool>(sum: L::F32, a: L::F32, b: L::F32) -> L::F32 {
+    if FAST { a.mul_add(b, sum) } else { sum + a * b }
+}
+
+/// `sum - a * b`, likewise.
+#[inline(always)]
+fn subtract_product<L: Lanes, const FAST: bool>(sum: L::F32, a: L::F32, b: L::F32) -> L::F32 {
+    if FAST { (-a).mul_add(b, sum) } else { sum - a * b }
+}

@@ -1,0 +1,428 @@
+//! The enhancer of all streams: pitch search, refinement and smoothing, a sample of every stream at a time.
+
+use lanes::{F32Lanes, I32Lanes, Integer, Kernel, LANES_MAX, Lanes, Mask, Number, Vector};
+
+use super::{FrameRows, add_product};
+use crate::decoder::Decoder;
+use crate::decoder::enhancer::{
+    BLOCK, DECIMATED_LAGS, DECIMATED_PAST, DIFFERENCE_MAX, Enhancer, FLAT, HALF_TAPS, HISTORY, PLACES,
+    QUARTERS, REACH, SEGMENTS, SLOP, TAPS, TRIALS, WEIGHTS, WINDOW,
+};
+use crate::tables::{ENHANCER_CENTRES, LOW_PASS, UPSAMPLING};
+use crate::{Mode, SAMPLES_MAX, Shape};
+
+/// Zeros before and behind a history.
+const MARGIN: usize = 16;
+/// Samples that a segment is cut from, wherever near its estimate it is found to begin.
+const SEARCHED: usize = (WINDOW + TRIALS).next_multiple_of(4);
+/// Samples at half rate of the longest frame's pitch search.
+const DECIMATED_MAX: usize = DECIMATED_PAST + SAMPLES_MAX / 2;
+/// Rows of history that the pitch search looks at; the blocks to enhance are among them.
+const ROWS_MAX: usize = 2 * DECIMATED_MAX + TAPS - 1;
+/// Lags that are tried side by side.
+const ABREAST: usize = 5;
+
+/// The enhancers of a group.
+pub(super) struct Streams {
+    pub streams: [Stream; LANES_MAX],
+}
+
+/// A copy of one stream's enhancer.
+#[derive(Clone)]
+pub(super) struct Stream {
+    history: [f32; MARGIN + HISTORY + MARGIN],
+    periods: [f32; PLACES],
+    lag: usize,
+    after_loss: bool,
+}
+
+impl Streams {
+    pub fn new() -> Self {
+        let history = [0.0; MARGIN + HISTORY + MARGIN];
+        let stream = Stream { history, periods: [0.0; PLACES], lag: 0, after_loss: false };
+        Self { streams: core::array::from_fn(|_| stream.clone()) }
+    }
+}
+
+impl Stream {
+    /// Takes over a stream's history and appends a frame of residual.
+    pub fn begin<M: Mode>(&mut self, shape: &Shape, from: &Decoder<M>, residual: &[f32]) {
+        let (old, new) = self.history[MARGIN..MARGIN + HISTORY].split_at_mut(HISTORY - shape.samples);
+        old.copy_from_slice(&from.enhancer.history[shape.samples..]);
+        new.copy_from_slice(residual);
+        self.periods = from.enhancer.periods;
+        self.after_loss = from.concealer.is_lost();
+    }
+
+    /// Gives history, periods and lag back.
+    pub fn end<M: Mode>(&self, to: &mut Decoder<M>) {
+        to.enhancer.history.copy_from_slice(&self.history[MARGIN..MARGIN + HISTORY]);
+        to.enhancer.periods = self.periods;
+        to.lag = self.lag;
+    }
+}
+
+/// Enhances a frame of all streams into `out`.
+pub(super) struct Enhance<'a, L: Lanes, const FAST: bool> {
+    pub shape: &'a Shape,
+    pub streams: &'a mut Streams,
+    pub out: &'a mut FrameRows<L>,
+}
+
+impl<L: Lanes, const FAST: bool> Kernel for Enhance<'_, L, FAST> {
+    type Out = ();
+    #[inline(always)]
+    fn run<Same: Lanes>(self) {
+        let Self { shape, streams, out } = self;
+        let blocks = shape.blocks();
+        let length = 2 * (DECIMATED_PAST + blocks * BLOCK / 2) + TAPS - 1;
+        let mut rows = [L::F32::splat(0.0); ROWS_MAX];
+        gather::<L>(streams, HISTORY - length..HISTORY, &mut rows);
+
+        let mut periods = [L::F32::splat(0.0); PLACES];
+        L::F32::gather(&streams.streams.each_ref().map(|stream| &stream.periods[..]), &mut periods);
+        periods.copy_within(blocks.., 0);
+        L::call(Periods::<L, FAST> { shape, rows: &rows, periods: &mut periods });
+        L::F32::scatter(&periods, &mut streams.streams.each_mut().map(|stream| &mut stream.periods[..]));
+        let mut mended = false;
+        for stream in &mut streams.streams {
+            stream.lag = stream.periods[PLACES - 1] as usize;
+            if core::mem::take(&mut stream.after_loss) {
+                stream.mend(shape);
+                mended = true;
+            }
+        }
+        if mended {
+            gather::<L>(streams, HISTORY - length..HISTORY, &mut rows);
+            L::F32::gather(&streams.streams.each_ref().map(|stream| &stream.periods[..]), &mut periods);
+        }
+        for block in 0..blocks {
+            let centre = shape.first_enhanced() + block * BLOCK;
+            let start = centre + length - HISTORY;
+            L::call(Smooth::<L, FAST> {
+                streams,
+                periods: &periods,
+                centre,
+                block: &rows[start..start + BLOCK],
+                out: &mut out[block * BLOCK..(block + 1) * BLOCK],
+            });
+        }
+    }
+}
+
+impl Stream {
+    /// As the plain enhancer does after a loss.
+    fn mend(&mut self, shape: &Shape) {
+        let mut enhancer = Enhancer { history: [0.0; HISTORY], periods: self.periods };
+        enhancer.history.copy_from_slice(&self.history[MARGIN..MARGIN + HISTORY]);
+        let residual = enhancer.history;
+        self.lag = 2 * enhancer.mend(shape, &residual[HISTORY - shape.samples..]);
+        self.periods = enhancer.periods;
+        self.history[MARGIN..MARGIN + HISTORY].copy_from_slice(&enhancer.history);
+    }
+}
+
+/// A part of the histories as rows.
+#[inline(always)]
+fn gather<L: Lanes>(streams: &Streams, part: core::ops::Range<usize>, rows: &mut [L::F32]) {
+    let (from, to) = (MARGIN + part.start, MARGIN + part.end);
+    L::F32::gather(
+        &streams.streams.each_ref().map(|stream| &stream.history[from..to]),
+        &mut rows[..part.len()],
+    );
+}
+
+/// Estimates the pitch of the newest blocks.
+struct Periods<'a, L: Lanes, const FAST: bool> {
+    shape: &'a Shape,
+    /// The newest part of the history.
+    rows: &'a [L::F32; ROWS_MAX],
+    periods: &'a mut [L::F32; PLACES],
+}
+
+impl<L: Lanes, const FAST: bool> Kernel for Periods<'_, L, FAST> {
+    type Out = ();
+    #[inline(always)]
+    fn run<Same: Lanes>(self) {
+        let zero = L::F32::splat(0.0);
+        let blocks = self.shape.blocks();
+        let count = DECIMATED_PAST + blocks * BLOCK / 2;
+        let end = 2 * count + TAPS - 1;
+        let mut decimated = [zero; DECIMATED_MAX];
+        for (index, value) in decimated[..count].iter_mut().enumerate() {
+            let newest = TAPS - 1 + HALF_TAPS + 2 * index;
+            let mut sum = zero;
+            for (tap, &factor) in LOW_PASS.iter().enumerate() {
+                // Behind the newest sample are zeros.
+                if newest - tap < end {
+                    sum = add_product::<L, FAST>(sum, L::F32::splat(factor), self.rows[newest - tap]);
+                }
+            }
+            *value = sum;
+        }
+        for block in 0..blocks {
+            let start = DECIMATED_PAST + block * BLOCK / 2;
+            let target = &decimated[start..start + BLOCK / 2];
+            let (mut greatest, mut best) = (zero, L::F32::splat(DECIMATED_LAGS.start as f32));
+            for first in DECIMATED_LAGS.step_by(ABREAST) {
+                let (mut cross, mut energy) = ([zero; ABREAST], [zero; ABREAST]);
+                // The sample that the last of these lags begins with; the others' follow it.
+                let others = &decimated[start - first - (ABREAST - 1)..];
+                for (at, &sample) in target.iter().enumerate() {
+                    let others = &others[at..at + ABREAST];
+                    for lag in 0..ABREAST {
+                        let other = others[ABREAST - 1 - lag];
+                        cross[lag] = add_product::<L, FAST>(cross[lag], sample, other);
+                        energy[lag] = add_product::<L, FAST>(energy[lag], other, other);
+                    }
+                }
+                for lag in 0..ABREAST {
+                    let measure = cross[lag] * cross[lag] / energy[lag];
+                    let better = cross[lag].gt(zero) & measure.gt(greatest);
+                    greatest = L::F32::select(better, measure, greatest);
+                    best = L::F32::select(better, L::F32::splat((first + lag) as f32), best);
+                }
+            }
+            self.periods[PLACES - blocks + block] = L::F32::splat(2.0) * best;
+        }
+    }
+}
+
+/// Draws a block toward its neighbours one period away.
+struct Smooth<'a, L: Lanes, const FAST: bool> {
+    streams: &'a Streams,
+    periods: &'a [L::F32; PLACES],
+    /// Where in the history the block lies.
+    centre: usize,
+    block: &'a [L::F32],
+    out: &'a mut [L::F32],
+}
+
+impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
+    type Out = ();
+    #[inline(always)]
+    fn run<Same: Lanes>(self) {
+        let zero = L::F32::splat(0.0);
+        let centre = L::F32::splat(self.centre as f32);
+        let half = L::F32::splat((BLOCK / 2) as f32);
+        let mut segments = [[zero; BLOCK]; SEGMENTS];
+        let mut trials = [zero; TRIALS];
+
+        let centres = ENHANCER_CENTRES.map(L::F32::splat);
+        let middle = L::F32::splat(0.5 * (2 * self.centre + BLOCK - 1) as f32);
+        let mut period = nearest::<L>(&centres, middle, self.periods);
+        let mut start = centre;
+        for segment in segments[..REACH].iter_mut().rev() {
+            start -= period;
+            period = nearest::<L>(&centres, start + half - period, self.periods);
+            let inside = (start - L::F32::splat(2.0)).ge(zero);
+            if inside.any() {
+                start = L::call(Refine::<L, FAST> {
+                    streams: self.streams,
+                    block: self.block,
+                    start,
+                    inside,
+                    trials: &mut trials,
+                    segment,
+                });
+            }
+        }
+
+        let mut places = centres;
+        for (place, &period) in places.iter_mut().zip(self.periods) {
+            *place -= period;
+        }
+        start = centre;
+        for segment in &mut segments[REACH + 1..] {
+            start += nearest::<L>(&places, start + half, self.periods);
+            let inside =
+                (start + L::F32::splat(BLOCK as f32) + L::F32::splat(2.0)).lt(L::F32::splat(HISTORY as f32));
+            if inside.any() {
+                start = L::call(Refine::<L, FAST> {
+                    streams: self.streams,
+                    block: self.block,
+                    start,
+                    inside,
+                    trials: &mut trials,
+                    segment,
+                });
+            }
+        }
+        smooth::<L, FAST>(self.block, &segments, self.out);
+    }
+}
+
+/// What belongs to the nearest value, the first of equals.
+#[inline(always)]
+fn nearest<L: Lanes>(values: &[L::F32; PLACES], to: L::F32, what: &[L::F32; PLACES]) -> L::F32 {
+    let difference = values[0] - to;
+    let (mut least, mut found) = (difference * difference, what[0]);
+    for (&value, &what) in values[1..].iter().zip(&what[1..]) {
+        let difference = value - to;
+        let distance = difference * difference;
+        let nearer = distance.lt(least);
+        least = L::F32::select(nearer, distance, least);
+        found = L::F32::select(nearer, what, found);
+    }
+    found
+}
+
+/// Finds the segments that resemble the block most; returns where they begin. Lanes that are not `inside` get zeros and
+/// keep their place.
+struct Refine<'a, L: Lanes, const FAST: bool> {
+    streams: &'a Streams,
+    block: &'a [L::F32],
+    start: L::F32,
+    inside: L::Mask32,
+    trials: &'a mut [L::F32; TRIALS],
+    segment: &'a mut [L::F32; BLOCK],
+}
+
+impl<L: Lanes, const FAST: bool> Kernel for Refine<'_, L, FAST> {
+    type Out = L::F32;
+    #[inline(always)]
+    fn run<Same: Lanes>(self) -> L::F32 {
+        let zero = L::F32::splat(0.0);
+        let slop = L::F32::splat(SLOP as f32);
+        // Starts are quarters, so that nothing is rounded here; those that are not inside could be anything.
+        let start = L::F32::select(self.inside, self.start, slop + slop);
+        let rounded = (start - L::F32::splat(0.5)).truncate().to_f32();
+        let short = rounded.lt(slop);
+        let first = (rounded - slop).max(zero);
+
+        let mut window = [zero; SEARCHED];
+        let mut cuts: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
+        for ((cut, stream), &first) in cuts.iter_mut().zip(&self.streams.streams).zip(L::F32::flat(&[first]))
+        {
+            let from = MARGIN - HALF_TAPS + (first as usize).min(HISTORY - BLOCK);
+            *cut = &stream.history[from..from + SEARCHED];
+        }
+        L::F32::gather(&cuts[..L::N], &mut window);
+
+        let mut trials = [zero; TRIALS];
+        for (at, &sample) in self.block.iter().enumerate() {
+            for trial in 0..TRIALS {
+                trials[trial] = add_product::<L, FAST>(trials[trial], window[HALF_TAPS + at + trial], sample);
+            }
+        }
+        // Where one place fewer is searched, the last is the one of the segment before.
+        trials[TRIALS - 1] = L::F32::select(short, self.trials[TRIALS - 1], trials[TRIALS - 1]);
+        for (old, &new) in self.trials.iter_mut().zip(&trials) {
+            *old = L::F32::select(self.inside, new, *old);
+        }
+        let best = best_quarter::<L, FAST>(&trials, short);
+        let quarters = L::I32::splat(QUARTERS as i32);
+        let whole = (best + quarters - L::I32::splat(1)).shr(QUARTERS.ilog2());
+        let fraction = whole * quarters - best;
+
+        for step in [4, 2, 1] {
+            let moved = (whole & L::I32::splat(step as i32)).gt(L::I32::splat(0));
+            for at in 0..SEARCHED - step {
+                window[at] = L::F32::select(moved, window[at + step], window[at]);
+            }
+        }
+        let mut filter = [zero; TAPS];
+        for (tap, factor) in filter.iter_mut().enumerate() {
+            *factor = L::F32::splat(UPSAMPLING[0][tap]);
+            for (number, taps) in UPSAMPLING.iter().enumerate().skip(1) {
+                let this = fraction.eq(L::I32::splat(number as i32));
+                *factor = L::F32::select(this, L::F32::splat(taps[tap]), *factor);
+            }
+        }
+        for (at, sample) in self.segment.iter_mut().enumerate() {
+            let mut sum = zero;
+            for (tap, &factor) in filter.iter().enumerate() {
+                sum = add_product::<L, FAST>(sum, window[at + tap], factor);
+            }
+            *sample = L::F32::select(self.inside, sum, zero);
+        }
+        let found = first + best.to_f32() * L::F32::splat(1.0 / QUARTERS as f32) + L::F32::splat(1.0);
+        L::F32::select(self.inside, found, self.start)
+    }
+}
+
+/// The place of the greatest correlation, in quarters of a sample from the first.
+#[inline(always)]
+fn best_quarter<L: Lanes, const FAST: bool>(trials: &[L::F32; TRIALS], short: L::Mask32) -> L::I32 {
+    let zero = L::F32::splat(0.0);
+    // Over the right end hangs the filter from the last correlation that was searched for.
+    let mut from_last = [zero; TRIALS];
+    for back in 0..TRIALS - 1 {
+        from_last[back] =
+            L::F32::select(short, trials[TRIALS.saturating_sub(2 + back)], trials[TRIALS - 1 - back]);
+    }
+    let mut best = L::I32::splat(0);
+    let mut greatest = zero;
+    for row in 0..TRIALS {
+        for (number, filter) in UPSAMPLING.iter().enumerate() {
+            let filter = &filter[1..=TRIALS];
+            let mut sum = zero;
+            if row < 3 {
+                for back in 0..=row + 2 {
+                    sum = add_product::<L, FAST>(sum, trials[row + 2 - back], L::F32::splat(filter[back]));
+                }
+            } else {
+                for (back, &factor) in filter[row - 2..].iter().enumerate() {
+                    sum = add_product::<L, FAST>(sum, from_last[back], L::F32::splat(factor));
+                }
+            }
+            if row == 0 && number == 0 {
+                greatest = sum;
+                continue;
+            }
+            let mut better = sum.gt(greatest);
+            if row == TRIALS - 1 {
+                better = better & !short;
+            }
+            greatest = L::F32::select(better, sum, greatest);
+            best = L::I32::select(better, L::I32::splat((row * QUARTERS + number) as i32), best);
+        }
+    }
+    best
+}
+
+/// As the plain enhancer's.
+#[inline(always)]
+fn smooth<L: Lanes, const FAST: bool>(
+    block: &[L::F32],
+    segments: &[[L::F32; BLOCK]; SEGMENTS],
+    out: &mut [L::F32],
+) {
+    let (zero, one) = (L::F32::splat(0.0), L::F32::splat(1.0));
+    let weights = WEIGHTS.map(L::F32::splat);
+    let (mut own, mut cross, mut other) = (zero, zero, zero);
+    let mut around = [zero; BLOCK];
+    for (at, &sample) in block.iter().enumerate() {
+        let mut sum = segments[0][at] * weights[0];
+        for index in 1..SEGMENTS {
+            if index != REACH {
+                sum = add_product::<L, FAST>(sum, segments[index][at], weights[index]);
+            }
+        }
+        around[at] = sum;
+        own = add_product::<L, FAST>(own, sample, sample);
+        other = add_product::<L, FAST>(other, sum, sum);
+        cross = add_product::<L, FAST>(cross, sum, sample);
+    }
+    other = L::F32::select(other.lt(one), one, other);
+    let scale = (own / other).sqrt();
+    let mut difference = zero;
+    for (at, out) in out.iter_mut().enumerate() {
+        *out = scale * around[at];
+        let error = block[at] - *out;
+        difference = add_product::<L, FAST>(difference, error, error);
+    }
+    let limit = L::F32::splat(DIFFERENCE_MAX);
+    let limited = difference.gt(limit * own);
+    if limited.any() {
+        own = L::F32::select(own.lt(one), one, own);
+        let spread = (other * own - cross * cross) / (own * own);
+        let apart = spread.gt(L::F32::splat(FLAT));
+        let a = (L::F32::splat(DIFFERENCE_MAX - DIFFERENCE_MAX * DIFFERENCE_MAX / 4.0) / spread).sqrt();
+        let b = L::F32::splat(-DIFFERENCE_MAX / 2.0) - a * cross / own + one;
+        let (a, b) = (L::F32::select(apart, a, zero), L::F32::select(apart, b, one));
+        for (at, out) in out.iter_mut().enumerate() {
+            *out = L::F32::select(limited, a * around[at] + b * block[at], *out);
+        }
+    }
+}

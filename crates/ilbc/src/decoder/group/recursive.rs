@@ -1,0 +1,138 @@
+//! The recursive filters: start state, synthesis, high-pass.
+
+use lanes::{Kernel, LANES_MAX, Lanes, Mask, Number, Vector};
+
+use super::{FRONT, FilterRows, FrameRows, LpcRows, Residual, add_product, kept, subtract_product};
+use crate::bits::Frame;
+use crate::start::STATE_RANGE;
+use crate::tables::{HP_OUT_POLES, HP_OUT_ZEROS, SCALE_AMPLITUDES, STATE_LEVELS};
+use crate::{ORDER, STATE_MAX, SUB_BLOCK, Shape};
+
+/// One sample of the all-pole filter, newest output first; puts it before the others.
+#[inline(always)]
+fn all_pole<L: Lanes, const FAST: bool>(
+    input: L::F32,
+    lpc: &LpcRows<L>,
+    past: &mut [L::F32; ORDER],
+) -> L::F32 {
+    let mut sum = input;
+    if FAST {
+        // The newest output last: only one product waits for it.
+        for back in (0..ORDER).rev() {
+            sum = subtract_product::<L, FAST>(sum, lpc[back + 1], past[back]);
+        }
+    } else {
+        for back in 0..ORDER {
+            sum -= lpc[back + 1] * past[back];
+        }
+    }
+    for back in (1..ORDER).rev() {
+        past[back] = past[back - 1];
+    }
+    past[0] = sum;
+    sum
+}
+
+/// The start states, each written to its place in the stream's residual.
+pub(super) struct StartState<'a, L: Lanes, const FAST: bool> {
+    pub shape: &'a Shape,
+    pub frames: &'a [Frame; LANES_MAX],
+    pub filters: &'a FilterRows<L>,
+    pub residuals: &'a mut [Residual; LANES_MAX],
+}
+
+impl<L: Lanes, const FAST: bool> Kernel for StartState<'_, L, FAST> {
+    type Out = ();
+    #[inline(always)]
+    fn run<Same: Lanes>(self) {
+        let zero = L::F32::splat(0.0);
+        let length = self.shape.state;
+        let mut levels = [[0.0; STATE_MAX.next_multiple_of(4)]; LANES_MAX];
+        for (levels, frame) in levels.iter_mut().zip(self.frames).take(L::N) {
+            let unit = SCALE_AMPLITUDES[usize::from(frame.scale) % SCALE_AMPLITUDES.len()] / STATE_RANGE;
+            let units = STATE_LEVELS.map(|level| unit * level);
+            for (sample, &level) in levels[..length].iter_mut().rev().zip(&frame.state) {
+                *sample = units[usize::from(level & 7)];
+            }
+        }
+        // The past and the future of the input are zeros.
+        let mut input = [zero; STATE_MAX.next_multiple_of(4) + 2 * ORDER];
+        L::F32::gather(&levels.each_ref().map(|levels| &levels[..length]), &mut input[ORDER..ORDER + length]);
+
+        let mut lpc = self.filters[0];
+        for block in 1..self.shape.sub_blocks - 1 {
+            let bits = (0..L::N).filter(|&lane| usize::from(self.frames[lane].start) == block + 1);
+            let here = L::Mask32::from_bits(bits.fold(0, |bits, lane| bits | 1 << lane));
+            for (coefficient, &other) in lpc.iter_mut().zip(&self.filters[block]) {
+                *coefficient = L::F32::select(here, other, *coefficient);
+            }
+        }
+        let mut output = [zero; 2 * STATE_MAX];
+        let mut past = [zero; ORDER];
+        for at in 0..2 * length {
+            let mut sum = zero;
+            if at < length + ORDER {
+                for back in 0..=ORDER {
+                    sum = add_product::<L, FAST>(sum, lpc[ORDER - back], input[ORDER + at - back]);
+                }
+            }
+            output[at] = all_pole::<L, FAST>(sum, &lpc, &mut past);
+        }
+        let mut state = [zero; STATE_MAX];
+        for at in 0..length {
+            state[length - 1 - at] = output[at] + output[length + at];
+        }
+        let mut places = self.residuals.each_mut().map(|residual| &mut residual[..]);
+        for (place, frame) in places.iter_mut().zip(self.frames) {
+            let start = self.shape.state_place(frame);
+            *place = &mut core::mem::take(place)[FRONT + start..FRONT + start + length];
+        }
+        L::F32::scatter(&state[..length], &mut places);
+    }
+}
+
+/// Residual to speech in place, each sub-block with its filter, then the high-pass filter.
+pub(super) struct Synthesis<'a, L: Lanes, const FAST: bool> {
+    pub shape: &'a Shape,
+    pub filters: &'a FilterRows<L>,
+    pub kept: &'a mut [L::F32; kept::COUNT],
+    pub rows: &'a mut FrameRows<L>,
+}
+
+impl<L: Lanes, const FAST: bool> Kernel for Synthesis<'_, L, FAST> {
+    type Out = ();
+    #[inline(always)]
+    fn run<Same: Lanes>(self) {
+        let mut past = [L::F32::splat(0.0); ORDER];
+        for (past, &output) in past.iter_mut().rev().zip(&self.kept[kept::OUTPUTS]) {
+            *past = output;
+        }
+        let start = kept::HIGH_PASS.start;
+        let [mut x1, mut x2, mut y1, mut y2] =
+            [self.kept[start], self.kept[start + 1], self.kept[start + 2], self.kept[start + 3]];
+        let zeros = HP_OUT_ZEROS.map(L::F32::splat);
+        let poles = HP_OUT_POLES.map(L::F32::splat);
+        for block in 0..self.shape.sub_blocks {
+            let lpc = self.filters[block];
+            for row in &mut self.rows[block * SUB_BLOCK..(block + 1) * SUB_BLOCK] {
+                let input = all_pole::<L, FAST>(*row, &lpc, &mut past);
+                let mut sum = zeros[0] * input;
+                sum = add_product::<L, FAST>(sum, zeros[1], x1);
+                sum = add_product::<L, FAST>(sum, zeros[2], x2);
+                if FAST {
+                    sum = subtract_product::<L, FAST>(sum, poles[2], y2);
+                    sum = subtract_product::<L, FAST>(sum, poles[1], y1);
+                } else {
+                    sum -= poles[1] * y1;
+                    sum -= poles[2] * y2;
+                }
+                (x2, x1, y2, y1) = (x1, input, y1, sum);
+                *row = sum;
+            }
+        }
+        for (&past, output) in past.iter().rev().zip(&mut self.kept[kept::OUTPUTS]) {
+            *output = past;
+        }
+        self.kept[kept::HIGH_PASS].copy_from_slice(&[x1, x2, y1, y2]);
+    }
+}
