@@ -64,6 +64,7 @@ pub(crate) fn sip_config(
         strict_rtp: snapshot.rtp.strictrtp != StrictRtp::No,
         rtcp_interval_ms: u16::try_from(snapshot.rtp.rtcpinterval.as_millis()).unwrap_or(5000),
         timers: timers(&pjsip.system),
+        tcp_switch: !pjsip.system.disable_tcp_switch,
         default_outbound: pjsip.global.default_outbound_endpoint.clone(),
         default_from_user: pjsip.global.default_from_user.clone(),
         default_algorithms: defaults.clone(),

@@ -44,7 +44,8 @@ impl Site {
     fn new(seed: u64) -> Self {
         let config = Config { supported: "replaces".into(), ..Config::default() };
         let mut stack = Stack::new(config, u128::from(seed));
-        let transport = Transport { sent_by: "10.0.0.1".into(), external: None, local_nets: Vec::new() };
+        let transport =
+            Transport { sent_by: "10.0.0.1".into(), external: None, local_nets: Vec::new(), stream: None };
         stack.set_transport(TransportId(0), transport);
         let mut site = Self {
             stack,

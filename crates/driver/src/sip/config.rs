@@ -274,6 +274,8 @@ pub struct Config {
     pub rtcp_interval_ms: u16,
     /// Timers of the stack.
     pub timers: ::sip::stack::Timers,
+    /// Requests too large for a datagram go by TCP (`disable_tcp_switch=no`).
+    pub tcp_switch: bool,
     /// Endpoint of dial strings that name a bare URI.
     pub default_outbound: String,
     /// User of From when nothing else gives one.

@@ -5,7 +5,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use ::sip::stack::{Flow, Stack, Transport, TransportId};
+use ::sip::stack::{Flow, Protocol, Stack, Transport, TransportId};
 
 use super::config::{Bind, Config};
 
@@ -63,32 +63,54 @@ impl Ways {
         let number = u16::try_from(at + 1).unwrap_or(1);
         let transport = TransportId(number << BIND_BITS | id.0);
         if !self.told.contains(&transport) {
-            self.told.push(transport);
-            stack.set_transport(transport, named(bind, self.own.get(at).copied()));
+            let beside = stream_beside(config, bind).map(|id| TransportId(number << BIND_BITS | id.0));
+            for transport in [Some(transport), beside].into_iter().flatten() {
+                self.told.push(transport);
+                self.tell(config, stack, transport);
+            }
         }
         Flow { transport, ..flow }
     }
     /// Tells the stack what it is called on every bind.
-    pub(super) fn configure(&self, config: &Config, stack: &mut Stack) {
+    pub(super) fn configure(&mut self, config: &Config, stack: &mut Stack) {
+        for transport in self.told.clone() {
+            let bind = config.binds.iter().find(|bind| bind.id == bind_id(transport));
+            let beside = bind.and_then(|bind| stream_beside(config, bind));
+            let beside = beside.map(|id| TransportId((transport.0 & !(BINDS_MAX - 1)) | id.0));
+            self.told.extend(beside.filter(|beside| !self.told.contains(beside)));
+        }
         for bind in &config.binds {
-            stack.set_transport(bind.id, named(bind, None));
+            self.tell(config, stack, bind.id);
         }
         for transport in &self.told {
-            let own = usize::from(transport.0 >> BIND_BITS).checked_sub(1).and_then(|at| self.own.get(at));
-            if let Some(bind) = config.binds.iter().find(|bind| bind.id == bind_id(*transport)) {
-                let own = own.copied().filter(|_| bind.local.ip().is_unspecified());
-                stack.set_transport(*transport, named(bind, own));
-            }
+            self.tell(config, stack, *transport);
+        }
+    }
+    fn tell(&self, config: &Config, stack: &mut Stack, transport: TransportId) {
+        let number = transport.0 >> BIND_BITS;
+        let own = usize::from(number).checked_sub(1).and_then(|at| self.own.get(at));
+        if let Some(bind) = config.binds.iter().find(|bind| bind.id == bind_id(transport)) {
+            let own = own.copied().filter(|_| bind.local.ip().is_unspecified());
+            let stream = stream_beside(config, bind).map(|id| TransportId(number << BIND_BITS | id.0));
+            stack.set_transport(transport, named(bind, own, stream));
         }
     }
 }
 
+/// The TCP bind on the address of a UDP bind, when large requests are to go by it (`disable_tcp_switch=no`).
+fn stream_beside(config: &Config, bind: &Bind) -> Option<TransportId> {
+    let datagrams = config.tcp_switch && bind.protocol == Protocol::Udp;
+    let beside = |other: &&Bind| other.protocol == Protocol::Tcp && other.local.ip() == bind.local.ip();
+    config.binds.iter().filter(|_| datagrams).find(beside).map(|other| other.id)
+}
+
 /// A bind as the stack names it, with `own` in place of the address it is bound to.
-fn named(bind: &Bind, own: Option<IpAddr>) -> Transport {
+fn named(bind: &Bind, own: Option<IpAddr>, stream: Option<TransportId>) -> Transport {
     let local = SocketAddr::new(own.unwrap_or(bind.local.ip()), bind.local.port());
     Transport {
         sent_by: local.to_string(),
         external: bind.external_signaling.clone(),
         local_nets: bind.local_nets.clone(),
+        stream,
     }
 }

@@ -175,6 +175,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("global", "default_auth_algorithms_uas=SHA-256", |c| format!("{} {}", algorithms(&c.default_algorithms), algorithms(&auth(c).algorithms)), "MD5 MD5", "SHA-256 SHA-256"),
     ("system", "timer_t1=200", |c| c.timers.t1.as_millis().to_string(), "500", "200"),
     ("system", "timer_b=8000", |c| c.timers.timeout.as_millis().to_string(), "32000", "8000"),
+    ("system", "disable_tcp_switch=no", |c| c.tcp_switch.to_string(), "false", "true"),
     ("acl", "deny=0.0.0.0/0\npermit=10.0.0.0/8", |c| both(c.access.as_ref()), "true true", "true false"),
     ("acl", "acl=office", |c| both(c.access.as_ref()), "true true", "true false"),
     ("acl", "contact_deny=0.0.0.0/0\ncontact_permit=10.0.0.0/8", |c| both(c.contact_access.as_ref()), "true true", "true false"),

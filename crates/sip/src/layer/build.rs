@@ -70,11 +70,9 @@ impl RequestHead<'_> {
         out.extend_from_slice(self.method.as_bytes());
         out.push(b' ');
         out.extend_from_slice(self.uri);
-        out.extend_from_slice(b" SIP/2.0\r\nVia: SIP/2.0/");
-        out.extend_from_slice(self.protocol.name().as_bytes());
-        out.push(b' ');
-        out.extend_from_slice(self.sent_by.as_bytes());
-        out.extend_from_slice(b";rport;branch=");
+        out.extend_from_slice(b" SIP/2.0\r\n");
+        via(self.protocol, self.sent_by, out);
+        out.extend_from_slice(b";branch=");
         out.extend_from_slice(self.branch.as_bytes());
         out.extend_from_slice(b"\r\n");
         for route in routes {
@@ -88,6 +86,15 @@ impl RequestHead<'_> {
         header(out, "Call-ID", self.call_id);
         cseq(out, self.cseq, self.method.as_bytes());
     }
+}
+
+/// A Via up to its branch.
+fn via(protocol: Protocol, sent_by: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Via: SIP/2.0/");
+    out.extend_from_slice(protocol.name().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(sent_by.as_bytes());
+    out.extend_from_slice(b";rport");
 }
 
 fn cseq(out: &mut Vec<u8>, sequence: u32, method: &[u8]) {
@@ -171,18 +178,37 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// The same request as a new transaction: new branch and CSeq, `headers` added. Credentials of an earlier try do
-    /// not come along; when `headers` is empty they do (RFC 3261 §22.2: a repeated request keeps them).
-    pub(crate) fn again(self, branch: &str, sequence: u32, headers: &[(&str, &str)], out: &mut Vec<u8>) {
+    /// The same request by another transport: same transaction, another Via (RFC 3261 §18.1.1).
+    pub(crate) fn over(self, (protocol, sent_by): (Protocol, &str), out: &mut Vec<u8>) {
+        for line in self.lines() {
+            match memchr::memmem::rfind(line, b";branch=").filter(|_| line.starts_with(b"Via: ")) {
+                Some(end) => {
+                    via(protocol, sent_by, out);
+                    out.extend_from_slice(line.split_at(end).1);
+                }
+                None => out.extend_from_slice(line),
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(self.body);
+    }
+
+    /// The same request as a new transaction: new Via and CSeq, `headers` added. Credentials of an earlier try do not
+    /// come along; when `headers` is empty they do (RFC 3261 §22.2: a repeated request keeps them).
+    pub(crate) fn again(
+        self,
+        (protocol, sent_by, branch): (Protocol, &str, &str),
+        sequence: u32,
+        headers: &[(&str, &str)],
+        out: &mut Vec<u8>,
+    ) {
         let mut lines = self.lines();
         out.extend_from_slice(lines.next().unwrap_or_default());
         let method = self.head.split(|byte| *byte == b' ').next().unwrap_or_default();
         for line in lines {
             let is = |name: &str| line.starts_with(name.as_bytes());
             if is("Via: ") {
-                let end = memchr::memmem::rfind(line, b";branch=").unwrap_or(line.len());
-                let (kept, _) = line.split_at(end);
-                out.extend_from_slice(kept);
+                via(protocol, sent_by, out);
                 out.extend_from_slice(b";branch=");
                 out.extend_from_slice(branch.as_bytes());
                 out.extend_from_slice(b"\r\n");
@@ -262,7 +288,12 @@ mod tests {
     #[test]
     fn rfc3261_22_2_retry_has_a_new_branch_number_and_credentials_and_the_same_rest() {
         let mut again = Vec::new();
-        Written::new(&invite()).again("z9hG4bK2", 314160, &[("Authorization", "Digest new")], &mut again);
+        Written::new(&invite()).again(
+            (Protocol::Udp, "pc33.atlanta.example", "z9hG4bK2"),
+            314160,
+            &[("Authorization", "Digest new")],
+            &mut again,
+        );
         let expected = text(&invite())
             .replace("z9hG4bK1", "z9hG4bK2")
             .replace("314159", "314160")
@@ -270,7 +301,12 @@ mod tests {
             .replace("Content-Length", "Authorization: Digest new\r\nContent-Length");
         assert_eq!(text(&again), expected);
         let mut same = Vec::new();
-        Written::new(&invite()).again("z9hG4bK1", 314159, &[], &mut same);
+        Written::new(&invite()).again(
+            (Protocol::Udp, "pc33.atlanta.example", "z9hG4bK1"),
+            314159,
+            &[],
+            &mut same,
+        );
         assert_eq!(text(&same), text(&invite()));
     }
 }

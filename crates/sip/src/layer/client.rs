@@ -2,7 +2,7 @@
 //! transaction without a map.
 
 use super::build::Written;
-use super::{Flow, Layer, Member, Notice, Owner, Place, Purpose, Scheduled, send};
+use super::{Flow, Layer, Member, Notice, Owner, Place, Protocol, Purpose, Scheduled, send};
 use crate::header::MAGIC_COOKIE;
 use crate::message::Status;
 use crate::stack::Output;
@@ -50,6 +50,9 @@ pub(crate) enum ClientMethod {
     Other,
 }
 
+/// Largest request that goes as a datagram while nobody knows the MTU of the path, in bytes (RFC 3261 §18.1.1).
+const DATAGRAM_REQUEST_MAX: usize = 1300;
+
 #[derive(Debug)]
 enum Machine {
     Invite(InviteClient),
@@ -66,6 +69,8 @@ pub(super) struct Client {
     request: Option<Arc<[u8]>>,
     /// The ACK for a failure, while the failure may be repeated.
     ack: Option<Arc<[u8]>>,
+    /// The request as a datagram, should nobody answer at the stream that it went to because of its size.
+    datagram: Option<Box<(Flow, Arc<[u8]>)>>,
     /// The CANCEL transaction, which shares the branch (RFC 3261 §9.1).
     cancel: Option<Place>,
     scheduled: Scheduled,
@@ -104,8 +109,17 @@ impl Layer {
         self.client_invite.clear();
         self.client_other.clear();
         let scheduled = Scheduled::default();
-        let client =
-            Client { machine, flow, secret, owner, request: None, ack: None, cancel: None, scheduled };
+        let client = Client {
+            machine,
+            flow,
+            secret,
+            owner,
+            request: None,
+            ack: None,
+            datagram: None,
+            cancel: None,
+            scheduled,
+        };
         let place = self.clients.insert_with(|_| client)?;
         self.by_peer.insert((flow.remote, Member::Client(place)));
         self.scratch.clear();
@@ -136,6 +150,7 @@ impl Layer {
         let pace = self.pace(client.flow);
         self.in_hand = Some(Member::Client(place));
         let client = self.clients.get_mut(place)?;
+        client.datagram = None;
         let mut deliver = false;
         match &mut client.machine {
             Machine::Invite(machine) if method == b"INVITE" => {
@@ -255,7 +270,57 @@ impl Layer {
         self.settle_client(place);
     }
 
+    /// The way of a request that has just been started and is too large for its datagram (RFC 3261 §18.1.1).
+    pub(crate) fn too_large(&self, place: Place) -> Option<Flow> {
+        let client = self.clients.get(place).filter(|client| client.flow.protocol == Protocol::Udp)?;
+        let size = client.request.as_ref().map_or(0, |request| request.len());
+        (size > DATAGRAM_REQUEST_MAX).then_some(client.flow)
+    }
+
+    /// Takes a request that has just been started to a stream; when that cannot be had, it goes as the datagram it was.
+    pub(crate) fn take_to_stream(
+        &mut self,
+        place: Place,
+        (flow, sent_by): (Flow, &str),
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(client) = self.clients.get_mut(place) else { return };
+        let Some(request) = client.request.clone() else { return };
+        // The last thing that was put out is the datagram, which has not left.
+        out.pop_if(|output| matches!(output, Output::Send(send) if Arc::ptr_eq(&send.bytes, &request)));
+        client.datagram = Some(Box::new((client.flow, Arc::clone(&request))));
+        self.scratch.clear();
+        Written::new(&request).over((flow.protocol, sent_by), &mut self.scratch);
+        let request = Arc::from(self.scratch.as_slice());
+        self.restart(place, (flow, request), now, out);
+    }
+
+    /// Begins a transaction anew by another way; nobody has answered it yet.
+    fn restart(
+        &mut self,
+        place: Place,
+        (flow, request): (Flow, Arc<[u8]>),
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        let pace = self.pace(flow);
+        let Some(client) = self.clients.get_mut(place) else { return };
+        client.machine = match client.machine {
+            Machine::Invite(_) => Machine::Invite(InviteClient::start(pace, now, &mut self.client_invite)),
+            Machine::Other(_) => Machine::Other(NonInviteClient::start(pace, now, &mut self.client_other)),
+        };
+        self.client_invite.clear();
+        self.client_other.clear();
+        (client.flow, client.request) = (flow, Some(request));
+        send(out, flow, &client.request);
+        self.settle_client(place);
+    }
+
     pub(super) fn client_failed(&mut self, place: Place, now: Instant, out: &mut Vec<Output>) {
+        if let Some(datagram) = self.clients.get_mut(place).and_then(|client| client.datagram.take()) {
+            return self.restart(place, *datagram, now, out);
+        }
         self.drive_client(place, true, now, out);
         self.settle_client(place);
     }

@@ -93,6 +93,8 @@ pub struct Transport {
     pub external: Option<String>,
     /// Networks (address, prefix bits) that see us directly (`local_net`).
     pub local_nets: Vec<(IpAddr, u8)>,
+    /// The TCP bind that takes requests too large for datagrams of this one (RFC 3261 §18.1.1), if they are to.
+    pub stream: Option<TransportId>,
 }
 
 impl Transport {
@@ -130,6 +132,7 @@ mod tests {
             sent_by: "10.0.0.1:5060".into(),
             external: Some("203.0.113.9:5060".into()),
             local_nets: vec![("10.0.0.0".parse().unwrap(), 8), ("fd00::".parse().unwrap(), 8)],
+            stream: None,
         };
         for (peer, expected) in [
             ("10.9.8.7", "10.0.0.1:5060"),

@@ -131,7 +131,7 @@ impl Stack {
             finish_request(config, kind, contact, headers, body, bytes);
         };
         let started = self.layer.start_client((kind, owner, flow, secret), write, now, out);
-        started.ok_or(Refused::Full)
+        self.started(started, now, out)
     }
 
     /// Sends BYE; acknowledges first what is not acknowledged.

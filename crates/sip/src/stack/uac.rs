@@ -1,7 +1,9 @@
 //! The calling side: requests of ours, INVITE from its start to its ACK, forks, cancellation, credentials.
 
 use super::call::{Answered, Call, Phase, held};
-use super::{Body, ClientId, DialogId, End, Event, Failure, Header, Outgoing, Output, Refused, Stack};
+use super::{
+    Body, ClientId, DialogId, End, Event, Failure, Header, Outgoing, Output, Protocol, Refused, Stack,
+};
 use crate::dialog::{Dialog, FORKS_MAX};
 use crate::header::{HeaderName, Method};
 use crate::layer::build::{RequestHead, Written};
@@ -103,7 +105,27 @@ impl Stack {
             let contact = request.contact.map(str::as_bytes);
             finish_request(config, kind, contact, request.headers, request.body, bytes);
         };
-        self.layer.start_client((kind, owner, flow, secret), write, now, out).ok_or(Refused::Full)
+        let started = self.layer.start_client((kind, owner, flow, secret), write, now, out);
+        self.started(started, now, out)
+    }
+
+    /// A request has been started: one too large for a datagram goes by the bind's stream (RFC 3261 §18.1.1).
+    pub(super) fn started(
+        &mut self,
+        started: Option<Place>,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Result<Place, Refused> {
+        let place = started.ok_or(Refused::Full)?;
+        let Some(flow) = self.layer.too_large(place) else { return Ok(place) };
+        let transport = self.transports.get(usize::from(flow.transport.0)).and_then(Option::as_ref);
+        if let Some(transport) = transport.and_then(|transport| transport.stream) {
+            let flow = Flow { transport, protocol: Protocol::Tcp, connection: None, ..flow };
+            if let Some(sent_by) = self.sent_by(flow).map(str::to_owned) {
+                self.layer.take_to_stream(place, (flow, &sent_by), now, out);
+            }
+        }
+        Ok(place)
     }
 
     /// Sends a request again with further headers, credentials as a rule, as a new transaction with the next CSeq number
@@ -122,10 +144,12 @@ impl Stack {
             None => Written::new(&bytes).sequence().saturating_add(1),
         };
         let secret = self.random.next();
-        let write =
-            |branch: &str, again: &mut Vec<u8>| Written::new(&bytes).again(branch, cseq, headers, again);
+        let sent_by = self.via_host(flow).to_owned();
+        let write = |branch: &str, again: &mut Vec<u8>| {
+            Written::new(&bytes).again((flow.protocol, &sent_by, branch), cseq, headers, again);
+        };
         let started = self.layer.start_client((ClientMethod::Other, owner, flow, secret), write, now, out);
-        started.map(ClientId).ok_or(Refused::Full)
+        self.started(started, now, out).map(ClientId)
     }
 
     /// Sends a challenged INVITE again with credentials. Not after [`Event::Failed`].
@@ -162,10 +186,12 @@ impl Stack {
         call.retry_at = None;
         let owner = Owner { dialog: Some(place), purpose: Purpose::Invite };
         let secret = self.random.next();
-        let write =
-            |branch: &str, again: &mut Vec<u8>| Written::new(&bytes).again(branch, cseq, headers, again);
+        let sent_by = self.via_host(flow).to_owned();
+        let write = |branch: &str, again: &mut Vec<u8>| {
+            Written::new(&bytes).again((flow.protocol, &sent_by, branch), cseq, headers, again);
+        };
         let started = self.layer.start_client((ClientMethod::Invite, owner, flow, secret), write, now, out);
-        let invite = started.ok_or(Refused::Full)?;
+        let invite = self.started(started, now, out)?;
         let request = self.layer.request_bytes(invite).map(|(bytes, ..)| bytes);
         if let Some(call) = self.calls.get_mut(place) {
             (call.invite_client, call.request) = (Some(invite), request);

@@ -24,7 +24,7 @@ pub(super) fn udp(remote: &str) -> Flow {
 
 pub(super) fn stack(name: &str, config: Config, seed: u128) -> Stack {
     let mut stack = Stack::new(config, seed);
-    let transport = Transport { sent_by: name.into(), external: None, local_nets: Vec::new() };
+    let transport = Transport { sent_by: name.into(), external: None, local_nets: Vec::new(), stream: None };
     stack.set_transport(TransportId(0), transport);
     stack
 }

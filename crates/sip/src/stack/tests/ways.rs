@@ -97,3 +97,90 @@ fn timers_and_name_of_another_configuration_hold_for_what_comes_after() {
     stack.due(ms(40_000), &mut out);
     assert_eq!(told(&mut out), ["Unanswered Timeout"]);
 }
+
+#[test]
+fn rfc3261_18_1_1_a_request_too_large_for_a_datagram_goes_by_tcp_and_back_when_nobody_is_there() {
+    let mut stack = stack(NAMES[0], config(), 74);
+    let name = |sent_by: &str, stream| Transport {
+        sent_by: sent_by.into(),
+        external: None,
+        local_nets: Vec::new(),
+        stream,
+    };
+    stack.set_transport(TransportId(0), name("10.0.0.1:5060", Some(TransportId(1))));
+    stack.set_transport(TransportId(1), name("10.0.0.1:5062", None));
+    let by_tcp = Flow { transport: TransportId(1), connection: None, ..tcp(NAMES[1], 0) };
+    let made = Flow { connection: Some(ConnectionId(7)), ..by_tcp };
+    let via = |text: &str| text.lines().nth(1).unwrap().to_owned();
+    let branch = |text: &str| via(text).split("branch=").nth(1).unwrap().to_owned();
+    let mut out = Vec::new();
+    let filler = "x".repeat(1_300);
+    let (small, large) = ([("X-Filler", "x")], [("X-Filler", filler.as_str())]);
+
+    stack.request(&Outgoing { headers: &small, ..outgoing(CONTACTS[0], NAMES[1]) }, ms(0), &mut out).unwrap();
+    let [(flow, text)] = sent(&mut out).try_into().unwrap();
+    assert_eq!(flow, udp(NAMES[1]), "{text}");
+
+    for (case, heard) in [("nobody listens", false), ("the connection breaks after a response", true)] {
+        let request = Outgoing { headers: &large, ..outgoing(CONTACTS[0], NAMES[1]) };
+        stack.request(&request, ms(0), &mut out).unwrap();
+        let [(flow, text)] = sent(&mut out).try_into().unwrap();
+        assert_eq!(flow, by_tcp, "{case}");
+        assert!(via(&text).starts_with("Via: SIP/2.0/TCP 10.0.0.1:5062;rport;branch="), "{}", via(&text));
+        assert!(text.contains(&filler), "{case}");
+        if heard {
+            let trying = format!(
+                "SIP/2.0 100 Trying\r\n{}\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:c@d>\r\nCall-ID: 1\r\nCSeq: 1 OPTIONS\r\n\r\n",
+                via(&text)
+            );
+            stack.receive(made, trying.as_bytes(), ms(0), &mut out);
+        }
+        out.clear();
+        stack.transport_error(made, ms(0), &mut out);
+        if heard {
+            assert_eq!(told(&mut out), ["Unanswered Transport"], "{case}");
+            continue;
+        }
+        let [(flow, again)] = sent(&mut out).try_into().unwrap();
+        assert_eq!(flow, udp(NAMES[1]), "{case}");
+        assert!(via(&again).starts_with("Via: SIP/2.0/UDP 10.0.0.1:5060;"), "{}", via(&again));
+        assert_eq!(branch(&again), branch(&text), "it is the same transaction");
+        stack.due(ms(500), &mut out);
+        assert!(sent(&mut out).iter().any(|(_, text)| *text == again), "a datagram is repeated");
+        stack.transport_error(udp(NAMES[1]), ms(501), &mut out);
+        assert_eq!(told(&mut out), ["Unanswered Transport"; 2], "no second way is left");
+    }
+    assert_eq!(stack.load(), Load::default());
+}
+
+#[test]
+fn rfc3261_18_1_1_a_challenged_call_that_grew_too_large_goes_by_tcp() {
+    let mut stack = stack(NAMES[0], config(), 75);
+    for (id, stream) in [(0, Some(TransportId(1))), (1, None)] {
+        let transport =
+            Transport { sent_by: NAMES[0].into(), external: None, local_nets: Vec::new(), stream };
+        stack.set_transport(TransportId(id), transport);
+    }
+    let mut out = Vec::new();
+    let dialog = stack.invite(&outgoing(CONTACTS[0], NAMES[1]), ms(0), &mut out).unwrap();
+    let [(_, invite)] = sent(&mut out).try_into().unwrap();
+    let value = |name: &str| invite.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    let refusal = format!(
+        "SIP/2.0 401 Unauthorized\r\n{}\r\n{}\r\n{};tag=x\r\n{}\r\n{}\r\n\r\n",
+        value("Via:"),
+        value("From:"),
+        value("To:"),
+        value("Call-ID:"),
+        value("CSeq:")
+    );
+    stack.receive(udp(NAMES[1]), refusal.as_bytes(), ms(1), &mut out);
+    out.clear();
+    let credentials = "x".repeat(1_300);
+    stack.retry_invite(dialog, &[("Authorization", &credentials)], ms(2), &mut out).unwrap();
+    let [(flow, again)] = sent(&mut out).try_into().unwrap();
+    assert_eq!((flow.transport, flow.protocol), (TransportId(1), Protocol::Tcp));
+    assert!(again.contains("\r\nVia: SIP/2.0/TCP ") && again.contains(&credentials), "{again}");
+    stack.cancel(dialog, &[], ms(3), &mut out).unwrap();
+    stack.due(ms(40_000), &mut out);
+    assert_eq!(told(&mut out), ["Failed Canceled"]);
+}

@@ -527,6 +527,7 @@ fn messages_name_us_as_the_transport_says_and_no_value_breaks_out_of_its_line() 
         sent_by: "10.0.0.1:5060".into(),
         external: Some("203.0.113.1:5060".into()),
         local_nets: vec![("10.0.0.0".parse().unwrap(), 8)],
+        stream: None,
     };
     desk.stack.set_transport(TransportId(0), transport);
     for (peer, host) in [("10.0.0.9:5060", "10.0.0.1"), ("192.0.2.1:5060", "203.0.113.1")] {

@@ -508,8 +508,9 @@ options! {
         Later "no" "headers are written in full";
     disable_rport: YesNo = "no", "Send no rport (RFC 3581).",
         Later "no" "rport is sent";
-    disable_tcp_switch: YesNo = "yes", "Keep large requests on UDP.",
-        Later "yes" "requests stay on UDP whatever their size";
+    disable_tcp_switch: YesNo = "yes",
+        "Keep requests of more than 1,300 bytes on UDP; `no` sends them by TCP, from the TCP transport on the same \
+         address, and by UDP if the peer takes no connection.";
     follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.",
         Later "yes" "the last answer with SDP is heard";
     accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.",
