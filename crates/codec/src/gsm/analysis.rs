@@ -2,7 +2,7 @@
 
 use super::math::{asr, div, mult, mult_r, norm};
 use super::reflection::{Coefficients, STRETCHES, dequantise, interpolate};
-use super::{FRAME_BYTES, FRAME_SAMPLES, Frame, LTP_PAST, QLB, SUBFRAME, Subframe, pulses};
+use super::{FRAME_BYTES, FRAME_SAMPLES, Frame, LTP_PAST, MEMORY, QLB, SUBFRAME, Subframe, pulses};
 
 /// One row a log-area ratio: slope A, offset B, smallest and largest code (tables 4.1).
 pub const QUANTISE: [(i16, i16, i16, i16); 8] = [
@@ -41,27 +41,22 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Words of state besides the past.
-    pub(super) const MEMORY: usize = 20;
-
     /// An encoder in its initial state.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The state besides the past, as lanes keep it.
-    pub(super) fn memory(&self) -> [i16; Self::MEMORY] {
-        let mut memory = [0; Self::MEMORY];
+    pub(super) fn store(&self, memory: &mut [i16; MEMORY]) {
         let (head, rest) = memory.split_at_mut(4);
         head.copy_from_slice(&[self.z1, (self.l_z2 >> 15) as i16, (self.l_z2 & 0x7fff) as i16, self.mp]);
         for (slot, &word) in rest.iter_mut().zip(self.lar.iter().chain(&self.u)) {
             *slot = word;
         }
-        memory
     }
 
-    /// Takes what [`Self::memory`] gave, after a frame.
-    pub(super) fn recall(&mut self, memory: &[i16; Self::MEMORY]) {
+    /// Takes back what [`Self::store`] gave, after a frame.
+    pub(super) fn recall(&mut self, memory: &[i16; MEMORY]) {
         let [z1, high, low, mp, rest @ ..] = memory;
         (self.z1, self.mp) = (*z1, *mp);
         self.l_z2 = (i32::from(*high) << 15) | i32::from(*low);

@@ -35,6 +35,8 @@ pub const SILENCE: [u8; FRAME_BYTES] = [
 const SUBFRAME: usize = 40;
 /// Samples of the past that the long-term predictor reaches back to.
 const LTP_PAST: usize = 120;
+/// Words of state besides that past, as lanes hold it, with some to spare: whole blocks of a transpose.
+const MEMORY: usize = 24;
 /// Coded LTP gain → gain (table 4.3b, QLB).
 const QLB: [i16; 4] = [3277, 11469, 21299, 32767];
 

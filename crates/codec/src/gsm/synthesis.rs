@@ -3,7 +3,8 @@
 use super::math::mult_r;
 use super::reflection::{Coefficients, STRETCHES, dequantise, interpolate};
 use super::{
-    FRAME_BYTES, FRAME_SAMPLES, Frame, LTP_PAST, QLB, SILENCE, SUBFRAME, Subframe, has_signature, pulses,
+    FRAME_BYTES, FRAME_SAMPLES, Frame, LTP_PAST, MEMORY, QLB, SILENCE, SUBFRAME, Subframe, has_signature,
+    pulses,
 };
 
 /// By how much the coded block amplitude falls with each further lost frame (GSM 06.11 §5): 63 is gone after 16.
@@ -35,9 +36,6 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Words of state besides the past.
-    pub(super) const MEMORY: usize = 19;
-
     /// A decoder in its initial state.
     pub fn new() -> Self {
         Self::default()
@@ -76,18 +74,16 @@ impl Decoder {
     }
 
     /// The state besides the past, as lanes keep it.
-    pub(super) fn memory(&self) -> [i16; Self::MEMORY] {
-        let mut memory = [0; Self::MEMORY];
+    pub(super) fn store(&self, memory: &mut [i16; MEMORY]) {
         let (head, rest) = memory.split_at_mut(2);
         head.copy_from_slice(&[self.lag.into(), self.msr]);
         for (slot, &word) in rest.iter_mut().zip(self.lar.iter().chain(&self.v)) {
             *slot = word;
         }
-        memory
     }
 
-    /// Takes what [`Self::memory`] gave, after a frame that [`Self::frame_for`] chose.
-    pub(super) fn recall(&mut self, memory: &[i16; Self::MEMORY], frame: [u8; FRAME_BYTES], lost: u8) {
+    /// Takes back what [`Self::store`] gave, after a frame that [`Self::frame_for`] chose.
+    pub(super) fn recall(&mut self, memory: &[i16; MEMORY], frame: [u8; FRAME_BYTES], lost: u8) {
         let [lag, msr, rest @ ..] = memory;
         (self.lag, self.msr) = (*lag as u8, *msr);
         for (slot, &word) in self.lar.iter_mut().chain(&mut self.v).zip(rest) {

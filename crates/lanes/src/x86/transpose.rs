@@ -3,24 +3,42 @@
 use core::arch::x86_64::*;
 
 /// Makes `gather` and `scatter` of one element type, in square blocks of 16 bytes a side.
+///
+/// Blocks that all streams of a set of lanes have are transposed in registers; the rest, at most one row of blocks when
+/// streams are as long as there are rows, goes element by element.
 macro_rules! transposes {
-    ($gather:ident, $scatter:ident, $element:ty, $side:expr, $transpose:ident) => {
+    ($gather:ident, $scatter:ident, $element:ty, $side:expr, $transpose:ident, [$($number:literal)*]) => {
         /// Lane `l` of row `r` becomes `streams[l][r]`, or zero where there is none; `lanes` elements are a row.
         #[inline(always)]
         pub fn $gather(streams: &[&[$element]], flat: &mut [$element], lanes: usize) {
+            let rows = flat.len() / lanes;
             for lane in (0..lanes).step_by($side) {
-                for (number, rows) in flat.chunks_mut(lanes * $side).enumerate() {
-                    let mut block = [[0 as $element; $side]; $side];
-                    for (column, stream) in block.iter_mut().zip(streams.get(lane..).unwrap_or_default()) {
-                        let rest = stream.get(number * $side..).unwrap_or_default();
-                        match rest.first_chunk::<$side>() {
-                            Some(chunk) => *column = *chunk,
-                            None => column[..rest.len()].copy_from_slice(rest),
-                        }
+                let streams = streams.get(lane..).unwrap_or_default();
+                let streams = streams.get(..$side).unwrap_or(streams);
+                let blocks = streams.iter().map(|stream| stream.len()).min().unwrap_or(0).min(rows) / $side;
+                let load = |number: usize, at: usize| {
+                    if let Some(stream) = streams.get(number) {
+                        debug_assert!(at + $side <= stream.len());
+                        // SAFETY: `blocks` blocks of `$side` elements fit the shortest stream.
+                        unsafe { _mm_loadu_si128(stream.as_ptr().add(at).cast()) }
+                    } else {
+                        // SAFETY: SSE2 is part of x86-64.
+                        unsafe { _mm_setzero_si128() }
                     }
-                    let block = $transpose(block);
-                    for (row, elements) in rows.chunks_exact_mut(lanes).zip(&block) {
-                        row[lane..lane + $side].copy_from_slice(elements);
+                };
+                for at in (0..blocks * $side).step_by($side) {
+                    let columns = $transpose([$(load($number, at)),*]);
+                    for (number, column) in columns.into_iter().enumerate() {
+                        let place = (at + number) * lanes + lane;
+                        debug_assert!(place + $side <= flat.len());
+                        // SAFETY: row `at + number` is one of `rows`, and `$side` lanes from `lane` on are in it.
+                        unsafe { _mm_storeu_si128(flat.as_mut_ptr().add(place).cast(), column) };
+                    }
+                }
+                for row in blocks * $side..rows {
+                    for number in 0..$side {
+                        let element = streams.get(number).and_then(|stream| stream.get(row)).copied();
+                        flat[row * lanes + lane + number] = element.unwrap_or_default();
                     }
                 }
             }
@@ -29,21 +47,27 @@ macro_rules! transposes {
         /// `streams[l][r]` becomes lane `l` of row `r`; what is longer on either side is left out.
         #[inline(always)]
         pub fn $scatter(flat: &[$element], streams: &mut [&mut [$element]], lanes: usize) {
-            for (number, group) in streams.chunks_mut($side).take(lanes / $side).enumerate() {
+            let rows = flat.len() / lanes;
+            for (number, streams) in streams.chunks_mut($side).take(lanes / $side).enumerate() {
                 let lane = number * $side;
-                for (number, rows) in flat.chunks(lanes * $side).enumerate() {
-                    let mut block = [[0 as $element; $side]; $side];
-                    let count = rows.len() / lanes;
-                    for (elements, row) in block.iter_mut().zip(rows.chunks_exact(lanes)) {
-                        elements.copy_from_slice(&row[lane..lane + $side]);
+                let blocks = streams.iter().map(|stream| stream.len()).min().unwrap_or(0).min(rows) / $side;
+                for at in (0..blocks * $side).step_by($side) {
+                    let load = |number: usize| {
+                        let place = (at + number) * lanes + lane;
+                        debug_assert!(place + $side <= flat.len());
+                        // SAFETY: row `at + number` is one of `rows`, and `$side` lanes from `lane` on are in it.
+                        unsafe { _mm_loadu_si128(flat.as_ptr().add(place).cast()) }
+                    };
+                    let columns = $transpose([$(load($number)),*]);
+                    for (stream, column) in streams.iter_mut().zip(columns) {
+                        debug_assert!(at + $side <= stream.len());
+                        // SAFETY: `blocks` blocks of `$side` elements fit the shortest stream.
+                        unsafe { _mm_storeu_si128(stream.as_mut_ptr().add(at).cast(), column) };
                     }
-                    let block = $transpose(block);
-                    for (column, stream) in block.iter().zip(group.iter_mut()) {
-                        let rest = stream.get_mut(number * $side..).unwrap_or_default();
-                        match rest.first_chunk_mut::<$side>() {
-                            Some(chunk) if count == $side => *chunk = *column,
-                            _ => rest.iter_mut().zip(&column[..count]).for_each(|(slot, &e)| *slot = e),
-                        }
+                }
+                for (number, stream) in streams.iter_mut().enumerate() {
+                    for row in blocks * $side..rows.min(stream.len()) {
+                        stream[row] = flat[row * lanes + lane + number];
                     }
                 }
             }
@@ -51,22 +75,14 @@ macro_rules! transposes {
     };
 }
 
-transposes!(gather16, scatter16, i16, 8, transpose16);
-transposes!(gather_i32, scatter_i32, i32, 4, transpose32);
-transposes!(gather_f32, scatter_f32, f32, 4, transpose_f32);
+transposes!(gather16, scatter16, i16, 8, transpose16, [0 1 2 3 4 5 6 7]);
+transposes!(gather_i32, scatter_i32, i32, 4, transpose32, [0 1 2 3]);
+transposes!(gather_f32, scatter_f32, f32, 4, transpose32, [0 1 2 3]);
 
 #[inline(always)]
-fn transpose_f32(rows: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
-    transpose32(rows.map(|row| row.map(|e| e.to_bits().cast_signed())))
-        .map(|row| row.map(|e| f32::from_bits(e.cast_unsigned())))
-}
-
-#[inline(always)]
-fn transpose32(rows: [[i32; 4]; 4]) -> [[i32; 4]; 4] {
-    // SAFETY: arrays and registers of the same 64 bytes, any bits valid in both.
-    let [a, b, c, d]: [__m128i; 4] = unsafe { core::mem::transmute(rows) };
+fn transpose32([a, b, c, d]: [__m128i; 4]) -> [__m128i; 4] {
     // SAFETY: SSE2 is part of x86-64.
-    let columns = unsafe {
+    unsafe {
         let (ab, cd) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
         let (ef, gh) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
         [
@@ -75,17 +91,13 @@ fn transpose32(rows: [[i32; 4]; 4]) -> [[i32; 4]; 4] {
             _mm_unpacklo_epi64(ef, gh),
             _mm_unpackhi_epi64(ef, gh),
         ]
-    };
-    // SAFETY: as the first.
-    unsafe { core::mem::transmute(columns) }
+    }
 }
 
 #[inline(always)]
-fn transpose16(rows: [[i16; 8]; 8]) -> [[i16; 8]; 8] {
-    // SAFETY: arrays and registers of the same 128 bytes, any bits valid in both.
-    let r: [__m128i; 8] = unsafe { core::mem::transmute(rows) };
+fn transpose16(r: [__m128i; 8]) -> [__m128i; 8] {
     // SAFETY: SSE2 is part of x86-64.
-    let columns = unsafe {
+    unsafe {
         let (a0, a1) = (_mm_unpacklo_epi16(r[0], r[1]), _mm_unpackhi_epi16(r[0], r[1]));
         let (a2, a3) = (_mm_unpacklo_epi16(r[2], r[3]), _mm_unpackhi_epi16(r[2], r[3]));
         let (a4, a5) = (_mm_unpacklo_epi16(r[4], r[5]), _mm_unpackhi_epi16(r[4], r[5]));
@@ -104,7 +116,5 @@ fn transpose16(rows: [[i16; 8]; 8]) -> [[i16; 8]; 8] {
             _mm_unpacklo_epi64(b3, b7),
             _mm_unpackhi_epi64(b3, b7),
         ]
-    };
-    // SAFETY: as the first.
-    unsafe { core::mem::transmute(columns) }
+    }
 }

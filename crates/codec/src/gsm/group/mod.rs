@@ -14,7 +14,8 @@ mod words;
 use lanes::{I16Lanes, Integer, Kernel, LANES16_MAX, Lanes, Level, Vector};
 
 use super::reflection::STRETCHES;
-use super::{Decoder, Encoder, FRAME_BYTES, FRAME_SAMPLES, LTP_PAST, QLB, SUBFRAME};
+use super::{Decoder, Encoder, FRAME_BYTES, FRAME_SAMPLES, LTP_PAST, MEMORY, QLB, SUBFRAME};
+use long_term::History;
 use parameters::{PARAMETERS, WORDS, sub};
 
 /// Up to this many streams are encoded faster one by one.
@@ -72,9 +73,6 @@ pub fn decode(level: Level, jobs: &mut [DecodeJob<'_>]) {
     }
 }
 
-/// Samples of the short-term residual that a frame sees: the past, and its own.
-const HISTORY: usize = LTP_PAST + FRAME_SAMPLES;
-
 /// At most [`LANES16_MAX`] jobs.
 struct EncodeGroup<'g, 'j>(&'g mut [EncodeJob<'j>]);
 
@@ -84,16 +82,18 @@ impl Kernel for EncodeGroup<'_, '_> {
     fn run<L: Lanes>(self) {
         let jobs = self.0;
         let zero = L::I16::splat(0);
-        let mut memory = [[0; Encoder::MEMORY]; LANES16_MAX];
-        for (memory, job) in memory.iter_mut().zip(&*jobs) {
-            *memory = job.state.memory();
+        let mut memory = [[0; MEMORY]; LANES16_MAX];
+        let mut history = History::new();
+        for (lane, job) in jobs.iter().enumerate() {
+            job.state.store(&mut memory[lane]);
+            history.begin(lane, &job.state.past);
         }
-        let mut state = [zero; Encoder::MEMORY];
+        let mut state = [zero; MEMORY];
         let mut signal = [zero; FRAME_SAMPLES];
-        let mut history = [zero; HISTORY];
-        L::I16::gather(&memory.each_ref().map(|m| &m[..]), &mut state);
-        L::I16::gather(&slices(jobs, |job| &job.pcm[..]), &mut signal);
-        L::I16::gather(&slices(jobs, |job| &job.state.past[..]), &mut history[..LTP_PAST]);
+        let mut past = [zero; LTP_PAST];
+        L::I16::gather(&slices(&memory, |memory| memory), &mut state);
+        L::I16::gather(&slices(jobs, |job| job.pcm), &mut signal);
+        L::I16::gather(&slices(jobs, |job| &job.state.past), &mut past);
 
         let mut parameters = [zero; PARAMETERS];
         {
@@ -107,35 +107,39 @@ impl Kernel for EncodeGroup<'_, '_> {
             for (filter, stretch) in filters.iter().zip(STRETCHES) {
                 filters::analyse::<L>(filter, u, &mut signal[stretch]);
             }
-            lar.copy_from_slice(&current);
+            lar[..8].copy_from_slice(&current);
         }
+        let mut pairs = long_term::pairs::<L>(&past);
+        let mut last = past[LTP_PAST - 1];
         for (number, residual) in signal.as_chunks::<SUBFRAME>().0.iter().enumerate() {
-            let now = LTP_PAST + number * SUBFRAME;
-            let (lag, window) = long_term::search::<L>(&history, now, residual);
-            let gain = long_term::gain::<L>(&lag, &window);
+            let now = number * SUBFRAME;
+            let found = long_term::search::<L>(&pairs, now, residual);
+            let mut window = history.window::<L>(now, found.lag);
+            let gain = long_term::gain::<L>(&found, &window);
             let factor = L::I16::lookup(&QLB, gain);
-            let mut error = [zero; SUBFRAME];
-            let mut prediction = window;
-            for ((p, e), &d) in prediction.iter_mut().zip(&mut error).zip(residual) {
-                *p = factor.mul_round(*p);
-                *e = d.sat_sub(*p);
+            let mut error = [zero; SUBFRAME + pulses::MARGIN];
+            for (i, past) in window.iter_mut().enumerate() {
+                *past = factor.mul_round(*past);
+                error[pulses::MARGIN / 2 + i] = residual[i].sat_sub(*past);
             }
             let sub = sub(&mut parameters, number);
-            (sub[parameters::LAG], sub[parameters::GAIN]) = (lag.lag, gain);
+            (sub[parameters::LAG], sub[parameters::GAIN]) = (found.lag, gain);
             pulses::encode::<L>(&error, sub);
-            let excitation = pulses::decode::<L>(sub);
-            for ((slot, e), p) in history[now..].iter_mut().zip(excitation).zip(prediction) {
-                *slot = e.sat_add(p);
+            let mut fresh = pulses::decode::<L>(sub);
+            for (slot, prediction) in fresh.iter_mut().zip(&window) {
+                *slot = slot.sat_add(*prediction);
             }
+            history.add::<L>(now, &fresh);
+            last = long_term::add_pairs::<L>(&mut pairs, now, last, &fresh);
         }
 
-        let mut words = [[0i16; WORDS]; LANES16_MAX];
-        L::I16::scatter(&parameters::pack::<L>(&parameters), &mut words.each_mut().map(|w| &mut w[..]));
-        L::I16::scatter(&state, &mut memory.each_mut().map(|m| &mut m[..]));
-        L::I16::scatter(&history[FRAME_SAMPLES..], &mut slices_mut(jobs, |job| &mut job.state.past[..]));
-        for ((job, memory), words) in jobs.iter_mut().zip(&memory).zip(&words) {
-            job.state.recall(memory);
-            parameters::to_bytes(words, job.out);
+        let mut words = [[0; WORDS]; LANES16_MAX];
+        L::I16::scatter(&parameters::pack::<L>(&parameters), &mut slices_mut(&mut words, |words| words));
+        L::I16::scatter(&state, &mut slices_mut(&mut memory, |memory| memory));
+        for (lane, job) in jobs.iter_mut().enumerate() {
+            job.state.recall(&memory[lane]);
+            history.end(lane, &mut job.state.past);
+            parameters::to_bytes(&words[lane], job.out);
         }
     }
 }
@@ -149,35 +153,35 @@ impl Kernel for DecodeGroup<'_, '_> {
     fn run<L: Lanes>(self) {
         let jobs = self.0;
         let zero = L::I16::splat(0);
-        let mut memory = [[0; Decoder::MEMORY]; LANES16_MAX];
-        let mut words = [[0i16; WORDS]; LANES16_MAX];
-        for ((memory, words), job) in memory.iter_mut().zip(&mut words).zip(&*jobs) {
-            *memory = job.state.memory();
-            *words = parameters::from_bytes(&job.state.frame_for(job.payload).0);
+        let mut memory = [[0; MEMORY]; LANES16_MAX];
+        let mut words = [[0; WORDS]; LANES16_MAX];
+        let mut history = History::new();
+        for (lane, job) in jobs.iter().enumerate() {
+            job.state.store(&mut memory[lane]);
+            history.begin(lane, &job.state.past);
+            parameters::from_bytes(&job.state.frame_for(job.payload).0, &mut words[lane]);
         }
-        let mut state = [zero; Decoder::MEMORY];
+        let mut state = [zero; MEMORY];
         let mut coded = [zero; WORDS];
-        let mut history = [zero; HISTORY];
-        L::I16::gather(&memory.each_ref().map(|m| &m[..]), &mut state);
-        L::I16::gather(&words.each_ref().map(|w| &w[..]), &mut coded);
-        L::I16::gather(&slices(jobs, |job| &job.state.past[..]), &mut history[..LTP_PAST]);
+        L::I16::gather(&slices(&memory, |memory| memory), &mut state);
+        L::I16::gather(&slices(&words, |words| words), &mut coded);
 
         let mut parameters = parameters::unpack::<L>(&coded);
         let [lag, msr, rest @ ..] = &mut state;
         let (lar, v) = rest.split_at_mut(8);
-        for number in 0..4 {
-            let now = LTP_PAST + number * SUBFRAME;
+        let mut signal = [zero; FRAME_SAMPLES];
+        for (number, out) in signal.as_chunks_mut::<SUBFRAME>().0.iter_mut().enumerate() {
+            let now = number * SUBFRAME;
             let sub = sub(&mut parameters, number);
             *lag = long_term::valid_lag::<L>(sub[parameters::LAG], *lag);
             let factor = L::I16::lookup(&QLB, sub[parameters::GAIN]);
             let excitation = pulses::decode::<L>(sub);
-            let window = long_term::window::<L>(&history, now, *lag);
-            for ((slot, e), past) in history[now..].iter_mut().zip(excitation).zip(window) {
-                *slot = e.sat_add(factor.mul_round(past));
+            let window = history.window::<L>(now, *lag);
+            for (i, slot) in out.iter_mut().enumerate() {
+                *slot = excitation[i].sat_add(factor.mul_round(window[i]));
             }
+            history.add::<L>(now, out);
         }
-        let mut signal = [zero; FRAME_SAMPLES];
-        signal.copy_from_slice(&history[LTP_PAST..]);
         let mut codes = [zero; 8];
         codes.copy_from_slice(&parameters[..8]);
         let current = spectrum::dequantise::<L>(&codes);
@@ -185,38 +189,41 @@ impl Kernel for DecodeGroup<'_, '_> {
         for (filter, stretch) in filters.iter().zip(STRETCHES) {
             filters::synthesise::<L>(filter, v, &mut signal[stretch]);
         }
-        lar.copy_from_slice(&current);
+        lar[..8].copy_from_slice(&current);
         filters::postprocess::<L>(msr, &mut signal);
 
-        L::I16::scatter(&state, &mut memory.each_mut().map(|m| &mut m[..]));
-        L::I16::scatter(&signal, &mut slices_mut(jobs, |job| &mut job.pcm[..]));
-        L::I16::scatter(&history[FRAME_SAMPLES..], &mut slices_mut(jobs, |job| &mut job.state.past[..]));
-        for (job, memory) in jobs.iter_mut().zip(&memory) {
+        L::I16::scatter(&state, &mut slices_mut(&mut memory, |memory| memory));
+        L::I16::scatter(&signal, &mut slices_mut(jobs, |job| job.pcm));
+        for (lane, job) in jobs.iter_mut().enumerate() {
             let (frame, lost) = job.state.frame_for(job.payload);
-            job.state.recall(memory, frame, lost);
+            job.state.recall(&memory[lane], frame, lost);
+            history.end(lane, &mut job.state.past);
         }
     }
 }
 
-/// A slice of each job, none for lanes without one.
+/// A slice of each item, none for lanes without one.
 #[inline(always)]
-fn slices<'a, J>(jobs: &'a [J], slice: impl Fn(&'a J) -> &'a [i16]) -> [&'a [i16]; LANES16_MAX] {
+fn slices<'a, T, const LENGTH: usize>(
+    items: &'a [T],
+    slice: impl Fn(&'a T) -> &'a [i16; LENGTH],
+) -> [&'a [i16]; LANES16_MAX] {
     let mut all: [&[i16]; LANES16_MAX] = [&[]; LANES16_MAX];
-    for (slot, job) in all.iter_mut().zip(jobs) {
-        *slot = slice(job);
+    for (slot, item) in all.iter_mut().zip(items) {
+        *slot = slice(item);
     }
     all
 }
 
 /// As [`slices`], for writing.
 #[inline(always)]
-fn slices_mut<'a, J>(
-    jobs: &'a mut [J],
-    slice: impl Fn(&'a mut J) -> &'a mut [i16],
+fn slices_mut<'a, T, const LENGTH: usize>(
+    items: &'a mut [T],
+    slice: impl Fn(&'a mut T) -> &'a mut [i16; LENGTH],
 ) -> [&'a mut [i16]; LANES16_MAX] {
     let mut all: [&mut [i16]; LANES16_MAX] = Default::default();
-    for (slot, job) in all.iter_mut().zip(jobs) {
-        *slot = slice(job);
+    for (slot, item) in all.iter_mut().zip(items) {
+        *slot = slice(item);
     }
     all
 }

@@ -14,8 +14,8 @@ pub const GRID: usize = 2;
 pub const AMPLITUDE: usize = 3;
 pub const PULSES: usize = 4;
 
-/// 16-bit words that hold a frame's bytes.
-pub const WORDS: usize = FRAME_BYTES.div_ceil(2);
+/// 16-bit words that hold a frame's bytes, and some behind them: whole blocks of a transpose.
+pub const WORDS: usize = FRAME_BYTES.div_ceil(16) * 8;
 
 /// Width in bits, and the first bit behind the signature's, of each parameter (table 1.1).
 const FIELDS: [(usize, usize); PARAMETERS] = {
@@ -76,24 +76,20 @@ pub fn unpack<L: Lanes>(words: &[L::I16; WORDS]) -> [L::I16; PARAMETERS] {
 
 /// One stream's bytes as words.
 #[inline(always)]
-pub fn from_bytes(bytes: &[u8; FRAME_BYTES]) -> [i16; WORDS] {
-    let mut words = [0; WORDS];
+pub fn from_bytes(bytes: &[u8; FRAME_BYTES], words: &mut [i16; WORDS]) {
     let (pairs, rest) = bytes.as_chunks();
     for (word, pair) in words.iter_mut().zip(pairs) {
         *word = i16::from_be_bytes(*pair);
     }
-    if let (Some(word), Some(&last)) = (words.last_mut(), rest.first()) {
-        *word = i16::from_be_bytes([last, 0]);
-    }
-    words
+    words[pairs.len()] = i16::from_be_bytes([rest[0], 0]);
 }
 
 /// One stream's words as bytes.
 #[inline(always)]
 pub fn to_bytes(words: &[i16; WORDS], bytes: &mut [u8; FRAME_BYTES]) {
-    for (bytes, word) in bytes.chunks_mut(2).zip(words) {
-        for (byte, source) in bytes.iter_mut().zip(word.to_be_bytes()) {
-            *byte = source;
-        }
+    let (pairs, rest) = bytes.as_chunks_mut();
+    rest[0] = words[pairs.len()].to_be_bytes()[0];
+    for (pair, word) in pairs.iter_mut().zip(words) {
+        *pair = word.to_be_bytes();
     }
 }

@@ -7,6 +7,9 @@ use super::super::pulses::{FAC, H, NRFAC, PULSES as COUNT, exponent_and_mantissa
 use super::parameters::{AMPLITUDE, GRID, PULSES};
 use super::words::{mult, octaves, peak};
 
+/// Zeros before and behind a residual that is filtered, for the taps that reach out of it: as many on either side.
+pub const MARGIN: usize = 10;
+
 /// Of each coded amplitude: 6 less its exponent, as a number and as a power of two, and its mantissa's tables.
 struct Amplitudes {
     shift: [i16; 64],
@@ -38,9 +41,9 @@ const AMPLITUDES: Amplitudes = {
     all
 };
 
-/// Chooses grid, amplitude and pulses for a residual (§4.2.13 to §4.2.15).
+/// Chooses grid, amplitude and pulses for a residual with zeros around it (§4.2.13 to §4.2.15).
 #[inline(always)]
-pub fn encode<L: Lanes>(residual: &[L::I16; SUBFRAME], sub: &mut [L::I16; 17]) {
+pub fn encode<L: Lanes>(residual: &[L::I16; SUBFRAME + MARGIN], sub: &mut [L::I16; 17]) {
     let weighted = weight::<L>(residual);
     let grid = select_grid::<L>(&weighted);
     let mut chosen = [L::I16::splat(0); COUNT];
@@ -86,17 +89,16 @@ pub fn decode<L: Lanes>(sub: &[L::I16; 17]) -> [L::I16; SUBFRAME] {
     excitation
 }
 
-/// §4.2.13: the block filter, ends padded with zeros; two taps at a time, and none for those that are zero.
+/// §4.2.13: the block filter; two taps at a time, and none for those that are zero.
 #[inline(always)]
-fn weight<L: Lanes>(residual: &[L::I16; SUBFRAME]) -> [L::I16; SUBFRAME] {
+fn weight<L: Lanes>(residual: &[L::I16; SUBFRAME + MARGIN]) -> [L::I16; SUBFRAME] {
+    /// The taps after which there is one more that is not zero, and the last.
     const TAPS: [usize; 5] = [0, 3, 5, 7, 9];
-    const { assert!(H[2] == 0 && H[8] == 0 && H.len() == 11) };
+    const { assert!(H[2] == 0 && H[8] == 0 && H.len() == MARGIN + 1) };
     let zero = L::I16::splat(0);
-    let mut padded = [zero; SUBFRAME + 11];
-    padded[5..5 + SUBFRAME].copy_from_slice(residual);
-    let mut pairs = [[zero; 2]; SUBFRAME + 10];
-    for (pair, both) in pairs.iter_mut().zip(padded.windows(2)) {
-        *pair = both[0].zip(both[1]);
+    let mut pairs = [[zero; SUBFRAME + MARGIN - 1]; 2];
+    for i in 0..SUBFRAME + MARGIN - 1 {
+        [pairs[0][i], pairs[1][i]] = residual[i].zip(residual[i + 1]);
     }
     let mut factors = [zero; TAPS.len()];
     for (factor, tap) in factors.iter_mut().zip(TAPS) {
@@ -105,9 +107,9 @@ fn weight<L: Lanes>(residual: &[L::I16; SUBFRAME]) -> [L::I16; SUBFRAME] {
     let mut weighted = [zero; SUBFRAME];
     for (i, out) in weighted.iter_mut().enumerate() {
         let mut sums = [L::I32::splat(4096); 2];
-        for (tap, &factor) in TAPS.into_iter().zip(&factors) {
-            sums[0] += pairs[i + tap][0].mul_add_pairs(factor);
-            sums[1] += pairs[i + tap][1].mul_add_pairs(factor);
+        for (&tap, &factor) in TAPS.iter().zip(&factors) {
+            sums[0] += pairs[0][i + tap].mul_add_pairs(factor);
+            sums[1] += pairs[1][i + tap].mul_add_pairs(factor);
         }
         *out = L::I16::unzip([sums[0].shr(13), sums[1].shr(13)]);
     }

@@ -33,23 +33,22 @@ fn autocorrelation<L: Lanes>(signal: &mut [L::I16; FRAME_SAMPLES]) -> [[L::I32; 
     let loud = scale.gt(zero);
     let down = L::I16::lookup(&[0, 16384, 8192, 4096, 2048], scale);
     let up = L::I16::lookup(&[1, 2, 4, 8, 16], scale);
-    let mut padded = [zero; FRAME_SAMPLES + LAGS + 1];
-    for (slot, sample) in padded.iter_mut().zip(signal) {
+    // Products of two samples at a time: neighbours i, i + 1 with neighbours i + lag, i + lag + 1; zeros behind the last.
+    let mut pairs = [[zero; FRAME_SAMPLES + LAGS + 1]; 2];
+    let mut last = zero;
+    for (i, sample) in signal.iter_mut().enumerate() {
         let scaled = L::I16::select(loud, down.mul_round(*sample), *sample);
-        *slot = scaled;
         *sample = scaled * up;
+        // Pair 0 is made of nothing and the first.
+        [pairs[0][i], pairs[1][i]] = last.zip(scaled);
+        last = scaled;
     }
-    // Products of two samples at a time: neighbours i, i + 1 with neighbours i + lag, i + lag + 1.
-    let mut pairs = [[zero; FRAME_SAMPLES + LAGS]; 2];
-    for i in 0..FRAME_SAMPLES + LAGS {
-        let zipped = padded[i].zip(padded[i + 1]);
-        (pairs[0][i], pairs[1][i]) = (zipped[0], zipped[1]);
-    }
+    [pairs[0][FRAME_SAMPLES], pairs[1][FRAME_SAMPLES]] = last.zip(zero);
     let mut correlation = [[L::I32::splat(0); 2]; LAGS];
     for half in 0..2 {
         let mut sums = [L::I32::splat(0); LAGS];
         for i in (0..FRAME_SAMPLES).step_by(2) {
-            let window = &pairs[half][i..i + LAGS];
+            let window = &pairs[half][i + 1..][..LAGS];
             for (sum, later) in sums.iter_mut().zip(window) {
                 *sum += window[0].mul_add_pairs(*later);
             }
