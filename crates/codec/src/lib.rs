@@ -17,6 +17,7 @@ pub mod tone;
 mod coder;
 mod dtmf;
 mod file;
+mod pairs;
 mod plc;
 mod resample;
 mod transcode;

@@ -150,6 +150,15 @@ compare!(words_equal_their_plain_twins, i16, I16, word, |a: i16, b: i16| a == b,
     "lookup of 64": |a, b| L::I16::lookup(&WORDS, a), |x, y| WORDS.get(x as usize).copied().unwrap_or(0);
 );
 
+const LONG_WORDS: [i32; 40] = {
+    let mut words = [0; 40];
+    let mut index = 0;
+    while index < 40 {
+        words[index] = 7_000_001 * (index as i32 - 20);
+        index += 1;
+    }
+    words
+};
 const WORDS: [i16; 64] = {
     let mut table = [0; 64];
     let mut at = 0;
@@ -195,6 +204,7 @@ compare!(long_words_equal_their_plain_twins, i32, I32, long, |a: i32, b: i32| a 
     "leading_zeros": |a, b| a.leading_zeros(), |x, y| x.leading_zeros() as i32;
     "to_f32": |a, b| a.to_f32().to_bits(), |x, y| (x as f32).to_bits() as i32;
     "bits_to_f32": |a, b| a.bits_to_f32().to_bits(), |x, y| x;
+    "lookup of 40": |a, b| L::I32::lookup(&LONG_WORDS, a & L::I32::splat(63)), |x, y| LONG_WORDS.get((x & 63) as usize).copied().unwrap_or(0);
     "lookup": |a, b| L::I32::lookup(&[3, -4, 5], a), |x, y| [3, -4, 5].get(x as usize).copied().unwrap_or(0);
     "float lookup": |a, b| L::F32::lookup(&[3.0, -4.0], a).truncate(),
         |x, y| [3, -4].get(x as usize).copied().unwrap_or(0);

@@ -14,6 +14,7 @@ pub use measure::{Figure, quickest};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A C library, and the program of `tests/oracle/c` that speaks for it.
@@ -29,6 +30,9 @@ pub struct Library {
 
 /// GSM 06.10: `encode`, `decode`.
 pub const GSM: Library = Library { program: "gsm", link: &["-lgsm"], package: "libgsm1-dev" };
+
+/// G.722, G.726 and LPC-10: `g722-encode`, `g726-encode`, `g726aal2-encode`, `lpc10-encode`, and the same with `-decode`.
+pub const SPANDSP: Library = Library { program: "spandsp", link: &["-lspandsp"], package: "libspandsp-dev" };
 
 /// A program that was built.
 #[derive(Debug)]
@@ -50,7 +54,9 @@ impl Oracle {
         let newest = age(&source).max(age(&folder.join("oracle.h")));
         if age(&program) <= newest {
             // Tests run side by side: whoever is last to rename has built the same.
-            let unfinished = home.join(format!("{}.{}", library.program, std::process::id()));
+            static BUILDS: AtomicU32 = AtomicU32::new(0);
+            let build = BUILDS.fetch_add(1, Ordering::Relaxed);
+            let unfinished = home.join(format!("{}.{}.{build}", library.program, std::process::id()));
             let compiled = Command::new("cc")
                 .args(["-O2", "-std=gnu11", "-o"])
                 .arg(&unfinished)

@@ -2,7 +2,12 @@
 //!
 //! Blocks carry the names of the Recommendation (§4.2): a reader with the text at hand finds each at its place.
 //! Numbers are plain `i32` with the Recommendation's scale; only the sixteen-bit results that can wrap there are held
-//! in range by their own blocks, so nothing here overflows.
+//! in range by their own blocks, so nothing here overflows. This is the plain form; `group` is the same for many
+//! streams at once, on the same state: [`encode`] and [`decode`].
+
+mod group;
+
+pub use group::{DecodeJob, EncodeJob, decode, encode};
 
 /// How two codes share a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -299,6 +299,20 @@ impl I32Lanes for I32s {
     fn bits_to_f32(self) -> F32s {
         F32s(simd!(_mm256_castsi256_ps(self.0)))
     }
+    /// Eight entries at a time are the lanes of one permutation.
+    #[inline(always)]
+    fn lookup(table: &[i32], index: Self) -> Self {
+        let mut found = Self::splat(0);
+        let number = index.shr(3);
+        for (chunk_number, chunk) in table.chunks(8).enumerate() {
+            let mut entries = [0; 8];
+            entries[..chunk.len()].copy_from_slice(chunk);
+            let entries = Self::load(&entries);
+            let chosen = Self(simd!(_mm256_permutevar8x32_epi32(entries.0, index.0)));
+            found = Self::select(number.eq(Self::splat(chunk_number as i32)), chosen, found);
+        }
+        found
+    }
     /// By the exponent of the float, whose rounding cannot carry once the bit below the highest is cleared.
     #[inline(always)]
     fn leading_zeros(self) -> Self {

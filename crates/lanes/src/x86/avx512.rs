@@ -283,6 +283,19 @@ impl I32Lanes for I32s {
         F32s(simd!(_mm512_castsi512_ps(self.0)))
     }
     unary!(leading_zeros _mm512_lzcnt_epi32);
+    #[inline(always)]
+    fn lookup(table: &[i32], index: Self) -> Self {
+        let mut found = Self::splat(0);
+        for (number, chunk) in table.chunks(16).enumerate() {
+            let mut entries = [0; 16];
+            entries[..chunk.len()].copy_from_slice(chunk);
+            let entries = Self::load(&entries);
+            let at = index - Self::splat((number * 16) as i32);
+            let inside = simd!(_mm512_cmplt_epu32_mask(at.0, _mm512_set1_epi32(16)));
+            found = Self(simd!(_mm512_mask_permutexvar_epi32(found.0, inside, at.0, entries.0)));
+        }
+        found
+    }
 }
 
 impl Number for I16s {

@@ -1,6 +1,11 @@
 //! ITU-T G.722 at 64 kbit/s: two ADPCM bands behind a quadrature mirror filter, 16 kHz samples, one byte a pair.
 //!
 //! Blocks carry the names of the Recommendation (§3 to §6): a reader with the text at hand finds each at its place.
+//! This is the plain form; `group` is the same for many streams at once, on the same state: [`encode`] and [`decode`].
+
+mod group;
+
+pub use group::{DecodeJob, EncodeJob, decode, encode};
 
 /// A code that decodes to silence in the initial state: the quantisers' smallest positive steps.
 pub const SILENCE: u8 = 0xfa;
@@ -42,6 +47,7 @@ fn saturate(value: i32) -> i32 {
 }
 
 /// Predictor and quantiser scale of one band (§3.6.3, blocks 3 and 4).
+#[derive(Debug, Clone)]
 struct Band {
     /// Logarithmic scale factor.
     nb: i32,
@@ -130,6 +136,7 @@ impl Band {
 }
 
 /// G.722 encoder of one stream.
+#[derive(Debug, Clone)]
 pub struct Encoder {
     low: Band,
     high: Band,
@@ -199,6 +206,7 @@ impl Encoder {
 }
 
 /// G.722 decoder of one stream.
+#[derive(Debug, Clone)]
 pub struct Decoder {
     low: Band,
     high: Band,

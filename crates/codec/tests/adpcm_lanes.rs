@@ -1,0 +1,145 @@
+//! G.722 and G.726 in lanes against their plain twins, bit for bit: any streams together, in any order and number, with
+//! packets of any length, on any level, changed from tick to tick.
+
+use codec::{g722, g726};
+use lanes::Level;
+
+const SPEECH: &[u8] = include_bytes!("data/speech.sln");
+/// More than two groups of the widest lanes.
+const STREAMS: usize = 37;
+/// Longest packet, in pairs of samples: more than a group works on at a time.
+const PAIRS: usize = 330;
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, end: usize) -> usize {
+        (self.bits() >> 33) as usize % end
+    }
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+/// A packet of one of the kinds of sound that a stream may bring: speech at any level, silence, noise, full scale.
+fn sound(random: &mut Random, speech: &[i16], kind: usize) -> Vec<i16> {
+    let at = random.below(speech.len() - 2 * PAIRS);
+    let level = 1 << random.below(4);
+    let sample = |n: usize, random: &mut Random| match kind {
+        0..4 => speech[at + n] / level,
+        4 => 0,
+        5 => random.bits() as i16,
+        6 => (random.bits() as i16) >> 9,
+        7 => [i16::MIN, i16::MAX][(n + at) / 7 % 2],
+        8 => i16::MIN,
+        9 => ((n as f64 * 0.6).sin() * 20_000.0) as i16, // a tone: narrow band
+        _ => [0, i16::MAX, i16::MIN, -1, 7, 8][random.below(6)],
+    };
+    (0..2 * PAIRS).map(|n| sample(n, random)).collect()
+}
+
+/// The tests of a codec, by the names that both have.
+macro_rules! lanes_equal_the_plain_twin {
+    ($test:ident, $codec:ident, $encoder:expr, $decoder:expr) => {
+        #[test]
+        fn $test() {
+            let speech: Vec<i16> =
+                SPEECH.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
+            let levels: Vec<Level> = Level::all_available().collect();
+            for seed in 0..30 {
+                let mut random = Random(seed);
+                let mut encoders: Vec<_> = (0..STREAMS).map(|s| ($encoder(s), $encoder(s))).collect();
+                let mut decoders: Vec<_> = (0..STREAMS).map(|s| ($decoder(s), $decoder(s))).collect();
+                let kinds: Vec<usize> = (0..STREAMS).map(|_| random.below(12)).collect();
+                for tick in 0..12 {
+                    let level = levels[random.below(levels.len())];
+                    let ready: Vec<bool> = (0..STREAMS).map(|_| random.below(5) > 0).collect();
+                    // Most packets are equally long; some are not, or empty.
+                    let lengths: Vec<usize> = (0..STREAMS)
+                        .map(|_| if random.below(4) == 0 { random.below(PAIRS + 1) } else { 80 })
+                        .collect();
+                    let reset = random.below(STREAMS);
+                    encoders[reset] = ($encoder(reset), $encoder(reset));
+                    decoders[reset] = ($decoder(reset), $decoder(reset));
+                    let pcm: Vec<_> = (0..STREAMS).map(|s| sound(&mut random, &speech, kinds[s])).collect();
+                    let mut coded = vec![vec![0xaa; PAIRS]; STREAMS];
+                    let mut linear = vec![vec![-1; 2 * PAIRS]; STREAMS];
+
+                    let mut jobs: Vec<_> = encoders
+                        .iter_mut()
+                        .zip(&pcm)
+                        .zip(&mut coded)
+                        .enumerate()
+                        .filter(|(stream, _)| ready[*stream])
+                        .map(|(stream, (((state, _), pcm), out))| $codec::EncodeJob {
+                            state,
+                            pcm: &pcm[..2 * lengths[stream]],
+                            out: &mut out[..lengths[stream]],
+                        })
+                        .collect();
+                    random.shuffle(&mut jobs);
+                    $codec::encode(level, &mut jobs);
+
+                    // Some packets are bytes that nobody coded.
+                    let mut arrived = coded.clone();
+                    for packet in &mut arrived {
+                        if random.below(5) == 0 {
+                            packet.fill_with(|| random.bits() as u8);
+                        }
+                    }
+                    let mut jobs: Vec<_> = decoders
+                        .iter_mut()
+                        .zip(&arrived)
+                        .zip(&mut linear)
+                        .enumerate()
+                        .filter(|(stream, _)| ready[*stream])
+                        .map(|(stream, (((state, _), payload), pcm))| $codec::DecodeJob {
+                            state,
+                            payload: &payload[..lengths[stream]],
+                            pcm: &mut pcm[..2 * lengths[stream]],
+                        })
+                        .collect();
+                    random.shuffle(&mut jobs);
+                    $codec::decode(level, &mut jobs);
+
+                    for stream in (0..STREAMS).filter(|&stream| ready[stream]) {
+                        let case = format!("seed {seed}, tick {tick}, {level}, stream {stream}");
+                        let length = lengths[stream];
+                        let (mut bytes, mut samples) = (vec![0xaa; PAIRS], vec![-1; 2 * PAIRS]);
+                        encoders[stream].1.encode(&pcm[stream][..2 * length], &mut bytes[..length]);
+                        assert_eq!(coded[stream], bytes, "encoder: {case}, sound {}", kinds[stream]);
+                        decoders[stream].1.decode(&arrived[stream][..length], &mut samples);
+                        assert_eq!(linear[stream], samples, "decoder: {case}");
+                    }
+                }
+            }
+        }
+    };
+}
+
+lanes_equal_the_plain_twin!(
+    g722_lanes_equal_the_plain_twin_in_every_bit,
+    g722,
+    |_| g722::Encoder::default(),
+    |_| g722::Decoder::default()
+);
+/// Streams of both packings share groups.
+const fn packing(stream: usize) -> g726::Packing {
+    if stream % 3 == 0 { g726::Packing::Aal2 } else { g726::Packing::Rfc3551 }
+}
+lanes_equal_the_plain_twin!(
+    g726_lanes_equal_the_plain_twin_in_every_bit,
+    g726,
+    |stream| g726::Encoder::new(packing(stream)),
+    |stream| g726::Decoder::new(packing(stream))
+);
