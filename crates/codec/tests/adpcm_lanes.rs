@@ -135,7 +135,7 @@ lanes_equal_the_plain_twin!(
 );
 /// Streams of both packings share groups.
 const fn packing(stream: usize) -> g726::Packing {
-    if stream % 3 == 0 { g726::Packing::Aal2 } else { g726::Packing::Rfc3551 }
+    if stream.is_multiple_of(3) { g726::Packing::Aal2 } else { g726::Packing::Rfc3551 }
 }
 lanes_equal_the_plain_twin!(
     g726_lanes_equal_the_plain_twin_in_every_bit,
