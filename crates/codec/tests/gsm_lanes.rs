@@ -67,7 +67,7 @@ fn arrival(random: &mut Random, coded: &Frame) -> Frame {
 fn any_group_on_any_level_equals_the_plain_twin_in_every_bit() {
     let speech: Vec<i16> = SPEECH.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
     let levels: Vec<Level> = Level::all_available().collect();
-    for seed in 0..40 {
+    for seed in 0..12 {
         let mut random = Random(seed);
         let mut encoders: Vec<(Encoder, Encoder)> = vec![Default::default(); STREAMS];
         let mut decoders: Vec<(Decoder, Decoder)> = vec![Default::default(); STREAMS];

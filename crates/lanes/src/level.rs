@@ -68,6 +68,11 @@ impl Level {
         }
     }
 
+    /// Whether it is the one of plain arrays, whose groups gain least over code for one stream.
+    pub const fn is_portable(self) -> bool {
+        matches!(self.0, Kind::Portable)
+    }
+
     /// Its name, as settings write it.
     pub fn name(self) -> &'static str {
         match self.0 {
@@ -88,6 +93,18 @@ impl Level {
             Kind::Avx2 => crate::x86::Avx2::N,
             Kind::Portable => portable::Portable::N,
         }
+    }
+
+    /// The level for a group of only so many streams in 32-bit lanes: AVX2 where the lanes of AVX-512 would be half empty, for
+    /// its instructions cost less there; else this one. For 16-bit lanes ask for half as many.
+    #[must_use]
+    pub fn narrowed(self, streams: usize) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if self.0 == Kind::Avx512 && streams <= crate::x86::Avx2::N {
+            return Self(Kind::Avx2); // which this CPU has: `has_avx512` asks for both
+        }
+        let _ = streams;
+        self
     }
 
     /// Runs a kernel with this level's instructions.
@@ -169,6 +186,18 @@ mod tests {
         }
         assert_eq!(Level::all_available().last(), Some(Level::portable()));
         assert_eq!(Level::all_available().next(), Some(Level::best()));
+    }
+
+    #[test]
+    fn a_group_that_half_the_lanes_hold_gets_a_narrower_level_of_this_cpu() {
+        for level in Level::all_available() {
+            for streams in 1..=level.lanes() {
+                let narrowed = level.narrowed(streams);
+                assert!(narrowed.lanes() >= streams && Level::named(narrowed.name()) == Some(narrowed));
+                assert_eq!(narrowed == level, streams > 8 || level.lanes() == 8, "{level}, {streams}");
+            }
+            assert_eq!(level.narrowed(usize::MAX), level);
+        }
     }
 
     #[test]

@@ -18,10 +18,10 @@ use super::{Decoder, Encoder, FRAME_BYTES, FRAME_SAMPLES, LTP_PAST, MEMORY, QLB,
 use long_term::History;
 use parameters::{PARAMETERS, WORDS, sub};
 
-/// Up to this many streams are encoded faster one by one.
-const ENCODE_ALONE: usize = 1;
-/// As above, for decoding.
-const DECODE_ALONE: usize = 1;
+/// Up to so many streams are encoded, and decoded, faster one by one: a group costs the same however many lanes are used.
+const fn alone(level: Level) -> (usize, usize) {
+    if level.is_portable() { (6, 3) } else { (1, 1) }
+}
 
 /// One frame of one stream to encode.
 #[derive(Debug)]
@@ -50,10 +50,10 @@ pub struct DecodeJob<'a> {
 /// Should it panic, no stream of the group that failed has changed.
 pub fn encode(level: Level, jobs: &mut [EncodeJob<'_>]) {
     for group in jobs.chunks_mut(2 * level.lanes()) {
-        if group.len() <= ENCODE_ALONE {
+        if group.len() <= alone(level).0 {
             group.iter_mut().for_each(|job| job.state.encode(job.pcm, job.out));
         } else {
-            level.run(EncodeGroup(group));
+            level.narrowed(group.len().div_ceil(2)).run(EncodeGroup(group));
         }
     }
 }
@@ -63,12 +63,12 @@ pub fn encode(level: Level, jobs: &mut [EncodeJob<'_>]) {
 /// Should it panic, no stream of the group that failed has changed.
 pub fn decode(level: Level, jobs: &mut [DecodeJob<'_>]) {
     for group in jobs.chunks_mut(2 * level.lanes()) {
-        if group.len() <= DECODE_ALONE {
+        if group.len() <= alone(level).1 {
             for job in group {
                 job.state.decode(job.payload, job.pcm);
             }
         } else {
-            level.run(DecodeGroup(group));
+            level.narrowed(group.len().div_ceil(2)).run(DecodeGroup(group));
         }
     }
 }
