@@ -14,7 +14,7 @@ use lanes::{F32Lanes, I16Lanes, Kernel, LANES_MAX, Lanes, Level, Number, Vector}
 use super::enhancer::HISTORY;
 use super::{Decoder, Unusable};
 use crate::bits::Frame;
-use crate::{Mode, ORDER, SAMPLES_MAX, SUB_BLOCKS_MAX};
+use crate::{Mode, ORDER, SAMPLES_MAX, SUB_BLOCKS_MAX, Shape};
 
 /// A payload of one stream to decode.
 #[derive(Debug)]
@@ -132,6 +132,9 @@ mod kept {
     pub const COUNT: usize = FILTERS[1].end.next_multiple_of(4);
 }
 
+/// What is kept of every stream.
+type KeptRows<L> = [<L as Lanes>::F32; kept::COUNT];
+
 impl<M: Mode, const FAST: bool> Kernel for Group<'_, '_, M, FAST> {
     type Out = ();
     #[inline(always)]
@@ -145,7 +148,7 @@ impl<M: Mode, const FAST: bool> Kernel for Group<'_, '_, M, FAST> {
             jobs[member].state.write_kept(state);
         }
         let mut kept = [zero; kept::COUNT];
-        L::F32::gather(&states.each_ref().map(|state| &state[..]), &mut kept);
+        gather::<L, _>(&states, |state| &state[..], &mut kept);
 
         let mut filters = [[zero; ORDER + 1]; SUB_BLOCKS_MAX];
         L::call(spectrum::Filters::<L> { shape, frames, kept: &mut kept, filters: &mut filters });
@@ -162,14 +165,12 @@ impl<M: Mode, const FAST: bool> Kernel for Group<'_, '_, M, FAST> {
         }
 
         let mut rows = [zero; SAMPLES_MAX];
-        let mut enhanced = None;
         if jobs[members[0]].state.enhances {
-            let mut enhancers = enhance::Streams::new();
-            for ((stream, &member), residual) in enhancers.streams.iter_mut().zip(members).zip(&residuals) {
+            let mut streams = enhance::Streams::EMPTY;
+            for ((stream, &member), residual) in streams.0.iter_mut().zip(members).zip(&residuals) {
                 stream.begin(shape, jobs[member].state, &residual[FRONT..][..shape.samples]);
             }
-            L::call(enhance::Enhance::<L, FAST> { shape, streams: &mut enhancers, out: &mut rows });
-            enhanced = Some(enhancers);
+            L::call(enhance::Enhance::<L, FAST> { shape, streams: &mut streams, out: &mut rows });
             // The enhanced residual is late by one or two sub-blocks, and so are the filters.
             let mut late = [[zero; ORDER + 1]; SUB_BLOCKS_MAX];
             let delay = shape.delay();
@@ -183,9 +184,16 @@ impl<M: Mode, const FAST: bool> Kernel for Group<'_, '_, M, FAST> {
                 kept: &mut kept,
                 rows: &mut rows,
             });
+            keep_filters::<L>(shape, &filters, &mut kept);
+            L::call(Commit::<L, M> { rows: &rows, kept: &kept, members, jobs });
+            for (stream, &member) in streams.0.iter().zip(members) {
+                stream.end(jobs[member].state);
+                jobs[member].outcome = Some(Ok(()));
+            }
         } else {
-            L::F32::gather(
-                &residuals.each_ref().map(|r| &r[FRONT..FRONT + shape.samples]),
+            gather::<L, _>(
+                &residuals,
+                |residual| &residual[FRONT..][..shape.samples],
                 &mut rows[..shape.samples],
             );
             L::call(recursive::Synthesis::<L, FAST> {
@@ -194,28 +202,71 @@ impl<M: Mode, const FAST: bool> Kernel for Group<'_, '_, M, FAST> {
                 kept: &mut kept,
                 rows: &mut rows,
             });
-        }
-        for (range, filter) in kept::FILTERS.into_iter().zip(&filters[shape.sub_blocks - 2..]) {
-            kept[range].copy_from_slice(filter);
-        }
-
-        // From here on only copies are made: what could panic has not.
-        let mut samples = [[0.0; SAMPLES_MAX]; LANES_MAX];
-        L::F32::scatter(&rows[..shape.samples], &mut samples.each_mut().map(|s| &mut s[..shape.samples]));
-        L::F32::scatter(&kept, &mut states.each_mut().map(|state| &mut state[..]));
-        for (lane, &member) in members.iter().enumerate() {
-            let job = &mut jobs[member];
-            round::<L>(&samples[lane], job.pcm.as_mut());
-            job.state.read_kept(&states[lane]);
-            match &enhanced {
-                Some(enhancers) => enhancers.streams[lane].end(job.state),
-                None => {
-                    let residual = &residuals[lane][FRONT..][..shape.samples];
-                    job.state.enhancer.history[HISTORY - shape.samples..].copy_from_slice(residual);
-                }
+            keep_filters::<L>(shape, &filters, &mut kept);
+            L::call(Commit::<L, M> { rows: &rows, kept: &kept, members, jobs });
+            for (residual, &member) in residuals.iter().zip(members) {
+                let newest = &mut jobs[member].state.enhancer.history[HISTORY - shape.samples..];
+                newest.copy_from_slice(&residual[FRONT..][..shape.samples]);
+                jobs[member].outcome = Some(Ok(()));
             }
+        }
+    }
+}
+
+/// Transposes a part of each stream into rows.
+#[inline(always)]
+fn gather<'a, L: Lanes, T>(streams: &'a [T], part: impl Fn(&'a T) -> &'a [f32], rows: &mut [L::F32]) {
+    let mut parts: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
+    for (slot, stream) in parts.iter_mut().zip(streams) {
+        *slot = part(stream);
+    }
+    L::F32::gather(&parts[..L::N], rows);
+}
+
+/// Transposes rows into a part of each stream.
+#[inline(always)]
+fn scatter<'a, L: Lanes, T>(
+    rows: &[L::F32],
+    streams: &'a mut [T],
+    part: impl Fn(&'a mut T) -> &'a mut [f32],
+) {
+    let mut parts = <[&mut [f32]; LANES_MAX]>::default();
+    for (slot, stream) in parts.iter_mut().zip(streams) {
+        *slot = part(stream);
+    }
+    L::F32::scatter(rows, &mut parts[..L::N]);
+}
+
+/// Keeps the filters of the last sub-blocks for the next frame.
+#[inline(always)]
+fn keep_filters<L: Lanes>(shape: &Shape, filters: &FilterRows<L>, kept: &mut KeptRows<L>) {
+    for (range, filter) in kept::FILTERS.into_iter().zip(&filters[shape.sub_blocks - 2..]) {
+        kept[range].copy_from_slice(filter);
+    }
+}
+
+/// Gives samples and filter states to their streams. Only copies are made: what could panic has not.
+struct Commit<'a, 'b, L: Lanes, M: Mode> {
+    rows: &'a FrameRows<L>,
+    kept: &'a KeptRows<L>,
+    members: &'a [usize],
+    jobs: &'a mut [DecodeJob<'b, M>],
+}
+
+impl<L: Lanes, M: Mode> Kernel for Commit<'_, '_, L, M> {
+    type Out = ();
+    #[inline(always)]
+    fn run<Same: Lanes>(self) {
+        let shape = M::shape();
+        let mut samples = [[0.0; SAMPLES_MAX]; LANES_MAX];
+        scatter::<L, _>(&self.rows[..shape.samples], &mut samples, |samples| &mut samples[..shape.samples]);
+        let mut states = [[0.0; kept::COUNT]; LANES_MAX];
+        scatter::<L, _>(self.kept, &mut states, |state| &mut state[..]);
+        for ((samples, state), &member) in samples.iter().zip(&states).zip(self.members) {
+            let job = &mut self.jobs[member];
+            round::<L>(samples, job.pcm.as_mut());
+            job.state.read_kept(state);
             job.state.concealer.received();
-            job.outcome = Some(Ok(()));
         }
     }
 }
@@ -254,8 +305,9 @@ fn round<L: Lanes>(samples: &[f32; SAMPLES_MAX], pcm: &mut [i16]) {
     for at in (0..pcm.len()).step_by(words) {
         // The last vector may overlap the one before.
         let at = at.min(last);
-        let halves = [at, at + L::N].map(|at| L::F32::load(&samples[at..]).clamp(low, high).truncate());
-        L::I16::join(halves).store(&mut pcm[at..]);
+        let first = L::F32::load(&samples[at..]).clamp(low, high).truncate();
+        let second = L::F32::load(&samples[at + L::N..]).clamp(low, high).truncate();
+        L::I16::join([first, second]).store(&mut pcm[at..]);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use lanes::{F32Lanes, I32Lanes, Integer, Kernel, LANES_MAX, Lanes, Mask, Number, Vector};
 
-use super::{FrameRows, add_product};
+use super::{FrameRows, add_product, gather, scatter};
 use crate::decoder::Decoder;
 use crate::decoder::enhancer::{
     BLOCK, DECIMATED_LAGS, DECIMATED_PAST, DIFFERENCE_MAX, Enhancer, FLAT, HALF_TAPS, HISTORY, PLACES,
@@ -23,12 +23,9 @@ const ROWS_MAX: usize = 2 * DECIMATED_MAX + TAPS - 1;
 const ABREAST: usize = 5;
 
 /// The enhancers of a group.
-pub(super) struct Streams {
-    pub streams: [Stream; LANES_MAX],
-}
+pub(super) struct Streams(pub [Stream; LANES_MAX]);
 
 /// A copy of one stream's enhancer.
-#[derive(Clone)]
 pub(super) struct Stream {
     history: [f32; MARGIN + HISTORY + MARGIN],
     periods: [f32; PLACES],
@@ -37,11 +34,16 @@ pub(super) struct Stream {
 }
 
 impl Streams {
-    pub fn new() -> Self {
-        let history = [0.0; MARGIN + HISTORY + MARGIN];
-        let stream = Stream { history, periods: [0.0; PLACES], lag: 0, after_loss: false };
-        Self { streams: core::array::from_fn(|_| stream.clone()) }
-    }
+    pub const EMPTY: Self = Self(
+        [const {
+            Stream {
+                history: [0.0; MARGIN + HISTORY + MARGIN],
+                periods: [0.0; PLACES],
+                lag: 0,
+                after_loss: false,
+            }
+        }; LANES_MAX],
+    );
 }
 
 impl Stream {
@@ -76,16 +78,17 @@ impl<L: Lanes, const FAST: bool> Kernel for Enhance<'_, L, FAST> {
         let Self { shape, streams, out } = self;
         let blocks = shape.blocks();
         let length = 2 * (DECIMATED_PAST + blocks * BLOCK / 2) + TAPS - 1;
-        let mut rows = [L::F32::splat(0.0); ROWS_MAX];
-        gather::<L>(streams, HISTORY - length..HISTORY, &mut rows);
+        let zero = L::F32::splat(0.0);
+        let mut rows = [zero; ROWS_MAX];
+        gather_newest::<L>(streams, length, &mut rows);
 
-        let mut periods = [L::F32::splat(0.0); PLACES];
-        L::F32::gather(&streams.streams.each_ref().map(|stream| &stream.periods[..]), &mut periods);
+        let mut periods = [zero; PLACES];
+        gather::<L, _>(&streams.0, |stream| &stream.periods[..], &mut periods);
         periods.copy_within(blocks.., 0);
         L::call(Periods::<L, FAST> { shape, rows: &rows, periods: &mut periods });
-        L::F32::scatter(&periods, &mut streams.streams.each_mut().map(|stream| &mut stream.periods[..]));
+        scatter::<L, _>(&periods, &mut streams.0, |stream| &mut stream.periods[..]);
         let mut mended = false;
-        for stream in &mut streams.streams {
+        for stream in &mut streams.0 {
             stream.lag = stream.periods[PLACES - 1] as usize;
             if core::mem::take(&mut stream.after_loss) {
                 stream.mend(shape);
@@ -93,9 +96,11 @@ impl<L: Lanes, const FAST: bool> Kernel for Enhance<'_, L, FAST> {
             }
         }
         if mended {
-            gather::<L>(streams, HISTORY - length..HISTORY, &mut rows);
-            L::F32::gather(&streams.streams.each_ref().map(|stream| &stream.periods[..]), &mut periods);
+            gather_newest::<L>(streams, length, &mut rows);
+            gather::<L, _>(&streams.0, |stream| &stream.periods[..], &mut periods);
         }
+        let mut scratch =
+            Scratch { segments: [[zero; BLOCK]; SEGMENTS], window: [zero; SEARCHED], around: [zero; BLOCK] };
         for block in 0..blocks {
             let centre = shape.first_enhanced() + block * BLOCK;
             let start = centre + length - HISTORY;
@@ -104,6 +109,7 @@ impl<L: Lanes, const FAST: bool> Kernel for Enhance<'_, L, FAST> {
                 periods: &periods,
                 centre,
                 block: &rows[start..start + BLOCK],
+                scratch: &mut scratch,
                 out: &mut out[block * BLOCK..(block + 1) * BLOCK],
             });
         }
@@ -122,14 +128,11 @@ impl Stream {
     }
 }
 
-/// A part of the histories as rows.
+/// The newest rows of the histories.
 #[inline(always)]
-fn gather<L: Lanes>(streams: &Streams, part: core::ops::Range<usize>, rows: &mut [L::F32]) {
-    let (from, to) = (MARGIN + part.start, MARGIN + part.end);
-    L::F32::gather(
-        &streams.streams.each_ref().map(|stream| &stream.history[from..to]),
-        &mut rows[..part.len()],
-    );
+fn gather_newest<L: Lanes>(streams: &Streams, length: usize, rows: &mut [L::F32; ROWS_MAX]) {
+    let end = MARGIN + HISTORY;
+    gather::<L, _>(&streams.0, |stream| &stream.history[end - length..end], &mut rows[..length]);
 }
 
 /// Estimates the pitch of the newest blocks.
@@ -195,7 +198,15 @@ struct Smooth<'a, L: Lanes, const FAST: bool> {
     /// Where in the history the block lies.
     centre: usize,
     block: &'a [L::F32],
+    scratch: &'a mut Scratch<L>,
     out: &'a mut [L::F32],
+}
+
+/// Room for what is made on the way, used for one block after the other.
+struct Scratch<L: Lanes> {
+    segments: [[L::F32; BLOCK]; SEGMENTS],
+    window: [L::F32; SEARCHED],
+    around: [L::F32; BLOCK],
 }
 
 impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
@@ -205,10 +216,13 @@ impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
         let zero = L::F32::splat(0.0);
         let centre = L::F32::splat(self.centre as f32);
         let half = L::F32::splat((BLOCK / 2) as f32);
-        let mut segments = [[zero; BLOCK]; SEGMENTS];
+        let Scratch { segments, window, around } = self.scratch;
         let mut trials = [zero; TRIALS];
 
-        let centres = ENHANCER_CENTRES.map(L::F32::splat);
+        let mut centres = [zero; PLACES];
+        for (row, &centre) in centres.iter_mut().zip(&ENHANCER_CENTRES) {
+            *row = L::F32::splat(centre);
+        }
         let middle = L::F32::splat(0.5 * (2 * self.centre + BLOCK - 1) as f32);
         let mut period = nearest::<L>(&centres, middle, self.periods);
         let mut start = centre;
@@ -223,8 +237,11 @@ impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
                     start,
                     inside,
                     trials: &mut trials,
+                    window,
                     segment,
                 });
+            } else {
+                segment.fill(zero);
             }
         }
 
@@ -244,11 +261,14 @@ impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
                     start,
                     inside,
                     trials: &mut trials,
+                    window,
                     segment,
                 });
+            } else {
+                segment.fill(zero);
             }
         }
-        smooth::<L, FAST>(self.block, &segments, self.out);
+        smooth::<L, FAST>(self.block, segments, around, self.out);
     }
 }
 
@@ -275,6 +295,7 @@ struct Refine<'a, L: Lanes, const FAST: bool> {
     start: L::F32,
     inside: L::Mask32,
     trials: &'a mut [L::F32; TRIALS],
+    window: &'a mut [L::F32; SEARCHED],
     segment: &'a mut [L::F32; BLOCK],
 }
 
@@ -290,14 +311,13 @@ impl<L: Lanes, const FAST: bool> Kernel for Refine<'_, L, FAST> {
         let short = rounded.lt(slop);
         let first = (rounded - slop).max(zero);
 
-        let mut window = [zero; SEARCHED];
+        let window = self.window;
         let mut cuts: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
-        for ((cut, stream), &first) in cuts.iter_mut().zip(&self.streams.streams).zip(L::F32::flat(&[first]))
-        {
+        for ((cut, stream), &first) in cuts.iter_mut().zip(&self.streams.0).zip(L::F32::flat(&[first])) {
             let from = MARGIN - HALF_TAPS + (first as usize).min(HISTORY - BLOCK);
             *cut = &stream.history[from..from + SEARCHED];
         }
-        L::F32::gather(&cuts[..L::N], &mut window);
+        L::F32::gather(&cuts[..L::N], window);
 
         let mut trials = [zero; TRIALS];
         for (at, &sample) in self.block.iter().enumerate() {
@@ -386,17 +406,16 @@ fn best_quarter<L: Lanes, const FAST: bool>(trials: &[L::F32; TRIALS], short: L:
 fn smooth<L: Lanes, const FAST: bool>(
     block: &[L::F32],
     segments: &[[L::F32; BLOCK]; SEGMENTS],
+    around: &mut [L::F32; BLOCK],
     out: &mut [L::F32],
 ) {
     let (zero, one) = (L::F32::splat(0.0), L::F32::splat(1.0));
-    let weights = WEIGHTS.map(L::F32::splat);
     let (mut own, mut cross, mut other) = (zero, zero, zero);
-    let mut around = [zero; BLOCK];
     for (at, &sample) in block.iter().enumerate() {
-        let mut sum = segments[0][at] * weights[0];
+        let mut sum = segments[0][at] * L::F32::splat(WEIGHTS[0]);
         for index in 1..SEGMENTS {
             if index != REACH {
-                sum = add_product::<L, FAST>(sum, segments[index][at], weights[index]);
+                sum = add_product::<L, FAST>(sum, segments[index][at], L::F32::splat(WEIGHTS[index]));
             }
         }
         around[at] = sum;

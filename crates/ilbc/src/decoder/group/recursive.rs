@@ -2,7 +2,7 @@
 
 use lanes::{Kernel, LANES_MAX, Lanes, Mask, Number, Vector};
 
-use super::{FRONT, FilterRows, FrameRows, LpcRows, Residual, add_product, kept, subtract_product};
+use super::{FRONT, FilterRows, FrameRows, LpcRows, Residual, add_product, gather, kept, subtract_product};
 use crate::bits::Frame;
 use crate::start::STATE_RANGE;
 use crate::tables::{HP_OUT_POLES, HP_OUT_ZEROS, SCALE_AMPLITUDES, STATE_LEVELS};
@@ -50,19 +50,25 @@ impl<L: Lanes, const FAST: bool> Kernel for StartState<'_, L, FAST> {
         let mut levels = [[0.0; STATE_MAX.next_multiple_of(4)]; LANES_MAX];
         for (levels, frame) in levels.iter_mut().zip(self.frames).take(L::N) {
             let unit = SCALE_AMPLITUDES[usize::from(frame.scale) % SCALE_AMPLITUDES.len()] / STATE_RANGE;
-            let units = STATE_LEVELS.map(|level| unit * level);
+            let mut units = STATE_LEVELS;
+            for level in &mut units {
+                *level *= unit;
+            }
             for (sample, &level) in levels[..length].iter_mut().rev().zip(&frame.state) {
                 *sample = units[usize::from(level & 7)];
             }
         }
         // The past and the future of the input are zeros.
         let mut input = [zero; STATE_MAX.next_multiple_of(4) + 2 * ORDER];
-        L::F32::gather(&levels.each_ref().map(|levels| &levels[..length]), &mut input[ORDER..ORDER + length]);
+        gather::<L, _>(&levels, |levels| &levels[..length], &mut input[ORDER..ORDER + length]);
 
         let mut lpc = self.filters[0];
         for block in 1..self.shape.sub_blocks - 1 {
-            let bits = (0..L::N).filter(|&lane| usize::from(self.frames[lane].start) == block + 1);
-            let here = L::Mask32::from_bits(bits.fold(0, |bits, lane| bits | 1 << lane));
+            let mut lanes = 0;
+            for (lane, frame) in self.frames.iter().enumerate().take(L::N) {
+                lanes |= u32::from(usize::from(frame.start) == block + 1) << lane;
+            }
+            let here = L::Mask32::from_bits(lanes);
             for (coefficient, &other) in lpc.iter_mut().zip(&self.filters[block]) {
                 *coefficient = L::F32::select(here, other, *coefficient);
             }
@@ -82,12 +88,12 @@ impl<L: Lanes, const FAST: bool> Kernel for StartState<'_, L, FAST> {
         for at in 0..length {
             state[length - 1 - at] = output[at] + output[length + at];
         }
-        let mut places = self.residuals.each_mut().map(|residual| &mut residual[..]);
-        for (place, frame) in places.iter_mut().zip(self.frames) {
-            let start = self.shape.state_place(frame);
-            *place = &mut core::mem::take(place)[FRONT + start..FRONT + start + length];
+        let mut places = <[&mut [f32]; LANES_MAX]>::default();
+        for ((place, residual), frame) in places.iter_mut().zip(self.residuals).zip(self.frames) {
+            let start = FRONT + self.shape.state_place(frame);
+            *place = &mut residual[start..start + length];
         }
-        L::F32::scatter(&state[..length], &mut places);
+        L::F32::scatter(&state[..length], &mut places[..L::N]);
     }
 }
 
@@ -110,8 +116,9 @@ impl<L: Lanes, const FAST: bool> Kernel for Synthesis<'_, L, FAST> {
         let start = kept::HIGH_PASS.start;
         let [mut x1, mut x2, mut y1, mut y2] =
             [self.kept[start], self.kept[start + 1], self.kept[start + 2], self.kept[start + 3]];
-        let zeros = HP_OUT_ZEROS.map(L::F32::splat);
-        let poles = HP_OUT_POLES.map(L::F32::splat);
+        let [z0, z1, z2] = HP_OUT_ZEROS;
+        let zeros = [L::F32::splat(z0), L::F32::splat(z1), L::F32::splat(z2)];
+        let poles = [L::F32::splat(HP_OUT_POLES[1]), L::F32::splat(HP_OUT_POLES[2])];
         for block in 0..self.shape.sub_blocks {
             let lpc = self.filters[block];
             for row in &mut self.rows[block * SUB_BLOCK..(block + 1) * SUB_BLOCK] {
@@ -120,11 +127,11 @@ impl<L: Lanes, const FAST: bool> Kernel for Synthesis<'_, L, FAST> {
                 sum = add_product::<L, FAST>(sum, zeros[1], x1);
                 sum = add_product::<L, FAST>(sum, zeros[2], x2);
                 if FAST {
-                    sum = subtract_product::<L, FAST>(sum, poles[2], y2);
-                    sum = subtract_product::<L, FAST>(sum, poles[1], y1);
+                    sum = subtract_product::<L, FAST>(sum, poles[1], y2);
+                    sum = subtract_product::<L, FAST>(sum, poles[0], y1);
                 } else {
-                    sum -= poles[1] * y1;
-                    sum -= poles[2] * y2;
+                    sum -= poles[0] * y1;
+                    sum -= poles[1] * y2;
                 }
                 (x2, x1, y2, y1) = (x1, input, y1, sum);
                 *row = sum;

@@ -2,7 +2,7 @@
 
 use lanes::{F32Lanes, F64Lanes, Kernel, LANES_MAX, Lanes, Number, Vector};
 
-use super::{FilterRows, LpcRows, kept};
+use super::{FilterRows, LpcRows, gather, kept};
 use crate::bits::Frame;
 use crate::lsf::{
     HALF_PI, HALF_SEPARATION, INVERSE_TWO_PI, LSF_MAX, LSF_MIN, SEPARATION, SEPARATION_PASSES, SINE, TWO_PI,
@@ -28,7 +28,8 @@ impl<L: Lanes> Kernel for Filters<'_, L> {
         let sets = self.shape.lsf_sets;
         let first = frequencies::<L>(self.frames, 0);
         let last = if sets == 2 { frequencies::<L>(self.frames, 1) } else { first };
-        let old: LsfRows<L> = core::array::from_fn(|k| self.kept[kept::LSF.start + k]);
+        let mut old = first;
+        old.copy_from_slice(&self.kept[kept::LSF]);
         for (index, &weight) in self.shape.lsf_weights.iter().enumerate() {
             let (older, newer) = if sets == 1 || index == 0 { (&old, &first) } else { (&first, &last) };
             if index > 0 && weight == self.shape.lsf_weights[index - 1] {
@@ -48,9 +49,12 @@ impl<L: Lanes> Kernel for Filters<'_, L> {
 /// The stable frequencies of one set of indices.
 #[inline(always)]
 fn frequencies<L: Lanes>(frames: &[Frame; LANES_MAX], set: usize) -> LsfRows<L> {
-    let values = frames.each_ref().map(|frame| dequantise(frame.lsf[set]));
+    let mut values = [[0.0; ORDER]; LANES_MAX];
+    for (values, frame) in values.iter_mut().zip(frames).take(L::N) {
+        *values = dequantise(frame.lsf[set]);
+    }
     let mut lsf = [L::F32::splat(0.0); ORDER];
-    L::F32::gather(&values.each_ref().map(|values| &values[..]), &mut lsf);
+    gather::<L, _>(&values, |values| &values[..], &mut lsf);
     let half = L::F32::splat(HALF_SEPARATION);
     for _ in 0..SEPARATION_PASSES {
         for k in 0..ORDER - 1 {
