@@ -55,9 +55,9 @@ options:
   q  does not beep.
   s  does nothing unless the call is answered.
   t  '*' ends it instead of '#'.
-  u  keeps the silence that ended it (it is kept in any case).
+  u  keeps the silence that ended it, which is cut off otherwise.
   x  only hang-up ends it.
-  k  keeps the recording on hang-up (it is kept in any case).
+  k  keeps the recording on hang-up; without it the file is removed.
   o  '0' ends it, too, with status OPERATOR.
   y  any digit ends it.
 Sets RECORDED_FILE and RECORD_STATUS (DTMF SILENCE SKIP TIMEOUT HANGUP ERROR OPERATOR).",
@@ -97,7 +97,7 @@ async fn read(call: &Call, args: &str) -> Outcome {
             return Ok(Flow::Continue);
         }
         if !options.has('n') {
-            call.chan.answer()?;
+            call.answer_for_sound().await?;
         }
     }
     let (digit_ms, response_ms) = call.chan.with(|c| (c.digit_timeout_ms, c.response_timeout_ms))?;
@@ -201,6 +201,8 @@ struct RecordPlan {
     beep: bool,
     terminators: &'static str,
     operator: bool,
+    keep_silence: bool,
+    keep_on_hangup: bool,
 }
 
 fn record_plan(parts: &[String]) -> Result<(RecordPlan, dialplan::Options), String> {
@@ -228,6 +230,8 @@ fn record_plan(parts: &[String]) -> Result<(RecordPlan, dialplan::Options), Stri
             () => "#",
         },
         operator: option('o'),
+        keep_silence: option('u'),
+        keep_on_hangup: option('k'),
     };
     Ok((plan, options))
 }
@@ -247,10 +251,10 @@ async fn record(call: &Call, args: &str) -> Outcome {
             return Ok(Flow::Continue);
         }
         if !options.has('n') {
-            call.chan.answer()?;
+            call.answer_for_sound().await?;
         }
     }
-    let Some((path, sink, format)) = open_file(call, &mut plan) else {
+    let Some((path, take)) = open_file(call, &mut plan) else {
         call.set("RECORD_STATUS", "ERROR");
         return Ok(Flow::Continue);
     };
@@ -258,30 +262,35 @@ async fn record(call: &Call, args: &str) -> Outcome {
     if plan.beep
         && let Err(stop) = call.chan.play("beep", "").await
     {
-        call.set("RECORD_STATUS", "HANGUP");
-        return Err(stop);
+        return Err(cut_short(call, &plan, &take.afterwards, stop));
     }
+    let call::Take { sink, format, afterwards } = take;
     call.chan.media(|stream| Command::Record { stream, format, sink });
     if plan.silence_ms > 0 {
         let ms = plan.silence_ms;
         call.chan.media(|stream| Command::WatchSilence { stream, ms, threshold: SILENCE_THRESHOLD });
     }
     let ended = record_until(&call.chan, &plan).await;
+    let ended = ended.map_err(|stop| cut_short(call, &plan, &afterwards, stop));
+    if ended == Ok("SILENCE") && !plan.keep_silence {
+        afterwards.cut(plan.silence_ms);
+    }
     call.chan.media(|stream| Command::WatchSilence { stream, ms: 0, threshold: SILENCE_THRESHOLD });
     call.chan.media(|stream| Command::StopRecord { stream });
-    match ended {
-        Ok(status) => {
-            call.set("RECORD_STATUS", status);
-            Ok(Flow::Continue)
-        }
-        Err(stop) => {
-            call.set("RECORD_STATUS", "HANGUP");
-            Err(stop)
-        }
-    }
+    call.set("RECORD_STATUS", ended?);
+    Ok(Flow::Continue)
 }
 
-type OpenFile = (String, Box<dyn base::AudioSink>, base::FormatId);
+/// The call ends, or goes elsewhere, while it is recorded.
+fn cut_short(call: &Call, plan: &RecordPlan, afterwards: &call::Afterwards, stop: Stop) -> Stop {
+    call.set("RECORD_STATUS", "HANGUP");
+    if stop == Stop::Hangup && !plan.keep_on_hangup {
+        afterwards.discard();
+    }
+    stop
+}
+
+type OpenFile = (String, call::Take);
 
 /// Opens the file, with the first free number for `%d`.
 fn open_file(call: &Call, plan: &mut RecordPlan) -> Option<OpenFile> {
@@ -293,14 +302,13 @@ fn open_file(call: &Call, plan: &mut RecordPlan) -> Option<OpenFile> {
         )
     };
     if !plan.path.contains("%d") {
-        let (sink, format) = open(&plan.path).ok()?;
-        return Some((plan.path.clone(), sink, format));
+        return Some((plan.path.clone(), open(&plan.path).ok()?));
     }
     let free = (0..RECORD_NUMBER_MAX)
         .map(|number| plan.path.replace("%d", &number.to_string()))
         .find(|path| call.chan.core(|core| core.services.recorder.is_free(path, &plan.extension)))?;
-    let (sink, format) = open(&free).ok()?;
-    Some((free, sink, format))
+    let take = open(&free).ok()?;
+    Some((free, take))
 }
 
 async fn record_until(chan: &Chan, plan: &RecordPlan) -> Result<&'static str, Stop> {

@@ -119,7 +119,7 @@ Sets BACKGROUNDSTATUS (SUCCESS FAILED).",
 ];
 
 /// Opens the sound path: answers, or with `noanswer` offers early media. `false`: the caller asked to skip.
-fn open(call: &Call, skip: bool, no_answer: bool) -> Result<bool, Stop> {
+async fn open(call: &Call, skip: bool, no_answer: bool) -> Result<bool, Stop> {
     if call.chan.state() == ChanState::Up {
         return Ok(true);
     }
@@ -129,7 +129,7 @@ fn open(call: &Call, skip: bool, no_answer: bool) -> Result<bool, Stop> {
     if no_answer {
         call.chan.indicate(&Indication::Progress);
     } else {
-        call.chan.answer()?;
+        call.answer_for_sound().await?;
     }
     Ok(true)
 }
@@ -146,7 +146,7 @@ async fn playback(call: &Call, args: &str) -> Outcome {
         call.set("PLAYBACKSTATUS", "FAILED");
         return Ok(Flow::Continue);
     }
-    if !open(call, option("skip"), option("noanswer"))? {
+    if !open(call, option("skip"), option("noanswer")).await? {
         call.set("PLAYBACKSTATUS", "SUCCESS");
         return Ok(Flow::Continue);
     }
@@ -164,7 +164,7 @@ async fn background(call: &Call, args: &str) -> Outcome {
         call.set("BACKGROUNDSTATUS", "FAILED");
         return Ok(Flow::Continue);
     }
-    if !open(call, options.has('s'), options.has('n'))? {
+    if !open(call, options.has('s'), options.has('n')).await? {
         call.set("BACKGROUNDSTATUS", "SUCCESS");
         return Ok(Flow::Continue);
     }

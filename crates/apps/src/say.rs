@@ -3,7 +3,7 @@
 //! The words stand in English order; a channel of another language hears that language's files in it.
 
 use base::Digit;
-use call::{ChanState, Heard, Level, Stop};
+use call::{Heard, Level, Stop};
 use dialplan::zone::Civil;
 
 use crate::call_ctx::args;
@@ -172,9 +172,7 @@ fn letters(text: &str, folder: &str, suffix: &str) -> Vec<String> {
 
 fn say_unix_time(call: Call, text: String) -> AppFuture {
     Box::pin(async move {
-        if call.chan.state() != ChanState::Up {
-            call.chan.answer()?;
-        }
+        call.answer_for_sound().await?;
         let parts = args::split(&text);
         let now = call.chan.core(|core| core.services.wall.now_micros()).div_euclid(1_000_000);
         let at = args::nth(&parts, 0).parse::<f64>().map_or(now, |seconds| seconds as i64);

@@ -40,19 +40,19 @@ fn playback_says_how_it_came_out() {
             "one file, answered first",
             "Playback(a)",
             "SUCCESS",
-            vec!["0 SIM/6001-00000000 is answered", "0 #1 hears a"],
+            vec!["0 SIM/6001-00000000 is answered", "20 #1 hears a"],
         ),
         (
             "files in turn",
             "Playback(a&b)",
             "SUCCESS",
-            vec!["0 SIM/6001-00000000 is answered", "0 #1 hears a", "1000 #1 hears b"],
+            vec!["0 SIM/6001-00000000 is answered", "20 #1 hears a", "1020 #1 hears b"],
         ),
         (
             "a missing one among them",
             "Playback(a&none&b)",
             "FAILED",
-            vec!["0 SIM/6001-00000000 is answered", "0 #1 hears a", "1000 #1 hears b"],
+            vec!["0 SIM/6001-00000000 is answered", "20 #1 hears a", "1020 #1 hears b"],
         ),
         ("a missing one", "Playback(none)", "FAILED", vec!["0 SIM/6001-00000000 is answered"]),
         ("skip", "Playback(a,skip)", "SUCCESS", vec![]),
@@ -67,7 +67,7 @@ fn playback_says_how_it_came_out() {
             "language",
             "Set(CHANNEL(language)=de)\n same => n,Playback(a)",
             "SUCCESS",
-            vec!["0 SIM/6001-00000000 is answered", "0 #1 hears a (de)"],
+            vec!["0 SIM/6001-00000000 is answered", "20 #1 hears a (de)"],
         ),
     ] {
         let world = heard(&format!("exten => 1,1,{app}\n same => n,NoOp(${{PLAYBACKSTATUS}})"), &[]);
@@ -84,16 +84,16 @@ fn playback_says_how_it_came_out() {
 fn background_is_stopped_by_digits_and_collects_a_number() {
     let menu = "exten => 2,1,NoOp(two)\nexten => 34,1,NoOp(thirty-four)\nexten => i,1,NoOp(i ${INVALID_EXTEN})\n[other]\nexten => 7,1,NoOp(seven ${CONTEXT})\nexten => 88,1,NoOp(eighty-eight)";
     for (name, app, digits, expected, played) in [
-        ("one digit", "BackGround(long)", "2", vec!["two"], vec!["0 #1 hears long"]),
-        ("two digits", "BackGround(long)", "34", vec!["thirty-four"], vec!["0 #1 hears long"]),
+        ("one digit", "BackGround(long)", "2", vec!["two"], vec!["20 #1 hears long"]),
+        ("two digits", "BackGround(long)", "34", vec!["thirty-four"], vec!["20 #1 hears long"]),
         (
             "a digit that begins nothing is invalid at once",
             "BackGround(long)",
             "9",
             vec!["i 9"],
-            vec!["0 #1 hears long"],
+            vec!["20 #1 hears long"],
         ),
-        ("no digit", "BackGround(a&b)", "", vec!["SUCCESS"], vec!["0 #1 hears a", "1000 #1 hears b"]),
+        ("no digit", "BackGround(a&b)", "", vec!["SUCCESS"], vec!["20 #1 hears a", "1020 #1 hears b"]),
         ("a missing file", "BackGround(none)", "", vec!["FAILED"], vec![]),
         ("s", "BackGround(a,s)", "", vec!["SUCCESS"], vec![]),
         ("n", "BackGround(a,n)", "", vec!["SUCCESS"], vec!["0 #1 hears a"]),
@@ -102,30 +102,30 @@ fn background_is_stopped_by_digits_and_collects_a_number() {
             "BackGround(a,m)",
             "3",
             vec!["SUCCESS"],
-            vec!["0 #1 hears a"],
+            vec!["20 #1 hears a"],
         ),
-        ("m: a digit that is one does", "BackGround(long,m)", "32", vec!["two"], vec!["0 #1 hears long"]),
-        ("p", "BackGround(a,p)", "2", vec!["SUCCESS"], vec!["0 #1 hears a"]),
+        ("m: a digit that is one does", "BackGround(long,m)", "32", vec!["two"], vec!["20 #1 hears long"]),
+        ("p", "BackGround(a,p)", "2", vec!["SUCCESS"], vec!["20 #1 hears a"]),
         (
             "language for it alone",
             "BackGround(a,,de)\n same => n,Playback(b)",
             "",
             vec!["SUCCESS"],
-            vec!["0 #1 hears a (de)", "1000 #1 hears b"],
+            vec!["20 #1 hears a (de)", "1020 #1 hears b"],
         ),
         (
             "a digit of another context",
             "BackGround(long,,,other)",
             "7",
             vec!["seven other"],
-            vec!["0 #1 hears long"],
+            vec!["20 #1 hears long"],
         ),
         (
             "a longer number of another context is collected here",
             "BackGround(long,,,other)",
             "8",
             vec!["i 8"],
-            vec!["0 #1 hears long"],
+            vec!["20 #1 hears long"],
         ),
         ("no file", "BackGround()", "", vec!["FAILED"], vec![]),
     ] {
@@ -183,7 +183,7 @@ fn read_asks_again_with_its_files_and_its_tone() {
     let again =
         heard("exten => 1,1,Read(got,a,,,3,2)\n same => n,NoOp(${got}/${READSTATUS})", &typed("7#", 4000));
     assert_eq!(noted(&again), ["7/OK"]);
-    assert_eq!(lines(&again, "hears"), ["0 #1 hears a", "3000 #1 hears a"]);
+    assert_eq!(lines(&again, "hears"), ["20 #1 hears a", "3020 #1 hears a"]);
     let mut tone = world("[default]\nexten => 1,1,Read(got,dial,2,i)\n same => n,Wait(60)\n");
     let id = call(&mut tone, "1", &typed("12", 1000));
     tone.run_until(at(500));
@@ -209,9 +209,9 @@ fn record_says_how_it_ended_and_where() {
             vec![(3000, Act::Press('#'))],
             "DTMF /tmp/a",
             vec![
-                "0 records /tmp/a.wav",
-                "0 #1 hears beep",
-                "1000 #1 is recorded",
+                "20 records /tmp/a.wav",
+                "20 #1 hears beep",
+                "1020 #1 is recorded",
                 "3000 #1 is recorded no more",
             ],
         ),
@@ -221,10 +221,10 @@ fn record_says_how_it_ended_and_where() {
             vec![(3000, Act::Press('5'))],
             "TIMEOUT /tmp/a",
             vec![
-                "0 records /tmp/a.wav",
-                "0 #1 hears beep",
-                "1000 #1 is recorded",
-                "5000 #1 is recorded no more",
+                "20 records /tmp/a.wav",
+                "20 #1 hears beep",
+                "1020 #1 is recorded",
+                "5020 #1 is recorded no more",
             ],
         ),
         (
@@ -233,10 +233,10 @@ fn record_says_how_it_ended_and_where() {
             vec![(4500, Act::Silence(3000))],
             "SILENCE /tmp/a",
             vec![
-                "0 records /tmp/a.wav",
-                "0 #1 hears beep",
-                "1000 #1 is recorded",
-                "1000 #1 is watched for 3000 ms of silence",
+                "20 records /tmp/a.wav",
+                "20 #1 hears beep",
+                "1020 #1 is recorded",
+                "1020 #1 is watched for 3000 ms of silence",
                 "4500 #1 is recorded no more",
             ],
         ),
@@ -245,42 +245,42 @@ fn record_says_how_it_ended_and_where() {
             "/tmp/a.wav,,,q",
             vec![(3000, Act::Press('#'))],
             "DTMF /tmp/a",
-            vec!["0 records /tmp/a.wav", "0 #1 is recorded", "3000 #1 is recorded no more"],
+            vec!["20 records /tmp/a.wav", "20 #1 is recorded", "3000 #1 is recorded no more"],
         ),
         (
             "a",
             "/tmp/a.wav,,,aq",
             vec![(3000, Act::Press('#'))],
             "DTMF /tmp/a",
-            vec!["0 appends to /tmp/a.wav", "0 #1 is recorded", "3000 #1 is recorded no more"],
+            vec!["20 appends to /tmp/a.wav", "20 #1 is recorded", "3000 #1 is recorded no more"],
         ),
         (
             "t",
             "/tmp/a.wav,,,tq",
             vec![(2000, Act::Press('#')), (3000, Act::Press('*'))],
             "DTMF /tmp/a",
-            vec!["0 records /tmp/a.wav", "0 #1 is recorded", "3000 #1 is recorded no more"],
+            vec!["20 records /tmp/a.wav", "20 #1 is recorded", "3000 #1 is recorded no more"],
         ),
         (
             "y",
             "/tmp/a.wav,,,yq",
             vec![(2000, Act::Press('7'))],
             "DTMF /tmp/a",
-            vec!["0 records /tmp/a.wav", "0 #1 is recorded", "2000 #1 is recorded no more"],
+            vec!["20 records /tmp/a.wav", "20 #1 is recorded", "2000 #1 is recorded no more"],
         ),
         (
             "x",
             "/tmp/a.wav,,5,xq",
             vec![(2000, Act::Press('#'))],
             "TIMEOUT /tmp/a",
-            vec!["0 records /tmp/a.wav", "0 #1 is recorded", "5000 #1 is recorded no more"],
+            vec!["20 records /tmp/a.wav", "20 #1 is recorded", "5020 #1 is recorded no more"],
         ),
         (
             "o",
             "/tmp/a.wav,,,oq",
             vec![(2000, Act::Press('0'))],
             "OPERATOR /tmp/a",
-            vec!["0 records /tmp/a.wav", "0 #1 is recorded", "2000 #1 is recorded no more"],
+            vec!["20 records /tmp/a.wav", "20 #1 is recorded", "2000 #1 is recorded no more"],
         ),
         ("s", "/tmp/a.wav,,,s", vec![], "SKIP ", vec![]),
         (
@@ -288,21 +288,21 @@ fn record_says_how_it_ended_and_where() {
             "msg%d.wav,,1,q",
             vec![],
             "TIMEOUT msg2",
-            vec!["0 records msg2.wav", "0 #1 is recorded", "1000 #1 is recorded no more"],
+            vec!["20 records msg2.wav", "20 #1 is recorded", "1020 #1 is recorded no more"],
         ),
         (
             "hang-up",
             "/tmp/a.wav,,,q",
             vec![(2000, BYE)],
             "HANGUP /tmp/a",
-            vec!["0 records /tmp/a.wav", "0 #1 is recorded", "2000 #1 is recorded no more"],
+            vec!["20 records /tmp/a.wav", "20 #1 is recorded", "2000 #1 is recorded no more"],
         ),
         (
             "hang-up during the beep",
             "/tmp/a.wav",
             vec![(500, BYE)],
             "HANGUP /tmp/a",
-            vec!["0 records /tmp/a.wav", "0 #1 hears beep"],
+            vec!["20 records /tmp/a.wav", "20 #1 hears beep"],
         ),
         ("a file that cannot be written", "readonly/a.wav", vec![], "ERROR ", vec![]),
         ("no format", "name", vec![], "ERROR ", vec![]),
@@ -311,7 +311,7 @@ fn record_says_how_it_ended_and_where() {
             "/tmp/a:wav,,1,q",
             vec![],
             "TIMEOUT /tmp/a",
-            vec!["0 records /tmp/a.wav", "0 #1 is recorded", "1000 #1 is recorded no more"],
+            vec!["20 records /tmp/a.wav", "20 #1 is recorded", "1020 #1 is recorded no more"],
         ),
     ] {
         let world = heard(
@@ -322,6 +322,41 @@ fn record_says_how_it_ended_and_where() {
         let said: Vec<_> = world.transcript().into_iter().filter(|line| !line.contains("SIM/")).collect();
         assert_eq!(said, transcript, "{name}");
     }
+}
+
+#[test]
+fn what_is_not_wanted_of_a_recording_is_taken_away() {
+    for (name, args, acts, expected) in [
+        ("ended by a digit", "/tmp/a.wav", vec![(3000, Act::Press('#'))], (false, 0)),
+        (
+            "the silence that ended it is cut off",
+            "/tmp/a.wav,3",
+            vec![(6000, Act::Silence(3000))],
+            (false, 3000),
+        ),
+        ("u keeps it", "/tmp/a.wav,3,,u", vec![(6000, Act::Silence(3000))], (false, 0)),
+        ("hang-up", "/tmp/a.wav", vec![(3000, BYE)], (true, 0)),
+        ("hang-up during the beep", "/tmp/a.wav", vec![(500, BYE)], (true, 0)),
+        ("k keeps it on hang-up", "/tmp/a.wav,,,k", vec![(3000, BYE)], (false, 0)),
+        (
+            "sent elsewhere",
+            "/tmp/a.wav",
+            vec![(3000, Act::Redirect(common::location("default", "5")))],
+            (false, 0),
+        ),
+    ] {
+        let world = heard(&format!("exten => 1,1,Record({args})\nexten => 5,1,NoOp()"), &acts);
+        assert_eq!(world.afterwards("/tmp/a.wav"), Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn a_prompt_waits_half_a_second_for_media_that_does_not_come() {
+    let mut world = common::world("[default]\nexten => 1,1,Playback(a)\n");
+    world.mute_answers();
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(lines(&world, "hears"), ["500 #1 hears a"]);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Call detail records.
 //!
 //! A record stands for one conversation of party A (who called) with party B (who was dialled). It begins when A's
-//! channel begins, is answered when A is answered, and is finished when A hangs up or turns to another B.
+//! channel begins, is answered when A is answered, and is finished when A hangs up or turns to another B. When A rings
+//! several at once, each that does not answer has a record of its own.
 
 use core::time::Duration;
 
 use base::{ChannelId, Instant};
 
-use crate::Core;
+use crate::{Channel, Core, Settings};
 
 /// How the call came out, in the words of Master.csv.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -159,38 +160,7 @@ impl Core {
         if unwanted || (unanswered && state.dst_channel.is_empty() && !settings.cdr_unanswered) {
             return;
         }
-        let (began, began_wall) = state.start.unwrap_or((channel.created, channel.created_wall));
-        let (dst, dcontext) = state
-            .dialed
-            .clone()
-            .unwrap_or_else(|| (channel.location.exten.clone(), channel.location.context.clone()));
-        let record = Cdr {
-            account: state.account.clone().unwrap_or_else(|| channel.account.clone()),
-            src: channel.caller.number().to_owned(),
-            dst,
-            dcontext,
-            clid: channel.caller.all(),
-            channel: channel.name.to_string(),
-            dst_channel: state.dst_channel.clone(),
-            last_app: state.last_app.to_owned(),
-            last_data: state.last_data.clone(),
-            start: began_wall,
-            answer: state.answer.map(|(_, wall)| wall),
-            end: wall,
-            duration: now.since(began),
-            billsec: state.answer.map(|(at, _)| now.since(at)).unwrap_or_default(),
-            disposition: match state.disposition {
-                Disposition::Congestion if !settings.cdr_congestion => Disposition::Failed,
-                other => other,
-            },
-            ama_flags: state.ama_flags,
-            uniqueid: channel.uniqueid.to_string(),
-            linkedid: channel.linkedid.to_string(),
-            user_field: state.user_field.clone(),
-            sequence: state.written,
-            peer_account: state.peer_account.clone(),
-            custom: state.custom.clone(),
-        };
+        let record = record_of(channel, &settings, (now, wall));
         channel.cdr = CdrState {
             disabled: state.disabled,
             start: Some((now, wall)),
@@ -201,6 +171,42 @@ impl Core {
             written: state.written.wrapping_add(1),
             ..CdrState::default()
         };
+        self.cdrs.push(record);
+    }
+
+    /// Writes a record of a leg that rang beside the one which the channel's own record is about, and was not answered.
+    /// `began` is when it was called.
+    pub fn write_leg_cdr(
+        &mut self,
+        id: ChannelId,
+        party: &str,
+        began: (Instant, i64),
+        disposition: Disposition,
+    ) {
+        let (now, wall) = (self.now, self.services.wall.now_micros());
+        let settings = self.settings.clone();
+        let Some(channel) = self.get_mut(id) else { return };
+        if !settings.cdr_enabled || channel.cdr.disabled || (channel.outgoing && !channel.has_pbx) {
+            return;
+        }
+        let (last_app, last_data) = channel
+            .cdr
+            .dialled_by
+            .clone()
+            .unwrap_or_else(|| (channel.cdr.last_app, channel.cdr.last_data.clone()));
+        let record = Cdr {
+            dst_channel: party.to_owned(),
+            last_app: last_app.to_owned(),
+            last_data,
+            start: began.1,
+            answer: None,
+            duration: now.since(began.0),
+            billsec: Duration::ZERO,
+            disposition: told(disposition, &settings),
+            peer_account: String::new(),
+            ..record_of(channel, &settings, (now, wall))
+        };
+        channel.cdr.written = channel.cdr.written.wrapping_add(1);
         self.cdrs.push(record);
     }
 
@@ -222,5 +228,47 @@ impl Core {
         let Some(channel) = self.get_mut(id) else { return };
         channel.cdr.dst_channel = party.to_owned();
         channel.cdr.dialled_by = Some((channel.cdr.last_app, channel.cdr.last_data.clone()));
+    }
+}
+
+/// A disposition as the settings want it told.
+fn told(disposition: Disposition, settings: &Settings) -> Disposition {
+    match disposition {
+        Disposition::Congestion if !settings.cdr_congestion => Disposition::Failed,
+        other => other,
+    }
+}
+
+/// The channel's current record, as it is at `now`.
+fn record_of(channel: &Channel, settings: &Settings, (now, wall): (Instant, i64)) -> Cdr {
+    let state = &channel.cdr;
+    let (began, began_wall) = state.start.unwrap_or((channel.created, channel.created_wall));
+    let (dst, dcontext) = state
+        .dialed
+        .clone()
+        .unwrap_or_else(|| (channel.location.exten.clone(), channel.location.context.clone()));
+    Cdr {
+        account: state.account.clone().unwrap_or_else(|| channel.account.clone()),
+        src: channel.caller.number().to_owned(),
+        dst,
+        dcontext,
+        clid: channel.caller.all(),
+        channel: channel.name.to_string(),
+        dst_channel: state.dst_channel.clone(),
+        last_app: state.last_app.to_owned(),
+        last_data: state.last_data.clone(),
+        start: began_wall,
+        answer: state.answer.map(|(_, wall)| wall),
+        end: wall,
+        duration: now.since(began),
+        billsec: state.answer.map(|(at, _)| now.since(at)).unwrap_or_default(),
+        disposition: told(state.disposition, settings),
+        ama_flags: state.ama_flags,
+        uniqueid: channel.uniqueid.to_string(),
+        linkedid: channel.linkedid.to_string(),
+        user_field: state.user_field.clone(),
+        sequence: state.written,
+        peer_account: state.peer_account.clone(),
+        custom: state.custom.clone(),
     }
 }

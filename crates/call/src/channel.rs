@@ -237,6 +237,8 @@ pub struct Channel {
     pub(crate) events: VecDeque<ChanEvent>,
     /// The story that listens.
     pub(crate) waiter: Option<TaskId>,
+    /// Media of the other end has come.
+    pub media_flows: bool,
     /// How good its audio was, as far as it was told.
     pub quality: Option<Box<crate::Quality>>,
     /// The stream's totals were asked for and have not come.

@@ -226,6 +226,7 @@ impl Core {
             groups: Vec::new(),
             events: VecDeque::new(),
             waiter: None,
+            media_flows: false,
             quality: None,
             asked_quality: false,
         }));
@@ -334,6 +335,7 @@ impl Core {
         }
         let Some(channel) = self.get_mut(id) else { return };
         match event {
+            ChanEvent::MediaFlowing => channel.media_flows = true,
             ChanEvent::Hold => channel.held = true,
             ChanEvent::Unhold => channel.held = false,
             _ => {}

@@ -36,8 +36,8 @@ pub use identity::{PartyId, Presentation, Redirecting};
 pub use notice::{Notice, Snapshot};
 pub use quality::{Quality, Series, seconds};
 pub use services::{
-    ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
-    Naptr, NaptrAnswer, NoOutside, Outside, Recorder, Services, WallClock,
+    Afterwards, ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused,
+    MusicAnswer, Naptr, NaptrAnswer, NoOutside, Outside, Recorder, Services, Take, WallClock,
 };
 pub use shard::{Shard, panic_text};
 pub use tech::{Indication, Request, Tech};

@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use base::{AudioSink, Clip, Command, FormatId, Instant, Plan, StreamId};
 
@@ -91,16 +92,48 @@ pub trait Library {
     fn tone(&mut self, zone: &str, tone: &str, format: FormatId) -> Option<Arc<Clip>>;
 }
 
+/// What becomes of a recording once it has ended. Its story says so before it ends the recording; whoever writes the file
+/// reads it after the last sample.
+#[derive(Debug, Default)]
+pub struct Afterwards {
+    discarded: AtomicBool,
+    cut_ms: AtomicU32,
+}
+
+impl Afterwards {
+    /// What was recorded is not kept; of a file that was appended to, what was there before is.
+    pub fn discard(&self) {
+        self.discarded.store(true, Ordering::Relaxed);
+    }
+    /// The last `ms` are cut off.
+    pub fn cut(&self, ms: u32) {
+        self.cut_ms.store(ms, Ordering::Relaxed);
+    }
+    /// Whether it is not kept.
+    pub fn is_discarded(&self) -> bool {
+        self.discarded.load(Ordering::Relaxed)
+    }
+    /// Milliseconds to cut off.
+    pub fn cut_ms(&self) -> u32 {
+        self.cut_ms.load(Ordering::Relaxed)
+    }
+}
+
+/// A recording that was opened.
+pub struct Take {
+    /// Where the samples go.
+    pub sink: Box<dyn AudioSink>,
+    /// The linear format they must have.
+    pub format: FormatId,
+    /// What becomes of it.
+    pub afterwards: Arc<Afterwards>,
+}
+
 /// Recordings. The file is complete when the sink has been dropped and the writer has caught up.
 pub trait Recorder {
-    /// Opens `path` (absolute, or relative to the sounds directory) with the file format of `extension`; says the linear format it wants.
+    /// Opens `path` (absolute, or relative to the sounds directory) with the file format of `extension`.
     /// `append` goes on after what is there.
-    fn open(
-        &mut self,
-        path: &str,
-        extension: &str,
-        append: bool,
-    ) -> Result<(Box<dyn AudioSink>, FormatId), String>;
+    fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
     /// Whether there is no file of this name yet, for numbered recordings (`%d`).
     fn is_free(&mut self, path: &str, extension: &str) -> bool;
 }

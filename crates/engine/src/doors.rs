@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{AudioSink, Clip, Command, FormatId, Plan, StreamId};
+use base::{Clip, Command, FormatId, Plan, StreamId};
 use call::{ClipAnswer, ClipWant, Level, Library, MediaDoor, MediaRefused, MusicAnswer, Recorder, WallClock};
 use control::socket::{View, Weight};
 use io::clock::Clock;
@@ -127,7 +127,7 @@ impl call::Log for Tee {
 pub(crate) struct NoRecorder(pub(crate) String);
 
 impl Recorder for NoRecorder {
-    fn open(&mut self, _: &str, _: &str, _: bool) -> Result<(Box<dyn AudioSink>, FormatId), String> {
+    fn open(&mut self, _: &str, _: &str, _: bool) -> Result<call::Take, String> {
         Err(self.0.clone())
     }
     fn is_free(&mut self, _: &str, _: &str) -> bool {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use base::{AudioSink, ChannelId, Clip, Command, Event, FormatId, Instant, Plan, PlayEnd, PlayId, StreamId};
 use call::{
-    ClipAnswer, ClipWant, Database, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer, Recorder,
-    WallClock,
+    Afterwards, ClipAnswer, ClipWant, Database, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
+    Recorder, Take, WallClock,
 };
 
 use crate::phones::Act;
@@ -60,6 +60,10 @@ pub(crate) struct State {
     pub(crate) joined: BTreeMap<StreamId, StreamId>,
     /// Recordings that exist, as `path.extension`.
     pub(crate) recordings: BTreeSet<String>,
+    /// Callers who are answered send nothing.
+    pub(crate) mute: bool,
+    /// What became of recordings, by `path.extension`.
+    pub(crate) afterwards: HashMap<String, Arc<Afterwards>>,
     pub(crate) streams: u32,
     /// What every stream answers that is asked for its totals.
     pub(crate) stats: base::StreamStats,
@@ -250,20 +254,17 @@ impl Recorder for Recordings {
     fn is_free(&mut self, path: &str, extension: &str) -> bool {
         !self.0.borrow().recordings.contains(&format!("{path}.{extension}"))
     }
-    fn open(
-        &mut self,
-        path: &str,
-        extension: &str,
-        append: bool,
-    ) -> Result<(Box<dyn AudioSink>, FormatId), String> {
+    fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String> {
         let mut state = self.0.borrow_mut();
         let file = format!("{path}.{extension}");
         if state.missing.contains(&file) {
             return Err("it cannot be written".into());
         }
         state.say(&format!("{} {file}", if append { "appends to" } else { "records" }));
+        let afterwards = std::sync::Arc::<Afterwards>::default();
+        state.afterwards.insert(file.clone(), afterwards.clone());
         state.recordings.insert(file);
-        Ok((Box::new(Nowhere), FormatId::SLIN))
+        Ok(Take { sink: Box::new(Nowhere), format: FormatId::SLIN, afterwards })
     }
 }
 

@@ -164,7 +164,7 @@ impl Tech for SimTech {
         let stream = core.get(channel).and_then(|c| c.stream);
         let mut state = self.state.borrow_mut();
         let when = state.now + MEDIA_AFTER;
-        if let Some(stream) = stream {
+        if let Some(stream) = stream.filter(|_| !state.mute) {
             let remote = core::net::SocketAddr::from(([127, 0, 0, 1], 4000));
             state.at(when, Due::Media(base::Event::Latched { stream, remote }));
         }

@@ -92,6 +92,10 @@ impl World {
     pub fn stats(&mut self, stats: base::StreamStats) {
         self.state.borrow_mut().stats = stats;
     }
+    /// From here on callers send no media when they are answered.
+    pub fn mute_answers(&mut self) {
+        self.state.borrow_mut().mute = true;
+    }
     /// Lets verbose lines up to `depth` into the log.
     pub fn verbose(&mut self, depth: u8) {
         self.state.borrow_mut().verbose = depth;
@@ -236,6 +240,11 @@ impl World {
     /// A recording of this name exists.
     pub fn recorded(&mut self, file: &str) {
         self.state.borrow_mut().recordings.insert(file.to_owned());
+    }
+    /// What is to become of a recording that was made: whether it is discarded, and milliseconds that are cut off.
+    pub fn afterwards(&self, file: &str) -> Option<(bool, u32)> {
+        let state = self.state.borrow();
+        state.afterwards.get(file).map(|after| (after.is_discarded(), after.cut_ms()))
     }
     /// Log lines of one level.
     pub fn log(&self, level: Level) -> Vec<String> {

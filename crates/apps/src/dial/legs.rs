@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::{Cause, ChannelId, Instant};
-use call::{Chan, ChanEvent, Leg, Level, Notice, PartyId, Request, Stop};
+use call::{Chan, ChanEvent, Disposition, Leg, Level, Notice, PartyId, Request, Stop};
 
 use super::sound::Sound;
 use super::{DialOptions, Status, notice_end};
@@ -47,6 +47,10 @@ pub(crate) struct Ringing<'a> {
     refusals: Vec<Cause>,
     forwards: u32,
     sound: Sound,
+    /// When the legs were called, by both clocks.
+    dialled_at: (Instant, i64),
+    /// How the leg ended that the caller's record is about, when all have refused.
+    pub(crate) last_refusal: Option<Disposition>,
     /// What was dialled to reach the leg that answered: `6001` of `PJSIP/6001`.
     pub(crate) answered_number: String,
 }
@@ -63,6 +67,8 @@ impl<'a> Ringing<'a> {
             refusals: Vec::new(),
             forwards: 0,
             sound: Sound::new(&call.chan),
+            dialled_at: (call.chan.now(), 0),
+            last_refusal: None,
             answered_number: String::new(),
         }
     }
@@ -159,16 +165,32 @@ impl<'a> Ringing<'a> {
     }
 
     /// From here on the caller's record names this extension, wherever the dialplan goes after it, and the first leg.
-    fn freeze_record(&self) {
+    fn freeze_record(&mut self) {
         let party = self.legs.first().map(|entry| entry.leg.chan().name());
-        self.call.chan.core(|core| {
-            let id = self.call.chan.id();
+        let call = self.call;
+        self.dialled_at = call.chan.core(|core| {
+            let id = call.chan.id();
             if let Some(party) = party {
                 core.turn_to_party(id, &party);
             }
             if let Some(c) = core.get_mut(id) {
                 let at = (c.location.exten.clone(), c.location.context.clone());
                 c.cdr.dialed.get_or_insert(at);
+            }
+            (core.now, core.services.wall.now_micros())
+        });
+    }
+    /// A leg that rang is gone and others go on: it has a record of its own, and the caller's record is about one of
+    /// those that are left.
+    fn record_leg(&self, leg: &Leg, disposition: Disposition) {
+        let (id, name) = (self.call.chan.id(), leg.chan().name());
+        let next = self.legs.first().map(|entry| entry.leg.chan().name());
+        self.call.chan.core(|core| {
+            core.write_leg_cdr(id, &name, self.dialled_at, disposition);
+            if let (Some(next), Some(channel)) = (next, core.get_mut(id))
+                && *channel.cdr.dst_channel == *name
+            {
+                channel.cdr.dst_channel = next.to_string();
             }
         });
     }
@@ -267,7 +289,13 @@ impl<'a> Ringing<'a> {
                 let entry = self.legs.remove(at);
                 let cause =
                     entry.leg.chan().with(|c| c.hangup).ok().flatten().unwrap_or(Cause::NORMAL_CLEARING);
-                let status = Status::of_cause(cause).name();
+                let refused = Status::of_cause(cause);
+                let status = refused.name();
+                if self.legs.is_empty() {
+                    self.last_refusal = Some(refused.disposition());
+                } else {
+                    self.record_leg(&entry.leg, refused.disposition());
+                }
                 self.call.log(Level::Verbose(3), &format!("{} is {status}", entry.target));
                 notice_end(&self.call.chan, &entry.leg, status, None);
                 self.call.note_leg(entry.leg.chan());
@@ -304,7 +332,7 @@ impl<'a> Ringing<'a> {
     fn answered(&mut self, at: usize) -> Called {
         let entry = self.legs.remove(at);
         notice_end(&self.call.chan, &entry.leg, Status::Answer.name(), None);
-        self.cancel(Cause::ANSWERED_ELSEWHERE, Status::Cancel.name());
+        self.cancel_all_but(entry.leg.chan().id(), Cause::ANSWERED_ELSEWHERE, Status::Cancel.name());
         self.answered_number = entry.target.split_once('/').map_or("", |(_, number)| number).to_owned();
         self.call.log(Level::Verbose(3), &format!("{} answered", entry.leg.chan().name()));
         Called::Answered(entry.leg)
@@ -314,6 +342,7 @@ impl<'a> Ringing<'a> {
         let entry = self.legs.remove(at);
         notice_end(&self.call.chan, &entry.leg, Status::Cancel.name(), Some(target));
         self.call.log(Level::Verbose(3), &format!("{} is forwarded to {target}", entry.target));
+        let name = entry.leg.chan().name();
         entry.leg.end(Cause::NORMAL_CLEARING);
         self.forwards += 1;
         if self.forwards > FORWARDS_MAX {
@@ -321,6 +350,12 @@ impl<'a> Ringing<'a> {
             return self.note_refusal(Cause::NORMAL_TEMPORARY_FAILURE);
         }
         if let Ok(Some(leg)) = self.open(target) {
+            let (id, before, after) = (self.call.chan.id(), name, leg.chan().name());
+            let _ = self.call.chan.core(|core| {
+                let channel = core.get_mut(id).filter(|channel| *channel.cdr.dst_channel == *before)?;
+                channel.cdr.dst_channel = after.to_string();
+                Some(())
+            });
             self.ring(Entry { leg, target: target.to_owned() });
         }
     }
@@ -332,10 +367,19 @@ impl<'a> Ringing<'a> {
             });
         });
     }
-    /// Ends every leg that is left.
+    /// Ends every leg that is left; the caller's record stays with the first of them.
     fn cancel(&mut self, cause: Cause, status: &'static str) {
-        for entry in self.legs.drain(..) {
+        if let Some(first) = self.legs.first().map(|entry| entry.leg.chan().id()) {
+            self.cancel_all_but(first, cause, status);
+        }
+    }
+    /// Ends every leg that is left. `kept` is the one that the caller's record is about.
+    fn cancel_all_but(&mut self, kept: ChannelId, cause: Cause, status: &'static str) {
+        for entry in std::mem::take(&mut self.legs) {
             notice_end(&self.call.chan, &entry.leg, status, None);
+            if entry.leg.chan().id() != kept {
+                self.record_leg(&entry.leg, Disposition::NoAnswer);
+            }
             entry.leg.end(cause);
         }
     }

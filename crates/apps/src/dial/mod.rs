@@ -101,7 +101,7 @@ impl Status {
             _ => Self::ChanUnavail,
         }
     }
-    fn disposition(self) -> Disposition {
+    pub(crate) fn disposition(self) -> Disposition {
         match self {
             Self::Answer => Disposition::Answered,
             Self::Busy => Disposition::Busy,
@@ -156,6 +156,9 @@ async fn dial(call: &Call, text: &str) -> Outcome {
         Called::Answered(leg) => converse(call, &options, leg, &ringing).await,
         Called::Refused(status) => {
             finish(call, status);
+            if let Some(own) = ringing.last_refusal {
+                note_disposition(call, own);
+            }
             Ok(Flow::Continue)
         }
         Called::CallerStopped(stop) => {
@@ -213,9 +216,14 @@ pub(crate) fn routine(call: &Call, text: &str) -> Option<String> {
 /// Writes the result down: variable and call record.
 fn finish(call: &Call, status: Status) {
     call.set("DIALSTATUS", status.name());
+    note_disposition(call, status.disposition());
+}
+
+/// What becomes of a call in its record, unless it is answered.
+fn note_disposition(call: &Call, disposition: Disposition) {
     let _ = call.chan.with(|channel| {
         if channel.answered.is_none() {
-            channel.cdr.disposition = status.disposition();
+            channel.cdr.disposition = disposition;
         }
     });
 }

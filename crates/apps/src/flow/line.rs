@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::Cause;
-use call::{ChanEvent, ChanState, Disposition, Indication, Level};
+use call::{ChanEvent, ChanState, Disposition, Indication, Level, Stop};
 
 use super::rows;
 use crate::call_ctx::args;
@@ -56,14 +56,32 @@ fn answer(call: Call, text: String) -> AppFuture {
                 let deadline = call.chan.now() + Duration::from_millis(millis);
                 call.chan.wait_keeping(deadline, |_| false).await?;
             }
-            None if was_up || call.chan.stream()?.is_none() => {}
-            None => {
-                let deadline = call.chan.now() + MEDIA_WAIT;
-                call.chan.wait_keeping(deadline, |event| *event == ChanEvent::MediaFlowing).await?;
-            }
+            None if was_up => {}
+            None => until_media_flows(&call).await?,
         }
         Ok(Flow::Continue)
     })
+}
+
+impl Call {
+    /// Answers a call that is not up and waits as Answer does, so that the start of a prompt is heard.
+    pub(crate) async fn answer_for_sound(&self) -> Result<(), Stop> {
+        if self.chan.state() == ChanState::Up {
+            return self.chan.check();
+        }
+        self.chan.answer()?;
+        until_media_flows(self).await
+    }
+}
+
+/// Waits for the caller's media, which says that his end is ready; not for long, because there may be none.
+async fn until_media_flows(call: &Call) -> Result<(), Stop> {
+    let waits = call.chan.with(|c| c.stream.is_some() && !c.media_flows)?;
+    if waits {
+        let deadline = call.chan.now() + MEDIA_WAIT;
+        call.chan.wait_keeping(deadline, |event| *event == ChanEvent::MediaFlowing).await?;
+    }
+    Ok(())
 }
 
 fn hangup(call: &Call, text: &str) -> Outcome {

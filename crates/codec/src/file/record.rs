@@ -42,6 +42,12 @@ impl Recording {
             (Container::Wav, format) => wav::pcm_header(format.rate().0, data_bytes),
         }
     }
+    /// Bytes of the file that `samples` take, in whole frames: what may be cut off its end.
+    pub fn bytes_of(&self, samples: usize) -> usize {
+        let (unit, granule) = (self.unit(), self.format.granule());
+        let bytes = if self.is_wav49() { gsm::WAV49_BYTES } else { unit / granule.samples * granule.bytes };
+        samples / unit * bytes
+    }
     /// Appends the coded form of `linear` to `out`; a rest smaller than a frame waits.
     pub fn write(&mut self, linear: &[i16], out: &mut Vec<u8>) {
         self.carry.extend_from_slice(linear);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use base::{AudioSink, FormatId};
-use call::Recorder;
+use base::AudioSink;
+use call::{Afterwards, Recorder, Take};
 use codec::Recording;
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -51,12 +51,7 @@ impl Recordings {
 }
 
 impl Recorder for Recordings {
-    fn open(
-        &mut self,
-        path: &str,
-        extension: &str,
-        append: bool,
-    ) -> Result<(Box<dyn AudioSink>, FormatId), String> {
+    fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String> {
         let recording = Recording::new(extension).ok_or_else(|| {
             format!("'{extension}' is no sound format; use wav, gsm, ulaw, alaw, sln or g722")
         })?;
@@ -82,10 +77,12 @@ impl Recorder for Recordings {
         let linear = recording.linear();
         let (writer, samples) = RingBuffer::new(RING_SAMPLES);
         let ended = Arc::new(AtomicBool::new(false));
-        let track = Track::begin(file, recording, samples, Arc::clone(&ended)).map_err(fail)?;
+        let afterwards = Arc::<Afterwards>::default();
+        let shared = (Arc::clone(&ended), Arc::clone(&afterwards));
+        let track = Track::begin(path.clone(), file, recording, samples, shared).map_err(fail)?;
         self.jobs.send(track).map_err(|_| "the thread that writes recordings has ended".to_owned())?;
         self.running.fetch_add(1, Ordering::Relaxed);
-        Ok((Box::new(Sink { writer, ended }), linear))
+        Ok(Take { sink: Box::new(Sink { writer, ended }), format: linear, afterwards })
     }
     fn is_free(&mut self, path: &str, extension: &str) -> bool {
         self.path(path, extension).is_ok_and(|path| !path.exists())
@@ -118,11 +115,15 @@ impl Drop for Sink {
 
 /// One file being written.
 struct Track {
+    path: PathBuf,
     file: File,
     recording: Recording,
     samples: Consumer<i16>,
     ended: Arc<AtomicBool>,
+    afterwards: Arc<Afterwards>,
     header_len: u64,
+    /// Bytes of sound that were there before.
+    began_at: u64,
     data_len: u64,
     coded: Vec<u8>,
     synced: Instant,
@@ -130,10 +131,11 @@ struct Track {
 
 impl Track {
     fn begin(
+        path: PathBuf,
         mut file: File,
         recording: Recording,
         samples: Consumer<i16>,
-        ended: Arc<AtomicBool>,
+        (ended, afterwards): (Arc<AtomicBool>, Arc<Afterwards>),
     ) -> std::io::Result<Self> {
         let header = recording.header(0);
         let header_len = header.len() as u64;
@@ -145,11 +147,14 @@ impl Track {
         }
         let data_len = there.saturating_sub(header_len);
         Ok(Self {
+            path,
             file,
             recording,
             samples,
             ended,
+            afterwards,
             header_len,
+            began_at: data_len,
             data_len,
             coded: Vec::new(),
             synced: Instant::now(),
@@ -170,7 +175,33 @@ impl Track {
             self.recording.finish(&mut self.coded);
         }
         let due = over || self.synced.elapsed() >= SYNC_EVERY;
-        !(self.write(due).is_err() || over)
+        let written = self.write(due);
+        if over && written.is_ok() {
+            // A file that cannot be cut stays as it is: nothing better can be done with it here.
+            let _ = self.amend();
+        }
+        !(written.is_err() || over)
+    }
+    /// Takes away what its story does not want to keep.
+    fn amend(&mut self) -> std::io::Result<()> {
+        let keep = if self.afterwards.is_discarded() {
+            self.began_at
+        } else {
+            let rate = u64::from(self.recording.rate().0);
+            let samples = u64::from(self.afterwards.cut_ms()) * rate / 1000;
+            let bytes = self.recording.bytes_of(usize::try_from(samples).unwrap_or(usize::MAX)) as u64;
+            self.data_len.saturating_sub(bytes).max(self.began_at)
+        };
+        if keep == 0 && self.afterwards.is_discarded() {
+            return std::fs::remove_file(&self.path);
+        }
+        if keep < self.data_len {
+            self.data_len = keep;
+            self.coded.clear();
+            self.file.set_len(self.header_len + keep)?;
+            self.write(true)?;
+        }
+        Ok(())
     }
     fn write(&mut self, sync: bool) -> std::io::Result<()> {
         self.file.write_all(&self.coded)?;

@@ -110,7 +110,7 @@ fn a_recording_is_a_complete_wave_file_when_its_sink_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let mut recordings = Recordings::start(folder.path().to_owned()).unwrap();
     assert!(recordings.is_free("note", "wav"));
-    let (mut sink, format) = recordings.open("note", "wav", false).unwrap();
+    let call::Take { mut sink, format, .. } = recordings.open("note", "wav", false).unwrap();
     assert_eq!(format, FormatId::SLIN);
     assert_eq!(sink.write(&[1000; 1600]), 1600);
     // The worker drops the sink with its command.
@@ -124,4 +124,39 @@ fn a_recording_is_a_complete_wave_file_when_its_sink_is_gone() {
     assert!(!recordings.is_free("note", "wav"));
     assert!(recordings.open("../note", "wav", false).is_err());
     assert!(recordings.open("note", "mp3", false).is_err());
+}
+
+#[test]
+fn what_is_not_wanted_of_a_recording_is_cut_off_and_what_was_there_before_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recordings = Recordings::start(folder.path().to_owned()).unwrap();
+    let mut record = |name: &str, extension: &str, append: bool, wish: fn(&call::Afterwards)| {
+        let call::Take { mut sink, afterwards, .. } = recordings.open(name, extension, append).unwrap();
+        assert_eq!(sink.write(&[1000; 1600]), 1600);
+        wish(&afterwards);
+        drop(sink);
+        // The writer lets go of what it shares when the file is as it is to be.
+        while std::sync::Arc::strong_count(&afterwards) > 1 {
+            std::thread::yield_now();
+        }
+        std::fs::read(folder.path().join(format!("{name}.{extension}"))).ok()
+    };
+    for (name, extension, wish, expected) in [
+        ("whole", "wav", (|_| {}) as fn(&call::Afterwards), Some(44 + 3200)),
+        ("half", "wav", |after| after.cut(100), Some(44 + 1600)),
+        ("all", "ulaw", |after| after.cut(5000), Some(0)),
+        ("frames", "gsm", |after| after.cut(110), Some(5 * 33)),
+        ("gone", "wav", call::Afterwards::discard, None),
+    ] {
+        let bytes = record(name, extension, false, wish);
+        assert_eq!(bytes.as_ref().map(Vec::len), expected, "{name}");
+        if let Some(bytes) = bytes.filter(|_| extension == "wav") {
+            let said = u32::from_le_bytes(bytes[40..44].try_into().unwrap()) as usize;
+            assert_eq!(said, bytes.len() - 44, "{name}: the header");
+        }
+    }
+    let appended = record("whole", "wav", true, call::Afterwards::discard).unwrap();
+    assert_eq!(appended.len(), 44 + 3200, "what was appended to");
+    let appended = record("whole", "wav", true, |after| after.cut(150)).unwrap();
+    assert_eq!(appended.len(), 44 + 3200 + 800);
 }
