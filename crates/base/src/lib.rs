@@ -18,7 +18,7 @@ pub use digit::Digit;
 pub use format::{Codec, Coding, FormatId, FormatSet, Granule};
 pub use id::{BridgeId, ChannelId, PlayId, StreamId};
 pub use media::{
-    AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Latch, MAX_RX_PAYLOADS, Plan, PlayEnd,
-    RxPayload, StreamStats,
+    AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Latch, MAX_RX_PAYLOADS, Marking, Plan,
+    PlayEnd, RxPayload, StreamStats,
 };
 pub use time::Instant;

@@ -98,6 +98,19 @@ pub struct Plan {
     pub rtcp_interval_ms: u16,
     /// Milliseconds without RTP after which [`Event::RtpTimeout`] is due; 0 never.
     pub rtp_timeout_ms: u32,
+    /// Milliseconds without a packet of ours after which one of comfort noise keeps the way open; 0 never.
+    pub keepalive_ms: u32,
+    /// How packets are marked; taken when the stream is opened.
+    pub marking: Marking,
+}
+
+/// How the packets of a socket are marked for the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marking {
+    /// DSCP and ECN bits of the IP header (RFC 2474); 0 is best effort.
+    pub tos: u8,
+    /// Priority of the queue and of 802.1p, 0 to 7.
+    pub priority: u8,
 }
 
 /// Coded audio, immutable and shared: a prompt, a music file or a rendered tone in one format.

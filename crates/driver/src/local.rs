@@ -104,6 +104,8 @@ fn plan(format: FormatId) -> Plan {
         jitter_max_ms: 0,
         rtcp_interval_ms: 0,
         rtp_timeout_ms: 0,
+        keepalive_ms: 0,
+        marking: base::Marking::default(),
     }
 }
 

@@ -80,6 +80,16 @@ impl Listeners {
             };
             self.open.insert(bind.id, (bind, open));
         }
+        // What a reload changes of a bind that stays open.
+        for bind in binds {
+            let Some((kept, open)) = self.open.get_mut(&bind.id) else { continue };
+            kept.clone_from(bind);
+            // Packets without their mark are better than no packets.
+            let _ = match open {
+                Open::Udp(socket) => net.mark_udp(*socket, bind.marking),
+                Open::Tcp(listener) => net.mark_listener(*listener, bind.marking),
+            };
+        }
         errors
     }
     fn close(&mut self, net: &mut Net, open: Open) {
@@ -151,6 +161,10 @@ impl Listeners {
         let known = by_id.or_else(|| self.by_remote.get(&(flow.transport, flow.remote)).copied());
         let open = known.or_else(|| {
             let made = net.connect_tcp(flow.remote, None, FlowKind::Sip).ok()?;
+            let marking = self.open.get(&flow.transport).map(|(bind, _)| bind.marking).unwrap_or_default();
+            if marking != base::Marking::default() {
+                let _ = net.mark_flow(made, flow.remote, marking);
+            }
             self.add(flow.transport, made, flow.remote).then_some(made)
         });
         match open {
@@ -177,6 +191,7 @@ mod tests {
             external_media: None,
             external_signaling: None,
             local_nets: Vec::new(),
+            marking: base::Marking::default(),
         }
     }
     fn names(listeners: &Listeners) -> Vec<String> {

@@ -164,6 +164,7 @@ mod tests {
             external_media: None,
             external_signaling: None,
             local_nets: Vec::new(),
+            marking: base::Marking::default(),
         }
     }
     fn driver(binds: Vec<Bind>) -> SipDriver {

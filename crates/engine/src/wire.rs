@@ -144,9 +144,14 @@ fn binds(
             external_media: address_of(&transport.external_media_address, hosts),
             external_signaling: (!external.is_empty()).then(|| host_port(external, port)),
             local_nets: transport.local_net.iter().map(|net| net.parts()).collect(),
+            marking: marking(transport.tos, transport.cos),
         });
     }
     made
+}
+
+fn marking(tos: u8, cos: u32) -> base::Marking {
+    base::Marking { tos, priority: u8::try_from(cos).unwrap_or(0) }
 }
 
 /// An address written as one, or the first that its name has.
@@ -213,6 +218,8 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<
         use_ptime: from.use_ptime,
         rtp_timeout: seconds(from.rtp_timeout),
         rtp_timeout_hold: seconds(from.rtp_timeout_hold),
+        rtp_keepalive: seconds(from.rtp_keepalive),
+        marking: marking(from.tos_audio, from.cos_audio),
         access: (!access.is_empty()).then(|| Rc::new(move |ip| access.allows(ip)) as Access),
         inband_progress: from.inband_progress == pjsip::Inband::Yes,
         user_eq_phone: from.user_eq_phone,

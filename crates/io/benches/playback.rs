@@ -330,6 +330,8 @@ fn plan(number: u32, remote: SocketAddr) -> Plan {
         jitter_max_ms: 200,
         rtcp_interval_ms: 0,
         rtp_timeout_ms: 0,
+        keepalive_ms: 0,
+        marking: base::Marking::default(),
     }
 }
 

@@ -108,6 +108,19 @@ impl Net {
     pub fn udp_addr(&self, transport: TransportId) -> Option<SocketAddr> {
         self.udp.addr(transport)
     }
+    /// Marks what a bind sends.
+    pub fn mark_udp(&self, transport: TransportId, marking: base::Marking) -> io::Result<()> {
+        self.udp.mark(transport, marking)
+    }
+    /// Marks what connections send that a listener accepts from here on.
+    pub fn mark_listener(&self, listener: ListenerId, marking: base::Marking) -> io::Result<()> {
+        let Some(found) = self.listeners.get(listener) else { return Ok(()) };
+        sys::mark(&found.fd, found.addr.is_some_and(|addr| addr.is_ipv6()), marking)
+    }
+    /// Marks what a connection to `remote` sends.
+    pub fn mark_flow(&self, flow: FlowId, remote: SocketAddr, marking: base::Marking) -> io::Result<()> {
+        self.flows.get(flow).map_or(Ok(()), |open| sys::mark(&open.fd, remote.is_ipv6(), marking))
+    }
     /// Closes a bind and drops what is queued on it.
     pub fn close_udp(&mut self, transport: TransportId) {
         self.udp.close(transport);

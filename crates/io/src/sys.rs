@@ -131,12 +131,21 @@ pub(crate) fn socket(addr: SocketAddr, kind: c_int) -> io::Result<OwnedFd> {
 }
 
 /// Sets one integer socket option.
-pub(crate) fn set_option(fd: &OwnedFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+pub(crate) fn set_option(fd: &impl AsRawFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: the pointer and length describe `value`, which outlives the call.
     let result = unsafe {
         libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), len_of::<c_int>())
     };
     check(result).map(drop)
+}
+
+/// Marks what a socket sends. Of an IPv6 socket the traffic class, else the type of service.
+pub(crate) fn mark(fd: &impl AsRawFd, v6: bool, marking: base::Marking) -> io::Result<()> {
+    let (level, name) =
+        if v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
+    // The type of service sets a priority of its own, so the one that was asked for comes after it.
+    set_option(fd, level, name, marking.tos.into())?;
+    set_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, marking.priority.into())
 }
 
 /// Binds an IP socket.

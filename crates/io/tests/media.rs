@@ -45,6 +45,8 @@ fn plan(remote: Option<SocketAddr>) -> Plan {
         jitter_max_ms: 200,
         rtcp_interval_ms: 0,
         rtp_timeout_ms: 0,
+        keepalive_ms: 0,
+        marking: base::Marking::default(),
     }
 }
 
@@ -311,4 +313,53 @@ fn a_worker_without_streams_does_not_wake_and_one_with_streams_ticks() {
         std::thread::yield_now();
     }
     assert_eq!((loads.total().ticks, loads.total().cpu_nanos), (ticks, cpu));
+}
+
+#[test]
+fn packets_carry_the_mark_that_the_plan_asks_for() {
+    use std::os::fd::AsRawFd as _;
+    let mut front = front(24_900, 24_999, 1);
+    let receiver = UdpSocket::bind((LOCAL, 0)).unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    let on: libc::c_int = 1;
+    let size = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap();
+    // SAFETY: pointer and length describe `on`, which outlives the call.
+    let asked = unsafe {
+        libc::setsockopt(
+            receiver.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_RECVTOS,
+            (&raw const on).cast(),
+            size,
+        )
+    };
+    assert_eq!(asked, 0);
+    let mut plan = plan(Some(receiver.local_addr().unwrap()));
+    plan.marking = base::Marking { tos: 0xb8, priority: 5 };
+    plan.keepalive_ms = 20;
+    let (stream, _) = front.open(LOCAL, plan).unwrap();
+    assert_eq!(tos_of_next(&receiver), 0xb8);
+    front.command(Command::Close { stream });
+}
+
+/// Takes one datagram and says what its IP header was marked with.
+fn tos_of_next(socket: &UdpSocket) -> u8 {
+    use std::os::fd::AsRawFd as _;
+    let (mut bytes, mut control) = ([0_u8; 2048], [0_u64; 16]);
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: all-zero bytes are a valid `msghdr`.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: the message's pointers and lengths describe `bytes` and `control`, which outlive the call.
+    let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    assert!(received > 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: the kernel filled the control room, whose first header is read; the datum of IP_TOS is one byte.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        assert!(!header.is_null() && (*header).cmsg_type == libc::IP_TOS);
+        *libc::CMSG_DATA(header)
+    }
 }

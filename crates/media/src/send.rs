@@ -1,5 +1,6 @@
 //! The visit of a stream in its slot: timers, ear and taps, and the one frame that it sends.
 
+use core::net::SocketAddr;
 use core::ops::Range;
 use core::time::Duration;
 
@@ -13,6 +14,11 @@ use crate::report::COMPOUND_BYTES;
 use crate::stream::Feed;
 use crate::trace::Carried;
 use crate::worker::Desk;
+
+/// Payload type of comfort noise (RFC 3551 §6).
+const COMFORT_NOISE: u8 = 13;
+/// Its lowest level: -127 dBov (RFC 3389 §3.1).
+const QUIETEST: u8 = 127;
 
 impl<P: PacketIo> Desk<'_, P> {
     /// One visit, due at `self.at`.
@@ -60,6 +66,27 @@ impl<P: PacketIo> Desk<'_, P> {
         if self.streams.get(id).is_some_and(|s| s.report.is_due(now)) {
             self.send_report(id, false);
         }
+        self.keep_alive(id);
+    }
+
+    /// Keeps the way through NATs open while nothing else is sent, on hold too (RFC 6263 §4.6): one packet of comfort
+    /// noise that nobody hears.
+    fn keep_alive(&mut self, id: StreamId) {
+        let now = self.at;
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let every = Duration::from_millis(u64::from(stream.plan.keepalive_ms));
+        if every.is_zero() || now - stream.last_sent < every || stream.leg.is_none() {
+            return;
+        }
+        let Some(to) = stream.target() else { return };
+        let units = stream.frame_units();
+        let timestamp = stream.out.event_timestamp(now, units);
+        let sequence = stream.out.event_sequence();
+        let payload = HEADER_BYTES..HEADER_BYTES + 1;
+        if let Some(level) = self.scratch.packet.get_mut(HEADER_BYTES) {
+            *level = QUIETEST;
+        }
+        self.transmit(id, to, payload, COMFORT_NOISE, Stamp { sequence, timestamp, marker: false });
     }
 
     /// Sends the RTCP report of a stream; `bye` when it ends.
@@ -221,15 +248,32 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         let Stamp { sequence, timestamp, marker } = stamp;
         let target = stream.target();
-        let Some(leg) = &mut stream.leg else {
+        if stream.leg.is_none() {
             let (Some(partner), Some(format)) = (stream.tie, format) else { return };
             stream.totals.sent_packets += 1;
             stream.totals.sent_bytes += payload.len() as u64;
             let source = u64::from(id.slot) << 32 | u64::from(id.generation);
             self.crossed_tie(partner, Inbound { source, sequence, timestamp, marker, format, payload, ties });
             return;
-        };
-        let Some(to) = target else { return };
+        }
+        if let Some(to) = target {
+            self.transmit(id, to, payload, payload_type, stamp);
+        }
+    }
+
+    /// Puts one packet on the wire, with its header right before the payload.
+    fn transmit(
+        &mut self,
+        id: StreamId,
+        to: SocketAddr,
+        payload: Range<usize>,
+        payload_type: u8,
+        stamp: Stamp,
+    ) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let Some(leg) = &mut stream.leg else { return };
+        let Stamp { sequence, timestamp, marker } = stamp;
+        stream.last_sent = self.at;
         let Some(start) = payload.start.checked_sub(HEADER_BYTES) else { return };
         let header = Header { payload_type, marker, sequence, timestamp, ssrc: stream.out.ssrc() };
         let Some(packet) = self.scratch.packet.get_mut(start..payload.end) else { return };

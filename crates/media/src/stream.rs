@@ -52,6 +52,8 @@ pub(crate) struct Stream<L> {
     pub(crate) report: Report,
     /// The counters that only count; the rest is filled in by [`Self::stats`].
     pub(crate) totals: StreamStats,
+    /// When a packet of ours left last, or the stream began.
+    pub(crate) last_sent: Instant,
     /// Latest accepted packet, or when waiting for one began.
     pub(crate) last_rtp: Instant,
     pub(crate) timed_out: bool,
@@ -85,6 +87,7 @@ impl<L> Stream<L> {
             mouth: None,
             report: Report::new(&plan, now),
             totals: StreamStats::default(),
+            last_sent: now,
             last_rtp: now,
             timed_out: false,
             poisoned: false,
@@ -229,6 +232,8 @@ pub(crate) mod testing {
             jitter_max_ms: 0,
             rtcp_interval_ms: 0,
             rtp_timeout_ms: 0,
+            keepalive_ms: 0,
+            marking: base::Marking::default(),
         }
     }
 }

@@ -387,3 +387,26 @@ fn a_worker_that_was_held_up_catches_up_and_counts_it() {
     assert!((14..=15).contains(&plant.sent_by(a).len()), "{}", plant.sent_by(a).len());
     assert_eq!(plant.worker.deadline(5), Some(Instant::ZERO + Duration::from_millis(2165)));
 }
+
+#[test]
+fn rfc6263_4_6_a_stream_that_sends_nothing_keeps_its_way_open_on_hold_too() {
+    let mut plant = Plant::new();
+    let mut held = base::Plan { keepalive_ms: 5000, ..plan(0, FormatId::ULAW, 0) };
+    held.direction = base::Direction::Inactive;
+    let held = plant.open(held);
+    let silent = plant.open(plan(1, FormatId::ULAW, 0));
+    let playing = plant.open(base::Plan { keepalive_ms: 5000, ..plan(2, FormatId::ULAW, 0) });
+    let clip = clip(FormatId::ULAW, vec![0; 8 * 7000]);
+    plant.command(Command::Play { stream: playing, play: base::PlayId(1), clip, offset: 0 });
+    plant.run(16_100);
+    let kept = plant.sent_by(held);
+    assert_eq!(kept.len(), 3);
+    for pair in kept.windows(2) {
+        assert_eq!(pair[1].at_ms - pair[0].at_ms, 5000);
+        assert_eq!(pair[1].header().sequence, pair[0].header().sequence.wrapping_add(1));
+    }
+    assert!(kept.iter().all(|sent| sent.header().payload_type == 13 && sent.payload() == [127]));
+    assert!(plant.sent_by(silent).is_empty());
+    let noise = plant.sent_by(playing).iter().filter(|sent| sent.header().payload_type == 13).count();
+    assert_eq!(noise, 1, "five seconds after the last packet of the prompt, not before");
+}

@@ -193,6 +193,8 @@ impl Cli {
     fn moh_show_classes(&self, ask: &mut Ask<'_>) -> Said {
         let snapshot = self.site.snapshot.borrow();
         let (classes, data_dir) = (&snapshot.music.classes, &snapshot.asterisk.directories.astdatadir);
+        // There is music without any configuration: the catalogue adds the bundled piece under this name.
+        let bundled = !classes.contains_key("default");
         let mode = |mode: &Mode| format!("{mode:?}").to_ascii_lowercase();
         let data = || {
             let rows: Vec<Value> = classes
@@ -205,10 +207,19 @@ impl Cli {
                     })
                 })
                 .collect();
-            json!({ "classes": rows })
+            let bundled = bundled.then(|| {
+                json!({
+                    "name": "default", "mode": "files", "directory": "", "sort": "unsorted",
+                    "loaded": self.loaded("default"),
+                })
+            });
+            json!({ "classes": bundled.into_iter().chain(rows).collect::<Vec<_>>() })
         };
         let text = || {
             let mut out = String::new();
+            if bundled {
+                out.push_str("Class: default\n\tMode: files\n\tDirectory: (bundled piece)\n");
+            }
             for (name, class) in classes {
                 let _ = writeln!(out, "Class: {}", clean(name));
                 let _ = writeln!(out, "\tMode: {}", mode(&class.mode));

@@ -193,6 +193,7 @@ pub(crate) fn sip_config() -> Config {
         external_media: None,
         external_signaling: None,
         local_nets: Vec::new(),
+        marking: base::Marking::default(),
     });
     config
 }
@@ -498,6 +499,13 @@ fn other_sip_objects_have_their_lists_and_no_secret_is_told() {
     assert!(desk.cli.site.sip.borrow().trace());
     assert_eq!(desk.text("pjsip set logger off"), "PJSIP Logging disabled\n");
     assert!(!desk.cli.site.sip.borrow().trace());
+}
+
+#[test]
+fn the_bundled_music_shows_as_the_default_class() {
+    let mut desk = Desk::new("moh");
+    assert_eq!(desk.lines("moh show classes")[..2], ["Class: default", "\tMode: files"]);
+    assert_eq!(desk.json("moh show classes")["classes"][0]["name"], "default");
 }
 
 #[test]

@@ -122,6 +122,10 @@ pub struct Endpoint {
     pub rtp_timeout: u32,
     /// As `rtp_timeout`, while on hold.
     pub rtp_timeout_hold: u32,
+    /// Seconds without a packet of ours after which one is sent all the same; 0: never.
+    pub rtp_keepalive: u32,
+    /// How its audio is marked.
+    pub marking: base::Marking,
     /// Who may be this endpoint.
     pub access: Option<Access>,
     /// Early audio instead of ringing (`inband_progress`).
@@ -238,6 +242,8 @@ pub struct Bind {
     pub external_signaling: Option<String>,
     /// Networks that see us directly.
     pub local_nets: Vec<(IpAddr, u8)>,
+    /// How its packets are marked.
+    pub marking: base::Marking,
 }
 
 impl Bind {

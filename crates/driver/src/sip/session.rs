@@ -138,6 +138,8 @@ impl Media {
             jitter_max_ms: JITTER_MAX_MS,
             rtcp_interval_ms: terms.config.rtcp_interval_ms,
             rtp_timeout_ms: timeout.saturating_mul(1000),
+            keepalive_ms: terms.endpoint.rtp_keepalive.saturating_mul(1000),
+            marking: terms.endpoint.marking,
         }
     }
     fn latch(&self, terms: &Terms<'_>) -> Latch {

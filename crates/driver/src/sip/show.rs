@@ -194,6 +194,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("moh_suggest", endpoint.music_class.clone()),
         ("outbound_auth", endpoint.outbound_auths.join(",")),
         ("rewrite_contact", yes(endpoint.rewrite_contact)),
+        ("rtp_keepalive", endpoint.rtp_keepalive.to_string()),
         ("rtp_symmetric", yes(endpoint.rtp_symmetric)),
         ("rtp_timeout", endpoint.rtp_timeout.to_string()),
         ("rtp_timeout_hold", endpoint.rtp_timeout_hold.to_string()),

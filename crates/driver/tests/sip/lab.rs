@@ -135,6 +135,8 @@ pub fn endpoint(name: &str) -> Endpoint {
         use_ptime: false,
         rtp_timeout: 0,
         rtp_timeout_hold: 0,
+        rtp_keepalive: 0,
+        marking: base::Marking::default(),
         access: None,
         inband_progress: false,
         user_eq_phone: false,
@@ -178,6 +180,7 @@ pub fn site() -> Config {
         external_media: None,
         external_signaling: None,
         local_nets: Vec::new(),
+        marking: base::Marking::default(),
     };
     let mut config = Config {
         binds: vec![bind("udp", 0, Protocol::Udp), bind("tcp", 1, Protocol::Tcp)],

@@ -216,7 +216,7 @@ impl MediaFront {
         // SDP promises the odd port unless RTCP shares the even one (RFC 5761).
         let shared = plan.remote_rtcp.is_some() && plan.remote_rtcp == plan.remote;
         let leg = match self.pool.lease(ip, random) {
-            Ok(leased) => Leg::new(ip, leased, plan.rtcp_interval_ms > 0 && !shared),
+            Ok(leased) => Leg::new(ip, leased, plan.rtcp_interval_ms > 0 && !shared, plan.marking),
             Err(why) => {
                 self.free.push_front(slot);
                 return Err(self.explain(ip, why));

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
+use base::Marking;
 use media::{Arrival, PacketIo};
 
 use super::ports::{self, Lease};
@@ -39,17 +40,31 @@ pub struct Leg {
     /// Something was sent.
     spoken: bool,
     ip: IpAddr,
+    marking: Marking,
     /// Declared last: the sockets are closed before their ports are leased again.
     lease: Lease,
 }
 
 impl Leg {
-    pub(crate) fn new(ip: IpAddr, (lease, rtp): (Lease, UdpSocket), wants_rtcp: bool) -> Self {
-        Self { rtp, rtcp: None, locked: None, connected: None, wants_rtcp, spoken: false, ip, lease }
+    pub(crate) fn new(
+        ip: IpAddr,
+        (lease, rtp): (Lease, UdpSocket),
+        wants_rtcp: bool,
+        marking: Marking,
+    ) -> Self {
+        mark(&rtp, ip, marking);
+        Self { rtp, rtcp: None, locked: None, connected: None, wants_rtcp, spoken: false, ip, marking, lease }
     }
     /// The RTP port.
     pub fn port(&self) -> u16 {
         self.lease.port()
+    }
+}
+
+/// Marks what a socket sends, as far as the kernel lets us: a call without its mark is better than none.
+fn mark(socket: &UdpSocket, ip: IpAddr, marking: Marking) {
+    if marking != Marking::default() {
+        let _ = crate::sys::mark(socket, ip.is_ipv6(), marking);
     }
 }
 
@@ -89,6 +104,7 @@ impl SocketIo {
         if leg.rtcp.is_none()
             && let Ok(socket) = ports::bind(leg.ip, leg.port() + 1)
         {
+            mark(&socket, leg.ip, leg.marking);
             let key = key(slot, socket.as_raw_fd(), true);
             let _ = self.epoll.add(socket.as_fd(), libc::EPOLLIN, key);
             leg.rtcp = Some(socket);

@@ -73,6 +73,10 @@ impl Udp {
         self.get(id).map(|bound| bound.addr)
     }
 
+    pub(super) fn mark(&self, id: TransportId, marking: base::Marking) -> io::Result<()> {
+        self.get(id).map_or(Ok(()), |bound| sys::mark(&bound.fd, bound.addr.is_ipv6(), marking))
+    }
+
     fn get(&self, id: TransportId) -> Option<&Bound> {
         self.bound.get(id.0 as usize)?.as_ref()
     }

@@ -194,6 +194,8 @@ pub fn plan(number: u32, format: FormatId, payload: u8) -> Plan {
         jitter_max_ms: 200,
         rtcp_interval_ms: 0,
         rtp_timeout_ms: 0,
+        keepalive_ms: 0,
+        marking: base::Marking::default(),
     }
 }
 

@@ -56,8 +56,7 @@ options! {
         Ignored "*" "the address of the peer decides";
     rtp_timeout: Seconds<0, 86_400> = "0", "Silence of RTP after which the call ends; 0 never.";
     rtp_timeout_hold: Seconds<0, 86_400> = "0", "The same while on hold.";
-    rtp_keepalive: Seconds<0, 86_400> = "0", "Time without sending after which a keepalive packet goes out; 0 never.",
-        Later "0" "nothing is sent while there is nothing to send";
+    rtp_keepalive: Seconds<0, 86_400> = "0", "Time without sending after which a packet of comfort noise goes out; 0 never.";
     asymmetric_rtp_codec: YesNo = "no", "Let both directions use different formats.",
         Later "no" "both directions use the format that was agreed first";
     use_ptime: YesNo = "no", "Send packets of the length it asks for.";
@@ -108,10 +107,8 @@ options! {
         Later "" "message waiting is not reported";
     max_audio_streams: Int<0, 64> = "1", "Audio streams of a call.",
         Later "1" "further audio streams are declined";
-    tos_audio: Tos = "0", "Type of service of audio packets.",
-        Later "0" "packets are not marked";
-    cos_audio: Int<0, 7> = "0", "802.1p priority of audio packets.",
-        Later "0" "packets are not marked";
+    tos_audio: Tos = "0", "Type of service of audio packets.";
+    cos_audio: Int<0, 7> = "0", "Priority (802.1p) of audio packets; 7 needs CAP_NET_ADMIN.";
     sdp_owner: Text = "-", "User in the o= line.";
     sdp_session: Text = "Asterisk", "Name in the s= line.";
     permit also "deny": Rules = "", "Addresses its requests may come from.";
@@ -392,10 +389,8 @@ options! {
         Later "" "From has the address";
     symmetric_transport: YesNo = "no", "Send requests of a dialog by the transport its first request came by.",
         Ignored "*" "a dialog stays on the transport and connection it began on";
-    tos: Tos = "0", "Type of service of packets.",
-        Later "0" "packets are not marked";
-    cos: Int<0, 7> = "0", "802.1p priority of packets.",
-        Later "0" "packets are not marked";
+    tos: Tos = "0", "Type of service of packets.";
+    cos: Int<0, 7> = "0", "Priority (802.1p) of packets; 7 needs CAP_NET_ADMIN.";
     allow_reload: YesNo = "no", "Let a reload change it.",
         Ignored "*" "a reload opens what is new, closes what is gone and leaves the rest alone";
     tcp_keepalive_enable: YesNo = "no", "TCP keepalives.",
