@@ -245,8 +245,9 @@ pub fn reach(core: &call::Core, context: &str, exten: &str, caller: &str) -> cal
     let calendar = CoreCalendar(core);
     let found = core.program.find(query, 1, &calendar);
     let named = found.and_then(|step| core.program.extension(step.extension));
-    if exten.contains(SEPARATORS) && !named.is_some_and(|extension| extension.pattern.is_literal()) {
-        call::Reach::None
+    let separator = exten.chars().find(|c| SEPARATORS.contains(c));
+    if let Some(separator) = separator.filter(|_| !named.is_some_and(|found| found.pattern.is_literal())) {
+        call::Reach::Separator(separator)
     } else if named.is_some() {
         call::Reach::Whole
     } else if core.program.can_match(query, &calendar) {

@@ -66,6 +66,9 @@ pub enum Reach {
     Partial,
     /// It has not, and no more digits help.
     None,
+    /// No extension has exactly this name, and it holds this character, which a dial string takes for its own: no
+    /// pattern may take it.
+    Separator(char),
 }
 
 /// Most channels at once; bounds the slab whatever `maxcalls` says.

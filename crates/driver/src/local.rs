@@ -230,7 +230,7 @@ impl Tech for LocalDriver {
         match (core.reach)(core, &place.context, &place.exten, "") {
             Reach::Whole if busy => DeviceState::InUse,
             Reach::Whole => DeviceState::NotInUse,
-            Reach::Partial | Reach::None => DeviceState::Invalid,
+            Reach::Partial | Reach::None | Reach::Separator(_) => DeviceState::Invalid,
         }
     }
     fn read(&mut self, _: &mut Core, _: ChannelId, _: &str, _: &str) -> Option<String> {

@@ -82,7 +82,7 @@ fn timers(system: &pjsip::System) -> Timers {
 fn trace(text: &str) -> Trace {
     match (conf::boolean(text), text.parse()) {
         (Some(true), _) => Trace::All,
-        (_, Ok(host)) => Trace::Host(host),
+        (None, Ok(host)) => Trace::Hosts(vec![host]),
         _ => Trace::Off,
     }
 }
@@ -283,17 +283,24 @@ fn aor(name: Rc<str>, from: &pjsip::Aor) -> Aor {
 /// twenty years know MD5 alone and some take the first challenge for the only one, so that it is the default.
 fn auth(from: &pjsip::Auth, defaults: &[Algorithm]) -> Auth {
     let (password, md5) = (from.password.expose(), from.md5_cred.expose());
-    let stored = from.password_digest.iter().find_map(|digest| {
-        let algorithm = algorithm(digest.algorithm);
-        Some((algorithm, Hex::parse(digest.hash.expose().as_bytes())?))
+    let md5 = Hex::parse(md5.as_bytes()).filter(|_| !md5.is_empty()).map(|ha1| (Algorithm::Md5, ha1));
+    let stored = from.password_digest.iter().filter_map(|digest| {
+        Some((algorithm(digest.algorithm), Hex::parse(digest.hash.expose().as_bytes())?))
     });
-    let hashed = Hex::parse(md5.as_bytes()).filter(|_| !md5.is_empty()).map(|ha1| (Algorithm::Md5, ha1));
-    let (proof, provable) = match hashed.or(stored) {
-        Some((algorithm, ha1)) if password.is_empty() => (Proof::Ha1(algorithm, ha1), vec![algorithm]),
-        _ => {
-            let all = vec![Algorithm::Sha512_256, Algorithm::Sha256, Algorithm::Md5];
-            (Proof::Password(password.to_owned()), all)
+    let mut hashes: Vec<(Algorithm, Hex)> = Vec::new();
+    for (algorithm, ha1) in md5.into_iter().chain(stored) {
+        // The first line of an algorithm holds.
+        if !hashes.iter().any(|(known, _)| *known == algorithm) {
+            hashes.push((algorithm, ha1));
         }
+    }
+    let all = vec![Algorithm::Sha512_256, Algorithm::Sha256, Algorithm::Md5];
+    let (proof, provable) = if password.is_empty() && !hashes.is_empty() {
+        let has = |wish: &Algorithm| hashes.iter().any(|(algorithm, _)| algorithm == wish);
+        let provable: Vec<Algorithm> = all.into_iter().filter(has).collect();
+        (Proof::Hashes(hashes), provable)
+    } else {
+        (Proof::Password(password.to_owned()), all)
     };
     let wanted: Vec<Algorithm> = from.supported_algorithms_uas.iter().map(|a| self::algorithm(*a)).collect();
     let wanted = if wanted.is_empty() { defaults } else { &wanted };

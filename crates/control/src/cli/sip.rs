@@ -139,10 +139,11 @@ pub(super) const ROWS: &[Row] = &[
     .also(&["sip set debug on|off"])
     .detail("Passwords and digests are never logged in clear."),
     verb(
-        "pjsip set logger host <address>",
-        "Switches the log of SIP messages on, for every host: it cannot be limited to one yet.",
+        "pjsip set logger host <address> [add]",
+        "Switches the log of SIP messages on for one host or network only, or for it as well.",
         Cli::pjsip_set_logger,
     )
+    .detail("An address, a network such as 192.0.2.0/24, or a host name, which is looked up.")
     .also(&["sip set debug ip|peer <address>"]),
     verb(
         "pjsip qualify <endpoint>",
@@ -622,12 +623,18 @@ impl Cli {
     }
 
     fn pjsip_set_logger(&self, ask: &mut Ask<'_>) -> Said {
-        if let Some(host) = ask.arg("address") {
-            self.site.sip.borrow_mut().set_trace(true);
-            return Said::done(format!(
-                "PJSIP Logging enabled for every host: it cannot be limited to '{}' yet\n",
-                clean(host)
-            ));
+        if let Some(text) = ask.arg("address") {
+            let Ok(host) = text.parse() else {
+                return Said::failed(format!("'{}' is no address, network or host name\n", clean(text)));
+            };
+            let add = ask.choice() == Some("add");
+            let core = self.site.shard.core.borrow();
+            return match self.site.sip.borrow_mut().trace_host(&core, host, add) {
+                true => Said::done(format!("PJSIP Logging Enabled for host: {}\n", clean(text))),
+                false => {
+                    Said::failed("So many hosts are logged that no more fit: begin anew without 'add'\n")
+                }
+            };
         }
         let on = ask.choice() == Some("on");
         self.site.sip.borrow_mut().set_trace(on);

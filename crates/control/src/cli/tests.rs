@@ -497,6 +497,19 @@ fn other_sip_objects_have_their_lists_and_no_secret_is_told() {
     assert_eq!(desk.run("pjsip qualify 6003"), ("Unable to retrieve endpoint 6003\n".into(), 1));
     assert_eq!(desk.text("sip set debug on"), "PJSIP Logging enabled\n");
     assert!(desk.cli.site.sip.borrow().trace());
+    for (line, status) in [
+        ("pjsip set logger host 192.0.2.1", 0),
+        ("pjsip set logger host 192.0.2.0/24 add", 0),
+        ("pjsip set logger host phone.example add", 0),
+        ("sip set debug ip 2001:db8::1", 0),
+        ("pjsip set logger host 192.0.2.0/33", 1),
+        ("pjsip set logger host a&b", 1),
+    ] {
+        let (said, code) = desk.run(line);
+        assert_eq!(code, status, "{line}: {said}");
+        assert_eq!(said.starts_with("PJSIP Logging Enabled for host: "), status == 0, "{line}: {said}");
+    }
+    assert!(desk.cli.site.sip.borrow().trace());
     assert_eq!(desk.text("pjsip set logger off"), "PJSIP Logging disabled\n");
     assert!(!desk.cli.site.sip.borrow().trace());
 }

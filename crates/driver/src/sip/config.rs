@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use ::sip::digest::{Algorithm, Hex};
+use ::sip::digest::{Algorithm, Hex, Secret};
 use base::FormatSet;
 use call::PartyId;
 
@@ -48,16 +48,52 @@ pub enum Dtmf {
 }
 
 /// Whose messages are written to the log (`debug`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Trace {
     /// Nobody's.
     #[default]
     Off,
     /// Everybody's.
     All,
-    /// Those from and to this address.
-    Host(IpAddr),
+    /// Those from and to any of these.
+    Hosts(Vec<Traced>),
 }
+
+/// Peers whose messages are written to the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Traced {
+    /// A network, or one address: address and prefix bits.
+    Net(IpAddr, u8),
+    /// Whatever addresses this name has.
+    Name(String),
+}
+
+impl core::str::FromStr for Traced {
+    type Err = ();
+
+    /// `192.0.2.1`, `192.0.2.0/24`, `192.0.2.0/255.255.255.0`, `2001:db8::/32` or a host name.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (host, mask) = text.split_once('/').map_or((text, None), |(host, mask)| (host, Some(mask)));
+        let Ok(ip) = host.parse::<IpAddr>() else {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+            let named = mask.is_none() && !host.is_empty() && host.len() <= HOST_BYTES_MAX;
+            return if named && host.bytes().all(plain) { Ok(Self::Name(host.to_owned())) } else { Err(()) };
+        };
+        let most = if ip.is_ipv4() { 32 } else { 128 };
+        let dotted = |mask: &str| {
+            let mask = mask.parse::<core::net::Ipv4Addr>().ok().filter(|_| ip.is_ipv4())?.to_bits();
+            (mask.leading_ones() == mask.count_ones()).then_some(mask.count_ones() as u8)
+        };
+        let bits = match mask {
+            None => most,
+            Some(mask) => mask.parse().ok().or_else(|| dotted(mask)).filter(|bits| *bits <= most).ok_or(())?,
+        };
+        Ok(Self::Net(ip, bits))
+    }
+}
+
+/// Longest host name, bytes (RFC 1035 §2.3.4).
+const HOST_BYTES_MAX: usize = 253;
 
 /// `type=endpoint`.
 #[derive(Clone, Default)]
@@ -186,8 +222,8 @@ pub struct Aor {
 pub enum Proof {
     /// `password=`.
     Password(String),
-    /// `md5_cred=` and `password_digest=`.
-    Ha1(Algorithm, Hex),
+    /// `md5_cred=` and `password_digest=`: one hash for each algorithm.
+    Hashes(Vec<(Algorithm, Hex)>),
 }
 
 /// `type=auth`.
@@ -201,6 +237,24 @@ pub struct Auth {
     pub proof: Proof,
     /// Algorithms offered to peers, strongest first.
     pub algorithms: Vec<Algorithm>,
+}
+
+impl Auth {
+    /// What proves it, by one algorithm after the other.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = Secret<'_>> {
+        let (password, hashes) = match &self.proof {
+            Proof::Password(password) => (Some(Secret::Password(password.as_bytes())), &[][..]),
+            Proof::Hashes(hashes) => (None, &hashes[..]),
+        };
+        password.into_iter().chain(hashes.iter().map(|(algorithm, ha1)| Secret::Ha1(*algorithm, *ha1)))
+    }
+    /// What proves it by this algorithm.
+    pub(crate) fn secret(&self, algorithm: Algorithm) -> Option<Secret<'_>> {
+        self.secrets().find(|secret| match secret {
+            Secret::Password(_) => true,
+            Secret::Ha1(own, _) => *own == algorithm,
+        })
+    }
 }
 
 /// One way an `identify` object recognises its endpoint.

@@ -49,7 +49,7 @@ impl SipDriver {
             Event::Challenged { dialog, message } => self.challenged(core, dialog, &message),
             Event::Failed { dialog, failure } => self.failed(core, dialog, &failure),
             Event::Response { request, dialog: Some(dialog), status: 401 | 407, message } => {
-                self.bye_challenged(core, dialog, request, &message);
+                self.challenged_inside(core, dialog, request, &message);
             }
             Event::Response { request, status, .. } if status >= 200 => {
                 if let Some(probe) = self.requests.remove(&request) {

@@ -3,11 +3,11 @@
 use core::time::Duration;
 use std::rc::Rc;
 
-use ::sip::digest::{Algorithm, Credentials, Gate, NonceCounts, Secret, Verdict};
+use ::sip::digest::{Algorithm, Credentials, Gate, NonceCounts, Verdict};
 use ::sip::{HeaderName, Message};
 use base::Instant;
 
-use super::config::{Auth, Config, Endpoint, Proof};
+use super::config::{Auth, Config, Endpoint};
 
 /// How long a nonce is good for; a phone is challenged anew (`stale=true`) after that without asking its user.
 const NONCE_LIFETIME: Duration = Duration::from_secs(60);
@@ -78,10 +78,7 @@ impl Gatekeeper {
             auth.username.as_bytes() == &*user && auth.algorithms.contains(&credentials.algorithm())
         });
         let realm = fitting.map_or(&*config.default_realm, |auth| realm_of(config, auth));
-        let secret = fitting.map(|auth| match &auth.proof {
-            Proof::Password(password) => Secret::Password(password.as_bytes()),
-            Proof::Ha1(algorithm, ha1) => Secret::Ha1(*algorithm, *ha1),
-        });
+        let secret = fitting.and_then(|auth| auth.secret(credentials.algorithm()));
         self.gate.verify(credentials, method.as_bytes(), realm.as_bytes(), secret, now)
     }
 

@@ -17,6 +17,9 @@ use super::{Begun, SipDriver, identify, identity};
 /// Longest extension taken from a Request-URI, bytes; the field's own limit is 80.
 const EXTEN_BYTES_MAX: usize = 80;
 
+/// Why most numbers are refused, in the words that tools look for.
+const NOT_FOUND: &str = "extension not found";
+
 /// A request whose sender is known and may go on.
 pub(crate) struct Known {
     pub(crate) endpoint: Rc<Endpoint>,
@@ -41,13 +44,28 @@ impl SipDriver {
                 self.note_refusal(core, incoming);
                 let headers: Vec<(&str, &str)> =
                     values.iter().map(|v| ("WWW-Authenticate", v.as_str())).collect();
-                self.refuse(incoming, &Answer::new(401).headers(&headers));
+                self.challenge(incoming, &Answer::new(401).headers(&headers));
                 None
             }
             (None, Admitted::Yes) => {
                 self.refuse(incoming, &Answer::new(403));
                 None
             }
+        }
+    }
+    /// Challenges alike whoever is asked for: the port that the answer goes to must not tell whether an endpoint has that
+    /// name. Where endpoints differ in `force_rport`, it goes to both ports that it might have to.
+    fn challenge(&mut self, incoming: &mut Incoming, answer: &Answer<'_>) {
+        let before = self.sends.len();
+        for force_rport in self.challenge_ports {
+            let Some(force_rport) = force_rport else { continue };
+            incoming.force_rport = force_rport;
+            self.refuse(incoming, answer);
+        }
+        if let [first, second] = self.sends.get(before..).unwrap_or_default()
+            && first.flow == second.flow
+        {
+            self.sends.pop();
         }
     }
     /// A request with credentials that were not accepted is for the security log; one without is the normal first try.
@@ -96,10 +114,17 @@ impl SipDriver {
         match (core.reach)(core, &endpoint.context, &exten, caller.number()) {
             Reach::Whole => {}
             Reach::Partial if endpoint.allow_overlap => {
-                return self.no_such_number(core, &incoming, &endpoint, &exten, 484);
+                return self.no_such_number(core, &incoming, &endpoint, &exten, (484, NOT_FOUND));
             }
             Reach::Partial | Reach::None => {
-                return self.no_such_number(core, &incoming, &endpoint, &exten, 404);
+                return self.no_such_number(core, &incoming, &endpoint, &exten, (404, NOT_FOUND));
+            }
+            Reach::Separator(separator) => {
+                let why = format!(
+                    "it holds '{separator}', which a dial string takes for its own, and no extension has exactly this \
+                     name"
+                );
+                return self.no_such_number(core, &incoming, &endpoint, &exten, (404, &why));
             }
         }
         self.ring(core, &incoming, &endpoint, exten, caller);
@@ -110,10 +135,10 @@ impl SipDriver {
         incoming: &Incoming,
         endpoint: &Endpoint,
         exten: &str,
-        status: u16,
+        (status, why): (u16, &str),
     ) {
         let line = format!(
-            "Call from '{}' ({}) to extension '{exten}' rejected because extension not found in context '{}'.",
+            "Call from '{}' ({}) to extension '{exten}' rejected because {why} in context '{}'.",
             endpoint.name, incoming.source.remote, endpoint.context
         );
         core.log(Level::Notice, "res_pjsip_session", &line);

@@ -30,7 +30,7 @@ use base::{ChannelId, Instant};
 use call::{Core, Location};
 
 pub use config::{
-    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Trace,
+    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Trace, Traced,
 };
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
@@ -60,6 +60,9 @@ struct Begun {
 /// At which level the totals of a stream are told when its call has ended.
 const TOTALS_LEVEL: call::Level = call::Level::Debug(1);
 
+/// Peers traced at once: more than anybody reads.
+const TRACED_MAX: usize = 64;
+
 /// The driver. One per shard.
 pub struct SipDriver {
     config: Rc<Config>,
@@ -78,9 +81,11 @@ pub struct SipDriver {
     /// Streams of channels that went, by the channel's name, until the media plane has told their totals.
     parting: HashMap<base::StreamId, Rc<str>>,
     /// Calls of ours whose BYE is out and may be challenged.
-    leaving: HashMap<DialogId, outbound::Leaving>,
+    leaving: HashMap<DialogId, Rc<Endpoint>>,
     in_hand: Begun,
     trace: Trace,
+    /// What endpoints say of `force_rport`: challenges obey all of it, whomever they ask for.
+    challenge_ports: [Option<bool>; 2],
     /// How many of `sends` have been traced.
     traced: usize,
 }
@@ -112,6 +117,7 @@ impl SipDriver {
             leaving: HashMap::new(),
             in_hand: Begun::default(),
             trace: Trace::Off,
+            challenge_ports: [Some(true), None],
             traced: 0,
         };
         driver.configure(config, Instant::ZERO);
@@ -125,8 +131,12 @@ impl SipDriver {
     pub fn configure(&mut self, config: Config, now: Instant) {
         self.ways.configure(&config, &mut self.stack);
         if self.config.trace != config.trace {
-            self.trace = config.trace;
+            self.trace.clone_from(&config.trace);
         }
+        let said = |force: bool| config.endpoints.values().any(|endpoint| endpoint.force_rport == force);
+        let obeyed =
+            |force: bool| Some(force).filter(|_| said(force) || force && config.endpoints.is_empty());
+        self.challenge_ports = [obeyed(true), obeyed(false)];
         self.stack.set_config(config.timers, config.user_agent.clone());
         self.config = Rc::new(config);
         self.registrations.configure(&self.config, now);
@@ -220,16 +230,41 @@ impl SipDriver {
     pub fn set_trace(&mut self, on: bool) {
         self.trace = if on { Trace::All } else { Trace::Off };
     }
+    /// Traces messages from and to some peers only, or to these as well (`pjsip set logger host … add`). `false`: so many
+    /// are traced already that no more fit.
+    pub fn trace_host(&mut self, core: &Core, traced: Traced, add: bool) -> bool {
+        if let Traced::Name(host) = &traced {
+            self.names.addresses(host, core.now);
+        }
+        match &mut self.trace {
+            Trace::Hosts(hosts) if add => {
+                if hosts.len() >= TRACED_MAX {
+                    return false;
+                }
+                hosts.push(traced);
+            }
+            // Everybody's are, so that this peer's are too.
+            Trace::All if add => {}
+            trace => *trace = Trace::Hosts(vec![traced]),
+        }
+        true
+    }
     /// Whether messages are traced.
     pub fn trace(&self) -> bool {
         self.trace != Trace::Off
     }
     /// Writes a message to the log, line by line, when its peer is traced.
     fn tell(&self, core: &mut Core, what: &str, flow: Flow, bytes: &[u8]) {
-        let wanted = match self.trace {
+        let peer = flow.remote.ip();
+        let wanted = match &self.trace {
             Trace::Off => false,
             Trace::All => true,
-            Trace::Host(host) => flow.remote.ip().to_canonical() == host.to_canonical(),
+            Trace::Hosts(hosts) => hosts.iter().any(|traced| match traced {
+                Traced::Net(net, bits) => ::sip::stack::in_network((*net, *bits), peer),
+                Traced::Name(host) => {
+                    self.names.known(host).iter().any(|ip| ip.to_canonical() == peer.to_canonical())
+                }
+            }),
         };
         if !wanted {
             return;

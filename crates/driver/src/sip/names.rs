@@ -39,6 +39,10 @@ impl Names {
         }
         self.known.get(&key).map_or(&[], |known| &known.addresses)
     }
+    /// The addresses of a name, as far as they are known; asks nobody.
+    pub(super) fn known(&self, host: &str) -> &[IpAddr] {
+        self.known.get(&host.to_ascii_lowercase()).map_or(&[], |known| &known.addresses)
+    }
     /// Whether the first answer about a name is still to come.
     pub(super) fn is_awaited(&self, host: &str) -> bool {
         self.known.get(&host.to_ascii_lowercase()).is_none_or(|known| !known.answered)

@@ -3,13 +3,13 @@
 use core::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use ::sip::digest::{Answer as AuthAnswer, Login, Secret};
+use ::sip::digest::{Answer as AuthAnswer, Login};
 use ::sip::stack::{Body, ClientId, DialogId, Flow, Outgoing, Protocol};
 use ::sip::{HeaderName, OwnedMessage, Uri};
 use base::{Cause, ChannelId};
 use call::{ChanState, Core, NewChannel, Request};
 
-use super::config::{Bind, Config, Endpoint, Proof};
+use super::config::{Auth, Bind, Config, Endpoint};
 use super::leg::{Leg, Stage};
 use super::qualify::Reachable;
 use super::session::{Media, Terms, offer_formats};
@@ -26,13 +26,6 @@ pub(crate) struct Route {
     pub(crate) flow: Flow,
     /// Route values, first hop first.
     pub(crate) routes: Vec<String>,
-}
-
-/// A call of ours that was answered after a challenge, while its BYE is out.
-pub(crate) struct Leaving {
-    endpoint: Rc<Endpoint>,
-    /// Where the BYE went: the contact of who answered.
-    target: Vec<u8>,
 }
 
 /// What a dial string after `PJSIP/` names.
@@ -347,34 +340,38 @@ impl SipDriver {
     }
     /// Remembers a call that ends, if whoever answered it may challenge its BYE. Callers never get our logins.
     pub(crate) fn note_leaving(&mut self, dialog: DialogId, leg: &Leg) {
-        let contact = leg.invite.as_ref().filter(|_| leg.stage == Stage::Up && leg.authenticator.is_armed());
-        if let Some(target) = contact.and_then(|m| m.view().contact().map(|c| c.uri.as_bytes().to_vec())) {
-            self.leaving.insert(dialog, Leaving { endpoint: leg.endpoint.clone(), target });
+        if leg.stage == Stage::Up && leg.authenticator.is_armed() {
+            self.leaving.insert(dialog, leg.endpoint.clone());
         }
     }
-    /// Our BYE was challenged: it is sent once more with the endpoint's login.
-    pub(crate) fn bye_challenged(
+    /// A request of ours inside a call was challenged: it is sent once more with the endpoint's login, if we placed the
+    /// call.
+    pub(crate) fn challenged_inside(
         &mut self,
         core: &mut Core,
         dialog: DialogId,
-        bye: ClientId,
+        request: ClientId,
         message: &OwnedMessage,
     ) {
-        let Some(leaving) = self.leaving.remove(&dialog) else { return };
+        let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle));
+        // Only a leg that we called has a target.
+        let called = leg.filter(|leg| !leg.target.is_empty()).map(|leg| leg.endpoint.clone());
+        let Some(endpoint) = self.leaving.remove(&dialog).or(called) else { return };
+        let Some(asked) = self.stack.asked(request).filter(|asked| !asked.proves) else { return };
         let config = self.config.clone();
-        let logins = logins(&config, &leaving.endpoint);
+        let logins = logins(&config, &endpoint);
         let mut authenticator = ::sip::digest::Authenticator::new();
         if authenticator.challenged(&message.view(), &logins) == AuthAnswer::GiveUp {
             return;
         }
         let cnonce = format!("{:016x}", core.random());
         let mut headers: Vec<(String, String)> = Vec::new();
-        authenticator.credentials(b"BYE", &leaving.target, cnonce.as_bytes(), &logins, |name, value| {
+        authenticator.credentials(&asked.method, &asked.uri, cnonce.as_bytes(), &logins, |name, value| {
             let name = String::from_utf8_lossy(HeaderName::as_bytes(name)).into_owned();
             headers.push((name, String::from_utf8_lossy(value).into_owned()));
         });
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        self.with_stack(core, |stack, now, out| stack.retry(bye, &headers, now, out)).ok();
+        self.with_stack(core, |stack, now, out| stack.retry(request, &headers, now, out)).ok();
     }
     /// Our host towards the peer of a flow, without a port.
     pub(crate) fn own_host(&self, flow: Flow) -> String {
@@ -386,17 +383,13 @@ impl SipDriver {
 
 /// The logins that an endpoint answers challenges with.
 fn logins<'a>(config: &'a Config, endpoint: &Endpoint) -> Vec<Login<'a>> {
-    let auths = endpoint.outbound_auths.iter().filter_map(|name| config.auths.get(name));
-    auths
-        .map(|auth| Login {
-            realm: (!auth.realm.is_empty()).then_some(auth.realm.as_bytes()),
-            username: auth.username.as_bytes(),
-            secret: match &auth.proof {
-                Proof::Password(password) => Secret::Password(password.as_bytes()),
-                Proof::Ha1(algorithm, ha1) => Secret::Ha1(*algorithm, *ha1),
-            },
-        })
-        .collect()
+    let auths = endpoint.outbound_auths.iter().filter_map(|name| config.auths.get(name)).map(|auth| &**auth);
+    let login = |auth: &'a Auth, secret| Login {
+        realm: (!auth.realm.is_empty()).then_some(auth.realm.as_bytes()),
+        username: auth.username.as_bytes(),
+        secret,
+    };
+    auths.flat_map(|auth| auth.secrets().map(move |secret| login(auth, secret))).collect()
 }
 
 /// A proxy as a route value that asks for loose routing (RFC 3261 §16.12).

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
+use ::sip::digest::Algorithm;
 use call::Limits;
-use driver::sip::{Endpoint, Identify, IdentifyBy, Match};
+use driver::sip::{Auth, Endpoint, Identify, IdentifyBy, Match, Proof};
 
-use crate::lab::{Lab, PHONE, add, address, aor, change, endpoint, header, line, site, udp};
+use crate::lab::{Lab, PHONE, SECRET, add, address, aor, change, endpoint, header, line, site, udp};
 use crate::phone::{Phone, sdp};
 
 /// An answer with everything masked that is random or repeats the question.
@@ -211,5 +212,51 @@ fn rfc3581_4_answers_take_the_way_the_endpoint_needs() {
             .replace(";branch", &format!("{rport};branch"));
         lab.receive(udp("203.0.113.9:41000"), text);
         assert_eq!(lab.next().unwrap().0.remote, address(expected), "{name}");
+    }
+}
+
+#[test]
+fn the_port_of_a_challenge_does_not_tell_whether_an_endpoint_has_that_name() {
+    for (name, alice, trunk, expected) in [
+        ("all forced", true, true, vec!["203.0.113.9:41000"]),
+        ("none forced", false, false, vec!["203.0.113.9:5062"]),
+        ("some forced", false, true, vec!["203.0.113.9:41000", "203.0.113.9:5062"]),
+    ] {
+        for user in ["alice", "nobody"] {
+            let mut config = site();
+            let names: Vec<_> = config.endpoints.keys().cloned().collect();
+            names.iter().for_each(|name| change(&mut config, name, |endpoint| endpoint.force_rport = trunk));
+            change(&mut config, "alice", |endpoint| endpoint.force_rport = alice);
+            let mut lab = Lab::new(config);
+            let text = Phone::new(user).request("REGISTER", "sip:strowger", "", "");
+            lab.receive(udp("203.0.113.9:41000"), text);
+            let mut answers = Vec::new();
+            while let Some((flow, answer)) = lab.next() {
+                assert_eq!(line(&answer), "401", "{name}, {user}");
+                answers.push(flow.remote.to_string());
+            }
+            assert_eq!(answers, expected, "{name}, {user}");
+        }
+    }
+}
+
+#[test]
+fn each_stored_hash_of_an_auth_admits_by_its_own_algorithm() {
+    for offered in [vec![Algorithm::Sha256, Algorithm::Md5], vec![Algorithm::Md5], vec![Algorithm::Sha256]] {
+        let mut config = site();
+        let realm = config.default_realm.clone();
+        let stored = [Algorithm::Md5, Algorithm::Sha256];
+        let hash = |of: Algorithm| (of, of.ha1(b"alice", realm.as_bytes(), SECRET.as_bytes()));
+        let auth = Auth {
+            username: "alice".to_owned(),
+            realm: String::new(),
+            proof: Proof::Hashes(stored.map(hash).to_vec()),
+            algorithms: offered.clone(),
+        };
+        config.auths.insert("alice".into(), Rc::new(auth));
+        let mut lab = Lab::new(config);
+        assert_eq!(line(&Phone::new("alice").register(&mut lab, "")), "200", "{offered:?}");
+        let wrong = Phone::new("alice").password(Some("wrong")).register(&mut lab, "");
+        assert_eq!(line(&wrong), "401", "{offered:?}");
     }
 }

@@ -496,3 +496,41 @@ fn device_states_follow_the_calls() {
     lab.dial("trunk").unwrap();
     assert_eq!(state(&lab, "trunk"), DeviceState::Busy);
 }
+
+#[test]
+fn rfc3261_22_2_a_challenged_request_in_a_call_is_sent_once_more_and_only_to_whom_we_called() {
+    let mut config = site();
+    config.auths.insert("out".into(), config.auths["alice"].clone());
+    change(&mut config, "trunk", |trunk| trunk.outbound_auths = vec!["out".into()]);
+    let mut lab = Lab::new(config);
+    let challenge = "Proxy-Authenticate: Digest realm=\"p\",nonce=\"n\",algorithm=MD5,qop=\"auth\"\r\n";
+    let say = |lab: &mut Lab, id| {
+        let said = lab.shard.with_tech(id, |tech, core| tech.send_text(core, id, "hello"));
+        assert_eq!(said, Some(true));
+        lab.with(|_, _| ());
+        lab.sent()
+    };
+    let trunk = Phone::new("trunk");
+    let id = lab.dial("trunk").unwrap();
+    let invite = lab.sent();
+    trunk.respond(&mut lab, &invite, 200, "", &answer());
+    lab.lines();
+    let message = say(&mut lab, id);
+    assert_eq!(line(&message), "MESSAGE");
+    trunk.respond(&mut lab, &message, 407, challenge, "");
+    let again = lab.sent();
+    assert_eq!((line(&again), body(&again)), ("MESSAGE".to_owned(), "hello".to_owned()));
+    let proof = header(&again, "Proxy-Authorization");
+    assert!(proof.contains("uri=\"sip:trunk@198.51.100.7:5062\""), "{proof}");
+    trunk.respond(&mut lab, &again, 407, challenge, "");
+    assert!(lab.lines().is_empty(), "nobody tries for ever");
+    // A caller who challenges our request wants our login; it does not get it.
+    let mut caller = Phone::new("trunk").call("in");
+    let id = caller.invite(&mut lab, "100", &answer());
+    lab.answer(id);
+    let ok = lab.sent();
+    caller.ack(&mut lab, &ok, "");
+    let message = say(&mut lab, id);
+    caller.respond(&mut lab, &message, 407, challenge, "");
+    assert!(lab.lines().is_empty());
+}

@@ -234,16 +234,18 @@ fn a_reload_forgets_aors_that_are_gone_and_keeps_the_rest() {
 
 #[test]
 fn a_trace_shows_what_comes_and_what_leaves_of_the_peers_it_is_for() {
-    use driver::sip::Trace;
+    use driver::sip::{Trace, Traced};
     let phone = address(crate::lab::PHONE).ip();
     for (trace, seen) in [
         (Trace::Off, false),
         (Trace::All, true),
-        (Trace::Host(phone), true),
-        (Trace::Host([10, 0, 0, 1].into()), false),
+        (Trace::Hosts(vec![Traced::Net(phone, 32)]), true),
+        (Trace::Hosts(vec![Traced::Net([10, 0, 0, 1].into(), 32), Traced::Net(phone, 8)]), true),
+        (Trace::Hosts(vec![Traced::Net([10, 0, 0, 1].into(), 32)]), false),
+        (Trace::Hosts(vec![Traced::Name("unknown.example".into())]), false),
     ] {
         let mut config = site();
-        config.trace = trace;
+        config.trace = trace.clone();
         let mut lab = Lab::new(config);
         Phone::new("alice").password(None).register(&mut lab, "");
         let log = lab.world.log(call::Level::Verbose(0));

@@ -163,8 +163,9 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("transport", "external_signaling_address=192.0.2.9\nexternal_signaling_port=99", |c| c.binds[0].external_signaling.clone().unwrap_or_default(), "", "192.0.2.9:99"),
     ("transport", "external_media_address=pbx.example", |c| format!("{:?}", c.binds[0].external_media), "None", "Some(203.0.113.9)"),
     ("transport", "local_net=10.0.0.0/8", |c| format!("{} {}", c.binds[0].is_outside("10.1.1.1".parse().unwrap()), c.binds[0].is_outside("11.1.1.1".parse().unwrap())), "true true", "false true"),
+    ("auth", "password=\nauth_type=digest\npassword_digest=MD5:0123456789abcdef0123456789abcdef\npassword_digest=SHA-256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\nsupported_algorithms_uas=SHA-256,MD5", |c| format!("{}; {}", proof(auth(c)), algorithms(&auth(c).algorithms)), "password p; MD5", "MD5 0123456789abcdef0123456789abcdef, SHA-256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef; SHA-256+MD5"),
     ("global", "debug=yes", |c| format!("{:?}", c.trace), "Off", "All"),
-    ("global", "debug=192.0.2.1", |c| format!("{:?}", c.trace), "Off", "Host(192.0.2.1)"),
+    ("global", "debug=192.0.2.1", |c| format!("{:?}", c.trace), "Off", "Hosts([Net(192.0.2.1, 32)])"),
     ("global", "user_agent=x", |c| c.user_agent.clone(), "Strowger PBX", "x"),
     ("global", "default_outbound_endpoint=x", |c| c.default_outbound.clone(), "default_outbound_endpoint", "x"),
     ("global", "default_from_user=x", |c| c.default_from_user.clone(), "asterisk", "x"),
@@ -192,8 +193,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
 fn proof(auth: &Auth) -> String {
     match &auth.proof {
         Proof::Password(password) => format!("password {password}"),
-        Proof::Ha1(algorithm, ha1) => {
-            format!("{} {}", algorithm.as_str(), String::from_utf8_lossy(ha1.as_bytes()))
+        Proof::Hashes(hashes) => {
+            let one = |(algorithm, ha1): &(Algorithm, Hex)| {
+                format!("{} {}", algorithm.as_str(), String::from_utf8_lossy(ha1.as_bytes()))
+            };
+            hashes.iter().map(one).collect::<Vec<_>>().join(", ")
         }
     }
 }

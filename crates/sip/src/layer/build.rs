@@ -132,6 +132,11 @@ impl<'a> Written<'a> {
         })
     }
 
+    /// The method.
+    pub(crate) fn method(self) -> &'a [u8] {
+        self.head.split(|byte| *byte == b' ').next().unwrap_or_default()
+    }
+
     /// The Request-URI.
     pub(crate) fn uri(self) -> &'a [u8] {
         self.lines().next().and_then(|line| line.split(|byte| *byte == b' ').nth(1)).unwrap_or_default()
@@ -204,7 +209,7 @@ impl<'a> Written<'a> {
     ) {
         let mut lines = self.lines();
         out.extend_from_slice(lines.next().unwrap_or_default());
-        let method = self.head.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let method = self.method();
         for line in lines {
             let is = |name: &str| line.starts_with(name.as_bytes());
             if is("Via: ") {

@@ -140,6 +140,17 @@ pub struct Names<'a> {
     pub flow: Flow,
 }
 
+/// What a request of ours asked, for whoever proves to be allowed to (RFC 3261 §22.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Method.
+    pub method: Vec<u8>,
+    /// Request-URI.
+    pub uri: Vec<u8>,
+    /// It carried credentials already.
+    pub proves: bool,
+}
+
 /// SIP for one shard: transactions, dialogs and their timers.
 #[derive(Debug)]
 pub struct Stack {

@@ -2,7 +2,7 @@
 
 use super::call::{Answered, Call, Phase, held};
 use super::{
-    Body, ClientId, DialogId, End, Event, Failure, Header, Outgoing, Output, Protocol, Refused, Stack,
+    Asked, Body, ClientId, DialogId, End, Event, Failure, Header, Outgoing, Output, Protocol, Refused, Stack,
 };
 use crate::dialog::{Dialog, FORKS_MAX};
 use crate::header::{HeaderName, Method};
@@ -107,6 +107,16 @@ impl Stack {
         };
         let started = self.layer.start_client((kind, owner, flow, secret), write, now, out);
         self.started(started, now, out)
+    }
+
+    /// What a request of ours asked, while it may be sent again: while handling the 401 or 407 to it.
+    pub fn asked(&self, request: ClientId) -> Option<Asked> {
+        let (bytes, ..) = self.layer.request_bytes(request.0)?;
+        let written = Written::new(&bytes);
+        let (method, uri) = (written.method().to_vec(), written.uri().to_vec());
+        let proves =
+            ["Authorization", "Proxy-Authorization"].iter().any(|name| written.value(name).is_some());
+        Some(Asked { method, uri, proves })
     }
 
     /// A request has been started: one too large for a datagram goes by the bind's stream (RFC 3261 §18.1.1).
