@@ -59,6 +59,8 @@ pub(crate) struct Leg {
     pub(crate) held: bool,
     /// We play ringing into early media.
     pub(crate) ringing_tone: bool,
+    /// Whom it calls, while the way there is not known because the address of a name is awaited.
+    pub(crate) waits_for: Option<super::outbound::Target>,
     /// The call goes on when the ACK brings the answer to our offer.
     pub(crate) awaits_answer: bool,
 }
@@ -85,6 +87,7 @@ impl Leg {
             indicated: 0,
             held: false,
             awaits_answer: false,
+            waits_for: None,
             ringing_tone: false,
             routes: Vec::new(),
         }

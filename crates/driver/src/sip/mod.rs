@@ -82,6 +82,10 @@ pub struct SipDriver {
     parting: HashMap<base::StreamId, Rc<str>>,
     /// Calls of ours whose BYE is out and may be challenged.
     leaving: HashMap<DialogId, Rc<Endpoint>>,
+    /// The name whose address was missing when a way was looked for last.
+    awaited: Option<String>,
+    /// Calls that wait for the address of a name, in the order in which they give up.
+    waiting: Vec<outbound::Waiting>,
     in_hand: Begun,
     trace: Trace,
     /// What endpoints say of `force_rport`: challenges obey all of it, whomever they ask for.
@@ -115,6 +119,8 @@ impl SipDriver {
             tech_index: 0,
             parting: HashMap::new(),
             leaving: HashMap::new(),
+            awaited: None,
+            waiting: Vec::new(),
             in_hand: Begun::default(),
             trace: Trace::Off,
             challenge_ports: [Some(true), None],
@@ -159,10 +165,11 @@ impl SipDriver {
         self.turn_stack(core, Stack::due);
         self.expire_registrations(core);
         self.probe_due(core);
+        self.names_due(core);
     }
     /// When [`due`](Self::due) next wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
-        [self.stack.deadline(), self.registrations.deadline(), self.qualify.deadline()]
+        [self.stack.deadline(), self.registrations.deadline(), self.qualify.deadline(), self.names_deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -225,6 +232,7 @@ impl SipDriver {
             self.qualify.ask_again(host, core.now);
             self.replan_named(core, host);
         }
+        self.name_came(core, host);
     }
     /// Switches the message trace (`pjsip set logger on`).
     pub fn set_trace(&mut self, on: bool) {

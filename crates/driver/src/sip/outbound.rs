@@ -1,12 +1,13 @@
 //! Calls that go out: which contact, by which way, and the INVITE.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
 use std::rc::Rc;
 
 use ::sip::digest::{Answer as AuthAnswer, Login};
-use ::sip::stack::{Body, ClientId, DialogId, Flow, Outgoing, Protocol};
+use ::sip::stack::{Body, ClientId, DialogId, Flow, Outgoing, Protocol, TransportId};
 use ::sip::{HeaderName, OwnedMessage, Uri};
-use base::{Cause, ChannelId};
+use base::{Cause, ChannelId, Instant};
 use call::{ChanState, Core, NewChannel, Request};
 
 use super::config::{Auth, Bind, Config, Endpoint};
@@ -28,8 +29,19 @@ pub(crate) struct Route {
     pub(crate) routes: Vec<String>,
 }
 
+/// Longest that a call waits for the address of a name: the resolver has tried every server twice by then.
+const NAME_WAIT: Duration = Duration::from_secs(15);
+
+/// A call that waits for the address of a name before it can be placed.
+pub(crate) struct Waiting {
+    host: String,
+    handle: u64,
+    until: Instant,
+}
+
 /// What a dial string after `PJSIP/` names.
-struct Target {
+#[derive(Clone)]
+pub(crate) struct Target {
     endpoint: Rc<Endpoint>,
     /// A URI given outright.
     uri: Option<String>,
@@ -150,7 +162,14 @@ impl SipDriver {
         };
         let addresses = match uri.host.ip() {
             Some(ip) => vec![ip],
-            None => self.names.addresses(&String::from_utf8_lossy(uri.host.as_bytes()), core.now).to_vec(),
+            None => {
+                let host = String::from_utf8_lossy(uri.host.as_bytes()).into_owned();
+                let addresses = self.names.addresses(&host, core.now).to_vec();
+                if addresses.is_empty() && self.names.is_awaited(&host) {
+                    self.awaited = Some(host);
+                }
+                addresses
+            }
         };
         // The first address that one of our binds can reach.
         let (ip, bind) =
@@ -184,13 +203,21 @@ impl SipDriver {
     /// Makes the channel; nothing is sent.
     pub(crate) fn request_leg(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause> {
         let target = self.target(&request.resource)?;
-        let route = self.reach(core, &target)?;
-        let endpoint = target.endpoint;
-        let bind = self.bind(route.flow.transport).cloned().ok_or(Cause::NO_ROUTE_DESTINATION)?;
+        let endpoint = target.endpoint.clone();
+        self.awaited = None;
+        let (route, waits_for) = match self.reach(core, &target) {
+            Ok(route) => (route, None),
+            // The way is found when the call is placed, or soon after.
+            Err(_) if self.awaited.is_some() => (NOWHERE, Some(target)),
+            Err(cause) => return Err(cause),
+        };
+        let advertised = match &waits_for {
+            None => self.advertised(&endpoint, route.flow)?,
+            Some(_) => NOWHERE.flow.remote.ip(),
+        };
         if !self.legs.has_room() {
             return Err(Cause::SWITCH_CONGESTION);
         }
-        let (_, advertised) = self.media_address(&bind, &endpoint, route.flow.remote.ip());
         let formats = offer_formats(endpoint.allow, request.formats);
         let media = Media::new(core, &endpoint, formats, advertised);
         let channel = core
@@ -208,15 +235,12 @@ impl SipDriver {
                 ..NewChannel::default()
             })
             .ok_or(Cause::SWITCH_CONGESTION)?;
-        let uri = match endpoint.user_eq_phone {
-            true => with_phone(route.uri),
-            false => route.uri,
-        };
         let inherited = request.requestor.map(|caller| ask::inherited_headers(core, caller));
         let leg = Leg {
-            target: uri,
+            target: request_uri(&endpoint, route.uri),
             routes: route.routes,
             headers: inherited.unwrap_or_default(),
+            waits_for,
             ..Leg::new(channel, endpoint.clone(), route.flow, media)
         };
         let handle = self.legs.insert(leg).ok_or(Cause::SWITCH_CONGESTION)?;
@@ -234,8 +258,67 @@ impl SipDriver {
         Ok(channel)
     }
 
-    /// Sends the INVITE.
+    /// The address that our descriptions name in a call by this way.
+    fn advertised(&self, endpoint: &Endpoint, flow: Flow) -> Result<IpAddr, Cause> {
+        let bind = self.bind(flow.transport).ok_or(Cause::NO_ROUTE_DESTINATION)?;
+        Ok(self.media_address(bind, endpoint, flow.remote.ip()).1)
+    }
+    /// Places the call, now or when the address of its name has come.
     pub(crate) fn call_leg(&mut self, core: &mut Core, handle: u64) -> Result<(), Cause> {
+        let leg = self.legs.get(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let Some(target) = leg.waits_for.clone() else { return self.place_call(core, handle) };
+        self.awaited = None;
+        let route = match (self.reach(core, &target), self.awaited.take()) {
+            (Ok(route), _) => route,
+            (Err(_), Some(host)) => {
+                self.waiting.push(Waiting { host, handle, until: core.now + NAME_WAIT });
+                return Ok(());
+            }
+            (Err(cause), None) => return Err(cause),
+        };
+        let advertised = self.advertised(&target.endpoint, route.flow)?;
+        let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        (leg.flow, leg.routes, leg.waits_for) = (route.flow, route.routes, None);
+        leg.target = request_uri(&target.endpoint, route.uri);
+        leg.media.advertise(advertised);
+        self.place_call(core, handle)
+    }
+    /// The address of a name came, or that it has none: calls that waited for it are placed or end.
+    pub(crate) fn name_came(&mut self, core: &mut Core, host: &str) {
+        self.go_on(core, |waiting, _| waiting.host.eq_ignore_ascii_case(host));
+    }
+    /// Calls that waited too long for a name end.
+    pub(crate) fn names_due(&mut self, core: &mut Core) {
+        if self.names_deadline().is_some_and(|at| at <= core.now) {
+            self.go_on(core, |waiting, now| waiting.until <= now);
+        }
+    }
+    /// When the first call has waited long enough.
+    pub(crate) fn names_deadline(&self) -> Option<Instant> {
+        self.waiting.first().map(|waiting| waiting.until)
+    }
+    fn go_on(&mut self, core: &mut Core, which: impl Fn(&Waiting, Instant) -> bool) {
+        let now = core.now;
+        let (ready, rest) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|waiting| which(waiting, now));
+        self.waiting = rest;
+        let ready: Vec<Waiting> = ready;
+        for waiting in ready {
+            // It may have been hung up meanwhile.
+            let Some(channel) = self.legs.get(waiting.handle).map(|leg| leg.channel) else { continue };
+            let placed = match waiting.until <= now {
+                true => Err(Cause::NO_ROUTE_DESTINATION),
+                false => self.call_leg(core, waiting.handle),
+            };
+            if let Err(cause) = placed {
+                let line = format!("no address of '{}' to call", waiting.host);
+                core.log(call::Level::Warning, "chan_pjsip", &line);
+                core.remote_hangup(channel, cause, "no address of the host");
+            }
+        }
+    }
+    /// Sends the INVITE.
+    fn place_call(&mut self, core: &mut Core, handle: u64) -> Result<(), Cause> {
         let config = self.config.clone();
         let (endpoint, flow) = {
             let leg = self.legs.get(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
@@ -390,6 +473,23 @@ fn logins<'a>(config: &'a Config, endpoint: &Endpoint) -> Vec<Login<'a>> {
         secret,
     };
     auths.flat_map(|auth| auth.secrets().map(move |secret| login(auth, secret))).collect()
+}
+
+/// Stands for a way that is not known yet.
+const NOWHERE: Route = Route {
+    uri: String::new(),
+    flow: Flow {
+        transport: TransportId(0),
+        protocol: Protocol::Udp,
+        connection: None,
+        remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+    },
+    routes: Vec::new(),
+};
+
+/// The Request-URI as the endpoint wants it.
+fn request_uri(endpoint: &Endpoint, uri: String) -> String {
+    if endpoint.user_eq_phone { with_phone(uri) } else { uri }
 }
 
 /// A proxy as a route value that asks for loose routing (RFC 3261 §16.12).

@@ -106,6 +106,10 @@ impl Media {
     pub(crate) fn agreed(&self) -> Option<&Negotiated> {
         self.negotiator.current()
     }
+    /// Names another address in our descriptions; before the first one leaves.
+    pub(crate) fn advertise(&mut self, address: IpAddr) {
+        self.advertised = address;
+    }
     /// Address that our descriptions name.
     pub(crate) fn advertised(&self) -> IpAddr {
         self.advertised

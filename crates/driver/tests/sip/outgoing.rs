@@ -534,3 +534,39 @@ fn rfc3261_22_2_a_challenged_request_in_a_call_is_sent_once_more_and_only_to_who
     caller.respond(&mut lab, &message, 407, challenge, "");
     assert!(lab.lines().is_empty());
 }
+
+#[test]
+fn a_call_to_a_name_that_nobody_resolved_yet_waits_for_its_address() {
+    let found = vec!["203.0.113.20".parse().unwrap()];
+    for (name, addresses, expected) in [
+        ("it has one", Some(found), "Called"),
+        ("it has none", Some(Vec::new()), "Hangup 3"),
+        ("nobody answers", None, "Hangup 3"),
+    ] {
+        let mut lab = Lab::new(site());
+        let id = lab.dial("trunk/sip:bob@new.example:5070").unwrap();
+        assert_eq!(lab.with(|sip, _| sip.take_lookups()), ["new.example"], "{name}");
+        assert!(lab.lines().is_empty() && lab.heard().is_empty(), "{name}");
+        match addresses {
+            Some(addresses) => lab.with(|sip, core| sip.resolved(core, "NEW.example", addresses)),
+            None => lab.pass(Duration::from_secs(15)),
+        }
+        if expected == "Called" {
+            let (flow, invite) = lab.next().unwrap();
+            assert_eq!(flow.remote, address("203.0.113.20:5070"), "{name}");
+            assert_eq!(line(&invite), "INVITE", "{name}");
+            assert!(!body(&invite).contains("0.0.0.0"), "{}", body(&invite));
+            lab.finish(id, Cause::NORMAL_CLEARING);
+        } else {
+            assert_eq!(lab.heard(), [expected], "{name}");
+            assert!(lab.lines().is_empty(), "{name}");
+            lab.rest();
+        }
+    }
+    // A caller that gives up while the name is looked up is not called back.
+    let mut lab = Lab::new(site());
+    let id = lab.dial("trunk/sip:bob@new.example").unwrap();
+    lab.finish(id, Cause::NORMAL_CLEARING);
+    lab.with(|sip, core| sip.resolved(core, "new.example", vec!["203.0.113.20".parse().unwrap()]));
+    assert!(lab.lines().is_empty());
+}
