@@ -68,9 +68,9 @@ install: build
 clean:
 	cargo clean
 
-# A C compiler links the program and builds SQLite; the C++ one builds libFuzzer.
+# A C compiler links the program and builds SQLite and (with cmake) libopus; the C++ one builds libFuzzer.
 build-tools:
-	@.ci/need build-essential
+	@.ci/need build-essential cmake
 
 # Without the right to install packages the tests that need them say that they are skipped.
 test-tools: build-tools oracle-tools $(PYTHON)
@@ -78,7 +78,7 @@ test-tools: build-tools oracle-tools $(PYTHON)
 
 # C libraries that codecs are compared with.
 oracle-tools:
-	@.ci/need libgsm1-dev libspandsp-dev || echo "skipped: comparisons with the C libraries that are not installed"
+	@.ci/need libgsm1-dev libspandsp-dev libopus-dev libspeex1 libcodec2-1.0 || echo "skipped: comparisons with the C libraries that are not installed"
 
 $(PYTHON): .ci/requirements.txt
 	@.ci/need python3-venv

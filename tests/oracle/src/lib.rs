@@ -34,6 +34,9 @@ pub const GSM: Library = Library { program: "gsm", link: &["-lgsm"], package: "l
 /// G.722, G.726 and LPC-10: `g722-encode`, `g726-encode`, `g726aal2-encode`, `lpc10-encode`, and the same with `-decode`.
 pub const SPANDSP: Library = Library { program: "spandsp", link: &["-lspandsp"], package: "libspandsp-dev" };
 
+/// Opus at 48 kHz: `encode`, `decode`, packets of 20 ms each after its length in two bytes.
+pub const OPUS: Library = Library { program: "opus", link: &["-lopus"], package: "libopus-dev" };
+
 /// A program that was built.
 #[derive(Debug)]
 pub struct Oracle {
