@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use base::Instant;
 use driver::sip::{Bind, Binding, Change, SipDriver};
-use serde::{Deserialize, Serialize};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sip::registrar::Cause;
 use sip::stack::{Flow, Protocol};
-use store::journal::Journal;
+use store::journal::{Journal, RECORD_BYTES_MAX};
 
 /// File name in `astdbdir`, without its generation.
 const STEM: &str = "registrations";
@@ -19,20 +20,66 @@ const STEM: &str = "registrations";
 #[derive(Serialize, Deserialize)]
 struct Record {
     aor: String,
-    uri: Vec<u8>,
+    uri: Octets,
     /// Seconds since the epoch; 0: it is gone.
     expires: u64,
     q: u16,
-    call_id: Vec<u8>,
+    call_id: Octets,
     cseq: u32,
-    path: Vec<Vec<u8>>,
+    path: Vec<Octets>,
     remote: SocketAddr,
     /// Name of the transport: numbers may be others after a restart.
     bind: String,
     protocol: String,
-    instance: Option<Vec<u8>>,
+    instance: Option<Octets>,
     reg_id: Option<u32>,
-    user_agent: Vec<u8>,
+    user_agent: Octets,
+}
+
+/// Bytes of a SIP message: text in the journal, or numbers when they are no UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Octets(Vec<u8>);
+
+impl Octets {
+    fn of(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+}
+
+impl Serialize for Octets {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => to.serialize_str(text),
+            Err(_) => to.collect_seq(&self.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Octets {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader)
+    }
+}
+
+/// Reads either form.
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Octets;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("text or bytes")
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Octets, E> {
+        Ok(Octets::of(text.as_bytes()))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Octets, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = sequence.next_element()? {
+            bytes.push(byte);
+        }
+        Ok(Octets(bytes))
+    }
 }
 
 /// Both clocks, read together.
@@ -48,18 +95,18 @@ impl Record {
         let left = binding.expires_at.since(clocks.now);
         Self {
             aor: aor.to_owned(),
-            uri: binding.uri.clone(),
+            uri: Octets::of(&binding.uri),
             expires: if gone { 0 } else { (clocks.wall + left).as_secs() },
             q: binding.q,
-            call_id: binding.call_id.clone(),
+            call_id: Octets::of(&binding.call_id),
             cseq: binding.cseq,
-            path: binding.path.clone(),
+            path: binding.path.iter().map(|hop| Octets::of(hop)).collect(),
             remote: binding.source.remote,
             bind: bind.map(|bind| bind.name.clone()).unwrap_or_default(),
             protocol: binding.source.protocol.name().to_owned(),
-            instance: binding.instance.clone(),
+            instance: binding.instance.as_deref().map(Octets::of),
             reg_id: binding.reg_id,
-            user_agent: binding.user_agent.clone(),
+            user_agent: Octets::of(&binding.user_agent),
         }
     }
     /// The binding, when it still lives and there is a bind that leads to it: its own, or one like it.
@@ -77,15 +124,15 @@ impl Record {
         let transport = own.or_else(|| candidates.next())?.id;
         let source = Flow { transport, protocol, connection: None, remote: self.remote };
         let binding = Binding {
-            uri: self.uri,
+            uri: self.uri.0,
             q: self.q,
-            call_id: self.call_id,
+            call_id: self.call_id.0,
             cseq: self.cseq,
-            path: self.path,
+            path: self.path.into_iter().map(|hop| hop.0).collect(),
             source,
-            instance: self.instance,
+            instance: self.instance.map(|instance| instance.0),
             reg_id: self.reg_id,
-            user_agent: self.user_agent,
+            user_agent: self.user_agent.0,
             expires_at: clocks.now + left,
         };
         Some((self.aor, binding))
@@ -106,7 +153,7 @@ impl Registrations {
         clocks: Clocks,
     ) -> std::io::Result<(Self, usize)> {
         let (journal, replay) = Journal::open(&folder.join(STEM))?;
-        let mut last: BTreeMap<(String, Vec<u8>), Record> = BTreeMap::new();
+        let mut last: BTreeMap<(String, Octets), Record> = BTreeMap::new();
         for record in replay.records.iter().filter_map(|bytes| serde_json::from_slice::<Record>(bytes).ok()) {
             last.insert((record.aor.clone(), record.uri.clone()), record);
         }
@@ -123,13 +170,23 @@ impl Registrations {
     /// Writes what changed; to be called before the replies leave. Says what went wrong.
     pub(crate) fn write(&mut self, changes: &[Change], driver: &SipDriver, clocks: Clocks) -> Option<String> {
         let mut trouble = self.journal.trouble();
+        let binds = &driver.config().binds;
+        let mut records = Vec::with_capacity(changes.len());
         for change in changes {
             let gone = matches!(change.cause, Cause::Removed | Cause::Expired);
-            let record = Record::of(&change.aor, &change.binding, gone, &driver.config().binds, clocks);
+            let record = Record::of(&change.aor, &change.binding, gone, binds, clocks);
             let bytes = serde_json::to_vec(&record).unwrap_or_default();
-            if let Err(why) = self.journal.append(&bytes) {
-                trouble = Some(format!("registration of '{}' is not on disk: {why}", change.aor));
+            if bytes.len() <= RECORD_BYTES_MAX {
+                records.push(bytes);
+            } else {
+                // It must not keep those of others from the disk.
+                let (aor, length) = (&change.aor, bytes.len());
+                trouble = Some(format!("registration of '{aor}' is not on disk: it is {length} bytes long"));
             }
+        }
+        if let Err(why) = self.journal.append_all(records.iter().map(Vec::as_slice)) {
+            let aors: Vec<&str> = changes.iter().map(|change| change.aor.as_str()).collect();
+            trouble = Some(format!("registrations of {} are not on disk: {why}", aors.join(", ")));
         }
         if self.journal.wants_compaction(self.live_bytes) {
             self.compact(driver, clocks);
@@ -202,6 +259,15 @@ mod tests {
             reg_id: Some(1),
             user_agent: b"phone".to_vec(),
             expires_at: now + Duration::from_secs(seconds),
+        }
+    }
+
+    #[test]
+    fn bytes_are_kept_as_text_where_they_are_text() {
+        for (bytes, json) in [(&b"sip:a@h"[..], "\"sip:a@h\""), (b"a\xff", "[97,255]"), (b"", "\"\"")] {
+            let octets = Octets::of(bytes);
+            assert_eq!(serde_json::to_string(&octets).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Octets>(json).unwrap(), octets);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Call detail records to `Master.csv`.
 //!
-//! The shard hands a record over and goes on; a thread writes what came within 20 ms with one write and one
-//! sync a file. A record counts as done when it is on the disk.
+//! The shard hands a record over and goes on; a thread writes what came within 20 ms, under load within 100 ms, with one
+//! write and one sync a file. A record counts as done when it is on the disk.
 
 use crate::config::cdr::CdrCsv;
 use crate::date::{Zone, format};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Folder below astlogdir.
 pub const FOLDER: &str = "cdr-csv";
@@ -27,6 +27,8 @@ pub const MASTER: &str = "Master.csv";
 pub const WAITING_MAX: u64 = 30_000;
 /// How long a record waits for others, so that one wake-up and one sync serve them all.
 const GATHER: Duration = Duration::from_millis(20);
+/// Least time between two syncs: a sync costs as much as a call, so under load ten a second serve all.
+const SYNC_EVERY: Duration = Duration::from_millis(100);
 /// Most records of one write.
 const BATCH_MAX: usize = 1_024;
 /// Time between two tries when the disk refuses.
@@ -68,6 +70,8 @@ impl CdrSink {
             shared: shared.clone(),
             tell,
             line: String::new(),
+            dates: Dates::default(),
+            synced: None,
         };
         let thread = std::thread::Builder::new().name("cdr".into()).spawn(move || writer.run(&queue))?;
         Ok(Self { records: Some(records), shared, lost: 0, trouble, writer: Some(thread) })
@@ -123,13 +127,15 @@ struct Writer {
     shared: Arc<Shared>,
     tell: Sender<String>,
     line: String,
+    dates: Dates,
+    synced: Option<Instant>,
 }
 
 impl Writer {
     fn run(&mut self, queue: &Receiver<Box<Cdr>>) {
         let mut last_tries = LAST_TRIES;
         while let Ok(first) = queue.recv() {
-            let batch = gather(*first, queue, &self.shared.closing);
+            let batch = self.gather(*first, queue);
             let mut files = self.lines(&batch);
             let mut told = false;
             while let Err((path, error)) = write_all(&mut files) {
@@ -151,36 +157,40 @@ impl Writer {
                 }
                 std::thread::sleep(RETRY);
             }
+            self.synced = Some(Instant::now());
             self.shared.written.fetch_add(batch.len() as u64, Ordering::Release);
         }
+    }
+
+    /// Waits a moment for more, so that one sync serves them all.
+    ///
+    /// It sleeps through the moment instead of waiting on the queue, where every record would wake it.
+    fn gather(&self, first: Cdr, queue: &Receiver<Box<Cdr>>) -> Vec<Cdr> {
+        if !self.shared.closing.load(Ordering::Relaxed) {
+            let rest = self.synced.map_or(Duration::ZERO, |at| SYNC_EVERY.saturating_sub(at.elapsed()));
+            std::thread::sleep(rest.max(GATHER));
+        }
+        let more = queue.try_iter().take(BATCH_MAX - 1).map(|record| *record);
+        std::iter::once(first).chain(more).collect()
     }
 
     /// What goes to which file.
     fn lines(&mut self, batch: &[Cdr]) -> BTreeMap<PathBuf, String> {
         let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
+        let mut master = String::new();
         for record in batch {
             self.line.clear();
-            line(record, &self.options, &self.zone, &mut self.line);
-            files.entry(self.folder.join(MASTER)).or_default().push_str(&self.line);
+            line(record, &self.options, &self.zone, &mut self.dates, &mut self.line);
+            master.push_str(&self.line);
             if self.options.accountlogs
                 && let Some(name) = account_file(&record.account)
             {
                 files.entry(self.folder.join(name)).or_default().push_str(&self.line);
             }
         }
+        files.insert(self.folder.join(MASTER), master);
         files
     }
-}
-
-/// Waits a moment for more, so that one sync serves them all.
-///
-/// It sleeps through the moment instead of waiting on the queue, where every record would wake it.
-fn gather(first: Cdr, queue: &Receiver<Box<Cdr>>, closing: &AtomicBool) -> Vec<Cdr> {
-    if !closing.load(Ordering::Relaxed) {
-        std::thread::sleep(GATHER);
-    }
-    let more = queue.try_iter().take(BATCH_MAX - 1).map(|record| *record);
-    std::iter::once(first).chain(more).collect()
 }
 
 /// The file of an account. An account code comes from the dialplan, so it must not lead out of the folder, nor be taken
@@ -205,11 +215,15 @@ fn write_all(files: &mut BTreeMap<PathBuf, String>) -> Result<(), (PathBuf, io::
 
 /// Appends and syncs. The file is opened each time, so that it may be renamed at any time; half a line is taken back.
 fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
     // Call records tell who called whom: not for everyone.
-    let mut file = OpenOptions::new().append(true).create(true).mode(0o640).open(path)?;
+    let open = || OpenOptions::new().append(true).create(true).mode(0o640).open(path);
+    let mut file = match (open(), path.parent()) {
+        (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(folder)?;
+            open()?
+        }
+        (opened, _) => opened?,
+    };
     let before = file.metadata()?.len();
     let result = file.write_all(bytes).and_then(|()| file.sync_data());
     if result.is_err() {
@@ -225,20 +239,19 @@ fn take_back(file: &File, length: u64) {
 
 /// One line, in Asterisk's column order and quoting: text in quotes with quotes doubled, numbers bare, a time that never
 /// was as nothing.
-fn line(record: &Cdr, options: &CdrCsv, zone: &Zone, out: &mut String) {
-    let date = |micros: i64| format(micros, zone, "%Y-%m-%d %T");
+fn line(record: &Cdr, options: &CdrCsv, zone: &Zone, dates: &mut Dates, out: &mut String) {
     for column in [&record.account, &record.src, &record.dst, &record.dcontext, &record.clid] {
         text(column, out);
     }
     for column in [&record.channel, &record.dst_channel, &record.last_app, &record.last_data] {
         text(column, out);
     }
-    text(&date(record.start), out);
+    text(dates.of(record.start, zone), out);
     match record.answer {
-        Some(answer) => text(&date(answer), out),
+        Some(answer) => text(dates.of(answer, zone), out),
         None => out.push(','),
     }
-    text(&date(record.end), out);
+    text(dates.of(record.end, zone), out);
     // Writing to a String cannot fail.
     let _ = write!(out, "{},{},", record.duration.as_secs(), record.billsec.as_secs());
     text(record.disposition.name(), out);
@@ -261,14 +274,36 @@ fn line(record: &Cdr, options: &CdrCsv, zone: &Zone, out: &mut String) {
 /// A quoted column with its comma. A line break inside would look like another record, so it becomes a space.
 fn text(column: &str, out: &mut String) {
     out.push('"');
-    for c in column.chars() {
-        match c {
-            '"' => out.push_str("\"\""),
-            '\n' | '\r' => out.push(' '),
-            c => out.push(c),
+    if column.bytes().any(|byte| matches!(byte, b'"' | b'\n' | b'\r')) {
+        for c in column.chars() {
+            match c {
+                '"' => out.push_str("\"\""),
+                '\n' | '\r' => out.push(' '),
+                c => out.push(c),
+            }
         }
+    } else {
+        out.push_str(column);
     }
     out.push_str("\",");
+}
+
+/// Records of one moment share their dates: the second written last, with its text.
+#[derive(Debug, Default)]
+struct Dates {
+    second: Option<i64>,
+    text: String,
+}
+
+impl Dates {
+    fn of(&mut self, micros: i64, zone: &Zone) -> &str {
+        let second = micros.div_euclid(1_000_000);
+        if self.second != Some(second) {
+            self.text = format(micros, zone, "%Y-%m-%d %T");
+            self.second = Some(second);
+        }
+        &self.text
+    }
 }
 
 #[cfg(test)]
@@ -324,7 +359,7 @@ mod tests {
             ),
         ] {
             let mut out = String::new();
-            line(&record, options, &Zone::utc(), &mut out);
+            line(&record, options, &Zone::utc(), &mut Dates::default(), &mut out);
             assert_eq!(out, expected, "{name}");
         }
     }

@@ -99,11 +99,17 @@ impl Journal {
 
     /// Writes a record. When this returns the record outlives the process; within [`SYNC_WITHIN`] also the machine.
     pub fn append(&mut self, record: &[u8]) -> Result<(), AppendError> {
-        if record.len() > RECORD_BYTES_MAX {
-            return Err(AppendError::TooLong(record.len()));
+        self.append_all([record])
+    }
+    /// Writes records with one system call: all of them, or none.
+    pub fn append_all<'a>(&mut self, records: impl IntoIterator<Item = &'a [u8]>) -> Result<(), AppendError> {
+        let mut framed = Vec::new();
+        for record in records {
+            if record.len() > RECORD_BYTES_MAX {
+                return Err(AppendError::TooLong(record.len()));
+            }
+            frame(record, &mut framed);
         }
-        let mut framed = Vec::with_capacity(HEAD + record.len());
-        frame(record, &mut framed);
         if let Err(error) = self.log.write_all(&framed) {
             // Half a record would end the replay of everything after it.
             let _ = self.log.set_len(self.log_bytes);
