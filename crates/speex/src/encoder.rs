@@ -44,7 +44,7 @@ pub struct Encoder {
     /// The last 40 input samples, which are coded with the next frame.
     pub(crate) input: [f32; SUBFRAME],
     pub(crate) excitation: [f32; PAST],
-    pub(crate) weighted: [f32; PAST],
+    pub(crate) weighted: [f32; LAG_MAX],
     pub(crate) lsp: Lsp,
     pub(crate) quantised_lsp: Lsp,
     pub(crate) synthesis: Memory,
@@ -100,7 +100,7 @@ impl Encoder {
             gain_product: 1024.0,
             input: [0.0; SUBFRAME],
             excitation: [0.0; PAST],
-            weighted: [0.0; PAST],
+            weighted: [0.0; LAG_MAX],
             lsp: lsp::initial(),
             quantised_lsp: [0.0; ORDER],
             synthesis: [0.0; ORDER],
@@ -199,11 +199,11 @@ impl Encoder {
         all_pole(&mut ringing, synthesis, &mut { self.synthesis });
         pole_zero(&mut ringing, &num, &den, &mut { self.weighting });
 
-        let mut weighted = [0.0f32; PAST + SUBFRAME];
-        weighted[..PAST].copy_from_slice(&self.weighted);
-        weighted[PAST..].copy_from_slice(&input[..SUBFRAME]);
-        pole_zero(&mut weighted[PAST..], &num, &den, &mut { self.weighting });
-        let mut target: [f32; SUBFRAME] = std::array::from_fn(|i| weighted[PAST + i] - ringing[i]);
+        let mut weighted = [0.0f32; LAG_MAX + SUBFRAME];
+        weighted[..LAG_MAX].copy_from_slice(&self.weighted);
+        weighted[LAG_MAX..].copy_from_slice(&input[..SUBFRAME]);
+        pole_zero(&mut weighted[LAG_MAX..], &num, &den, &mut { self.weighting });
+        let mut target: [f32; SUBFRAME] = std::array::from_fn(|i| weighted[LAG_MAX + i] - ringing[i]);
 
         let mut residual = [0.0f32; SUBFRAME];
         residual.copy_from_slice(&input[..SUBFRAME]);
@@ -254,9 +254,9 @@ fn put_lsp<const STAGES: usize>(bits: &mut BitWriter<'_>, (index, lsp): ([usize;
 }
 
 /// Drops the oldest 40 samples and appends these.
-fn append(past: &mut [f32; PAST], signal: &[f32; SUBFRAME]) {
+fn append<const LENGTH: usize>(past: &mut [f32; LENGTH], signal: &[f32; SUBFRAME]) {
     past.copy_within(SUBFRAME.., 0);
-    past[PAST - SUBFRAME..].copy_from_slice(signal);
+    past[LENGTH - SUBFRAME..].copy_from_slice(signal);
 }
 
 /// Response of N(z/g1) / (D(z/g2) A(z)) to an impulse.

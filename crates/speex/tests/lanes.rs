@@ -65,14 +65,14 @@ fn frame(sound: Sound, number: usize, seed: u64) -> [i16; FRAME] {
             Sound::Whisper => i16::from(n.is_multiple_of(997)),
             Sound::Noise => (random.next() % 2001) as i16 - 1000,
             Sound::FullScaleNoise => {
-                if random.next() % 2 == 0 {
+                if random.next().is_multiple_of(2) {
                     i16::MAX
                 } else {
                     i16::MIN
                 }
             }
             Sound::FullScaleSquare => {
-                if n / 37 % 2 == 0 {
+                if (n / 37).is_multiple_of(2) {
                     i16::MAX
                 } else {
                     i16::MIN
@@ -82,7 +82,7 @@ fn frame(sound: Sound, number: usize, seed: u64) -> [i16; FRAME] {
             Sound::Sweep => (20000.0 * (n as f64 * n as f64 * 1e-5).sin()) as i16,
             Sound::Constant => i16::MIN,
             Sound::Bursts => {
-                if n / 400 % 2 == 0 {
+                if (n / 400).is_multiple_of(2) {
                     speech(n)
                 } else {
                     0

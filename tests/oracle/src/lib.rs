@@ -37,6 +37,10 @@ pub const SPANDSP: Library = Library { program: "spandsp", link: &["-lspandsp"],
 /// Opus at 48 kHz: `encode`, `decode`, packets of 20 ms each after its length in two bytes.
 pub const OPUS: Library = Library { program: "opus", link: &["-lopus"], package: "libopus-dev" };
 
+/// Speex narrowband at constant rate: `encode-q3`, `decode-q3`, `decode-q3-enhanced`, `decode-q3-lossy`,
+/// `decode-q3-enhanced-lossy`, and so for every quality.
+pub const SPEEX: Library = Library { program: "speex", link: &["-lspeex"], package: "libspeex-dev" };
+
 /// A program that was built.
 #[derive(Debug)]
 pub struct Oracle {

@@ -3,18 +3,21 @@
 use lanes::{F32Lanes, Kernel, LANES_MAX, Lanes, Level, Number, Vector};
 
 use super::bits::LaneBits;
-use super::filter::{Lpc, all_pole, all_zero, high_pass, pole_zero, widen};
-use super::innovation::Innovate;
+use super::filter::{Energy, Lpc, all_pole, all_zero, high_pass, pole_zero, widen};
+use super::innovation::{Innovate, Searched};
 use super::lsp::{Analyse, Quantise, ToLpc, count, interpolate, rms};
-use super::pitch::{OpenLoop, Pasts, Rows, TryLag, Weighting};
+use super::pitch::{OpenLoop, Pasts, Rows, Trial, TryLag, Weighting};
 use super::{Float, Long};
 use crate::encoder::{GAMMA, HIGH, LOW, Rate, VERY_SMALL};
 use crate::filter::HIGH_PASS_INPUT;
 use crate::math::{GAIN, GAIN_STEP};
-use crate::{BYTES_MAX, Encoder, FRAME, LAG_MIN, ORDER, PAST, Quality, SUBFRAME, SUBFRAMES};
+use crate::pitch::GainTerms;
+use crate::{BYTES_MAX, Encoder, FRAME, LAG_MAX, LAG_MIN, ORDER, PAST, Quality, SUBFRAME, SUBFRAMES};
 
 /// Streams up to which the scalar form is faster than a group that is mostly empty.
-const LONE: usize = 1;
+fn lone(level: Level) -> usize {
+    if level == Level::portable() { 6 } else { 1 }
+}
 
 /// One frame of one stream.
 pub struct EncodeJob<'a> {
@@ -59,12 +62,13 @@ fn alone(job: &mut EncodeJob<'_>) {
 }
 
 fn group(level: Level, jobs: &mut [EncodeJob<'_>], members: &[usize]) {
-    if members.len() <= LONE {
+    if members.len() <= lone(level) {
         for &member in members {
             alone(&mut jobs[member]);
         }
         return;
     }
+    let level = level.narrowed(members.len());
     match jobs[members[0]].state.quality {
         Quality::Q3 => level.run(Group { rate: &LOW, jobs, members }),
         Quality::Q8 => level.run(Group { rate: &HIGH, jobs, members }),
@@ -80,9 +84,18 @@ struct Group<'a, 'j, const GAINS: usize, const WIDTH: usize, const SHAPES: usize
 
 /// What [`Encoder`] holds, a row an element.
 struct State<L: Lanes> {
-    gain_product: Float<L>,
-    weighted: [Float<L>; PAST + FRAME],
+    /// 40 samples before the frame, then the frame.
+    signal: [Float<L>; SUBFRAME + FRAME],
+    weighted: [Float<L>; LAG_MAX + FRAME],
     pasts: Pasts,
+    small: Small<L>,
+}
+
+/// Its short fields one after the other: two sets of line spectral pairs, four filters' memories, the high-pass filter's,
+/// the product of gains, and one over.
+const SMALL: usize = 64;
+
+struct Small<L: Lanes> {
     lsp: Lpc<L>,
     quantised_lsp: Lpc<L>,
     synthesis: Lpc<L>,
@@ -90,6 +103,67 @@ struct State<L: Lanes> {
     open_residual: Lpc<L>,
     residual: Lpc<L>,
     high_pass: [Float<L>; 2],
+    gain_product: Float<L>,
+}
+
+/// Ten rows of short fields.
+#[inline(always)]
+fn ten<T: Copy>(all: &[T; SMALL], from: usize) -> [T; ORDER] {
+    std::array::from_fn(|i| all[from + i])
+}
+
+impl<L: Lanes> Small<L> {
+    #[inline(always)]
+    fn from_rows(rows: &[L::F32; SMALL]) -> Self {
+        Self {
+            lsp: ten(rows, 0),
+            quantised_lsp: ten(rows, 10),
+            synthesis: ten(rows, 20),
+            weighting: ten(rows, 30),
+            open_residual: ten(rows, 40),
+            residual: ten(rows, 50),
+            high_pass: [rows[60], rows[61]],
+            gain_product: rows[62],
+        }
+    }
+
+    #[inline(always)]
+    fn to_rows(&self) -> [L::F32; SMALL] {
+        let mut rows = [self.gain_product; SMALL];
+        rows[..10].copy_from_slice(&self.lsp);
+        rows[10..20].copy_from_slice(&self.quantised_lsp);
+        rows[20..30].copy_from_slice(&self.synthesis);
+        rows[30..40].copy_from_slice(&self.weighting);
+        rows[40..50].copy_from_slice(&self.open_residual);
+        rows[50..60].copy_from_slice(&self.residual);
+        rows[60..62].copy_from_slice(&self.high_pass);
+        rows
+    }
+}
+
+/// The same of one stream.
+#[inline(always)]
+fn pack(state: &Encoder) -> [f32; SMALL] {
+    let mut small = [state.gain_product; SMALL];
+    small[..10].copy_from_slice(&state.lsp);
+    small[10..20].copy_from_slice(&state.quantised_lsp);
+    small[20..30].copy_from_slice(&state.synthesis);
+    small[30..40].copy_from_slice(&state.weighting);
+    small[40..50].copy_from_slice(&state.open_residual);
+    small[50..60].copy_from_slice(&state.residual);
+    small[60..62].copy_from_slice(&state.high_pass);
+    small
+}
+
+fn unpack(small: &[f32; SMALL], state: &mut Encoder) {
+    state.lsp = ten(small, 0);
+    state.quantised_lsp = ten(small, 10);
+    state.synthesis = ten(small, 20);
+    state.weighting = ten(small, 30);
+    state.open_residual = ten(small, 40);
+    state.residual = ten(small, 50);
+    state.high_pass = [small[60], small[61]];
+    state.gain_product = small[62];
 }
 
 impl<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Kernel
@@ -98,19 +172,17 @@ impl<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Kernel
     type Out = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let mut signal = [L::F32::splat(0.0); SUBFRAME + FRAME];
-        let mut state = self.collect::<L>(&mut signal);
-        let bits = L::call(Frame { rate: self.rate, state: &mut state, signal: &mut signal });
-        self.give_back(&state, &signal, bits);
+        let zero = L::F32::splat(0.0);
+        let mut state = State::<L> {
+            signal: [zero; SUBFRAME + FRAME],
+            weighted: [zero; LAG_MAX + FRAME],
+            pasts: [[0.0; PAST + FRAME]; LANES_MAX],
+            small: self.small(),
+        };
+        self.collect(&mut state);
+        let bits = L::call(Frame { rate: self.rate, state: &mut state });
+        self.give_back(&state, bits);
     }
-}
-
-/// The elements of rows, by lane.
-#[inline(always)]
-fn by_lane<L: Lanes, const ROWS: usize>(rows: &[L::F32]) -> [[f32; ROWS]; LANES_MAX] {
-    let mut lanes = [[0.0; ROWS]; LANES_MAX];
-    L::F32::scatter(rows, &mut lanes.each_mut().map(|lane| &mut lane[..]));
-    lanes
 }
 
 impl<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Group<'_, '_, GAINS, WIDTH, SHAPES> {
@@ -121,91 +193,84 @@ impl<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Group<'_, '_, 
     }
 
     #[inline(always)]
-    fn rows<L: Lanes, const ROWS: usize>(
-        &self,
-        field: impl Fn(&Encoder) -> &[f32; ROWS],
-        rows: &mut [L::F32],
-    ) {
+    fn small<L: Lanes>(&self) -> Small<L> {
+        let mut small = [[0.0; SMALL]; LANES_MAX];
         let mut streams = [&[][..]; LANES_MAX];
-        for (lane, stream) in streams.iter_mut().enumerate().take(L::N) {
-            *stream = &field(self.job(lane).state)[..];
+        for ((lane, small), stream) in small.iter_mut().enumerate().zip(&mut streams).take(L::N) {
+            *small = pack(self.job(lane).state);
+            *stream = &small[..];
         }
-        L::F32::gather(&streams[..L::N], rows);
+        let mut rows = [L::F32::splat(0.0); SMALL];
+        L::F32::gather(&streams[..L::N], &mut rows);
+        Small::from_rows(&rows)
     }
 
     #[inline(always)]
-    fn collect<L: Lanes>(&self, signal: &mut [L::F32; SUBFRAME + FRAME]) -> State<L> {
-        let zero = L::F32::splat(0.0);
-        let mut state = State::<L> {
-            gain_product: zero,
-            weighted: [zero; PAST + FRAME],
-            pasts: [[0.0; PAST + FRAME]; LANES_MAX],
-            lsp: [zero; ORDER],
-            quantised_lsp: [zero; ORDER],
-            synthesis: [zero; ORDER],
-            weighting: [zero; ORDER],
-            open_residual: [zero; ORDER],
-            residual: [zero; ORDER],
-            high_pass: [zero; 2],
-        };
-        self.rows::<L, SUBFRAME>(|s| &s.input, &mut signal[..SUBFRAME]);
+    fn collect<L: Lanes>(&self, state: &mut State<L>) {
         let mut pcm = [[0.0f32; FRAME]; LANES_MAX];
+        let (mut sounds, mut inputs, mut weighted) =
+            ([&[][..]; LANES_MAX], [&[][..]; LANES_MAX], [&[][..]; LANES_MAX]);
         for (lane, pcm) in pcm.iter_mut().enumerate().take(L::N) {
             let job = self.job(lane);
             for (x, sample) in pcm.iter_mut().zip(job.pcm) {
                 *x = f32::from(*sample);
             }
-            state.gain_product.set_lane(lane, job.state.gain_product);
+            sounds[lane] = &pcm[..];
+            inputs[lane] = &job.state.input[..];
+            weighted[lane] = &job.state.weighted[..];
             state.pasts[lane][..PAST].copy_from_slice(&job.state.excitation);
         }
-        L::F32::gather(&pcm.each_ref().map(|lane| &lane[..])[..L::N], &mut signal[SUBFRAME..]);
-        self.rows::<L, PAST>(|s| &s.weighted, &mut state.weighted[..PAST]);
-        self.rows::<L, ORDER>(|s| &s.lsp, &mut state.lsp);
-        self.rows::<L, ORDER>(|s| &s.quantised_lsp, &mut state.quantised_lsp);
-        self.rows::<L, ORDER>(|s| &s.synthesis, &mut state.synthesis);
-        self.rows::<L, ORDER>(|s| &s.weighting, &mut state.weighting);
-        self.rows::<L, ORDER>(|s| &s.open_residual, &mut state.open_residual);
-        self.rows::<L, ORDER>(|s| &s.residual, &mut state.residual);
-        self.rows::<L, 2>(|s| &s.high_pass, &mut state.high_pass);
-        state
+        let (before, frame) = state.signal.split_at_mut(SUBFRAME);
+        L::F32::gather(&inputs[..L::N], before);
+        L::F32::gather(&sounds[..L::N], frame);
+        L::F32::gather(&weighted[..L::N], &mut state.weighted[..LAG_MAX]);
     }
 
     #[inline(always)]
-    fn give_back<L: Lanes>(self, state: &State<L>, signal: &[L::F32; SUBFRAME + FRAME], bits: LaneBits<L>) {
-        let input = by_lane::<L, SUBFRAME>(&signal[FRAME..]);
-        let weighted = by_lane::<L, PAST>(&state.weighted[FRAME..]);
-        let lsp = by_lane::<L, ORDER>(&state.lsp);
-        let quantised_lsp = by_lane::<L, ORDER>(&state.quantised_lsp);
-        let synthesis = by_lane::<L, ORDER>(&state.synthesis);
-        let weighting = by_lane::<L, ORDER>(&state.weighting);
-        let open_residual = by_lane::<L, ORDER>(&state.open_residual);
-        let residual = by_lane::<L, ORDER>(&state.residual);
-        let high_pass = by_lane::<L, 2>(&state.high_pass);
+    fn give_back<L: Lanes>(self, state: &State<L>, bits: LaneBits<L>) {
         let frames = bits.finish();
-        for (lane, member) in self.members.iter().enumerate() {
-            let EncodeJob { state: stream, out, .. } = &mut self.jobs[*member];
-            let bytes = stream.quality.bytes();
-            out[..bytes].copy_from_slice(&frames[lane][..bytes]);
-            stream.gain_product = state.gain_product.lane(lane);
-            stream.excitation.copy_from_slice(&state.pasts[lane][FRAME..]);
-            stream.input = input[lane];
-            stream.weighted = weighted[lane];
-            stream.lsp = lsp[lane];
-            stream.quantised_lsp = quantised_lsp[lane];
-            stream.synthesis = synthesis[lane];
-            stream.weighting = weighting[lane];
-            stream.open_residual = open_residual[lane];
-            stream.residual = residual[lane];
-            stream.high_pass = high_pass[lane];
+        let mut small = [[0.0; SMALL]; LANES_MAX];
+        L::F32::scatter(&state.small.to_rows(), &mut small.each_mut().map(|lane| &mut lane[..]));
+        let mut inputs = [const { nothing() }; LANES_MAX];
+        let mut weighted = [const { nothing() }; LANES_MAX];
+        let mut lane = 0;
+        // Members are in rising order.
+        let offset = self.members[0];
+        for (number, job) in self.jobs[offset..].iter_mut().enumerate() {
+            match self.members.get(lane) {
+                Some(member) if *member == offset + number => {}
+                Some(_) => continue,
+                None => break,
+            }
+            let bytes = job.state.quality.bytes();
+            job.out[..bytes].copy_from_slice(&frames[lane][..bytes]);
+            unpack(&small[lane], job.state);
+            let Encoder { excitation, input, weighted: past, .. } = &mut *job.state;
+            excitation.copy_from_slice(&state.pasts[lane][FRAME..]);
+            inputs[lane] = &mut input[..];
+            weighted[lane] = &mut past[..];
+            lane += 1;
         }
+        L::F32::scatter(&state.signal[FRAME..], &mut inputs[..lane]);
+        L::F32::scatter(&state.weighted[FRAME..], &mut weighted[..lane]);
     }
+}
+
+/// A stream that takes nothing.
+const fn nothing<'a>() -> &'a mut [f32] {
+    &mut []
+}
+
+/// Room that the subframes use in turn.
+struct Room<L: Lanes, const WIDTH: usize, const SHAPES: usize> {
+    trials: [Trial<L>; 2],
+    searched: Searched<L, WIDTH, SHAPES>,
 }
 
 /// The frame itself.
 struct Frame<'a, M: Lanes, const GAINS: usize, const WIDTH: usize, const SHAPES: usize> {
     rate: &'static Rate<GAINS, WIDTH, SHAPES>,
     state: &'a mut State<M>,
-    signal: &'a mut [M::F32; SUBFRAME + FRAME],
 }
 
 impl<M: Lanes, const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Kernel
@@ -214,15 +279,15 @@ impl<M: Lanes, const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Kern
     type Out = LaneBits<M>;
     #[inline(always)]
     fn run<L: Lanes>(self) -> LaneBits<M> {
-        let Frame { rate, state, signal } = self;
-        high_pass::<M>(&HIGH_PASS_INPUT, &mut signal[SUBFRAME..], &mut state.high_pass);
-        let lsp = M::call(Analyse::<M> { signal, before: &state.lsp });
+        let Frame { rate, state } = self;
+        let State { signal, small, .. } = state;
+        high_pass::<M>(&HIGH_PASS_INPUT, &mut signal[SUBFRAME..], &mut small.high_pass);
+        let lsp = M::call(Analyse::<M> { signal, before: &small.lsp });
 
-        let middle = M::call(ToLpc::<M> { lsp: &interpolate::<M>(&state.lsp, &lsp, 0.625) });
-        let mut residual = [M::F32::splat(0.0); FRAME];
-        residual.copy_from_slice(&signal[..FRAME]);
-        all_zero::<M>(&mut residual, &middle, &mut state.open_residual);
-        let gain = rms::<M>(&residual);
+        let middle = M::call(ToLpc::<M> { lsp: &interpolate::<M>(&small.lsp, &lsp, 0.625) });
+        let mut energy = Energy::<M>(M::F32::splat(0.0));
+        all_zero::<M>(&signal[..FRAME], &middle, &mut small.open_residual, &mut energy);
+        let gain = rms::<M>(energy.0, FRAME);
 
         let mut bits = LaneBits::<M>::new();
         bits.put(M::I32::splat(rate.submode as i32), 5);
@@ -234,15 +299,27 @@ impl<M: Lanes, const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Kern
         let code = count::<M>(gain, &GAIN_STEP, false);
         bits.put(code, 5);
         let gain = M::F32::lookup(&GAIN, code);
+        let mut room =
+            Room::<M, WIDTH, SHAPES> { trials: [Trial::new(), Trial::new()], searched: Searched::new() };
         for sub in 0..SUBFRAMES {
             let part = (sub + 1) as f32 / SUBFRAMES as f32;
-            let open = M::call(ToLpc::<M> { lsp: &interpolate::<M>(&state.lsp, &lsp, part) });
+            let small = &state.small;
+            let open = M::call(ToLpc::<M> { lsp: &interpolate::<M>(&small.lsp, &lsp, part) });
             let synthesis =
-                M::call(ToLpc::<M> { lsp: &interpolate::<M>(&state.quantised_lsp, &quantised, part) });
-            M::call(Subframe { rate, state, signal, sub, open, synthesis, gain, bits: &mut bits });
+                M::call(ToLpc::<M> { lsp: &interpolate::<M>(&small.quantised_lsp, &quantised, part) });
+            M::call(Subframe {
+                rate,
+                state,
+                room: &mut room,
+                sub,
+                open: &open,
+                synthesis: &synthesis,
+                gain,
+                bits: &mut bits,
+            });
         }
-        state.lsp = lsp;
-        state.quantised_lsp = quantised;
+        state.small.lsp = lsp;
+        state.small.quantised_lsp = quantised;
         bits
     }
 }
@@ -251,10 +328,10 @@ impl<M: Lanes, const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Kern
 struct Subframe<'a, M: Lanes, const GAINS: usize, const WIDTH: usize, const SHAPES: usize> {
     rate: &'static Rate<GAINS, WIDTH, SHAPES>,
     state: &'a mut State<M>,
-    signal: &'a [M::F32; SUBFRAME + FRAME],
+    room: &'a mut Room<M, WIDTH, SHAPES>,
     sub: usize,
-    open: Lpc<M>,
-    synthesis: Lpc<M>,
+    open: &'a Lpc<M>,
+    synthesis: &'a Lpc<M>,
     gain: M::F32,
     bits: &'a mut LaneBits<M>,
 }
@@ -265,81 +342,98 @@ impl<M: Lanes, const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Kern
     type Out = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Subframe { rate, state, signal, sub, open, synthesis, gain, bits } = self;
-        let now = PAST + sub * SUBFRAME;
-        let num = widen::<M>(GAMMA[0], &open);
-        let den = widen::<M>(GAMMA[1], &open);
-        let response = impulse_response::<M>(&synthesis, &num, &den);
+        let Subframe { rate, state, room, sub, open, synthesis, gain, bits } = self;
+        let from = sub * SUBFRAME;
+        let num = widen::<M>(GAMMA[0], open);
+        let den = widen::<M>(GAMMA[1], open);
+        let response = impulse_response::<M>(synthesis, &num, &den);
+        let input = &state.signal[from..from + SUBFRAME];
 
         let mut ringing = [M::F32::splat(VERY_SMALL); SUBFRAME];
-        all_pole::<M>(&mut ringing, &synthesis, &mut { state.synthesis });
-        pole_zero::<M>(&mut ringing, &num, &den, &mut { state.weighting });
+        all_pole::<M>(&mut ringing, synthesis, &mut { state.small.synthesis });
+        pole_zero::<M>(&mut ringing, &num, &den, &mut { state.small.weighting });
 
-        let mut input = ringing;
-        input.copy_from_slice(&signal[sub * SUBFRAME..][..SUBFRAME]);
-        let mut target = input;
-        pole_zero::<M>(&mut target, &num, &den, &mut { state.weighting });
-        state.weighted[now..now + SUBFRAME].copy_from_slice(&target);
-        for j in 0..SUBFRAME {
-            target[j] -= ringing[j];
+        let now = LAG_MAX + from..LAG_MAX + from + SUBFRAME;
+        let weighted = &mut state.weighted[now.clone()];
+        weighted.copy_from_slice(input);
+        pole_zero::<M>(weighted, &num, &den, &mut { state.small.weighting });
+        // What is not ringing is to be coded.
+        let mut target = ringing;
+        for (target, weighted) in target.iter_mut().zip(weighted) {
+            *target = *weighted - *target;
         }
-        let mut residual = input;
-        all_zero::<M>(&mut residual, &synthesis, &mut state.residual);
+        let mut residual = [M::F32::splat(0.0); SUBFRAME];
+        all_zero::<M>(input, synthesis, &mut state.small.residual, &mut residual);
 
-        let weighting = Weighting { synthesis: &synthesis, num: &num, den: &den, response: &response };
-        let (lag, entry, predicted) =
-            predict::<M, GAINS, WIDTH, SHAPES>(rate, state, sub, &weighting, &mut target);
+        let weighting = Weighting { synthesis, num: &num, den: &den, response: &response };
+        let (lag, entry) =
+            predict::<M, GAINS>(&rate.gain_terms, state, sub, &weighting, &mut target, &mut room.trials);
+        let predicted = &mut room.trials[0].excitation;
         bits.put(lag - M::I32::splat(LAG_MIN as i32), 7);
         bits.put(entry, GAINS.trailing_zeros());
 
+        let mut energy = M::F32::splat(0.0);
         for j in 0..SUBFRAME {
-            residual[j] -= predicted[j];
+            let x = residual[j] - predicted[j];
+            energy += x * x;
         }
-        let code = count::<M>(rms::<M>(&residual) / gain, rate.innovation_bounds, true);
+        let fine = rms::<M>(energy, SUBFRAME) / gain;
+        let code = count::<M>(fine, rate.innovation_bounds, true);
         bits.put(code, rate.innovation_gains.len().trailing_zeros());
         let gain = M::F32::lookup(rate.innovation_gains, code) * gain;
         let scale = M::F32::splat(1.0) / gain;
         for x in &mut target {
             *x = scale * *x;
         }
-        let shapes = &rate.shape_rows;
-        let (index, innovation) =
-            M::call(Innovate::<M, WIDTH, SHAPES> { shapes, target: &target, response: &response });
-        for index in index.iter().take(SUBFRAME / WIDTH) {
+        let (shapes, searched) = (&rate.shape_rows, &mut room.searched);
+        M::call(Innovate::<M, WIDTH, SHAPES> { shapes, target: &mut target, response: &response, searched });
+        for index in searched.index.iter().take(SUBFRAME / WIDTH) {
             bits.put(*index, SHAPES.trailing_zeros());
         }
-        let mut heard = predicted;
-        for j in 0..SUBFRAME {
-            heard[j] = predicted[j] + gain * innovation[j];
+        for (excitation, innovation) in predicted.iter_mut().zip(&searched.excitation) {
+            *excitation += gain * *innovation;
         }
-        let pieces = by_lane::<M, SUBFRAME>(&heard);
-        for (past, piece) in state.pasts.iter_mut().zip(&pieces) {
-            past[now..now + SUBFRAME].copy_from_slice(piece);
+        let mut pieces = [const { nothing() }; LANES_MAX];
+        for (piece, past) in pieces.iter_mut().zip(&mut state.pasts) {
+            *piece = &mut past[PAST + from..PAST + from + SUBFRAME];
         }
-        all_pole::<M>(&mut heard, &synthesis, &mut state.synthesis);
-        pole_zero::<M>(&mut heard, &num, &den, &mut state.weighting);
-        state.weighted[now..now + SUBFRAME].copy_from_slice(&heard);
+        M::F32::scatter(predicted, &mut pieces);
+        let heard = &mut state.weighted[now];
+        heard.copy_from_slice(predicted);
+        all_pole::<M>(heard, synthesis, &mut state.small.synthesis);
+        pole_zero::<M>(heard, &num, &den, &mut state.small.weighting);
     }
 }
 
-/// Predicts the subframe from the past and takes the prediction out of `target`: lags, gain indices, excitation.
+/// Predicts the subframe from the past and takes the prediction out of `target`. Returns lags and gain indices; the
+/// predicted excitation is left in the first of `trials`.
 #[inline(always)]
-fn predict<L: Lanes, const GAINS: usize, const WIDTH: usize, const SHAPES: usize>(
-    rate: &'static Rate<GAINS, WIDTH, SHAPES>,
+fn predict<L: Lanes, const GAINS: usize>(
+    gains: &GainTerms<GAINS>,
     state: &mut State<L>,
     sub: usize,
     weighting: &Weighting<'_, L>,
     target: &mut Rows<L>,
-) -> (Long<L>, Long<L>, Rows<L>) {
-    let mut signal = [L::F32::splat(0.0); PAST + SUBFRAME];
-    signal.copy_from_slice(&state.weighted[sub * SUBFRAME..][..PAST + SUBFRAME]);
-    let lags = L::call(OpenLoop::<L> { signal: &signal });
-    let now = PAST + sub * SUBFRAME;
-    let (pasts, gains, gain_product) = (&state.pasts, &rate.gain_terms, state.gain_product);
-    let trial = |lag| TryLag::<L, GAINS> { lag, pasts, now, target, weighting, gains, gain_product };
-    let [first, second] = lags.map(trial);
-    let (mut first, second) = (L::call(first), L::call(second));
+    trials: &mut [Trial<L>; 2],
+) -> (Long<L>, Long<L>) {
     let zero = L::F32::splat(0.0);
+    let Some(signal) = state.weighted[sub * SUBFRAME..].first_chunk() else {
+        return (L::I32::splat(LAG_MIN as i32), L::I32::splat(0));
+    };
+    let lags = L::call(OpenLoop::<L> { signal });
+    let [first, second] = trials;
+    for (lag, trial) in [(lags[0], &mut *first), (lags[1], &mut *second)] {
+        L::call(TryLag::<L, GAINS> {
+            lag,
+            pasts: &state.pasts,
+            now: PAST + sub * SUBFRAME,
+            target,
+            weighting,
+            gains,
+            gain_product: state.small.gain_product,
+            trial,
+        });
+    }
     let better = first.error.gt(second.error) | zero.gt(first.error);
     for ((target, first), second) in target.iter_mut().zip(&first.target).zip(&second.target) {
         *target = L::F32::select(better, *second, *first);
@@ -348,9 +442,9 @@ fn predict<L: Lanes, const GAINS: usize, const WIDTH: usize, const SHAPES: usize
         *first = L::F32::select(better, *second, *first);
     }
     let entry = L::I32::select(better, second.entry, first.entry);
-    let product = L::F32::splat(1024.0).max(state.gain_product);
-    state.gain_product = (L::F32::splat(0.03125) * product) * L::F32::lookup(&rate.gain_terms.sum, entry);
-    (L::I32::select(better, lags[1], lags[0]), entry, first.excitation)
+    let product = L::F32::splat(1024.0).max(state.small.gain_product);
+    state.small.gain_product = (L::F32::splat(0.03125) * product) * L::F32::lookup(&gains.sum, entry);
+    (L::I32::select(better, lags[1], lags[0]), entry)
 }
 
 /// Response of N(z/g1) / (D(z/g2) A(z)) to an impulse.

@@ -47,19 +47,41 @@ pub fn all_pole<L: Lanes>(signal: &mut [L::F32], den: &Lpc<L>, memory: &mut Memo
     *memory = mem;
 }
 
-/// y = N(z) x.
+/// y = N(z) x, sample by sample into `out`.
 #[inline(always)]
-pub fn all_zero<L: Lanes>(signal: &mut [L::F32], num: &Lpc<L>, memory: &mut Memory<L>) {
+pub fn all_zero<L: Lanes>(signal: &[L::F32], num: &Lpc<L>, memory: &mut Memory<L>, out: &mut impl Sink<L>) {
     let mut mem = *memory;
-    for sample in signal {
-        let x = *sample;
-        *sample = x + mem[0];
+    for (index, x) in signal.iter().enumerate() {
+        let x = *x;
+        out.put(index, x + mem[0]);
         for j in 0..ORDER - 1 {
             mem[j] = mem[j + 1] + x * num[j];
         }
         mem[ORDER - 1] = x * num[ORDER - 1];
     }
     *memory = mem;
+}
+
+/// Takes the samples of a signal in turn.
+pub trait Sink<L: Lanes> {
+    fn put(&mut self, index: usize, x: L::F32);
+}
+
+impl<L: Lanes, const LENGTH: usize> Sink<L> for [L::F32; LENGTH] {
+    #[inline(always)]
+    fn put(&mut self, index: usize, x: L::F32) {
+        self[index] = x;
+    }
+}
+
+/// The sum of squares.
+pub struct Energy<L: Lanes>(pub L::F32);
+
+impl<L: Lanes> Sink<L> for Energy<L> {
+    #[inline(always)]
+    fn put(&mut self, _: usize, x: L::F32) {
+        self.0 += x * x;
+    }
 }
 
 /// Widens the bandwidth of every pole: a_k becomes gamma^k a_k.

@@ -3,59 +3,86 @@
 use lanes::{Kernel, Lanes, Number, Vector};
 
 use super::pitch::Rows;
-use super::{Long, lane_indices, pick};
+use super::{Float, Long, lane_indices, pick};
 use crate::SUBFRAME;
 
 /// Parts of a subframe at most.
 pub const PARTS_MAX: usize = 8;
 
-/// Quantises targets: indices of the parts, and the excitation before its gain.
+/// Room for a search.
+pub struct Searched<L: Lanes, const WIDTH: usize, const COUNT: usize> {
+    /// Every shape as it sounds through the filters.
+    filtered: [[Float<L>; WIDTH]; COUNT],
+    half_energy: [Float<L>; COUNT],
+    /// Index of every part.
+    pub index: [Long<L>; PARTS_MAX],
+    /// The excitation before its gain.
+    pub excitation: Rows<L>,
+}
+
+impl<L: Lanes, const WIDTH: usize, const COUNT: usize> Searched<L, WIDTH, COUNT> {
+    #[inline(always)]
+    pub fn new() -> Self {
+        let zero = L::F32::splat(0.0);
+        Self {
+            filtered: [[zero; WIDTH]; COUNT],
+            half_energy: [zero; COUNT],
+            index: [L::I32::splat(0); PARTS_MAX],
+            excitation: [zero; SUBFRAME],
+        }
+    }
+}
+
+/// Quantises targets, which it uses up.
 pub struct Innovate<'a, M: Lanes, const WIDTH: usize, const COUNT: usize> {
     pub shapes: &'static [[f32; WIDTH]; COUNT],
-    pub target: &'a Rows<M>,
+    pub target: &'a mut Rows<M>,
     pub response: &'a Rows<M>,
+    pub searched: &'a mut Searched<M, WIDTH, COUNT>,
 }
 
 impl<M: Lanes, const WIDTH: usize, const COUNT: usize> Kernel for Innovate<'_, M, WIDTH, COUNT> {
-    type Out = ([Long<M>; PARTS_MAX], Rows<M>);
+    type Out = ();
     #[inline(always)]
-    fn run<L: Lanes>(self) -> Self::Out {
-        let zero = M::F32::splat(0.0);
-        let mut filtered = [[zero; WIDTH]; COUNT];
-        let mut half_energy = [zero; COUNT];
-        let mut response = [zero; WIDTH];
-        response.copy_from_slice(&self.response[..WIDTH]);
-        for entry in 0..COUNT {
-            let mut energy = zero;
-            for j in 0..WIDTH {
-                let mut sum = M::F32::splat(self.shapes[entry][0]) * response[j];
-                for k in 1..=j {
-                    sum += M::F32::splat(self.shapes[entry][k]) * response[j - k];
-                }
-                filtered[entry][j] = sum;
-                energy += sum * sum;
-            }
-            half_energy[entry] = energy * M::F32::splat(0.5);
-        }
-        let mut target = *self.target;
-        let mut index = [M::I32::splat(0); PARTS_MAX];
-        let mut excitation = [zero; SUBFRAME];
+    fn run<L: Lanes>(self) {
+        let Searched { filtered, half_energy, index, excitation } = self.searched;
+        filter_shapes::<M, WIDTH, COUNT>(self.shapes, self.response, filtered, half_energy);
+        let mut rest = &mut self.target[..];
         for part in 0..SUBFRAME / WIDTH {
-            let mut wanted = [zero; WIDTH];
-            wanted.copy_from_slice(&target[part * WIDTH..][..WIDTH]);
-            index[part] = nearest::<M, WIDTH, COUNT>(&filtered, &half_energy, &wanted);
+            let Some((wanted, behind)) = rest.split_first_chunk_mut::<WIDTH>() else { return };
+            index[part] = nearest::<M, WIDTH, COUNT>(filtered, half_energy, wanted);
             let gains = pick::<M, WIDTH, COUNT>(self.shapes, &lane_indices::<M>(index[part]));
             excitation[part * WIDTH..][..WIDTH].copy_from_slice(&gains);
-            let rest = &mut target[(part + 1) * WIDTH..];
-            for (n, x) in rest.iter_mut().enumerate() {
+            for (x, response) in behind.iter_mut().zip(self.response[1..].windows(WIDTH)) {
                 let mut sum = *x;
-                for (gain, response) in gains.iter().zip(self.response[n + 1..][..WIDTH].iter().rev()) {
-                    sum -= *gain * *response;
+                for m in 0..WIDTH {
+                    sum -= gains[m] * response[WIDTH - 1 - m];
                 }
                 *x = sum;
             }
+            rest = behind;
         }
-        (index, excitation)
+    }
+}
+
+#[inline(always)]
+fn filter_shapes<L: Lanes, const WIDTH: usize, const COUNT: usize>(
+    shapes: &[[f32; WIDTH]; COUNT],
+    response: &Rows<L>,
+    filtered: &mut [[L::F32; WIDTH]; COUNT],
+    half_energy: &mut [L::F32; COUNT],
+) {
+    for ((filtered, half_energy), shape) in filtered.iter_mut().zip(half_energy).zip(shapes) {
+        let mut energy = L::F32::splat(0.0);
+        for j in 0..WIDTH {
+            let mut sum = L::F32::splat(shape[0]) * response[j];
+            for k in 1..=j {
+                sum += L::F32::splat(shape[k]) * response[j - k];
+            }
+            filtered[j] = sum;
+            energy += sum * sum;
+        }
+        *half_energy = energy * L::F32::splat(0.5);
     }
 }
 

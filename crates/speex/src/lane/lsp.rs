@@ -381,14 +381,10 @@ fn quantise<L: Lanes>(lsp: &Lsp<L>, fine: bool) -> ([L::I32; 5], Lsp<L>) {
     (index, quantised)
 }
 
-/// Root mean square with the reference's floor of 0.1 under the mean.
+/// Root mean square of `length` samples whose squares have this sum, with the reference's floor of 0.1 under the mean.
 #[inline(always)]
-pub fn rms<L: Lanes>(signal: &[L::F32]) -> L::F32 {
-    let mut sum = L::F32::splat(0.0);
-    for x in signal {
-        sum += *x * *x;
-    }
-    let mean = sum / L::F32::splat(signal.len() as f32);
+pub fn rms<L: Lanes>(energy: L::F32, length: usize) -> L::F32 {
+    let mean = energy / L::F32::splat(length as f32);
     (Wide::<L>::splat(0.1) + Wide::of(mean)).sqrt().narrow()
 }
 

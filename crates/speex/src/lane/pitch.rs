@@ -13,6 +13,8 @@ use crate::{FRAME, LAG_MAX, LAG_MIN, PAST, SUBFRAME};
 pub type Rows<L> = [Float<L>; SUBFRAME];
 /// Excitation of every lane from the oldest needed to the end of the frame.
 pub type Pasts = [[f32; PAST + FRAME]; LANES_MAX];
+/// Samples an open-loop search looks at.
+pub const WINDOW: usize = LAG_MAX + SUBFRAME;
 /// Samples of one period with the neighbours that the outer taps reach.
 const REACH: usize = SUBFRAME + 2;
 
@@ -37,8 +39,8 @@ fn inner_product<L: Lanes>(a: &[L::F32], b: &[L::F32]) -> L::F32 {
 
 /// The two lags of highest normalised correlation of every lane, best first.
 pub struct OpenLoop<'a, M: Lanes> {
-    /// The weighted signal: past, then the subframe.
-    pub signal: &'a [M::F32; PAST + SUBFRAME],
+    /// The weighted signal: 144 samples of past, then the subframe.
+    pub signal: &'a [M::F32; WINDOW],
 }
 
 impl<M: Lanes> Kernel for OpenLoop<'_, M> {
@@ -76,10 +78,10 @@ impl<L: Lanes> Candidates<L> {
 }
 
 #[inline(always)]
-fn open_loop<L: Lanes, const BLOCK: usize>(signal: &[L::F32; PAST + SUBFRAME]) -> [L::I32; 2] {
+fn open_loop<L: Lanes, const BLOCK: usize>(signal: &[L::F32; WINDOW]) -> [L::I32; 2] {
     let zero = L::F32::splat(0.0);
-    let (past, current) = signal.split_at(PAST);
-    let delayed = &signal[PAST - LAG_MIN..][..SUBFRAME];
+    let (past, current) = signal.split_at(LAG_MAX);
+    let delayed = &signal[LAG_MAX - LAG_MIN..][..SUBFRAME];
     let mut energy = inner_product::<L>(delayed, delayed);
     let mut best = Candidates::<L> {
         lag: [L::I32::splat(LAG_MIN as i32); 2],
@@ -88,7 +90,7 @@ fn open_loop<L: Lanes, const BLOCK: usize>(signal: &[L::F32; PAST + SUBFRAME]) -
     };
     for first in (LAG_MIN..=LAG_MAX).step_by(BLOCK) {
         let mut parts = [[zero; 4]; BLOCK];
-        let delayed = &signal[PAST + 1 - first - BLOCK..][..SUBFRAME + BLOCK - 1];
+        let delayed = &signal[LAG_MAX + 1 - first - BLOCK..][..SUBFRAME + BLOCK - 1];
         for j in (0..SUBFRAME).step_by(4) {
             for part in 0..4 {
                 let x = current[j + part];
@@ -99,8 +101,10 @@ fn open_loop<L: Lanes, const BLOCK: usize>(signal: &[L::F32; PAST + SUBFRAME]) -
         }
         for lag in 0..BLOCK {
             best.consider(first + lag, total::<L>(parts[lag]), energy);
-            let enters = past[PAST - first - lag - 1];
-            let leaves = signal[PAST + SUBFRAME - 1 - first - lag];
+            // The longest lag has no next.
+            let Some(next) = LAG_MAX.checked_sub(first + lag + 1) else { break };
+            let enters = past[next];
+            let leaves = signal[LAG_MAX + SUBFRAME - 1 - first - lag];
             energy = ((energy + enters * enters) - leaves * leaves).max(zero);
         }
     }
@@ -127,6 +131,14 @@ pub struct Trial<L: Lanes> {
     pub target: Rows<L>,
 }
 
+impl<L: Lanes> Trial<L> {
+    #[inline(always)]
+    pub fn new() -> Self {
+        let rows = [L::F32::splat(0.0); SUBFRAME];
+        Self { error: rows[0], entry: L::I32::splat(0), excitation: rows, target: rows }
+    }
+}
+
 /// One lag of each lane.
 pub struct TryLag<'a, M: Lanes, const COUNT: usize> {
     pub lag: M::I32,
@@ -137,25 +149,32 @@ pub struct TryLag<'a, M: Lanes, const COUNT: usize> {
     pub weighting: &'a Weighting<'a, M>,
     pub gains: &'a GainTerms<COUNT>,
     pub gain_product: M::F32,
+    /// Where the result goes.
+    pub trial: &'a mut Trial<M>,
 }
 
 impl<M: Lanes, const COUNT: usize> Kernel for TryLag<'_, M, COUNT> {
-    type Out = Trial<M>;
+    type Out = ();
     #[inline(always)]
-    fn run<L: Lanes>(self) -> Trial<M> {
+    fn run<L: Lanes>(self) {
         let past = periods::<M>(self.pasts, self.now, self.lag);
         let x = self.filtered(&past);
         let correlations = self.correlations(&x);
         let calm = self.gain_product.gt(M::F32::splat(RINGING));
         let entry = search::<M, COUNT>(self.gains, &correlations, calm);
-        let gain = self.gains.taps.each_ref().map(|tap| M::F32::lookup(tap, entry));
-        let mut trial = Trial { error: gain[0], entry, excitation: *self.target, target: *self.target };
+        let taps = &self.gains.taps;
+        let gain = [
+            M::F32::lookup(&taps[0], entry),
+            M::F32::lookup(&taps[1], entry),
+            M::F32::lookup(&taps[2], entry),
+        ];
+        let trial = self.trial;
         for j in 0..SUBFRAME {
             trial.excitation[j] = (gain[2] * past[j] + gain[1] * past[j + 1]) + gain[0] * past[j + 2];
             trial.target[j] = self.target[j] - ((gain[0] * x[2][j] + gain[1] * x[1][j]) + gain[2] * x[0][j]);
         }
         trial.error = inner_product::<M>(&trial.target, &trial.target);
-        trial
+        trial.entry = entry;
     }
 }
 
@@ -164,7 +183,7 @@ impl<M: Lanes, const COUNT: usize> TryLag<'_, M, COUNT> {
     #[inline(always)]
     fn filtered(&self, past: &[M::F32; REACH]) -> [Rows<M>; 3] {
         let response = self.weighting.response;
-        let mut x = [*self.target; 3];
+        let mut x = [[M::F32::splat(0.0); SUBFRAME]; 3];
         x[2].copy_from_slice(&past[2..]);
         all_pole::<M>(&mut x[2], self.weighting.synthesis, &mut rest::<M>());
         pole_zero::<M>(&mut x[2], self.weighting.num, self.weighting.den, &mut rest::<M>());
