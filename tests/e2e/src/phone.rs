@@ -96,7 +96,7 @@ impl Phone {
     fn unique(&mut self) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         self.count += 1;
-        format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+        format!("{}-{:05}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
     fn claimed(&self) -> SocketAddr {

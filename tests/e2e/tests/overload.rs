@@ -102,7 +102,8 @@ fn a_flood_of_strangers_costs_neither_memory_nor_descriptors_nor_a_call_that_is_
     assert!(answers > 0, "nobody is answered");
     server.assert_healthy();
     assert_eq!(server.channels(), 1, "strangers hold channels");
-    wait::until_true("strangers hold no descriptors", || server.descriptors() <= descriptors);
+    // The port for RTCP of the call that is up is opened when the first report is near.
+    wait::until_true("strangers hold no descriptors", || server.descriptors() <= descriptors + 1);
     let growth = server.resident().saturating_sub(memory);
     assert!(growth < GROWTH_MAX, "grown by {growth} bytes");
     alice.media.forget();
