@@ -39,6 +39,7 @@ check: build-tools
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	cargo xtask tidy
+	cargo xtask vectorised
 	@if rustup target list --installed 2>/dev/null | grep -q '^wasm32-unknown-unknown$$'; then \
 		set -x; cargo check --quiet --locked --target wasm32-unknown-unknown $(addprefix --package ,$(PURE)); \
 	else echo "skipped: the pure crates are not built for wasm32 (rustup target add wasm32-unknown-unknown)"; fi

@@ -1,4 +1,4 @@
-//! House-keeping for developers: `cargo xtask tidy`, `metrics`, `bench`, `figures`, `fuzz`.
+//! House-keeping for developers: `cargo xtask tidy`, `metrics`, `bench`, `figures`, `fuzz`, `vectorised`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -7,6 +7,7 @@ mod fuzz;
 mod licence;
 mod metrics;
 mod sources;
+mod vectorised;
 mod workspace;
 
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ cargo xtask tidy             dependency floors, licences, forbidden code
 cargo xtask metrics          lengths of source files
 cargo xtask bench            run all benchmarks and show target/bench/*.json
 cargo xtask figures          write what they left into the table of README.md
+cargo xtask vectorised       look into the machine code of the SIMD kernels
 cargo xtask fuzz [SECONDS]   run every fuzz target of crates/*/fuzz this long (default 5)
 ";
 
@@ -44,6 +46,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         }
         ["bench"] => bench::run(&Workspace::read()?),
         ["figures"] => bench::figures(&Workspace::read()?),
+        ["vectorised"] => vectorised::run(&Workspace::read()?),
         ["fuzz"] => fuzz::run(&Workspace::read()?, 5),
         ["fuzz", seconds] => fuzz::run(&Workspace::read()?, seconds.parse()?),
         _ => bail!("usage:\n{USAGE}"),

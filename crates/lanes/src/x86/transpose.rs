@@ -4,8 +4,9 @@ use core::arch::x86_64::*;
 
 /// Makes `gather` and `scatter` of one element type, in square blocks of 16 bytes a side.
 ///
-/// Blocks that all streams of a set of lanes have are transposed in registers; the rest, at most one row of blocks when
-/// streams are as long as there are rows, goes element by element.
+/// What all streams of a set of lanes have is transposed in registers, the last block over part of the one before where
+/// the length is no whole number of blocks. What only some of them have, and what is shorter than a block, goes element by
+/// element, out of line.
 macro_rules! transposes {
     ($gather:ident, $scatter:ident, $element:ty, $side:expr, $transpose:ident, [$($number:literal)*]) => {
         /// Lane `l` of row `r` becomes `streams[l][r]`, or zero where there is none; `lanes` elements are a row.
@@ -15,31 +16,34 @@ macro_rules! transposes {
             for lane in (0..lanes).step_by($side) {
                 let streams = streams.get(lane..).unwrap_or_default();
                 let streams = streams.get(..$side).unwrap_or(streams);
-                let blocks = streams.iter().map(|stream| stream.len()).min().unwrap_or(0).min(rows) / $side;
+                let mut common = if streams.is_empty() { 0 } else { rows };
+                for stream in streams {
+                    common = common.min(stream.len());
+                }
                 let load = |number: usize, at: usize| {
                     if let Some(stream) = streams.get(number) {
                         debug_assert!(at + $side <= stream.len());
-                        // SAFETY: `blocks` blocks of `$side` elements fit the shortest stream.
+                        // SAFETY: `at + $side` is at most `common`, which no stream is shorter than.
                         unsafe { _mm_loadu_si128(stream.as_ptr().add(at).cast()) }
                     } else {
                         // SAFETY: SSE2 is part of x86-64.
                         unsafe { _mm_setzero_si128() }
                     }
                 };
-                for at in (0..blocks * $side).step_by($side) {
+                let mut done = 0;
+                while done < common && common >= $side {
+                    let at = done.min(common - $side);
                     let columns = $transpose([$(load($number, at)),*]);
-                    for (number, column) in columns.into_iter().enumerate() {
-                        let place = (at + number) * lanes + lane;
+                    $({
+                        let place = (at + $number) * lanes + lane;
                         debug_assert!(place + $side <= flat.len());
-                        // SAFETY: row `at + number` is one of `rows`, and `$side` lanes from `lane` on are in it.
-                        unsafe { _mm_storeu_si128(flat.as_mut_ptr().add(place).cast(), column) };
-                    }
+                        // SAFETY: row `at + $number` is one of `rows`, and `$side` lanes from `lane` on are in it.
+                        unsafe { _mm_storeu_si128(flat.as_mut_ptr().add(place).cast(), columns[$number]) };
+                    })*
+                    done = at + $side;
                 }
-                for row in blocks * $side..rows {
-                    for number in 0..$side {
-                        let element = streams.get(number).and_then(|stream| stream.get(row)).copied();
-                        flat[row * lanes + lane + number] = element.unwrap_or_default();
-                    }
+                if done < rows {
+                    gather_rest(streams, flat, lanes, lane..lane + $side, done);
                 }
             }
         }
@@ -50,8 +54,14 @@ macro_rules! transposes {
             let rows = flat.len() / lanes;
             for (number, streams) in streams.chunks_mut($side).take(lanes / $side).enumerate() {
                 let lane = number * $side;
-                let blocks = streams.iter().map(|stream| stream.len()).min().unwrap_or(0).min(rows) / $side;
-                for at in (0..blocks * $side).step_by($side) {
+                let (mut common, mut longest) = (rows, 0);
+                for stream in &*streams {
+                    common = common.min(stream.len());
+                    longest = longest.max(stream.len());
+                }
+                let mut done = 0;
+                while done < common && common >= $side {
+                    let at = done.min(common - $side);
                     let load = |number: usize| {
                         let place = (at + number) * lanes + lane;
                         debug_assert!(place + $side <= flat.len());
@@ -59,20 +69,50 @@ macro_rules! transposes {
                         unsafe { _mm_loadu_si128(flat.as_ptr().add(place).cast()) }
                     };
                     let columns = $transpose([$(load($number)),*]);
-                    for (stream, column) in streams.iter_mut().zip(columns) {
+                    $(if let Some(stream) = streams.get_mut($number) {
                         debug_assert!(at + $side <= stream.len());
-                        // SAFETY: `blocks` blocks of `$side` elements fit the shortest stream.
-                        unsafe { _mm_storeu_si128(stream.as_mut_ptr().add(at).cast(), column) };
-                    }
+                        // SAFETY: `at + $side` is at most `common`, which no stream is shorter than.
+                        unsafe { _mm_storeu_si128(stream.as_mut_ptr().add(at).cast(), columns[$number]) };
+                    })*
+                    done = at + $side;
                 }
-                for (number, stream) in streams.iter_mut().enumerate() {
-                    for row in blocks * $side..rows.min(stream.len()) {
-                        stream[row] = flat[row * lanes + lane + number];
-                    }
+                if done < rows.min(longest) {
+                    scatter_rest(flat, streams, lanes, lane, done);
                 }
             }
         }
     };
+}
+
+/// Rows from `first` on, element by element, in these lanes.
+#[cold]
+#[inline(never)]
+fn gather_rest<T: Copy + Default>(
+    streams: &[&[T]],
+    flat: &mut [T],
+    lanes: usize,
+    which: core::ops::Range<usize>,
+    first: usize,
+) {
+    for (number, row) in flat.chunks_exact_mut(lanes).enumerate().skip(first) {
+        for (slot, lane) in row[which.clone()].iter_mut().zip(0..) {
+            let element = streams.get(lane).and_then(|stream: &&[T]| stream.get(number));
+            *slot = element.copied().unwrap_or_default();
+        }
+    }
+}
+
+/// Rows from `first` on, element by element, from `lane` on.
+#[cold]
+#[inline(never)]
+fn scatter_rest<T: Copy>(flat: &[T], streams: &mut [&mut [T]], lanes: usize, lane: usize, first: usize) {
+    for (number, row) in flat.chunks_exact(lanes).enumerate().skip(first) {
+        for (stream, &element) in streams.iter_mut().zip(&row[lane..]) {
+            if let Some(slot) = stream.get_mut(number) {
+                *slot = element;
+            }
+        }
+    }
 }
 
 transposes!(gather16, scatter16, i16, 8, transpose16, [0 1 2 3 4 5 6 7]);
