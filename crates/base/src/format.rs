@@ -131,7 +131,7 @@ macro_rules! formats {
 formats! {
     0 ULAW "ulaw" Ulaw 8000 Native "PCMU" 8000 Static(0), 1/1 "G.711 u-law";
     1 ALAW "alaw" Alaw 8000 Native "PCMA" 8000 Static(8), 1/1 "G.711 A-law";
-    2 GSM "gsm" Gsm 8000 Native "GSM" 8000 Static(3), 160/33 "GSM";
+    2 GSM "gsm" Gsm 8000 Lanes "GSM" 8000 Static(3), 160/33 "GSM";
     3 G722 "g722" G722 16000 Native "G722" 8000 Static(9), 2/1 "G722";
     4 SLIN "slin" Slin 8000 Native "L16" 8000 Dynamic, 1/2 "16 bit Signed Linear PCM";
     5 SLIN12 "slin12" Slin 12000 Native "L16" 12000 Dynamic, 1/2 "16 bit Signed Linear PCM (12kHz)";
@@ -140,15 +140,15 @@ formats! {
     8 SLIN32 "slin32" Slin 32000 Native "L16" 32000 Dynamic, 1/2 "16 bit Signed Linear PCM (32kHz)";
     9 SLIN44 "slin44" Slin 44100 Native "L16" 44100 Static(11), 1/2 "16 bit Signed Linear PCM (44kHz)";
     10 SLIN48 "slin48" Slin 48000 Native "L16" 48000 Dynamic, 1/2 "16 bit Signed Linear PCM (48kHz)";
-    11 ILBC "ilbc" Ilbc20 8000 PassThrough "iLBC" 8000 Usual(97), 160/38 "iLBC";
-    12 ILBC30 "ilbc30" Ilbc30 8000 PassThrough "iLBC" 8000 Usual(97), 240/50 "iLBC (30 ms)";
+    11 ILBC "ilbc" Ilbc20 8000 Native "iLBC" 8000 Usual(97), 160/38 "iLBC";
+    12 ILBC30 "ilbc30" Ilbc30 8000 Native "iLBC" 8000 Usual(97), 240/50 "iLBC (30 ms)";
     13 SPEEX "speex" Speex 8000 PassThrough "speex" 8000 Usual(110), 160/20 "SpeeX";
     14 SPEEX16 "speex16" Speex 16000 PassThrough "speex" 16000 Usual(117), 320/25 "SpeeX 16khz";
     15 SPEEX32 "speex32" Speex 32000 PassThrough "speex" 32000 Usual(119), 640/30 "SpeeX 32khz";
-    16 G726 "g726" G726 8000 PassThrough "G726-32" 8000 Usual(111), 2/1 "G.726 RFC3551";
-    17 G726AAL2 "g726aal2" G726Aal2 8000 PassThrough "AAL2-G726-32" 8000 Usual(112), 2/1 "G.726 AAL2";
-    18 ADPCM "adpcm" Adpcm 8000 PassThrough "DVI4" 8000 Static(5), 2/1 "Dialogic ADPCM";
-    19 LPC10 "lpc10" Lpc10 8000 PassThrough "LPC" 8000 Static(7), 180/7 "LPC10";
+    16 G726 "g726" G726 8000 Native "G726-32" 8000 Usual(111), 2/1 "G.726 RFC3551";
+    17 G726AAL2 "g726aal2" G726Aal2 8000 Native "AAL2-G726-32" 8000 Usual(112), 2/1 "G.726 AAL2";
+    18 ADPCM "adpcm" Adpcm 8000 Native "DVI4" 8000 Static(5), 2/1 "Dialogic ADPCM";
+    19 LPC10 "lpc10" Lpc10 8000 Native "LPC" 8000 Static(7), 180/7 "LPC10";
     20 OPUS "opus" Opus 48000 PassThrough "opus" 48000 Usual(107), 960/80 "Opus Codec";
     21 CODEC2 "codec2" Codec2 8000 PassThrough "CODEC2" 8000 Dynamic, 160/6 "Codec 2";
     22 G723 "g723" G723 8000 PassThrough "G723" 8000 Static(4), 240/24 "G.723.1";

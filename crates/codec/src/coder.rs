@@ -1,19 +1,27 @@
 //! One door to every codec: [`Encoder`] and [`Decoder`], dispatched by [`FormatId`].
 //!
-//! Linear formats are little-endian here, as in files and [`base::Clip`]s; RTP's L16 is big-endian, and
-//! [`swap_bytes`] turns one into the other in place. Nothing here allocates after `new`.
+//! These are the plain forms, one stream after the other, and the home of each stream's state; `group` runs the same
+//! states side by side in lanes. Linear formats are little-endian here, as in files and [`base::Clip`]s; RTP's L16 is
+//! big-endian, and [`swap_bytes`] turns one into the other in place. Nothing here allocates after `new`.
 
 use base::{Codec, FormatId};
 
 use crate::plc::Concealer;
-use crate::{g711, g722, gsm};
+use crate::{adpcm, g711, g722, g726, gsm, lpc10};
+use ilbc::{Mode20, Mode30};
 
-enum EncoderKind {
+pub(crate) enum EncoderKind {
     Ulaw,
     Alaw,
     Linear,
     G722(Box<g722::Encoder>),
+    G726(Box<g726::Encoder>),
+    Adpcm(adpcm::Encoder),
     Gsm(Box<gsm::Encoder>),
+    Ilbc20(Box<ilbc::Encoder<Mode20>>),
+    Ilbc30(Box<ilbc::Encoder<Mode30>>),
+    Lpc10(Box<lpc10::Encoder>),
+    Speex(Box<speex::Encoder>),
     /// Of a format that is passed through only: codes nothing.
     Nothing,
 }
@@ -21,7 +29,7 @@ enum EncoderKind {
 /// Linear samples → one format. One per direction of a stream.
 pub struct Encoder {
     format: FormatId,
-    kind: EncoderKind,
+    pub(crate) kind: EncoderKind,
 }
 
 impl Encoder {
@@ -32,7 +40,16 @@ impl Encoder {
             Codec::Alaw => EncoderKind::Alaw,
             Codec::Slin => EncoderKind::Linear,
             Codec::G722 => EncoderKind::G722(Box::default()),
+            Codec::G726 => EncoderKind::G726(Box::new(g726::Encoder::new(g726::Packing::Rfc3551))),
+            Codec::G726Aal2 => EncoderKind::G726(Box::new(g726::Encoder::new(g726::Packing::Aal2))),
+            Codec::Adpcm => EncoderKind::Adpcm(adpcm::Encoder::default()),
             Codec::Gsm => EncoderKind::Gsm(Box::default()),
+            Codec::Ilbc20 => EncoderKind::Ilbc20(Box::new(ilbc::Encoder::new())),
+            Codec::Ilbc30 => EncoderKind::Ilbc30(Box::new(ilbc::Encoder::new())),
+            Codec::Lpc10 => EncoderKind::Lpc10(Box::default()),
+            Codec::Speex if format == FormatId::SPEEX => {
+                EncoderKind::Speex(Box::new(speex::Encoder::new(speex::Quality::Q3)))
+            }
             _ => EncoderKind::Nothing,
         };
         Self { format, kind }
@@ -43,7 +60,7 @@ impl Encoder {
     }
     /// Encodes as many whole granules as both slices hold; returns the bytes written.
     ///
-    /// Samples are at the format's rate. A rest smaller than a [`Granule`] is not consumed.
+    /// Samples are at the format's rate. A rest smaller than a [`base::Granule`] is not consumed.
     pub fn encode(&mut self, linear: &[i16], coded: &mut [u8]) -> usize {
         match &mut self.kind {
             EncoderKind::Ulaw => g711::ulaw_encode(linear, coded),
@@ -55,17 +72,24 @@ impl Encoder {
                 linear.len().min(coded.len() / 2) * 2
             }
             EncoderKind::G722(state) => state.encode(linear, coded),
-            EncoderKind::Gsm(state) => {
-                let frames = linear.chunks_exact(gsm::FRAME_SAMPLES);
-                let mut count = 0;
-                for (frame, out) in frames.zip(coded.chunks_exact_mut(gsm::FRAME_BYTES)) {
-                    if let (Some(frame), Some(out)) = (frame.first_chunk(), out.first_chunk_mut()) {
-                        state.encode(frame, out);
-                        count += gsm::FRAME_BYTES;
-                    }
-                }
-                count
+            EncoderKind::G726(state) => state.encode(linear, coded),
+            EncoderKind::Adpcm(state) => state.encode(linear, coded),
+            EncoderKind::Gsm(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
+            EncoderKind::Ilbc20(state) => {
+                frames_in(linear, coded, |pcm, frame| state.encode_plain(pcm, frame))
             }
+            EncoderKind::Ilbc30(state) => {
+                frames_in(linear, coded, |pcm, frame| state.encode_plain(pcm, frame))
+            }
+            EncoderKind::Lpc10(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
+            EncoderKind::Speex(state) => frames_in(linear, coded, |pcm, frame: &mut [u8; SPEEX_BYTES]| {
+                let mut room = [0; speex::BYTES_MAX];
+                let length = state.encode(pcm, &mut room);
+                frame.fill(0);
+                for (to, from) in frame.iter_mut().zip(room.iter().take(length)) {
+                    *to = *from;
+                }
+            }),
             EncoderKind::Nothing => 0,
         }
     }
@@ -74,7 +98,13 @@ impl Encoder {
         match &mut self.kind {
             EncoderKind::Ulaw | EncoderKind::Alaw | EncoderKind::Linear | EncoderKind::Nothing => {}
             EncoderKind::G722(state) => **state = g722::Encoder::default(),
+            EncoderKind::G726(state) => **state = g726::Encoder::new(packing(self.format)),
+            EncoderKind::Adpcm(state) => *state = adpcm::Encoder::default(),
             EncoderKind::Gsm(state) => **state = gsm::Encoder::default(),
+            EncoderKind::Ilbc20(state) => **state = ilbc::Encoder::new(),
+            EncoderKind::Ilbc30(state) => **state = ilbc::Encoder::new(),
+            EncoderKind::Lpc10(state) => **state = lpc10::Encoder::default(),
+            EncoderKind::Speex(state) => **state = speex::Encoder::new(state.quality()),
         }
     }
 }
@@ -85,12 +115,67 @@ impl core::fmt::Debug for Encoder {
     }
 }
 
-enum DecoderKind {
+/// What encoders of the reference make of silence once they have settled.
+const ILBC20_SILENCE: [u8; 38] = [
+    255, 166, 52, 2, 96, 80, 0, 0, 0, 0, 0, 0, 0, 73, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 201, 147, 5, 202, 149, 128, 128, 128, 22, 22,
+];
+const ILBC30_SILENCE: [u8; 50] = [
+    255, 166, 63, 250, 99, 32, 20, 20, 0, 0, 0, 0, 0, 0, 0, 7, 0, 1, 66, 16, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 242, 133, 1, 98, 197, 144, 16, 0, 0, 1, 65, 65, 97, 97, 88, 86,
+];
+
+/// The enhancer of iLBC is off, as in the field: it smooths little and delays by 5 to 10 ms.
+const ENHANCE_ILBC: bool = false;
+
+/// Bytes of a Speex frame of quality 3, which fills them to the last bit, so that frames lie back to back in a packet
+/// (RFC 5574 §3.3).
+pub(crate) const SPEEX_BYTES: usize = 20;
+
+fn packing(format: FormatId) -> g726::Packing {
+    if format == FormatId::G726AAL2 { g726::Packing::Aal2 } else { g726::Packing::Rfc3551 }
+}
+
+/// Codes whole frames of fixed size; returns the bytes written.
+fn frames_in<const SAMPLES: usize, const BYTES: usize>(
+    linear: &[i16],
+    coded: &mut [u8],
+    mut encode: impl FnMut(&[i16; SAMPLES], &mut [u8; BYTES]),
+) -> usize {
+    let mut count = 0;
+    for (pcm, frame) in linear.as_chunks().0.iter().zip(coded.as_chunks_mut().0) {
+        encode(pcm, frame);
+        count += BYTES;
+    }
+    count
+}
+
+/// Decodes whole frames of fixed size; returns the samples written.
+fn frames_out<const SAMPLES: usize, const BYTES: usize>(
+    coded: &[u8],
+    linear: &mut [i16],
+    mut decode: impl FnMut(&[u8; BYTES], &mut [i16; SAMPLES]),
+) -> usize {
+    let mut count = 0;
+    for (frame, pcm) in coded.as_chunks().0.iter().zip(linear.as_chunks_mut().0) {
+        decode(frame, pcm);
+        count += SAMPLES;
+    }
+    count
+}
+
+pub(crate) enum DecoderKind {
     Ulaw,
     Alaw,
     Linear,
     G722(Box<g722::Decoder>),
+    G726(Box<g726::Decoder>),
+    Adpcm(adpcm::Decoder),
     Gsm(Box<gsm::Decoder>),
+    Ilbc20(Box<ilbc::Decoder<Mode20>>),
+    Ilbc30(Box<ilbc::Decoder<Mode30>>),
+    Lpc10(Box<lpc10::Decoder>),
+    Speex(Box<speex::Decoder>),
     /// Of a format that is passed through only: decodes nothing.
     Nothing,
 }
@@ -98,10 +183,10 @@ enum DecoderKind {
 /// One format → linear samples. One per direction of a stream.
 pub struct Decoder {
     format: FormatId,
-    kind: DecoderKind,
-    malformed: u32,
-    /// None for GSM, whose decoder conceals by itself.
-    concealer: Option<Concealer>,
+    pub(crate) kind: DecoderKind,
+    pub(crate) malformed: u32,
+    /// None for codecs that conceal by themselves.
+    pub(crate) concealer: Option<Concealer>,
 }
 
 impl Decoder {
@@ -112,10 +197,30 @@ impl Decoder {
             Codec::Alaw => DecoderKind::Alaw,
             Codec::Slin => DecoderKind::Linear,
             Codec::G722 => DecoderKind::G722(Box::default()),
+            Codec::G726 | Codec::G726Aal2 => DecoderKind::G726(Box::new(g726::Decoder::new(packing(format)))),
+            Codec::Adpcm => DecoderKind::Adpcm(adpcm::Decoder::default()),
             Codec::Gsm => DecoderKind::Gsm(Box::default()),
+            Codec::Ilbc20 => DecoderKind::Ilbc20(Box::new(ilbc::Decoder::new(ENHANCE_ILBC))),
+            Codec::Ilbc30 => DecoderKind::Ilbc30(Box::new(ilbc::Decoder::new(ENHANCE_ILBC))),
+            Codec::Lpc10 => DecoderKind::Lpc10(Box::default()),
+            Codec::Speex if format == FormatId::SPEEX => DecoderKind::Speex(Box::default()),
             _ => DecoderKind::Nothing,
         };
-        let concealer = (format.codec() != Codec::Gsm).then(|| Concealer::new(format.rate().0));
+        let conceals_itself = match kind {
+            DecoderKind::Gsm(_)
+            | DecoderKind::Ilbc20(_)
+            | DecoderKind::Ilbc30(_)
+            | DecoderKind::Lpc10(_)
+            | DecoderKind::Speex(_)
+            | DecoderKind::Nothing => true,
+            DecoderKind::Ulaw
+            | DecoderKind::Alaw
+            | DecoderKind::Linear
+            | DecoderKind::G722(_)
+            | DecoderKind::G726(_)
+            | DecoderKind::Adpcm(_) => false,
+        };
+        let concealer = (!conceals_itself).then(|| Concealer::new(format.rate().0));
         Self { format, kind, malformed: 0, concealer }
     }
     /// The format it reads.
@@ -124,12 +229,11 @@ impl Decoder {
     }
     /// Decodes as many whole granules as both slices hold; returns the samples written.
     ///
-    /// A GSM frame without its signature is concealed; it and a rest smaller than a [`Granule`] count as
-    /// [`Self::malformed`]. Panics never.
+    /// Of a format of variable rate `coded` is one packet, whose frames tell their own length. A frame that cannot be
+    /// read is concealed; it and a rest smaller than a granule count as [`Self::malformed`]. Panics never.
     pub fn decode(&mut self, coded: &[u8], linear: &mut [i16]) -> usize {
-        if !coded.len().is_multiple_of(self.format.granule().bytes) {
-            self.malformed = self.malformed.saturating_add(1);
-        }
+        let mut malformed =
+            u32::from(self.format.is_constant() && !coded.len().is_multiple_of(self.format.granule().bytes));
         let count = match &mut self.kind {
             DecoderKind::Ulaw => g711::ulaw_decode(coded, linear),
             DecoderKind::Alaw => g711::alaw_decode(coded, linear),
@@ -140,21 +244,22 @@ impl Decoder {
                 linear.len().min(coded.len() / 2)
             }
             DecoderKind::G722(state) => state.decode(coded, linear),
+            DecoderKind::G726(state) => state.decode(coded, linear),
+            DecoderKind::Adpcm(state) => state.decode(coded, linear),
             DecoderKind::Gsm(state) => {
-                let frames = linear.chunks_exact_mut(gsm::FRAME_SAMPLES);
-                let mut count = 0;
-                for (out, frame) in frames.zip(coded.chunks_exact(gsm::FRAME_BYTES)) {
-                    if let (Some(out), Some(frame)) = (out.first_chunk_mut(), frame.first_chunk()) {
-                        if !state.decode(frame, out) {
-                            self.malformed = self.malformed.saturating_add(1);
-                        }
-                        count += gsm::FRAME_SAMPLES;
-                    }
-                }
-                count
+                frames_out(coded, linear, |frame, pcm| malformed += u32::from(!state.decode(frame, pcm)))
             }
+            DecoderKind::Ilbc20(state) => frames_out(coded, linear, |frame: &[u8; 38], pcm| {
+                malformed += u32::from(state.decode(frame, pcm).is_err());
+            }),
+            DecoderKind::Ilbc30(state) => frames_out(coded, linear, |frame: &[u8; 50], pcm| {
+                malformed += u32::from(state.decode(frame, pcm).is_err());
+            }),
+            DecoderKind::Lpc10(state) => frames_out(coded, linear, |frame, pcm| state.decode(frame, pcm)),
+            DecoderKind::Speex(state) => speex_packet(state, coded, linear, &mut malformed),
             DecoderKind::Nothing => 0,
         };
+        self.malformed = self.malformed.saturating_add(malformed);
         if let Some(concealer) = &mut self.concealer {
             concealer.follow(linear.get_mut(..count).unwrap_or_default());
         }
@@ -162,19 +267,18 @@ impl Decoder {
     }
     /// Fills `linear` in place of a packet that never came.
     ///
-    /// GSM repeats its last frame and mutes it over 320 ms (GSM 06.11 §5); the others go on with the last pitch period
-    /// and fade within 60 ms (after G.711 Appendix I), and the next packet is blended in.
+    /// GSM repeats its last frame and mutes it over 320 ms (GSM 06.11 §5), iLBC and Speex go on with their last pitch,
+    /// the others with the last pitch period and fade within 60 ms (after G.711 Appendix I), and the next packet is
+    /// blended in.
     pub fn conceal(&mut self, linear: &mut [i16]) {
         match &mut self.kind {
-            DecoderKind::Gsm(state) => {
-                let mut frames = linear.chunks_exact_mut(gsm::FRAME_SAMPLES);
-                for frame in frames.by_ref().filter_map(|frame| frame.first_chunk_mut()) {
-                    state.conceal(frame);
-                }
-                frames.into_remainder().fill(0);
-            }
+            DecoderKind::Gsm(state) => frames_lost(linear, |frame| state.conceal(frame)),
+            DecoderKind::Ilbc20(state) => frames_lost(linear, |frame| state.conceal(frame)),
+            DecoderKind::Ilbc30(state) => frames_lost(linear, |frame| state.conceal(frame)),
+            DecoderKind::Lpc10(state) => frames_lost(linear, |frame| state.conceal(frame)),
+            DecoderKind::Speex(state) => frames_lost(linear, |frame| state.conceal(frame)),
             DecoderKind::Nothing => linear.fill(0),
-            DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear | DecoderKind::G722(_) => {
+            _ => {
                 if let Some(concealer) = &mut self.concealer {
                     concealer.fill(linear);
                 }
@@ -193,9 +297,40 @@ impl Decoder {
         match &mut self.kind {
             DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear | DecoderKind::Nothing => {}
             DecoderKind::G722(state) => **state = g722::Decoder::default(),
+            DecoderKind::G726(state) => **state = g726::Decoder::new(packing(self.format)),
+            DecoderKind::Adpcm(state) => *state = adpcm::Decoder::default(),
             DecoderKind::Gsm(state) => **state = gsm::Decoder::default(),
+            DecoderKind::Ilbc20(state) => **state = ilbc::Decoder::new(ENHANCE_ILBC),
+            DecoderKind::Ilbc30(state) => **state = ilbc::Decoder::new(ENHANCE_ILBC),
+            DecoderKind::Lpc10(state) => **state = lpc10::Decoder::default(),
+            DecoderKind::Speex(state) => **state = speex::Decoder::default(),
         }
     }
+}
+
+/// Fills whole frames, and silence after the last.
+fn frames_lost<const SAMPLES: usize>(linear: &mut [i16], mut conceal: impl FnMut(&mut [i16; SAMPLES])) {
+    let (frames, rest) = linear.as_chunks_mut();
+    frames.iter_mut().for_each(&mut conceal);
+    rest.fill(0);
+}
+
+/// The frames of one packet, which tell their own length (RFC 5574 §3.3); what cannot be read is concealed.
+fn speex_packet(state: &mut speex::Decoder, coded: &[u8], linear: &mut [i16], malformed: &mut u32) -> usize {
+    let mut bits = speex::BitReader::new(coded);
+    let mut count = 0;
+    for pcm in linear.as_chunks_mut::<{ speex::FRAME }>().0 {
+        match state.decode_next(&mut bits, pcm) {
+            Ok(()) => count += speex::FRAME,
+            Err(speex::Fault::NoFrame) if count > 0 => break,
+            Err(_) => {
+                *malformed += 1;
+                state.conceal(pcm);
+                return count + speex::FRAME;
+            }
+        }
+    }
+    count
 }
 
 impl core::fmt::Debug for Decoder {
@@ -218,16 +353,23 @@ pub fn fill_silence(format: FormatId, coded: &mut [u8]) -> usize {
         Codec::Alaw => coded.fill(g711::ALAW_SILENCE),
         Codec::Slin => coded.fill(0),
         Codec::G722 => coded.fill(g722::SILENCE),
-        Codec::Gsm => {
-            let (frames, rest) = coded.as_chunks_mut::<{ gsm::FRAME_BYTES }>();
-            frames.fill(gsm::SILENCE);
-            rest.fill(0);
-        }
+        Codec::G726 | Codec::G726Aal2 => coded.fill(g726::SILENCE),
+        Codec::Adpcm => coded.fill(adpcm::SILENCE),
+        Codec::Gsm => fill_frames(coded, &gsm::SILENCE),
+        Codec::Lpc10 => coded.fill(0),
+        Codec::Ilbc20 => fill_frames(coded, &ILBC20_SILENCE),
+        Codec::Ilbc30 => fill_frames(coded, &ILBC30_SILENCE),
         // No decoder of ours will hear it.
         _ => coded.fill(0),
     }
     let bytes = format.granule().bytes;
     coded.len() / bytes * bytes
+}
+
+fn fill_frames<const BYTES: usize>(coded: &mut [u8], frame: &[u8; BYTES]) {
+    let (frames, rest) = coded.as_chunks_mut::<BYTES>();
+    frames.fill(*frame);
+    rest.fill(0);
 }
 
 #[cfg(test)]
@@ -274,7 +416,7 @@ mod tests {
                 decoder.decode(&bytes, &mut linear);
                 decoder.conceal(&mut linear[..length]);
             }
-            let expect_malformed = matches!(format.codec(), Codec::Gsm | Codec::Slin);
+            let expect_malformed = format.granule().bytes > 1;
             assert_eq!(decoder.malformed() > 0, expect_malformed, "{format}");
         }
     }
@@ -288,7 +430,8 @@ mod tests {
             let mut linear = vec![0; granule.samples * 50];
             Decoder::new(format).decode(&coded, &mut linear);
             let peak = linear.iter().map(|s| s.unsigned_abs()).max().unwrap();
-            assert!(peak <= 16, "{format}: {peak}");
+            // Two steps of Dialogic's ADPCM, whose codes have no zero, are 32; a vocoder has noise.
+            assert!(peak <= 40, "{format}: {peak}");
 
             let pcm = sine(1000.0, format.rate().0, 5000.0, granule.samples * 10);
             let (mut first, mut second) = (vec![0; granule.bytes * 10], vec![0; granule.bytes * 10]);
@@ -313,8 +456,10 @@ mod tests {
             decoder.decode(&coded, &mut linear);
             let mut gap = vec![1; rate / 50 * 20];
             decoder.conceal(&mut gap);
+            // The concealment of RFC 3951 §4.5 ends in noise a fifth as loud, and has no end of its own.
+            let most = if matches!(format.codec(), Codec::Ilbc20 | Codec::Ilbc30) { 3000 } else { 32 };
             assert!(
-                gap[gap.len() - 10..].iter().all(|s| s.abs() <= 32),
+                gap[gap.len() - 10..].iter().all(|s| s.abs() <= most),
                 "{format}: {:?}",
                 &gap[gap.len() - 10..]
             );

@@ -93,8 +93,8 @@ const fn fill_direct(from_alaw: bool) -> [u8; 256] {
 
 static ULAW_TO_LINEAR: [i16; 256] = fill_linear(false);
 static ALAW_TO_LINEAR: [i16; 256] = fill_linear(true);
-static ULAW_TO_ALAW: [u8; 256] = fill_direct(false);
-static ALAW_TO_ULAW: [u8; 256] = fill_direct(true);
+pub(crate) static ULAW_TO_ALAW: [u8; 256] = fill_direct(false);
+pub(crate) static ALAW_TO_ULAW: [u8; 256] = fill_direct(true);
 
 /// µ-law by the 14 bits that matter.
 static LINEAR_TO_ULAW: [u8; 1 << 14] = {

@@ -2,7 +2,9 @@
 //!
 //! Streams of samples and bytes come in and go out; this room knows no packet, no channel, no file system.
 //! Calls that a media worker makes per frame ([`Encoder`], [`Decoder`], [`Transcoder`], [`Resampler`], [`mix`],
-//! [`DtmfDetector`]) allocate nothing. Every codec here is the plain scalar form: the reference for faster twins.
+//! [`DtmfDetector`]) allocate nothing. [`Encoder`] and [`Decoder`] are the plain forms,
+//! one stream at a time; [`encode_group`] and [`decode_group`] run the same states of many streams side by side in SIMD
+//! lanes, with the same bits.
 #![forbid(unsafe_code)]
 
 pub mod adpcm;
@@ -17,6 +19,7 @@ pub mod tone;
 mod coder;
 mod dtmf;
 mod file;
+mod group;
 mod pairs;
 mod plc;
 mod resample;
@@ -30,6 +33,11 @@ pub use dtmf::{DtmfDetector, DtmfEdge};
 pub use file::{
     Recording, SoundError, SoundFile, clip_of_samples, extension_format, extensions, search_order,
 };
+pub use group::{
+    DecodeTask, DecodeTasks, EncodeTask, EncodeTasks, GROUP_MAX, decode_group, encode_group, group_size,
+    lane_frame,
+};
+pub use lanes::{Level, UnknownLevel};
 pub use resample::{RATES, Resampler, prepare as prepare_resamplers};
 pub use tone::{RenderedTone, Tone, ToneError, ToneGenerator, ToneScript, milliwatt, render_clip};
-pub use transcode::Transcoder;
+pub use transcode::{Transcoder, direct};

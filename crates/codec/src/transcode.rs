@@ -10,11 +10,12 @@ use crate::resample::Resampler;
 
 /// Linear samples worked on at a time: 20 ms at 48 kHz. Also bounds the stack a step uses.
 const CHUNK: usize = 960;
+/// Samples that may wait for a frame to be full: the longest frame, 30 ms at 8 kHz and 20 ms at 48.
+const CARRY: usize = 960;
 
 enum Step {
     Copy,
-    UlawToAlaw,
-    AlawToUlaw,
+    Bytes(&'static [u8; 256]),
     Pipe(Box<Pipe>),
 }
 
@@ -23,9 +24,30 @@ struct Pipe {
     resampler: Option<Resampler>,
     encoder: Encoder,
     /// Samples short of the encoder's granule, kept for the next call.
-    carry: [i16; crate::gsm::FRAME_SAMPLES],
+    carry: [i16; CARRY],
     carried: usize,
 }
+
+/// The table that turns one format into the other byte by byte, with nothing lost that decoding and encoding would keep:
+/// µ-law ⇄ A-law (ITU-T G.711 tables 3 and 4), and the two packings of G.726.
+pub fn direct(from: FormatId, to: FormatId) -> Option<&'static [u8; 256]> {
+    match (from.codec(), to.codec()) {
+        (Codec::Ulaw, Codec::Alaw) => Some(&g711::ULAW_TO_ALAW),
+        (Codec::Alaw, Codec::Ulaw) => Some(&g711::ALAW_TO_ULAW),
+        (Codec::G726, Codec::G726Aal2) | (Codec::G726Aal2, Codec::G726) => Some(&SWAPPED_NIBBLES),
+        _ => None,
+    }
+}
+
+static SWAPPED_NIBBLES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut code = 0;
+    while code < 256 {
+        table[code] = (code as u8).rotate_left(4);
+        code += 1;
+    }
+    table
+};
 
 /// One direction of a transcoded bridge, or a clip played in another format than its own.
 pub struct Transcoder {
@@ -37,15 +59,14 @@ pub struct Transcoder {
 impl Transcoder {
     /// A transcoder in its initial state. Every pair of formats has one; equal formats copy.
     pub fn new(from: FormatId, to: FormatId) -> Self {
-        let step = match (from.codec(), to.codec()) {
+        let step = match direct(from, to) {
             _ if from == to => Step::Copy,
-            (Codec::Ulaw, Codec::Alaw) => Step::UlawToAlaw,
-            (Codec::Alaw, Codec::Ulaw) => Step::AlawToUlaw,
-            _ => Step::Pipe(Box::new(Pipe {
+            Some(table) => Step::Bytes(table),
+            None => Step::Pipe(Box::new(Pipe {
                 decoder: Decoder::new(from),
                 resampler: Resampler::new(from.rate(), to.rate()),
                 encoder: Encoder::new(to),
-                carry: [0; crate::gsm::FRAME_SAMPLES],
+                carry: [0; CARRY],
                 carried: 0,
             })),
         };
@@ -61,7 +82,7 @@ impl Transcoder {
     }
     /// Room that `input` bytes may need on the way out.
     pub fn output_max(&self, input: usize) -> usize {
-        if matches!(self.step, Step::Copy | Step::UlawToAlaw | Step::AlawToUlaw) {
+        if matches!(self.step, Step::Copy | Step::Bytes(_)) {
             return input;
         }
         let (source, target) = (self.from.granule(), self.to.granule());
@@ -83,17 +104,23 @@ impl Transcoder {
                 }
                 count
             }
-            Step::UlawToAlaw => g711::ulaw_to_alaw(input, output),
-            Step::AlawToUlaw => g711::alaw_to_ulaw(input, output),
+            Step::Bytes(table) => {
+                for (to, from) in output.iter_mut().zip(input) {
+                    *to = table[usize::from(*from)];
+                }
+                input.len().min(output.len())
+            }
             Step::Pipe(pipe) => {
                 let granule = self.from.granule();
                 let bytes = CHUNK / 6 / granule.samples * granule.bytes;
                 let mut written = 0;
-                for chunk in input.chunks(bytes.max(granule.bytes)) {
-                    let mut linear = [0; CHUNK / 6];
+                // Frames of variable size tell where they end: the whole packet is the decoder's.
+                let bytes =
+                    if self.from.is_constant() { bytes.max(granule.bytes) } else { input.len().max(1) };
+                for chunk in input.chunks(bytes) {
+                    let mut linear = [0; CHUNK];
                     let count = pipe.decoder.decode(chunk, &mut linear);
-                    let rest = output.get_mut(written..).unwrap_or_default();
-                    written += pipe.push(linear.get(..count).unwrap_or_default(), rest);
+                    written += pipe.push_all(linear.get(..count).unwrap_or_default(), output, written);
                 }
                 written
             }
@@ -111,11 +138,11 @@ impl Transcoder {
         let mut written = 0;
         let mut left = samples.min(CHUNK * 3);
         while left > 0 {
-            let mut linear = [0; CHUNK / 6];
-            let count = left.min(linear.len());
+            let mut linear = [0; CHUNK];
+            let count = left.min(self.from.granule().samples.max(CHUNK / 6));
             let piece = linear.get_mut(..count).unwrap_or_default();
             pipe.decoder.conceal(piece);
-            written += pipe.push(piece, output.get_mut(written..).unwrap_or_default());
+            written += pipe.push_all(piece, output, written);
             left -= count;
         }
         written
@@ -124,7 +151,7 @@ impl Transcoder {
     pub fn malformed(&self) -> u32 {
         match &self.step {
             Step::Pipe(pipe) => pipe.decoder.malformed(),
-            Step::Copy | Step::UlawToAlaw | Step::AlawToUlaw => 0,
+            Step::Copy | Step::Bytes(_) => 0,
         }
     }
     /// Back to the initial state.
@@ -147,11 +174,19 @@ impl core::fmt::Debug for Transcoder {
 }
 
 impl Pipe {
+    /// Takes up to [`CHUNK`] samples; returns the bytes written from `start` on.
+    fn push_all(&mut self, linear: &[i16], output: &mut [u8], start: usize) -> usize {
+        let mut written = 0;
+        for piece in linear.chunks(CHUNK / 6) {
+            written += self.push(piece, output.get_mut(start + written..).unwrap_or_default());
+        }
+        written
+    }
     /// Takes at most `CHUNK / 6` samples at the source's rate (the widest ratio is 8 → 48 kHz).
     fn push(&mut self, linear: &[i16], output: &mut [u8]) -> usize {
         let granule = self.encoder.format().granule();
         // Carried samples, then resampled ones, side by side.
-        let mut work = [0i16; crate::gsm::FRAME_SAMPLES + CHUNK + 2];
+        let mut work = [0i16; CARRY + CHUNK + 2];
         let (head, tail) = work.split_at_mut(self.carried);
         head.copy_from_slice(self.carry.get(..self.carried).unwrap_or_default());
         let fresh = match &mut self.resampler {
@@ -190,16 +225,22 @@ mod tests {
                 Encoder::new(from).encode(&pcm, &mut coded);
                 let mut transcoder = Transcoder::new(from, to);
                 let mut result = Vec::new();
-                for packet in coded.chunks(from.bytes_in(20)) {
+                let packet = from.bytes_in(u16::from(from.usual_ms()));
+                for (turn, packet) in coded.chunks_exact(packet).enumerate() {
                     let mut room = vec![0; transcoder.output_max(packet.len())];
                     let count = transcoder.transcode(packet, &mut room);
-                    assert_eq!(count, to.bytes_in(20), "{from} -> {to}");
                     result.extend_from_slice(&room[..count]);
+                    let due = to.bytes_in((turn as u16 + 1) * u16::from(from.usual_ms()));
+                    // 22.5 ms are no whole number of samples at 44.1 kHz.
+                    assert!(result.len().abs_diff(due) <= to.granule().bytes, "{from} -> {to}");
                 }
                 let mut linear = vec![0; to.rate().0 as usize];
-                assert_eq!(Decoder::new(to).decode(&result, &mut linear), linear.len(), "{from} -> {to}");
-                let level = rms(&linear[linear.len() / 2..]) / rms(&pcm);
-                assert!((0.85..1.15).contains(&level), "{from} -> {to}: {level:.3}");
+                let count = Decoder::new(to).decode(&result, &mut linear);
+                assert!(count > linear.len() * 9 / 10, "{from} -> {to}: {count}");
+                let level = rms(&linear[linear.len() / 2..linear.len() * 9 / 10]) / rms(&pcm);
+                // A vocoder keeps no level of a sine.
+                let kept = [from, to].contains(&FormatId::LPC10) || (0.8..1.15).contains(&level);
+                assert!(kept, "{from} -> {to}: {level:.3}");
             }
         }
     }

@@ -15,7 +15,7 @@ use control::site::{Counters, Reloaded, Site};
 use driver::local::LocalDriver;
 use driver::sip::SipDriver;
 use io::clock::Clock;
-use io::media::{MediaFront, MediaSettings, PortRange};
+use io::media::{Lanes, Level, MediaFront, MediaSettings, PortRange};
 use io::net::{BindError, Limits, Net};
 use io::wake::Wake;
 use store::astdb::AstDb;
@@ -234,12 +234,24 @@ fn start_media(
         ports: PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend },
         workers,
         real_time: true,
+        lanes: lanes(snapshot)?,
         random: Box::new(move || pool.next()),
     };
     let (front, warnings) =
         MediaFront::start(settings).map_err(|why| part("media", why.to_string(), why.remedy()))?;
     Ok((Rc::new(RefCell::new(front)), warnings))
 }
+
+/// How streams are coded side by side: `STROWGER_SIMD` chooses the instructions, `codec_wait` the wait.
+fn lanes(snapshot: &Snapshot) -> Result<Lanes, StartError> {
+    let setting = std::env::var(SIMD).ok();
+    let level = Level::from_setting(setting.as_deref())
+        .map_err(|why| part(SIMD, why, "unset the variable, or name a level that this processor has"))?;
+    Ok(Lanes { level, wait_ms: u8::try_from(snapshot.rtp.codec_wait).unwrap_or(u8::MAX) })
+}
+
+/// Overrides the SIMD level that was found: `avx512`, `avx2` or `portable`.
+const SIMD: &str = "STROWGER_SIMD";
 
 /// Numbers from the kernel, fetched a page at a time: a call wants one, and a system call each would cost more than the rest.
 #[derive(Default)]

@@ -196,6 +196,14 @@ impl Engine {
             self.log(level, "config", &crate::reload::one_line(finding));
         }
         warnings.iter().for_each(|warning| self.log(Level::Warning, "media", &warning.0));
+        let lanes = self.site.media.borrow().lanes();
+        let text = format!(
+            "codecs run in {} lanes, {} streams side by side; a frame waits {} ms for company at most",
+            lanes.level,
+            lanes.level.lanes(),
+            lanes.wait_ms
+        );
+        self.log(Level::Verbose(1), "media", &text);
         if restored > 0 {
             self.log(Level::Notice, "registrations", &format!("{restored} registrations were read back"));
         }

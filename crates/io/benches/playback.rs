@@ -301,6 +301,7 @@ fn start() -> MediaFront {
         ports: PortRange { first: 20_000, last: 29_999 },
         workers: Some(1),
         real_time: true,
+        lanes: Default::default(),
         random,
     };
     let (front, warnings) = MediaFront::start(settings).expect("the media plane starts");

@@ -10,7 +10,7 @@ mod sockets;
 mod sys;
 mod thread;
 
-pub use ::media::{Carried, Noted, Traced, Tracing, Watch};
+pub use ::media::{Carried, Lanes, Level, Noted, Traced, Tracing, UnknownLevel, WAIT_MS_MAX, Watch};
 pub use front::{MediaFront, MediaSettings, OpenError, StartError, Warning};
 pub use load::{MediaLoads, WorkerLoad};
 pub use ports::{PortPool, PortRange};

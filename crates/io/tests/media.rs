@@ -21,7 +21,8 @@ fn front(first: u16, last: u16, workers: usize) -> MediaFront {
         draws
     });
     let ports = PortRange { first, last };
-    let settings = MediaSettings { ports, workers: Some(workers), real_time: false, random };
+    let settings =
+        MediaSettings { ports, workers: Some(workers), real_time: false, lanes: Default::default(), random };
     MediaFront::start(settings).unwrap().0
 }
 
@@ -246,6 +247,7 @@ fn an_exhausted_range_and_an_impossible_one_are_explained() {
         ports: PortRange { first: 9, last: 9 },
         workers: None,
         real_time: false,
+        lanes: Default::default(),
         random: Box::new(|| 0),
     };
     assert!(matches!(MediaFront::start(none), Err(StartError::NoPorts { .. })));

@@ -1,7 +1,7 @@
 //! Hearing: jitter buffer and decoder of one stream, built only when somebody needs linear samples of it.
 
 use base::{FormatId, Granule};
-use codec::Decoder;
+use codec::{DecodeTask, Decoder};
 use rtp::{Grid, Jitter, JitterLimits, Pulled};
 
 /// Delay that playout aims at when adaptation is on.
@@ -27,12 +27,25 @@ impl Fifo {
     pub(crate) const fn len(&self) -> usize {
         self.filled
     }
+    /// What is there.
+    pub(crate) fn filled(&self) -> &[i16] {
+        self.samples.get(..self.filled).unwrap_or_default()
+    }
+    /// Free room of at most `count` samples; what was written there counts from [`Self::wrote`] on.
+    pub(crate) fn room(&mut self, count: usize) -> &mut [i16] {
+        let end = (self.filled + count).min(self.samples.len());
+        self.samples.get_mut(self.filled..end).unwrap_or_default()
+    }
+    /// So many samples were written into [`Self::room`].
+    pub(crate) fn wrote(&mut self, count: usize) {
+        self.filled = (self.filled + count).min(self.samples.len());
+    }
     /// Lends free room of `count` samples to `fill`, which says how many it wrote.
     pub(crate) fn push_with(&mut self, count: usize, fill: impl FnOnce(&mut [i16]) -> usize) {
-        let end = (self.filled + count).min(self.samples.len());
-        if let Some(room) = self.samples.get_mut(self.filled..end) {
-            self.filled += fill(room).min(end - self.filled);
-        }
+        let room = self.room(count);
+        let most = room.len();
+        let wrote = fill(room).min(most);
+        self.wrote(wrote);
     }
     /// Takes `out.len()` samples; what is not there is silence.
     pub(crate) fn take(&mut self, out: &mut [i16]) {
@@ -42,24 +55,55 @@ impl Fifo {
             now.copy_from_slice(samples);
         }
         silence.fill(0);
+        self.skip(count);
+    }
+    /// Drops the first `count` samples.
+    pub(crate) fn skip(&mut self, count: usize) {
+        let count = count.min(self.filled);
         self.samples.copy_within(count..self.filled, 0);
         self.filled -= count;
     }
 }
 
+/// Pieces that wait to be decoded: 60 ms in the shortest frames that lanes have, of 10 ms, and one more for the phase
+/// between them.
+const PIECES_MAX: usize = 7;
+
+/// What the jitter buffer gave and the decoder has not seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Coded bytes, the next ones in [`Ear::coded`].
+    Coded { bytes: usize, samples: usize },
+    /// Nothing came for so many samples.
+    Lost { samples: usize },
+}
+
 /// Jitter buffer and decoder.
+///
+/// A frame is heard in three steps, so that streams can be decoded side by side: [`Self::gather`] takes what is due from
+/// the jitter buffer, [`Self::task`] lends one piece of it to a group, [`Self::take`] gives the samples. Formats without
+/// lanes are decoded by `gather` at once.
 #[derive(Debug)]
 pub(crate) struct Ear {
     format: FormatId,
     jitter: Jitter,
     decoder: Decoder,
     fifo: Fifo,
+    /// The frame that lanes work on, when the format has them.
+    lane: Option<Granule>,
     /// Units taken from the jitter buffer at a time, and samples of one unit.
     step_units: usize,
     unit_samples: usize,
-    /// Room to turn L16 from network order; empty for other formats.
-    swapped: Box<[u8]>,
+    /// Coded bytes of the pieces, from the first on; linear formats are turned from network order here.
+    coded: Box<[u8]>,
+    filled: usize,
+    pieces: [Piece; PIECES_MAX],
+    waiting: usize,
+    /// Samples of the piece that was lent; 0 while it is not decoded.
+    lent: usize,
     starved_ms: u32,
+    /// Set by the test hook: the next group with this ear in it panics.
+    pub(crate) poisoned: bool,
 }
 
 impl Ear {
@@ -70,23 +114,38 @@ impl Ear {
         } else {
             JitterLimits { min_ms: AIM_MS.min(jitter_max_ms), max_ms: jitter_max_ms }
         };
-        let unit_samples = (u64::from(format.rate().0) * u64::from(grid.unit_us) / 1_000_000) as usize;
-        let step_units = (10_000 / grid.unit_us).max(1) as usize;
-        let swapped = if format.is_linear() { step_units * usize::from(grid.unit_bytes) } else { 0 };
+        let rate = u64::from(format.rate().0);
+        let unit_samples = (rate * u64::from(grid.unit_us) / 1_000_000) as usize;
+        let lane = codec::lane_frame(format);
+        let step_units = match lane {
+            Some(frame) => (frame.samples / unit_samples.max(1)).max(1),
+            None => (10_000 / grid.unit_us).max(1) as usize,
+        };
+        let step_bytes = step_units * usize::from(grid.unit_bytes);
         let frame = (format.rate().0 as usize * 60).div_ceil(1000);
         Self {
             format,
             jitter: Jitter::new(grid, limits),
             decoder: Decoder::new(format),
             fifo: Fifo::new(frame + step_units * unit_samples),
+            lane,
             step_units,
             unit_samples,
-            swapped: vec![0; swapped].into(),
+            coded: vec![0; if lane.is_some() { step_bytes * PIECES_MAX } else { step_bytes }].into(),
+            filled: 0,
+            pieces: [Piece::Lost { samples: 0 }; PIECES_MAX],
+            waiting: 0,
+            lent: 0,
             starved_ms: STARVED_MS,
+            poisoned: false,
         }
     }
     pub(crate) const fn format(&self) -> FormatId {
         self.format
+    }
+    /// Whether frames of this ear are decoded in lanes.
+    pub(crate) const fn has_lanes(&self) -> bool {
+        self.lane.is_some()
     }
     /// One packet's payload; false when it came too late or twice.
     pub(crate) fn push(&mut self, timestamp: u32, payload: &[u8]) -> bool {
@@ -96,47 +155,154 @@ impl Ear {
     pub(crate) fn restart(&mut self) {
         self.jitter.reset();
         self.decoder.reset();
+        (self.waiting, self.filled) = (0, 0);
     }
     /// Whether so little came lately that there is nothing to pass on.
     pub(crate) const fn is_starved(&self) -> bool {
         self.starved_ms >= STARVED_MS
     }
-    /// Fills `out` with the next samples in time; holes are concealed.
-    pub(crate) fn hear(&mut self, out: &mut [i16]) {
-        let Self { jitter, decoder, fifo, step_units, unit_samples, swapped, starved_ms, .. } = self;
+    /// Takes from the jitter buffer what `count` samples need; their time has come. Nothing else is heard until they are
+    /// [taken](Self::take).
+    pub(crate) fn gather(&mut self, count: usize) {
+        let step_samples = (self.step_units * self.unit_samples).max(1);
         // A fifo that does not grow would end this loop too, because each pull moves time on: bounded by the frame.
-        let steps_max = out.len() / (*step_units * *unit_samples).max(1) + 2;
+        let steps_max = count / step_samples + 2;
         for _ in 0..steps_max {
-            if fifo.len() >= out.len() {
+            if self.fifo.len() + self.waiting_samples() >= count {
                 break;
             }
-            jitter.pull(*step_units, |run| match run {
-                Pulled::Audio(coded) => {
+            self.pull();
+            if !self.has_lanes() || self.waiting == PIECES_MAX {
+                self.finish();
+            }
+        }
+    }
+    /// One step from the jitter buffer into pieces.
+    fn pull(&mut self) {
+        let Self { jitter, decoder, fifo, coded, filled, pieces, waiting, starved_ms, .. } = self;
+        let (unit_samples, unit_us) = (self.unit_samples, jitter.grid().unit_us);
+        let unit_bytes = usize::from(jitter.grid().unit_bytes).max(1);
+        let is_linear = self.format.is_linear();
+        jitter.pull(self.step_units, |run| {
+            let piece = match run {
+                Pulled::Audio(audio) => {
                     *starved_ms = 0;
-                    let samples =
-                        coded.len() / usize::from(grid(decoder.format()).unit_bytes) * *unit_samples;
-                    let coded = match swapped.get_mut(..coded.len()) {
-                        Some(room) if !room.is_empty() => {
-                            room.copy_from_slice(coded);
-                            codec::swap_bytes(room);
-                            &*room
-                        }
-                        _ => coded,
-                    };
-                    fifo.push_with(samples, |room| decoder.decode(coded, room));
+                    Piece::Coded { bytes: audio.len(), samples: audio.len() / unit_bytes * unit_samples }
                 }
                 Pulled::Missing(units) => {
-                    let us = u64::from(grid(decoder.format()).unit_us) * units as u64;
-                    *starved_ms = starved_ms.saturating_add((us / 1000) as u32);
-                    fifo.push_with(units * *unit_samples, |room| {
-                        decoder.conceal(room);
-                        room.len()
-                    });
+                    let ms = u64::from(unit_us) * units as u64 / 1000;
+                    *starved_ms = starved_ms.saturating_add(ms as u32);
+                    Piece::Lost { samples: units * unit_samples }
                 }
-            });
-        }
-        fifo.take(out);
+            };
+            if *waiting == PIECES_MAX {
+                // Holes like a comb: what waits is decoded by itself.
+                for piece in drain(pieces, waiting) {
+                    decode_piece(piece, decoder, coded, filled, fifo);
+                }
+            }
+            if let Pulled::Audio(audio) = run
+                && let Some(room) = coded.get_mut(*filled..*filled + audio.len())
+            {
+                room.copy_from_slice(audio);
+                if is_linear {
+                    codec::swap_bytes(room);
+                }
+                *filled += audio.len();
+            }
+            if let Some(slot) = pieces.get_mut(*waiting) {
+                *slot = piece;
+                *waiting += 1;
+            }
+        });
     }
+    fn waiting_samples(&self) -> usize {
+        let samples = |piece: &Piece| match *piece {
+            Piece::Coded { samples, .. } | Piece::Lost { samples } => samples,
+        };
+        self.pieces.iter().take(self.waiting).map(samples).sum()
+    }
+    /// Decodes everything that waits, by itself.
+    pub(crate) fn finish(&mut self) {
+        let Self { decoder, fifo, coded, filled, pieces, waiting, .. } = self;
+        for piece in drain(pieces, waiting) {
+            decode_piece(piece, decoder, coded, filled, fifo);
+        }
+    }
+    /// Decodes or conceals what waits up to the next piece that a group can decode; false when there is none.
+    pub(crate) fn settle(&mut self) -> bool {
+        while self.waiting > 0 {
+            let [piece, ..] = self.pieces;
+            let frame = self.lane.map(|frame| Piece::Coded { bytes: frame.bytes, samples: frame.samples });
+            if Some(piece) == frame {
+                return true;
+            }
+            self.drop_first();
+            decode_piece(piece, &mut self.decoder, &mut self.coded, &mut self.filled, &mut self.fifo);
+        }
+        false
+    }
+    /// Whether the piece that was lent has been decoded.
+    pub(crate) const fn is_done(&self) -> bool {
+        self.lent > 0
+    }
+    /// Lends the first piece, which [`Self::settle`] found to be fit for a group.
+    pub(crate) fn task(&mut self) -> DecodeTask<'_> {
+        self.lent = 0;
+        let frame = self.lane.unwrap_or(self.format.granule());
+        DecodeTask {
+            decoder: &mut self.decoder,
+            coded: self.coded.get(..frame.bytes).unwrap_or_default(),
+            linear: self.fifo.room(frame.samples),
+            samples: &mut self.lent,
+        }
+    }
+    /// Takes note of the piece that was lent, if it has been decoded.
+    pub(crate) fn decoded(&mut self) {
+        if self.lent == 0 {
+            return;
+        }
+        let frame = self.lane.unwrap_or(self.format.granule());
+        self.fifo.wrote(core::mem::take(&mut self.lent));
+        consume(&mut self.coded, &mut self.filled, frame.bytes);
+        self.drop_first();
+    }
+    /// Gives the gathered samples, in time; holes are concealed.
+    pub(crate) fn take(&mut self, out: &mut [i16]) {
+        self.finish();
+        self.fifo.take(out);
+    }
+    fn drop_first(&mut self) {
+        self.pieces.rotate_left(1);
+        self.waiting = self.waiting.saturating_sub(1);
+    }
+}
+
+/// The pieces that wait, which wait no longer.
+fn drain(pieces: &[Piece; PIECES_MAX], waiting: &mut usize) -> impl Iterator<Item = Piece> + use<> {
+    let pieces: [Piece; PIECES_MAX] = *pieces;
+    pieces.into_iter().take(core::mem::take(waiting))
+}
+
+fn decode_piece(piece: Piece, decoder: &mut Decoder, coded: &mut [u8], filled: &mut usize, fifo: &mut Fifo) {
+    match piece {
+        Piece::Coded { bytes, samples } => {
+            let audio = coded.get(..bytes).unwrap_or_default();
+            fifo.push_with(samples, |room| decoder.decode(audio, room));
+            consume(coded, filled, bytes);
+        }
+        Piece::Lost { samples } => fifo.push_with(samples, |room| {
+            decoder.conceal(room);
+            room.len()
+        }),
+    }
+}
+
+/// Drops the first `bytes` of what is there.
+fn consume(coded: &mut [u8], filled: &mut usize, bytes: usize) {
+    let bytes = bytes.min(*filled);
+    coded.copy_within(bytes..*filled, 0);
+    *filled -= bytes;
 }
 
 /// How a format divides: a millisecond, but codecs with longer frames in those, and 44.1 kHz in 10 ms, its shortest
@@ -158,11 +324,12 @@ mod tests {
     fn every_format_divides_into_whole_units() {
         for format in FormatId::coded() {
             let grid = grid(format);
-            let per_frame = 60_000 / grid.unit_us as usize;
-            assert_eq!(per_frame * usize::from(grid.unit_bytes), format.bytes_in(60), "{format}");
+            let ms = if format == FormatId::LPC10 { 45 } else { 60 };
+            let per_frame = ms * 1000 / grid.unit_us as usize;
+            assert_eq!(per_frame * usize::from(grid.unit_bytes), format.bytes_in(ms as u16), "{format}");
             assert_eq!(
-                per_frame as u32 * u32::from(grid.unit_stamps),
-                format.rtp_clock() * 60 / 1000,
+                per_frame * usize::from(grid.unit_stamps),
+                format.rtp_clock() as usize * ms / 1000,
                 "{format}"
             );
         }
@@ -180,14 +347,18 @@ mod tests {
             assert!(ear.push(0, &coded), "{format}");
             for ms in [10, 20, 30] {
                 let mut out = vec![1; format.rate().0 as usize * ms / 1000];
-                ear.hear(&mut out);
+                ear.gather(out.len());
+                ear.take(&mut out);
                 if format.is_linear() {
                     assert!(out.iter().all(|&s| s == 1000), "{format} {ms} ms");
                 }
             }
             assert!(!ear.is_starved(), "{format}");
             let mut out = vec![0; format.rate().0 as usize * 60 / 1000];
-            (0..4).for_each(|_| ear.hear(&mut out));
+            (0..4).for_each(|_| {
+                ear.gather(out.len());
+                ear.take(&mut out);
+            });
             assert!(ear.is_starved(), "{format}");
         }
     }

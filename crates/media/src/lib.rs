@@ -5,12 +5,14 @@
 //! it allocates nothing and locks nothing; what changes once per call is decided when a command arrives.
 //!
 //! Files: `worker` (tick, commands, faults), `stream` (what one stream owns), `routes` (who hears whom, and how),
-//! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder, taps), `mouth` (encoder), `digits`,
+//! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder), `mouth` (encoder), `groups` (who is coded side
+//! by side), `digits`,
 //! `report` (RTCP), `trace` (packets that somebody wants to see), `wheel` (slots).
 #![forbid(unsafe_code)]
 
 mod digits;
 mod ear;
+mod groups;
 mod load;
 mod mouth;
 mod packet_io;
@@ -25,6 +27,8 @@ mod trace;
 mod wheel;
 mod worker;
 
+pub use codec::{Level, UnknownLevel};
+pub use groups::{Lanes, WAIT_MS_MAX};
 pub use load::Load;
 pub use packet_io::{Arrival, PACKET_BYTES_MAX, PacketIo};
 pub use stream::Moving;

@@ -17,6 +17,12 @@ pub struct Load {
     pub sent: u64,
     /// Streams ended by a panic of their own.
     pub panics: u64,
+    /// Groups of streams coded side by side.
+    pub groups: u64,
+    /// Frames coded in them.
+    pub grouped: u64,
+    /// Frames for which they had lanes.
+    pub group_room: u64,
     /// What was thrown away.
     pub discards: DiscardCounts,
 }

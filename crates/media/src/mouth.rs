@@ -1,41 +1,124 @@
 //! Speaking: linear samples at any rate into coded frames as they go on the wire.
 
-use base::{FormatId, SampleRate};
-use codec::{Encoder, Resampler};
+use base::{FormatId, Granule, SampleRate};
+use codec::{EncodeTask, Encoder, Resampler};
 
-use crate::ear::FRAME_SAMPLES_MAX;
+use crate::ear::Fifo;
+
+/// Room for a packet of the longest kind, milliseconds, besides one frame that began before it.
+const PACKET_MS: usize = 60;
 
 /// Resampler and encoder of one stream.
+///
+/// A packet is spoken in three steps, so that streams can be encoded side by side: [`Self::listen`] takes the samples,
+/// [`Self::task`] lends one frame of them to a group, [`Self::speak`] gives the packet. Formats without lanes, and what
+/// is left besides whole frames, are encoded by `speak`.
 #[derive(Debug)]
 pub(crate) struct Mouth {
     from: SampleRate,
     encoder: Encoder,
     resampler: Option<Resampler>,
+    /// The frame that lanes work on, when the format has them.
+    lane: Option<Granule>,
+    linear: Fifo,
+    coded: Box<[u8]>,
+    written: usize,
+    /// Bytes of the frame that was lent; 0 while it is not encoded.
+    lent: usize,
+    /// Set by the test hook: the next group with this mouth in it panics.
+    pub(crate) poisoned: bool,
 }
 
 impl Mouth {
     pub(crate) fn new(from: SampleRate, to: FormatId) -> Self {
-        Self { from, encoder: Encoder::new(to), resampler: Resampler::new(from, to.rate()) }
+        let lane = codec::lane_frame(to);
+        let frame = lane.unwrap_or(to.granule());
+        let packet = to.rate().0 as usize * PACKET_MS / 1000;
+        let frames = packet.div_ceil(frame.samples) + 1;
+        Self {
+            from,
+            encoder: Encoder::new(to),
+            resampler: Resampler::new(from, to.rate()),
+            lane,
+            linear: Fifo::new(frames * frame.samples),
+            coded: vec![0; if lane.is_some() { frames * frame.bytes } else { 0 }].into(),
+            written: 0,
+            lent: 0,
+            poisoned: false,
+        }
     }
     pub(crate) fn fits(&self, from: SampleRate, to: FormatId) -> bool {
         self.from == from && self.encoder.format() == to
     }
-    /// Codes `linear` into `wire`, which has the room of exactly one frame; a rest of it becomes silence.
-    pub(crate) fn speak(&mut self, linear: &[i16], wire: &mut [u8]) {
-        let format = self.encoder.format();
-        let written = match &mut self.resampler {
-            None => self.encoder.encode(linear, wire),
+    pub(crate) fn format(&self) -> FormatId {
+        self.encoder.format()
+    }
+    /// Whether frames of this mouth are encoded in lanes.
+    pub(crate) const fn has_lanes(&self) -> bool {
+        self.lane.is_some()
+    }
+    /// Takes samples at the rate they come in.
+    pub(crate) fn listen(&mut self, linear: &[i16]) {
+        match &mut self.resampler {
+            None => self.linear.push_with(linear.len(), |room| {
+                room.iter_mut().zip(linear).map(|(to, from)| *to = *from).count()
+            }),
             Some(resampler) => {
-                let mut wide = [0; FRAME_SAMPLES_MAX + 8];
-                let count = resampler.process(linear, &mut wide);
-                self.encoder.encode(wide.get(..count).unwrap_or_default(), wire)
+                let most = resampler.output_max(linear.len());
+                self.linear.push_with(most, |room| resampler.process(linear, room));
             }
-        };
-        if let Some(rest) = wire.get_mut(written..)
+        }
+    }
+    /// Whether there is a frame that a group can encode.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.lane.is_some_and(|frame| {
+            self.linear.len() >= frame.samples && self.written + frame.bytes <= self.coded.len()
+        })
+    }
+    /// Whether the frame that was lent has been encoded.
+    pub(crate) const fn is_done(&self) -> bool {
+        self.lent > 0
+    }
+    /// Lends the first frame; [`Self::is_ready`] said that there is one.
+    pub(crate) fn task(&mut self) -> EncodeTask<'_> {
+        self.lent = 0;
+        let frame = self.lane.unwrap_or(self.encoder.format().granule());
+        EncodeTask {
+            encoder: &mut self.encoder,
+            linear: self.linear.filled().get(..frame.samples).unwrap_or_default(),
+            coded: self.coded.get_mut(self.written..self.written + frame.bytes).unwrap_or_default(),
+            bytes: &mut self.lent,
+        }
+    }
+    /// Takes note of the frame that was lent, if it has been encoded.
+    pub(crate) fn encoded(&mut self) {
+        if self.lent == 0 {
+            return;
+        }
+        let frame = self.lane.unwrap_or(self.encoder.format().granule());
+        self.linear.skip(frame.samples);
+        self.written += core::mem::take(&mut self.lent);
+    }
+    /// Codes what is left into `wire`, which has the room of exactly one packet; a rest of it becomes silence.
+    pub(crate) fn speak(&mut self, wire: &mut [u8]) {
+        let format = self.encoder.format();
+        let ready = self.written.min(wire.len());
+        if let (Some(to), Some(from)) = (wire.get_mut(..ready), self.coded.get(..ready)) {
+            to.copy_from_slice(from);
+        }
+        self.written = 0;
+        let rest = wire.get_mut(ready..).unwrap_or_default();
+        let granule = format.granule();
+        let bytes = self.encoder.encode(self.linear.filled(), rest);
+        self.linear.skip(bytes / granule.bytes.max(1) * granule.samples);
+        if let Some(rest) = rest.get_mut(bytes..)
             && !rest.is_empty()
         {
             codec::fill_silence(format, rest);
         }
+        // Less than a granule may wait for the next packet; more would be delay that never ends.
+        let late = self.linear.len() / granule.samples * granule.samples;
+        self.linear.skip(late);
         to_network_order(format, wire);
     }
 }

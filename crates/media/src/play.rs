@@ -142,6 +142,7 @@ impl Playing {
         let mut linear = [0; FRAME_SAMPLES_MAX];
         let linear = linear.get_mut(..samples).unwrap_or_default();
         voice.fifo.take(linear);
-        voice.mouth.speak(linear, wire);
+        voice.mouth.listen(linear);
+        voice.mouth.speak(wire);
     }
 }

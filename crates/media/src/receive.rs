@@ -180,6 +180,13 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         };
         let (format, payload_type) = (stream.plan.format, stream.plan.payload);
+        if let Some(table) = stream.recode
+            && let Some(payload) = self.scratch.packet.get_mut(inbound.payload.clone())
+        {
+            for byte in payload {
+                *byte = table[usize::from(*byte)];
+            }
+        }
         self.emit(to, inbound.payload, payload_type, Some(format), stamp, inbound.ties);
     }
 

@@ -69,7 +69,8 @@ impl<P: PacketIo> Desk<'_, P> {
                 let internal = source.leg.is_none() || stream.leg.is_none();
                 let (from, to) = (source.rx_format, stream.plan.format);
                 // What nobody here can take apart goes on in the packets it came in, whatever their length.
-                if from == to && (same_length || internal || !from.is_coded()) {
+                let same_bytes = from == to || codec::direct(from, to).is_some();
+                if same_bytes && (same_length || internal || !from.is_coded()) {
                     Feed::Relay(source.id)
                 } else if from.is_coded() && to.is_coded() {
                     Feed::Transcode(source.id)
@@ -78,10 +79,12 @@ impl<P: PacketIo> Desk<'_, P> {
                 }
             }
         };
-        let from = source.map_or(SampleRate(8000), |source| source.rx_format.rate());
         let to = stream.plan.format;
+        let recode = source.and_then(|source| codec::direct(source.rx_format, to));
+        let from = source.map_or(SampleRate(8000), |source| source.rx_format.rate());
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.feed = feed;
+        stream.recode = recode;
         if !matches!(feed, Feed::Transcode(_)) {
             stream.mouth = None;
         } else if stream.mouth.as_ref().is_none_or(|mouth| !mouth.fits(from, to)) {

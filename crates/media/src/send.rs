@@ -4,10 +4,11 @@ use core::net::SocketAddr;
 use core::ops::Range;
 use core::time::Duration;
 
-use base::{DtmfMode, Event, FormatId, PlayEnd, SampleRate, StreamId};
+use base::{DtmfMode, Event, FormatId, PlayEnd, StreamId};
 use rtp::{Discard, EventEdge, HEADER_BYTES, Header, Stamp};
 
-use crate::digits::Step;
+use crate::digits;
+use crate::groups::{Step, Turn};
 use crate::packet_io::PacketIo;
 use crate::receive::Inbound;
 use crate::report::COMPOUND_BYTES;
@@ -38,15 +39,17 @@ impl<P: PacketIo> Desk<'_, P> {
         self.timers(id);
         let Some(stream) = self.streams.get(id) else { return };
         let (feed, ms) = (stream.feed, stream.plan.ptime_ms);
-        let frame = match feed {
-            Feed::Transcode(source) => self.hear(source, ms),
+        let source = match feed {
+            Feed::Transcode(source) => Some(source),
             Feed::Quiet | Feed::Relay(_) => None,
         };
-        // Taps without a bridge that pulls: the stream pulls its own ear. (Frames for the bridge lie in the same
-        // room, so they are spoken first.)
-        self.speak(id, frame);
+        let busy = self.dial(id) || self.perform(id);
+        if let Some(source) = source {
+            self.hear(id, source, ms, !busy);
+        }
+        // Taps without a bridge that pulls: the stream pulls its own ear.
         if self.streams.get(id).is_some_and(|s| s.ear.is_some() && !s.ear_is_pulled) {
-            self.hear(id, ms);
+            self.hear(id, id, ms, false);
         }
     }
 
@@ -109,18 +112,45 @@ impl<P: PacketIo> Desk<'_, P> {
         }
     }
 
-    /// Takes `ms` of what `id` hears into the linear buffer and shows it to the taps; `None` when there is nothing to
+    /// `ms` of what `from` hears are due: at once to its taps and, when it `speaks`, out of `to`; or as a turn that waits
+    /// for others with the same step.
+    fn hear(&mut self, to: StreamId, from: StreamId, ms: u8, speaks: bool) {
+        let encoded = self.streams.get(to).and_then(|stream| stream.mouth.as_ref()).filter(|_| speaks);
+        let encoded = encoded.filter(|mouth| mouth.has_lanes()).map(|mouth| Step::Encode(mouth.format()));
+        let Some(ear) = self.streams.get_mut(from).and_then(|stream| stream.ear.as_mut()) else { return };
+        *self.current = Some(from); // its decoder and its sink, whoever pulls
+        ear.gather(ear.format().rate().0 as usize * usize::from(ms) / 1000);
+        let decoded = ear.has_lanes().then_some(Step::Decode(ear.format()));
+        if let Some(step) = encoded.or(decoded) {
+            let at = self.at;
+            self.groups.push(Turn { to, from, at, step, speaks, has_frame: false });
+            if let Some(stream) = self.streams.get_mut(to) {
+                stream.has_turn = true;
+            }
+            return;
+        }
+        if let Some(count) = self.take_heard(from, ms)
+            && speaks
+            && let Some(mouth) = self.streams.get_mut(to).and_then(|stream| stream.mouth.as_mut())
+        {
+            *self.current = Some(to);
+            mouth.listen(self.scratch.linear.get(..count).unwrap_or_default());
+            self.utter(to);
+        }
+    }
+
+    /// Takes `ms` of what `id` has heard into the linear buffer and shows it to the taps; `None` when there is nothing to
     /// pass on.
-    fn hear(&mut self, id: StreamId, ms: u8) -> Option<(SampleRate, usize)> {
+    pub(crate) fn take_heard(&mut self, id: StreamId, ms: u8) -> Option<usize> {
         let stream = self.streams.get_mut(id)?;
-        *self.current = Some(id); // its decoder and its sink, whoever pulls
+        *self.current = Some(id);
         let ear = stream.ear.as_mut()?;
         let rate = ear.format().rate();
         let count = rate.0 as usize * usize::from(ms) / 1000;
         let linear = self.scratch.linear.get_mut(..count)?;
-        ear.hear(linear);
+        ear.take(linear);
         let starved = ear.is_starved();
-        let Some(taps) = &mut stream.taps else { return (!starved).then_some((rate, count)) };
+        let Some(taps) = &mut stream.taps else { return (!starved).then_some(count) };
         let found = taps.frame(linear, rate);
         if let Some(ms) = found.silence_ms {
             self.events.push(Event::Silence { stream: id, ms });
@@ -128,30 +158,34 @@ impl<P: PacketIo> Desk<'_, P> {
         for edge in found.digits.into_iter().flatten() {
             self.digit_edge(id, edge, true);
         }
-        (!starved).then_some((rate, count))
+        (!starved).then_some(count)
     }
 
-    /// Sends what the stream has to send in this visit: a digit, what it plays, or `frame` of its bridge.
-    fn speak(&mut self, id: StreamId, frame: Option<(SampleRate, usize)>) {
+    /// Sends what the stream plays; true when the visit is that of its clip.
+    fn perform(&mut self, id: StreamId) -> bool {
         *self.current = Some(id);
-        if self.dial(id) {
-            return;
-        }
-        let Some(stream) = self.streams.get_mut(id) else { return };
-        let bytes = stream.frame_bytes();
-        let payload = HEADER_BYTES..HEADER_BYTES + bytes;
-        let Some(wire) = self.scratch.packet.get_mut(payload.clone()) else { return };
-        let plan = &stream.plan;
-        if let Some(playing) = &mut stream.play {
-            if !playing.is_over() {
-                playing.fill(plan.format, plan.ptime_ms, wire);
-                self.emit_local(id, payload);
-            }
-            self.end_if_over(id);
-        } else if let (Some((_, count)), Some(mouth)) = (frame, &mut stream.mouth) {
-            mouth.speak(self.scratch.linear.get(..count).unwrap_or_default(), wire);
+        let Some(stream) = self.streams.get_mut(id) else { return true };
+        let payload = HEADER_BYTES..HEADER_BYTES + stream.frame_bytes();
+        let Some(playing) = &mut stream.play else { return false };
+        if !playing.is_over()
+            && let Some(wire) = self.scratch.packet.get_mut(payload.clone())
+        {
+            playing.fill(stream.plan.format, stream.plan.ptime_ms, wire);
             self.emit_local(id, payload);
         }
+        self.end_if_over(id);
+        true
+    }
+
+    /// Sends the packet that the stream's mouth has listened to.
+    pub(crate) fn utter(&mut self, id: StreamId) {
+        *self.current = Some(id);
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let payload = HEADER_BYTES..HEADER_BYTES + stream.frame_bytes();
+        let Some(wire) = self.scratch.packet.get_mut(payload.clone()) else { return };
+        let Some(mouth) = &mut stream.mouth else { return };
+        mouth.speak(wire);
+        self.emit_local(id, payload);
     }
 
     /// Whatever the digits want of this visit; true when the visit is theirs.
@@ -168,15 +202,15 @@ impl<P: PacketIo> Desk<'_, P> {
             };
             let units = clock / 100 * u32::from(ms) / 10;
             match stream.digits.step(stream.plan.dtmf, stream.leg.is_none(), u32::from(ms), units) {
-                Step::Free => return false,
-                Step::Hush => return true,
-                Step::AllSent => self.events.push(Event::DigitsSent { stream: id }),
-                Step::BeginEvent(digit) => {
+                digits::Step::Free => return false,
+                digits::Step::Hush => return true,
+                digits::Step::AllSent => self.events.push(Event::DigitsSent { stream: id }),
+                digits::Step::BeginEvent(digit) => {
                     let frame = stream.frame_units();
                     let timestamp = stream.out.event_timestamp(self.at, frame);
                     stream.digits.event_began(digit, timestamp);
                 }
-                Step::Event(packet) => {
+                digits::Step::Event(packet) => {
                     let sequence = stream.out.event_sequence();
                     let stamp = Stamp { sequence, timestamp: packet.timestamp, marker: packet.marker };
                     let payload = HEADER_BYTES..HEADER_BYTES + packet.payload.len();
@@ -186,7 +220,7 @@ impl<P: PacketIo> Desk<'_, P> {
                     self.emit(id, payload, payload_type, None, stamp, 0);
                     return true;
                 }
-                Step::Tone => {
+                digits::Step::Tone => {
                     let samples = stream.plan.format.rate().0 as usize * usize::from(ms) / 1000;
                     let payload = HEADER_BYTES..HEADER_BYTES + stream.frame_bytes();
                     if let Some(wire) = self.scratch.packet.get_mut(payload.clone()) {
@@ -195,8 +229,8 @@ impl<P: PacketIo> Desk<'_, P> {
                     }
                     return true;
                 }
-                Step::EdgeBegin(digit) => return self.edge_across(id, EventEdge::Begin(digit)),
-                Step::EdgeEnd(digit, ms) => return self.edge_across(id, EventEdge::End(digit, ms)),
+                digits::Step::EdgeBegin(digit) => return self.edge_across(id, EventEdge::Begin(digit)),
+                digits::Step::EdgeEnd(digit, ms) => return self.edge_across(id, EventEdge::End(digit, ms)),
             }
         }
     }

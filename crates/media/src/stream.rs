@@ -49,6 +49,10 @@ pub(crate) struct Stream<L> {
     pub(crate) ear: Option<Box<Ear>>,
     pub(crate) taps: Option<Box<Taps>>,
     pub(crate) mouth: Option<Box<Mouth>>,
+    /// A turn of its last visit waits for company.
+    pub(crate) has_turn: bool,
+    /// Byte by byte what a relay turns into another format by.
+    pub(crate) recode: Option<&'static [u8; 256]>,
     pub(crate) report: Report,
     /// The counters that only count; the rest is filled in by [`Self::stats`].
     pub(crate) totals: StreamStats,
@@ -85,6 +89,8 @@ impl<L> Stream<L> {
             ear: None,
             taps: None,
             mouth: None,
+            has_turn: false,
+            recode: None,
             report: Report::new(&plan, now),
             totals: StreamStats::default(),
             last_sent: now,

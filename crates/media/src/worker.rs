@@ -8,6 +8,7 @@ use base::{Command, DtmfMode, Event, Fault, Instant, Latch, Plan, PlayEnd, Strea
 use rtp::Discard;
 
 use crate::ear::FRAME_SAMPLES_MAX;
+use crate::groups::{Groups, Lanes};
 use crate::load::Load;
 use crate::packet_io::{PACKET_BYTES_MAX, PacketIo};
 use crate::play::Playing;
@@ -30,6 +31,8 @@ const NANOS_PER_MS: u64 = 1_000_000;
 pub struct Config {
     /// Wall time at [`Instant::ZERO`], as NTP's 32.32 fixed point since 1900; sender reports carry it.
     pub ntp_at_zero: u64,
+    /// How streams are coded side by side.
+    pub lanes: Lanes,
 }
 
 /// What a worker is told: the contract's [`Command`]s, and births, which only this crate and its back-ends know.
@@ -58,6 +61,8 @@ pub enum Input<L> {
     Trace(Tracing),
     /// Makes the stream's next visit panic: fault injection for tests.
     Poison(StreamId),
+    /// Makes the next group in which the stream is coded panic: fault injection for tests.
+    PoisonGroup(StreamId),
 }
 
 /// Rooms that every step shares, so that no step allocates.
@@ -69,10 +74,11 @@ pub(crate) struct Scratch {
 /// One media worker; `L` is the leg of its packet back-end.
 pub struct Worker<L> {
     config: Config,
-    streams: Slab<L>,
+    pub(crate) streams: Slab<L>,
     wheel: Wheel,
     scratch: Scratch,
-    load: Load,
+    pub(crate) load: Load,
+    pub(crate) groups: Groups,
     /// The millisecond that was run last.
     last_ms: Option<u64>,
     /// The stream whose code is running, to blame when it panics.
@@ -85,6 +91,7 @@ pub(crate) struct Desk<'a, P: PacketIo> {
     pub(crate) streams: &'a mut Slab<P::Leg>,
     pub(crate) scratch: &'a mut Scratch,
     pub(crate) load: &'a mut Load,
+    pub(crate) groups: &'a mut Groups,
     pub(crate) io: &'a mut P,
     pub(crate) events: &'a mut Vec<Event>,
     pub(crate) current: &'a mut Option<StreamId>,
@@ -119,6 +126,7 @@ impl<L> Worker<L> {
                 linear: vec![0; FRAME_SAMPLES_MAX].into(),
             },
             load: Load::default(),
+            groups: Groups::new(config.lanes),
             last_ms: None,
             current: None,
             trace: None,
@@ -134,13 +142,16 @@ impl<L> Worker<L> {
     pub fn deadline(&self, step_ms: u64) -> Option<Instant> {
         let step = step_ms.max(1);
         let last = self.last_ms.filter(|_| self.load.streams > 0)?;
-        Some(Instant::from_nanos((last / step + 1) * step * NANOS_PER_MS))
+        let next = Instant::from_nanos((last / step + 1) * step * NANOS_PER_MS);
+        Some(self.groups.deadline().map_or(next, |turn| turn.min(next)))
     }
     /// Applies one input. Not the packet path: may allocate.
     pub fn input<P>(&mut self, input: Input<L>, now: Instant, io: &mut P, events: &mut Vec<Event>)
     where
         P: PacketIo<Leg = L>,
     {
+        // A command meets streams as if nobody waited for company.
+        self.run_turns(now, true, io, events);
         match input {
             Input::Open { stream, leg, plan } => self.open(stream, Some(leg), plan, now, io, events),
             Input::OpenInternal { stream, plan } => self.open(stream, None, plan, now, io, events),
@@ -149,6 +160,12 @@ impl<L> Worker<L> {
             Input::Poison(id) => {
                 if let Some(stream) = self.streams.get_mut(id) {
                     stream.poisoned = true;
+                }
+            }
+            Input::PoisonGroup(id) => {
+                if let Some(stream) = self.streams.get_mut(id) {
+                    stream.ear.iter_mut().for_each(|ear| ear.poisoned = true);
+                    stream.mouth.iter_mut().for_each(|mouth| mouth.poisoned = true);
                 }
             }
             Input::Command(Command::Close { stream }) => self.close(stream, None, now, io, events),
@@ -180,6 +197,10 @@ impl<L> Worker<L> {
             let at = Instant::from_nanos(ms * NANOS_PER_MS);
             let mut index = 0;
             while let Some(slot) = self.wheel.at(ms, index) {
+                if self.streams.at(slot).is_some_and(|stream| stream.has_turn) {
+                    // A worker that fell behind comes again before the last turn was run.
+                    self.run_turns(at, true, io, events);
+                }
                 self.guarded(at, io, events, |desk| desk.visit(slot));
                 // A stream that a panic ended has left, and another one sits in its place.
                 if self.wheel.at(ms, index) == Some(slot) {
@@ -188,14 +209,22 @@ impl<L> Worker<L> {
             }
         }
         self.last_ms = Some(now_ms.max(last));
+        self.run_turns(now, false, io, events);
         io.flush();
     }
     /// Gives a stream away, to be [adopted](Input::Adopt) by another worker. Its bridge and tie stay named, so all that
     /// are connected move together.
-    pub fn release<P>(&mut self, id: StreamId, io: &mut P) -> Option<Moving<L>>
+    pub fn release<P>(
+        &mut self,
+        id: StreamId,
+        now: Instant,
+        io: &mut P,
+        events: &mut Vec<Event>,
+    ) -> Option<Moving<L>>
     where
         P: PacketIo<Leg = L>,
     {
+        self.run_turns(now, true, io, events);
         let mut stream = self.streams.take(id)?;
         self.wheel.rise(id.slot, stream.seat);
         self.load.streams -= 1;
@@ -221,6 +250,7 @@ impl<L> Worker<L> {
             streams: &mut self.streams,
             scratch: &mut self.scratch,
             load: &mut self.load,
+            groups: &mut self.groups,
             io,
             events,
             current: &mut self.current,
@@ -230,7 +260,7 @@ impl<L> Worker<L> {
         }
     }
     /// Runs one step; a panic ends the stream whose code it was, and nothing else.
-    fn guarded<P>(
+    pub(crate) fn guarded<P>(
         &mut self,
         at: Instant,
         io: &mut P,
@@ -277,6 +307,7 @@ impl<L> Worker<L> {
         let seat = self.wheel.sit(id.slot, plan.ptime_ms);
         self.streams.insert(Box::new(Stream::new(id, leg, plan, seat, now)));
         self.load.streams += 1;
+        self.groups.reserve(self.load.streams as usize);
         self.guarded(now, io, events, |desk| desk.planned(id));
     }
     fn adopt<P>(&mut self, moving: Moving<L>, io: &mut P, events: &mut Vec<Event>, now: Instant)
@@ -292,13 +323,14 @@ impl<L> Worker<L> {
         stream.seat = self.wheel.sit(id.slot, stream.plan.ptime_ms);
         self.streams.insert(stream);
         self.load.streams += 1;
+        self.groups.reserve(self.load.streams as usize);
         if attached {
             self.guarded(now, io, events, |desk| desk.plan_routes(id));
         } else {
             self.close(id, Some(Fault::Socket), now, io, events);
         }
     }
-    fn close<P>(
+    pub(crate) fn close<P>(
         &mut self,
         id: StreamId,
         fault: Option<Fault>,

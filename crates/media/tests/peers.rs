@@ -350,7 +350,8 @@ fn a_stream_moves_between_workers_with_its_bridge_and_numbers() {
     here.run(500);
     there.run(500);
     for id in [a, b] {
-        let moving = here.worker.release(id, &mut here.net).unwrap();
+        let now = here.now();
+        let moving = here.worker.release(id, now, &mut here.net, &mut here.events).unwrap();
         assert_eq!(moving.stream(), id);
         there.input(Input::Adopt(moving));
     }

@@ -352,11 +352,13 @@ fn named_lists_close_an_endpoint_and_a_missing_one_closes_it_to_all() {
 
 #[test]
 fn allow_and_disallow_apply_in_the_order_of_the_lines() {
+    let others: Vec<_> = FormatId::coded().skip(2).map(|format| format!(",!{format}")).collect();
+    let all_but = format!("allow=all{}", others.concat());
     for (lines, expected) in [
         ("allow=alaw", "[ulaw, alaw]"),
         ("disallow=all\nallow=alaw", "[alaw]"),
         ("allow=!all,gsm,ulaw", "[gsm, ulaw]"),
-        ("allow=all,!gsm,!g722,!slin,!slin12,!slin16,!slin24,!slin32,!slin44,!slin48", "[ulaw, alaw]"),
+        (all_but.as_str(), "[ulaw, alaw]"),
         ("disallow=ulaw\nallow=g722,ulaw", "[g722, ulaw]"),
         ("allow=alaw\ndisallow=ulaw", "[alaw]"),
         ("disallow=!ulaw,all\nallow=pcma", "[alaw]"),

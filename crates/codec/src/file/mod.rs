@@ -272,11 +272,14 @@ mod tests {
                 let clip = sound.to_clip(target);
                 // 500 ms; the pair of frames of a .WAV file rounds up to 520.
                 let length = if row.extension == "WAV" || row.extension == "wav49" { 520 } else { 500 };
+                let length = u16::next_multiple_of(length, u16::from(target.usual_ms()));
                 assert_eq!(clip.data.len(), target.bytes_in(length), "{} as {target}", row.extension);
                 let mut linear = vec![0; target.rate().0 as usize];
                 let count = Decoder::new(target).decode(&clip.data, &mut linear);
                 let level = rms(&linear[count / 4..count / 4 * 3]) / rms(&pcm);
-                assert!((0.85..1.15).contains(&level), "{} as {target}: {level:.3}", row.extension);
+                // A vocoder keeps no level of a sine.
+                let kept = target == FormatId::LPC10 || (0.85..1.15).contains(&level);
+                assert!(kept, "{} as {target}: {level:.3}", row.extension);
             }
         }
     }
@@ -311,7 +314,7 @@ mod tests {
         // 400 whole periods in a second: played round and round it is one endless sine.
         let clip = clip_of_samples(&sine(400.0, 16_000, 9000.0, 16_000), FormatId::SLIN16);
         let sound = SoundFile { format: FormatId::SLIN16, data: clip.data.to_vec().into() };
-        for target in FormatId::coded().filter(|&format| format != FormatId::GSM) {
+        for target in FormatId::coded().filter(|format| format.granule().samples <= 2) {
             let clip = sound.to_loop(target);
             assert_eq!((clip.data.len(), clip.loop_from), (target.bytes_in(1000), Some(0)), "{target}");
             let mut linear = vec![0; target.rate().0 as usize * 2];

@@ -35,8 +35,8 @@ impl Packing {
     }
 }
 
-/// A byte of two smallest positive steps: silence in the initial state, in either packing.
-pub const SILENCE: u8 = 0x11;
+/// What silence is coded as, from the initial state on: two codes of no difference, in either packing.
+pub const SILENCE: u8 = 0xff;
 
 /// QUAN: lowest normalised logarithm of each code's interval, from code 1 on (table 32 kbit/s).
 const LEVELS: [i32; 7] = [-124, 80, 178, 246, 300, 349, 400];

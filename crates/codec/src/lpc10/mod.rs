@@ -54,7 +54,7 @@ struct Parameters {
 #[derive(Debug, Clone, Default)]
 pub struct Encoder {
     high_pass: HighPass,
-    analysis: Box<analysis::Analysis>,
+    analysis: analysis::Analysis,
     /// The alternating bit that ends a frame.
     sync: bool,
 }
@@ -74,7 +74,7 @@ impl Encoder {
 #[derive(Debug, Clone, Default)]
 pub struct Decoder {
     repair: repair::Repair,
-    synthesis: Box<synthesis::Synthesis>,
+    synthesis: synthesis::Synthesis,
     /// The last frame that came, and how many have been missing since.
     last: [u8; FRAME_BYTES],
     missing: u32,

@@ -130,6 +130,7 @@ impl Cli {
         let limits = core.admission.limits();
         let limit = |value: u32| if value == 0 { "Not set".to_owned() } else { value.to_string() };
         let load = f64::from(limits.max_load_centi) / 100.0;
+        let lanes = self.site.media.borrow().lanes();
         let or_none = |text: &str| super::text::or(text, "(none)").to_owned();
         let core_settings = vec![
             ("Version", VERSION.to_owned()),
@@ -145,6 +146,9 @@ impl Cli {
             ("Executable includes", enabled(options.execincludes)),
             ("Live dangerously", enabled(core.settings.live_dangerously)),
             ("Call records", enabled(core.settings.cdr_enabled)),
+            ("SIMD level", lanes.level.name().to_owned()),
+            ("Streams a codec group", lanes.level.lanes().to_string()),
+            ("Longest wait for a codec group", format!("{} ms", lanes.wait_ms)),
             ("Embedded configuration", yes_no(snapshot.is_embedded()).to_owned()),
         ];
         let path = |path: &std::path::Path| path.display().to_string();

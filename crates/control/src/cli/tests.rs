@@ -107,6 +107,7 @@ fn site(world: &World, folder: &Path, sip: Config) -> Rc<Site> {
         ports: PortRange { first: 10_000, last: 10_099 },
         workers: Some(1),
         real_time: false,
+        lanes: Default::default(),
         random: Box::new(|| 4),
     };
     let (media, _) = MediaFront::start(settings).unwrap();

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::{Command, Event, Plan, StreamId};
-use media::{Config, Input, Moving, Noted, STREAMS_MAX, Tracing};
+use media::{Config, Input, Lanes, Moving, Noted, STREAMS_MAX, Tracing};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::load::{LoadCell, MediaLoads};
@@ -35,6 +35,8 @@ pub struct MediaSettings {
     pub workers: Option<usize>,
     /// Ask for real-time priority and pin the workers.
     pub real_time: bool,
+    /// How streams are coded side by side.
+    pub lanes: Lanes,
     /// Unpredictable numbers for port choice: two 32-bit draws of a cryptographic generator.
     pub random: Box<dyn FnMut() -> u64 + Send>,
 }
@@ -158,6 +160,7 @@ pub struct MediaFront {
     loads: MediaLoads,
     tracing: Tracing,
     traced: Noted,
+    lanes: Lanes,
 }
 
 /// Packets of the trace that wait for whoever writes them down; the rest is counted.
@@ -166,14 +169,14 @@ const TRACED_MAX: usize = 4096;
 impl MediaFront {
     /// Starts the workers. Warnings say what was refused and how to allow it.
     pub fn start(settings: MediaSettings) -> Result<(Self, Vec<Warning>), StartError> {
-        let MediaSettings { ports, workers, real_time, random } = settings;
+        let MediaSettings { ports, workers, real_time, lanes, random } = settings;
         if ports.pairs() == 0 {
             return Err(StartError::NoPorts { first: ports.first, last: ports.last });
         }
         let processors = sys::allowed_processors();
         let count = workers.unwrap_or(processors.len().saturating_sub(1)).max(1);
         let wake = Wake::new()?;
-        let config = Config { ntp_at_zero: ntp_at_zero() };
+        let config = Config { ntp_at_zero: ntp_at_zero(), lanes };
         let mut handles = Vec::with_capacity(count);
         let mut cells = Vec::with_capacity(count);
         let mut warnings = BTreeSet::new();
@@ -206,8 +209,13 @@ impl MediaFront {
             loads: MediaLoads(cells.into()),
             tracing: Tracing::default(),
             traced: Noted::default(),
+            lanes,
         };
         Ok((front, warnings.into_iter().map(Warning).collect()))
+    }
+    /// How streams are coded side by side.
+    pub const fn lanes(&self) -> Lanes {
+        self.lanes
     }
     /// Opens a stream with ports of its own on `ip`; returns its id and the RTP port to advertise (RTCP is one above).
     pub fn open(&mut self, ip: IpAddr, plan: Plan) -> Result<(StreamId, u16), OpenError> {

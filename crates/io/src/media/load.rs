@@ -8,7 +8,7 @@ use media::Load;
 use rtp::Discard;
 
 /// Fixed counters before the discards.
-const FIXED: usize = 10;
+const FIXED: usize = 13;
 
 /// What one worker says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,6 +33,12 @@ pub struct WorkerLoad {
     pub tick_ms: u64,
     /// Processor time used, nanoseconds.
     pub cpu_nanos: u64,
+    /// Groups of streams coded side by side.
+    pub groups: u64,
+    /// Frames coded in them.
+    pub grouped: u64,
+    /// Frames for which they had lanes.
+    pub group_room: u64,
     /// Packets thrown away, by reason, in the order of [`Discard::ALL`].
     pub discards: [u64; Discard::ALL.len()],
 }
@@ -69,6 +75,9 @@ impl LoadCell {
             thread.events_delayed,
             thread.tick_ms,
             thread.cpu_nanos,
+            load.groups,
+            load.grouped,
+            load.group_room,
         ];
         let values = fixed.into_iter().chain(load.discards.iter().map(|(_, count)| count));
         for (cell, value) in self.0.iter().zip(values) {
@@ -89,6 +98,9 @@ impl LoadCell {
             events_delayed: next(),
             tick_ms: next(),
             cpu_nanos: next(),
+            groups: next(),
+            grouped: next(),
+            group_room: next(),
             discards: core::array::from_fn(|_| next()),
         }
     }
@@ -116,6 +128,9 @@ impl MediaLoads {
             events_delayed: sum.events_delayed + one.events_delayed,
             tick_ms: sum.tick_ms.max(one.tick_ms),
             cpu_nanos: sum.cpu_nanos + one.cpu_nanos,
+            groups: sum.groups + one.groups,
+            grouped: sum.grouped + one.grouped,
+            group_room: sum.group_room + one.group_room,
             discards: core::array::from_fn(|n| {
                 sum.discards.get(n).copied().unwrap_or(0) + one.discards.get(n).copied().unwrap_or(0)
             }),

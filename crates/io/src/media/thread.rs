@@ -176,7 +176,9 @@ impl Thread {
             ToWorker::Release(id) => {
                 // What the stream said so far comes before it leaves.
                 self.waiting.extend(self.events.drain(..).map(FromWorker::Event));
-                let moving = self.worker.release(id, &mut self.io).map(Box::new);
+                let moving = self.worker.release(id, now, &mut self.io, &mut self.events);
+                self.waiting.extend(self.events.drain(..).map(FromWorker::Event));
+                let moving = moving.map(Box::new);
                 self.waiting.push_back(FromWorker::Released(id, moving));
                 true
             }

@@ -218,7 +218,7 @@ impl Phone {
             from: phone(stream),
             payload,
             units: 160,
-            sequence: 65_000 + seed as u16,
+            sequence: 65_000_u16.wrapping_add(seed as u16),
             timestamp: 77_000 * (seed + 1),
             ssrc: 0xabc0 + seed,
         }

@@ -25,6 +25,7 @@ options! {
         Later "yes" "checksums are computed";
     dtmftimeout: Int<1, 96_000> = "1200", "Samples without a continuation after which an RFC 4733 digit ends.",
         Ignored "*" "a digit without an end lasts for what its last packet says";
+    codec_wait: Int<0, 9> = "5", "Milliseconds that a frame may wait until enough calls need the same codec step to fill the lanes of the processor; 0 never waits. Counts from the next start on.";
     rtcpinterval: Millis<500, 60_000> = "5000", "Time between RTCP reports.";
     @recognised {
         "icesupport" "no,yes" Later "ICE is not built in; media uses the addresses of the SDP";

@@ -1,0 +1,340 @@
+//! Who is coded together: turns that wait for company, and the groups that run.
+//!
+//! A visit of a stream whose decoder or encoder has lanes leaves a [`Turn`]. At the end of a tick the turns whose step
+//! (decode or encode, codec, mode) has enough company are run, and so is everything that has waited long enough, in
+//! phases: decode, then resample and taps, then encode, then send. What is due is taken from the jitter buffer at the
+//! visit and a packet carries the visit's time, so that neither depends on who else is there.
+
+use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use base::{Event, Fault, FormatId, Instant, StreamId};
+use codec::{DecodeTasks, EncodeTasks, GROUP_MAX, Level};
+use smallvec::SmallVec;
+
+use crate::ear::Ear;
+use crate::mouth::Mouth;
+use crate::packet_io::PacketIo;
+use crate::worker::{Desk, Worker};
+
+/// Longest wait that may be set, milliseconds: less than the shortest packet, so that a stream never has two turns.
+pub const WAIT_MS_MAX: u8 = 9;
+
+/// How streams are coded side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lanes {
+    /// Instructions.
+    pub level: Level,
+    /// How long a stream's turn may wait for a full group, milliseconds, at most [`WAIT_MS_MAX`]; 0 never waits.
+    pub wait_ms: u8,
+}
+
+impl Default for Lanes {
+    /// What this CPU has, and 5 ms: a quarter of the usual packet.
+    fn default() -> Self {
+        Self { level: Level::best(), wait_ms: 5 }
+    }
+}
+
+/// One frame of one stream on its way through decoder and encoder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    /// Whose visit it was.
+    pub(crate) to: StreamId,
+    /// Whose ear is heard.
+    pub(crate) from: StreamId,
+    /// When the visit was due.
+    pub(crate) at: Instant,
+    /// The step that needs company.
+    pub(crate) step: Step,
+    /// `to` sends what is heard; else only taps listen.
+    pub(crate) speaks: bool,
+    /// There is something to send.
+    pub(crate) has_frame: bool,
+}
+
+/// What lanes do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Decode(FormatId),
+    Encode(FormatId),
+}
+
+/// Steps, as indices.
+const STEPS: usize = 2 * FormatId::ALL.len();
+
+impl Step {
+    const fn format(self) -> FormatId {
+        match self {
+            Self::Decode(format) | Self::Encode(format) => format,
+        }
+    }
+    fn index(self) -> usize {
+        match self {
+            Self::Decode(format) => 2 * format.index(),
+            Self::Encode(format) => 2 * format.index() + 1,
+        }
+    }
+}
+
+/// Turns that wait, and those that are run.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    lanes: Lanes,
+    waiting: Vec<Turn>,
+    running: Vec<Turn>,
+    /// When turns were last looked at: how long until the next time is taken to be the same again.
+    looked: Instant,
+}
+
+#[derive(Clone, Copy)]
+struct Company {
+    /// Those that there are, then those that run.
+    turns: usize,
+    oldest: Instant,
+    judged: bool,
+}
+
+impl Groups {
+    pub(crate) fn new(lanes: Lanes) -> Self {
+        let lanes = Lanes { wait_ms: lanes.wait_ms.min(WAIT_MS_MAX), ..lanes };
+        Self { lanes, waiting: Vec::new(), running: Vec::new(), looked: Instant::ZERO }
+    }
+    /// Room for the turns of so many streams, so that a tick never allocates: one each that speaks, and one for taps.
+    pub(crate) fn reserve(&mut self, streams: usize) {
+        for turns in [&mut self.waiting, &mut self.running] {
+            turns.reserve((2 * streams).saturating_sub(turns.len()));
+        }
+    }
+    pub(crate) fn push(&mut self, turn: Turn) {
+        self.waiting.push(turn);
+    }
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+    /// When the first turn has waited long enough.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.waiting.iter().map(|turn| turn.at).min().map(|at| at + self.wait())
+    }
+    const fn wait(&self) -> Duration {
+        Duration::from_millis(self.lanes.wait_ms as u64)
+    }
+    /// Moves the turns that are to run: whole groups, and all of a step of which one could not wait until the next look.
+    fn select(&mut self, now: Instant, all: bool) {
+        let next = now + (now - self.looked).min(self.wait());
+        self.looked = now;
+        let mut steps = [Company { turns: 0, oldest: Instant::ZERO, judged: false }; STEPS];
+        for turn in &self.waiting {
+            if let Some(company) = steps.get_mut(turn.step.index()) {
+                if company.turns == 0 || turn.at < company.oldest {
+                    company.oldest = turn.at;
+                }
+                company.turns += 1;
+            }
+        }
+        let (wait, level) = (self.wait(), self.lanes.level);
+        let Self { waiting, running, .. } = self;
+        for turn in waiting.iter() {
+            if let Some(company) = steps.get_mut(turn.step.index())
+                && !all
+                && !company.judged
+            {
+                company.judged = true;
+                if company.oldest + wait > next {
+                    company.turns -= company.turns % codec::group_size(turn.step.format(), level).max(1);
+                }
+            }
+        }
+        running.clear();
+        // In order, so that what is left over of whole groups is the newest.
+        waiting.retain(|turn| {
+            let Some(company) = steps.get_mut(turn.step.index()).filter(|company| company.turns > 0) else {
+                return true;
+            };
+            company.turns -= 1;
+            running.push(*turn);
+            false
+        });
+    }
+}
+
+impl<L> Worker<L> {
+    /// Runs the turns whose time has come; with `all`, every one.
+    pub(crate) fn run_turns<P>(&mut self, now: Instant, all: bool, io: &mut P, events: &mut Vec<Event>)
+    where
+        P: PacketIo<Leg = L>,
+    {
+        if self.groups.is_empty() {
+            self.groups.looked = now;
+            return;
+        }
+        self.groups.select(now, all);
+        // Taken out while others of the worker are borrowed; no allocation, and given back below.
+        let mut running = core::mem::take(&mut self.groups.running);
+        for turn in &running {
+            if let Some(stream) = self.streams.get_mut(turn.to) {
+                stream.has_turn = false;
+            }
+        }
+        for format in FormatId::coded().filter(|format| codec::lane_frame(*format).is_some()) {
+            while self.decode_group(format, &running, io, events) {}
+        }
+        for turn in &mut running {
+            let Turn { to, from, at, speaks, .. } = *turn;
+            self.guarded(at, io, events, |desk| turn.has_frame = desk.listen(to, from) && speaks);
+        }
+        for format in FormatId::coded().filter(|format| codec::lane_frame(*format).is_some()) {
+            while self.encode_group(format, &running, now, io, events) {}
+        }
+        for turn in running.iter().filter(|turn| turn.has_frame) {
+            self.guarded(turn.at, io, events, |desk| desk.utter(turn.to));
+        }
+        running.clear();
+        self.groups.running = running;
+    }
+
+    /// Decodes one group of this format; false when nobody needs it.
+    fn decode_group<P>(
+        &mut self,
+        format: FormatId,
+        turns: &[Turn],
+        io: &mut P,
+        events: &mut Vec<Event>,
+    ) -> bool
+    where
+        P: PacketIo<Leg = L>,
+    {
+        let level = self.groups.lanes.level;
+        let size = codec::group_size(format, level).clamp(1, GROUP_MAX);
+        let mut bench: Bench<Ear> = SmallVec::new();
+        for turn in turns {
+            let hears = |ear: &Ear| ear.format() == format;
+            if !self.streams.get(turn.from).is_some_and(|s| s.ear.as_deref().is_some_and(hears)) {
+                continue;
+            }
+            // Losses before the next frame are concealed here: the stream's own code.
+            let mut ready = false;
+            self.guarded(turn.at, io, events, |desk| ready = desk.settle(turn.from));
+            if ready && let Some(ear) = self.streams.get_mut(turn.from).and_then(|s| s.ear.take()) {
+                bench.push((turn.from, ear));
+            }
+            if bench.len() == size {
+                break;
+            }
+        }
+        let at = turns.first().map_or(Instant::ZERO, |turn| turn.at);
+        let guilty = self.run_bench(&mut bench, size, Ear::is_done, |bench| {
+            assert!(!bench.iter().any(|(_, ear)| ear.poisoned), "a fault injected into a group");
+            let mut tasks: DecodeTasks<'_> = bench.iter_mut().map(|(_, ear)| ear.task()).collect();
+            codec::decode_group(level, &mut tasks);
+        });
+        let any = !bench.is_empty();
+        for (id, mut ear) in bench {
+            ear.decoded();
+            if let Some(stream) = self.streams.get_mut(id) {
+                stream.ear = Some(ear);
+            }
+        }
+        self.end(&guilty, at, io, events);
+        any
+    }
+
+    /// Encodes one group of this format; false when nobody needs it.
+    fn encode_group<P>(
+        &mut self,
+        format: FormatId,
+        turns: &[Turn],
+        now: Instant,
+        io: &mut P,
+        events: &mut Vec<Event>,
+    ) -> bool
+    where
+        P: PacketIo<Leg = L>,
+    {
+        let level = self.groups.lanes.level;
+        let size = codec::group_size(format, level).clamp(1, GROUP_MAX);
+        let mut bench: Bench<Mouth> = SmallVec::new();
+        for turn in turns.iter().filter(|turn| turn.has_frame) {
+            let Some(stream) = self.streams.get_mut(turn.to) else { continue };
+            let ready = |mouth: &mut Box<Mouth>| mouth.format() == format && mouth.is_ready();
+            if let Some(mouth) = stream.mouth.take_if(ready) {
+                bench.push((turn.to, mouth));
+            }
+            if bench.len() == size {
+                break;
+            }
+        }
+        let guilty = self.run_bench(&mut bench, size, Mouth::is_done, |bench| {
+            assert!(!bench.iter().any(|(_, mouth)| mouth.poisoned), "a fault injected into a group");
+            let mut tasks: EncodeTasks<'_> = bench.iter_mut().map(|(_, mouth)| mouth.task()).collect();
+            codec::encode_group(level, &mut tasks);
+        });
+        let any = !bench.is_empty();
+        for (id, mut mouth) in bench {
+            mouth.encoded();
+            if let Some(stream) = self.streams.get_mut(id) {
+                stream.mouth = Some(mouth);
+            }
+        }
+        self.end(&guilty, now, io, events);
+        any
+    }
+
+    /// Runs one group. When it panics, the state of whoever is not done has not changed: they are run again one by one,
+    /// and who panics then is guilty.
+    fn run_bench<T>(
+        &mut self,
+        bench: &mut Bench<T>,
+        size: usize,
+        is_done: impl Fn(&T) -> bool,
+        run: impl Fn(&mut [(StreamId, Box<T>)]),
+    ) -> Guilty {
+        let mut guilty = Guilty::new();
+        if bench.is_empty() {
+            return guilty;
+        }
+        self.load.groups += 1;
+        self.load.grouped += bench.len() as u64;
+        self.load.group_room += size as u64;
+        let falls = |bench: &mut [(StreamId, Box<T>)]| catch_unwind(AssertUnwindSafe(|| run(bench))).is_err();
+        if falls(bench) {
+            for one in bench.chunks_mut(1) {
+                if !one.iter().all(|(_, coder)| is_done(coder)) && falls(one) {
+                    guilty.extend(one.iter().map(|(id, _)| *id));
+                }
+            }
+        }
+        guilty
+    }
+    fn end<P>(&mut self, guilty: &Guilty, at: Instant, io: &mut P, events: &mut Vec<Event>)
+    where
+        P: PacketIo<Leg = L>,
+    {
+        for id in guilty {
+            self.load.panics += 1;
+            self.close(*id, Some(Fault::Panicked), at, io, events);
+        }
+    }
+}
+
+type Bench<T> = SmallVec<[(StreamId, Box<T>); GROUP_MAX]>;
+type Guilty = SmallVec<[StreamId; GROUP_MAX]>;
+
+impl<P: PacketIo> Desk<'_, P> {
+    /// Brings the ear of `id` to its next frame for a group; false when there is none.
+    fn settle(&mut self, id: StreamId) -> bool {
+        *self.current = Some(id);
+        self.streams.get_mut(id).and_then(|stream| stream.ear.as_mut()).is_some_and(|ear| ear.settle())
+    }
+    /// What `from` heard goes to its taps and into the mouth of `to`; false when there is nothing to send.
+    fn listen(&mut self, to: StreamId, from: StreamId) -> bool {
+        let Some(ms) = self.streams.get(to).map(|stream| stream.plan.ptime_ms) else { return false };
+        let Some(count) = self.take_heard(from, ms) else { return false };
+        let Some(mouth) = self.streams.get_mut(to).and_then(|stream| stream.mouth.as_mut()) else {
+            return false;
+        };
+        *self.current = Some(to);
+        mouth.listen(self.scratch.linear.get(..count).unwrap_or_default());
+        true
+    }
+}
