@@ -5,7 +5,7 @@
 
 use lanes::Level;
 use oracle::{Figure, Oracle, quickest};
-use speex::{BYTES_MAX, EncodeJob, Encoder, FRAME, Quality, encode};
+use speex::{BYTES_MAX, DecodeJob, Decoder, EncodeJob, Encoder, FRAME, Quality, decode, encode};
 
 const ROUNDS: u32 = 25;
 const TICKS: usize = 50;
@@ -60,6 +60,38 @@ fn encoding(
     (per_second(took, TICKS * streams), coded)
 }
 
+/// Microseconds a second of audio of one stream.
+fn decoding(
+    level: Option<Level>,
+    enhance: bool,
+    bytes: usize,
+    coded: &Ticks<[u8; BYTES_MAX]>,
+    rounds: u32,
+) -> f64 {
+    let streams = coded[0].len();
+    let mut linear = vec![[0; FRAME]; streams];
+    let mut fresh = Decoder::new();
+    fresh.set_enhancer(enhance);
+    let mut states = vec![fresh.clone(); streams];
+    let took = quickest(rounds, || {
+        states.fill(fresh.clone());
+        for coded in coded {
+            let jobs = states.iter_mut().zip(coded).zip(&mut linear);
+            let mut jobs: Vec<_> =
+                jobs.map(|((state, payload), pcm)| DecodeJob::new(state, &payload[..bytes], pcm)).collect();
+            match level {
+                Some(level) => decode(level, &mut jobs),
+                None => {
+                    for job in &mut jobs {
+                        job.outcome = Some(job.state.decode(job.payload, job.pcm));
+                    }
+                }
+            }
+        }
+    });
+    per_second(took, TICKS * streams)
+}
+
 /// libspeex's time for one stream after another, and what it made.
 fn reference(mode: &str, input: &[u8], frames: usize) -> Option<(Vec<u8>, f64)> {
     let (output, took) = Oracle::build(&oracle::SPEEX)?.time(mode, input, 7);
@@ -73,11 +105,25 @@ fn main() {
     for (quality, name) in [(Quality::Q3, "q3"), (Quality::Q8, "q8")] {
         let reference = reference(&format!("encode-{name}"), &speech, frames);
         let baseline = reference.as_ref().map(|(_, us)| (*us, "libspeex 1.2.1"));
+        let mut coded = Vec::new();
         for level in Level::all_available().map(Some).chain([None]) {
-            let (value, _) = encoding(level, quality, &pcm, ROUNDS);
+            let (value, frames) = encoding(level, quality, &pcm, ROUNDS);
+            coded = frames;
             let level = level.map_or("scalar", Level::name);
             let name = format!("codec speex {name} encode {level}");
             Figure { name: &name, value, unit: "us/s", baseline }.publish();
+        }
+        for (enhance, suffix) in [(false, ""), (true, "-enhanced")] {
+            let baseline = reference.as_ref().and_then(|(coded, _)| {
+                let (_, us) = self::reference(&format!("decode-{name}{suffix}"), coded, frames)?;
+                Some((us, "libspeex 1.2.1"))
+            });
+            for level in Level::all_available().map(Some).chain([None]) {
+                let value = decoding(level, enhance, quality.bytes(), &coded, ROUNDS);
+                let level = level.map_or("scalar", Level::name);
+                let name = format!("codec speex {name} decode{suffix} {level}");
+                Figure { name: &name, value, unit: "us/s", baseline }.publish();
+            }
         }
     }
     println!("streams ready    level      encode q3    q8 us/s");

@@ -229,7 +229,7 @@ impl Decoder {
         self.silent = number == 1 && bits.take(4) == 15;
 
         let mut excitation = self.begin();
-        let mut voice = Voice { lag: 40, gain: 0.0, sum: 0.0 };
+        let mut voice = Voice::new();
         for sub in 0..SUBFRAMES {
             let offset = HISTORY + sub * SUBFRAME;
             let (predicted, lag, gains) = match mode.pitch {
@@ -270,13 +270,18 @@ impl Decoder {
         }
         self.finish(&excitation);
         self.synthesise(&mut signal, &lsp);
-        self.lsp = lsp;
+        self.after(&voice, &lsp);
+        round(&signal, pcm);
+    }
+
+    /// What a frame that came leaves behind, besides sound.
+    pub(crate) fn after(&mut self, voice: &Voice, lsp: &Lsp) {
+        self.lsp = *lsp;
         self.first = false;
         self.lost = 0;
         self.lag = voice.lag;
         self.pitch_gain = 0.25 * voice.sum;
         self.remember_pitch_gain(self.pitch_gain);
-        round(&signal, pcm);
     }
 
     /// Excitation to sound: each subframe through the filter of the one before, which is its own by the decoder's delay.
@@ -372,14 +377,20 @@ pub(crate) fn next_frame(bits: &mut BitReader<'_>) -> Result<Option<(usize, &'st
 }
 
 /// The pitch that the frame as a whole has, for the enhancer and for concealment.
-struct Voice {
-    lag: usize,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Voice {
+    pub(crate) lag: usize,
     gain: f32,
     sum: f32,
 }
 
 impl Voice {
-    fn hear(&mut self, lag: usize, gains: [f32; 3]) {
+    pub(crate) const fn new() -> Self {
+        Self { lag: 40, gain: 0.0, sum: 0.0 }
+    }
+
+    /// A subframe's lag and gains.
+    pub(crate) fn hear(&mut self, lag: usize, gains: [f32; 3]) {
         let gain = as_one_tap(gains);
         self.sum += gain;
         let (best, new) = (self.lag as i32, lag as i32);

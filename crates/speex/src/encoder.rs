@@ -67,6 +67,8 @@ pub struct Rate<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> {
     /// Innovation gains of a subframe and their bounds.
     pub innovation_gains: &'static [f32],
     pub innovation_bounds: &'static [f32],
+    /// Strength of the enhancer's comb filter.
+    pub comb: Option<f32>,
 }
 
 /// Quality 3.
@@ -78,6 +80,7 @@ pub static LOW: Rate<32, 10, 32> = Rate {
     shape_rows: innovation::rows(&INNOVATION_10_32),
     innovation_gains: &INNOVATION_GAIN_1,
     innovation_bounds: &INNOVATION_GAIN_1_BOUND,
+    comb: crate::mode::LOW.comb,
 };
 
 /// Quality 8.
@@ -89,6 +92,7 @@ pub static HIGH: Rate<128, 5, 64> = Rate {
     shape_rows: innovation::rows(&INNOVATION_5_64),
     innovation_gains: &INNOVATION_GAIN_3,
     innovation_bounds: &INNOVATION_GAIN_3_BOUND,
+    comb: crate::mode::HIGH.comb,
 };
 
 impl Encoder {

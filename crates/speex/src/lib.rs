@@ -24,7 +24,7 @@ mod pitch;
 pub use bits::BitReader;
 pub use decoder::{Decoder, Fault};
 pub use encoder::{Encoder, Quality};
-pub use lane::{EncodeJob, encode};
+pub use lane::{DecodeJob, EncodeJob, decode, encode};
 
 /// Samples of a frame: 20 ms at 8 kHz.
 pub const FRAME: usize = 160;

@@ -59,7 +59,8 @@ const fn shapes<const WIDTH: usize, const COUNT: usize>(book: &'static [[i8; WID
     Innovation::Shapes { width: WIDTH, bits: COUNT.trailing_zeros() as usize, book: book.as_flattened() }
 }
 
-const LOW: Submode = Submode {
+/// Sub-mode 3, of quality 3.
+pub const LOW: Submode = Submode {
     bits: 160,
     fine_lsp: false,
     pitch: Pitch::Subframe,
@@ -71,7 +72,8 @@ const LOW: Submode = Submode {
     comb: Some(0.55),
 };
 
-const HIGH: Submode = Submode {
+/// Sub-mode 5, of quality 8.
+pub const HIGH: Submode = Submode {
     bits: 300,
     fine_lsp: true,
     pitch: Pitch::Subframe,

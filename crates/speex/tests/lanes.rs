@@ -1,7 +1,7 @@
 //! A stream in a lane is the stream alone, bit for bit: whatever its neighbours are, wherever it sits, on every level.
 
 use lanes::{LANES_MAX, Level};
-use speex::{BYTES_MAX, EncodeJob, Encoder, FRAME, Quality, encode};
+use speex::{BYTES_MAX, DecodeJob, Decoder, EncodeJob, Encoder, FRAME, Fault, Quality, decode, encode};
 
 const SPEECH: &[u8] = include_bytes!("../../codec/tests/data/speech.sln");
 
@@ -163,7 +163,101 @@ fn every_occupancy_of_a_group_gives_the_same_frames() {
     }
 }
 
+/// Decoders that come, go, lose frames, get garbage and change places; each with a twin that decodes alone.
+#[test]
+fn decoders_in_lanes_equal_the_scalar_form_through_losses_garbage_and_resets() {
+    for level in Level::all_available() {
+        let seed = 0xdec0de + level.lanes() as u64;
+        let mut random = Random(seed);
+        let mut streams: Vec<(Decoder, Decoder, Encoder, Sound, u64)> = (0..3 * LANES_MAX + 5)
+            .map(|number| {
+                let mut decoder = Decoder::new();
+                decoder.set_enhancer(number % 2 == 0);
+                let quality = if number % 3 == 0 { Quality::Q8 } else { Quality::Q3 };
+                (
+                    decoder.clone(),
+                    decoder,
+                    Encoder::new(quality),
+                    SOUNDS[number % SOUNDS.len()],
+                    random.next(),
+                )
+            })
+            .collect();
+        let mut outcomes = [0; 2];
+        for number in 0..60 {
+            for at in (1..streams.len()).rev() {
+                streams.swap(at, random.below(at + 1));
+            }
+            let count = 1 + random.below(streams.len());
+            if number % 10 == 9 {
+                let (lane, twin, ..) = &mut streams[0];
+                *lane = Decoder::new();
+                *twin = lane.clone();
+            }
+            let chosen = &mut streams[..count];
+            let mut pcm = vec![[0x55; FRAME]; count];
+            let payloads: Vec<Vec<u8>> = chosen
+                .iter_mut()
+                .zip(&mut pcm)
+                .map(|((lane, twin, encoder, sound, seed), pcm)| {
+                    let mut coded = [0; BYTES_MAX];
+                    let bytes = encoder.encode(&frame(*sound, number, *seed), &mut coded);
+                    match random.below(20) {
+                        0 => {
+                            lane.conceal(pcm);
+                            twin.conceal(pcm);
+                            Vec::new()
+                        }
+                        1 => coded[..random.below(bytes)].to_vec(),
+                        2 => (0..bytes).map(|_| random.next() as u8).collect(),
+                        // The sub-mode as it was, the rest noise: what a hostile sender would try.
+                        3 => {
+                            coded[1..bytes].fill_with(|| random.next() as u8);
+                            coded[..bytes].to_vec()
+                        }
+                        _ => coded[..bytes].to_vec(),
+                    }
+                })
+                .collect();
+            let jobs = chosen.iter_mut().zip(&payloads).zip(&mut pcm);
+            let mut jobs: Vec<_> =
+                jobs.map(|(((state, ..), payload), pcm)| DecodeJob::new(state, payload, pcm)).collect();
+            decode(level, &mut jobs);
+            let results: Vec<_> = jobs.iter().map(|job| job.outcome).collect();
+            for (((chosen, payload), pcm), result) in chosen.iter_mut().zip(&payloads).zip(&pcm).zip(results)
+            {
+                let (_, twin, _, sound, _) = chosen;
+                let mut expected = [0; FRAME];
+                let outcome = twin.decode(payload, &mut expected);
+                outcomes[usize::from(outcome.is_err())] += 1;
+                let context = format!("{level}, seed {seed:#x}, frame {number}, {count} jobs, {sound:?}");
+                assert_eq!(result, Some(outcome), "{context}");
+                assert_eq!(pcm, &expected, "{context}");
+            }
+        }
+        assert!(outcomes[0] > 500 && outcomes[1] > 50, "both ways were taken: {outcomes:?}");
+    }
+}
+
+#[test]
+fn payloads_of_noise_never_panic_and_the_stream_recovers() {
+    let mut random = Random(7);
+    let (mut decoder, mut encoder) = (Decoder::new(), Encoder::new(Quality::Q8));
+    let mut pcm = [0; FRAME];
+    for _ in 0..20_000 {
+        let payload: Vec<u8> = (0..random.below(70)).map(|_| random.next() as u8).collect();
+        let _: Result<(), Fault> = decoder.decode(&payload, &mut pcm);
+    }
+    let mut coded = [0; BYTES_MAX];
+    for number in 0..100 {
+        encoder.encode(&frame(Sound::Speech, number, 0), &mut coded);
+        assert_eq!(decoder.decode(&coded, &mut pcm), Ok(()));
+    }
+    assert!(pcm.iter().any(|x| *x != pcm[0]), "what was heard has not silenced what comes");
+}
+
 #[test]
 fn no_jobs_are_no_work() {
     encode(Level::best(), &mut []);
+    decode(Level::best(), &mut []);
 }

@@ -2,7 +2,7 @@
 
 use lanes::Level;
 use oracle::Oracle;
-use speex::{BYTES_MAX, Decoder, EncodeJob, Encoder, FRAME, Quality, encode};
+use speex::{BYTES_MAX, DecodeJob, Decoder, EncodeJob, Encoder, FRAME, Quality, decode, encode};
 
 /// Silence, single steps, full-scale noise, squares and sweeps, a second of each.
 fn hard() -> Vec<i16> {
@@ -107,6 +107,41 @@ fn scalar_decoders_equal_libspeex_in_every_submode_with_enhancer_and_losses() {
                         assert_eq!(decoder.decode(payload, &mut pcm), Ok(()), "{mode}, frame {number}");
                     }
                     assert_eq!(&pcm, expected, "{mode} of {name}, frame {number}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn decoders_in_lanes_equal_libspeex_stream_by_stream() {
+    let Some(libspeex) = Oracle::build(&oracle::SPEEX) else { return };
+    let level = Level::best();
+    let pcm = material();
+    let frames = pcm.as_chunks::<FRAME>().0;
+    for (quality, bytes) in [(3, 20), (8, 38)] {
+        for (enhance, name) in [(false, ""), (true, "-enhanced")] {
+            let streams: Vec<(Vec<u8>, Vec<i16>)> = frames
+                .chunks_exact(frames.len() / level.lanes())
+                .map(|pcm| {
+                    let coded =
+                        libspeex.run(&format!("encode-q{quality}"), &oracle::bytes(pcm.as_flattened()));
+                    let decoded = libspeex.run(&format!("decode-q{quality}{name}"), &coded);
+                    (coded, oracle::samples(&decoded))
+                })
+                .collect();
+            let mut decoders = vec![Decoder::new(); streams.len()];
+            for number in 0..streams[0].1.len() / FRAME {
+                let mut pcm = vec![[0; FRAME]; streams.len()];
+                let mut jobs = Vec::new();
+                for ((state, (coded, _)), pcm) in decoders.iter_mut().zip(&streams).zip(&mut pcm) {
+                    state.set_enhancer(enhance);
+                    jobs.push(DecodeJob::new(state, &coded[number * bytes..][..bytes], pcm));
+                }
+                decode(level, &mut jobs);
+                for (lane, (pcm, (_, expected))) in pcm.iter().zip(&streams).enumerate() {
+                    let expected = &expected[number * FRAME..][..FRAME];
+                    assert_eq!(pcm, expected, "q{quality}{name}, lane {lane}, frame {number}");
                 }
             }
         }

@@ -7,17 +7,12 @@ use super::filter::{Energy, Lpc, all_pole, all_zero, high_pass, pole_zero, widen
 use super::innovation::{Innovate, Searched};
 use super::lsp::{Analyse, Quantise, ToLpc, count, interpolate, rms};
 use super::pitch::{OpenLoop, Pasts, Rows, Trial, TryLag, Weighting};
-use super::{Float, Long};
+use super::{Float, Long, lone, nothing, ten};
 use crate::encoder::{GAMMA, HIGH, LOW, Rate, VERY_SMALL};
 use crate::filter::HIGH_PASS_INPUT;
 use crate::math::{GAIN, GAIN_STEP};
 use crate::pitch::GainTerms;
 use crate::{BYTES_MAX, Encoder, FRAME, LAG_MAX, LAG_MIN, ORDER, PAST, Quality, SUBFRAME, SUBFRAMES};
-
-/// Streams up to which the scalar form is faster than a group that is mostly empty.
-fn lone(level: Level) -> usize {
-    if level == Level::portable() { 6 } else { 1 }
-}
 
 /// One frame of one stream.
 pub struct EncodeJob<'a> {
@@ -104,12 +99,6 @@ struct Small<L: Lanes> {
     residual: Lpc<L>,
     high_pass: [Float<L>; 2],
     gain_product: Float<L>,
-}
-
-/// Ten rows of short fields.
-#[inline(always)]
-fn ten<T: Copy>(all: &[T; SMALL], from: usize) -> [T; ORDER] {
-    std::array::from_fn(|i| all[from + i])
 }
 
 impl<L: Lanes> Small<L> {
@@ -254,11 +243,6 @@ impl<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Group<'_, '_, 
         L::F32::scatter(&state.signal[FRAME..], &mut inputs[..lane]);
         L::F32::scatter(&state.weighted[FRAME..], &mut weighted[..lane]);
     }
-}
-
-/// A stream that takes nothing.
-const fn nothing<'a>() -> &'a mut [f32] {
-    &mut []
 }
 
 /// Room that the subframes use in turn.

@@ -4,19 +4,42 @@
 //! everything is done: a panic within leaves every stream of the group as it was.
 
 mod bits;
+mod decode;
 mod encode;
+mod enhance;
 mod filter;
 mod innovation;
 mod lsp;
 mod pitch;
 mod wide;
 
-use lanes::{LANES_MAX, Lanes, Vector};
+use lanes::{LANES_MAX, Lanes, Level, Vector};
 
+pub use decode::{DecodeJob, decode};
 pub use encode::{EncodeJob, encode};
+
+use crate::ORDER;
 
 type Float<L> = <L as Lanes>::F32;
 type Long<L> = <L as Lanes>::I32;
+
+/// Streams up to which the scalar form is faster than a group that is mostly empty.
+fn lone(level: Level) -> usize {
+    if level == Level::portable() { 6 } else { 1 }
+}
+
+/// A stream that takes nothing.
+const fn nothing<'a>() -> &'a mut [f32] {
+    &mut []
+}
+
+/// Ten of many short fields.
+#[inline(always)]
+fn ten<T: Copy, const ALL: usize>(all: &[T; ALL], from: usize) -> [T; ORDER] {
+    let mut out = [all[from]; ORDER];
+    out.copy_from_slice(&all[from..from + ORDER]);
+    out
+}
 
 /// Values of each lane.
 #[inline(always)]

@@ -157,7 +157,7 @@ impl<M: Lanes, const COUNT: usize> Kernel for TryLag<'_, M, COUNT> {
     type Out = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let past = periods::<M>(self.pasts, self.now, self.lag);
+        let past = periods::<M, { PAST + FRAME }>(self.pasts, self.now, self.lag);
         let x = self.filtered(&past);
         let correlations = self.correlations(&x);
         let calm = self.gain_product.gt(M::F32::splat(RINGING));
@@ -226,7 +226,11 @@ impl<M: Lanes, const COUNT: usize> TryLag<'_, M, COUNT> {
 
 /// One period of the past of each lane, repeated where it is shorter than a subframe: sample `k` lies `lag + 1 - k` back.
 #[inline(always)]
-fn periods<L: Lanes>(pasts: &Pasts, now: usize, lag: L::I32) -> [Float<L>; REACH] {
+pub fn periods<L: Lanes, const LENGTH: usize>(
+    pasts: &[[f32; LENGTH]; LANES_MAX],
+    now: usize,
+    lag: L::I32,
+) -> [Float<L>; REACH] {
     let lags = lane_indices::<L>(lag);
     let mut pieces = [[0.0f32; REACH]; LANES_MAX];
     for ((piece, past), lag) in pieces.iter_mut().zip(pasts).zip(lags).take(L::N) {
