@@ -79,7 +79,7 @@ test-tools: build-tools oracle-tools $(PYTHON)
 
 # C libraries that codecs are compared with.
 oracle-tools:
-	@.ci/need libgsm1-dev libspandsp-dev libopus-dev libspeex-dev libcodec2-1.0 || echo "skipped: comparisons with the C libraries that are not installed"
+	@.ci/need libgsm1-dev libspandsp-dev libopus-dev libspeex-dev libcodec2-1.0 libbcg729-dev || echo "skipped: comparisons with the C libraries that are not installed"
 
 $(PYTHON): .ci/requirements.txt
 	@.ci/need python3-venv

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adpcm;
+pub mod external;
 pub mod g711;
 pub mod g722;
 pub mod g726;

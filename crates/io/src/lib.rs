@@ -4,6 +4,7 @@
 //! and in the media back-end's own counterpart, each block with its reason.
 
 pub mod clock;
+pub mod external;
 pub mod media;
 pub mod net;
 pub mod process;

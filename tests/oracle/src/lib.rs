@@ -41,6 +41,11 @@ pub const OPUS: Library = Library { program: "opus", link: &["-lopus"], package:
 /// `decode-q3-enhanced-lossy`, and so for every quality.
 pub const SPEEX: Library = Library { program: "speex", link: &["-lspeex"], package: "libspeex-dev" };
 
+/// A codec of our own that speaks the protocol of codecs in another process, healthy or ill.
+pub const TOY: Library = Library { program: "toy", link: &[], package: "libc6-dev" };
+/// G.729 by the same protocol.
+pub const G729: Library = Library { program: "g729", link: &["-lbcg729"], package: "libbcg729-dev" };
+
 /// A program that was built.
 #[derive(Debug)]
 pub struct Oracle {
@@ -58,7 +63,7 @@ impl Oracle {
         std::fs::create_dir_all(&home).ok()?;
         let program = home.join(library.program);
         let age = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
-        let newest = age(&source).max(age(&folder.join("oracle.h")));
+        let newest = age(&source).max(age(&folder.join("oracle.h"))).max(age(&folder.join("external.h")));
         if age(&program) <= newest {
             // Tests run side by side: whoever is last to rename has built the same.
             static BUILDS: AtomicU32 = AtomicU32::new(0);
@@ -82,6 +87,11 @@ impl Oracle {
             std::fs::rename(&unfinished, &program).expect("a program beside its finished name");
         }
         Some(Self { program })
+    }
+
+    /// Where the program is.
+    pub fn path(&self) -> &Path {
+        &self.program
     }
 
     /// What the library makes of this input.

@@ -1,0 +1,390 @@
+//! The two ends of a stream's line: the worker's [`Port`] and the [`Desk`] of the thread that speaks with the process.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use super::wire::{HEAD_BYTES, Kind, Message};
+
+/// Frames of a stream that may be on their way at once: more than a healthy process ever holds back, and few enough
+/// that what comes late is not worth hearing.
+pub const IN_FLIGHT_MAX: u32 = 4;
+
+/// What a stream wants of the codec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Samples become coded bytes.
+    Encode,
+    /// Coded bytes become samples.
+    Decode,
+}
+
+/// What the process said of its frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Rate of the samples, in Hz.
+    pub rate: u32,
+    /// Samples of a frame.
+    pub samples: usize,
+    /// Bytes of a frame at most.
+    pub bytes: usize,
+}
+
+/// Wakes the thread that speaks with the process. Must not block.
+pub trait Bell: Send + Sync {
+    /// Something was put into a port.
+    fn ring(&self);
+}
+
+/// What went wrong on a line, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Faults {
+    /// Frames not sent because too many were unanswered.
+    pub full: u32,
+    /// Frames not sent because the process was gone.
+    pub dead: u32,
+    /// Frames that the process could not code, or answered with something of another size.
+    pub refused: u32,
+}
+
+/// A stream's line to the codec; one per direction of a call. Allocates nothing after it was made, and never waits.
+pub struct Port {
+    stream: u32,
+    direction: Direction,
+    geometry: Geometry,
+    requests: Producer<u8>,
+    answers: Consumer<u8>,
+    /// Number of the next frame, and of the next answer.
+    sent: u32,
+    answered: u32,
+    alive: Arc<AtomicBool>,
+    bell: Arc<dyn Bell>,
+    faults: Faults,
+}
+
+/// The other end.
+pub struct Desk {
+    /// The stream's number.
+    pub stream: u32,
+    /// What the stream wants.
+    pub direction: Direction,
+    requests: Consumer<u8>,
+    answers: Producer<u8>,
+}
+
+/// A line for one stream. `alive` is shared by all lines to a process.
+pub fn port(
+    stream: u32,
+    direction: Direction,
+    geometry: Geometry,
+    alive: Arc<AtomicBool>,
+    bell: Arc<dyn Bell>,
+) -> (Port, Desk) {
+    let largest = HEAD_BYTES + geometry.bytes.max(2 * geometry.samples);
+    let room = largest * IN_FLIGHT_MAX as usize;
+    let (requests, request_end) = RingBuffer::new(room);
+    let (answer_end, answers) = RingBuffer::new(room);
+    let port = Port {
+        stream,
+        direction,
+        geometry,
+        requests,
+        answers,
+        sent: 0,
+        answered: 0,
+        alive,
+        bell,
+        faults: Faults::default(),
+    };
+    (port, Desk { stream, direction, requests: request_end, answers: answer_end })
+}
+
+impl Port {
+    /// What the codec's frames are like.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Sends a frame of samples to be encoded.
+    pub fn encode(&mut self, pcm: &[i16]) {
+        if self.direction != Direction::Encode || pcm.len() != self.geometry.samples {
+            self.faults.refused = self.faults.refused.saturating_add(1);
+            return;
+        }
+        self.send(Kind::Frame, 2 * pcm.len(), pcm.iter().flat_map(|sample| sample.to_le_bytes()));
+    }
+
+    /// Sends a coded frame to be decoded.
+    pub fn decode(&mut self, payload: &[u8]) {
+        if self.direction != Direction::Decode || payload.len() > self.geometry.bytes {
+            self.faults.refused = self.faults.refused.saturating_add(1);
+            return;
+        }
+        self.send(Kind::Frame, payload.len(), payload.iter().copied());
+    }
+
+    /// Asks for something in place of a frame that never came.
+    pub fn conceal(&mut self) {
+        if self.direction == Direction::Decode {
+            self.send(Kind::Lost, 0, core::iter::empty());
+        }
+    }
+
+    /// The oldest answer, coded bytes; their number. `None` while there is none: send nothing.
+    pub fn encoded(&mut self, out: &mut [u8]) -> Option<usize> {
+        if self.direction != Direction::Encode {
+            return None;
+        }
+        self.answer(|bytes, geometry| {
+            let out = out.get_mut(..bytes.len()).filter(|_| bytes.len() <= geometry.bytes)?;
+            out.copy_from_slice(bytes);
+            Some(bytes.len())
+        })
+    }
+
+    /// The oldest answer, samples; their number. `None` while there is none: play silence.
+    pub fn decoded(&mut self, pcm: &mut [i16]) -> Option<usize> {
+        if self.direction != Direction::Decode {
+            return None;
+        }
+        self.answer(|bytes, geometry| {
+            let pcm = pcm.get_mut(..geometry.samples).filter(|_| bytes.len() == 2 * geometry.samples)?;
+            for (sample, pair) in pcm.iter_mut().zip(bytes.as_chunks().0) {
+                *sample = i16::from_le_bytes(*pair);
+            }
+            Some(geometry.samples)
+        })
+    }
+
+    /// Whether the process lives.
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed)
+    }
+
+    /// What went wrong so far.
+    pub fn faults(&self) -> Faults {
+        self.faults
+    }
+
+    fn send(&mut self, kind: Kind, length: usize, data: impl Iterator<Item = u8>) {
+        if !self.is_alive() {
+            self.faults.dead = self.faults.dead.saturating_add(1);
+            // What was on its way died with the process.
+            self.answered = self.sent;
+            return;
+        }
+        let message = Message { kind, stream: self.stream, sequence: self.sent, data: &[] };
+        let Some(mut head) = message.head() else { return };
+        head[..2].copy_from_slice(&((HEAD_BYTES - 2 + length) as u16).to_le_bytes());
+        let waiting = self.sent.wrapping_sub(self.answered);
+        let room = self.requests.write_chunk_uninit(HEAD_BYTES + length);
+        let (true, Ok(room)) = (waiting < IN_FLIGHT_MAX, room) else {
+            self.faults.full = self.faults.full.saturating_add(1);
+            return;
+        };
+        room.fill_from_iter(head.into_iter().chain(data));
+        self.sent = self.sent.wrapping_add(1);
+        self.bell.ring();
+    }
+
+    /// The oldest answer that `read` accepts.
+    fn answer<T>(&mut self, mut read: impl FnMut(&[u8], Geometry) -> Option<T>) -> Option<T> {
+        while self.answers.slots() > 0 {
+            let chunk = self.answers.read_chunk(self.answers.slots()).ok()?;
+            let (first, second) = chunk.as_slices();
+            // An answer may lie across the ring's end.
+            let mut whole = [0u8; HEAD_BYTES + super::BODY_BYTES_MAX];
+            let count = (first.len() + second.len()).min(whole.len());
+            for (slot, byte) in whole.iter_mut().zip(first.iter().chain(second)) {
+                *slot = *byte;
+            }
+            let (message, length) = Message::parse(whole.get(..count)?).ok().flatten()?;
+            let awaited = message.sequence.wrapping_sub(self.answered) < IN_FLIGHT_MAX;
+            let result = (message.kind == Kind::Frame && awaited).then(|| read(message.data, self.geometry));
+            if awaited {
+                self.answered = message.sequence.wrapping_add(1);
+                if result.as_ref().is_none_or(Option::is_none) {
+                    self.faults.refused = self.faults.refused.saturating_add(1);
+                }
+            }
+            chunk.commit(length);
+            if let Some(Some(value)) = result {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+impl core::fmt::Debug for Port {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Port({}, {:?}, {:?})", self.stream, self.direction, self.faults)
+    }
+}
+
+impl Desk {
+    /// Moves what the stream asks to the end of `out`, whole messages; returns how many.
+    pub fn collect(&mut self, out: &mut Vec<u8>) -> u32 {
+        let Ok(chunk) = self.requests.read_chunk(self.requests.slots()) else { return 0 };
+        let (start, count) = (out.len(), chunk.len());
+        let (first, second) = chunk.as_slices();
+        out.extend_from_slice(first);
+        out.extend_from_slice(second);
+        chunk.commit(count);
+        let (mut rest, mut messages) = (out.get(start..).unwrap_or_default(), 0);
+        while let Ok(Some((_, length))) = Message::parse(rest) {
+            rest = rest.get(length..).unwrap_or_default();
+            messages += 1;
+        }
+        messages
+    }
+
+    /// Gives the stream an answer; whether there was room.
+    pub fn deliver(&mut self, message: &Message<'_>) -> bool {
+        let Some(head) = message.head() else { return false };
+        let Ok(room) = self.answers.write_chunk_uninit(HEAD_BYTES + message.data.len()) else { return false };
+        room.fill_from_iter(head.into_iter().chain(message.data.iter().copied()));
+        true
+    }
+
+    /// Whether the worker has let go of its port.
+    pub fn is_abandoned(&self) -> bool {
+        self.requests.is_abandoned()
+    }
+}
+
+impl core::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Desk({}, {:?})", self.stream, self.direction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU32;
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+    impl Bell for Count {
+        fn ring(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    const GEOMETRY: Geometry = Geometry { rate: 8000, samples: 80, bytes: 10 };
+
+    fn line(direction: Direction) -> (Port, Desk, Arc<AtomicBool>, Arc<Count>) {
+        let (alive, bell) = (Arc::new(AtomicBool::new(true)), Arc::new(Count::default()));
+        let (port, desk) = port(3, direction, GEOMETRY, alive.clone(), bell.clone());
+        (port, desk, alive, bell)
+    }
+
+    fn asked(desk: &mut Desk) -> Vec<(Kind, u32, usize)> {
+        let mut bytes = Vec::new();
+        desk.collect(&mut bytes);
+        let (mut rest, mut all) = (&bytes[..], Vec::new());
+        while let Some((message, length)) = Message::parse(rest).unwrap() {
+            assert_eq!(message.stream, 3);
+            all.push((message.kind, message.sequence, message.data.len()));
+            rest = &rest[length..];
+        }
+        all
+    }
+
+    #[test]
+    fn frames_go_out_in_order_and_answers_come_back_in_order() {
+        let (mut port, mut desk, _, bell) = line(Direction::Decode);
+        port.decode(&[1; 10]);
+        port.conceal();
+        port.decode(&[2; 3]);
+        assert_eq!(asked(&mut desk), [(Kind::Frame, 0, 10), (Kind::Lost, 1, 0), (Kind::Frame, 2, 3)]);
+        assert_eq!(bell.0.load(Ordering::Relaxed), 3);
+        let mut pcm = [0; 80];
+        assert_eq!(port.decoded(&mut pcm), None, "no answer yet");
+        for sequence in 0..3 {
+            let data = [sequence as u8; 160];
+            assert!(desk.deliver(&Message { kind: Kind::Frame, stream: 3, sequence, data: &data }));
+        }
+        for sequence in 0..3i16 {
+            assert_eq!(port.decoded(&mut pcm), Some(80));
+            assert_eq!(pcm, [sequence * 257; 80]);
+        }
+        assert_eq!(port.faults(), Faults::default());
+    }
+
+    #[test]
+    fn a_line_goes_round_its_rings_for_long() {
+        let (mut port, mut desk, ..) = line(Direction::Encode);
+        for round in 0..1000u32 {
+            port.encode(&[round as i16; 80]);
+            let mut bytes = Vec::new();
+            assert_eq!(desk.collect(&mut bytes), 1);
+            let (message, _) = Message::parse(&bytes).unwrap().unwrap();
+            assert_eq!((message.sequence, message.data[0]), (round, round as u8));
+            let data = vec![round as u8; round as usize % 11];
+            desk.deliver(&Message { kind: Kind::Frame, data: &data, ..message });
+            let mut out = [0; 10];
+            assert_eq!(port.encoded(&mut out), Some(data.len()));
+            assert_eq!(out[..data.len()], data);
+        }
+    }
+
+    #[test]
+    fn a_process_that_does_not_answer_is_sent_no_more_than_it_may_hold() {
+        let (mut port, mut desk, ..) = line(Direction::Encode);
+        for _ in 0..10 {
+            port.encode(&[0; 80]);
+        }
+        assert_eq!(port.faults().full, 10 - IN_FLIGHT_MAX);
+        assert_eq!(asked(&mut desk).len(), IN_FLIGHT_MAX as usize);
+        let answer = Message { kind: Kind::Frame, stream: 3, sequence: 3, data: &[9; 10] };
+        assert!(desk.deliver(&answer));
+        assert_eq!(port.encoded(&mut [0; 10]), Some(10), "an answer counts for those before it");
+        port.encode(&[0; 80]);
+        assert_eq!(asked(&mut desk), [(Kind::Frame, 4, 160)]);
+    }
+
+    #[test]
+    fn what_dies_with_the_process_is_forgotten_and_counted() {
+        let (mut port, mut desk, alive, _) = line(Direction::Decode);
+        (0..4).for_each(|_| port.decode(&[0; 10]));
+        alive.store(false, Ordering::Relaxed);
+        (0..3).for_each(|_| port.decode(&[0; 10]));
+        assert_eq!(port.faults(), Faults { dead: 3, ..Faults::default() });
+        alive.store(true, Ordering::Relaxed);
+        asked(&mut desk);
+        port.decode(&[0; 10]);
+        assert_eq!(asked(&mut desk), [(Kind::Frame, 4, 10)], "the line is of use again");
+        let late = Message { kind: Kind::Frame, stream: 3, sequence: 0, data: &[0; 160] };
+        desk.deliver(&late);
+        assert_eq!(port.decoded(&mut [0; 80]), None, "an answer to something forgotten");
+    }
+
+    #[test]
+    fn answers_of_another_size_and_refusals_are_counted_and_passed_over() {
+        let (mut port, mut desk, ..) = line(Direction::Decode);
+        (0..4).for_each(|_| port.decode(&[0; 10]));
+        asked(&mut desk);
+        for (sequence, kind, data) in
+            [(0, Kind::Frame, &[0u8; 7][..]), (1, Kind::Error, &[]), (2, Kind::Frame, &[1; 160])]
+        {
+            desk.deliver(&Message { kind, stream: 3, sequence, data });
+        }
+        let mut pcm = [0; 80];
+        assert_eq!(port.decoded(&mut pcm), Some(80));
+        assert_eq!(pcm, [257; 80]);
+        assert_eq!(port.faults().refused, 2);
+        port.decode(&[0; 11]);
+        assert_eq!(port.faults().refused, 3, "a frame longer than the codec has");
+    }
+
+    #[test]
+    fn a_port_let_go_is_seen_at_the_desk() {
+        let (port, desk, ..) = line(Direction::Encode);
+        assert!(!desk.is_abandoned());
+        drop(port);
+        assert!(desk.is_abandoned());
+    }
+}
