@@ -4,7 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use base::{Digit, FormatId, SampleRate};
-use codec::{Decoder, DtmfDetector, Encoder, Resampler, ToneGenerator, Transcoder, mix};
+use codec::{Decoder, DtmfDetector, Encoder, Resampler, ToneGenerator, Transcoder, gsm, mix};
+use lanes::Level;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -81,4 +82,34 @@ fn no_step_of_a_frame_allocates() {
         mix::mean_abs(&linear[..160]);
     });
     assert_eq!(count, 0, "tones and mixing");
+}
+
+#[test]
+fn no_group_of_lanes_allocates_or_needs_a_deep_stack() {
+    /// The most that a group may take of a worker's stack.
+    const STACK_BYTES: usize = 256 * 1024;
+    const STREAMS: usize = 40;
+    let work = || {
+        let pcm = [1000i16; gsm::FRAME_SAMPLES];
+        for level in Level::all_available() {
+            let mut states = vec![(gsm::Encoder::new(), gsm::Decoder::new()); STREAMS];
+            let mut frames = [[0; gsm::FRAME_BYTES]; STREAMS];
+            let mut linear = [[0; gsm::FRAME_SAMPLES]; STREAMS];
+            let mut encoding: Vec<_> = states
+                .iter_mut()
+                .zip(&mut frames)
+                .map(|((state, _), out)| gsm::EncodeJob { state, pcm: &pcm, out })
+                .collect();
+            assert_eq!(allocations(|| gsm::encode(level, &mut encoding)), 0, "{level}");
+            let mut decoding: Vec<_> = states
+                .iter_mut()
+                .zip(&frames)
+                .zip(&mut linear)
+                .map(|(((_, state), payload), pcm)| gsm::DecodeJob { state, payload, pcm })
+                .collect();
+            assert_eq!(allocations(|| gsm::decode(level, &mut decoding)), 0, "{level}");
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work).unwrap();
+    thread.join().unwrap();
 }
