@@ -261,7 +261,7 @@ impl Net {
         let timeout = if nap.is_zero() || timeout == Some(Duration::ZERO) {
             timeout
         } else {
-            std::thread::sleep(nap);
+            moderation::sleep(nap);
             timeout.map(|timeout| timeout.saturating_sub(nap))
         };
         self.report_pending(sink);

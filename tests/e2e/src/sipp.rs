@@ -18,8 +18,13 @@ pub struct Sipp {
     service: String,
     transport: &'static str,
     calls: u32,
+    /// Calls a second, side by side; `None` for one after the other.
+    rate: Option<u32>,
     words: Vec<(String, String)>,
 }
+
+/// At a rate, no more calls are open at once than begin in so many seconds.
+const RATE_SECONDS_MAX: u32 = 10;
 
 /// A scenario that runs.
 #[derive(Debug)]
@@ -43,6 +48,7 @@ impl Sipp {
             service: "100".to_owned(),
             transport: "u1",
             calls: 1,
+            rate: None,
             words: Vec::new(),
         }
     }
@@ -89,6 +95,13 @@ impl Sipp {
         self
     }
 
+    /// So many calls a second, each begun whatever became of the others; no message is kept.
+    #[must_use]
+    pub fn rate(mut self, per_second: u32) -> Self {
+        self.rate = Some(per_second);
+        self
+    }
+
     /// Replaces `@NAME@` in the scenario.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
@@ -115,15 +128,21 @@ impl Sipp {
             .arg(scenario)
             .args(["-i", &self.local.ip().to_string(), "-p", &self.local.port().to_string()])
             .args(["-mi", &self.local.ip().to_string(), "-mp", "6000"])
-            .args(["-s", &self.service, "-t", self.transport, "-m", &self.calls.to_string(), "-l", "1"])
-            .args(["-timeout", "40s", "-timeout_error", "-nostdin", "-trace_err", "-error_file"])
+            .args(["-s", &self.service, "-t", self.transport, "-m", &self.calls.to_string()])
+            .args(["-nostdin", "-trace_err", "-error_file"])
             .arg(place.join("errors"))
-            .args(["-trace_msg", "-message_file"])
-            .arg(place.join("messages"))
             .current_dir(place.path())
             .stdin(Stdio::null())
             .stderr(output.try_clone().expect("the same file"))
             .stdout(output);
+        match self.rate {
+            Some(rate) => {
+                command.args(["-r", &rate.to_string(), "-l", &(rate * RATE_SECONDS_MAX).to_string()])
+            }
+            None => command
+                .args(["-l", "1", "-timeout", "40s", "-timeout_error", "-trace_msg", "-message_file"])
+                .arg(place.join("messages")),
+        };
         let child = command.spawn().expect("sipp starts");
         let mut run = SippRun { name: self.scenario, child, place };
         let listening = || !matches!(run.child.try_wait(), Ok(None)) || listens(self.local);

@@ -47,6 +47,11 @@ impl Moderation {
     }
 }
 
+/// Takes a nap.
+pub(super) fn sleep(nap: Duration) {
+    std::thread::sleep(nap);
+}
+
 fn nap_at(rate: u64) -> Duration {
     if rate < QUIET_PER_SECOND {
         return Duration::ZERO;
