@@ -17,7 +17,7 @@ mod start;
 mod tables;
 
 pub use decoder::{DecodeJob, Decoder, Unusable, decode, decode_fast};
-pub use encoder::Encoder;
+pub use encoder::{EncodeJob, Encoder, encode, encode_fast};
 pub(crate) use shape::Shape;
 
 /// Samples of a sub-block, the unit of the codebook search and of the filters' interpolation.

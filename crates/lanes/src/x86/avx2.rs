@@ -116,8 +116,8 @@ vector!(
     _mm256_set1_ps,
     _mm256_loadu_ps,
     _mm256_storeu_ps,
-    transpose::gather_f32,
-    transpose::scatter_f32
+    transpose::gather_f32x8,
+    transpose::scatter_f32x8
 );
 vector!(F64s, __m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd);
 vector!(

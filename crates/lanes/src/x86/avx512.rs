@@ -95,8 +95,8 @@ vector!(
     _mm512_set1_ps,
     _mm512_loadu_ps,
     _mm512_storeu_ps,
-    transpose::gather_f32,
-    transpose::scatter_f32
+    transpose::gather_f32x16,
+    transpose::scatter_f32x16
 );
 vector!(F64s, __m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd);
 vector!(

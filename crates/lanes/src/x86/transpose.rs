@@ -158,3 +158,131 @@ fn transpose16(r: [__m128i; 8]) -> [__m128i; 8] {
         ]
     }
 }
+
+/// Makes `gather` and `scatter` of floats in square blocks of a whole register a side, for streams that are all as long as
+/// there are rows; others go the way of the smaller blocks.
+///
+/// The last block overlaps the one before it where the rows are not whole blocks.
+macro_rules! square_transposes {
+    ($gather:ident, $scatter:ident, $lanes:expr, $transpose:ident, $load:ident, $store:ident, [$($number:literal)*]) => {
+        /// As [`gather_f32`].
+        #[inline(always)]
+        pub fn $gather(streams: &[&[f32]], flat: &mut [f32], lanes: usize) {
+            let rows = flat.len() / $lanes;
+            let Some(whole) = streams.first_chunk::<$lanes>() else { return gather_f32(streams, flat, lanes) };
+            if rows < $lanes $(|| whole[$number].len() < rows)* {
+                return gather_f32(streams, flat, lanes);
+            }
+            let mut at = 0;
+            loop {
+                // SAFETY: the level has these instructions; each stream has `rows` elements, and there are as many rows
+                // of `$lanes` elements, of which `at..at + $lanes` are some, as `at` is at most `rows - $lanes`.
+                unsafe {
+                    let columns = $transpose([$($load(whole[$number].as_ptr().add(at))),*]);
+                    let to = flat.as_mut_ptr().add(at * $lanes);
+                    $($store(to.add($number * $lanes), columns[$number]);)*
+                }
+                if at + $lanes == rows {
+                    return;
+                }
+                at = (at + $lanes).min(rows - $lanes);
+            }
+        }
+
+        /// As [`scatter_f32`].
+        #[inline(always)]
+        pub fn $scatter(flat: &[f32], streams: &mut [&mut [f32]], lanes: usize) {
+            let rows = flat.len() / $lanes;
+            let all = streams.len() >= $lanes && rows >= $lanes;
+            if !all $(|| streams[$number].len() < rows)* {
+                return scatter_f32(flat, streams, lanes);
+            }
+            let mut at = 0;
+            loop {
+                // SAFETY: as above.
+                unsafe {
+                    let from = flat.as_ptr().add(at * $lanes);
+                    let columns = $transpose([$($load(from.add($number * $lanes))),*]);
+                    $($store(streams[$number].as_mut_ptr().add(at), columns[$number]);)*
+                }
+                if at + $lanes == rows {
+                    return;
+                }
+                at = (at + $lanes).min(rows - $lanes);
+            }
+        }
+    };
+}
+
+square_transposes!(gather_f32x8, scatter_f32x8, 8, transpose8, _mm256_loadu_ps, _mm256_storeu_ps, [0 1 2 3 4 5 6 7]);
+square_transposes!(gather_f32x16, scatter_f32x16, 16, transpose_square16, _mm512_loadu_ps, _mm512_storeu_ps,
+    [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]);
+
+/// # Safety
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn transpose8(r: [__m256; 8]) -> [__m256; 8] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Within 128 bits four rows become four columns, of which the upper halves are four further on.
+        let mut quarters = r;
+        let mut row = 0;
+        while row < 8 {
+            let (a, b, c, d) = (r[row], r[row + 1], r[row + 2], r[row + 3]);
+            let ab = _mm256_castps_pd(_mm256_unpacklo_ps(a, b));
+            let cd = _mm256_castps_pd(_mm256_unpacklo_ps(c, d));
+            let ef = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
+            let gh = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
+            quarters[row] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd));
+            quarters[row + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd));
+            quarters[row + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ef, gh));
+            quarters[row + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ef, gh));
+            row += 4;
+        }
+        let mut out = r;
+        let mut c = 0;
+        while c < 4 {
+            out[c] = _mm256_permute2f128_ps::<0x20>(quarters[c], quarters[4 + c]);
+            out[4 + c] = _mm256_permute2f128_ps::<0x31>(quarters[c], quarters[4 + c]);
+            c += 1;
+        }
+        out
+    }
+}
+
+/// # Safety
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn transpose_square16(r: [__m512; 16]) -> [__m512; 16] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut quarters = r;
+        let mut row = 0;
+        while row < 16 {
+            let (a, b, c, d) = (r[row], r[row + 1], r[row + 2], r[row + 3]);
+            let ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b));
+            let cd = _mm512_castps_pd(_mm512_unpacklo_ps(c, d));
+            let ef = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+            let gh = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+            quarters[row] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd));
+            quarters[row + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd));
+            quarters[row + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(ef, gh));
+            quarters[row + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(ef, gh));
+            row += 4;
+        }
+        let mut out = r;
+        let mut c = 0;
+        while c < 4 {
+            let (a, b) = (quarters[c], quarters[4 + c]);
+            let (d, e) = (quarters[8 + c], quarters[12 + c]);
+            let (even, odd) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xDD>(a, b));
+            let (even2, odd2) = (_mm512_shuffle_f32x4::<0x88>(d, e), _mm512_shuffle_f32x4::<0xDD>(d, e));
+            out[c] = _mm512_shuffle_f32x4::<0x88>(even, even2);
+            out[4 + c] = _mm512_shuffle_f32x4::<0x88>(odd, odd2);
+            out[8 + c] = _mm512_shuffle_f32x4::<0xDD>(even, even2);
+            out[12 + c] = _mm512_shuffle_f32x4::<0xDD>(odd, odd2);
+            c += 1;
+        }
+        out
+    }
+}

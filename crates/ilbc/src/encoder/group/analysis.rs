@@ -1,0 +1,373 @@
+//! Prediction analysis of a group (RFC 3951 sections 3.1 and 3.2).
+
+use lanes::{F32Lanes, Integer, LANES_MAX, Lanes, Mask, Number, Vector};
+
+use super::super::scalar::ENERGY_MIN;
+use super::super::{LOOK_BACK, SEEN, WINDOW};
+use super::{LpcRows, LsfRows, add_product, expand_bandwidth};
+use crate::bits::Frame;
+use crate::lsf::{
+    self, CHIRP_SYNTHESIS, HALF_PI, HALF_SEPARATION, HUGE, INVERSE_TWO_PI, LSF_MAX, LSF_MIN, ROOT_STEPS,
+    SEPARATION, SEPARATION_PASSES, SINE, TWO_PI, cosine,
+};
+use crate::tables::{
+    HP_IN_POLES, HP_IN_ZEROS, LAG_WINDOW, LPC_ASYMMETRIC_WINDOW, LPC_WINDOW, LSF_CODEBOOK_0, LSF_CODEBOOK_1,
+    LSF_CODEBOOK_2,
+};
+use crate::{ORDER, SUB_BLOCKS_MAX, Shape};
+
+const HALF: usize = ORDER / 2;
+
+/// High-pass filter in place; `memory` is the last two inputs and the last two outputs.
+#[inline(always)]
+pub(super) fn high_pass<L: Lanes, const FAST: bool>(rows: &mut [L::F32], memory: &mut [L::F32; 4]) {
+    let [zero0, zero1, zero2] = HP_IN_ZEROS;
+    let [_, pole1, pole2] = HP_IN_POLES;
+    let (zero0, zero1, zero2) = (L::F32::splat(zero0), L::F32::splat(zero1), L::F32::splat(zero2));
+    let (pole1, pole2) = (L::F32::splat(pole1), L::F32::splat(pole2));
+    let [mut x1, mut x2, mut y1, mut y2] = *memory;
+    for n in 0..rows.len() {
+        let x = rows[n];
+        let zeros = zero0 * x + zero1 * x1 + zero2 * x2;
+        let y = zeros - pole1 * y1 - pole2 * y2;
+        (x1, x2, y1, y2) = (x, x1, y, y1);
+        rows[n] = y;
+    }
+    *memory = [x1, x2, y1, y2];
+}
+
+/// Finds and quantises the frequencies, and makes the filters of each sub-block: synthesis from the quantised ones, and what
+/// weighting comes from.
+///
+/// `last` holds the last frame's quantised frequencies and its own, and then this frame's.
+#[inline(always)]
+pub(super) fn analyse<L: Lanes, const W: usize, const FAST: bool>(
+    shape: &Shape,
+    seen: &[L::F32; SEEN],
+    last: &mut [LsfRows<L::F32>; 2],
+    filters: &mut [[LpcRows<L::F32>; SUB_BLOCKS_MAX]; 2],
+    frames: &mut [Frame; W],
+) {
+    // Quantised, and as found.
+    let mut sets = [[[L::F32::splat(0.0); ORDER]; 2]; 2];
+    for n in 0..shape.lsf_sets {
+        let (signal, window) = match n + 1 == shape.lsf_sets {
+            true => (&seen[LOOK_BACK..], &LPC_ASYMMETRIC_WINDOW),
+            false => (&seen[..WINDOW], &LPC_WINDOW),
+        };
+        let lpc = predict::<L, FAST>(&autocorrelate::<L, FAST>(signal, window));
+        let found = from_lpc::<L>(&expand_bandwidth::<L>(&lpc, CHIRP_SYNTHESIS));
+        let index = quantise::<L, FAST>(&found);
+        let mut quantised = [L::F32::splat(0.0); ORDER];
+        for lane in 0..L::N {
+            for (split, index) in index.iter().enumerate() {
+                frames[lane].lsf[n][split] = L::I32::flat(std::slice::from_ref(index))[lane] as u8;
+            }
+            let flat = L::F32::flat_mut(&mut quantised);
+            for (row, value) in lsf::dequantise(frames[lane].lsf[n]).into_iter().enumerate() {
+                flat[row * L::N + lane] = value;
+            }
+        }
+        stabilise::<L>(&mut quantised);
+        sets[0][n] = quantised;
+        sets[1][n] = found;
+    }
+    for kind in 0..2 {
+        let sets = &sets[kind];
+        for n in 0..shape.sub_blocks {
+            let weight = shape.lsf_weights[n];
+            if n > 0 && weight == 0.0 && shape.lsf_weights[n - 1] == 0.0 {
+                filters[kind][n] = filters[kind][n - 1];
+                continue;
+            }
+            let (older, newer) = match (shape.lsf_sets, n) {
+                (1, _) | (_, 0) => (&last[kind], &sets[0]),
+                _ => (&sets[0], &sets[1]),
+            };
+            let (share, rest) = (L::F32::splat(weight), L::F32::splat(1.0 - weight));
+            let mut between = [L::F32::splat(0.0); ORDER];
+            for i in 0..ORDER {
+                between[i] = share * older[i] + rest * newer[i];
+            }
+            filters[kind][n] = to_lpc::<L>(&between);
+        }
+        last[kind] = sets[shape.lsf_sets - 1];
+    }
+}
+
+#[inline(always)]
+fn autocorrelate<L: Lanes, const FAST: bool>(signal: &[L::F32], window: &[f32; WINDOW]) -> LpcRows<L::F32> {
+    let mut windowed = [L::F32::splat(0.0); ORDER + WINDOW];
+    let signal = &signal[..WINDOW];
+    for n in 0..WINDOW {
+        windowed[ORDER + n] = signal[n] * L::F32::splat(window[n]);
+    }
+    // Zeros before the signal change no sum.
+    let mut sums = [L::F32::splat(0.0); ORDER + 1];
+    for n in 0..WINDOW {
+        let Some(window) = windowed[n..].first_chunk::<{ ORDER + 1 }>() else { break };
+        for lag in 0..=ORDER {
+            sums[lag] = add_product::<L, FAST>(sums[lag], window[ORDER - lag], window[ORDER]);
+        }
+    }
+    for lag in 0..=ORDER {
+        sums[lag] = sums[lag] * L::F32::splat(LAG_WINDOW[lag]);
+    }
+    sums
+}
+
+#[inline(always)]
+fn predict<L: Lanes, const FAST: bool>(correlation: &LpcRows<L::F32>) -> LpcRows<L::F32> {
+    let mut lpc = [L::F32::splat(0.0); ORDER + 1];
+    let mut reflection = -correlation[1] / correlation[0];
+    lpc[1] = reflection;
+    let mut error = correlation[0] + correlation[1] * reflection;
+    for m in 1..ORDER {
+        let mut sum = correlation[m + 1];
+        for i in 0..m {
+            sum = add_product::<L, FAST>(sum, lpc[i + 1], correlation[m - i]);
+        }
+        reflection = -sum / error;
+        error += reflection * sum;
+        for i in 0..m.div_ceil(2) {
+            let (low, high) = (lpc[i + 1], lpc[m - i]);
+            lpc[m - i] = high + reflection * low;
+            lpc[i + 1] = low + reflection * high;
+        }
+        lpc[m + 1] = reflection;
+    }
+    let silent = correlation[0].lt(L::F32::splat(ENERGY_MIN));
+    for k in 1..=ORDER {
+        lpc[k] = L::F32::select(silent, L::F32::splat(0.0), lpc[k]);
+    }
+    lpc[0] = L::F32::splat(1.0);
+    lpc
+}
+
+/// The frequencies, in units of the sample rate, at which the search for roots looks first: up to the first beyond 0.5.
+const GRID: usize = 80;
+const GRID_OMEGA: [f32; GRID] = {
+    let mut grid = [0.0; GRID];
+    let mut n = 1;
+    while n < GRID {
+        grid[n] = grid[n - 1] + ROOT_STEPS[0];
+        n += 1;
+    }
+    assert!(grid[GRID - 2] < 0.5 && grid[GRID - 1] >= 0.5);
+    grid
+};
+const GRID_COSINE: [f32; GRID] = {
+    let mut cosines = [0.0; GRID];
+    let mut n = 0;
+    while n < GRID {
+        cosines[n] = cosine(GRID_OMEGA[n] * TWO_PI);
+        n += 1;
+    }
+    cosines
+};
+
+#[inline(always)]
+fn evaluate<L: Lanes>(polynomial: &[L::F32; HALF], cosine: L::F32) -> L::F32 {
+    let twice = cosine + cosine;
+    let first = twice + polynomial[0];
+    let second = twice * first - L::F32::splat(1.0) + polynomial[1];
+    let third = twice * second - first + polynomial[2];
+    let fourth = twice * third - second + polynomial[3];
+    cosine * fourth - third + polynomial[4]
+}
+
+#[inline(always)]
+fn cosines<L: Lanes>(angles: L::F32) -> L::F32 {
+    let mut halves = angles.widen();
+    type D<L> = <<L as Lanes>::F32 as F32Lanes>::F64;
+    for h in 0..2 {
+        let half = &mut halves[h];
+        let y = (D::<L>::splat(HALF_PI[0]) - *half) + D::<L>::splat(HALF_PI[1]);
+        let z = y * y;
+        let w = z * z;
+        let (mut even, mut odd) = (D::<L>::splat(SINE[8]), D::<L>::splat(SINE[9]));
+        for k in (0..4).rev() {
+            even = D::<L>::splat(SINE[2 * k]) + w * even;
+            odd = D::<L>::splat(SINE[2 * k + 1]) + w * odd;
+        }
+        *half = y + (y * z) * (even + z * odd);
+    }
+    L::F32::narrow(halves)
+}
+
+/// Line spectral frequencies of a filter: the walk of [`lsf::from_lpc`].
+///
+/// Both polynomials are evaluated on the whole coarse grid first, where all streams have the same angles; each stream then
+/// finds its changes of sign in bit sets, and the streams refine their `n`-th root together.
+#[inline(always)]
+fn from_lpc<L: Lanes>(lpc: &LpcRows<L::F32>) -> LsfRows<L::F32> {
+    let zero = L::F32::splat(0.0);
+    let mut polynomials = [[zero; HALF]; 2];
+    let mut last = [L::F32::splat(1.0); 2];
+    for i in 0..HALF {
+        last[0] = -last[0] + (lpc[i + 1] + lpc[ORDER - i]);
+        last[1] -= (lpc[ORDER - i] - lpc[i + 1]);
+        polynomials[0][i] = last[0];
+        polynomials[1][i] = last[1];
+    }
+    for polynomial in &mut polynomials {
+        polynomial[HALF - 1] = polynomial[HALF - 1] * L::F32::splat(0.5);
+    }
+
+    let mut values = [[zero; GRID]; 2];
+    // For each polynomial, stream by stream: where it is positive and where negative, a bit a point of the grid.
+    let mut signs = [[[0u128; LANES_MAX]; 2]; 2];
+    for p in 0..2 {
+        let mut words = [[L::I32::splat(0); GRID.div_ceil(32)]; 2];
+        for n in 0..GRID {
+            let value = evaluate::<L>(&polynomials[p], L::F32::splat(GRID_COSINE[n]));
+            values[p][n] = value;
+            // The walk ends at the last point at the latest: as if the sign changed there.
+            if n + 1 < GRID {
+                let bit = L::I32::splat((1u32 << (n % 32)).cast_signed());
+                words[0][n / 32] = words[0][n / 32] | (L::I32::from_mask(value.gt(zero)) & bit);
+                words[1][n / 32] = words[1][n / 32] | (L::I32::from_mask(value.lt(zero)) & bit);
+            }
+        }
+        for (signs, words) in signs[p].iter_mut().zip(&words) {
+            for (w, word) in words.iter().enumerate() {
+                let flat = L::I32::flat(std::slice::from_ref(word));
+                for (signs, &word) in signs.iter_mut().zip(flat) {
+                    *signs |= u128::from(word.cast_unsigned()) << (32 * w);
+                }
+            }
+        }
+    }
+
+    let mut roots = [zero; ORDER];
+    let mut grid = [0usize; LANES_MAX];
+    let mut befores = [L::F32::splat(HUGE); 2];
+    for (k, root) in roots.iter_mut().enumerate() {
+        let p = k & 1;
+        let mut before = [befores[p]];
+        let mut omega = [zero];
+        for lane in 0..L::N {
+            let before = &mut L::F32::flat_mut(&mut before)[lane];
+            let same = signs[p][usize::from(*before < 0.0)][lane];
+            let steps = (!same >> grid[lane]).trailing_zeros() as usize;
+            grid[lane] += steps;
+            if steps > 0 {
+                *before = L::F32::flat(&values[p])[(grid[lane] - 1) * L::N + lane];
+            }
+            L::F32::flat_mut(&mut omega)[lane] = GRID_OMEGA[grid[lane]] - ROOT_STEPS[1];
+        }
+        let ([mut before], [mut omega]) = (before, omega);
+        let mut step = L::F32::splat(ROOT_STEPS[1]);
+        let mut found = zero;
+        let mut searching = L::Mask32::first(L::N);
+        loop {
+            let value = evaluate::<L>(&polynomials[p], cosines::<L>(omega * L::F32::splat(TWO_PI)));
+            let changed = (value * before).le(zero) | omega.ge(L::F32::splat(0.5));
+            let last = step.eq(L::F32::splat(ROOT_STEPS[ROOT_STEPS.len() - 1]));
+            let ended = searching & changed & last;
+            let nearest = L::F32::select(value.abs().ge(before.abs()), omega - step, omega);
+            found = L::F32::select(ended, nearest, found);
+            searching = searching & !ended;
+            if !searching.any() {
+                break;
+            }
+            let (finer, on) = (searching & changed, searching & !changed);
+            step = L::F32::select(finer, step * L::F32::splat(0.5), step);
+            omega = L::F32::select(finer, omega - step, L::F32::select(on, omega + step, omega));
+            before = L::F32::select(on, value, before);
+        }
+        *root = found * L::F32::splat(TWO_PI);
+        befores[p] = L::F32::select(before.ge(zero), L::F32::splat(-HUGE), L::F32::splat(HUGE));
+    }
+    roots
+}
+
+/// Indices of the nearest entries of the three codebooks.
+#[inline(always)]
+fn quantise<L: Lanes, const FAST: bool>(lsf: &LsfRows<L::F32>) -> [L::I32; 3] {
+    let [a, b, c, d, e, f, g, h, i, j] = *lsf;
+    [
+        nearest::<L, 3, FAST>(&LSF_CODEBOOK_0, [a, b, c]),
+        nearest::<L, 3, FAST>(&LSF_CODEBOOK_1, [d, e, f]),
+        nearest::<L, 4, FAST>(&LSF_CODEBOOK_2, [g, h, i, j]),
+    ]
+}
+
+#[inline(always)]
+fn nearest<L: Lanes, const D: usize, const FAST: bool>(codebook: &[[f32; D]], wanted: [L::F32; D]) -> L::I32 {
+    let (mut best, mut least) = (L::I32::splat(0), L::F32::splat(HUGE));
+    for index in 0..codebook.len() {
+        let entry = &codebook[index];
+        let mut distance = L::F32::splat(0.0);
+        for d in 0..D {
+            let difference = wanted[d] - L::F32::splat(entry[d]);
+            distance = add_product::<L, FAST>(distance, difference, difference);
+        }
+        let nearer = distance.lt(least);
+        best = L::I32::select(nearer, L::I32::splat(index as i32), best);
+        least = L::F32::select(nearer, distance, least);
+    }
+    best
+}
+
+/// Keeps dequantised frequencies apart and in range.
+#[inline(always)]
+fn stabilise<L: Lanes>(lsf: &mut LsfRows<L::F32>) {
+    let (separation, half) = (L::F32::splat(SEPARATION), L::F32::splat(HALF_SEPARATION));
+    for _ in 0..SEPARATION_PASSES {
+        for k in 0..ORDER - 1 {
+            let (low, high) = (lsf[k], lsf[k + 1]);
+            let close = (high - low).lt(separation);
+            let crossed = high.lt(low);
+            let apart = L::F32::select(crossed, low, high) + half;
+            let below = L::F32::select(crossed, apart, low) - half;
+            lsf[k + 1] = L::F32::select(close, apart, high);
+            lsf[k] = L::F32::select(close, below, low).clamp(L::F32::splat(LSF_MIN), L::F32::splat(LSF_MAX));
+        }
+    }
+}
+
+/// Prediction filter of line spectral frequencies.
+#[inline(always)]
+fn to_lpc<L: Lanes>(lsf: &LsfRows<L::F32>) -> LpcRows<L::F32> {
+    let zero = L::F32::splat(0.0);
+    let mut frequency = *lsf;
+    for i in 0..ORDER {
+        frequency[i] = frequency[i] * L::F32::splat(INVERSE_TWO_PI);
+    }
+    let (low, high) = (frequency[0].le(zero), frequency[ORDER - 1].ge(L::F32::splat(0.5)));
+    let wrong = low | high;
+    if wrong.any() {
+        frequency[0] = L::F32::select(low, L::F32::splat(0.022), frequency[0]);
+        frequency[ORDER - 1] = L::F32::select(high, L::F32::splat(0.499), frequency[ORDER - 1]);
+        let spacing = (frequency[ORDER - 1] - frequency[0]) / L::F32::splat((ORDER - 1) as f32);
+        for i in 1..ORDER {
+            frequency[i] = L::F32::select(wrong, frequency[i - 1] + spacing, frequency[i]);
+        }
+    }
+    let mut twice = [zero; ORDER];
+    for i in 0..ORDER {
+        let cosine = cosines::<L>(L::F32::splat(TWO_PI) * frequency[i]);
+        twice[i] = cosine + cosine;
+    }
+    let (mut newest, mut older) = ([zero; ORDER], [zero; ORDER]);
+    let mut lpc = [L::F32::splat(1.0); ORDER + 1];
+    for n in 0..=ORDER {
+        let (mut even, mut odd) = match n {
+            0 => (L::F32::splat(0.25), L::F32::splat(0.25)),
+            1 => (L::F32::splat(0.25), L::F32::splat(-0.25)),
+            _ => (zero, zero),
+        };
+        for i in (0..ORDER).step_by(2) {
+            let next = even - twice[i] * newest[i] + older[i];
+            (older[i], newest[i], even) = (newest[i], even, next);
+            let next = odd - twice[i + 1] * newest[i + 1] + older[i + 1];
+            (older[i + 1], newest[i + 1], odd) = (newest[i + 1], odd, next);
+        }
+        // What goes in first is not heard.
+        if n > 0 {
+            lpc[n] = L::F32::splat(2.0) * (even + odd);
+        }
+    }
+    lpc
+}
