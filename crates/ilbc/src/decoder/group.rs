@@ -93,7 +93,7 @@ impl Members {
                 job.outcome = Some(Ok(()));
             }
         } else {
-            level.run(Group::<M, FAST> { frames: &self.frames, members: &self.jobs[..count], jobs });
+            level.narrowed(count).run(Group::<M, FAST> { frames: &self.frames, members: &self.jobs[..count], jobs });
         }
     }
 }
