@@ -93,7 +93,11 @@ impl Members {
                 job.outcome = Some(Ok(()));
             }
         } else {
-            level.narrowed(count).run(Group::<M, FAST> { frames: &self.frames, members: &self.jobs[..count], jobs });
+            level.narrowed(count).run(Group::<M, FAST> {
+                frames: &self.frames,
+                members: &self.jobs[..count],
+                jobs,
+            });
         }
     }
 }
@@ -258,13 +262,20 @@ impl<L: Lanes, M: Mode> Kernel for Commit<'_, '_, L, M> {
     #[inline(always)]
     fn run<Same: Lanes>(self) {
         let shape = M::shape();
-        let mut samples = [[0.0; SAMPLES_MAX]; LANES_MAX];
-        scatter::<L, _>(&self.rows[..shape.samples], &mut samples, |samples| &mut samples[..shape.samples]);
+        let count = 2 * L::N;
+        let mut samples = [[0.0; 2 * LANES_MAX]; LANES_MAX];
+        for at in (0..shape.samples).step_by(count) {
+            // The last samples may overlap those before.
+            let at = at.min(shape.samples - count);
+            scatter::<L, _>(&self.rows[at..at + count], &mut samples, |samples| &mut samples[..count]);
+            for (samples, &member) in samples.iter().zip(self.members) {
+                round::<L>(samples, &mut self.jobs[member].pcm.as_mut()[at..]);
+            }
+        }
         let mut states = [[0.0; kept::COUNT]; LANES_MAX];
         scatter::<L, _>(self.kept, &mut states, |state| &mut state[..]);
-        for ((samples, state), &member) in samples.iter().zip(&states).zip(self.members) {
+        for (state, &member) in states.iter().zip(self.members) {
             let job = &mut self.jobs[member];
-            round::<L>(samples, job.pcm.as_mut());
             job.state.read_kept(state);
             job.state.concealer.received();
         }
@@ -296,19 +307,13 @@ impl<M: Mode> Decoder<M> {
     }
 }
 
-/// Samples as 16 bits, cut off toward zero, as `as i16` does.
+/// A vector of samples as 16 bits, cut off toward zero, as `as i16` does.
 #[inline(always)]
-fn round<L: Lanes>(samples: &[f32; SAMPLES_MAX], pcm: &mut [i16]) {
-    let words = 2 * L::N;
+fn round<L: Lanes>(samples: &[f32; 2 * LANES_MAX], pcm: &mut [i16]) {
     let (low, high) = (L::F32::splat(-32768.0), L::F32::splat(32767.0));
-    let last = pcm.len() - words;
-    for at in (0..pcm.len()).step_by(words) {
-        // The last vector may overlap the one before.
-        let at = at.min(last);
-        let first = L::F32::load(&samples[at..]).clamp(low, high).truncate();
-        let second = L::F32::load(&samples[at + L::N..]).clamp(low, high).truncate();
-        L::I16::join([first, second]).store(&mut pcm[at..]);
-    }
+    let first = L::F32::load(&samples[..]).clamp(low, high).truncate();
+    let second = L::F32::load(&samples[L::N..]).clamp(low, high).truncate();
+    L::I16::join([first, second]).store(pcm);
 }
 
 /// `sum + a * b`, in one rounding where the result need not be the reference's.

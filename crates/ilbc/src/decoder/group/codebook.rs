@@ -51,10 +51,10 @@ impl<const FAST: bool> Kernel for Blocks<'_, FAST> {
         let state = FRONT + shape.state_place(frame);
         // Codebooks are made of what lies before a block, and zeros before that. So blocks before the start state are made
         // in reversed time, behind a copy of what follows them.
-        let mut reversed = [0.0; FRONT + SAMPLES_MAX + LANES_MAX];
         if frame.state_first {
             construct::<L, FAST>(residual, state + shape.state, EXTRA_MEMORY, shape.extra, &frame.extra);
         } else {
+            let mut reversed = [0.0; FRONT + STATE_BLOCK + LANES_MAX];
             let (from, to) = (FRONT + first, FRONT + shape.state);
             copy_reversed(&residual[state..state + shape.state], &mut reversed[FRONT..to]);
             construct::<L, FAST>(&mut reversed, to, EXTRA_MEMORY, shape.extra, &frame.extra);
@@ -68,10 +68,10 @@ impl<const FAST: bool> Kernel for Blocks<'_, FAST> {
             at += SUB_BLOCK;
         }
         if back > 0 {
+            let mut reversed = [0.0; FRONT + SAMPLES_MAX + LANES_MAX];
             let known = shape.samples - first;
             at = FRONT + known;
             copy_reversed(&residual[FRONT + first..FRONT + shape.samples], &mut reversed[FRONT..at]);
-            reversed[at..].fill(0.0);
             for choice in backwards {
                 construct::<L, FAST>(&mut reversed, at, MEMORY, SUB_BLOCK, choice);
                 at += SUB_BLOCK;
@@ -91,7 +91,7 @@ fn copy_reversed(from: &[f32], to: &mut [f32]) {
 /// Makes the `length` samples from `end` of a codebook that is the `memory` samples before it. Behind `end` are zeros.
 #[inline(always)]
 fn construct<L: Lanes, const FAST: bool>(
-    buffer: &mut Residual,
+    buffer: &mut [f32],
     end: usize,
     memory: usize,
     length: usize,
@@ -160,7 +160,7 @@ impl Cut {
 
     /// A vector of its samples from `at`.
     #[inline(always)]
-    fn piece<L: Lanes, const FAST: bool>(&self, buffer: &Residual, end: usize, at: usize) -> L::F32 {
+    fn piece<L: Lanes, const FAST: bool>(&self, buffer: &[f32], end: usize, at: usize) -> L::F32 {
         let near = self.section::<L, FAST>(buffer, end - self.lag + at);
         if self.twice == 0 {
             return near;
@@ -171,7 +171,7 @@ impl Cut {
     }
 
     #[inline(always)]
-    fn section<L: Lanes, const FAST: bool>(&self, buffer: &Residual, start: usize) -> L::F32 {
+    fn section<L: Lanes, const FAST: bool>(&self, buffer: &[f32], start: usize) -> L::F32 {
         if !self.filtered {
             return L::F32::load(&buffer[start..]);
         }

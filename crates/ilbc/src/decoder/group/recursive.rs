@@ -33,6 +33,16 @@ fn all_pole<L: Lanes, const FAST: bool>(
     sum
 }
 
+/// One sample of the filter whose zeros are the coefficients in reverse; `input` ends with the newest.
+#[inline(always)]
+fn all_zero<L: Lanes, const FAST: bool>(input: &[L::F32], lpc: &LpcRows<L>) -> L::F32 {
+    let mut sum = L::F32::splat(0.0);
+    for (&sample, &coefficient) in input.iter().zip(lpc).rev() {
+        sum = add_product::<L, FAST>(sum, coefficient, sample);
+    }
+    sum
+}
+
 /// The start states, each written to its place in the stream's residual.
 pub(super) struct StartState<'a, L: Lanes, const FAST: bool> {
     pub shape: &'a Shape,
@@ -73,20 +83,20 @@ impl<L: Lanes, const FAST: bool> Kernel for StartState<'_, L, FAST> {
                 *coefficient = L::F32::select(here, other, *coefficient);
             }
         }
-        let mut output = [zero; 2 * STATE_MAX];
-        let mut past = [zero; ORDER];
-        for at in 0..2 * length {
-            let mut sum = zero;
-            if at < length + ORDER {
-                for back in 0..=ORDER {
-                    sum = add_product::<L, FAST>(sum, lpc[ORDER - back], input[ORDER + at - back]);
-                }
-            }
-            output[at] = all_pole::<L, FAST>(sum, &lpc, &mut past);
-        }
         let mut state = [zero; STATE_MAX];
+        let mut past = [zero; ORDER];
         for at in 0..length {
-            state[length - 1 - at] = output[at] + output[length + at];
+            let input = &input[at..at + ORDER + 1];
+            state[length - 1 - at] = all_pole::<L, FAST>(all_zero::<L, FAST>(input, &lpc), &lpc, &mut past);
+        }
+        // What rings on is added to the beginning.
+        for at in 0..length {
+            let sum = if at < ORDER {
+                all_zero::<L, FAST>(&input[length + at..length + at + ORDER + 1], &lpc)
+            } else {
+                zero
+            };
+            state[length - 1 - at] += all_pole::<L, FAST>(sum, &lpc, &mut past);
         }
         let mut places = <[&mut [f32]; LANES_MAX]>::default();
         for ((place, residual), frame) in places.iter_mut().zip(self.residuals).zip(self.frames) {

@@ -49,12 +49,15 @@ impl<L: Lanes> Kernel for Filters<'_, L> {
 /// The stable frequencies of one set of indices.
 #[inline(always)]
 fn frequencies<L: Lanes>(frames: &[Frame; LANES_MAX], set: usize) -> LsfRows<L> {
-    let mut values = [[0.0; ORDER]; LANES_MAX];
+    // As many rows as lanes are transposed fastest.
+    let mut values = [[0.0; LANES_MAX]; LANES_MAX];
     for (values, frame) in values.iter_mut().zip(frames).take(L::N) {
-        *values = dequantise(frame.lsf[set]);
+        values[..ORDER].copy_from_slice(&dequantise(frame.lsf[set]));
     }
+    let mut rows = [L::F32::splat(0.0); LANES_MAX];
+    gather::<L, _>(&values, |values| &values[..], &mut rows);
     let mut lsf = [L::F32::splat(0.0); ORDER];
-    gather::<L, _>(&values, |values| &values[..], &mut lsf);
+    lsf.copy_from_slice(&rows[..ORDER]);
     let half = L::F32::splat(HALF_SEPARATION);
     for _ in 0..SEPARATION_PASSES {
         for k in 0..ORDER - 1 {
