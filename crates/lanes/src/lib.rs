@@ -36,8 +36,8 @@
 //! - Every function with vectors in it is `#[inline(always)]`, all the way up to [`Kernel::run`]: only what is inlined
 //!   there is compiled for the level. A part that is large or used twice becomes a kernel of its own, entered by
 //!   [`Lanes::call`].
-//! - Loops, not iterator chains with closures, around vector operations: a closure that is not inlined is compiled
-//!   without the level's instructions.
+//! - Loops, not closures, around vector operations, and no `array.map(L::F32::splat)`: what the compiler does not inline is
+//!   compiled without the level's instructions. `cargo xtask vectorised` finds such parts.
 //! - Exact kernels never use [`F32Lanes::mul_add`]; `*` and `+` are never contracted.
 
 mod level;
