@@ -75,12 +75,8 @@ impl Encoder {
             EncoderKind::G726(state) => state.encode(linear, coded),
             EncoderKind::Adpcm(state) => state.encode(linear, coded),
             EncoderKind::Gsm(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
-            EncoderKind::Ilbc20(state) => {
-                frames_in(linear, coded, |pcm, frame| state.encode_plain(pcm, frame))
-            }
-            EncoderKind::Ilbc30(state) => {
-                frames_in(linear, coded, |pcm, frame| state.encode_plain(pcm, frame))
-            }
+            EncoderKind::Ilbc20(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
+            EncoderKind::Ilbc30(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
             EncoderKind::Lpc10(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
             EncoderKind::Speex(state) => frames_in(linear, coded, |pcm, frame: &mut [u8; SPEEX_BYTES]| {
                 let mut room = [0; speex::BYTES_MAX];

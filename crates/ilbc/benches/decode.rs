@@ -83,7 +83,7 @@ fn payloads<M: Size>() -> Vec<M::Payload> {
         .map(|frame| {
             let (mut pcm, mut payload) = (M::SILENCE, M::EMPTY);
             pcm.as_mut().copy_from_slice(frame);
-            encoder.encode_plain(&pcm, &mut payload);
+            encoder.encode(&pcm, &mut payload);
             payload
         })
         .collect()

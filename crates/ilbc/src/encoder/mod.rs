@@ -1,6 +1,7 @@
 //! The encoder: its state, which lives with the stream, and the ways to run it.
 
 mod group;
+mod lone;
 mod scalar;
 mod search;
 
@@ -64,7 +65,7 @@ impl<M: Mode> Encoder<M> {
     /// Codes a frame, one sum after the other: the plain twin with which every faster way is compared.
     pub fn encode(&mut self, pcm: &M::Pcm, out: &mut M::Payload) {
         let shape = M::shape();
-        scalar::encode(&mut self.state, shape, pcm.as_ref()).pack(shape, out.as_mut());
+        scalar::encode(&mut self.state, shape, pcm.as_ref(), &search::search).pack(shape, out.as_mut());
     }
 }
 
@@ -97,7 +98,9 @@ const NARROW: usize = 8;
 
 fn encode_groups<M: Mode>(level: Level, fast: bool, jobs: &mut [EncodeJob<'_, M>]) {
     for group in jobs.chunks_mut(level.lanes()) {
-        if level.lanes() == LANES_MAX {
+        if group.len() <= ALONE {
+            group.iter_mut().for_each(|job| encode_alone(level, fast, job));
+        } else if level.lanes() == LANES_MAX {
             encode_group(|shape, streams, frames| run_wide(level, fast, shape, streams, frames), group);
         } else {
             encode_group(|shape, streams, frames| run_narrow(level, fast, shape, streams, frames), group);
@@ -105,7 +108,31 @@ fn encode_groups<M: Mode>(level: Level, fast: bool, jobs: &mut [EncodeJob<'_, M>
     }
 }
 
+/// Streams up to which one after the other, each with its lags side by side, is quicker than a group.
+const ALONE: usize = 2;
+
+fn encode_alone<M: Mode>(level: Level, fast: bool, job: &mut EncodeJob<'_, M>) {
+    let shape = M::shape();
+    // A copy, so that a panic leaves the stream as it was.
+    let mut state = job.state.state.clone();
+    let frame = run_alone(level, fast, shape, &mut state, job.pcm.as_ref());
+    job.state.state = state;
+    frame.pack(shape, job.out.as_mut());
+}
+
 // Not generic, so that the kernels are compiled once, here.
+
+fn run_alone(level: Level, fast: bool, shape: &Shape, state: &mut State, pcm: &[i16]) -> Frame {
+    if fast {
+        scalar::encode(state, shape, pcm, &|memory, residual, weighting, ranges| {
+            level.run(lone::LoneSearch::<true> { memory, residual, weighting, ranges })
+        })
+    } else {
+        scalar::encode(state, shape, pcm, &|memory, residual, weighting, ranges| {
+            level.run(lone::LoneSearch::<false> { memory, residual, weighting, ranges })
+        })
+    }
+}
 
 fn run_wide(
     level: Level,
@@ -253,6 +280,28 @@ mod tests {
         }
     }
     const M20: &Shape = &crate::shape::SHAPE_20;
+
+    #[test]
+    fn a_stream_alone_gives_the_payloads_of_the_plain_encoder() {
+        let Some(speech) = golden("libilbc_sample.pcm") else { return };
+        let speech = pcm(&speech);
+        for level in Level::all_available() {
+            let (mut plain, mut alone) = (Encoder::<Mode20>::new(), Encoder::<Mode20>::new());
+            for (n, pcm) in speech.as_chunks().0.iter().enumerate() {
+                let (mut expected, mut out) = ([0; 38], [0; 38]);
+                plain.encode(pcm, &mut expected);
+                encode(level, &mut [EncodeJob { state: &mut alone, pcm, out: &mut out }]);
+                assert_eq!(out, expected, "{level} 20 ms frame {n}");
+            }
+            let (mut plain, mut alone) = (Encoder::<Mode30>::new(), Encoder::<Mode30>::new());
+            for (n, pcm) in speech.as_chunks().0.iter().enumerate() {
+                let (mut expected, mut out) = ([0; 50], [0; 50]);
+                plain.encode(pcm, &mut expected);
+                encode(level, &mut [EncodeJob { state: &mut alone, pcm, out: &mut out }]);
+                assert_eq!(out, expected, "{level} 30 ms frame {n}");
+            }
+        }
+    }
 
     #[test]
     fn the_plain_encoder_gives_the_payloads_of_the_reference() {

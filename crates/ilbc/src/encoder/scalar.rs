@@ -1,6 +1,6 @@
 //! The encoder for one stream, as RFC 3951 section 3 tells it.
 
-use super::search::{self, SEARCH_EXTRA, SEARCH_FIRST, SEARCH_LATER};
+use super::search::{SEARCH_EXTRA, SEARCH_FIRST, SEARCH_LATER};
 use super::{LOOK_BACK, SEEN, State, WINDOW, coding_order};
 use crate::bits::{Choice, Frame};
 use crate::codebook::{self, EXTRA_MEMORY, MEMORY};
@@ -11,7 +11,7 @@ use crate::tables::{
     HP_IN_POLES, HP_IN_ZEROS, LAG_WINDOW, LPC_ASYMMETRIC_WINDOW, LPC_WINDOW, SCALE_AMPLITUDES,
     SCALE_THRESHOLDS, STATE_LEVELS,
 };
-use crate::{Lpc, Lsf, ORDER, SAMPLES_MAX, STATE_BLOCK, STATE_MAX, SUB_BLOCK, SUB_BLOCKS_MAX, Shape};
+use crate::{Lpc, Lsf, ORDER, SAMPLES_MAX, STAGES, STATE_BLOCK, STATE_MAX, SUB_BLOCK, SUB_BLOCKS_MAX, Shape};
 
 /// Signal energy below which a prediction filter makes no sense: the smallest step of an `f64` above 1.
 pub(crate) const ENERGY_MIN: f32 = 2.220_446e-16;
@@ -23,8 +23,11 @@ struct Filters {
     weighting: [Lpc; SUB_BLOCKS_MAX],
 }
 
+/// How a block's codebook vectors are searched: from the memory, the block, its weighting filter and the lags of each stage.
+pub(super) type Search<'a> = &'a dyn Fn(&[f32], &[f32], &Lpc, [usize; STAGES]) -> Choice;
+
 /// Codes a frame of the shape's length.
-pub(crate) fn encode(state: &mut State, shape: &Shape, pcm: &[i16]) -> Frame {
+pub(super) fn encode(state: &mut State, shape: &Shape, pcm: &[i16], search: Search<'_>) -> Frame {
     let mut frame = Frame::default();
     let mut seen = [0.0; SEEN];
     let kept = SEEN - shape.samples;
@@ -48,8 +51,8 @@ pub(crate) fn encode(state: &mut State, shape: &Shape, pcm: &[i16]) -> Frame {
     let residual = &residual[..shape.samples];
     let mut decoded = [0.0; SAMPLES_MAX];
     place_start(shape, residual, &mut frame);
-    code_start(shape, residual, &filters, &mut frame, &mut decoded);
-    code_blocks(shape, residual, &filters, &mut frame, &mut decoded);
+    code_start(shape, residual, &filters, search, &mut frame, &mut decoded);
+    code_blocks(shape, residual, &filters, search, &mut frame, &mut decoded);
     frame
 }
 
@@ -156,6 +159,7 @@ fn code_start(
     shape: &Shape,
     residual: &[f32],
     filters: &Filters,
+    search: Search<'_>,
     frame: &mut Frame,
     decoded: &mut [f32; SAMPLES_MAX],
 ) {
@@ -194,7 +198,7 @@ fn code_start(
         extra.copy_from_slice(&residual[block..][..shape.extra]);
         extra.reverse();
     }
-    frame.extra = search::search(&memory, extra, &weighting[usize::from(frame.state_first)], SEARCH_EXTRA);
+    frame.extra = search(&memory, extra, &weighting[usize::from(frame.state_first)], SEARCH_EXTRA);
     codebook::construct(&memory, &frame.extra, extra);
     if frame.state_first {
         decoded[first + shape.state..][..shape.extra].copy_from_slice(extra);
@@ -236,6 +240,7 @@ fn code_blocks(
     shape: &Shape,
     residual: &[f32],
     filters: &Filters,
+    search: Search<'_>,
     frame: &mut Frame,
     decoded: &mut [f32; SAMPLES_MAX],
 ) {
@@ -260,7 +265,7 @@ fn code_blocks(
             memory[MEMORY - length..].copy_from_slice(&known[known.len() - length..]);
         }
         let ranges = if n == 0 { SEARCH_FIRST } else { SEARCH_LATER };
-        let choice: Choice = search::search(&memory, &wanted, &filters.weighting[block], ranges);
+        let choice = search(&memory, &wanted, &filters.weighting[block], ranges);
         let out = &mut decoded[first..][..SUB_BLOCK];
         codebook::construct(&memory, &choice, out);
         if backwards {

@@ -199,7 +199,7 @@ pub(crate) fn search(memory: &[f32], residual: &[f32], weighting: &Lpc, ranges: 
 }
 
 /// Index and value of the nearest gain, which is relative to that of the stage before (section 3.6.4.2).
-fn quantise_gain(stage: usize, gain: f32, before: f32) -> (u8, f32) {
+pub(super) fn quantise_gain(stage: usize, gain: f32, before: f32) -> (u8, f32) {
     let scale = before.max(GAIN_SCALE_MIN);
     let (gain, table) = match stage {
         0 => (gain.clamp(0.0, GAIN_MAX), &GAINS_5[..]),
@@ -217,7 +217,7 @@ fn quantise_gain(stage: usize, gain: f32, before: f32) -> (u8, f32) {
 }
 
 /// Raises the first gain so that what was found has the energy of what was wanted, at most twofold (section 3.7).
-fn match_energy(index: u8, gain: f32, found: f32, wanted: f32) -> u8 {
+pub(super) fn match_energy(index: u8, gain: f32, found: f32, wanted: f32) -> u8 {
     let mut best = usize::from(index);
     for (candidate, level) in GAINS_5.iter().enumerate().skip(best) {
         if found * level * level < wanted * gain * gain && GAINS_5[best] < 2.0 * gain {

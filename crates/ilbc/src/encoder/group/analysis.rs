@@ -206,7 +206,7 @@ fn from_lpc<L: Lanes>(lpc: &LpcRows<L::F32>) -> LsfRows<L::F32> {
     let mut last = [L::F32::splat(1.0); 2];
     for i in 0..HALF {
         last[0] = -last[0] + (lpc[i + 1] + lpc[ORDER - i]);
-        last[1] -= (lpc[ORDER - i] - lpc[i + 1]);
+        last[1] -= lpc[ORDER - i] - lpc[i + 1];
         polynomials[0][i] = last[0];
         polynomials[1][i] = last[1];
     }
