@@ -4,7 +4,6 @@
 //! multiplications: sums are made in its order. This crate knows samples and payload bytes, and neither packets nor time.
 
 #![forbid(unsafe_code)]
-#![allow(dead_code)] // until both coders use all of it
 
 mod bits;
 mod codebook;
@@ -12,6 +11,7 @@ mod decoder;
 mod encoder;
 mod filters;
 mod lsf;
+mod lsf_rows;
 mod shape;
 mod start;
 mod tables;

@@ -112,7 +112,7 @@ struct Group<'a, 'b, M: Mode, const FAST: bool> {
 }
 
 /// A filter of every stream.
-type LpcRows<L> = [<L as Lanes>::F32; ORDER + 1];
+type LpcRows<L> = crate::lsf_rows::LpcRows<<L as Lanes>::F32>;
 /// A filter of every stream for each sub-block.
 type FilterRows<L> = [LpcRows<L>; SUB_BLOCKS_MAX];
 /// A frame of samples of every stream.

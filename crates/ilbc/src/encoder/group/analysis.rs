@@ -1,15 +1,13 @@
 //! Prediction analysis of a group (RFC 3951 sections 3.1 and 3.2).
 
-use lanes::{F32Lanes, Integer, LANES_MAX, Lanes, Mask, Number, Vector};
+use lanes::{Integer, LANES_MAX, Lanes, Mask, Number, Vector};
 
 use super::super::scalar::ENERGY_MIN;
 use super::super::{LOOK_BACK, SEEN, WINDOW};
 use super::{LpcRows, LsfRows, add_product, expand_bandwidth};
 use crate::bits::Frame;
-use crate::lsf::{
-    self, CHIRP_SYNTHESIS, HALF_PI, HALF_SEPARATION, HUGE, INVERSE_TWO_PI, LSF_MAX, LSF_MIN, ROOT_STEPS,
-    SEPARATION, SEPARATION_PASSES, SINE, TWO_PI, cosine,
-};
+use crate::lsf::{self, CHIRP_SYNTHESIS, HUGE, ROOT_STEPS, TWO_PI, cosine};
+use crate::lsf_rows::{cosines, stabilise, to_lpc};
 use crate::tables::{
     HP_IN_POLES, HP_IN_ZEROS, LAG_WINDOW, LPC_ASYMMETRIC_WINDOW, LPC_WINDOW, LSF_CODEBOOK_0, LSF_CODEBOOK_1,
     LSF_CODEBOOK_2,
@@ -176,25 +174,6 @@ fn evaluate<L: Lanes>(polynomial: &[L::F32; HALF], cosine: L::F32) -> L::F32 {
     cosine * fourth - third + polynomial[4]
 }
 
-#[inline(always)]
-fn cosines<L: Lanes>(angles: L::F32) -> L::F32 {
-    let mut halves = angles.widen();
-    type D<L> = <<L as Lanes>::F32 as F32Lanes>::F64;
-    for h in 0..2 {
-        let half = &mut halves[h];
-        let y = (D::<L>::splat(HALF_PI[0]) - *half) + D::<L>::splat(HALF_PI[1]);
-        let z = y * y;
-        let w = z * z;
-        let (mut even, mut odd) = (D::<L>::splat(SINE[8]), D::<L>::splat(SINE[9]));
-        for k in (0..4).rev() {
-            even = D::<L>::splat(SINE[2 * k]) + w * even;
-            odd = D::<L>::splat(SINE[2 * k + 1]) + w * odd;
-        }
-        *half = y + (y * z) * (even + z * odd);
-    }
-    L::F32::narrow(halves)
-}
-
 /// Line spectral frequencies of a filter: the walk of [`lsf::from_lpc`].
 ///
 /// Both polynomials are evaluated on the whole coarse grid first, where all streams have the same angles; each stream then
@@ -308,66 +287,4 @@ fn nearest<L: Lanes, const D: usize, const FAST: bool>(codebook: &[[f32; D]], wa
         least = L::F32::select(nearer, distance, least);
     }
     best
-}
-
-/// Keeps dequantised frequencies apart and in range.
-#[inline(always)]
-fn stabilise<L: Lanes>(lsf: &mut LsfRows<L::F32>) {
-    let (separation, half) = (L::F32::splat(SEPARATION), L::F32::splat(HALF_SEPARATION));
-    for _ in 0..SEPARATION_PASSES {
-        for k in 0..ORDER - 1 {
-            let (low, high) = (lsf[k], lsf[k + 1]);
-            let close = (high - low).lt(separation);
-            let crossed = high.lt(low);
-            let apart = L::F32::select(crossed, low, high) + half;
-            let below = L::F32::select(crossed, apart, low) - half;
-            lsf[k + 1] = L::F32::select(close, apart, high);
-            lsf[k] = L::F32::select(close, below, low).clamp(L::F32::splat(LSF_MIN), L::F32::splat(LSF_MAX));
-        }
-    }
-}
-
-/// Prediction filter of line spectral frequencies.
-#[inline(always)]
-fn to_lpc<L: Lanes>(lsf: &LsfRows<L::F32>) -> LpcRows<L::F32> {
-    let zero = L::F32::splat(0.0);
-    let mut frequency = *lsf;
-    for i in 0..ORDER {
-        frequency[i] = frequency[i] * L::F32::splat(INVERSE_TWO_PI);
-    }
-    let (low, high) = (frequency[0].le(zero), frequency[ORDER - 1].ge(L::F32::splat(0.5)));
-    let wrong = low | high;
-    if wrong.any() {
-        frequency[0] = L::F32::select(low, L::F32::splat(0.022), frequency[0]);
-        frequency[ORDER - 1] = L::F32::select(high, L::F32::splat(0.499), frequency[ORDER - 1]);
-        let spacing = (frequency[ORDER - 1] - frequency[0]) / L::F32::splat((ORDER - 1) as f32);
-        for i in 1..ORDER {
-            frequency[i] = L::F32::select(wrong, frequency[i - 1] + spacing, frequency[i]);
-        }
-    }
-    let mut twice = [zero; ORDER];
-    for i in 0..ORDER {
-        let cosine = cosines::<L>(L::F32::splat(TWO_PI) * frequency[i]);
-        twice[i] = cosine + cosine;
-    }
-    let (mut newest, mut older) = ([zero; ORDER], [zero; ORDER]);
-    let mut lpc = [L::F32::splat(1.0); ORDER + 1];
-    for n in 0..=ORDER {
-        let (mut even, mut odd) = match n {
-            0 => (L::F32::splat(0.25), L::F32::splat(0.25)),
-            1 => (L::F32::splat(0.25), L::F32::splat(-0.25)),
-            _ => (zero, zero),
-        };
-        for i in (0..ORDER).step_by(2) {
-            let next = even - twice[i] * newest[i] + older[i];
-            (older[i], newest[i], even) = (newest[i], even, next);
-            let next = odd - twice[i + 1] * newest[i + 1] + older[i + 1];
-            (older[i + 1], newest[i + 1], odd) = (newest[i + 1], odd, next);
-        }
-        // What goes in first is not heard.
-        if n > 0 {
-            lpc[n] = L::F32::splat(2.0) * (even + odd);
-        }
-    }
-    lpc
 }

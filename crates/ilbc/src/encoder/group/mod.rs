@@ -22,12 +22,8 @@ use timeline::{Spot, Timelines};
 use super::{SEEN, WINDOW};
 use crate::bits::Frame;
 use crate::lsf::CHIRP_WEIGHTING;
+use crate::lsf_rows::{LpcRows, LsfRows};
 use crate::{ORDER, SAMPLES_MAX, STATE_BLOCK, STATE_MAX, SUB_BLOCK, SUB_BLOCKS_MAX, Shape};
-
-/// Coefficients of a filter of every stream.
-type LpcRows<F> = [F; ORDER + 1];
-/// Frequencies of every stream.
-type LsfRows<F> = [F; ORDER];
 
 /// The states and samples of a group's streams, as it takes them and leaves them.
 pub(super) struct Streams<const W: usize> {
@@ -287,17 +283,6 @@ fn all_pole_step<L: Lanes, const FAST: bool>(
         sum = sub_product::<L, false>(sum, lpc[k], past[ORDER - k]);
     }
     sum
-}
-
-/// All-pole filter in place; the first [`ORDER`] rows are what came out before.
-#[inline(always)]
-fn all_pole<L: Lanes, const FAST: bool>(rows: &mut [L::F32], lpc: &LpcRows<L::F32>) {
-    for n in ORDER..rows.len() {
-        let (past, now) = rows.split_at_mut(n);
-        if let (Some(past), [now, ..]) = (past.last_chunk(), now) {
-            *now = all_pole_step::<L, FAST>(past, lpc, *now);
-        }
-    }
 }
 
 const _: () = assert!(WINDOW == SAMPLES_MAX);
