@@ -65,6 +65,20 @@ impl<M: Lanes, const WIDTH: usize, const COUNT: usize> Kernel for Innovate<'_, M
     }
 }
 
+/// The code once for each sample that a shape may have, with its number as a constant: a triangle of sums whose loops
+/// the compiler would not unroll stays in registers.
+macro_rules! for_each_sample {
+    ($k:ident $code:block) => {
+        for_each_sample!($k $code 0 1 2 3 4 5 6 7 8 9)
+    };
+    ($k:ident $code:block $($number:literal)*) => {
+        $({
+            const $k: usize = $number;
+            $code
+        })*
+    };
+}
+
 #[inline(always)]
 fn filter_shapes<L: Lanes, const WIDTH: usize, const COUNT: usize>(
     shapes: &[[f32; WIDTH]; COUNT],
@@ -72,16 +86,24 @@ fn filter_shapes<L: Lanes, const WIDTH: usize, const COUNT: usize>(
     filtered: &mut [[L::F32; WIDTH]; COUNT],
     half_energy: &mut [L::F32; COUNT],
 ) {
+    let mut first = [L::F32::splat(0.0); WIDTH];
+    first.copy_from_slice(&response[..WIDTH]);
     for ((filtered, half_energy), shape) in filtered.iter_mut().zip(half_energy).zip(shapes) {
-        let mut energy = L::F32::splat(0.0);
-        for j in 0..WIDTH {
-            let mut sum = L::F32::splat(shape[0]) * response[j];
-            for k in 1..=j {
-                sum += L::F32::splat(shape[k]) * response[j - k];
+        let mut sums = [L::F32::splat(0.0); WIDTH];
+        for_each_sample!(K {
+            if K < WIDTH {
+                let sample = L::F32::splat(shape[K]);
+                for j in K..WIDTH {
+                    let part = sample * first[j - K];
+                    sums[j] = if K == 0 { part } else { sums[j] + part };
+                }
             }
-            filtered[j] = sum;
-            energy += sum * sum;
+        });
+        let mut energy = L::F32::splat(0.0);
+        for sum in &sums {
+            energy += *sum * *sum;
         }
+        *filtered = sums;
         *half_energy = energy * L::F32::splat(0.5);
     }
 }

@@ -200,19 +200,22 @@ impl<M: Lanes, const COUNT: usize> TryLag<'_, M, COUNT> {
     #[inline(always)]
     fn correlations(&self, [x0, x1, x2]: &[Rows<M>; 3]) -> [M::F32; 9] {
         let mut sums = [[M::F32::splat(0.0); 9]; 4];
-        for j in (0..SUBFRAME).step_by(4) {
-            for (part, sums) in sums.iter_mut().enumerate() {
-                let (a, b, c, t) = (x2[j + part], x1[j + part], x0[j + part], self.target[j + part]);
-                sums[0] += a * t;
-                sums[1] += b * t;
-                sums[2] += c * t;
-                sums[3] += a * b;
-                sums[4] += b * c;
-                sums[5] += a * c;
-                sums[6] += a * a;
-                sums[7] += b * b;
-                sums[8] += c * c;
+        // Part by part: nine sums stay in registers, four times nine would not.
+        for (part, sums) in sums.iter_mut().enumerate() {
+            let mut parts = *sums;
+            for j in (part..SUBFRAME).step_by(4) {
+                let (a, b, c, t) = (x2[j], x1[j], x0[j], self.target[j]);
+                parts[0] += a * t;
+                parts[1] += b * t;
+                parts[2] += c * t;
+                parts[3] += a * b;
+                parts[4] += b * c;
+                parts[5] += a * c;
+                parts[6] += a * a;
+                parts[7] += b * b;
+                parts[8] += c * c;
             }
+            *sums = parts;
         }
         let mut correlations = sums[0];
         for (term, correlation) in correlations.iter_mut().enumerate() {
