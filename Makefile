@@ -15,7 +15,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PROGRAM := $(TARGET)/release/strowger
 PYTHON := .venv/bin/python
 # Crates that are pure machines; they must build where there is no socket, thread or clock.
-PURE := base lanes conf sip rtp codec media dialplan call driver apps
+PURE := base lanes speex conf sip rtp codec media dialplan call driver apps
 
 .PHONY: run build test check bench fuzz install deny clean help build-tools test-tools oracle-tools
 
