@@ -14,7 +14,10 @@ use lanes::{F32Lanes, I16Lanes, Kernel, LANES_MAX, Lanes, Level, Number, Vector}
 use super::enhancer::HISTORY;
 use super::{Decoder, Unusable};
 use crate::bits::Frame;
-use crate::{Mode, ORDER, SAMPLES_MAX, SUB_BLOCKS_MAX, Shape};
+use crate::lsf::dequantise;
+use crate::start::STATE_RANGE;
+use crate::tables::{SCALE_AMPLITUDES, STATE_LEVELS};
+use crate::{Mode, ORDER, SAMPLES_MAX, STATE_MAX, SUB_BLOCKS_MAX, Shape};
 
 /// A payload of one stream to decode.
 #[derive(Debug)]
@@ -54,7 +57,7 @@ const GROUP_MIN: usize = 3;
 
 fn decode_all<M: Mode, const FAST: bool>(level: Level, jobs: &mut [DecodeJob<'_, M>]) {
     for enhances in [false, true] {
-        let mut members = Members { frames: [Frame::default(); LANES_MAX], jobs: [0; LANES_MAX], count: 0 };
+        let mut members = Members::new();
         for index in 0..jobs.len() {
             let job = &mut jobs[index];
             if job.state.enhances != enhances || job.outcome.is_some() {
@@ -65,8 +68,7 @@ fn decode_all<M: Mode, const FAST: bool>(level: Level, jobs: &mut [DecodeJob<'_,
                 job.outcome = Some(Err(Unusable));
                 continue;
             };
-            (members.frames[members.count], members.jobs[members.count]) = (frame, index);
-            members.count += 1;
+            members.push(M::shape(), index, &frame);
             if members.count == level.lanes() {
                 members.decode::<M, FAST>(level, jobs);
             }
@@ -75,37 +77,66 @@ fn decode_all<M: Mode, const FAST: bool>(level: Level, jobs: &mut [DecodeJob<'_,
     }
 }
 
-/// The streams of a group.
+/// The streams of a group, and what is looked up in tables for each.
 struct Members {
-    frames: [Frame; LANES_MAX],
     /// Which job each is.
     jobs: [usize; LANES_MAX],
     count: usize,
+    parameters: [Parameters; LANES_MAX],
+}
+
+/// A stream's frame, as lanes want it. Those of a lane without a stream are some.
+#[derive(Clone, Copy)]
+struct Parameters {
+    frame: Frame,
+    /// Frequencies of both sets as the indices name them. As many rows as lanes are transposed fastest.
+    lsf: [[f32; LANES_MAX]; 2],
+    /// Samples of the start state before its filter, the last one first.
+    state: [f32; STATE_MAX],
 }
 
 impl Members {
+    fn new() -> Self {
+        let parameters =
+            Parameters { frame: Frame::default(), lsf: [[0.0; LANES_MAX]; 2], state: [0.0; STATE_MAX] };
+        Self { jobs: [0; LANES_MAX], count: 0, parameters: [parameters; LANES_MAX] }
+    }
+
+    /// Takes in a job. There is room: a full group is decoded at once.
+    fn push(&mut self, shape: &Shape, job: usize, frame: &Frame) {
+        self.jobs[self.count] = job;
+        let parameters = &mut self.parameters[self.count];
+        self.count += 1;
+        parameters.frame = *frame;
+        for (lsf, &index) in parameters.lsf.iter_mut().zip(&frame.lsf).take(shape.lsf_sets) {
+            lsf[..ORDER].copy_from_slice(&dequantise(index));
+        }
+        let unit = SCALE_AMPLITUDES[usize::from(frame.scale) % SCALE_AMPLITUDES.len()] / STATE_RANGE;
+        let values = STATE_LEVELS.map(|level| unit * level);
+        for (sample, &level) in parameters.state[..shape.state].iter_mut().rev().zip(&frame.state) {
+            *sample = values[usize::from(level) % values.len()];
+        }
+    }
+
     fn decode<M: Mode, const FAST: bool>(&mut self, level: Level, jobs: &mut [DecodeJob<'_, M>]) {
         let count = core::mem::take(&mut self.count);
+        let members = &self.jobs[..count];
         if count < GROUP_MIN {
-            for (&index, frame) in self.jobs[..count].iter().zip(&self.frames) {
+            for (&index, parameters) in members.iter().zip(&self.parameters) {
                 let job = &mut jobs[index];
-                job.state.decode_frame(frame, job.pcm);
+                job.state.decode_frame(&parameters.frame, job.pcm);
                 job.outcome = Some(Ok(()));
             }
         } else {
-            level.narrowed(count).run(Group::<M, FAST> {
-                frames: &self.frames,
-                members: &self.jobs[..count],
-                jobs,
-            });
+            let parameters = &self.parameters;
+            level.narrowed(count).run(Group::<M, FAST> { parameters, members, jobs });
         }
     }
 }
 
 /// Up to a group of streams that all enhance or all do not.
 struct Group<'a, 'b, M: Mode, const FAST: bool> {
-    /// A frame for each lane, those without a stream included.
-    frames: &'a [Frame; LANES_MAX],
+    parameters: &'a [Parameters; LANES_MAX],
     /// The job of each lane that has one.
     members: &'a [usize],
     jobs: &'a mut [DecodeJob<'b, M>],
@@ -143,7 +174,7 @@ impl<M: Mode, const FAST: bool> Kernel for Group<'_, '_, M, FAST> {
     type Out = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Self { frames, members, jobs } = self;
+        let Self { parameters, members, jobs } = self;
         let shape = M::shape();
         let zero = L::F32::splat(0.0);
 
@@ -155,17 +186,17 @@ impl<M: Mode, const FAST: bool> Kernel for Group<'_, '_, M, FAST> {
         gather::<L, _>(&states, |state| &state[..], &mut kept);
 
         let mut filters = [[zero; ORDER + 1]; SUB_BLOCKS_MAX];
-        L::call(spectrum::Filters::<L> { shape, frames, kept: &mut kept, filters: &mut filters });
+        L::call(spectrum::Filters::<L> { shape, parameters, kept: &mut kept, filters: &mut filters });
 
         let mut residuals = [[0.0; FRONT + SAMPLES_MAX + LANES_MAX]; LANES_MAX];
         L::call(recursive::StartState::<L, FAST> {
             shape,
-            frames,
+            parameters,
             filters: &filters,
             residuals: &mut residuals,
         });
-        for (residual, frame) in residuals.iter_mut().zip(frames).take(members.len()) {
-            L::call(codebook::Blocks::<FAST> { shape, frame, residual });
+        for (residual, parameters) in residuals.iter_mut().zip(parameters).take(members.len()) {
+            L::call(codebook::Blocks::<FAST> { shape, frame: &parameters.frame, residual });
         }
 
         let mut rows = [zero; SAMPLES_MAX];

@@ -2,10 +2,10 @@
 
 use lanes::{Kernel, LANES_MAX, Lanes, Mask, Number, Vector};
 
-use super::{FRONT, FilterRows, FrameRows, LpcRows, Residual, add_product, gather, kept, subtract_product};
-use crate::bits::Frame;
-use crate::start::STATE_RANGE;
-use crate::tables::{HP_OUT_POLES, HP_OUT_ZEROS, SCALE_AMPLITUDES, STATE_LEVELS};
+use super::{
+    FRONT, FilterRows, FrameRows, LpcRows, Parameters, Residual, add_product, gather, kept, subtract_product,
+};
+use crate::tables::{HP_OUT_POLES, HP_OUT_ZEROS};
 use crate::{ORDER, STATE_MAX, SUB_BLOCK, Shape};
 
 /// One sample of the all-pole filter, newest output first; puts it before the others.
@@ -46,7 +46,7 @@ fn all_zero<L: Lanes, const FAST: bool>(input: &[L::F32], lpc: &LpcRows<L>) -> L
 /// The start states, each written to its place in the stream's residual.
 pub(super) struct StartState<'a, L: Lanes, const FAST: bool> {
     pub shape: &'a Shape,
-    pub frames: &'a [Frame; LANES_MAX],
+    pub parameters: &'a [Parameters; LANES_MAX],
     pub filters: &'a FilterRows<L>,
     pub residuals: &'a mut [Residual; LANES_MAX],
 }
@@ -57,26 +57,19 @@ impl<L: Lanes, const FAST: bool> Kernel for StartState<'_, L, FAST> {
     fn run<Same: Lanes>(self) {
         let zero = L::F32::splat(0.0);
         let length = self.shape.state;
-        let mut levels = [[0.0; STATE_MAX.next_multiple_of(4)]; LANES_MAX];
-        for (levels, frame) in levels.iter_mut().zip(self.frames).take(L::N) {
-            let unit = SCALE_AMPLITUDES[usize::from(frame.scale) % SCALE_AMPLITUDES.len()] / STATE_RANGE;
-            let mut units = STATE_LEVELS;
-            for level in &mut units {
-                *level *= unit;
-            }
-            for (sample, &level) in levels[..length].iter_mut().rev().zip(&frame.state) {
-                *sample = units[usize::from(level & 7)];
-            }
-        }
         // The past and the future of the input are zeros.
         let mut input = [zero; STATE_MAX.next_multiple_of(4) + 2 * ORDER];
-        gather::<L, _>(&levels, |levels| &levels[..length], &mut input[ORDER..ORDER + length]);
+        gather::<L, _>(
+            self.parameters,
+            |parameters| &parameters.state[..length],
+            &mut input[ORDER..ORDER + length],
+        );
 
         let mut lpc = self.filters[0];
         for block in 1..self.shape.sub_blocks - 1 {
             let mut lanes = 0;
-            for (lane, frame) in self.frames.iter().enumerate().take(L::N) {
-                lanes |= u32::from(usize::from(frame.start) == block + 1) << lane;
+            for (lane, parameters) in self.parameters.iter().enumerate().take(L::N) {
+                lanes |= u32::from(usize::from(parameters.frame.start) == block + 1) << lane;
             }
             let here = L::Mask32::from_bits(lanes);
             for (coefficient, &other) in lpc.iter_mut().zip(&self.filters[block]) {
@@ -99,8 +92,8 @@ impl<L: Lanes, const FAST: bool> Kernel for StartState<'_, L, FAST> {
             state[length - 1 - at] += all_pole::<L, FAST>(sum, &lpc, &mut past);
         }
         let mut places = <[&mut [f32]; LANES_MAX]>::default();
-        for ((place, residual), frame) in places.iter_mut().zip(self.residuals).zip(self.frames) {
-            let start = FRONT + self.shape.state_place(frame);
+        for ((place, residual), parameters) in places.iter_mut().zip(self.residuals).zip(self.parameters) {
+            let start = FRONT + self.shape.state_place(&parameters.frame);
             *place = &mut residual[start..start + length];
         }
         L::F32::scatter(&state[..length], &mut places[..L::N]);

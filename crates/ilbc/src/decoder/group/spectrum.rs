@@ -2,16 +2,14 @@
 
 use lanes::{Kernel, LANES_MAX, Lanes, Vector};
 
-use super::{FilterRows, gather, kept};
-use crate::bits::Frame;
-use crate::lsf::dequantise;
+use super::{FilterRows, Parameters, gather, kept};
 use crate::lsf_rows::{LsfRows, stabilise, to_lpc};
 use crate::{ORDER, Shape};
 
 /// Fills `filters`, and replaces the frequencies in `kept` by the frame's.
 pub(super) struct Filters<'a, L: Lanes> {
     pub shape: &'a Shape,
-    pub frames: &'a [Frame; LANES_MAX],
+    pub parameters: &'a [Parameters; LANES_MAX],
     pub kept: &'a mut [L::F32; kept::COUNT],
     pub filters: &'a mut FilterRows<L>,
 }
@@ -21,8 +19,8 @@ impl<L: Lanes> Kernel for Filters<'_, L> {
     #[inline(always)]
     fn run<Same: Lanes>(self) {
         let sets = self.shape.lsf_sets;
-        let first = frequencies::<L>(self.frames, 0);
-        let last = if sets == 2 { frequencies::<L>(self.frames, 1) } else { first };
+        let first = frequencies::<L>(self.parameters, 0);
+        let last = if sets == 2 { frequencies::<L>(self.parameters, 1) } else { first };
         let mut old = first;
         old.copy_from_slice(&self.kept[kept::LSF]);
         for (index, &weight) in self.shape.lsf_weights.iter().enumerate() {
@@ -43,14 +41,9 @@ impl<L: Lanes> Kernel for Filters<'_, L> {
 
 /// The stable frequencies of one set of indices.
 #[inline(always)]
-fn frequencies<L: Lanes>(frames: &[Frame; LANES_MAX], set: usize) -> LsfRows<L::F32> {
-    // As many rows as lanes are transposed fastest.
-    let mut values = [[0.0; LANES_MAX]; LANES_MAX];
-    for (values, frame) in values.iter_mut().zip(frames).take(L::N) {
-        values[..ORDER].copy_from_slice(&dequantise(frame.lsf[set]));
-    }
+fn frequencies<L: Lanes>(parameters: &[Parameters; LANES_MAX], set: usize) -> LsfRows<L::F32> {
     let mut rows = [L::F32::splat(0.0); LANES_MAX];
-    gather::<L, _>(&values, |values| &values[..], &mut rows);
+    gather::<L, _>(parameters, |parameters| &parameters.lsf[set], &mut rows);
     let mut lsf = [L::F32::splat(0.0); ORDER];
     lsf.copy_from_slice(&rows[..ORDER]);
     stabilise::<L>(&mut lsf);
