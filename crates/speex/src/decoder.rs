@@ -152,7 +152,7 @@ impl Decoder {
         let gain = fading * gain + 1e-15;
         let level = rms(&self.excitation[HISTORY - FRAME..]);
         let noise = level * (fading * (1.0 - gain * gain));
-        let jitter = random((1 + self.lost) as f32, &mut self.seed) as i32;
+        let jitter = random(self.lost.saturating_add(1) as f32, &mut self.seed) as i32;
         let lag = (self.lag as i32).saturating_add(jitter).clamp(LAG_MIN as i32, LAG_MAX as i32) as usize;
         let mut excitation = self.begin();
         for i in HISTORY..HISTORY + FRAME {

@@ -2,10 +2,23 @@
 //!
 //! [`Encoder`] makes constant-rate frames of quality 3 and 8 at complexity 2; [`Decoder`] reads every narrowband sub-mode
 //! and leaves out wideband layers and in-band messages (RFC 5574 carries such frames back to back in a packet). Both are
-//! the plain scalar form and the home of a stream's state; nothing here knows a packet, a clock or another stream.
+//! the plain scalar form and the home of a stream's state. [`encode`] and [`decode`] do the same for many streams at once,
+//! a SIMD lane each, with the same bits. Nothing here knows a packet, a clock or, in what it makes, another stream.
 //!
 //! The order of every floating-point operation is part of the format's definition here: sums run in the order of the
 //! reference's SSE code, nothing is contracted or reassociated, and double precision stands where C promotes to it.
+//! Tables and arithmetic follow libspeex; its notice is in `NOTICE`.
+//!
+//! ```
+//! use speex::{BYTES_MAX, Decoder, Encoder, FRAME, Quality};
+//!
+//! let (mut encoder, mut decoder) = (Encoder::new(Quality::Q8), Decoder::new());
+//! let mut payload = [0; BYTES_MAX];
+//! let length = encoder.encode(&[0; FRAME], &mut payload);
+//! let mut pcm = [0; FRAME];
+//! decoder.decode(&payload[..length], &mut pcm)?;
+//! # Ok::<(), speex::Fault>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod bits;
