@@ -5,6 +5,7 @@
 use crate::config::acl::NamedAcls;
 use crate::config::asterisk::Asterisk;
 use crate::config::cdr::Cdr;
+use crate::config::codecs::CodecsConf;
 use crate::config::logger::Logger;
 use crate::config::manager::Manager;
 use crate::config::modules::{Capability, Modules};
@@ -56,6 +57,8 @@ pub struct Snapshot {
     pub modules: Modules,
     /// `resolver_unbound.conf`.
     pub resolver: Resolver,
+    /// `codecs.conf`.
+    pub codecs: CodecsConf,
     /// `acl.conf`.
     pub acls: NamedAcls,
     /// `extensions.conf`, sections as written; the dialplan compiles them.
@@ -268,6 +271,7 @@ impl<'a> Reading<'a> {
             manager,
             modules,
             resolver: self.read("resolver_unbound.conf", Resolver::read),
+            codecs: self.read("codecs.conf", CodecsConf::read),
             acls,
             extensions: self.expect("extensions.conf", "there is no dialplan", |file, _| file.clone()),
             files: self.files,

@@ -7,6 +7,7 @@
 pub mod acl;
 pub mod asterisk;
 pub mod cdr;
+pub mod codecs;
 mod kind;
 pub mod logger;
 pub mod manager;
@@ -297,6 +298,9 @@ pub fn manual() -> Vec<Row> {
         manager::ManagerUser::rows(),
         modules::rows(),
         resolver::Resolver::rows(),
+        codecs::Speex::rows(),
+        codecs::Plc::rows(),
+        codecs::External::rows(),
     ]
     .concat()
 }
