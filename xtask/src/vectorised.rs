@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 /// What a kernel must be on every SIMD level.
 struct Kernel {
-    /// Its path, as in `codec::gsm::group::EncodeGroup`.
+    /// Its path, as in `codec::gsm::group::EncodeGroup`; with or without its parameters.
     path: &'static str,
     /// Instructions that it lives by, and how often they stand in it at least, in the level's widest registers.
     needs: &'static [(&'static str, usize)],
@@ -40,6 +40,15 @@ const KERNELS: &[Kernel] = &[
     Kernel { path: "codec::g722::group::DecodeGroup", needs: &[("vpmulld", 40)], share: 25, exact: true },
     Kernel { path: "codec::g726::group::EncodeGroup", needs: &[("vpaddd", 85)], share: 37, exact: true },
     Kernel { path: "codec::g726::group::DecodeGroup", needs: &[("vpaddd", 85)], share: 28, exact: true },
+    Kernel { path: "ilbc::decoder::group::codebook::Blocks<false>", needs: &[], share: 17, exact: true },
+    Kernel { path: "ilbc::decoder::group::recursive::Synthesis", needs: &[], share: 55, exact: false },
+    Kernel { path: "ilbc::decoder::group::spectrum::Filters", needs: &[], share: 45, exact: true },
+    Kernel { path: "ilbc::encoder::lone::LoneSearch<false>", needs: &[], share: 17, exact: true },
+    Kernel { path: "speex::lane::encode::Frame", needs: &[], share: 50, exact: true },
+    Kernel { path: "speex::lane::encode::Subframe", needs: &[], share: 38, exact: true },
+    Kernel { path: "speex::lane::innovation::Innovate", needs: &[], share: 22, exact: true },
+    Kernel { path: "speex::lane::lsp::ToLpc", needs: &[], share: 65, exact: true },
+    Kernel { path: "speex::lane::pitch::OpenLoop", needs: &[], share: 50, exact: true },
 ];
 
 /// What is asked of a kernel without a row, which is told of and passes.
