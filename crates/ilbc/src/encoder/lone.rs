@@ -49,7 +49,8 @@ impl<const FAST: bool> Kernel for LoneSearch<'_, FAST> {
         weighted[ORDER..][..length].copy_from_slice(memory);
         weighted[ORDER + length..].copy_from_slice(residual);
         if FAST {
-            all_pole_reordered(weighted, weighting);
+            // The filter's past is silence.
+            all_pole_transposed(weighted, weighting);
         } else {
             all_pole(weighted, weighting);
         }
@@ -118,18 +119,17 @@ impl<const FAST: bool> Kernel for LoneSearch<'_, FAST> {
     }
 }
 
-/// The all-pole filter with the newest output added last, so that a sample does not wait for the whole sum before it.
+/// The all-pole filter in transposed form: each output goes at once into what is known of the next ones, so that a sample waits
+/// for one product of the sample before it and not for the whole sum.
 #[inline(always)]
-fn all_pole_reordered(buffer: &mut [f32], lpc: &Lpc) {
+fn all_pole_transposed(buffer: &mut [f32], lpc: &Lpc) {
+    let mut known = [0.0; ORDER + 1];
     for n in ORDER..buffer.len() {
-        let Some(past) = buffer[n - ORDER..].first_chunk::<ORDER>() else { return };
-        let (mut even, mut odd) = (buffer[n], 0.0);
-        for k in (1..ORDER / 2).rev() {
-            even -= lpc[2 * k] * past[ORDER - 2 * k];
-            odd -= lpc[2 * k + 1] * past[ORDER - 2 * k - 1];
+        let output = buffer[n] + known[0];
+        for k in 0..ORDER {
+            known[k] = known[k + 1] - lpc[k + 1] * output;
         }
-        even -= lpc[ORDER] * past[0];
-        buffer[n] = (even + odd) - lpc[1] * past[ORDER - 1];
+        buffer[n] = output;
     }
 }
 
