@@ -15,46 +15,135 @@ const TAIL_MAX: usize = 2 * STAGES * (1 + CODED_MAX);
 pub(crate) struct Layout {
     head: &'static [Split],
     tail: &'static [Split],
+    /// The same as places in the payload, and where the samples' first and last bits begin.
+    pieces: &'static [Piece],
+    state: [usize; 2],
+}
+
+/// Bits of a parameter that are together, as they are found in the two bytes that hold them.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    /// Which parameter: those of the head, then those of the tail from [`HEAD_MAX`].
+    parameter: u8,
+    byte: u8,
+    /// Bits behind them in the two bytes.
+    behind: u8,
+    width: u8,
 }
 
 /// A sample of the start state: one bit in class 2, two in class 3.
 const STATE_SPLIT: Split = [0, 1, 2];
 
-#[rustfmt::skip]
-pub(crate) static LAYOUT_20: Layout = Layout {
-    head: &[[6, 0, 0], [7, 0, 0], [7, 0, 0], [2, 0, 0], [1, 0, 0], [6, 0, 0]],
-    tail: &[
-        // Extra block: indices, gains.
-        [6, 0, 1], [0, 0, 7], [0, 0, 7],
-        [2, 0, 3], [1, 1, 2], [0, 0, 3],
-        // Sub-blocks: indices of each, then gains of each.
-        [7, 0, 1], [0, 0, 7], [0, 0, 7],
-        [0, 0, 8], [0, 0, 8], [0, 0, 8],
-        [1, 2, 2], [1, 1, 2], [0, 0, 3],
-        [1, 1, 3], [0, 2, 2], [0, 0, 3],
-    ],
+const HEAD_20: &[Split] = &[[6, 0, 0], [7, 0, 0], [7, 0, 0], [2, 0, 0], [1, 0, 0], [6, 0, 0]];
+const TAIL_20: &[Split] = &[
+    // Extra block: indices, gains.
+    [6, 0, 1],
+    [0, 0, 7],
+    [0, 0, 7],
+    [2, 0, 3],
+    [1, 1, 2],
+    [0, 0, 3],
+    // Sub-blocks: indices of each, then gains of each.
+    [7, 0, 1],
+    [0, 0, 7],
+    [0, 0, 7],
+    [0, 0, 8],
+    [0, 0, 8],
+    [0, 0, 8],
+    [1, 2, 2],
+    [1, 1, 2],
+    [0, 0, 3],
+    [1, 1, 3],
+    [0, 2, 2],
+    [0, 0, 3],
+];
+const HEAD_30: &[Split] =
+    &[[6, 0, 0], [7, 0, 0], [7, 0, 0], [6, 0, 0], [7, 0, 0], [7, 0, 0], [3, 0, 0], [1, 0, 0], [6, 0, 0]];
+const TAIL_30: &[Split] = &[
+    [4, 2, 1],
+    [0, 0, 7],
+    [0, 0, 7],
+    [1, 1, 3],
+    [1, 1, 2],
+    [0, 0, 3],
+    [6, 1, 1],
+    [0, 0, 7],
+    [0, 0, 7],
+    [0, 7, 1],
+    [0, 0, 8],
+    [0, 0, 8],
+    [0, 7, 1],
+    [0, 0, 8],
+    [0, 0, 8],
+    [0, 7, 1],
+    [0, 0, 8],
+    [0, 0, 8],
+    [1, 2, 2],
+    [1, 2, 1],
+    [0, 0, 3],
+    [0, 2, 3],
+    [0, 2, 2],
+    [0, 0, 3],
+    [0, 1, 4],
+    [0, 1, 3],
+    [0, 0, 3],
+    [0, 1, 4],
+    [0, 1, 3],
+    [0, 0, 3],
+];
+
+pub(crate) static LAYOUT_20: Layout = {
+    const PLACES: ([Piece; piece_count(HEAD_20, TAIL_20)], [usize; 2]) = places(HEAD_20, TAIL_20, 57);
+    Layout { head: HEAD_20, tail: TAIL_20, pieces: &PLACES.0, state: PLACES.1 }
 };
 
-#[rustfmt::skip]
-pub(crate) static LAYOUT_30: Layout = Layout {
-    head: &[
-        [6, 0, 0], [7, 0, 0], [7, 0, 0],
-        [6, 0, 0], [7, 0, 0], [7, 0, 0],
-        [3, 0, 0], [1, 0, 0], [6, 0, 0],
-    ],
-    tail: &[
-        [4, 2, 1], [0, 0, 7], [0, 0, 7],
-        [1, 1, 3], [1, 1, 2], [0, 0, 3],
-        [6, 1, 1], [0, 0, 7], [0, 0, 7],
-        [0, 7, 1], [0, 0, 8], [0, 0, 8],
-        [0, 7, 1], [0, 0, 8], [0, 0, 8],
-        [0, 7, 1], [0, 0, 8], [0, 0, 8],
-        [1, 2, 2], [1, 2, 1], [0, 0, 3],
-        [0, 2, 3], [0, 2, 2], [0, 0, 3],
-        [0, 1, 4], [0, 1, 3], [0, 0, 3],
-        [0, 1, 4], [0, 1, 3], [0, 0, 3],
-    ],
+pub(crate) static LAYOUT_30: Layout = {
+    const PLACES: ([Piece; piece_count(HEAD_30, TAIL_30)], [usize; 2]) = places(HEAD_30, TAIL_30, 58);
+    Layout { head: HEAD_30, tail: TAIL_30, pieces: &PLACES.0, state: PLACES.1 }
 };
+
+/// How many pieces the parameters are in.
+const fn piece_count(head: &[Split], tail: &[Split]) -> usize {
+    let (mut count, mut index) = (0, 0);
+    while index < head.len() + tail.len() {
+        let split = if index < head.len() { head[index] } else { tail[index - head.len()] };
+        count += (split[0] > 0) as usize + (split[1] > 0) as usize + (split[2] > 0) as usize;
+        index += 1;
+    }
+    count
+}
+
+/// Where the pieces and the samples of the start state are.
+const fn places<const N: usize>(head: &[Split], tail: &[Split], samples: usize) -> ([Piece; N], [usize; 2]) {
+    let mut pieces = [Piece { parameter: 0, byte: 0, behind: 0, width: 0 }; N];
+    let mut state = [0; 2];
+    let (mut class, mut count, mut bit) = (0, 0, 0);
+    while class < 3 {
+        let mut index = 0;
+        while index < head.len() + tail.len() {
+            if index == head.len() && STATE_SPLIT[class] > 0 {
+                state[STATE_SPLIT[class] as usize - 1] = bit;
+                bit += samples * STATE_SPLIT[class] as usize;
+            }
+            let (split, parameter) = if index < head.len() {
+                (head[index], index)
+            } else {
+                (tail[index - head.len()], HEAD_MAX + index - head.len())
+            };
+            let width = split[class];
+            if width > 0 {
+                let behind = 16 - bit % 8 - width as usize;
+                pieces[count] =
+                    Piece { parameter: parameter as u8, byte: (bit / 8) as u8, behind: behind as u8, width };
+                count += 1;
+                bit += width as usize;
+            }
+            index += 1;
+        }
+        class += 1;
+    }
+    (pieces, state)
+}
 
 /// What the codebook search chose for a block, one value a stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,29 +221,28 @@ impl Frame {
         if payload.len() != shape.bytes || payload.last()? & 1 == 1 {
             return None;
         }
-        let (mut head, mut tail) = ([0; HEAD_MAX], [0; TAIL_MAX]);
-        let mut state = [0; STATE_MAX];
-        let mut bits = Reader { payload, held: 0, count: 0 };
-        for (class, state_bits) in STATE_SPLIT.into_iter().enumerate() {
-            bits.get_class(&mut head, shape.layout.head, class);
-            let (eights, rest) = state[..shape.state].as_chunks_mut::<8>();
-            match state_bits {
-                1 => {
-                    eights.iter_mut().for_each(|eight| *eight = spread_high(bits.get(8)));
-                    rest.iter_mut().for_each(|level| *level = (bits.get(1) as u8) << 2);
-                }
-                2 => {
-                    for eight in eights {
-                        let low = spread_pairs(bits.get(16));
-                        *eight = (u64::from_ne_bytes(*eight) | u64::from_ne_bytes(low)).to_ne_bytes();
-                    }
-                    rest.iter_mut().for_each(|level| *level |= bits.get(2) as u8);
-                }
-                _ => {}
-            }
-            bits.get_class(&mut tail, shape.layout.tail, class);
+        // Zeros follow it, so that every piece can be read with the byte behind it.
+        let mut bytes = [0; PADDED];
+        bytes[..payload.len()].copy_from_slice(payload);
+        let mut values = [0u8; HEAD_MAX + TAIL_MAX];
+        for piece in shape.layout.pieces {
+            let at = usize::from(piece.byte);
+            let two = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+            let value = &mut values[usize::from(piece.parameter)];
+            *value =
+                (u16::from(*value) << piece.width | two >> piece.behind & ((1 << piece.width) - 1)) as u8;
         }
-        let frame = Self::from_parts(shape, &head, state, &tail);
+        let [first, last] = shape.layout.state;
+        let mut state = [0; STATE_MAX.next_multiple_of(8)];
+        for (number, eight) in state.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            let high = spread_high(window(&bytes, first + 8 * number) >> 8 & 0xFF);
+            let low = spread_pairs(window(&bytes, last + 16 * number) & 0xFFFF);
+            *eight = (u64::from_ne_bytes(high) | u64::from_ne_bytes(low)).to_ne_bytes();
+        }
+        let mut samples = [0; STATE_MAX];
+        samples[..shape.state].copy_from_slice(&state[..shape.state]);
+        let (head, tail) = values.split_first_chunk()?;
+        let frame = Self::from_parts(shape, head, samples, tail.first_chunk()?);
         (frame.start >= 1 && usize::from(frame.start) < shape.sub_blocks).then_some(frame)
     }
 
@@ -295,43 +383,14 @@ impl Writer<'_> {
     }
 }
 
-struct Reader<'a> {
-    /// What is not held yet.
-    payload: &'a [u8],
-    /// The lowest `count` bits are the next ones.
-    held: u64,
-    count: u32,
-}
+/// Room for the longest payload and zeros behind it.
+const PADDED: usize = 56;
 
-impl Reader<'_> {
-    /// The next `width` (at most 16) bits; zeros behind the end.
-    fn get(&mut self, width: u32) -> u64 {
-        if self.count < width {
-            let word = match self.payload.split_first_chunk::<4>() {
-                Some((word, rest)) => {
-                    self.payload = rest;
-                    u32::from_be_bytes(*word)
-                }
-                None => {
-                    let mut word = [0; 4];
-                    word.iter_mut().zip(self.payload).for_each(|(to, &from)| *to = from);
-                    self.payload = &[];
-                    u32::from_be_bytes(word)
-                }
-            };
-            self.held = self.held << 32 | u64::from(word);
-            self.count += 32;
-        }
-        self.count -= width;
-        self.held >> self.count & ((1 << width) - 1)
-    }
-
-    fn get_class(&mut self, values: &mut [u8], splits: &[Split], class: usize) {
-        for (value, split) in values.iter_mut().zip(splits) {
-            let width = split[class];
-            *value = (u16::from(*value) << width) as u8 | self.get(u32::from(width)) as u8;
-        }
-    }
+/// 16 bits from any place.
+fn window(bytes: &[u8; PADDED], bit: usize) -> u64 {
+    let mut four = [0; 4];
+    four.copy_from_slice(&bytes[bit / 8..][..4]);
+    u64::from(u32::from_be_bytes(four) >> (16 - bit % 8))
 }
 
 #[cfg(test)]

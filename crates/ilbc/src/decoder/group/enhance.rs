@@ -1,6 +1,6 @@
 //! The enhancer of all streams: pitch search, refinement and smoothing, a sample of every stream at a time.
 
-use lanes::{F32Lanes, I32Lanes, Integer, Kernel, LANES_MAX, Lanes, Mask, Number, Vector};
+use lanes::{F32Lanes, I32Lanes, Kernel, LANES_MAX, Lanes, Mask, Number, Vector};
 
 use super::{FrameRows, add_product, gather, scatter};
 use crate::decoder::Decoder;
@@ -13,8 +13,8 @@ use crate::{Mode, SAMPLES_MAX, Shape};
 
 /// Zeros before and behind a history.
 const MARGIN: usize = 16;
-/// Samples that a segment is cut from, wherever near its estimate it is found to begin.
-const SEARCHED: usize = (WINDOW + TRIALS).next_multiple_of(4);
+/// Samples that a block is compared with, in all places near an estimate.
+const SEARCHED: usize = BLOCK + TRIALS - 1;
 /// Samples at half rate of the longest frame's pitch search.
 const DECIMATED_MAX: usize = DECIMATED_PAST + SAMPLES_MAX / 2;
 /// Rows of history that the pitch search looks at; the blocks to enhance are among them.
@@ -99,8 +99,6 @@ impl<L: Lanes, const FAST: bool> Kernel for Enhance<'_, L, FAST> {
             gather_newest::<L>(streams, length, &mut rows);
             gather::<L, _>(&streams.0, |stream| &stream.periods[..], &mut periods);
         }
-        let mut scratch =
-            Scratch { segments: [[zero; BLOCK]; SEGMENTS], window: [zero; SEARCHED], around: [zero; BLOCK] };
         for block in 0..blocks {
             let centre = shape.first_enhanced() + block * BLOCK;
             let start = centre + length - HISTORY;
@@ -109,7 +107,6 @@ impl<L: Lanes, const FAST: bool> Kernel for Enhance<'_, L, FAST> {
                 periods: &periods,
                 centre,
                 block: &rows[start..start + BLOCK],
-                scratch: &mut scratch,
                 out: &mut out[block * BLOCK..(block + 1) * BLOCK],
             });
         }
@@ -198,16 +195,13 @@ struct Smooth<'a, L: Lanes, const FAST: bool> {
     /// Where in the history the block lies.
     centre: usize,
     block: &'a [L::F32],
-    scratch: &'a mut Scratch<L>,
     out: &'a mut [L::F32],
 }
 
-/// Room for what is made on the way, used for one block after the other.
-struct Scratch<L: Lanes> {
-    segments: [[L::F32; BLOCK]; SEGMENTS],
-    window: [L::F32; SEARCHED],
-    around: [L::F32; BLOCK],
-}
+/// Where segments begin, in quarters of a sample of the history; one row a segment.
+type Places = [[i32; LANES_MAX]; SEGMENTS];
+/// A segment that would leave the history: zeros.
+const NOWHERE: i32 = i32::MIN;
 
 impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
     type Out = ();
@@ -216,7 +210,7 @@ impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
         let zero = L::F32::splat(0.0);
         let centre = L::F32::splat(self.centre as f32);
         let half = L::F32::splat((BLOCK / 2) as f32);
-        let Scratch { segments, window, around } = self.scratch;
+        let mut found: Places = [[NOWHERE; LANES_MAX]; SEGMENTS];
         let mut trials = [zero; TRIALS];
 
         let mut centres = [zero; PLACES];
@@ -226,7 +220,7 @@ impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
         let middle = L::F32::splat(0.5 * (2 * self.centre + BLOCK - 1) as f32);
         let mut period = nearest::<L>(&centres, middle, self.periods);
         let mut start = centre;
-        for segment in segments[..REACH].iter_mut().rev() {
+        for found in found[..REACH].iter_mut().rev() {
             start -= period;
             period = nearest::<L>(&centres, start + half - period, self.periods);
             let inside = (start - L::F32::splat(2.0)).ge(zero);
@@ -237,11 +231,8 @@ impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
                     start,
                     inside,
                     trials: &mut trials,
-                    window,
-                    segment,
+                    found,
                 });
-            } else {
-                segment.fill(zero);
             }
         }
 
@@ -250,7 +241,7 @@ impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
             *place -= period;
         }
         start = centre;
-        for segment in &mut segments[REACH + 1..] {
+        for found in &mut found[REACH + 1..] {
             start += nearest::<L>(&places, start + half, self.periods);
             let inside =
                 (start + L::F32::splat(BLOCK as f32) + L::F32::splat(2.0)).lt(L::F32::splat(HISTORY as f32));
@@ -261,14 +252,50 @@ impl<L: Lanes, const FAST: bool> Kernel for Smooth<'_, L, FAST> {
                     start,
                     inside,
                     trials: &mut trials,
-                    window,
-                    segment,
+                    found,
                 });
-            } else {
-                segment.fill(zero);
             }
         }
-        smooth::<L, FAST>(self.block, segments, around, self.out);
+        let mut means = [[0.0; BLOCK]; LANES_MAX];
+        for (lane, (stream, mean)) in self.streams.0.iter().zip(&mut means).enumerate().take(L::N) {
+            mean_of_segments::<L, FAST>(&stream.history, &found, lane, mean);
+        }
+        let mut around = [zero; BLOCK];
+        gather::<L, _>(&means, |mean| &mean[..], &mut around);
+        smooth::<L, FAST>(self.block, &around, self.out);
+    }
+}
+
+/// The weighted segments of one stream, many samples at a time: each is cut where it was found, shifted by quarters of a
+/// sample, and added to those before it.
+#[inline(always)]
+fn mean_of_segments<L: Lanes, const FAST: bool>(
+    history: &[f32; MARGIN + HISTORY + MARGIN],
+    found: &Places,
+    lane: usize,
+    mean: &mut [f32; BLOCK],
+) {
+    let zero = L::F32::splat(0.0);
+    let mut sums = [zero; BLOCK / 8];
+    for (places, &weight) in found.iter().zip(&WEIGHTS) {
+        let place = places[lane];
+        if place == NOWHERE {
+            continue;
+        }
+        let whole = (place as usize).div_ceil(QUARTERS);
+        let filter = &UPSAMPLING[(whole * QUARTERS - place as usize) % QUARTERS];
+        let Some(window) = history[MARGIN + whole - HALF_TAPS..].first_chunk::<WINDOW>() else { continue };
+        for (piece, total) in sums.iter_mut().enumerate().take(BLOCK / L::N) {
+            let mut sum = zero;
+            for (tap, &factor) in filter.iter().enumerate() {
+                let samples = L::F32::load(&window[piece * L::N + tap..]);
+                sum = add_product::<L, FAST>(sum, samples, L::F32::splat(factor));
+            }
+            *total = add_product::<L, FAST>(*total, sum, L::F32::splat(weight));
+        }
+    }
+    for (piece, sum) in sums.iter().enumerate().take(BLOCK / L::N) {
+        sum.store(&mut mean[piece * L::N..]);
     }
 }
 
@@ -287,7 +314,7 @@ fn nearest<L: Lanes>(values: &[L::F32; PLACES], to: L::F32, what: &[L::F32; PLAC
     found
 }
 
-/// Finds the segments that resemble the block most; returns where they begin. Lanes that are not `inside` get zeros and
+/// Finds the segments that resemble the block most; returns where they begin, also in `found`. Lanes that are not `inside`
 /// keep their place.
 struct Refine<'a, L: Lanes, const FAST: bool> {
     streams: &'a Streams,
@@ -295,8 +322,7 @@ struct Refine<'a, L: Lanes, const FAST: bool> {
     start: L::F32,
     inside: L::Mask32,
     trials: &'a mut [L::F32; TRIALS],
-    window: &'a mut [L::F32; SEARCHED],
-    segment: &'a mut [L::F32; BLOCK],
+    found: &'a mut [i32; LANES_MAX],
 }
 
 impl<L: Lanes, const FAST: bool> Kernel for Refine<'_, L, FAST> {
@@ -311,19 +337,22 @@ impl<L: Lanes, const FAST: bool> Kernel for Refine<'_, L, FAST> {
         let short = rounded.lt(slop);
         let first = (rounded - slop).max(zero);
 
-        let window = self.window;
+        let mut window = [zero; SEARCHED];
         let mut cuts: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
         for ((cut, stream), &first) in cuts.iter_mut().zip(&self.streams.0).zip(L::F32::flat(&[first])) {
-            let from = MARGIN - HALF_TAPS + (first as usize).min(HISTORY - BLOCK);
+            let from = MARGIN + (first as usize).min(HISTORY - BLOCK);
             *cut = &stream.history[from..from + SEARCHED];
         }
-        L::F32::gather(&cuts[..L::N], window);
+        L::F32::gather(&cuts[..L::N], &mut window);
 
         let mut trials = [zero; TRIALS];
-        for (at, &sample) in self.block.iter().enumerate() {
-            for trial in 0..TRIALS {
-                trials[trial] = add_product::<L, FAST>(trials[trial], window[HALF_TAPS + at + trial], sample);
+        let mut others = [window[0], window[1], window[2], window[3], zero];
+        for (&sample, &newest) in self.block.iter().zip(&window[TRIALS - 1..]) {
+            others[TRIALS - 1] = newest;
+            for (trial, &other) in trials.iter_mut().zip(&others) {
+                *trial = add_product::<L, FAST>(*trial, other, sample);
             }
+            others = [others[1], others[2], others[3], others[4], newest];
         }
         // Where one place fewer is searched, the last is the one of the segment before.
         trials[TRIALS - 1] = L::F32::select(short, self.trials[TRIALS - 1], trials[TRIALS - 1]);
@@ -331,31 +360,9 @@ impl<L: Lanes, const FAST: bool> Kernel for Refine<'_, L, FAST> {
             *old = L::F32::select(self.inside, new, *old);
         }
         let best = best_quarter::<L, FAST>(&trials, short);
-        let quarters = L::I32::splat(QUARTERS as i32);
-        let whole = (best + quarters - L::I32::splat(1)).shr(QUARTERS.ilog2());
-        let fraction = whole * quarters - best;
-
-        for step in [4, 2, 1] {
-            let moved = (whole & L::I32::splat(step as i32)).gt(L::I32::splat(0));
-            for at in 0..SEARCHED - step {
-                window[at] = L::F32::select(moved, window[at + step], window[at]);
-            }
-        }
-        let mut filter = [zero; TAPS];
-        for (tap, factor) in filter.iter_mut().enumerate() {
-            *factor = L::F32::splat(UPSAMPLING[0][tap]);
-            for (number, taps) in UPSAMPLING.iter().enumerate().skip(1) {
-                let this = fraction.eq(L::I32::splat(number as i32));
-                *factor = L::F32::select(this, L::F32::splat(taps[tap]), *factor);
-            }
-        }
-        for (at, sample) in self.segment.iter_mut().enumerate() {
-            let mut sum = zero;
-            for (tap, &factor) in filter.iter().enumerate() {
-                sum = add_product::<L, FAST>(sum, window[at + tap], factor);
-            }
-            *sample = L::F32::select(self.inside, sum, zero);
-        }
+        let quarters = best.to_f32() + first * L::F32::splat(QUARTERS as f32);
+        let places = L::I32::select(self.inside, quarters.truncate(), L::I32::splat(NOWHERE));
+        places.store(&mut self.found[..]);
         let found = first + best.to_f32() * L::F32::splat(1.0 / QUARTERS as f32) + L::F32::splat(1.0);
         L::F32::select(self.inside, found, self.start)
     }
@@ -403,22 +410,11 @@ fn best_quarter<L: Lanes, const FAST: bool>(trials: &[L::F32; TRIALS], short: L:
 
 /// As the plain enhancer's.
 #[inline(always)]
-fn smooth<L: Lanes, const FAST: bool>(
-    block: &[L::F32],
-    segments: &[[L::F32; BLOCK]; SEGMENTS],
-    around: &mut [L::F32; BLOCK],
-    out: &mut [L::F32],
-) {
+fn smooth<L: Lanes, const FAST: bool>(block: &[L::F32], around: &[L::F32; BLOCK], out: &mut [L::F32]) {
     let (zero, one) = (L::F32::splat(0.0), L::F32::splat(1.0));
     let (mut own, mut cross, mut other) = (zero, zero, zero);
     for (at, &sample) in block.iter().enumerate() {
-        let mut sum = segments[0][at] * L::F32::splat(WEIGHTS[0]);
-        for index in 1..SEGMENTS {
-            if index != REACH {
-                sum = add_product::<L, FAST>(sum, segments[index][at], L::F32::splat(WEIGHTS[index]));
-            }
-        }
-        around[at] = sum;
+        let sum = around[at];
         own = add_product::<L, FAST>(own, sample, sample);
         other = add_product::<L, FAST>(other, sum, sum);
         cross = add_product::<L, FAST>(cross, sum, sample);
