@@ -58,12 +58,18 @@ impl<L: Lanes> LaneBits<L> {
         }
         let mut lanes = [[0i32; WORDS]; LANES_MAX];
         L::I32::scatter(&self.words, &mut lanes.each_mut().map(|words| &mut words[..]));
-        let mut out = [[0; WORDS * 4]; LANES_MAX];
-        for (bytes, words) in out.iter_mut().zip(&lanes) {
-            for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-                *bytes = word.to_be_bytes();
-            }
-        }
-        out
+        to_bytes(&lanes)
     }
+}
+
+/// Words as they are sent. A function of its own: across lanes it would become gathers and scatters.
+#[inline(never)]
+fn to_bytes(lanes: &[[i32; WORDS]; LANES_MAX]) -> [[u8; WORDS * 4]; LANES_MAX] {
+    let mut out = [[0; WORDS * 4]; LANES_MAX];
+    for (bytes, words) in out.iter_mut().zip(lanes) {
+        for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *bytes = word.to_be_bytes();
+        }
+    }
+    out
 }

@@ -7,7 +7,7 @@ use super::filter::{Energy, Lpc, all_pole, all_zero, high_pass, pole_zero, widen
 use super::innovation::{Innovate, Searched};
 use super::lsp::{Analyse, Quantise, ToLpc, count, interpolate, rms};
 use super::pitch::{OpenLoop, Pasts, Rows, Trial, TryLag, Weighting};
-use super::{Float, Long, lone, nothing, ten};
+use super::{Float, Long, lone, nothing, slices, ten};
 use crate::encoder::{GAMMA, HIGH, LOW, Rate, VERY_SMALL};
 use crate::filter::HIGH_PASS_INPUT;
 use crate::math::{GAIN, GAIN_STEP};
@@ -103,7 +103,10 @@ struct Small<L: Lanes> {
 
 impl<L: Lanes> Small<L> {
     #[inline(always)]
-    fn from_rows(rows: &[L::F32; SMALL]) -> Self {
+    fn from_streams(streams: &[[f32; SMALL]; LANES_MAX]) -> Self {
+        let mut rows = [L::F32::splat(0.0); SMALL];
+        L::F32::gather(&slices(streams)[..L::N], &mut rows);
+        let rows = &rows;
         Self {
             lsp: ten(rows, 0),
             quantised_lsp: ten(rows, 10),
@@ -130,8 +133,16 @@ impl<L: Lanes> Small<L> {
     }
 }
 
-/// The same of one stream.
-#[inline(always)]
+/// What the lanes of a group read.
+struct Streams<'a> {
+    pcm: [&'a [i16; FRAME]; LANES_MAX],
+    input: [&'a [f32]; LANES_MAX],
+    weighted: [&'a [f32]; LANES_MAX],
+    excitation: [&'a [f32; PAST]; LANES_MAX],
+    small: [[f32; SMALL]; LANES_MAX],
+}
+
+/// Short fields of one stream.
 fn pack(state: &Encoder) -> [f32; SMALL] {
     let mut small = [state.gain_product; SMALL];
     small[..10].copy_from_slice(&state.lsp);
@@ -161,14 +172,15 @@ impl<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Kernel
     type Out = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
+        let streams = self.streams(L::N);
         let zero = L::F32::splat(0.0);
         let mut state = State::<L> {
             signal: [zero; SUBFRAME + FRAME],
             weighted: [zero; LAG_MAX + FRAME],
             pasts: [[0.0; PAST + FRAME]; LANES_MAX],
-            small: self.small(),
+            small: Small::from_streams(&streams.small),
         };
-        self.collect(&mut state);
+        Self::collect(&streams, &mut state);
         let bits = L::call(Frame { rate: self.rate, state: &mut state });
         self.give_back(&state, bits);
     }
@@ -181,38 +193,43 @@ impl<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Group<'_, '_, 
         &self.jobs[self.members[lane.min(self.members.len() - 1)]]
     }
 
-    #[inline(always)]
-    fn small<L: Lanes>(&self) -> Small<L> {
-        let mut small = [[0.0; SMALL]; LANES_MAX];
-        let mut streams = [&[][..]; LANES_MAX];
-        for ((lane, small), stream) in small.iter_mut().enumerate().zip(&mut streams).take(L::N) {
-            *small = pack(self.job(lane).state);
-            *stream = &small[..];
+    /// What the lanes read. A function of its own, so that slices are not collected by vector instructions.
+    #[inline(never)]
+    fn streams(&self, lanes: usize) -> Streams<'_> {
+        let job = self.job(0);
+        let mut streams = Streams {
+            pcm: [job.pcm; LANES_MAX],
+            input: [&job.state.input; LANES_MAX],
+            weighted: [&job.state.weighted; LANES_MAX],
+            excitation: [&job.state.excitation; LANES_MAX],
+            small: [[0.0; SMALL]; LANES_MAX],
+        };
+        for lane in 0..lanes {
+            let job = self.job(lane);
+            streams.pcm[lane] = job.pcm;
+            streams.input[lane] = &job.state.input;
+            streams.weighted[lane] = &job.state.weighted;
+            streams.excitation[lane] = &job.state.excitation;
+            streams.small[lane] = pack(job.state);
         }
-        let mut rows = [L::F32::splat(0.0); SMALL];
-        L::F32::gather(&streams[..L::N], &mut rows);
-        Small::from_rows(&rows)
+        streams
     }
 
     #[inline(always)]
-    fn collect<L: Lanes>(&self, state: &mut State<L>) {
-        let mut pcm = [[0.0f32; FRAME]; LANES_MAX];
-        let (mut sounds, mut inputs, mut weighted) =
-            ([&[][..]; LANES_MAX], [&[][..]; LANES_MAX], [&[][..]; LANES_MAX]);
-        for (lane, pcm) in pcm.iter_mut().enumerate().take(L::N) {
-            let job = self.job(lane);
-            for (x, sample) in pcm.iter_mut().zip(job.pcm) {
+    fn collect<L: Lanes>(streams: &Streams<'_>, state: &mut State<L>) {
+        let mut sound = [[0.0f32; FRAME]; LANES_MAX];
+        for (sound, pcm) in sound.iter_mut().zip(&streams.pcm).take(L::N) {
+            for (x, sample) in sound.iter_mut().zip(*pcm) {
                 *x = f32::from(*sample);
             }
-            sounds[lane] = &pcm[..];
-            inputs[lane] = &job.state.input[..];
-            weighted[lane] = &job.state.weighted[..];
-            state.pasts[lane][..PAST].copy_from_slice(&job.state.excitation);
+        }
+        for (past, excitation) in state.pasts.iter_mut().zip(&streams.excitation) {
+            past[..PAST].copy_from_slice(&excitation[..]);
         }
         let (before, frame) = state.signal.split_at_mut(SUBFRAME);
-        L::F32::gather(&inputs[..L::N], before);
-        L::F32::gather(&sounds[..L::N], frame);
-        L::F32::gather(&weighted[..L::N], &mut state.weighted[..LAG_MAX]);
+        L::F32::gather(&streams.input[..L::N], before);
+        L::F32::gather(&slices(&sound)[..L::N], frame);
+        L::F32::gather(&streams.weighted[..L::N], &mut state.weighted[..LAG_MAX]);
     }
 
     #[inline(always)]

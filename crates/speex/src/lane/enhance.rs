@@ -5,7 +5,7 @@ use lanes::{Integer, Kernel, LANES_MAX, Lanes, Number, Vector};
 use super::decode::Excitations;
 use super::lsp::rms;
 use super::wide::Wide;
-use super::{Float, lane_indices};
+use super::{Float, lane_indices, pick};
 use crate::decoder::HISTORY;
 use crate::enhance::{SHIFT, SHORT_PERIOD, SPAN};
 use crate::{FRAME, SUBFRAME};
@@ -17,7 +17,7 @@ const WINDOW: usize = SPAN + 4 * AROUND;
 /// Samples a period is made of by that filter.
 const TAPPED: usize = SPAN + 2 * AROUND;
 /// Whole and fractional shifts.
-const FRACTIONS: [[f32; 7]; 4] = [[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], SHIFT[0], SHIFT[1], SHIFT[2]];
+static FRACTIONS: [[f32; 7]; 4] = [[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], SHIFT[0], SHIFT[1], SHIFT[2]];
 
 type Span<L> = [Float<L>; SPAN];
 
@@ -138,16 +138,7 @@ impl<M: Lanes> Kernel for Period<'_, M> {
         }
         let tapped = &mut window[..TAPPED];
         M::F32::gather(&streams[..M::N], tapped);
-        let mut taps = [[0.0f32; LANES_MAX]; 7];
-        for lane in 0..M::N {
-            for (tap, value) in taps.iter_mut().zip(&FRACTIONS[fraction[lane] % FRACTIONS.len()]) {
-                tap[lane] = *value;
-            }
-        }
-        let mut rows = [M::F32::splat(0.0); 7];
-        for (row, tap) in rows.iter_mut().zip(&taps) {
-            *row = M::F32::load(tap);
-        }
+        let rows = pick::<M, 7, 4>(&FRACTIONS, &fraction);
         for (x, window) in self.period.iter_mut().zip(tapped.windows(7)) {
             let mut sum = window[0] * rows[0];
             for k in 1..7 {

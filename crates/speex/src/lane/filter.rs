@@ -99,8 +99,10 @@ pub fn widen<L: Lanes>(gamma: f32, lpc: &Lpc<L>) -> Lpc<L> {
 /// A second-order high-pass filter.
 #[inline(always)]
 pub fn high_pass<L: Lanes>(filter: &HighPass, signal: &mut [L::F32], memory: &mut [L::F32; 2]) {
-    let num = filter.num.map(L::F32::splat);
-    let den = filter.den.map(|d| L::F32::splat(-d));
+    let [n0, n1, n2] = filter.num;
+    let num = [L::F32::splat(n0), L::F32::splat(n1), L::F32::splat(n2)];
+    let [d1, d2] = filter.den;
+    let den = [L::F32::splat(-d1), L::F32::splat(-d2)];
     let mut mem = *memory;
     for sample in signal {
         let x = *sample;

@@ -185,10 +185,14 @@ fn acos<L: Lanes>(cosine: L::F32) -> L::F32 {
     // The square below one half, (1 - |x|) / 2 above: the smaller of the two, and the root of it is |x| again below.
     let z = (x * x).min((constant(1.0) - magnitude) * constant(0.5));
     let s = z.sqrt();
-    let [p0, p1, p2, p3, p4, p5] = ASIN_P.map(constant);
-    let [q1, q2, q3, q4] = ASIN_Q.map(constant);
-    let p = z * (p0 + z * (p1 + z * (p2 + z * (p3 + z * (p4 + z * p5)))));
-    let q = constant(1.0) + z * (q1 + z * (q2 + z * (q3 + z * q4)));
+    let (mut p, mut q) = (constant(ASIN_P[5]), constant(ASIN_Q[3]));
+    for coefficient in ASIN_P[..5].iter().rev() {
+        p = constant(*coefficient) + z * p;
+    }
+    for coefficient in ASIN_Q[..3].iter().rev() {
+        q = constant(*coefficient) + z * q;
+    }
+    let (p, q) = (z * p, constant(1.0) + z * q);
     let asin = s + s * (p / q);
     let positive = cosine.gt(L::F32::splat(0.0));
     let inner = L::F32::splat(0.5).gt(cosine.abs());
@@ -220,8 +224,9 @@ fn to_lpc<L: Lanes>(lsp: &Lsp<L>) -> Lpc<L> {
         let mirrored = angle.ge(L::F32::splat(std::f32::consts::FRAC_PI_2));
         let x = L::F32::select(mirrored, (Wide::<L>::splat(PI) - Wide::of(*angle)).narrow(), *angle);
         let x = x * x;
-        let [c0, c1, c2, c3] = COS.map(L::F32::splat);
-        let y = c0 + x * (c1 + x * (c2 + c3 * x));
+        let [c0, c1, c2, c3] = COS;
+        let y = L::F32::splat(c2) + L::F32::splat(c3) * x;
+        let y = L::F32::splat(c0) + x * (L::F32::splat(c1) + x * y);
         *angle = L::F32::splat(2.0) * L::F32::select(mirrored, -y, y);
     }
     // The two polynomials as products of sections 1 - 2 cos(w) z^-1 + z^-2. Each product is formed from the highest power

@@ -33,6 +33,16 @@ const fn nothing<'a>() -> &'a mut [f32] {
     &mut []
 }
 
+/// Pieces as slices; a function of its own, so that they are not collected by vector instructions.
+#[inline(never)]
+fn slices<const LENGTH: usize>(pieces: &[[f32; LENGTH]; LANES_MAX]) -> [&[f32]; LANES_MAX] {
+    let mut slices = [&pieces[0][..]; LANES_MAX];
+    for (slice, piece) in slices.iter_mut().zip(pieces) {
+        *slice = piece;
+    }
+    slices
+}
+
 /// Ten of many short fields.
 #[inline(always)]
 fn ten<T: Copy, const ALL: usize>(all: &[T; ALL], from: usize) -> [T; ORDER] {
