@@ -143,3 +143,41 @@ lanes_equal_the_plain_twin!(
     |stream| g726::Encoder::new(packing(stream)),
     |stream| g726::Decoder::new(packing(stream))
 );
+
+/// The most that a group may take of a worker's stack.
+const STACK_BYTES: usize = 256 * 1024;
+
+#[test]
+fn a_full_group_of_either_codec_fits_a_small_stack() {
+    let work = || {
+        for level in Level::all_available() {
+            let count = level.lanes();
+            let (pcm, payload) = (vec![1000; 640], vec![0x5a; 320]);
+            let (mut bytes, mut samples) = (vec![vec![0; 320]; count], vec![vec![0; 640]; count]);
+
+            let mut states = vec![g722::Encoder::default(); count];
+            let jobs = states.iter_mut().zip(&mut bytes);
+            let mut jobs: Vec<_> =
+                jobs.map(|(state, out)| g722::EncodeJob { state, pcm: &pcm, out }).collect();
+            g722::encode(level, &mut jobs);
+            let mut states = vec![g722::Decoder::default(); count];
+            let jobs = states.iter_mut().zip(&mut samples);
+            let mut jobs: Vec<_> =
+                jobs.map(|(state, pcm)| g722::DecodeJob { state, payload: &payload, pcm }).collect();
+            g722::decode(level, &mut jobs);
+
+            let mut states = vec![g726::Encoder::new(packing(0)); count];
+            let jobs = states.iter_mut().zip(&mut bytes);
+            let mut jobs: Vec<_> =
+                jobs.map(|(state, out)| g726::EncodeJob { state, pcm: &pcm, out }).collect();
+            g726::encode(level, &mut jobs);
+            let mut states = vec![g726::Decoder::new(packing(0)); count];
+            let jobs = states.iter_mut().zip(&mut samples);
+            let mut jobs: Vec<_> =
+                jobs.map(|(state, pcm)| g726::DecodeJob { state, payload: &payload, pcm }).collect();
+            g726::decode(level, &mut jobs);
+        }
+    };
+    // An overflow would end the whole test program.
+    std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work).unwrap().join().unwrap();
+}
