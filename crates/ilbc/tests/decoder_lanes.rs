@@ -229,3 +229,23 @@ fn fast_decoding_stays_close_to_exact_decoding() {
         check::<Mode30>(enhance);
     }
 }
+
+/// Workers run groups on small stacks.
+#[test]
+fn a_group_fits_a_stack_of_256_kilobytes() {
+    fn work<M: TestMode>() {
+        for level in Level::all_available() {
+            for enhance in [false, true] {
+                let mut pairs: Vec<_> =
+                    (0..level.lanes()).map(|lane| Pair::<M>::new(enhance, lane)).collect();
+                let payloads: Vec<_> = pairs.iter_mut().map(Pair::payload).collect();
+                let mut members: Vec<_> = pairs.iter_mut().collect();
+                step("stack", level, &mut members, &payloads);
+            }
+        }
+    }
+    for work in [work::<Mode20>, work::<Mode30>] {
+        let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(work).unwrap();
+        thread.join().unwrap();
+    }
+}

@@ -78,7 +78,7 @@ impl Signal {
             Self::Silence => 0,
             Self::Loud => [i16::MIN, i16::MAX][random.below(2)],
             Self::Noise => random.next() as i16,
-            Self::Faint => i16::from(n % 37 == 0) - i16::from(n % 53 == 0),
+            Self::Faint => i16::from(n.is_multiple_of(37)) - i16::from(n.is_multiple_of(53)),
             Self::Click => [0, 20_000][usize::from(n % 2000 == 5)],
             Self::Tone => ((n as f64 * 0.31).sin() * 9000.0) as i16,
         };
