@@ -238,6 +238,7 @@ fn with_terminal(options: &Options, client: Client, writer: UnixStream, gone: &A
     let link = Arc::new(std::sync::Mutex::new(link));
     let mut editor = editor(options, printer, gone, Words { link: link.clone() });
     let prompt = HostPrompt { text: format!("{}*CLI> ", options.host) };
+    watch_terminal(options.seat);
     let mut last = 0;
     loop {
         let line = match editor.read_line(&prompt) {
@@ -263,6 +264,18 @@ fn with_terminal(options: &Options, client: Client, writer: UnixStream, gone: &A
             }
         }
     }
+}
+
+/// A terminal that is gone reads as an end for ever, and the editor would ask it again and again. The console of the
+/// process lets go of it, and the process goes on; one that is a process of its own ends.
+fn watch_terminal(seat: Seat) {
+    let watched = ::io::process::when_terminal_goes(move |terminal| match seat {
+        // Out of descriptors it costs a processor until somebody looks, and the calls go on.
+        Seat::Local => drop(terminal.let_go()),
+        Seat::Remote => std::process::exit(1),
+    });
+    // Without the thread everything works but this.
+    drop(watched);
 }
 
 fn editor(

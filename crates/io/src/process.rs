@@ -1,6 +1,6 @@
 //! What a process can do to itself: limits, identity, leaving the terminal.
 //!
-//! Everything here happens once, at the start, before any other thread exists.
+//! Everything here but the watch over the terminal happens once, at the start, before any other thread exists.
 #![forbid(unsafe_code)]
 
 use std::ffi::CString;
@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use crate::sys::process as sys;
+
+mod terminal;
+
+pub use terminal::{Terminal, when_terminal_goes};
 
 /// Set in the environment of the background process, so that it knows it already is one.
 pub const BACKGROUND_MARK: &str = "STROWGER_BACKGROUND";

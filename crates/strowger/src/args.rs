@@ -22,10 +22,38 @@ pub enum Mode {
     },
     /// `codecs`: lists the built-in codecs.
     Codecs,
+    /// `codec encode|decode|transcode IN OUT`: turns a sound file into another format.
+    Codec(CodecJob),
     /// `-h`.
     Help,
     /// `-V`.
     Version,
+}
+
+/// What `codec` is to do with a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodecJob {
+    /// Which way.
+    pub verb: CodecVerb,
+    /// The file to read.
+    pub input: PathBuf,
+    /// The file to write.
+    pub output: PathBuf,
+    /// `--from`: what the input holds, when its name does not say.
+    pub from: Option<String>,
+    /// `--to`: what the output shall hold, when its name does not say.
+    pub to: Option<String>,
+}
+
+/// Which way a file is turned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodecVerb {
+    /// Linear samples into a coded format.
+    Encode,
+    /// A coded format into linear samples.
+    Decode,
+    /// Any into any.
+    Transcode,
 }
 
 /// The whole command line.
@@ -73,6 +101,8 @@ pub struct Args {
     pub max_load: Option<f32>,
     /// `--json`: answers as JSON.
     pub json: bool,
+    /// `--from` and `--to`, for `codec`.
+    pub formats: (Option<String>, Option<String>),
 }
 
 impl Args {
@@ -89,6 +119,8 @@ Usage: strowger [OPTIONS]                 start the server
        strowger -r[x CMD] [OPTIONS]      talk to the running server
        strowger check DIR [--json]       say what would not work in a configuration folder
        strowger codecs [--json]          list the built-in codecs
+       strowger codec encode|decode|transcode IN OUT [--from FORMAT] [--to FORMAT]
+                                         turn a sound file into another format
 
   -V              print the version and leave
   -h              print this help and leave
@@ -101,6 +133,8 @@ Usage: strowger [OPTIONS]                 start the server
   -x CMD          run one command on the running server (implies -r)
   -s SOCKET       control socket of the server to talk to
   --json          answer as JSON (with -x, check and codecs)
+  --from FORMAT   what IN holds, when its name does not say (with codec)
+  --to FORMAT     what OUT shall hold, when its name does not say (with codec)
   -v              more words; repeat for more still
   -d              debug messages; repeat for more still
   -q              print nothing at the start
@@ -142,6 +176,11 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Args, ArgsError>
         match word.as_str() {
             "--" => plain.extend(words.by_ref()),
             "--json" => args.json = true,
+            "--from" | "--to" => {
+                let Some(value) = words.next() else { return wrong(format!("'{word}' needs a format")) };
+                let place = if word == "--from" { &mut args.formats.0 } else { &mut args.formats.1 };
+                *place = Some(value);
+            }
             "--help" => args.mode = Mode::Help,
             "--version" => args.mode = Mode::Version,
             long if long.starts_with("--") => return wrong(format!("there is no option '{long}'")),
@@ -178,6 +217,7 @@ impl Args {
             max_calls: None,
             max_load: None,
             json: false,
+            formats: (None, None),
         }
     }
 
@@ -259,8 +299,12 @@ impl Args {
                 None => return wrong("'check' needs the configuration folder to read"),
             },
             "codecs" => Mode::Codecs,
+            "codec" => Mode::Codec(codec_job(&mut plain, std::mem::take(&mut self.formats))?),
             _ => return wrong(format!("'{first}' is no subcommand")),
         };
+        if self.formats != (None, None) {
+            return wrong("'--from' and '--to' belong to 'codec'");
+        }
         if let Some(extra) = plain.next() {
             return wrong(format!("'{extra}' is one word too many"));
         }
@@ -269,6 +313,22 @@ impl Args {
         }
         Ok(self)
     }
+}
+
+fn codec_job(
+    words: &mut impl Iterator<Item = String>,
+    (from, to): (Option<String>, Option<String>),
+) -> Result<CodecJob, ArgsError> {
+    let verb = match words.next().as_deref() {
+        Some("encode") => CodecVerb::Encode,
+        Some("decode") => CodecVerb::Decode,
+        Some("transcode") => CodecVerb::Transcode,
+        _ => return wrong("'codec' needs one of encode, decode and transcode"),
+    };
+    let (Some(input), Some(output)) = (words.next(), words.next()) else {
+        return wrong("'codec' needs the file to read and the file to write");
+    };
+    Ok(CodecJob { verb, input: input.into(), output: output.into(), from, to })
 }
 
 /// Letters that take a value.
@@ -335,6 +395,19 @@ mod tests {
                 Args { mode: Mode::Check { folder: "/etc/asterisk".into() }, json: true, ..base.clone() },
             ),
             (&["codecs"], Args { mode: Mode::Codecs, ..base.clone() }),
+            (
+                &["codec", "transcode", "a.wav", "--to", "ilbc", "b.bin"],
+                Args {
+                    mode: Mode::Codec(CodecJob {
+                        verb: CodecVerb::Transcode,
+                        input: "a.wav".into(),
+                        output: "b.bin".into(),
+                        from: None,
+                        to: Some("ilbc".into()),
+                    }),
+                    ..base.clone()
+                },
+            ),
             (&["-V"], Args { mode: Mode::Version, ..base.clone() }),
             (&["-hx", "core show version"], Args { mode: Mode::Help, ..base.clone() }),
             (&["check", "/x", "--help"], Args { mode: Mode::Help, ..base }),
@@ -356,6 +429,10 @@ mod tests {
             (&["check"], "'check' needs the configuration folder"),
             (&["check", "/x", "/y"], "'/y' is one word too many"),
             (&["start"], "'start' is no subcommand"),
+            (&["codec", "mix", "a", "b"], "'codec' needs one of encode, decode and transcode"),
+            (&["codec", "encode", "a"], "'codec' needs the file to read and the file to write"),
+            (&["codec", "encode", "a", "b", "--to"], "'--to' needs a format"),
+            (&["check", "/x", "--from", "gsm"], "'--from' and '--to' belong to 'codec'"),
         ] {
             let text = args(line).unwrap_err().to_string();
             assert!(text.starts_with(part) && text.ends_with("`strowger -h` lists the options"), "{text}");

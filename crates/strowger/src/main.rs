@@ -3,6 +3,7 @@
 
 mod args;
 mod check;
+mod convert;
 mod embedded;
 mod front;
 mod process;
@@ -42,6 +43,7 @@ fn run() -> anyhow::Result<u8> {
     match &args.mode {
         Mode::Serve => serve(&args, &settings, &socket),
         Mode::Check { folder } => check::run(folder, args.json, &mut engine::check_dialplan),
+        Mode::Codec(job) => convert::run(job),
         // `front` has done all others.
         _ => Ok(0),
     }

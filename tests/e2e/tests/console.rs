@@ -98,3 +98,28 @@ fn the_console_of_the_process_belongs_to_it_and_ctrl_c_stops_both() {
         site.place.read("log/cdr-csv/Master.csv").contains("PJSIP/alice-00000000")
     });
 }
+
+#[test]
+fn a_terminal_that_hangs_up_leaves_the_process_running_without_a_console() {
+    if !installed(&["script"]) {
+        return;
+    }
+    let site = site("hangup");
+    site.write();
+    let terminal = Terminal::start(&site, &["-cvvv", "-n"]);
+    terminal.until_shown("*CLI> ");
+    let call = |words: &[&str]| {
+        let mut command = std::process::Command::new(e2e::program());
+        command.arg("-C").arg(site.config()).args(words).output().expect("the program runs")
+    };
+    let pid = site.place.read("run/asterisk.pid");
+    let input = std::path::PathBuf::from(format!("/proc/{}/fd/0", pid.trim()));
+    drop(terminal);
+    // On a terminal that is gone the line editor would read for ever: its place is taken by a pipe that stays silent.
+    wait::until_true("the process lets go of its terminal", || {
+        std::fs::read_link(&input).is_ok_and(|target| target.to_string_lossy().starts_with("pipe:"))
+    });
+    assert!(call(&["-rx", "core show uptime"]).status.success(), "it still answers");
+    call(&["-rx", "core stop now"]);
+    wait::until_true("the process ends", || !input.exists());
+}

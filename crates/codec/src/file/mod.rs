@@ -166,6 +166,11 @@ impl<'a> SoundFile<'a> {
     ///
     /// The last 20 ms (30 and 45 in formats of such frames) are filled up with silence; a cut last granule (a GSM frame without its end) is dropped.
     pub fn to_clip(&self, format: FormatId) -> Clip {
+        self.to_clip_watched(format, &mut |_| {})
+    }
+
+    /// [`Self::to_clip`] that tells after each second of sound how many bytes of `data` are done.
+    pub fn to_clip_watched(&self, format: FormatId, done: &mut dyn FnMut(usize)) -> Clip {
         let granule = self.format.granule().bytes;
         let whole = self.data.get(..self.data.len() / granule * granule).unwrap_or_default();
         let mut data = Vec::new();
@@ -178,11 +183,14 @@ impl<'a> SoundFile<'a> {
             fill_silence(self.format, &mut tail);
             let mut transcoder = Transcoder::new(self.format, format);
             data.reserve_exact(transcoder.output_max(whole.len() + tail.len()));
+            let mut taken = 0;
             for piece in whole.chunks(self.format.bytes_in(1000)).chain([tail.as_slice()]) {
                 let start = data.len();
                 data.resize(start + transcoder.output_max(piece.len()), 0);
                 let count = transcoder.transcode(piece, data.get_mut(start..).unwrap_or_default());
                 data.truncate(start + count);
+                taken += piece.len();
+                done(taken.min(whole.len()));
             }
             let exact = coded_length(whole.len(), self.format, format);
             data.truncate(exact);
