@@ -49,6 +49,17 @@ const KERNELS: &[Kernel] = &[
     Kernel { path: "speex::lane::innovation::Innovate", needs: &[], share: 22, exact: true },
     Kernel { path: "speex::lane::lsp::ToLpc", needs: &[], share: 65, exact: true },
     Kernel { path: "speex::lane::pitch::OpenLoop", needs: &[], share: 50, exact: true },
+    Kernel { path: "speex::lane::encode::Frame", needs: &[("vmulps", 77)], share: 54, exact: true },
+    Kernel { path: "speex::lane::encode::Subframe", needs: &[("vmulps", 130)], share: 42, exact: true },
+    Kernel { path: "speex::lane::pitch::OpenLoop", needs: &[("vmulps", 46)], share: 54, exact: true },
+    Kernel { path: "speex::lane::pitch::TryLag", needs: &[("vmulps", 340)], share: 44, exact: true },
+    Kernel { path: "speex::lane::innovation::Innovate", needs: &[("vmulps", 27)], share: 22, exact: true },
+    Kernel { path: "speex::lane::lsp::Analyse", needs: &[("vmulps", 30)], share: 49, exact: true },
+    Kernel { path: "speex::lane::lsp::Quantise", needs: &[("vmulps", 97)], share: 31, exact: true },
+    Kernel { path: "speex::lane::lsp::ToLpc", needs: &[("vmulps", 50)], share: 68, exact: true },
+    Kernel { path: "speex::lane::decode::Synthesise", needs: &[("vmulps", 34)], share: 59, exact: true },
+    Kernel { path: "speex::lane::enhance::CombHalf", needs: &[("vmulps", 25)], share: 50, exact: true },
+    Kernel { path: "speex::lane::enhance::Period", needs: &[("vmulps", 54)], share: 35, exact: true },
 ];
 
 /// What is asked of a kernel without a row, which is told of and passes.
