@@ -102,6 +102,7 @@ const NARROW: usize = 8;
 
 fn encode_groups<M: Mode>(level: Level, fast: bool, jobs: &mut [EncodeJob<'_, M>]) {
     for group in jobs.chunks_mut(level.lanes()) {
+        let level = level.narrowed(group.len());
         if group.len() <= ALONE {
             group.iter_mut().for_each(|job| encode_alone(level, fast, job));
         } else if level.lanes() == LANES_MAX {
