@@ -60,6 +60,21 @@ const KERNELS: &[Kernel] = &[
     Kernel { path: "speex::lane::decode::Synthesise", needs: &[("vmulps", 34)], share: 59, exact: true },
     Kernel { path: "speex::lane::enhance::CombHalf", needs: &[("vmulps", 25)], share: 50, exact: true },
     Kernel { path: "speex::lane::enhance::Period", needs: &[("vmulps", 54)], share: 35, exact: true },
+    Kernel {
+        path: "ilbc::decoder::group::Group<ilbc::Mode20, false",
+        needs: &[("vmulps", 22), ("vsubps", 15)],
+        share: 24,
+        exact: true,
+    },
+    Kernel {
+        path: "ilbc::decoder::group::Group<ilbc::Mode30, false",
+        needs: &[("vmulps", 22), ("vsubps", 15)],
+        share: 24,
+        exact: true,
+    },
+    // These two are also made for sums that need not be exact.
+    Kernel { path: "ilbc::decoder::group::enhance::Refine", needs: &[], share: 29, exact: false },
+    Kernel { path: "ilbc::decoder::group::enhance::Smooth", needs: &[], share: 47, exact: false },
 ];
 
 /// What is asked of a kernel without a row, which is told of and passes.
