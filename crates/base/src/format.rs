@@ -132,7 +132,7 @@ formats! {
     0 ULAW "ulaw" Ulaw 8000 Native "PCMU" 8000 Static(0), 1/1 "G.711 u-law";
     1 ALAW "alaw" Alaw 8000 Native "PCMA" 8000 Static(8), 1/1 "G.711 A-law";
     2 GSM "gsm" Gsm 8000 Lanes "GSM" 8000 Static(3), 160/33 "GSM";
-    3 G722 "g722" G722 16000 Native "G722" 8000 Static(9), 2/1 "G722";
+    3 G722 "g722" G722 16000 Lanes "G722" 8000 Static(9), 2/1 "G722";
     4 SLIN "slin" Slin 8000 Native "L16" 8000 Dynamic, 1/2 "16 bit Signed Linear PCM";
     5 SLIN12 "slin12" Slin 12000 Native "L16" 12000 Dynamic, 1/2 "16 bit Signed Linear PCM (12kHz)";
     6 SLIN16 "slin16" Slin 16000 Native "L16" 16000 Usual(118), 1/2 "16 bit Signed Linear PCM (16kHz)";
@@ -140,17 +140,17 @@ formats! {
     8 SLIN32 "slin32" Slin 32000 Native "L16" 32000 Dynamic, 1/2 "16 bit Signed Linear PCM (32kHz)";
     9 SLIN44 "slin44" Slin 44100 Native "L16" 44100 Static(11), 1/2 "16 bit Signed Linear PCM (44kHz)";
     10 SLIN48 "slin48" Slin 48000 Native "L16" 48000 Dynamic, 1/2 "16 bit Signed Linear PCM (48kHz)";
-    11 ILBC "ilbc" Ilbc20 8000 Native "iLBC" 8000 Usual(97), 160/38 "iLBC";
-    12 ILBC30 "ilbc30" Ilbc30 8000 Native "iLBC" 8000 Usual(97), 240/50 "iLBC (30 ms)";
-    13 SPEEX "speex" Speex 8000 PassThrough "speex" 8000 Usual(110), 160/20 "SpeeX";
-    14 SPEEX16 "speex16" Speex 16000 PassThrough "speex" 16000 Usual(117), 320/25 "SpeeX 16khz";
-    15 SPEEX32 "speex32" Speex 32000 PassThrough "speex" 32000 Usual(119), 640/30 "SpeeX 32khz";
-    16 G726 "g726" G726 8000 Native "G726-32" 8000 Usual(111), 2/1 "G.726 RFC3551";
-    17 G726AAL2 "g726aal2" G726Aal2 8000 Native "AAL2-G726-32" 8000 Usual(112), 2/1 "G.726 AAL2";
+    11 ILBC "ilbc" Ilbc20 8000 Lanes "iLBC" 8000 Usual(97), 160/38 "iLBC";
+    12 ILBC30 "ilbc30" Ilbc30 8000 Lanes "iLBC" 8000 Usual(97), 240/50 "iLBC (30 ms)";
+    13 SPEEX "speex" Speex 8000 Lanes "speex" 8000 Usual(110), 160/20 "SpeeX";
+    14 SPEEX16 "speex16" Speex 16000 Bound "speex" 16000 Usual(117), 320/25 "SpeeX 16khz";
+    15 SPEEX32 "speex32" Speex 32000 Bound "speex" 32000 Usual(119), 640/30 "SpeeX 32khz";
+    16 G726 "g726" G726 8000 Lanes "G726-32" 8000 Usual(111), 2/1 "G.726 RFC3551";
+    17 G726AAL2 "g726aal2" G726Aal2 8000 Lanes "AAL2-G726-32" 8000 Usual(112), 2/1 "G.726 AAL2";
     18 ADPCM "adpcm" Adpcm 8000 Native "DVI4" 8000 Static(5), 2/1 "Dialogic ADPCM";
     19 LPC10 "lpc10" Lpc10 8000 Native "LPC" 8000 Static(7), 180/7 "LPC10";
-    20 OPUS "opus" Opus 48000 PassThrough "opus" 48000 Usual(107), 960/80 "Opus Codec";
-    21 CODEC2 "codec2" Codec2 8000 PassThrough "CODEC2" 8000 Dynamic, 160/6 "Codec 2";
+    20 OPUS "opus" Opus 48000 Bound "opus" 48000 Usual(107), 960/80 "Opus Codec";
+    21 CODEC2 "codec2" Codec2 8000 Bound "CODEC2" 8000 Dynamic, 160/6 "Codec 2";
     22 G723 "g723" G723 8000 PassThrough "G723" 8000 Static(4), 240/24 "G.723.1";
     23 G729 "g729" G729 8000 PassThrough "G729" 8000 Static(18), 80/10 "G.729A";
     24 AMR "amr" Amr 8000 PassThrough "AMR" 8000 Dynamic, 160/32 "AMR NB";
@@ -336,6 +336,14 @@ impl FormatId {
         let Granule { samples, bytes } = self.granule();
         self.row().rate as usize * usize::from(ms) / 1000 / samples * bytes
     }
+    /// Room for a coded packet of `ms`: [`Self::bytes_in`], or as much as a packet of variable rate may have.
+    pub fn packet_room(self, ms: u16) -> usize {
+        if self.is_constant() { self.bytes_in(ms) } else { VARIABLE_BYTES_MAX }
+    }
+    /// The format that clips for streams of this one are kept in: itself, or linear where frames have no fixed size.
+    pub fn clip(self) -> Self {
+        if self.is_constant() || !self.is_coded() { self } else { self.linear() }
+    }
     /// Whether the coded bytes are the samples themselves.
     pub fn is_linear(self) -> bool {
         matches!(self.row().codec, Codec::Slin)
@@ -350,6 +358,9 @@ impl FormatId {
         usize::from(self.0)
     }
 }
+
+/// Longest packet that an encoder of variable rate makes, bytes: 60 ms at 85 kbit/s.
+pub const VARIABLE_BYTES_MAX: usize = 640;
 
 /// The value of a parameter of `a=fmtp`: `name=value` pairs that semicolons part (RFC 8866 §6.15), in any case.
 fn parameter<'a>(fmtp: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::{BridgeId, ChannelId, Clip, Command, Digit, Instant, PlayId};
 
-use crate::{Chan, ChanEvent, Indication, Shard, Stop};
+use crate::{Chan, ChanEvent, Indication, Level, Shard, Stop};
 
 /// Names of the sounds that say how much time is left.
 pub type SayRemaining = Rc<dyn Fn(Duration) -> Vec<String>>;
@@ -65,6 +65,20 @@ pub enum BridgeEnd {
 /// hung up here. `creator` is the application that watchers see.
 pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'static str) -> BridgeEnd {
     let shard = a.shard().clone();
+    if let (Ok(Some((_, from))), Ok(Some((_, to)))) = (a.stream(), b.stream())
+        && from != to
+        && !(from.is_coded() && to.is_coded())
+    {
+        // Silence that nobody explains would be worse than an end.
+        let text = format!(
+            "no path to translate from {} ({from}) to {} ({to}): one of the formats can only be passed through; allow \
+             ulaw or alaw for both",
+            a.name(),
+            b.name()
+        );
+        a.log(Level::Warning, "bridge", &text);
+        return BridgeEnd::Disconnected(a.id());
+    }
     let _joined = Joined::new(&shard, a.id(), b.id(), creator);
     let mut clock = LimitClock::new(a.now(), &limits);
     let (mut first, mut second) =

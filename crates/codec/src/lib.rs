@@ -17,11 +17,15 @@ pub mod lpc10;
 pub mod mix;
 pub mod tone;
 
+#[cfg(target_family = "wasm")]
+#[path = "no_libraries.rs"]
+mod bound;
 mod coder;
 mod dtmf;
 mod file;
 mod group;
 mod pairs;
+mod paths;
 mod plc;
 mod resample;
 mod transcode;
@@ -29,16 +33,17 @@ mod transcode;
 #[cfg(test)]
 mod testing;
 
-pub use coder::{Decoder, Encoder, fill_silence, swap_bytes};
+pub use coder::{Decoder, Encoder, fill_silence, missing_libraries, packet_samples, swap_bytes};
 pub use dtmf::{DtmfDetector, DtmfEdge};
 pub use file::{
     Recording, SoundError, SoundFile, clip_of_samples, extension_format, extensions, search_order,
 };
 pub use group::{
-    DecodeTask, DecodeTasks, EncodeTask, EncodeTasks, GROUP_MAX, decode_group, encode_group, group_size,
-    lane_frame,
+    DecodeTask, DecodeTasks, EncodeTask, EncodeTasks, GROUP_MAX, decode_frame, decode_group, encode_frame,
+    encode_group, group_size,
 };
 pub use lanes::{Level, UnknownLevel};
+pub use paths::{Costs, Path, Paths, Price};
 pub use resample::{RATES, Resampler, prepare as prepare_resamplers};
 pub use tone::{RenderedTone, Tone, ToneError, ToneGenerator, ToneScript, milliwatt, render_clip};
 pub use transcode::{Transcoder, direct};

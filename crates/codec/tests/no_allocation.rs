@@ -41,7 +41,7 @@ fn no_step_of_a_frame_allocates() {
     let pcm = [1000i16; 1920];
     let coded = [0xd5u8; 1920];
     let (mut bytes, mut linear) = ([0u8; 8000], [0i16; 4000]);
-    for from in FormatId::coded() {
+    for from in FormatId::coded().filter(|format| format.is_constant()) {
         let (mut encoder, mut decoder) = (Encoder::new(from), Decoder::new(from));
         let count = allocations(|| {
             encoder.encode(&pcm[..from.rate().0 as usize / 50], &mut bytes);
@@ -51,7 +51,7 @@ fn no_step_of_a_frame_allocates() {
             decoder.reset();
         });
         assert_eq!(count, 0, "{from}");
-        for to in FormatId::coded() {
+        for to in FormatId::coded().filter(|format| format.is_constant()) {
             let mut transcoder = Transcoder::new(from, to);
             let count = allocations(|| {
                 transcoder.transcode(&coded[..from.bytes_in(20)], &mut bytes);

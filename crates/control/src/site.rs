@@ -11,7 +11,7 @@ use apps::hints::Hints;
 use base::Instant;
 use call::Shard;
 use driver::sip::SipDriver;
-use io::media::MediaFront;
+use io::media::{MediaFront, Translation};
 use store::Snapshot;
 use store::log::{LogSender, LogSink};
 use store::sounds::Sounds;
@@ -80,6 +80,8 @@ pub struct Site {
     pub hints: Rc<RefCell<Hints>>,
     /// Media workers.
     pub media: Rc<RefCell<MediaFront>>,
+    /// Ways between formats and what they cost.
+    pub translation: Translation,
     /// Prompts and music.
     pub sounds: Rc<RefCell<Sounds>>,
     /// Configuration in force.

@@ -15,7 +15,7 @@ use control::site::{Counters, Reloaded, Site};
 use driver::local::LocalDriver;
 use driver::sip::SipDriver;
 use io::clock::Clock;
-use io::media::{Lanes, Level, MediaFront, MediaSettings, PortRange};
+use io::media::{Lanes, Level, MediaFront, MediaSettings, PortRange, Translation};
 use io::net::{BindError, Limits, Net};
 use io::wake::Wake;
 use store::astdb::AstDb;
@@ -318,6 +318,7 @@ fn site(
         sip: sip.clone(),
         hints: Rc::new(RefCell::new(Hints::default())),
         media: media.clone(),
+        translation: translation(snapshot, media),
         sounds: sounds.clone(),
         snapshot: RefCell::new(snapshot.clone()),
         log,
@@ -333,6 +334,12 @@ fn site(
         counters: Cell::new(Counters::default()),
         fault_injection: Cell::new(false),
     })
+}
+
+/// Ways between formats; what was measured earlier is kept in `astcachedir`.
+fn translation(snapshot: &Snapshot, media: &Rc<RefCell<MediaFront>>) -> Translation {
+    let level = media.borrow().lanes().level;
+    Translation::open(level, &snapshot.asterisk.directories.astcachedir, store::sounds::speech)
 }
 
 /// Where prompts and music lie. What a class lacks is said; the class `default` then plays the bundled piece.

@@ -204,6 +204,10 @@ impl Engine {
             lanes.wait_ms
         );
         self.log(Level::Verbose(1), "media", &text);
+        for (formats, why) in io::media::missing_libraries() {
+            let text = format!("{formats} cannot be coded and stay silent: {why}");
+            self.log(Level::Verbose(1), "media", &text);
+        }
         if restored > 0 {
             self.log(Level::Notice, "registrations", &format!("{restored} registrations were read back"));
         }

@@ -9,10 +9,13 @@ mod ports;
 mod sockets;
 mod sys;
 mod thread;
+mod translation;
 
 pub use ::media::{Carried, Lanes, Level, Noted, Traced, Tracing, UnknownLevel, WAIT_MS_MAX, Watch};
+pub use codec::{Costs, Path, Paths, Price, missing_libraries};
 pub use front::{MediaFront, MediaSettings, OpenError, StartError, Warning};
 pub use load::{MediaLoads, WorkerLoad};
 pub use ports::{PortPool, PortRange};
 pub use sockets::{Leg, SocketIo};
 pub use sys::thread_cpu;
+pub use translation::{SECONDS_MAX, Translation};

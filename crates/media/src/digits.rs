@@ -176,10 +176,10 @@ impl Digits {
             }
         }
     }
-    /// Fills one frame with the tones of the digit that is being sent.
-    pub(crate) fn tone(&mut self, wire: &mut [u8], samples: usize) {
-        let State::Sending { digit, .. } = self.state else { return };
-        let Some(voice) = &mut self.tones else { return };
+    /// Fills one packet with the tones of the digit that is being sent; returns its bytes.
+    pub(crate) fn tone(&mut self, wire: &mut [u8], samples: usize) -> usize {
+        let State::Sending { digit, .. } = self.state else { return 0 };
+        let Some(voice) = &mut self.tones else { return 0 };
         let mut linear = [0; FRAME_SAMPLES_MAX];
         let linear = linear.get_mut(..samples).unwrap_or_default();
         if voice.sounding.as_ref().is_none_or(|(sounding, _)| *sounding != digit) {
@@ -191,8 +191,12 @@ impl Digits {
         }
         let written = voice.encoder.encode(linear, wire);
         let format = voice.encoder.format();
+        if !format.is_constant() {
+            return written;
+        }
         codec::fill_silence(format, wire.get_mut(written..).unwrap_or_default());
         to_network_order(format, wire);
+        wire.len()
     }
 
     fn next_in_queue(&mut self, way: Way, ms: u32, units: u32) -> Step {

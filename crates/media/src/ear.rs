@@ -2,7 +2,7 @@
 
 use base::{FormatId, Granule};
 use codec::{DecodeTask, Decoder};
-use rtp::{Grid, Jitter, JitterLimits, Pulled};
+use rtp::{Grid, Jitter, JitterLimits, LENGTH_BYTES, Pulled};
 
 /// Delay that playout aims at when adaptation is on.
 const AIM_MS: u16 = 20;
@@ -116,22 +116,29 @@ impl Ear {
         };
         let rate = u64::from(format.rate().0);
         let unit_samples = (rate * u64::from(grid.unit_us) / 1_000_000) as usize;
-        let lane = codec::lane_frame(format);
+        let lane = codec::decode_frame(format);
         let step_units = match lane {
             Some(frame) => (frame.samples / unit_samples.max(1)).max(1),
             None => (10_000 / grid.unit_us).max(1) as usize,
         };
         let step_bytes = step_units * usize::from(grid.unit_bytes);
         let frame = (format.rate().0 as usize * 60).div_ceil(1000);
+        // One payload of variable rate may last as long as a packet.
+        let coded_room = match (lane, grid.is_variable) {
+            (Some(_), _) => step_bytes * PIECES_MAX,
+            (None, true) => 60_000 / grid.unit_us as usize * usize::from(grid.unit_bytes),
+            (None, false) => step_bytes,
+        };
+        let most = if grid.is_variable { frame } else { step_units * unit_samples };
         Self {
             format,
             jitter: Jitter::new(grid, limits),
             decoder: Decoder::new(format),
-            fifo: Fifo::new(frame + step_units * unit_samples),
+            fifo: Fifo::new(frame + most),
             lane,
             step_units,
             unit_samples,
-            coded: vec![0; if lane.is_some() { step_bytes * PIECES_MAX } else { step_bytes }].into(),
+            coded: vec![0; coded_room].into(),
             filled: 0,
             pieces: [Piece::Lost { samples: 0 }; PIECES_MAX],
             waiting: 0,
@@ -149,7 +156,12 @@ impl Ear {
     }
     /// One packet's payload; false when it came too late or twice.
     pub(crate) fn push(&mut self, timestamp: u32, payload: &[u8]) -> bool {
-        self.jitter.push(timestamp, payload)
+        if !self.jitter.grid().is_variable {
+            return self.jitter.push(timestamp, payload);
+        }
+        let samples = codec::packet_samples(self.format, payload);
+        let whole = samples <= self.format.rate().0 as usize * 60 / 1000;
+        whole && self.jitter.push_units(timestamp, samples / self.unit_samples.max(1), payload)
     }
     /// The source changed or restarted.
     pub(crate) fn restart(&mut self) {
@@ -182,12 +194,17 @@ impl Ear {
         let Self { jitter, decoder, fifo, coded, filled, pieces, waiting, starved_ms, .. } = self;
         let (unit_samples, unit_us) = (self.unit_samples, jitter.grid().unit_us);
         let unit_bytes = usize::from(jitter.grid().unit_bytes).max(1);
-        let is_linear = self.format.is_linear();
+        let (format, is_linear) = (self.format, self.format.is_linear());
+        let is_variable = jitter.grid().is_variable;
         jitter.pull(self.step_units, |run| {
             let piece = match run {
                 Pulled::Audio(audio) => {
                     *starved_ms = 0;
-                    Piece::Coded { bytes: audio.len(), samples: audio.len() / unit_bytes * unit_samples }
+                    let samples = match is_variable {
+                        true => codec::packet_samples(format, audio),
+                        false => audio.len() / unit_bytes * unit_samples,
+                    };
+                    Piece::Coded { bytes: audio.len(), samples }
                 }
                 Pulled::Missing(units) => {
                     let ms = u64::from(unit_us) * units as u64 / 1000;
@@ -233,8 +250,11 @@ impl Ear {
     pub(crate) fn settle(&mut self) -> bool {
         while self.waiting > 0 {
             let [piece, ..] = self.pieces;
-            let frame = self.lane.map(|frame| Piece::Coded { bytes: frame.bytes, samples: frame.samples });
-            if Some(piece) == frame {
+            let is_constant = self.format.is_constant();
+            if let (Piece::Coded { bytes, samples }, Some(frame)) = (piece, self.lane)
+                && samples == frame.samples
+                && (bytes == frame.bytes || !is_constant)
+            {
                 return true;
             }
             self.drop_first();
@@ -246,14 +266,22 @@ impl Ear {
     pub(crate) const fn is_done(&self) -> bool {
         self.lent > 0
     }
+    /// Bytes and samples of the first piece.
+    const fn first(&self) -> (usize, usize) {
+        let [piece, ..] = self.pieces;
+        match piece {
+            Piece::Coded { bytes, samples } => (bytes, samples),
+            Piece::Lost { samples } => (0, samples),
+        }
+    }
     /// Lends the first piece, which [`Self::settle`] found to be fit for a group.
     pub(crate) fn task(&mut self) -> DecodeTask<'_> {
         self.lent = 0;
-        let frame = self.lane.unwrap_or(self.format.granule());
+        let (bytes, samples) = self.first();
         DecodeTask {
             decoder: &mut self.decoder,
-            coded: self.coded.get(..frame.bytes).unwrap_or_default(),
-            linear: self.fifo.room(frame.samples),
+            coded: self.coded.get(..bytes).unwrap_or_default(),
+            linear: self.fifo.room(samples),
             samples: &mut self.lent,
         }
     }
@@ -262,9 +290,9 @@ impl Ear {
         if self.lent == 0 {
             return;
         }
-        let frame = self.lane.unwrap_or(self.format.granule());
+        let (bytes, _) = self.first();
         self.fifo.wrote(core::mem::take(&mut self.lent));
-        consume(&mut self.coded, &mut self.filled, frame.bytes);
+        consume(&mut self.coded, &mut self.filled, bytes);
         self.drop_first();
     }
     /// Gives the gathered samples, in time; holes are concealed.
@@ -305,15 +333,37 @@ fn consume(coded: &mut [u8], filled: &mut usize, bytes: usize) {
     *filled -= bytes;
 }
 
+/// Most bytes of a unit that are heard of a format of variable rate: a Speex frame of the highest quality, 10 ms of Opus at
+/// 128 kbit/s.
+fn variable_bytes(format: FormatId) -> Option<usize> {
+    match format {
+        FormatId::SPEEX => Some(62),
+        FormatId::SPEEX16 | FormatId::SPEEX32 => Some(110),
+        FormatId::OPUS => Some(160),
+        _ => None,
+    }
+}
+
 /// How a format divides: a millisecond, but codecs with longer frames in those, and 44.1 kHz in 10 ms, its shortest
 /// whole number.
 fn grid(format: FormatId) -> Grid {
     let Granule { samples, bytes } = format.granule();
     let rate = format.rate().0 as usize;
+    if let Some(bytes) = variable_bytes(format) {
+        // Opus has packets of 10 ms.
+        let unit_us = if format == FormatId::OPUS { 10_000 } else { 20_000 };
+        let unit_stamps = (u64::from(format.rtp_clock()) * u64::from(unit_us) / 1_000_000) as u16;
+        return Grid { unit_bytes: (bytes + LENGTH_BYTES) as u16, unit_stamps, unit_us, is_variable: true };
+    }
     let unit_samples = if rate.is_multiple_of(1000) { samples.max(rate / 1000) } else { rate / 100 };
     let unit_us = (unit_samples * 1_000_000 / rate) as u32;
     let stamps = u64::from(format.rtp_clock()) * u64::from(unit_us) / 1_000_000;
-    Grid { unit_bytes: (unit_samples / samples * bytes) as u16, unit_stamps: stamps as u16, unit_us }
+    Grid {
+        unit_bytes: (unit_samples / samples * bytes) as u16,
+        unit_stamps: stamps as u16,
+        unit_us,
+        is_variable: false,
+    }
 }
 
 #[cfg(test)]
@@ -322,7 +372,7 @@ mod tests {
 
     #[test]
     fn every_format_divides_into_whole_units() {
-        for format in FormatId::coded() {
+        for format in FormatId::coded().filter(|format| format.is_constant()) {
             let grid = grid(format);
             let ms = if format == FormatId::LPC10 { 45 } else { 60 };
             let per_frame = ms * 1000 / grid.unit_us as usize;
@@ -337,7 +387,7 @@ mod tests {
 
     #[test]
     fn frames_of_any_length_come_out_of_packets_of_any_length() {
-        for format in FormatId::coded() {
+        for format in FormatId::coded().filter(|format| format.is_constant()) {
             let mut ear = Ear::new(format, 0);
             let mut coded = vec![0; format.bytes_in(60)];
             codec::fill_silence(format, &mut coded);

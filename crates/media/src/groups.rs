@@ -176,14 +176,14 @@ impl<L> Worker<L> {
                 stream.has_turn = false;
             }
         }
-        for format in FormatId::coded().filter(|format| codec::lane_frame(*format).is_some()) {
+        for format in FormatId::coded().filter(|format| codec::decode_frame(*format).is_some()) {
             while self.decode_group(format, &running, io, events) {}
         }
         for turn in &mut running {
             let Turn { to, from, at, speaks, .. } = *turn;
             self.guarded(at, io, events, |desk| turn.has_frame = desk.listen(to, from) && speaks);
         }
-        for format in FormatId::coded().filter(|format| codec::lane_frame(*format).is_some()) {
+        for format in FormatId::coded().filter(|format| codec::encode_frame(*format).is_some()) {
             while self.encode_group(format, &running, now, io, events) {}
         }
         for turn in running.iter().filter(|turn| turn.has_frame) {

@@ -31,7 +31,7 @@ pub(crate) struct Mouth {
 
 impl Mouth {
     pub(crate) fn new(from: SampleRate, to: FormatId) -> Self {
-        let lane = codec::lane_frame(to);
+        let lane = codec::encode_frame(to);
         let frame = lane.unwrap_or(to.granule());
         let packet = to.rate().0 as usize * PACKET_MS / 1000;
         let frames = packet.div_ceil(frame.samples) + 1;
@@ -99,8 +99,10 @@ impl Mouth {
         self.linear.skip(frame.samples);
         self.written += core::mem::take(&mut self.lent);
     }
-    /// Codes what is left into `wire`, which has the room of exactly one packet; a rest of it becomes silence.
-    pub(crate) fn speak(&mut self, wire: &mut [u8]) {
+    /// Codes what is left into `wire` and returns the bytes of the packet.
+    ///
+    /// In a format of constant rate `wire` has the room of exactly one packet, and a rest of it becomes silence.
+    pub(crate) fn speak(&mut self, wire: &mut [u8]) -> usize {
         let format = self.encoder.format();
         let ready = self.written.min(wire.len());
         if let (Some(to), Some(from)) = (wire.get_mut(..ready), self.coded.get(..ready)) {
@@ -109,7 +111,12 @@ impl Mouth {
         self.written = 0;
         let rest = wire.get_mut(ready..).unwrap_or_default();
         let granule = format.granule();
-        let bytes = self.encoder.encode(self.linear.filled(), rest);
+        let whole = self.linear.len() / granule.samples * granule.samples;
+        let bytes = self.encoder.encode(self.linear.filled().get(..whole).unwrap_or_default(), rest);
+        if !format.is_constant() {
+            self.linear.skip(whole);
+            return ready + bytes;
+        }
         self.linear.skip(bytes / granule.bytes.max(1) * granule.samples);
         if let Some(rest) = rest.get_mut(bytes..)
             && !rest.is_empty()
@@ -120,6 +127,7 @@ impl Mouth {
         let late = self.linear.len() / granule.samples * granule.samples;
         self.linear.skip(late);
         to_network_order(format, wire);
+        wire.len()
     }
 }
 

@@ -99,8 +99,8 @@ impl Playing {
     pub(crate) const fn is_over(&self) -> bool {
         self.offset >= self.end && self.loop_from.is_none()
     }
-    /// Fills `wire`, one frame of `format` and `ms`; the end is padded with silence.
-    pub(crate) fn fill(&mut self, format: FormatId, ms: u8, wire: &mut [u8]) {
+    /// Fills `wire`, one packet of `format` and `ms`, and returns its bytes; the end is padded with silence.
+    pub(crate) fn fill(&mut self, format: FormatId, ms: u8, wire: &mut [u8]) -> usize {
         let Self { clip, offset, loop_from, end, voice, .. } = self;
         let clip_bytes = clip.data.get(..*end).unwrap_or_default();
         let mut next = |most: usize| -> &[u8] {
@@ -125,7 +125,7 @@ impl Playing {
                 filled += piece.len();
             }
             to_network_order(format, wire);
-            return;
+            return wire.len();
         };
         let source = clip.format;
         let granule = source.granule();
@@ -143,6 +143,6 @@ impl Playing {
         let linear = linear.get_mut(..samples).unwrap_or_default();
         voice.fifo.take(linear);
         voice.mouth.listen(linear);
-        voice.mouth.speak(wire);
+        voice.mouth.speak(wire)
     }
 }

@@ -165,13 +165,13 @@ impl<P: PacketIo> Desk<'_, P> {
     fn perform(&mut self, id: StreamId) -> bool {
         *self.current = Some(id);
         let Some(stream) = self.streams.get_mut(id) else { return true };
-        let payload = HEADER_BYTES..HEADER_BYTES + stream.frame_bytes();
+        let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
         let Some(playing) = &mut stream.play else { return false };
         if !playing.is_over()
             && let Some(wire) = self.scratch.packet.get_mut(payload.clone())
         {
-            playing.fill(stream.plan.format, stream.plan.ptime_ms, wire);
-            self.emit_local(id, payload);
+            let bytes = playing.fill(stream.plan.format, stream.plan.ptime_ms, wire);
+            self.emit_local(id, payload.start, bytes);
         }
         self.end_if_over(id);
         true
@@ -181,11 +181,11 @@ impl<P: PacketIo> Desk<'_, P> {
     pub(crate) fn utter(&mut self, id: StreamId) {
         *self.current = Some(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
-        let payload = HEADER_BYTES..HEADER_BYTES + stream.frame_bytes();
+        let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
         let Some(wire) = self.scratch.packet.get_mut(payload.clone()) else { return };
         let Some(mouth) = &mut stream.mouth else { return };
-        mouth.speak(wire);
-        self.emit_local(id, payload);
+        let bytes = mouth.speak(wire);
+        self.emit_local(id, payload.start, bytes);
     }
 
     /// Whatever the digits want of this visit; true when the visit is theirs.
@@ -222,10 +222,10 @@ impl<P: PacketIo> Desk<'_, P> {
                 }
                 digits::Step::Tone => {
                     let samples = stream.plan.format.rate().0 as usize * usize::from(ms) / 1000;
-                    let payload = HEADER_BYTES..HEADER_BYTES + stream.frame_bytes();
+                    let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
                     if let Some(wire) = self.scratch.packet.get_mut(payload.clone()) {
-                        stream.digits.tone(wire, samples);
-                        self.emit_local(id, payload);
+                        let bytes = stream.digits.tone(wire, samples);
+                        self.emit_local(id, payload.start, bytes);
                     }
                     return true;
                 }
@@ -253,8 +253,12 @@ impl<P: PacketIo> Desk<'_, P> {
         }
     }
 
-    /// Sends a frame that was made here.
-    fn emit_local(&mut self, id: StreamId, payload: Range<usize>) {
+    /// Sends a packet that was made here, when there is anything in it.
+    fn emit_local(&mut self, id: StreamId, start: usize, bytes: usize) {
+        let payload = start..start + bytes;
+        if payload.is_empty() {
+            return;
+        }
         let Some(stream) = self.streams.get_mut(id) else { return };
         if !stream.sends() {
             return; // before a number is taken: the peer would see loss

@@ -123,9 +123,9 @@ impl<L> Stream<L> {
     pub(crate) fn frame_units(&self) -> u32 {
         self.plan.format.rtp_clock() / 100 * u32::from(self.plan.ptime_ms) / 10
     }
-    /// Coded bytes of one frame that we send.
-    pub(crate) fn frame_bytes(&self) -> usize {
-        self.plan.format.bytes_in(u16::from(self.plan.ptime_ms))
+    /// Room for one coded packet that we send; what a format of constant rate fills exactly.
+    pub(crate) fn packet_room(&self) -> usize {
+        self.plan.format.packet_room(u16::from(self.plan.ptime_ms))
     }
     pub(crate) fn stats(&self) -> StreamStats {
         let micros = |time: core::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);

@@ -59,11 +59,16 @@ fn payloads(plant: &Plant, stream: StreamId) -> Vec<Vec<u8>> {
 }
 
 /// Pairs with lanes on one side, the other, and both.
-const PAIRS: [(FormatId, FormatId); 4] = [
+const PAIRS: [(FormatId, FormatId); 9] = [
     (FormatId::ULAW, FormatId::GSM),
     (FormatId::GSM, FormatId::ALAW),
     (FormatId::GSM, FormatId::ILBC),
     (FormatId::ILBC, FormatId::GSM),
+    (FormatId::GSM, FormatId::SPEEX),
+    (FormatId::SPEEX, FormatId::ILBC),
+    (FormatId::G722, FormatId::ULAW),
+    (FormatId::ULAW, FormatId::G722),
+    (FormatId::G726, FormatId::ADPCM),
 ];
 
 /// What the same call sends when nobody else is there and nothing is done in lanes.
@@ -252,5 +257,82 @@ fn a_recording_of_a_relayed_call_is_decoded_in_groups_too() {
         assert!((15_500..=16_000).contains(&heard.len()), "{number}: {}", heard.len());
         let hertz = 200.0 + 37.0 * number as f64;
         assert!(purity(&heard[2000..14_000], 8000, hertz) > 0.8, "call {number}");
+    }
+}
+
+#[test]
+fn formats_of_variable_rate_and_odd_frames_carry_a_tone_both_ways_and_play_prompts() {
+    for (format, ms) in [
+        (FormatId::OPUS, 20),
+        (FormatId::OPUS, 60),
+        (FormatId::SPEEX, 20),
+        (FormatId::SPEEX, 40),
+        (FormatId::SPEEX16, 20),
+        (FormatId::ILBC30, 30),
+        (FormatId::CODEC2, 20),
+        (FormatId::LPC10, 45),
+    ] {
+        if codec::missing_libraries().any(|(names, _)| names.contains(format.name())) {
+            println!("skipped: {format}, whose library is not installed");
+            continue;
+        }
+        let mut plant = plant(Level::best(), 5);
+        let a = plant.open(base::Plan { ptime_ms: ms, ..plan(0, format, PAYLOAD) });
+        let b = plant.open(plan(1, FormatId::ULAW, 0));
+        let prompt = clip(FormatId::SLIN, tone(FormatId::SLIN, 440.0, 600));
+        plant.command(Command::Play { stream: a, play: base::PlayId(1), clip: prompt, offset: 0 });
+        plant.run(700);
+        let prompt_sent = plant.sent_by(a);
+        let expected = 600 / u64::from(ms);
+        assert!(
+            (expected..=expected + 1).contains(&(prompt_sent.len() as u64)),
+            "{format}: {}",
+            prompt_sent.len()
+        );
+        plant.command(Command::Join { a, b });
+        let (mut alice, mut bob) = (Phone::new(a, PAYLOAD), Phone::new(b, 0));
+        alice.units = format.rtp_clock() / 1000 * u32::from(ms);
+        let rate = format.rate().0 as usize;
+        let linear: Vec<i16> = (0..rate * 3)
+            .map(|n| ((n as f64 * 300.0 * std::f64::consts::TAU / rate as f64).sin() * 8000.0) as i16)
+            .collect();
+        let mut encoder = codec::Encoder::new(format);
+        let back = tone(FormatId::ULAW, 500.0, 3000);
+        let mut back = back.chunks(160);
+        let mut due = 0;
+        for (turn, frame) in linear.chunks_exact(rate * usize::from(ms) / 1000).enumerate() {
+            let mut packet = vec![0; format.packet_room(u16::from(ms))];
+            let count = encoder.encode(frame, &mut packet);
+            alice.say(&mut plant, &packet[..count]);
+            for _ in 0..ms {
+                if due % 20 == 0
+                    && let Some(audio) = back.next()
+                {
+                    bob.say(&mut plant, audio);
+                }
+                due += 1;
+                plant.run(1);
+            }
+            assert!(turn < 1000);
+        }
+        let heard = decode(FormatId::ULAW, &plant.sent_by(b));
+        assert!(heard.len() > 21_000, "{format} {ms} ms: {} samples", heard.len());
+        let sent = &plant.sent_by(a)[prompt_sent.len()..];
+        assert!(sent.len() as u64 * u64::from(ms) > 2700, "{format} {ms} ms: {} packets", sent.len());
+        assert_continuous(&sent[1..], alice.units);
+        if ![FormatId::CODEC2, FormatId::LPC10].contains(&format) {
+            let share = purity(&heard[8000..20_000], 8000, 300.0);
+            assert!(share > 0.85, "{format} {ms} ms towards ulaw: {share:.2}");
+            let mut decoder = codec::Decoder::new(format);
+            let mut linear = Vec::new();
+            for packet in sent {
+                let mut room = vec![0; rate / 10];
+                let count = decoder.decode(packet.payload(), &mut room);
+                linear.extend_from_slice(&room[..count]);
+            }
+            let share = purity(&linear[rate / 2..rate * 2], rate as u32, 500.0);
+            assert!(share > 0.85, "{format} {ms} ms from ulaw: {share:.2}");
+            assert_eq!(decoder.malformed(), 0, "{format}");
+        }
     }
 }

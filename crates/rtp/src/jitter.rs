@@ -1,7 +1,9 @@
 //! A jitter buffer of coded audio, addressed by timestamp, in fixed memory.
 //!
-//! All formats here have a constant rate, so a timestamp *is* a place in a ring of coded bytes: reordering costs
-//! nothing, a duplicate overwrites itself, loss is a hole, and the peer's packet length does not matter.
+//! A timestamp *is* a place in a ring of coded bytes: reordering costs nothing, a duplicate overwrites itself, loss is a
+//! hole. In a format of constant rate the peer's packet length does not matter either. In one of variable rate
+//! ([`Grid::is_variable`]) a payload stays whole: it begins with its length in the place of its first unit and goes on
+//! through the places of the units that it covers besides.
 //!
 //! Delay adapts by slack, the time by which a packet comes before it is played. A late packet moves playout back by
 //! what it missed; when a whole window of packets came much too early, playout skips a little forward.
@@ -15,7 +17,14 @@ pub struct Grid {
     pub unit_stamps: u16,
     /// Microseconds of one unit.
     pub unit_us: u32,
+    /// Payloads stay whole; `unit_bytes` is then the most that a unit may have, [`LENGTH_BYTES`] included.
+    pub is_variable: bool,
 }
+
+/// What a payload of variable length has before it: its length.
+pub const LENGTH_BYTES: usize = 2;
+/// Longest payload of variable rate, milliseconds; the last place has room behind it for one.
+const PACKET_MS_MAX: u32 = 120;
 
 /// Delay bounds in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +77,8 @@ pub struct Jitter {
     limits: JitterLimits,
     ring: Box<[u8]>,
     present: Box<[u64]>,
+    /// Units that the payload before them covers; only of a format of variable rate.
+    covered: Box<[u64]>,
     units: u32,
     /// Timestamp and unit of the first packet; `None` before it.
     origin: Option<Origin>,
@@ -92,12 +103,15 @@ impl Jitter {
     pub fn new(grid: Grid, limits: JitterLimits) -> Self {
         let ms = u32::from(limits.max_ms.max(limits.min_ms)) + ROOM_MS;
         let units = (u64::from(ms) * 1000).div_ceil(u64::from(grid.unit_us.max(1)));
-        let units = u32::try_from(units).unwrap_or(u32::MAX).clamp(1, 1 << 16).next_multiple_of(64);
+        let units = u32::try_from(units).unwrap_or(u32::MAX).clamp(1, 1 << 16);
+        let words = units.div_ceil(64) as usize;
+        let behind = if grid.is_variable { (PACKET_MS_MAX * 1000).div_ceil(grid.unit_us.max(1)) } else { 0 };
         Self {
             grid,
             limits,
-            ring: vec![0; units as usize * usize::from(grid.unit_bytes)].into(),
-            present: vec![0; units as usize / 64].into(),
+            ring: vec![0; (units + behind) as usize * usize::from(grid.unit_bytes)].into(),
+            present: vec![0; words].into(),
+            covered: vec![0; if grid.is_variable { words } else { 0 }].into(),
             units,
             origin: None,
             counts: JitterCounts::default(),
@@ -123,8 +137,15 @@ impl Jitter {
     }
     /// Puts in one packet's payload; whole units only. Returns whether it will be heard.
     pub fn push(&mut self, timestamp: u32, payload: &[u8]) -> bool {
-        let count = (payload.len() / usize::from(self.grid.unit_bytes.max(1))) as i64;
-        if count == 0 {
+        self.push_units(timestamp, payload.len() / usize::from(self.grid.unit_bytes.max(1)), payload)
+    }
+    /// Puts in one packet's payload that lasts `units`; of a format of variable rate the decoder's side knows how many.
+    pub fn push_units(&mut self, timestamp: u32, units: usize, payload: &[u8]) -> bool {
+        let count = units.min(self.units as usize) as i64;
+        let most = usize::from(self.grid.unit_bytes) * count as usize;
+        let lasts_us = count as u32 * self.grid.unit_us;
+        let fits = payload.len() + LENGTH_BYTES <= most && lasts_us <= PACKET_MS_MAX * 1000;
+        if count == 0 || (self.grid.is_variable && !fits) {
             return false;
         }
         let Some(origin) = self.origin else {
@@ -169,6 +190,10 @@ impl Jitter {
         while origin.playout < end {
             let start = origin.playout;
             let here = start >= 0 && self.is_present(start);
+            if here && self.grid.is_variable {
+                origin.playout = self.pull_whole(start, &mut run);
+                continue;
+            }
             let mut stop = start + 1;
             while stop < end && (stop >= 0 && self.is_present(stop)) == here && self.slot(stop) != 0 {
                 stop += 1;
@@ -194,6 +219,28 @@ impl Jitter {
         self.origin = Some(origin);
     }
 
+    /// Gives the payload that begins at this unit, with all units that it covers; returns the unit after them. A payload
+    /// whose beginning was missed is missing whole.
+    fn pull_whole(&mut self, unit: i64, run: &mut impl FnMut(Pulled)) -> i64 {
+        self.mark(unit, false);
+        let mut after = unit + 1;
+        let Some(length) = self.length_at(unit).filter(|_| !self.is_covered(unit)) else {
+            self.counts.missing_units = self.counts.missing_units.saturating_add(1);
+            run(Pulled::Missing(1));
+            return after;
+        };
+        while self.is_present(after) && self.is_covered(after) {
+            self.mark(after, false);
+            after += 1;
+        }
+        let from = self.slot(unit) * usize::from(self.grid.unit_bytes) + LENGTH_BYTES;
+        run(Pulled::Audio(self.ring.get(from..from + usize::from(length)).unwrap_or(&[])));
+        after
+    }
+    fn length_at(&self, unit: i64) -> Option<u16> {
+        let place = self.ring.get(self.slot(unit) * usize::from(self.grid.unit_bytes)..)?;
+        place.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+    }
     fn begin(&mut self, timestamp: u32) {
         let delay = self.units_in(u32::from(self.limits.min_ms));
         self.origin = Some(Origin {
@@ -268,6 +315,29 @@ impl Jitter {
         origin.reference = unit;
         let bytes = usize::from(self.grid.unit_bytes);
         let mut heard = false;
+        if self.grid.is_variable {
+            for index in 0..count {
+                let at = unit + index;
+                if at < playout || at - playout >= i64::from(self.units) {
+                    continue;
+                }
+                let slot = self.slot(at);
+                if let Some(word) = self.covered.get_mut(slot / 64) {
+                    let bit = 1 << (slot % 64);
+                    *word = if index == 0 { *word & !bit } else { *word | bit };
+                }
+                if index == 0
+                    && let Some((length, room)) =
+                        self.ring.get_mut(slot * bytes..).and_then(|room| room.split_first_chunk_mut())
+                {
+                    *length = (payload.len() as u16).to_le_bytes();
+                    room.iter_mut().zip(payload).for_each(|(to, from)| *to = *from);
+                    heard = true;
+                }
+                self.mark(at, true);
+            }
+            return heard;
+        }
         for (index, coded) in payload.chunks_exact(bytes.max(1)).enumerate() {
             let at = unit + index as i64;
             if at < playout || at - playout >= i64::from(self.units) {
@@ -288,6 +358,10 @@ impl Jitter {
     fn is_present(&self, unit: i64) -> bool {
         let slot = self.slot(unit);
         self.present.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
+    }
+    fn is_covered(&self, unit: i64) -> bool {
+        let slot = self.slot(unit);
+        self.covered.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
     }
     fn mark(&mut self, unit: i64, present: bool) {
         let slot = self.slot(unit);
@@ -313,7 +387,7 @@ mod tests {
     use super::*;
 
     /// One unit a millisecond, coded in one byte: easy to read.
-    const GRID: Grid = Grid { unit_bytes: 1, unit_stamps: 8, unit_us: 1000 };
+    const GRID: Grid = Grid { unit_bytes: 1, unit_stamps: 8, unit_us: 1000, is_variable: false };
 
     fn buffer(min_ms: u16, max_ms: u16) -> Jitter {
         Jitter::new(GRID, JitterLimits { min_ms, max_ms })
@@ -462,5 +536,46 @@ mod tests {
             }
             assert!(jitter.delay_ms() <= 220);
         }
+    }
+
+    /// Frames of 20 ms of any length up to 4 bytes.
+    const VARIABLE: Grid = Grid { unit_bytes: 6, unit_stamps: 160, unit_us: 20_000, is_variable: true };
+
+    #[test]
+    fn payloads_of_variable_length_come_out_whole_in_order_and_holes_stay_holes() {
+        let mut jitter = Jitter::new(VARIABLE, JitterLimits { min_ms: 0, max_ms: 200 });
+        // (number of the frame, frames in it, payload)
+        for (at, units, payload) in [
+            (0u32, 1, &b"a"[..]),
+            (2, 2, b"ccccdddd"),
+            (1, 1, b"bbb"),
+            (5, 1, b"f"),
+            (6, 1, b"too long a one"),
+        ] {
+            jitter.push_units(at * 160, units, payload);
+        }
+        let mut told = Vec::new();
+        for _ in 0..7 {
+            jitter.pull(1, |run| match run {
+                Pulled::Audio(coded) => told.push(String::from_utf8_lossy(coded).into_owned()),
+                Pulled::Missing(units) => told.push(format!("-{units}")),
+            });
+        }
+        assert_eq!(told, ["a", "bbb", "ccccdddd", "-1", "f", "-1", "-1"]);
+        // A payload whose first frame came too late to be played is not played from its middle.
+        let mut jitter = Jitter::new(VARIABLE, JitterLimits { min_ms: 0, max_ms: 0 });
+        jitter.push_units(0, 1, b"a");
+        jitter.pull(2, |_| {});
+        assert!(!jitter.push_units(160, 2, b"bbcc") || jitter.counts().late > 0);
+        jitter.push_units(480, 1, b"d");
+        let mut heard = Vec::new();
+        (0..4).for_each(|_| {
+            jitter.pull(1, |run| {
+                if let Pulled::Audio(coded) = run {
+                    heard.push(coded.to_vec());
+                }
+            });
+        });
+        assert!(heard.contains(&b"d".to_vec()), "{heard:?}");
     }
 }

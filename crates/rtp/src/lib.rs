@@ -17,7 +17,7 @@ pub mod rtcp;
 pub use discard::{Discard, DiscardCounts};
 pub use events::{EventEdge, EventPacket, EventPayload, EventReceiver, EventSender};
 pub use header::{HEADER_BYTES, Header, is_rtcp, parse, write};
-pub use jitter::{Grid, Jitter, JitterCounts, JitterLimits, Pulled};
+pub use jitter::{Grid, Jitter, JitterCounts, JitterLimits, LENGTH_BYTES, Pulled};
 pub use latch::{SourceLock, Verdict};
 pub use outgoing::{Outgoing, Stamp};
 pub use random::Seed;

@@ -76,6 +76,7 @@ pub fn render(script: &ToneScript, rate: SampleRate) -> RenderedTone {
 /// For codecs with memory the loop is coded twice and the second time is kept as the loop, so that the decoder's state
 /// at its end is the one at its beginning.
 pub fn render_clip(script: &ToneScript, format: FormatId) -> Clip {
+    let format = format.clip();
     let tone = render(script, format.rate());
     let mut samples = tone.samples;
     let granule = format.granule();
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn clips_of_every_format_begin_their_loop_on_a_frame() {
-        for format in FormatId::coded() {
+        for format in FormatId::coded().filter(|format| format.is_constant()) {
             let clip = render_clip(&script("!950/330,425/500,0/500"), format);
             let start = clip.loop_from.unwrap();
             let frame =
@@ -176,7 +177,7 @@ mod tests {
             let third = format.rate().0 as usize / 3;
             let level = rms(&linear[third / 4..third / 2]);
             let kept = (level / (PROGRESS_PEAK / 2f64.sqrt()) - 1.0).abs() < 0.2;
-            assert!(kept || format == FormatId::LPC10, "{format}: {level}");
+            assert!(kept || [FormatId::LPC10, FormatId::CODEC2].contains(&format), "{format}: {level}");
             assert!(count > third, "{format}");
         }
     }
@@ -192,7 +193,8 @@ mod tests {
             assert!(level.abs() < 0.25, "{name}: {level:.2} dBm0");
             assert!(power_at(&samples, 1000.0, 8000.0) > 0.99, "{name}");
         }
-        for format in FormatId::coded().filter(|&format| format != FormatId::LPC10) {
+        let speech = [FormatId::LPC10, FormatId::CODEC2];
+        for format in FormatId::coded().filter(|f| f.clip() == *f && !speech.contains(f)) {
             let clip = milliwatt(format);
             let mut linear = vec![0; format.rate().0 as usize];
             Decoder::new(format).decode(&clip.data, &mut linear);

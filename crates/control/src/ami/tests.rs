@@ -8,7 +8,7 @@ use apps::hints::Hints;
 use base::{Cause, ChannelId};
 use call::{Location, PartyId};
 use driver::sip::SipDriver;
-use io::media::{MediaFront, MediaSettings, PortRange};
+use io::media::{MediaFront, MediaSettings, PortRange, Translation};
 use md5::{Digest as _, Md5};
 use sim::{Act, Phone, World};
 use store::config::logger::Logger;
@@ -90,6 +90,7 @@ fn site(world: &World, folder: &Path) -> Rc<Site> {
         sip,
         hints: Rc::new(RefCell::new(hints)),
         media: Rc::new(RefCell::new(media)),
+        translation: Translation::open(io::media::Level::best(), folder, store::sounds::speech),
         sounds: Rc::new(RefCell::new(sounds)),
         snapshot: RefCell::new(snapshot),
         log,

@@ -1,9 +1,8 @@
-//! What the process can do: applications, functions, formats; and hints.
+//! What the process can do: applications, functions; and hints.
 
 use std::fmt::Write as _;
 
 use apps::AppRow;
-use base::FormatId;
 use call::DeviceState;
 use dialplan::FunctionRow;
 use serde_json::{Value, json};
@@ -57,32 +56,6 @@ pub(super) const ROWS: &[Row] = &[
         },
     ),
     show(
-        "core show codecs [audio|video|image]",
-        "Lists formats, and who codes them.",
-        "codecs [id name format description rate rtp_name payload coding]",
-        Cli::core_show_codecs,
-    )
-    .also(&["show codecs"])
-    .detail(
-        "coding (with --json): lanes, native and bound formats are coded here; pass-through ones only go from leg to \
-         leg.",
-    ),
-    show(
-        "core show codec <number>",
-        "Shows one format by its number in core show codecs.",
-        "id name format description rate rtp_name payload coding",
-        Cli::core_show_codec,
-    )
-    .also(&["show codec <number>"]),
-    show(
-        "core show translation [paths <codec>]",
-        "Shows which formats can be turned into which, and in how many steps.",
-        "translations [from to steps]",
-        Cli::core_show_translation,
-    )
-    .also(&["show translation"])
-    .detail("Steps are coding, decoding and resampling; 0 is the same format. Costs are not measured."),
-    show(
         "core show channeltypes",
         "Lists channel technologies.",
         "technologies [name description]",
@@ -104,14 +77,6 @@ fn function_json(row: &FunctionRow) -> Value {
     })
 }
 
-fn codec_json(format: FormatId) -> Value {
-    json!({
-        "id": format.index() + 1, "name": format.codec_name(), "format": format.name(),
-        "description": format.description(), "rate": format.rate().0, "rtp_name": format.rtp_name(),
-        "payload": format.usual_payload(), "coding": format.coding().name(),
-    })
-}
-
 /// The state of an extension in the words of `core show hints`.
 fn exten_state(state: DeviceState) -> &'static str {
     match state {
@@ -123,15 +88,6 @@ fn exten_state(state: DeviceState) -> &'static str {
         DeviceState::RingInUse => "InUse&Ringing",
         DeviceState::OnHold => "Hold",
     }
-}
-
-/// How many steps lead from one format to another: everything goes over linear audio of its own rate.
-fn steps(from: FormatId, to: FormatId) -> usize {
-    if from == to {
-        return 0;
-    }
-    let resampled = from.rate() != to.rate();
-    usize::from(!from.is_linear()) + usize::from(resampled) + usize::from(!to.is_linear())
 }
 
 impl Cli {
@@ -292,90 +248,6 @@ impl Cli {
                 None => {
                     let _ = writeln!(out, "----------------\n- {} hints registered", rows.len());
                 }
-            }
-            out
-        };
-        ask.show(data, text)
-    }
-
-    fn core_show_codecs(&self, ask: &mut Ask<'_>) -> Said {
-        let formats = match ask.choice() {
-            None | Some("audio") => FormatId::ALL,
-            Some(_) => &[],
-        };
-        let data = || {
-            let rows: Vec<Value> = formats.iter().map(|format| codec_json(*format)).collect();
-            json!({ "codecs": rows })
-        };
-        let text = || {
-            let mut out = format!(
-                "Disclaimer: this command is for informational purposes only.\n\
-                 \tIt does not indicate anything about your configuration.\n\
-                 {:>8} {:<5} {:<12} {:<16} {}\n{}\n",
-                "ID",
-                "TYPE",
-                "NAME",
-                "FORMAT",
-                "DESCRIPTION",
-                "-".repeat(96)
-            );
-            for format in formats {
-                let _ = writeln!(
-                    out,
-                    "{:>8} {:<5} {:<12} {:<16} ({})",
-                    format.index() + 1,
-                    "audio",
-                    format.codec_name(),
-                    format.name(),
-                    format.description()
-                );
-            }
-            out
-        };
-        ask.show(data, text)
-    }
-
-    fn core_show_codec(&self, ask: &mut Ask<'_>) -> Said {
-        let number = ask.need("number");
-        let format = number.parse::<usize>().ok().and_then(|id| FormatId::ALL.get(id.checked_sub(1)?));
-        let Some(&format) = format else {
-            return Said::failed(format!("Codec {} not found\n", clean(number)));
-        };
-        ask.show(|| codec_json(format), || format!("{:>11} {}\n", format.index() + 1, format.description()))
-    }
-
-    fn core_show_translation(&self, ask: &mut Ask<'_>) -> Said {
-        let only = match ask.arg("codec") {
-            None => None,
-            Some(name) => match FormatId::from_name(name) {
-                Some(format) => Some(format),
-                None => return Said::failed(format!("There is no codec '{}'\n", clean(name))),
-            },
-        };
-        let sources = || FormatId::ALL.iter().copied().filter(|from| only.is_none_or(|only| only == *from));
-        let data = || {
-            let rows: Vec<Value> = sources()
-                .flat_map(|from| FormatId::ALL.iter().map(move |to| (from, *to)))
-                .map(|(from, to)| json!({ "from": from.name(), "to": to.name(), "steps": steps(from, to) }))
-                .collect();
-            json!({ "translations": rows })
-        };
-        let text = || {
-            let mut out = String::from(
-                "         Steps of translation between formats\n          Source Format (Rows) Destination Format (Columns)\n\n",
-            );
-            let _ = write!(out, "{:>8}", "");
-            for to in FormatId::ALL {
-                let _ = write!(out, " {:>6}", to.name());
-            }
-            out.push('\n');
-            for from in sources() {
-                let _ = write!(out, "{:>8}", from.name());
-                for to in FormatId::ALL {
-                    let shown = if from == *to { "-".to_owned() } else { steps(from, *to).to_string() };
-                    let _ = write!(out, " {shown:>6}");
-                }
-                out.push('\n');
             }
             out
         };

@@ -8,6 +8,7 @@
 mod admin;
 mod calls;
 mod catalogue;
+mod codecs;
 mod database;
 mod faults;
 mod grammar;
@@ -145,6 +146,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Process", process::ROWS),
     ("Calls", calls::ROWS),
     ("What there is", catalogue::ROWS),
+    ("Formats", codecs::ROWS),
     ("Dialplan", plan::ROWS),
     ("SIP", sip::ROWS),
     ("SIP in the words of chan_sip", peers::ROWS),

@@ -10,7 +10,7 @@ use apps::hints::Hints;
 use base::{FormatId, FormatSet, Instant};
 use call::{ChanState, Limits, Location, PartyId};
 use driver::sip::{Aor, Auth, Bind, Config, Endpoint, Proof, SipDriver};
-use io::media::{MediaFront, MediaSettings, PortRange};
+use io::media::{Level, MediaFront, MediaSettings, PortRange, Translation};
 use serde_json::Value;
 use sim::World;
 use store::config::logger::Logger;
@@ -122,6 +122,7 @@ fn site(world: &World, folder: &Path, sip: Config) -> Rc<Site> {
         sip,
         hints: Rc::new(RefCell::new(hints)),
         media: Rc::new(RefCell::new(media)),
+        translation: Translation::open(Level::best(), folder, store::sounds::speech),
         sounds: Rc::new(RefCell::new(sounds)),
         snapshot: RefCell::new(snapshot),
         log,
@@ -631,10 +632,46 @@ fn applications_and_functions_are_those_of_the_tables() {
     let disabled = BTreeSet::from(["app_playback".to_owned()]);
     desk.world.settings(|settings| settings.disabled_modules = disabled);
     assert_eq!(desk.run("core show application Playback").1, 1);
-    assert!(desk.lines("core show codecs").iter().any(|line| line.ends_with("(G.711 u-law)")));
-    let steps = desk.json("core show translation paths ulaw");
-    assert_eq!(steps["translations"][0]["steps"], 0);
-    assert_eq!(steps["translations"][3]["steps"], 3, "{steps}");
+}
+
+#[test]
+fn formats_and_the_ways_between_them_are_shown_as_asterisk_prints_them() {
+    let mut desk = Desk::new("codecs");
+    let codecs = desk.lines("core show codecs");
+    assert!(
+        codecs.contains(&"       1 audio ulaw         ulaw             (G.711 u-law)".to_owned()),
+        "{codecs:?}"
+    );
+    assert!(codecs.iter().any(|line| line.contains("audio speex        speex16          (SpeeX 16khz)")));
+    assert_eq!(desk.lines("core show codec 3"), ["          3 GSM"]);
+    assert_eq!(desk.run("core show codec 99").1, 1);
+    let matrix = desk.lines("core show translation");
+    assert_eq!(
+        matrix[0].trim(),
+        "Translation times between formats (in microseconds) for one second of data"
+    );
+    let figure = |word: &str| word == "-" || word.parse::<u32>().is_ok();
+    let row = |name: &str| {
+        let is_row = |line: &&String| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(name) && words.next().is_some_and(figure)
+        };
+        matrix.iter().find(is_row).unwrap_or_else(|| panic!("{name}: {matrix:?}"))
+    };
+    assert_eq!(row("ulaw").split_whitespace().nth(1), Some("-"), "no way to itself");
+    assert_eq!(row("ulaw").split_whitespace().nth(2), Some("3"), "a table");
+    assert!(!matrix.iter().any(|line| line.trim_start().starts_with("g729 ")), "nobody codes it");
+    let paths = desk.text("core show translation paths gsm");
+    assert!(paths.starts_with("--- Translation paths SRC Codec \"gsm\" sample rate 8000 ---\n"), "{paths}");
+    assert!(paths.contains(": (gsm@8000)->(slin@8000)->(slin16@16000)->(g722@16000)\n"), "{paths}");
+    assert!(paths.contains("To g729:8000       : No Translation Path\n"), "{paths}");
+    assert_eq!(desk.run("core show translation paths nonsense").1, 1);
+    assert_eq!(desk.run("core show translation recalc 0").1, 1);
+    let json = desk.json("core show translation");
+    let rows = json["translations"].as_array().unwrap();
+    let found = rows.iter().find(|row| row["from"] == "gsm" && row["to"] == "ilbc").unwrap();
+    assert_eq!(found["steps"], 2);
+    assert!(found["group_us"].as_f64() < found["alone_us"].as_f64(), "{found}");
 }
 
 #[test]
@@ -742,6 +779,8 @@ fn example(shape: &str) -> String {
         ("<key>", "k"),
         ("<action>", "Ping"),
         ("<number>", "3"),
+        ("<codec>", "gsm"),
+        ("<seconds>", "1"),
     ]
     .iter()
     .fold(plain.to_owned(), |line, (name, value)| line.replace(name, value))

@@ -19,6 +19,18 @@ const MUSIC_FILES_MAX: usize = 1000;
 /// Most bytes of one music class in one format.
 const MUSIC_BYTES_MAX: usize = 256 << 20;
 
+/// So many seconds of bundled speech at 8 kHz, round and round: what codecs are measured with.
+pub fn speech(seconds: usize) -> Vec<i16> {
+    let spoken = BUNDLED.get_dir("sounds/en").into_iter().flat_map(|dir| dir.files()).filter_map(|file| {
+        let extension = extension(file.path())?;
+        let sound = SoundFile::parse(&extension, file.contents()).ok()?;
+        Some(sound.to_clip(FormatId::SLIN))
+    });
+    let bytes: Vec<u8> = spoken.flat_map(|clip| clip.data.to_vec()).take(seconds * 16_000).collect();
+    let samples: Vec<i16> = bytes.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
+    samples.iter().copied().cycle().take(seconds * 8000).collect()
+}
+
 /// The files of a class of music, in playing order; without extension where the configuration names none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MusicList {
@@ -96,6 +108,7 @@ impl Catalogue {
                 data.extend_from_slice(&clip.data);
             }
         }
+        let format = format.clip();
         (!data.is_empty()).then(|| Clip { format, data: data.into(), loop_from: Some(0) })
     }
     fn pieces(&self, list: &MusicList, format: FormatId) -> Vec<(String, Cow<'static, [u8]>)> {

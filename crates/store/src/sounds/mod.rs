@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use base::{Clip, FormatId, Instant};
 use call::{ClipAnswer, ClipWant, Library, MusicAnswer};
 
-pub use catalogue::{Catalogue, MusicList};
+pub use catalogue::{Catalogue, MusicList, speech};
 pub use recorder::Recordings;
 
 use crate::config::tones::Tones;

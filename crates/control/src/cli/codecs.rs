@@ -1,0 +1,242 @@
+//! Formats and the ways between them.
+
+use std::fmt::Write as _;
+
+use base::FormatId;
+use io::media::{Path, Paths, SECONDS_MAX};
+use serde_json::{Value, json};
+
+use super::text::clean;
+use super::{Ask, Cli, Row, Said, show};
+
+pub(super) const ROWS: &[Row] = &[
+    show(
+        "core show codecs [audio|video|image]",
+        "Lists formats, and who codes them.",
+        "codecs [id name format description rate rtp_name payload coding]",
+        Cli::core_show_codecs,
+    )
+    .also(&["show codecs"])
+    .detail(
+        "coding (with --json): lanes, native and bound formats are coded here; pass-through ones only go from leg to \
+         leg.",
+    ),
+    show(
+        "core show codec <number>",
+        "Shows one format by its number in core show codecs.",
+        "id name format description rate rtp_name payload coding",
+        Cli::core_show_codec,
+    )
+    .also(&["show codec <number>"]),
+    show(
+        "core show translation",
+        "Shows what it costs to turn each format into each other one.",
+        "measured level translations [from to steps group_us alone_us]",
+        Cli::core_show_translation,
+    )
+    .also(&["show translation"])
+    .detail(
+        "Microseconds of processor time for a second of sound: for a stream in a full group of lanes, and for one that \
+         finds no company. - is no way.",
+    ),
+    show(
+        "core show translation paths <codec>",
+        "Shows the way from a format to each other one.",
+        "from rate paths [to formats group_us alone_us]",
+        Cli::core_show_translation_paths,
+    )
+    .also(&["show translation paths <codec>"]),
+    show(
+        "core show translation recalc <seconds>",
+        "Measures what translations cost on this machine, with so many seconds of real speech.",
+        "seconds started",
+        Cli::core_show_translation_recalc,
+    )
+    .also(&["show translation recalc <seconds>"])
+    .detail(
+        "It runs in a thread of its own, for less than a second each second of speech; core show translation then shows \
+         what it found. Kept for each model of processor in astcachedir.",
+    ),
+];
+
+fn codec_json(format: FormatId) -> Value {
+    json!({
+        "id": format.index() + 1, "name": format.codec_name(), "format": format.name(),
+        "description": format.description(), "rate": format.rate().0, "rtp_name": format.rtp_name(),
+        "payload": format.usual_payload(), "coding": format.coding().name(),
+    })
+}
+
+/// Formats that some way leads from.
+fn translated(paths: &Paths) -> Vec<FormatId> {
+    let leads = |from: &FormatId| FormatId::ALL.iter().any(|to| paths.get(*from, *to).is_some());
+    FormatId::ALL.iter().copied().filter(leads).collect()
+}
+
+/// The matrix of one price, as Asterisk prints it.
+fn matrix(paths: &Paths, price: impl Fn(&Path) -> f32) -> String {
+    let formats = translated(paths);
+    let mut out = format!("{:>9}", "");
+    for to in &formats {
+        let _ = write!(out, " {:>width$}", to.name(), width = to.name().len().max(5));
+    }
+    out.push('\n');
+    for from in &formats {
+        let _ = write!(out, "{:>9}", from.name());
+        for to in &formats {
+            let shown = match paths.get(*from, *to) {
+                Some(path) => format!("{:.0}", price(path).max(1.0)),
+                None => "-".to_owned(),
+            };
+            let _ = write!(out, " {shown:>width$}", width = to.name().len().max(5));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+impl Cli {
+    fn core_show_codecs(&self, ask: &mut Ask<'_>) -> Said {
+        let formats = match ask.choice() {
+            None | Some("audio") => FormatId::ALL,
+            Some(_) => &[],
+        };
+        let data = || {
+            let rows: Vec<Value> = formats.iter().map(|format| codec_json(*format)).collect();
+            json!({ "codecs": rows })
+        };
+        let text = || {
+            let mut out = format!(
+                "Disclaimer: this command is for informational purposes only.\n\
+                 \tIt does not indicate anything about your configuration.\n\
+                 {:>8} {:<5} {:<12} {:<16} {}\n{}\n",
+                "ID",
+                "TYPE",
+                "NAME",
+                "FORMAT",
+                "DESCRIPTION",
+                "-".repeat(96)
+            );
+            for format in formats {
+                let _ = writeln!(
+                    out,
+                    "{:>8} {:<5} {:<12} {:<16} ({})",
+                    format.index() + 1,
+                    "audio",
+                    format.codec_name(),
+                    format.name(),
+                    format.description()
+                );
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn core_show_codec(&self, ask: &mut Ask<'_>) -> Said {
+        let number = ask.need("number");
+        let format = number.parse::<usize>().ok().and_then(|id| FormatId::ALL.get(id.checked_sub(1)?));
+        let Some(&format) = format else {
+            return Said::failed(format!("Codec {} not found\n", clean(number)));
+        };
+        ask.show(|| codec_json(format), || format!("{:>11} {}\n", format.index() + 1, format.description()))
+    }
+
+    fn core_show_translation(&self, ask: &mut Ask<'_>) -> Said {
+        let paths = self.site.translation.paths();
+        let measured = paths.costs().measured;
+        let level = self.site.media.borrow().lanes().level;
+        let data = || {
+            let ways = FormatId::ALL.iter().flat_map(|from| FormatId::ALL.iter().map(move |to| (*from, *to)));
+            let rows: Vec<Value> = ways
+                .filter_map(|(from, to)| paths.get(from, to).map(|path| (from, to, path)))
+                .map(|(from, to, path)| {
+                    json!({
+                        "from": from.name(), "to": to.name(), "steps": path.steps(),
+                        "group_us": path.cost.group, "alone_us": path.cost.alone,
+                    })
+                })
+                .collect();
+            json!({ "measured": measured, "level": level.name(), "translations": rows })
+        };
+        let text = || {
+            let source = if measured { "measured on this machine" } else { "estimated; recalc measures" };
+            format!(
+                "         Translation times between formats (in microseconds) for one second of data\n\
+                 \x20         Source Format (Rows) Destination Format (Columns)\n\n{}\n\
+                 The same for a stream without company in its group of {} lanes ({source})\n\n{}",
+                matrix(&paths, |path| path.cost.group),
+                level.name(),
+                matrix(&paths, |path| path.cost.alone)
+            )
+        };
+        ask.show(data, text)
+    }
+
+    fn core_show_translation_paths(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("codec");
+        let Some(from) = FormatId::from_name(name) else {
+            return Said::failed(format!("Codec \"{}\" not found.\n", clean(name)));
+        };
+        let paths = self.site.translation.paths();
+        let others = || FormatId::ALL.iter().copied().filter(|to| *to != from);
+        let data = || {
+            let rows: Vec<Value> = others()
+                .map(|to| {
+                    let path = paths.get(from, to);
+                    let names = |path: &Path| path.formats().iter().map(|f| f.name()).collect::<Vec<_>>();
+                    json!({
+                        "to": to.name(), "formats": path.map(names),
+                        "group_us": path.map(|path| path.cost.group), "alone_us": path.map(|path| path.cost.alone),
+                    })
+                })
+                .collect();
+            json!({ "from": from.name(), "rate": from.rate().0, "paths": rows })
+        };
+        let text = || {
+            let mut out = format!(
+                "--- Translation paths SRC Codec \"{}\" sample rate {} ---\n",
+                from.name(),
+                from.rate().0
+            );
+            for to in others() {
+                let way = match paths.get(from, to) {
+                    Some(path) => path
+                        .formats()
+                        .iter()
+                        .map(|format| format!("({}@{})", format.name(), format.rate().0))
+                        .collect::<Vec<_>>()
+                        .join("->"),
+                    None => "No Translation Path".to_owned(),
+                };
+                let end = |format: FormatId| format!("{}:{}", format.name(), format.rate().0);
+                let _ = writeln!(out, "\t{:<16} To {:<16}: {way}", end(from), end(to));
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn core_show_translation_recalc(&self, ask: &mut Ask<'_>) -> Said {
+        let asked = ask.need("seconds");
+        let Some(seconds) = asked.parse::<usize>().ok().filter(|seconds| (1..=SECONDS_MAX).contains(seconds))
+        else {
+            return Said::failed(format!(
+                "{} is no number of seconds from 1 to {SECONDS_MAX}\n",
+                clean(asked)
+            ));
+        };
+        let started = match self.site.translation.measure(seconds) {
+            Ok(started) => started,
+            Err(why) => return Said::failed(format!("no thread can be made to measure in: {why}\n")),
+        };
+        let text = || {
+            let begun = if started { "" } else { "A measurement is under way.\n" };
+            format!(
+                "{begun}         Recalculating Codec Translation (number of sample seconds: {seconds})\n\
+                 core show translation shows the figures when it is done.\n"
+            )
+        };
+        ask.show(|| json!({ "seconds": seconds, "started": started }), text)
+    }
+}
