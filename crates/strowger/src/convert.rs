@@ -76,11 +76,21 @@ fn target(job: &CodecJob, from: FormatId) -> anyhow::Result<FormatId> {
 
 /// A format by name that can be coded here.
 fn coded(name: &str) -> anyhow::Result<FormatId> {
-    let known = || FormatId::coded().map(FormatId::name).collect::<Vec<_>>().join(", ");
+    let known = || {
+        FormatId::coded()
+            .filter(|format| format.is_constant())
+            .map(FormatId::name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let Some(format) = FormatId::from_name(name) else {
         bail!("there is no format '{name}'; these can be coded: {}", known());
     };
     ensure!(format.is_coded(), "{name} can only be passed through; these can be coded: {}", known());
+    ensure!(
+        format.is_constant(),
+        "packets of {name} have no fixed size: a file without a container cannot hold them"
+    );
     Ok(format)
 }
 
