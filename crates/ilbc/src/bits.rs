@@ -368,8 +368,11 @@ impl Writer<'_> {
 
     fn put_class(&mut self, values: &[u8], splits: &[Split], class: usize) {
         for (&value, split) in values.iter().zip(splits) {
-            let below: u8 = split[class + 1..].iter().sum();
             let width = split[class];
+            if width == 0 {
+                continue;
+            }
+            let below: u8 = split[class + 1..].iter().sum();
             self.put(u64::from(value) >> below & ((1 << width) - 1), u32::from(width));
         }
     }

@@ -107,10 +107,10 @@ fn code_residual<L: Lanes, const W: usize, const FAST: bool>(
 ) {
     lines.take::<L>(residual);
     let start = state::place::<L, FAST>(shape, residual);
-    let synthesis = state::filter_at::<L>(&filters[0], start - L::I32::splat(1));
+    let synthesis = state::filter_at::<L>(shape, &filters[0], start - L::I32::splat(1));
     let weighting = [
-        state::filter_at::<L>(&filters[1], start - L::I32::splat(1)),
-        state::filter_at::<L>(&filters[1], start),
+        state::filter_at::<L>(shape, &filters[1], start - L::I32::splat(1)),
+        state::filter_at::<L>(shape, &filters[1], start),
     ];
     // The two sub-blocks of each stream's start state.
     let mut both = [L::F32::splat(0.0); STATE_BLOCK];
@@ -153,7 +153,7 @@ fn code_residual<L: Lanes, const W: usize, const FAST: bool>(
                 spots[lane] = Spot::new(shape, block * SUB_BLOCK, SUB_BLOCK, backwards);
                 blocks.set_lane(lane, block as i32);
             }
-            filter = state::filter_at::<L>(&filters[1], blocks);
+            filter = state::filter_at::<L>(shape, &filters[1], blocks);
         }
         book.search::<FAST>(shape, n, lines, &spots, &filter, frames);
         for lane in 0..W {

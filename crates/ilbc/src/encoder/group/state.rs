@@ -42,11 +42,12 @@ pub(super) fn place<L: Lanes, const FAST: bool>(shape: &Shape, residual: &[L::F3
 /// Each stream's own choice of the filters.
 #[inline(always)]
 pub(super) fn filter_at<L: Lanes>(
+    shape: &Shape,
     filters: &[LpcRows<L::F32>; SUB_BLOCKS_MAX],
     index: L::I32,
 ) -> LpcRows<L::F32> {
     let mut own = filters[0];
-    for n in 1..SUB_BLOCKS_MAX {
+    for n in 1..shape.sub_blocks {
         let filter = &filters[n];
         let chosen = index.eq(L::I32::splat(n as i32));
         for k in 1..=ORDER {
