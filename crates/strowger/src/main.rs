@@ -90,6 +90,7 @@ fn serve(
         workers: None,
         fault_injection: std::env::var_os(control::cli::FAULT_INJECTION).is_some(),
     };
+    process::tell_panics_briefly();
     let mut engine = engine::Engine::start(options).context("cannot start")?;
     let _pid_file = process::write_pid(wanted.run_folder)?;
     let console = if args.console {

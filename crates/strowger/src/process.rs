@@ -1,5 +1,6 @@
 //! The server's own process: background, identity, limits, pid file. All of it before the first thread starts.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context;
@@ -98,6 +99,20 @@ pub fn start_again() -> anyhow::Result<u8> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let error = std::process::Command::new(program).args(std::env::args_os().skip(1)).exec();
     Err(error).context("cannot start again")
+}
+
+/// A panic ends one call, and what is said of it must not hold up the others: one line, and no backtrace, whose symbols
+/// take a thread most of a second to look up, whatever `RUST_BACKTRACE` says.
+pub fn tell_panics_briefly() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        // Standard error may be closed; the log says what became of the call.
+        let _told = writeln!(
+            std::io::stderr(),
+            "strowger: thread '{}': {panic}",
+            thread.name().unwrap_or("without a name")
+        );
+    }));
 }
 
 #[cfg(test)]
