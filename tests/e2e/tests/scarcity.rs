@@ -16,7 +16,8 @@ exten => store,1,Set(DB(kept/value)=${CALLERID(num)})
 
 /// A program with a handful of descriptors has room for so many calls at most.
 const DESCRIPTORS: u32 = 80;
-const CALLS_MAX: usize = DESCRIPTORS as usize / 2;
+/// Each takes one at least.
+const CALLS_MAX: usize = DESCRIPTORS as usize;
 
 fn site(name: &str) -> Site {
     Site::new(name).phone("alice").dialplan(DIALPLAN)
