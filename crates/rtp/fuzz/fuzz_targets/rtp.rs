@@ -14,7 +14,9 @@ fuzz_target!(|data: &[u8]| {
     let mut lock = SourceLock::new(Latch::Learn("192.0.2.1".parse().expect("an address")));
     let mut reception = Reception::default();
     let mut events = EventReceiver::default();
-    let grid = Grid { unit_bytes: 8, unit_stamps: 8, unit_us: 1000 };
+    let grid = Grid { unit_bytes: 8, unit_stamps: 8, unit_us: 1000, is_variable: false };
+    let frames = Grid { unit_bytes: 16, unit_stamps: 160, unit_us: 20_000, is_variable: true };
+    let mut whole = Jitter::new(frames, JitterLimits { min_ms: 20, max_ms: 200 });
     let mut jitter = Jitter::new(grid, JitterLimits { min_ms: 20, max_ms: 200 });
     let mut out = Outgoing::new(1, 2, 3, 8000);
     let mut begun = 0_u32;
@@ -46,6 +48,12 @@ fuzz_target!(|data: &[u8]| {
             };
         });
         assert_eq!(units, 20);
+        whole.push_units(header.timestamp, usize::from(*ms) % 4, payload);
+        whole.pull(1, |run| {
+            if let Pulled::Audio(coded) = run {
+                assert!(coded.len() <= 3 * frames.unit_bytes, "{} bytes", coded.len());
+            }
+        });
         out.relay(u64::from(header.ssrc), header.sequence, header.timestamp, header.marker, now, 160);
         let _ = (reception.lost(), reception.jitter_time(), reception.fraction_lost());
     }
