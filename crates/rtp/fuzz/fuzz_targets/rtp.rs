@@ -51,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
         whole.push_units(header.timestamp, usize::from(*ms) % 4, payload);
         whole.pull(1, |run| {
             if let Pulled::Audio(coded) = run {
-                assert!(coded.len() <= 3 * frames.unit_bytes, "{} bytes", coded.len());
+                assert!(coded.len() <= 3 * usize::from(frames.unit_bytes), "{} bytes", coded.len());
             }
         });
         out.relay(u64::from(header.ssrc), header.sequence, header.timestamp, header.marker, now, 160);
