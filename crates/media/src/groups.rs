@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use crate::ear::Ear;
 use crate::mouth::Mouth;
 use crate::packet_io::PacketIo;
+use crate::stream::Stream;
 use crate::worker::{Desk, Worker};
 
 /// Longest wait that may be set, milliseconds: less than the shortest packet, so that a stream never has two turns.
@@ -119,6 +120,10 @@ impl Groups {
     const fn wait(&self) -> Duration {
         Duration::from_millis(self.lanes.wait_ms as u64)
     }
+    /// How many frames of this format make a full group.
+    fn size(&self, format: FormatId) -> usize {
+        codec::group_size(format, self.lanes.level).clamp(1, GROUP_MAX)
+    }
     /// Moves the turns that are to run: whole groups, and all of a step of which one could not wait until the next look.
     fn select(&mut self, now: Instant, all: bool) {
         let next = now + (now - self.looked).min(self.wait());
@@ -204,8 +209,7 @@ impl<L> Worker<L> {
     where
         P: PacketIo<Leg = L>,
     {
-        let level = self.groups.lanes.level;
-        let size = codec::group_size(format, level).clamp(1, GROUP_MAX);
+        let size = self.groups.size(format);
         let mut bench: Bench<Ear> = SmallVec::new();
         for turn in turns {
             let hears = |ear: &Ear| ear.format() == format;
@@ -223,20 +227,7 @@ impl<L> Worker<L> {
             }
         }
         let at = turns.first().map_or(Instant::ZERO, |turn| turn.at);
-        let guilty = self.run_bench(&mut bench, size, Ear::is_done, |bench| {
-            assert!(!bench.iter().any(|(_, ear)| ear.poisoned), "a fault injected into a group");
-            let mut tasks: DecodeTasks<'_> = bench.iter_mut().map(|(_, ear)| ear.task()).collect();
-            codec::decode_group(level, &mut tasks);
-        });
-        let any = !bench.is_empty();
-        for (id, mut ear) in bench {
-            ear.decoded();
-            if let Some(stream) = self.streams.get_mut(id) {
-                stream.ear = Some(ear);
-            }
-        }
-        self.end(&guilty, at, io, events);
-        any
+        self.run_bench(bench, size, at, io, events)
     }
 
     /// Encodes one group of this format; false when nobody needs it.
@@ -251,8 +242,7 @@ impl<L> Worker<L> {
     where
         P: PacketIo<Leg = L>,
     {
-        let level = self.groups.lanes.level;
-        let size = codec::group_size(format, level).clamp(1, GROUP_MAX);
+        let size = self.groups.size(format);
         let mut bench: Bench<Mouth> = SmallVec::new();
         for turn in turns.iter().filter(|turn| turn.has_frame) {
             let Some(stream) = self.streams.get_mut(turn.to) else { continue };
@@ -264,61 +254,115 @@ impl<L> Worker<L> {
                 break;
             }
         }
-        let guilty = self.run_bench(&mut bench, size, Mouth::is_done, |bench| {
-            assert!(!bench.iter().any(|(_, mouth)| mouth.poisoned), "a fault injected into a group");
-            let mut tasks: EncodeTasks<'_> = bench.iter_mut().map(|(_, mouth)| mouth.task()).collect();
-            codec::encode_group(level, &mut tasks);
-        });
-        let any = !bench.is_empty();
-        for (id, mut mouth) in bench {
-            mouth.encoded();
-            if let Some(stream) = self.streams.get_mut(id) {
-                stream.mouth = Some(mouth);
-            }
-        }
-        self.end(&guilty, now, io, events);
-        any
+        self.run_bench(bench, size, now, io, events)
     }
 
-    /// Runs one group. When it panics, the state of whoever is not done has not changed: they are run again one by one,
-    /// and who panics then is guilty.
-    fn run_bench<T>(
+    /// Runs one group, for which there was room for `size`, and gives everybody back; false when it is empty.
+    ///
+    /// When it panics, the state of whoever is not done has not changed: they are run again one by one, and the streams
+    /// of those who panic then end, at `at`.
+    fn run_bench<C, P>(
         &mut self,
-        bench: &mut Bench<T>,
+        mut bench: Bench<C>,
         size: usize,
-        is_done: impl Fn(&T) -> bool,
-        run: impl Fn(&mut [(StreamId, Box<T>)]),
-    ) -> Guilty {
-        let mut guilty = Guilty::new();
+        at: Instant,
+        io: &mut P,
+        events: &mut Vec<Event>,
+    ) -> bool
+    where
+        C: Coder,
+        P: PacketIo<Leg = L>,
+    {
         if bench.is_empty() {
-            return guilty;
+            return false;
         }
         self.load.groups += 1;
         self.load.grouped += bench.len() as u64;
         self.load.group_room += size as u64;
-        let falls = |bench: &mut [(StreamId, Box<T>)]| catch_unwind(AssertUnwindSafe(|| run(bench))).is_err();
-        if falls(bench) {
+        let level = self.groups.lanes.level;
+        let falls = |bench: &mut [(StreamId, Box<C>)]| {
+            let run = || {
+                assert!(!bench.iter().any(|(_, coder)| coder.is_poisoned()), "a fault injected into a group");
+                C::run(level, bench);
+            };
+            catch_unwind(AssertUnwindSafe(run)).is_err()
+        };
+        let mut guilty: SmallVec<[StreamId; GROUP_MAX]> = SmallVec::new();
+        if falls(&mut bench) {
             for one in bench.chunks_mut(1) {
-                if !one.iter().all(|(_, coder)| is_done(coder)) && falls(one) {
+                if !one.iter().all(|(_, coder)| coder.is_done()) && falls(one) {
                     guilty.extend(one.iter().map(|(id, _)| *id));
                 }
             }
         }
-        guilty
-    }
-    fn end<P>(&mut self, guilty: &Guilty, at: Instant, io: &mut P, events: &mut Vec<Event>)
-    where
-        P: PacketIo<Leg = L>,
-    {
+        for (id, mut coder) in bench {
+            coder.note();
+            if let Some(stream) = self.streams.get_mut(id) {
+                *C::place(stream) = Some(coder);
+            }
+        }
         for id in guilty {
             self.load.panics += 1;
-            self.close(*id, Some(Fault::Panicked), at, io, events);
+            self.close(id, Some(Fault::Panicked), at, io, events);
         }
+        true
     }
 }
 
-type Bench<T> = SmallVec<[(StreamId, Box<T>); GROUP_MAX]>;
-type Guilty = SmallVec<[StreamId; GROUP_MAX]>;
+/// Those of a group, taken out of their streams.
+type Bench<C> = SmallVec<[(StreamId, Box<C>); GROUP_MAX]>;
+
+/// An ear or a mouth as a group sees it: something with a frame to lend.
+trait Coder: Sized {
+    /// Whether the test hook wants a group with this one in it to panic.
+    fn is_poisoned(&self) -> bool;
+    /// Codes the frames that all of them lend.
+    fn run(level: Level, bench: &mut [(StreamId, Box<Self>)]);
+    /// Whether the frame that was lent has been coded.
+    fn is_done(&self) -> bool;
+    /// Takes note of that frame, if it has been.
+    fn note(&mut self);
+    /// Where it belongs.
+    fn place<L>(stream: &mut Stream<L>) -> &mut Option<Box<Self>>;
+}
+
+impl Coder for Ear {
+    fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+    fn run(level: Level, bench: &mut [(StreamId, Box<Self>)]) {
+        let mut tasks: DecodeTasks<'_> = bench.iter_mut().map(|(_, ear)| ear.task()).collect();
+        codec::decode_group(level, &mut tasks);
+    }
+    fn is_done(&self) -> bool {
+        self.is_done()
+    }
+    fn note(&mut self) {
+        self.decoded();
+    }
+    fn place<L>(stream: &mut Stream<L>) -> &mut Option<Box<Self>> {
+        &mut stream.ear
+    }
+}
+
+impl Coder for Mouth {
+    fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+    fn run(level: Level, bench: &mut [(StreamId, Box<Self>)]) {
+        let mut tasks: EncodeTasks<'_> = bench.iter_mut().map(|(_, mouth)| mouth.task()).collect();
+        codec::encode_group(level, &mut tasks);
+    }
+    fn is_done(&self) -> bool {
+        self.is_done()
+    }
+    fn note(&mut self) {
+        self.encoded();
+    }
+    fn place<L>(stream: &mut Stream<L>) -> &mut Option<Box<Self>> {
+        &mut stream.mouth
+    }
+}
 
 impl<P: PacketIo> Desk<'_, P> {
     /// Brings the ear of `id` to its next frame for a group; false when there is none.
