@@ -1,31 +1,47 @@
 //! 256-bit registers: x86-64-v3. Masks are registers of all ones or all zeros a lane.
 
 use core::arch::x86_64::*;
+// By the names that the shared text has for them.
+use core::arch::x86_64::{
+    _mm256_abs_epi16 as abs_epi16, _mm256_abs_epi32 as abs_epi32, _mm256_add_epi16 as add_epi16,
+    _mm256_add_epi32 as add_epi32, _mm256_add_pd as add_pd, _mm256_add_ps as add_ps,
+    _mm256_adds_epi16 as adds_epi16, _mm256_and_si256 as and, _mm256_andnot_si256 as andnot,
+    _mm256_castps_si256 as castps_si, _mm256_castps128_ps256 as as_low_ps, _mm256_castps256_ps128 as low_ps,
+    _mm256_castsi256_ps as castsi_ps, _mm256_castsi256_si128 as low_si,
+    _mm256_cvtepi16_epi32 as cvtepi16_epi32, _mm256_cvtepi32_ps as cvtepi32_ps, _mm256_cvtpd_ps as cvtpd_ps,
+    _mm256_cvtps_epi32 as cvtps_epi32, _mm256_cvtps_pd as cvtps_pd, _mm256_cvttps_epi32 as cvttps_epi32,
+    _mm256_div_pd as div_pd, _mm256_div_ps as div_ps, _mm256_extractf128_ps as extract_ps,
+    _mm256_extracti128_si256 as extract_si, _mm256_fmadd_ps as fmadd_ps, _mm256_insertf128_ps as insert_ps,
+    _mm256_loadu_pd as loadu_pd, _mm256_loadu_ps as loadu_ps, _mm256_loadu_si256 as loadu,
+    _mm256_madd_epi16 as madd_epi16, _mm256_max_epi16 as max_epi16, _mm256_max_epi32 as max_epi32,
+    _mm256_max_pd as max_pd, _mm256_max_ps as max_ps, _mm256_min_epi16 as min_epi16,
+    _mm256_min_epi32 as min_epi32, _mm256_min_pd as min_pd, _mm256_min_ps as min_ps, _mm256_mul_pd as mul_pd,
+    _mm256_mul_ps as mul_ps, _mm256_mulhi_epi16 as mulhi_epi16, _mm256_mulhrs_epi16 as mulhrs_epi16,
+    _mm256_mullo_epi16 as mullo_epi16, _mm256_mullo_epi32 as mullo_epi32, _mm256_or_si256 as or,
+    _mm256_packs_epi32 as packs_epi32, _mm256_set1_epi16 as set1_epi16, _mm256_set1_epi32 as set1_epi32,
+    _mm256_set1_pd as set1_pd, _mm256_set1_ps as set1_ps, _mm256_sll_epi16 as sll_epi16,
+    _mm256_sll_epi32 as sll_epi32, _mm256_sllv_epi32 as sllv_epi32, _mm256_sqrt_pd as sqrt_pd,
+    _mm256_sqrt_ps as sqrt_ps, _mm256_sra_epi16 as sra_epi16, _mm256_sra_epi32 as sra_epi32,
+    _mm256_srav_epi32 as srav_epi32, _mm256_srl_epi16 as srl_epi16, _mm256_srl_epi32 as srl_epi32,
+    _mm256_storeu_pd as storeu_pd, _mm256_storeu_ps as storeu_ps, _mm256_storeu_si256 as storeu,
+    _mm256_sub_epi16 as sub_epi16, _mm256_sub_epi32 as sub_epi32, _mm256_sub_pd as sub_pd,
+    _mm256_sub_ps as sub_ps, _mm256_subs_epi16 as subs_epi16, _mm256_unpackhi_epi16 as unpackhi_epi16,
+    _mm256_unpacklo_epi16 as unpacklo_epi16, _mm256_xor_pd as xor_pd, _mm256_xor_ps as xor_ps,
+    _mm256_xor_si256 as xor,
+};
 use core::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub, SubAssign};
 
-use super::{binary, operators, saturate_long, shifts, simd, transpose, unary, vector};
 use crate::vector::Sealed;
 use crate::{F32Lanes, F64Lanes, I16Lanes, I32Lanes, Integer, Kernel, Lanes, Mask, Number, Vector};
 
-/// 8 lanes of 32 bits.
-#[derive(Debug, Clone, Copy)]
-pub struct Avx2;
-
-impl Sealed for Avx2 {}
-impl Lanes for Avx2 {
-    const N: usize = 8;
-    type F32 = F32s;
-    type I32 = I32s;
-    type I16 = I16s;
-    type F64 = F64s;
-    type Mask32 = M8;
-    type Mask16 = M16;
-
-    #[inline(always)]
-    fn call<K: Kernel>(kernel: K) -> K::Out {
-        simd!(super::enter_avx2(kernel))
-    }
-}
+level!(
+    Avx2,
+    lanes: 8,
+    entry: enter_avx2,
+    masks: [M8, M16],
+    registers: [__m256, __m256d, __m256i],
+    transpose: [gather_f32x8, scatter_f32x8],
+);
 
 macro_rules! mask {
     ($name:ident, $lanes:expr, $vector:ident) => {
@@ -55,34 +71,9 @@ macro_rules! mask {
                 simd!(_mm256_movemask_epi8(self.0)) == -1
             }
         }
-        impl BitAnd for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn bitand(self, other: Self) -> Self {
-                Self(simd!(_mm256_and_si256(self.0, other.0)))
-            }
-        }
-        impl BitOr for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn bitor(self, other: Self) -> Self {
-                Self(simd!(_mm256_or_si256(self.0, other.0)))
-            }
-        }
-        impl BitXor for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn bitxor(self, other: Self) -> Self {
-                Self(simd!(_mm256_xor_si256(self.0, other.0)))
-            }
-        }
-        impl Not for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn not(self) -> Self {
-                Self(simd!(_mm256_xor_si256(self.0, _mm256_set1_epi8(-1))))
-            }
-        }
+        two_sided!($name: BitAnd bitand |a, b| Self(simd!(and(a.0, b.0))),
+            BitOr bitor |a, b| Self(simd!(or(a.0, b.0))), BitXor bitxor |a, b| Self(simd!(xor(a.0, b.0))));
+        one_sided!($name: Not not |a| Self(simd!(xor(a.0, _mm256_set1_epi8(-1)))));
     };
 }
 
@@ -108,56 +99,8 @@ impl M16 {
     }
 }
 
-vector!(
-    F32s,
-    __m256,
-    f32,
-    8,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    _mm256_storeu_ps,
-    transpose::gather_f32x8,
-    transpose::scatter_f32x8
-);
-vector!(F64s, __m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd);
-vector!(
-    I32s,
-    __m256i,
-    i32,
-    8,
-    _mm256_set1_epi32,
-    _mm256_loadu_si256,
-    _mm256_storeu_si256,
-    transpose::gather_i32,
-    transpose::scatter_i32
-);
-vector!(
-    I16s,
-    __m256i,
-    i16,
-    16,
-    _mm256_set1_epi16,
-    _mm256_loadu_si256,
-    _mm256_storeu_si256,
-    transpose::gather16,
-    transpose::scatter16
-);
-
-operators!(F32s: Add add _mm256_add_ps, Sub sub _mm256_sub_ps, Mul mul _mm256_mul_ps, Div div _mm256_div_ps);
-operators!(F64s: Add add _mm256_add_pd, Sub sub _mm256_sub_pd, Mul mul _mm256_mul_pd, Div div _mm256_div_pd);
-operators!(I32s: Add add _mm256_add_epi32, Sub sub _mm256_sub_epi32, Mul mul _mm256_mullo_epi32,
-    BitAnd bitand _mm256_and_si256, BitOr bitor _mm256_or_si256, BitXor bitxor _mm256_xor_si256);
-operators!(I16s: Add add _mm256_add_epi16, Sub sub _mm256_sub_epi16, Mul mul _mm256_mullo_epi16,
-    BitAnd bitand _mm256_and_si256, BitOr bitor _mm256_or_si256, BitXor bitxor _mm256_xor_si256);
-
-impl Neg for F32s {
-    type Output = Self;
-    #[inline(always)]
-    fn neg(self) -> Self {
-        Self(simd!(_mm256_xor_ps(self.0, _mm256_set1_ps(-0.0))))
-    }
-}
 impl Number for F32s {
+    shared!(Number for F32s);
     type Mask = M8;
     #[inline(always)]
     fn select(mask: M8, yes: Self, no: Self) -> Self {
@@ -175,91 +118,26 @@ impl Number for F32s {
     fn ge(self, other: Self) -> M8 {
         M8::from_floats(simd!(_mm256_cmp_ps::<_CMP_GE_OQ>(self.0, other.0)))
     }
-    binary!(min _mm256_min_ps, max _mm256_max_ps);
     #[inline(always)]
     fn abs(self) -> Self {
         Self(simd!(_mm256_andnot_ps(_mm256_set1_ps(-0.0), self.0)))
     }
 }
 impl F32Lanes for F32s {
-    type I32 = I32s;
-    type F64 = F64s;
-    #[inline(always)]
-    fn mul_add(self, factor: Self, term: Self) -> Self {
-        Self(simd!(_mm256_fmadd_ps(self.0, factor.0, term.0)))
-    }
-    unary!(sqrt _mm256_sqrt_ps, floor _mm256_floor_ps);
-    #[inline(always)]
-    fn truncate(self) -> I32s {
-        I32s(simd!(_mm256_cvttps_epi32(self.0)))
-    }
-    #[inline(always)]
-    fn round(self) -> I32s {
-        I32s(simd!(_mm256_cvtps_epi32(self.0)))
-    }
-    #[inline(always)]
-    fn to_bits(self) -> I32s {
-        I32s(simd!(_mm256_castps_si256(self.0)))
-    }
-    #[inline(always)]
-    fn widen(self) -> [F64s; 2] {
-        simd!([
-            F64s(_mm256_cvtps_pd(_mm256_castps256_ps128(self.0))),
-            F64s(_mm256_cvtps_pd(_mm256_extractf128_ps::<1>(self.0))),
-        ])
-    }
-    #[inline(always)]
-    fn narrow([low, high]: [F64s; 2]) -> Self {
-        Self(simd!(_mm256_set_m128(_mm256_cvtpd_ps(high.0), _mm256_cvtpd_ps(low.0))))
-    }
-    #[inline(always)]
-    fn lookup(table: &[f32], index: I32s) -> Self {
-        let mut found = [Self::splat(0.0)];
-        for (slot, &index) in Self::flat_mut(&mut found).iter_mut().zip(I32s::flat(&[index])) {
-            *slot = table.get(index as usize).copied().unwrap_or(0.0);
-        }
-        found[0]
-    }
-}
-
-impl Neg for F64s {
-    type Output = Self;
-    #[inline(always)]
-    fn neg(self) -> Self {
-        Self(simd!(_mm256_xor_pd(self.0, _mm256_set1_pd(-0.0))))
-    }
+    shared!(F32Lanes for F32s);
+    unary!(floor _mm256_floor_ps);
 }
 impl F64Lanes for F64s {
-    unary!(sqrt _mm256_sqrt_pd, floor _mm256_floor_pd);
-    binary!(min _mm256_min_pd, max _mm256_max_pd);
+    shared!(F64Lanes for F64s);
+    unary!(floor _mm256_floor_pd);
     #[inline(always)]
     fn abs(self) -> Self {
         Self(simd!(_mm256_andnot_pd(_mm256_set1_pd(-0.0), self.0)))
     }
 }
 
-macro_rules! integer_operators {
-    ($name:ident) => {
-        impl Neg for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn neg(self) -> Self {
-                Self::splat(0) - self
-            }
-        }
-        impl Not for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn not(self) -> Self {
-                self ^ Self::splat(-1)
-            }
-        }
-    };
-}
-integer_operators!(I32s);
-integer_operators!(I16s);
-
 impl Number for I32s {
+    shared!(Number for I32s);
     type Mask = M8;
     #[inline(always)]
     fn select(mask: M8, yes: Self, no: Self) -> Self {
@@ -277,28 +155,16 @@ impl Number for I32s {
     fn ge(self, other: Self) -> M8 {
         !other.gt(self)
     }
-    binary!(min _mm256_min_epi32, max _mm256_max_epi32);
-    unary!(abs _mm256_abs_epi32);
 }
 impl Integer for I32s {
-    saturate_long!();
-    binary!(and_not _mm256_andnot_si256, shl_each _mm256_sllv_epi32, shr_each _mm256_srav_epi32);
-    shifts!(shl _mm256_sll_epi32, shr _mm256_sra_epi32, shr_logic _mm256_srl_epi32);
+    shared!(Integer for I32s);
     #[inline(always)]
     fn from_mask(mask: M8) -> Self {
         Self(mask.0)
     }
 }
 impl I32Lanes for I32s {
-    type F32 = F32s;
-    #[inline(always)]
-    fn to_f32(self) -> F32s {
-        F32s(simd!(_mm256_cvtepi32_ps(self.0)))
-    }
-    #[inline(always)]
-    fn bits_to_f32(self) -> F32s {
-        F32s(simd!(_mm256_castsi256_ps(self.0)))
-    }
+    shared!(I32Lanes for I32s);
     /// Eight entries at a time are the lanes of one permutation.
     #[inline(always)]
     fn lookup(table: &[i32], index: Self) -> Self {
@@ -324,6 +190,7 @@ impl I32Lanes for I32s {
 }
 
 impl Number for I16s {
+    shared!(Number for I16s);
     type Mask = M16;
     #[inline(always)]
     fn select(mask: M16, yes: Self, no: Self) -> Self {
@@ -341,12 +208,9 @@ impl Number for I16s {
     fn ge(self, other: Self) -> M16 {
         !other.gt(self)
     }
-    binary!(min _mm256_min_epi16, max _mm256_max_epi16);
-    unary!(abs _mm256_abs_epi16);
 }
 impl Integer for I16s {
-    binary!(sat_add _mm256_adds_epi16, sat_sub _mm256_subs_epi16, and_not _mm256_andnot_si256);
-    shifts!(shl _mm256_sll_epi16, shr _mm256_sra_epi16, shr_logic _mm256_srl_epi16);
+    shared!(Integer for I16s);
     /// Even and odd lanes apart, as halves of long words.
     #[inline(always)]
     fn shl_each(self, counts: Self) -> Self {
@@ -373,44 +237,13 @@ impl Integer for I16s {
         Self(mask.0)
     }
 }
-/// Zipped order is that of the unpack instructions, which work within 128 bits, and which the pack instructions undo.
 impl I16Lanes for I16s {
-    type I32 = I32s;
+    shared!(I16Lanes for I16s);
     type Mask32 = M8;
-    binary!(mul_high _mm256_mulhi_epi16, mul_round _mm256_mulhrs_epi16);
-    #[inline(always)]
-    fn mul_add_pairs(self, other: Self) -> I32s {
-        I32s(simd!(_mm256_madd_epi16(self.0, other.0)))
-    }
-    #[inline(always)]
-    fn split(self) -> [I32s; 2] {
-        simd!([
-            I32s(_mm256_cvtepi16_epi32(_mm256_castsi256_si128(self.0))),
-            I32s(_mm256_cvtepi16_epi32(_mm256_extracti128_si256::<1>(self.0))),
-        ])
-    }
     #[inline(always)]
     fn join([low, high]: [I32s; 2]) -> Self {
         // The pack leaves the quarters in the order 0 2 1 3.
         Self(simd!(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(low.0, high.0))))
-    }
-    #[inline(always)]
-    fn zip(self, other: Self) -> [Self; 2] {
-        simd!([Self(_mm256_unpacklo_epi16(self.0, other.0)), Self(_mm256_unpackhi_epi16(self.0, other.0)),])
-    }
-    #[inline(always)]
-    fn widen_zipped(self) -> [I32s; 2] {
-        let [low, high] = self.zip(self);
-        [I32s(low.0).shr(16), I32s(high.0).shr(16)]
-    }
-    #[inline(always)]
-    fn mul_wide(self, other: Self) -> [I32s; 2] {
-        let [low, high] = (self * other).zip(self.mul_high(other));
-        [I32s(low.0), I32s(high.0)]
-    }
-    #[inline(always)]
-    fn unzip([low, high]: [I32s; 2]) -> Self {
-        Self(simd!(_mm256_packs_epi32(low.0, high.0)))
     }
     #[inline(always)]
     fn unzip_mask([low, high]: [M8; 2]) -> M16 {

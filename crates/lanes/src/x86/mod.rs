@@ -4,6 +4,9 @@
 //! [`Kernel`](crate::Kernel), which only [`Level::run`](crate::Level::run) supplies, for instructions that were found in
 //! this CPU. Therefore each of their operations may use those instructions.
 
+#[macro_use]
+mod shared;
+
 mod avx2;
 mod avx512;
 mod transpose;
@@ -12,144 +15,6 @@ pub use avx2::Avx2;
 pub use avx512::Avx512;
 
 use crate::Kernel;
-
-/// Intrinsics of the level that a module is for.
-macro_rules! simd {
-    ($($code:tt)*) => {{
-        // SAFETY: whoever has a type of this module runs on a CPU with its instructions (see the head of `x86`);
-        // pointers come from slices or arrays that are long enough.
-        unsafe { $($code)* }
-    }};
-}
-
-/// What [`Vector`](crate::Vector) wants of a SIMD register: its load and store, and transposes for its element.
-macro_rules! vector {
-    ($name:ident, $register:ty, $element:ty, $lanes:expr, $splat:ident, $load:ident, $store:ident
-     $(, $gather:path, $scatter:path)?) => {
-        /// One register.
-        #[derive(Debug, Clone, Copy)]
-        #[repr(transparent)]
-        pub struct $name($register);
-        const _: () = assert!(size_of::<$name>() == $lanes * size_of::<$element>());
-
-        impl Sealed for $name {}
-        impl Vector for $name {
-            type Element = $element;
-            const LANES: usize = $lanes;
-            #[inline(always)]
-            fn splat(value: $element) -> Self {
-                Self(simd!($splat(value)))
-            }
-            #[inline(always)]
-            fn load(from: &[$element]) -> Self {
-                let from = &from[..$lanes];
-                Self(simd!($load(from.as_ptr().cast())))
-            }
-            #[inline(always)]
-            fn store(self, to: &mut [$element]) {
-                let to = &mut to[..$lanes];
-                simd!($store(to.as_mut_ptr().cast(), self.0))
-            }
-            #[inline(always)]
-            fn flat(rows: &[Self]) -> &[$element] {
-                // SAFETY: a register is `$lanes` elements without padding, as the assertion above says.
-                unsafe { core::slice::from_raw_parts(rows.as_ptr().cast(), rows.len() * $lanes) }
-            }
-            #[inline(always)]
-            fn flat_mut(rows: &mut [Self]) -> &mut [$element] {
-                // SAFETY: as above, and any bits are a valid element and a valid register.
-                unsafe { core::slice::from_raw_parts_mut(rows.as_mut_ptr().cast(), rows.len() * $lanes) }
-            }
-            $(
-            #[inline(always)]
-            fn gather(streams: &[&[$element]], rows: &mut [Self]) {
-                $gather(streams, Self::flat_mut(rows), $lanes);
-            }
-            #[inline(always)]
-            fn scatter(rows: &[Self], streams: &mut [&mut [$element]]) {
-                $scatter(Self::flat(rows), streams, $lanes);
-            }
-            )?
-        }
-    };
-}
-
-/// Operators and methods that are one intrinsic of two registers.
-macro_rules! operators {
-    ($name:ident: $($trait:ident $method:ident $intrinsic:ident),* $(,)?) => {
-        $(impl $trait for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn $method(self, other: Self) -> Self {
-                Self(simd!($intrinsic(self.0, other.0)))
-            }
-        })*
-        impl AddAssign for $name {
-            #[inline(always)]
-            fn add_assign(&mut self, other: Self) {
-                *self = *self + other;
-            }
-        }
-        impl SubAssign for $name {
-            #[inline(always)]
-            fn sub_assign(&mut self, other: Self) {
-                *self = *self - other;
-            }
-        }
-    };
-}
-
-/// Methods of a trait that are one intrinsic of two registers.
-macro_rules! binary {
-    ($($method:ident $intrinsic:ident),* $(,)?) => {
-        $(#[inline(always)]
-        fn $method(self, other: Self) -> Self {
-            Self(simd!($intrinsic(self.0, other.0)))
-        })*
-    };
-}
-
-/// Methods of a trait that are one intrinsic of one register.
-macro_rules! unary {
-    ($($method:ident $intrinsic:ident),* $(,)?) => {
-        $(#[inline(always)]
-        fn $method(self) -> Self {
-            Self(simd!($intrinsic(self.0)))
-        })*
-    };
-}
-
-/// Shifts of all lanes by one count, which becomes an immediate operand where it is a constant.
-macro_rules! shifts {
-    ($($method:ident $intrinsic:ident),* $(,)?) => {
-        $(#[inline(always)]
-        fn $method(self, count: u32) -> Self {
-            Self(simd!($intrinsic(self.0, _mm_cvtsi32_si128(count.cast_signed()))))
-        })*
-    };
-}
-
-/// Saturating sum of long words, for which there is no instruction.
-macro_rules! saturate_long {
-    () => {
-        #[inline(always)]
-        fn sat_add(self, other: Self) -> Self {
-            let sum = self + other;
-            let overflown = (self ^ sum) & (other ^ sum);
-            let limit = self.shr(31) ^ Self::splat(i32::MAX);
-            Self::select(Self::splat(0).gt(overflown), limit, sum)
-        }
-        #[inline(always)]
-        fn sat_sub(self, other: Self) -> Self {
-            let difference = self - other;
-            let overflown = (self ^ other) & (self ^ difference);
-            let limit = self.shr(31) ^ Self::splat(i32::MAX);
-            Self::select(Self::splat(0).gt(overflown), limit, difference)
-        }
-    };
-}
-
-use {binary, operators, saturate_long, shifts, simd, unary, vector};
 
 /// Whether this CPU, and the system on it, have what [`enter_avx512`] is compiled for.
 pub fn has_avx512() -> bool {
