@@ -1,5 +1,6 @@
 //! baresip as a phone: registers, calls, answers, plays a file and records what it hears.
 
+use crate::likeness::{RATE, resample};
 use crate::place::{Place, free_ports};
 use crate::site::SECRET;
 use crate::{tone, wait};
@@ -15,6 +16,17 @@ const MODULES: &str = "/usr/lib/baresip/modules";
 /// one, and audio from elsewhere than SIP said is rightly not heard.
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
+/// Rate and channels of a codec's sound, and the module with it.
+fn module(codec: &str) -> (u32, u16, &'static str) {
+    match codec.split('/').next().unwrap_or_default() {
+        "g722" => (16_000, 1, "g722.so"),
+        "gsm" => (8_000, 1, "gsm.so"),
+        "G726-32" => (8_000, 1, "g726.so"),
+        "opus" => (48_000, 2, "opus.so"),
+        _ => (8_000, 1, "g711.so"),
+    }
+}
+
 /// A baresip process.
 #[derive(Debug)]
 pub struct Baresip {
@@ -27,16 +39,25 @@ pub struct Baresip {
 impl Baresip {
     /// A phone that registers as `name` and says a tone in every call. It answers at once.
     pub fn start(server: SocketAddr, name: &str, codec: &str, hertz: f64) -> Self {
+        let (rate, channels, _) = module(codec);
+        Self::saying(server, name, codec, tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0)))
+    }
+
+    /// A phone that says speech, at 8 kHz, again and again. It answers at once.
+    pub fn speaking(server: SocketAddr, name: &str, codec: &str, speech: &[i16]) -> Self {
+        let (rate, channels, _) = module(codec);
+        let again = speech.iter().copied().cycle().take(60 * RATE);
+        let speech = resample(&again.collect::<Vec<_>>(), RATE, rate as usize);
+        Self::saying(server, name, codec, tone::wav(rate, channels, &speech))
+    }
+
+    fn saying(server: SocketAddr, name: &str, codec: &str, voice: Vec<u8>) -> Self {
         // It takes the port after its own for TLS, whether it is wanted or not.
         let sip = free_ports(HOME, 3);
         let control = sip + 2;
         let place = Place::new(&format!("phone-{name}"));
-        let (rate, module) = match codec {
-            "g722" => (16_000, "g722.so"),
-            "gsm" => (8_000, "gsm.so"),
-            _ => (8_000, "g711.so"),
-        };
-        let voice = place.write("voice.wav", tone::wav(rate, &tone::sine(rate, hertz, 60.0)));
+        let (rate, _, module) = module(codec);
+        let voice = place.write("voice.wav", voice);
         place.write("recorded/.keep", "");
         let modules: String =
             ["account.so", "aufile.so", "aubridge.so", "sndfile.so", "menu.so", "ctrl_tcp.so", module]
@@ -135,6 +156,11 @@ impl Baresip {
     /// Milliseconds of a tone in what it has heard in its last call so far.
     pub fn heard(&self, hertz: f64) -> u32 {
         tone::heard(&self.recording(), self.rate, hertz)
+    }
+
+    /// What it has heard in its last call so far, at 8 kHz.
+    pub fn speech(&self) -> Vec<i16> {
+        resample(&self.recording(), self.rate as usize, RATE)
     }
 
     /// What it has heard in its last call so far.

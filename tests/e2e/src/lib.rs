@@ -12,6 +12,7 @@
 mod baresip;
 mod capture;
 mod digest;
+pub mod likeness;
 mod media;
 mod message;
 mod peer;
@@ -23,10 +24,11 @@ mod site;
 mod terminal;
 pub mod tone;
 pub mod wait;
+pub mod wire;
 
 pub use baresip::Baresip;
 pub use capture::Capture;
-pub use media::{Heard, Media, Speak};
+pub use media::{Heard, Media, Recital, Speak};
 pub use message::Message;
 pub use peer::{bad_input, installed, python, unpack};
 pub use phone::Phone;
@@ -35,3 +37,4 @@ pub use server::{Refused, Server, program};
 pub use sipp::{Sipp, SippRun};
 pub use site::{SECRET, Site};
 pub use terminal::Terminal;
+pub use wire::Wire;

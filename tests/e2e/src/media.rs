@@ -20,6 +20,19 @@ pub enum Speak {
     Tones(f64, f64),
 }
 
+/// Coded packets that are said one after the other, over and over.
+#[derive(Debug, Clone)]
+pub struct Recital {
+    /// Payload type.
+    pub payload_type: u8,
+    /// What the timestamp goes on by from packet to packet.
+    pub units: u32,
+    /// Time from packet to packet.
+    pub period: Duration,
+    /// The payloads; at least one.
+    pub payloads: Arc<[Vec<u8>]>,
+}
+
 /// A packet that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Packet {
@@ -44,6 +57,7 @@ const SAMPLES: u32 = 160;
 struct State {
     remote: Option<SocketAddr>,
     speak: Speak,
+    recital: Option<Recital>,
     payload_type: u8,
     digits: Vec<char>,
     packets: Vec<Packet>,
@@ -73,6 +87,7 @@ impl Media {
         let state = State {
             remote: None,
             speak: Speak::Silence,
+            recital: None,
             payload_type: 0,
             digits: Vec::new(),
             packets: Vec::new(),
@@ -107,6 +122,11 @@ impl Media {
     /// What it says from here on.
     pub fn speak(&self, speak: Speak) {
         self.state().speak = speak;
+    }
+
+    /// Says these packets from here on, whatever else it was to say.
+    pub fn recite(&self, recital: Recital) {
+        self.state().recital = Some(recital);
     }
 
     /// Sends bytes from its own port, as they are.
@@ -165,6 +185,16 @@ impl Heard {
             packet.payload.iter().map(|&code| law(code)).collect::<Vec<_>>()
         };
         packets.into_iter().flat_map(decode).collect()
+    }
+
+    /// Payloads of a type in the order in which they are to be played.
+    pub fn payloads(&self, payload_type: u8) -> Vec<Vec<u8>> {
+        let mut packets: Vec<&Packet> =
+            self.packets.iter().filter(|packet| packet.payload_type == payload_type).collect();
+        // Timestamps may go around once.
+        let first = packets.first().map_or(0, |packet| packet.timestamp);
+        packets.sort_by_key(|packet| packet.timestamp.wrapping_sub(first) as i32);
+        packets.into_iter().map(|packet| packet.payload.clone()).collect()
     }
 
     /// Milliseconds in which a tone was heard.
@@ -232,14 +262,13 @@ impl Heard {
 }
 
 fn serve(socket: &UdpSocket, state: &Mutex<State>, stop: &AtomicBool) {
-    let mut sender = Sender { sequence: 100, timestamp: 1000, phase: 0, digit: None };
+    let mut sender = Sender { sequence: 100, timestamp: 1000, phase: 0, said: 0, digit: None };
     let mut next = Instant::now();
     let mut buffer = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
         let left = next.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            next += PACKET;
-            sender.tick(socket, &mut state.lock().expect("the phone lives"));
+            next += sender.tick(socket, &mut state.lock().expect("the phone lives"));
             continue;
         }
         socket.set_read_timeout(Some(left)).expect("a time-out that is not zero");
@@ -277,6 +306,8 @@ struct Sender {
     sequence: u16,
     timestamp: u32,
     phase: u32,
+    /// Packets of a recital so far.
+    said: usize,
     digit: Option<Digit>,
 }
 
@@ -287,8 +318,16 @@ const DIGIT_REPEATS: u32 = 2;
 const DIGIT_PAUSE: u32 = 6;
 
 impl Sender {
-    fn tick(&mut self, socket: &UdpSocket, state: &mut State) {
-        self.timestamp = self.timestamp.wrapping_add(SAMPLES);
+    /// One packet, if there is one to send; the time until the next.
+    fn tick(&mut self, socket: &UdpSocket, state: &mut State) -> Duration {
+        let pace = state.recital.as_ref().map(|recital| (recital.units, recital.period));
+        let (units, period) = pace.unwrap_or((SAMPLES, PACKET));
+        self.timestamp = self.timestamp.wrapping_add(units);
+        self.speak(socket, state);
+        period
+    }
+
+    fn speak(&mut self, socket: &UdpSocket, state: &mut State) {
         let Some(remote) = state.remote else { return };
         if self.digit.is_none()
             && let Some(code) = state.digits.first().and_then(|digit| "0123456789*#ABCD".find(*digit))
@@ -311,8 +350,15 @@ impl Sender {
                 let [_, _, high, low] = duration.to_be_bytes();
                 (EVENTS, digit.began, vec![digit.code, end | 10, high, low], digit.packets == 1)
             }
-            None if state.speak == Speak::Nothing => return,
-            None => (state.payload_type, self.timestamp, self.audio(state), false),
+            None => match &state.recital {
+                Some(Recital { payload_type, payloads, .. }) => {
+                    let payload = payloads[self.said % payloads.len()].clone();
+                    self.said += 1;
+                    (*payload_type, self.timestamp, payload, false)
+                }
+                None if state.speak == Speak::Nothing => return,
+                None => (state.payload_type, self.timestamp, self.audio(state), false),
+            },
         };
         self.sequence = self.sequence.wrapping_add(1);
         state.sent += 1;

@@ -6,6 +6,7 @@ use crate::message::Message;
 use crate::place::address;
 use crate::site::SECRET;
 use crate::wait::SOON;
+use crate::wire::Wire;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -38,6 +39,8 @@ pub struct Phone {
     pub secret: String,
     /// Payload types it offers and accepts, preferred first.
     pub codecs: Vec<u8>,
+    /// The only format it offers and accepts, if any, instead of [`codecs`](Self::codecs).
+    pub wire: Option<&'static Wire>,
     /// What it offers instead of a description of its audio; bytes, because a test may offer nonsense.
     pub offer: Option<Vec<u8>>,
     /// The address it claims to have in Contact and in its descriptions, as a phone behind NAT does.
@@ -72,6 +75,7 @@ impl Phone {
             name: name.to_owned(),
             secret: SECRET.to_owned(),
             codecs: vec![0],
+            wire: None,
             offer: None,
             claims: None,
             media: Media::open(ip),
@@ -250,18 +254,24 @@ impl Phone {
             at.port(),
             ip = at.ip()
         );
-        for codec in &self.codecs {
+        let codecs = self.wire.map_or_else(|| self.codecs.clone(), |wire| vec![wire.payload_type]);
+        for codec in &codecs {
             // Writing to a String cannot fail.
             let _ = write!(text, " {codec}");
         }
         let _ = write!(text, " {EVENTS}\r\n");
-        for codec in &self.codecs {
-            let name = if *codec == PCMA { "PCMA" } else { "PCMU" };
-            let _ = write!(text, "a=rtpmap:{codec} {name}/8000\r\n");
+        for codec in &codecs {
+            let name = if *codec == PCMA { "PCMA/8000" } else { "PCMU/8000" };
+            let name = self.wire.map_or(name, |wire| wire.rtpmap);
+            let _ = write!(text, "a=rtpmap:{codec} {name}\r\n");
         }
+        if let Some(Wire { payload_type, fmtp: Some(fmtp), .. }) = self.wire {
+            let _ = write!(text, "a=fmtp:{payload_type} {fmtp}\r\n");
+        }
+        let ptime = self.wire.map_or(20, |wire| wire.ms);
         let _ = write!(
             text,
-            "a=rtpmap:{EVENTS} telephone-event/8000\r\na=fmtp:{EVENTS} 0-16\r\na=ptime:20\r\na={direction}\r\n"
+            "a=rtpmap:{EVENTS} telephone-event/8000\r\na=fmtp:{EVENTS} 0-16\r\na=ptime:{ptime}\r\na={direction}\r\n"
         );
         text
     }
@@ -278,7 +288,8 @@ impl Phone {
         if let (Some(ip), Some(port)) = (ip, port) {
             self.media.send_to((ip, port).into());
         }
-        let common = words.filter_map(|word| word.parse().ok()).find(|codec| self.codecs.contains(codec));
+        let known = |codec: &u8| self.codecs.contains(codec);
+        let common = words.filter_map(|word| word.parse().ok()).find(known);
         if let Some(codec) = common {
             self.media.payload_type(codec);
         }

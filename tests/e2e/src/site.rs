@@ -153,15 +153,24 @@ impl Site {
     /// A prompt that is a steady tone, under its name.
     #[must_use]
     pub fn prompt(self, name: &str, hertz: f64, seconds: f64) -> Self {
-        self.place
-            .write(&format!("data/sounds/en/{name}.wav"), tone::wav(8000, &tone::sine(8000, hertz, seconds)));
+        self.place.write(
+            &format!("data/sounds/en/{name}.wav"),
+            tone::wav(8000, 1, &tone::sine(8000, hertz, seconds)),
+        );
+        self
+    }
+
+    /// A prompt of speech at 8 kHz, under its name.
+    #[must_use]
+    pub fn spoken(self, name: &str, speech: &[i16]) -> Self {
+        self.place.write(&format!("data/sounds/en/{name}.wav"), tone::wav(8000, 1, speech));
         self
     }
 
     /// Music of the class `default` that is a steady tone.
     #[must_use]
     pub fn music(self, hertz: f64, seconds: f64) -> Self {
-        self.place.write("data/moh/tone.wav", tone::wav(8000, &tone::sine(8000, hertz, seconds)));
+        self.place.write("data/moh/tone.wav", tone::wav(8000, 1, &tone::sine(8000, hertz, seconds)));
         self
     }
 

@@ -45,33 +45,38 @@ fn loud(part: &[i16]) -> bool {
     energy / part.len() as f64 > 200.0 * 200.0
 }
 
-/// One channel of 16 bits as a WAV file.
-pub fn wav(rate: u32, samples: &[i16]) -> Vec<u8> {
-    let length = u32::try_from(samples.len() * 2).expect("a short file");
-    let mut file = Vec::with_capacity(44 + samples.len() * 2);
+/// 16 bits as a WAV file, the same on every channel.
+pub fn wav(rate: u32, channels: u16, samples: &[i16]) -> Vec<u8> {
+    let frame = 2 * usize::from(channels);
+    let length = u32::try_from(samples.len() * frame).expect("a short file");
+    let mut file = Vec::with_capacity(44 + samples.len() * frame);
     file.extend(b"RIFF");
     file.extend((36 + length).to_le_bytes());
     file.extend(b"WAVEfmt ");
     file.extend(16u32.to_le_bytes());
     file.extend(1u16.to_le_bytes());
-    file.extend(1u16.to_le_bytes());
+    file.extend(channels.to_le_bytes());
     file.extend(rate.to_le_bytes());
-    file.extend((rate * 2).to_le_bytes());
-    file.extend(2u16.to_le_bytes());
+    file.extend((rate * 2 * u32::from(channels)).to_le_bytes());
+    file.extend((2 * channels).to_le_bytes());
     file.extend(16u16.to_le_bytes());
     file.extend(b"data");
     file.extend(length.to_le_bytes());
-    file.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
+    for sample in samples {
+        file.extend(sample.to_le_bytes().repeat(channels.into()));
+    }
     file
 }
 
-/// Rate and samples of a WAV file of one channel of 16 bits; one that is still being written ends where it ends.
+/// Rate and samples of a WAV file of 16 bits, of its first channel; one that is still being written ends where it ends.
 pub fn read_wav(path: &Path) -> Option<(u32, Vec<i16>)> {
     let file = std::fs::read(path).ok()?;
+    let channels = usize::from(u16::from_le_bytes(file.get(22..24)?.try_into().ok()?));
     let rate = u32::from_le_bytes(file.get(24..28)?.try_into().ok()?);
     let data = file.windows(4).position(|word| word == b"data")? + 8;
     let samples = file.get(data..)?.as_chunks::<2>().0;
-    Some((rate, samples.iter().map(|&sample| i16::from_le_bytes(sample)).collect()))
+    let first = samples.iter().step_by(channels.max(1));
+    Some((rate, first.map(|&sample| i16::from_le_bytes(sample)).collect()))
 }
 
 /// One sample to G.711 µ-law.
@@ -146,8 +151,10 @@ mod tests {
             }
         }
         let path = std::env::temp_dir().join(format!("strowger-tone-{}.wav", std::process::id()));
-        std::fs::write(&path, wav(8000, &tone)).unwrap();
-        assert_eq!(read_wav(&path), Some((8000, tone)));
+        for channels in [1, 2] {
+            std::fs::write(&path, wav(8000, channels, &tone)).unwrap();
+            assert_eq!(read_wav(&path), Some((8000, tone.clone())));
+        }
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -1,0 +1,258 @@
+//! Calls between formats, recognised by what is said in them: libraries of Debian, golden payloads and baresip at the
+//! far ends (RFC 3551, RFC 3952, RFC 5574, RFC 7587).
+
+use e2e::likeness::{Clip, Least, Recognised, WAVEFORM};
+use e2e::wire::{
+    ALAW, G722, G726, G726_AAL2, GSM_FULL, ILBC20, ILBC30, LPC10, OPUS48, SPEEX3, SPEEX8, ULAW, clip,
+    golden_ilbc,
+};
+use e2e::{Baresip, Phone, Recital, Server, Site, Wire, installed, wait};
+
+/// Pieces of 1.5 s that must be recognised, each following one that was.
+const GOOD: usize = 3;
+/// Milliseconds of sound after which it is worth to listen: as many pieces, the one before them, and a beginning.
+const FIRST_LOOK: usize = 6500;
+/// Milliseconds of sound after which it is not going to get better.
+const LAST_LOOK: usize = 20_000;
+
+const DIALPLAN: &str = "
+[test]
+exten => bob,1,Dial(PJSIP/bob,20)
+exten => prompt,1,Answer()
+ same => n,Playback(speech)
+ same => n,Playback(speech)
+ same => n,Hangup()
+exten => echo,1,Answer()
+ same => n,Echo()
+";
+
+fn site(name: &str, alice: &str, bob: &str) -> Site {
+    Site::new(name)
+        .phone_with("alice", &format!("allow={alice}\n"))
+        .phone_with("bob", &format!("allow={bob}\n"))
+        .dialplan(DIALPLAN)
+}
+
+/// A phone of one format.
+fn phone(server: &Server, name: &str, wire: &'static Wire) -> Phone {
+    let mut phone = Phone::new(server.site.sip, name);
+    phone.wire = Some(wire);
+    phone
+}
+
+/// Waits until somebody has heard `said` and not, as an echo or a mix-up would be, `own`.
+///
+/// `heard` gives what was heard so far, at 8 kHz.
+fn until_recognised(who: &str, heard: impl Fn() -> Vec<i16>, said: &Clip, own: &Clip, least: Least) {
+    let mut look = FIRST_LOOK;
+    let mut last: Option<Recognised> = None;
+    while look <= LAST_LOOK {
+        let heard = wait::for_some(wait::SOON, || Some(heard()).filter(|heard| heard.len() >= look * 8));
+        let Some(heard) = heard else {
+            panic!("{who} hears less than {look} ms; last: {last:.2?}");
+        };
+        let found = said.find(&heard, least);
+        if found.good >= GOOD {
+            let mixed_up = own.find(&heard, least);
+            assert_eq!(mixed_up.good, 0, "{who} hears itself: {mixed_up:.2?}");
+            return;
+        }
+        last = Some(found);
+        look += 3000;
+    }
+    panic!("{who} does not hear what was said: {last:.2?}");
+}
+
+/// As [`until_recognised`], of a phone that has decoded nothing yet.
+fn until_heard(phone: &Phone, said: &Clip, own: &Clip, least: Least) {
+    let wire = phone.wire.expect("a phone of one format");
+    let name = format!("{} by {}", phone.name, wire.name);
+    let enough = |heard: &[Vec<u8>]| heard.len() * wire.ms as usize;
+    let heard = || {
+        let packets = phone.media.heard().payloads(wire.payload_type);
+        // Decoding costs: not before there is enough.
+        if enough(&packets) < FIRST_LOOK { Vec::new() } else { wire.hear(&packets) }
+    };
+    until_recognised(&name, heard, said, own, least);
+}
+
+/// What a phone says.
+struct Voice {
+    clip: Clip,
+    recital: Recital,
+}
+
+fn voice(wire: &Wire, party: usize) -> Voice {
+    let clip = clip(party);
+    let recital = wire.recital(clip.samples());
+    Voice { clip, recital }
+}
+
+/// Two phones that have no format in common talk at once, and each hears the other and nothing else.
+fn talk(name: &str, (one, first): (&'static Wire, Voice), (other, second): (&'static Wire, Voice)) {
+    let server = Server::start(site(name, one.name, other.name));
+    let (mut alice, mut bob) = (phone(&server, "alice", one), phone(&server, "bob", other));
+    bob.must_register();
+    alice.media.recite(first.recital);
+    bob.media.recite(second.recital);
+    alice.begin("bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    alice.media.forget();
+    bob.media.forget();
+    // Both vocoders count for both directions: what came through one is no longer a waveform.
+    let least = if one.least() == WAVEFORM { other.least() } else { one.least() };
+    until_heard(&bob, &first.clip, &second.clip, least);
+    until_heard(&alice, &second.clip, &first.clip, least);
+    for (phone, wire) in [(&alice, one), (&bob, other)] {
+        let heard = phone.media.heard();
+        assert_eq!(heard.payload_types(), [wire.payload_type], "{name}: {}", phone.name);
+        assert_eq!(heard.lost(), 0, "{name}: {}", phone.name);
+    }
+    alice.hang_up();
+    bob.until_hung_up();
+    server.until_idle();
+}
+
+/// [`talk`] between the formats of libraries, when they are there.
+fn talk_by(name: &str, one: &'static Wire, other: &'static Wire) {
+    if one.is_there() && other.is_there() {
+        talk(name, (one, voice(one, 0)), (other, voice(other, 1)));
+    }
+}
+
+#[test]
+fn gsm_and_ilbc_of_20_ms_hear_each_other() {
+    talk_by("gsm-ilbc20", &GSM_FULL, &ILBC20);
+}
+
+#[test]
+fn gsm_and_ilbc_of_30_ms_hear_each_other() {
+    talk_by("gsm-ilbc30", &GSM_FULL, &ILBC30);
+}
+
+#[test]
+fn rfc3951_payloads_of_the_reference_are_heard_by_gsm() {
+    for (name, wire) in [("golden20", &ILBC20), ("golden30", &ILBC30)] {
+        let Some((clip, payloads)) = golden_ilbc(wire) else {
+            println!("skipped: no golden files beside the project");
+            return;
+        };
+        if !GSM_FULL.is_there() {
+            return;
+        }
+        let golden = Voice { clip, recital: wire.recital_of(payloads) };
+        talk(name, (&GSM_FULL, voice(&GSM_FULL, 0)), (wire, golden));
+    }
+}
+
+#[test]
+fn gsm_and_speex_hear_each_other() {
+    talk_by("gsm-speex3", &GSM_FULL, &SPEEX3);
+}
+
+#[test]
+fn gsm_and_speex_of_a_higher_quality_hear_each_other() {
+    talk_by("gsm-speex8", &GSM_FULL, &SPEEX8);
+}
+
+#[test]
+fn g722_and_ulaw_hear_each_other() {
+    talk_by("g722-ulaw", &G722, &ULAW);
+}
+
+#[test]
+fn opus_and_alaw_hear_each_other() {
+    talk_by("opus-alaw", &OPUS48, &ALAW);
+}
+
+#[test]
+fn ilbc_and_speex_hear_each_other() {
+    talk_by("ilbc-speex", &ILBC30, &SPEEX3);
+}
+
+#[test]
+fn the_packings_of_g726_hear_each_other() {
+    talk_by("g726", &G726, &G726_AAL2);
+}
+
+#[test]
+fn lpc10_and_opus_hear_each_other() {
+    talk_by("lpc10-opus", &LPC10, &OPUS48);
+}
+
+#[test]
+fn a_prompt_is_heard_in_every_format() {
+    let said = clip(0);
+    let other = clip(1);
+    let wires = [&ILBC20, &ILBC30, &SPEEX3, &OPUS48, &G726, &G726_AAL2, &LPC10, &G722, &GSM_FULL, &ALAW];
+    let all = "ilbc,speex,opus,g726,g726aal2,lpc10,g722,gsm,alaw";
+    let server = Server::start(site("prompts", all, all).spoken("speech", said.samples()));
+    // All at once: prompts of all formats in one worker.
+    let mut callers: Vec<Phone> = wires
+        .into_iter()
+        .filter(|wire| wire.is_there())
+        .map(|wire| {
+            let mut caller = phone(&server, "alice", wire);
+            caller.must_call("prompt");
+            caller
+        })
+        .collect();
+    for caller in &mut callers {
+        caller.until_hung_up();
+        let wire = caller.wire.expect("its format");
+        let heard = caller.media.heard();
+        let sound = wire.hear(&heard.payloads(wire.payload_type));
+        let length = 2 * said.samples().len();
+        assert!(
+            sound.len() + 800 >= length && sound.len() <= length + 1600,
+            "{}: {}",
+            wire.name,
+            sound.len()
+        );
+        let found = said.find(&sound, wire.least());
+        assert!(found.good >= 5, "{}: {found:.2?}", wire.name);
+        assert_eq!(other.find(&sound, wire.least()).good, 0, "{}", wire.name);
+        assert_eq!(heard.lost(), 0, "{}", wire.name);
+    }
+    server.until_idle();
+}
+
+/// baresip talks with a phone of ours that has another format.
+fn baresip_talks(name: &str, codec: &str, format: &str, wire: &'static Wire) {
+    if !installed(&["baresip"]) || !wire.is_there() {
+        return;
+    }
+    let server = Server::start(site(name, wire.name, format));
+    let (first, second) = (voice(wire, 0), clip(1));
+    let bob = Baresip::speaking(server.site.sip, "bob", codec, second.samples());
+    let mut alice = phone(&server, "alice", wire);
+    alice.media.recite(first.recital);
+    alice.must_call("bob");
+    until_heard(&alice, &second, &first.clip, wire.least());
+    until_recognised(codec, || bob.speech(), &first.clip, &second, wire.least());
+    assert_eq!(alice.media.heard().payload_types(), [wire.payload_type]);
+    alice.hang_up();
+    server.until_idle();
+}
+
+#[test]
+fn baresip_in_g722_and_a_phone_in_ulaw_hear_each_other() {
+    baresip_talks("baresip-g722", "g722", "g722", &ULAW);
+}
+
+#[test]
+fn baresip_in_opus_and_a_phone_in_alaw_hear_each_other() {
+    baresip_talks("baresip-opus", "opus/48000/2", "opus", &ALAW);
+}
+
+#[test]
+fn baresip_in_gsm_and_a_phone_in_ilbc_hear_each_other() {
+    baresip_talks("baresip-gsm", "gsm", "gsm", &ILBC30);
+}
+
+#[test]
+fn baresip_in_g726_and_a_phone_in_speex_hear_each_other() {
+    baresip_talks("baresip-g726", "G726-32", "g726", &SPEEX3);
+}
