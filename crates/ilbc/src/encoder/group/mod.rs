@@ -11,14 +11,14 @@
 
 mod analysis;
 mod correlate;
+mod line;
+mod repeated;
 mod search;
 mod state;
-mod timeline;
 
 use lanes::{F32Lanes, Kernel, LANES_MAX, Lanes, Mask, Number, Vector};
 
-use timeline::{Spot, Timelines};
-
+use super::search::ENERGY_BIAS;
 use super::{SEEN, WINDOW};
 use crate::bits::Frame;
 use crate::lsf::CHIRP_WEIGHTING;
@@ -34,7 +34,6 @@ pub(super) struct Streams<const W: usize> {
     /// Rows of the last frequencies, and of what they were quantised to.
     pub lsf: [[f32; W]; ORDER],
     pub lsf_quantised: [[f32; W]; ORDER],
-    lines: Timelines<W>,
 }
 
 impl<const W: usize> Streams<W> {
@@ -45,7 +44,6 @@ impl<const W: usize> Streams<W> {
             high_pass: [[0.0; W]; 4],
             lsf: crate::tables::LSF_MEAN.map(|mean| [mean; W]),
             lsf_quantised: crate::tables::LSF_MEAN.map(|mean| [mean; W]),
-            lines: Timelines::new(),
         }
     }
 }
@@ -92,7 +90,7 @@ impl<const W: usize, const FAST: bool> Kernel for EncodeGroup<'_, W, FAST> {
         for n in 0..shape.sub_blocks {
             filters[1][n] = expand_bandwidth::<L>(&filters[1][n], CHIRP_WEIGHTING);
         }
-        code_residual::<L, W, FAST>(shape, &residual[..shape.samples], &mut streams.lines, &filters, frames);
+        code_residual::<L, W, FAST>(shape, &residual[..shape.samples], &filters, frames);
     }
 }
 
@@ -101,63 +99,47 @@ impl<const W: usize, const FAST: bool> Kernel for EncodeGroup<'_, W, FAST> {
 fn code_residual<L: Lanes, const W: usize, const FAST: bool>(
     shape: &Shape,
     residual: &[L::F32],
-    lines: &mut Timelines<W>,
     filters: &[[LpcRows<L::F32>; SUB_BLOCKS_MAX]; 2],
     frames: &mut [Frame; W],
 ) {
-    lines.take::<L>(residual);
     let start = state::place::<L, FAST>(shape, residual);
-    let synthesis = state::filter_at::<L>(shape, &filters[0], start - L::I32::splat(1));
-    let weighting = [
-        state::filter_at::<L>(shape, &filters[1], start - L::I32::splat(1)),
-        state::filter_at::<L>(shape, &filters[1], start),
-    ];
+    let (early, late) = (start - L::I32::splat(1), start);
+    let synthesis = state::filter_at::<L>(shape, &filters[0], early);
+    let weighting =
+        [state::filter_at::<L>(shape, &filters[1], early), state::filter_at::<L>(shape, &filters[1], late)];
     // The two sub-blocks of each stream's start state.
     let mut both = [L::F32::splat(0.0); STATE_BLOCK];
-    let mut slices: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
-    for lane in 0..W {
-        let start = start.lane(lane) as usize;
-        frames[lane].start = start as u8;
-        let first = Spot { first: (start - 1) * SUB_BLOCK, backwards: false };
-        slices[lane] = lines.wanted(lane, first, STATE_BLOCK);
-    }
-    L::F32::gather(&slices[..L::N], &mut both);
+    own_rows::<L>(residual, early, L::Mask32::first(0), &mut both);
     let mut state = [L::F32::splat(0.0); STATE_MAX];
     let first = state::code::<L, W, FAST>(shape, &both, &synthesis, &weighting, frames, &mut state);
-    let mut streams = [[0.0; STATE_MAX]; W];
-    scatter::<L, W, _>(&state[..shape.state], &mut streams, 0);
-    let mut spots = [Spot::default(); W];
     for lane in 0..W {
-        let frame = &mut frames[lane];
-        let block = (usize::from(frame.start) - 1) * SUB_BLOCK;
-        frame.state_first = first.bits() >> lane & 1 == 1;
-        let (at, extra) = match frame.state_first {
-            true => (block, block + shape.state),
-            false => (block + shape.extra, block),
-        };
-        lines.keep(shape, lane, Spot::new(shape, at, shape.state, true), &streams[lane][..shape.state]);
-        spots[lane] = Spot::new(shape, extra, shape.extra, !frame.state_first);
+        frames[lane].start = start.lane(lane) as u8;
+        frames[lane].state_first = first.bits() >> lane & 1 == 1;
     }
 
+    // The extra block follows the state in time, or precedes it.
+    let mut wanted = [L::F32::splat(0.0); SUB_BLOCK];
+    for n in 0..shape.extra {
+        wanted[n] = L::F32::select(first, both[shape.state + n], both[shape.extra - 1 - n]);
+    }
+    let mut filter = weighting[0];
+    for k in 1..=ORDER {
+        filter[k] = L::F32::select(first, weighting[1][k], filter[k]);
+    }
+    let mut line = line::Line::<L, W>::new(&state[..shape.state]);
+    line.turn(!first);
     let mut book = search::Book::<L, W>::new();
     for n in 0..=shape.coded {
-        let mut filter = weighting[0];
-        if n == 0 {
-            for k in 1..=ORDER {
-                filter[k] = L::F32::select(first, weighting[1][k], filter[k]);
-            }
-        } else {
-            let mut blocks = L::I32::splat(0);
-            for lane in 0..W {
-                let (block, backwards) = nth_block(shape, usize::from(frames[lane].start), n - 1);
-                spots[lane] = Spot::new(shape, block * SUB_BLOCK, SUB_BLOCK, backwards);
-                blocks.set_lane(lane, block as i32);
-            }
-            filter = state::filter_at::<L>(shape, &filters[1], blocks);
+        let task = search::Task::new(shape, n);
+        if n > 0 {
+            let (block, backwards) = nth_blocks::<L>(shape, start, n - 1);
+            line.turn(backwards);
+            own_rows::<L>(residual, block, backwards, &mut wanted);
+            filter = state::filter_at::<L>(shape, &filters[1], block);
         }
-        book.search::<FAST>(shape, n, lines, &spots, &filter, frames);
-        for lane in 0..W {
-            book.decode(shape, n, lane, &frames[lane], spots[lane], lines);
+        book.search::<FAST>(&task, line.memory(task.memory), &wanted[..task.block], &filter, frames);
+        if n < shape.coded {
+            line.decode(&task, |lane| task.choice(&frames[lane]));
         }
     }
 }
@@ -167,6 +149,41 @@ fn code_residual<L: Lanes, const W: usize, const FAST: bool>(
 fn nth_block(shape: &Shape, start: usize, n: usize) -> (usize, bool) {
     let behind = shape.sub_blocks - 1 - start;
     if n < behind { (start + 1 + n, false) } else { (start - 2 - (n - behind), true) }
+}
+
+/// As [`nth_block`], for each stream.
+#[inline(always)]
+fn nth_blocks<L: Lanes>(shape: &Shape, starts: L::I32, n: usize) -> (L::I32, L::Mask32) {
+    let (mut blocks, mut all_backwards) = (L::I32::splat(0), L::Mask32::first(0));
+    for start in 1..shape.sub_blocks {
+        let own = starts.eq(L::I32::splat(start as i32));
+        let (block, backwards) = nth_block(shape, start, n);
+        blocks = L::I32::select(own, L::I32::splat(block as i32), blocks);
+        if backwards {
+            all_backwards = all_backwards | own;
+        }
+    }
+    (blocks, all_backwards)
+}
+
+/// As many rows as `own` holds from each stream's own sub-block on, in its direction.
+#[inline(always)]
+fn own_rows<L: Lanes>(rows: &[L::F32], blocks: L::I32, backwards: L::Mask32, own: &mut [L::F32]) {
+    let length = own.len();
+    for (n, rows) in rows.windows(length).step_by(SUB_BLOCK).enumerate() {
+        let here = blocks.eq(L::I32::splat(n as i32));
+        let (with_time, against_time) = (here & !backwards, here & backwards);
+        if with_time.any() {
+            for i in 0..length {
+                own[i] = L::F32::select(with_time, rows[i], own[i]);
+            }
+        }
+        if against_time.any() {
+            for i in 0..length {
+                own[i] = L::F32::select(against_time, rows[length - 1 - i], own[i]);
+            }
+        }
+    }
 }
 
 #[inline(always)]
@@ -231,6 +248,13 @@ fn energy<L: Lanes, const FAST: bool>(rows: &[L::F32]) -> L::F32 {
     sum
 }
 
+/// What a measure is multiplied by instead of divided by the energy; 0 for none.
+#[inline(always)]
+fn inverse<L: Lanes>(energy: L::F32) -> L::F32 {
+    let inverse = L::F32::splat(1.0) / (energy + L::F32::splat(ENERGY_BIAS));
+    L::F32::select(energy.gt(L::F32::splat(0.0)), inverse, L::F32::splat(0.0))
+}
+
 /// Moves the roots of a filter inward.
 #[inline(always)]
 fn expand_bandwidth<L: Lanes>(lpc: &LpcRows<L::F32>, factor: f32) -> LpcRows<L::F32> {
@@ -256,31 +280,32 @@ fn all_zero<L: Lanes, const FAST: bool>(signal: &[L::F32], lpc: &LpcRows<L::F32>
     }
 }
 
-/// What the all-pole filter makes of an input after the outputs `past`, the newest last.
+/// What the all-pole filter makes of an input after the outputs `older` and then `newest`.
 ///
 /// The plain filter subtracts the newest output first, so that each sample waits for the whole sum of the one before; the
-/// fast one adds it last.
+/// fast one subtracts it last. Because of that wait the newest is handed over in a register, not through memory.
 #[inline(always)]
 fn all_pole_step<L: Lanes, const FAST: bool>(
-    past: &[L::F32; ORDER],
+    older: &[L::F32; ORDER - 1],
+    newest: L::F32,
     lpc: &LpcRows<L::F32>,
     input: L::F32,
 ) -> L::F32 {
     if FAST {
-        let (mut even, mut odd) = (input, -(lpc[ORDER - 1] * past[1]));
-        even = sub_product::<L, true>(even, lpc[ORDER], past[0]);
+        let (mut even, mut odd) = (input, -(lpc[ORDER - 1] * older[1]));
+        even = sub_product::<L, true>(even, lpc[ORDER], older[0]);
         for k in (2..ORDER - 1).rev() {
             if k % 2 == 0 {
-                even = sub_product::<L, true>(even, lpc[k], past[ORDER - k]);
+                even = sub_product::<L, true>(even, lpc[k], older[ORDER - k]);
             } else {
-                odd = sub_product::<L, true>(odd, lpc[k], past[ORDER - k]);
+                odd = sub_product::<L, true>(odd, lpc[k], older[ORDER - k]);
             }
         }
-        return sub_product::<L, true>(even + odd, lpc[1], past[ORDER - 1]);
+        return sub_product::<L, true>(even + odd, lpc[1], newest);
     }
-    let mut sum = input;
-    for k in 1..=ORDER {
-        sum = sub_product::<L, false>(sum, lpc[k], past[ORDER - k]);
+    let mut sum = sub_product::<L, false>(input, lpc[1], newest);
+    for k in 2..=ORDER {
+        sum = sub_product::<L, false>(sum, lpc[k], older[ORDER - k]);
     }
     sum
 }

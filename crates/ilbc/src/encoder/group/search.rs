@@ -1,18 +1,84 @@
-//! The codebook search of a group (RFC 3951 section 3.6), and what each stream decodes from it.
+//! The codebook search of a group (RFC 3951 section 3.6).
 
 use lanes::{LANES_MAX, Lanes, Number, Vector};
 
-use super::super::search::{
-    ENERGY_BIAS, GAIN_MAX, MEASURE_MIN, SEARCH_EXTRA, SEARCH_FIRST, SEARCH_LATER, WINDOW, Window,
-};
+use super::super::search::{GAIN_MAX, MEASURE_MIN, SEARCH_EXTRA, SEARCH_FIRST, SEARCH_LATER, WINDOW, Window};
 use super::correlate::{LAGS, correlate};
-use super::timeline::{Spot, Timelines};
-use super::{LpcRows, add_product, all_pole_step, energy, gather, scatter, sub_product};
+use super::line::repeat;
+use super::repeated::{Repeated, TOGETHER};
+use super::{LpcRows, add_product, all_pole_step, energy, gather, inverse, scatter, sub_product};
 use crate::bits::{Choice, Frame};
-use crate::codebook::{AUGMENTED, EXTRA_MEMORY, FADE, GAIN_SCALE_MIN, MEMORY, dequantise_gain, half_size};
+use crate::codebook::{AUGMENTED, EXTRA_MEMORY, GAIN_SCALE_MIN, MEMORY, half_size};
 use crate::tables::{EXPANSION_FILTER, GAINS_3, GAINS_4, GAINS_5};
 use crate::{ORDER, STAGES, SUB_BLOCK, Shape};
 
+/// Which of a frame's blocks is searched for, in the order they are coded, and how far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Task {
+    /// 0 for the extra block, `n` for the `n`-th sub-block.
+    number: usize,
+    /// Samples of the memory that the codebook is made of.
+    pub memory: usize,
+    /// Samples of the block.
+    pub block: usize,
+    /// Lags searched at each stage.
+    ranges: [usize; STAGES],
+}
+
+impl Task {
+    #[inline(always)]
+    pub(super) fn new(shape: &Shape, number: usize) -> Self {
+        let (memory, block, ranges) = match number {
+            0 => (EXTRA_MEMORY, shape.extra, SEARCH_EXTRA),
+            1 => (MEMORY, SUB_BLOCK, SEARCH_FIRST),
+            _ => (MEMORY, SUB_BLOCK, SEARCH_LATER),
+        };
+        Self { number, memory, block, ranges }
+    }
+
+    /// Vectors of each half of the codebook that are cut at a lag.
+    #[inline(always)]
+    pub(super) fn plain(&self) -> usize {
+        self.memory - self.block + 1
+    }
+
+    /// Vectors of each half.
+    #[inline(always)]
+    fn half(&self) -> usize {
+        half_size(self.memory, self.block)
+    }
+
+    /// Whether there are vectors of lags shorter than the block.
+    #[inline(always)]
+    fn repeats(&self) -> bool {
+        self.number > 0
+    }
+
+    /// Whether a vector is of the expanded half, and its position in the half.
+    #[inline(always)]
+    pub(super) fn place(&self, index: u8) -> (bool, usize) {
+        let (index, half) = (usize::from(index), self.half());
+        if index < half { (false, index) } else { (true, index - half) }
+    }
+
+    /// What a frame says of this block.
+    #[inline(always)]
+    pub(super) fn choice<'a>(&self, frame: &'a Frame) -> &'a Choice {
+        if self.number == 0 { &frame.extra } else { &frame.coded[self.number - 1] }
+    }
+
+    #[inline(always)]
+    fn choice_mut<'a>(&self, frame: &'a mut Frame) -> &'a mut Choice {
+        if self.number == 0 { &mut frame.extra } else { &mut frame.coded[self.number - 1] }
+    }
+}
+
+/// Lags of the window, up to whole blocks of the correlation.
+const WINDOW_LAGS: usize = WINDOW.next_multiple_of(LAGS);
+/// Lags of a half of the codebook.
+const RANGE_MAX: usize = MEMORY - SUB_BLOCK + 1;
+/// Rows by which the expansion filter looks ahead.
+const AHEAD: usize = 4;
 /// Before a stream's weighted memory: room for lags beyond the last that are correlated and not looked at.
 const FRONT: usize = 16;
 /// Behind it: room for whole blocks.
@@ -22,21 +88,15 @@ type Padded = [f32; FRONT + MEMORY + BACK];
 /// The first sample behind the memory.
 const END: usize = FRONT + MEMORY;
 
-/// Lags of the window, up to whole blocks of the correlation.
-const WINDOW_LAGS: usize = WINDOW.next_multiple_of(LAGS);
-/// Lags of a half of the codebook.
-const RANGE_MAX: usize = MEMORY - SUB_BLOCK + 1;
-/// Samples over which a repeated vector fades and differs from its first part.
-const FADED: usize = FADE - 1;
-
-/// What the search of a block works on, kept from block to block for its room.
+/// What the search of a block works on, kept from block to block.
+///
+/// Every memory lies at the end of its room, and no block's is shorter than that of the block before: what is in front of it
+/// has never been written, and is the silence that a codebook begins with.
 pub(super) struct Book<L: Lanes, const W: usize> {
-    memory: [L::F32; MEMORY],
-    target: [L::F32; SUB_BLOCK],
-    /// Memory and target through the weighting filter, behind its past, which is silence.
+    /// The past of the weighting filter, which is silence, then memory and target through the filter.
     weighted: [L::F32; ORDER + MEMORY + SUB_BLOCK],
-    /// The weighted memory through the expansion filter.
-    expanded: [L::F32; MEMORY],
+    /// The weighted memory through the expansion filter, [`AHEAD`] rows late.
+    expanded: [L::F32; AHEAD + MEMORY],
     /// The weighted memory and its expansion of each stream.
     halves: [[Padded; W]; 2],
     low_inverse: [L::F32; RANGE_MAX],
@@ -58,10 +118,8 @@ impl<L: Lanes, const W: usize> Book<L, W> {
     pub(super) fn new() -> Self {
         let zero = L::F32::splat(0.0);
         Self {
-            memory: [zero; MEMORY],
-            target: [zero; SUB_BLOCK],
             weighted: [zero; ORDER + MEMORY + SUB_BLOCK],
-            expanded: [zero; MEMORY],
+            expanded: [zero; AHEAD + MEMORY],
             halves: [[[0.0; FRONT + MEMORY + BACK]; W]; 2],
             low_inverse: [zero; RANGE_MAX],
             high_inverse: [zero; RANGE_MAX],
@@ -77,305 +135,220 @@ impl<L: Lanes, const W: usize> Book<L, W> {
         }
     }
 
-    /// Chooses vectors and gains for block `number`: the extra block, then the sub-blocks.
+    /// Chooses vectors and gains for the block `wanted`, from the decoded rows `memory`.
     #[inline(always)]
     pub(super) fn search<const FAST: bool>(
         &mut self,
-        shape: &Shape,
-        number: usize,
-        lines: &Timelines<W>,
-        spots: &[Spot; W],
+        task: &Task,
+        memory: &[L::F32],
+        wanted: &[L::F32],
         filter: &LpcRows<L::F32>,
         frames: &mut [Frame; W],
     ) {
         let zero = L::F32::splat(0.0);
-        let (m, block, ranges) = match number {
-            0 => (EXTRA_MEMORY, shape.extra, SEARCH_EXTRA),
-            1 => (MEMORY, SUB_BLOCK, SEARCH_FIRST),
-            _ => (MEMORY, SUB_BLOCK, SEARCH_LATER),
-        };
-        let repeats = number > 0;
-        let (plain, half) = (m - block + 1, half_size(m, block));
-
-        let mut memories: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
-        let mut targets: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
-        for lane in 0..W {
-            memories[lane] = lines.memory(lane, spots[lane], m);
-            targets[lane] = lines.wanted(lane, spots[lane], block);
-        }
-        L::F32::gather(&memories[..L::N], &mut self.memory[..m]);
-        L::F32::gather(&targets[..L::N], &mut self.target[..block]);
-        weight::<L, FAST>(
-            &self.memory[..m],
-            &self.target[..block],
-            filter,
-            &mut self.weighted,
-            &mut self.expanded,
-        );
-        let (past, target) = self.weighted[ORDER..].split_at_mut(m);
-        let target = &mut target[..block];
-        let expanded = &self.expanded[..m];
-        let [lows, highs] = &mut self.halves;
-        scatter::<L, W, _>(past, lows, END - m);
-        scatter::<L, W, _>(expanded, highs, END - m);
-        let (low_inverse, high_inverse) =
-            (&mut self.low_inverse[..ranges[0]], &mut self.high_inverse[..ranges[0]]);
-        inverse_energies::<L, FAST>(past, expanded, block, low_inverse, high_inverse);
-        scatter::<L, W, _>(high_inverse, &mut self.high_inverses, 0);
-        let (low_repeated, high_repeated) = (&mut self.low_repeated, &mut self.high_repeated);
-        if repeats {
-            low_repeated.fade(past);
-            high_repeated.fade(expanded);
-            low_repeated.measure_all::<FAST>(past);
-        }
-
-        let target_energy = energy::<L, FAST>(target);
-        let found = &mut self.found[..block];
-        found.fill(zero);
+        self.prepare::<FAST>(task, memory, wanted, filter);
+        let target_energy = energy::<L, FAST>(&self.weighted[ORDER + MEMORY..][..task.block]);
+        self.found[..task.block].fill(zero);
         let mut before = L::F32::splat(1.0);
-        let mut first_gain = zero;
-        let mut first_index = L::I32::splat(0);
+        let mut first = (L::I32::splat(0), zero);
         for stage in 0..STAGES {
-            let range = ranges[stage];
             let mut best = Best::<L>::new(stage == 0);
-            for lag in (0..range).step_by(LAGS) {
-                let rows = &past[m - block + 1 - lag - LAGS..m - 1 - lag + 1];
-                let cross = correlate::<L, FAST>(target, rows);
-                for k in 0..LAGS {
-                    if lag + k < range {
-                        best.offer(L::I32::splat((lag + k) as i32), cross[k], low_inverse[lag + k]);
-                    }
-                }
-            }
-            if repeats {
-                for lag in AUGMENTED..SUB_BLOCK {
-                    let cross = low_repeated.correlate::<FAST>(past, target, lag);
-                    let index = L::I32::splat((half - SUB_BLOCK + lag) as i32);
-                    best.offer(index, cross, low_repeated.inverse[lag - AUGMENTED]);
-                }
-            }
-
-            // The window lies elsewhere in each stream.
-            let mut windows: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
-            let mut first = L::I32::splat(0);
-            let mut firsts = L::I32::splat(SUB_BLOCK as i32);
-            let mut first_repeated = SUB_BLOCK;
+            self.search_low::<FAST>(task, stage, memory.len(), &mut best);
+            self.search_high::<FAST>(task, stage, &mut best);
+            let (index, gain) = quantise_gain::<L>(stage, best.gain, before);
             for lane in 0..W {
-                let around = Window::around(best.index.lane(lane) as usize, range, plain, repeats);
-                let (low, count) = (around.lags.start, around.lags.len());
-                windows[lane] =
-                    &highs[lane][END + 1 - block - low - WINDOW_LAGS..][..block + WINDOW_LAGS - 1];
-                let inverses = &mut self.inverses[lane];
-                inverses.copy_from_slice(&self.high_inverses[lane][low..][..WINDOW_LAGS]);
-                if count < WINDOW {
-                    // No number is better than another.
-                    inverses[count..].fill(f32::NAN);
-                }
-                first.set_lane(lane, low as i32);
-                firsts.set_lane(lane, around.repeated.start as i32);
-                first_repeated = first_repeated.min(around.repeated.start);
+                let choice = task.choice_mut(&mut frames[lane]);
+                choice.index[stage] = best.index.lane(lane) as u8;
+                choice.gain[stage] = index.lane(lane) as u8;
             }
-            let rows = &mut self.window[..block + WINDOW_LAGS - 1];
-            L::F32::gather(&windows[..L::N], rows);
-            gather::<L, W, _>(&self.inverses, &mut self.window_inverse);
-            let first = first + L::I32::splat(half as i32);
-            for lag in (0..WINDOW_LAGS).step_by(LAGS) {
-                let cross =
-                    correlate::<L, FAST>(target, &rows[WINDOW_LAGS - lag - LAGS..][..block + LAGS - 1]);
-                for k in 0..LAGS {
-                    if lag + k < WINDOW {
-                        best.offer(
-                            first + L::I32::splat((lag + k) as i32),
-                            cross[k],
-                            self.window_inverse[lag + k],
-                        );
-                    }
-                }
-            }
-            if first_repeated < SUB_BLOCK {
-                // Streams whose window has none of these lags see no number for the energy, and take none.
-                let mut running = zero;
-                for lag in (FADE..SUB_BLOCK).rev() {
-                    let row = expanded[m - lag];
-                    let inside = firsts.gt(L::I32::splat(lag as i32));
-                    running = L::F32::select(inside, add_product::<L, FAST>(running, row, row), running);
-                }
-                for lag in first_repeated..SUB_BLOCK {
-                    let cross = high_repeated.correlate::<FAST>(expanded, target, lag);
-                    let inside = firsts.le(L::I32::splat(lag as i32));
-                    let row = expanded[m - lag];
-                    running = L::F32::select(inside, add_product::<L, FAST>(running, row, row), running);
-                    let inverse = inverse::<L>(high_repeated.rest::<FAST>(expanded, lag, running));
-                    let inverse = L::F32::select(inside, inverse, L::F32::splat(f32::NAN));
-                    best.offer(L::I32::splat((2 * half - SUB_BLOCK + lag) as i32), cross, inverse);
-                }
-            }
-
-            let (gain_index, gain) = quantise_gain::<L>(stage, best.gain, before);
-            let mut slices: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
-            for (lane, (slice, repeated)) in slices.iter_mut().zip(&mut self.repeated).enumerate() {
-                let index = best.index.lane(lane) as usize;
-                let choice = chosen(&mut frames[lane], number);
-                choice.index[stage] = index as u8;
-                choice.gain[stage] = gain_index.lane(lane) as u8;
-                let (section, position) =
-                    if index < half { (&lows[lane], index) } else { (&highs[lane], index - half) };
-                *slice = if position < plain {
-                    &section[END - block - position..][..block]
-                } else {
-                    let lag = position - plain + AUGMENTED;
-                    repeat(&section[END - 2 * lag..], lag, repeated);
-                    &repeated[..block]
-                };
-            }
-            let vector = &mut self.vector[..block];
-            L::F32::gather(&slices[..L::N], vector);
-            for n in 0..block {
-                found[n] = add_product::<L, FAST>(found[n], gain, vector[n]);
-                target[n] = sub_product::<L, FAST>(target[n], gain, vector[n]);
-            }
+            self.take_away::<FAST>(task, best.index, gain);
             if stage == 0 {
-                (first_gain, first_index) = (gain, gain_index);
+                first = (index, gain);
             }
             before = gain.abs();
         }
-        let index = match_energy::<L>(first_index, first_gain, energy::<L, FAST>(found), target_energy);
+        let found_energy = energy::<L, FAST>(&self.found[..task.block]);
+        let index = match_energy::<L>(first.0, first.1, found_energy, target_energy);
         for lane in 0..W {
-            let choice =
-                if number == 0 { &mut frames[lane].extra } else { &mut frames[lane].coded[number - 1] };
-            choice.gain[0] = L::I32::flat(std::slice::from_ref(&index))[lane] as u8;
+            task.choice_mut(&mut frames[lane]).gain[0] = index.lane(lane) as u8;
         }
     }
 
-    /// Decodes what one stream chose for block `number`, as the receiver will.
+    /// Makes the codebook, and the target of what is wanted.
     #[inline(always)]
-    pub(super) fn decode(
-        &self,
-        shape: &Shape,
-        number: usize,
-        lane: usize,
-        frame: &Frame,
-        spot: Spot,
-        lines: &mut Timelines<W>,
+    fn prepare<const FAST: bool>(
+        &mut self,
+        task: &Task,
+        memory: &[L::F32],
+        wanted: &[L::F32],
+        filter: &LpcRows<L::F32>,
     ) {
-        let (m, block, choice) = match number {
-            0 => (EXTRA_MEMORY, shape.extra, &frame.extra),
-            _ => (MEMORY, SUB_BLOCK, &frame.coded[number - 1]),
-        };
-        let (plain, half) = (m - block + 1, half_size(m, block));
-        // Room for whole vectors.
-        const ROOM: usize = 2 * SUB_BLOCK + LANES_MAX;
-        let mut sum = [0.0; SUB_BLOCK + LANES_MAX];
-        let mut gain = 1.0;
-        for stage in 0..STAGES {
-            gain = dequantise_gain(stage, choice.gain[stage], gain);
-            let index = usize::from(choice.index[stage]);
-            let (filtered, position) = if index < half { (false, index) } else { (true, index - half) };
-            let (mut section, mut repeated) = ([0.0; ROOM], [0.0; ROOM]);
-            // The vector's samples, or those that are repeated.
-            let lag = (position + AUGMENTED).checked_sub(plain).filter(|&lag| lag >= AUGMENTED);
-            let (before, span) = match lag {
-                Some(lag) => (2 * lag, 2 * SUB_BLOCK),
-                None => (block + position, SUB_BLOCK),
-            };
-            let mut samples = lines.around(lane, spot, before);
-            if filtered {
-                let mut source = lines.around(lane, spot, before + 3);
-                // The memory begins with silence, whatever was decoded before it.
-                let beyond = (before + 3).saturating_sub(m);
-                let mut edge = [0.0; ROOM];
-                if beyond > 0 {
-                    edge[beyond..].copy_from_slice(&source[beyond..ROOM]);
-                    source = &edge;
+        weight::<L, FAST>(memory, wanted, filter, &mut self.weighted, &mut self.expanded);
+        let low = &self.weighted[ORDER..][..MEMORY];
+        let high = &self.expanded[AHEAD..];
+        let known = memory.len();
+        let [lows, highs] = &mut self.halves;
+        scatter::<L, W, _>(&low[MEMORY - known..], lows, END - known);
+        // The expansion begins before what it is of.
+        let spread = (known + AHEAD).min(task.memory);
+        scatter::<L, W, _>(&high[MEMORY - spread..], highs, END - spread);
+
+        let range = task.ranges[0];
+        let (low_inverse, high_inverse) = (&mut self.low_inverse[..range], &mut self.high_inverse[..range]);
+        inverse_energies::<L, FAST>(low, high, task.block, low_inverse, high_inverse);
+        scatter::<L, W, _>(high_inverse, &mut self.high_inverses, 0);
+        if task.repeats() {
+            self.low_repeated.fade(low);
+            self.high_repeated.fade(high);
+            self.low_repeated.measure_all::<FAST>(low);
+        }
+    }
+
+    /// Searches the half that is not expanded, of whose rows `known` are not silence.
+    #[inline(always)]
+    fn search_low<const FAST: bool>(&self, task: &Task, stage: usize, known: usize, best: &mut Best<L>) {
+        let (past, target) = self.weighted.split_at(ORDER + MEMORY);
+        let target = &target[..task.block];
+        let range = task.ranges[stage];
+        for lag in (0..range).step_by(LAGS) {
+            // Silence, with which vectors of great lags begin, adds nothing.
+            let silent = (lag + task.block).saturating_sub(known).min(task.block);
+            let rows = &past[past.len() - task.block + 1 - lag - LAGS + silent..];
+            let cross = correlate::<L, FAST>(&target[silent..], rows);
+            for k in 0..LAGS {
+                if lag + k < range {
+                    best.offer(L::I32::splat((lag + k) as i32), cross[k], self.low_inverse[lag + k]);
                 }
-                for at in (0..span).step_by(L::N) {
-                    let mut sum = L::F32::splat(0.0);
-                    for tap in 0..EXPANSION_FILTER.len() {
-                        sum += L::F32::load(&source[at + tap..]) * L::F32::splat(EXPANSION_FILTER[tap]);
-                    }
-                    sum.store(&mut section[at..]);
-                }
-                samples = &section;
-            }
-            if let (Some(lag), Some(repeated)) = (lag, repeated.first_chunk_mut()) {
-                repeat(samples, lag, repeated);
-            }
-            let vector = if lag.is_some() { &repeated } else { samples };
-            for at in (0..SUB_BLOCK).step_by(L::N) {
-                let scaled = L::F32::splat(gain) * L::F32::load(&vector[at..]);
-                (L::F32::load(&sum[at..]) + scaled).store(&mut sum[at..]);
             }
         }
-        lines.keep(shape, lane, spot, &sum[..block]);
+        if task.repeats() {
+            for lag in (AUGMENTED..SUB_BLOCK).step_by(TOGETHER) {
+                let cross = self.low_repeated.correlate::<FAST>(past, target, lag);
+                for k in 0..TOGETHER {
+                    let index = L::I32::splat((task.half() - SUB_BLOCK + lag + k) as i32);
+                    best.offer(index, cross[k], self.low_repeated.inverse[lag - AUGMENTED + k]);
+                }
+            }
+        }
     }
-}
 
-/// What a frame says of block `number`: the extra block, or a sub-block.
-#[inline(always)]
-fn chosen(frame: &mut Frame, number: usize) -> &mut Choice {
-    if number == 0 { &mut frame.extra } else { &mut frame.coded[number - 1] }
-}
+    /// Searches the expanded half around the best of the other, which lies elsewhere in each stream.
+    #[inline(always)]
+    fn search_high<const FAST: bool>(&mut self, task: &Task, stage: usize, best: &mut Best<L>) {
+        let (block, half) = (task.block, task.half());
+        let highs = &self.halves[1];
+        let mut windows: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
+        let mut first = L::I32::splat(0);
+        let mut firsts = L::I32::splat(SUB_BLOCK as i32);
+        let mut first_repeated = SUB_BLOCK;
+        for lane in 0..W {
+            let index = best.index.lane(lane) as usize;
+            let around = Window::around(index, task.ranges[stage], task.plain(), task.repeats());
+            let (low, count) = (around.lags.start, around.lags.len());
+            windows[lane] = &highs[lane][END + 1 - block - low - WINDOW_LAGS..][..block + WINDOW_LAGS - 1];
+            let inverses = &mut self.inverses[lane];
+            inverses.copy_from_slice(&self.high_inverses[lane][low..][..WINDOW_LAGS]);
+            if count < WINDOW {
+                // No number is better than another.
+                inverses[count..].fill(f32::NAN);
+            }
+            first.set_lane(lane, low as i32);
+            firsts.set_lane(lane, around.repeated.start as i32);
+            first_repeated = first_repeated.min(around.repeated.start);
+        }
+        let rows = &mut self.window[..block + WINDOW_LAGS - 1];
+        L::F32::gather(&windows[..L::N], rows);
+        gather::<L, W, _>(&self.inverses, &mut self.window_inverse);
+        let target = &self.weighted[ORDER + MEMORY..][..block];
+        let first = first + L::I32::splat(half as i32);
+        for lag in (0..WINDOW_LAGS).step_by(LAGS) {
+            let cross = correlate::<L, FAST>(target, &rows[WINDOW_LAGS - lag - LAGS..]);
+            for k in 0..LAGS {
+                if lag + k < WINDOW {
+                    let index = first + L::I32::splat((lag + k) as i32);
+                    best.offer(index, cross[k], self.window_inverse[lag + k]);
+                }
+            }
+        }
+        if first_repeated == SUB_BLOCK {
+            return;
+        }
+        let first_repeated = first_repeated - first_repeated % TOGETHER;
+        let inverses = self.high_repeated.measure::<FAST>(&self.expanded, firsts, first_repeated);
+        for lag in (first_repeated..SUB_BLOCK).step_by(TOGETHER) {
+            let cross = self.high_repeated.correlate::<FAST>(&self.expanded, target, lag);
+            for k in 0..TOGETHER {
+                let index = L::I32::splat((2 * half - SUB_BLOCK + lag + k) as i32);
+                best.offer(index, cross[k], inverses[lag - AUGMENTED + k]);
+            }
+        }
+    }
 
-/// The last `lag` of the first `2 * lag` samples twice, with a cross-fade; behind [`SUB_BLOCK`] samples it is unspecified.
-///
-/// Equals [`crate::codebook::augment`]; copies of a fixed length need no call.
-#[inline(always)]
-fn repeat(samples: &[f32], lag: usize, out: &mut [f32; 2 * SUB_BLOCK]) {
-    let (early, late) = (&samples[..lag], &samples[lag..][..SUB_BLOCK]);
-    out[..SUB_BLOCK].copy_from_slice(late);
-    out[lag..][..SUB_BLOCK].copy_from_slice(late);
-    let mut share = 0.0;
-    for j in lag - FADE..lag {
-        out[j] = (1.0 - share) * late[j] + share * early[j];
-        share += 0.2;
+    /// Takes the chosen vectors away from the target.
+    #[inline(always)]
+    fn take_away<const FAST: bool>(&mut self, task: &Task, index: L::I32, gain: L::F32) {
+        let block = task.block;
+        let [lows, highs] = &self.halves;
+        let mut slices: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
+        for (lane, (slice, repeated)) in slices.iter_mut().zip(&mut self.repeated).enumerate() {
+            let (expanded, position) = task.place(index.lane(lane) as u8);
+            let section = if expanded { &highs[lane] } else { &lows[lane] };
+            *slice = if position < task.plain() {
+                &section[END - block - position..][..block]
+            } else {
+                let lag = position - task.plain() + AUGMENTED;
+                repeat(&section[END - 2 * lag..], lag, repeated);
+                &repeated[..block]
+            };
+        }
+        let vector = &mut self.vector[..block];
+        L::F32::gather(&slices[..L::N], vector);
+        let target = &mut self.weighted[ORDER + MEMORY..][..block];
+        for n in 0..block {
+            self.found[n] = add_product::<L, FAST>(self.found[n], gain, vector[n]);
+            target[n] = sub_product::<L, FAST>(target[n], gain, vector[n]);
+        }
     }
 }
 
 /// Memory and target through the weighting filter, and the weighted memory through the expansion filter.
-///
-/// `weighted` begins with the filter's past, which is silence.
 #[inline(always)]
 fn weight<L: Lanes, const FAST: bool>(
     memory: &[L::F32],
-    target: &[L::F32],
+    wanted: &[L::F32],
     filter: &LpcRows<L::F32>,
     weighted: &mut [L::F32; ORDER + MEMORY + SUB_BLOCK],
-    expanded: &mut [L::F32; MEMORY],
+    expanded: &mut [L::F32; AHEAD + MEMORY],
 ) {
-    let m = memory.len();
-    for n in 0..m + target.len() {
-        let input = if n < m { memory[n] } else { target[n - m] };
-        let (past, now) = weighted.split_at_mut(ORDER + n);
-        let (Some(past), [now, ..]) = (past.last_chunk(), now) else { return };
-        *now = all_pole_step::<L, FAST>(past, filter, input);
-        // The expansion filter needs four samples more; it fills the time that the filter above waits.
-        if (7..m).contains(&n) {
-            let mut sum = L::F32::splat(0.0);
-            for tap in 0..EXPANSION_FILTER.len() {
-                let coefficient = EXPANSION_FILTER[tap];
-                let row = if tap < 7 { past[ORDER - 7 + tap] } else { *now };
-                sum = add_product::<L, FAST>(sum, row, L::F32::splat(coefficient));
-            }
-            expanded[n - 4] = sum;
-        }
-    }
-    // At both ends there are zeros beyond the memory, which add nothing.
-    for at in (0..3).chain(m - 4..m) {
+    let mut newest = L::F32::splat(0.0);
+    for (n, &sample) in (MEMORY - memory.len()..).zip(memory) {
+        let Some(older) = weighted[n..].first_chunk() else { return };
+        newest = all_pole_step::<L, FAST>(older, newest, filter, sample);
+        weighted[ORDER + n] = newest;
+        // This fills the time that the filter above waits.
         let mut sum = L::F32::splat(0.0);
-        for (tap, &coefficient) in EXPANSION_FILTER.iter().enumerate() {
-            if (3..m + 3).contains(&(at + tap)) {
-                let row = weighted[ORDER + at + tap - 3];
-                sum = add_product::<L, FAST>(sum, row, L::F32::splat(coefficient));
+        for tap in 0..EXPANSION_FILTER.len() {
+            let row = if tap < 7 { weighted[ORDER - 7 + n + tap] } else { newest };
+            sum = add_product::<L, FAST>(sum, row, L::F32::splat(EXPANSION_FILTER[tap]));
+        }
+        expanded[n] = sum;
+    }
+    // Zeros beyond the end add nothing.
+    for at in MEMORY..MEMORY + AHEAD {
+        let mut sum = L::F32::splat(0.0);
+        for tap in 0..EXPANSION_FILTER.len() {
+            if at + tap < MEMORY + 7 {
+                let row = weighted[ORDER - 7 + at + tap];
+                sum = add_product::<L, FAST>(sum, row, L::F32::splat(EXPANSION_FILTER[tap]));
             }
         }
         expanded[at] = sum;
     }
-}
-
-#[inline(always)]
-fn inverse<L: Lanes>(energy: L::F32) -> L::F32 {
-    let inverse = L::F32::splat(1.0) / (energy + L::F32::splat(ENERGY_BIAS));
-    L::F32::select(energy.gt(L::F32::splat(0.0)), inverse, L::F32::splat(0.0))
+    for (n, &sample) in (MEMORY..).zip(wanted) {
+        let Some(older) = weighted[n..].first_chunk() else { return };
+        newest = all_pole_step::<L, FAST>(older, newest, filter, sample);
+        weighted[ORDER + n] = newest;
+    }
 }
 
 /// Inverse energies of the vectors of each lag, in both halves of the codebook.
@@ -402,79 +375,6 @@ fn inverse_energies<L: Lanes, const FAST: bool>(
     }
 }
 
-/// The vectors of lags shorter than the block: the lag's samples twice, with a cross-fade.
-struct Repeated<L: Lanes> {
-    /// The samples of each lag that are faded.
-    faded: [[L::F32; FADED]; AUGMENTED],
-    inverse: [L::F32; AUGMENTED],
-}
-
-impl<L: Lanes> Repeated<L> {
-    #[inline(always)]
-    fn new() -> Self {
-        let zero = L::F32::splat(0.0);
-        Self { faded: [[zero; FADED]; AUGMENTED], inverse: [zero; AUGMENTED] }
-    }
-
-    #[inline(always)]
-    fn fade(&mut self, rows: &[L::F32]) {
-        let end = rows.len();
-        let mut share = 0.2f32;
-        for n in 0..FADED {
-            let late = L::F32::splat(1.0 - share) * rows[end - FADED + n];
-            for k in 0..AUGMENTED {
-                let early = rows[end - AUGMENTED - k - FADED + n];
-                self.faded[k][n] = late + L::F32::splat(share) * early;
-            }
-            share += 0.2;
-        }
-    }
-
-    /// Adds the energy of what follows the first part of a vector.
-    #[inline(always)]
-    fn rest<const FAST: bool>(&self, rows: &[L::F32], lag: usize, mut sum: L::F32) -> L::F32 {
-        let faded = &self.faded[lag - AUGMENTED];
-        for n in 0..FADED {
-            sum = add_product::<L, FAST>(sum, faded[n], faded[n]);
-        }
-        let again = &rows[rows.len() - lag..][..SUB_BLOCK - lag];
-        for n in 0..again.len() {
-            sum = add_product::<L, FAST>(sum, again[n], again[n]);
-        }
-        sum
-    }
-
-    /// Inverse energies of all lags.
-    #[inline(always)]
-    fn measure_all<const FAST: bool>(&mut self, rows: &[L::F32]) {
-        let end = rows.len();
-        let mut running = energy::<L, FAST>(&rows[end - AUGMENTED + 1..][..AUGMENTED - FADE]);
-        for lag in AUGMENTED..SUB_BLOCK {
-            let row = rows[end - lag];
-            running = add_product::<L, FAST>(running, row, row);
-            self.inverse[lag - AUGMENTED] = inverse::<L>(self.rest::<FAST>(rows, lag, running));
-        }
-    }
-
-    #[inline(always)]
-    fn correlate<const FAST: bool>(&self, rows: &[L::F32], target: &[L::F32], lag: usize) -> L::F32 {
-        let first = &rows[rows.len() - lag..];
-        let faded = &self.faded[lag - AUGMENTED];
-        let target = &target[..SUB_BLOCK];
-        let mut sum = L::F32::splat(0.0);
-        for n in 0..lag - FADED {
-            sum = add_product::<L, FAST>(sum, target[n], first[n]);
-        }
-        for n in 0..FADED {
-            sum = add_product::<L, FAST>(sum, target[lag - FADED + n], faded[n]);
-        }
-        for n in 0..SUB_BLOCK - lag {
-            sum = add_product::<L, FAST>(sum, target[lag + n], first[n]);
-        }
-        sum
-    }
-}
-
 /// Each stream's best vector of a stage so far.
 struct Best<L: Lanes> {
     first_stage: bool,
@@ -496,14 +396,16 @@ impl<L: Lanes> Best<L> {
 
     #[inline(always)]
     fn offer(&mut self, index: L::I32, cross: L::F32, inverse: L::F32) {
-        let measure = cross * cross * inverse;
         let gain = cross * inverse;
-        let mut better = measure.gt(self.measure) & gain.abs().lt(L::F32::splat(GAIN_MAX));
+        let mut valid = gain.abs().lt(L::F32::splat(GAIN_MAX));
         if self.first_stage {
-            better = better & cross.gt(L::F32::splat(0.0));
+            valid = valid & cross.gt(L::F32::splat(0.0));
         }
+        // Only a maximum, which is quick, waits for the offer before.
+        let measure = L::F32::select(valid, cross * cross * inverse, L::F32::splat(MEASURE_MIN));
+        let better = measure.gt(self.measure);
+        self.measure = measure.max(self.measure);
         self.index = L::I32::select(better, index, self.index);
-        self.measure = L::F32::select(better, measure, self.measure);
         self.gain = L::F32::select(better, gain, self.gain);
     }
 }
@@ -549,5 +451,3 @@ fn match_energy<L: Lanes>(index: L::I32, gain: L::F32, found: L::F32, wanted: L:
     }
     best
 }
-
-const _: () = assert!(FRONT >= WINDOW_LAGS - WINDOW);

@@ -69,6 +69,7 @@ fn all_pass<L: Lanes, const FAST: bool>(
     input[ORDER..][..length].copy_from_slice(&rows[..length]);
     let mut rung = [zero; ORDER + 2 * STATE_MAX];
     let rung = &mut rung[..ORDER + 2 * length];
+    let mut newest = zero;
     for n in 0..2 * length {
         let mut sum = zero;
         if n < length + ORDER {
@@ -77,10 +78,9 @@ fn all_pass<L: Lanes, const FAST: bool>(
                 sum = add_product::<L, FAST>(sum, lpc[ORDER - k], past[ORDER - k]);
             }
         }
-        let (past, now) = rung.split_at_mut(ORDER + n);
-        if let (Some(past), [now, ..]) = (past.last_chunk(), now) {
-            *now = all_pole_step::<L, FAST>(past, lpc, sum);
-        }
+        let Some(older) = rung[n..].first_chunk() else { return };
+        newest = all_pole_step::<L, FAST>(older, newest, lpc, sum);
+        rung[ORDER + n] = newest;
     }
     let (first, second) = rung[ORDER..].split_at(length);
     for n in 0..length {
@@ -130,6 +130,7 @@ pub(super) fn code<L: Lanes, const W: usize, const FAST: bool>(
     let mut filter = weighting[0];
     let mut heard = [zero; ORDER + STATE_MAX];
     let mut shaped = [zero; ORDER + STATE_MAX];
+    let (mut newest, mut newest_shaped) = (zero, zero);
     let mut levels = [L::I32::splat(0); STATE_MAX];
     for n in 0..state {
         if n == early {
@@ -140,15 +141,15 @@ pub(super) fn code<L: Lanes, const W: usize, const FAST: bool>(
         if n == SUB_BLOCK {
             filter = weighting[1];
         }
-        let (past, now) = heard.split_at_mut(ORDER + n);
-        let (Some(past), [now, ..]) = (past.last_chunk(), now) else { break };
-        *now = all_pole_step::<L, FAST>(past, &filter, passed[n] * scale);
-        let (past, shaped) = shaped.split_at_mut(ORDER + n);
-        let (Some(past), [shaped, ..]) = (past.last_chunk(), shaped) else { break };
-        let wanted = *now - all_pole_step::<L, FAST>(past, &filter, zero);
+        let (Some(older), Some(older_shaped)) = (heard[n..].first_chunk(), shaped[n..].first_chunk()) else {
+            break;
+        };
+        newest = all_pole_step::<L, FAST>(older, newest, &filter, passed[n] * scale);
+        let wanted = newest - all_pole_step::<L, FAST>(older_shaped, newest_shaped, &filter, zero);
         let (level, value) = nearest_level::<L>(wanted);
         levels[n] = level;
-        *shaped = all_pole_step::<L, FAST>(past, &filter, value);
+        newest_shaped = all_pole_step::<L, FAST>(older_shaped, newest_shaped, &filter, value);
+        (heard[ORDER + n], shaped[ORDER + n]) = (newest, newest_shaped);
         // Decoded backwards in time.
         passed[n] = value;
     }
