@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 /// What a kernel must be on every SIMD level.
 struct Kernel {
-    /// Its path, as in `codec::gsm::group::EncodeGroup`; with or without its parameters.
+    /// Its path, as in `codec::gsm::group::EncodeGroup`; with all, the first or none of its parameters.
     path: &'static str,
     /// Instructions that it lives by, and how often they stand in it at least, in the level's widest registers.
     needs: &'static [(&'static str, usize)],
@@ -36,10 +36,30 @@ const KERNELS: &[Kernel] = &[
         share: 22,
         exact: true,
     },
-    Kernel { path: "codec::g722::group::EncodeGroup", needs: &[("vpmulld", 60)], share: 33, exact: true },
-    Kernel { path: "codec::g722::group::DecodeGroup", needs: &[("vpmulld", 40)], share: 25, exact: true },
-    Kernel { path: "codec::g726::group::EncodeGroup", needs: &[("vpaddd", 85)], share: 37, exact: true },
-    Kernel { path: "codec::g726::group::DecodeGroup", needs: &[("vpaddd", 85)], share: 28, exact: true },
+    Kernel {
+        path: "codec::pairs::Group<codec::pairs::EncodeJob<codec::g722::Encoder>",
+        needs: &[("vpmulld", 60)],
+        share: 33,
+        exact: true,
+    },
+    Kernel {
+        path: "codec::pairs::Group<codec::pairs::DecodeJob<codec::g722::Decoder>",
+        needs: &[("vpmulld", 40)],
+        share: 25,
+        exact: true,
+    },
+    Kernel {
+        path: "codec::pairs::Group<codec::pairs::EncodeJob<codec::g726::Encoder>",
+        needs: &[("vpaddd", 85)],
+        share: 37,
+        exact: true,
+    },
+    Kernel {
+        path: "codec::pairs::Group<codec::pairs::DecodeJob<codec::g726::Decoder>",
+        needs: &[("vpaddd", 85)],
+        share: 28,
+        exact: true,
+    },
     Kernel { path: "ilbc::decoder::group::codebook::Blocks<false>", needs: &[], share: 17, exact: true },
     Kernel { path: "ilbc::decoder::group::recursive::Synthesis", needs: &[], share: 55, exact: false },
     Kernel { path: "ilbc::decoder::group::spectrum::Filters", needs: &[], share: 45, exact: true },
@@ -183,7 +203,7 @@ fn kernel_of(symbol: &str) -> Option<(&Kernel, &str)> {
         LEVELS.iter().find_map(|(entry, register)| Some((symbol.strip_prefix(entry)?, *register)))?;
     let is_it = |kernel: &&Kernel| {
         let rest = name.strip_prefix("::<").and_then(|name| name.strip_prefix(kernel.path));
-        rest.is_some_and(|rest| rest.starts_with(['>', '<', ':']))
+        rest.is_some_and(|rest| rest.starts_with(['>', '<', ':', ',']))
     };
     Some((KERNELS.iter().find(is_it).unwrap_or(&ANY), register))
 }

@@ -3,13 +3,11 @@
 //! Equal steps for all lanes: what is a branch in the plain form is a mask here. Where the plain form limits what cannot
 //! be reached from the initial state, this one does not.
 
-use lanes::{I32Lanes, Integer, Kernel, LANES_MAX, Lanes, Level, Number, Vector};
+use lanes::{I32Lanes, Integer, Lanes, Level, Number, Vector};
 
 use super::{Band, Decoder, Encoder, ILB, Q2, Q6, QM2, QM4, QM6, QMF, WH, WL};
-use crate::pairs::{self, BLOCK, WORDS};
+use crate::pairs::{self, BLOCK, Coders, Decodes, Encodes, Stream};
 
-/// Up to this many streams are coded faster one by one.
-const ALONE: usize = 1;
 /// Pairs of samples that the filter looks back, and the one it works on.
 const TAPS: usize = 12;
 /// Numbers in the state of a band.
@@ -17,59 +15,53 @@ const BAND: usize = 22;
 /// Numbers in the state of an encoder or decoder.
 const MEMORY: usize = 2 * BAND + 2 * TAPS;
 
-/// One packet of one stream to encode.
-#[derive(Debug)]
-pub struct EncodeJob<'a> {
-    /// The stream's encoder.
-    pub state: &'a mut Encoder,
-    /// Samples at 16 kHz, an even number.
-    pub pcm: &'a [i16],
-    /// A byte for each two samples.
-    pub out: &'a mut [u8],
-}
-
-/// One packet of one stream to decode.
-#[derive(Debug)]
-pub struct DecodeJob<'a> {
-    /// The stream's decoder.
-    pub state: &'a mut Decoder,
-    /// The packet.
-    pub payload: &'a [u8],
-    /// Two samples for each byte.
-    pub pcm: &'a mut [i16],
-}
+/// One packet of one stream to encode, at 16 kHz.
+pub type EncodeJob<'a> = pairs::EncodeJob<'a, Encoder>;
+/// One packet of one stream to decode, at 16 kHz.
+pub type DecodeJob<'a> = pairs::DecodeJob<'a, Decoder>;
 
 /// Encodes each job as [`Encoder::encode`] would. Any number of jobs, each of another stream.
 ///
 /// Neighbours of equal length share a group. Should it panic, no stream of the group that failed has changed.
 pub fn encode(level: Level, jobs: &mut [EncodeJob<'_>]) {
-    let length = |job: &EncodeJob<'_>| (job.pcm.len() / 2).min(job.out.len());
-    for group in pairs::groups(jobs, level.lanes(), length) {
-        if group.len() <= ALONE {
-            for job in group {
-                job.state.encode(job.pcm, job.out);
-            }
-        } else {
-            let pairs = length(&group[0]);
-            pairs::fitting(level, group.len()).run(EncodeGroup { jobs: group, pairs });
-        }
-    }
+    pairs::run(level, jobs);
 }
 
 /// Decodes each job as [`Decoder::decode`] would. Any number of jobs, each of another stream.
 ///
 /// Neighbours of equal length share a group. Should it panic, no stream of the group that failed has changed.
 pub fn decode(level: Level, jobs: &mut [DecodeJob<'_>]) {
-    let length = |job: &DecodeJob<'_>| (job.pcm.len() / 2).min(job.payload.len());
-    for group in pairs::groups(jobs, level.lanes(), length) {
-        if group.len() <= ALONE {
-            for job in group {
-                job.state.decode(job.payload, job.pcm);
-            }
-        } else {
-            let pairs = length(&group[0]);
-            pairs::fitting(level, group.len()).run(DecodeGroup { jobs: group, pairs });
-        }
+    pairs::run(level, jobs);
+}
+
+impl Stream<MEMORY> for Encoder {
+    type Coders<L: Lanes> = Both<L::I32>;
+
+    fn memory(&self) -> [i32; MEMORY] {
+        memory(&self.low, &self.high, &self.x)
+    }
+    fn recall(&mut self, memory: &[i32; MEMORY]) {
+        recall(&mut self.low, &mut self.high, &mut self.x, memory);
+    }
+}
+impl Encodes<MEMORY> for Encoder {
+    fn encode(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {
+        self.encode(pcm, out)
+    }
+}
+impl Stream<MEMORY> for Decoder {
+    type Coders<L: Lanes> = Both<L::I32>;
+
+    fn memory(&self) -> [i32; MEMORY] {
+        memory(&self.low, &self.high, &self.x)
+    }
+    fn recall(&mut self, memory: &[i32; MEMORY]) {
+        recall(&mut self.low, &mut self.high, &mut self.x, memory);
+    }
+}
+impl Decodes<MEMORY> for Decoder {
+    fn decode(&mut self, payload: &[u8], pcm: &mut [i16]) -> usize {
+        self.decode(payload, pcm)
     }
 }
 
@@ -276,7 +268,7 @@ impl<V: I32Lanes> Bands<V> {
 }
 
 /// The filter's memory of a block, samples of even and odd number apart.
-struct Window<V> {
+pub struct Window<V> {
     even: [V; TAPS - 1 + BLOCK],
     odd: [V; TAPS - 1 + BLOCK],
 }
@@ -294,6 +286,12 @@ impl<V: I32Lanes> Window<V> {
             index += 1;
         }
         window
+    }
+
+    /// The earliest pair that the filter sees at a place in the block, and that it sees there for the last time.
+    #[inline(always)]
+    const fn first(&self, at: usize) -> [V; 2] {
+        [self.even[at], self.odd[at]]
     }
 
     /// Takes the pair of a place in the block; returns the filter's two sums.
@@ -333,121 +331,51 @@ impl<V: I32Lanes> Window<V> {
     }
 }
 
-/// At most [`LANES_MAX`] jobs of so many pairs each.
-struct EncodeGroup<'g, 'j> {
-    jobs: &'g mut [EncodeJob<'j>],
-    pairs: usize,
+/// Both bands of each lane, and the pair of samples that left the filter last.
+pub struct Both<V> {
+    low: Bands<V>,
+    high: Bands<V>,
+    oldest: [V; 2],
 }
 
-impl Kernel for EncodeGroup<'_, '_> {
-    type Out = ();
+impl<L: Lanes> Coders<L> for Both<L::I32> {
+    type Window = Window<L::I32>;
+
     #[inline(always)]
-    fn run<L: Lanes>(self) {
-        let Self { jobs, pairs } = self;
-        let zero = L::I32::splat(0);
-        let mut memories = [[0; MEMORY]; LANES_MAX];
-        for (slot, job) in memories.iter_mut().zip(&*jobs) {
-            *slot = memory(&job.state.low, &job.state.high, &job.state.x);
-        }
-        let mut state = [zero; MEMORY];
-        L::I32::gather(&memories.each_ref().map(|m| &m[..]), &mut state);
-        let mut low = Bands::new(&state[..BAND]);
-        let mut high = Bands::new(&state[BAND..2 * BAND]);
-        let mut window = Window::new(&state[2 * BAND..]);
-        let mut oldest = [state[2 * BAND], state[2 * BAND + 1]];
-
-        let mut start = 0;
-        while start < pairs {
-            let count = (pairs - start).min(BLOCK);
-            let mut samples = [zero; BLOCK];
-            let mut codes = [zero; WORDS];
-            let pcm = pairs::slices(jobs, |job| pairs::part(job.pcm, 2 * start, 2 * count));
-            pairs::gather_samples(&pcm, &mut samples);
-            let mut at = 0;
-            while at < count {
-                let [first, second] = pairs::split(samples[at]);
-                oldest = [window.even[at], window.odd[at]];
-                let [from_even, from_odd] = window.push(at, first, second);
-                let low_code = low.encode_low((from_odd + from_even).shr(14));
-                let high_code = high.encode_high((from_odd - from_even).shr(14));
-                pairs::put_byte(&mut codes, at, high_code.shl(6) | low_code);
-                at += 1;
-            }
-            window.slide(count);
-            let mut out = pairs::slices_mut(jobs, |job| pairs::part_mut(job.out, start, count));
-            pairs::scatter_bytes(&codes, &mut out);
-            start += count;
-        }
-
-        low.save(&mut state[..BAND]);
-        high.save(&mut state[BAND..2 * BAND]);
-        window.save(oldest, &mut state[2 * BAND..]);
-        L::I32::scatter(&state, &mut memories.each_mut().map(|m| &mut m[..]));
-        for (job, memory) in jobs.iter_mut().zip(&memories) {
-            let Encoder { low, high, x } = &mut *job.state;
-            recall(low, high, x, memory);
-        }
+    fn load(rows: &[L::I32]) -> (Self, Self::Window) {
+        let past = &rows[2 * BAND..];
+        let (low, high) = (Bands::new(&rows[..BAND]), Bands::new(&rows[BAND..2 * BAND]));
+        (Self { low, high, oldest: [past[0], past[1]] }, Window::new(past))
     }
-}
-
-/// At most [`LANES_MAX`] jobs of so many pairs each.
-struct DecodeGroup<'g, 'j> {
-    jobs: &'g mut [DecodeJob<'j>],
-    pairs: usize,
-}
-
-impl Kernel for DecodeGroup<'_, '_> {
-    type Out = ();
     #[inline(always)]
-    fn run<L: Lanes>(self) {
-        let Self { jobs, pairs } = self;
-        let zero = L::I32::splat(0);
-        let mut memories = [[0; MEMORY]; LANES_MAX];
-        for (slot, job) in memories.iter_mut().zip(&*jobs) {
-            *slot = memory(&job.state.low, &job.state.high, &job.state.x);
-        }
-        let mut state = [zero; MEMORY];
-        L::I32::gather(&memories.each_ref().map(|m| &m[..]), &mut state);
-        let mut low = Bands::new(&state[..BAND]);
-        let mut high = Bands::new(&state[BAND..2 * BAND]);
-        let mut window = Window::new(&state[2 * BAND..]);
-        let mut oldest = [state[2 * BAND], state[2 * BAND + 1]];
-
+    fn save(&self, window: &Self::Window, rows: &mut [L::I32]) {
+        self.low.save(&mut rows[..BAND]);
+        self.high.save(&mut rows[BAND..2 * BAND]);
+        window.save(self.oldest, &mut rows[2 * BAND..]);
+    }
+    #[inline(always)]
+    fn encode(&mut self, window: &mut Self::Window, number: usize, [first, second]: [L::I32; 2]) -> L::I32 {
+        self.oldest = window.first(number);
+        let [from_even, from_odd] = window.push(number, first, second);
+        let low = self.low.encode_low((from_odd + from_even).shr(14));
+        let high = self.high.encode_high((from_odd - from_even).shr(14));
+        high.shl(6) | low
+    }
+    #[inline(always)]
+    fn decode(&mut self, window: &mut Self::Window, number: usize, byte: L::I32) -> [L::I32; 2] {
         let (bottom, top) = (L::I32::splat(-16384), L::I32::splat(16383));
-        let mut start = 0;
-        while start < pairs {
-            let count = (pairs - start).min(BLOCK);
-            let mut codes = [zero; WORDS];
-            let mut samples = [zero; BLOCK];
-            let payload = pairs::slices(jobs, |job| pairs::part(job.payload, start, count));
-            pairs::gather_bytes(&payload, &mut codes);
-            let mut at = 0;
-            while at < count {
-                let code = pairs::byte(&codes, at);
-                let low_code = code & L::I32::splat(63);
-                let difference = (low.det * L::I32::lookup(&QM6, low_code)).shr(15);
-                let low_out = (low.s + difference).clamp(bottom, top);
-                low.adapt_low(low_code.shr(2));
-                let predicted = high.s;
-                let high_out = (predicted + high.adapt_high(code.shr(6))).clamp(bottom, top);
-                oldest = [window.even[at], window.odd[at]];
-                let [second, first] = window.push(at, low_out + high_out, low_out - high_out);
-                samples[at] = pairs::join([saturate(first.shr(11)), saturate(second.shr(11))]);
-                at += 1;
-            }
-            window.slide(count);
-            let mut pcm = pairs::slices_mut(jobs, |job| pairs::part_mut(job.pcm, 2 * start, 2 * count));
-            pairs::scatter_samples(&samples, &mut pcm);
-            start += count;
-        }
-
-        low.save(&mut state[..BAND]);
-        high.save(&mut state[BAND..2 * BAND]);
-        window.save(oldest, &mut state[2 * BAND..]);
-        L::I32::scatter(&state, &mut memories.each_mut().map(|m| &mut m[..]));
-        for (job, memory) in jobs.iter_mut().zip(&memories) {
-            let Decoder { low, high, x } = &mut *job.state;
-            recall(low, high, x, memory);
-        }
+        let code = byte & L::I32::splat(63);
+        let difference = (self.low.det * L::I32::lookup(&QM6, code)).shr(15);
+        let low = (self.low.s + difference).clamp(bottom, top);
+        self.low.adapt_low(code.shr(2));
+        let predicted = self.high.s;
+        let high = (predicted + self.high.adapt_high(byte.shr(6))).clamp(bottom, top);
+        self.oldest = window.first(number);
+        let [second, first] = window.push(number, low + high, low - high);
+        [saturate(first.shr(11)), saturate(second.shr(11))]
+    }
+    #[inline(always)]
+    fn end_block(window: &mut Self::Window, count: usize) {
+        window.slide(count);
     }
 }

@@ -2,70 +2,71 @@
 //!
 //! Equal steps for all lanes: what is a branch in the plain form is a mask here.
 
-use lanes::{F32Lanes, I32Lanes, Integer, Kernel, LANES_MAX, Lanes, Level, Vector};
+use lanes::{F32Lanes, I32Lanes, Integer, Lanes, Level, Vector};
 
 use super::{Core, DQLN, Decoder, Encoder, FI, Float, LEVELS, Packing, TONE, WI};
-use crate::pairs::{self, BLOCK, WORDS};
+use crate::pairs::{self, Coders, Decodes, Encodes, Stream};
 
-/// Up to this many streams are coded faster one by one.
-const ALONE: usize = 1;
-/// Numbers in the state of an encoder or decoder.
-const MEMORY: usize = 40;
+/// Numbers in the state of a [`Core`].
+const CORE: usize = 40;
+/// Numbers in the state of an encoder or decoder, the last of which says its packing.
+const MEMORY: usize = CORE + 1;
 
-/// One packet of one stream to encode.
-#[derive(Debug)]
-pub struct EncodeJob<'a> {
-    /// The stream's encoder.
-    pub state: &'a mut Encoder,
-    /// Samples at 8 kHz, an even number.
-    pub pcm: &'a [i16],
-    /// A byte for each two samples.
-    pub out: &'a mut [u8],
-}
-
-/// One packet of one stream to decode.
-#[derive(Debug)]
-pub struct DecodeJob<'a> {
-    /// The stream's decoder.
-    pub state: &'a mut Decoder,
-    /// The packet.
-    pub payload: &'a [u8],
-    /// Two samples for each byte.
-    pub pcm: &'a mut [i16],
-}
+/// One packet of one stream to encode, at 8 kHz.
+pub type EncodeJob<'a> = pairs::EncodeJob<'a, Encoder>;
+/// One packet of one stream to decode, at 8 kHz.
+pub type DecodeJob<'a> = pairs::DecodeJob<'a, Decoder>;
 
 /// Encodes each job as [`Encoder::encode`] would. Any number of jobs, each of another stream, of either packing.
 ///
 /// Neighbours of equal length share a group. Should it panic, no stream of the group that failed has changed.
 pub fn encode(level: Level, jobs: &mut [EncodeJob<'_>]) {
-    let length = |job: &EncodeJob<'_>| (job.pcm.len() / 2).min(job.out.len());
-    for group in pairs::groups(jobs, level.lanes(), length) {
-        if group.len() <= ALONE {
-            for job in group {
-                job.state.encode(job.pcm, job.out);
-            }
-        } else {
-            let pairs = length(&group[0]);
-            pairs::fitting(level, group.len()).run(EncodeGroup { jobs: group, pairs });
-        }
-    }
+    pairs::run(level, jobs);
 }
 
 /// Decodes each job as [`Decoder::decode`] would. Any number of jobs, each of another stream, of either packing.
 ///
 /// Neighbours of equal length share a group. Should it panic, no stream of the group that failed has changed.
 pub fn decode(level: Level, jobs: &mut [DecodeJob<'_>]) {
-    let length = |job: &DecodeJob<'_>| (job.pcm.len() / 2).min(job.payload.len());
-    for group in pairs::groups(jobs, level.lanes(), length) {
-        if group.len() <= ALONE {
-            for job in group {
-                job.state.decode(job.payload, job.pcm);
-            }
-        } else {
-            let pairs = length(&group[0]);
-            pairs::fitting(level, group.len()).run(DecodeGroup { jobs: group, pairs });
-        }
+    pairs::run(level, jobs);
+}
+
+impl Stream<MEMORY> for Encoder {
+    type Coders<L: Lanes> = Packed<L::I32>;
+
+    fn memory(&self) -> [i32; MEMORY] {
+        memory(&self.core, self.packing)
     }
+    fn recall(&mut self, memory: &[i32; MEMORY]) {
+        self.core = Core::recall(memory);
+    }
+}
+impl Encodes<MEMORY> for Encoder {
+    fn encode(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {
+        self.encode(pcm, out)
+    }
+}
+impl Stream<MEMORY> for Decoder {
+    type Coders<L: Lanes> = Packed<L::I32>;
+
+    fn memory(&self) -> [i32; MEMORY] {
+        memory(&self.core, self.packing)
+    }
+    fn recall(&mut self, memory: &[i32; MEMORY]) {
+        self.core = Core::recall(memory);
+    }
+}
+impl Decodes<MEMORY> for Decoder {
+    fn decode(&mut self, payload: &[u8], pcm: &mut [i16]) -> usize {
+        self.decode(payload, pcm)
+    }
+}
+
+/// The state of a stream as numbers in a row; the last is -1 where the earlier code is in the upper half of a byte.
+fn memory(core: &Core, packing: Packing) -> [i32; MEMORY] {
+    let mut memory = core.memory();
+    memory[CORE] = -i32::from(packing == Packing::Aal2);
+    memory
 }
 
 impl Core {
@@ -163,7 +164,7 @@ struct Estimates<V> {
 
 impl<V: I32Lanes<F32 = F>, F: F32Lanes<I32 = V>> Cores<V> {
     #[inline(always)]
-    fn new(rows: &[V; MEMORY]) -> Self {
+    fn new(rows: &[V]) -> Self {
         let zero = V::splat(0);
         let mut floats = [Floats { exponent: zero, mantissa: zero, sign: zero }; 8];
         let mut index = 0;
@@ -188,7 +189,7 @@ impl<V: I32Lanes<F32 = F>, F: F32Lanes<I32 = V>> Cores<V> {
     }
 
     #[inline(always)]
-    fn save(&self, rows: &mut [V; MEMORY]) {
+    fn save(&self, rows: &mut [V]) {
         rows[..6].copy_from_slice(&self.b);
         rows[6..8].copy_from_slice(&self.a);
         rows[8..10].copy_from_slice(&self.pk);
@@ -330,113 +331,45 @@ impl<V: I32Lanes<F32 = F>, F: F32Lanes<I32 = V>> Cores<V> {
     }
 }
 
-/// Lanes whose earlier code is in the upper half of a byte.
-#[inline(always)]
-fn upper_first<V: I32Lanes>(packings: impl Iterator<Item = Packing>) -> V {
-    let mut flags = [0; LANES_MAX];
-    for (flag, packing) in flags.iter_mut().zip(packings) {
-        *flag = -i32::from(packing == Packing::Aal2);
-    }
-    V::load(&flags)
+/// The cores of all lanes, and how they pack their codes.
+pub struct Packed<V> {
+    cores: Cores<V>,
+    /// All bits set in lanes whose earlier code is in the upper half of a byte.
+    upper_first: V,
 }
 
-/// At most [`LANES_MAX`] jobs of so many pairs each.
-struct EncodeGroup<'g, 'j> {
-    jobs: &'g mut [EncodeJob<'j>],
-    pairs: usize,
-}
+impl<L: Lanes> Coders<L> for Packed<L::I32> {
+    type Window = ();
 
-impl Kernel for EncodeGroup<'_, '_> {
-    type Out = ();
     #[inline(always)]
-    fn run<L: Lanes>(self) {
-        let Self { jobs, pairs } = self;
-        let zero = L::I32::splat(0);
-        let mut memories = [[0; MEMORY]; LANES_MAX];
-        for (slot, job) in memories.iter_mut().zip(&*jobs) {
-            *slot = job.state.core.memory();
-        }
-        let mut state = [zero; MEMORY];
-        L::I32::gather(&memories.each_ref().map(|m| &m[..]), &mut state);
-        let mut core = Cores::new(&state);
-        let upper: L::I32 = upper_first(jobs.iter().map(|job| job.state.packing));
-
-        let mut start = 0;
-        while start < pairs {
-            let count = (pairs - start).min(BLOCK);
-            let mut samples = [zero; BLOCK];
-            let mut codes = [zero; WORDS];
-            let pcm = pairs::slices(jobs, |job| pairs::part(job.pcm, 2 * start, 2 * count));
-            pairs::gather_samples(&pcm, &mut samples);
-            let mut at = 0;
-            while at < count {
-                let [first, second] = pairs::split(samples[at]);
-                let first = core.encode(first);
-                let second = core.encode(second);
-                let low = upper.and_not(first) | (upper & second);
-                let high = upper.and_not(second) | (upper & first);
-                pairs::put_byte(&mut codes, at, low | high.shl(4));
-                at += 1;
-            }
-            let mut out = pairs::slices_mut(jobs, |job| pairs::part_mut(job.out, start, count));
-            pairs::scatter_bytes(&codes, &mut out);
-            start += count;
-        }
-
-        core.save(&mut state);
-        L::I32::scatter(&state, &mut memories.each_mut().map(|m| &mut m[..]));
-        for (job, memory) in jobs.iter_mut().zip(&memories) {
-            job.state.core = Core::recall(memory);
-        }
+    fn load(rows: &[L::I32]) -> (Self, ()) {
+        (Self { cores: Cores::new(rows), upper_first: rows[CORE] }, ())
     }
-}
-
-/// At most [`LANES_MAX`] jobs of so many pairs each.
-struct DecodeGroup<'g, 'j> {
-    jobs: &'g mut [DecodeJob<'j>],
-    pairs: usize,
-}
-
-impl Kernel for DecodeGroup<'_, '_> {
-    type Out = ();
     #[inline(always)]
-    fn run<L: Lanes>(self) {
-        let Self { jobs, pairs } = self;
-        let zero = L::I32::splat(0);
-        let mut memories = [[0; MEMORY]; LANES_MAX];
-        for (slot, job) in memories.iter_mut().zip(&*jobs) {
-            *slot = job.state.core.memory();
-        }
-        let mut state = [zero; MEMORY];
-        L::I32::gather(&memories.each_ref().map(|m| &m[..]), &mut state);
-        let mut core = Cores::new(&state);
-        let upper: L::I32 = upper_first(jobs.iter().map(|job| job.state.packing));
+    fn save(&self, (): &(), rows: &mut [L::I32]) {
+        self.cores.save(rows);
+    }
+    #[inline(always)]
+    fn encode(&mut self, (): &mut (), _: usize, [first, second]: [L::I32; 2]) -> L::I32 {
+        let first = self.cores.encode(first);
+        let second = self.cores.encode(second);
+        let [low, high] = self.in_order([first, second]);
+        low | high.shl(4)
+    }
+    #[inline(always)]
+    fn decode(&mut self, (): &mut (), _: usize, byte: L::I32) -> [L::I32; 2] {
+        let [first, second] = self.in_order([byte & L::I32::splat(15), byte.shr(4)]);
+        [self.cores.decode(first), self.cores.decode(second)]
+    }
+    #[inline(always)]
+    fn end_block((): &mut (), _: usize) {}
+}
 
-        let mut start = 0;
-        while start < pairs {
-            let count = (pairs - start).min(BLOCK);
-            let mut codes = [zero; WORDS];
-            let mut samples = [zero; BLOCK];
-            let payload = pairs::slices(jobs, |job| pairs::part(job.payload, start, count));
-            pairs::gather_bytes(&payload, &mut codes);
-            let mut at = 0;
-            while at < count {
-                let byte = pairs::byte(&codes, at);
-                let (low, high) = (byte & L::I32::splat(15), byte.shr(4));
-                let first = core.decode(upper.and_not(low) | (upper & high));
-                let second = core.decode(upper.and_not(high) | (upper & low));
-                samples[at] = pairs::join([first, second]);
-                at += 1;
-            }
-            let mut pcm = pairs::slices_mut(jobs, |job| pairs::part_mut(job.pcm, 2 * start, 2 * count));
-            pairs::scatter_samples(&samples, &mut pcm);
-            start += count;
-        }
-
-        core.save(&mut state);
-        L::I32::scatter(&state, &mut memories.each_mut().map(|m| &mut m[..]));
-        for (job, memory) in jobs.iter_mut().zip(&memories) {
-            job.state.core = Core::recall(memory);
-        }
+impl<V: I32Lanes> Packed<V> {
+    /// Codes in the order of time ↔ codes from the lower half of a byte on.
+    #[inline(always)]
+    fn in_order(&self, [a, b]: [V; 2]) -> [V; 2] {
+        let upper = self.upper_first;
+        [upper.and_not(a) | (upper & b), upper.and_not(b) | (upper & a)]
     }
 }

@@ -1,13 +1,8 @@
 //! Samples and bytes of many streams into 32-bit lanes and out of them, two samples or four bytes a lane.
-//!
-//! For codecs that make a code of one or two samples: a packet of any even length is a row of pairs.
 
-use lanes::{I32Lanes, LANES_MAX, Level};
+use lanes::{I32Lanes, LANES_MAX};
 
-/// Pairs of samples that a group works on at a time: bounds the stack, not the packet.
-pub const BLOCK: usize = 160;
-/// Longs that hold a byte for each pair of a block.
-pub const WORDS: usize = BLOCK / 4;
+use super::{BLOCK, WORDS};
 
 /// Pairs of samples → rows, the earlier sample of a pair in the lower half.
 #[inline(always)]
@@ -123,22 +118,4 @@ pub fn part_mut<T>(slice: &mut [T], start: usize, length: usize) -> &mut [T] {
     let start = start.min(slice.len());
     let end = (start + length).min(slice.len());
     &mut slice[start..end]
-}
-
-/// Splits jobs into groups of neighbours that are equally long, at most as many as there are lanes.
-pub fn groups<J>(
-    jobs: &mut [J],
-    lanes: usize,
-    length: impl Fn(&J) -> usize,
-) -> impl Iterator<Item = &mut [J]> {
-    jobs.chunk_by_mut(move |a, b| length(a) == length(b)).flat_map(move |equal| equal.chunks_mut(lanes))
-}
-
-/// The level for a group of this size: a group that fills half of the lanes or less is faster on narrower ones.
-pub fn fitting(level: Level, count: usize) -> Level {
-    if count > level.lanes() / 2 {
-        return level;
-    }
-    let narrower = |other: &Level| (count..level.lanes()).contains(&other.lanes());
-    Level::all_available().filter(|&other| other != Level::portable()).find(narrower).unwrap_or(level)
 }
