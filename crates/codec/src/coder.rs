@@ -65,6 +65,10 @@ impl Encoder {
         };
         Self { format, kind }
     }
+    /// An encoder of [`FormatId::SPEEX`] of this quality; `new` makes one of the quality that Asterisk has by default, 3.
+    pub fn speex(quality: speex::Quality) -> Self {
+        Self { format: FormatId::SPEEX, kind: EncoderKind::Speex(Box::new(speex::Encoder::new(quality))) }
+    }
     /// The format it makes.
     pub fn format(&self) -> FormatId {
         self.format
@@ -90,14 +94,19 @@ impl Encoder {
             EncoderKind::Ilbc20(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
             EncoderKind::Ilbc30(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
             EncoderKind::Lpc10(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
-            EncoderKind::Speex(state) => frames_in(linear, coded, |pcm, frame: &mut [u8; SPEEX_BYTES]| {
-                let mut room = [0; speex::BYTES_MAX];
-                let length = state.encode(pcm, &mut room);
-                frame.fill(0);
-                for (to, from) in frame.iter_mut().zip(room.iter().take(length)) {
-                    *to = *from;
-                }
-            }),
+            EncoderKind::Speex(state) => {
+                // Frames of either quality fill their bytes to the last bit, so that they lie back to back in a packet
+                // (RFC 5574 §3.3).
+                let frames = linear.as_chunks().0.iter().zip(coded.chunks_exact_mut(state.quality().bytes()));
+                frames.fold(0, |written, (pcm, frame)| {
+                    let mut room = [0; speex::BYTES_MAX];
+                    let length = state.encode(pcm, &mut room);
+                    for (to, from) in frame.iter_mut().zip(room.iter().take(length)) {
+                        *to = *from;
+                    }
+                    written + frame.len()
+                })
+            }
             EncoderKind::WideSpeex(state) => state.encode(linear, coded).bytes,
             EncoderKind::Opus(state) => state.encode(linear, coded).bytes,
             EncoderKind::Codec2(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
@@ -144,10 +153,6 @@ const ILBC30_SILENCE: [u8; 50] = [
 
 /// The enhancer of iLBC is off, as in the field: it smooths little and delays by 5 to 10 ms.
 const ENHANCE_ILBC: bool = false;
-
-/// Bytes of a Speex frame of quality 3, which fills them to the last bit, so that frames lie back to back in a packet
-/// (RFC 5574 §3.3).
-pub(crate) const SPEEX_BYTES: usize = 20;
 
 fn packing(format: FormatId) -> g726::Packing {
     if format == FormatId::G726AAL2 { g726::Packing::Aal2 } else { g726::Packing::Rfc3551 }

@@ -9,7 +9,7 @@ use base::{Codec, FormatId, Granule};
 use lanes::Level;
 use smallvec::SmallVec;
 
-use crate::coder::{Decoder, DecoderKind, Encoder, EncoderKind, SPEEX_BYTES};
+use crate::coder::{Decoder, DecoderKind, Encoder, EncoderKind};
 use crate::{g722, g726, gsm};
 
 /// Most streams in one call: the widest group there is, 16-bit lanes of AVX-512.
@@ -292,19 +292,19 @@ pub fn encode_group(level: Level, tasks: &mut [EncodeTask<'_>]) {
 fn speex_lanes<'t, 'a: 't>(level: Level, tasks: impl Iterator<Item = &'t mut EncodeTask<'a>>) {
     let mut frames = [[0; speex::BYTES_MAX]; GROUP_MAX];
     let mut jobs: SmallVec<[speex::EncodeJob<'_>; GROUP_MAX]> = SmallVec::new();
-    let mut outs: SmallVec<[(&mut [u8], &mut usize); GROUP_MAX]> = SmallVec::new();
+    let mut outs: SmallVec<[(&mut [u8], &mut usize, usize); GROUP_MAX]> = SmallVec::new();
     for (task, out) in tasks.zip(&mut frames) {
         if let (EncoderKind::Speex(state), Ok(pcm)) = (&mut task.encoder.kind, task.linear.try_into()) {
+            outs.push((&mut *task.coded, &mut *task.bytes, state.quality().bytes()));
             jobs.push(speex::EncodeJob { state, pcm, out });
-            outs.push((&mut *task.coded, &mut *task.bytes));
         }
     }
     speex::encode(level, &mut jobs);
     drop(jobs);
-    for ((coded, bytes), frame) in outs.into_iter().zip(&frames) {
-        for (to, from) in coded.iter_mut().zip(frame.iter().take(SPEEX_BYTES)) {
+    for ((coded, bytes, length), frame) in outs.into_iter().zip(&frames) {
+        for (to, from) in coded.iter_mut().zip(frame.iter().take(length)) {
             *to = *from;
         }
-        *bytes = SPEEX_BYTES;
+        *bytes = length.min(coded.len());
     }
 }

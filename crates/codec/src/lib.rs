@@ -24,6 +24,7 @@ mod coder;
 mod dtmf;
 mod file;
 mod group;
+mod measure;
 mod pairs;
 mod paths;
 mod plc;
@@ -43,7 +44,9 @@ pub use group::{
     encode_group, group_size,
 };
 pub use lanes::{Level, UnknownLevel};
+pub use measure::{Material, Trial, Work};
 pub use paths::{Costs, Path, Paths, Price};
 pub use resample::{RATES, Resampler, prepare as prepare_resamplers};
+pub use speex::Quality as SpeexQuality;
 pub use tone::{RenderedTone, Tone, ToneError, ToneGenerator, ToneScript, milliwatt, render_clip};
 pub use transcode::{Transcoder, direct};

@@ -9,13 +9,10 @@ use core::time::Duration;
 
 use base::{FormatId, SampleRate};
 use lanes::Level;
-use smallvec::SmallVec;
 
-use crate::group::{
-    DecodeTask, DecodeTasks, EncodeTask, EncodeTasks, decode_frame, decode_group, encode_frame, encode_group,
-    group_size,
-};
-use crate::{Decoder, Encoder, RATES, Resampler, direct};
+use crate::group::group_size;
+use crate::measure::{Material, Trial, Work};
+use crate::{RATES, Resampler, direct};
 
 /// What one step costs one stream, in microseconds for a second of sound.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -151,10 +148,7 @@ impl Costs {
             }
         }
         for format in FormatId::coded() {
-            let Some((_, source)) = at_rate.iter().find(|(rate, _)| *rate == format.rate().0) else {
-                continue;
-            };
-            let (decode, encode) = measure_format(level, format, source, &mut timed);
+            let (decode, encode) = measure_format(level, format, speech, &mut timed);
             costs.set(format, decode, encode);
         }
         costs
@@ -218,63 +212,18 @@ fn measure_format(
     speech: &[i16],
     timed: &mut dyn FnMut(&mut dyn FnMut()) -> f32,
 ) -> (Price, Price) {
-    let packet = format.rate().0 as usize * usize::from(format.usual_ms()) / 1000;
-    let mut payloads: Vec<Vec<u8>> = Vec::new();
-    let mut coder = Encoder::new(format);
-    for frame in speech.chunks_exact(packet) {
-        let mut room = vec![0; format.packet_room(u16::from(format.usual_ms()))];
-        let count = coder.encode(frame, &mut room);
-        room.truncate(count);
-        payloads.push(room);
-    }
-    let mut room = vec![0; format.packet_room(60)];
-    let mut linear = vec![0i16; packet * 4];
-    let mut encoder = Encoder::new(format);
-    let encode = timed(&mut || {
-        for frame in speech.chunks_exact(packet) {
-            encoder.encode(frame, &mut room);
-        }
-    });
-    let mut decoder = Decoder::new(format);
-    let decode = timed(&mut || {
-        for payload in &payloads {
-            decoder.decode(payload, &mut linear);
-        }
-    });
-    let size = group_size(format, level);
-    let mut grouped = (Price { alone: decode, group: decode }, Price { alone: encode, group: encode });
-    if let Some(frame) = encode_frame(format) {
-        let mut encoders: Vec<Encoder> = (0..size).map(|_| Encoder::new(format)).collect();
-        let mut rooms = vec![vec![0; frame.bytes]; size];
-        let cost = timed(&mut || {
-            for linear in speech.chunks_exact(frame.samples) {
-                let mut written: SmallVec<[usize; crate::GROUP_MAX]> = SmallVec::from_elem(0, size);
-                let tasks = encoders.iter_mut().zip(&mut rooms).zip(&mut written);
-                let mut tasks: EncodeTasks<'_> = tasks
-                    .map(|((encoder, coded), bytes)| EncodeTask { encoder, linear, coded, bytes })
-                    .collect();
-                encode_group(level, &mut tasks);
-            }
-        });
-        grouped.1.group = cost / size as f32;
-    }
-    if let Some(frame) = decode_frame(format) {
-        let whole: Vec<u8> = payloads.concat();
-        let mut decoders: Vec<Decoder> = (0..size).map(|_| Decoder::new(format)).collect();
-        let mut rooms = vec![vec![0; frame.samples]; size];
-        let cost = timed(&mut || {
-            for coded in whole.chunks_exact(frame.bytes) {
-                let mut made: SmallVec<[usize; crate::GROUP_MAX]> = SmallVec::from_elem(0, size);
-                let tasks = decoders.iter_mut().zip(&mut rooms).zip(&mut made);
-                let mut tasks: DecodeTasks<'_> = tasks
-                    .map(|((decoder, linear), samples)| DecodeTask { decoder, coded, linear, samples })
-                    .collect();
-                decode_group(level, &mut tasks);
-            }
-        });
-        grouped.0.group = cost / size as f32;
-    }
-    grouped
+    let material = Material::new(format, speech);
+    let mut price = |work: Work| {
+        let size = group_size(format, level);
+        let Some(mut trial) = Trial::new(work, size, &material) else { return Price::default() };
+        // All of the speech, once through.
+        let ticks = (material.seconds() / trial.seconds(1)).round() as usize;
+        let mut cost =
+            |streams: usize| timed(&mut || trial.run(Some(level), streams, ticks)) / streams as f32;
+        let alone = cost(1);
+        Price { alone, group: if size == 1 { alone } else { cost(size) } }
+    };
+    (price(Work::Decode(format)), price(Work::Encode(format)))
 }
 
 /// Longest way: decode, resample, encode.

@@ -35,21 +35,29 @@ pub struct Figure<'a> {
 impl Figure<'_> {
     /// Prints it, and writes it as JSON into the folder that `STROWGER_BENCH_DIR` names.
     pub fn publish(&self) {
+        self.publish_with(&[]);
+    }
+
+    /// As [`publish`](Self::publish), with the same measured for other numbers of streams: what a picture is made of.
+    pub fn publish_with(&self, points: &[(usize, f64)]) {
         let Self { name, value, unit, baseline } = *self;
         print!("{name:<44} {value:>10.2} {unit}");
         if let Some((other, other_name)) = baseline {
             print!(" {other:>10.2} ({other_name}), {:.2} times", other / value);
         }
         println!();
+        for (streams, value) in points {
+            println!("{streams:>46} streams {value:>10.2} {unit}");
+        }
         if let Some(folder) = std::env::var_os("STROWGER_BENCH_DIR") {
             let path = Path::new(&folder).join(format!("{}.json", name.replace(' ', "_")));
-            if let Err(error) = std::fs::write(&path, self.json()) {
+            if let Err(error) = std::fs::write(&path, self.json(points)) {
                 eprintln!("{}: {error}", path.display());
             }
         }
     }
 
-    fn json(&self) -> String {
+    fn json(&self, points: &[(usize, f64)]) -> String {
         let Self { name, value, unit, baseline } = *self;
         let compared = match baseline {
             Some((other, other_name)) => format!(
@@ -58,7 +66,11 @@ impl Figure<'_> {
             ),
             None => r#""baseline": null, "baseline_name": null, "ratio": null"#.into(),
         };
-        format!(r#"{{"name": "{name}", "value": {value:.4}, "unit": "{unit}", {compared}}}"#) + "\n"
+        let pair = |(streams, value): &(usize, f64)| format!("[{streams}, {value:.4}]");
+        let pairs: Vec<String> = points.iter().map(pair).collect();
+        let points =
+            if pairs.is_empty() { String::new() } else { format!(r#", "points": [{}]"#, pairs.join(", ")) };
+        format!(r#"{{"name": "{name}", "value": {value:.4}, "unit": "{unit}", {compared}{points}}}"#) + "\n"
     }
 }
 
@@ -82,10 +94,15 @@ mod tests {
         let figure =
             Figure { name: "codec gsm", value: 50.0, unit: "us/s", baseline: Some((500.0, "libgsm")) };
         assert_eq!(
-            figure.json().trim(),
+            figure.json(&[]).trim(),
             r#"{"name": "codec gsm", "value": 50.0000, "unit": "us/s", "baseline": 500.0000, "baseline_name": "libgsm", "ratio": 0.1000}"#
         );
-        let alone = Figure { baseline: None, ..figure }.json();
+        let alone = Figure { baseline: None, ..figure }.json(&[]);
         assert!(alone.contains(r#""baseline": null, "baseline_name": null, "ratio": null"#), "{alone}");
+        let many = figure.json(&[(1, 50.0), (640, 5.5)]);
+        assert!(
+            many.trim().ends_with(r#", "ratio": 0.1000, "points": [[1, 50.0000], [640, 5.5000]]}"#),
+            "{many}"
+        );
     }
 }
