@@ -49,6 +49,8 @@ const ROOMS: &[Room] = &[
     // The real program seen from outside: it knows the crates no better than a phone does.
     room("e2e", 4, &["oracle"]),
     room("loadbench", 4, &["e2e"]),
+    // What tests of several crates share.
+    room("kit", 4, &[]),
     // C libraries of Debian, to compare with.
     room("oracle", 4, &[]),
     room("xtask", 4, &[]),

@@ -1,25 +1,7 @@
 //! The bound codecs do what they are for: speech survives, losses are mended, nonsense is told and harms nothing.
 
 use bound::{Concealed, codec2, opus, speex};
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, end: usize) -> usize {
-        (self.bits() >> 33) as usize % end
-    }
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.bits() as u8).collect()
-    }
-}
+use kit::Random;
 
 /// Five seconds of speech at this rate, each sample of 8 kHz repeated and smoothed.
 fn speech(rate: usize) -> Vec<i16> {

@@ -1,51 +1,23 @@
 //! G.722 and G.726 in lanes against their plain twins, bit for bit: any streams together, in any order and number, with
 //! packets of any length, on any level, changed from tick to tick.
 
+mod common;
+
 use codec::{g722, g726};
+use common::{KINDS, sound, speech};
+use kit::{Random, on_small_stack};
 use lanes::Level;
 
-const SPEECH: &[u8] = include_bytes!("data/speech.sln");
 /// More than two groups of the widest lanes.
 const STREAMS: usize = 37;
 /// Longest packet, in pairs of samples: more than a group works on at a time.
 const PAIRS: usize = 330;
 
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, end: usize) -> usize {
-        (self.bits() >> 33) as usize % end
-    }
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
-    }
-}
-
-/// A packet of one of the kinds of sound that a stream may bring: speech at any level, silence, noise, full scale.
-fn sound(random: &mut Random, speech: &[i16], kind: usize) -> Vec<i16> {
-    let at = random.below(speech.len() - 2 * PAIRS);
-    let level = 1 << random.below(4);
-    let sample = |n: usize, random: &mut Random| match kind {
-        0..4 => speech[at + n] / level,
-        4 => 0,
-        5 => random.bits() as i16,
-        6 => (random.bits() as i16) >> 9,
-        7 => [i16::MIN, i16::MAX][(n + at) / 7 % 2],
-        8 => i16::MIN,
-        9 => ((n as f64 * 0.6).sin() * 20_000.0) as i16, // a tone: narrow band
-        _ => [0, i16::MAX, i16::MIN, -1, 7, 8][random.below(6)],
-    };
-    (0..2 * PAIRS).map(|n| sample(n, random)).collect()
+/// The longest packet of one of the kinds of sound that a stream may bring.
+fn packet(random: &mut Random, speech: &[i16], kind: usize) -> Vec<i16> {
+    let mut packet = vec![0; 2 * PAIRS];
+    sound(random, speech, kind, &mut packet);
+    packet
 }
 
 /// The tests of a codec, by the names that both have.
@@ -53,14 +25,13 @@ macro_rules! lanes_equal_the_plain_twin {
     ($test:ident, $codec:ident, $encoder:expr, $decoder:expr) => {
         #[test]
         fn $test() {
-            let speech: Vec<i16> =
-                SPEECH.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
+            let speech = speech();
             let levels: Vec<Level> = Level::all_available().collect();
             for seed in 0..30 {
                 let mut random = Random(seed);
                 let mut encoders: Vec<_> = (0..STREAMS).map(|s| ($encoder(s), $encoder(s))).collect();
                 let mut decoders: Vec<_> = (0..STREAMS).map(|s| ($decoder(s), $decoder(s))).collect();
-                let kinds: Vec<usize> = (0..STREAMS).map(|_| random.below(12)).collect();
+                let kinds: Vec<usize> = (0..STREAMS).map(|_| random.below(KINDS)).collect();
                 for tick in 0..12 {
                     let level = levels[random.below(levels.len())];
                     let ready: Vec<bool> = (0..STREAMS).map(|_| random.below(5) > 0).collect();
@@ -71,7 +42,7 @@ macro_rules! lanes_equal_the_plain_twin {
                     let reset = random.below(STREAMS);
                     encoders[reset] = ($encoder(reset), $encoder(reset));
                     decoders[reset] = ($decoder(reset), $decoder(reset));
-                    let pcm: Vec<_> = (0..STREAMS).map(|s| sound(&mut random, &speech, kinds[s])).collect();
+                    let pcm: Vec<_> = (0..STREAMS).map(|s| packet(&mut random, &speech, kinds[s])).collect();
                     let mut coded = vec![vec![0xaa; PAIRS]; STREAMS];
                     let mut linear = vec![vec![-1; 2 * PAIRS]; STREAMS];
 
@@ -144,12 +115,9 @@ lanes_equal_the_plain_twin!(
     |stream| g726::Decoder::new(packing(stream))
 );
 
-/// The most that a group may take of a worker's stack.
-const STACK_BYTES: usize = 256 * 1024;
-
 #[test]
 fn a_full_group_of_either_codec_fits_a_small_stack() {
-    let work = || {
+    on_small_stack(|| {
         for level in Level::all_available() {
             let count = level.lanes();
             let (pcm, payload) = (vec![1000; 640], vec![0x5a; 320]);
@@ -177,7 +145,5 @@ fn a_full_group_of_either_codec_fits_a_small_stack() {
                 jobs.map(|(state, pcm)| g726::DecodeJob { state, payload: &payload, pcm }).collect();
             g726::decode(level, &mut jobs);
         }
-    };
-    // An overflow would end the whole test program.
-    std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work).unwrap().join().unwrap();
+    });
 }

@@ -1,52 +1,26 @@
 //! GSM 06.10 in lanes against its plain twin, bit for bit: any streams together, in any order and number, on any level,
 //! changed from tick to tick.
 
+mod common;
+
 use codec::gsm::{
     DecodeJob, Decoder, EncodeJob, Encoder, FRAME_BYTES, FRAME_SAMPLES, decode, encode, has_signature,
 };
+use common::{KINDS, sound, speech};
+use kit::Random;
 use lanes::Level;
 
-const SPEECH: &[u8] = include_bytes!("data/speech.sln");
 /// More than two groups of the widest lanes.
 const STREAMS: usize = 70;
 
 type Pcm = [i16; FRAME_SAMPLES];
 type Frame = [u8; FRAME_BYTES];
 
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, end: usize) -> usize {
-        (self.bits() >> 33) as usize % end
-    }
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
-    }
-}
-
-/// A frame of one of the kinds of sound that a stream may bring: speech at any level, silence, noise, full scale.
-fn sound(random: &mut Random, speech: &[i16], kind: usize) -> Pcm {
-    let at = random.below(speech.len() - FRAME_SAMPLES);
-    let level = 1 << random.below(4);
-    core::array::from_fn(|n| match kind {
-        0..4 => speech[at + n] / level,
-        4 => 0,
-        5 => random.bits() as i16,
-        6 => (random.bits() as i16) >> 9,
-        7 => [i16::MIN, i16::MAX][(n + at) / 7 % 2],
-        8 => i16::MIN,
-        _ => [0, i16::MAX, i16::MIN, -1, 7, 8][random.below(6)],
-    })
+/// A frame of one of the kinds of sound that a stream may bring.
+fn frame(random: &mut Random, speech: &[i16], kind: usize) -> Pcm {
+    let mut frame = [0; FRAME_SAMPLES];
+    sound(random, speech, kind, &mut frame);
+    frame
 }
 
 /// A frame as it may arrive: what an encoder made, any bits, or no GSM at all.
@@ -65,13 +39,13 @@ fn arrival(random: &mut Random, coded: &Frame) -> Frame {
 
 #[test]
 fn any_group_on_any_level_equals_the_plain_twin_in_every_bit() {
-    let speech: Vec<i16> = SPEECH.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
+    let speech = speech();
     let levels: Vec<Level> = Level::all_available().collect();
     for seed in 0..12 {
         let mut random = Random(seed);
         let mut encoders: Vec<(Encoder, Encoder)> = vec![Default::default(); STREAMS];
         let mut decoders: Vec<(Decoder, Decoder)> = vec![Default::default(); STREAMS];
-        let kinds: Vec<usize> = (0..STREAMS).map(|_| random.below(12)).collect();
+        let kinds: Vec<usize> = (0..STREAMS).map(|_| random.below(KINDS)).collect();
         for tick in 0..30 {
             // Streams pause, restart, and meet others in other lanes of another level.
             let level = levels[random.below(levels.len())];
@@ -82,7 +56,7 @@ fn any_group_on_any_level_equals_the_plain_twin_in_every_bit() {
                 encoders[ready[0]] = Default::default();
                 decoders[ready[0]] = Default::default();
             }
-            let pcm: Vec<Pcm> = (0..STREAMS).map(|s| sound(&mut random, &speech, kinds[s])).collect();
+            let pcm: Vec<Pcm> = (0..STREAMS).map(|s| frame(&mut random, &speech, kinds[s])).collect();
             let mut coded = vec![[0xaa; FRAME_BYTES]; STREAMS];
             let mut decoded = vec![[-1; FRAME_SAMPLES]; STREAMS];
 
@@ -130,14 +104,14 @@ fn any_group_on_any_level_equals_the_plain_twin_in_every_bit() {
 
 #[test]
 fn a_group_of_every_size_equals_the_plain_twin() {
-    let speech: Vec<i16> = SPEECH.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
+    let speech = speech();
     for level in Level::all_available() {
         for count in 1..=2 * level.lanes() + 1 {
             let mut random = Random(count as u64);
             let mut states: Vec<(Encoder, Decoder)> = vec![Default::default(); count];
             let mut twins = states.clone();
             for _ in 0..4 {
-                let pcm: Vec<Pcm> = (0..count).map(|s| sound(&mut random, &speech, s % 12)).collect();
+                let pcm: Vec<Pcm> = (0..count).map(|s| frame(&mut random, &speech, s % KINDS)).collect();
                 let mut coded = vec![[0; FRAME_BYTES]; count];
                 let mut linear = vec![[0; FRAME_SAMPLES]; count];
                 let jobs = states.iter_mut().zip(&pcm).zip(&mut coded);

@@ -1,6 +1,7 @@
 //! GSM 06.10 against Debian's libgsm, frame for frame: every lane of every level, with other streams in the other lanes.
 
 use codec::gsm::{DecodeJob, Decoder, EncodeJob, Encoder, FRAME_BYTES, FRAME_SAMPLES, decode, encode};
+use kit::Random;
 use lanes::Level;
 use oracle::{GSM, Oracle, bytes, samples, speech};
 
@@ -9,24 +10,6 @@ const TICKS: usize = 100;
 
 type Pcm = [i16; FRAME_SAMPLES];
 type Frame = [u8; FRAME_BYTES];
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, (self.bits() >> 33) as usize % (last + 1));
-        }
-    }
-}
 
 /// What streams sound like: speech at four levels, and everything that is not speech.
 fn sounds() -> Vec<(String, Vec<Pcm>)> {
@@ -64,7 +47,7 @@ fn mixed<J>(random: &mut Random, level: Level, mut jobs: Vec<J>, step: impl Fn(L
     // Groups of every size up to full ones.
     let mut rest = &mut jobs[..];
     while !rest.is_empty() {
-        let size = (1 + (random.bits() >> 33) as usize % (2 * level.lanes())).min(rest.len());
+        let size = (1 + random.below(2 * level.lanes())).min(rest.len());
         let (group, others) = rest.split_at_mut(size);
         step(level, group);
         rest = others;

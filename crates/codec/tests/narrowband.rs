@@ -2,25 +2,10 @@
 //! Debian 12 packages it, and against bytes that nobody coded.
 
 use codec::{adpcm, g726, lpc10};
+use kit::Random;
+use oracle::samples;
 
 const SPEECH: &[u8] = include_bytes!("data/speech.sln");
-
-fn samples(bytes: &[u8]) -> Vec<i16> {
-    bytes.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect()
-}
-
-/// Bytes without meaning, from a seed (splitmix64).
-fn noise(seed: u64, count: usize) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) as u8
-    };
-    (0..count).map(|_| next()).collect()
-}
 
 #[test]
 fn g726_equals_spandsp_in_both_packings() {
@@ -93,7 +78,7 @@ fn a_lost_lpc10_frame_is_repeated_twice_then_muted() {
 #[test]
 fn any_bytes_are_frames_and_the_sound_stays_finite() {
     for seed in 0..20 {
-        let bytes = noise(seed, 7 * 2000);
+        let bytes = Random(seed).bytes(7 * 2000);
         let mut lpc = lpc10::Decoder::default();
         for (index, frame) in bytes.as_chunks().0.iter().enumerate() {
             let mut linear = [0; lpc10::FRAME_SAMPLES];
@@ -117,7 +102,7 @@ fn any_bytes_are_frames_and_the_sound_stays_finite() {
 #[test]
 fn full_scale_noise_and_silence_are_encoded_by_all() {
     let loud: Vec<i16> =
-        noise(3, 18_000).iter().map(|&byte| if byte & 1 == 0 { i16::MIN } else { i16::MAX }).collect();
+        Random(3).bytes(18_000).iter().map(|&byte| if byte & 1 == 0 { i16::MIN } else { i16::MAX }).collect();
     for pcm in [loud, vec![0; 18_000], vec![i16::MIN; 18_000]] {
         let mut lpc = lpc10::Encoder::default();
         for frame in pcm.as_chunks().0 {

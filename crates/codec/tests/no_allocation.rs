@@ -1,43 +1,15 @@
 //! What a media worker calls per frame must not allocate: counted by an allocator that counts.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use base::{Digit, FormatId, SampleRate};
 use codec::{Decoder, DtmfDetector, Encoder, Resampler, ToneGenerator, Transcoder, gsm, mix};
+use kit::{Counting, allocations, on_small_stack};
 use lanes::Level;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes to the system allocator unchanged; counting touches only a thread-local `Cell`.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.with(Cell::get);
-    work();
-    ALLOCATIONS.with(Cell::get) - before
-}
-
 #[test]
 fn no_step_of_a_frame_allocates() {
-    assert!(allocations(|| drop(std::hint::black_box(vec![0u8; 100]))) > 0, "the counter counts");
     let pcm = [1000i16; 1920];
     let coded = [0xd5u8; 1920];
     let (mut bytes, mut linear) = ([0u8; 8000], [0i16; 4000]);
@@ -86,10 +58,8 @@ fn no_step_of_a_frame_allocates() {
 
 #[test]
 fn no_group_of_lanes_allocates_or_needs_a_deep_stack() {
-    /// The most that a group may take of a worker's stack.
-    const STACK_BYTES: usize = 256 * 1024;
     const STREAMS: usize = 40;
-    let work = || {
+    on_small_stack(|| {
         let pcm = [1000i16; gsm::FRAME_SAMPLES];
         for level in Level::all_available() {
             let mut states = vec![(gsm::Encoder::new(), gsm::Decoder::new()); STREAMS];
@@ -109,7 +79,5 @@ fn no_group_of_lanes_allocates_or_needs_a_deep_stack() {
                 .collect();
             assert_eq!(allocations(|| gsm::decode(level, &mut decoding)), 0, "{level}");
         }
-    };
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work).unwrap();
-    thread.join().unwrap();
+    });
 }

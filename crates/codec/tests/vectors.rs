@@ -4,13 +4,10 @@
 
 use base::FormatId;
 use codec::{Decoder, Encoder};
+use oracle::samples;
 
 const SPEECH: &[u8] = include_bytes!("data/speech.sln");
 const SPEECH16: &[u8] = include_bytes!("data/speech.sln16");
-
-fn samples(bytes: &[u8]) -> Vec<i16> {
-    bytes.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect()
-}
 
 #[test]
 fn encoders_equal_the_references() {

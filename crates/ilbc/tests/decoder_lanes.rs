@@ -4,6 +4,7 @@ mod common;
 
 use common::{Random, TestMode, seed};
 use ilbc::{DecodeJob, Decoder, Mode20, Mode30, Unusable, decode, decode_fast};
+use kit::on_small_stack;
 use lanes::Level;
 
 /// A stream and its plain twin.
@@ -245,7 +246,6 @@ fn a_group_fits_a_stack_of_256_kilobytes() {
         }
     }
     for work in [work::<Mode20>, work::<Mode30>] {
-        let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(work).unwrap();
-        thread.join().unwrap();
+        on_small_stack(work);
     }
 }

@@ -1,24 +1,18 @@
 //! Every operation of every level this CPU has against its plain meaning, on edge values and on random ones.
 
+use kit::Random;
 use lanes::{F32Lanes, F64Lanes, I16Lanes, I32Lanes, Integer, Kernel, Lanes, Level, Mask, Number, Vector};
 
 /// Elements of a trial: a whole number of vectors on every level.
 const COUNT: usize = 64;
 const TRIALS: u64 = 300;
 
-/// splitmix64.
-struct Random(u64);
+/// Operands: the edges of each kind of number, and any.
+struct Operands(Random);
 
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
+impl Operands {
     fn pick<T: Copy>(&mut self, edges: &[T], random: impl Fn(u64) -> T) -> T {
-        let bits = self.bits();
+        let bits = self.0.bits();
         if bits.is_multiple_of(4) { edges[(bits >> 8) as usize % edges.len()] } else { random(bits >> 8) }
     }
     fn word(&mut self) -> i16 {
@@ -70,7 +64,7 @@ macro_rules! compare {
                 }
             }
             for seed in 0..TRIALS {
-                let mut random = Random(seed);
+                let mut random = Operands(Random(seed));
                 let left: Vec<$element> = (0..COUNT).map(|_| random.$draw()).collect();
                 let right: Vec<$element> = (0..COUNT).map(|_| random.$draw()).collect();
                 let plain: Vec<fn($element, $element) -> $element> =

@@ -2,33 +2,12 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::net::SocketAddr;
 
 use base::{AudioSink, Command, DtmfMode, Event, FormatId, Instant, PlayId, StreamId};
 use common::{Phone, clip, plan};
+use kit::{Counting, allocations};
 use media::{Arrival, Config, Input, PacketIo, Worker};
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is passed on unchanged to the system's allocator; the counter is a plain thread-local cell that
-// allocates nothing itself.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.set(COUNT.get() + 1);
-        // SAFETY: the caller keeps the contract, which is the system's own.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above; `pointer` came from `alloc`, that is from the system.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -138,16 +117,13 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
             wire.incoming.push((phone.stream.slot, phone.from, phone.packet(&audio)));
         }
     }
-    assert!(COUNT.get() > 500, "the allocator counts");
     let mut allocated = 0;
     let mut in_tick = 0;
     for n in 0..500 {
         wire.due += if (200..250).contains(&n) { 0 } else { 20 };
         for _ in 0..20 {
             now_ms += 1;
-            let before = COUNT.get();
-            worker.tick(at(now_ms), &mut wire, &mut events);
-            allocated += COUNT.get() - before;
+            allocated += allocations(|| worker.tick(at(now_ms), &mut wire, &mut events));
             in_tick += 1;
         }
         events.clear();

@@ -1,24 +1,10 @@
 //! A stream in a lane is the stream alone, bit for bit: whatever its neighbours are, wherever it sits, on every level.
 
+use kit::Random;
 use lanes::{LANES_MAX, Level};
 use speex::{BYTES_MAX, DecodeJob, Decoder, EncodeJob, Encoder, FRAME, Fault, Quality, decode, encode};
 
 const SPEECH: &[u8] = include_bytes!("../../codec/tests/data/speech.sln");
-
-/// Numbers from a seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
 
 /// Sounds that are hard in different ways; each goes on for ever.
 #[derive(Clone, Copy, Debug)]
@@ -63,9 +49,9 @@ fn frame(sound: Sound, number: usize, seed: u64) -> [i16; FRAME] {
             Sound::Speech => speech(n),
             Sound::Silence => 0,
             Sound::Whisper => i16::from(n.is_multiple_of(997)),
-            Sound::Noise => (random.next() % 2001) as i16 - 1000,
+            Sound::Noise => (random.bits() % 2001) as i16 - 1000,
             Sound::FullScaleNoise => {
-                if random.next().is_multiple_of(2) {
+                if random.bits().is_multiple_of(2) {
                     i16::MAX
                 } else {
                     i16::MIN
@@ -102,7 +88,7 @@ fn encoders_in_lanes_equal_the_scalar_form_through_joins_leaves_and_resets() {
             .map(|number| {
                 let quality = if number % 3 == 0 { Quality::Q8 } else { Quality::Q3 };
                 let encoder = Encoder::new(quality);
-                (encoder.clone(), encoder, SOUNDS[number % SOUNDS.len()], random.next())
+                (encoder.clone(), encoder, SOUNDS[number % SOUNDS.len()], random.bits())
             })
             .collect();
         for number in 0..60 {
@@ -179,7 +165,7 @@ fn decoders_in_lanes_equal_the_scalar_form_through_losses_garbage_and_resets() {
                     decoder,
                     Encoder::new(quality),
                     SOUNDS[number % SOUNDS.len()],
-                    random.next(),
+                    random.bits(),
                 )
             })
             .collect();
@@ -209,10 +195,10 @@ fn decoders_in_lanes_equal_the_scalar_form_through_losses_garbage_and_resets() {
                             Vec::new()
                         }
                         1 => coded[..random.below(bytes)].to_vec(),
-                        2 => (0..bytes).map(|_| random.next() as u8).collect(),
+                        2 => (0..bytes).map(|_| random.bits() as u8).collect(),
                         // The sub-mode as it was, the rest noise: what a hostile sender would try.
                         3 => {
-                            coded[1..bytes].fill_with(|| random.next() as u8);
+                            coded[1..bytes].fill_with(|| random.bits() as u8);
                             coded[..bytes].to_vec()
                         }
                         _ => coded[..bytes].to_vec(),
@@ -245,7 +231,7 @@ fn payloads_of_noise_never_panic_and_the_stream_recovers() {
     let (mut decoder, mut encoder) = (Decoder::new(), Encoder::new(Quality::Q8));
     let mut pcm = [0; FRAME];
     for _ in 0..20_000 {
-        let payload: Vec<u8> = (0..random.below(70)).map(|_| random.next() as u8).collect();
+        let payload: Vec<u8> = (0..random.below(70)).map(|_| random.bits() as u8).collect();
         let _: Result<(), Fault> = decoder.decode(&payload, &mut pcm);
     }
     let mut coded = [0; BYTES_MAX];

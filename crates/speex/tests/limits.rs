@@ -1,43 +1,14 @@
 //! What a media worker counts on: no frame allocates, and a group run fits a small stack.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use kit::{Counting, allocations, on_small_stack};
 use lanes::{LANES_MAX, Level};
 use speex::{BYTES_MAX, DecodeJob, Decoder, EncodeJob, Encoder, FRAME, Quality, decode, encode};
 
-/// Stack of a worker that a group run may use.
-const STACK_BYTES: usize = 256 * 1024;
 /// What is kept for a transcoded direction: one decoder and one encoder of 6 kB each at most.
 const STATE_BYTES_MAX: usize = 6 * 1024;
 
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes to the system allocator unchanged; counting touches only a thread-local `Cell`.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.with(Cell::get);
-    work();
-    ALLOCATIONS.with(Cell::get) - before
-}
 
 fn sound(number: usize) -> [i16; FRAME] {
     std::array::from_fn(|i| (8000.0 * ((number * FRAME + i) as f32 * 0.11).sin()) as i16)
@@ -68,7 +39,6 @@ fn run(level: Level, quality: Quality, enhance: bool, mut step: impl FnMut(&mut 
 
 #[test]
 fn no_step_of_a_frame_allocates() {
-    assert!(allocations(|| drop(std::hint::black_box(vec![0u8; 100]))) > 0, "the counter counts");
     for level in Level::all_available() {
         for quality in [Quality::Q3, Quality::Q8] {
             run(level, quality, true, |work| assert_eq!(allocations(work), 0, "{level}, {quality:?}"));
@@ -78,7 +48,7 @@ fn no_step_of_a_frame_allocates() {
 
 #[test]
 fn a_group_run_fits_a_stack_of_256_kb() {
-    let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(|| {
+    on_small_stack(|| {
         for level in Level::all_available() {
             for quality in [Quality::Q3, Quality::Q8] {
                 for enhance in [false, true] {
@@ -87,7 +57,6 @@ fn a_group_run_fits_a_stack_of_256_kb() {
             }
         }
     });
-    worker.unwrap().join().unwrap();
 }
 
 #[test]

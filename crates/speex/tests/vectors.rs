@@ -3,13 +3,10 @@
 
 use std::path::PathBuf;
 
+use oracle::samples;
 use speex::{BYTES_MAX, Decoder, Encoder, FRAME, Quality};
 
 const SPEECH: &[u8] = include_bytes!("../../codec/tests/data/speech.sln");
-
-fn samples(bytes: &[u8]) -> Vec<i16> {
-    bytes.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect()
-}
 
 fn encode(quality: Quality, pcm: &[i16]) -> Vec<u8> {
     let mut encoder = Encoder::new(quality);

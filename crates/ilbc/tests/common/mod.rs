@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test program uses its part
 
 use ilbc::{Mode, Mode20, Mode30};
+pub use kit::Random;
 
 /// A frame size with what tests need to know of it.
 pub trait TestMode: Mode<Pcm: Copy + Send> {
@@ -39,28 +40,6 @@ pub fn sum(samples: &[i16]) -> u32 {
 pub fn shared(name: &str) -> Option<Vec<u8>> {
     std::fs::read(format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/vectors/golden/{}"), name))
         .ok()
-}
-
-/// A generator of which a test prints the seed.
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next number (SplitMix64).
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    /// One below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-    /// Fills bytes.
-    pub fn fill(&mut self, bytes: &mut [u8]) {
-        bytes.iter_mut().for_each(|byte| *byte = self.next() as u8);
-    }
 }
 
 /// The seed of a random test: from `STROWGER_SEED`, or a fixed one. It is printed.

@@ -1,0 +1,40 @@
+//! What tests of several crates share: numbers from a seed, an allocator that counts, a stack that ends.
+//!
+//! ```
+//! #[global_allocator]
+//! static ALLOCATOR: kit::Counting = kit::Counting;
+//!
+//! let mut random = kit::Random(7);
+//! assert!(random.below(10) < 10);
+//! assert_eq!(kit::allocations(|| drop(vec![0u8; 100])), 1);
+//! ```
+
+mod counting;
+mod random;
+
+pub use counting::{Counting, allocations};
+pub use random::Random;
+
+/// The most that a run of a group of streams may take of a media worker's stack.
+const GROUP_STACK_BYTES: usize = 256 * 1024;
+
+/// Does the work on a stack as small as that which a group of streams may use, and panics as it does.
+///
+/// An overflow ends the whole test program.
+pub fn on_small_stack(work: impl FnOnce() + Send + 'static) {
+    let worker = std::thread::Builder::new().stack_size(GROUP_STACK_BYTES).spawn(work).expect("a thread");
+    if let Err(panic) = worker.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "as the work does")]
+    fn a_panic_on_the_small_stack_is_the_tests_own() {
+        on_small_stack(|| panic!("as the work does"));
+    }
+}
