@@ -35,7 +35,7 @@ fn encoding(
         states.fill(Encoder::new());
         for (pcm, coded) in pcm.iter().zip(&mut coded) {
             let jobs = states.iter_mut().zip(pcm).zip(coded);
-            let mut jobs: Vec<_> = jobs.map(|((state, pcm), out)| EncodeJob { state, pcm, out }).collect();
+            let mut jobs: Vec<_> = jobs.map(|((state, pcm), out)| EncodeJob::new(state, pcm, out)).collect();
             encode(level, &mut jobs);
         }
     });
@@ -52,7 +52,7 @@ fn decoding(level: Level, coded: &[Vec<[u8; FRAME_BYTES]>], rounds: u32) -> f64 
         for coded in coded {
             let jobs = states.iter_mut().zip(coded).zip(&mut linear);
             let mut jobs: Vec<_> =
-                jobs.map(|((state, payload), pcm)| DecodeJob { state, payload, pcm }).collect();
+                jobs.map(|((state, payload), pcm)| DecodeJob::new(state, payload, pcm)).collect();
             decode(level, &mut jobs);
         }
     });

@@ -35,6 +35,7 @@ pub(crate) enum EncoderKind {
 pub struct Encoder {
     format: FormatId,
     pub(crate) kind: EncoderKind,
+    pub(crate) poisoned: bool,
 }
 
 impl Encoder {
@@ -63,15 +64,20 @@ impl Encoder {
                 .map_or(EncoderKind::Nothing, |state| EncoderKind::Codec2(Box::new(state))),
             _ => EncoderKind::Nothing,
         };
-        Self { format, kind }
+        Self { format, kind, poisoned: false }
     }
     /// An encoder of [`FormatId::SPEEX`] of this quality; `new` makes one of the quality that Asterisk has by default, 3.
     pub fn speex(quality: speex::Quality) -> Self {
-        Self { format: FormatId::SPEEX, kind: EncoderKind::Speex(Box::new(speex::Encoder::new(quality))) }
+        Self { format: FormatId::SPEEX, kind: EncoderKind::Speex(Box::new(speex::Encoder::new(quality))), poisoned: false }
     }
     /// The format it makes.
     pub fn format(&self) -> FormatId {
         self.format
+    }
+    /// Makes every group panic in which it is coded, once those before it are done: fault injection for tests.
+    #[doc(hidden)]
+    pub fn poison(&mut self) {
+        self.poisoned = true;
     }
     /// Encodes as many whole granules as both slices hold; returns the bytes written.
     ///
@@ -256,6 +262,7 @@ pub struct Decoder {
     format: FormatId,
     pub(crate) kind: DecoderKind,
     pub(crate) malformed: u32,
+    pub(crate) poisoned: bool,
     /// None for codecs that conceal by themselves.
     pub(crate) concealer: Option<Concealer>,
 }
@@ -301,11 +308,16 @@ impl Decoder {
             | DecoderKind::Adpcm(_) => false,
         };
         let concealer = (!conceals_itself).then(|| Concealer::new(format.rate().0));
-        Self { format, kind, malformed: 0, concealer }
+        Self { format, kind, malformed: 0, poisoned: false, concealer }
     }
     /// The format it reads.
     pub fn format(&self) -> FormatId {
         self.format
+    }
+    /// Makes every group panic in which it decodes, once those before it are done: fault injection for tests.
+    #[doc(hidden)]
+    pub fn poison(&mut self) {
+        self.poisoned = true;
     }
     /// Decodes as many whole granules as both slices hold; returns the samples written.
     ///

@@ -10,6 +10,7 @@ use lanes::Level;
 use smallvec::SmallVec;
 
 use crate::coder::{Decoder, DecoderKind, Encoder, EncoderKind};
+use crate::plc::Concealer;
 use crate::{g722, g726, gsm};
 
 /// Most streams in one call: the widest group there is, 16-bit lanes of AVX-512.
@@ -74,35 +75,137 @@ pub fn group_size(format: FormatId, level: Level) -> usize {
     }
 }
 
-/// Jobs of one codec, and what they leave in their tasks whatever happens.
-struct Jobs<'m, J> {
-    jobs: SmallVec<[J; GROUP_MAX]>,
-    marks: SmallVec<[&'m mut usize; GROUP_MAX]>,
-    /// Samples or bytes of a job that is done.
-    count: usize,
-    is_done: fn(&J) -> bool,
+/// A frame of one stream as a codec takes it.
+trait Job {
+    /// Whether it is done, also after a panic; `None` for a codec whose group is done when it returns, and else untouched.
+    fn is_done(&self) -> Option<bool> {
+        None
+    }
+    /// Whether what came could not be read and was concealed.
+    fn is_malformed(&self) -> bool {
+        false
+    }
+    /// What it has made, when that is not yet in its task.
+    fn made(&self) -> Option<&[u8]> {
+        None
+    }
+    /// What it has decoded.
+    fn heard(&mut self) -> &mut [i16] {
+        &mut []
+    }
 }
 
-impl<'m, J> Jobs<'m, J> {
-    /// With `is_done`, a job tells by itself, even after a panic; without, all are done when the codec returns.
-    fn new(count: usize, is_done: fn(&J) -> bool) -> Self {
-        Self { jobs: SmallVec::new(), marks: SmallVec::new(), count, is_done }
+impl Job for gsm::EncodeJob<'_> {
+    fn is_done(&self) -> Option<bool> {
+        Some(self.done)
     }
-    fn push(&mut self, job: J, mark: &'m mut usize) {
+}
+impl Job for gsm::DecodeJob<'_> {
+    fn is_done(&self) -> Option<bool> {
+        Some(self.done)
+    }
+    fn is_malformed(&self) -> bool {
+        !gsm::has_signature(self.payload)
+    }
+}
+impl<M: ilbc::Mode> Job for ilbc::EncodeJob<'_, M> {
+    fn is_done(&self) -> Option<bool> {
+        Some(self.done)
+    }
+}
+impl<M: ilbc::Mode> Job for ilbc::DecodeJob<'_, M> {
+    fn is_done(&self) -> Option<bool> {
+        Some(self.outcome.is_some())
+    }
+    fn is_malformed(&self) -> bool {
+        matches!(self.outcome, Some(Err(_)))
+    }
+}
+impl Job for speex::EncodeJob<'_> {
+    fn is_done(&self) -> Option<bool> {
+        Some(self.done)
+    }
+    fn made(&self) -> Option<&[u8]> {
+        self.out.get(..self.state.quality().bytes())
+    }
+}
+impl Job for speex::DecodeJob<'_> {
+    fn is_done(&self) -> Option<bool> {
+        Some(self.outcome.is_some())
+    }
+    fn is_malformed(&self) -> bool {
+        matches!(self.outcome, Some(Err(_)))
+    }
+}
+impl Job for g722::EncodeJob<'_> {}
+impl Job for g722::DecodeJob<'_> {
+    fn heard(&mut self) -> &mut [i16] {
+        self.pcm
+    }
+}
+impl Job for g726::EncodeJob<'_> {}
+impl Job for g726::DecodeJob<'_> {
+    fn heard(&mut self) -> &mut [i16] {
+        self.pcm
+    }
+}
+
+/// What a job writes into its task when it is done.
+struct Mark<'m> {
+    /// Samples or bytes.
+    count: &'m mut usize,
+    malformed: Option<&'m mut u32>,
+    /// What conceals losses and must know what was heard, of a codec that does not by itself.
+    concealer: Option<&'m mut Concealer>,
+    /// Where bytes go that the codec made elsewhere.
+    room: &'m mut [u8],
+}
+
+/// Jobs of one codec, and what they leave in their tasks whatever happens.
+struct Jobs<'m, J: Job> {
+    jobs: SmallVec<[J; GROUP_MAX]>,
+    marks: SmallVec<[Mark<'m>; GROUP_MAX]>,
+    /// Samples or bytes of a job that is done.
+    count: usize,
+    /// Jobs that the codec has returned from.
+    returned: usize,
+}
+
+impl<'m, J: Job> Jobs<'m, J> {
+    fn new(count: usize) -> Self {
+        Self { jobs: SmallVec::new(), marks: SmallVec::new(), count, returned: 0 }
+    }
+    fn push(&mut self, job: J, mark: Mark<'m>) {
         self.jobs.push(job);
         self.marks.push(mark);
     }
-    /// The codec returned.
-    fn all_done(mut self) {
-        self.is_done = |_| true;
+    /// Runs the codec. Jobs from a `faulty` one on are left out, and a panic follows, as the codec's own might.
+    fn run(mut self, faulty: Option<usize>, codec: impl FnOnce(&mut [J])) {
+        let ready = faulty.unwrap_or(self.jobs.len()).min(self.jobs.len());
+        codec(self.jobs.get_mut(..ready).unwrap_or_default());
+        self.returned = ready;
+        assert!(faulty.is_none(), "a fault injected into a group");
     }
 }
 
-impl<J> Drop for Jobs<'_, J> {
+impl<J: Job> Drop for Jobs<'_, J> {
     fn drop(&mut self) {
-        for (job, mark) in self.jobs.iter().zip(&mut self.marks) {
-            if (self.is_done)(job) {
-                **mark = self.count;
+        for (index, (job, mark)) in self.jobs.iter_mut().zip(&mut self.marks).enumerate() {
+            if !job.is_done().unwrap_or(index < self.returned) {
+                continue;
+            }
+            *mark.count = self.count;
+            if let Some(concealer) = &mut mark.concealer {
+                concealer.follow(job.heard());
+            }
+            if let Some(made) = job.made() {
+                for (to, from) in mark.room.iter_mut().zip(made) {
+                    *to = *from;
+                }
+                *mark.count = made.len().min(mark.room.len());
+            }
+            if let Some(malformed) = &mut mark.malformed {
+                **malformed = malformed.saturating_add(u32::from(job.is_malformed()));
             }
         }
     }
@@ -117,56 +220,54 @@ pub fn decode_group(level: Level, tasks: &mut [DecodeTask<'_>]) {
         let whole = |frame: &Granule| task.coded.len() == frame.bytes || !format.is_constant();
         frame.is_some_and(|frame| whole(&frame) && task.linear.len() >= frame.samples)
     };
+    let faulty = tasks.iter().filter(|task| fits(task)).position(|task| task.decoder.poisoned);
     /// Makes the jobs of one codec and runs them.
     macro_rules! lanes {
-        ($kind:ident, $job:ty, $is_done:expr, |$state:ident, $payload:ident, $pcm:ident, $malformed:ident| $make:expr, $run:expr) => {{
+        ($kind:ident, $job:ty, |$state:ident, $payload:ident, $pcm:ident| $make:expr, $run:expr) => {{
             let samples = decode_frame(format).map_or(0, |frame| frame.samples);
-            let mut jobs: Jobs<'_, $job> = Jobs::new(samples, $is_done);
+            let mut jobs: Jobs<'_, $job> = Jobs::new(samples);
             for task in tasks.iter_mut().filter(|task| fits(task)) {
-                let Decoder { kind, malformed: $malformed, .. } = &mut *task.decoder;
+                let Decoder { kind, malformed, concealer, .. } = &mut *task.decoder;
                 if let (DecoderKind::$kind($state), Ok($payload)) = (kind, task.coded.try_into())
                     && let Some($pcm) = task.linear.first_chunk_mut()
                 {
-                    let job = $make;
-                    jobs.push(job, &mut *task.samples);
+                    let (count, malformed) = (&mut *task.samples, Some(malformed));
+                    let mark = Mark { count, malformed, concealer: concealer.as_mut(), room: &mut [] };
+                    jobs.push($make, mark);
                 }
             }
-            $run(level, &mut jobs.jobs);
-            jobs.all_done();
+            jobs.run(faulty, |jobs| $run(level, jobs));
         }};
     }
     match format.codec() {
         Codec::Gsm => lanes!(
             Gsm,
             gsm::DecodeJob<'_>,
-            |_| false,
-            |state, payload, pcm, malformed| {
-                // The lanes conceal what has no signature, as the plain form does.
-                *malformed += u32::from(!gsm::has_signature(payload));
-                gsm::DecodeJob { state, payload, pcm }
-            },
+            |state, payload, pcm| gsm::DecodeJob::new(state, payload, pcm),
             gsm::decode
         ),
         Codec::Ilbc20 => lanes!(
             Ilbc20,
             ilbc::DecodeJob<'_, ilbc::Mode20>,
-            |job| job.outcome.is_some(),
-            |state, payload, pcm, _malformed| ilbc::DecodeJob::new(state, whole::<38>(payload), pcm),
+            |state, payload, pcm| ilbc::DecodeJob::new(state, whole::<38>(payload), pcm),
             ilbc::decode
         ),
         Codec::Ilbc30 => lanes!(
             Ilbc30,
             ilbc::DecodeJob<'_, ilbc::Mode30>,
-            |job| job.outcome.is_some(),
-            |state, payload, pcm, _malformed| ilbc::DecodeJob::new(state, whole::<50>(payload), pcm),
+            |state, payload, pcm| ilbc::DecodeJob::new(state, whole::<50>(payload), pcm),
             ilbc::decode
         ),
-        Codec::Speex => speex_decoders(level, tasks.iter_mut().filter(|task| fits(task))),
+        Codec::Speex => lanes!(
+            Speex,
+            speex::DecodeJob<'_>,
+            |state, payload, pcm| speex::DecodeJob::new(state, payload, pcm),
+            speex::decode
+        ),
         Codec::G722 => lanes!(
             G722,
             g722::DecodeJob<'_>,
-            |_| false,
-            |state, payload, pcm, _malformed| {
+            |state, payload, pcm| {
                 g722::DecodeJob { state, payload: whole::<160>(payload), pcm: room::<320>(pcm) }
             },
             g722::decode
@@ -174,40 +275,16 @@ pub fn decode_group(level: Level, tasks: &mut [DecodeTask<'_>]) {
         Codec::G726 | Codec::G726Aal2 => lanes!(
             G726,
             g726::DecodeJob<'_>,
-            |_| false,
-            |state, payload, pcm, _malformed| {
+            |state, payload, pcm| {
                 g726::DecodeJob { state, payload: whole::<80>(payload), pcm: room::<160>(pcm) }
             },
             g726::decode
         ),
         _ => {}
     }
-    for task in tasks.iter_mut() {
-        if *task.samples == 0 {
-            *task.samples = task.decoder.decode(task.coded, task.linear);
-        } else if let Some(concealer) = &mut task.decoder.concealer {
-            // What the plain form does after its codec.
-            concealer.follow(task.linear.get_mut(..*task.samples).unwrap_or_default());
-        }
+    for task in tasks.iter_mut().filter(|task| *task.samples == 0) {
+        *task.samples = task.decoder.decode(task.coded, task.linear);
     }
-}
-
-/// As the lanes of other codecs, but a payload has no fixed size.
-fn speex_decoders<'t, 'a: 't>(level: Level, tasks: impl Iterator<Item = &'t mut DecodeTask<'a>>) {
-    let mut jobs: Jobs<'_, speex::DecodeJob<'_>> = Jobs::new(speex::FRAME, |job| job.outcome.is_some());
-    let mut faults: SmallVec<[&mut u32; GROUP_MAX]> = SmallVec::new();
-    for task in tasks {
-        let Decoder { kind, malformed, .. } = &mut *task.decoder;
-        if let (DecoderKind::Speex(state), Some(pcm)) = (kind, task.linear.first_chunk_mut()) {
-            jobs.push(speex::DecodeJob::new(state, task.coded, pcm), &mut *task.samples);
-            faults.push(malformed);
-        }
-    }
-    speex::decode(level, &mut jobs.jobs);
-    for (job, malformed) in jobs.jobs.iter().zip(faults) {
-        *malformed += u32::from(matches!(job.outcome, Some(Err(_))));
-    }
-    jobs.all_done();
 }
 
 /// A payload of known size as bytes.
@@ -235,37 +312,43 @@ pub fn encode_group(level: Level, tasks: &mut [EncodeTask<'_>]) {
         let frame = encode_frame(format).filter(|_| task.encoder.format() == format);
         frame.is_some_and(|frame| task.linear.len() == frame.samples && task.coded.len() >= frame.bytes)
     };
+    let faulty = tasks.iter().filter(|task| fits(task)).position(|task| task.encoder.poisoned);
     /// Makes the jobs of one codec and runs them.
     macro_rules! lanes {
         ($kind:ident, $job:ty, |$state:ident, $pcm:ident, $out:ident| $make:expr, $run:expr) => {{
             let bytes = encode_frame(format).map_or(0, |frame| frame.bytes);
-            let mut jobs: Jobs<'_, $job> = Jobs::new(bytes, |_| false);
+            let mut jobs: Jobs<'_, $job> = Jobs::new(bytes);
             for task in tasks.iter_mut().filter(|task| fits(task)) {
                 if let (EncoderKind::$kind($state), Ok($pcm)) =
                     (&mut task.encoder.kind, task.linear.try_into())
                     && let Some($out) = task.coded.first_chunk_mut()
                 {
-                    jobs.push($make, &mut *task.bytes);
+                    let count = &mut *task.bytes;
+                    jobs.push($make, Mark { count, malformed: None, concealer: None, room: &mut [] });
                 }
             }
-            $run(level, &mut jobs.jobs);
-            jobs.all_done();
+            jobs.run(faulty, |jobs| $run(level, jobs));
         }};
     }
     match format.codec() {
         Codec::Gsm => {
-            lanes!(Gsm, gsm::EncodeJob<'_>, |state, pcm, out| gsm::EncodeJob { state, pcm, out }, gsm::encode)
+            lanes!(
+                Gsm,
+                gsm::EncodeJob<'_>,
+                |state, pcm, out| gsm::EncodeJob::new(state, pcm, out),
+                gsm::encode
+            )
         }
         Codec::Ilbc20 => lanes!(
             Ilbc20,
             ilbc::EncodeJob<'_, ilbc::Mode20>,
-            |state, pcm, out| ilbc::EncodeJob { state, pcm, out },
+            |state, pcm, out| ilbc::EncodeJob::new(state, pcm, out),
             ilbc::encode
         ),
         Codec::Ilbc30 => lanes!(
             Ilbc30,
             ilbc::EncodeJob<'_, ilbc::Mode30>,
-            |state, pcm, out| ilbc::EncodeJob { state, pcm, out },
+            |state, pcm, out| ilbc::EncodeJob::new(state, pcm, out),
             ilbc::encode
         ),
         Codec::G722 => lanes!(
@@ -280,7 +363,7 @@ pub fn encode_group(level: Level, tasks: &mut [EncodeTask<'_>]) {
             |state, pcm, out| g726::EncodeJob { state, pcm: sound::<160>(pcm), out: space::<80>(out) },
             g726::encode
         ),
-        Codec::Speex => speex_lanes(level, tasks.iter_mut().filter(|task| fits(task))),
+        Codec::Speex => speex_lanes(level, tasks.iter_mut().filter(|task| fits(task)), faulty),
         _ => {}
     }
     for task in tasks.iter_mut().filter(|task| *task.bytes == 0) {
@@ -289,22 +372,19 @@ pub fn encode_group(level: Level, tasks: &mut [EncodeTask<'_>]) {
 }
 
 /// As the lanes of other codecs, but a frame goes through a room of its longest size.
-fn speex_lanes<'t, 'a: 't>(level: Level, tasks: impl Iterator<Item = &'t mut EncodeTask<'a>>) {
+fn speex_lanes<'t, 'a: 't>(
+    level: Level,
+    tasks: impl Iterator<Item = &'t mut EncodeTask<'a>>,
+    faulty: Option<usize>,
+) {
     let mut frames = [[0; speex::BYTES_MAX]; GROUP_MAX];
-    let mut jobs: SmallVec<[speex::EncodeJob<'_>; GROUP_MAX]> = SmallVec::new();
-    let mut outs: SmallVec<[(&mut [u8], &mut usize, usize); GROUP_MAX]> = SmallVec::new();
+    let mut jobs: Jobs<'_, speex::EncodeJob<'_>> = Jobs::new(0);
     for (task, out) in tasks.zip(&mut frames) {
         if let (EncoderKind::Speex(state), Ok(pcm)) = (&mut task.encoder.kind, task.linear.try_into()) {
-            outs.push((&mut *task.coded, &mut *task.bytes, state.quality().bytes()));
-            jobs.push(speex::EncodeJob { state, pcm, out });
+            let (count, room) = (&mut *task.bytes, &mut *task.coded);
+            let mark = Mark { count, malformed: None, concealer: None, room };
+            jobs.push(speex::EncodeJob::new(state, pcm, out), mark);
         }
     }
-    speex::encode(level, &mut jobs);
-    drop(jobs);
-    for ((coded, bytes, length), frame) in outs.into_iter().zip(&frames) {
-        for (to, from) in coded.iter_mut().zip(frame.iter().take(length)) {
-            *to = *from;
-        }
-        *bytes = length.min(coded.len());
-    }
+    jobs.run(faulty, |jobs| speex::encode(level, jobs));
 }

@@ -64,7 +64,7 @@ fn any_group_on_any_level_equals_the_plain_twin_in_every_bit() {
                 .iter_mut()
                 .zip(&pcm)
                 .zip(&mut coded)
-                .map(|(((state, _), pcm), out)| EncodeJob { state, pcm, out })
+                .map(|(((state, _), pcm), out)| EncodeJob::new(state, pcm, out))
                 .enumerate()
                 .filter(|(stream, _)| ready.contains(stream))
                 .map(|(_, job)| job)
@@ -77,7 +77,7 @@ fn any_group_on_any_level_equals_the_plain_twin_in_every_bit() {
                 .iter_mut()
                 .zip(&arrived)
                 .zip(&mut decoded)
-                .map(|(((state, _), payload), pcm)| DecodeJob { state, payload, pcm })
+                .map(|(((state, _), payload), pcm)| DecodeJob::new(state, payload, pcm))
                 .enumerate()
                 .filter(|(stream, _)| ready.contains(stream))
                 .map(|(_, job)| job)
@@ -116,12 +116,11 @@ fn a_group_of_every_size_equals_the_plain_twin() {
                 let mut linear = vec![[0; FRAME_SAMPLES]; count];
                 let jobs = states.iter_mut().zip(&pcm).zip(&mut coded);
                 let mut jobs: Vec<_> =
-                    jobs.map(|((state, pcm), out)| EncodeJob { state: &mut state.0, pcm, out }).collect();
+                    jobs.map(|((state, pcm), out)| EncodeJob::new(&mut state.0, pcm, out)).collect();
                 encode(level, &mut jobs);
                 let jobs = states.iter_mut().zip(&coded).zip(&mut linear);
-                let mut jobs: Vec<_> = jobs
-                    .map(|((state, payload), pcm)| DecodeJob { state: &mut state.1, payload, pcm })
-                    .collect();
+                let mut jobs: Vec<_> =
+                    jobs.map(|((state, payload), pcm)| DecodeJob::new(&mut state.1, payload, pcm)).collect();
                 decode(level, &mut jobs);
                 for (stream, twin) in twins.iter_mut().enumerate() {
                     let (mut frame, mut plain) = ([0; FRAME_BYTES], [0; FRAME_SAMPLES]);

@@ -68,8 +68,7 @@ fn gsm0610_encoders_in_any_lane_equal_libgsm_in_every_frame() {
         for tick in 0..TICKS {
             let mut coded = vec![[0; FRAME_BYTES]; sounds.len()];
             let jobs = states.iter_mut().zip(&sounds).zip(&mut coded);
-            let jobs =
-                jobs.map(|((state, (_, pcm)), out)| EncodeJob { state, pcm: &pcm[tick], out }).collect();
+            let jobs = jobs.map(|((state, (_, pcm)), out)| EncodeJob::new(state, &pcm[tick], out)).collect();
             mixed(&mut random, level, jobs, encode);
             for ((coded, expected), (name, _)) in coded.iter().zip(&expected).zip(&sounds) {
                 assert_eq!(coded, &expected[tick], "{level}, {name}, frame {tick}");
@@ -104,9 +103,8 @@ fn gsm0610_decoders_in_any_lane_equal_libgsm_in_every_sample() {
         for tick in 0..TICKS {
             let mut linear = vec![[0; FRAME_SAMPLES]; streams.len()];
             let jobs = states.iter_mut().zip(&streams).zip(&mut linear);
-            let jobs = jobs
-                .map(|((state, (_, frames)), pcm)| DecodeJob { state, payload: &frames[tick], pcm })
-                .collect();
+            let jobs =
+                jobs.map(|((state, (_, frames)), pcm)| DecodeJob::new(state, &frames[tick], pcm)).collect();
             mixed(&mut random, level, jobs, decode);
             for ((linear, expected), (name, _)) in linear.iter().zip(&expected).zip(&streams) {
                 assert_eq!(linear, &expected[tick], "{level}, {name}, frame {tick}");
@@ -129,7 +127,7 @@ fn a_stream_that_starts_again_equals_libgsm_from_its_beginning() {
             for (tick, pcm) in frames.iter().enumerate() {
                 let mut coded = vec![[0; FRAME_BYTES]; states.len()];
                 let jobs = states.iter_mut().zip(&mut coded);
-                let mut jobs: Vec<_> = jobs.map(|(state, out)| EncodeJob { state, pcm, out }).collect();
+                let mut jobs: Vec<_> = jobs.map(|(state, out)| EncodeJob::new(state, pcm, out)).collect();
                 encode(level, &mut jobs);
                 assert_eq!(
                     coded[3],

@@ -68,14 +68,14 @@ fn no_group_of_lanes_allocates_or_needs_a_deep_stack() {
             let mut encoding: Vec<_> = states
                 .iter_mut()
                 .zip(&mut frames)
-                .map(|((state, _), out)| gsm::EncodeJob { state, pcm: &pcm, out })
+                .map(|((state, _), out)| gsm::EncodeJob::new(state, &pcm, out))
                 .collect();
             assert_eq!(allocations(|| gsm::encode(level, &mut encoding)), 0, "{level}");
             let mut decoding: Vec<_> = states
                 .iter_mut()
                 .zip(&frames)
                 .zip(&mut linear)
-                .map(|(((_, state), payload), pcm)| gsm::DecodeJob { state, payload, pcm })
+                .map(|(((_, state), payload), pcm)| gsm::DecodeJob::new(state, payload, pcm))
                 .collect();
             assert_eq!(allocations(|| gsm::decode(level, &mut decoding)), 0, "{level}");
         }

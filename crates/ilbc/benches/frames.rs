@@ -75,9 +75,8 @@ fn round<M: Size>(way: Way, frames: &[M::Pcm]) -> f64 {
             let frame = |stream: usize| &frames[(n + 31 * stream) % frames.len()];
             if let Way::Jobs(level, count, fast) = way {
                 let pairs = states.iter_mut().zip(&mut payloads).enumerate();
-                let mut jobs: Vec<_> = pairs
-                    .map(|(stream, (state, out))| EncodeJob { state, pcm: frame(stream), out })
-                    .collect();
+                let mut jobs: Vec<_> =
+                    pairs.map(|(stream, (state, out))| EncodeJob::new(state, frame(stream), out)).collect();
                 for jobs in jobs.chunks_mut(count) {
                     if fast { encode_fast(level, jobs) } else { encode(level, jobs) }
                 }

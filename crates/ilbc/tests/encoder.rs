@@ -136,7 +136,7 @@ fn streams_in_any_company<M: Size>(level: Level, seed: u64, ticks: usize) {
         let mut payloads = vec![M::EMPTY; present];
         let pairs = streams.iter_mut().zip(&frames).zip(&mut payloads);
         let mut jobs: Vec<_> =
-            pairs.map(|((stream, pcm), out)| EncodeJob { state: &mut stream.state, pcm, out }).collect();
+            pairs.map(|((stream, pcm), out)| EncodeJob::new(&mut stream.state, pcm, out)).collect();
         encode(level, &mut jobs);
         for (lane, (payload, pcm)) in payloads.iter().zip(&frames).enumerate() {
             let stream = &mut streams[lane];
@@ -200,7 +200,7 @@ fn fast<M: Size>(level: Level, alone: bool) {
         let Ok(pcm) = M::Pcm::try_from(frame) else { continue };
         let mut payloads = vec![M::EMPTY; streams];
         let pairs = states.iter_mut().zip(&mut payloads);
-        let mut jobs: Vec<_> = pairs.map(|(state, out)| EncodeJob { state, pcm: &pcm, out }).collect();
+        let mut jobs: Vec<_> = pairs.map(|(state, out)| EncodeJob::new(state, &pcm, out)).collect();
         encode_fast(level, &mut jobs);
         assert!(payloads.iter().all(|payload| *payload == payloads[0]), "{level}: lanes differ");
         let mut expected = M::EMPTY;

@@ -102,8 +102,6 @@ pub(crate) struct Ear {
     /// Samples of the piece that was lent; 0 while it is not decoded.
     lent: usize,
     starved_ms: u32,
-    /// Set by the test hook: the next group with this ear in it panics.
-    pub(crate) poisoned: bool,
 }
 
 impl Ear {
@@ -144,7 +142,6 @@ impl Ear {
             waiting: 0,
             lent: 0,
             starved_ms: STARVED_MS,
-            poisoned: false,
         }
     }
     pub(crate) const fn format(&self) -> FormatId {
@@ -294,6 +291,10 @@ impl Ear {
         self.fifo.wrote(core::mem::take(&mut self.lent));
         consume(&mut self.coded, &mut self.filled, bytes);
         self.drop_first();
+    }
+    /// The test hook: the next group with this ear in it panics.
+    pub(crate) fn poison(&mut self) {
+        self.decoder.poison();
     }
     /// Gives the gathered samples, in time; holes are concealed.
     pub(crate) fn take(&mut self, out: &mut [i16]) {

@@ -281,11 +281,7 @@ impl<L> Worker<L> {
         self.load.group_room += size as u64;
         let level = self.groups.lanes.level;
         let falls = |bench: &mut [(StreamId, Box<C>)]| {
-            let run = || {
-                assert!(!bench.iter().any(|(_, coder)| coder.is_poisoned()), "a fault injected into a group");
-                C::run(level, bench);
-            };
-            catch_unwind(AssertUnwindSafe(run)).is_err()
+            catch_unwind(AssertUnwindSafe(|| C::run(level, bench))).is_err()
         };
         let mut guilty: SmallVec<[StreamId; GROUP_MAX]> = SmallVec::new();
         if falls(&mut bench) {
@@ -314,8 +310,6 @@ type Bench<C> = SmallVec<[(StreamId, Box<C>); GROUP_MAX]>;
 
 /// An ear or a mouth as a group sees it: something with a frame to lend.
 trait Coder: Sized {
-    /// Whether the test hook wants a group with this one in it to panic.
-    fn is_poisoned(&self) -> bool;
     /// Codes the frames that all of them lend.
     fn run(level: Level, bench: &mut [(StreamId, Box<Self>)]);
     /// Whether the frame that was lent has been coded.
@@ -327,9 +321,6 @@ trait Coder: Sized {
 }
 
 impl Coder for Ear {
-    fn is_poisoned(&self) -> bool {
-        self.poisoned
-    }
     fn run(level: Level, bench: &mut [(StreamId, Box<Self>)]) {
         let mut tasks: DecodeTasks<'_> = bench.iter_mut().map(|(_, ear)| ear.task()).collect();
         codec::decode_group(level, &mut tasks);
@@ -346,9 +337,6 @@ impl Coder for Ear {
 }
 
 impl Coder for Mouth {
-    fn is_poisoned(&self) -> bool {
-        self.poisoned
-    }
     fn run(level: Level, bench: &mut [(StreamId, Box<Self>)]) {
         let mut tasks: EncodeTasks<'_> = bench.iter_mut().map(|(_, mouth)| mouth.task()).collect();
         codec::encode_group(level, &mut tasks);

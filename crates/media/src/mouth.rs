@@ -25,8 +25,6 @@ pub(crate) struct Mouth {
     written: usize,
     /// Bytes of the frame that was lent; 0 while it is not encoded.
     lent: usize,
-    /// Set by the test hook: the next group with this mouth in it panics.
-    pub(crate) poisoned: bool,
 }
 
 impl Mouth {
@@ -44,7 +42,6 @@ impl Mouth {
             coded: vec![0; if lane.is_some() { frames * frame.bytes } else { 0 }].into(),
             written: 0,
             lent: 0,
-            poisoned: false,
         }
     }
     pub(crate) fn fits(&self, from: SampleRate, to: FormatId) -> bool {
@@ -98,6 +95,10 @@ impl Mouth {
         let frame = self.lane.unwrap_or(self.encoder.format().granule());
         self.linear.skip(frame.samples);
         self.written += core::mem::take(&mut self.lent);
+    }
+    /// The test hook: the next group with this mouth in it panics.
+    pub(crate) fn poison(&mut self) {
+        self.encoder.poison();
     }
     /// Codes what is left into `wire` and returns the bytes of the packet.
     ///

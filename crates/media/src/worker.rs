@@ -164,8 +164,8 @@ impl<L> Worker<L> {
             }
             Input::PoisonGroup(id) => {
                 if let Some(stream) = self.streams.get_mut(id) {
-                    stream.ear.iter_mut().for_each(|ear| ear.poisoned = true);
-                    stream.mouth.iter_mut().for_each(|mouth| mouth.poisoned = true);
+                    stream.ear.iter_mut().for_each(|ear| ear.poison());
+                    stream.mouth.iter_mut().for_each(|mouth| mouth.poison());
                 }
             }
             Input::Command(Command::Close { stream }) => self.close(stream, None, now, io, events),

@@ -46,7 +46,7 @@ fn encoding(
         states.clone_from(&started);
         for (pcm, coded) in pcm.iter().zip(&mut coded) {
             let jobs = states.iter_mut().zip(pcm).zip(coded);
-            let mut jobs: Vec<_> = jobs.map(|((state, pcm), out)| EncodeJob { state, pcm, out }).collect();
+            let mut jobs: Vec<_> = jobs.map(|((state, pcm), out)| EncodeJob::new(state, pcm, out)).collect();
             match level {
                 Some(level) => encode(level, &mut jobs),
                 None => {

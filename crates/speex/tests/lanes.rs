@@ -109,7 +109,7 @@ fn encoders_in_lanes_equal_the_scalar_form_through_joins_leaves_and_resets() {
                 .iter_mut()
                 .zip(&pcm)
                 .zip(&mut out)
-                .map(|(((state, ..), pcm), out)| EncodeJob { state, pcm, out })
+                .map(|(((state, ..), pcm), out)| EncodeJob::new(state, pcm, out))
                 .collect();
             encode(level, &mut jobs);
             for (((_, twin, sound, _), pcm), out) in chosen.iter_mut().zip(&pcm).zip(&out) {
@@ -140,7 +140,7 @@ fn every_occupancy_of_a_group_gives_the_same_frames() {
                     let mut out = vec![[0; BYTES_MAX]; count];
                     let jobs = streams.iter_mut().zip(&pcm).zip(&mut out);
                     let mut jobs: Vec<_> =
-                        jobs.map(|((state, pcm), out)| EncodeJob { state, pcm, out }).collect();
+                        jobs.map(|((state, pcm), out)| EncodeJob::new(state, pcm, out)).collect();
                     encode(level, &mut jobs);
                     assert_eq!(out, expected, "{level}, {quality:?}, {count} streams, frame {number}");
                 }

@@ -67,7 +67,7 @@ fn encoders_in_lanes_equal_libspeex_stream_by_stream() {
             let mut out = vec![[0; BYTES_MAX]; streams.len()];
             let jobs = encoders.iter_mut().zip(&streams).zip(&mut out);
             let mut jobs: Vec<_> =
-                jobs.map(|((state, pcm), out)| EncodeJob { state, pcm: &pcm[number], out }).collect();
+                jobs.map(|((state, pcm), out)| EncodeJob::new(state, &pcm[number], out)).collect();
             encode(level, &mut jobs);
             for (coded, out) in coded.iter_mut().zip(&out) {
                 coded.extend_from_slice(&out[..quality.bytes()]);

@@ -23,7 +23,7 @@ fn run(level: Level, quality: Quality, enhance: bool, mut step: impl FnMut(&mut 
         let sound = sound(number);
         let mut coded = vec![[0; BYTES_MAX]; LANES_MAX];
         let jobs = encoders.iter_mut().zip(&mut coded);
-        let mut jobs: Vec<_> = jobs.map(|(state, out)| EncodeJob { state, pcm: &sound, out }).collect();
+        let mut jobs: Vec<_> = jobs.map(|(state, out)| EncodeJob::new(state, &sound, out)).collect();
         step(&mut || encode(level, &mut jobs));
         let mut heard = vec![[0; FRAME]; LANES_MAX];
         let jobs = decoders.iter_mut().zip(&coded).zip(&mut heard);

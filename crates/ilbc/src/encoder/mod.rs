@@ -80,12 +80,21 @@ pub struct EncodeJob<'a, M: Mode> {
     pub pcm: &'a M::Pcm,
     /// Where its payload goes.
     pub out: &'a mut M::Payload,
+    /// It has been coded: the state is that after the frame. When a group panics, what is not done is as it was.
+    pub done: bool,
+}
+
+impl<'a, M: Mode> EncodeJob<'a, M> {
+    /// A job that is not done.
+    pub fn new(state: &'a mut Encoder<M>, pcm: &'a M::Pcm, out: &'a mut M::Payload) -> Self {
+        Self { state, pcm, out, done: false }
+    }
 }
 
 /// Encodes a frame of each of any number of streams, as many at once as the level has lanes: the payloads of the reference.
 ///
 /// What comes out for a stream depends on nothing but the stream. Allocates nothing; needs some 200 kB of stack. Should it
-/// panic, the streams of the group that it was in are as they were.
+/// panic, every job is either done or untouched.
 pub fn encode<M: Mode>(level: Level, jobs: &mut [EncodeJob<'_, M>]) {
     encode_groups(level, false, jobs);
 }
@@ -123,6 +132,7 @@ fn encode_alone<M: Mode>(level: Level, fast: bool, job: &mut EncodeJob<'_, M>) {
     let frame = run_alone(level, fast, shape, &mut state, job.pcm.as_ref());
     job.state.state = state;
     frame.pack(shape, job.out.as_mut());
+    job.done = true;
 }
 
 // Not generic, so that the kernels are compiled once, here.
@@ -199,6 +209,7 @@ fn encode_group<M: Mode, const W: usize>(
         state.lsf = streams.lsf.map(|row| row[lane]);
         state.lsf_quantised = streams.lsf_quantised.map(|row| row[lane]);
         frames[lane].pack(shape, job.out.as_mut());
+        job.done = true;
     }
 }
 

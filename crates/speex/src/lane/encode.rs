@@ -22,12 +22,21 @@ pub struct EncodeJob<'a> {
     pub pcm: &'a [i16; FRAME],
     /// The frame, in its first [`Quality::bytes`] bytes; the rest stays untouched.
     pub out: &'a mut [u8; BYTES_MAX],
+    /// It has been coded: the state is that after the frame. When a group panics, what is not done is as it was.
+    pub done: bool,
+}
+
+impl<'a> EncodeJob<'a> {
+    /// A job that is not done.
+    pub fn new(state: &'a mut Encoder, pcm: &'a [i16; FRAME], out: &'a mut [u8; BYTES_MAX]) -> Self {
+        Self { state, pcm, out, done: false }
+    }
 }
 
 /// Codes a frame of every job: each as [`Encoder::encode`] would, bit for bit.
 ///
 /// Any number of jobs in any order; qualities may be mixed, but groups are fuller when they are not. A stream's first
-/// frame and lone streams take the scalar way.
+/// frame and lone streams take the scalar way. Should it panic, every job is either done or untouched.
 pub fn encode(level: Level, jobs: &mut [EncodeJob<'_>]) {
     for quality in [Quality::Q3, Quality::Q8] {
         let mut members = [0; LANES_MAX];
@@ -54,6 +63,7 @@ pub fn encode(level: Level, jobs: &mut [EncodeJob<'_>]) {
 
 fn alone(job: &mut EncodeJob<'_>) {
     job.state.encode(job.pcm, job.out);
+    job.done = true;
 }
 
 fn group(level: Level, jobs: &mut [EncodeJob<'_>], members: &[usize]) {
@@ -251,6 +261,7 @@ impl<const GAINS: usize, const WIDTH: usize, const SHAPES: usize> Group<'_, '_, 
             let bytes = job.state.quality.bytes();
             job.out[..bytes].copy_from_slice(&frames[lane][..bytes]);
             unpack(&small[lane], job.state);
+            job.done = true;
             let Encoder { excitation, input, weighted: past, .. } = &mut *job.state;
             excitation.copy_from_slice(&state.pasts[lane][FRAME..]);
             inputs[lane] = &mut input[..];

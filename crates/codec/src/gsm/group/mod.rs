@@ -32,6 +32,19 @@ pub struct EncodeJob<'a> {
     pub pcm: &'a [i16; FRAME_SAMPLES],
     /// The frame with its signature.
     pub out: &'a mut [u8; FRAME_BYTES],
+    /// It has been coded: the state is that after the frame. When a group panics, what is not done is as it was.
+    pub done: bool,
+}
+
+impl<'a> EncodeJob<'a> {
+    /// A job that is not done.
+    pub fn new(
+        state: &'a mut Encoder,
+        pcm: &'a [i16; FRAME_SAMPLES],
+        out: &'a mut [u8; FRAME_BYTES],
+    ) -> Self {
+        Self { state, pcm, out, done: false }
+    }
 }
 
 /// One frame of one stream to decode.
@@ -43,15 +56,31 @@ pub struct DecodeJob<'a> {
     pub payload: &'a [u8; FRAME_BYTES],
     /// 20 ms at 8 kHz.
     pub pcm: &'a mut [i16; FRAME_SAMPLES],
+    /// It has been decoded: the state is that after the frame. When a group panics, what is not done is as it was.
+    pub done: bool,
+}
+
+impl<'a> DecodeJob<'a> {
+    /// A job that is not done.
+    pub fn new(
+        state: &'a mut Decoder,
+        payload: &'a [u8; FRAME_BYTES],
+        pcm: &'a mut [i16; FRAME_SAMPLES],
+    ) -> Self {
+        Self { state, payload, pcm, done: false }
+    }
 }
 
 /// Encodes a frame of each job, as [`Encoder::encode`] would. Any number of jobs, each of another stream.
 ///
-/// Should it panic, no stream of the group that failed has changed.
+/// Should it panic, every job is either done or untouched.
 pub fn encode(level: Level, jobs: &mut [EncodeJob<'_>]) {
     for group in jobs.chunks_mut(2 * level.lanes()) {
         if group.len() <= alone(level).0 {
-            group.iter_mut().for_each(|job| job.state.encode(job.pcm, job.out));
+            for job in group {
+                job.state.encode(job.pcm, job.out);
+                job.done = true;
+            }
         } else {
             level.narrowed(group.len().div_ceil(2)).run(EncodeGroup(group));
         }
@@ -60,12 +89,13 @@ pub fn encode(level: Level, jobs: &mut [EncodeJob<'_>]) {
 
 /// Decodes a frame of each job, as [`Decoder::decode`] would. Any number of jobs, each of another stream.
 ///
-/// Should it panic, no stream of the group that failed has changed.
+/// Should it panic, every job is either done or untouched.
 pub fn decode(level: Level, jobs: &mut [DecodeJob<'_>]) {
     for group in jobs.chunks_mut(2 * level.lanes()) {
         if group.len() <= alone(level).1 {
             for job in group {
                 job.state.decode(job.payload, job.pcm);
+                job.done = true;
             }
         } else {
             level.narrowed(group.len().div_ceil(2)).run(DecodeGroup(group));
@@ -140,6 +170,7 @@ impl Kernel for EncodeGroup<'_, '_> {
             job.state.recall(&memory[lane]);
             history.end(lane, &mut job.state.past);
             parameters::to_bytes(&words[lane], job.out);
+            job.done = true;
         }
     }
 }
@@ -198,6 +229,7 @@ impl Kernel for DecodeGroup<'_, '_> {
             let (frame, lost) = job.state.frame_for(job.payload);
             job.state.recall(&memory[lane], frame, lost);
             history.end(lane, &mut job.state.past);
+            job.done = true;
         }
     }
 }
