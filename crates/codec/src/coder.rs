@@ -68,7 +68,11 @@ impl Encoder {
     }
     /// An encoder of [`FormatId::SPEEX`] of this quality; `new` makes one of the quality that Asterisk has by default, 3.
     pub fn speex(quality: speex::Quality) -> Self {
-        Self { format: FormatId::SPEEX, kind: EncoderKind::Speex(Box::new(speex::Encoder::new(quality))), poisoned: false }
+        Self {
+            format: FormatId::SPEEX,
+            kind: EncoderKind::Speex(Box::new(speex::Encoder::new(quality))),
+            poisoned: false,
+        }
     }
     /// The format it makes.
     pub fn format(&self) -> FormatId {
