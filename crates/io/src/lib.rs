@@ -7,6 +7,7 @@ pub mod clock;
 pub mod external;
 pub mod media;
 pub mod net;
+pub mod probe;
 pub mod process;
 mod sys;
 pub mod wake;

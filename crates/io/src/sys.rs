@@ -4,6 +4,7 @@
 //! All `unsafe` of the signalling side is here; what concerns the process itself is in `process`.
 #![allow(unsafe_code)]
 
+pub(crate) mod probe;
 pub(crate) mod process;
 
 use std::io;

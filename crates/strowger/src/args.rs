@@ -20,6 +20,8 @@ pub enum Mode {
         /// The folder.
         folder: PathBuf,
     },
+    /// `doctor`: says what the capacity of this machine depends on.
+    Doctor,
     /// `codecs`: lists the built-in codecs.
     Codecs,
     /// `codec encode|decode|transcode IN OUT`: turns a sound file into another format.
@@ -118,6 +120,8 @@ pub const USAGE: &str = "\
 Usage: strowger [OPTIONS]                 start the server
        strowger -r[x CMD] [OPTIONS]      talk to the running server
        strowger check DIR [--json]       say what would not work in a configuration folder
+       strowger doctor [-C FILE] [-M CALLS] [--json]
+                                         say what the capacity of this machine depends on
        strowger codecs [--json]          list the built-in codecs
        strowger codec encode|decode|transcode IN OUT [--from FORMAT] [--to FORMAT]
                                          turn a sound file into another format
@@ -132,7 +136,7 @@ Usage: strowger [OPTIONS]                 start the server
   -R              the same
   -x CMD          run one command on the running server (implies -r)
   -s SOCKET       control socket of the server to talk to
-  --json          answer as JSON (with -x, check and codecs)
+  --json          answer as JSON (with -x, check, doctor and codecs)
   --from FORMAT   what IN holds, when its name does not say (with codec)
   --to FORMAT     what OUT shall hold, when its name does not say (with codec)
   -v              more words; repeat for more still
@@ -146,7 +150,7 @@ Usage: strowger [OPTIONS]                 start the server
   -p              run at a higher priority
   -U USER         run as this user
   -G GROUP        run as this group
-  -M NUMBER       most calls at once
+  -M NUMBER       most calls at once; with doctor, calls to judge the machine for
   -L LOAD         refuse new calls above this load average
   -X              allow #exec in configuration files
 ";
@@ -298,6 +302,7 @@ impl Args {
                 Some(folder) => Mode::Check { folder: folder.into() },
                 None => return wrong("'check' needs the configuration folder to read"),
             },
+            "doctor" => Mode::Doctor,
             "codecs" => Mode::Codecs,
             "codec" => Mode::Codec(codec_job(&mut plain, std::mem::take(&mut self.formats))?),
             _ => return wrong(format!("'{first}' is no subcommand")),
@@ -395,6 +400,15 @@ mod tests {
                 Args { mode: Mode::Check { folder: "/etc/asterisk".into() }, json: true, ..base.clone() },
             ),
             (&["codecs"], Args { mode: Mode::Codecs, ..base.clone() }),
+            (
+                &["doctor", "-C", "/etc/a.conf", "-M", "5000"],
+                Args {
+                    mode: Mode::Doctor,
+                    config: Some("/etc/a.conf".into()),
+                    max_calls: Some(5000),
+                    ..base.clone()
+                },
+            ),
             (
                 &["codec", "transcode", "a.wav", "--to", "ilbc", "b.bin"],
                 Args {

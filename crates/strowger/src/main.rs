@@ -4,6 +4,7 @@
 mod args;
 mod check;
 mod convert;
+mod doctor;
 mod embedded;
 mod front;
 mod process;
@@ -28,6 +29,9 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<u8> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let args = args::parse(words)?;
+    if args.mode == Mode::Doctor {
+        return Ok(doctor::run(&args));
+    }
     let settings = settings::read(args.config.as_deref(), args.exec_includes)?;
     let options = &settings.options;
     let args = Args {

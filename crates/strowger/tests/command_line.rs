@@ -197,3 +197,30 @@ fn console(config: &Path, input: &str) -> String {
     assert!(output.status.success());
     text(&output.stdout)
 }
+
+#[test]
+fn doctor_judges_the_running_server_for_the_calls_that_are_asked_for() {
+    let mut site = Site::new("doctor");
+    let doctor = |site: &Site, calls: &str| {
+        let output = site.call(&["doctor", "-M", calls, "--json"]);
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), told)
+    };
+    let open_files = |told: &serde_json::Value| {
+        let checks = told["checks"].as_array().unwrap().iter();
+        checks.clone().find(|row| row["check"] == "open files").unwrap()["level"].clone()
+    };
+    site.start("ulimit -n 900 &&");
+    let pid = site.pid.unwrap();
+    let (status, told) = doctor(&site, "500");
+    assert_eq!(told["limits_of"], format!("the running server, process {pid}"));
+    assert_eq!((status, open_files(&told)), (Some(2), "error".into()), "{told}");
+    let (_, told) = doctor(&site, "50");
+    assert_eq!((told["calls"].as_u64(), open_files(&told)), (Some(50), "good".into()), "{told}");
+    let (status, told) = doctor(&site, "40000");
+    assert_eq!((status, told["level"].as_str()), (Some(2), Some("error")), "there are not so many ports");
+
+    let missing = program().args(["-C", "/no/such/asterisk.conf", "doctor"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(3), "nothing to judge by");
+    assert!(text(&missing.stderr).contains("/no/such/asterisk.conf"), "{}", text(&missing.stderr));
+}
