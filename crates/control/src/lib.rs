@@ -7,6 +7,8 @@ pub mod cli_client;
 pub mod console;
 pub mod site;
 pub mod socket;
+#[cfg(test)]
+mod testing;
 
 /// What `-V` prints and `core show version` begins with: the version whose configuration and interfaces are meant, in
 /// the form that scripts cut apart, then our own.

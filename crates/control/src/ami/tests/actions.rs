@@ -1,0 +1,256 @@
+//! What actions do.
+
+use base::Cause;
+use sim::{Act, Phone};
+
+use super::*;
+use crate::site::{Reloaded, Wish};
+
+#[test]
+fn channels_are_listed_moved_limited_and_hung_up() {
+    let mut desk = Desk::new("channels");
+    desk.login(1, "all");
+    for (phone, exten) in [("alice", "100"), ("bob", "100"), ("carol", "101")] {
+        desk.call(phone, exten);
+    }
+    desk.pass_to(100);
+    let text = desk.act(1, "CoreShowChannels|ActionID: 5");
+    let list = messages(&text);
+    assert!(list.iter().all(|message| field(message, "ActionID") == Some("5")));
+    assert_eq!(list.len(), 5);
+    assert_eq!(field(&list[0], "EventList"), Some("start"));
+    assert_eq!(field(&list[1], "Application"), Some("Wait"));
+    assert_eq!((field(&list[4], "EventList"), field(&list[4], "ListItems")), (Some("Complete"), Some("3")));
+
+    let text = desk.act(1, "Status|Channel: SIM/bob-00000001|Variables: CALLERID(num),EXTEN");
+    let status = &messages(&text)[1];
+    assert_eq!(field(status, "Channel"), Some("SIM/bob-00000001"));
+    assert!(text.contains("Variable: CALLERID(num)=6001\r\nVariable: EXTEN=100\r\n"), "{text}");
+
+    for (act, expected) in [
+        (
+            "Redirect|Channel: SIM/carol-00000002|Context: default|Exten: 100|Priority: talk",
+            "Redirect successful",
+        ),
+        ("AbsoluteTimeout|Channel: SIM/carol-00000002|Timeout: 5", "Timeout Set"),
+        ("PlayDTMF|Channel: SIM/carol-00000002|Digit: 5", "DTMF successfully queued"),
+        ("Hangup|Channel: SIM/alice-00000000|Cause: 17", "Channel Hungup"),
+    ] {
+        assert_eq!(desk.act(1, act), format!("Response: Success\r\nMessage: {expected}\r\n\r\n"), "{act}");
+    }
+    for (act, expected) in [
+        ("Hangup|Channel: SIM/nobody", "No such channel"),
+        ("Hangup|Channel: SIM/bob-00000001|Cause: 300", "Invalid cause"),
+        (
+            "Redirect|Channel: SIM/bob-00000001|Context: default|Exten: 100|Priority: nowhere",
+            "Redirect failed",
+        ),
+        ("PlayDTMF|Channel: SIM/bob-00000001|Digit: x", "Invalid digit"),
+        ("AbsoluteTimeout|Channel: SIM/bob-00000001|Timeout: NaN", "Invalid timeout"),
+        ("Atxfer|Channel: SIM/bob-00000001|Exten: 1", "Atxfer is not supported yet"),
+        ("MailboxCount|Mailbox: 1", "MailboxCount is not supported yet"),
+    ] {
+        let answer = desk.act(1, act);
+        assert!(answer.starts_with(&format!("Response: Error\r\nMessage: {expected}")), "{act}: {answer}");
+    }
+    desk.pass_to(200);
+    let core = desk.world.shard.clone();
+    assert_eq!(core.core.borrow().by_name("SIM/alice-00000000"), None);
+    let carol = core.core.borrow().by_name("SIM/carol-00000002").unwrap();
+    assert_eq!(core.core.borrow().get(carol).unwrap().location.exten, "100");
+    desk.pass_to(5_100);
+    assert_eq!(core.core.borrow().by_name("SIM/carol-00000002"), None, "its time is up");
+    let text = desk.act(1, "Hangup|Channel: /^SIM\\/.*$/");
+    assert_eq!(event_names(&text), ["ChannelHungup", "ChannelsHungupListComplete"]);
+    desk.pass_to(5_200);
+    assert_eq!(core.core.borrow().channel_count(), 0);
+}
+
+#[test]
+fn originate_answers_when_the_call_has_come_to_something_and_what_was_sent_ahead_waits() {
+    let mut desk = Desk::new("originate");
+    desk.world.phone("bob", Phone { acts: vec![(100, Act::Ring), (1_000, Act::Answer)], refuses: None });
+    desk.world.phone("busy", Phone { acts: vec![(100, Act::Hangup(Cause::USER_BUSY))], refuses: None });
+    desk.login(1, "all");
+    let place = "Context: default|Exten: 100|Priority: 1";
+    let text = desk.act(1, &format!(
+        "Originate|ActionID: 1|Channel: SIM/bob|{place}|CallerID: Boss <100>|Account: acc|ChannelId: own-1\
+         |Variable: a=1,b=2|Variable: CHANNEL(language)=de"));
+    assert_eq!(text, "");
+    assert_eq!(desk.act(1, "Ping|ActionID: 2"), "", "it waits for its turn");
+    desk.pass_to(999);
+    assert_eq!(desk.sent(1), "");
+    desk.pass_to(1_000);
+    let text = desk.sent(1);
+    let answers = messages(&text);
+    assert_eq!(
+        answers[0],
+        [("Response", "Success"), ("ActionID", "1"), ("Message", "Originate successfully queued")]
+    );
+    assert_eq!(field(&answers[1], "ActionID"), Some("2"));
+    let text = desk.act(1, "Status|Channel: own-1|AllVariables: true");
+    for line in [
+        "Variable: a=1",
+        "Variable: b=2",
+        "Variable: WHO=all",
+        "Language: de",
+        "AccountCode: acc",
+        "CallerIDNum: 100",
+        "Exten: 100",
+    ] {
+        assert!(text.contains(&format!("{line}\r\n")), "{line}: {text}");
+    }
+    desk.act(1, &format!("Originate|ActionID: 3|Channel: SIM/busy|{place}"));
+    desk.pass_to(2_000);
+    assert_eq!(desk.sent(1), "Response: Error\r\nActionID: 3\r\nMessage: Originate failed\r\n\r\n");
+
+    desk.act(1, "Events|EventMask: call");
+    let text = desk.act(1, "Originate|ActionID: 4|Async: true|Channel: SIM/busy|Application: Wait|Data: 1");
+    assert_eq!(text, "Response: Success\r\nActionID: 4\r\nMessage: Originate successfully queued\r\n\r\n");
+    desk.pass_to(3_000);
+    let text = desk.sent(1);
+    let all = messages(&text);
+    let response = all.iter().find(|message| field(message, "Event") == Some("OriginateResponse")).unwrap();
+    let told = ["ActionID", "Response", "Reason"].map(|name| field(response, name));
+    assert_eq!(told, [Some("4"), Some("Failure"), Some("5")]);
+}
+
+#[test]
+fn early_media_is_enough_when_it_is_asked_for() {
+    let mut desk = Desk::new("early");
+    desk.world.phone("bob", Phone { acts: vec![(100, Act::Progress)], refuses: None });
+    desk.login(1, "all");
+    for (early, at, expected) in [("true", 200, "Success"), ("false", 2_000, "Error")] {
+        desk.act(
+            1,
+            &format!(
+                "Originate|Channel: SIM/bob|Timeout: 1000|EarlyMedia: {early}|Application: Wait|Data: 9"
+            ),
+        );
+        desk.pass_to(at);
+        assert!(desk.sent(1).starts_with(&format!("Response: {expected}\r\n")), "{early}");
+    }
+}
+
+#[test]
+fn variables_are_read_and_written_on_channels_and_globally() {
+    let mut desk = Desk::new("variables");
+    desk.login(1, "all");
+    desk.call("alice", "100");
+    let on = "Channel: SIM/alice-00000000";
+    for (act, expected) in [
+        (format!("Setvar|{on}|Variable: x|Value: 1"), "Message: Variable Set"),
+        (format!("Getvar|{on}|Variable: x"), "Variable: x\r\nValue: 1"),
+        (format!("Getvar|{on}|Variable: CALLERID(num)"), "Variable: CALLERID(num)\r\nValue: 6001"),
+        (format!("Setvar|{on}|Variable: CALLERID(num)|Value: 7"), "Message: Variable Set"),
+        (format!("Getvar|{on}|Variable: CALLERID(num)"), "Variable: CALLERID(num)\r\nValue: 7"),
+        (format!("Getvar|{on}|Variable: nothing"), "Variable: nothing\r\nValue: "),
+        ("Setvar|Variable: g|Value: 2".to_owned(), "Message: Variable Set"),
+        ("Getvar|Variable: g".to_owned(), "Variable: g\r\nValue: 2"),
+        (format!("Getvar|{on}|Variable: LEN(${{x}})"), "Variable: LEN(${x})\r\nValue: 4"),
+    ] {
+        assert_eq!(desk.act(1, &act), format!("Response: Success\r\n{expected}\r\n\r\n"), "{act}");
+    }
+}
+
+#[test]
+fn the_database_the_hints_and_the_dialplan_are_within_reach() {
+    let mut desk = Desk::new("plan");
+    desk.login(1, "all");
+    let ok = |text: &str| format!("Response: Success\r\nMessage: {text}\r\n\r\n");
+    assert_eq!(desk.act(1, "DBPut|Family: f|Key: k|Val: v: w"), ok("Updated database successfully"));
+    let text = desk.act(1, "DBGet|Family: f|Key: k");
+    assert_eq!(event_names(&text), ["DBGetResponse", "DBGetComplete"]);
+    assert_eq!(field(&messages(&text)[1], "Val"), Some("v: w"));
+    assert_eq!(desk.act(1, "DBDel|Family: f|Key: k"), ok("Key deleted successfully"));
+    assert_eq!(desk.act(1, "DBDel|Family: f|Key: k"), error("Database entry not found"));
+    assert_eq!(desk.act(1, "DBGet|Family: f|Key: k"), error("Database entry not found"));
+    assert_eq!(desk.act(1, "DBDelTree|Family: f"), error("Database entry not found"));
+
+    desk.act(1, "Setvar|Variable: DEVICE_STATE(Custom:lamp)|Value: INUSE");
+    let site = desk.site();
+    site.hints.borrow_mut().update(&site.shard);
+    let text = desk.act(1, "ExtensionState|Exten: 6001|Context: default");
+    let state =
+        ["Exten", "Context", "Hint", "Status", "StatusText"].map(|name| field(&messages(&text)[0], name));
+    assert_eq!(state, [Some("6001"), Some("default"), Some("Custom:lamp"), Some("1"), Some("InUse")]);
+    let text = desk.act(1, "ExtensionState|Exten: 1|Context: default");
+    assert_eq!(field(&messages(&text)[0], "Status"), Some("-1"));
+    assert_eq!(
+        event_names(&desk.act(1, "ExtensionStateList")),
+        ["ExtensionStatus", "ExtensionStateListComplete"]
+    );
+    let text = desk.act(1, "DeviceStateList");
+    assert!(
+        text.contains("Device: Custom:lamp\r\nState: INUSE\r\n") && text.contains("Device: PJSIP/6001\r\n"),
+        "{text}"
+    );
+
+    let text = desk.act(1, "ShowDialPlan|Context: default");
+    let last = messages(&text).pop().unwrap();
+    let counts =
+        ["ListItems", "ListExtensions", "ListPriorities", "ListContexts"].map(|name| field(&last, name));
+    assert_eq!(counts, [Some("5"), Some("4"), Some("4"), Some("1")]);
+    assert!(desk.act(1, "ShowDialPlan|Context: none").starts_with("Response: Error"));
+}
+
+#[test]
+fn sip_endpoints_are_listed_in_the_forms_of_both_drivers() {
+    let mut desk = Desk::new("sip");
+    desk.login(1, "all");
+    for (act, events) in [
+        ("PJSIPShowEndpoints", vec!["EndpointList", "EndpointList", "EndpointListComplete"]),
+        (
+            "PJSIPShowEndpoint|Endpoint: 6001",
+            vec![
+                "EndpointDetail",
+                "AorDetail",
+                "ContactStatusDetail",
+                "AuthDetail",
+                "EndpointDetailComplete",
+            ],
+        ),
+        ("PJSIPShowAors", vec!["AorList", "AorList", "AorListComplete"]),
+        ("PJSIPShowContacts", vec!["ContactList", "ContactListComplete"]),
+        ("SIPpeers", vec!["PeerEntry", "PeerEntry", "PeerlistComplete"]),
+        ("PJSIPShowEndpoint|Endpoint: nobody", vec![]),
+        ("PJSIPQualify|Endpoint: nobody", vec![]),
+    ] {
+        let text = desk.act(1, act);
+        assert_eq!(event_names(&text), events, "{act}: {text}");
+        assert_eq!(text.starts_with("Response: Error"), events.is_empty(), "{act}");
+    }
+    let text = desk.act(1, "SIPpeers");
+    assert!(
+        text.contains("ObjectName: 6001\r\n") && text.contains("IPaddress: 192.0.2.7\r\nIPport: 5070\r\n"),
+        "{text}"
+    );
+    assert!(desk.act(1, "PJSIPQualify|Endpoint: 6001").starts_with("Response: Success"));
+    assert!(!desk.act(1, "PJSIPShowEndpoint|Endpoint: 6001").to_lowercase().contains("password"));
+}
+
+#[test]
+fn console_commands_reload_and_rotation_are_passed_on() {
+    let mut desk = Desk::new("system");
+    desk.login(1, "all");
+    let text = desk.act(1, "Command|ActionID: 1|Command: core show uptime");
+    assert_eq!(
+        text,
+        "Response: Success\r\nActionID: 1\r\nMessage: Command output follows\r\n\
+        Output: System uptime: 1 second\r\nOutput: Last reload: 1 second\r\n\r\n"
+    );
+    assert!(desk.act(1, "Command|Command: nonsense").starts_with(
+        "Response: Error\r\nMessage: Command output follows\r\nOutput: No such command 'nonsense'"
+    ));
+    let site = desk.site();
+    assert!(desk.act(1, "Reload|Module: chan_pjsip.so").starts_with("Response: Success"));
+    desk.act(1, "LoggerRotate");
+    assert_eq!(*site.wishes.borrow(), [Wish::Reload { module: "chan_pjsip".into() }, Wish::RotateLogs]);
+    *site.reload.borrow_mut() =
+        Some(Box::new(|_| Reloaded { taken: false, said: vec!["pjsip.conf:3: wrong\nremedy".into()] }));
+    assert_eq!(desk.act(1, "Reload"), error("Reload failed: pjsip.conf:3: wrong remedy"));
+    assert!(desk.act(1, "CoreSettings").contains("AMIversion: 9.0.0\r\n"));
+    assert!(desk.act(1, "CoreStatus").contains("CoreCurrentCalls: 0\r\n"));
+    assert!(desk.act(1, "ModuleCheck|Module: app_dial.so").starts_with("Response: Success"));
+    assert_eq!(desk.act(1, "ModuleCheck|Module: app_nonsense"), error("Module not loaded"));
+}

@@ -1,0 +1,160 @@
+//! Commands about the process, its levels and its settings.
+
+use std::cell::RefCell;
+use std::net::Ipv4Addr;
+
+use super::*;
+use crate::site::{Reloaded, When, Wish};
+
+#[test]
+fn the_process_says_what_tools_wait_for() {
+    let mut desk = Desk::new("process");
+    assert!(desk.text("core waitfullybooted").ends_with("Asterisk has fully booted.\n"));
+    let version = desk.text("core show version");
+    assert!(version.starts_with("Asterisk 23.0.0 (Strowger "), "{version}");
+    desk.pass(90_061);
+    assert_eq!(
+        desk.text("core show uptime"),
+        "System uptime: 1 day, 1 hour, 1 minute, 1 second\nLast reload: 1 day, 1 hour, 1 minute, 1 second\n"
+    );
+    assert_eq!(desk.text("core show uptime seconds"), "System uptime: 90061\nLast reload: 90061\n");
+    assert_eq!(desk.text("core show calls"), "0 active calls\n0 calls processed\n");
+}
+
+#[test]
+fn stopping_and_rotating_are_wishes_to_the_engine() {
+    let mut desk = Desk::new("wishes");
+    for (line, wish) in [
+        ("core stop now", Wish::Stop { when: When::Now, restart: false }),
+        ("core stop gracefully", Wish::Stop { when: When::Gracefully, restart: false }),
+        ("core stop when convenient", Wish::Stop { when: When::Convenient, restart: false }),
+        ("core restart now", Wish::Stop { when: When::Now, restart: true }),
+        ("restart gracefully", Wish::Stop { when: When::Gracefully, restart: true }),
+        ("core restart when convenient", Wish::Stop { when: When::Convenient, restart: true }),
+        ("core abort shutdown", Wish::AbortStop),
+        ("logger rotate", Wish::RotateLogs),
+        ("core reload", Wish::Reload { module: String::new() }),
+        ("module reload res_pjsip.so", Wish::Reload { module: "res_pjsip".into() }),
+        ("reload", Wish::Reload { module: String::new() }),
+        ("sip reload", Wish::Reload { module: "res_pjsip".into() }),
+    ] {
+        desk.text(line);
+        assert_eq!(*desk.cli.site.wishes.borrow(), [wish], "{line}");
+        desk.cli.site.wishes.borrow_mut().clear();
+    }
+    assert_eq!(desk.run("module reload chan_nothing.so"), ("No such module 'chan_nothing.so'\n".into(), 1));
+    assert_eq!(*desk.cli.site.wishes.borrow(), []);
+}
+
+#[test]
+fn a_reload_tells_how_it_came_out_and_its_status_says_so_too() {
+    let mut desk = Desk::new("reload");
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let seen = asked.clone();
+    let reload = move |module: &str| {
+        seen.borrow_mut().push(module.to_owned());
+        let taken = module != "res_pjsip";
+        Reloaded { taken, said: if taken { vec![] } else { vec!["pjsip.conf:3: no".to_owned()] } }
+    };
+    *desk.cli.site.reload.borrow_mut() = Some(Box::new(reload));
+    assert_eq!(desk.run("dialplan reload"), ("Dialplan reloaded.\n".into(), 0));
+    assert_eq!(
+        desk.run("pjsip reload"),
+        ("pjsip.conf:3: no\nThe configuration was not taken; what ran before goes on.\n".into(), 1)
+    );
+    assert_eq!(desk.run("core reload"), (String::new(), 0));
+    assert_eq!(*asked.borrow(), ["pbx_config", "res_pjsip", ""]);
+}
+
+#[test]
+fn levels_belong_to_the_console_that_sets_them() {
+    let mut desk = Desk::new("levels");
+    desk.view.attached = true;
+    for (line, said) in [
+        ("core set verbose 3", "Console verbose was OFF and is now 3.\n"),
+        ("core set verbose 3", "Console verbose is still 3.\n"),
+        ("core set verbose atleast 2", "Console verbose is still 3.\n"),
+        ("core set verbose atleast 5", "Console verbose was 3 and is now 5.\n"),
+        ("core set verbose off", "Console verbose was 5 and is now OFF.\n"),
+        ("core set debug 2", "Core debug was OFF and is now 2.\n"),
+    ] {
+        assert_eq!(desk.text(line), said, "{line}");
+    }
+    assert_eq!((desk.view.verbose, desk.view.debug), (0, 2));
+    assert_eq!(desk.run("core set verbose much").1, 1);
+    assert_eq!(desk.text("logger mute"), "Logging to this console is disabled.\n");
+    assert!(desk.view.muted);
+    desk.view = View::default();
+    assert_eq!(desk.text("core set verbose 4"), "Console verbose was 1 and is now 4.\n");
+    assert_eq!(desk.text("core set verbose 4"), "Console verbose is still 4.\n");
+    assert_eq!(desk.view, View::default());
+}
+
+#[test]
+fn manager_clients_are_listed_with_what_they_may() {
+    let mut desk = Desk::new("managers");
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000));
+    desk.cli.set_connected([(3, "admin", address)].into_iter());
+    desk.pass(7);
+    desk.cli.set_connected([(3, "admin", address), (4, "board", address)].into_iter());
+    let json = desk.json("manager show connected");
+    assert_eq!(
+        (json["clients"][0]["seconds"].as_u64(), json["clients"][1]["seconds"].as_u64()),
+        (Some(7), Some(0))
+    );
+    assert_eq!(
+        desk.lines("manager show connected")[1],
+        "  admin            127.0.0.1:40000                                7"
+    );
+    assert!(desk.text("manager show connected").ends_with("\n2 users connected.\n"));
+    desk.cli.set_connected(std::iter::empty());
+    assert_eq!(desk.json("manager show connected")["clients"], serde_json::json!([]));
+}
+
+#[test]
+fn what_was_written_is_shown_and_secrets_are_not() {
+    let mut desk = Desk::new("written");
+    let files = [
+        (
+            "pjsip.conf",
+            "[trunk]\ntype=endpoint\nallow=ulaw\n[trunk-in]\ntype=identify\nendpoint=trunk\n\
+             match=192.0.2.0/24,peer.example\nmatch_header=X-Trunk: /a+/\n",
+        ),
+        ("acl.conf", "[office]\ndeny=0.0.0.0/0\npermit=192.0.2.0/24\n"),
+        (
+            "manager.conf",
+            "[general]\nenabled=no\n[board]\nsecret=not to be told ever\nread=call,cdr\nwrite=\n",
+        ),
+        ("logger.conf", "[logfiles]\nmessages = notice,warning,error\n"),
+        ("extensions.conf", ""),
+    ];
+    for (name, text) in files {
+        std::fs::write(desk.folder.join(name), text).unwrap();
+    }
+    let (snapshot, _) = Snapshot::load(&Where::Dir(desk.folder.to_path_buf())).unwrap();
+    *desk.cli.site.snapshot.borrow_mut() = snapshot;
+    assert_eq!(
+        desk.lines("pjsip show identifies")[5..9],
+        [
+            " Identify:  trunk-in/trunk",
+            "      Match:  192.0.2.0/24",
+            "      Match:  peer.example",
+            "      Match:  X-Trunk: /a+/",
+        ]
+    );
+    assert_eq!(desk.lines("acl show office")[2..], ["  0: deny  - 0.0.0.0/0", "  1: allow - 192.0.2.0/24"]);
+    assert_eq!(desk.lines("acl show"), ["acl", "---", "office"]);
+    assert_eq!(desk.run("acl show home"), ("Could not find the named ACL 'home'\n".into(), 1));
+    assert!(desk.text("manager show users").ends_with("\n1 manager user configured.\n"));
+    let json = desk.json("manager show user board");
+    assert_eq!((json["read"].as_str(), json["write"].as_str()), (Some("call,cdr"), Some("")));
+    for line in ["manager show user board", "manager show users", "core show settings"] {
+        assert!(!desk.text(line).contains("not to be told"), "{line}");
+        assert!(!desk.json(line).to_string().contains("not to be told"), "{line}");
+    }
+    let log = desk.lines("logger show channels");
+    assert!(
+        log.iter().any(|line| line.contains("/messages") && line.ends_with(" - NOTICE WARNING ERROR")),
+        "{log:?}"
+    );
+}

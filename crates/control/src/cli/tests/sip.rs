@@ -1,0 +1,137 @@
+//! Commands about endpoints and other SIP objects.
+
+use super::*;
+
+#[test]
+fn endpoints_are_shown_in_blocks() {
+    let mut desk = Desk::new("endpoints");
+    assert_eq!(
+        desk.lines("pjsip show endpoints"),
+        [
+            "",
+            " Endpoint:  <Endpoint/CID.....................................>  <State.....>  <Channels.>",
+            "    I/OAuth:  <AuthId/UserName...........................................................>",
+            "        Aor:  <Aor............................................>  <MaxContact>",
+            "      Contact:  <Aor/ContactUri..........................> <Hash....> <Status> <RTT(ms)..>",
+            "  Transport:  <TransportId........>  <Type>  <cos>  <tos>  <BindAddress..................>",
+            "   Identify:  <Identify/Endpoint.........................................................>",
+            "    Channel:  <ChannelId......................................>  <State.....>  <Time.....>",
+            "        Exten: <DialedExten...........>  CLCID: <ConnectedLineCID.......>",
+            "==========================================================================================",
+            "",
+            " Endpoint:  6001/\"Alice\" <6001>                                  Not in use    0 of inf",
+            "     InAuth:  6001/user6001",
+            "        Aor:  6001                                               0",
+            "      Contact:  6001/sip:6001@192.0.2.7:5070               HASH NonQual          nan"
+                .replace("HASH", &super::sip_tables::hash("sip:6001@192.0.2.7:5070"))
+                .as_str(),
+            "",
+            " Endpoint:  6002                                                 Unavailable   0 of inf",
+            "     InAuth:  6002/user6002",
+            "        Aor:  6002                                               2",
+            "",
+            "",
+            "Objects found: 2",
+            "",
+        ]
+    );
+    let one = desk.text("pjsip show endpoint 6002");
+    assert!(one.contains(" ParameterName        : ParameterValue\n"), "{one}");
+    assert!(one.contains(" allow                : (ulaw)\n"), "{one}");
+    assert!(!one.contains("6001"), "{one}");
+    assert_eq!(desk.run("pjsip show endpoint nobody"), ("Unable to find object nobody.\n\n".into(), 1));
+    let json = desk.json("pjsip show endpoints");
+    assert_eq!(json["endpoints"][0]["aors"][0]["contacts"][0]["uri"], "sip:6001@192.0.2.7:5070");
+    assert_eq!(json["endpoints"][1]["state"], "Unavailable");
+}
+
+#[test]
+fn other_sip_objects_have_their_lists_and_no_secret_is_told() {
+    let mut desk = Desk::new("sip");
+    assert_eq!(
+        desk.lines("pjsip show contacts")[1],
+        "  Contact:  <Aor/ContactUri..............................> <Hash....> <Status> <RTT(ms)..>"
+    );
+    assert!(desk.text("pjsip show contacts").ends_with("\nObjects found: 1\n\n"));
+    assert_eq!(
+        desk.lines("pjsip show aors")[1..3],
+        [
+            "      Aor:  <Aor..............................................>  <MaxContact>",
+            "    Contact:  <Aor/ContactUri............................> <Hash....> <Status> <RTT(ms)..>",
+        ]
+    );
+    assert_eq!(
+        desk.lines("pjsip show transports"),
+        [
+            "",
+            "Transport:  <TransportId........>  <Type>  <cos>  <tos>  <BindAddress....................>",
+            "==========================================================================================",
+            "",
+            "Transport:  transport-udp             udp      0      0  127.0.0.1:5060",
+            "",
+            "Objects found: 1",
+            "",
+        ]
+    );
+    assert_eq!(desk.lines("pjsip show auths")[4], "     Auth:  6001/user6001");
+    assert!(desk.text("pjsip show registrations").starts_with("No objects found"));
+    assert_eq!(desk.text("pjsip show identifies"), "No objects found.\n\n");
+    assert_eq!(
+        desk.lines("sip show peers"),
+        [
+            "Name/username             Host                                    Dyn Forcerport Comedia    ACL Port     \
+             Status      Description",
+            "6001/user6001             192.0.2.7                                   Yes        Yes            5070     \
+             Unmonitored",
+            "6002/user6002             (Unspecified)                            D  Yes        Yes            0        \
+             UNKNOWN",
+            "2 sip peers [Monitored: 0 online, 0 offline Unmonitored: 1 online, 1 offline]",
+        ]
+    );
+    for row in rows().filter(|row| row.shape.contains("auth") || row.shape.contains("endpoint")) {
+        let line = row.shape.replace("<auth>", "6001").replace("<endpoint>", "6001");
+        assert!(!desk.run(&line).0.contains("very secret"), "{line}");
+    }
+    assert_eq!(desk.text("pjsip qualify 6001"), "Sending qualify to endpoint 6001\n");
+    assert_eq!(desk.run("pjsip qualify 6002"), ("Endpoint 6002 has no contacts to ask\n".into(), 1));
+    assert_eq!(desk.run("pjsip qualify 6003"), ("Unable to retrieve endpoint 6003\n".into(), 1));
+    assert_eq!(desk.text("sip set debug on"), "PJSIP Logging enabled\n");
+    assert!(desk.cli.site.sip.borrow().trace());
+    for (line, status) in [
+        ("pjsip set logger host 192.0.2.1", 0),
+        ("pjsip set logger host 192.0.2.0/24 add", 0),
+        ("pjsip set logger host phone.example add", 0),
+        ("sip set debug ip 2001:db8::1", 0),
+        ("pjsip set logger host 192.0.2.0/33", 1),
+        ("pjsip set logger host a&b", 1),
+    ] {
+        let (said, code) = desk.run(line);
+        assert_eq!(code, status, "{line}: {said}");
+        assert_eq!(said.starts_with("PJSIP Logging Enabled for host: "), status == 0, "{line}: {said}");
+    }
+    assert!(desk.cli.site.sip.borrow().trace());
+    assert_eq!(desk.text("pjsip set logger off"), "PJSIP Logging disabled\n");
+    assert!(!desk.cli.site.sip.borrow().trace());
+}
+
+#[test]
+fn packets_are_traced_of_everybody_or_one_host() {
+    use io::media::{Tracing, Watch};
+    let mut desk = Desk::new("trace");
+    let host = Watch::Host([192, 0, 2, 1].into(), None);
+    let port = Watch::Host([192, 0, 2, 1].into(), Some(4000));
+    let said = |what: &str| format!("{what} Packet Debugging Enabled for address: 192.0.2.1\n");
+    for (line, text, rtp, rtcp) in [
+        ("rtp set debug on", "RTP Packet Debugging Enabled\n".to_owned(), Watch::All, Watch::Off),
+        ("rtcp set debug on", "RTCP Packet Debugging Enabled\n".to_owned(), Watch::All, Watch::All),
+        ("rtp set debug ip 192.0.2.1", said("RTP"), host, Watch::All),
+        ("rtcp set debug ip 192.0.2.1", said("RTCP"), host, host),
+        ("rtp set debug ip 192.0.2.1:4000", said("RTP").replace(".1\n", ".1:4000\n"), port, host),
+        ("rtp set debug off", "RTP Packet Debugging Disabled\n".to_owned(), Watch::Off, host),
+    ] {
+        assert_eq!(desk.text(line), text, "{line}");
+        assert_eq!(desk.cli.site.media.borrow().tracing(), Tracing { rtp, rtcp }, "{line}");
+    }
+    let refused = desk.run("rtp set debug ip nobody");
+    assert_eq!(refused, ("Could not look up IP address nobody\n".to_owned(), 1));
+}

@@ -1,0 +1,194 @@
+//! The table of commands: help, completion, JSON, the manual.
+
+use std::path::Path;
+
+use super::*;
+
+#[test]
+fn what_does_not_exist_is_named_and_wrong_arguments_tell_the_usage() {
+    let mut desk = Desk::new("unknown");
+    for line in ["iax2 show peers", "!ls", "core show", "x", "!", "fax set debug on"] {
+        assert_eq!(
+            desk.run(line),
+            (
+                format!(
+                    "No such command '{line}' (type 'core show help {line}' for other possible commands)\n"
+                ),
+                1
+            ),
+            "{line}"
+        );
+    }
+    for (line, usage) in [
+        ("core show channels all", "Usage: core show channels [concise|verbose|count]\n"),
+        ("core show channel", "Usage: core show channel <channel>\n"),
+        ("database put a b", "Usage: database put <family> <key> <value>\n"),
+        (
+            "channel originate SIM/1",
+            "Usage: channel originate <dial> application <application> [<data...>]\n",
+        ),
+        ("pjsip set logger maybe", "Usage: pjsip set logger on|off\n"),
+    ] {
+        let (text, status) = desk.run(line);
+        assert!(text.starts_with(usage), "{line}: {text}");
+        assert_eq!(status, 1, "{line}");
+    }
+}
+
+#[test]
+fn help_lists_what_begins_like_it_and_tells_the_usage_of_one() {
+    let mut desk = Desk::new("help");
+    let all = desk.lines("core show help");
+    assert_eq!(all.len(), rows().count());
+    let database = desk.lines("core show help database");
+    assert_eq!(database.len(), super::database::ROWS.len());
+    assert!(desk.text("core show help core show uptime").starts_with("Usage: core show uptime [seconds]\n"));
+    assert!(desk.text("help sip reload").starts_with("Usage: pjsip reload\n"));
+    assert_eq!(desk.run("core show help nothing here"), ("No such command 'nothing here'.\n".into(), 1));
+}
+
+#[test]
+fn completion_knows_words_and_names() {
+    let mut desk = Desk::new("completion");
+    desk.call("6001", "100");
+    for (line, expected) in [
+        ("core show chann", &["channel", "channels", "channeltypes"][..]),
+        ("core show channel ", &["SIM/6001-00000000"]),
+        ("CORE show channels ", &["concise", "count", "verbose"]),
+        ("core show channels c", &["concise", "count"]),
+        ("core show channels count ", &[]),
+        ("pjsip show endpoint 600", &["6001", "6002"]),
+        ("core show application Playb", &["Playback"]),
+        ("core show function le", &["LEN"]),
+        ("dialplan show ", &["default", "globals"]),
+        ("channel originate SIM/1 ", &["application", "extension"]),
+        ("core stop ", &["gracefully", "now", "when"]),
+        ("nothing like it ", &[]),
+        ("pjsip set logger o", &["off", "on"]),
+    ] {
+        assert_eq!(desk.cli.complete(line), expected, "{line:?}");
+    }
+    assert!(desk.cli.complete("").contains(&"core".to_owned()));
+    assert!(desk.cli.complete("é").is_empty());
+}
+
+/// `a [b c] d` as `a`, `a[].b`, `a[].c`, `d`.
+fn keys_of(text: &str) -> BTreeSet<String> {
+    let (mut keys, mut list, mut last) = (BTreeSet::new(), None, String::new());
+    for word in text.split_whitespace() {
+        if let Some(first) = word.strip_prefix('[') {
+            list = Some(last.clone());
+            keys.insert(format!("{last}[].{}", first.trim_end_matches(']')));
+        } else if let Some(of) = &list {
+            keys.insert(format!("{of}[].{}", word.trim_end_matches(']')));
+        } else {
+            last = word.to_owned();
+            keys.insert(word.to_owned());
+        }
+        if word.ends_with(']') {
+            list = None;
+        }
+    }
+    keys
+}
+
+/// A line that means something in the desk's world for each shape that shows.
+fn example(shape: &str) -> String {
+    let plain = shape.split('[').next().unwrap_or_default().trim();
+    [
+        ("<channel>", "SIM/6001-00000000"),
+        ("<application>", "Dial"),
+        ("<function>", "LEN"),
+        ("<exten>", "6001"),
+        ("<endpoint>", "6001"),
+        ("<aor>", "6001"),
+        ("<auth>", "6001"),
+        ("<uri>", "sip:6001@192.0.2.7:5070"),
+        ("<transport>", "transport-udp"),
+        ("<family> <key>", "f k"),
+        ("<key>", "k"),
+        ("<action>", "Ping"),
+        ("<number>", "3"),
+        ("<codec>", "gsm"),
+        ("<seconds>", "1"),
+    ]
+    .iter()
+    .fold(plain.to_owned(), |line, (name, value)| line.replace(name, value))
+}
+
+#[test]
+fn every_show_answers_json_with_the_keys_its_row_names() {
+    let mut desk = Desk::new("json");
+    desk.call("6001", "100");
+    desk.text("database put f k v");
+    desk.text("devstate change Custom:lamp BUSY");
+    for row in rows().filter(|row| !row.keys.is_empty()) {
+        let line = example(row.shape);
+        if line == "manager show user <user>" {
+            let (text, status) = desk.ask("manager show user nobody", true);
+            assert_eq!((text.as_str(), status), ("{\"error\":\"There is no manager called nobody\"}\n", 1));
+            continue;
+        }
+        let json = desk.json(&line);
+        let named = keys_of(row.keys);
+        let top: BTreeSet<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        let expected: BTreeSet<&str> =
+            named.iter().map(String::as_str).filter(|key| !key.contains('[')).collect();
+        assert_eq!(top, expected, "{line}");
+        for (list, value) in json.as_object().unwrap() {
+            for element in value.as_array().into_iter().flatten().filter_map(Value::as_object) {
+                for key in element.keys() {
+                    let key = format!("{list}[].{key}");
+                    assert!(named.contains(&key), "{line}: {key} is not in the row");
+                }
+                let wanted = named.iter().filter_map(|key| key.strip_prefix(&format!("{list}[].")));
+                for key in wanted {
+                    assert!(
+                        element.contains_key(key),
+                        "{line}: {list}[].{key} is named by the row and missing"
+                    );
+                }
+            }
+        }
+    }
+    for row in rows() {
+        let shows = row.shape.split(' ').any(|word| ["show", "showkey", "list", "get"].contains(&word));
+        assert_eq!(
+            shows && row.shape != "core show help [<command...>]",
+            !row.keys.is_empty(),
+            "{}: what shows has JSON keys, what does not has none",
+            row.shape
+        );
+    }
+}
+
+#[test]
+fn no_two_rows_claim_the_same_shape() {
+    let mut seen = BTreeSet::new();
+    for row in rows() {
+        for shape in std::iter::once(&row.shape).chain(row.also) {
+            assert!(seen.insert(*shape), "{shape} stands twice");
+        }
+        assert!(row.summary.ends_with('.'), "{}", row.shape);
+    }
+}
+
+/// After a change of a row: `UPDATE_DOCS=1 cargo test -p control manual` writes the page anew.
+#[test]
+fn the_manual_of_commands_is_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    let page = manual();
+    for row in rows() {
+        assert!(page.contains(&format!("### `{}`", row.shape)), "{}", row.shape);
+    }
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    if before == page {
+        return;
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, page).unwrap();
+        return;
+    }
+    let line = before.lines().zip(page.lines()).find(|(old, new)| old != new);
+    panic!("docs/commands.md is behind the table, first at {line:?}; see the comment above this test");
+}
