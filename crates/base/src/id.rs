@@ -31,6 +31,10 @@ generational!(
     /// A bridge between channels.
     BridgeId
 );
+generational!(
+    /// A room in which streams hear each other. Minted by the signalling plane, mixed by a media worker.
+    RoomId
+);
 
 /// One request to play something; tells the answer to an old request from the answer to the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

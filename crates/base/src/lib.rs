@@ -10,15 +10,17 @@ mod digit;
 mod format;
 mod id;
 mod media;
+mod room;
 mod time;
 
 pub use audio::{SampleRate, Samples, Tick};
 pub use cause::Cause;
 pub use digit::Digit;
 pub use format::{Codec, Coding, FormatId, FormatSet, Granule, VARIABLE_BYTES_MAX};
-pub use id::{BridgeId, ChannelId, PlayId, StreamId};
+pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
 pub use media::{
     AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Latch, MAX_RX_PAYLOADS, Marking, Plan,
     PlayEnd, RxPayload, StreamStats,
 };
+pub use room::{Gain, MemberSettings, RoomSettings};
 pub use time::Instant;

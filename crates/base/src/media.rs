@@ -6,7 +6,7 @@
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::{Digit, FormatId, Instant, PlayId, StreamId};
+use crate::{Digit, FormatId, Instant, MemberSettings, PlayId, RoomId, RoomSettings, StreamId};
 
 /// Payload types one stream may receive: audio formats of the answer plus telephone-event; more are not mapped.
 pub const MAX_RX_PAYLOADS: usize = 18;
@@ -190,7 +190,33 @@ pub enum Command {
         /// The other leg.
         b: StreamId,
     },
-    /// Takes the stream, and so its peer, out of the bridge.
+    /// Puts a stream into a room, where it hears all others, and out of its bridge or another room. A room begins with its
+    /// first member and ends with its last; where streams share it, they share a worker.
+    Enter {
+        /// Stream.
+        stream: StreamId,
+        /// Room.
+        room: RoomId,
+        /// How the room mixes from here on.
+        mixing: RoomSettings,
+        /// How the stream takes part.
+        member: MemberSettings,
+    },
+    /// Changes how a stream takes part in the room it is in.
+    Adjust {
+        /// Stream.
+        stream: StreamId,
+        /// How it takes part from here on.
+        member: MemberSettings,
+    },
+    /// Lets everyone in a room hear a linear clip, beside those who talk and after what is being announced already.
+    Announce {
+        /// Room.
+        room: RoomId,
+        /// What to play; in another format than linear it is not heard.
+        clip: Arc<Clip>,
+    },
+    /// Takes the stream, and so its peer, out of the bridge; or the stream out of its room.
     Part {
         /// Stream.
         stream: StreamId,
@@ -337,6 +363,13 @@ pub enum Event {
         stream: StreamId,
         /// Milliseconds of silence so far.
         ms: u32,
+    },
+    /// A member of a room began or ceased to talk.
+    Talking {
+        /// Stream.
+        stream: StreamId,
+        /// It talks.
+        talks: bool,
     },
     /// The first valid packet came from this source, or the stream locked onto it.
     Latched {

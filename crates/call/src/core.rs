@@ -403,6 +403,7 @@ impl Core {
             }
             Event::DigitsSent { stream } => (stream, ChanEvent::DigitsSent),
             Event::Silence { stream, ms } => (stream, ChanEvent::Silence(ms)),
+            Event::Talking { stream, talks } => (stream, ChanEvent::Talking(talks)),
             Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
             Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
             Event::Stats { stream, stats, asked } => return self.stats_came(stream, stats, asked),

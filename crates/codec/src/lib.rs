@@ -24,6 +24,7 @@ mod coder;
 mod dtmf;
 mod file;
 mod group;
+mod handover;
 mod measure;
 mod pairs;
 mod paths;

@@ -1,4 +1,9 @@
 //! Sums of linear frames, and how loud one is. Frames of one bridge share a rate and a length.
+//!
+//! The functions here are the plain ones, a sample after the other; [`wide`] has the same in SIMD lanes, with the same
+//! results, for rooms with many members.
+
+pub mod wide;
 
 /// Mean absolute amplitude below which a 20 ms frame counts as silence; what `dsp.conf` calls `silencethreshold`.
 pub const SILENCE_THRESHOLD: u16 = 256;

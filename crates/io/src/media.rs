@@ -6,6 +6,7 @@
 mod front;
 mod load;
 mod ports;
+mod rooms;
 mod sockets;
 mod sys;
 mod thread;

@@ -365,3 +365,60 @@ fn tos_of_next(socket: &UdpSocket) -> u8 {
         *libc::CMSG_DATA(header)
     }
 }
+
+#[test]
+fn members_of_a_room_gather_on_one_worker_wherever_they_were_and_hear_each_other() {
+    use base::{MemberSettings, RoomId, RoomSettings};
+
+    let mut front = front(24_700, 24_799, 3);
+    let mut phones: Vec<Phone> = (0..6).map(|_| Phone::new(LOCAL)).collect();
+    let streams: Vec<_> = phones.iter_mut().map(|phone| open(&mut front, phone)).collect();
+    // The first two rooms have three members each; then everyone goes to the third.
+    let enter = |front: &mut MediaFront, stream, room| {
+        let (mixing, member) = (RoomSettings::default(), MemberSettings::default());
+        front.command(Command::Enter { stream, room: RoomId::new(room, 1), mixing, member });
+    };
+    for (n, stream) in streams.iter().enumerate() {
+        enter(&mut front, *stream, n as u32 % 2);
+    }
+    for stream in &streams {
+        enter(&mut front, *stream, 2);
+    }
+    // µ-law of +/- 132 and of 0: everyone says 132, and hears five times that.
+    const SAID: u8 = 0xef;
+    let give_up = Wall::now() + PATIENCE;
+    let mut content = [false; 6];
+    while content != [true; 6] {
+        assert!(Wall::now() < give_up, "{content:?}");
+        phones.iter_mut().for_each(|phone| phone.say(SAID));
+        let next = Wall::now() + Duration::from_millis(20);
+        while Wall::now() < next {
+            // Who moves between workers passes through here.
+            front.drain_events(|event| assert!(!matches!(event, Event::Closed { .. }), "{event:?}"));
+            for (phone, content) in phones.iter().zip(&mut content) {
+                phone.socket.set_nonblocking(true).unwrap();
+                let mut packet = [0; 200];
+                let Ok(length) = phone.socket.recv(&mut packet) else { continue };
+                let mut linear = [0];
+                codec::Decoder::new(FormatId::ULAW).decode(&packet[length - 1..length], &mut linear);
+                *content |= (linear[0] - 5 * 132).abs() < 40; // as near as µ-law gets
+            }
+            std::thread::yield_now();
+        }
+    }
+    // Ties drag whole rooms along, and neither ends.
+    let halves = [0, 1].map(|_| front.open_internal(plan(None)).unwrap());
+    enter(&mut front, halves[0], 2);
+    enter(&mut front, halves[1], 3);
+    front.command(Command::Tie { a: halves[0], b: halves[1] });
+    for stream in streams.iter().chain(&halves) {
+        front.command(Command::Close { stream: *stream });
+    }
+    let mut closed = 0;
+    while closed < 8 {
+        assert!(Wall::now() < give_up, "{closed} closed");
+        front.drain_events(|event| closed += usize::from(matches!(event, Event::Closed { .. })));
+        std::thread::yield_now();
+    }
+    assert_eq!(front.streams(), 0);
+}

@@ -121,7 +121,7 @@ impl Groups {
         Duration::from_millis(self.lanes.wait_ms as u64)
     }
     /// How many frames of this format make a full group.
-    fn size(&self, format: FormatId) -> usize {
+    pub(crate) fn size(&self, format: FormatId) -> usize {
         codec::group_size(format, self.lanes.level).clamp(1, GROUP_MAX)
     }
     /// Moves the turns that are to run: whole groups, and all of a step of which one could not wait until the next look.
@@ -199,7 +199,7 @@ impl<L> Worker<L> {
     }
 
     /// Decodes one group of this format; false when nobody needs it.
-    fn decode_group<P>(
+    pub(crate) fn decode_group<P>(
         &mut self,
         format: FormatId,
         turns: &[Turn],
@@ -257,10 +257,8 @@ impl<L> Worker<L> {
         self.run_bench(bench, size, now, io, events)
     }
 
-    /// Runs one group, for which there was room for `size`, and gives everybody back; false when it is empty.
-    ///
-    /// When it panics, the state of whoever is not done has not changed: they are run again one by one, and the streams
-    /// of those who panic then end, at `at`.
+    /// Runs one group, for which there was room for `size`, and gives everybody back; false when it is empty. The streams
+    /// of those who panic end, at `at`.
     fn run_bench<C, P>(
         &mut self,
         mut bench: Bench<C>,
@@ -276,6 +274,22 @@ impl<L> Worker<L> {
         if bench.is_empty() {
             return false;
         }
+        let guilty = self.run_group(&mut bench, size);
+        for (id, mut coder) in bench {
+            coder.note();
+            if let Some(stream) = self.streams.get_mut(id) {
+                *C::place(stream) = Some(coder);
+            }
+        }
+        self.end(guilty, at, io, events);
+        true
+    }
+
+    /// Runs one group, for which there was room for `size`, and tells who panicked.
+    ///
+    /// When it panics, the state of whoever is not done has not changed: they are run again one by one, and those who
+    /// panic then are guilty.
+    pub(crate) fn run_group<C: Coder>(&mut self, bench: &mut Bench<C>, size: usize) -> Guilty {
         self.load.groups += 1;
         self.load.grouped += bench.len() as u64;
         self.load.group_room += size as u64;
@@ -283,33 +297,37 @@ impl<L> Worker<L> {
         let falls = |bench: &mut [(StreamId, Box<C>)]| {
             catch_unwind(AssertUnwindSafe(|| C::run(level, bench))).is_err()
         };
-        let mut guilty: SmallVec<[StreamId; GROUP_MAX]> = SmallVec::new();
-        if falls(&mut bench) {
+        let mut guilty = Guilty::new();
+        if falls(bench) {
             for one in bench.chunks_mut(1) {
                 if !one.iter().all(|(_, coder)| coder.is_done()) && falls(one) {
                     guilty.extend(one.iter().map(|(id, _)| *id));
                 }
             }
         }
-        for (id, mut coder) in bench {
-            coder.note();
-            if let Some(stream) = self.streams.get_mut(id) {
-                *C::place(stream) = Some(coder);
-            }
-        }
+        guilty
+    }
+
+    /// Ends the streams of those who panicked.
+    pub(crate) fn end<P>(&mut self, guilty: Guilty, at: Instant, io: &mut P, events: &mut Vec<Event>)
+    where
+        P: PacketIo<Leg = L>,
+    {
         for id in guilty {
             self.load.panics += 1;
             self.close(id, Some(Fault::Panicked), at, io, events);
         }
-        true
     }
 }
 
 /// Those of a group, taken out of their streams.
-type Bench<C> = SmallVec<[(StreamId, Box<C>); GROUP_MAX]>;
+pub(crate) type Bench<C> = SmallVec<[(StreamId, Box<C>); GROUP_MAX]>;
+
+/// Those of a group who panicked.
+pub(crate) type Guilty = SmallVec<[StreamId; GROUP_MAX]>;
 
 /// An ear or a mouth as a group sees it: something with a frame to lend.
-trait Coder: Sized {
+pub(crate) trait Coder: Sized {
     /// Codes the frames that all of them lend.
     fn run(level: Level, bench: &mut [(StreamId, Box<Self>)]);
     /// Whether the frame that was lent has been coded.

@@ -7,7 +7,7 @@
 //! Files: `worker` (tick, commands, faults), `stream` (what one stream owns), `routes` (who hears whom, and how),
 //! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder), `mouth` (encoder), `groups` (who is coded side
 //! by side), `digits`,
-//! `report` (RTCP), `trace` (packets that somebody wants to see), `wheel` (slots).
+//! `report` (RTCP), `room` (more than two who hear each other), `trace` (packets that somebody wants to see), `wheel` (slots).
 #![forbid(unsafe_code)]
 
 mod digits;
@@ -19,6 +19,7 @@ mod packet_io;
 mod play;
 mod receive;
 mod report;
+mod room;
 mod routes;
 mod send;
 mod stream;

@@ -47,6 +47,19 @@ impl Mouth {
     pub(crate) fn fits(&self, from: SampleRate, to: FormatId) -> bool {
         self.from == from && self.encoder.format() == to
     }
+    /// Goes on where a mouth of the same format stands.
+    pub(crate) fn take_over(&mut self, from: &Self) {
+        self.encoder.take_over(&from.encoder);
+        if let Some(resampler) = &mut self.resampler {
+            resampler.reset();
+        }
+        self.linear.skip(usize::MAX);
+        let samples = from.linear.filled();
+        self.linear.push_with(samples.len(), |room| {
+            room.iter_mut().zip(samples).map(|(to, from)| *to = *from).count()
+        });
+        (self.written, self.lent) = (0, 0);
+    }
     pub(crate) fn format(&self) -> FormatId {
         self.encoder.format()
     }

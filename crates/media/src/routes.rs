@@ -13,6 +13,8 @@ impl<P: PacketIo> Desk<'_, P> {
     pub(crate) fn plan_routes(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.reroute = false;
+        self.seat_member(id);
+        let Some(stream) = self.streams.get(id) else { return };
         let pair = [Some(id), stream.bridge];
         for stream in pair.into_iter().flatten() {
             self.plan_feed(stream);
@@ -27,7 +29,7 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         }
         for (one, other) in [(a, b), (b, a)] {
-            if self.streams.get(one).is_some_and(|s| s.bridge != Some(other)) {
+            if self.streams.get(one).is_some_and(|s| s.room.is_some() || s.bridge != Some(other)) {
                 self.part(one);
             }
         }
@@ -40,6 +42,9 @@ impl<P: PacketIo> Desk<'_, P> {
     }
     /// Takes a stream and its peer out of their bridge.
     pub(crate) fn part(&mut self, id: StreamId) {
+        if self.leave_room(id) {
+            return self.plan_routes(id);
+        }
         let Some(peer) = self.streams.get_mut(id).and_then(|s| s.bridge.take()) else { return };
         if let Some(stream) = self.streams.get_mut(peer)
             && stream.bridge == Some(id)
@@ -100,13 +105,15 @@ impl<P: PacketIo> Desk<'_, P> {
             .flatten()
             .filter_map(|taker| self.streams.get(taker))
             .any(|taker| taker.feed == Feed::Transcode(id));
+        let mixed = stream.room.is_some_and(|room| self.rooms.hears(room, id));
         let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.taps.as_ref().is_some_and(|taps| taps.is_empty()) {
             stream.taps = None;
         }
-        stream.ear_is_pulled = pulled;
+        // The rounds of its room take what taps hear, too.
+        stream.ear_is_pulled = pulled || stream.room.is_some();
         let format = stream.rx_format;
-        if !format.is_coded() || (!pulled && stream.taps.is_none()) {
+        if !format.is_coded() || (!pulled && !mixed && stream.taps.is_none()) {
             stream.ear = None;
         } else if stream.ear.as_ref().is_none_or(|ear| ear.format() != format) {
             stream.ear = Some(Box::new(Ear::new(format, stream.plan.jitter_max_ms)));

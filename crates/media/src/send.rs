@@ -254,7 +254,7 @@ impl<P: PacketIo> Desk<'_, P> {
     }
 
     /// Sends a packet that was made here, when there is anything in it.
-    fn emit_local(&mut self, id: StreamId, start: usize, bytes: usize) {
+    pub(crate) fn emit_local(&mut self, id: StreamId, start: usize, bytes: usize) {
         let payload = start..start + bytes;
         if payload.is_empty() {
             return;

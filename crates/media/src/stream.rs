@@ -2,7 +2,9 @@
 
 use core::net::SocketAddr;
 
-use base::{Direction, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Plan, RxPayload, StreamId, StreamStats};
+use base::{
+    Direction, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Plan, RoomId, RxPayload, StreamId, StreamStats,
+};
 use rtp::{EventReceiver, Outgoing, Reception, SourceLock};
 
 use crate::digits::Digits;
@@ -38,6 +40,8 @@ pub(crate) struct Stream<L> {
     pub(crate) digits: Digits,
     pub(crate) play: Option<Box<Playing>>,
     pub(crate) bridge: Option<StreamId>,
+    /// The room it is in, instead of a bridge.
+    pub(crate) room: Option<RoomId>,
     pub(crate) tie: Option<StreamId>,
     pub(crate) echo: bool,
     pub(crate) feed: Feed,
@@ -80,6 +84,7 @@ impl<L> Stream<L> {
             digits: Digits::new(&plan),
             play: None,
             bridge: None,
+            room: None,
             tie: None,
             echo: false,
             feed: Feed::Quiet,

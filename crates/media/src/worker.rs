@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use base::{Command, DtmfMode, Event, Fault, Instant, Latch, Plan, PlayEnd, StreamId};
+use base::{Command, DtmfMode, Event, Fault, Instant, Latch, Plan, PlayEnd, RoomId, StreamId};
 use rtp::Discard;
 
 use crate::ear::FRAME_SAMPLES_MAX;
@@ -12,6 +12,7 @@ use crate::groups::{Groups, Lanes};
 use crate::load::Load;
 use crate::packet_io::{PACKET_BYTES_MAX, PacketIo};
 use crate::play::Playing;
+use crate::room::Rooms;
 use crate::stream::{Moving, Slab, Stream, tidy};
 use crate::taps::Taps;
 use crate::trace::{Carried, Noted, Trace, Traced, Tracing};
@@ -63,6 +64,10 @@ pub enum Input<L> {
     Poison(StreamId),
     /// Makes the next group in which the stream is coded panic: fault injection for tests.
     PoisonGroup(StreamId),
+    /// Makes the next round of the stream in its room panic: fault injection for tests.
+    PoisonMember(StreamId),
+    /// Makes the next mix of the room panic: fault injection for tests.
+    PoisonRoom(RoomId),
 }
 
 /// Rooms that every step shares, so that no step allocates.
@@ -79,6 +84,7 @@ pub struct Worker<L> {
     scratch: Scratch,
     pub(crate) load: Load,
     pub(crate) groups: Groups,
+    pub(crate) rooms: Rooms,
     /// The millisecond that was run last.
     last_ms: Option<u64>,
     /// The stream whose code is running, to blame when it panics.
@@ -92,6 +98,7 @@ pub(crate) struct Desk<'a, P: PacketIo> {
     pub(crate) scratch: &'a mut Scratch,
     pub(crate) load: &'a mut Load,
     pub(crate) groups: &'a mut Groups,
+    pub(crate) rooms: &'a mut Rooms,
     pub(crate) io: &'a mut P,
     pub(crate) events: &'a mut Vec<Event>,
     pub(crate) current: &'a mut Option<StreamId>,
@@ -127,6 +134,7 @@ impl<L> Worker<L> {
             },
             load: Load::default(),
             groups: Groups::new(config.lanes),
+            rooms: Rooms::new(config.lanes.level),
             last_ms: None,
             current: None,
             trace: None,
@@ -166,8 +174,17 @@ impl<L> Worker<L> {
                 if let Some(stream) = self.streams.get_mut(id) {
                     stream.ear.iter_mut().for_each(|ear| ear.poison());
                     stream.mouth.iter_mut().for_each(|mouth| mouth.poison());
+                    if let Some(room) = stream.room {
+                        self.rooms.poison_mouth(room, id);
+                    }
                 }
             }
+            Input::PoisonMember(id) => {
+                if let Some(room) = self.streams.get(id).and_then(|stream| stream.room) {
+                    self.rooms.poison(room, Some(id));
+                }
+            }
+            Input::PoisonRoom(room) => self.rooms.poison(room, None),
             Input::Command(Command::Close { stream }) => self.close(stream, None, now, io, events),
             Input::Command(Command::Plan { stream, plan }) => {
                 self.guarded(now, io, events, |desk| desk.replan(stream, plan));
@@ -207,6 +224,7 @@ impl<L> Worker<L> {
                     index += 1;
                 }
             }
+            self.run_rooms(ms, at, io, events);
         }
         self.last_ms = Some(now_ms.max(last));
         self.run_turns(now, false, io, events);
@@ -225,6 +243,12 @@ impl<L> Worker<L> {
         P: PacketIo<Leg = L>,
     {
         self.run_turns(now, true, io, events);
+        // A room does not move with one of its members.
+        self.guarded(now, io, events, |desk| {
+            if desk.leave_room(id) {
+                desk.plan_routes(id);
+            }
+        });
         let mut stream = self.streams.take(id)?;
         self.wheel.rise(id.slot, stream.seat);
         self.load.streams -= 1;
@@ -251,6 +275,7 @@ impl<L> Worker<L> {
             scratch: &mut self.scratch,
             load: &mut self.load,
             groups: &mut self.groups,
+            rooms: &mut self.rooms,
             io,
             events,
             current: &mut self.current,
@@ -371,6 +396,12 @@ impl<P: PacketIo> Desk<'_, P> {
             Command::Tie { a, b } => self.tie(a, b),
             Command::Join { a, b } => self.join(a, b),
             Command::Part { stream } => self.part(stream),
+            Command::Enter { stream, room, mixing, member } => {
+                self.enter(stream);
+                self.enter_room(stream, room, mixing, member);
+            }
+            Command::Adjust { stream, member } => self.adjust_member(stream, member),
+            Command::Announce { room, clip } => self.announce(room, clip),
             Command::Echo { stream, on } => {
                 if let Some(found) = self.enter(stream) {
                     found.echo = on;

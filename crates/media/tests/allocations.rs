@@ -4,7 +4,10 @@ mod common;
 
 use std::net::SocketAddr;
 
-use base::{AudioSink, Command, DtmfMode, Event, FormatId, Instant, PlayId, StreamId};
+use base::{
+    AudioSink, Command, DtmfMode, Event, FormatId, Instant, MemberSettings, PlayId, RoomId, RoomSettings,
+    StreamId,
+};
 use common::{Phone, clip, plan};
 use kit::{Counting, allocations};
 use media::{Arrival, Config, Input, PacketIo, Worker};
@@ -130,4 +133,56 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
     }
     assert!(wire.sent > 5000 && wire.next == 9000, "{} sent, {} received", wire.sent, wire.next);
     assert_eq!(allocated, 0, "allocations in {in_tick} ticks, {} packets sent", wire.sent);
+}
+
+/// Six members of five formats, three rates and two packet lengths, who talk in turns, so that everyone passes from the
+/// encoder that all share to one of its own and back.
+#[test]
+fn ten_seconds_of_a_room_allocate_nothing() {
+    let formats = [
+        (FormatId::ULAW, 0),
+        (FormatId::GSM, 3),
+        (FormatId::G722, 9),
+        (FormatId::SLIN48, 97),
+        (FormatId::ILBC, 98),
+        (FormatId::ULAW, 0),
+    ];
+    let mut worker = Worker::new(Config::default());
+    let mut wire = Wire { incoming: Vec::new(), next: 0, due: 0, sent: 0 };
+    let mut events: Vec<Event> = Vec::with_capacity(1024);
+    let mut now_ms = 1000_u64;
+    let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+    let mut phones = Vec::new();
+    for (slot, (format, payload)) in formats.into_iter().enumerate() {
+        let stream = StreamId::new(slot as u32, 1);
+        let mut plan = plan(stream.slot, format, payload);
+        plan.ptime_ms = if slot == 5 { 40 } else { 20 };
+        let open = Input::Open { stream, leg: 0, plan: Box::new(plan) };
+        worker.input(open, at(now_ms), &mut wire, &mut events);
+        let (room, mixing) = (RoomId::new(0, 1), RoomSettings { speakers_max: 2, ..RoomSettings::default() });
+        let member = MemberSettings { drop_silence: slot % 2 == 0, level: 3000, ..MemberSettings::default() };
+        let enter = Command::Enter { stream, room, mixing, member };
+        worker.input(Input::Command(enter), at(now_ms), &mut wire, &mut events);
+        let mut phone = Phone::new(stream, payload);
+        phone.units = format.rtp_clock() / 50;
+        phones.push((phone, common::tone(format, 500.0, 20), common::tone(format, 0.0, 20)));
+    }
+    for n in 0..500 {
+        for (at, (phone, speech, silence)) in phones.iter_mut().enumerate() {
+            let talks = n / 60 % 6 == at || n / 80 % 6 == at;
+            let packet = phone.packet(if talks { speech } else { silence });
+            wire.incoming.push((phone.stream.slot, phone.from, packet));
+        }
+    }
+    let mut allocated = 0;
+    for _ in 0..500 {
+        wire.due += 6;
+        for _ in 0..20 {
+            now_ms += 1;
+            allocated += allocations(|| worker.tick(at(now_ms), &mut wire, &mut events));
+        }
+        events.clear();
+    }
+    assert!(wire.sent > 2700 && wire.next == 3000, "{} sent, {} received", wire.sent, wire.next);
+    assert_eq!((allocated, worker.load().panics), (0, 0), "{} packets sent", wire.sent);
 }

@@ -196,6 +196,19 @@ impl MediaDoor for Media {
             Command::WatchSilence { stream, ms, .. } if ms > 0 => {
                 state.say(&format!("#{} is watched for {ms} ms of silence", stream.slot));
             }
+            Command::Enter { stream, room, member, .. } => {
+                state.part(stream);
+                let muted = if member.muted { " muted" } else { "" };
+                state.say(&format!("#{} enters room {}{muted}", stream.slot, room.slot));
+            }
+            Command::Adjust { stream, member } => {
+                let muted = if member.muted { "is muted" } else { "is heard" };
+                state.say(&format!("#{} {muted}", stream.slot));
+            }
+            Command::Announce { room, clip } => {
+                let name = state.name_of(&clip);
+                state.say(&format!("room {} hears {name}", room.slot));
+            }
             Command::Plan { .. }
             | Command::Tie { .. }
             | Command::DetectInband { .. }

@@ -16,6 +16,7 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::load::{LoadCell, MediaLoads};
 use super::ports::{NoPort, PortPool, PortRange};
+use super::rooms::{Rooms, Stay};
 use super::sockets::Leg;
 use super::sys;
 use super::thread::{Ends, FromWorker, Prepared, ToWorker};
@@ -142,6 +143,7 @@ struct Place {
     moving: bool,
     bridge: Option<StreamId>,
     tie: Option<StreamId>,
+    stay: Option<Box<Stay>>,
 }
 
 /// The signalling shard's end of the media plane. Dropping it closes every stream and ends the workers.
@@ -151,6 +153,7 @@ pub struct MediaFront {
     workers: Vec<WorkerHandle>,
     wake: Wake,
     places: Vec<Place>,
+    rooms: Rooms,
     /// Free slots, longest free first: an id comes back as late as it can.
     free: VecDeque<u32>,
     open: u32,
@@ -202,6 +205,7 @@ impl MediaFront {
             workers: handles,
             wake,
             places: Vec::new(),
+            rooms: Rooms::default(),
             free: VecDeque::new(),
             open: 0,
             held: VecDeque::new(),
@@ -374,6 +378,9 @@ impl MediaFront {
         }
     }
     fn part(&mut self, id: StreamId) {
+        if let Some(stay) = self.place_mut(id).and_then(|place| place.stay.take()) {
+            self.rooms.leave(stay.room, id);
+        }
         let Some(peer) = self.place_mut(id).and_then(|place| place.bridge.take()) else { return };
         if let Some(place) = self.place_mut(peer) {
             place.bridge = None;
@@ -414,25 +421,41 @@ impl MediaFront {
 
     /// Sends a command to where its streams live, or holds it while one of them is between two workers.
     fn route(&mut self, command: Command) {
-        let (a, b) = streams_of(&command);
+        let Some((a, mut b)) = streams_of(&command, &self.rooms) else { return };
+        if matches!(command, Command::Enter { .. }) && b == Some(a) {
+            b = None; // it is there already
+        }
         if [Some(a), b].into_iter().flatten().any(|id| self.place(id).is_some_and(|place| place.moving)) {
             self.held.push_back(command);
             return;
         }
         let Some(worker) = self.place(a).map(|place| place.worker) else { return };
+        if let Command::Enter { room, .. } = command {
+            // Nor does entering a room.
+            let leaves =
+                |place: &Place| place.bridge.is_some() || place.stay.as_ref().is_some_and(|s| s.room != room);
+            if self.place(a).is_some_and(leaves) {
+                self.route(Command::Part { stream: a });
+            }
+        }
         if let Some(b) = b {
             let Some(other) = self.place(b).map(|place| place.worker) else { return };
             if matches!(command, Command::Join { .. }) {
                 // Joining replaces earlier joins, so they do not drag their peers along.
                 for (one, peer) in [(a, b), (b, a)] {
-                    if self.place(one).is_some_and(|place| place.bridge.is_some_and(|now| now != peer)) {
+                    let leaves =
+                        |place: &Place| place.bridge.is_some_and(|now| now != peer) || place.stay.is_some();
+                    if self.place(one).is_some_and(leaves) {
                         self.route(Command::Part { stream: one });
                     }
                 }
             }
             if worker != other {
+                // Who enters a room goes where it is, not the room to it.
+                let (moves, to) =
+                    if matches!(command, Command::Enter { .. }) { (a, other) } else { (b, worker) };
                 self.held.push_back(command);
-                self.move_group(b, worker);
+                self.move_group(moves, to);
                 return;
             }
         }
@@ -454,19 +477,32 @@ impl MediaFront {
                 }
             }
             Command::Part { stream } => self.part(stream),
+            Command::Enter { stream, room, mixing, member } => {
+                self.rooms.enter(room, stream);
+                if let Some(place) = self.place_mut(stream) {
+                    place.stay = Some(Box::new(Stay { room, mixing, member }));
+                }
+            }
+            Command::Adjust { stream, member } => {
+                if let Some(stay) = self.place_mut(stream).and_then(|place| place.stay.as_mut()) {
+                    stay.member = member;
+                }
+            }
             _ => {} // the others change nothing that decides where a stream lives
         }
         self.push(worker, ToWorker::Input(Input::Command(command)));
     }
-    /// Moves a stream and all that hang on it by bridge or tie.
+    /// Moves a stream and all that hang on it by bridge, tie or room.
     fn move_group(&mut self, id: StreamId, to: usize) {
         let mut group = vec![id];
         let mut next = 0;
         while let Some(&member) = group.get(next) {
             next += 1;
             let links = self.place(member).map_or([None; 2], |place| [place.bridge, place.tie]);
-            group
-                .extend(links.into_iter().flatten().filter(|link| !group.contains(link)).collect::<Vec<_>>());
+            let room = self.place(member).and_then(|place| place.stay.as_ref()).map(|stay| stay.room);
+            let room: Vec<_> = room.map_or(&[][..], |room| self.rooms.members(room)).to_vec();
+            let links = links.into_iter().flatten().chain(room);
+            group.extend(links.filter(|link| !group.contains(link)).collect::<Vec<_>>());
         }
         for member in group {
             let Some(place) = self.place_mut(member) else { continue };
@@ -482,9 +518,12 @@ impl MediaFront {
     fn arrived(&mut self, id: StreamId, moving: Option<Box<Moving<Leg>>>) {
         if let Some(place) = self.place_mut(id) {
             place.moving = false;
-            let worker = place.worker;
+            let (worker, stay) = (place.worker, place.stay.as_deref().copied());
             if let Some(moving) = moving {
                 self.push(worker, ToWorker::Input(Input::Adopt(*moving)));
+                if let Some(stay) = stay {
+                    self.push(worker, ToWorker::Input(Input::Command(stay.enter(id))));
+                }
             }
         }
         self.retry_held();
@@ -493,7 +532,7 @@ impl MediaFront {
     fn retry_held(&mut self) {
         let mut blocked = BTreeSet::new();
         for command in core::mem::take(&mut self.held) {
-            let (a, b) = streams_of(&command);
+            let Some((a, b)) = streams_of(&command, &self.rooms) else { continue };
             let ids = [Some(a), b];
             if ids.into_iter().flatten().any(|id| blocked.contains(&id)) {
                 blocked.extend(ids.into_iter().flatten());
@@ -540,9 +579,11 @@ impl core::fmt::Debug for MediaFront {
     }
 }
 
-/// The one or two streams that a command is for.
-fn streams_of(command: &Command) -> (StreamId, Option<StreamId>) {
-    match *command {
+/// The one or two streams that a command is for; `None` when it is for a room that nobody is in.
+fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<StreamId>)> {
+    Some(match *command {
+        Command::Announce { room, .. } => (rooms.resident(room)?, None),
+        Command::Enter { stream, room, .. } => (stream, rooms.resident(room)),
         Command::Tie { a, b } | Command::Join { a, b } => (a, Some(b)),
         Command::Plan { stream, .. }
         | Command::Close { stream }
@@ -551,13 +592,14 @@ fn streams_of(command: &Command) -> (StreamId, Option<StreamId>) {
         | Command::StopPlay { stream }
         | Command::Echo { stream, .. }
         | Command::Part { stream }
+        | Command::Adjust { stream, .. }
         | Command::SendDigit { stream, .. }
         | Command::DetectInband { stream, .. }
         | Command::Record { stream, .. }
         | Command::StopRecord { stream }
         | Command::WatchSilence { stream, .. }
         | Command::Stats { stream } => (stream, None),
-    }
+    })
 }
 
 fn start_worker(

@@ -1,0 +1,90 @@
+//! What signalling says about rooms, in which more than two streams hear each other.
+
+use crate::SampleRate;
+
+/// How one room mixes. The latest member to enter says so for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoomSettings {
+    /// Milliseconds between two mixes: 10, 20, 40 or 80; any other value is brought to one of them.
+    pub interval_ms: u8,
+    /// Nothing is mixed at a higher rate than this; `None`: as high as the members'.
+    pub rate_max: Option<SampleRate>,
+    /// At most so many members are heard at once, the loudest; 0: all.
+    pub speakers_max: u8,
+}
+
+impl Default for RoomSettings {
+    /// The field's: 20 ms, any rate, everyone is heard.
+    fn default() -> Self {
+        Self { interval_ms: 20, rate_max: None, speakers_max: 0 }
+    }
+}
+
+/// A factor for samples in 256ths: 256 leaves them as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gain(pub u16);
+
+impl Gain {
+    /// As it is.
+    pub const UNITY: Self = Self(256);
+
+    /// The factor of a volume step as the field counts them: a positive step multiplies by it, a negative one divides,
+    /// 0 and 1 change nothing.
+    pub const fn of_step(step: i8) -> Self {
+        match step {
+            -1..=1 => Self::UNITY,
+            2.. => Self((step as u16).saturating_mul(256)),
+            _ => Self(256 / step.unsigned_abs() as u16),
+        }
+    }
+}
+
+/// How one member takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberSettings {
+    /// Nobody hears it.
+    pub muted: bool,
+    /// It hears nobody.
+    pub deaf: bool,
+    /// How loud it is for the others.
+    pub talking: Gain,
+    /// How loud the others are for it.
+    pub listening: Gain,
+    /// Noise gate: what is not taken for talking does not reach the others.
+    pub drop_silence: bool,
+    /// Automatic gain: the mean absolute amplitude that talking is brought to, by at most 18 dB up and 12 dB down;
+    /// 0 leaves it as it is.
+    pub level: u16,
+    /// Mean absolute amplitude of a mix's length from which on it counts as talking.
+    pub talking_threshold: u16,
+    /// Milliseconds below the threshold after which it counts as silent.
+    pub silence_ms: u32,
+}
+
+impl Default for MemberSettings {
+    /// The field's: heard as it is, silence after 2.5 s below an amplitude of 160.
+    fn default() -> Self {
+        Self {
+            muted: false,
+            deaf: false,
+            talking: Gain::UNITY,
+            listening: Gain::UNITY,
+            drop_silence: false,
+            level: 0,
+            talking_threshold: 160,
+            silence_ms: 2500,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Gain;
+
+    #[test]
+    fn a_volume_step_multiplies_or_divides() {
+        for (step, factor) in [(0, 256), (1, 256), (-1, 256), (2, 512), (-2, 128), (10, 2560), (-10, 25)] {
+            assert_eq!(Gain::of_step(step), Gain(factor), "{step}");
+        }
+    }
+}
