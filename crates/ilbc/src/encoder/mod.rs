@@ -7,13 +7,12 @@ mod search;
 
 use std::marker::PhantomData;
 
-use group::Streams;
 use lanes::{LANES_MAX, Level};
 
 use crate::bits::Frame;
 use crate::filters::HighPass;
 use crate::tables::LSF_MEAN;
-use crate::{Lsf, Mode, ORDER, SAMPLES_MAX, Shape};
+use crate::{Lsf, Mode, SAMPLES_MAX, Shape};
 
 /// Samples of the longest LPC analysis window.
 pub(crate) const WINDOW: usize = 240;
@@ -71,6 +70,29 @@ impl<M: Mode> Encoder<M> {
     }
 }
 
+/// A job of any frame size.
+struct Work<'a> {
+    state: &'a mut State,
+    pcm: &'a [i16],
+    out: &'a mut [u8],
+    done: &'a mut bool,
+}
+
+impl<'a> Work<'a> {
+    /// As many jobs as there are, at most `W`.
+    fn group<M: Mode, const W: usize>(jobs: &'a mut [EncodeJob<'_, M>]) -> [Option<Self>; W] {
+        let mut jobs = jobs.iter_mut();
+        std::array::from_fn(|_| {
+            jobs.next().map(|job| Self {
+                state: &mut job.state.state,
+                pcm: job.pcm.as_ref(),
+                out: job.out.as_mut(),
+                done: &mut job.done,
+            })
+        })
+    }
+}
+
 /// A frame of one stream to encode.
 #[derive(Debug)]
 pub struct EncodeJob<'a, M: Mode> {
@@ -110,14 +132,15 @@ pub fn encode_fast<M: Mode>(level: Level, jobs: &mut [EncodeJob<'_, M>]) {
 const NARROW: usize = 8;
 
 fn encode_groups<M: Mode>(level: Level, fast: bool, jobs: &mut [EncodeJob<'_, M>]) {
+    let shape = M::shape();
     for group in jobs.chunks_mut(level.lanes()) {
         let level = level.narrowed(group.len());
         if group.len() <= ALONE {
             group.iter_mut().for_each(|job| encode_alone(level, fast, job));
         } else if level.lanes() == LANES_MAX {
-            encode_group(|shape, streams, frames| run_wide(level, fast, shape, streams, frames), group);
+            run_wide(level, fast, shape, &mut Work::group(group));
         } else {
-            encode_group(|shape, streams, frames| run_narrow(level, fast, shape, streams, frames), group);
+            run_narrow(level, fast, shape, &mut Work::group(group));
         }
     }
 }
@@ -149,67 +172,19 @@ fn run_alone(level: Level, fast: bool, shape: &Shape, state: &mut State, pcm: &[
     }
 }
 
-fn run_wide(
-    level: Level,
-    fast: bool,
-    shape: &'static Shape,
-    streams: &mut Streams<LANES_MAX>,
-    frames: &mut [Frame; LANES_MAX],
-) {
+fn run_wide(level: Level, fast: bool, shape: &'static Shape, works: &mut [Option<Work<'_>>; LANES_MAX]) {
     if fast {
-        level.run(group::EncodeGroup::<LANES_MAX, true> { shape, streams, frames });
+        level.run(group::EncodeGroup::<LANES_MAX, true> { shape, works });
     } else {
-        level.run(group::EncodeGroup::<LANES_MAX, false> { shape, streams, frames });
+        level.run(group::EncodeGroup::<LANES_MAX, false> { shape, works });
     }
 }
 
-fn run_narrow(
-    level: Level,
-    fast: bool,
-    shape: &'static Shape,
-    streams: &mut Streams<NARROW>,
-    frames: &mut [Frame; NARROW],
-) {
+fn run_narrow(level: Level, fast: bool, shape: &'static Shape, works: &mut [Option<Work<'_>>; NARROW]) {
     if fast {
-        level.run(group::EncodeGroup::<NARROW, true> { shape, streams, frames });
+        level.run(group::EncodeGroup::<NARROW, true> { shape, works });
     } else {
-        level.run(group::EncodeGroup::<NARROW, false> { shape, streams, frames });
-    }
-}
-
-fn encode_group<M: Mode, const W: usize>(
-    run: impl FnOnce(&'static Shape, &mut Streams<W>, &mut [Frame; W]),
-    jobs: &mut [EncodeJob<'_, M>],
-) {
-    let shape = M::shape();
-    let kept = SEEN - shape.samples;
-    let mut streams = Streams::<W>::new();
-    for (lane, job) in jobs.iter().enumerate() {
-        let state = &job.state.state;
-        streams.seen[lane][..kept].copy_from_slice(&state.history[..kept]);
-        for (sample, &pcm) in streams.seen[lane][kept..].iter_mut().zip(job.pcm.as_ref()) {
-            *sample = f32::from(pcm);
-        }
-        let HighPass { input, output } = state.high_pass;
-        for (row, value) in streams.high_pass.iter_mut().zip(input.into_iter().chain(output)) {
-            row[lane] = value;
-        }
-        for k in 0..ORDER {
-            streams.lsf[k][lane] = state.lsf[k];
-            streams.lsf_quantised[k][lane] = state.lsf_quantised[k];
-        }
-    }
-    let mut frames = [Frame::default(); W];
-    run(shape, &mut streams, &mut frames);
-    for (lane, job) in jobs.iter_mut().enumerate() {
-        let state = &mut job.state.state;
-        state.history[..kept].copy_from_slice(&streams.seen[lane][..kept]);
-        let [x1, x2, y1, y2] = streams.high_pass.map(|row| row[lane]);
-        state.high_pass = HighPass { input: [x1, x2], output: [y1, y2] };
-        state.lsf = streams.lsf.map(|row| row[lane]);
-        state.lsf_quantised = streams.lsf_quantised.map(|row| row[lane]);
-        frames[lane].pack(shape, job.out.as_mut());
-        job.done = true;
+        level.run(group::EncodeGroup::<NARROW, false> { shape, works });
     }
 }
 

@@ -4,7 +4,7 @@ use lanes::{Integer, LANES_MAX, Lanes, Mask, Number, Vector};
 
 use super::super::scalar::ENERGY_MIN;
 use super::super::{LOOK_BACK, SEEN, WINDOW};
-use super::{LpcRows, LsfRows, add_product, expand_bandwidth};
+use super::{LpcRows, LsfRows, TAPS, add_product, expand_bandwidth};
 use crate::bits::Frame;
 use crate::lsf::{self, CHIRP_SYNTHESIS, HUGE, ROOT_STEPS, TWO_PI, cosine};
 use crate::lsf_rows::{cosines, stabilise, to_lpc};
@@ -93,22 +93,30 @@ pub(super) fn analyse<L: Lanes, const W: usize, const FAST: bool>(
     }
 }
 
+/// Rows that are windowed at once, few enough to stay in the first cache.
+const WINDOWED: usize = 40;
+
 #[inline(always)]
 fn autocorrelate<L: Lanes, const FAST: bool>(signal: &[L::F32], window: &[f32; WINDOW]) -> LpcRows<L::F32> {
-    let mut windowed = [L::F32::splat(0.0); ORDER + WINDOW];
-    let signal = &signal[..WINDOW];
-    for n in 0..WINDOW {
-        windowed[ORDER + n] = signal[n] * L::F32::splat(window[n]);
-    }
     // Zeros before the signal change no sum.
-    let mut sums = [L::F32::splat(0.0); ORDER + 1];
-    for n in 0..WINDOW {
-        let Some(window) = windowed[n..].first_chunk::<{ ORDER + 1 }>() else { break };
-        for lag in 0..=ORDER {
-            sums[lag] = add_product::<L, FAST>(sums[lag], window[ORDER - lag], window[ORDER]);
+    let mut windowed = [L::F32::splat(0.0); ORDER + WINDOWED];
+    let mut sums = [L::F32::splat(0.0); TAPS];
+    let signal = &signal[..WINDOW];
+    for first in (0..WINDOW).step_by(WINDOWED) {
+        for n in 0..ORDER {
+            windowed[n] = windowed[WINDOWED + n];
+        }
+        for n in 0..WINDOWED {
+            windowed[ORDER + n] = signal[first + n] * L::F32::splat(window[first + n]);
+        }
+        for n in 0..WINDOWED {
+            let Some(rows) = windowed[n..].first_chunk::<TAPS>() else { break };
+            for lag in 0..TAPS {
+                sums[lag] = add_product::<L, FAST>(sums[lag], rows[ORDER - lag], rows[ORDER]);
+            }
         }
     }
-    for lag in 0..=ORDER {
+    for lag in 0..TAPS {
         sums[lag] = sums[lag] * L::F32::splat(LAG_WINDOW[lag]);
     }
     sums
@@ -135,7 +143,7 @@ fn predict<L: Lanes, const FAST: bool>(correlation: &LpcRows<L::F32>) -> LpcRows
         lpc[m + 1] = reflection;
     }
     let silent = correlation[0].lt(L::F32::splat(ENERGY_MIN));
-    for k in 1..=ORDER {
+    for k in 1..TAPS {
         lpc[k] = L::F32::select(silent, L::F32::splat(0.0), lpc[k]);
     }
     lpc[0] = L::F32::splat(1.0);
@@ -288,3 +296,5 @@ fn nearest<L: Lanes, const D: usize, const FAST: bool>(codebook: &[[f32; D]], wa
     }
     best
 }
+
+const _: () = assert!(WINDOW.is_multiple_of(WINDOWED) && WINDOWED >= ORDER);

@@ -37,18 +37,24 @@ pub(super) struct Line<L: Lanes, const W: usize> {
 }
 
 impl<L: Lanes, const W: usize> Line<L, W> {
-    /// Begins with the start states, which are decoded against the order of time.
     #[inline(always)]
-    pub(super) fn new(state: &[L::F32]) -> Self {
-        let mut rows = [L::F32::splat(0.0); SAMPLES_MAX - SUB_BLOCK];
-        rows[..state.len()].copy_from_slice(state);
+    pub(super) fn new() -> Self {
         Self {
-            rows,
-            count: state.len(),
-            backwards: L::Mask32::first(W),
+            rows: [L::F32::splat(0.0); SAMPLES_MAX - SUB_BLOCK],
+            count: 0,
+            backwards: L::Mask32::first(0),
             memories: [[0.0; END + BEHIND]; W],
             blocks: [[0.0; SUB_BLOCK.next_multiple_of(LANES_MAX)]; W],
         }
+    }
+
+    /// Begins with the start states, which are decoded against the order of time.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, state: &[L::F32], backwards: L::Mask32) {
+        self.rows[..state.len()].copy_from_slice(state);
+        self.count = state.len();
+        self.backwards = L::Mask32::first(W);
+        self.turn(backwards);
     }
 
     /// Turns round the streams that go on in the other direction.

@@ -16,46 +16,26 @@ mod repeated;
 mod search;
 mod state;
 
-use lanes::{F32Lanes, Kernel, LANES_MAX, Lanes, Mask, Number, Vector};
+use lanes::{F32Lanes, I16Lanes, I32Lanes, Kernel, LANES_MAX, LANES16_MAX, Lanes, Mask, Number, Vector};
 
 use super::search::ENERGY_BIAS;
-use super::{SEEN, WINDOW};
+use super::{SEEN, WINDOW, Work};
 use crate::bits::Frame;
+use crate::filters::HighPass;
 use crate::lsf::CHIRP_WEIGHTING;
 use crate::lsf_rows::{LpcRows, LsfRows};
 use crate::{ORDER, SAMPLES_MAX, STATE_BLOCK, STATE_MAX, SUB_BLOCK, SUB_BLOCKS_MAX, Shape};
 
-/// The states and samples of a group's streams, as it takes them and leaves them.
-pub(super) struct Streams<const W: usize> {
-    /// The kept samples, and behind them the new ones; afterwards the first are those to keep.
-    pub seen: [[f32; SEEN]; W],
-    /// Rows: last two inputs and last two outputs of the high-pass filter.
-    pub high_pass: [[f32; W]; 4],
-    /// Rows of the last frequencies, and of what they were quantised to.
-    pub lsf: [[f32; W]; ORDER],
-    pub lsf_quantised: [[f32; W]; ORDER],
-}
+/// Coefficients of a prediction filter, the first of which is 1.
+const TAPS: usize = ORDER + 1;
 
-impl<const W: usize> Streams<W> {
-    /// Silence.
-    pub(super) fn new() -> Self {
-        Self {
-            seen: [[0.0; SEEN]; W],
-            high_pass: [[0.0; W]; 4],
-            lsf: crate::tables::LSF_MEAN.map(|mean| [mean; W]),
-            lsf_quantised: crate::tables::LSF_MEAN.map(|mean| [mean; W]),
-        }
-    }
-}
-
-/// Encodes a frame of each of the group's streams.
-pub(super) struct EncodeGroup<'a, const W: usize, const FAST: bool> {
+/// Encodes a frame of each of the group's streams, of which there are one to `W`, the first of them first.
+pub(super) struct EncodeGroup<'a, 'w, const W: usize, const FAST: bool> {
     pub shape: &'static Shape,
-    pub streams: &'a mut Streams<W>,
-    pub frames: &'a mut [Frame; W],
+    pub works: &'a mut [Option<Work<'w>>; W],
 }
 
-impl<const W: usize, const FAST: bool> Kernel for EncodeGroup<'_, W, FAST> {
+impl<const W: usize, const FAST: bool> Kernel for EncodeGroup<'_, '_, W, FAST> {
     type Out = ();
 
     #[inline(always)]
@@ -64,34 +44,123 @@ impl<const W: usize, const FAST: bool> Kernel for EncodeGroup<'_, W, FAST> {
         if L::N != W {
             return;
         }
-        let Self { shape, streams, frames } = self;
+        let Self { shape, works } = self;
         let kept = SEEN - shape.samples;
         let mut seen = [L::F32::splat(0.0); SEEN];
-        gather::<L, W, _>(&streams.seen, &mut seen);
-        let mut high_pass = load_rows::<L, W, 4>(&streams.high_pass);
-        analysis::high_pass::<L, FAST>(&mut seen[kept..], &mut high_pass);
-        store_rows::<L, W, 4>(&high_pass, &mut streams.high_pass);
+        gather_history::<L, W>(works, &mut seen[..kept]);
+        gather_samples::<L, W>(works, &mut seen[kept..]);
+        let mut memory = Memory::<L>::gather(works);
+        analysis::high_pass::<L, FAST>(&mut seen[kept..], &mut memory.high_pass);
 
-        let mut last =
-            [load_rows::<L, W, ORDER>(&streams.lsf_quantised), load_rows::<L, W, ORDER>(&streams.lsf)];
+        let mut frames = [Frame::default(); W];
         // Of each sub-block, the synthesis filter and the weighting filter.
-        let mut filters = [[[L::F32::splat(0.0); ORDER + 1]; SUB_BLOCKS_MAX]; 2];
-        analysis::analyse::<L, W, FAST>(shape, &seen, &mut last, &mut filters, frames);
-        store_rows::<L, W, ORDER>(&last[0], &mut streams.lsf_quantised);
-        store_rows::<L, W, ORDER>(&last[1], &mut streams.lsf);
-
+        let mut filters = [[[L::F32::splat(0.0); TAPS]; SUB_BLOCKS_MAX]; 2];
+        analysis::analyse::<L, W, FAST>(shape, &seen, &mut memory.lsf, &mut filters, &mut frames);
         let mut residual = [L::F32::splat(0.0); SAMPLES_MAX];
         for n in 0..shape.sub_blocks {
             let first = kept + n * SUB_BLOCK;
             let block = &mut residual[n * SUB_BLOCK..][..SUB_BLOCK];
             all_zero::<L, FAST>(&seen[first - ORDER..first + SUB_BLOCK], &filters[0][n], block);
         }
-        scatter::<L, W, _>(&seen[shape.samples..], &mut streams.seen, 0);
         for n in 0..shape.sub_blocks {
             filters[1][n] = expand_bandwidth::<L>(&filters[1][n], CHIRP_WEIGHTING);
         }
-        code_residual::<L, W, FAST>(shape, &residual[..shape.samples], &filters, frames);
+        code_residual::<L, W, FAST>(shape, &residual[..shape.samples], &filters, &mut frames);
+
+        // Nothing is written to a stream before nothing can go wrong any more.
+        for lane in 0..W {
+            if let Some(work) = &mut works[lane] {
+                frames[lane].pack(shape, work.out);
+            }
+        }
+        scatter_history::<L, W>(&seen[shape.samples..], works);
+        memory.scatter(works);
     }
+}
+
+/// What is kept of the streams besides their last samples, in rows.
+struct Memory<L: Lanes> {
+    /// The last two inputs and the last two outputs.
+    high_pass: [L::F32; 4],
+    /// What the last frequencies were quantised to, and they themselves.
+    lsf: [LsfRows<L::F32>; 2],
+}
+
+impl<L: Lanes> Memory<L> {
+    #[inline(always)]
+    fn gather<const W: usize>(works: &[Option<Work<'_>>; W]) -> Self {
+        let zero = L::F32::splat(0.0);
+        let mut memory = Self { high_pass: [zero; 4], lsf: [[zero; ORDER]; 2] };
+        let (mut high_pass, mut lsf) = ([[0.0; 4]; W], [[[0.0; ORDER]; W]; 2]);
+        for lane in 0..W {
+            let Some(Work { state, .. }) = &works[lane] else { continue };
+            let HighPass { input: [x1, x2], output: [y1, y2] } = state.high_pass;
+            high_pass[lane] = [x1, x2, y1, y2];
+            (lsf[0][lane], lsf[1][lane]) = (state.lsf_quantised, state.lsf);
+        }
+        gather::<L, W, _>(&high_pass, &mut memory.high_pass);
+        gather::<L, W, _>(&lsf[0], &mut memory.lsf[0]);
+        gather::<L, W, _>(&lsf[1], &mut memory.lsf[1]);
+        memory
+    }
+
+    #[inline(always)]
+    fn scatter<const W: usize>(&self, works: &mut [Option<Work<'_>>; W]) {
+        let (mut high_pass, mut lsf) = ([[0.0; 4]; W], [[[0.0; ORDER]; W]; 2]);
+        scatter::<L, W, _>(&self.high_pass, &mut high_pass, 0);
+        scatter::<L, W, _>(&self.lsf[0], &mut lsf[0], 0);
+        scatter::<L, W, _>(&self.lsf[1], &mut lsf[1], 0);
+        for lane in 0..W {
+            let Some(Work { state, done, .. }) = &mut works[lane] else { continue };
+            let [x1, x2, y1, y2] = high_pass[lane];
+            state.high_pass = HighPass { input: [x1, x2], output: [y1, y2] };
+            (state.lsf_quantised, state.lsf) = (lsf[0][lane], lsf[1][lane]);
+            **done = true;
+        }
+    }
+}
+
+/// The kept samples into rows; what no stream has is as in the first, which costs least.
+#[inline(always)]
+fn gather_history<L: Lanes, const W: usize>(works: &[Option<Work<'_>>; W], rows: &mut [L::F32]) {
+    let mut slices: [&[f32]; LANES_MAX] = [&[]; LANES_MAX];
+    for lane in 0..W {
+        if let Some(work) = works[lane].as_ref().or(works[0].as_ref()) {
+            slices[lane] = &work.state.history[..rows.len()];
+        }
+    }
+    L::F32::gather(&slices[..W], rows);
+}
+
+/// The new samples into rows.
+#[inline(always)]
+fn gather_samples<L: Lanes, const W: usize>(works: &[Option<Work<'_>>; W], rows: &mut [L::F32]) {
+    // Vectors of words hold twice as many streams; the second half is not looked at.
+    let mut words = [L::I16::splat(0); SUB_BLOCK];
+    let mut slices: [&[i16]; LANES16_MAX] = [&[]; LANES16_MAX];
+    for first in (0..rows.len()).step_by(SUB_BLOCK) {
+        for lane in 0..2 * W {
+            if let Some(work) = works[lane % W].as_ref().or(works[0].as_ref()) {
+                slices[lane] = &work.pcm[first..][..SUB_BLOCK];
+            }
+        }
+        L::I16::gather(&slices[..2 * W], &mut words);
+        for n in 0..SUB_BLOCK {
+            rows[first + n] = words[n].split()[0].to_f32();
+        }
+    }
+}
+
+/// Rows into the kept samples.
+#[inline(always)]
+fn scatter_history<L: Lanes, const W: usize>(rows: &[L::F32], works: &mut [Option<Work<'_>>; W]) {
+    let mut slices: [&mut [f32]; LANES_MAX] = Default::default();
+    for (slice, work) in slices.iter_mut().zip(works) {
+        if let Some(work) = work {
+            *slice = &mut work.state.history[..rows.len()];
+        }
+    }
+    L::F32::scatter(rows, &mut slices[..W]);
 }
 
 /// Quantises the start state, then codes block after block from what is decoded.
@@ -123,11 +192,11 @@ fn code_residual<L: Lanes, const W: usize, const FAST: bool>(
         wanted[n] = L::F32::select(first, both[shape.state + n], both[shape.extra - 1 - n]);
     }
     let mut filter = weighting[0];
-    for k in 1..=ORDER {
+    for k in 1..TAPS {
         filter[k] = L::F32::select(first, weighting[1][k], filter[k]);
     }
-    let mut line = line::Line::<L, W>::new(&state[..shape.state]);
-    line.turn(!first);
+    let mut line = line::Line::<L, W>::new();
+    line.begin(&state[..shape.state], !first);
     let mut book = search::Book::<L, W>::new();
     for n in 0..=shape.coded {
         let task = search::Task::new(shape, n);
@@ -183,22 +252,6 @@ fn own_rows<L: Lanes>(rows: &[L::F32], blocks: L::I32, backwards: L::Mask32, own
                 own[i] = L::F32::select(against_time, rows[length - 1 - i], own[i]);
             }
         }
-    }
-}
-
-#[inline(always)]
-fn load_rows<L: Lanes, const W: usize, const R: usize>(from: &[[f32; W]; R]) -> [L::F32; R] {
-    let mut rows = [L::F32::splat(0.0); R];
-    for r in 0..R {
-        rows[r] = L::F32::load(&from[r]);
-    }
-    rows
-}
-
-#[inline(always)]
-fn store_rows<L: Lanes, const W: usize, const R: usize>(rows: &[L::F32; R], to: &mut [[f32; W]; R]) {
-    for r in 0..R {
-        rows[r].store(&mut to[r]);
     }
 }
 
@@ -260,23 +313,30 @@ fn inverse<L: Lanes>(energy: L::F32) -> L::F32 {
 fn expand_bandwidth<L: Lanes>(lpc: &LpcRows<L::F32>, factor: f32) -> LpcRows<L::F32> {
     let mut out = *lpc;
     let mut chirp = factor;
-    for k in 1..=ORDER {
+    for k in 1..TAPS {
         out[k] = L::F32::splat(chirp) * out[k];
         chirp *= factor;
     }
     out
 }
 
-/// All-zero filter; the first [`ORDER`] rows of `signal` are the past.
+/// Rows that [`all_zero`] makes at once, so that their sums need not wait for each other.
+const ABREAST: usize = 4;
+
+/// All-zero filter; the first [`ORDER`] rows of `signal` are the past, and `out` is whole steps of [`ABREAST`] rows.
 #[inline(always)]
 fn all_zero<L: Lanes, const FAST: bool>(signal: &[L::F32], lpc: &LpcRows<L::F32>, out: &mut [L::F32]) {
-    for n in 0..out.len() {
-        let Some(window) = signal[n..].first_chunk::<{ ORDER + 1 }>() else { return };
-        let mut sum = lpc[0] * window[ORDER];
-        for k in 1..=ORDER {
-            sum = add_product::<L, FAST>(sum, lpc[k], window[ORDER - k]);
+    for n in (0..out.len()).step_by(ABREAST) {
+        let Some(window) = signal[n..].first_chunk::<{ ORDER + ABREAST }>() else { return };
+        let Some(out) = out[n..].first_chunk_mut::<ABREAST>() else { return };
+        for i in 0..ABREAST {
+            out[i] = lpc[0] * window[ORDER + i];
         }
-        out[n] = sum;
+        for k in 1..TAPS {
+            for i in 0..ABREAST {
+                out[i] = add_product::<L, FAST>(out[i], lpc[k], window[ORDER + i - k]);
+            }
+        }
     }
 }
 
@@ -304,10 +364,10 @@ fn all_pole_step<L: Lanes, const FAST: bool>(
         return sub_product::<L, true>(even + odd, lpc[1], newest);
     }
     let mut sum = sub_product::<L, false>(input, lpc[1], newest);
-    for k in 2..=ORDER {
+    for k in 2..TAPS {
         sum = sub_product::<L, false>(sum, lpc[k], older[ORDER - k]);
     }
     sum
 }
 
-const _: () = assert!(WINDOW == SAMPLES_MAX);
+const _: () = assert!(WINDOW == SAMPLES_MAX && SUB_BLOCK.is_multiple_of(ABREAST));

@@ -3,7 +3,7 @@
 use lanes::{Integer, Lanes, Mask, Number, Vector};
 
 use super::super::scalar::{EDGE, PLACES};
-use super::{LpcRows, add_product, all_pole_step, energy};
+use super::{LpcRows, TAPS, add_product, all_pole_step, energy};
 use crate::bits::Frame;
 use crate::start::STATE_RANGE;
 use crate::tables::{SCALE_AMPLITUDES, SCALE_THRESHOLDS, STATE_LEVELS};
@@ -50,7 +50,7 @@ pub(super) fn filter_at<L: Lanes>(
     for n in 1..shape.sub_blocks {
         let filter = &filters[n];
         let chosen = index.eq(L::I32::splat(n as i32));
-        for k in 1..=ORDER {
+        for k in 1..TAPS {
             own[k] = L::F32::select(chosen, filter[k], own[k]);
         }
     }
@@ -74,7 +74,7 @@ fn all_pass<L: Lanes, const FAST: bool>(
         let mut sum = zero;
         if n < length + ORDER {
             let past = &input[n..][..ORDER + 1];
-            for k in 0..=ORDER {
+            for k in 0..TAPS {
                 sum = add_product::<L, FAST>(sum, lpc[ORDER - k], past[ORDER - k]);
             }
         }
@@ -134,7 +134,7 @@ pub(super) fn code<L: Lanes, const W: usize, const FAST: bool>(
     let mut levels = [L::I32::splat(0); STATE_MAX];
     for n in 0..state {
         if n == early {
-            for k in 0..=ORDER {
+            for k in 0..TAPS {
                 filter[k] = L::F32::select(first, weighting[0][k], weighting[1][k]);
             }
         }
