@@ -24,6 +24,7 @@ pub mod program;
 pub mod registry;
 mod show;
 pub mod step;
+pub mod strftime;
 pub mod template;
 #[cfg(test)]
 mod testenv;

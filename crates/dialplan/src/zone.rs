@@ -33,12 +33,12 @@ pub struct Civil {
 }
 
 /// Seconds of a day.
-pub(crate) const DAY: i64 = 86_400;
+pub const DAY: i64 = 86_400;
 /// Furthest moment that is looked at, seconds each way: the year 9999.
 const MOMENT_MAX: i64 = 253_402_300_799;
 
 /// Days from 1970-01-01 to the given date of the proleptic Gregorian calendar; `month` 1 to 12.
-pub(crate) fn days_from_date(year: i64, month: u32, day: i64) -> i64 {
+pub fn days_from_date(year: i64, month: u32, day: i64) -> i64 {
     // Years begin in March, so that the leap day is the last of its year.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -1,12 +1,13 @@
 //! Wall-clock times as people read them: time zones from the system's database, and `strftime`.
 
-use dialplan::Offset;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 
-/// Seconds of a day.
-const DAY: i64 = 86_400;
+use dialplan::zone::{Civil, DAY, days_from_date};
+use dialplan::{Offset, Wall, strftime};
+
+/// Microseconds of a second.
+const MICROS: i64 = 1_000_000;
 /// Largest zone file read, in bytes; the largest of tzdata has 4 kB.
 const ZONE_BYTES_MAX: u64 = 256 << 10;
 
@@ -173,7 +174,7 @@ struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Date {
     /// Month, week (5 is the last), weekday.
-    Weekday(i64, i64, i64),
+    Weekday(u32, i64, i64),
     /// Day of the year from 1, February 29 never counted.
     Julian(i64),
     /// Day of the year from 0.
@@ -200,7 +201,7 @@ impl Rule {
     }
     fn at(&self, epoch: i64) -> &Offset {
         let Some((summer, start, end)) = &self.daylight else { return &self.standard };
-        let (year, _, _) = civil((epoch + i64::from(self.standard.seconds)).div_euclid(DAY));
+        let year = Civil::at(epoch, self.standard.seconds).year;
         let start = start.in_year(year) - i64::from(self.standard.seconds);
         let end = end.in_year(year) - i64::from(summer.seconds);
         let daylight =
@@ -239,9 +240,9 @@ impl Change {
         let (date, time) = text.split_once('/').unwrap_or((text, "2"));
         let (time, rest) = hours(time)?;
         let date = if let Some(weekday) = date.strip_prefix('M') {
-            let numbers: Vec<i64> = weekday.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
+            let numbers: Vec<u32> = weekday.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
             match numbers[..] {
-                [month @ 1..=12, week @ 1..=5, day @ 0..=6] => Date::Weekday(month, week, day),
+                [month @ 1..=12, week @ 1..=5, day @ 0..=6] => Date::Weekday(month, week.into(), day.into()),
                 _ => return None,
             }
         } else if let Some(day) = date.strip_prefix('J') {
@@ -255,11 +256,15 @@ impl Change {
     fn in_year(&self, year: i64) -> i64 {
         let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
         let day = match self.date {
-            Date::Day(day) => days(year, 1, 1) + day,
-            Date::Julian(day) => days(year, 1, 1) + day - 1 + i64::from(leap && day >= 60),
+            Date::Day(day) => days_from_date(year, 1, 1) + day,
+            Date::Julian(day) => days_from_date(year, 1, 1) + day - 1 + i64::from(leap && day >= 60),
             Date::Weekday(month, week, weekday) => {
-                let first = days(year, month, 1);
-                let next = if month == 12 { days(year + 1, 1, 1) } else { days(year, month + 1, 1) };
+                let first = days_from_date(year, month, 1);
+                let next = if month == 12 {
+                    days_from_date(year + 1, 1, 1)
+                } else {
+                    days_from_date(year, month + 1, 1)
+                };
                 // 1970-01-01 was a Thursday.
                 let first_weekday = (first + 4).rem_euclid(7);
                 let day = first + (weekday - first_weekday).rem_euclid(7) + (week - 1) * 7;
@@ -269,43 +274,6 @@ impl Change {
         day * DAY + self.time
     }
 }
-
-/// Days from the epoch to a date of the Gregorian calendar.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March, so that the leap day is the last of a year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let day_of_year = (153 * month + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-/// Year, month and day of a day since the epoch.
-fn civil(day: i64) -> (i64, i64, i64) {
-    let day = day + 719_468;
-    let (era, day_of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
-}
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// Zones by name, read once each.
 #[derive(Debug, Default)]
@@ -332,111 +300,19 @@ impl Zones {
     }
 }
 
-/// A time in the words of strftime, in the C locale; `%3q` and `%q` are milliseconds, `%6q` microseconds, as in Asterisk.
+/// A time in the words of [strftime](dialplan::strftime::format), as this zone shows it; `micros` are microseconds since
+/// the Unix epoch.
 pub fn format(micros: i64, zone: &Zone, format: &str) -> String {
+    let seconds = micros.div_euclid(MICROS);
+    let wall = Wall { seconds, micros: u32::try_from(micros.rem_euclid(MICROS)).unwrap_or(0) };
     let mut out = String::with_capacity(format.len() + 16);
-    let epoch = micros.div_euclid(1_000_000);
-    let offset = zone.at(epoch);
-    let local = epoch + i64::from(offset.seconds);
-    let (day, second) = (local.div_euclid(DAY), local.rem_euclid(DAY));
-    let (year, month, mday) = civil(day);
-    let (hour, minute, sec) = (second / 3_600, second / 60 % 60, second % 60);
-    let hour12 = if hour % 12 == 0 { 12 } else { hour % 12 };
-    let weekday =
-        WEEKDAYS.get(usize::try_from((day + 4).rem_euclid(7)).unwrap_or(0)).copied().unwrap_or_default();
-    let month_name = MONTHS.get(usize::try_from(month - 1).unwrap_or(0)).copied().unwrap_or_default();
-    let short = |name: &'static str| name.get(..3).unwrap_or(name);
-    let mut letters = format.chars();
-    while let Some(letter) = letters.next() {
-        if letter != '%' {
-            out.push(letter);
-            continue;
-        }
-        let mut what = letters.next().unwrap_or('%');
-        let mut width = 3;
-        if let (Some(digit), true) = (what.to_digit(10), letters.as_str().starts_with('q')) {
-            width = digit.clamp(1, 6);
-            what = letters.next().unwrap_or('q');
-        }
-        // Writing to a String cannot fail.
-        let _ = match what {
-            'Y' => write!(out, "{year:04}"),
-            'C' => write!(out, "{:02}", year.div_euclid(100)),
-            'y' => write!(out, "{:02}", year.rem_euclid(100)),
-            'm' => write!(out, "{month:02}"),
-            'd' => write!(out, "{mday:02}"),
-            'e' => write!(out, "{mday:2}"),
-            'H' => write!(out, "{hour:02}"),
-            'k' => write!(out, "{hour:2}"),
-            'I' => write!(out, "{hour12:02}"),
-            'l' => write!(out, "{hour12:2}"),
-            'M' => write!(out, "{minute:02}"),
-            'S' => write!(out, "{sec:02}"),
-            'T' => write!(out, "{hour:02}:{minute:02}:{sec:02}"),
-            'R' => write!(out, "{hour:02}:{minute:02}"),
-            'r' => write!(out, "{hour12:02}:{minute:02}:{sec:02} {}", if hour < 12 { "AM" } else { "PM" }),
-            'F' => write!(out, "{year:04}-{month:02}-{mday:02}"),
-            'D' | 'x' => write!(out, "{month:02}/{mday:02}/{:02}", year.rem_euclid(100)),
-            'X' => write!(out, "{hour:02}:{minute:02}:{sec:02}"),
-            'c' => write!(
-                out,
-                "{} {} {mday:2} {hour:02}:{minute:02}:{sec:02} {year}",
-                short(weekday),
-                short(month_name)
-            ),
-            'b' | 'h' => write!(out, "{}", short(month_name)),
-            'B' => write!(out, "{month_name}"),
-            'a' => write!(out, "{}", short(weekday)),
-            'A' => write!(out, "{weekday}"),
-            'p' => write!(out, "{}", if hour < 12 { "AM" } else { "PM" }),
-            'P' => write!(out, "{}", if hour < 12 { "am" } else { "pm" }),
-            'j' => write!(out, "{:03}", day - days(year, 1, 1) + 1),
-            'u' => write!(out, "{}", (day + 3).rem_euclid(7) + 1),
-            'w' => write!(out, "{}", (day + 4).rem_euclid(7)),
-            's' => write!(out, "{epoch}"),
-            'z' => {
-                let minutes = offset.seconds.abs() / 60;
-                write!(
-                    out,
-                    "{}{:02}{:02}",
-                    if offset.seconds < 0 { '-' } else { '+' },
-                    minutes / 60,
-                    minutes % 60
-                )
-            }
-            'Z' => write!(out, "{}", offset.abbreviation),
-            'q' => write!(
-                out,
-                "{:0size$}",
-                micros.rem_euclid(1_000_000) / 10_i64.pow(6 - width),
-                size = width as usize
-            ),
-            'n' => writeln!(out),
-            't' => write!(out, "\t"),
-            '%' => write!(out, "%"),
-            other => write!(out, "%{other}"),
-        };
-    }
+    strftime::format(wall, &zone.at(seconds), format, &mut out);
     out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_and_days_turn_into_each_other() {
-        for (date, day) in
-            [((1970, 1, 1), 0), ((2000, 2, 29), 11_016), ((2026, 11, 21), 20_778), ((1969, 12, 31), -1)]
-        {
-            assert_eq!(days(date.0, date.1, date.2), day, "{date:?}");
-            assert_eq!(civil(day), date, "{day}");
-        }
-        for day in (-800_000..800_000).step_by(37) {
-            let (year, month, mday) = civil(day);
-            assert_eq!(days(year, month, mday), day);
-        }
-    }
 
     #[test]
     fn a_rule_changes_at_its_dates() {

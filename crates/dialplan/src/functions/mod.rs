@@ -6,7 +6,6 @@ mod digests;
 mod lists;
 mod logic;
 mod storage;
-mod strftime;
 mod strings;
 mod times;
 mod variables;

@@ -1,10 +1,10 @@
 //! STRFTIME and STRPTIME.
 
-use super::strftime::{format, parse};
 use super::{Answer, arg, reader, required};
 use crate::args::split_raw;
 use crate::env::{Env, Fault, Wall};
 use crate::registry::FunctionRow;
+use crate::strftime::{format, parse};
 
 pub(super) const ROWS: &[FunctionRow] = &[
     reader("STRFTIME", "STRFTIME([epoch][,[timezone][,format]])", "Writes a time as text.", strftime),

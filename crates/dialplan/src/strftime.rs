@@ -49,8 +49,11 @@ fn iso_week(civil: &Civil) -> (i64, u32) {
     (year, u32::try_from(week).unwrap_or(0))
 }
 
-/// Appends a time by a strftime format; `%q` and `%1q` to `%6q` give fractions of the second.
-pub(super) fn format(wall: Wall, offset: &Offset, pattern: &str, out: &mut String) {
+/// Appends a time by a strftime format, as a wall in the zone of `offset` shows it.
+///
+/// `%q` is milliseconds, `%1q` to `%6q` are so many digits of the second's fraction, as in Asterisk. What is no conversion
+/// stays as it is.
+pub fn format(wall: Wall, offset: &Offset, pattern: &str, out: &mut String) {
     let c = Civil::at(wall.seconds, offset.seconds);
     let twelve = if c.hour.is_multiple_of(12) { 12 } else { c.hour % 12 };
     let mut symbols = pattern.chars();
@@ -217,7 +220,7 @@ fn read<'t>(mut text: &'t str, pattern: &str, parts: &mut Parts) -> Option<&'t s
 }
 
 /// Reads a time by a strptime format: seconds since 1970 as if the wall showed UTC.
-pub(super) fn parse(text: &str, pattern: &str) -> Option<i64> {
+pub(crate) fn parse(text: &str, pattern: &str) -> Option<i64> {
     let mut parts = Parts::default();
     read(text, pattern, &mut parts)?;
     if let Some(epoch) = parts.epoch {
