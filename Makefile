@@ -26,7 +26,7 @@ help:
 	@echo "make check    format, lints, documentation, dependency floors, licences"
 	@echo "make bench    measure; results in target/bench/*.json"
 	@echo "make fuzz     run every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
-	@echo "make install  install into DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)"
+	@echo "make install  install what was built into DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)"
 
 run: build
 	exec $(PROGRAM) -f $(ARGS)
@@ -58,7 +58,9 @@ fuzz: build-tools
 deny:
 	cargo deny check licenses bans sources
 
-install: build
+# As root there may be no Rust, and nothing in the source folder should belong to root: this builds nothing.
+install:
+	@[[ -x $(PROGRAM) ]] || { echo "$(PROGRAM) is not there: run 'make build' first, as yourself" >&2; exit 1; }
 	install -D --mode=0755 $(PROGRAM) $(SBIN)/strowger
 	@if [[ -e $(SBIN)/asterisk && ! -L $(SBIN)/asterisk ]]; then \
 		echo "$(SBIN)/asterisk is another program: left alone; scripts that call 'asterisk -rx' reach that one" >&2; \
@@ -72,6 +74,7 @@ clean:
 # A C compiler links the program and builds SQLite and (with cmake) libopus; the C++ one builds libFuzzer.
 build-tools:
 	@.ci/need build-essential cmake
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.95 or later (https://rustup.rs)" >&2; exit 1; }
 
 # Without the right to install packages the tests that need them say that they are skipped.
 test-tools: build-tools oracle-tools $(PYTHON)
