@@ -102,6 +102,8 @@ pub(crate) struct Ear {
     /// Samples of the piece that was lent; 0 while it is not decoded.
     lent: usize,
     starved_ms: u32,
+    /// Frames that could not be read, as far as they were asked for.
+    malformed: u32,
 }
 
 impl Ear {
@@ -142,6 +144,7 @@ impl Ear {
             waiting: 0,
             lent: 0,
             starved_ms: STARVED_MS,
+            malformed: 0,
         }
     }
     pub(crate) const fn format(&self) -> FormatId {
@@ -159,6 +162,22 @@ impl Ear {
         let samples = codec::packet_samples(self.format, payload);
         let whole = samples <= self.format.rate().0 as usize * 60 / 1000;
         whole && self.jitter.push_units(timestamp, samples / self.unit_samples.max(1), payload)
+    }
+    /// Whether all of a payload is audio of this format, as far as its size tells.
+    pub(crate) fn can_read(&self, payload: &[u8]) -> bool {
+        let grid = self.jitter.grid();
+        match grid.is_variable {
+            true => {
+                let samples = codec::packet_samples(self.format, payload);
+                samples > 0 && samples <= self.format.rate().0 as usize * 60 / 1000
+            }
+            false => payload.len().is_multiple_of(usize::from(grid.unit_bytes).max(1)),
+        }
+    }
+    /// Frames that the decoder could not read since this was asked last.
+    pub(crate) fn take_malformed(&mut self) -> u32 {
+        let all = self.decoder.malformed();
+        all.wrapping_sub(core::mem::replace(&mut self.malformed, all))
     }
     /// The source changed or restarted.
     pub(crate) fn restart(&mut self) {

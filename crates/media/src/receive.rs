@@ -154,7 +154,12 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         if let Some(ear) = &mut stream.ear {
             let payload = self.scratch.packet.get(inbound.payload.clone()).unwrap_or_default();
-            if !ear.push(inbound.timestamp, payload) {
+            let is_whole = ear.can_read(payload);
+            let is_heard = ear.push(inbound.timestamp, payload);
+            if !is_whole {
+                stream.totals.discarded_packets += 1;
+                self.load.discards.count(Discard::Malformed);
+            } else if !is_heard {
                 self.load.discards.count(Discard::Late);
             }
         }

@@ -149,6 +149,11 @@ impl<P: PacketIo> Desk<'_, P> {
         let count = rate.0 as usize * usize::from(ms) / 1000;
         let linear = self.scratch.linear.get_mut(..count)?;
         ear.take(linear);
+        let malformed = ear.take_malformed().into();
+        if malformed > 0 {
+            stream.totals.discarded_packets += malformed;
+            self.load.discards.add(Discard::Malformed, malformed);
+        }
         let starved = ear.is_starved();
         let Some(taps) = &mut stream.taps else { return (!starved).then_some(count) };
         let found = taps.frame(linear, rate);

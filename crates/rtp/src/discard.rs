@@ -32,6 +32,7 @@ discards! {
     BadRtcp "bad_rtcp" "A compound packet that RFC 3550 A.2 refuses.";
     UnknownStream "unknown_stream" "For a stream that is gone.";
     WrongFormat "wrong_format" "A negotiated format that the bridge was not planned for; it is re-planned.";
+    Malformed "malformed" "Audio that its codec cannot read, whole or in part: it is concealed or left out.";
     SendFailed "send_failed" "The kernel did not take the packet.";
 }
 
@@ -42,8 +43,12 @@ pub struct DiscardCounts([u64; Discard::ALL.len()]);
 impl DiscardCounts {
     /// Counts one.
     pub fn count(&mut self, why: Discard) {
+        self.add(why, 1);
+    }
+    /// Counts so many.
+    pub fn add(&mut self, why: Discard, count: u64) {
         if let Some(slot) = self.0.get_mut(why as usize) {
-            *slot += 1;
+            *slot += count;
         }
     }
     /// How often `why` happened.

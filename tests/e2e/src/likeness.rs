@@ -217,22 +217,35 @@ pub fn resample(samples: &[i16], from: usize, to: usize) -> Vec<i16> {
     }
     let edge = 0.92 * from.min(to) as f64 / from as f64;
     let reach = CROSSINGS / edge;
-    let count = samples.len() * to / from;
-    let one = |n: usize| {
-        let centre = n as f64 * from as f64 / to as f64;
-        let first = (centre - reach).ceil().max(0.0) as usize;
-        let last = ((centre + reach) as usize).min(samples.len().saturating_sub(1));
-        let sum: f64 = (first..=last)
-            .map(|index| {
-                let x = index as f64 - centre;
-                let angle = core::f64::consts::PI * x * edge;
-                let sinc = if angle.abs() < 1e-9 { 1.0 } else { angle.sin() / angle };
-                f64::from(samples[index]) * sinc * (0.5 + 0.5 * (core::f64::consts::PI * x / reach).cos())
-            })
-            .sum();
-        (sum * edge) as i16 // `as` saturates
+    let pi = core::f64::consts::PI;
+    let weight = |x: f64| {
+        let angle = pi * x * edge;
+        let sinc = if angle.abs() < 1e-9 { 1.0 } else { angle.sin() / angle };
+        if x.abs() < reach { edge * sinc * (0.5 + 0.5 * (pi * x / reach).cos()) } else { 0.0 }
     };
-    (0..count).map(one).collect()
+    // What is made lies at few places between two samples: a filter for each.
+    let phases = to / greatest_common_divisor(from, to);
+    let taps = 2 * reach.ceil() as usize + 1;
+    let filters: Vec<Vec<f64>> = (0..phases)
+        .map(|phase| {
+            let between = (phase * from % to) as f64 / to as f64;
+            (0..taps).map(|tap| weight(tap as f64 - reach.ceil() - between)).collect()
+        })
+        .collect();
+    let front = reach.ceil() as usize;
+    let padded: Vec<f64> =
+        vec![0; front].iter().chain(samples).chain(&vec![0; taps]).map(|&s| f64::from(s)).collect();
+    (0..samples.len() * to / from)
+        .map(|n| {
+            let part = &padded[n * from / to..];
+            let sum: f64 = filters[n % phases].iter().zip(part).map(|(weight, sample)| weight * sample).sum();
+            sum as i16 // `as` saturates
+        })
+        .collect()
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 #[cfg(test)]

@@ -149,6 +149,11 @@ impl Media {
         self.state().sent
     }
 
+    /// Packets that came since the last [`forget`](Self::forget).
+    pub fn received(&self) -> usize {
+        self.state().packets.len()
+    }
+
     /// All that was heard so far.
     pub fn heard(&self) -> Heard {
         Heard { packets: self.state().packets.clone() }

@@ -42,15 +42,20 @@ fn phone(server: &Server, name: &str, wire: &'static Wire) -> Phone {
 
 /// Waits until somebody has heard `said` and not, as an echo or a mix-up would be, `own`.
 ///
-/// `heard` gives what was heard so far, at 8 kHz.
-fn until_recognised(who: &str, heard: impl Fn() -> Vec<i16>, said: &Clip, own: &Clip, least: Least) {
+/// `ms` tells how much was heard so far, `heard` what, at 8 kHz.
+fn until_recognised(
+    who: &str,
+    ms: impl Fn() -> usize,
+    heard: impl Fn() -> Vec<i16>,
+    (said, own): (&Clip, &Clip),
+    least: Least,
+) {
     let mut look = FIRST_LOOK;
     let mut last: Option<Recognised> = None;
     while look <= LAST_LOOK {
-        let heard = wait::for_some(wait::SOON, || Some(heard()).filter(|heard| heard.len() >= look * 8));
-        let Some(heard) = heard else {
-            panic!("{who} hears less than {look} ms; last: {last:.2?}");
-        };
+        let enough = wait::for_some(wait::SOON, || (ms() >= look).then_some(()));
+        assert!(enough.is_some(), "{who} hears less than {look} ms; last: {last:.2?}");
+        let heard = heard();
         let found = said.find(&heard, least);
         if found.good >= GOOD {
             let mixed_up = own.find(&heard, least);
@@ -58,22 +63,18 @@ fn until_recognised(who: &str, heard: impl Fn() -> Vec<i16>, said: &Clip, own: &
             return;
         }
         last = Some(found);
-        look += 3000;
+        look = (2 * look).max(ms());
     }
     panic!("{who} does not hear what was said: {last:.2?}");
 }
 
-/// As [`until_recognised`], of a phone that has decoded nothing yet.
+/// As [`until_recognised`], of a phone of ours.
 fn until_heard(phone: &Phone, said: &Clip, own: &Clip, least: Least) {
     let wire = phone.wire.expect("a phone of one format");
     let name = format!("{} by {}", phone.name, wire.name);
-    let enough = |heard: &[Vec<u8>]| heard.len() * wire.ms as usize;
-    let heard = || {
-        let packets = phone.media.heard().payloads(wire.payload_type);
-        // Decoding costs: not before there is enough.
-        if enough(&packets) < FIRST_LOOK { Vec::new() } else { wire.hear(&packets) }
-    };
-    until_recognised(&name, heard, said, own, least);
+    let payloads = || phone.media.heard().payloads(wire.payload_type);
+    let ms = || phone.media.received() * wire.ms as usize;
+    until_recognised(&name, ms, || wire.hear(&payloads()), (said, own), least);
 }
 
 /// What a phone says.
@@ -231,7 +232,8 @@ fn baresip_talks(name: &str, codec: &str, format: &str, wire: &'static Wire) {
     alice.media.recite(first.recital);
     alice.must_call("bob");
     until_heard(&alice, &second, &first.clip, wire.least());
-    until_recognised(codec, || bob.speech(), &first.clip, &second, wire.least());
+    let ms = || bob.speech().len() / 8;
+    until_recognised(codec, ms, || bob.speech(), (&first.clip, &second), wire.least());
     assert_eq!(alice.media.heard().payload_types(), [wire.payload_type]);
     alice.hang_up();
     server.until_idle();
@@ -255,4 +257,90 @@ fn baresip_in_gsm_and_a_phone_in_ilbc_hear_each_other() {
 #[test]
 fn baresip_in_g726_and_a_phone_in_speex_hear_each_other() {
     baresip_talks("baresip-g726", "G726-32", "g726", &SPEEX3);
+}
+
+/// Payloads that no encoder made: of any size, and cut, turned around or doubled ones of `packets`.
+fn nonsense(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut seed = 3951_u32;
+    let mut noise = |length: usize| -> Vec<u8> {
+        let mut next = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 24) as u8
+        };
+        (0..length).map(|_| next()).collect()
+    };
+    let kinds = packets.iter().zip(0..96).map(|(packet, number)| match number % 8 {
+        0 => noise(packet.len()),
+        1 => vec![0xff; packet.len()],
+        2 => packet[..packet.len() / 2].to_vec(),
+        3 => packet[..1].to_vec(),
+        4 => [&packet[..], &noise(1)].concat(),
+        5 => noise(1300),
+        6 => packet.iter().map(|byte| !byte).collect(),
+        _ => noise(packet.len() / 2 + 1),
+    });
+    kinds.collect()
+}
+
+#[test]
+fn nonsense_instead_of_speech_is_counted_and_the_call_goes_on() {
+    let wires = [&GSM_FULL, &ILBC20, &ILBC30, &SPEEX3, &OPUS48, &G726, &LPC10, &G722];
+    let wires: Vec<&'static Wire> = wires.into_iter().filter(|wire| wire.is_there()).collect();
+    let mut site = Site::new("nonsense").dialplan("[test]\nexten => _X,1,Dial(PJSIP/hearer${EXTEN},20)\n");
+    for (number, wire) in wires.iter().enumerate() {
+        site = site
+            .phone_with(&format!("speaker{number}"), &format!("allow={}\n", wire.name))
+            .phone_with(&format!("hearer{number}"), "allow=ulaw\n");
+    }
+    let mut server = Server::start(site);
+    let (said, other) = (clip(0), clip(1));
+    let mut calls: Vec<(Phone, Phone)> = Vec::new();
+    for (number, &wire) in wires.iter().enumerate() {
+        let mut speaker = phone(&server, &format!("speaker{number}"), wire);
+        let mut hearer = phone(&server, &format!("hearer{number}"), &ULAW);
+        hearer.must_register();
+        hearer.media.recite(ULAW.recital(other.samples()));
+        speaker.media.recite(wire.recital_of(nonsense(&wire.code(said.samples()))));
+        speaker.begin(&number.to_string());
+        let invite = hearer.ring();
+        hearer.take(&invite);
+        assert_eq!(speaker.outcome().status(), Some(200));
+        calls.push((speaker, hearer));
+    }
+    wait::until_true("every kind of nonsense was said", || {
+        calls.iter().all(|(speaker, _)| speaker.media.sent() >= 96)
+    });
+    // RTCP brings the counters.
+    let discarded = |name: &str| {
+        let shown = server.json("pjsip show channelstats");
+        let rows = shown["channels"].as_array().cloned().unwrap_or_default();
+        let row = rows.iter().find(|row| row["name"].as_str().is_some_and(|is| is.contains(name))).cloned();
+        row.and_then(|row| row["discarded"].as_u64()).unwrap_or_default()
+    };
+    for (speaker, _) in &calls {
+        let name = format!("/{}-", speaker.name);
+        wait::until_true("the nonsense is counted", || discarded(&name) >= 10);
+    }
+    for ((speaker, hearer), wire) in calls.iter().zip(&wires) {
+        speaker.media.recite(wire.recital(said.samples()));
+        speaker.media.forget();
+        hearer.media.forget();
+    }
+    for (speaker, hearer) in &mut calls {
+        // Both ways are as they should be, with one voice still where nothing was wrong.
+        let wire = speaker.wire.expect("its format");
+        until_heard(hearer, &said, &other, wire.least());
+        until_heard(speaker, &other, &said, wire.least());
+        assert_eq!(hearer.media.heard().lost(), 0, "{}", wire.name);
+        speaker.hang_up();
+        hearer.until_hung_up();
+    }
+    let workers = server.json("media show io")["workers"].clone();
+    let counted: u64 = workers
+        .as_array()
+        .map(|workers| workers.iter().filter_map(|worker| worker["discards"]["malformed"].as_u64()).sum())
+        .unwrap_or_default();
+    assert!(counted >= 10 * wires.len() as u64, "{workers}");
+    server.until_idle();
+    server.assert_healthy();
 }

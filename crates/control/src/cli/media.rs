@@ -137,11 +137,14 @@ impl Cli {
             let rows: Vec<Value> = workers
                 .iter()
                 .map(|worker| {
+                    let reasons = worker.discarded().map(|(why, count)| (why.to_owned(), count.into()));
+                    let discards: serde_json::Map<String, Value> = reasons.collect();
                     json!({
                         "streams": worker.streams, "ticks": worker.ticks, "late_ticks": worker.late_ticks,
                         "received": worker.received, "sent": worker.sent, "panics": worker.panics,
                         "busy_permille": worker.busy_permille, "events_delayed": worker.events_delayed,
                         "tick_ms": worker.tick_ms, "cpu_ns": worker.cpu_nanos, "discarded": discarded(worker),
+                        "discards": discards,
                     })
                 })
                 .collect();

@@ -542,6 +542,7 @@ impl Cli {
                     json!({
                         "name": &*c.name, "bridge": bridge(c), "seconds": up_time(c).as_secs(),
                         "format": c.format.name(), "received": stats.received_packets, "lost": stats.lost_packets,
+                        "discarded": stats.discarded_packets,
                         "jitter": call::seconds(stats.jitter_us), "sent": stats.sent_packets,
                         "peer_lost": stats.peer_lost_packets, "peer_jitter": call::seconds(stats.peer_jitter_us),
                         "round_trip": call::seconds(stats.round_trip_us),

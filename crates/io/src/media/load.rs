@@ -43,6 +43,14 @@ pub struct WorkerLoad {
     pub discards: [u64; Discard::ALL.len()],
 }
 
+impl WorkerLoad {
+    /// Why packets were thrown away, by the words of [`Discard::word`]: what happened at all.
+    pub fn discarded(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let words = Discard::ALL.iter().map(|why| why.word());
+        words.zip(self.discards).filter(|(_, count)| *count > 0)
+    }
+}
+
 /// The cell that a worker writes.
 #[derive(Debug)]
 pub(crate) struct LoadCell([AtomicU64; FIXED + Discard::ALL.len()]);
