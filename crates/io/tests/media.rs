@@ -1,6 +1,7 @@
 //! The media plane on real sockets of the loopback interface.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::time::{Duration, Instant as Wall};
 
 use base::{
@@ -421,4 +422,40 @@ fn members_of_a_room_gather_on_one_worker_wherever_they_were_and_hear_each_other
         std::thread::yield_now();
     }
     assert_eq!(front.streams(), 0);
+}
+
+#[test]
+fn a_worker_tells_where_its_time_went_and_how_late_its_ticks_were() {
+    use io::media::Phase;
+
+    let mut front = front(26_300, 26_310, 1);
+    let phone = Phone::new(LOCAL);
+    let (stream, _) = front.open(LOCAL, plan(Some(phone.address()))).unwrap();
+    let clip = Arc::new(Clip { format: FormatId::ULAW, data: vec![7; 800_000].into(), loop_from: None });
+    front.command(Command::Play { stream, play: PlayId(1), clip, offset: 0 });
+    let mut buffer = [0; 512];
+    let loads = front.loads();
+    let until = Wall::now() + PATIENCE;
+    let sight = loop {
+        phone.socket.recv(&mut buffer).unwrap();
+        let sight = loads.sights(io::clock::Clock.now()).next().unwrap();
+        if sight.phases[Phase::Send as usize] > 0 && sight.recent.iter().any(|share| *share > 0) {
+            break sight;
+        }
+        assert!(Wall::now() < until, "{sight:?}");
+    };
+    assert_eq!(
+        (sight.phases[Phase::Decode as usize], sight.phases[Phase::Encode as usize]),
+        (0, 0),
+        "{sight:?}"
+    );
+    assert!(sight.busy() > 0 && sight.idle > sight.busy(), "one prompt keeps nobody busy: {sight:?}");
+    assert!(sight.lateness.count() > 10, "{sight:?}");
+    assert!(sight.lateness.sum_nanos >= sight.lateness.most_nanos, "{sight:?}");
+    // A worker without streams sleeps, and its last second was idle.
+    front.command(Command::Close { stream });
+    while loads.sights(io::clock::Clock.now()).next().unwrap().recent.iter().any(|share| *share > 0) {
+        assert!(Wall::now() < until);
+        std::thread::yield_now();
+    }
 }

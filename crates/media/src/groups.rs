@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use crate::ear::Ear;
 use crate::mouth::Mouth;
 use crate::packet_io::PacketIo;
+use crate::phase::Phase;
 use crate::stream::Stream;
 use crate::worker::{Desk, Worker};
 
@@ -173,6 +174,7 @@ impl<L> Worker<L> {
             self.groups.looked = now;
             return;
         }
+        io.phase(Phase::Decode);
         self.groups.select(now, all);
         // Taken out while others of the worker are borrowed; no allocation, and given back below.
         let mut running = core::mem::take(&mut self.groups.running);
@@ -184,16 +186,19 @@ impl<L> Worker<L> {
         for format in FormatId::coded().filter(|format| codec::decode_frame(*format).is_some()) {
             while self.decode_group(format, &running, io, events) {}
         }
+        io.phase(Phase::Mix);
         for turn in &mut running {
             let Turn { to, from, at, speaks, .. } = *turn;
             self.guarded(at, io, events, |desk| turn.has_frame = desk.listen(to, from) && speaks);
         }
+        io.phase(Phase::Encode);
         for format in FormatId::coded().filter(|format| codec::encode_frame(*format).is_some()) {
             while self.encode_group(format, &running, now, io, events) {}
         }
         for turn in running.iter().filter(|turn| turn.has_frame) {
             self.guarded(turn.at, io, events, |desk| desk.utter(turn.to));
         }
+        io.phase(Phase::Control);
         running.clear();
         self.groups.running = running;
     }

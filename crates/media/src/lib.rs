@@ -6,8 +6,8 @@
 //!
 //! Files: `worker` (tick, commands, faults), `stream` (what one stream owns), `routes` (who hears whom, and how),
 //! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder), `mouth` (encoder), `groups` (who is coded side
-//! by side), `digits`,
-//! `report` (RTCP), `room` (more than two who hear each other), `trace` (packets that somebody wants to see), `wheel` (slots).
+//! by side), `digits`, `phase` (what time goes into), `report` (RTCP), `room` (more than two who hear each other),
+//! `trace` (packets that somebody wants to see), `wheel` (slots).
 #![forbid(unsafe_code)]
 
 mod digits;
@@ -16,6 +16,7 @@ mod groups;
 mod load;
 mod mouth;
 mod packet_io;
+mod phase;
 mod play;
 mod receive;
 mod report;
@@ -32,6 +33,7 @@ pub use codec::{Level, UnknownLevel};
 pub use groups::{Lanes, WAIT_MS_MAX};
 pub use load::Load;
 pub use packet_io::{Arrival, PACKET_BYTES_MAX, PacketIo};
+pub use phase::Phase;
 pub use stream::Moving;
 pub use trace::{Carried, Noted, Traced, Tracing, Watch};
 pub use worker::{Config, Input, STREAMS_MAX, Worker, tick_step};

@@ -2,6 +2,8 @@
 
 use core::net::SocketAddr;
 
+use crate::phase::Phase;
+
 /// Bytes of the worker's packet buffer: linear 48 kHz at 60 ms with its header and room.
 pub const PACKET_BYTES_MAX: usize = 6144;
 
@@ -43,6 +45,9 @@ pub trait PacketIo {
     /// Only `source` is let in until the next call; `None` lets everyone in again. An optimisation: the worker judges
     /// every packet all the same.
     fn lock(&mut self, leg: &mut Self::Leg, source: Option<SocketAddr>);
+    /// What the worker does from here on, for whoever measures. Called some times a tick and some times a packet.
+    #[inline]
+    fn phase(&mut self, _: Phase) {}
     /// End of the send phase.
     fn flush(&mut self) {}
 }

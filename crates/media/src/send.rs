@@ -10,6 +10,7 @@ use rtp::{Discard, EventEdge, HEADER_BYTES, Header, Stamp};
 use crate::digits;
 use crate::groups::{Step, Turn};
 use crate::packet_io::PacketIo;
+use crate::phase::Phase;
 use crate::receive::Inbound;
 use crate::report::COMPOUND_BYTES;
 use crate::stream::Feed;
@@ -119,6 +120,10 @@ impl<P: PacketIo> Desk<'_, P> {
         let encoded = encoded.filter(|mouth| mouth.has_lanes()).map(|mouth| Step::Encode(mouth.format()));
         let Some(ear) = self.streams.get_mut(from).and_then(|stream| stream.ear.as_mut()) else { return };
         *self.current = Some(from); // its decoder and its sink, whoever pulls
+        if !ear.has_lanes() {
+            // Without lanes it is decoded at once.
+            self.io.phase(Phase::Decode);
+        }
         ear.gather(ear.format().rate().0 as usize * usize::from(ms) / 1000);
         let decoded = ear.has_lanes().then_some(Step::Decode(ear.format()));
         if let Some(step) = encoded.or(decoded) {
@@ -127,8 +132,10 @@ impl<P: PacketIo> Desk<'_, P> {
             if let Some(stream) = self.streams.get_mut(to) {
                 stream.has_turn = true;
             }
+            self.io.phase(Phase::Jitter);
             return;
         }
+        self.io.phase(Phase::Mix);
         if let Some(count) = self.take_heard(from, ms)
             && speaks
             && let Some(mouth) = self.streams.get_mut(to).and_then(|stream| stream.mouth.as_mut())
@@ -137,6 +144,7 @@ impl<P: PacketIo> Desk<'_, P> {
             mouth.listen(self.scratch.linear.get(..count).unwrap_or_default());
             self.utter(to);
         }
+        self.io.phase(Phase::Jitter);
     }
 
     /// Takes `ms` of what `id` has heard into the linear buffer and shows it to the taps; `None` when there is nothing to
@@ -189,7 +197,9 @@ impl<P: PacketIo> Desk<'_, P> {
         let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
         let Some(wire) = self.scratch.packet.get_mut(payload.clone()) else { return };
         let Some(mouth) = &mut stream.mouth else { return };
+        self.io.phase(Phase::Encode);
         let bytes = mouth.speak(wire);
+        self.io.phase(Phase::Send);
         self.emit_local(id, payload.start, bytes);
     }
 

@@ -11,6 +11,7 @@ use crate::ear::FRAME_SAMPLES_MAX;
 use crate::groups::{Groups, Lanes};
 use crate::load::Load;
 use crate::packet_io::{PACKET_BYTES_MAX, PacketIo};
+use crate::phase::Phase;
 use crate::play::Playing;
 use crate::room::Rooms;
 use crate::stream::{Moving, Slab, Stream, tidy};
@@ -199,10 +200,12 @@ impl<L> Worker<L> {
         P: PacketIo<Leg = L>,
     {
         self.load.ticks += 1;
+        io.phase(Phase::Receive);
         while let Some(arrival) = io.receive(&mut self.scratch.packet) {
             self.load.received += 1;
             self.guarded(now, io, events, |desk| desk.arrived(arrival));
         }
+        io.phase(Phase::Jitter);
         let now_ms = now.as_millis();
         let last = self.last_ms.unwrap_or(now_ms.saturating_sub(1));
         let first = (last + 1).max((now_ms + 1).saturating_sub(BEHIND_MAX));
@@ -217,6 +220,7 @@ impl<L> Worker<L> {
                 if self.streams.at(slot).is_some_and(|stream| stream.has_turn) {
                     // A worker that fell behind comes again before the last turn was run.
                     self.run_turns(at, true, io, events);
+                    io.phase(Phase::Jitter);
                 }
                 self.guarded(at, io, events, |desk| desk.visit(slot));
                 // A stream that a panic ended has left, and another one sits in its place.
@@ -228,7 +232,9 @@ impl<L> Worker<L> {
         }
         self.last_ms = Some(now_ms.max(last));
         self.run_turns(now, false, io, events);
+        io.phase(Phase::Send);
         io.flush();
+        io.phase(Phase::Control);
     }
     /// Gives a stream away, to be [adopted](Input::Adopt) by another worker. Its bridge and tie stay named, so all that
     /// are connected move together.

@@ -4,8 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use base::Instant;
 use media::Load;
 use rtp::Discard;
+
+use super::sight::{SightCell, WorkerSight};
 
 /// Fixed counters before the discards.
 const FIXED: usize = 13;
@@ -53,11 +56,17 @@ impl WorkerLoad {
 
 /// The cell that a worker writes.
 #[derive(Debug)]
-pub(crate) struct LoadCell([AtomicU64; FIXED + Discard::ALL.len()]);
+pub(crate) struct LoadCell {
+    counts: [AtomicU64; FIXED + Discard::ALL.len()],
+    pub(crate) sight: SightCell,
+}
 
 impl Default for LoadCell {
     fn default() -> Self {
-        Self([const { AtomicU64::new(0) }; FIXED + Discard::ALL.len()])
+        Self {
+            counts: [const { AtomicU64::new(0) }; FIXED + Discard::ALL.len()],
+            sight: SightCell::default(),
+        }
     }
 }
 
@@ -88,12 +97,12 @@ impl LoadCell {
             load.group_room,
         ];
         let values = fixed.into_iter().chain(load.discards.iter().map(|(_, count)| count));
-        for (cell, value) in self.0.iter().zip(values) {
+        for (cell, value) in self.counts.iter().zip(values) {
             cell.store(value, Relaxed);
         }
     }
     fn read(&self) -> WorkerLoad {
-        let mut values = self.0.iter().map(|cell| cell.load(Relaxed));
+        let mut values = self.counts.iter().map(|cell| cell.load(Relaxed));
         let mut next = || values.next().unwrap_or(0);
         WorkerLoad {
             streams: next(),
@@ -122,6 +131,10 @@ impl MediaLoads {
     /// One row a worker, at most a tenth of a second old while it has streams.
     pub fn workers(&self) -> impl Iterator<Item = WorkerLoad> + '_ {
         self.0.iter().map(|cell| cell.read())
+    }
+    /// Where each worker's time went, in the same order.
+    pub fn sights(&self, now: Instant) -> impl Iterator<Item = WorkerSight> + '_ {
+        self.0.iter().map(move |cell| cell.sight.read(now))
     }
     /// Sum over all workers; the busy share is the busiest worker's.
     pub fn total(&self) -> WorkerLoad {

@@ -17,7 +17,9 @@ use rtrb::{Consumer, Producer, PushError};
 
 use super::front::RING;
 use super::load::{LoadCell, ThreadLoad};
+use super::sight::Lateness;
 use super::sockets::{Leg, SocketIo};
+use super::stopwatch::{PHASES, Timed};
 use super::sys;
 use crate::clock::Clock;
 use crate::sys::{Epoll, NOT_READY};
@@ -83,7 +85,7 @@ impl Prepared {
         let Self { io, sleep, ends, config } = self;
         let mut thread = Thread {
             worker: Worker::new(config),
-            io,
+            io: Timed::new(io),
             sleep,
             ends,
             events: Vec::with_capacity(1024),
@@ -92,6 +94,10 @@ impl Prepared {
             step_ms: 5,
             load: ThreadLoad { tick_ms: 5, ..ThreadLoad::default() },
             rate: Rate::default(),
+            began: Clock.now(),
+            lateness: Lateness::default(),
+            recent: [0; PHASES],
+            booked: [Duration::ZERO; PHASES],
         };
         while thread.turn() {}
     }
@@ -99,7 +105,7 @@ impl Prepared {
 
 struct Thread {
     worker: Worker<Leg>,
-    io: SocketIo,
+    io: Timed<SocketIo>,
     sleep: Epoll,
     ends: Ends,
     events: Vec<Event>,
@@ -110,6 +116,11 @@ struct Thread {
     step_ms: u64,
     load: ThreadLoad,
     rate: Rate,
+    began: Instant,
+    lateness: Lateness,
+    /// Thousandths of the last second in each phase, and the phases when it began.
+    recent: [u64; PHASES],
+    booked: [Duration; PHASES],
 }
 
 /// What the current second has seen.
@@ -129,6 +140,7 @@ impl Thread {
         let retry = (!self.waiting.is_empty()).then(|| before + RETRY_EVERY);
         let until = [due, retry].into_iter().flatten().min();
         if until.is_none() {
+            self.recent = [0; PHASES];
             self.store_load(before);
             self.ends.asleep.store(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
@@ -141,6 +153,7 @@ impl Thread {
         }
         self.ends.asleep.store(false, Ordering::Relaxed);
         let now = Clock.now();
+        self.io.watch.begin(now);
         self.ends.bell.answer();
         let mut go_on = true;
         let mut obeyed = 0;
@@ -153,6 +166,9 @@ impl Thread {
             self.ends.shard.ring();
         }
         if self.worker.deadline(self.step_ms).is_some_and(|due| due <= now) {
+            if let Some(due) = due {
+                self.lateness.add(now - due);
+            }
             self.worker.tick(now, &mut self.io, &mut self.events);
             // The first packet after a silence ends the long ticks at once, not with the next measurement.
             if self.step_ms == STILL_MS && self.packets() > self.rate.packets {
@@ -164,6 +180,7 @@ impl Thread {
         self.show_trace();
         let after = Clock.now();
         self.rate.awake += after - now;
+        self.io.watch.end(now, after);
         self.measure(after);
         go_on
     }
@@ -253,6 +270,11 @@ impl Thread {
         self.load.busy_permille = (self.rate.awake.as_nanos() * 1000 / elapsed.as_nanos().max(1)) as u64;
         self.step_ms = tick_step(per_second).as_millis() as u64;
         self.load.tick_ms = self.step_ms;
+        let booked = *self.io.watch.booked();
+        for ((recent, now), before) in self.recent.iter_mut().zip(booked).zip(self.booked) {
+            *recent = ((now - before).as_nanos() * 1000 / elapsed.as_nanos().max(1)) as u64;
+        }
+        self.booked = booked;
         self.rate = Rate { since: now, stored: self.rate.stored, packets, awake: Duration::ZERO };
     }
     /// Packets moved so far.
@@ -264,5 +286,6 @@ impl Thread {
         self.rate.stored = now;
         self.load.cpu_nanos = sys::thread_cpu().as_nanos() as u64;
         self.ends.cell.store(self.worker.load(), self.load);
+        self.ends.cell.sight.store(self.began, self.io.watch.booked(), self.recent, &self.lateness);
     }
 }

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::groups::{Bench, Step, Turn};
 use crate::mouth::Mouth;
 use crate::packet_io::PacketIo;
+use crate::phase::Phase;
 use crate::room::bus::samples;
 use crate::room::mixdown::{NOBODY, Place};
 use crate::room::{Member, Room, Rooms};
@@ -63,13 +64,17 @@ impl<L> Worker<L> {
             let back = Duration::from_millis(u64::from(round) * u64::from(super::ROUND_MS_MAX));
             let at = Instant::ZERO + (at - Instant::ZERO).saturating_sub(back);
             let is_due = |room: &Room| room.rounds().1 > round;
+            io.phase(Phase::Decode);
             self.hear(&mut running, at, is_due, io, events);
             self.bury(&mut running, panics);
+            io.phase(Phase::Mix);
             for room in running.iter_mut().filter(|room| is_due(room)) {
                 self.mix(room, at, io, events);
             }
+            io.phase(Phase::Encode);
             self.speak(&mut running, at, is_due, io, events);
         }
+        io.phase(Phase::Jitter);
         self.bury(&mut running, panics);
         for room in running.drain(..) {
             self.rooms.put_back(room);

@@ -11,7 +11,7 @@ use base::{
     Clip, Command, Direction, DtmfMode, Event, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Plan, RxPayload,
     StreamId,
 };
-use media::{Arrival, Config, Input, PacketIo, Worker};
+use media::{Arrival, Config, Input, PacketIo, Phase, Worker};
 use rtp::Header;
 
 /// Payload type of telephone-events in these tests.
@@ -48,6 +48,9 @@ pub struct Net {
     pub detached: Vec<u16>,
     /// Legs that were dropped.
     pub closed: Rc<RefCell<Vec<u16>>>,
+    /// Phases that the worker has been in, and the one it is in.
+    pub phases: [bool; Phase::ALL.len()],
+    pub phase: Option<Phase>,
 }
 
 #[derive(Debug)]
@@ -87,6 +90,10 @@ impl PacketIo for Net {
         let bytes = packet.to_vec();
         self.sent.push(Sent { port: leg.0, to, rtcp: true, at_ms: self.now_ms, bytes });
         true
+    }
+    fn phase(&mut self, phase: Phase) {
+        self.phases[phase as usize] = true;
+        self.phase = Some(phase);
     }
     fn lock(&mut self, leg: &mut Leg, source: Option<SocketAddr>) {
         self.locked.insert(leg.0, source);
