@@ -73,6 +73,11 @@ pub struct Material {
 impl Material {
     /// Speech of 8 kHz at the format's rate, and coded. Shorter speech than a frame is filled up with silence.
     pub fn new(format: FormatId, speech: &[i16]) -> Self {
+        Self::coded_by(Encoder::new(format), speech)
+    }
+    /// As [`Self::new`], coded by this encoder.
+    pub fn coded_by(mut encoder: Encoder, speech: &[i16]) -> Self {
+        let format = encoder.format();
         let mut linear = speech.to_vec();
         if let Some(mut resampler) = Resampler::new(base::SampleRate(8000), format.rate()) {
             let mut room = vec![0; resampler.output_max(speech.len())];
@@ -83,7 +88,6 @@ impl Material {
         let frame = Frame::of(format);
         linear.resize((linear.len() / frame.samples).max(1) * frame.samples, 0);
         let (mut coded, mut starts) = (Vec::new(), vec![0]);
-        let mut encoder = Encoder::new(format);
         let mut room = vec![0; frame.room];
         for pcm in linear.chunks_exact(frame.samples) {
             let bytes = encoder.encode(pcm, &mut room);
@@ -98,6 +102,14 @@ impl Material {
     /// Seconds of it.
     pub fn seconds(&self) -> f64 {
         self.linear.len() as f64 / f64::from(self.format.rate().0)
+    }
+    /// All samples.
+    pub fn linear(&self) -> &[i16] {
+        &self.linear
+    }
+    /// All coded frames, one after the other.
+    pub fn coded(&self) -> &[u8] {
+        &self.coded
     }
     fn payload(&self, at: usize) -> &[u8] {
         let at = at % self.frames();

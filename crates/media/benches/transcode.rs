@@ -344,7 +344,9 @@ fn main() {
             (Way::new(GSM, *codec, gsm_material), back.then(|| Way::new(*codec, GSM, material)))
         })
         .collect();
-    for _ in 0..ROUNDS {
+    // `cargo bench -p media -- workers` is for profiles of them.
+    let rounds = if std::env::args().any(|word| word == "workers") { 0 } else { ROUNDS };
+    for _ in 0..rounds {
         gsm.round(seconds);
         others.iter_mut().for_each(|other| other.round(seconds));
         for (there, back) in &mut ways {
