@@ -36,5 +36,5 @@ pub use place::{Place, address, free_ports};
 pub use server::{Refused, Server, program};
 pub use sipp::{Sipp, SippRun};
 pub use site::{SECRET, Site};
-pub use terminal::Terminal;
+pub use terminal::{Running, Terminal};
 pub use wire::Wire;

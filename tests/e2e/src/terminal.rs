@@ -13,10 +13,12 @@ const WHERE: &[u8] = b"\x1b[6n";
 /// The answer: in the first line and column.
 const HERE: &[u8] = b"\x1b[1;1R";
 
-/// A program on a terminal of 50 lines and 200 columns.
+/// A program on a terminal of 50 lines and 200 columns; both go when this goes.
 #[derive(Debug)]
 pub struct Terminal {
+    /// `script`, to which the terminal belongs.
     child: Child,
+    program: Running,
     keys: Arc<Mutex<ChildStdin>>,
     screen: Arc<Mutex<Vec<u8>>>,
     /// How much of it is forgotten.
@@ -30,7 +32,10 @@ impl Terminal {
         let own = [program().display().to_string(), "-C".into(), site.config().display().to_string()];
         let words: Vec<String> =
             own.iter().map(String::as_str).chain(words.iter().copied()).map(quoted).collect();
-        let line = format!("stty rows 50 cols 200; exec {}", words.join(" "));
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let note = site.place.join(format!("terminal-{}.pid", COUNT.fetch_add(1, Ordering::Relaxed)));
+        // The shell's process becomes the program's.
+        let line = format!("stty rows 50 cols 200; echo $$ >'{}'; exec {}", note.display(), words.join(" "));
         let mut shell = Command::new("script");
         surround(&mut shell, site);
         shell.args(["--quiet", "--flush", "--return", "--command", &line, "/dev/null"]);
@@ -55,7 +60,9 @@ impl Terminal {
                 answered = asked;
             }
         });
-        Self { child, keys, screen, wiped: AtomicUsize::new(0) }
+        let pid = || std::fs::read_to_string(&note).ok()?.strip_suffix('\n')?.parse().ok();
+        let program = Running(wait::until("the shell on the terminal runs", pid));
+        Self { child, program, keys, screen, wiped: AtomicUsize::new(0) }
     }
 
     /// Presses keys, as the bytes that they send.
@@ -81,6 +88,11 @@ impl Terminal {
         assert!(seen.is_some(), "'{text}' is not shown:\n{}", self.shown());
     }
 
+    /// Takes the terminal away from the program, which may live on.
+    pub fn hang_up(mut self) -> Running {
+        std::mem::replace(&mut self.program, Running(0))
+    }
+
     /// Waits until the program has ended; its status.
     pub fn ended(&mut self) -> Option<i32> {
         wait::until("the program on the terminal ends", || self.child.try_wait().ok()?).code()
@@ -89,8 +101,30 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        // The program goes after this, as the fields do.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
+    }
+}
+
+/// The program without its terminal; it goes when this goes. Number 0 is none.
+#[derive(Debug)]
+pub struct Running(u32);
+
+impl Running {
+    /// Its process id.
+    pub const fn pid(&self) -> u32 {
+        self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let path = std::fs::read_link(format!("/proc/{}/exe", self.0));
+        // The number of a process that has ended may be another's by this time.
+        if path.is_ok_and(|path| path.file_name() == program().file_name()) {
+            let _ended = Command::new("kill").args(["-KILL", &self.0.to_string()]).status();
+        }
     }
 }
 

@@ -112,9 +112,9 @@ fn a_terminal_that_hangs_up_leaves_the_process_running_without_a_console() {
         let mut command = std::process::Command::new(e2e::program());
         command.arg("-C").arg(site.config()).args(words).output().expect("the program runs")
     };
-    let pid = site.place.read("run/asterisk.pid");
-    let input = std::path::PathBuf::from(format!("/proc/{}/fd/0", pid.trim()));
-    drop(terminal);
+    let program = terminal.hang_up();
+    assert_eq!(site.place.read("run/asterisk.pid").trim(), program.pid().to_string());
+    let input = std::path::PathBuf::from(format!("/proc/{}/fd/0", program.pid()));
     // On a terminal that is gone the line editor would read for ever: its place is taken by a pipe that stays silent.
     wait::until_true("the process lets go of its terminal", || {
         std::fs::read_link(&input).is_ok_and(|target| target.to_string_lossy().starts_with("pipe:"))
