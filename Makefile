@@ -15,7 +15,9 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PROGRAM := $(TARGET)/release/strowger
 PYTHON := .venv/bin/python
 # Crates that are pure machines; they must build where there is no socket, thread or clock.
-PURE := base lanes speex conf sip rtp codec media dialplan call driver apps
+PURE := base lanes ilbc speex conf sip rtp codec media dialplan call driver apps
+# Crates of lanes that build for every processor without a C compiler for it.
+LANES := lanes ilbc speex
 
 .PHONY: run build test check bench fuzz install deny clean help build-tools test-tools oracle-tools
 
@@ -43,6 +45,12 @@ check: build-tools
 	@if rustup target list --installed 2>/dev/null | grep -q '^wasm32-unknown-unknown$$'; then \
 		set -x; cargo check --quiet --locked --target wasm32-unknown-unknown $(addprefix --package ,$(PURE)); \
 	else echo "skipped: the pure crates are not built for wasm32 (rustup target add wasm32-unknown-unknown)"; fi
+	@if ! rustup target list --installed 2>/dev/null | grep -q '^aarch64-unknown-linux-gnu$$'; then \
+		echo "skipped: nothing is built for arm64 (rustup target add aarch64-unknown-linux-gnu)"; \
+	elif command -v aarch64-linux-gnu-gcc >/dev/null; then \
+		set -x; cargo check --quiet --locked --target aarch64-unknown-linux-gnu --package strowger; \
+	else echo "only the crates without C are built for arm64; the rest needs gcc-aarch64-linux-gnu"; \
+		set -x; cargo check --quiet --locked --target aarch64-unknown-linux-gnu $(addprefix --package ,$(LANES)); fi
 
 test: test-tools
 	cargo test --workspace --locked
