@@ -93,7 +93,7 @@ oracle-tools:
 	@.ci/need libgsm1-dev libspandsp-dev libopus-dev libspeex-dev libcodec2-1.0 libbcg729-dev || echo "skipped: comparisons with the C libraries that are not installed"
 
 $(PYTHON): .ci/requirements.txt
-	@.ci/need python3-venv
+	@.ci/need build-essential python3-venv python3-dev
 	python3 -m venv .venv
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement .ci/requirements.txt
 	@touch $(PYTHON)
