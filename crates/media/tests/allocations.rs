@@ -9,7 +9,7 @@ use base::{
     StreamId,
 };
 use common::{Phone, clip, plan};
-use kit::{Counting, allocations};
+use kit::{Counting, allocations, bytes_kept};
 use media::{Arrival, Config, Input, PacketIo, Worker};
 
 #[global_allocator]
@@ -185,4 +185,182 @@ fn ten_seconds_of_a_room_allocate_nothing() {
     }
     assert!(wire.sent > 2700 && wire.next == 3000, "{} sent, {} received", wire.sent, wire.next);
     assert_eq!((allocated, worker.load().panics), (0, 0), "{} packets sent", wire.sent);
+}
+
+/// A worker in which phones of one format talk with phones of another, pair by pair, in both directions.
+struct Exchange {
+    worker: Worker<u16>,
+    wire: Wire,
+    events: Vec<Event>,
+    now_ms: u64,
+    talkers: Vec<Talker>,
+}
+
+/// A phone with what it says, and when its next packet is due.
+struct Talker {
+    phone: Phone,
+    ms: u64,
+    packets: Vec<Vec<u8>>,
+}
+
+impl Exchange {
+    fn new(talkers: usize) -> Self {
+        let wire = Wire { incoming: Vec::new(), next: 0, due: 0, sent: 0 };
+        Self {
+            worker: Worker::new(Config::default()),
+            wire,
+            events: Vec::with_capacity(1024),
+            now_ms: 1000,
+            talkers: Vec::with_capacity(talkers),
+        }
+    }
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.now_ms * 1_000_000)
+    }
+    fn input(&mut self, input: Input<u16>) {
+        let now = self.now();
+        self.worker.input(input, now, &mut self.wire, &mut self.events);
+    }
+    fn open(&mut self, format: FormatId) -> StreamId {
+        let stream = StreamId::new(self.talkers.len() as u32, 1);
+        let ms = format.usual_ms();
+        let plan = base::Plan { ptime_ms: ms, ..plan(stream.slot, format, 97) };
+        self.input(Input::Open { stream, leg: 0, plan: Box::new(plan) });
+        let mut phone = Phone::new(stream, 97);
+        phone.units = format.rtp_clock() / 1000 * u32::from(ms);
+        self.talkers.push(Talker { phone, ms: ms.into(), packets: Vec::new() });
+        stream
+    }
+    /// A pair that talks with each other.
+    fn call(&mut self, from: FormatId, to: FormatId) {
+        let (a, b) = (self.open(from), self.open(to));
+        self.input(Input::Command(Command::Join { a, b }));
+    }
+    /// Runs for `ms`, in which the phones say their packets; what ticks allocate.
+    fn run(&mut self, ms: u64, mut say: impl FnMut(&mut Talker, u64) -> Option<Vec<u8>>) -> u64 {
+        let mut allocated = 0;
+        for _ in 0..ms {
+            self.now_ms += 1;
+            self.wire.incoming.clear();
+            self.wire.next = 0;
+            for talker in &mut self.talkers {
+                // Not all at once.
+                let turn = self.now_ms + 7 * u64::from(talker.phone.stream.slot);
+                if turn.is_multiple_of(talker.ms)
+                    && let Some(packet) = say(talker, turn / talker.ms)
+                {
+                    self.wire.incoming.push((talker.phone.stream.slot, talker.phone.from, packet));
+                }
+            }
+            self.wire.due = self.wire.incoming.len();
+            let now = self.now();
+            let Self { worker, wire, events, .. } = self;
+            allocated += allocations(|| worker.tick(now, wire, events));
+            events.clear();
+        }
+        allocated
+    }
+}
+
+/// Packets of a tone in any format.
+fn tone_packets(format: FormatId, count: usize) -> Vec<Vec<u8>> {
+    let ms = usize::from(format.usual_ms());
+    let size = format.rate().0 as usize * ms / 1000;
+    let mut encoder = codec::Encoder::new(format);
+    let packet = |number: usize| {
+        let sample = |n: usize| ((n as f64 * 2500.0 / format.rate().0 as f64).sin() * 8000.0) as i16;
+        let linear: Vec<i16> = (number * size..(number + 1) * size).map(sample).collect();
+        let mut packet = vec![0; format.packet_room(ms as u16)];
+        let bytes = encoder.encode(&linear, &mut packet);
+        packet.truncate(bytes);
+        packet
+    };
+    (0..count).map(packet).collect()
+}
+
+#[test]
+fn every_format_is_decoded_encoded_and_concealed_in_groups_and_alone_without_allocating() {
+    let is_there = |format: &FormatId| {
+        !codec::missing_libraries().any(|(names, _)| names.split(' ').any(|name| name == format.name()))
+    };
+    for format in FormatId::coded().filter(is_there) {
+        let other = if format == FormatId::GSM { FormatId::ULAW } else { FormatId::GSM };
+        for calls in [1, 40] {
+            let mut exchange = Exchange::new(2 * calls);
+            (0..calls).for_each(|_| exchange.call(format, other));
+            let packets = [tone_packets(format, 50), tone_packets(other, 50)];
+            for (number, talker) in exchange.talkers.iter_mut().enumerate() {
+                talker.packets.clone_from(&packets[number % 2]);
+            }
+            let allocated = exchange.run(4000, |talker, turn| {
+                let audio = &talker.packets[turn as usize % talker.packets.len()];
+                let whole = talker.phone.packet(audio);
+                match turn {
+                    // A second of nothing, and then a packet lost, cut short or doubled now and then.
+                    60..110 => None,
+                    _ if turn.is_multiple_of(7) => None,
+                    _ if turn.is_multiple_of(11) => Some(whole[..12 + audio.len() / 2 + 1].to_vec()),
+                    _ if turn.is_multiple_of(13) => Some([&whole[..], audio].concat()),
+                    _ => Some(whole),
+                }
+            });
+            let load = exchange.worker.load();
+            assert_eq!((allocated, load.panics), (0, 0), "{format}, {calls} calls");
+            assert!(exchange.wire.sent > 100 * calls as u64, "{format}: {} sent", exchange.wire.sent);
+            if codec::encode_frame(format).is_some() && calls > 1 {
+                assert!(load.grouped > 2 * load.groups, "{format}: {load:?}");
+            }
+        }
+    }
+}
+
+/// The most that one transcoded direction of a call may own, bytes: jitter buffer, decoder, samples between, encoder,
+/// packet. The stream that it belongs to is there without it.
+const DIRECTION_BYTES_MAX: i64 = 12_000;
+
+#[test]
+fn a_thousand_calls_keep_less_than_12_kb_for_each_transcoded_direction() {
+    const CALLS: usize = 1000;
+    for (from, to) in [
+        (FormatId::GSM, FormatId::ILBC),
+        (FormatId::GSM, FormatId::ILBC30),
+        (FormatId::GSM, FormatId::SPEEX),
+        (FormatId::SPEEX, FormatId::ILBC30),
+        (FormatId::G722, FormatId::ULAW),
+        (FormatId::G726, FormatId::ALAW),
+    ] {
+        let mut exchange = Exchange::new(2 * CALLS);
+        let streams = bytes_kept(|| {
+            for _ in 0..CALLS {
+                exchange.open(from);
+                exchange.open(to);
+            }
+        });
+        let packets = [tone_packets(from, 20), tone_packets(to, 20)];
+        for (number, talker) in exchange.talkers.iter_mut().enumerate() {
+            talker.packets.clone_from(&packets[number % 2]);
+        }
+        let joined = bytes_kept(|| {
+            for call in 0..CALLS as u32 {
+                let (a, b) = (StreamId::new(2 * call, 1), StreamId::new(2 * call + 1, 1));
+                exchange.input(Input::Command(Command::Join { a, b }));
+            }
+        });
+        let before = exchange.wire.sent;
+        let working = bytes_kept(|| {
+            let allocated = exchange.run(200, |talker, turn| {
+                let audio = &talker.packets[turn as usize % talker.packets.len()];
+                Some(talker.phone.packet(audio))
+            });
+            assert_eq!(allocated, 0, "{from} {to}");
+            // What the test itself holds goes.
+            exchange.wire.incoming = Vec::new();
+        });
+        assert!(exchange.wire.sent - before > 8 * CALLS as u64, "{from} {to}: they talk");
+        let directions = 2 * CALLS as i64;
+        let (direction, stream) = ((joined + working) / directions, streams / directions);
+        println!("{from} and {to}: {direction} bytes a direction, besides {stream} of its stream");
+        assert!(direction <= DIRECTION_BYTES_MAX, "{from} and {to}: {direction} bytes a direction");
+        assert!(direction > 2000, "{from} and {to}: {direction} bytes a direction cannot be all");
+    }
 }

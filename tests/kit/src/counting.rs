@@ -5,20 +5,24 @@ use std::cell::Cell;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    /// Bytes that this thread has taken, less those that it has given back.
+    static BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
 /// The system's allocator, with a count for each thread; a test program makes it its `#[global_allocator]`.
 #[derive(Debug)]
 pub struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; the count is a thread-local cell that allocates nothing.
+// SAFETY: every call goes to the system's allocator unchanged; the counts are thread-local cells that allocate nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        BYTES.set(BYTES.get() + layout.size() as i64);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        BYTES.set(BYTES.get() - layout.size() as i64);
         // SAFETY: the caller's promises are passed on; `pointer` came from `alloc`, and so from the system.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -37,6 +41,19 @@ pub fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - counted
 }
 
+/// How many bytes the work leaves allocated, as asked for: what it took on this thread less what it gave back.
+///
+/// # Panics
+/// As [`allocations`].
+pub fn bytes_kept(work: impl FnOnce()) -> i64 {
+    let before = BYTES.get();
+    let boxed = std::hint::black_box(Box::new(0u8));
+    assert_eq!(BYTES.get(), before + 1, "kit::Counting is the #[global_allocator]");
+    drop(boxed);
+    work();
+    BYTES.get() - before
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +69,14 @@ mod tests {
         assert_eq!(allocations(|| kept.push(Box::new(1))), 2, "the vector's room, and the box");
         assert_eq!(allocations(|| kept.reserve(1000)), 1, "growth is one more");
         others.join().unwrap();
+    }
+
+    #[test]
+    fn bytes_that_are_kept_count_until_they_are_given_back() {
+        let mut kept = Vec::new();
+        assert_eq!(bytes_kept(|| kept = vec![0u8; 1000]), 1000);
+        assert_eq!(bytes_kept(|| drop(vec![0u8; 500])), 0);
+        assert_eq!(bytes_kept(|| kept.reserve_exact(500)), 500, "a larger room instead of the old one");
+        assert_eq!(bytes_kept(|| drop(core::mem::take(&mut kept))), -1500);
     }
 }

@@ -12,7 +12,7 @@
 mod counting;
 mod random;
 
-pub use counting::{Counting, allocations};
+pub use counting::{Counting, allocations, bytes_kept};
 pub use random::Random;
 
 /// The most that a run of a group of streams may take of a media worker's stack.
