@@ -27,11 +27,12 @@ functions! {
     }
 }
 
-const UNAVAILABLE: Unavailable = Unavailable { library: "libcodec2.so", package: "libcodec2-1.0" };
+const UNAVAILABLE: Unavailable =
+    Unavailable { library: "libcodec2.so", package: "libcodec2-1.0 or libcodec2-1.2" };
 
 fn api() -> Result<&'static Api, Unavailable> {
     static API: OnceLock<Option<Api>> = OnceLock::new();
-    // These four functions are the same in all three versions.
+    // These functions are the same in all three versions: Debian 12 has 1.0, Debian 13 has 1.2.
     let load = || Api::load(&["libcodec2.so.1.2", "libcodec2.so.1.1", "libcodec2.so.1.0"]);
     API.get_or_init(load).as_ref().ok_or(UNAVAILABLE)
 }
