@@ -83,10 +83,11 @@ clean:
 build-tools:
 	@.ci/need build-essential cmake
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.95 or later (https://rustup.rs)" >&2; exit 1; }
+	@.ci/need clang || echo "skipped: BPF programs, which clang compiles; media goes through one socket a leg"
 
 # Without the right to install packages the tests that need them say that they are skipped.
 test-tools: build-tools oracle-tools $(PYTHON)
-	@.ci/need sip-tester baresip tshark tcpdump xz-utils || echo "skipped: tests with SIPp, baresip and tshark, which are not installed"
+	@.ci/need sip-tester baresip tshark tcpdump xz-utils iproute2 ethtool || echo "skipped: tests with SIPp, baresip and tshark, which are not installed"
 
 # C libraries that codecs are compared with.
 oracle-tools:

@@ -58,7 +58,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
     let (log, sender) = LogSink::start(&Logger::default(), folder, None).unwrap();
     let settings = MediaSettings {
         ports: PortRange { first: 10_000, last: 10_099 },
-        workers: Some(1),
+        io: io::media::Io::sockets(Some(1)),
         real_time: false,
         lanes: Default::default(),
         random: Box::new(|| 4),

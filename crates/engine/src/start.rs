@@ -15,7 +15,7 @@ use control::site::{Counters, Reloaded, Site};
 use driver::local::LocalDriver;
 use driver::sip::SipDriver;
 use io::clock::Clock;
-use io::media::{Lanes, Level, MediaFront, MediaSettings, PortRange, Translation};
+use io::media::{Io, IoWish, Lanes, Level, MediaFront, MediaSettings, PortRange, Translation};
 use io::net::{BindError, Limits, Net};
 use io::wake::Wake;
 use store::astdb::AstDb;
@@ -115,6 +115,11 @@ impl Engine {
         let (snapshot, mut findings) = Snapshot::load(&options.place).map_err(|findings| {
             StartError::Configuration(findings.iter().map(ToString::to_string).collect())
         })?;
+        let media_io = media_io(&snapshot, options.workers);
+        // No thread is ever started with these, and none but this one has had them.
+        io::process::drop_media_powers()
+            .map_err(|why| part("giving up privileges", why, "start it in an ordinary process"))?;
+        let media_io = media_io?;
         let folders = &snapshot.asterisk.directories;
         for (folder, option) in [
             (&folders.astdbdir, "astdbdir"),
@@ -140,7 +145,7 @@ impl Engine {
         log.set_timestamps(options.timestamps);
         log.set_debug(options.debug.max(u8::try_from(snapshot.asterisk.options.debug).unwrap_or(0)));
 
-        let (media, warnings) = start_media(&snapshot, options.workers)?;
+        let (media, warnings) = start_media(&snapshot, media_io)?;
         let wake = Arc::new(Wake::new().map_err(|why| part("the sounds", why, "raise ulimit -n"))?);
         let ring = Arc::clone(&wake);
         let sounds =
@@ -225,14 +230,22 @@ fn give_away(socket: &Path, files: &store::config::asterisk::ControlFiles) -> Re
     })
 }
 
+/// What moves the packets, while the process has its privileges.
+fn media_io(snapshot: &Snapshot, workers: Option<usize>) -> Result<Io, StartError> {
+    let setting = snapshot.rtp.media_io.word();
+    let place = || snapshot.rtp.origin.place_of("media_io").to_string();
+    let wish: IoWish = setting.parse().map_err(|why| part(&place(), why, "write media_io=auto"))?;
+    Io::choose(wish, workers).map_err(|why| part(&place(), &why, why.remedy()))
+}
+
 fn start_media(
     snapshot: &Snapshot,
-    workers: Option<usize>,
+    io: Io,
 ) -> Result<(Rc<RefCell<MediaFront>>, Vec<io::media::Warning>), StartError> {
     let mut pool = SecretNumbers::default();
     let settings = MediaSettings {
         ports: PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend },
-        workers,
+        io,
         real_time: true,
         lanes: lanes(snapshot)?,
         random: Box::new(move || pool.next()),

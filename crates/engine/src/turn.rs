@@ -196,6 +196,11 @@ impl Engine {
             self.log(level, "config", &crate::reload::one_line(finding));
         }
         warnings.iter().for_each(|warning| self.log(Level::Warning, "media", &warning.0));
+        let moved = {
+            let media = self.site.media.borrow();
+            format!("packets are moved by {}: {}", media.io().name(), media.io().reason())
+        };
+        self.log(Level::Verbose(1), "media", &moved);
         let lanes = self.site.media.borrow().lanes();
         let text = format!(
             "codecs run in {} lanes, {} streams side by side; a frame waits {} ms for company at most",

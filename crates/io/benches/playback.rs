@@ -299,7 +299,7 @@ fn start() -> MediaFront {
     });
     let settings = MediaSettings {
         ports: PortRange { first: 20_000, last: 29_999 },
-        workers: Some(1),
+        io: io::media::Io::sockets(Some(1)),
         real_time: true,
         lanes: Default::default(),
         random,

@@ -1,7 +1,7 @@
 //! The hands of the signalling plane: sockets, clocks, wake-ups, processes.
 //!
 //! Everything here moves bytes and keeps bounds; nothing here knows a protocol. `unsafe` stands only in `sys`
-//! and in the media back-end's own counterpart, each block with its reason.
+//! and in the media back-ends' own counterparts, each block with its reason.
 
 pub mod clock;
 pub mod external;

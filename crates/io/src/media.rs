@@ -1,9 +1,11 @@
 //! The hands of the media plane: ports, per-leg sockets, worker threads and the rings to them.
 //!
-//! One socket a leg, connected once its source is locked, drained by `epoll` at each tick. The signalling shard holds one
-//! [`MediaFront`]; nothing else of this room is seen outside.
+//! [`Io`] chooses how packets are moved: one socket a leg, drained by `epoll` at each tick, or, with privileges, a few
+//! descriptors a worker to which BPF programs bring all media ports. The signalling shard holds one [`MediaFront`].
 
+mod backend;
 mod front;
+mod kernel;
 mod load;
 mod ports;
 mod rooms;
@@ -15,11 +17,11 @@ mod thread;
 mod translation;
 
 pub use ::media::{Carried, Lanes, Level, Noted, Phase, Traced, Tracing, UnknownLevel, WAIT_MS_MAX, Watch};
+pub use backend::{Io, IoError, IoWish, UnknownIo};
 pub use codec::{Costs, Path, Paths, Price, missing_libraries};
 pub use front::{MediaFront, MediaSettings, OpenError, StartError, Warning};
 pub use load::{MediaLoads, WorkerLoad};
 pub use ports::{PortPool, PortRange};
 pub use sight::{LATENESS_US, Lateness, WorkerSight};
-pub use sockets::{Leg, SocketIo};
 pub use sys::thread_cpu;
 pub use translation::{SECONDS_MAX, Translation};

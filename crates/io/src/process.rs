@@ -69,7 +69,8 @@ impl std::fmt::Display for IdentityError {
 
 impl std::error::Error for IdentityError {}
 
-/// Becomes `user` (with that user's groups) and `group`, for good. Root's powers are gone afterwards.
+/// Becomes `user` (with that user's groups) and `group`, for good. Root's powers are gone afterwards, but for those over
+/// networks that the media plane's set-up may want; [`drop_media_powers`] gives them up too.
 pub fn become_user(user: Option<&str>, group: Option<&str>) -> Result<(), IdentityError> {
     let group_id = group.map(|name| find("group", name, sys::group_id)).transpose()?;
     let user_ids = user.map(|name| find("user", name, sys::user_ids)).transpose()?;
@@ -88,9 +89,27 @@ pub fn become_user(user: Option<&str>, group: Option<&str>) -> Result<(), Identi
         sys::set_gid(gid).map_err(failed(format!("group {}", group.or(user).unwrap_or(""))))?;
     }
     if let Some((uid, _)) = user_ids {
-        sys::set_uid(uid).map_err(failed(format!("user {}", user.unwrap_or(""))))?;
+        let failed = || failed(format!("user {}", user.unwrap_or("")));
+        let was_root = sys::effective_uid() == 0;
+        if was_root {
+            sys::keep_capabilities().map_err(failed())?;
+        }
+        sys::set_uid(uid).map_err(failed())?;
+        if was_root && uid != 0 {
+            sys::limit_capabilities(|capabilities| capabilities & sys::MEDIA).map_err(failed())?;
+        }
     }
     Ok(())
+}
+
+/// Gives up the powers over networks of a process that is not root's: whatever else it was given it keeps. Threads that
+/// are started afterwards, and programs, do not have them either.
+pub fn drop_media_powers() -> io::Result<()> {
+    if sys::effective_uid() == 0 {
+        // Root's programs, which the dialplan may run, expect root's powers.
+        return Ok(());
+    }
+    sys::limit_capabilities(|capabilities| capabilities & !sys::MEDIA)
 }
 
 /// What the process makes from here on is for its user alone.

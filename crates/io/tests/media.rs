@@ -8,7 +8,7 @@ use base::{
     Clip, Command, Direction, DtmfMode, Event, Fault, FormatId, Latch, MAX_RX_PAYLOADS, Plan, PlayEnd,
     PlayId, RxPayload, StreamId,
 };
-use io::media::{MediaFront, MediaSettings, OpenError, PortRange, StartError};
+use io::media::{Io, MediaFront, MediaSettings, OpenError, PortRange, StartError};
 use rtp::{Header, rtcp};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -22,8 +22,13 @@ fn front(first: u16, last: u16, workers: usize) -> MediaFront {
         draws
     });
     let ports = PortRange { first, last };
-    let settings =
-        MediaSettings { ports, workers: Some(workers), real_time: false, lanes: Default::default(), random };
+    let settings = MediaSettings {
+        ports,
+        io: Io::sockets(Some(workers)),
+        real_time: false,
+        lanes: Default::default(),
+        random,
+    };
     MediaFront::start(settings).unwrap().0
 }
 
@@ -246,7 +251,7 @@ fn an_exhausted_range_and_an_impossible_one_are_explained() {
     assert!(matches!(error, OpenError::NoPort { .. } | OpenError::Bind { .. }));
     let none = MediaSettings {
         ports: PortRange { first: 9, last: 9 },
-        workers: None,
+        io: Io::sockets(None),
         real_time: false,
         lanes: Default::default(),
         random: Box::new(|| 0),

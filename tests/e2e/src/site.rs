@@ -21,6 +21,11 @@ pub struct Site {
     pub(crate) descriptors: Option<u32>,
 }
 
+/// What moves the packets: the same for root and for everyone else, unless `E2E_MEDIA_IO` names another back-end.
+fn media_io() -> String {
+    std::env::var("E2E_MEDIA_IO").unwrap_or_else(|_| "epoll".into())
+}
+
 /// Password of every phone of a test.
 pub const SECRET: &str = "correct-horse-battery";
 
@@ -63,7 +68,7 @@ impl Site {
         for (name, text) in [
             ("extensions.conf", "[general]\nstatic = yes\n[globals]\n".to_owned()),
             ("pjsip.conf", transports(sip)),
-            ("rtp.conf", "[general]\nrtpstart = 20000\nrtpend = 29999\n".to_owned()),
+            ("rtp.conf", format!("[general]\nrtpstart = 20000\nrtpend = 29999\nmedia_io = {}\n", media_io())),
             (
                 "logger.conf",
                 "[general]\n[logfiles]\nfull => notice,warning,error,verbose,security\n".to_owned(),

@@ -42,8 +42,8 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "media show io",
         "Shows how media is moved, why that way, and what each worker does.",
-        "backend reason streams commands_delayed workers [streams ticks late_ticks received sent panics busy_permille \
-         events_delayed tick_ms cpu_ns discarded]",
+        "backend wanted reason streams commands_delayed workers [streams ticks late_ticks received sent panics busy_permille \
+         events_delayed tick_ms cpu_ns unsent discarded]",
         Cli::media_show_io,
     ),
     show(
@@ -57,9 +57,6 @@ pub(super) const ROWS: &[Row] = &[
         cli.reload("res_musiconhold", "")
     }),
 ];
-
-const BACKEND: &str = "epoll, one socket a leg";
-const REASON: &str = "the only one built in; works on every kernel and needs no privilege";
 
 /// A host to trace: `192.0.2.1`, `192.0.2.1:4000`, `[2001:db8::1]:4000`.
 fn host(text: &str) -> Option<Watch> {
@@ -131,7 +128,9 @@ impl Cli {
 
     fn media_show_io(&self, ask: &mut Ask<'_>) -> Said {
         let media = self.site.media.borrow();
+        let io = media.io();
         let workers: Vec<io::media::WorkerLoad> = media.loads().workers().collect();
+        let wanted = self.site.snapshot.borrow().rtp.media_io.word();
         let discarded = |worker: &io::media::WorkerLoad| worker.discards.iter().sum::<u64>();
         let data = || {
             let rows: Vec<Value> = workers
@@ -143,19 +142,21 @@ impl Cli {
                         "streams": worker.streams, "ticks": worker.ticks, "late_ticks": worker.late_ticks,
                         "received": worker.received, "sent": worker.sent, "panics": worker.panics,
                         "busy_permille": worker.busy_permille, "events_delayed": worker.events_delayed,
-                        "tick_ms": worker.tick_ms, "cpu_ns": worker.cpu_nanos, "discarded": discarded(worker),
-                        "discards": discards,
+                        "tick_ms": worker.tick_ms, "cpu_ns": worker.cpu_nanos, "unsent": worker.unsent,
+                        "discarded": discarded(worker), "discards": discards,
                     })
                 })
                 .collect();
             json!({
-                "backend": BACKEND, "reason": REASON, "streams": media.streams(),
+                "backend": io.used().name(), "wanted": wanted, "reason": io.reason(), "streams": media.streams(),
                 "commands_delayed": media.inputs_delayed(), "workers": rows,
             })
         };
         let text = || {
             let mut out = format!(
-                "Back-end: {BACKEND}\nWhy:      {REASON}\nStreams:  {}\nDelayed:  {} commands\n\n",
+                "Back-end: {}\nWanted:   {wanted}\nWhy:      {}\nStreams:  {}\nDelayed:  {} commands\n\n",
+                io.name(),
+                io.reason(),
                 media.streams(),
                 media.inputs_delayed()
             );

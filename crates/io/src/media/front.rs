@@ -14,10 +14,10 @@ use base::{Command, Event, Plan, StreamId};
 use media::{Config, Input, Lanes, Moving, Noted, STREAMS_MAX, Tracing};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
+use super::backend::{Io, Leg, MediaIo};
 use super::load::{LoadCell, MediaLoads};
 use super::ports::{NoPort, PortPool, PortRange};
 use super::rooms::{Rooms, Stay};
-use super::sockets::Leg;
 use super::sys;
 use super::thread::{Ends, FromWorker, Prepared, ToWorker};
 use crate::clock::Clock;
@@ -32,8 +32,8 @@ const NTP_UNIX: u64 = 2_208_988_800;
 pub struct MediaSettings {
     /// Ports for media.
     pub ports: PortRange,
-    /// Worker threads; `None` for one less than the processors, at least one.
-    pub workers: Option<usize>,
+    /// How packets are moved, and by how many workers.
+    pub io: Io,
     /// Ask for real-time priority and pin the workers.
     pub real_time: bool,
     /// How streams are coded side by side.
@@ -44,7 +44,7 @@ pub struct MediaSettings {
 
 impl core::fmt::Debug for MediaSettings {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "MediaSettings({:?}, {:?} workers)", self.ports, self.workers)
+        write!(f, "MediaSettings({:?}, {:?})", self.ports, self.io)
     }
 }
 
@@ -164,6 +164,8 @@ pub struct MediaFront {
     tracing: Tracing,
     traced: Noted,
     lanes: Lanes,
+    /// Last: the programs are detached when no worker is left.
+    io: Io,
 }
 
 /// Packets of the trace that wait for whoever writes them down; the rest is counted.
@@ -172,12 +174,12 @@ const TRACED_MAX: usize = 4096;
 impl MediaFront {
     /// Starts the workers. Warnings say what was refused and how to allow it.
     pub fn start(settings: MediaSettings) -> Result<(Self, Vec<Warning>), StartError> {
-        let MediaSettings { ports, workers, real_time, lanes, random } = settings;
+        let MediaSettings { ports, mut io, real_time, lanes, random } = settings;
         if ports.pairs() == 0 {
             return Err(StartError::NoPorts { first: ports.first, last: ports.last });
         }
         let processors = sys::allowed_processors();
-        let count = workers.unwrap_or(processors.len().saturating_sub(1)).max(1);
+        let count = io.workers();
         let wake = Wake::new()?;
         let config = Config { ntp_at_zero: ntp_at_zero(), lanes };
         let mut handles = Vec::with_capacity(count);
@@ -189,6 +191,7 @@ impl MediaFront {
             let cell = Arc::new(LoadCell::default());
             let (handle, refused) = start_worker(
                 number,
+                io.take_worker(number)?,
                 cell.clone(),
                 &wake,
                 config,
@@ -214,8 +217,13 @@ impl MediaFront {
             tracing: Tracing::default(),
             traced: Noted::default(),
             lanes,
+            io,
         };
         Ok((front, warnings.into_iter().map(Warning).collect()))
+    }
+    /// How packets are moved, and why so.
+    pub const fn io(&self) -> &Io {
+        &self.io
     }
     /// How streams are coded side by side.
     pub const fn lanes(&self) -> Lanes {
@@ -227,15 +235,17 @@ impl MediaFront {
         let random = (self.random)();
         // SDP promises the odd port unless RTCP shares the even one (RFC 5761).
         let shared = plan.remote_rtcp.is_some() && plan.remote_rtcp == plan.remote;
-        let leg = match self.pool.lease(ip, random) {
-            Ok(leased) => Leg::new(ip, leased, plan.rtcp_interval_ms > 0 && !shared, plan.marking),
+        let leased = match self.pool.lease(ip, random) {
+            Ok(leased) => leased,
             Err(why) => {
                 self.free.push_front(slot);
                 return Err(self.explain(ip, why));
             }
         };
-        let port = leg.port();
+        let port = leased.0.port();
         let worker = usize::from(port / 2) % self.workers.len();
+        let wants_rtcp = plan.rtcp_interval_ms > 0 && !shared;
+        let leg = self.io.leg((worker, slot), ip, leased, wants_rtcp, plan.marking);
         let stream = self.occupy(slot, worker);
         self.push(worker, ToWorker::Input(Input::Open { stream, leg, plan: Box::new(plan) }));
         Ok((stream, port))
@@ -604,6 +614,7 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
 
 fn start_worker(
     number: usize,
+    io: MediaIo,
     cell: Arc<LoadCell>,
     shard: &Wake,
     config: Config,
@@ -616,7 +627,7 @@ fn start_worker(
     let asleep = Arc::new(AtomicBool::new(true));
     let ends =
         Ends { inputs, outputs, bell: bell.clone(), asleep: asleep.clone(), shard: shard.clone(), cell };
-    let prepared = Prepared::new(ends, config)?;
+    let prepared = Prepared::new(io, ends, config)?;
     let (told, refused) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name(format!("media-{number}")).spawn(move || {
         // The start may have been given up; then nobody listens.

@@ -11,7 +11,7 @@ use rtp::Discard;
 use super::sight::{SightCell, WorkerSight};
 
 /// Fixed counters before the discards.
-const FIXED: usize = 13;
+const FIXED: usize = 14;
 
 /// What one worker says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +42,8 @@ pub struct WorkerLoad {
     pub grouped: u64,
     /// Frames for which they had lanes.
     pub group_room: u64,
+    /// Packets that waited in a batch and that no socket took.
+    pub unsent: u64,
     /// Packets thrown away, by reason, in the order of [`Discard::ALL`].
     pub discards: [u64; Discard::ALL.len()],
 }
@@ -77,6 +79,7 @@ pub(crate) struct ThreadLoad {
     pub(crate) events_delayed: u64,
     pub(crate) tick_ms: u64,
     pub(crate) cpu_nanos: u64,
+    pub(crate) unsent: u64,
 }
 
 impl LoadCell {
@@ -95,6 +98,7 @@ impl LoadCell {
             load.groups,
             load.grouped,
             load.group_room,
+            thread.unsent,
         ];
         let values = fixed.into_iter().chain(load.discards.iter().map(|(_, count)| count));
         for (cell, value) in self.counts.iter().zip(values) {
@@ -118,6 +122,7 @@ impl LoadCell {
             groups: next(),
             grouped: next(),
             group_room: next(),
+            unsent: next(),
             discards: core::array::from_fn(|_| next()),
         }
     }
@@ -152,6 +157,7 @@ impl MediaLoads {
             groups: sum.groups + one.groups,
             grouped: sum.grouped + one.grouped,
             group_room: sum.group_room + one.group_room,
+            unsent: sum.unsent + one.unsent,
             discards: core::array::from_fn(|n| {
                 sum.discards.get(n).copied().unwrap_or(0) + one.discards.get(n).copied().unwrap_or(0)
             }),

@@ -29,7 +29,7 @@ const DATAGRAMS_MAX: usize = 2048;
 /// A call that is refused, or that nobody speaks on, is all that many legs ever see. So what only talk needs is done
 /// when we first speak: the RTCP port is bound, and the RTP port connected to the one source that is let in.
 #[derive(Debug)]
-pub struct Leg {
+pub(crate) struct SocketLeg {
     rtp: UdpSocket,
     rtcp: Option<UdpSocket>,
     /// The only source let in, as the worker judges.
@@ -45,7 +45,7 @@ pub struct Leg {
     lease: Lease,
 }
 
-impl Leg {
+impl SocketLeg {
     pub(crate) fn new(
         ip: IpAddr,
         (lease, rtp): (Lease, UdpSocket),
@@ -56,7 +56,7 @@ impl Leg {
         Self { rtp, rtcp: None, locked: None, connected: None, wants_rtcp, spoken: false, ip, marking, lease }
     }
     /// The RTP port.
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.lease.port()
     }
 }
@@ -69,7 +69,7 @@ fn mark(socket: &UdpSocket, ip: IpAddr, marking: Marking) {
 }
 
 /// The sockets of one worker.
-pub struct SocketIo {
+pub(crate) struct SocketIo {
     epoll: Epoll,
     ready: Box<[Ready]>,
     filled: usize,
@@ -80,7 +80,7 @@ pub struct SocketIo {
 
 impl SocketIo {
     /// Fails only without descriptors.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             epoll: Epoll::new()?,
             ready: vec![NOT_READY; READY_PER_PASS].into(),
@@ -92,7 +92,7 @@ impl SocketIo {
     }
 
     /// What was put off until the leg speaks.
-    fn begin_talk(&mut self, slot: u32, leg: &mut Leg) {
+    fn begin_talk(&mut self, slot: u32, leg: &mut SocketLeg) {
         leg.spoken = true;
         if leg.wants_rtcp {
             self.open_rtcp(slot, leg);
@@ -100,7 +100,7 @@ impl SocketIo {
         connect(leg);
     }
     /// Binds the odd port, unless another program holds it; then there are no reports.
-    fn open_rtcp(&mut self, slot: u32, leg: &mut Leg) {
+    fn open_rtcp(&mut self, slot: u32, leg: &mut SocketLeg) {
         if leg.rtcp.is_none()
             && let Ok(socket) = ports::bind(leg.ip, leg.port() + 1)
         {
@@ -131,15 +131,15 @@ fn key(slot: u32, fd: RawFd, rtcp: bool) -> u64 {
 }
 
 impl PacketIo for SocketIo {
-    type Leg = Leg;
+    type Leg = SocketLeg;
 
-    fn attach(&mut self, slot: u32, leg: &mut Leg) -> bool {
+    fn attach(&mut self, slot: u32, leg: &mut SocketLeg) -> bool {
         let watch = |socket: &UdpSocket, rtcp| {
             self.epoll.add(socket.as_fd(), libc::EPOLLIN, key(slot, socket.as_raw_fd(), rtcp)).is_ok()
         };
         watch(&leg.rtp, false) && leg.rtcp.as_ref().is_none_or(|socket| watch(socket, true))
     }
-    fn detach(&mut self, leg: &mut Leg) {
+    fn detach(&mut self, leg: &mut SocketLeg) {
         // A socket that was never attached is no loss.
         let _ = self.epoll.remove(leg.rtp.as_fd());
         if let Some(socket) = &leg.rtcp {
@@ -163,7 +163,7 @@ impl PacketIo for SocketIo {
             }
         }
     }
-    fn send(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
+    fn send(&mut self, slot: u32, leg: &mut SocketLeg, to: SocketAddr, packet: &[u8]) -> bool {
         if !leg.spoken {
             self.begin_talk(slot, leg);
         }
@@ -177,14 +177,21 @@ impl PacketIo for SocketIo {
             Err(_) => false,
         }
     }
-    fn send_rtcp(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, shared: bool, packet: &[u8]) -> bool {
+    fn send_rtcp(
+        &mut self,
+        slot: u32,
+        leg: &mut SocketLeg,
+        to: SocketAddr,
+        shared: bool,
+        packet: &[u8],
+    ) -> bool {
         if shared {
             return self.send(slot, leg, to, packet);
         }
         self.open_rtcp(slot, leg);
         leg.rtcp.as_ref().is_some_and(|socket| socket.send_to(packet, to).is_ok())
     }
-    fn lock(&mut self, leg: &mut Leg, source: Option<SocketAddr>) {
+    fn lock(&mut self, leg: &mut SocketLeg, source: Option<SocketAddr>) {
         leg.locked = source;
         if leg.spoken {
             connect(leg);
@@ -193,7 +200,7 @@ impl PacketIo for SocketIo {
 }
 
 /// Lets the kernel know who is let in.
-fn connect(leg: &mut Leg) {
+fn connect(leg: &mut SocketLeg) {
     if leg.connected == leg.locked {
         return;
     }

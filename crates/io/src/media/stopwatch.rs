@@ -120,6 +120,10 @@ impl<P> Timed<P> {
     pub(crate) fn new(io: P) -> Self {
         Self { io, watch: Stopwatch::default() }
     }
+    /// The back-end itself.
+    pub(crate) const fn inner(&self) -> &P {
+        &self.io
+    }
     /// Time that `work` of the back-end takes is time of sending, whatever the worker was at.
     #[inline]
     fn sending<T>(&mut self, work: impl FnOnce(&mut P) -> T) -> T {
@@ -171,7 +175,7 @@ impl<P: PacketIo> PacketIo for Timed<P> {
         self.watch.change(phase, now);
     }
     fn flush(&mut self) {
-        self.io.flush();
+        self.sending(P::flush);
     }
 }
 

@@ -1,6 +1,6 @@
 //! One worker thread: sleeps beside its bell until the next tick, never per packet.
 //!
-//! The sockets are in an `epoll` of their own, which is only looked into at a tick: a packet wakes nobody. A worker
+//! What arrives is only looked for at a tick: a packet wakes nobody. A worker
 //! without streams sleeps without a timeout.
 #![forbid(unsafe_code)]
 
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 use base::{Event, Instant, StreamId};
-use media::{Config, Input, Moving, Noted, Worker, tick_step};
+use media::{Config, Input, Moving, Noted, PacketIo as _, Worker, tick_step};
 use rtrb::{Consumer, Producer, PushError};
 
+use super::backend::{Leg, MediaIo};
 use super::front::RING;
 use super::load::{LoadCell, ThreadLoad};
 use super::sight::Lateness;
-use super::sockets::{Leg, SocketIo};
 use super::stopwatch::{PHASES, Timed};
 use super::sys;
 use crate::clock::Clock;
@@ -68,17 +68,17 @@ pub(crate) struct Ends {
 
 /// Everything that can fail before the thread starts.
 pub(crate) struct Prepared {
-    io: SocketIo,
+    io: MediaIo,
     sleep: Epoll,
     ends: Ends,
     config: Config,
 }
 
 impl Prepared {
-    pub(crate) fn new(ends: Ends, config: Config) -> io::Result<Self> {
+    pub(crate) fn new(io: MediaIo, ends: Ends, config: Config) -> io::Result<Self> {
         let sleep = Epoll::new()?;
         sleep.add(ends.bell.as_fd(), libc::EPOLLIN | libc::EPOLLET, 0)?;
-        Ok(Self { io: SocketIo::new()?, sleep, ends, config })
+        Ok(Self { io, sleep, ends, config })
     }
     /// The thread's whole life.
     pub(crate) fn run(self) {
@@ -105,7 +105,7 @@ impl Prepared {
 
 struct Thread {
     worker: Worker<Leg>,
-    io: Timed<SocketIo>,
+    io: Timed<MediaIo>,
     sleep: Epoll,
     ends: Ends,
     events: Vec<Event>,
@@ -175,6 +175,9 @@ impl Thread {
                 self.step_ms = tick_step(1).as_millis() as u64;
                 self.load.tick_ms = self.step_ms;
             }
+        } else if obeyed > 0 {
+            // Last words of a stream, after which there may be no tick.
+            self.io.flush();
         }
         self.tell();
         self.show_trace();
@@ -284,6 +287,7 @@ impl Thread {
     }
     fn store_load(&mut self, now: Instant) {
         self.rate.stored = now;
+        self.load.unsent = self.io.inner().refused();
         self.load.cpu_nanos = sys::thread_cpu().as_nanos() as u64;
         self.ends.cell.store(self.worker.load(), self.load);
         self.ends.cell.sight.store(self.began, self.io.watch.booked(), self.recent, &self.lateness);

@@ -31,6 +31,54 @@ pub(crate) fn set_dumpable(dumpable: bool) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(dumpable)) }).map(drop)
 }
 
+/// CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, as bits: what the set-up of the media plane may use.
+pub(crate) const MEDIA: u64 = 1 << 12 | 1 << 13 | 1 << 39;
+
+/// `_LINUX_CAPABILITY_VERSION_3`: 64 capabilities in two words.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+/// `struct __user_cap_header_struct`; process 0 is the calling thread.
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    pid: c_int,
+}
+
+/// `struct __user_cap_data_struct`: 32 capabilities.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CapabilitySets {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// Lets capabilities outlive the next change of user.
+pub(crate) fn keep_capabilities() -> io::Result<()> {
+    // SAFETY: this `prctl` takes one integer.
+    check(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1 as libc::c_ulong) }).map(drop)
+}
+
+/// Keeps of the calling thread's capabilities what `keep` says of those it may have; those are in effect. Children get
+/// none that it has not.
+pub(crate) fn limit_capabilities(keep: impl Fn(u64) -> u64) -> io::Result<()> {
+    let mut header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
+    let mut sets = [CapabilitySets::default(); 2];
+    // SAFETY: header and both sets are laid out as the kernel's version 3 and outlive the call.
+    check_long(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()) })?;
+    let [low, high] = sets;
+    let permitted = keep(u64::from(high.permitted) << 32 | u64::from(low.permitted));
+    for (set, kept) in sets.iter_mut().zip([permitted as u32, (permitted >> 32) as u32]) {
+        *set = CapabilitySets { effective: kept, permitted: kept, inheritable: set.inheritable & kept };
+    }
+    // SAFETY: as above; the call only reads.
+    check_long(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, sets.as_ptr()) })
+}
+
+fn check_long(result: libc::c_long) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Takes these bits from the mode of every file the process makes from here on.
 pub(crate) fn set_umask(mask: libc::mode_t) {
     // SAFETY: `umask` cannot fail and takes no pointers.

@@ -1,6 +1,6 @@
 //! `rtp.conf`: ports and the protection of media.
 
-use super::kind::{Int, Millis, Port, YesNo, choice};
+use super::kind::{Choice as _, Int, Millis, Port, YesNo, choice};
 use super::{options, read_settings};
 use conf::{File, Findings};
 
@@ -10,6 +10,24 @@ choice! {
         Yes | "yes" | "true" | "on" | "1" | "y" | "t" "Learn the source, then drop everything else.";
         SeqNo | "seqno" "The same; the sequence number is looked at while learning.";
         No | "no" | "false" | "off" | "0" | "n" | "f" "Take media from anywhere.";
+    }
+}
+
+choice! {
+    /// `media_io=`: what moves the packets of calls.
+    MediaIo {
+        Auto | "auto" "The best that kernel and privileges allow.";
+        Xdp | "xdp" "AF_XDP.";
+        SkLookup | "sklookup" "One socket a worker.";
+        Uring | "uring" "io_uring.";
+        Epoll | "epoll" "One socket a leg.";
+    }
+}
+
+impl MediaIo {
+    /// The word of the file.
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, choice)| *choice == self).map_or("", |(word, _)| word)
     }
 }
 
@@ -26,6 +44,7 @@ options! {
     dtmftimeout: Int<1, 96_000> = "1200", "Samples without a continuation after which an RFC 4733 digit ends.",
         Ignored "*" "a digit without an end lasts for what its last packet says";
     codec_wait: Int<0, 9> = "5", "Milliseconds that a frame may wait until enough calls need the same codec step to fill the lanes of the processor; 0 never waits. Counts from the next start on.";
+    media_io: MediaIo = "auto", "What moves the packets: sockets of their own for each call leg (`epoll`), or one socket a media thread (`sklookup`), which needs privileges; `auto` takes the best there is, and one that is asked for and not to be had is an error. See [media.md](media.md#back-ends). Counts from the next start on.";
     rtcpinterval: Millis<500, 60_000> = "5000", "Time between RTCP reports.";
     @recognised {
         "icesupport" "no,yes" Later "ICE is not built in; media uses the addresses of the SDP";

@@ -1,0 +1,287 @@
+//! Which back-end moves the packets: chosen once, at the start, by what the kernel and the privileges allow.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::str::FromStr;
+
+use base::Marking;
+use media::{Arrival, PacketIo};
+
+use super::kernel::{Kernel, Refused, SteeredIo, SteeredLeg};
+use super::ports::Lease;
+use super::sockets::{SocketIo, SocketLeg};
+
+/// `media_io` of rtp.conf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IoWish {
+    /// The best that there is.
+    #[default]
+    Auto,
+    /// AF_XDP sockets.
+    Xdp,
+    /// A socket a worker, by a `sk_lookup` program.
+    SkLookup,
+    /// io_uring.
+    Uring,
+    /// A socket a leg; needs no privilege.
+    Epoll,
+}
+
+impl IoWish {
+    const ALL: [(Self, &str); 5] = [
+        (Self::Auto, "auto"),
+        (Self::Xdp, "xdp"),
+        (Self::SkLookup, "sklookup"),
+        (Self::Uring, "uring"),
+        (Self::Epoll, "epoll"),
+    ];
+    /// The word of rtp.conf.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(wish, _)| *wish == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// A word that is no back-end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no media back-end '{0}'; auto, xdp, sklookup, uring and epoll are known")]
+pub struct UnknownIo(String);
+
+impl FromStr for IoWish {
+    type Err = UnknownIo;
+
+    fn from_str(text: &str) -> Result<Self, UnknownIo> {
+        let found = Self::ALL.into_iter().find(|(_, name)| *name == text);
+        found.map(|(wish, _)| wish).ok_or_else(|| UnknownIo(text.to_owned()))
+    }
+}
+
+/// Why the back-end that was asked for is not to be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("media_io={wish}: {why}", wish = .wish.name())]
+pub struct IoError {
+    wish: IoWish,
+    why: String,
+    remedy: &'static str,
+}
+
+impl IoError {
+    /// What to do about it.
+    pub const fn remedy(&self) -> &'static str {
+        self.remedy
+    }
+    fn new(wish: IoWish, Refused { why, remedy }: Refused) -> Self {
+        Self { wish, why, remedy }
+    }
+}
+
+/// The back-end of a media plane that is about to start, with all that needed privileges.
+pub struct Io {
+    used: IoWish,
+    reason: String,
+    workers: usize,
+    kernel: Option<Kernel>,
+}
+
+impl fmt::Debug for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Io({}, {} workers, {})", self.used.name(), self.workers, self.reason)
+    }
+}
+
+impl Io {
+    /// One socket a leg, whatever else there may be. `workers`: `None` for one less than the processors, at least one.
+    pub fn sockets(workers: Option<usize>) -> Self {
+        let reason = "it was asked for".to_owned();
+        Self { used: IoWish::Epoll, reason, workers: count(workers), kernel: None }
+    }
+    /// Probes what there is and takes the best of it, or what was asked for. Call it before any other thread starts, while
+    /// the process has its privileges.
+    ///
+    /// # Errors
+    /// When a back-end was asked for that is not to be had; `auto` steps down instead.
+    pub fn choose(wish: IoWish, workers: Option<usize>) -> Result<Self, IoError> {
+        let workers = count(workers);
+        let sockets = |reason| Self { used: IoWish::Epoll, reason, workers, kernel: None };
+        let refuse = |why: &str, remedy| Err(IoError::new(wish, Refused { why: why.to_owned(), remedy }));
+        match wish {
+            IoWish::Epoll => Ok(Self::sockets(Some(workers))),
+            IoWish::Uring => refuse("this back-end is not built in", "write media_io=epoll or media_io=auto"),
+            IoWish::Xdp => {
+                refuse("this back-end is not built in", "write media_io=sklookup or media_io=auto")
+            }
+            IoWish::SkLookup => {
+                let kernel = Kernel::set_up(workers).map_err(|why| IoError::new(wish, why))?;
+                let reason = "it was asked for".to_owned();
+                Ok(Self { used: wish, reason, workers, kernel: Some(kernel) })
+            }
+            IoWish::Auto => Ok(match Kernel::set_up(workers) {
+                Ok(kernel) => {
+                    let reason = "the kernel and the privileges of this process allow it".to_owned();
+                    Self { used: IoWish::SkLookup, reason, workers, kernel: Some(kernel) }
+                }
+                Err(Refused { why, remedy }) => {
+                    sockets(format!("sklookup is not to be had: {why}; {remedy}"))
+                }
+            }),
+        }
+    }
+    /// What moves packets, as a heading.
+    pub fn name(&self) -> &'static str {
+        match self.used {
+            IoWish::SkLookup => "sklookup, one socket a worker",
+            _ => "epoll, one socket a leg",
+        }
+    }
+    /// Which it is.
+    pub const fn used(&self) -> IoWish {
+        self.used
+    }
+    /// Why this one.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+    pub(crate) const fn workers(&self) -> usize {
+        self.workers
+    }
+    /// The back-end of one worker; once.
+    pub(crate) fn take_worker(&mut self, number: usize) -> io::Result<MediaIo> {
+        let steered = self.kernel.as_mut().and_then(|kernel| kernel.take_worker(number));
+        Ok(MediaIo { sockets: SocketIo::new()?, has_sockets: false, steered: steered.map(Box::new) })
+    }
+    /// A leg on a port that was leased and bound, for a stream that will live on `worker`. What arrives waits from here on.
+    pub(crate) fn leg(
+        &self,
+        (worker, slot): (usize, u32),
+        ip: IpAddr,
+        (lease, socket): (Lease, UdpSocket),
+        wants_rtcp: bool,
+        marking: Marking,
+    ) -> Leg {
+        match (&self.kernel, ip) {
+            // The bind has shown that no other program has the port. On all addresses at once a port is the kernel's.
+            (Some(kernel), IpAddr::V4(ip)) if !ip.is_unspecified() => {
+                drop(socket);
+                let leg = SteeredLeg::new(ip, lease, wants_rtcp, marking, kernel.ports.clone());
+                // A worker more than there is room for has no back-end that could be set up.
+                leg.attach(u16::try_from(worker).unwrap_or(u16::MAX), slot);
+                Leg::Steered(leg)
+            }
+            _ => Leg::Socket(SocketLeg::new(ip, (lease, socket), wants_rtcp, marking)),
+        }
+    }
+}
+
+fn count(workers: Option<usize>) -> usize {
+    workers.unwrap_or_else(|| super::sys::allowed_processors().len().saturating_sub(1)).max(1)
+}
+
+/// The ports of one stream, whichever back-end serves them. IPv6 always has sockets of its own.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a box would cost a leg an allocation and each packet a jump")]
+pub(crate) enum Leg {
+    /// With sockets of its own.
+    Socket(SocketLeg),
+    /// On a worker's socket.
+    Steered(SteeredLeg),
+}
+
+/// What one worker receives from and sends to.
+pub(crate) struct MediaIo {
+    sockets: SocketIo,
+    /// There was a leg with sockets of its own: before the first nobody looks into `epoll`.
+    has_sockets: bool,
+    steered: Option<Box<SteeredIo>>,
+}
+
+impl MediaIo {
+    /// Packets that were taken for sending and that no socket took.
+    pub(crate) fn refused(&self) -> u64 {
+        self.steered.as_ref().map_or(0, |steered| steered.refused())
+    }
+}
+
+impl PacketIo for MediaIo {
+    type Leg = Leg;
+
+    fn attach(&mut self, slot: u32, leg: &mut Leg) -> bool {
+        match leg {
+            Leg::Socket(leg) => {
+                self.has_sockets = true;
+                self.sockets.attach(slot, leg)
+            }
+            Leg::Steered(leg) => self.steered.as_mut().is_some_and(|steered| steered.attach(slot, leg)),
+        }
+    }
+    fn detach(&mut self, leg: &mut Leg) {
+        match (leg, &mut self.steered) {
+            (Leg::Socket(leg), _) => self.sockets.detach(leg),
+            (Leg::Steered(leg), Some(steered)) => steered.detach(leg),
+            (Leg::Steered(_), None) => {}
+        }
+    }
+    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+        let steered = self.steered.as_mut().and_then(|steered| steered.receive(buffer));
+        if steered.is_some() || !self.has_sockets {
+            return steered;
+        }
+        self.sockets.receive(buffer)
+    }
+    fn send(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
+        match (leg, &mut self.steered) {
+            (Leg::Socket(leg), _) => self.sockets.send(slot, leg, to, packet),
+            (Leg::Steered(leg), Some(steered)) => steered.send(slot, leg, to, packet),
+            (Leg::Steered(_), None) => false,
+        }
+    }
+    fn send_rtcp(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, shared: bool, packet: &[u8]) -> bool {
+        match (leg, &mut self.steered) {
+            (Leg::Socket(leg), _) => self.sockets.send_rtcp(slot, leg, to, shared, packet),
+            (Leg::Steered(leg), Some(steered)) => steered.send_rtcp(slot, leg, to, shared, packet),
+            (Leg::Steered(_), None) => false,
+        }
+    }
+    fn lock(&mut self, leg: &mut Leg, source: Option<SocketAddr>) {
+        match (leg, &mut self.steered) {
+            (Leg::Socket(leg), _) => self.sockets.lock(leg, source),
+            (Leg::Steered(leg), Some(steered)) => steered.lock(leg, source),
+            (Leg::Steered(_), None) => {}
+        }
+    }
+    fn flush(&mut self) {
+        if let Some(steered) = &mut self.steered {
+            steered.flush();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_the_setting_are_read_and_others_are_named() {
+        for (wish, name) in IoWish::ALL {
+            assert_eq!(name.parse(), Ok(wish));
+            assert_eq!(wish.name(), name);
+        }
+        assert!("dpdk".parse::<IoWish>().unwrap_err().to_string().contains("'dpdk'"));
+    }
+
+    #[test]
+    fn a_back_end_that_is_not_to_be_had_is_an_error_with_a_remedy_when_it_was_asked_for() {
+        let error = Io::choose(IoWish::Uring, Some(1)).unwrap_err();
+        assert!(
+            error.to_string().starts_with("media_io=uring: ") && error.remedy().contains("epoll"),
+            "{error}"
+        );
+        let error = Io::choose(IoWish::SkLookup, Some(10_000)).unwrap_err();
+        assert!(!error.remedy().is_empty(), "{error}");
+        // Left to itself it steps down, and says why.
+        let io = Io::choose(IoWish::Auto, Some(10_000)).unwrap();
+        assert_eq!(io.used(), IoWish::Epoll);
+        assert!(io.reason().starts_with("sklookup is not to be had: "), "{}", io.reason());
+        assert_eq!(Io::choose(IoWish::Epoll, None).unwrap().used(), IoWish::Epoll);
+    }
+}

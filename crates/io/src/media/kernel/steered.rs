@@ -1,0 +1,266 @@
+//! Back-end B: every media port of a worker on one socket, and sends in batches with headers of our own.
+//!
+//! What leaves by a packet socket has passed the kernel's tables of routes and neighbours, which are asked again every
+//! two seconds; no filter of the output chain and no address translation sees it. What the tables do not know goes
+//! through a raw socket, by the kernel's own way.
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use base::Instant;
+use media::{Arrival, PacketIo};
+use std::sync::Arc;
+
+use super::frame::{ETHERNET, HEADERS, IPV4, Template, UDP};
+use super::leg::{SteeredLeg, Way};
+use super::ports::Ports;
+use super::route::Router;
+use super::sys::{self, Batch, FRAME_BYTES, Receiver, Via};
+use crate::clock::Clock;
+
+/// How long an answer of the kernel's tables is believed.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+/// How soon a way is asked for again whose next hop was not known: a look-up by the kernel takes milliseconds.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// Questions to the kernel's tables in one tick, some 10 us each; more ways that are due wait for the next tick.
+const ASKED_PER_TICK: u32 = 16;
+/// Datagrams of one receive phase, as with sockets of their own.
+const DATAGRAMS_MAX: usize = 2048;
+/// Priorities of packets (`SO_PRIORITY`); a socket each, because the mark is the socket's.
+const PRIORITIES: u8 = 8;
+/// Bytes that a worker's socket may hold while the worker is late: 100 ms of 5,000 streams.
+const RECEIVE_BYTES: i32 = 32 << 20;
+/// Bytes of frames on their way to an interface.
+const SEND_BYTES: i32 = 8 << 20;
+
+/// Everything of one worker that needs privileges to be made.
+#[derive(Debug)]
+pub(crate) struct Descriptors {
+    pub(super) receiver: OwnedFd,
+    /// Packet sockets by priority, then raw sockets by priority.
+    senders: Vec<OwnedFd>,
+}
+
+impl Descriptors {
+    pub(super) fn open() -> io::Result<Self> {
+        let receiver = sys::open(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+        crate::sys::bind(&receiver, SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        crate::sys::set_option(&receiver, libc::SOL_IP, libc::IP_RECVORIGDSTADDR, 1)?;
+        crate::sys::set_option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BYTES)?;
+        let mut senders = Vec::with_capacity(2 * usize::from(PRIORITIES));
+        // Protocol 0: a packet socket that receives nothing.
+        for (family, protocol) in [(libc::AF_PACKET, 0), (libc::AF_INET, libc::IPPROTO_RAW)] {
+            for priority in 0..PRIORITIES {
+                let socket = sys::open(family, libc::SOCK_RAW, protocol)?;
+                crate::sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BYTES)?;
+                crate::sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_PRIORITY, priority.into())?;
+                senders.push(socket);
+            }
+        }
+        Ok(Self { receiver, senders })
+    }
+}
+
+/// One worker's part.
+pub(crate) struct SteeredIo {
+    worker: u16,
+    ports: Arc<Ports>,
+    fds: Descriptors,
+    receiver: Receiver,
+    next: usize,
+    filled: usize,
+    datagrams: usize,
+    batch: Batch,
+    router: Router,
+    now: Instant,
+    /// Questions left in this tick.
+    may_ask: u32,
+    /// Frames that no socket took.
+    refused: u64,
+}
+
+impl SteeredIo {
+    pub(super) fn new(worker: u16, ports: Arc<Ports>, fds: Descriptors) -> io::Result<Self> {
+        Ok(Self {
+            worker,
+            ports,
+            fds,
+            receiver: Receiver::new(),
+            next: 0,
+            filled: 0,
+            datagrams: 0,
+            batch: Batch::new(),
+            router: Router::new()?,
+            now: Clock.now(),
+            may_ask: ASKED_PER_TICK,
+            refused: 0,
+        })
+    }
+    /// Frames that no socket took, so far.
+    pub(crate) const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Another batch; false when the phase is over.
+    fn next_batch(&mut self) -> bool {
+        let ran_dry = self.filled > 0 && self.filled < sys::BATCH;
+        (self.next, self.filled) = (0, 0);
+        if !ran_dry && self.datagrams < DATAGRAMS_MAX {
+            self.filled = self.receiver.fill(&self.fds.receiver);
+            self.datagrams += self.filled;
+        }
+        if self.filled == 0 {
+            self.datagrams = 0;
+        }
+        self.filled > 0
+    }
+
+    /// Looks the way up, or sees to it that it is still right.
+    fn find_way(
+        &mut self,
+        leg: &SteeredLeg,
+        rtcp: bool,
+        to: SocketAddrV4,
+        way: Option<Box<Way>>,
+    ) -> Box<Way> {
+        match way {
+            Some(way) if way.to == to && (self.now < way.good_until || self.may_ask == 0) => way,
+            Some(mut way) => {
+                self.ask_way(leg, rtcp, to, &mut way);
+                way
+            }
+            None => {
+                let headers = Template::new(to, to, 0, Default::default());
+                let via = Via::Kernel(leg.ip, *to.ip());
+                let mut way = Way { to, headers, via, room: 0, good_until: self.now, by_kernel: false };
+                self.ask_way(leg, rtcp, to, &mut way);
+                Box::new(way)
+            }
+        }
+    }
+    fn ask_way(&mut self, leg: &SteeredLeg, rtcp: bool, to: SocketAddrV4, way: &mut Way) {
+        self.may_ask = self.may_ask.saturating_sub(1);
+        let from = SocketAddrV4::new(leg.ip, leg.port().saturating_add(u16::from(rtcp)));
+        let route = self.router.route(leg.ip, *to.ip());
+        let neighbour = route.filter(|route| !route.special).and_then(|route| {
+            let macs = (
+                self.router.neighbour(route.interface, route.next_hop)?,
+                self.router.own_mac(route.interface)?,
+            );
+            Some((route.interface, macs))
+        });
+        let room = route.map_or(0, |route| route.mtu).min(FRAME_BYTES - ETHERNET);
+        let (via, macs) = match neighbour {
+            Some((interface, macs)) => (Via::Interface(interface), macs),
+            None => (Via::Kernel(leg.ip, *to.ip()), Default::default()),
+        };
+        let is_settled = neighbour.is_some() || route.is_some_and(|route| route.special);
+        *way = Way {
+            to,
+            headers: Template::new(from, to, leg.marking.tos, macs),
+            via,
+            room: room.saturating_sub(IPV4 + UDP),
+            good_until: self.now + if is_settled { ASK_EVERY } else { ASK_AGAIN },
+            by_kernel: neighbour.is_some(),
+        };
+    }
+
+    fn put(&mut self, leg: &mut SteeredLeg, rtcp: bool, to: SocketAddr, packet: &[u8]) -> bool {
+        let SocketAddr::V4(to) = to else { return false };
+        let held = if rtcp { leg.rtcp_way.take() } else { leg.rtp_way.take() };
+        let mut way = self.find_way(leg, rtcp, to, held);
+        let done = if packet.len() > way.room {
+            leg.plain(rtcp).is_some_and(|socket| socket.send_to(packet, to).is_ok())
+        } else {
+            if self.batch.is_full() {
+                self.send_batch();
+            }
+            let priority = leg.marking.priority.min(PRIORITIES - 1);
+            match way.via {
+                Via::Interface(_) if !way.by_kernel => {
+                    self.batch.push(priority, way.via, 0, |room| way.headers.write(packet, room))
+                }
+                _ => {
+                    let via = Via::Kernel(leg.ip, *to.ip());
+                    self.batch
+                        .push(PRIORITIES + priority, via, ETHERNET, |room| way.headers.write(packet, room))
+                }
+            }
+        };
+        way.by_kernel = false;
+        *(if rtcp { &mut leg.rtcp_way } else { &mut leg.rtp_way }) = Some(way);
+        done
+    }
+    fn send_batch(&mut self) {
+        self.refused += self.batch.send(&self.fds.senders) as u64;
+    }
+}
+
+const _: () = assert!(HEADERS < FRAME_BYTES);
+
+impl PacketIo for SteeredIo {
+    type Leg = SteeredLeg;
+
+    fn attach(&mut self, slot: u32, leg: &mut SteeredLeg) -> bool {
+        leg.attach(self.worker, slot);
+        true
+    }
+    fn detach(&mut self, _: &mut SteeredLeg) {
+        // What arrives until the next worker has it comes here, where nobody knows the stream any more.
+    }
+    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+        loop {
+            while self.next < self.filled {
+                let datagram = self.receiver.get(self.next);
+                self.next += 1;
+                let Some(datagram) = datagram else { continue };
+                let owner = self.ports.owner(datagram.to.port()).filter(|owner| owner.worker == self.worker);
+                let Some(owner) = owner else { continue };
+                let length = datagram.bytes.len().min(buffer.len());
+                if let (Some(room), Some(bytes)) = (buffer.get_mut(..length), datagram.bytes.get(..length)) {
+                    room.copy_from_slice(bytes);
+                }
+                let from = SocketAddr::V4(datagram.from);
+                return Some(Arrival { slot: owner.slot, rtcp: owner.rtcp, from, length });
+            }
+            if !self.next_batch() {
+                self.now = Clock.now();
+                self.may_ask = ASKED_PER_TICK;
+                return None;
+            }
+        }
+    }
+    fn send(&mut self, slot: u32, leg: &mut SteeredLeg, to: SocketAddr, packet: &[u8]) -> bool {
+        if !leg.spoken {
+            leg.spoken = true;
+            if leg.wants_rtcp {
+                leg.open_rtcp(self.worker, slot);
+            }
+        }
+        self.put(leg, false, to, packet)
+    }
+    fn send_rtcp(
+        &mut self,
+        slot: u32,
+        leg: &mut SteeredLeg,
+        to: SocketAddr,
+        shared: bool,
+        packet: &[u8],
+    ) -> bool {
+        if shared {
+            return self.send(slot, leg, to, packet);
+        }
+        leg.open_rtcp(self.worker, slot) && self.put(leg, true, to, packet)
+    }
+    fn lock(&mut self, leg: &mut SteeredLeg, source: Option<SocketAddr>) {
+        leg.let_in(source);
+    }
+    fn flush(&mut self) {
+        if !self.batch.is_empty() {
+            self.send_batch();
+        }
+    }
+}

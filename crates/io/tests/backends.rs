@@ -1,0 +1,256 @@
+//! The same scenarios against every back-end, on the loopback interface and between network namespaces.
+//!
+//! Back-ends that need privileges, and namespaces, are skipped with a printed reason where there are none.
+
+#[path = "backends/world.rs"]
+mod world;
+
+use std::net::SocketAddr;
+
+use base::{Command, Event, FormatId, Latch, RxPayload, StreamId};
+use io::media::{IoWish, MediaFront};
+use world::{Phone, World, await_event, plan};
+
+/// Runs one scenario in every world and on every back-end that there is.
+fn everywhere(name: &str, scenario: fn(&World, &mut MediaFront)) {
+    for world in [World::loopback(), World::veth(name)] {
+        let world = match world {
+            Ok(world) => world,
+            Err(why) => {
+                println!("skipped: {why}");
+                continue;
+            }
+        };
+        for (wish, workers) in
+            [(IoWish::Epoll, 1), (IoWish::Epoll, 3), (IoWish::SkLookup, 1), (IoWish::SkLookup, 3)]
+        {
+            world.inside(|| match world.front(wish, workers) {
+                Ok(mut front) => {
+                    println!("{} on {}, {workers} workers", wish.name(), world.name);
+                    scenario(&world, &mut front);
+                    close_all(&mut front);
+                    let load = front.loads().total();
+                    assert_eq!((load.panics, load.unsent), (0, 0));
+                }
+                Err(why) => println!("skipped: {why}"),
+            });
+        }
+    }
+}
+
+/// Waits until everything that was asked of the stream so far has happened.
+fn settle(front: &mut MediaFront, stream: StreamId) {
+    front.command(Command::Stats { stream });
+    await_event(front, |event| matches!(event, Event::Stats { stream: s, asked: true, .. } if *s == stream));
+}
+fn join(front: &mut MediaFront, a: StreamId, b: StreamId) {
+    front.command(Command::Join { a, b });
+    settle(front, a);
+    settle(front, b);
+}
+
+/// Opens a stream for a phone by SDP's address.
+fn open(world: &World, front: &mut MediaFront, phone: &mut Phone) -> StreamId {
+    let (stream, port) = front.open(world.ip, plan(Some(phone.address()))).unwrap();
+    phone.to = SocketAddr::new(world.ip, port);
+    stream
+}
+/// Closes what is open, and waits until all ports are back.
+fn close_all(front: &mut MediaFront) {
+    let open: Vec<StreamId> =
+        (0..64).flat_map(|slot| (1..64).map(move |generation| StreamId::new(slot, generation))).collect();
+    for stream in open {
+        front.command(Command::Close { stream });
+    }
+    while front.streams() > 0 {
+        front.drain_events(|_| ());
+        std::thread::yield_now();
+    }
+    assert_eq!(front.ports().leased(), 0);
+}
+
+#[test]
+fn packets_of_a_bridge_arrive_once_and_in_order_both_ways() {
+    everywhere("order", |world, front| {
+        let (mut alice, mut bob) = (world.phone(0), world.phone(1));
+        let (a, b) = (open(world, front, &mut alice), open(world, front, &mut bob));
+        join(front, a, b);
+        // The first packet of each side finds the other's latch and the neighbour tables empty.
+        for byte in 0..100 {
+            alice.say(byte);
+            let (header, heard) = bob.hear();
+            assert_eq!((header.sequence, heard), (u16::from(byte) + 1, byte));
+            bob.say(byte + 100);
+            let (header, heard) = alice.hear();
+            assert_eq!((header.sequence, heard), (u16::from(byte) + 1, byte + 100));
+        }
+        // A burst within one tick keeps its order.
+        for byte in 0..50 {
+            alice.say(byte);
+        }
+        let heard: Vec<u8> = (0..50).map(|_| bob.hear().1).collect();
+        assert_eq!(heard, (0..50).collect::<Vec<u8>>());
+        assert_eq!(bob.last_from(), Some(bob.to), "from the port that SDP named");
+    });
+}
+
+#[test]
+fn a_stranger_is_not_heard_and_gets_nothing_back_before_and_after_the_latch() {
+    everywhere("spray", |world, front| {
+        let (mut alice, mut bob) = (world.phone(0), world.phone(1));
+        let mut thief = world.phone(2);
+        let mut learning = plan(None);
+        (learning.latch, learning.relearn) = (Latch::Learn(alice.address().ip()), true);
+        let (a, port) = front.open(world.ip, learning).unwrap();
+        alice.to = SocketAddr::new(world.ip, port);
+        let b = open(world, front, &mut bob);
+        join(front, a, b);
+        let targets = [alice.to.port(), bob.to.port()];
+        let spray = |thief: &mut Phone| {
+            for port in (world.ports.first..world.ports.last).chain(targets) {
+                thief.to = SocketAddr::new(world.ip, port);
+                thief.say(66);
+            }
+        };
+        spray(&mut thief);
+        for byte in 0..4 {
+            alice.say(byte);
+        }
+        await_event(front, |event| matches!(event, Event::Latched { stream, .. } if *stream == a));
+        assert_eq!(bob.hear().1, 3, "the packet that the latch needed to know her is heard");
+        for byte in 4..30 {
+            spray(&mut thief);
+            alice.say(byte);
+            assert_eq!(bob.hear().1, byte);
+            bob.say(byte);
+            assert_eq!(alice.hear().1, byte);
+        }
+        // Not RTP at all, from where RTP comes.
+        for junk in [&b""[..], b"\x80", &[0xff; 1400], &[0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]] {
+            alice.send(junk);
+        }
+        alice.say(30);
+        assert_eq!(bob.hear().1, 30);
+        assert!(thief.heard_nothing());
+    });
+}
+
+#[test]
+fn a_port_that_is_leased_again_belongs_to_its_new_stream_alone() {
+    everywhere("reuse", |world, front| {
+        let mut old = world.phone(0);
+        let mut new = world.phone(1);
+        for round in 0..4_u8 {
+            let stream = open(world, front, &mut old);
+            front.command(Command::Echo { stream, on: true });
+            old.say(round);
+            assert_eq!(old.hear().1, round);
+            let port = old.to.port();
+            front.command(Command::Close { stream });
+            await_event(front, |event| matches!(event, Event::Closed { stream: s, .. } if *s == stream));
+            // A straggler of the old call, before and after the new one has the port.
+            old.say(77);
+            let (mut others, mut found) = (Vec::new(), None);
+            while found.is_none() {
+                let (stream, leased) = front.open(world.ip, plan(Some(new.address()))).unwrap();
+                if leased == port {
+                    found = Some(stream);
+                } else {
+                    others.push(stream);
+                }
+            }
+            new.to = old.to;
+            let stream = found.unwrap();
+            front.command(Command::Echo { stream, on: true });
+            old.say(78);
+            new.say(round + 100);
+            assert_eq!(new.hear().1, round + 100);
+            for stream in others.into_iter().chain([stream]) {
+                front.command(Command::Close { stream });
+                await_event(front, |event| matches!(event, Event::Closed { stream: s, .. } if *s == stream));
+            }
+        }
+        assert!(old.heard_nothing());
+    });
+}
+
+#[test]
+fn streams_that_join_and_part_move_between_workers_and_go_on() {
+    everywhere("move", |world, front| {
+        let mut phones: Vec<Phone> = (0..6).map(|n| world.phone(n)).collect();
+        let streams: Vec<StreamId> = phones.iter_mut().map(|phone| open(world, front, phone)).collect();
+        let talk = |phones: &mut [Phone], one: usize, other: usize| {
+            for byte in 0..5 {
+                phones[one].say(byte);
+                assert_eq!(phones[other].hear().1, byte);
+                phones[other].say(byte + 100);
+                assert_eq!(phones[one].hear().1, byte + 100);
+            }
+        };
+        for n in 1..streams.len() {
+            for m in 0..n {
+                join(front, streams[n], streams[m]);
+                talk(&mut phones, n, m);
+                front.command(Command::Part { stream: streams[n] });
+                settle(front, streams[n]);
+            }
+        }
+        phones[0].say(1);
+        settle(front, streams[0]);
+        assert!(phones.iter_mut().all(Phone::heard_nothing), "parted");
+    });
+}
+
+#[test]
+fn reports_leave_from_the_odd_port_and_come_back_to_it_and_end_with_bye() {
+    everywhere("rtcp", |world, front| {
+        let (mut alice, control) = (world.phone(0), world.phone(2));
+        let mut with_rtcp = plan(Some(alice.address()));
+        (with_rtcp.remote_rtcp, with_rtcp.rtcp_interval_ms) = (Some(control.address()), 500);
+        let (stream, port) = front.open(world.ip, with_rtcp).unwrap();
+        alice.to = SocketAddr::new(world.ip, port);
+        front.command(Command::Echo { stream, on: true });
+        // A packet that comes before the worker knows the stream waits.
+        alice.say(1);
+        assert_eq!(alice.hear().1, 1);
+        let report = control.hear_report();
+        assert!(report.contains(&"sender report"), "{report:?}");
+        assert_eq!(control.last_from(), Some(SocketAddr::new(world.ip, port + 1)));
+        // Our report comes in by the odd port: its loss is what the stream's totals say.
+        control.report_loss(SocketAddr::new(world.ip, port + 1), 7, 0x55);
+        let mut told = 0;
+        while told != 0x55 {
+            front.command(Command::Stats { stream });
+            let events = await_event(front, |event| matches!(event, Event::Stats { asked: true, .. }));
+            if let Some(Event::Stats { stats, .. }) = events.last() {
+                told = stats.peer_lost_packets;
+            }
+        }
+        front.command(Command::Close { stream });
+        while !control.hear_report().contains(&"bye") {}
+    });
+}
+
+#[test]
+fn packets_longer_than_any_way_surely_carries_arrive_whole() {
+    everywhere("long", |world, front| {
+        let (mut alice, mut bob) = (world.phone(0), world.phone(1));
+        let mut formats = [plan(Some(alice.address())), plan(Some(bob.address()))];
+        for plan in &mut formats {
+            // Linear 48 kHz: 1,920 bytes in 20 ms, more than an Ethernet frame.
+            plan.rx[0] = Some(RxPayload::Audio(0, FormatId::SLIN48));
+            plan.format = FormatId::SLIN48;
+        }
+        let [a, b] = formats;
+        let (a, to_alice) = front.open(world.ip, a).unwrap();
+        let (b, to_bob) = front.open(world.ip, b).unwrap();
+        (alice.to, bob.to) = (SocketAddr::new(world.ip, to_alice), SocketAddr::new(world.ip, to_bob));
+        join(front, a, b);
+        for byte in 0..10 {
+            alice.say_long(byte, 1920);
+            assert_eq!(bob.hear().1, byte);
+            bob.say(byte + 100);
+            assert_eq!(alice.hear().1, byte + 100);
+        }
+    });
+}
