@@ -304,6 +304,10 @@ pub struct StreamStats {
     pub lost_packets: u32,
     /// Packets refused: wrong source, malformed, unknown payload type.
     pub discarded_packets: u64,
+    /// Packets that came too late to be heard.
+    pub late_packets: u32,
+    /// Milliseconds that the jitter buffer holds packets back; 0 where there is none.
+    pub buffer_ms: u32,
     /// Interarrival jitter in microseconds (RFC 3550 §6.4.1).
     pub jitter_us: u32,
     /// Round trip from the last receiver report, microseconds; 0 when unknown.

@@ -18,6 +18,7 @@ mod core;
 mod device;
 mod exec;
 mod identity;
+pub mod mos;
 mod notice;
 mod quality;
 mod services;
@@ -34,7 +35,7 @@ pub use device::DeviceState;
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
 pub use notice::{Notice, Snapshot};
-pub use quality::{Quality, Series, seconds};
+pub use quality::{Quality, Series, paths, seconds};
 pub use services::{
     Afterwards, ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused,
     MusicAnswer, Naptr, NaptrAnswer, NoOutside, Outside, Recorder, Services, Take, WallClock,

@@ -1,6 +1,8 @@
 //! How good a channel's audio was: the totals of its stream, and how they went from one RTCP report to the next.
 
-use base::StreamStats;
+use base::{FormatId, StreamStats};
+
+use crate::mos::Path;
 
 /// Least, greatest, mean and deviation of a value that came again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -77,6 +79,29 @@ impl Quality {
     }
 }
 
+/// Milliseconds of audio that a packet holds, where nobody says otherwise.
+const PACKET_MS: f64 = 20.0;
+
+/// What of a direction can be told from its totals: that of the peer's voice to us, and that of ours to the peer.
+///
+/// From mouth to ear are one packet, half of the round trip, and the jitter buffer at the end: ours as it stands, one of
+/// the peer's, or of a relay's other end, as twice the jitter, which is the least that it can do with.
+pub fn paths(stats: &StreamStats, format: FormatId) -> [Path; 2] {
+    let path = |lost: u64, of: u64, jitter_us: u32, buffer_ms: u32| {
+        let buffer = f64::from(buffer_ms).max(2.0 * f64::from(jitter_us) / 1e3);
+        Path {
+            format,
+            loss: lost as f64 / of.max(1) as f64,
+            delay_ms: PACKET_MS + f64::from(stats.round_trip_us) / 2e3 + buffer,
+        }
+    };
+    let (lost, late) = (u64::from(stats.lost_packets), u64::from(stats.late_packets));
+    [
+        path(lost + late, lost + stats.received_packets, stats.jitter_us, stats.buffer_ms),
+        path(u64::from(stats.peer_lost_packets), stats.sent_packets, stats.peer_jitter_us, 0),
+    ]
+}
+
 /// Microseconds as seconds.
 pub fn seconds(micros: u32) -> f64 {
     f64::from(micros) / 1e6
@@ -96,6 +121,27 @@ mod tests {
         [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().for_each(|value| series.add(value));
         assert_eq!((series.least(), series.greatest(), series.mean()), (2.0, 9.0, 5.0));
         assert!((series.deviation() - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn late_packets_are_lost_too_and_a_peer_is_taken_to_have_the_buffer_that_it_needs() {
+        let stats = StreamStats {
+            received_packets: 970,
+            lost_packets: 30,
+            late_packets: 20,
+            buffer_ms: 40,
+            jitter_us: 4000,
+            sent_packets: 500,
+            peer_lost_packets: 5,
+            peer_jitter_us: 15_000,
+            round_trip_us: 100_000,
+            ..StreamStats::default()
+        };
+        let [heard, told] = paths(&stats, FormatId::GSM);
+        assert_eq!((heard.loss, heard.delay_ms), (0.05, 20.0 + 50.0 + 40.0));
+        assert_eq!((told.loss, told.delay_ms), (0.01, 20.0 + 50.0 + 30.0));
+        let [heard, told] = paths(&StreamStats::default(), FormatId::ULAW);
+        assert_eq!((heard.loss, told.loss), (0.0, 0.0), "a stream without packets has lost none");
     }
 
     #[test]

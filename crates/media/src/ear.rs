@@ -179,6 +179,10 @@ impl Ear {
         let all = self.decoder.malformed();
         all.wrapping_sub(core::mem::replace(&mut self.malformed, all))
     }
+    /// How long packets are held back, milliseconds.
+    pub(crate) fn delay_ms(&self) -> u32 {
+        self.jitter.delay_ms()
+    }
     /// The source changed or restarted.
     pub(crate) fn restart(&mut self) {
         self.jitter.reset();

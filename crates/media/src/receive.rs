@@ -161,6 +161,7 @@ impl<P: PacketIo> Desk<'_, P> {
                 self.load.discards.count(Discard::Malformed);
             } else if !is_heard {
                 self.load.discards.count(Discard::Late);
+                stream.totals.late_packets = stream.totals.late_packets.saturating_add(1);
             }
         }
         let to = if stream.echo { Some(id) } else { stream.bridge };

@@ -136,6 +136,7 @@ impl<L> Stream<L> {
         let micros = |time: core::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         StreamStats {
             lost_packets: self.reception.lost(),
+            buffer_ms: self.ear.as_ref().map_or(0, |ear| ear.delay_ms()),
             jitter_us: micros(self.reception.jitter_time()),
             round_trip_us: micros(self.report.round_trip),
             peer_lost_packets: self.report.peer_lost,

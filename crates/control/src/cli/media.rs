@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         "media show io",
         "Shows how media is moved, why that way, and what each worker does.",
         "backend wanted reason streams commands_delayed workers [streams ticks late_ticks received sent panics busy_permille \
-         events_delayed tick_ms cpu_ns unsent discarded]",
+         events_delayed tick_ms cpu_ns unsent discarded discards]",
         Cli::media_show_io,
     ),
     show(

@@ -16,6 +16,7 @@ mod media;
 mod peers;
 mod plan;
 mod process;
+mod sight;
 mod sip;
 mod sip_tables;
 #[cfg(test)]
@@ -151,6 +152,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("SIP", sip::ROWS),
     ("SIP in the words of chan_sip", peers::ROWS),
     ("Media", media::ROWS),
+    ("How well media runs", sight::ROWS),
     ("Database", database::ROWS),
     ("Administration", admin::ROWS),
 ];

@@ -3,6 +3,7 @@
 mod calls;
 mod content;
 mod process;
+mod sight;
 mod sip;
 mod table;
 
