@@ -6,6 +6,7 @@
 
 mod call_ctx;
 mod check;
+mod conference;
 mod contract;
 mod dial;
 mod dtmf;

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use dialplan::{Apps, Functions, Program, Tables};
 
-use crate::{AppRow, dial, dtmf, flow, listen, originate, playback, say};
+use crate::{AppRow, conference, dial, dtmf, flow, listen, originate, playback, say};
 
 static TABLE: LazyLock<Vec<&'static AppRow>> = LazyLock::new(|| PARTS.iter().copied().flatten().collect());
 static NAMES: LazyLock<Arc<Apps>> = LazyLock::new(|| Arc::new(Apps::new(TABLE.iter().map(|row| row.name))));
@@ -24,6 +24,7 @@ const PARTS: &[&[AppRow]] = &[
     flow::store::ROWS,
     flow::wait::ROWS,
     say::ROWS,
+    conference::ROWS,
     dial::ROWS,
     dtmf::ROWS,
     listen::ROWS,

@@ -227,11 +227,12 @@ impl Chan {
     }
     /// The sound `name` in the channel's language and format; `None` (and a log line) when there is none.
     pub async fn clip(&self, name: &str) -> Result<Option<Arc<Clip>>, Stop> {
-        let want = self.with(|c| ClipWant {
-            name: name.to_owned(),
-            language: c.language.clone(),
-            format: c.format,
-        })?;
+        let format = self.with(|c| c.format)?;
+        self.clip_in(name, format).await
+    }
+    /// The sound `name` in the channel's language and another format; see [`Chan::clip`].
+    pub async fn clip_in(&self, name: &str, format: FormatId) -> Result<Option<Arc<Clip>>, Stop> {
+        let want = self.with(|c| ClipWant { name: name.to_owned(), language: c.language.clone(), format })?;
         let answer = std::future::poll_fn(|_| {
             let mut core = self.shard.core.borrow_mut();
             let answer = core.services.library.clip(&want);

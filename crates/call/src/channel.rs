@@ -84,8 +84,6 @@ pub enum ChanEvent {
     DigitsSent,
     /// The watched silence lasted this long, milliseconds.
     Silence(u32),
-    /// It began or ceased to talk in a conference.
-    Talking(bool),
     /// Its place in its conference was changed or taken away by somebody else; the conference knows how.
     Conference,
     /// Held by its own user.

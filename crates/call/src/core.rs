@@ -37,6 +37,8 @@ pub struct Settings {
     pub disabled_modules: std::collections::BTreeSet<String>,
     /// `live_dangerously`.
     pub live_dangerously: bool,
+    /// Profiles of confbridge.conf.
+    pub conferences: crate::conference::Profiles,
 }
 
 impl Settings {
@@ -98,6 +100,8 @@ pub struct Core {
     pub cdrs: Vec<Cdr>,
     /// Devices (`PJSIP/6001`) whose state may have changed this turn.
     pub touched_devices: Vec<String>,
+    /// Conferences; changed by the `conference_…` methods.
+    pub conferences: crate::conference::Conferences,
     /// Calls that have entered the dialplan since start.
     pub calls_processed: u64,
     channels: Vec<Slot>,
@@ -138,6 +142,7 @@ impl Core {
             notices: Vec::new(),
             cdrs: Vec::new(),
             touched_devices: Vec::new(),
+            conferences: Default::default(),
             calls_processed: 0,
             channels: Vec::new(),
             free: Vec::new(),
@@ -403,7 +408,12 @@ impl Core {
             }
             Event::DigitsSent { stream } => (stream, ChanEvent::DigitsSent),
             Event::Silence { stream, ms } => (stream, ChanEvent::Silence(ms)),
-            Event::Talking { stream, talks } => (stream, ChanEvent::Talking(talks)),
+            Event::Talking { stream, talks } => {
+                if let Some(id) = self.channel_of_stream(stream) {
+                    self.conference_talking(id, talks);
+                }
+                return;
+            }
             Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
             Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
             Event::Stats { stream, stats, asked } => return self.stats_came(stream, stats, asked),
@@ -445,6 +455,7 @@ impl Core {
 
     /// Removes a channel, closes its stream and tells watchers. The driver has been told before.
     pub(crate) fn remove(&mut self, id: ChannelId) {
+        self.conference_leave(id);
         let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
         self.finish_cdr(id);
         self.notice_of(id, |channel| Notice::Hangup { channel, cause });

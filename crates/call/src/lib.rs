@@ -14,6 +14,7 @@ mod bridge;
 mod cdr;
 mod chan;
 mod channel;
+pub mod conference;
 mod core;
 mod device;
 mod exec;

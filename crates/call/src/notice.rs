@@ -143,6 +143,37 @@ pub enum Notice {
         /// Bridge.
         bridge: BridgeId,
     },
+    /// A conference began, with its first member.
+    ConferenceStart {
+        /// Its name.
+        conference: String,
+        /// Its bridge.
+        bridge: BridgeId,
+    },
+    /// A conference ended, with its last member.
+    ConferenceEnd {
+        /// Its name.
+        conference: String,
+        /// Its bridge.
+        bridge: BridgeId,
+    },
+    /// Something happened to a member of a conference.
+    ConferenceMember {
+        /// Its name.
+        conference: String,
+        /// Its bridge.
+        bridge: BridgeId,
+        /// Members in it.
+        count: usize,
+        /// The member.
+        channel: Snapshot,
+        /// It is an administrator.
+        is_admin: bool,
+        /// It is not heard.
+        is_muted: bool,
+        /// What happened.
+        change: crate::conference::MemberChange,
+    },
     /// A digit began or ended on a channel.
     Dtmf {
         /// Channel.

@@ -20,7 +20,13 @@ fn main() -> io::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let root = Path::new(&folder);
     let english = root.join("sounds/en");
-    for (name, script) in [("beep", "!1000/180,!0/40"), ("beeperr", "!440/140,!0/60,!330/260,!0/40")] {
+    let beeps = [
+        ("beep", "!1000/180,!0/40"),
+        ("beeperr", "!440/140,!0/60,!330/260,!0/40"),
+        ("confbridge-join", "!660/90,!880/140,!0/40"),
+        ("confbridge-leave", "!880/90,!660/140,!0/40"),
+    ];
+    for (name, script) in beeps {
         let script: ToneScript = script.parse().map_err(io::Error::other)?;
         let tone = tone::render(&script, SampleRate(RATE as u32));
         save(&english.join(name), &soften(tone.samples))?;

@@ -410,6 +410,7 @@ pub(crate) fn settings(snapshot: &Snapshot) -> Settings {
         cdr_end_before_h: general.endbeforehexten,
         disabled_modules: snapshot.modules.disabled().clone(),
         live_dangerously: options.live_dangerously,
+        conferences: snapshot.confbridge.profiles.clone(),
     }
 }
 

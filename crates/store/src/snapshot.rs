@@ -6,6 +6,7 @@ use crate::config::acl::NamedAcls;
 use crate::config::asterisk::Asterisk;
 use crate::config::cdr::Cdr;
 use crate::config::codecs::CodecsConf;
+use crate::config::confbridge::ConfBridge;
 use crate::config::logger::Logger;
 use crate::config::manager::Manager;
 use crate::config::modules::{Capability, Modules};
@@ -59,6 +60,8 @@ pub struct Snapshot {
     pub resolver: Resolver,
     /// `codecs.conf`.
     pub codecs: CodecsConf,
+    /// `confbridge.conf`.
+    pub confbridge: ConfBridge,
     /// `acl.conf`.
     pub acls: NamedAcls,
     /// `extensions.conf`, sections as written; the dialplan compiles them.
@@ -272,6 +275,7 @@ impl<'a> Reading<'a> {
             modules,
             resolver: self.read("resolver_unbound.conf", Resolver::read),
             codecs: self.read("codecs.conf", CodecsConf::read),
+            confbridge: self.read("confbridge.conf", ConfBridge::read),
             acls,
             extensions: self.expect("extensions.conf", "there is no dialplan", |file, _| file.clone()),
             files: self.files,

@@ -6,6 +6,7 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "Answer",
     "BackGround",
     "Busy",
+    "ConfBridge",
     "Congestion",
     "ContinueWhile",
     "DateTime",

@@ -47,6 +47,13 @@ events! {
     "BridgeEnter" "call" "A channel entered a bridge." ["Bridge*", "Channel*"];
     "BridgeLeave" "call" "A channel left a bridge." ["Bridge*", "Channel*"];
     "BridgeDestroy" "call" "A bridge is gone." ["Bridge*"];
+    "ConfbridgeStart" "call" "A conference began." ["Conference", "Bridge*"];
+    "ConfbridgeEnd" "call" "A conference ended." ["Conference", "Bridge*"];
+    "ConfbridgeJoin" "call" "A channel joined a conference." ["Conference", "Bridge*", "Channel*", "Admin", "Muted"];
+    "ConfbridgeLeave" "call" "A channel left a conference." ["Conference", "Bridge*", "Channel*", "Admin"];
+    "ConfbridgeMute" "call" "A member of a conference is not heard any more." ["Conference", "Bridge*", "Channel*", "Admin"];
+    "ConfbridgeUnmute" "call" "A member of a conference is heard again." ["Conference", "Bridge*", "Channel*", "Admin"];
+    "ConfbridgeTalking" "call" "A member of a conference began or ceased to talk." ["Conference", "Bridge*", "Channel*", "TalkingStatus", "Admin"];
     "DTMFBegin" "dtmf" "A digit began." ["Channel*", "Digit", "Direction"];
     "DTMFEnd" "dtmf" "A digit ended." ["Channel*", "Digit", "DurationMs", "Direction"];
     "Hold" "call" "A user put the other party on hold." ["Channel*"];
@@ -260,6 +267,11 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::BridgeLeave { bridge: of, count, channel: who } => {
             Event::new("BridgeLeave").with(|m| channel(bridge(m, *of, *count), "", who))
         }
+        Notice::ConferenceStart { conference, bridge: of } => Event::new("ConfbridgeStart")
+            .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0)),
+        Notice::ConferenceEnd { conference, bridge: of } => Event::new("ConfbridgeEnd")
+            .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0)),
+        Notice::ConferenceMember { .. } => conference_member(notice),
         Notice::Dtmf { channel: of, digit, duration_ms, received } => {
             let direction = if *received { "Received" } else { "Sent" };
             let name = if duration_ms.is_some() { "DTMFEnd" } else { "DTMFBegin" };
@@ -314,6 +326,49 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
     }
 }
 
+/// The fields of the bridge of a conference.
+fn conference_bridge<'a>(message: Message<'a>, id: BridgeId, name: &str, count: usize) -> Message<'a> {
+    message
+        .field("BridgeUniqueid", bridge_name(id))
+        .field("BridgeType", "base")
+        .field("BridgeTechnology", "softmix")
+        .field("BridgeCreator", "ConfBridge")
+        .field("BridgeName", name)
+        .field("BridgeNumChannels", count)
+        .field("BridgeVideoSourceMode", "none")
+}
+
+/// Yes or No.
+pub(crate) const fn yes_no(yes: bool) -> &'static str {
+    if yes { "Yes" } else { "No" }
+}
+
+fn conference_member(notice: &Notice) -> Event {
+    use call::conference::MemberChange;
+    let Notice::ConferenceMember { conference, bridge: of, count, channel: who, is_admin, is_muted, change } =
+        notice
+    else {
+        return Event::new("ConfbridgeJoin");
+    };
+    let name = match change {
+        MemberChange::Entered => "ConfbridgeJoin",
+        MemberChange::Left => "ConfbridgeLeave",
+        MemberChange::Muted => "ConfbridgeMute",
+        MemberChange::Unmuted => "ConfbridgeUnmute",
+        MemberChange::Talking(_) => "ConfbridgeTalking",
+    };
+    Event::new(name).with(|m| {
+        let m = conference_bridge(m.field("Conference", conference), *of, conference, *count);
+        let m = channel(m, "", who);
+        let m = match change {
+            MemberChange::Talking(talks) => m.field("TalkingStatus", if *talks { "on" } else { "off" }),
+            _ => m,
+        };
+        let m = m.field("Admin", yes_no(*is_admin));
+        if *change == MemberChange::Entered { m.field("Muted", yes_no(*is_muted)) } else { m }
+    })
+}
+
 fn device_state(device: &str, state: &str) -> Event {
     Event::new("DeviceStateChange").with(|m| m.field("Device", device).field("State", state))
 }
@@ -349,6 +404,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::NewAccountCode { channel: of, .. }
         | Notice::BridgeEnter { channel: of, .. }
         | Notice::BridgeLeave { channel: of, .. }
+        | Notice::ConferenceMember { channel: of, .. }
         | Notice::Dtmf { channel: of, .. }
         | Notice::MusicOnHoldStart { channel: of, .. }
         | Notice::SoftHangup { channel: of, .. }
@@ -361,6 +417,8 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         Notice::FullyBooted
         | Notice::BridgeCreate { .. }
         | Notice::BridgeDestroy { .. }
+        | Notice::ConferenceStart { .. }
+        | Notice::ConferenceEnd { .. }
         | Notice::OriginateResponse { .. }
         | Notice::PeerStatus { .. }
         | Notice::ContactStatus { .. }

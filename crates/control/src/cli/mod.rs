@@ -9,6 +9,7 @@ mod admin;
 mod calls;
 mod catalogue;
 mod codecs;
+mod conferences;
 mod database;
 mod faults;
 mod grammar;
@@ -146,6 +147,7 @@ impl Row {
 const GROUPS: &[(&str, &[Row])] = &[
     ("Process", process::ROWS),
     ("Calls", calls::ROWS),
+    ("Conferences", conferences::ROWS),
     ("What there is", catalogue::ROWS),
     ("Formats", codecs::ROWS),
     ("Dialplan", plan::ROWS),

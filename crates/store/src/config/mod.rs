@@ -8,6 +8,7 @@ pub mod acl;
 pub mod asterisk;
 pub mod cdr;
 pub mod codecs;
+pub mod confbridge;
 mod kind;
 pub mod logger;
 pub mod manager;
@@ -301,6 +302,8 @@ pub fn manual() -> Vec<Row> {
         codecs::Speex::rows(),
         codecs::Plc::rows(),
         codecs::External::rows(),
+        confbridge::Bridge::rows(),
+        confbridge::User::rows(),
     ]
     .concat()
 }

@@ -1,6 +1,7 @@
 //! The actions, by topic. Each module owns its rows.
 
 mod channels;
+mod conferences;
 mod database;
 mod originate;
 mod plan;
@@ -21,6 +22,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     talk::ROWS,
     system::ROWS,
     channels::ROWS,
+    conferences::ROWS,
     originate::ROWS,
     variables::ROWS,
     plan::ROWS,

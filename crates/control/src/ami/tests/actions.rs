@@ -190,7 +190,7 @@ fn the_database_the_hints_and_the_dialplan_are_within_reach() {
     let last = messages(&text).pop().unwrap();
     let counts =
         ["ListItems", "ListExtensions", "ListPriorities", "ListContexts"].map(|name| field(&last, name));
-    assert_eq!(counts, [Some("5"), Some("4"), Some("4"), Some("1")]);
+    assert_eq!(counts, [Some("6"), Some("5"), Some("5"), Some("1")]);
     assert!(desk.act(1, "ShowDialPlan|Context: none").starts_with("Response: Error"));
 }
 
@@ -253,4 +253,62 @@ fn console_commands_reload_and_rotation_are_passed_on() {
     assert!(desk.act(1, "CoreStatus").contains("CoreCurrentCalls: 0\r\n"));
     assert!(desk.act(1, "ModuleCheck|Module: app_dial.so").starts_with("Response: Success"));
     assert_eq!(desk.act(1, "ModuleCheck|Module: app_nonsense"), error("Module not loaded"));
+}
+
+#[test]
+fn conferences_are_listed_and_members_muted_and_sent_out_with_events_of_each() {
+    let mut desk = Desk::new("conferences");
+    desk.login(1, "all");
+    desk.act(1, "Events|EventMask: on");
+    for phone in ["alice", "bob"] {
+        desk.call(phone, "110");
+    }
+    desk.pass_to(2_000);
+    let text = desk.sent(1);
+    let names = event_names(&text);
+    for (name, count) in [("ConfbridgeStart", 1), ("ConfbridgeJoin", 2)] {
+        assert_eq!(names.iter().filter(|known| *known == name).count(), count, "{name}: {names:?}");
+    }
+    let join = messages(&text).into_iter().find(|m| field(m, "Event") == Some("ConfbridgeJoin")).unwrap();
+    for (name, value) in [
+        ("Conference", "room"),
+        ("BridgeTechnology", "softmix"),
+        ("BridgeName", "room"),
+        ("BridgeNumChannels", "1"),
+        ("Channel", "SIM/alice-00000000"),
+        ("Admin", "No"),
+        ("Muted", "No"),
+    ] {
+        assert_eq!(field(&join, name), Some(value), "{name}");
+    }
+    let text = desk.act(1, "ConfbridgeListRooms");
+    let rooms = messages(&text);
+    assert_eq!((field(&rooms[1], "Conference"), field(&rooms[1], "Parties")), (Some("room"), Some("2")));
+    let text = desk.act(1, "ConfbridgeList|Conference: room");
+    let list = messages(&text);
+    assert_eq!((list.len(), field(&list[2], "Channel")), (4, Some("SIM/bob-00000001")));
+    for (act, expected, event) in [
+        ("ConfbridgeMute|Conference: room|Channel: SIM/bob-00000001", "User muted", "ConfbridgeMute"),
+        ("ConfbridgeUnmute|Conference: room|Channel: all", "User unmuted", "ConfbridgeUnmute"),
+        ("ConfbridgeKick|Conference: room|Channel: SIM/bob-00000001", "User kicked", "ConfbridgeLeave"),
+    ] {
+        let answer = desk.act(1, act);
+        assert!(answer.contains(&format!("Response: Success\r\nMessage: {expected}\r\n")), "{act}: {answer}");
+        let now = desk.world.now().as_millis();
+        desk.pass_to(now + 500);
+        let told = format!("{answer}{}", desk.sent(1));
+        assert!(event_names(&told).iter().any(|name| name == event), "{act}: {told}");
+    }
+    for (act, expected) in [
+        ("ConfbridgeLock|Conference: other", "No Conference by that name found."),
+        (
+            "ConfbridgeMute|Conference: room|Channel: SIM/nobody",
+            "No Channel by that name found in Conference.",
+        ),
+    ] {
+        let answer = desk.act(1, act);
+        assert!(answer.starts_with(&format!("Response: Error\r\nMessage: {expected}")), "{act}: {answer}");
+    }
+    assert!(desk.act(1, "ConfbridgeLock|Conference: room").contains("Conference locked"));
+    assert!(desk.act(1, "ConfbridgeUnlock|Conference: room").contains("Conference unlocked"));
 }

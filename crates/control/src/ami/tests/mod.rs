@@ -16,7 +16,7 @@ use super::*;
 use crate::socket::{Answer, Call};
 use crate::testing::{self, Folder};
 
-const DIALPLAN: &str = "[default]\nexten => 100,1,Answer()\nsame => n(talk),Wait(600)\nexten => 101,1,Wait(30)\n\
+const DIALPLAN: &str = "[default]\nexten => 110,1,ConfBridge(room)\nexten => 100,1,Answer()\nsame => n(talk),Wait(600)\nexten => 101,1,Wait(30)\n\
     exten => 102,1,Dial(SIM/bob)\nexten => 6001,hint,Custom:lamp\n";
 
 /// `all` may everything, `one` nothing, `far` comes from elsewhere, `apart` has a filter and stamps.

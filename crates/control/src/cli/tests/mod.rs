@@ -1,6 +1,7 @@
 //! A small running system, and what its commands say of it.
 
 mod calls;
+mod conferences;
 mod content;
 mod process;
 mod sight;
@@ -19,7 +20,7 @@ use super::*;
 use crate::testing::{self, Folder, sip_config};
 
 const DIALPLAN: &str = "[globals]\nTRUNK=PJSIP/out\n\
-    [default]\nexten => 100,1,Answer()\nsame => n(talk),Wait(600)\nexten => 101,1,Wait(30)\n\
+    [default]\nexten => 100,1,Answer()\nsame => n(talk),Wait(600)\nexten => 101,1,Wait(30)\nexten => 102,1,ConfBridge(room)\n\
     exten => 6001,hint,Custom:lamp\n";
 
 /// The system, and the folder it writes into.

@@ -97,6 +97,7 @@ fn example(shape: &str) -> String {
     let plain = shape.split('[').next().unwrap_or_default().trim();
     [
         ("<channel>", "SIM/6001-00000000"),
+        ("<conference>", "room"),
         ("<application>", "Dial"),
         ("<function>", "LEN"),
         ("<exten>", "6001"),
@@ -120,6 +121,8 @@ fn example(shape: &str) -> String {
 fn every_show_answers_json_with_the_keys_its_row_names() {
     let mut desk = Desk::new("json");
     desk.call("6001", "100");
+    desk.call("6001", "102");
+    desk.pass(2);
     desk.text("database put f k v");
     desk.text("devstate change Custom:lamp BUSY");
     for row in rows().filter(|row| !row.keys.is_empty()) {
