@@ -12,8 +12,6 @@ pub const FRAME_SAMPLES: usize = 160;
 pub const FRAME_BYTES: usize = 6;
 /// `CODEC2_MODE_2400`.
 const MODE_2400: c_int = 1;
-/// Frames for which the last one is repeated in place of lost ones, each at half the level of the one before.
-const REPEATED_FRAMES: u32 = 3;
 
 functions! {
     /// Of `codec2.h`.
@@ -52,7 +50,8 @@ struct Handle {
 }
 
 // SAFETY: a state of libcodec2 is memory that only calls with its pointer touch; nothing in it belongs to a thread. The
-// pointer is never copied out of the handle, and every call needs the handle exclusively.
+// pointer is never copied out of the handle, and every call needs the handle exclusively. All states share one number, the
+// last of the noise: threads that overwrite it for one another hear other noise.
 unsafe impl Send for Handle {}
 
 impl Handle {
@@ -107,13 +106,10 @@ impl Encoder {
     }
 }
 
-/// Codec 2 decoder of one stream.
+/// Codec 2 decoder of one stream. It is better not asked to fill in for lost frames: each frame says how it differs from
+/// the one before, so that the same one again goes on changing.
 #[derive(Debug)]
-pub struct Decoder {
-    handle: Handle,
-    last: [u8; FRAME_BYTES],
-    missing: u32,
-}
+pub struct Decoder(Handle);
 
 impl Decoder {
     /// A decoder in its initial state.
@@ -121,30 +117,12 @@ impl Decoder {
     /// # Errors
     /// Without libcodec2.
     pub fn new() -> Result<Self, Unavailable> {
-        Ok(Self { handle: Handle::new()?, last: [0; FRAME_BYTES], missing: REPEATED_FRAMES })
+        Handle::new().map(Self)
     }
 
     /// Decodes a frame. Every combination of bits is a frame.
     pub fn decode(&mut self, payload: &[u8; FRAME_BYTES], pcm: &mut [i16; FRAME_SAMPLES]) {
-        (self.last, self.missing) = (*payload, 0);
-        self.synthesise(pcm);
-    }
-
-    /// Fills in for a frame that never came: the last one again, softer each time, then silence.
-    pub fn conceal(&mut self, pcm: &mut [i16; FRAME_SAMPLES]) {
-        if self.missing >= REPEATED_FRAMES {
-            pcm.fill(0);
-            return;
-        }
-        self.missing += 1;
-        self.synthesise(pcm);
-        for sample in pcm {
-            *sample >>= self.missing;
-        }
-    }
-
-    fn synthesise(&mut self, pcm: &mut [i16; FRAME_SAMPLES]) {
         // SAFETY: `new` made sure that a frame of this state has so many samples and bytes.
-        unsafe { (self.handle.api.decode)(self.handle.state, pcm.as_mut_ptr(), self.last.as_ptr()) };
+        unsafe { (self.0.api.decode)(self.0.state, pcm.as_mut_ptr(), payload.as_ptr()) };
     }
 }

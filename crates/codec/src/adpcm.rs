@@ -74,9 +74,19 @@ impl Encoder {
     }
 }
 
+/// Samples after a gap in which the predictor leaks: 125 ms, eight times what it takes to lose two thirds of an offset.
+const LEAKING: u32 = 1000;
+/// A leak of so small a part each sample takes away what is below 10 Hz.
+const LEAK: i32 = 128;
+
 /// ADPCM decoder of one stream.
 #[derive(Debug, Clone, Default)]
-pub struct Decoder(Predictor);
+pub struct Decoder {
+    predictor: Predictor,
+    /// Samples in which it still leaks, and what has not leaked yet for being less than one.
+    leaking: u32,
+    rest: i32,
+}
 
 impl Decoder {
     /// Decodes bytes into pairs of samples as far as both slices reach; returns the samples written.
@@ -84,9 +94,33 @@ impl Decoder {
         let pairs = linear.as_chunks_mut::<2>().0;
         let count = pairs.len().min(coded.len());
         for (pair, &byte) in pairs.iter_mut().zip(coded) {
-            *pair = [byte >> 4, byte & 15].map(|code| self.0.follow(code));
+            *pair = [byte >> 4, byte & 15].map(|code| {
+                if self.leaking > 0 {
+                    self.leak();
+                }
+                self.predictor.follow(code)
+            });
         }
         count * 2
+    }
+
+    fn leak(&mut self) {
+        self.leaking -= 1;
+        self.rest += self.predictor.signal;
+        self.predictor.signal -= self.rest / LEAK;
+        self.rest %= LEAK;
+    }
+
+    /// Moves on as if these samples had come, which fill a gap.
+    ///
+    /// By what they are not those that were lost the predictor is off, and nothing in the code brings it back: it leaks for
+    /// a while.
+    pub fn follow(&mut self, linear: impl Iterator<Item = i16>) {
+        let mut encoder = Encoder(self.predictor.clone());
+        for sample in linear {
+            encoder.encode_one(sample);
+        }
+        (self.predictor, self.leaking) = (encoder.0, LEAKING);
     }
 }
 

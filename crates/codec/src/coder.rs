@@ -302,16 +302,17 @@ impl Decoder {
             | DecoderKind::Speex(_)
             | DecoderKind::WideSpeex(_)
             | DecoderKind::Opus(_)
-            | DecoderKind::Codec2(_)
             | DecoderKind::Nothing => true,
             DecoderKind::Ulaw
             | DecoderKind::Alaw
             | DecoderKind::Linear
             | DecoderKind::G722(_)
             | DecoderKind::G726(_)
-            | DecoderKind::Adpcm(_) => false,
+            | DecoderKind::Adpcm(_)
+            | DecoderKind::Codec2(_) => false,
         };
-        let concealer = (!conceals_itself).then(|| Concealer::new(format.rate().0));
+        let remembers = !matches!(kind, DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear);
+        let concealer = (!conceals_itself).then(|| Concealer::new(format.rate().0, remembers));
         Self { format, kind, malformed: 0, poisoned: false, concealer }
     }
     /// The format it reads.
@@ -378,11 +379,21 @@ impl Decoder {
             DecoderKind::Speex(state) => frames_lost(linear, |frame| state.conceal(frame)),
             DecoderKind::WideSpeex(state) => state.conceal(linear),
             DecoderKind::Opus(state) => state.conceal(linear),
-            DecoderKind::Codec2(state) => frames_lost(linear, |frame| state.conceal(frame)),
             DecoderKind::Nothing => linear.fill(0),
-            _ => {
-                if let Some(concealer) = &mut self.concealer {
-                    concealer.fill(linear);
+            kind => {
+                let Some(concealer) = &mut self.concealer else { return };
+                let first = concealer.fill(linear);
+                if !concealer.is_audible(first) {
+                    return;
+                }
+                // What remembers moves on with what the far end may have said meanwhile.
+                let (concealer, count) = (&*concealer, linear.len());
+                let said = |index: usize| concealer.period(first + index) as i16;
+                match kind {
+                    DecoderKind::G722(state) => state.follow(count, said),
+                    DecoderKind::Adpcm(state) => state.follow((0..count).map(said)),
+                    // G.726 leaks so much that it is best left as it is.
+                    _ => {}
                 }
             }
         }

@@ -154,10 +154,6 @@ pub mod codec2 {
         pub fn decode(&mut self, _: &[u8; 6], _: &mut [i16; 160]) {
             match *self {}
         }
-        /// There is none to ask.
-        pub fn conceal(&mut self, _: &mut [i16; 160]) {
-            match *self {}
-        }
     }
     /// Never.
     pub fn available() -> Result<(), super::Unavailable> {

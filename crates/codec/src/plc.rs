@@ -13,6 +13,12 @@ const HOLD: usize = 80;
 const FADE: usize = 400;
 /// Samples over which the signal is taken back after a gap, at 8 kHz: 4 ms.
 const RETURN: usize = 32;
+/// How loud the first sample after a gap may be, at least, and as a multiple of what was heard last; each [`DOUBLING`] it
+/// may be twice as loud. Only of codecs whose state may be off.
+const LOUD_MIN: f32 = 1000.0;
+const LOUDER: f32 = 1.5;
+/// Samples at 8 kHz: 20 ms.
+const DOUBLING: usize = 160;
 
 /// What was heard last on one stream, and where its continuation stands.
 #[derive(Debug)]
@@ -25,14 +31,18 @@ pub struct Concealer {
     lag: usize,
     /// Samples made up in this gap; 0 when there is none.
     made: usize,
+    /// The codec remembers: after a gap it may blare until its state fits again.
+    remembers: bool,
+    /// How loud a sample may be for the time being.
+    ceiling: f32,
 }
 
 impl Concealer {
-    /// For samples at this rate. Allocates 25 ms of them.
-    pub fn new(rate: u32) -> Self {
+    /// For samples at this rate, of a codec that `remembers` what came before. Allocates 25 ms of them.
+    pub fn new(rate: u32, remembers: bool) -> Self {
         let scale = (rate as usize / 8000).max(1);
         let history = vec![0; (WINDOW + LAG_MAX) * scale].into();
-        Self { history, scale, lag: LAG_MIN * scale, made: 0 }
+        Self { history, scale, lag: LAG_MIN * scale, made: 0, remembers, ceiling: f32::INFINITY }
     }
 
     /// Takes decoded samples; after a gap their beginning is blended with the continuation.
@@ -40,6 +50,11 @@ impl Concealer {
         if linear.is_empty() {
             return;
         }
+        if self.made > 0 && self.remembers {
+            let loudest = self.history.iter().map(|sample| sample.unsigned_abs()).max().unwrap_or(0);
+            self.ceiling = (f32::from(loudest) * LOUDER).max(LOUD_MIN);
+        }
+        self.limit(linear);
         if self.made > 0 {
             let length = RETURN * self.scale;
             for (index, sample) in linear.iter_mut().take(length).enumerate() {
@@ -60,30 +75,53 @@ impl Concealer {
         }
     }
 
-    /// Continues what was heard.
-    pub fn fill(&mut self, linear: &mut [i16]) {
+    /// Continues what was heard; returns the number of the first sample in its gap.
+    pub fn fill(&mut self, linear: &mut [i16]) -> usize {
         if self.made == 0 {
             self.lag = self.find_lag();
         }
         for (index, sample) in linear.iter_mut().enumerate() {
             *sample = self.sample(self.made + index) as i16; // `as` saturates
         }
+        let first = self.made;
         self.made = self.made.saturating_add(linear.len());
+        first
+    }
+
+    /// Whether sample `index` of a gap is still to be heard.
+    pub fn is_audible(&self, index: usize) -> bool {
+        index < (HOLD + FADE) * self.scale
+    }
+
+    /// Keeps the first samples after a gap below the ceiling, which rises.
+    fn limit(&mut self, linear: &mut [i16]) {
+        if self.ceiling >= f32::from(i16::MAX) {
+            return;
+        }
+        let rise = (1.0 / (DOUBLING * self.scale) as f32).exp2();
+        for sample in linear {
+            *sample = f32::from(*sample).clamp(-self.ceiling, self.ceiling) as i16;
+            self.ceiling *= rise;
+        }
     }
 
     /// Forgets what was heard.
     pub fn reset(&mut self) {
         self.history.fill(0);
-        self.made = 0;
+        (self.made, self.ceiling) = (0, f32::INFINITY);
     }
 
-    /// Sample `index` of the continuation.
+    /// Sample `index` of the continuation as it is heard.
     fn sample(&self, index: usize) -> f32 {
-        let (hold, fade) = (HOLD * self.scale, FADE * self.scale);
-        if index >= hold + fade {
+        if !self.is_audible(index) {
             return 0.0;
         }
-        let gain = 1.0 - index.saturating_sub(hold) as f32 / fade as f32;
+        let gain = 1.0 - index.saturating_sub(HOLD * self.scale) as f32 / (FADE * self.scale) as f32;
+        self.period(index) * gain
+    }
+
+    /// Sample `index` of the continuation before it fades: what the far end may have said.
+    pub fn period(&self, index: usize) -> f32 {
         let end = self.history.len();
         let at = |position: usize| self.history.get(position).copied().map_or(0.0, f32::from);
         let phase = index % self.lag;
@@ -91,7 +129,7 @@ impl Concealer {
         // What the signal would jump by where a period follows the one before.
         let step = at(end - 1) - at(end - 1 - self.lag);
         let bridge = step * seam.saturating_sub(phase) as f32 / seam as f32;
-        (at(end - self.lag + phase) + bridge) * gain
+        at(end - self.lag + phase) + bridge
     }
 
     /// The shift at which the last 10 ms look most like what was before, by normalised correlation.
@@ -129,14 +167,14 @@ mod tests {
             for (sample, third) in whole.iter_mut().zip(sine(375.0, rate, 3000.0, packet * 10)) {
                 *sample += third;
             }
-            let mut concealer = Concealer::new(rate);
+            let mut concealer = Concealer::new(rate, false);
             let mut heard = Vec::new();
             for (index, piece) in whole.chunks(packet).enumerate() {
                 let mut piece = piece.to_vec();
                 if index == 5 {
-                    concealer.fill(&mut piece)
+                    concealer.fill(&mut piece);
                 } else {
-                    concealer.follow(&mut piece)
+                    concealer.follow(&mut piece);
                 }
                 heard.extend(piece);
             }
@@ -150,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_long_gap_is_silent_after_60_ms_and_never_clicks() {
-        let mut concealer = Concealer::new(8000);
+        let mut concealer = Concealer::new(8000, false);
         concealer.follow(&mut sine(200.0, 8000, 12_000.0, 800));
         let mut gap = vec![0; 800];
         let (first, second) = gap.split_at_mut(100);
@@ -164,5 +202,19 @@ mod tests {
         concealer.reset();
         concealer.fill(&mut gap);
         assert!(gap.iter().all(|&s| s == 0), "nothing was heard");
+    }
+
+    #[test]
+    fn what_blares_after_a_gap_is_kept_near_what_was_heard_before() {
+        for (remembers, most) in [(true, 3200), (false, 30_000)] {
+            let mut concealer = Concealer::new(8000, remembers);
+            concealer.follow(&mut sine(200.0, 8000, 2000.0, 800));
+            concealer.fill(&mut [0; 160]);
+            let mut back = sine(200.0, 8000, 30_000.0, 1600);
+            concealer.follow(&mut back);
+            let peak = |part: &[i16]| part.iter().map(|sample| sample.unsigned_abs()).max().unwrap();
+            assert!(peak(&back[..10]) <= most && peak(&back[..20]) > 2000, "{}", peak(&back[..20]));
+            assert!(peak(&back[800..]) > 29_000, "it rises");
+        }
     }
 }

@@ -39,6 +39,8 @@ const ILB: [i32; 32] = [
     2048, 2093, 2139, 2186, 2233, 2282, 2332, 2383, 2435, 2489, 2543, 2599, 2656, 2714, 2774, 2834, 2896,
     2960, 3025, 3091, 3158, 3228, 3298, 3371, 3444, 3520, 3597, 3676, 3756, 3838, 3922, 4008,
 ];
+/// Samples by which what the filters give is behind what they got.
+const DELAY: usize = 22;
 /// Decision level of the higher band's quantiser.
 const Q2: i32 = 564;
 
@@ -247,6 +249,20 @@ impl Decoder {
             first += difference * QMF[11 - i];
         }
         [saturate(first >> 11) as i16, saturate(second >> 11) as i16]
+    }
+
+    /// Moves on as if `count` samples had come, which fill a gap: so steps and predictors fit what comes after it.
+    ///
+    /// `linear` gives those samples by number, and some after them: what went into the far end's filter by then.
+    pub fn follow(&mut self, count: usize, linear: impl Fn(usize) -> i16) {
+        let coded = |index: usize| i32::from(linear(index));
+        let x = core::array::from_fn(|index| coded((index + DELAY).saturating_sub(24)));
+        let mut encoder = Encoder { low: self.low.clone(), high: self.high.clone(), x };
+        for pair in 0..count / 2 {
+            let next = 2 * pair + DELAY;
+            let code = encoder.encode_pair(coded(next), coded(next + 1));
+            self.decode_pair(code);
+        }
     }
 }
 
