@@ -159,6 +159,27 @@ fn a_stream_is_encoded_as_by_the_plain_encoder_in_any_company() {
     }
 }
 
+/// Workers run groups on small stacks.
+#[test]
+fn a_group_fits_a_stack_of_256_kilobytes() {
+    fn work<M: Size>() {
+        for level in Level::all_available() {
+            for run in [encode::<M>, encode_fast::<M>] {
+                let mut encoders = vec![Encoder::<M>::new(); level.lanes()];
+                let mut payloads = vec![M::EMPTY; level.lanes()];
+                let Ok(pcm) = M::Pcm::try_from(&[1000; 240][..M::SAMPLES]) else { return };
+                let pairs = encoders.iter_mut().zip(&mut payloads);
+                let mut jobs: Vec<_> = pairs.map(|(state, out)| EncodeJob::new(state, &pcm, out)).collect();
+                run(level, &mut jobs);
+                assert!(jobs.iter().all(|job| job.done), "{level}");
+            }
+        }
+    }
+    for work in [work::<Mode20>, work::<Mode30>] {
+        kit::on_small_stack(work);
+    }
+}
+
 fn hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -226,47 +226,63 @@ fn from_lpc<L: Lanes>(lpc: &LpcRows<L::F32>) -> LsfRows<L::F32> {
         }
     }
 
-    let mut roots = [zero; ORDER];
+    // Of each root: the angle behind which it is looked for, and the value there or one of its sign.
+    let (mut omegas, mut befores) = ([zero; ORDER], [L::F32::splat(HUGE); ORDER]);
     let mut grid = [0usize; LANES_MAX];
-    let mut befores = [L::F32::splat(HUGE); 2];
-    for (k, root) in roots.iter_mut().enumerate() {
+    for k in 0..ORDER {
         let p = k & 1;
-        let mut before = [befores[p]];
-        let mut omega = [zero];
+        if k >= 2 {
+            // The value keeps its sign until the root, and there changes it.
+            befores[k] = L::F32::select(befores[k - 2].ge(zero), L::F32::splat(-HUGE), L::F32::splat(HUGE));
+        }
         for lane in 0..L::N {
-            let before = &mut L::F32::flat_mut(&mut before)[lane];
+            let before = &mut L::F32::flat_mut(&mut befores[k..k + 1])[lane];
             let same = signs[p][usize::from(*before < 0.0)][lane];
             let steps = (!same >> grid[lane]).trailing_zeros() as usize;
             grid[lane] += steps;
             if steps > 0 {
                 *before = L::F32::flat(&values[p])[(grid[lane] - 1) * L::N + lane];
             }
-            L::F32::flat_mut(&mut omega)[lane] = GRID_OMEGA[grid[lane]] - ROOT_STEPS[1];
+            L::F32::flat_mut(&mut omegas[k..k + 1])[lane] = GRID_OMEGA[grid[lane]] - ROOT_STEPS[1];
         }
-        let ([mut before], [mut omega]) = (before, omega);
-        let mut step = L::F32::splat(ROOT_STEPS[1]);
-        let mut found = zero;
-        let mut searching = L::Mask32::first(L::N);
-        loop {
-            let value = evaluate::<L>(&polynomials[p], cosines::<L>(omega * L::F32::splat(TWO_PI)));
-            let changed = (value * before).le(zero) | omega.ge(L::F32::splat(0.5));
-            let last = step.eq(L::F32::splat(ROOT_STEPS[ROOT_STEPS.len() - 1]));
-            let ended = searching & changed & last;
-            let nearest = L::F32::select(value.abs().ge(before.abs()), omega - step, omega);
-            found = L::F32::select(ended, nearest, found);
-            searching = searching & !ended;
-            if !searching.any() {
-                break;
-            }
-            let (finer, on) = (searching & changed, searching & !changed);
-            step = L::F32::select(finer, step * L::F32::splat(0.5), step);
-            omega = L::F32::select(finer, omega - step, L::F32::select(on, omega + step, omega));
-            before = L::F32::select(on, value, before);
+    }
+    let mut roots = [zero; ORDER];
+    for k in (0..ORDER).step_by(2) {
+        let found = refine::<L>(&polynomials, [omegas[k], omegas[k + 1]], [befores[k], befores[k + 1]]);
+        for p in 0..2 {
+            roots[k + p] = found[p] * L::F32::splat(TWO_PI);
         }
-        *root = found * L::F32::splat(TWO_PI);
-        befores[p] = L::F32::select(before.ge(zero), L::F32::splat(-HUGE), L::F32::splat(HUGE));
     }
     roots
+}
+
+/// Finds a root of each polynomial, behind `omega`, in steps that are halved where the sign changes.
+#[inline(always)]
+fn refine<L: Lanes>(
+    polynomials: &[[L::F32; HALF]; 2],
+    mut omega: [L::F32; 2],
+    mut before: [L::F32; 2],
+) -> [L::F32; 2] {
+    let mut step = [L::F32::splat(ROOT_STEPS[1]); 2];
+    let mut found = [L::F32::splat(0.0); 2];
+    let mut searching = [L::Mask32::first(L::N); 2];
+    while (searching[0] | searching[1]).any() {
+        for p in 0..2 {
+            let value = evaluate::<L>(&polynomials[p], cosines::<L>(omega[p] * L::F32::splat(TWO_PI)));
+            let changed = (value * before[p]).le(L::F32::splat(0.0)) | omega[p].ge(L::F32::splat(0.5));
+            let last = step[p].eq(L::F32::splat(ROOT_STEPS[ROOT_STEPS.len() - 1]));
+            let ended = searching[p] & changed & last;
+            let nearest = L::F32::select(value.abs().ge(before[p].abs()), omega[p] - step[p], omega[p]);
+            found[p] = L::F32::select(ended, nearest, found[p]);
+            searching[p] = searching[p] & !ended;
+            let (finer, on) = (searching[p] & changed, searching[p] & !changed);
+            step[p] = L::F32::select(finer, step[p] * L::F32::splat(0.5), step[p]);
+            before[p] = L::F32::select(on, value, before[p]);
+            let onwards = L::F32::select(on, omega[p] + step[p], omega[p]);
+            omega[p] = L::F32::select(finer, omega[p] - step[p], onwards);
+        }
+    }
+    found
 }
 
 /// Indices of the nearest entries of the three codebooks.

@@ -1,6 +1,6 @@
 //! The start state of a group (RFC 3951 section 3.5).
 
-use lanes::{Integer, Lanes, Mask, Number, Vector};
+use lanes::{Integer, LANES_MAX, Lanes, Mask, Number, Vector};
 
 use super::super::scalar::{EDGE, PLACES};
 use super::{LpcRows, TAPS, add_product, all_pole_step, energy};
@@ -153,11 +153,16 @@ pub(super) fn code<L: Lanes, const W: usize, const FAST: bool>(
         // Decoded backwards in time.
         passed[n] = value;
     }
-    let flat = L::I32::flat(&levels);
-    for lane in 0..L::N {
-        frames[lane].scale = L::I32::flat(std::slice::from_ref(&index))[lane] as u8;
-        for (n, level) in frames[lane].state[..state].iter_mut().enumerate() {
-            *level = flat[n * L::N + lane] as u8;
+    let mut streams = [[0; STATE_MAX]; W];
+    let mut slices: [&mut [i32]; LANES_MAX] = Default::default();
+    for (slice, stream) in slices.iter_mut().zip(&mut streams) {
+        *slice = &mut stream[..state];
+    }
+    L::I32::scatter(&levels[..state], &mut slices[..W]);
+    for lane in 0..W {
+        frames[lane].scale = index.lane(lane) as u8;
+        for n in 0..STATE_MAX {
+            frames[lane].state[n] = streams[lane][n] as u8;
         }
     }
 
