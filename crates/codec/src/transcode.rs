@@ -1,6 +1,7 @@
-//! The step a media worker calls per packet: bytes of one format → bytes of another.
+//! Sound files in another format: bytes of one → bytes of another. (Calls go through decoder and encoder themselves, which
+//! `media` keeps in its ears and mouths.)
 //!
-//! Chosen once, in `new`: a copy, a table (µ-law ⇄ A-law), or decoder, resampler and encoder in a row.
+//! The step is chosen once, in `new`: a copy, a table (µ-law ⇄ A-law), or decoder, resampler and encoder in a row.
 
 use base::{Codec, FormatId};
 
@@ -49,7 +50,10 @@ static SWAPPED_NIBBLES: [u8; 256] = {
     table
 };
 
-/// One direction of a transcoded bridge, or a clip played in another format than its own.
+/// From one format of constant rate to another.
+///
+/// A format of variable rate has packets, which bytes in a row do not keep apart: [`FormatId::clip`] names what its sounds
+/// are kept in instead.
 pub struct Transcoder {
     from: FormatId,
     to: FormatId,
@@ -57,8 +61,9 @@ pub struct Transcoder {
 }
 
 impl Transcoder {
-    /// A transcoder in its initial state. Every pair of formats has one; equal formats copy.
+    /// A transcoder in its initial state. Every pair of formats of constant rate has one; equal formats copy.
     pub fn new(from: FormatId, to: FormatId) -> Self {
+        debug_assert!(from.is_constant() && to.is_constant(), "{from} -> {to}");
         let step = match direct(from, to) {
             _ if from == to => Step::Copy,
             Some(table) => Step::Bytes(table),
@@ -87,10 +92,6 @@ impl Transcoder {
         }
         let (source, target) = (self.from.granule(), self.to.granule());
         let samples = input.div_ceil(source.bytes) * source.samples;
-        if !self.to.is_constant() {
-            let packets = samples.div_ceil(self.from.rate().0 as usize / 50).max(1);
-            return (packets + 1) * base::VARIABLE_BYTES_MAX;
-        }
         let resampled =
             (samples as u64 * u64::from(self.to.rate().0)).div_ceil(u64::from(self.from.rate().0));
         (resampled as usize + 1 + target.samples) / target.samples * target.bytes
@@ -118,10 +119,7 @@ impl Transcoder {
                 let granule = self.from.granule();
                 let bytes = CHUNK / 6 / granule.samples * granule.bytes;
                 let mut written = 0;
-                // Frames of variable size tell where they end: the whole packet is the decoder's.
-                let bytes =
-                    if self.from.is_constant() { bytes.max(granule.bytes) } else { input.len().max(1) };
-                for chunk in input.chunks(bytes) {
+                for chunk in input.chunks(bytes.max(granule.bytes)) {
                     let mut linear = [0; CHUNK];
                     let count = pipe.decoder.decode(chunk, &mut linear);
                     written += pipe.push_all(linear.get(..count).unwrap_or_default(), output, written);
