@@ -5,6 +5,8 @@ pub mod ami;
 pub mod cli;
 pub mod cli_client;
 pub mod console;
+pub mod http;
+pub mod metrics;
 pub mod site;
 pub mod socket;
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod resolve;
 mod start;
 mod trace;
 mod turn;
+mod web;
 mod wire;
 
 pub use dialplan_load::check_dialplan;

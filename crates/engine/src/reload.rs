@@ -180,6 +180,7 @@ impl Engine {
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
         self.managers.configure(&mut self.net, &site);
+        self.web.configure(&mut self.net, &site);
     }
 
     /// Begins to write call records as cdr.conf says, when it says something else than before. What waits is written

@@ -31,6 +31,7 @@ use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
 use crate::resolve::Resolver;
 use crate::start::StartError;
+use crate::web::Web;
 
 const MEDIA: Token = Token(1);
 const SOUNDS: Token = Token(2);
@@ -58,6 +59,7 @@ pub struct Engine {
     registrations: Registrations,
     pub(crate) records: Option<CdrSink>,
     pub(crate) managers: Managers,
+    pub(crate) web: Web,
     commands: Rc<RefCell<Cli>>,
     sessions: Sessions,
     /// Clients of the control socket by the number `Sessions` knows them under.
@@ -130,6 +132,7 @@ impl Engine {
         let commands = Rc::new(RefCell::new(Cli::new(site.clone())));
         let loader = Loader::new(&site);
         let managers = Managers::new(&site, &commands);
+        let web = Web::new(&site);
         Self {
             net,
             listeners,
@@ -141,6 +144,7 @@ impl Engine {
             registrations,
             records,
             managers,
+            web,
             commands,
             sessions: Sessions::default(),
             clients: BTreeMap::new(),
@@ -182,7 +186,8 @@ impl Engine {
         Ok(())
     }
     pub(crate) fn open_manager(&mut self, snapshot: &Snapshot) -> Result<(), StartError> {
-        self.managers.listen(&mut self.net, snapshot)
+        self.managers.listen(&mut self.net, snapshot)?;
+        self.web.listen(&mut self.net, snapshot)
     }
     /// What is worth saying at the start.
     pub(crate) fn say(&mut self, findings: &Findings, warnings: &[io::media::Warning], restored: usize) {
@@ -304,11 +309,16 @@ impl Engine {
                     self.managers.manager.open(client, remote, now, &mut out);
                 }
             }
+            Turn::Opened(flow, FlowKind::Http, ..) => {
+                let client = self.new_client(flow);
+                self.web.http.open(client, &mut out);
+            }
             Turn::Bytes(flow, FlowKind::Sip, bytes) => self.stream(flow, &bytes, now),
             Turn::Bytes(flow, kind, bytes) => {
                 let Some(client) = self.by_flow.get(&flow).copied() else { return };
                 match kind {
                     FlowKind::Manager => self.managers.manager.bytes(client, &bytes, now, &mut out),
+                    FlowKind::Http => self.web.http.bytes(client, &bytes, &mut out),
                     _ => self.sessions.bytes(client, &bytes, &mut *self.commands.borrow_mut(), &mut out),
                 }
             }
@@ -326,6 +336,7 @@ impl Engine {
                         self.managers.manager.closed(client);
                         self.managers_changed = true;
                     }
+                    FlowKind::Http => self.web.http.closed(client),
                     _ => self.sessions.closed(client),
                 }
             }

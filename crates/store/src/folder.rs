@@ -113,7 +113,6 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("meetme.conf", Level::Note, "MeetMe is not built in"),
     ("features.conf", Level::Warning, "keys during a call (t T k K w W x X of Dial) do nothing"),
     ("res_parking.conf", Level::Warning, "parking is not built in"),
-    ("http.conf", Level::Note, "no HTTP server is started from it"),
     ("ari.conf", Level::Warning, "ARI is not built in"),
     ("extconfig.conf", Level::Warning, "realtime is not built in; only files are read"),
     ("sorcery.conf", Level::Warning, "objects come from pjsip.conf only"),

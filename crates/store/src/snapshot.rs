@@ -15,6 +15,7 @@ use crate::config::pjsip::Pjsip;
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
 use crate::config::tones::Tones;
+use crate::config::web::{HttpGeneral, Prometheus};
 use crate::defaults::Defaults;
 use crate::folder::{self, Folder};
 use conf::{File, Findings, LoadError, Options, Place, Source};
@@ -62,6 +63,10 @@ pub struct Snapshot {
     pub codecs: CodecsConf,
     /// `confbridge.conf`.
     pub confbridge: ConfBridge,
+    /// `http.conf`.
+    pub http: HttpGeneral,
+    /// `prometheus.conf`.
+    pub prometheus: Prometheus,
     /// `acl.conf`.
     pub acls: NamedAcls,
     /// `extensions.conf`, sections as written; the dialplan compiles them.
@@ -263,6 +268,9 @@ impl<'a> Reading<'a> {
         manager.resolve_acls(&acls, self.findings);
         let modules = self.read("modules.conf", Modules::read);
         let cdr = self.read("cdr.conf", Cdr::read);
+        let http = self.read("http.conf", HttpGeneral::read);
+        let prometheus = self.read("prometheus.conf", Prometheus::read);
+        prometheus.check(&http, self.findings);
         let snapshot = Snapshot {
             asterisk,
             pjsip,
@@ -276,6 +284,8 @@ impl<'a> Reading<'a> {
             resolver: self.read("resolver_unbound.conf", Resolver::read),
             codecs: self.read("codecs.conf", CodecsConf::read),
             confbridge: self.read("confbridge.conf", ConfBridge::read),
+            http,
+            prometheus,
             acls,
             extensions: self.expect("extensions.conf", "there is no dialplan", |file, _| file.clone()),
             files: self.files,

@@ -224,3 +224,37 @@ fn doctor_judges_the_running_server_for_the_calls_that_are_asked_for() {
     assert_eq!(missing.status.code(), Some(3), "nothing to judge by");
     assert!(text(&missing.stderr).contains("/no/such/asterisk.conf"), "{}", text(&missing.stderr));
 }
+
+#[test]
+fn metrics_are_served_where_http_conf_says_and_a_reload_moves_them() {
+    use std::io::Read as _;
+    use std::net::{TcpListener, TcpStream};
+
+    let mut site = Site::new("metrics");
+    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = |site: &Site, port: u16| {
+        let text = format!("[general]\nenabled=yes\nbindaddr=127.0.0.1\nbindport={port}\n");
+        std::fs::write(site.folder.join("http.conf"), text).unwrap();
+    };
+    let scrape = |port: u16| -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let (first, second) = (free(), free());
+    listen(&site, first);
+    std::fs::write(site.folder.join("prometheus.conf"), "[general]\nenabled=yes\n").unwrap();
+    site.start("");
+    let answer = scrape(first).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(
+        answer.contains("\nstrowger_media_worker_seconds_total{worker=\"0\",phase=\"idle\"} "),
+        "{answer}"
+    );
+    listen(&site, second);
+    assert!(site.call(&["-rx", "core reload"]).status.success());
+    assert!(scrape(second).unwrap().contains("\nasterisk_calls_count 0\n"));
+    assert!(scrape(first).is_err(), "nobody listens where it was");
+}

@@ -25,6 +25,8 @@ pub enum FlowKind {
     Manager,
     /// The command line's socket.
     Control,
+    /// HTTP.
+    Http,
 }
 
 /// Who is at the other end of an accepted flow.

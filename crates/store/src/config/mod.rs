@@ -18,6 +18,7 @@ pub mod pjsip;
 pub mod resolver;
 pub mod rtp;
 pub mod tones;
+pub mod web;
 
 pub use kind::{Bind, Codecs, Secret};
 
@@ -304,6 +305,8 @@ pub fn manual() -> Vec<Row> {
         codecs::External::rows(),
         confbridge::Bridge::rows(),
         confbridge::User::rows(),
+        web::HttpGeneral::rows(),
+        web::Prometheus::rows(),
     ]
     .concat()
 }

@@ -1,0 +1,87 @@
+//! `http.conf` and `prometheus.conf`: the HTTP server, and the metrics that it serves.
+
+use super::kind::{BindTo, Hidden, Port, Text, YesNo};
+use super::{options, read_settings};
+use conf::{File, Findings};
+use std::net::SocketAddr;
+
+options! {
+    /// `[general]` of `http.conf`.
+    HttpGeneral, "http.conf", "general", IsIgnored;
+    enabled: YesNo = "no", "Serve HTTP.";
+    bindaddr: BindTo = "127.0.0.1", "Address to listen on.";
+    bindport: Port = "8088", "TCP port.";
+    prefix: Text = "", "First part of every path: prefix=asterisk makes /metrics /asterisk/metrics.";
+    servername: Text = "Asterisk", "What the header Server of answers says; nothing when empty.";
+    @recognised {
+        "tlsenable" "no" Later "TLS is not built in; bind to 127.0.0.1 and put a proxy before it";
+        "tlsbindaddr" "*" Later "TLS is not built in";
+        "tlscertfile" "*" Later "TLS is not built in";
+        "tlsprivatekey" "*" Later "TLS is not built in";
+        "tlscipher" "*" Later "TLS is not built in";
+        "tlsdisablev1" "*" Later "TLS is not built in";
+        "tlsdisablev11" "*" Later "TLS is not built in";
+        "tlsdisablev12" "*" Later "TLS is not built in";
+        "tlsservercipherorder" "*" Later "TLS is not built in";
+        "enable_static" "no,yes" Later "no files are served";
+        "enablestatic" "no,yes" Later "no files are served";
+        "enable_status" "no,yes" Later "there is no status page; ask the console";
+        "redirect" "*" Later "nothing is redirected";
+        "sessionlimit" "*" Ignored "each answer ends its connection, and a connection without a request ends soon";
+        "session_inactivity" "*" Ignored "each answer ends its connection";
+        "session_keep_alive" "*" Ignored "each answer ends its connection";
+    }
+}
+
+options! {
+    /// `[general]` of `prometheus.conf`.
+    Prometheus, "prometheus.conf", "general", IsIgnored;
+    enabled: YesNo = "no", "Serve metrics to Prometheus, by the server of http.conf.";
+    core_metrics_enabled: YesNo = "yes", "Give the metrics that begin with asterisk_core, which say how long the process runs and its version.";
+    uri: Text = "metrics", "Where they are, below the prefix of http.conf.";
+    auth_username: Text = "", "User of HTTP Basic authentication; everybody may read when it is empty.";
+    auth_password: Hidden = "", "Password of that user.";
+    auth_realm: Text = "Asterisk Prometheus Metrics", "Realm that the password is asked for.";
+    @recognised {}
+}
+
+impl HttpGeneral {
+    /// Reads the file.
+    pub fn read(file: &File, findings: &mut Findings) -> Self {
+        read_settings(file, "general", findings)
+    }
+    /// Where to listen; `None` when nothing is served.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.bindaddr.filter(|_| self.enabled).map(|bind| SocketAddr::new(bind.ip, self.bindport))
+    }
+    /// The path of what lies below the prefix.
+    pub fn path(&self, below: &str) -> String {
+        let part = |text: &str| match text.trim_matches('/') {
+            "" => String::new(),
+            name => format!("/{name}"),
+        };
+        format!("{}{}", part(&self.prefix), part(below))
+    }
+}
+
+impl Prometheus {
+    /// Reads the file.
+    pub fn read(file: &File, findings: &mut Findings) -> Self {
+        read_settings(file, "general", findings)
+    }
+    /// What does not fit together.
+    pub(crate) fn check(&self, http: &HttpGeneral, findings: &mut Findings) {
+        if self.enabled && !http.enabled {
+            let message = "metrics are enabled, and http.conf serves nothing";
+            findings.warning(
+                self.origin.place_of("enabled"),
+                message,
+                "write enabled=yes in [general] of http.conf",
+            );
+        }
+        if self.auth_username.is_empty() != self.auth_password.is_empty() {
+            let message = "auth_username and auth_password go together; nobody may read the metrics";
+            findings.warning(self.origin.place_of("auth_username"), message, "write both, or neither");
+        }
+    }
+}
