@@ -235,7 +235,7 @@ fn media_io(snapshot: &Snapshot, workers: Option<usize>) -> Result<Io, StartErro
     let setting = snapshot.rtp.media_io.word();
     let place = || snapshot.rtp.origin.place_of("media_io").to_string();
     let wish: IoWish = setting.parse().map_err(|why| part(&place(), why, "write media_io=auto"))?;
-    Io::choose(wish, workers).map_err(|why| part(&place(), &why, why.remedy()))
+    Io::choose(wish, &snapshot.rtp.interfaces(), workers).map_err(|why| part(&place(), &why, why.remedy()))
 }
 
 fn start_media(

@@ -72,5 +72,87 @@ int steer(struct lookup *lookup) {
     return SK_PASS;
 }
 
+struct queue {
+    u32 interface;
+    u32 number;
+};
+
+// Queues of interfaces that have an AF_XDP socket: worker << 16 | place in RINGS.
+enum { RINGS_MAX = 256 };
+
+struct {
+    UINT(type, MAP_HASH);
+    UINT(max_entries, RINGS_MAX);
+    TYPE(key, struct queue);
+    TYPE(value, u32);
+} QUEUES SECTION(".maps");
+
+struct {
+    UINT(type, MAP_XSKMAP);
+    UINT(max_entries, RINGS_MAX);
+    TYPE(key, u32);
+    TYPE(value, u32);
+} RINGS SECTION(".maps");
+
+struct headers {
+    u8 to[6];
+    u8 from[6];
+    u16 type;
+    u8 version_length;
+    u8 tos;
+    u16 length;
+    u16 id;
+    u16 fragment;
+    u8 time_to_live;
+    u8 protocol;
+    u16 checksum;
+    u32 source;
+    u32 destination;
+    u16 source_port;
+    u16 destination_port;
+    u16 udp_length;
+    u16 udp_checksum;
+} __attribute__((packed));
+
+enum { TYPE_IPV4 = 0x0800, NO_OPTIONS = 0x45, FRAGMENT = 0x3fff, IPV4_BYTES = 20, UDP_BYTES = 8, ETHERNET_BYTES = 14 };
+
+// Takes frames for media ports off an interface before the kernel makes packets of them.
+SECTION("xdp")
+int take(struct frame *frame) {
+    void *data = (void *)(long)frame->data, *end = (void *)(long)frame->data_end;
+    struct headers *headers = data;
+    if (data + sizeof(*headers) > end || headers->type != NET16(TYPE_IPV4) || headers->version_length != NO_OPTIONS ||
+        headers->protocol != PROTOCOL_UDP || headers->fragment & NET16(FRAGMENT)) {
+        return XDP_PASS;
+    }
+    u32 length = NET16(headers->length);
+    if (length < IPV4_BYTES + UDP_BYTES || data + ETHERNET_BYTES + length > end ||
+        NET16(headers->udp_length) != length - IPV4_BYTES) {
+        return XDP_PASS;
+    }
+    u32 index = NET16(headers->destination_port);
+    volatile struct port *port = map_lookup(&PORTS, &index);
+    if (!port) {
+        return XDP_PASS;
+    }
+    u64 lease = port->lease;
+    u64 peer = address_of(headers->source, headers->source_port);
+    switch (judge(lease, port->peer, headers->destination, peer)) {
+    case FOREIGN:
+        return XDP_PASS;
+    case STRANGER:
+        return XDP_DROP;
+    case OURS:
+        break;
+    }
+    // A queue has one socket, and that one worker. Ports of other workers go their way through `steer`.
+    struct queue queue = {frame->ifindex, frame->queue};
+    u32 *ring = map_lookup(&QUEUES, &queue);
+    if (!ring || *ring >> 16 != (lease >> 16 & 0xffff)) {
+        return XDP_PASS;
+    }
+    return redirect_map(&RINGS, *ring & 0xffff, XDP_PASS);
+}
+
 // No helper above asks for more.
 char LICENSE[] SECTION("license") = "Apache-2.0 OR MIT";

@@ -22,7 +22,7 @@ fn everywhere(name: &str, scenario: fn(&World, &mut MediaFront)) {
             }
         };
         for (wish, workers) in
-            [(IoWish::Epoll, 1), (IoWish::Epoll, 3), (IoWish::SkLookup, 1), (IoWish::SkLookup, 3)]
+            [IoWish::Epoll, IoWish::SkLookup, IoWish::Xdp].into_iter().flat_map(|wish| [(wish, 1), (wish, 3)])
         {
             world.inside(|| match world.front(wish, workers) {
                 Ok(mut front) => {
@@ -31,6 +31,13 @@ fn everywhere(name: &str, scenario: fn(&World, &mut MediaFront)) {
                     close_all(&mut front);
                     let load = front.loads().total();
                     assert_eq!((load.panics, load.unsent), (0, 0));
+                    // The one queue of the wire belongs to the first worker. Alone it has all ports, and but for
+                    // fragments everything comes by the queue.
+                    match (wish, workers) {
+                        (IoWish::Xdp, 1) if name != "long" => assert_eq!(load.by_xdp, load.received),
+                        (IoWish::Xdp, _) => assert!(load.by_xdp <= load.received),
+                        _ => assert_eq!(load.by_xdp, 0),
+                    }
                 }
                 Err(why) => println!("skipped: {why}"),
             });

@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         "media show io",
         "Shows how media is moved, why that way, and what each worker does.",
         "backend wanted reason streams commands_delayed workers [streams ticks late_ticks received sent panics busy_permille \
-         events_delayed tick_ms cpu_ns unsent discarded discards]",
+         events_delayed tick_ms cpu_ns unsent by_xdp discarded discards]",
         Cli::media_show_io,
     ),
     show(
@@ -143,6 +143,7 @@ impl Cli {
                         "received": worker.received, "sent": worker.sent, "panics": worker.panics,
                         "busy_permille": worker.busy_permille, "events_delayed": worker.events_delayed,
                         "tick_ms": worker.tick_ms, "cpu_ns": worker.cpu_nanos, "unsent": worker.unsent,
+                        "by_xdp": worker.by_xdp,
                         "discarded": discarded(worker), "discards": discards,
                     })
                 })

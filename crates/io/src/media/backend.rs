@@ -96,40 +96,64 @@ impl Io {
         let reason = "it was asked for".to_owned();
         Self { used: IoWish::Epoll, reason, workers: count(workers), kernel: None }
     }
-    /// Probes what there is and takes the best of it, or what was asked for. Call it before any other thread starts, while
+    /// Probes what there is and takes the best of it, or what was asked for. `interfaces` are those for AF_XDP; when none is
+    /// named it is taken only where it was asked for, and then on all that are fit. Call it before any other thread starts, while
     /// the process has its privileges.
     ///
     /// # Errors
     /// When a back-end was asked for that is not to be had; `auto` steps down instead.
-    pub fn choose(wish: IoWish, workers: Option<usize>) -> Result<Self, IoError> {
+    pub fn choose(wish: IoWish, interfaces: &[String], workers: Option<usize>) -> Result<Self, IoError> {
         let workers = count(workers);
-        let sockets = |reason| Self { used: IoWish::Epoll, reason, workers, kernel: None };
-        let refuse = |why: &str, remedy| Err(IoError::new(wish, Refused { why: why.to_owned(), remedy }));
+        let refuse = |why| IoError::new(wish, why);
+        let asked = || "it was asked for".to_owned();
+        let with = |used, reason, kernel| Self { used, reason, workers, kernel };
         match wish {
             IoWish::Epoll => Ok(Self::sockets(Some(workers))),
-            IoWish::Uring => refuse("this back-end is not built in", "write media_io=epoll or media_io=auto"),
+            IoWish::Uring => Err(refuse(Refused {
+                why: "this back-end is not built in".into(),
+                remedy: "write media_io=epoll or media_io=auto",
+            })),
             IoWish::Xdp => {
-                refuse("this back-end is not built in", "write media_io=sklookup or media_io=auto")
+                let mut kernel = Kernel::set_up(workers).map_err(refuse)?;
+                let on = kernel.add_interfaces(interfaces).map_err(refuse)?;
+                Ok(with(wish, format!("it was asked for; on {on}"), Some(kernel)))
             }
-            IoWish::SkLookup => {
-                let kernel = Kernel::set_up(workers).map_err(|why| IoError::new(wish, why))?;
-                let reason = "it was asked for".to_owned();
-                Ok(Self { used: wish, reason, workers, kernel: Some(kernel) })
+            IoWish::SkLookup => Ok(with(wish, asked(), Some(Kernel::set_up(workers).map_err(refuse)?))),
+            IoWish::Auto => {
+                let mut kernel = match Kernel::set_up(workers) {
+                    Ok(kernel) => kernel,
+                    Err(Refused { why, remedy }) => {
+                        let reason = format!("sklookup is not to be had: {why}; {remedy}");
+                        return Ok(with(IoWish::Epoll, reason, None));
+                    }
+                };
+                // A driver may take its link down for a second when a program is attached: not without being told to.
+                if interfaces.is_empty() {
+                    let reason =
+                        "kernel and privileges allow it; xdp wants media_interfaces in rtp.conf".to_owned();
+                    return Ok(with(IoWish::SkLookup, reason, Some(kernel)));
+                }
+                Ok(match kernel.add_interfaces(interfaces) {
+                    Ok(on) => {
+                        with(IoWish::Xdp, format!("kernel and privileges allow it; on {on}"), Some(kernel))
+                    }
+                    Err(Refused { why, remedy }) => {
+                        // What was set up on some of the interfaces goes with the first attempt.
+                        drop(kernel);
+                        let reason = format!("xdp is not to be had: {why}; {remedy}");
+                        match Kernel::set_up(workers) {
+                            Ok(kernel) => with(IoWish::SkLookup, reason, Some(kernel)),
+                            Err(_) => with(IoWish::Epoll, reason, None),
+                        }
+                    }
+                })
             }
-            IoWish::Auto => Ok(match Kernel::set_up(workers) {
-                Ok(kernel) => {
-                    let reason = "the kernel and the privileges of this process allow it".to_owned();
-                    Self { used: IoWish::SkLookup, reason, workers, kernel: Some(kernel) }
-                }
-                Err(Refused { why, remedy }) => {
-                    sockets(format!("sklookup is not to be had: {why}; {remedy}"))
-                }
-            }),
         }
     }
     /// What moves packets, as a heading.
     pub fn name(&self) -> &'static str {
         match self.used {
+            IoWish::Xdp => "xdp, AF_XDP sockets and one socket a worker",
             IoWish::SkLookup => "sklookup, one socket a worker",
             _ => "epoll, one socket a leg",
         }
@@ -196,6 +220,10 @@ pub(crate) struct MediaIo {
 }
 
 impl MediaIo {
+    /// Datagrams received by AF_XDP.
+    pub(crate) fn by_xdp(&self) -> u64 {
+        self.steered.as_ref().map_or(0, |steered| steered.by_xdp())
+    }
     /// Packets that were taken for sending and that no socket took.
     pub(crate) fn refused(&self) -> u64 {
         self.steered.as_ref().map_or(0, |steered| steered.refused())
@@ -271,17 +299,17 @@ mod tests {
 
     #[test]
     fn a_back_end_that_is_not_to_be_had_is_an_error_with_a_remedy_when_it_was_asked_for() {
-        let error = Io::choose(IoWish::Uring, Some(1)).unwrap_err();
+        let error = Io::choose(IoWish::Uring, &[], Some(1)).unwrap_err();
         assert!(
             error.to_string().starts_with("media_io=uring: ") && error.remedy().contains("epoll"),
             "{error}"
         );
-        let error = Io::choose(IoWish::SkLookup, Some(10_000)).unwrap_err();
+        let error = Io::choose(IoWish::SkLookup, &[], Some(10_000)).unwrap_err();
         assert!(!error.remedy().is_empty(), "{error}");
         // Left to itself it steps down, and says why.
-        let io = Io::choose(IoWish::Auto, Some(10_000)).unwrap();
+        let io = Io::choose(IoWish::Auto, &[], Some(10_000)).unwrap();
         assert_eq!(io.used(), IoWish::Epoll);
         assert!(io.reason().starts_with("sklookup is not to be had: "), "{}", io.reason());
-        assert_eq!(Io::choose(IoWish::Epoll, None).unwrap().used(), IoWish::Epoll);
+        assert_eq!(Io::choose(IoWish::Epoll, &[], None).unwrap().used(), IoWish::Epoll);
     }
 }

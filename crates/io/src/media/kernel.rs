@@ -7,6 +7,7 @@
 mod frame;
 mod leg;
 mod ports;
+mod ring;
 mod route;
 mod steered;
 mod sys;
@@ -36,7 +37,7 @@ pub(crate) struct Kernel {
     /// Where strangers' packets end.
     _nobody: OwnedFd,
     #[cfg(bpf)]
-    _programs: aya::Ebpf,
+    programs: aya::Ebpf,
 }
 
 impl Kernel {
@@ -45,6 +46,10 @@ impl Kernel {
         self.workers.get_mut(number)?.take()
     }
 
+    #[cfg(not(bpf))]
+    pub(crate) fn add_interfaces(&mut self, _: &[String]) -> Result<String, Refused> {
+        Err(Refused { why: String::new(), remedy: "" })
+    }
     #[cfg(not(bpf))]
     pub(crate) fn set_up(_: usize) -> Result<Self, Refused> {
         Err(Refused {
@@ -57,14 +62,16 @@ impl Kernel {
 #[cfg(bpf)]
 mod load {
     use std::fmt::Display;
-    use std::fs::File;
+    use std::fs::{self, File};
     use std::io;
     use std::net::SocketAddr;
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
-    use aya::maps::{Map, MapData, SockMap};
-    use aya::programs::SkLookup;
+    use aya::maps::{HashMap, Map, MapData, SockMap, XskMap};
+    use aya::programs::{SkLookup, Xdp, xdp::XdpMode};
 
+    use super::ring::{MTU_MAX, Queue};
+    use super::route::Router;
     use super::steered::Descriptors;
     use super::{Arc, Kernel, Ports, Refused, SteeredIo, WORKERS_MAX, sys};
 
@@ -119,8 +126,118 @@ mod load {
                 SteeredIo::new(number, ports.clone(), fds).map(Some).map_err(refused("netlink"))
             });
             let workers = workers.collect::<Result<_, _>>()?;
-            Ok(Self { workers, ports, _nobody: nobody, _programs: programs })
+            Ok(Self { workers, ports, _nobody: nobody, programs })
         }
+    }
+
+    /// Queues of all interfaces together; `RINGS_MAX` of `media.bpf.c`.
+    const RINGS_MAX: u32 = 256;
+
+    impl Kernel {
+        /// Puts AF_XDP sockets on the queues of these interfaces, or of all that are fit when none is named. Says which.
+        pub(crate) fn add_interfaces(&mut self, names: &[String]) -> Result<String, Refused> {
+            let mut router = Router::new().map_err(refused("netlink"))?;
+            let program = self.programs.program_mut("take").ok_or_else(|| missing("program take"))?;
+            let take: &mut Xdp = program.try_into().map_err(refused("program take"))?;
+            take.load().map_err(|why| Refused { why: told(&why), remedy: GRANT })?;
+            let (mut ring, mut added) = (0, Vec::new());
+            let mut why_not = "there is no Ethernet interface that is up".to_owned();
+            for name in if names.is_empty() { interfaces() } else { names.to_vec() } {
+                match self.add_interface(&mut router, &name, &mut ring) {
+                    Ok(how) => added.push(how),
+                    Err(why) if names.is_empty() => why_not = why,
+                    Err(why) => return Err(Refused { why, remedy: INTERFACES }),
+                }
+            }
+            if added.is_empty() {
+                return Err(Refused { why: why_not, remedy: INTERFACES });
+            }
+            Ok(added.join(", "))
+        }
+        fn add_interface(
+            &mut self,
+            router: &mut Router,
+            name: &str,
+            ring: &mut u32,
+        ) -> Result<String, String> {
+            let Some(index) = sys::interface_index(name) else {
+                return Err(format!("there is no interface {name}"));
+            };
+            let Some(link) = router.link(index) else {
+                return Err(format!("interface {name} is not Ethernet or not up"));
+            };
+            if link.mtu > MTU_MAX {
+                return Err(format!(
+                    "packets of interface {name} can have {} bytes, more than {MTU_MAX}",
+                    link.mtu
+                ));
+            }
+            let failed = |what: &str, why: &dyn std::error::Error| format!("{what} on {name}: {}", told(why));
+            let generic = self.attach(index).map_err(|why| failed("the XDP program", &*why))?;
+            let mut queues = 0;
+            for number in 0..link.queues {
+                let queue = match Queue::open(index, number, generic) {
+                    Ok(queue) => queue,
+                    // Interfaces may have fewer queues than there is room for.
+                    Err(_) if number > 0 => break,
+                    Err(why) => return Err(failed("an AF_XDP socket", &why)),
+                };
+                if *ring >= RINGS_MAX {
+                    break;
+                }
+                self.place(index, number, queue, *ring)
+                    .map_err(|why| failed("a place for a queue", &*why))?;
+                *ring += 1;
+                queues += 1;
+            }
+            let how = if generic { "generic" } else { "driver" };
+            Ok(format!("{name} ({how}, {queues} {})", if queues == 1 { "queue" } else { "queues" }))
+        }
+        /// Has the program look at what an interface receives; true when the driver cannot and the kernel does.
+        fn attach(&mut self, interface: u32) -> Result<bool, Box<dyn std::error::Error>> {
+            let program = self.programs.program_mut("take").ok_or("no program take")?;
+            let take: &mut Xdp = program.try_into()?;
+            match take.attach_to_if_index(interface, XdpMode::Driver) {
+                Ok(_) => Ok(false),
+                Err(_) => {
+                    take.attach_to_if_index(interface, XdpMode::Skb)?;
+                    Ok(true)
+                }
+            }
+        }
+        /// Gives a queue to one of the workers.
+        fn place(
+            &mut self,
+            interface: u32,
+            number: u32,
+            queue: Queue,
+            ring: u32,
+        ) -> Result<(), Box<dyn std::error::Error>> {
+            let worker = number % u32::try_from(self.workers.len()).unwrap_or(u32::MAX).max(1);
+            let map = self.programs.map_mut("RINGS").ok_or("no map RINGS")?;
+            let mut rings: XskMap<&mut MapData> = map.try_into()?;
+            rings.set(ring, queue.socket().as_raw_fd(), 0)?;
+            let map = self.programs.map_mut("QUEUES").ok_or("no map QUEUES")?;
+            let mut queues: HashMap<&mut MapData, [u32; 2], u32> = map.try_into()?;
+            queues.insert([interface, number], worker << 16 | ring, 0)?;
+            if let Some(Some(io)) = self.workers.get_mut(worker as usize) {
+                io.add_queue(interface, queue);
+            }
+            Ok(())
+        }
+    }
+
+    /// What to do about an interface that cannot be used.
+    const INTERFACES: &str = "name Ethernet interfaces that are up in media_interfaces of rtp.conf, free of other XDP programs \
+                              (ip link set dev NAME xdp off), with an MTU of at most 1778";
+    const _: () = assert!(MTU_MAX == 1778);
+
+    /// Every interface of the namespace, by name.
+    fn interfaces() -> Vec<String> {
+        let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+        // Two lines of headings.
+        let names = table.lines().skip(2).filter_map(|line| line.split_once(':'));
+        names.map(|(name, _)| name.trim().to_owned()).collect()
     }
 
     /// A socket that takes nothing, and answers nothing.

@@ -11,7 +11,7 @@ use rtp::Discard;
 use super::sight::{SightCell, WorkerSight};
 
 /// Fixed counters before the discards.
-const FIXED: usize = 14;
+const FIXED: usize = 15;
 
 /// What one worker says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +44,8 @@ pub struct WorkerLoad {
     pub group_room: u64,
     /// Packets that waited in a batch and that no socket took.
     pub unsent: u64,
+    /// Datagrams received by AF_XDP.
+    pub by_xdp: u64,
     /// Packets thrown away, by reason, in the order of [`Discard::ALL`].
     pub discards: [u64; Discard::ALL.len()],
 }
@@ -80,6 +82,7 @@ pub(crate) struct ThreadLoad {
     pub(crate) tick_ms: u64,
     pub(crate) cpu_nanos: u64,
     pub(crate) unsent: u64,
+    pub(crate) by_xdp: u64,
 }
 
 impl LoadCell {
@@ -99,6 +102,7 @@ impl LoadCell {
             load.grouped,
             load.group_room,
             thread.unsent,
+            thread.by_xdp,
         ];
         let values = fixed.into_iter().chain(load.discards.iter().map(|(_, count)| count));
         for (cell, value) in self.counts.iter().zip(values) {
@@ -123,6 +127,7 @@ impl LoadCell {
             grouped: next(),
             group_room: next(),
             unsent: next(),
+            by_xdp: next(),
             discards: core::array::from_fn(|_| next()),
         }
     }
@@ -158,6 +163,7 @@ impl MediaLoads {
             grouped: sum.grouped + one.grouped,
             group_room: sum.group_room + one.group_room,
             unsent: sum.unsent + one.unsent,
+            by_xdp: sum.by_xdp + one.by_xdp,
             discards: core::array::from_fn(|n| {
                 sum.discards.get(n).copied().unwrap_or(0) + one.discards.get(n).copied().unwrap_or(0)
             }),

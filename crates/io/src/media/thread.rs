@@ -288,6 +288,7 @@ impl Thread {
     fn store_load(&mut self, now: Instant) {
         self.rate.stored = now;
         self.load.unsent = self.io.inner().refused();
+        self.load.by_xdp = self.io.inner().by_xdp();
         self.load.cpu_nanos = sys::thread_cpu().as_nanos() as u64;
         self.ends.cell.store(self.worker.load(), self.load);
         self.ends.cell.sight.store(self.began, self.io.watch.booked(), self.recent, &self.lateness);

@@ -24,6 +24,10 @@ pub struct World {
     /// Where the PBX is.
     pub ip: IpAddr,
     pub ports: PortRange,
+    /// Media threads ask for real-time priority.
+    pub real_time: bool,
+    /// What AF_XDP is tried on; nothing outside the namespaces of a test is touched.
+    interface: &'static str,
     namespaces: Option<Namespaces>,
 }
 
@@ -70,7 +74,14 @@ impl World {
         // Tests of one process run side by side.
         let first = 26_000 + NEXT.fetch_add(1, Ordering::Relaxed) * 2 * PAIRS;
         let ports = PortRange { first, last: first + 2 * PAIRS - 1 };
-        Ok(Self { name: "loopback", ip: IpAddr::V4(Ipv4Addr::new(127, 44, 0, 1)), ports, namespaces: None })
+        Ok(Self {
+            name: "loopback",
+            ip: IpAddr::V4(Ipv4Addr::new(127, 44, 0, 1)),
+            ports,
+            interface: "lo",
+            real_time: false,
+            namespaces: None,
+        })
     }
     /// A PBX at 10.44.0.1; phones at 10.44.0.2 on the same wire and, behind it as a router, at 198.51.100.1.
     pub fn veth(name: &str) -> Result<Self, String> {
@@ -94,11 +105,12 @@ impl World {
         ip(&["-n", pbx, "route", "add", "198.51.100.0/24", "via", "10.44.0.2"])?;
         let ports = PortRange { first: 26_000, last: 26_000 + 2 * PAIRS - 1 };
         let ip = IpAddr::V4(Ipv4Addr::new(10, 44, 0, 1));
-        Ok(Self { name: "veth", ip, ports, namespaces: Some(namespaces) })
+        Ok(Self { name: "veth", ip, ports, interface: "v0", real_time: false, namespaces: Some(namespaces) })
     }
     /// The PBX; an error when the back-end is not to be had here.
     pub fn front(&self, wish: IoWish, workers: usize) -> Result<MediaFront, String> {
-        let io = Io::choose(wish, Some(workers)).map_err(|why| why.to_string())?;
+        let io =
+            Io::choose(wish, &[self.interface.to_owned()], Some(workers)).map_err(|why| why.to_string())?;
         assert_eq!(io.used(), wish);
         let mut draws = 0x1234_5678_9abc_def0_u64;
         let random = Box::new(move || {
@@ -106,7 +118,8 @@ impl World {
             draws
         });
         let ports = self.ports;
-        let settings = MediaSettings { ports, io, real_time: false, lanes: Default::default(), random };
+        let settings =
+            MediaSettings { ports, io, real_time: self.real_time, lanes: Default::default(), random };
         Ok(MediaFront::start(settings).unwrap().0)
     }
     /// Runs `work` where the PBX lives.
@@ -131,7 +144,7 @@ impl World {
 }
 
 pub struct Phone {
-    socket: UdpSocket,
+    pub socket: UdpSocket,
     pub to: SocketAddr,
     sequence: u16,
     from: Cell<Option<SocketAddr>>,

@@ -1,6 +1,6 @@
 //! `rtp.conf`: ports and the protection of media.
 
-use super::kind::{Choice as _, Int, Millis, Port, YesNo, choice};
+use super::kind::{Choice as _, Int, Millis, Port, Text, YesNo, choice};
 use super::{options, read_settings};
 use conf::{File, Findings};
 
@@ -44,7 +44,8 @@ options! {
     dtmftimeout: Int<1, 96_000> = "1200", "Samples without a continuation after which an RFC 4733 digit ends.",
         Ignored "*" "a digit without an end lasts for what its last packet says";
     codec_wait: Int<0, 9> = "5", "Milliseconds that a frame may wait until enough calls need the same codec step to fill the lanes of the processor; 0 never waits. Counts from the next start on.";
-    media_io: MediaIo = "auto", "What moves the packets: sockets of their own for each call leg (`epoll`), or one socket a media thread (`sklookup`), which needs privileges; `auto` takes the best there is, and one that is asked for and not to be had is an error. See [media.md](media.md#back-ends). Counts from the next start on.";
+    media_io: MediaIo = "auto", "What moves the packets: sockets of their own for each call leg (`epoll`), one socket a media thread (`sklookup`), or AF_XDP beside that (`xdp`); the latter two need privileges. `auto` takes the best there is, and one that is asked for and not to be had is an error. See [media.md](media.md#back-ends). Counts from the next start on.";
+    media_interfaces: Text = "", "Interfaces for AF_XDP, separated by commas (`eth0,eth1`). Without one `media_io=auto` does not use it, and `media_io=xdp` takes all that are fit.";
     rtcpinterval: Millis<500, 60_000> = "5000", "Time between RTCP reports.";
     @recognised {
         "icesupport" "no,yes" Later "ICE is not built in; media uses the addresses of the SDP";
@@ -70,6 +71,11 @@ options! {
 }
 
 impl Rtp {
+    /// Interfaces that `media_interfaces` names.
+    pub fn interfaces(&self) -> Vec<String> {
+        let names = self.media_interfaces.split(',').map(str::trim).filter(|name| !name.is_empty());
+        names.map(str::to_owned).collect()
+    }
     /// Reads the file.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
         let mut rtp: Self = read_settings(file, "general", findings);

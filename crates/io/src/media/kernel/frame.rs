@@ -1,7 +1,7 @@
 //! Headers of the packets that we build ourselves: Ethernet, IPv4, UDP, with their checksums.
 #![forbid(unsafe_code)]
 
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Destination, source, type.
 pub(crate) const ETHERNET: usize = 14;
@@ -89,6 +89,49 @@ impl Template {
     }
 }
 
+/// A datagram in a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Parsed<'a> {
+    pub(crate) from: SocketAddrV4,
+    pub(crate) to: SocketAddrV4,
+    pub(crate) payload: &'a [u8],
+}
+
+/// Reads a frame that was taken off an interface before the kernel looked at it; `None` when it is not a whole, sound IPv4
+/// datagram without options.
+///
+/// A sender on the same machine may leave the UDP checksum to a network card that there is none of; then the field
+/// holds the sum of the pseudo-header alone, and memory has nothing to be protected from.
+pub(crate) fn parse(frame: &[u8]) -> Option<Parsed<'_>> {
+    let (headers, _) = frame.split_first_chunk::<HEADERS>()?;
+    let word = |at: usize| Some(u16::from_be_bytes(headers.get(at..)?.first_chunk().copied()?));
+    let address = |at: usize| Some(Ipv4Addr::from(headers.get(at..)?.first_chunk::<4>().copied()?));
+    let (kind, version, protocol) = (headers.get(12..14)?, *headers.get(14)?, *headers.get(23)?);
+    let is_fragment = word(20)? & 0x3fff != 0;
+    if kind != TYPE_IPV4 || version != 0x45 || protocol != PROTOCOL_UDP || is_fragment {
+        return None;
+    }
+    let datagram = frame.get(ETHERNET..ETHERNET + usize::from(word(16)?))?;
+    let (ip, udp) = datagram.split_at_checked(IPV4)?;
+    if fold(sum(ip)) != [0, 0] || usize::from(word(38)?) != udp.len() {
+        return None;
+    }
+    let payload = udp.get(UDP..)?;
+    let checksum = udp.get(6..8)?;
+    let pseudo = sum(ip.get(12..)?)
+        + u32::from(u16::from_ne_bytes([0, PROTOCOL_UDP]))
+        + u32::from(u16::from_ne_bytes(*udp.get(4..)?.first_chunk()?));
+    let is_left_out = checksum == [0, 0];
+    let is_sound = || fold(pseudo + sum(udp)) == [0, 0];
+    let is_left_to_hardware = || fold(pseudo).map(|byte| !byte) == checksum;
+    if !(is_left_out || is_sound() || is_left_to_hardware()) {
+        return None;
+    }
+    let from = SocketAddrV4::new(address(26)?, word(34)?);
+    let to = SocketAddrV4::new(address(30)?, word(36)?);
+    Some(Parsed { from, to, payload })
+}
+
 /// The one's complement sum of 16-bit words in memory order (RFC 1071), not complemented, below 2^18.
 pub(crate) fn sum(bytes: &[u8]) -> u32 {
     let (words, tail) = bytes.as_chunks::<4>();
@@ -153,5 +196,34 @@ mod tests {
             assert_eq!((&out[..6], &out[6..12], &out[12..14]), (&[1; 6][..], &[2; 6][..], &[8, 0][..]));
         }
         assert_eq!(template.write(&[0; 3000], &mut [0; 2048]), 0, "no room, nothing written");
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_what_is_damaged_is_not() {
+        let (from, to) = ("192.0.2.1:4000".parse().unwrap(), "198.51.100.7:5001".parse().unwrap());
+        let payload: Vec<u8> = (0..172).map(|n| n as u8 ^ 0x5a).collect();
+        let mut frame = vec![0; 256];
+        let length = Template::new(from, to, 0, Default::default()).write(&payload, &mut frame);
+        // What is short is padded on the wire (60 bytes at least); the rest of the frame is none of ours.
+        assert_eq!(parse(&frame), Some(Parsed { from, to, payload: &payload }));
+        frame.truncate(length);
+        assert_eq!(parse(&frame), Some(Parsed { from, to, payload: &payload }));
+        for at in 12..length {
+            let mut damaged = frame.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(parse(&damaged), None, "byte {at}");
+        }
+        for shorter in 0..length {
+            assert_eq!(parse(&frame[..shorter]), None, "{shorter} bytes");
+        }
+        let mut left_out = frame.clone();
+        left_out[40..42].fill(0);
+        assert!(parse(&left_out).is_some(), "RFC 768: 0 is no checksum");
+        let mut partial = frame.clone();
+        let pseudo = [&frame[26..34], &[0, 17], &frame[38..40]].concat();
+        partial[40..42].copy_from_slice(&plain(&pseudo).to_be_bytes());
+        assert!(parse(&partial).is_some(), "left to the hardware");
+        partial[40] ^= 1;
+        assert_eq!(parse(&partial), None);
     }
 }

@@ -36,6 +36,15 @@ pub(crate) struct Route {
     pub(crate) mtu: usize,
 }
 
+/// What an interface can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// Longest IP packet.
+    pub(crate) mtu: usize,
+    /// Queues that it receives by, at most.
+    pub(crate) queues: u32,
+}
+
 /// A socket to ask with.
 #[derive(Debug)]
 pub(crate) struct Router {
@@ -114,6 +123,25 @@ impl Router {
         Mac::try_from(mac).ok()
     }
 
+    /// One of our interfaces; `None` when it is not Ethernet or not up.
+    pub(crate) fn link(&mut self, interface: u32) -> Option<Link> {
+        self.begin(libc::RTM_GETLINK);
+        self.question.extend([0; 4]);
+        self.question.extend(interface.to_ne_bytes());
+        self.question.extend([0; 8]);
+        let answer = self.ask(libc::RTM_NEWLINK)?;
+        let kind = u16::from_ne_bytes(sys::read_plain(answer, 2)?);
+        let flags = u32::from_ne_bytes(sys::read_plain(answer, 8)?);
+        if kind != libc::ARPHRD_ETHER || flags & libc::IFF_UP as u32 == 0 {
+            return None;
+        }
+        let number = |wanted| {
+            let (_, value) = attributes(answer.get(LINK..)?).find(|(kind, _)| *kind == wanted)?;
+            Some(u32::from_ne_bytes(value.try_into().ok()?))
+        };
+        Some(Link { mtu: number(libc::IFLA_MTU)? as usize, queues: number(libc::IFLA_NUM_RX_QUEUES)? })
+    }
+
     /// Begins a question, whose length is filled in when it is asked.
     fn begin(&mut self, kind: u16) {
         self.sequence = self.sequence.wrapping_add(1);
@@ -180,6 +208,7 @@ mod tests {
         let route = router.route(local, Ipv4Addr::new(127, 3, 2, 1)).unwrap();
         assert!(route.special, "{route:?}");
         assert_eq!(router.own_mac(route.interface), None);
+        assert_eq!(router.link(route.interface), None);
         assert_eq!(router.neighbour(route.interface, Ipv4Addr::new(192, 0, 2, 9)), None);
     }
 

@@ -1,4 +1,7 @@
-//! Back-end B: every media port of a worker on one socket, and sends in batches with headers of our own.
+//! Every media port of a worker on one socket, and sends in batches with headers of our own.
+//!
+//! Queues of interfaces with an AF_XDP socket are a quicker way in and out beside that. What does not come by one (fragments,
+//! other interfaces, ports of a worker that has no queue) comes by the socket.
 //!
 //! What leaves by a packet socket has passed the kernel's tables of routes and neighbours, which are asked again every
 //! two seconds; no filter of the output chain and no address translation sees it. What the tables do not know goes
@@ -14,9 +17,10 @@ use base::Instant;
 use media::{Arrival, PacketIo};
 use std::sync::Arc;
 
-use super::frame::{ETHERNET, HEADERS, IPV4, Template, UDP};
+use super::frame::{self, ETHERNET, HEADERS, IPV4, Template, UDP};
 use super::leg::{SteeredLeg, Way};
-use super::ports::Ports;
+use super::ports::{Owner, Ports};
+use super::ring::Queue;
 use super::route::Router;
 use super::sys::{self, Batch, FRAME_BYTES, Receiver, Via};
 use crate::clock::Clock;
@@ -64,6 +68,12 @@ impl Descriptors {
     }
 }
 
+/// One queue of an interface.
+struct Ring {
+    interface: u32,
+    queue: Queue,
+}
+
 /// One worker's part.
 pub(crate) struct SteeredIo {
     worker: u16,
@@ -73,6 +83,10 @@ pub(crate) struct SteeredIo {
     next: usize,
     filled: usize,
     datagrams: usize,
+    queues: Vec<Ring>,
+    /// The receive phase has come to the queues, and is at this one.
+    socket_done: bool,
+    queue: usize,
     batch: Batch,
     router: Router,
     now: Instant,
@@ -80,6 +94,8 @@ pub(crate) struct SteeredIo {
     may_ask: u32,
     /// Frames that no socket took.
     refused: u64,
+    /// Datagrams that came by a queue.
+    by_xdp: u64,
 }
 
 impl SteeredIo {
@@ -92,20 +108,35 @@ impl SteeredIo {
             next: 0,
             filled: 0,
             datagrams: 0,
+            queues: Vec::new(),
+            socket_done: false,
+            queue: 0,
             batch: Batch::new(),
             router: Router::new()?,
             now: Clock.now(),
             may_ask: ASKED_PER_TICK,
             refused: 0,
+            by_xdp: 0,
         })
+    }
+    /// Receives and sends by a queue of an interface, too.
+    pub(super) fn add_queue(&mut self, interface: u32, queue: Queue) {
+        self.queues.push(Ring { interface, queue });
+    }
+    /// Datagrams that came by a queue, so far.
+    pub(crate) const fn by_xdp(&self) -> u64 {
+        self.by_xdp
     }
     /// Frames that no socket took, so far.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Another batch; false when the phase is over.
+    /// Another batch; false when the socket's part of the phase is over.
     fn next_batch(&mut self) -> bool {
+        if self.socket_done {
+            return false;
+        }
         let ran_dry = self.filled > 0 && self.filled < sys::BATCH;
         (self.next, self.filled) = (0, 0);
         if !ran_dry && self.datagrams < DATAGRAMS_MAX {
@@ -113,9 +144,31 @@ impl SteeredIo {
             self.datagrams += self.filled;
         }
         if self.filled == 0 {
-            self.datagrams = 0;
+            // A flood of the socket takes nothing from the queues.
+            (self.socket_done, self.datagrams) = (true, 0);
         }
         self.filled > 0
+    }
+    /// The next datagram of a queue.
+    fn receive_frame(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+        while let Some(ring) = self.queues.get_mut(self.queue) {
+            while self.datagrams < DATAGRAMS_MAX {
+                let (ports, worker) = (&self.ports, self.worker);
+                let seen = ring.queue.receive(|frame| {
+                    let parsed = frame::parse(frame)?;
+                    arrive(ports.owner(parsed.to.port()), worker, parsed.from, parsed.payload, buffer)
+                });
+                let Some(seen) = seen else { break };
+                self.datagrams += 1;
+                if let Some(arrival) = seen {
+                    self.by_xdp += 1;
+                    return Some(arrival);
+                }
+            }
+            ring.queue.end_receive();
+            (self.queue, self.datagrams) = (self.queue + 1, 0);
+        }
+        None
     }
 
     /// Looks the way up, or sees to it that it is still right.
@@ -180,8 +233,10 @@ impl SteeredIo {
             }
             let priority = leg.marking.priority.min(PRIORITIES - 1);
             match way.via {
-                Via::Interface(_) if !way.by_kernel => {
-                    self.batch.push(priority, way.via, 0, |room| way.headers.write(packet, room))
+                Via::Interface(interface) if !way.by_kernel => {
+                    let ring = self.queues.iter_mut().find(|ring| ring.interface == interface);
+                    ring.is_some_and(|ring| ring.queue.push(|room| way.headers.write(packet, room)))
+                        || self.batch.push(priority, way.via, 0, |room| way.headers.write(packet, room))
                 }
                 _ => {
                     let via = Via::Kernel(leg.ip, *to.ip());
@@ -197,6 +252,20 @@ impl SteeredIo {
     fn send_batch(&mut self) {
         self.refused += self.batch.send(&self.fds.senders) as u64;
     }
+}
+
+/// Copies a datagram that came for one of the worker's own ports.
+fn arrive(
+    owner: Option<Owner>,
+    worker: u16,
+    from: SocketAddrV4,
+    bytes: &[u8],
+    buffer: &mut [u8],
+) -> Option<Arrival> {
+    let owner = owner.filter(|owner| owner.worker == worker)?;
+    let length = bytes.len().min(buffer.len());
+    buffer.get_mut(..length)?.copy_from_slice(bytes.get(..length)?);
+    Some(Arrival { slot: owner.slot, rtcp: owner.rtcp, from: SocketAddr::V4(from), length })
 }
 
 const _: () = assert!(HEADERS < FRAME_BYTES);
@@ -217,21 +286,22 @@ impl PacketIo for SteeredIo {
                 let datagram = self.receiver.get(self.next);
                 self.next += 1;
                 let Some(datagram) = datagram else { continue };
-                let owner = self.ports.owner(datagram.to.port()).filter(|owner| owner.worker == self.worker);
-                let Some(owner) = owner else { continue };
-                let length = datagram.bytes.len().min(buffer.len());
-                if let (Some(room), Some(bytes)) = (buffer.get_mut(..length), datagram.bytes.get(..length)) {
-                    room.copy_from_slice(bytes);
+                let owner = self.ports.owner(datagram.to.port());
+                if let Some(arrival) = arrive(owner, self.worker, datagram.from, datagram.bytes, buffer) {
+                    return Some(arrival);
                 }
-                let from = SocketAddr::V4(datagram.from);
-                return Some(Arrival { slot: owner.slot, rtcp: owner.rtcp, from, length });
             }
             if !self.next_batch() {
-                self.now = Clock.now();
-                self.may_ask = ASKED_PER_TICK;
-                return None;
+                break;
             }
         }
+        let arrival = self.receive_frame(buffer);
+        if arrival.is_none() {
+            (self.socket_done, self.queue, self.datagrams) = (false, 0, 0);
+            self.now = Clock.now();
+            self.may_ask = ASKED_PER_TICK;
+        }
+        arrival
     }
     fn send(&mut self, slot: u32, leg: &mut SteeredLeg, to: SocketAddr, packet: &[u8]) -> bool {
         if !leg.spoken {
@@ -259,8 +329,12 @@ impl PacketIo for SteeredIo {
         leg.let_in(source);
     }
     fn flush(&mut self) {
+        // Packets that went by the kernel are the first ones of their stream in this tick.
         if !self.batch.is_empty() {
             self.send_batch();
+        }
+        for ring in &mut self.queues {
+            ring.queue.flush();
         }
     }
 }

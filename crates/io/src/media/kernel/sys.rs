@@ -94,6 +94,16 @@ pub(crate) fn refuse_all(fd: &OwnedFd) -> io::Result<()> {
     .map(drop)
 }
 
+/// The number of an interface; `None` when there is none of that name.
+pub(crate) fn interface_index(name: &str) -> Option<u32> {
+    let name = std::ffi::CString::new(name).ok()?;
+    // SAFETY: the name is terminated and outlives the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => None,
+        index => Some(index),
+    }
+}
+
 /// One control message's worth of aligned room.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
