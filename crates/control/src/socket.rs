@@ -234,6 +234,8 @@ pub struct Call<'a> {
     pub json: bool,
     /// Width of the terminal, 0 when there is none.
     pub columns: u16,
+    /// [`Answer::Later`] is welcome; else the answer has to come at once.
+    pub may_wait: bool,
     /// What the client sees of the log.
     pub view: &'a mut View,
 }
@@ -372,7 +374,14 @@ impl Sessions {
             match request {
                 Request::Run { line, json, columns } => {
                     let view = &mut open.view;
-                    match commands.run(Call { session, line: line.trim(), json, columns, view }) {
+                    match commands.run(Call {
+                        session,
+                        line: line.trim(),
+                        json,
+                        columns,
+                        may_wait: true,
+                        view,
+                    }) {
                         Answer::Done { text, status } => out.push(Output::Send(session, done(&text, status))),
                         Answer::Later => open.busy = true,
                     }

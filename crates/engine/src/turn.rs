@@ -12,7 +12,7 @@ use std::time::Duration;
 use base::{Cause, Instant};
 use call::{Level, Notice};
 use conf::Findings;
-use control::cli::Cli;
+use control::cli::{Cli, Finished};
 use control::site::{Counters, Site, When, Wish};
 use control::socket::{Output, Sessions};
 use driver::local::LocalDriver;
@@ -37,6 +37,7 @@ const MEDIA: Token = Token(1);
 const SOUNDS: Token = Token(2);
 const NAMES: Token = Token(3);
 const ENUM: Token = Token(4);
+const MEASURED: Token = Token(5);
 
 /// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
@@ -112,6 +113,7 @@ enum Turn {
     Sounds,
     Names,
     Enum,
+    Measured,
     Signal(Signal),
 }
 
@@ -174,7 +176,8 @@ impl Engine {
             (self.resolver.found.as_fd().try_clone_to_owned(), NAMES),
             (self.enum_names.borrow().found().as_fd().try_clone_to_owned(), ENUM),
         ];
-        for (fd, token) in watched {
+        let measured = self.site.translation.over().map(|fd| (fd.try_clone_to_owned(), MEASURED));
+        for (fd, token) in watched.into_iter().chain(measured) {
             let watching = fd.and_then(|fd| {
                 self.net.watch(fd.as_fd(), token)?;
                 // The reactor knows the descriptor by its number, so it stays open as long as the process.
@@ -258,6 +261,7 @@ impl Engine {
                 NetEvent::Readable { token: SOUNDS } => turns.push(Turn::Sounds),
                 NetEvent::Readable { token: NAMES } => turns.push(Turn::Names),
                 NetEvent::Readable { token: ENUM } => turns.push(Turn::Enum),
+                NetEvent::Readable { token: MEASURED } => turns.push(Turn::Measured),
                 NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
                 NetEvent::Signal(signal) => turns.push(Turn::Signal(signal)),
             })?;
@@ -371,6 +375,12 @@ impl Engine {
             Turn::Enum => {
                 if self.enum_names.borrow_mut().take_in(now) {
                     self.site.shard.core.borrow_mut().outside_changed();
+                }
+            }
+            Turn::Measured => {
+                let finished = self.commands.borrow().measured();
+                for Finished { session, text, status } in finished {
+                    self.sessions.finish(session, &text, status, &mut *self.commands.borrow_mut(), &mut out);
                 }
             }
             Turn::Signal(Signal::Stop) => self.site.wish(Wish::Stop { when: When::Now, restart: false }),

@@ -24,4 +24,4 @@ pub use load::{MediaLoads, WorkerLoad};
 pub use ports::{PortPool, PortRange};
 pub use sight::{LATENESS_US, Lateness, WorkerSight};
 pub use sys::thread_cpu;
-pub use translation::{SECONDS_MAX, Translation};
+pub use translation::{SECONDS_MAX, Translation, processor_name};

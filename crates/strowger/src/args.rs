@@ -26,10 +26,21 @@ pub enum Mode {
     Codecs,
     /// `codec encode|decode|transcode IN OUT`: turns a sound file into another format.
     Codec(CodecJob),
+    /// `codec bench`: what coding costs on this machine.
+    CodecBench(BenchJob),
     /// `-h`.
     Help,
     /// `-V`.
     Version,
+}
+
+/// What `codec bench` is to measure.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BenchJob {
+    /// `--codec`: formats by name; all for none.
+    pub codecs: Vec<String>,
+    /// `--seconds`: how much speech.
+    pub seconds: Option<usize>,
 }
 
 /// What `codec` is to do with a file.
@@ -105,6 +116,8 @@ pub struct Args {
     pub json: bool,
     /// `--from` and `--to`, for `codec`.
     pub formats: (Option<String>, Option<String>),
+    /// `--codec` and `--seconds`, for `codec bench`.
+    pub bench: BenchJob,
 }
 
 impl Args {
@@ -125,6 +138,8 @@ Usage: strowger [OPTIONS]                 start the server
        strowger codecs [--json]          list the built-in codecs
        strowger codec encode|decode|transcode IN OUT [--from FORMAT] [--to FORMAT]
                                          turn a sound file into another format
+       strowger codec bench [--codec FORMAT,...] [--seconds N] [--json]
+                                         measure what coding costs on this machine
 
   -V              print the version and leave
   -h              print this help and leave
@@ -136,9 +151,11 @@ Usage: strowger [OPTIONS]                 start the server
   -R              the same
   -x CMD          run one command on the running server (implies -r)
   -s SOCKET       control socket of the server to talk to
-  --json          answer as JSON (with -x, check, doctor and codecs)
+  --json          answer as JSON (with -x, check, doctor, codecs and codec bench)
   --from FORMAT   what IN holds, when its name does not say (with codec)
   --to FORMAT     what OUT shall hold, when its name does not say (with codec)
+  --codec FORMAT  measure only these, comma between them (with codec bench)
+  --seconds N     with so much speech, 1 to 60 s; 5 when not given (with codec bench)
   -v              more words; repeat for more still
   -d              debug messages; repeat for more still
   -q              print nothing at the start
@@ -185,6 +202,14 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Args, ArgsError>
                 let place = if word == "--from" { &mut args.formats.0 } else { &mut args.formats.1 };
                 *place = Some(value);
             }
+            "--codec" => {
+                let Some(value) = words.next() else { return wrong("'--codec' needs a format") };
+                args.bench.codecs.extend(value.split(',').map(|name| name.trim().to_owned()));
+            }
+            "--seconds" => match words.next().map(|value| value.parse()) {
+                Some(Ok(seconds)) => args.bench.seconds = Some(seconds),
+                _ => return wrong("'--seconds' needs a number of seconds"),
+            },
             "--help" => args.mode = Mode::Help,
             "--version" => args.mode = Mode::Version,
             long if long.starts_with("--") => return wrong(format!("there is no option '{long}'")),
@@ -222,6 +247,7 @@ impl Args {
             max_load: None,
             json: false,
             formats: (None, None),
+            bench: BenchJob::default(),
         }
     }
 
@@ -295,7 +321,7 @@ impl Args {
     }
 
     fn subcommand(mut self, plain: Vec<String>) -> Result<Self, ArgsError> {
-        let mut plain = plain.into_iter();
+        let mut plain = plain.into_iter().peekable();
         let Some(first) = plain.next() else { return Ok(self) };
         let mode = match first.as_str() {
             "check" => match plain.next() {
@@ -304,11 +330,17 @@ impl Args {
             },
             "doctor" => Mode::Doctor,
             "codecs" => Mode::Codecs,
+            "codec" if plain.next_if_eq("bench").is_some() => {
+                Mode::CodecBench(std::mem::take(&mut self.bench))
+            }
             "codec" => Mode::Codec(codec_job(&mut plain, std::mem::take(&mut self.formats))?),
             _ => return wrong(format!("'{first}' is no subcommand")),
         };
         if self.formats != (None, None) {
             return wrong("'--from' and '--to' belong to 'codec'");
+        }
+        if self.bench != BenchJob::default() {
+            return wrong("'--codec' and '--seconds' belong to 'codec bench'");
         }
         if let Some(extra) = plain.next() {
             return wrong(format!("'{extra}' is one word too many"));
@@ -328,7 +360,7 @@ fn codec_job(
         Some("encode") => CodecVerb::Encode,
         Some("decode") => CodecVerb::Decode,
         Some("transcode") => CodecVerb::Transcode,
-        _ => return wrong("'codec' needs one of encode, decode and transcode"),
+        _ => return wrong("'codec' needs one of encode, decode, transcode and bench"),
     };
     let (Some(input), Some(output)) = (words.next(), words.next()) else {
         return wrong("'codec' needs the file to read and the file to write");
@@ -422,6 +454,17 @@ mod tests {
                     ..base.clone()
                 },
             ),
+            (
+                &["codec", "bench", "--codec", "gsm,ilbc", "--seconds", "2", "--json"],
+                Args {
+                    mode: Mode::CodecBench(BenchJob {
+                        codecs: vec!["gsm".into(), "ilbc".into()],
+                        seconds: Some(2),
+                    }),
+                    json: true,
+                    ..base.clone()
+                },
+            ),
             (&["-V"], Args { mode: Mode::Version, ..base.clone() }),
             (&["-hx", "core show version"], Args { mode: Mode::Help, ..base.clone() }),
             (&["check", "/x", "--help"], Args { mode: Mode::Help, ..base }),
@@ -443,9 +486,11 @@ mod tests {
             (&["check"], "'check' needs the configuration folder"),
             (&["check", "/x", "/y"], "'/y' is one word too many"),
             (&["start"], "'start' is no subcommand"),
-            (&["codec", "mix", "a", "b"], "'codec' needs one of encode, decode and transcode"),
+            (&["codec", "mix", "a", "b"], "'codec' needs one of encode, decode, transcode and bench"),
             (&["codec", "encode", "a"], "'codec' needs the file to read and the file to write"),
             (&["codec", "encode", "a", "b", "--to"], "'--to' needs a format"),
+            (&["codec", "bench", "--seconds", "many"], "'--seconds' needs a number of seconds"),
+            (&["codecs", "--seconds", "3"], "'--codec' and '--seconds' belong to 'codec bench'"),
             (&["check", "/x", "--from", "gsm"], "'--from' and '--to' belong to 'codec'"),
         ] {
             let text = args(line).unwrap_err().to_string();

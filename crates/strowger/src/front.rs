@@ -28,7 +28,9 @@ pub fn run(args: &Args, socket: &Path) -> Option<u8> {
             drop(out);
             return Some(attach(args, socket, Seat::Remote));
         }
-        Mode::Serve | Mode::Check { .. } | Mode::Doctor | Mode::Codec(_) => return None,
+        Mode::Serve | Mode::Check { .. } | Mode::Doctor | Mode::Codec(_) | Mode::CodecBench(_) => {
+            return None;
+        }
     };
     // A reader that closed the pipe has seen enough.
     Some(u8::from(said.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe)))

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod check;
 mod convert;
 mod doctor;
@@ -31,6 +32,9 @@ fn run() -> anyhow::Result<u8> {
     let args = args::parse(words)?;
     if args.mode == Mode::Doctor {
         return Ok(doctor::run(&args));
+    }
+    if let Mode::CodecBench(job) = &args.mode {
+        return bench::run(job, args.json);
     }
     let settings = settings::read(args.config.as_deref(), args.exec_includes)?;
     let options = &settings.options;

@@ -7,7 +7,7 @@ use io::media::{Path, Paths, SECONDS_MAX};
 use serde_json::{Value, json};
 
 use super::text::clean;
-use super::{Ask, Cli, Row, Said, show};
+use super::{Ask, Cli, Finished, Row, Said, show};
 
 pub(super) const ROWS: &[Row] = &[
     show(
@@ -48,14 +48,14 @@ pub(super) const ROWS: &[Row] = &[
     .also(&["show translation paths <codec>"]),
     show(
         "core show translation recalc <seconds>",
-        "Measures what translations cost on this machine, with so many seconds of real speech.",
-        "seconds started",
+        "Measures what translations cost on this machine, with so many seconds of real speech, and shows it.",
+        "seconds measured level translations [from to steps group_us alone_us]",
         Cli::core_show_translation_recalc,
     )
     .also(&["show translation recalc <seconds>"])
     .detail(
-        "It runs in a thread of its own, for less than a second each second of speech; core show translation then shows \
-         what it found. Kept for each model of processor in astcachedir.",
+        "It runs in a thread of its own, for less than a second each second of speech, while calls go on; the answer comes \
+         when it is done. Kept for each model of processor in astcachedir.",
     ),
 ];
 
@@ -143,34 +143,38 @@ impl Cli {
     }
 
     fn core_show_translation(&self, ask: &mut Ask<'_>) -> Said {
+        ask.show(|| self.translations_json(), || self.translations_text())
+    }
+
+    fn translations_json(&self) -> Value {
         let paths = self.site.translation.paths();
-        let measured = paths.costs().measured;
-        let level = self.site.media.borrow().lanes().level;
-        let data = || {
-            let ways = FormatId::ALL.iter().flat_map(|from| FormatId::ALL.iter().map(move |to| (*from, *to)));
-            let rows: Vec<Value> = ways
-                .filter_map(|(from, to)| paths.get(from, to).map(|path| (from, to, path)))
-                .map(|(from, to, path)| {
-                    json!({
-                        "from": from.name(), "to": to.name(), "steps": path.steps(),
-                        "group_us": path.cost.group, "alone_us": path.cost.alone,
-                    })
+        let ways = FormatId::ALL.iter().flat_map(|from| FormatId::ALL.iter().map(move |to| (*from, *to)));
+        let rows: Vec<Value> = ways
+            .filter_map(|(from, to)| paths.get(from, to).map(|path| (from, to, path)))
+            .map(|(from, to, path)| {
+                json!({
+                    "from": from.name(), "to": to.name(), "steps": path.steps(),
+                    "group_us": path.cost.group, "alone_us": path.cost.alone,
                 })
-                .collect();
-            json!({ "measured": measured, "level": level.name(), "translations": rows })
-        };
-        let text = || {
-            let source = if measured { "measured on this machine" } else { "estimated; recalc measures" };
-            format!(
-                "         Translation times between formats (in microseconds) for one second of data\n\
-                 \x20         Source Format (Rows) Destination Format (Columns)\n\n{}\n\
-                 The same for a stream without company in its group of {} lanes ({source})\n\n{}",
-                matrix(&paths, |path| path.cost.group),
-                level.name(),
-                matrix(&paths, |path| path.cost.alone)
-            )
-        };
-        ask.show(data, text)
+            })
+            .collect();
+        let level = self.site.media.borrow().lanes().level;
+        json!({ "measured": paths.costs().measured, "level": level.name(), "translations": rows })
+    }
+
+    fn translations_text(&self) -> String {
+        let paths = self.site.translation.paths();
+        let level = self.site.media.borrow().lanes().level;
+        let source =
+            if paths.costs().measured { "measured on this machine" } else { "estimated; recalc measures" };
+        format!(
+            "         Translation times between formats (in microseconds) for one second of data\n\
+             \x20         Source Format (Rows) Destination Format (Columns)\n\n{}\n\
+             The same for a stream without company in its group of {} lanes ({source})\n\n{}",
+            matrix(&paths, |path| path.cost.group),
+            level.name(),
+            matrix(&paths, |path| path.cost.alone)
+        )
     }
 
     fn core_show_translation_paths(&self, ask: &mut Ask<'_>) -> Said {
@@ -226,17 +230,56 @@ impl Cli {
                 clean(asked)
             ));
         };
-        let started = match self.site.translation.measure(seconds) {
-            Ok(started) => started,
+        let began = match self.site.translation.measure(seconds) {
+            Ok(began) => began,
             Err(why) => return Said::failed(format!("no thread can be made to measure in: {why}\n")),
         };
-        let text = || {
-            let begun = if started { "" } else { "A measurement is under way.\n" };
-            format!(
-                "{begun}         Recalculating Codec Translation (number of sample seconds: {seconds})\n\
-                 core show translation shows the figures when it is done.\n"
-            )
-        };
-        ask.show(|| json!({ "seconds": seconds, "started": started }), text)
+        if ask.may_wait && self.site.translation.over().is_some() {
+            let waiting = Waiting { session: ask.session, json: ask.json, seconds, began };
+            self.waiting.borrow_mut().push(waiting);
+            return Said::Later;
+        }
+        let later = "core show translation shows the figures when it is done.\n";
+        ask.show(|| self.recalculated_json(seconds), || recalculating(seconds, began) + later)
     }
+
+    fn recalculated_json(&self, seconds: usize) -> Value {
+        let mut data = self.translations_json();
+        if let Some(data) = data.as_object_mut() {
+            data.insert("seconds".into(), seconds.into());
+        }
+        data
+    }
+
+    /// The answers to those who wait for a measurement, once it is over.
+    pub fn measured(&self) -> Vec<Finished> {
+        if self.site.translation.is_measuring() {
+            return Vec::new();
+        }
+        let answer = |Waiting { session, json, seconds, began }| {
+            let text = if json {
+                format!("{}\n", self.recalculated_json(seconds))
+            } else {
+                recalculating(seconds, began) + &self.translations_text()
+            };
+            Finished { session, text, status: 0 }
+        };
+        self.waiting.take().into_iter().map(answer).collect()
+    }
+}
+
+/// The line that Asterisk begins with.
+fn recalculating(seconds: usize, began: bool) -> String {
+    let joined = if began { "" } else { "An earlier measurement was under way; its figures count.\n" };
+    format!("         Recalculating Codec Translation (number of sample seconds: {seconds})\n{joined}\n")
+}
+
+/// Someone who waits for a measurement.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    session: u64,
+    json: bool,
+    seconds: usize,
+    /// The measurement is that of this command, not of an earlier one that was under way.
+    began: bool,
 }

@@ -24,7 +24,7 @@ mod sip_tables;
 pub(crate) mod tests;
 mod text;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -51,6 +51,8 @@ pub(crate) enum Said {
     Failed(String),
     /// Its arguments mean nothing; its usage is told.
     Usage,
+    /// The answer comes by [`Cli::measured`].
+    Later,
 }
 
 impl Said {
@@ -65,7 +67,9 @@ impl Said {
 /// A command as its code sees it.
 pub(crate) struct Ask<'a> {
     args: Args,
+    session: u64,
     json: bool,
+    may_wait: bool,
     view: &'a mut View,
 }
 
@@ -192,6 +196,19 @@ pub struct Cli {
     /// Levels of the console that belongs to the process.
     verbose: Cell<u8>,
     debug: Cell<u8>,
+    /// Who waits for a measurement of the translations.
+    waiting: RefCell<Vec<codecs::Waiting>>,
+}
+
+/// The answer to a command that was told to come later.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Who asked.
+    pub session: u64,
+    /// What there is to say.
+    pub text: String,
+    /// The exit status.
+    pub status: u8,
 }
 
 impl Cli {
@@ -202,7 +219,13 @@ impl Cli {
             (snapshot.asterisk.options.verbose, snapshot.asterisk.options.debug)
         };
         let level = |level: u32| Cell::new(u8::try_from(level).unwrap_or(u8::MAX));
-        Self { site, connected: BTreeMap::new(), verbose: level(verbose), debug: level(debug) }
+        Self {
+            site,
+            connected: BTreeMap::new(),
+            verbose: level(verbose),
+            debug: level(debug),
+            waiting: RefCell::default(),
+        }
     }
     /// Tells `manager show connected` who is logged in: session, user and address of each. The engine calls it when
     /// that may have changed.
@@ -270,10 +293,12 @@ impl Commands for Cli {
             }
         }
         let Some((_, args, row)) = best else { return misfit(call.line, &words) };
-        let mut ask = Ask { args, json: call.json, view: call.view };
+        let Call { session, json, may_wait, view, .. } = call;
+        let mut ask = Ask { args, session, json, may_wait, view };
         match (row.run)(self, &mut ask) {
             Said::Done(text) => Answer::ok(text),
-            Said::Failed(text) if call.json && !row.keys.is_empty() => {
+            Said::Later => Answer::Later,
+            Said::Failed(text) if json && !row.keys.is_empty() => {
                 Answer::failed(format!("{}\n", serde_json::json!({ "error": text.trim_end() })))
             }
             Said::Failed(text) => Answer::failed(text),

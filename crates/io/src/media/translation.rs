@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
@@ -11,6 +12,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use codec::{Costs, Level, Paths};
 
 use super::sys::thread_cpu;
+use crate::wake::Wake;
 
 /// Longest speech that is measured with, seconds: the slowest codec codes it in less than a second.
 pub const SECONDS_MAX: usize = 60;
@@ -27,6 +29,19 @@ pub struct Translation {
     speech: fn(usize) -> Vec<i16>,
     paths: RefCell<Rc<Paths>>,
     measuring: RefCell<Option<Receiver<Costs>>>,
+    /// Rung when a measurement is over. `None` when the process had no descriptor left for it.
+    over: Option<Wake>,
+}
+
+/// Rings at its own end, which is that of the measuring thread, whatever ended it.
+struct RingsAtLast(Option<Wake>);
+
+impl Drop for RingsAtLast {
+    fn drop(&mut self) {
+        if let Some(over) = &self.0 {
+            over.ring();
+        }
+    }
 }
 
 impl core::fmt::Debug for Translation {
@@ -42,11 +57,21 @@ impl Translation {
         let file = folder.join(format!("codec-costs-{}-{level}.txt", processor()));
         let costs = fs::read_to_string(&file).ok().and_then(|text| Costs::from_text(&text));
         let paths = Paths::new(&costs.unwrap_or_else(Costs::estimates));
-        Self { level, file, speech, paths: RefCell::new(Rc::new(paths)), measuring: RefCell::new(None) }
+        Self {
+            level,
+            file,
+            speech,
+            paths: RefCell::new(Rc::new(paths)),
+            measuring: RefCell::new(None),
+            over: Wake::new().ok(),
+        }
     }
     /// The ways as known at present; what a measurement found counts from its end on.
     pub fn paths(&self) -> Rc<Paths> {
         let mut measuring = self.measuring.borrow_mut();
+        if let Some(over) = &self.over {
+            over.answer();
+        }
         match measuring.as_ref().map(Receiver::try_recv) {
             Some(Ok(costs)) => {
                 *self.paths.borrow_mut() = Rc::new(Paths::new(&costs));
@@ -56,6 +81,10 @@ impl Translation {
             Some(Err(TryRecvError::Empty)) | None => {}
         }
         self.paths.borrow().clone()
+    }
+    /// What becomes readable when a measurement is over, to be watched edge-triggered; `None` when nothing does.
+    pub fn over(&self) -> Option<BorrowedFd<'_>> {
+        self.over.as_ref().map(AsFd::as_fd)
     }
     /// Whether a measurement is under way.
     pub fn is_measuring(&self) -> bool {
@@ -73,6 +102,7 @@ impl Translation {
         let (done, measuring) = sync_channel(1);
         let (level, speech, file) = (self.level, self.speech, self.file.clone());
         let seconds = seconds.clamp(1, SECONDS_MAX);
+        let over = RingsAtLast(self.over.clone());
         std::thread::Builder::new().name("measuring".into()).spawn(move || {
             let costs = Costs::measure(level, &speech(seconds), ROUNDS, &mut thread_cpu);
             if let Some(folder) = file.parent() {
@@ -80,6 +110,7 @@ impl Translation {
                 let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&file, costs.to_text()));
             }
             let _ = done.send(costs);
+            drop((done, over)); // in this order: who is woken finds the end
         })?;
         *self.measuring.borrow_mut() = Some(measuring);
         Ok(true)
@@ -90,11 +121,16 @@ impl Translation {
     }
 }
 
-/// The processor's name as part of a file's name.
-fn processor() -> String {
+/// The processor's name, or that of its architecture where the kernel tells none.
+pub fn processor_name() -> String {
     let facts = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model =
-        facts.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(std::env::consts::ARCH);
+    let model = facts.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or(std::env::consts::ARCH, |(_, name)| name.trim()).to_owned()
+}
+
+/// The same as part of a file's name.
+fn processor() -> String {
+    let model = processor_name();
     let plain = model.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { ' ' });
     let words: String = plain.collect();
     let mut name = words.split_whitespace().collect::<Vec<_>>().join("-");
@@ -125,12 +161,11 @@ mod tests {
         assert!(!translation.paths().costs().measured);
         assert!(translation.measure(1).unwrap());
         assert!(!translation.measure(1).unwrap(), "one at a time");
-        let costs = loop {
-            if !translation.is_measuring() {
-                break translation.paths().costs().clone();
-            }
-            std::thread::yield_now();
-        };
+        let bell = translation.over().unwrap();
+        let mut watched = [rustix::event::PollFd::new(&bell, rustix::event::PollFlags::IN)];
+        assert_eq!(rustix::event::poll(&mut watched, None), Ok(1), "rung once, at the end");
+        assert!(!translation.is_measuring());
+        let costs = translation.paths().costs().clone();
         assert!(costs.measured);
         let gsm = costs.encode(FormatId::GSM);
         assert!(gsm.alone > 1.0 && gsm.group < gsm.alone, "{gsm:?}");

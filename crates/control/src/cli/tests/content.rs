@@ -131,9 +131,36 @@ fn formats_and_the_ways_between_them_are_shown_as_asterisk_prints_them() {
     assert!(paths.contains("To g729:8000       : No Translation Path\n"), "{paths}");
     assert_eq!(desk.run("core show translation paths nonsense").1, 1);
     assert_eq!(desk.run("core show translation recalc 0").1, 1);
+    assert_eq!(desk.run("core show translation recalc 61").1, 1);
     let json = desk.json("core show translation");
     let rows = json["translations"].as_array().unwrap();
     let found = rows.iter().find(|row| row["from"] == "gsm" && row["to"] == "ilbc").unwrap();
     assert_eq!(found["steps"], 2);
     assert!(found["group_us"].as_f64() < found["alone_us"].as_f64(), "{found}");
+}
+
+#[test]
+fn a_measurement_of_translations_is_answered_when_it_is_over() {
+    let mut desk = Desk::new("recalc");
+    for (session, json) in [(7, false), (8, true)] {
+        let line = "core show translation recalc 1";
+        let call = Call { session, line, json, columns: 0, may_wait: true, view: &mut desk.view };
+        assert_eq!(desk.cli.run(call), Answer::Later);
+    }
+    let finished = loop {
+        let finished = desk.cli.measured();
+        if !finished.is_empty() {
+            break finished;
+        }
+        std::thread::yield_now();
+    };
+    let [text, json] = &finished[..] else { panic!("{finished:?}") };
+    assert_eq!((text.session, text.status, json.session, json.status), (7, 0, 8, 0));
+    let head = "         Recalculating Codec Translation (number of sample seconds: 1)\n\n         Translation times";
+    assert!(text.text.starts_with(head), "{}", text.text);
+    assert!(text.text.contains("(measured on this machine)"), "{}", text.text);
+    let data: Value = serde_json::from_str(&json.text).unwrap();
+    assert_eq!((&data["seconds"], &data["measured"]), (&1.into(), &true.into()));
+    assert!(data["translations"].as_array().is_some_and(|rows| rows.len() > 100));
+    assert_eq!(desk.cli.measured(), [], "each is answered once");
 }

@@ -53,7 +53,7 @@ impl Desk {
         self.ask(line, false)
     }
     fn ask(&mut self, line: &str, json: bool) -> (String, u8) {
-        let call = Call { session: 1, line, json, columns: 0, view: &mut self.view };
+        let call = Call { session: 1, line, json, columns: 0, may_wait: false, view: &mut self.view };
         match self.cli.run(call) {
             Answer::Done { text, status } => (text, status),
             Answer::Later => panic!("{line} was to be answered at once"),
