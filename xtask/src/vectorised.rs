@@ -63,6 +63,18 @@ const KERNELS: &[Kernel] = &[
     Kernel { path: "ilbc::decoder::group::codebook::Blocks<false>", needs: &[], share: 17, exact: true },
     Kernel { path: "ilbc::decoder::group::recursive::Synthesis", needs: &[], share: 55, exact: false },
     Kernel { path: "ilbc::decoder::group::spectrum::Filters", needs: &[], share: 45, exact: true },
+    Kernel {
+        path: "ilbc::encoder::group::EncodeGroup<16, false",
+        needs: &[("vmulps", 560), ("vsubps", 110)],
+        share: 28,
+        exact: true,
+    },
+    Kernel {
+        path: "ilbc::encoder::group::EncodeGroup<8, false",
+        needs: &[("vmulps", 560), ("vsubps", 110)],
+        share: 28,
+        exact: true,
+    },
     Kernel { path: "ilbc::encoder::lone::LoneSearch<false>", needs: &[], share: 17, exact: true },
     Kernel { path: "speex::lane::encode::Frame", needs: &[("vmulps", 77)], share: 54, exact: true },
     Kernel { path: "speex::lane::encode::Subframe", needs: &[("vmulps", 130)], share: 42, exact: true },
@@ -175,6 +187,13 @@ struct Function {
     intrinsics: Vec<String>,
 }
 
+impl Function {
+    /// Returns at once: a kernel that is written for one width of lanes, on the level of another.
+    fn is_idle(&self) -> bool {
+        self.intrinsics.is_empty() && self.instructions.len() == 1
+    }
+}
+
 /// The entries of kernels in a disassembly, by their names; and other functions without their instructions when they call
 /// intrinsics: parts of kernels that were compiled apart.
 fn functions(text: &str) -> BTreeMap<String, Function> {
@@ -223,6 +242,13 @@ fn missing(functions: &BTreeMap<String, Function>) -> Vec<String> {
                 missing.push(format!("{name}>: no such function"));
             }
         }
+        let mut own = functions
+            .iter()
+            .filter(|(symbol, _)| kernel_of(symbol).is_some_and(|(found, _)| found.path == kernel.path))
+            .peekable();
+        if own.peek().is_some() && own.all(|(_, function)| function.is_idle()) {
+            missing.push(format!("{}: does nothing on any level", kernel.path));
+        }
     }
     missing
 }
@@ -230,6 +256,7 @@ fn missing(functions: &BTreeMap<String, Function>) -> Vec<String> {
 /// A kernel on one level: a line of what was found, or all that is wrong.
 fn examine(name: &str, function: &Function) -> Result<String, Vec<String>> {
     match kernel_of(name) {
+        Some(_) if function.is_idle() => Ok(format!("{name}: does nothing on this level")),
         Some((kernel, register)) => check(kernel, register, name, function),
         None => Err(vec![format!(
             "{name}: has vectors, was not inlined, calls {}",
@@ -366,5 +393,26 @@ mod tests {
         }
         assert!(kernel_of("codec::gsm::group::encode").is_none());
         assert_eq!(missing(&BTreeMap::new()).len(), 2 * KERNELS.len());
+    }
+
+    #[test]
+    fn a_kernel_may_do_nothing_on_a_level_and_must_do_something_on_one() {
+        let path = "ilbc::encoder::group::EncodeGroup<16, false";
+        let text = |wide: &str| {
+            LEVELS.map(|(entry, _)| {
+                let body = if entry.ends_with("avx512") { wide } else { "" };
+                format!("0000000000000000 <{entry}::<{path}>>>:\n{body}   0:\tret\n\n")
+            })
+        };
+        for (name, wide, idle) in
+            [("on one", "   0:\tvmulps %zmm0,%zmm1,%zmm1\n", false), ("on none", "", true)]
+        {
+            let functions = functions(&text(wide).concat());
+            assert_eq!(functions.len(), 2, "{name}");
+            let fault = format!("{path}: does nothing on any level");
+            assert_eq!(missing(&functions).contains(&fault), idle, "{name}");
+            let narrow = functions.iter().find(|(symbol, _)| symbol.contains("avx2"));
+            assert!(narrow.is_some_and(|(symbol, function)| examine(symbol, function).is_ok()), "{name}");
+        }
     }
 }
