@@ -344,3 +344,98 @@ fn nonsense_instead_of_speech_is_counted_and_the_call_goes_on() {
     server.until_idle();
     server.assert_healthy();
 }
+
+/// Calls of one format, enough for a group in lanes; the codec of one of them panics in the group.
+fn one_call_of_six_fails(wire: &'static Wire) {
+    const CALLS: usize = 6;
+    if !wire.is_there() {
+        return;
+    }
+    let mut site = Site::new(&format!("fault-{}", wire.name))
+        .environment("STROWGER_FAULT_INJECTION", "yes")
+        .dialplan("[test]\nexten => _X,1,Dial(PJSIP/hearer${EXTEN},20)\n");
+    for number in 0..CALLS {
+        site = site
+            .phone_with(&format!("speaker{number}"), &format!("allow={}\n", wire.name))
+            .phone_with(&format!("hearer{number}"), "allow=ulaw\n");
+    }
+    let mut server = Server::start(site);
+    let (said, other) = (clip(0), clip(1));
+    let (there, back) = (wire.recital(said.samples()), ULAW.recital(other.samples()));
+    let mut calls: Vec<(Phone, Phone)> = (0..CALLS)
+        .map(|number| {
+            let mut speaker = phone(&server, &format!("speaker{number}"), wire);
+            let mut hearer = phone(&server, &format!("hearer{number}"), &ULAW);
+            hearer.must_register();
+            speaker.media.recite(there.clone());
+            hearer.media.recite(back.clone());
+            speaker.begin(&number.to_string());
+            let invite = hearer.ring();
+            hearer.take(&invite);
+            assert_eq!(speaker.outcome().status(), Some(200));
+            (speaker, hearer)
+        })
+        .collect();
+    let flows = |calls: &[(Phone, Phone)]| {
+        calls.iter().all(|(a, b)| a.media.received() > 25 && b.media.received() > 25)
+    };
+    wait::until_true("everybody hears something", || flows(&calls));
+    let channels = server.json("core show channels");
+    let channel = channels["channels"]
+        .as_array()
+        .and_then(|all| {
+            all.iter().filter_map(|row| row["name"].as_str()).find(|name| name.contains("speaker2"))
+        })
+        .map(str::to_owned)
+        .expect("the call has a channel");
+    let (mut guilty, mut bereft) = calls.remove(2);
+    calls.iter().for_each(|(speaker, hearer)| {
+        speaker.media.forget();
+        hearer.media.forget();
+    });
+    server.cli(&format!("fault inject codec {channel}"));
+    guilty.until_hung_up();
+    bereft.until_hung_up();
+    wait::until_true("the reason is in the log", || {
+        server
+            .log()
+            .lines()
+            .any(|line| line.contains(&channel) && line.contains("media stream ended: Panicked"))
+    });
+    for (speaker, hearer) in &calls {
+        until_heard(hearer, &said, &other, wire.least());
+        until_heard(speaker, &other, &said, wire.least());
+        assert_eq!((hearer.media.heard().lost(), speaker.media.heard().lost()), (0, 0), "{}", wire.name);
+    }
+    for (mut speaker, mut hearer) in calls {
+        speaker.hang_up();
+        hearer.until_hung_up();
+    }
+    server.until_idle();
+    assert!(server.alive(), "{}: the process has ended", wire.name);
+}
+
+#[test]
+fn a_panic_in_a_group_of_gsm_ends_its_call_and_the_others_are_heard_on() {
+    one_call_of_six_fails(&GSM_FULL);
+}
+
+#[test]
+fn a_panic_in_a_group_of_ilbc_ends_its_call_and_the_others_are_heard_on() {
+    one_call_of_six_fails(&ILBC20);
+}
+
+#[test]
+fn a_panic_in_a_group_of_speex_ends_its_call_and_the_others_are_heard_on() {
+    one_call_of_six_fails(&SPEEX3);
+}
+
+#[test]
+fn a_panic_in_a_group_of_g722_ends_its_call_and_the_others_are_heard_on() {
+    one_call_of_six_fails(&G722);
+}
+
+#[test]
+fn a_panic_in_a_group_of_g726_ends_its_call_and_the_others_are_heard_on() {
+    one_call_of_six_fails(&G726);
+}

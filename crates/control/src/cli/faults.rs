@@ -12,7 +12,7 @@ use super::{Ask, Cli, Row, Said, Shape, shapes_of, verb};
 pub const SWITCH: &str = "STROWGER_FAULT_INJECTION";
 
 const ROWS: &[Row] = &[verb(
-    "fault inject sip|application|media <channel>",
+    "fault inject sip|application|media|codec <channel>",
     "Lets that part of a call panic at its next step.",
     Cli::fault_inject,
 )];
@@ -38,9 +38,14 @@ impl Cli {
         let done = match ask.choice() {
             Some("sip") => site.sip.borrow_mut().inject_panic(&site.shard.core.borrow(), channel),
             Some("application") => site.shard.inject_panic(channel),
-            _ => match stream {
+            part => match stream {
                 Some(stream) => {
-                    site.media.borrow_mut().inject_panic(stream);
+                    let mut media = site.media.borrow_mut();
+                    if part == Some("codec") {
+                        media.inject_group_panic(stream);
+                    } else {
+                        media.inject_panic(stream);
+                    }
                     true
                 }
                 None => false,

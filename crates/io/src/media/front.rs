@@ -274,6 +274,13 @@ impl MediaFront {
             self.push(worker, ToWorker::Input(Input::Poison(stream)));
         }
     }
+    /// Makes the next group in which a stream is coded panic, in the same way.
+    #[doc(hidden)]
+    pub fn inject_group_panic(&mut self, stream: StreamId) {
+        if let Some(worker) = self.place(stream).map(|place| place.worker) {
+            self.push(worker, ToWorker::Input(Input::PoisonGroup(stream)));
+        }
+    }
     /// Hands out everything that the workers have told, in order of each worker.
     pub fn drain_events(&mut self, mut each: impl FnMut(Event)) {
         self.wake.answer();
