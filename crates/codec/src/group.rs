@@ -77,10 +77,8 @@ pub fn group_size(format: FormatId, level: Level) -> usize {
 
 /// A frame of one stream as a codec takes it.
 trait Job {
-    /// Whether it is done, also after a panic; `None` for a codec whose group is done when it returns, and else untouched.
-    fn is_done(&self) -> Option<bool> {
-        None
-    }
+    /// Whether it is done; else, also after a panic, its stream is untouched.
+    fn is_done(&self) -> bool;
     /// Whether what came could not be read and was concealed.
     fn is_malformed(&self) -> bool {
         false
@@ -96,55 +94,69 @@ trait Job {
 }
 
 impl Job for gsm::EncodeJob<'_> {
-    fn is_done(&self) -> Option<bool> {
-        Some(self.done)
+    fn is_done(&self) -> bool {
+        self.done
     }
 }
 impl Job for gsm::DecodeJob<'_> {
-    fn is_done(&self) -> Option<bool> {
-        Some(self.done)
+    fn is_done(&self) -> bool {
+        self.done
     }
     fn is_malformed(&self) -> bool {
         !gsm::has_signature(self.payload)
     }
 }
 impl<M: ilbc::Mode> Job for ilbc::EncodeJob<'_, M> {
-    fn is_done(&self) -> Option<bool> {
-        Some(self.done)
+    fn is_done(&self) -> bool {
+        self.done
     }
 }
 impl<M: ilbc::Mode> Job for ilbc::DecodeJob<'_, M> {
-    fn is_done(&self) -> Option<bool> {
-        Some(self.outcome.is_some())
+    fn is_done(&self) -> bool {
+        self.outcome.is_some()
     }
     fn is_malformed(&self) -> bool {
         matches!(self.outcome, Some(Err(_)))
     }
 }
 impl Job for speex::EncodeJob<'_> {
-    fn is_done(&self) -> Option<bool> {
-        Some(self.done)
+    fn is_done(&self) -> bool {
+        self.done
     }
     fn made(&self) -> Option<&[u8]> {
         self.out.get(..self.state.quality().bytes())
     }
 }
 impl Job for speex::DecodeJob<'_> {
-    fn is_done(&self) -> Option<bool> {
-        Some(self.outcome.is_some())
+    fn is_done(&self) -> bool {
+        self.outcome.is_some()
     }
     fn is_malformed(&self) -> bool {
         matches!(self.outcome, Some(Err(_)))
     }
 }
-impl Job for g722::EncodeJob<'_> {}
+impl Job for g722::EncodeJob<'_> {
+    fn is_done(&self) -> bool {
+        self.done
+    }
+}
 impl Job for g722::DecodeJob<'_> {
+    fn is_done(&self) -> bool {
+        self.done
+    }
     fn heard(&mut self) -> &mut [i16] {
         self.pcm
     }
 }
-impl Job for g726::EncodeJob<'_> {}
+impl Job for g726::EncodeJob<'_> {
+    fn is_done(&self) -> bool {
+        self.done
+    }
+}
 impl Job for g726::DecodeJob<'_> {
+    fn is_done(&self) -> bool {
+        self.done
+    }
     fn heard(&mut self) -> &mut [i16] {
         self.pcm
     }
@@ -167,13 +179,11 @@ struct Jobs<'m, J: Job> {
     marks: SmallVec<[Mark<'m>; GROUP_MAX]>,
     /// Samples or bytes of a job that is done.
     count: usize,
-    /// Jobs that the codec has returned from.
-    returned: usize,
 }
 
 impl<'m, J: Job> Jobs<'m, J> {
     fn new(count: usize) -> Self {
-        Self { jobs: SmallVec::new(), marks: SmallVec::new(), count, returned: 0 }
+        Self { jobs: SmallVec::new(), marks: SmallVec::new(), count }
     }
     fn push(&mut self, job: J, mark: Mark<'m>) {
         self.jobs.push(job);
@@ -183,15 +193,14 @@ impl<'m, J: Job> Jobs<'m, J> {
     fn run(mut self, faulty: Option<usize>, codec: impl FnOnce(&mut [J])) {
         let ready = faulty.unwrap_or(self.jobs.len()).min(self.jobs.len());
         codec(self.jobs.get_mut(..ready).unwrap_or_default());
-        self.returned = ready;
         assert!(faulty.is_none(), "a fault injected into a group");
     }
 }
 
 impl<J: Job> Drop for Jobs<'_, J> {
     fn drop(&mut self) {
-        for (index, (job, mark)) in self.jobs.iter_mut().zip(&mut self.marks).enumerate() {
-            if !job.is_done().unwrap_or(index < self.returned) {
+        for (job, mark) in self.jobs.iter_mut().zip(&mut self.marks) {
+            if !job.is_done() {
                 continue;
             }
             *mark.count = self.count;
@@ -267,17 +276,13 @@ pub fn decode_group(level: Level, tasks: &mut [DecodeTask<'_>]) {
         Codec::G722 => lanes!(
             G722,
             g722::DecodeJob<'_>,
-            |state, payload, pcm| {
-                g722::DecodeJob { state, payload: whole::<160>(payload), pcm: room::<320>(pcm) }
-            },
+            |state, payload, pcm| g722::DecodeJob::new(state, whole::<160>(payload), room::<320>(pcm)),
             g722::decode
         ),
         Codec::G726 | Codec::G726Aal2 => lanes!(
             G726,
             g726::DecodeJob<'_>,
-            |state, payload, pcm| {
-                g726::DecodeJob { state, payload: whole::<80>(payload), pcm: room::<160>(pcm) }
-            },
+            |state, payload, pcm| g726::DecodeJob::new(state, whole::<80>(payload), room::<160>(pcm)),
             g726::decode
         ),
         _ => {}
@@ -354,13 +359,13 @@ pub fn encode_group(level: Level, tasks: &mut [EncodeTask<'_>]) {
         Codec::G722 => lanes!(
             G722,
             g722::EncodeJob<'_>,
-            |state, pcm, out| g722::EncodeJob { state, pcm: sound::<320>(pcm), out: space::<160>(out) },
+            |state, pcm, out| g722::EncodeJob::new(state, sound::<320>(pcm), space::<160>(out)),
             g722::encode
         ),
         Codec::G726 | Codec::G726Aal2 => lanes!(
             G726,
             g726::EncodeJob<'_>,
-            |state, pcm, out| g726::EncodeJob { state, pcm: sound::<160>(pcm), out: space::<80>(out) },
+            |state, pcm, out| g726::EncodeJob::new(state, sound::<160>(pcm), space::<80>(out)),
             g726::encode
         ),
         Codec::Speex => speex_lanes(level, tasks.iter_mut().filter(|task| fits(task)), faulty),

@@ -52,14 +52,17 @@ macro_rules! lanes_equal_the_plain_twin {
                         .zip(&mut coded)
                         .enumerate()
                         .filter(|(stream, _)| ready[*stream])
-                        .map(|(stream, (((state, _), pcm), out))| $codec::EncodeJob {
-                            state,
-                            pcm: &pcm[..2 * lengths[stream]],
-                            out: &mut out[..lengths[stream]],
+                        .map(|(stream, (((state, _), pcm), out))| {
+                            $codec::EncodeJob::new(
+                                state,
+                                &pcm[..2 * lengths[stream]],
+                                &mut out[..lengths[stream]],
+                            )
                         })
                         .collect();
                     random.shuffle(&mut jobs);
                     $codec::encode(level, &mut jobs);
+                    assert!(jobs.iter().all(|job| job.done));
 
                     // Some packets are bytes that nobody coded.
                     let mut arrived = coded.clone();
@@ -74,14 +77,17 @@ macro_rules! lanes_equal_the_plain_twin {
                         .zip(&mut linear)
                         .enumerate()
                         .filter(|(stream, _)| ready[*stream])
-                        .map(|(stream, (((state, _), payload), pcm))| $codec::DecodeJob {
-                            state,
-                            payload: &payload[..lengths[stream]],
-                            pcm: &mut pcm[..2 * lengths[stream]],
+                        .map(|(stream, (((state, _), payload), pcm))| {
+                            $codec::DecodeJob::new(
+                                state,
+                                &payload[..lengths[stream]],
+                                &mut pcm[..2 * lengths[stream]],
+                            )
                         })
                         .collect();
                     random.shuffle(&mut jobs);
                     $codec::decode(level, &mut jobs);
+                    assert!(jobs.iter().all(|job| job.done));
 
                     for stream in (0..STREAMS).filter(|&stream| ready[stream]) {
                         let case = format!("seed {seed}, tick {tick}, {level}, stream {stream}");
@@ -125,24 +131,22 @@ fn a_full_group_of_either_codec_fits_a_small_stack() {
 
             let mut states = vec![g722::Encoder::default(); count];
             let jobs = states.iter_mut().zip(&mut bytes);
-            let mut jobs: Vec<_> =
-                jobs.map(|(state, out)| g722::EncodeJob { state, pcm: &pcm, out }).collect();
+            let mut jobs: Vec<_> = jobs.map(|(state, out)| g722::EncodeJob::new(state, &pcm, out)).collect();
             g722::encode(level, &mut jobs);
             let mut states = vec![g722::Decoder::default(); count];
             let jobs = states.iter_mut().zip(&mut samples);
             let mut jobs: Vec<_> =
-                jobs.map(|(state, pcm)| g722::DecodeJob { state, payload: &payload, pcm }).collect();
+                jobs.map(|(state, pcm)| g722::DecodeJob::new(state, &payload, pcm)).collect();
             g722::decode(level, &mut jobs);
 
             let mut states = vec![g726::Encoder::new(packing(0)); count];
             let jobs = states.iter_mut().zip(&mut bytes);
-            let mut jobs: Vec<_> =
-                jobs.map(|(state, out)| g726::EncodeJob { state, pcm: &pcm, out }).collect();
+            let mut jobs: Vec<_> = jobs.map(|(state, out)| g726::EncodeJob::new(state, &pcm, out)).collect();
             g726::encode(level, &mut jobs);
             let mut states = vec![g726::Decoder::new(packing(0)); count];
             let jobs = states.iter_mut().zip(&mut samples);
             let mut jobs: Vec<_> =
-                jobs.map(|(state, pcm)| g726::DecodeJob { state, payload: &payload, pcm }).collect();
+                jobs.map(|(state, pcm)| g726::DecodeJob::new(state, &payload, pcm)).collect();
             g726::decode(level, &mut jobs);
         }
     });

@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     let mut states = vec![g722::Decoder::default(); 3];
     let mut room = vec![linear.clone(); 3];
     let jobs = states.iter_mut().zip(&mut room);
-    let mut jobs: Vec<_> = jobs.map(|(state, pcm)| g722::DecodeJob { state, payload: data, pcm }).collect();
+    let mut jobs: Vec<_> = jobs.map(|(state, pcm)| g722::DecodeJob::new(state, data, pcm)).collect();
     g722::decode(Level::best(), &mut jobs);
     g722::Decoder::default().decode(data, &mut linear);
     assert!(room.iter().all(|pcm| *pcm == linear));
@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     let packing = g726::Packing::Aal2;
     let mut states = vec![g726::Decoder::new(packing); 3];
     let jobs = states.iter_mut().zip(&mut room);
-    let mut jobs: Vec<_> = jobs.map(|(state, pcm)| g726::DecodeJob { state, payload: data, pcm }).collect();
+    let mut jobs: Vec<_> = jobs.map(|(state, pcm)| g726::DecodeJob::new(state, data, pcm)).collect();
     g726::decode(Level::best(), &mut jobs);
     g726::Decoder::new(packing).decode(data, &mut linear);
     assert!(room.iter().all(|pcm| *pcm == linear));

@@ -22,14 +22,14 @@ pub type DecodeJob<'a> = pairs::DecodeJob<'a, Decoder>;
 
 /// Encodes each job as [`Encoder::encode`] would. Any number of jobs, each of another stream.
 ///
-/// Neighbours of equal length share a group. Should it panic, no stream of the group that failed has changed.
+/// Neighbours of equal length share a group. Should it panic, every job is either done or untouched.
 pub fn encode(level: Level, jobs: &mut [EncodeJob<'_>]) {
     pairs::run(level, jobs);
 }
 
 /// Decodes each job as [`Decoder::decode`] would. Any number of jobs, each of another stream.
 ///
-/// Neighbours of equal length share a group. Should it panic, no stream of the group that failed has changed.
+/// Neighbours of equal length share a group. Should it panic, every job is either done or untouched.
 pub fn decode(level: Level, jobs: &mut [DecodeJob<'_>]) {
     pairs::run(level, jobs);
 }

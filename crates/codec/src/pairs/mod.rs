@@ -26,6 +26,15 @@ pub struct EncodeJob<'a, S> {
     pub pcm: &'a [i16],
     /// A byte for each two samples.
     pub out: &'a mut [u8],
+    /// It has been coded: the state is that after the packet. When a group panics, what is not done is as it was.
+    pub done: bool,
+}
+
+impl<'a, S> EncodeJob<'a, S> {
+    /// A job that is not done.
+    pub fn new(state: &'a mut S, pcm: &'a [i16], out: &'a mut [u8]) -> Self {
+        Self { state, pcm, out, done: false }
+    }
 }
 
 /// One packet of one stream to decode.
@@ -37,6 +46,15 @@ pub struct DecodeJob<'a, S> {
     pub payload: &'a [u8],
     /// Two samples for each byte.
     pub pcm: &'a mut [i16],
+    /// It has been decoded: the state is that after the packet. When a group panics, what is not done is as it was.
+    pub done: bool,
+}
+
+impl<'a, S> DecodeJob<'a, S> {
+    /// A job that is not done.
+    pub fn new(state: &'a mut S, payload: &'a [u8], pcm: &'a mut [i16]) -> Self {
+        Self { state, payload, pcm, done: false }
+    }
 }
 
 /// An encoder or decoder of one stream.
@@ -92,6 +110,8 @@ pub trait Job<const MEMORY: usize> {
     fn pairs(&self) -> usize;
     /// Codes it by itself.
     fn run_alone(&mut self);
+    /// It has been coded.
+    fn finish(&mut self);
     /// Codes `count` pairs from `start` on of each job in its lane.
     fn run_block<L: Lanes>(
         jobs: &mut [Self],
@@ -118,6 +138,10 @@ impl<S: Encodes<MEMORY>, const MEMORY: usize> Job<MEMORY> for EncodeJob<'_, S> {
     }
     fn run_alone(&mut self) {
         self.state.encode(self.pcm, self.out);
+    }
+    #[inline(always)]
+    fn finish(&mut self) {
+        self.done = true;
     }
     #[inline(always)]
     fn run_block<L: Lanes>(
@@ -155,6 +179,10 @@ impl<S: Decodes<MEMORY>, const MEMORY: usize> Job<MEMORY> for DecodeJob<'_, S> {
         self.state.decode(self.payload, self.pcm);
     }
     #[inline(always)]
+    fn finish(&mut self) {
+        self.done = true;
+    }
+    #[inline(always)]
     fn run_block<L: Lanes>(
         jobs: &mut [Self],
         start: usize,
@@ -178,12 +206,15 @@ impl<S: Decodes<MEMORY>, const MEMORY: usize> Job<MEMORY> for DecodeJob<'_, S> {
 
 /// Codes every job, each of another stream; neighbours of equal length share a group.
 ///
-/// Should it panic, no stream of the group that failed has changed.
+/// Should it panic, every job is either done or untouched.
 pub fn run<J: Job<MEMORY>, const MEMORY: usize>(level: Level, jobs: &mut [J]) {
     for equal in jobs.chunk_by_mut(|a, b| a.pairs() == b.pairs()) {
         for group in equal.chunks_mut(level.lanes()) {
             if group.len() <= ALONE {
-                group.iter_mut().for_each(J::run_alone);
+                for job in group {
+                    job.run_alone();
+                    job.finish();
+                }
             } else {
                 let pairs = group[0].pairs();
                 level.narrowed(group.len()).run(Group { jobs: group, pairs });
@@ -223,6 +254,7 @@ impl<J: Job<MEMORY>, const MEMORY: usize> Kernel for Group<'_, J, MEMORY> {
         L::I32::scatter(&state, &mut memories.each_mut().map(|memory| &mut memory[..]));
         for (memory, job) in memories.iter().zip(jobs) {
             job.stream().recall(memory);
+            job.finish();
         }
     }
 }
