@@ -123,7 +123,7 @@ pub fn encode<M: Mode>(level: Level, jobs: &mut [EncodeJob<'_, M>]) {
 
 /// As [`encode`], with sums fused and reordered: a few payloads in a hundred differ from the reference's, and sound the same.
 ///
-/// One or two streams are summed in another way than a group, so which payloads differ depends on how many jobs there are.
+/// A few streams are summed in another way than a group, so which payloads differ depends on how many jobs there are.
 pub fn encode_fast<M: Mode>(level: Level, jobs: &mut [EncodeJob<'_, M>]) {
     encode_groups(level, true, jobs);
 }
@@ -135,7 +135,7 @@ fn encode_groups<M: Mode>(level: Level, fast: bool, jobs: &mut [EncodeJob<'_, M>
     let shape = M::shape();
     for group in jobs.chunks_mut(level.lanes()) {
         let level = level.narrowed(group.len());
-        if group.len() <= ALONE {
+        if group.len() <= alone_max(level, fast) {
             group.iter_mut().for_each(|job| encode_alone(level, fast, job));
         } else if level.lanes() == LANES_MAX {
             run_wide(level, fast, shape, &mut Work::group(group));
@@ -146,7 +146,13 @@ fn encode_groups<M: Mode>(level: Level, fast: bool, jobs: &mut [EncodeJob<'_, M>
 }
 
 /// Streams up to which one after the other, each with its lags side by side, is quicker than a group.
-const ALONE: usize = 2;
+fn alone_max(level: Level, fast: bool) -> usize {
+    match (level.is_portable(), fast) {
+        (false, _) => 1,
+        (true, false) => 4,
+        (true, true) => 7,
+    }
+}
 
 fn encode_alone<M: Mode>(level: Level, fast: bool, job: &mut EncodeJob<'_, M>) {
     let shape = M::shape();
