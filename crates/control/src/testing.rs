@@ -60,6 +60,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
         ports: PortRange { first: 10_000, last: 10_099 },
         io: io::media::Io::sockets(Some(1)),
         real_time: false,
+        tick_ms: None,
         lanes: Default::default(),
         random: Box::new(|| 4),
     };

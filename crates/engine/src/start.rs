@@ -235,7 +235,9 @@ fn media_io(snapshot: &Snapshot, workers: Option<usize>) -> Result<Io, StartErro
     let setting = snapshot.rtp.media_io.word();
     let place = || snapshot.rtp.origin.place_of("media_io").to_string();
     let wish: IoWish = setting.parse().map_err(|why| part(&place(), why, "write media_io=auto"))?;
-    Io::choose(wish, &snapshot.rtp.interfaces(), workers).map_err(|why| part(&place(), &why, why.remedy()))
+    let configured = usize::try_from(snapshot.rtp.media_workers).ok().filter(|count| *count > 0);
+    Io::choose(wish, &snapshot.rtp.interfaces(), workers.or(configured))
+        .map_err(|why| part(&place(), &why, why.remedy()))
 }
 
 fn start_media(
@@ -247,6 +249,7 @@ fn start_media(
         ports: PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend },
         io,
         real_time: true,
+        tick_ms: snapshot.rtp.media_tick.ms(),
         lanes: lanes(snapshot)?,
         random: Box::new(move || pool.next()),
     };

@@ -301,6 +301,7 @@ fn start() -> MediaFront {
         ports: PortRange { first: 20_000, last: 29_999 },
         io: io::media::Io::sockets(Some(1)),
         real_time: true,
+        tick_ms: None,
         lanes: Default::default(),
         random,
     };

@@ -16,6 +16,14 @@ const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn front(first: u16, last: u16, workers: usize) -> MediaFront {
+    start(first, last, workers, None)
+}
+
+fn ticking(first: u16, last: u16, tick_ms: Option<u8>) -> MediaFront {
+    start(first, last, 1, tick_ms)
+}
+
+fn start(first: u16, last: u16, workers: usize, tick_ms: Option<u8>) -> MediaFront {
     let mut draws = 0x1234_5678_9abc_def0_u64;
     let random = Box::new(move || {
         draws = draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -26,6 +34,7 @@ fn front(first: u16, last: u16, workers: usize) -> MediaFront {
         ports,
         io: Io::sockets(Some(workers)),
         real_time: false,
+        tick_ms,
         lanes: Default::default(),
         random,
     };
@@ -253,6 +262,7 @@ fn an_exhausted_range_and_an_impossible_one_are_explained() {
         ports: PortRange { first: 9, last: 9 },
         io: Io::sockets(None),
         real_time: false,
+        tick_ms: None,
         lanes: Default::default(),
         random: Box::new(|| 0),
     };
@@ -462,5 +472,27 @@ fn a_worker_tells_where_its_time_went_and_how_late_its_ticks_were() {
     while loads.sights(io::clock::Clock.now()).next().unwrap().recent.iter().any(|share| *share > 0) {
         assert!(Wall::now() < until);
         std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_tick_that_is_set_stays_whatever_the_load_is() {
+    for tick_ms in [1, 2, 10, 20] {
+        let mut front = ticking(26_320, 26_330, Some(tick_ms));
+        let phone = Phone::new(LOCAL);
+        let (stream, _) = front.open(LOCAL, plan(Some(phone.address()))).unwrap();
+        let clip = Arc::new(Clip { format: FormatId::ULAW, data: vec![7; 8 * 1600].into(), loop_from: None });
+        front.command(Command::Play { stream, play: PlayId(1), clip, offset: 0 });
+        let began = Wall::now();
+        let mut buffer = [0; 512];
+        for _ in 0..60 {
+            phone.socket.recv(&mut buffer).unwrap();
+        }
+        let passed = began.elapsed().as_millis() as u64;
+        let load = front.loads().total();
+        assert_eq!(load.tick_ms, u64::from(tick_ms), "more than a second after the start");
+        // The counters are up to a tenth of a second old, and a busy machine may skip ticks.
+        let most = passed / u64::from(tick_ms) + 5;
+        assert!(load.ticks <= most && load.ticks >= 5, "{tick_ms} ms: {} ticks in {passed} ms", load.ticks);
     }
 }

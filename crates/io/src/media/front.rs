@@ -19,7 +19,7 @@ use super::load::{LoadCell, MediaLoads};
 use super::ports::{NoPort, PortPool, PortRange};
 use super::rooms::{Rooms, Stay};
 use super::sys;
-use super::thread::{Ends, FromWorker, Prepared, ToWorker};
+use super::thread::{Ends, FromWorker, Manner, Prepared, ToWorker};
 use crate::clock::Clock;
 use crate::wake::Wake;
 
@@ -36,6 +36,8 @@ pub struct MediaSettings {
     pub io: Io,
     /// Ask for real-time priority and pin the workers.
     pub real_time: bool,
+    /// Milliseconds of every tick; `None` lets the load decide.
+    pub tick_ms: Option<u8>,
     /// How streams are coded side by side.
     pub lanes: Lanes,
     /// Unpredictable numbers for port choice: two 32-bit draws of a cryptographic generator.
@@ -174,7 +176,7 @@ const TRACED_MAX: usize = 4096;
 impl MediaFront {
     /// Starts the workers. Warnings say what was refused and how to allow it.
     pub fn start(settings: MediaSettings) -> Result<(Self, Vec<Warning>), StartError> {
-        let MediaSettings { ports, mut io, real_time, lanes, random } = settings;
+        let MediaSettings { ports, mut io, real_time, tick_ms, lanes, random } = settings;
         if ports.pairs() == 0 {
             return Err(StartError::NoPorts { first: ports.first, last: ports.last });
         }
@@ -194,7 +196,7 @@ impl MediaFront {
                 io.take_worker(number)?,
                 cell.clone(),
                 &wake,
-                config,
+                Manner { config, tick_ms },
                 processor.filter(|_| real_time),
                 real_time,
             )?;
@@ -624,7 +626,7 @@ fn start_worker(
     io: MediaIo,
     cell: Arc<LoadCell>,
     shard: &Wake,
-    config: Config,
+    manner: Manner,
     processor: Option<usize>,
     real_time: bool,
 ) -> io::Result<(WorkerHandle, Vec<String>)> {
@@ -634,7 +636,7 @@ fn start_worker(
     let asleep = Arc::new(AtomicBool::new(true));
     let ends =
         Ends { inputs, outputs, bell: bell.clone(), asleep: asleep.clone(), shard: shard.clone(), cell };
-    let prepared = Prepared::new(io, ends, config)?;
+    let prepared = Prepared::new(io, ends, manner)?;
     let (told, refused) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name(format!("media-{number}")).spawn(move || {
         // The start may have been given up; then nobody listens.

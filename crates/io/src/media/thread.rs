@@ -66,33 +66,49 @@ pub(crate) struct Ends {
     pub(crate) cell: Arc<LoadCell>,
 }
 
+/// How a thread works.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) config: Config,
+    /// Milliseconds of every tick; `None` lets the load decide.
+    pub(crate) tick_ms: Option<u8>,
+}
+
+impl Manner {
+    fn step_ms(self, packets_per_second: u64) -> u64 {
+        self.tick_ms.map_or(tick_step(packets_per_second).as_millis() as u64, u64::from)
+    }
+}
+
 /// Everything that can fail before the thread starts.
 pub(crate) struct Prepared {
     io: MediaIo,
     sleep: Epoll,
     ends: Ends,
-    config: Config,
+    manner: Manner,
 }
 
 impl Prepared {
-    pub(crate) fn new(io: MediaIo, ends: Ends, config: Config) -> io::Result<Self> {
+    pub(crate) fn new(io: MediaIo, ends: Ends, manner: Manner) -> io::Result<Self> {
         let sleep = Epoll::new()?;
         sleep.add(ends.bell.as_fd(), libc::EPOLLIN | libc::EPOLLET, 0)?;
-        Ok(Self { io, sleep, ends, config })
+        Ok(Self { io, sleep, ends, manner })
     }
     /// The thread's whole life.
     pub(crate) fn run(self) {
-        let Self { io, sleep, ends, config } = self;
+        let Self { io, sleep, ends, manner } = self;
+        let step_ms = manner.step_ms(1);
         let mut thread = Thread {
-            worker: Worker::new(config),
+            worker: Worker::new(manner.config),
+            manner,
             io: Timed::new(io),
             sleep,
             ends,
             events: Vec::with_capacity(1024),
             waiting: VecDeque::with_capacity(256),
             untold: 0,
-            step_ms: 5,
-            load: ThreadLoad { tick_ms: 5, ..ThreadLoad::default() },
+            step_ms,
+            load: ThreadLoad { tick_ms: step_ms, ..ThreadLoad::default() },
             rate: Rate::default(),
             began: Clock.now(),
             lateness: Lateness::default(),
@@ -113,6 +129,7 @@ struct Thread {
     waiting: VecDeque<FromWorker>,
     /// Packets of the trace for which the ring had no room.
     untold: u64,
+    manner: Manner,
     step_ms: u64,
     load: ThreadLoad,
     rate: Rate,
@@ -172,7 +189,7 @@ impl Thread {
             self.worker.tick(now, &mut self.io, &mut self.events);
             // The first packet after a silence ends the long ticks at once, not with the next measurement.
             if self.step_ms == STILL_MS && self.packets() > self.rate.packets {
-                self.step_ms = tick_step(1).as_millis() as u64;
+                self.step_ms = self.manner.step_ms(1);
                 self.load.tick_ms = self.step_ms;
             }
         } else if obeyed > 0 {
@@ -271,7 +288,7 @@ impl Thread {
         let packets = self.packets();
         let per_second = (packets - self.rate.packets) * 1000 / (elapsed.as_millis() as u64).max(1);
         self.load.busy_permille = (self.rate.awake.as_nanos() * 1000 / elapsed.as_nanos().max(1)) as u64;
-        self.step_ms = tick_step(per_second).as_millis() as u64;
+        self.step_ms = self.manner.step_ms(per_second);
         self.load.tick_ms = self.step_ms;
         let booked = *self.io.watch.booked();
         for ((recent, now), before) in self.recent.iter_mut().zip(booked).zip(self.booked) {

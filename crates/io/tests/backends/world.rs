@@ -118,8 +118,14 @@ impl World {
             draws
         });
         let ports = self.ports;
-        let settings =
-            MediaSettings { ports, io, real_time: self.real_time, lanes: Default::default(), random };
+        let settings = MediaSettings {
+            ports,
+            io,
+            real_time: self.real_time,
+            tick_ms: None,
+            lanes: Default::default(),
+            random,
+        };
         Ok(MediaFront::start(settings).unwrap().0)
     }
     /// Runs `work` where the PBX lives.

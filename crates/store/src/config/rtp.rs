@@ -31,6 +31,32 @@ impl MediaIo {
     }
 }
 
+choice! {
+    /// `media_tick=`: how often a media thread wakes.
+    MediaTick {
+        Auto | "auto" "By load.";
+        Ms1 | "1" "1 ms.";
+        Ms2 | "2" "2 ms.";
+        Ms5 | "5" "5 ms.";
+        Ms10 | "10" "10 ms.";
+        Ms20 | "20" "20 ms.";
+    }
+}
+
+impl MediaTick {
+    /// Milliseconds; `None` when the load decides.
+    pub const fn ms(self) -> Option<u8> {
+        match self {
+            Self::Auto => None,
+            Self::Ms1 => Some(1),
+            Self::Ms2 => Some(2),
+            Self::Ms5 => Some(5),
+            Self::Ms10 => Some(10),
+            Self::Ms20 => Some(20),
+        }
+    }
+}
+
 options! {
     /// `[general]` of `rtp.conf`.
     Rtp, "rtp.conf", "general", IsIgnored;
@@ -46,6 +72,8 @@ options! {
     codec_wait: Int<0, 9> = "5", "Milliseconds that a frame may wait until enough calls need the same codec step to fill the lanes of the processor; 0 never waits. Counts from the next start on.";
     media_io: MediaIo = "auto", "What moves the packets: sockets of their own for each call leg (`epoll`), one socket a media thread (`sklookup`), or AF_XDP beside that (`xdp`); the latter two need privileges. `auto` takes the best there is, and one that is asked for and not to be had is an error. See [media.md](media.md#back-ends). Counts from the next start on.";
     media_interfaces: Text = "", "Interfaces for AF_XDP, separated by commas (`eth0,eth1`). Without one `media_io=auto` does not use it, and `media_io=xdp` takes all that are fit.";
+    media_workers: Int<0, 256> = "0", "Media threads; 0 is one less than the processors, and at least one. Counts from the next start on.";
+    media_tick: MediaTick = "auto", "Milliseconds between two looks of a media thread at its packets: 1, 2, 5, 10 or 20. `auto` is 1 under load, 5 with little and 20 without any. A long tick saves processor time and delays every packet by up to its length. See [media.md](media.md#ticks). Counts from the next start on.";
     rtcpinterval: Millis<500, 60_000> = "5000", "Time between RTCP reports.";
     @recognised {
         "icesupport" "no,yes" Later "ICE is not built in; media uses the addresses of the SDP";

@@ -132,7 +132,7 @@ impl Wanted {
             calls,
             because,
             ports: (snapshot.rtp.rtpstart, snapshot.rtp.rtpend),
-            workers: None,
+            workers: usize::try_from(snapshot.rtp.media_workers).ok().filter(|count| *count > 0),
             lowest_port: transports
                 .clone()
                 .filter_map(|t| t.address())
