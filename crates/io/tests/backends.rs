@@ -5,7 +5,7 @@
 #[path = "backends/world.rs"]
 mod world;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 
 use base::{Command, Event, FormatId, Latch, RxPayload, StreamId};
 use io::media::{IoWish, MediaFront};
@@ -260,4 +260,83 @@ fn packets_longer_than_any_way_surely_carries_arrive_whole() {
             assert_eq!(alice.hear().1, byte + 100);
         }
     });
+}
+
+#[test]
+fn ports_of_other_programs_and_of_other_addresses_are_untouched() {
+    everywhere("other", |world, front| {
+        let (mut alice, mut bob) = (world.phone(0), world.phone(2));
+        let a = open(world, front, &mut alice);
+        front.command(Command::Echo { stream: a, on: true });
+        alice.say(1);
+        assert_eq!(alice.hear().1, 1);
+        // One in the range that another program took, one outside it, and the leased port on another address.
+        let free = (world.ports.first..world.ports.last).filter(|port| *port != alice.to.port());
+        let taken = free.map(|port| UdpSocket::bind((world.ip, port))).find_map(Result::ok).unwrap();
+        let outside = UdpSocket::bind((world.ip, 0)).unwrap();
+        for other in [&taken, &outside] {
+            other.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+            bob.to = other.local_addr().unwrap();
+            bob.say(7);
+            let (length, from) = other.recv_from(&mut [0; 256]).unwrap();
+            assert_eq!((length, from), (172, bob.address()));
+        }
+        let elsewhere = UdpSocket::bind(("127.0.0.9", alice.to.port())).unwrap();
+        let neighbour = UdpSocket::bind("127.0.0.9:0").unwrap();
+        neighbour.send_to(b"hello", elsewhere.local_addr().unwrap()).unwrap();
+        assert_eq!(elsewhere.recv_from(&mut [0; 256]).unwrap().0, 5);
+        alice.say(2);
+        assert_eq!(alice.hear().1, 2);
+    });
+}
+
+#[test]
+fn rfc4301_what_a_policy_blocks_does_not_leave_by_any_back_end() {
+    for (wish, name) in [(IoWish::Epoll, "ipsa"), (IoWish::SkLookup, "ipsb"), (IoWish::Xdp, "ipsc")] {
+        let world = match World::veth(name) {
+            Ok(world) => world,
+            Err(why) => {
+                println!("skipped: {why}");
+                continue;
+            }
+        };
+        let block = [
+            "xfrm",
+            "policy",
+            "add",
+            "dir",
+            "out",
+            "src",
+            "10.44.0.1",
+            "dst",
+            "10.44.0.2",
+            "action",
+            "block",
+        ];
+        if let Err(why) = world.ip(&block) {
+            println!("skipped: {why}");
+            continue;
+        }
+        world.inside(|| {
+            let mut front = match world.front(wish, 1) {
+                Ok(front) => front,
+                Err(why) => {
+                    println!("skipped: {why}");
+                    return;
+                }
+            };
+            let (mut barred, mut free) = (world.phone(0), world.phone(1));
+            for phone in [&mut barred, &mut free] {
+                let stream = open(&world, &mut front, phone);
+                front.command(Command::Echo { stream, on: true });
+            }
+            for byte in 0..20 {
+                barred.say(byte);
+                free.say(byte);
+                assert_eq!(free.hear().1, byte);
+            }
+            assert!(barred.heard_nothing(), "{}", wish.name());
+            close_all(&mut front);
+        });
+    }
 }

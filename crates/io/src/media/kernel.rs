@@ -71,7 +71,7 @@ mod load {
     use aya::programs::{SkLookup, Xdp, xdp::XdpMode};
 
     use super::ring::{MTU_MAX, Queue};
-    use super::route::Router;
+    use super::route::{Router, has_outgoing_policies};
     use super::steered::Descriptors;
     use super::{Arc, Kernel, Ports, Refused, SteeredIo, WORKERS_MAX, sys};
 
@@ -122,8 +122,10 @@ mod load {
                 File::open("/proc/thread-self/ns/net").map_err(refused("/proc/thread-self/ns/net"))?;
             steer.attach(namespace.as_fd()).map_err(|why| Refused { why: told(&why), remedy: GRANT })?;
             let ports = Arc::new(Ports::new(shared));
+            // What is to be encrypted goes through the kernel's IP layer.
+            let direct = !has_outgoing_policies().map_err(refused("policies of IPsec"))?;
             let workers = fds.into_iter().zip(0_u16..).map(|(fds, number)| {
-                SteeredIo::new(number, ports.clone(), fds).map(Some).map_err(refused("netlink"))
+                SteeredIo::new(number, ports.clone(), fds, direct).map(Some).map_err(refused("netlink"))
             });
             let workers = workers.collect::<Result<_, _>>()?;
             Ok(Self { workers, ports, _nobody: nobody, programs })

@@ -128,6 +128,11 @@ impl World {
         };
         Ok(MediaFront::start(settings).unwrap().0)
     }
+    /// Runs `ip` with these words where the PBX lives; nowhere else.
+    pub fn ip(&self, words: &[&str]) -> Result<(), String> {
+        let namespaces = self.namespaces.as_ref().ok_or("no namespace of its own")?;
+        ip(&[&["-n", &namespaces.pbx], words].concat())
+    }
     /// Runs `work` where the PBX lives.
     pub fn inside(&self, work: impl FnOnce() + Send) {
         match &self.namespaces {

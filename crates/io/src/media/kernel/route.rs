@@ -173,6 +173,28 @@ impl Router {
     }
 }
 
+/// Whether this host wants some of what leaves it encrypted or blocked by IPsec; needs CAP_NET_ADMIN. A kernel without
+/// IPsec has no such wish.
+pub(crate) fn has_outgoing_policies() -> io::Result<bool> {
+    let Ok(socket) = sys::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_XFRM) else {
+        return Ok(false);
+    };
+    let mut router =
+        Router { socket, sequence: 0, question: Vec::new(), answer: vec![0; ANSWER_BYTES].into() };
+    router.begin(XFRM_MSG_GETSPDINFO);
+    router.question.extend([0; 4]);
+    let answer = router.ask(XFRM_MSG_NEWSPDINFO).ok_or(io::ErrorKind::PermissionDenied)?;
+    let counts = attributes(answer.get(4..).unwrap_or_default()).find(|(kind, _)| *kind == XFRMA_SPD_INFO);
+    // struct xfrmu_spdinfo: policies for what comes in, goes out, is forwarded; then those of sockets.
+    let outgoing = counts.and_then(|(_, counts)| sys::read_plain(counts, 4));
+    Ok(outgoing.map_or(0, u32::from_ne_bytes) > 0)
+}
+
+/// Names of `linux/xfrm.h` that `libc` has not.
+const XFRM_MSG_NEWSPDINFO: u16 = 0x24;
+const XFRM_MSG_GETSPDINFO: u16 = 0x25;
+const XFRMA_SPD_INFO: u16 = 1;
+
 /// `RTAX_MTU`, which `libc` does not name.
 const RTAX_MTU: u16 = 2;
 

@@ -77,6 +77,7 @@ struct Ring {
 /// One worker's part.
 pub(crate) struct SteeredIo {
     worker: u16,
+    direct: bool,
     ports: Arc<Ports>,
     fds: Descriptors,
     receiver: Receiver,
@@ -99,9 +100,11 @@ pub(crate) struct SteeredIo {
 }
 
 impl SteeredIo {
-    pub(super) fn new(worker: u16, ports: Arc<Ports>, fds: Descriptors) -> io::Result<Self> {
+    /// `direct`: packets to neighbours may leave past the kernel's IP layer.
+    pub(super) fn new(worker: u16, ports: Arc<Ports>, fds: Descriptors, direct: bool) -> io::Result<Self> {
         Ok(Self {
             worker,
+            direct,
             ports,
             fds,
             receiver: Receiver::new(),
@@ -198,7 +201,7 @@ impl SteeredIo {
         self.may_ask = self.may_ask.saturating_sub(1);
         let from = SocketAddrV4::new(leg.ip, leg.port().saturating_add(u16::from(rtcp)));
         let route = self.router.route(leg.ip, *to.ip());
-        let neighbour = route.filter(|route| !route.special).and_then(|route| {
+        let neighbour = route.filter(|route| self.direct && !route.special).and_then(|route| {
             let macs = (
                 self.router.neighbour(route.interface, route.next_hop)?,
                 self.router.own_mac(route.interface)?,
@@ -210,7 +213,7 @@ impl SteeredIo {
             Some((interface, macs)) => (Via::Interface(interface), macs),
             None => (Via::Kernel(leg.ip, *to.ip()), Default::default()),
         };
-        let is_settled = neighbour.is_some() || route.is_some_and(|route| route.special);
+        let is_settled = neighbour.is_some() || !self.direct || route.is_some_and(|route| route.special);
         *way = Way {
             to,
             headers: Template::new(from, to, leg.marking.tos, macs),
