@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use core::ops::Range;
 
 use base::{DtmfMode, Event, FormatId, Latch, RxPayload, StreamId};
-use rtp::{Arrived, Discard, EventEdge, Verdict};
+use rtp::{Arrived, Discard, EventEdge, Header, Verdict};
 
 use crate::packet_io::{Arrival, PacketIo};
 use crate::stream::Feed;
@@ -105,24 +105,36 @@ impl<P: PacketIo> Desk<'_, P> {
         stream.totals.received_packets += 1;
         stream.totals.received_bytes += payload.len() as u64;
         let receives = stream.receives();
-        let rtp::Header { payload_type, sequence, timestamp, .. } = header;
+        let Header { payload_type, sequence, timestamp, .. } = header;
         self.note(false, from, Carried::Rtp { payload_type, sequence, timestamp }, payload.len());
+        // A digit that the restart cut off ends, whatever becomes of this packet.
+        if let Some(edge) = ended {
+            self.digit_edge(id, edge, false);
+        }
         if !receives {
             return Err(Discard::Muted);
         }
+        self.deliver(id, kind, &header, payload)
+    }
+
+    /// What an accepted packet carries goes its way: a piece of a digit, or audio.
+    fn deliver(
+        &mut self,
+        id: StreamId,
+        kind: RxPayload,
+        header: &Header,
+        payload: Range<usize>,
+    ) -> Result<(), Discard> {
         match kind {
             RxPayload::Event(_, clock) => {
                 let bytes = self.scratch.packet.get(payload).unwrap_or_default();
                 let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
                 let edges = stream.events_in.packet(bytes, header.timestamp, clock, self.at)?;
-                for edge in [ended].into_iter().chain(edges).flatten() {
+                for edge in edges.into_iter().flatten() {
                     self.digit_edge(id, edge, false);
                 }
             }
             RxPayload::Audio(_, format) => {
-                if let Some(edge) = ended {
-                    self.digit_edge(id, edge, false);
-                }
                 let inbound = Inbound {
                     source: u64::from(id.slot) << 32 | u64::from(header.ssrc),
                     sequence: header.sequence,
