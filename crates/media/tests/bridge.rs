@@ -482,6 +482,33 @@ fn digits_cross_a_bridge_between_all_ways_of_carrying_them() {
 }
 
 #[test]
+fn rfc4733_a_digit_cut_off_by_its_source_s_restart_ends_whatever_the_packet_is() {
+    for direction in [Direction::SendRecv, Direction::SendOnly] {
+        let mut plant = Plant::new();
+        let a = plant.open(plan(0, FormatId::ULAW, 0));
+        let mut alice = Phone::new(a, 0);
+        talk(&mut plant, &mut [&mut alice], 10);
+        alice.event(&mut plant, 8, false, 160);
+        plant.run(1);
+        let plan = base::Plan { direction, ..plan(0, FormatId::ULAW, 0) };
+        plant.command(Command::Plan { stream: a, plan: Box::new(plan) });
+        plant.take_events();
+        // Two packets in a row, far from those before (RFC 3550 A.1).
+        alice.sequence = alice.sequence.wrapping_add(20_000);
+        for _ in 0..2 {
+            alice.say(&mut plant, &[0xff; 160]);
+        }
+        plant.run(1);
+        let ended: Vec<_> =
+            plant.events.iter().filter(|event| matches!(event, Event::DigitEnd { .. })).collect();
+        assert!(
+            matches!(ended[..], [Event::DigitEnd { stream, digit: ended, .. }] if *stream == a && *ended == digit('8')),
+            "{direction:?}: {ended:?}"
+        );
+    }
+}
+
+#[test]
 fn inband_digits_are_found_on_request_and_sent_as_tones_where_the_plan_says_so() {
     let mut plant = Plant::new();
     let a = plant.open(base::Plan { dtmf: DtmfMode::Inband, ..plan(0, FormatId::G722, 9) });
