@@ -218,7 +218,8 @@ impl FormatId {
     pub fn coding(self) -> Coding {
         self.row().coding
     }
-    /// Whether this build can decode and encode it, so that it can be heard, recorded, mixed and turned into others.
+    /// Whether this build can decode and encode it by itself, so that it can be heard, recorded, mixed and turned into
+    /// others. A running system may have codecs besides: [`Coded`].
     pub fn is_coded(self) -> bool {
         self.row().coding != Coding::PassThrough
     }
@@ -292,6 +293,11 @@ impl FormatId {
             }
             _ => Some(self),
         }
+    }
+    /// Shortest packet, milliseconds, that a peer with this `a=fmtp` wants: `minptime` of Opus (RFC 7587 §6.1); else 0.
+    pub fn least_ms(self, fmtp: &[u8]) -> u8 {
+        let asked = parameter(fmtp, b"minptime").filter(|_| self.codec() == Codec::Opus);
+        asked.and_then(decimal).and_then(|ms| u8::try_from(ms).ok()).unwrap_or(0)
     }
     /// What two sides use that name these formats for one codec: equal ones, or iLBC in frames of 30 ms when either
     /// wants those (RFC 3952 §5).
@@ -371,6 +377,55 @@ fn parameter<'a>(fmtp: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
+/// Formats that a running system decodes and encodes: those of this build, and those of external codecs that it has
+/// started. Decided at start and reload; one word, compared by bit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Coded(u32);
+const _: () = assert!(TABLE.len() <= u32::BITS as usize);
+
+impl Default for Coded {
+    /// Those of this build.
+    fn default() -> Self {
+        FormatId::coded().fold(Self(0), Self::with)
+    }
+}
+
+impl Coded {
+    /// These, and one more.
+    #[must_use]
+    pub const fn with(self, format: FormatId) -> Self {
+        Self(self.0 | 1 << format.0)
+    }
+    /// These without one.
+    #[must_use]
+    pub const fn without(self, format: FormatId) -> Self {
+        Self(self.0 & !(1 << format.0))
+    }
+    /// Whether it can be heard, mixed and turned into others.
+    pub const fn contains(self, format: FormatId) -> bool {
+        self.0 >> format.0 & 1 != 0
+    }
+    /// Whether sound in one format can be sent in the other: it is the same, or somebody codes both.
+    pub fn leads(self, from: FormatId, to: FormatId) -> bool {
+        from == to || (self.contains(from) && self.contains(to))
+    }
+    /// In table order.
+    pub fn iter(self) -> impl Iterator<Item = FormatId> {
+        FormatId::ALL.iter().copied().filter(move |format| self.contains(*format))
+    }
+    /// The format in which sound is made for streams of this one: [`FormatId::clip`], and linear for an external codec,
+    /// which codes for each listener.
+    pub fn clip(self, format: FormatId) -> FormatId {
+        if self.contains(format) && !format.is_coded() { format.linear() } else { format.clip() }
+    }
+}
+
+impl core::fmt::Debug for Coded {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
 impl core::fmt::Debug for FormatId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(self.name())
@@ -381,6 +436,62 @@ impl core::fmt::Display for FormatId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// What a peer wishes of our encoder beyond the format, as its `a=fmtp` says. Formats without such parameters have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wishes {
+    /// Bits a second at most on average; `None` for what suits the sound.
+    pub bitrate: Option<u32>,
+    /// Highest rate of samples that the peer can play, in Hz.
+    pub playback_rate: u32,
+    /// Whether packets carry a coarse copy of the frame before.
+    pub fec: bool,
+    /// Whether little is sent in silence.
+    pub dtx: bool,
+    /// Whether each packet is equally long.
+    pub constant: bool,
+}
+
+impl Default for Wishes {
+    /// Of a peer that wrote nothing (RFC 7587 §6.1).
+    fn default() -> Self {
+        Self { bitrate: None, playback_rate: 48_000, fec: false, dtx: false, constant: false }
+    }
+}
+
+/// Bounds of Opus's bit rate (RFC 7587 §6.1), in bits a second.
+const OPUS_BITRATES: core::ops::RangeInclusive<u32> = 6000..=510_000;
+/// Bounds of `maxplaybackrate` (RFC 7587 §6.1), in Hz.
+const PLAYBACK_RATES: core::ops::RangeInclusive<u32> = 8000..=48_000;
+
+impl Wishes {
+    /// Reads a peer's `a=fmtp` for this format: of Opus `maxaveragebitrate`, `maxplaybackrate`, `useinbandfec`, `usedtx`
+    /// and `cbr` (RFC 7587 §6.1).
+    ///
+    /// What is out of bounds or no number is as if it were not there. `stereo=1` allows two channels and asks for none.
+    pub fn read(format: FormatId, fmtp: &[u8]) -> Self {
+        if format.codec() != Codec::Opus {
+            return Self::default();
+        }
+        let number = |name: &[u8]| parameter(fmtp, name).and_then(decimal);
+        let is_on = |name: &[u8]| number(name) == Some(1);
+        Self {
+            bitrate: number(b"maxaveragebitrate").filter(|rate| OPUS_BITRATES.contains(rate)),
+            playback_rate: number(b"maxplaybackrate")
+                .filter(|rate| PLAYBACK_RATES.contains(rate))
+                .unwrap_or(*PLAYBACK_RATES.end()),
+            fec: is_on(b"useinbandfec"),
+            dtx: is_on(b"usedtx"),
+            constant: is_on(b"cbr"),
+        }
+    }
+}
+
+/// A decimal number of at most nine digits.
+fn decimal(text: &[u8]) -> Option<u32> {
+    let digits = (1..=9).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
+    digits.then(|| text.iter().fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0')))
 }
 
 /// An ordered list of formats without repeats: `allow=`/`disallow=` in order of preference. `Copy`, no allocation.
@@ -510,6 +621,48 @@ mod tests {
             (FormatId::ULAW, FormatId::ALAW, None),
         ] {
             assert_eq!(one.agreed(other), expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn rfc7587_6_1_parameters_of_the_peer_are_read_and_nonsense_is_not() {
+        let plain = Wishes::default();
+        for (fmtp, expected) in [
+            ("", plain),
+            ("useinbandfec=1;usedtx=1", Wishes { fec: true, dtx: true, ..plain }),
+            (" maxaveragebitrate=20000 ; CBR=1", Wishes { bitrate: Some(20_000), constant: true, ..plain }),
+            ("maxplaybackrate=16000; stereo=0; sprop-stereo=1", Wishes { playback_rate: 16_000, ..plain }),
+            ("maxaveragebitrate=1", plain),
+            ("maxaveragebitrate=99999999999999999999", plain),
+            ("maxplaybackrate=-1;usedtx=yes;cbr;=;;;useinbandfec=0", plain),
+        ] {
+            assert_eq!(Wishes::read(FormatId::OPUS, fmtp.as_bytes()), expected, "{fmtp}");
+        }
+        assert_eq!(Wishes::read(FormatId::ULAW, b"usedtx=1"), plain);
+        assert_eq!(FormatId::OPUS.least_ms(b"minptime=40; x"), 40);
+        assert_eq!(
+            (FormatId::OPUS.least_ms(b"minptime=4000"), FormatId::ULAW.least_ms(b"minptime=40")),
+            (0, 0)
+        );
+    }
+
+    #[test]
+    fn an_external_codec_makes_its_format_coded_and_its_prompts_linear() {
+        let built_in = Coded::default();
+        assert!(!built_in.contains(FormatId::G729) && built_in.contains(FormatId::OPUS));
+        assert!(
+            built_in.leads(FormatId::G729, FormatId::G729) && !built_in.leads(FormatId::G729, FormatId::ULAW)
+        );
+        let with = built_in.with(FormatId::G729);
+        assert!(with.leads(FormatId::G729, FormatId::ULAW) && !with.leads(FormatId::G729, FormatId::G723));
+        for (coded, format, clip) in [
+            (built_in, FormatId::G729, FormatId::G729),
+            (with, FormatId::G729, FormatId::SLIN),
+            (with, FormatId::OPUS, FormatId::SLIN48),
+            (with, FormatId::GSM, FormatId::GSM),
+            (with.with(FormatId::SIREN14), FormatId::SIREN14, FormatId::SLIN32),
+        ] {
+            assert_eq!(coded.clip(format), clip, "{format}");
         }
     }
 

@@ -16,7 +16,7 @@ mod time;
 pub use audio::{SampleRate, Samples, Tick};
 pub use cause::Cause;
 pub use digit::Digit;
-pub use format::{Codec, Coding, FormatId, FormatSet, Granule, VARIABLE_BYTES_MAX};
+pub use format::{Codec, Coded, Coding, FormatId, FormatSet, Granule, VARIABLE_BYTES_MAX, Wishes};
 pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
 pub use media::{
     AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Latch, MAX_RX_PAYLOADS, Marking, Plan,

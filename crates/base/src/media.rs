@@ -6,7 +6,7 @@
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::{Digit, FormatId, Instant, MemberSettings, PlayId, RoomId, RoomSettings, StreamId};
+use crate::{Digit, FormatId, Instant, MemberSettings, PlayId, RoomId, RoomSettings, StreamId, Wishes};
 
 /// Payload types one stream may receive: audio formats of the answer plus telephone-event; more are not mapped.
 pub const MAX_RX_PAYLOADS: usize = 18;
@@ -80,6 +80,8 @@ pub struct Plan {
     pub payload: u8,
     /// Milliseconds of audio a packet we send; 10 to 60 in steps of [`FormatId::packet_step_ms`].
     pub ptime_ms: u8,
+    /// What the peer wishes of the encoder.
+    pub wishes: Wishes,
     /// What may arrive; entries after the last are `None`.
     pub rx: [Option<RxPayload>; MAX_RX_PAYLOADS],
     /// How digits leave.

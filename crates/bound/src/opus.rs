@@ -13,16 +13,14 @@ pub const RATES: [u32; 5] = [8000, 12_000, 16_000, 24_000, 48_000];
 pub const PACKET_MS_MAX: usize = 120;
 /// Largest payload that is decoded: six frames of 20 ms at the highest bit rate (510 kbit/s).
 pub const PAYLOAD_BYTES_MAX: usize = 7650;
-/// Bounds of the bit rate (RFC 7587 §6.1), in bits a second.
-const BITRATES: core::ops::RangeInclusive<u32> = 6000..=510_000;
-/// Share of packets that are taken to be lost when FEC is asked for, in percent: without a loss there is no FEC.
-const LOSS_PERCENT: i32 = 10;
+/// Share of packets that are taken to be lost when nobody says otherwise, in percent: without a loss there is no FEC.
+const LOSS_PERCENT: u8 = 10;
 /// Effort, 0 to 10: beyond the middle it costs twice as much for what few hear.
 const COMPLEXITY: i32 = 5;
 /// Packets of this size or less say nothing (libopus under DTX).
 const SILENT_BYTES: usize = 2;
 
-/// What the encoder goes by: the parameters that the *peer* wrote in its `a=fmtp` say what it wants to receive.
+/// What the encoder goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Bits a second at most on average; `None` for what suits the bandwidth.
@@ -31,6 +29,8 @@ pub struct Options {
     pub playback_rate: u32,
     /// Whether packets carry a coarse copy of the frame before.
     pub fec: bool,
+    /// Share of packets that are taken to be lost, in percent: how much is spent on that copy.
+    pub loss_percent: u8,
     /// Whether silence is sent every 400 ms only.
     pub dtx: bool,
     /// Whether each packet is equally long.
@@ -45,46 +45,12 @@ impl Default for Options {
             bitrate: None,
             playback_rate: 48_000,
             fec: false,
+            loss_percent: LOSS_PERCENT,
             dtx: false,
             constant: false,
             complexity: COMPLEXITY as u8,
         }
     }
-}
-
-impl Options {
-    /// Reads a peer's parameters (RFC 7587 §6.1): `maxaveragebitrate`, `maxplaybackrate`, `useinbandfec`, `usedtx`, `cbr`.
-    ///
-    /// What is out of bounds or no number is as if it were not there, as are unknown names; `stereo=1` is no command.
-    pub fn from_fmtp(fmtp: &[u8]) -> Self {
-        let mut options = Self::default();
-        for parameter in fmtp.split(|&byte| byte == b';') {
-            let mut halves = parameter.splitn(2, |&byte| byte == b'=');
-            let name = halves.next().unwrap_or_default().trim_ascii();
-            let value = halves.next().and_then(number);
-            let Some(value) = value else { continue };
-            let on = value == 1;
-            if name.eq_ignore_ascii_case(b"maxaveragebitrate") && BITRATES.contains(&value) {
-                options.bitrate = Some(value);
-            } else if name.eq_ignore_ascii_case(b"maxplaybackrate") && (8000..=48_000).contains(&value) {
-                options.playback_rate = value;
-            } else if name.eq_ignore_ascii_case(b"useinbandfec") {
-                options.fec = on;
-            } else if name.eq_ignore_ascii_case(b"usedtx") {
-                options.dtx = on;
-            } else if name.eq_ignore_ascii_case(b"cbr") {
-                options.constant = on;
-            }
-        }
-        options
-    }
-}
-
-/// A decimal number of at most nine digits.
-fn number(text: &[u8]) -> Option<u32> {
-    let text = text.trim_ascii();
-    let digits = (1..=9).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
-    digits.then(|| text.iter().fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0')))
 }
 
 const UNAVAILABLE: Unavailable =
@@ -118,7 +84,11 @@ impl Encoder {
             _ => Bandwidth::Fullband,
         })?;
         encoder.set_inband_fec(options.fec)?;
-        encoder.set_packet_loss_perc(if options.fec { LOSS_PERCENT } else { 0 })?;
+        encoder.set_packet_loss_perc(if options.fec {
+            i32::from(options.loss_percent.min(100))
+        } else {
+            0
+        })?;
         encoder.set_dtx(options.dtx)?;
         encoder.set_complexity(i32::from(options.complexity.min(10)))?;
         Ok(Self { encoder, rate })
@@ -236,22 +206,6 @@ pub fn samples(payload: &[u8], rate: u32) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rfc7587_6_1_parameters_of_the_peer_are_read_and_nonsense_is_not() {
-        let plain = Options::default();
-        for (fmtp, expected) in [
-            ("", plain),
-            ("useinbandfec=1;usedtx=1", Options { fec: true, dtx: true, ..plain }),
-            (" maxaveragebitrate=20000 ; CBR=1", Options { bitrate: Some(20_000), constant: true, ..plain }),
-            ("maxplaybackrate=16000; stereo=0; sprop-stereo=1", Options { playback_rate: 16_000, ..plain }),
-            ("maxaveragebitrate=1", plain),
-            ("maxaveragebitrate=99999999999999999999", plain),
-            ("maxplaybackrate=-1;usedtx=yes;cbr;=;;;useinbandfec=0", plain),
-        ] {
-            assert_eq!(Options::from_fmtp(fmtp.as_bytes()), expected, "{fmtp}");
-        }
-    }
 
     #[test]
     fn rfc6716_3_1_the_first_byte_tells_how_long_a_packet_is() {

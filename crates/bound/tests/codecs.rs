@@ -54,24 +54,25 @@ fn opus_carries_speech_at_every_rate() {
 #[test]
 fn opus_options_of_the_peer_are_obeyed() {
     let pcm = speech(48_000);
-    let sizes = |fmtp: &str| -> Vec<usize> {
-        let mut encoder = opus::Encoder::new(48_000, &opus::Options::from_fmtp(fmtp.as_bytes())).unwrap();
+    let plain = opus::Options::default();
+    let sizes = |options: opus::Options| -> Vec<usize> {
+        let mut encoder = opus::Encoder::new(48_000, &options).unwrap();
         let packets = pcm.chunks_exact(960);
         packets.map(|samples| encoder.encode(samples, &mut [0; 1275]).bytes).collect()
     };
     let average = |sizes: &[usize]| sizes.iter().sum::<usize>() * 8 * 50 / sizes.len();
-    let free = sizes("");
-    let slow = sizes("maxaveragebitrate=12000");
+    let free = sizes(plain);
+    let slow = sizes(opus::Options { bitrate: Some(12_000), ..plain });
     assert!(average(&slow) < 14_000 && average(&slow) < average(&free), "{}", average(&slow));
-    let constant = sizes("maxaveragebitrate=16000;cbr=1");
+    let constant = sizes(opus::Options { bitrate: Some(16_000), constant: true, ..plain });
     assert!(constant.iter().all(|&bytes| bytes == 40), "{constant:?}");
-    let narrow = sizes("maxplaybackrate=8000");
+    let narrow = sizes(opus::Options { playback_rate: 8000, ..plain });
     assert!(average(&narrow) < average(&free), "{} of {}", average(&narrow), average(&free));
 }
 
 #[test]
 fn opus_dtx_falls_silent_in_silence() {
-    let mut encoder = opus::Encoder::new(16_000, &opus::Options::from_fmtp(b"usedtx=1")).unwrap();
+    let mut encoder = opus::Encoder::new(16_000, &opus::Options { dtx: true, ..Default::default() }).unwrap();
     let silent = (0..100).filter(|_| encoder.encode(&[0; 320], &mut [0; 1275]).silent).count();
     assert!(silent > 70, "{silent} of 100 packets");
     let mut encoder = opus::Encoder::new(16_000, &opus::Options::default()).unwrap();
@@ -81,8 +82,8 @@ fn opus_dtx_falls_silent_in_silence() {
 #[test]
 fn a_lost_opus_packet_comes_back_from_the_next_one_better_than_it_is_made_up() {
     let pcm = speech(16_000);
-    let fmtp = b"useinbandfec=1;maxaveragebitrate=24000";
-    let mut encoder = opus::Encoder::new(16_000, &opus::Options::from_fmtp(fmtp)).unwrap();
+    let options = opus::Options { fec: true, bitrate: Some(24_000), ..Default::default() };
+    let mut encoder = opus::Encoder::new(16_000, &options).unwrap();
     let packets: Vec<Vec<u8>> = pcm
         .chunks_exact(320)
         .map(|samples| {

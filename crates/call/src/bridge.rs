@@ -66,8 +66,7 @@ pub enum BridgeEnd {
 pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'static str) -> BridgeEnd {
     let shard = a.shard().clone();
     if let (Ok(Some((_, from))), Ok(Some((_, to)))) = (a.stream(), b.stream())
-        && from != to
-        && !(from.is_coded() && to.is_coded())
+        && !shard.core.borrow().settings.coded.leads(from, to)
     {
         // Silence that nobody explains would be worse than an end.
         let text = format!(

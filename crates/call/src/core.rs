@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use base::{BridgeId, Cause, ChannelId, Command, Event, FormatId, Instant, PlayId, StreamId};
+use base::{BridgeId, Cause, ChannelId, Coded, Command, Event, FormatId, Instant, PlayId, StreamId};
 
 use crate::channel::EVENTS_MAX;
 use crate::exec::TaskId;
@@ -15,6 +15,8 @@ use crate::{
 /// What the administrator set and the call core reads. Replaced whole by a reload.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
+    /// Formats that are coded here; the others only pass through.
+    pub coded: Coded,
     /// `systemname`: prefix of UNIQUEID.
     pub system_name: String,
     /// `entityid`.

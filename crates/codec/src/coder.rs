@@ -4,10 +4,12 @@
 //! states side by side in lanes. Linear formats are little-endian here, as in files and [`base::Clip`]s; RTP's L16 is
 //! big-endian, and [`swap_bytes`] turns one into the other in place. Nothing here allocates after `new`.
 
-use base::{Codec, FormatId};
+use base::{Codec, FormatId, Granule, Wishes};
 
 #[cfg(target_family = "wasm")]
 use crate::bound;
+use crate::coders::{OpusSettings, Settings, SpeexSettings};
+use crate::external::{self, Direction, External, LineDecoder, LineEncoder};
 use crate::plc::Concealer;
 use crate::{adpcm, g711, g722, g726, gsm, lpc10};
 use ilbc::{Mode20, Mode30};
@@ -27,6 +29,7 @@ pub(crate) enum EncoderKind {
     WideSpeex(Box<bound::speex::Encoder>),
     Opus(Box<bound::opus::Encoder>),
     Codec2(Box<bound::codec2::Encoder>),
+    External(Box<LineEncoder>),
     /// Of a format that is passed through only: codes nothing.
     Nothing,
 }
@@ -34,13 +37,22 @@ pub(crate) enum EncoderKind {
 /// Linear samples → one format. One per direction of a stream.
 pub struct Encoder {
     format: FormatId,
+    /// Groups need not give the reference's bits.
+    pub(crate) fast: bool,
+    /// What stands for silence is not sent.
+    dtx: bool,
     pub(crate) kind: EncoderKind,
     pub(crate) poisoned: bool,
 }
 
 impl Encoder {
-    /// An encoder in its initial state. One of a format that is not [`FormatId::is_coded`] codes nothing.
+    /// An encoder in its initial state, with the usual settings. One of a format that is not [`FormatId::is_coded`] codes
+    /// nothing.
     pub fn new(format: FormatId) -> Self {
+        Self::with(format, &Settings::default(), &Wishes::default())
+    }
+    /// As [`Self::new`], with these settings and for a peer with these wishes.
+    pub fn with(format: FormatId, settings: &Settings, wishes: &Wishes) -> Self {
         let kind = match format.codec() {
             Codec::Ulaw => EncoderKind::Ulaw,
             Codec::Alaw => EncoderKind::Alaw,
@@ -53,25 +65,57 @@ impl Encoder {
             Codec::Ilbc20 => EncoderKind::Ilbc20(Box::new(ilbc::Encoder::new())),
             Codec::Ilbc30 => EncoderKind::Ilbc30(Box::new(ilbc::Encoder::new())),
             Codec::Lpc10 => EncoderKind::Lpc10(Box::default()),
-            Codec::Speex if format == FormatId::SPEEX => {
-                EncoderKind::Speex(Box::new(speex::Encoder::new(speex::Quality::Q3)))
-            }
-            Codec::Speex => bound::speex::Encoder::new(band(format), &bound::speex::Options::default())
-                .map_or(EncoderKind::Nothing, |state| EncoderKind::WideSpeex(Box::new(state))),
-            Codec::Opus => bound::opus::Encoder::new(format.rate().0, &OPUS)
+            Codec::Speex => speex_encoder(format, &settings.speex),
+            Codec::Opus => bound::opus::Encoder::new(format.rate().0, &opus_options(&settings.opus, wishes))
                 .map_or(EncoderKind::Nothing, |state| EncoderKind::Opus(Box::new(state))),
             Codec::Codec2 => bound::codec2::Encoder::new()
                 .map_or(EncoderKind::Nothing, |state| EncoderKind::Codec2(Box::new(state))),
             _ => EncoderKind::Nothing,
         };
-        Self { format, kind, poisoned: false }
+        let dtx = match format.codec() {
+            Codec::Opus => settings.opus.dtx || wishes.dtx,
+            _ => settings.speex.dtx,
+        };
+        Self { format, fast: settings.ilbc.fast, dtx, kind, poisoned: false }
+    }
+    /// The encoding direction of an external codec; one that has no room for it codes nothing.
+    pub(crate) fn external(format: FormatId, external: &dyn External) -> Self {
+        let line = external.open(Direction::Encode).map(LineEncoder::new);
+        let kind = line.map_or(EncoderKind::Nothing, |line| EncoderKind::External(Box::new(line)));
+        Self { format, fast: false, dtx: false, kind, poisoned: false }
     }
     /// An encoder of [`FormatId::SPEEX`] of this quality; `new` makes one of the quality that Asterisk has by default, 3.
     pub fn speex(quality: speex::Quality) -> Self {
-        Self {
-            format: FormatId::SPEEX,
-            kind: EncoderKind::Speex(Box::new(speex::Encoder::new(quality))),
-            poisoned: false,
+        let kind = EncoderKind::Speex(Box::new(speex::Encoder::new(quality)));
+        Self { format: FormatId::SPEEX, fast: false, dtx: false, kind, poisoned: false }
+    }
+    /// Whether each packet is filled to the last byte: neither a format of variable rate nor a codec that may be late.
+    pub fn fills_packets(&self) -> bool {
+        self.format.is_constant() && !matches!(self.kind, EncoderKind::External(_))
+    }
+    /// Whether it is of no use any more, because its external codec is gone for good.
+    pub fn is_orphan(&self) -> bool {
+        matches!(&self.kind, EncoderKind::External(line) if line.is_orphan())
+    }
+    /// The frame that lanes encode, when it has lanes.
+    pub fn lane(&self) -> Option<Granule> {
+        match &self.kind {
+            EncoderKind::Speex(state) => {
+                Some(Granule { samples: speex::FRAME, bytes: state.quality().bytes() })
+            }
+            EncoderKind::WideSpeex(_) | EncoderKind::External(_) | EncoderKind::Nothing => None,
+            _ => crate::encode_frame(self.format),
+        }
+    }
+    /// Brings frames that lie one after the other in `coded`, `bytes` in all, into the form of a packet; returns its bytes.
+    ///
+    /// Frames of Speex end within a byte, and the next one begins there (RFC 5574 §3.3); those of other codecs stay.
+    pub fn join(&self, coded: &mut [u8], bytes: usize) -> usize {
+        match &self.kind {
+            EncoderKind::Speex(state) if state.quality() == speex::Quality::Q8 => {
+                join_halves(coded.get_mut(..bytes).unwrap_or_default())
+            }
+            _ => bytes,
         }
     }
     /// The format it makes.
@@ -88,6 +132,12 @@ impl Encoder {
     /// In a format of variable rate what is written is one packet, and `linear` is 20, 40 or 60 ms of sound.
     /// Samples are at the format's rate. A rest smaller than a [`base::Granule`] is not consumed.
     pub fn encode(&mut self, linear: &[i16], coded: &mut [u8]) -> usize {
+        let bytes = self.encode_apart(linear, coded);
+        self.join(coded, bytes)
+    }
+    /// As [`Self::encode`], with frames one after the other as lanes make them: [`Self::join`] makes a packet of them.
+    pub fn encode_apart(&mut self, linear: &[i16], coded: &mut [u8]) -> usize {
+        let dtx = self.dtx;
         match &mut self.kind {
             EncoderKind::Ulaw => g711::ulaw_encode(linear, coded),
             EncoderKind::Alaw => g711::alaw_encode(linear, coded),
@@ -104,21 +154,10 @@ impl Encoder {
             EncoderKind::Ilbc20(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
             EncoderKind::Ilbc30(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
             EncoderKind::Lpc10(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
-            EncoderKind::Speex(state) => {
-                // Frames of either quality fill their bytes to the last bit, so that they lie back to back in a packet
-                // (RFC 5574 §3.3).
-                let frames = linear.as_chunks().0.iter().zip(coded.chunks_exact_mut(state.quality().bytes()));
-                frames.fold(0, |written, (pcm, frame)| {
-                    let mut room = [0; speex::BYTES_MAX];
-                    let length = state.encode(pcm, &mut room);
-                    for (to, from) in frame.iter_mut().zip(room.iter().take(length)) {
-                        *to = *from;
-                    }
-                    written + frame.len()
-                })
-            }
-            EncoderKind::WideSpeex(state) => state.encode(linear, coded).bytes,
-            EncoderKind::Opus(state) => state.encode(linear, coded).bytes,
+            EncoderKind::Speex(state) => speex_frames(state, linear, coded),
+            EncoderKind::WideSpeex(state) => sent(state.encode(linear, coded), dtx),
+            EncoderKind::Opus(state) => sent(state.encode(linear, coded), dtx),
+            EncoderKind::External(line) => line.encode(linear, coded),
             EncoderKind::Codec2(state) => frames_in(linear, coded, |pcm, frame| state.encode(pcm, frame)),
             EncoderKind::Nothing => 0,
         }
@@ -126,7 +165,11 @@ impl Encoder {
     /// Back to the initial state.
     pub fn reset(&mut self) {
         match &mut self.kind {
-            EncoderKind::Ulaw | EncoderKind::Alaw | EncoderKind::Linear | EncoderKind::Nothing => {}
+            EncoderKind::Ulaw
+            | EncoderKind::Alaw
+            | EncoderKind::Linear
+            | EncoderKind::External(_)
+            | EncoderKind::Nothing => {}
             EncoderKind::G722(state) => **state = g722::Encoder::default(),
             EncoderKind::G726(state) => **state = g726::Encoder::new(packing(self.format)),
             EncoderKind::Adpcm(state) => *state = adpcm::Encoder::default(),
@@ -161,23 +204,89 @@ const ILBC30_SILENCE: [u8; 50] = [
     255, 255, 255, 255, 255, 255, 255, 255, 242, 133, 1, 98, 197, 144, 16, 0, 0, 1, 65, 65, 97, 97, 88, 86,
 ];
 
-/// The enhancer of iLBC is off, as in the field: it smooths little and delays by 5 to 10 ms.
-const ENHANCE_ILBC: bool = false;
+/// The encoder of Speex that these settings want: lanes for 8 kHz where they can, the library else, and without it the
+/// nearest that lanes have.
+fn speex_encoder(format: FormatId, settings: &SpeexSettings) -> EncoderKind {
+    let native = |quality| EncoderKind::Speex(Box::new(speex::Encoder::new(quality)));
+    let is_narrow = format == FormatId::SPEEX;
+    if let Some(quality) = settings.native().filter(|_| is_narrow) {
+        return native(quality);
+    }
+    let &SpeexSettings { quality, complexity, vbr, vbr_quality, abr, vad, dtx, .. } = settings;
+    let options = bound::speex::Options { quality, complexity, vbr, vbr_quality, abr, vad, dtx };
+    match bound::speex::Encoder::new(band(format), &options) {
+        Ok(state) => EncoderKind::WideSpeex(Box::new(state)),
+        Err(_) if is_narrow => native(settings.nearest()),
+        Err(_) => EncoderKind::Nothing,
+    }
+}
+
+/// Frames of Speex, each ending at a byte.
+fn speex_frames(state: &mut speex::Encoder, linear: &[i16], coded: &mut [u8]) -> usize {
+    let size = state.quality().bytes();
+    let mut written = 0;
+    for (pcm, frame) in linear.as_chunks().0.iter().zip(coded.chunks_exact_mut(size)) {
+        let mut room = [0; speex::BYTES_MAX];
+        state.encode(pcm, &mut room);
+        for (to, from) in frame.iter_mut().zip(room) {
+            *to = from;
+        }
+        written += size;
+    }
+    written
+}
+
+/// Bytes of a Speex frame of quality 8, of which the last half is a terminator: 300 bits.
+const HALVES_BYTES: usize = 38;
+
+/// Puts frames of 37 bytes and a half together, two and two; returns the bytes that are left.
+fn join_halves(coded: &mut [u8]) -> usize {
+    let frames = coded.len() / HALVES_BYTES;
+    let mut end = 0;
+    for frame in 0..frames {
+        let mut bytes = [0; HALVES_BYTES];
+        for (to, from) in bytes.iter_mut().zip(coded.iter().skip(frame * HALVES_BYTES)) {
+            *to = *from;
+        }
+        if frame % 2 == 0 {
+            for (to, from) in coded.iter_mut().skip(end).zip(bytes) {
+                *to = from;
+            }
+            end += HALVES_BYTES;
+            continue;
+        }
+        // Its first half byte takes the place of the terminator, and the rest follows by half bytes.
+        let mut before = coded.get(end - 1).map_or(0, |last| last & 0xf0);
+        for (to, from) in coded.iter_mut().skip(end - 1).zip(bytes) {
+            *to = before | from >> 4;
+            before = from << 4;
+        }
+        end += HALVES_BYTES - 1;
+    }
+    end
+}
+
+/// Bytes of a packet that is sent; none of one that says nothing, when such are not.
+fn sent(encoded: bound::Encoded, dtx: bool) -> usize {
+    if dtx && encoded.silent { 0 } else { encoded.bytes }
+}
+
+/// What an encoder of Opus goes by: the wishes of the peer within our own bounds.
+fn opus_options(settings: &OpusSettings, wishes: &Wishes) -> bound::opus::Options {
+    bound::opus::Options {
+        bitrate: [settings.bitrate, wishes.bitrate].into_iter().flatten().min(),
+        playback_rate: settings.playback_rate.min(wishes.playback_rate),
+        fec: settings.fec && wishes.fec,
+        loss_percent: settings.loss_percent,
+        dtx: settings.dtx || wishes.dtx,
+        constant: settings.constant || wishes.constant,
+        complexity: settings.complexity,
+    }
+}
 
 fn packing(format: FormatId) -> g726::Packing {
     if format == FormatId::G726AAL2 { g726::Packing::Aal2 } else { g726::Packing::Rfc3551 }
 }
-
-/// What Opus encoders go by until a peer's own wishes are known: a copy of the frame before in each packet, because
-/// telephony is where packets are lost.
-const OPUS: bound::opus::Options = bound::opus::Options {
-    bitrate: None,
-    playback_rate: 48_000,
-    fec: true,
-    dtx: false,
-    constant: false,
-    complexity: 5,
-};
 
 fn band(format: FormatId) -> bound::speex::Band {
     match format {
@@ -203,15 +312,18 @@ pub fn packet_samples(format: FormatId, payload: &[u8]) -> usize {
             bound::speex::frames(payload, band(format)).map_or(0, |frames| frames * granule.samples)
         }
         Codec::Opus => bound::opus::samples(payload, format.rate().0).unwrap_or(0),
+        _ if external::has_frames(format) => external::frames(format, payload).count() * granule.samples,
         _ => payload.len() / granule.bytes * granule.samples,
     }
 }
 
-/// Libraries that codecs of this build want and this machine does not have: each with the formats that are silent.
-pub fn missing_libraries() -> impl Iterator<Item = (&'static str, bound::Unavailable)> {
-    let speex = bound::speex::available().err().map(|why| ("speex16 and speex32", why));
-    let codec2 = bound::codec2::available().err().map(|why| ("codec2", why));
-    [speex, codec2].into_iter().flatten()
+/// Formats whose library this machine does not have, and so nobody codes.
+pub fn missing_libraries() -> impl Iterator<Item = (FormatId, bound::Unavailable)> {
+    let speex = bound::speex::available().err();
+    let codec2 = bound::codec2::available().err();
+    [(FormatId::SPEEX16, speex), (FormatId::SPEEX32, speex), (FormatId::CODEC2, codec2)]
+        .into_iter()
+        .filter_map(|(format, why)| Some((format, why?)))
 }
 
 /// Codes whole frames of fixed size; returns the bytes written.
@@ -257,6 +369,7 @@ pub(crate) enum DecoderKind {
     WideSpeex(Box<bound::speex::Decoder>),
     Opus(Box<bound::opus::Decoder>),
     Codec2(Box<bound::codec2::Decoder>),
+    External(Box<LineDecoder>),
     /// Of a format that is passed through only: decodes nothing.
     Nothing,
 }
@@ -264,6 +377,10 @@ pub(crate) enum DecoderKind {
 /// One format → linear samples. One per direction of a stream.
 pub struct Decoder {
     format: FormatId,
+    /// Groups need not give the reference's bits.
+    pub(crate) fast: bool,
+    /// The enhancer of iLBC is on.
+    enhance: bool,
     pub(crate) kind: DecoderKind,
     pub(crate) malformed: u32,
     pub(crate) poisoned: bool,
@@ -272,8 +389,15 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder in its initial state. One of a format that is not [`FormatId::is_coded`] decodes nothing.
+    /// A decoder in its initial state, with the usual settings. One of a format that is not [`FormatId::is_coded`] decodes
+    /// nothing.
     pub fn new(format: FormatId) -> Self {
+        Self::with(format, &Settings::default())
+    }
+    /// As [`Self::new`], with these settings.
+    pub fn with(format: FormatId, settings: &Settings) -> Self {
+        let enhance = settings.ilbc.enhancer;
+        let enhance_speex = settings.speex.enhancement;
         let kind = match format.codec() {
             Codec::Ulaw => DecoderKind::Ulaw,
             Codec::Alaw => DecoderKind::Alaw,
@@ -282,11 +406,15 @@ impl Decoder {
             Codec::G726 | Codec::G726Aal2 => DecoderKind::G726(Box::new(g726::Decoder::new(packing(format)))),
             Codec::Adpcm => DecoderKind::Adpcm(adpcm::Decoder::default()),
             Codec::Gsm => DecoderKind::Gsm(Box::default()),
-            Codec::Ilbc20 => DecoderKind::Ilbc20(Box::new(ilbc::Decoder::new(ENHANCE_ILBC))),
-            Codec::Ilbc30 => DecoderKind::Ilbc30(Box::new(ilbc::Decoder::new(ENHANCE_ILBC))),
+            Codec::Ilbc20 => DecoderKind::Ilbc20(Box::new(ilbc::Decoder::new(enhance))),
+            Codec::Ilbc30 => DecoderKind::Ilbc30(Box::new(ilbc::Decoder::new(enhance))),
             Codec::Lpc10 => DecoderKind::Lpc10(Box::default()),
-            Codec::Speex if format == FormatId::SPEEX => DecoderKind::Speex(Box::default()),
-            Codec::Speex => bound::speex::Decoder::new(band(format), true)
+            Codec::Speex if format == FormatId::SPEEX => {
+                let mut state = Box::<speex::Decoder>::default();
+                state.set_enhancer(enhance_speex);
+                DecoderKind::Speex(state)
+            }
+            Codec::Speex => bound::speex::Decoder::new(band(format), enhance_speex)
                 .map_or(DecoderKind::Nothing, |state| DecoderKind::WideSpeex(Box::new(state))),
             Codec::Opus => bound::opus::Decoder::new(format.rate().0)
                 .map_or(DecoderKind::Nothing, |state| DecoderKind::Opus(Box::new(state))),
@@ -302,6 +430,7 @@ impl Decoder {
             | DecoderKind::Speex(_)
             | DecoderKind::WideSpeex(_)
             | DecoderKind::Opus(_)
+            | DecoderKind::External(_)
             | DecoderKind::Nothing => true,
             DecoderKind::Ulaw
             | DecoderKind::Alaw
@@ -313,7 +442,25 @@ impl Decoder {
         };
         let remembers = !matches!(kind, DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear);
         let concealer = (!conceals_itself).then(|| Concealer::new(format.rate().0, remembers));
-        Self { format, kind, malformed: 0, poisoned: false, concealer }
+        Self { format, fast: settings.ilbc.fast, enhance, kind, malformed: 0, poisoned: false, concealer }
+    }
+    /// The decoding direction of an external codec; one that has no room for it decodes nothing.
+    pub(crate) fn external(format: FormatId, external: &dyn External) -> Self {
+        let line = external.open(Direction::Decode).map(LineDecoder::new);
+        let kind = line.map_or(DecoderKind::Nothing, |line| DecoderKind::External(Box::new(line)));
+        Self { format, fast: false, enhance: false, kind, malformed: 0, poisoned: false, concealer: None }
+    }
+    /// Whether it is of no use any more, because its external codec is gone for good.
+    pub fn is_orphan(&self) -> bool {
+        matches!(&self.kind, DecoderKind::External(line) if line.is_orphan())
+    }
+    /// Fills in for a packet of a format with in-band copies from the one after it; false when this codec has none.
+    ///
+    /// `next` is decoded by [`Self::decode`] afterwards as any other.
+    pub fn recover(&mut self, next: &[u8], linear: &mut [i16]) -> bool {
+        let DecoderKind::Opus(state) = &mut self.kind else { return false };
+        state.recover(next, linear);
+        true
     }
     /// The format it reads.
     pub fn format(&self) -> FormatId {
@@ -357,6 +504,7 @@ impl Decoder {
             DecoderKind::WideSpeex(state) => made(state.decode(coded, linear), &mut malformed),
             DecoderKind::Opus(state) => made(state.decode(coded, linear), &mut malformed),
             DecoderKind::Codec2(state) => frames_out(coded, linear, |frame, pcm| state.decode(frame, pcm)),
+            DecoderKind::External(line) => line.decode(self.format, coded, linear, &mut malformed),
             DecoderKind::Nothing => 0,
         };
         self.malformed = self.malformed.saturating_add(malformed);
@@ -379,6 +527,7 @@ impl Decoder {
             DecoderKind::Speex(state) => frames_lost(linear, |frame| state.conceal(frame)),
             DecoderKind::WideSpeex(state) => state.conceal(linear),
             DecoderKind::Opus(state) => state.conceal(linear),
+            DecoderKind::External(line) => line.conceal(linear),
             DecoderKind::Nothing => linear.fill(0),
             kind => {
                 let Some(concealer) = &mut self.concealer else { return };
@@ -408,15 +557,23 @@ impl Decoder {
             concealer.reset();
         }
         match &mut self.kind {
-            DecoderKind::Ulaw | DecoderKind::Alaw | DecoderKind::Linear | DecoderKind::Nothing => {}
+            DecoderKind::Ulaw
+            | DecoderKind::Alaw
+            | DecoderKind::Linear
+            | DecoderKind::External(_)
+            | DecoderKind::Nothing => {}
             DecoderKind::G722(state) => **state = g722::Decoder::default(),
             DecoderKind::G726(state) => **state = g726::Decoder::new(packing(self.format)),
             DecoderKind::Adpcm(state) => *state = adpcm::Decoder::default(),
             DecoderKind::Gsm(state) => **state = gsm::Decoder::default(),
-            DecoderKind::Ilbc20(state) => **state = ilbc::Decoder::new(ENHANCE_ILBC),
-            DecoderKind::Ilbc30(state) => **state = ilbc::Decoder::new(ENHANCE_ILBC),
+            DecoderKind::Ilbc20(state) => **state = ilbc::Decoder::new(self.enhance),
+            DecoderKind::Ilbc30(state) => **state = ilbc::Decoder::new(self.enhance),
             DecoderKind::Lpc10(state) => **state = lpc10::Decoder::default(),
-            DecoderKind::Speex(state) => **state = speex::Decoder::default(),
+            DecoderKind::Speex(state) => {
+                let enhance = state.has_enhancer();
+                **state = speex::Decoder::default();
+                state.set_enhancer(enhance);
+            }
             DecoderKind::WideSpeex(state) => state.reset(),
             DecoderKind::Opus(state) => state.reset(),
             DecoderKind::Codec2(_) => {}
@@ -581,6 +738,149 @@ mod tests {
                 "{format}: {:?}",
                 &gap[gap.len() - 10..]
             );
+        }
+    }
+
+    #[test]
+    fn rfc5574_3_3_frames_of_quality_8_begin_where_the_one_before_ends() {
+        let settings = SpeexSettings { quality: 8, ..SpeexSettings::default() };
+        let settings = Settings { speex: settings, ..Settings::default() };
+        let pcm = sine(300.0, 8000, 9000.0, 480);
+        for (frames, bytes) in [(1, 38), (2, 75), (3, 113)] {
+            let mut encoder = Encoder::with(FormatId::SPEEX, &settings, &Wishes::default());
+            assert_eq!(encoder.lane(), Some(Granule { samples: 160, bytes: 38 }));
+            let mut packet = [0; 160];
+            let linear = &pcm[..frames * 160];
+            assert_eq!(encoder.encode(linear, &mut packet), bytes);
+            let packet = &packet[..bytes];
+            assert_eq!(packet_samples(FormatId::SPEEX, packet), frames * 160);
+            let mut one_by_one = Encoder::with(FormatId::SPEEX, &settings, &Wishes::default());
+            let (mut alone, mut together) = (Decoder::new(FormatId::SPEEX), Decoder::new(FormatId::SPEEX));
+            let (mut apart, mut at_once) = (vec![0; frames * 160], vec![0; frames * 160]);
+            for (from, to) in linear.chunks(160).zip(apart.chunks_mut(160)) {
+                let mut frame = [0; 38];
+                assert_eq!(one_by_one.encode(from, &mut frame), 38);
+                assert_eq!(alone.decode(&frame, to), 160);
+            }
+            assert_eq!(together.decode(packet, &mut at_once), frames * 160);
+            assert_eq!((at_once, together.malformed()), (apart, 0), "{frames} frames");
+        }
+    }
+
+    #[test]
+    fn settings_of_speex_choose_lanes_where_they_can_and_the_library_else() {
+        let plain = SpeexSettings::default();
+        for (settings, native) in [
+            (plain, Some(speex::Quality::Q3)),
+            (SpeexSettings { quality: 4, ..plain }, Some(speex::Quality::Q3)),
+            (SpeexSettings { quality: 8, ..plain }, Some(speex::Quality::Q8)),
+            (SpeexSettings { quality: 10, ..plain }, None),
+            (SpeexSettings { complexity: 5, ..plain }, None),
+            (SpeexSettings { vbr: true, ..plain }, None),
+            (SpeexSettings { abr: 12_000, ..plain }, None),
+            (SpeexSettings { vad: true, ..plain }, None),
+            (SpeexSettings { dtx: true, ..plain }, None),
+        ] {
+            assert_eq!(
+                (settings.native(), settings.wants_library()),
+                (native, native.is_none()),
+                "{settings:?}"
+            );
+            let all = Settings { speex: settings, ..Settings::default() };
+            let encoder = Encoder::with(FormatId::SPEEX, &all, &Wishes::default());
+            let in_lanes = native.is_some() || bound::speex::available().is_err();
+            assert_eq!(encoder.lane().is_some(), in_lanes, "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn with_dtx_nothing_is_sent_in_silence() {
+        let speex = SpeexSettings { dtx: true, vad: true, ..SpeexSettings::default() };
+        let opus = OpusSettings { dtx: true, ..OpusSettings::default() };
+        let settings = Settings { speex, opus, ..Settings::default() };
+        for format in [FormatId::OPUS, FormatId::SPEEX, FormatId::SPEEX16] {
+            let samples = format.rate().0 as usize / 50;
+            if format != FormatId::OPUS
+                && let Err(why) = bound::speex::available()
+            {
+                println!("skipped: {format}: {why}");
+                continue;
+            }
+            let count = |settings: &Settings| {
+                let mut encoder = Encoder::with(format, settings, &Wishes::default());
+                let mut room = [0; base::VARIABLE_BYTES_MAX];
+                (0..200).filter(|_| encoder.encode(&vec![0; samples], &mut room) > 0).count()
+            };
+            assert_eq!(count(&Settings::default()), 200, "{format}");
+            let sent = count(&settings);
+            assert!(sent < 120, "{format}: {sent} of 200 packets");
+        }
+    }
+
+    #[test]
+    fn rfc7587_6_1_opus_obeys_the_peer_within_our_own_bounds() {
+        let ours = OpusSettings { bitrate: Some(32_000), playback_rate: 16_000, ..OpusSettings::default() };
+        let theirs = Wishes { bitrate: Some(20_000), fec: true, dtx: true, ..Wishes::default() };
+        let both = opus_options(&ours, &theirs);
+        assert_eq!((both.bitrate, both.playback_rate), (Some(20_000), 16_000));
+        assert_eq!((both.fec, both.dtx, both.constant), (true, true, false));
+        let silent = opus_options(&ours, &Wishes::default());
+        assert_eq!((silent.bitrate, silent.fec, silent.dtx), (Some(32_000), false, false));
+        let no_fec = opus_options(&OpusSettings { fec: false, ..ours }, &theirs);
+        assert!(!no_fec.fec);
+        let mut encoder = Encoder::with(
+            FormatId::OPUS,
+            &Settings::default(),
+            &Wishes { bitrate: Some(16_000), constant: true, ..Wishes::default() },
+        );
+        let mut room = [0; base::VARIABLE_BYTES_MAX];
+        let pcm = sine(440.0, 48_000, 9000.0, 960);
+        assert_eq!(encoder.encode(&pcm, &mut room), 40, "16 kbit/s for 20 ms");
+    }
+
+    #[test]
+    fn the_enhancers_are_settings() {
+        let pcm = sine(200.0, 8000, 9000.0, 240 * 20);
+        for (format, settings) in [
+            (
+                FormatId::ILBC,
+                Settings { ilbc: crate::IlbcSettings { enhancer: true, fast: false }, ..Settings::default() },
+            ),
+            (
+                FormatId::ILBC30,
+                Settings { ilbc: crate::IlbcSettings { enhancer: true, fast: false }, ..Settings::default() },
+            ),
+            (
+                FormatId::SPEEX,
+                Settings {
+                    speex: SpeexSettings { enhancement: false, ..SpeexSettings::default() },
+                    ..Settings::default()
+                },
+            ),
+        ] {
+            let frame = format.granule();
+            let decode = |settings: &Settings| {
+                let (mut encoder, mut decoder) = (Encoder::new(format), Decoder::with(format, settings));
+                let mut heard = Vec::new();
+                for pcm in pcm.chunks_exact(frame.samples) {
+                    let (mut coded, mut linear) = (vec![0; frame.bytes], vec![0; frame.samples]);
+                    encoder.encode(pcm, &mut coded);
+                    decoder.decode(&coded, &mut linear);
+                    decoder.reset_if(heard.len() == frame.samples * 4);
+                    heard.extend(linear);
+                }
+                heard
+            };
+            assert_ne!(decode(&settings), decode(&Settings::default()), "{format}");
+        }
+    }
+
+    impl Decoder {
+        /// A decoder that begins anew keeps its settings.
+        fn reset_if(&mut self, reset: bool) {
+            if reset {
+                self.reset();
+            }
         }
     }
 

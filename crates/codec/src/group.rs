@@ -224,8 +224,10 @@ impl<J: Job> Drop for Jobs<'_, J> {
 /// [`decode_frame`], is done by itself.
 pub fn decode_group(level: Level, tasks: &mut [DecodeTask<'_>]) {
     let Some(format) = tasks.first().map(|task| task.decoder.format()) else { return };
+    let fast = tasks.first().is_some_and(|task| task.decoder.fast);
     let fits = |task: &DecodeTask<'_>| {
-        let frame = decode_frame(format).filter(|_| task.decoder.format() == format);
+        let same = task.decoder.format() == format && task.decoder.fast == fast;
+        let frame = decode_frame(format).filter(|_| same);
         let whole = |frame: &Granule| task.coded.len() == frame.bytes || !format.is_constant();
         frame.is_some_and(|frame| whole(&frame) && task.linear.len() >= frame.samples)
     };
@@ -245,7 +247,7 @@ pub fn decode_group(level: Level, tasks: &mut [DecodeTask<'_>]) {
                     jobs.push($make, mark);
                 }
             }
-            jobs.run(faulty, |jobs| $run(level, jobs));
+            jobs.run(faulty, |jobs| ($run)(level, jobs));
         }};
     }
     match format.codec() {
@@ -259,13 +261,13 @@ pub fn decode_group(level: Level, tasks: &mut [DecodeTask<'_>]) {
             Ilbc20,
             ilbc::DecodeJob<'_, ilbc::Mode20>,
             |state, payload, pcm| ilbc::DecodeJob::new(state, whole::<38>(payload), pcm),
-            ilbc::decode
+            if fast { ilbc::decode_fast } else { ilbc::decode }
         ),
         Codec::Ilbc30 => lanes!(
             Ilbc30,
             ilbc::DecodeJob<'_, ilbc::Mode30>,
             |state, payload, pcm| ilbc::DecodeJob::new(state, whole::<50>(payload), pcm),
-            ilbc::decode
+            if fast { ilbc::decode_fast } else { ilbc::decode }
         ),
         Codec::Speex => lanes!(
             Speex,
@@ -313,8 +315,10 @@ fn space<const BYTES: usize>(out: &mut [u8; BYTES]) -> &mut [u8] {
 /// [`encode_frame`], is done by itself.
 pub fn encode_group(level: Level, tasks: &mut [EncodeTask<'_>]) {
     let Some(format) = tasks.first().map(|task| task.encoder.format()) else { return };
+    let fast = tasks.first().is_some_and(|task| task.encoder.fast);
     let fits = |task: &EncodeTask<'_>| {
-        let frame = encode_frame(format).filter(|_| task.encoder.format() == format);
+        let same = task.encoder.format() == format && task.encoder.fast == fast;
+        let frame = task.encoder.lane().filter(|_| same);
         frame.is_some_and(|frame| task.linear.len() == frame.samples && task.coded.len() >= frame.bytes)
     };
     let faulty = tasks.iter().filter(|task| fits(task)).position(|task| task.encoder.poisoned);
@@ -332,7 +336,7 @@ pub fn encode_group(level: Level, tasks: &mut [EncodeTask<'_>]) {
                     jobs.push($make, Mark { count, malformed: None, concealer: None, room: &mut [] });
                 }
             }
-            jobs.run(faulty, |jobs| $run(level, jobs));
+            jobs.run(faulty, |jobs| ($run)(level, jobs));
         }};
     }
     match format.codec() {
@@ -348,13 +352,13 @@ pub fn encode_group(level: Level, tasks: &mut [EncodeTask<'_>]) {
             Ilbc20,
             ilbc::EncodeJob<'_, ilbc::Mode20>,
             |state, pcm, out| ilbc::EncodeJob::new(state, pcm, out),
-            ilbc::encode
+            if fast { ilbc::encode_fast } else { ilbc::encode }
         ),
         Codec::Ilbc30 => lanes!(
             Ilbc30,
             ilbc::EncodeJob<'_, ilbc::Mode30>,
             |state, pcm, out| ilbc::EncodeJob::new(state, pcm, out),
-            ilbc::encode
+            if fast { ilbc::encode_fast } else { ilbc::encode }
         ),
         Codec::G722 => lanes!(
             G722,
@@ -372,7 +376,7 @@ pub fn encode_group(level: Level, tasks: &mut [EncodeTask<'_>]) {
         _ => {}
     }
     for task in tasks.iter_mut().filter(|task| *task.bytes == 0) {
-        *task.bytes = task.encoder.encode(task.linear, task.coded);
+        *task.bytes = task.encoder.encode_apart(task.linear, task.coded);
     }
 }
 

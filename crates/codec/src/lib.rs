@@ -21,6 +21,7 @@ pub mod tone;
 #[path = "no_libraries.rs"]
 mod bound;
 mod coder;
+mod coders;
 mod dtmf;
 mod file;
 mod group;
@@ -36,6 +37,7 @@ mod transcode;
 mod testing;
 
 pub use coder::{Decoder, Encoder, fill_silence, missing_libraries, packet_samples, swap_bytes};
+pub use coders::{Coders, IlbcSettings, OpusSettings, Settings, SpeexSettings};
 pub use dtmf::{DtmfDetector, DtmfEdge};
 pub use file::{
     Recording, SoundError, SoundFile, clip_of_samples, extension_format, extensions, search_order,

@@ -13,6 +13,8 @@ pub struct Concealed(pub usize);
 pub struct Encoded {
     /// Bytes written.
     pub bytes: usize,
+    /// Nothing need be sent.
+    pub silent: bool,
 }
 
 /// Encoders and decoders of packets that nobody can make.
@@ -59,6 +61,11 @@ macro_rules! decoders {
                 match *self {}
             }
             /// There is none to ask.
+            #[allow(dead_code)] // Opus alone has it
+            pub fn recover(&mut self, _: &[u8], _: &mut [i16]) {
+                match *self {}
+            }
+            /// There is none to ask.
             pub fn reset(&mut self) {
                 match *self {}
             }
@@ -81,7 +88,23 @@ pub mod speex {
     }
     /// What an encoder would go by.
     #[derive(Debug, Default)]
-    pub struct Options;
+    #[allow(dead_code)] // no encoder reads it
+    pub struct Options {
+        /// 0 to 10.
+        pub quality: u8,
+        /// 0 to 10.
+        pub complexity: u8,
+        /// The bit rate follows the sound.
+        pub vbr: bool,
+        /// 0 to 10.
+        pub vbr_quality: f32,
+        /// Bits a second.
+        pub abr: u32,
+        /// Silence is told from speech.
+        pub vad: bool,
+        /// Silence is not sent.
+        pub dtx: bool,
+    }
 
     coders!(band: Band, options: &Options);
     decoders!(band: Band, enhance: bool);
@@ -109,6 +132,8 @@ pub mod opus {
         pub playback_rate: u32,
         /// A coarse copy of the frame before.
         pub fec: bool,
+        /// Percent of packets.
+        pub loss_percent: u8,
         /// Silence is sent now and then only.
         pub dtx: bool,
         /// Each packet is equally long.

@@ -7,7 +7,7 @@
 use core::fmt::Write as _;
 use core::time::Duration;
 
-use base::{FormatId, SampleRate};
+use base::{Coded, FormatId, SampleRate};
 use lanes::Level;
 
 use crate::group::group_size;
@@ -27,6 +27,8 @@ pub struct Price {
 const FORMATS: usize = FormatId::ALL.len();
 /// A byte through a table, a second of them.
 const TABLE_COST: f32 = 3.0;
+/// Our share of an external codec: frames into a ring and out of another. What its process needs is not ours.
+const LINE_COST: f32 = 40.0;
 
 /// What every step costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +69,10 @@ impl Costs {
             resample: [[0.0; RATES.len()]; RATES.len()],
             measured: false,
         };
+        let line = Price { alone: LINE_COST, group: LINE_COST };
+        for &format in FormatId::ALL.iter().filter(|format| !format.is_coded()) {
+            costs.set(format, line, line);
+        }
         for &(format, [decode, decode_group, encode, encode_group]) in ESTIMATES {
             costs.set(
                 format,
@@ -272,7 +278,7 @@ struct Edge {
 }
 
 /// The step from one format to another, when there is one.
-fn edge(from: FormatId, to: FormatId, costs: &Costs) -> Option<Edge> {
+fn edge(from: FormatId, to: FormatId, costs: &Costs, coded: Coded) -> Option<Edge> {
     let flat = |cost: f32| Price { alone: cost, group: cost };
     let lossy = Loss { codecs: 1, band: 0 };
     if direct(from, to).is_some() {
@@ -281,7 +287,7 @@ fn edge(from: FormatId, to: FormatId, costs: &Costs) -> Option<Edge> {
         let loss = if same_words { Loss::default() } else { lossy };
         return Some(Edge { loss, cost: flat(TABLE_COST) });
     }
-    if !from.is_coded() || !to.is_coded() || from == to {
+    if from == to || !coded.leads(from, to) {
         return None;
     }
     match (from.is_linear(), to.is_linear()) {
@@ -298,11 +304,11 @@ fn edge(from: FormatId, to: FormatId, costs: &Costs) -> Option<Edge> {
 }
 
 impl Paths {
-    /// Works out every way.
-    pub fn new(costs: &Costs) -> Self {
+    /// Works out every way between these formats.
+    pub fn new(costs: &Costs, coded: Coded) -> Self {
         let mut table = Vec::with_capacity(FORMATS * FORMATS);
         for &from in FormatId::ALL {
-            table.extend(ways_from(from, costs));
+            table.extend(ways_from(from, costs, coded));
         }
         Self { table, costs: costs.clone() }
     }
@@ -317,7 +323,7 @@ impl Paths {
 }
 
 /// The best way from one format to each, in table order: relaxation over at most [`STEPS_MAX`] formats.
-fn ways_from(from: FormatId, costs: &Costs) -> [Option<Path>; FORMATS] {
+fn ways_from(from: FormatId, costs: &Costs, coded: Coded) -> [Option<Path>; FORMATS] {
     let start = Path { formats: [from; STEPS_MAX], count: 1, cost: Price::default() };
     let mut best: [Option<(Loss, Path)>; FORMATS] = [None; FORMATS];
     if let Some(slot) = best.get_mut(from.index()) {
@@ -328,7 +334,9 @@ fn ways_from(from: FormatId, costs: &Costs) -> [Option<Path>; FORMATS] {
         for (&at, way) in FormatId::ALL.iter().zip(before) {
             let Some((loss, way)) = way else { continue };
             for &to in FormatId::ALL {
-                let Some(step) = edge(at, to, costs).filter(|_| way.count < STEPS_MAX) else { continue };
+                let Some(step) = edge(at, to, costs, coded).filter(|_| way.count < STEPS_MAX) else {
+                    continue;
+                };
                 let loss = Loss { band: loss.band + step.loss.band, codecs: loss.codecs + step.loss.codecs };
                 let mut longer = way;
                 if let Some(slot) = longer.formats.get_mut(way.count) {
@@ -361,11 +369,12 @@ mod tests {
 
     #[test]
     fn a_way_is_decode_resample_encode_or_a_table_and_never_a_detour_that_loses() {
-        let paths = Paths::new(&Costs::estimates());
+        let coded = Coded::default().with(FormatId::G729);
+        let paths = Paths::new(&Costs::estimates(), coded);
         for &from in FormatId::ALL {
             for &to in FormatId::ALL {
                 let path = paths.get(from, to);
-                if from == to || ((!from.is_coded() || !to.is_coded()) && direct(from, to).is_none()) {
+                if from == to || (!coded.leads(from, to) && direct(from, to).is_none()) {
                     assert_eq!(path, None, "{from} -> {to}");
                     continue;
                 }
@@ -393,13 +402,13 @@ mod tests {
         costs.set_resample(16_000, 48_000, 1e6);
         costs.set_resample(16_000, 8000, 0.1);
         costs.set_resample(8000, 48_000, 0.1);
-        let paths = Paths::new(&costs);
+        let paths = Paths::new(&costs, Coded::default());
         let way = paths.get(FormatId::SLIN16, FormatId::SLIN48).unwrap();
         assert!(!way.formats().contains(&FormatId::SLIN), "{way:?}");
         // Through a higher rate it may go, when that is cheaper.
         costs.set_resample(16_000, 24_000, 0.1);
         costs.set_resample(24_000, 48_000, 0.1);
-        let paths = Paths::new(&costs);
+        let paths = Paths::new(&costs, Coded::default());
         let way = paths.get(FormatId::SLIN16, FormatId::SLIN48).unwrap();
         assert_eq!(way.formats(), [FormatId::SLIN16, FormatId::SLIN24, FormatId::SLIN48]);
     }

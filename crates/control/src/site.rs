@@ -8,9 +8,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use apps::hints::Hints;
-use base::Instant;
+use base::{FormatId, Instant};
 use call::Shard;
 use driver::sip::SipDriver;
+use io::external::Lines;
 use io::media::{MediaFront, Translation};
 use store::Snapshot;
 use store::log::{LogSender, LogSink};
@@ -70,6 +71,19 @@ pub struct Counters {
     pub records: u64,
 }
 
+/// A codec in another process, for those who show it.
+#[derive(Debug)]
+pub struct ExternalLine {
+    /// Its section in codecs.conf.
+    pub name: String,
+    /// What it codes.
+    pub format: FormatId,
+    /// Its program or socket.
+    pub source: String,
+    /// Its state.
+    pub lines: Arc<Lines>,
+}
+
 /// The running system.
 pub struct Site {
     /// Calls.
@@ -82,6 +96,8 @@ pub struct Site {
     pub media: Rc<RefCell<MediaFront>>,
     /// Ways between formats and what they cost.
     pub translation: Translation,
+    /// Codecs that are other processes.
+    pub external: RefCell<Vec<ExternalLine>>,
     /// Prompts and music.
     pub sounds: Rc<RefCell<Sounds>>,
     /// Configuration in force.

@@ -77,6 +77,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
         hints: Rc::new(RefCell::new(hints)),
         media: Rc::new(RefCell::new(media)),
         translation: Translation::open(Level::best(), folder, store::sounds::speech),
+        external: RefCell::default(),
         sounds: Rc::new(RefCell::new(sounds)),
         snapshot: RefCell::new(snapshot),
         log,

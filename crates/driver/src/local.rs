@@ -95,6 +95,7 @@ fn plan(format: FormatId) -> Plan {
         format,
         payload: 0,
         ptime_ms: PTIME_MS,
+        wishes: base::Wishes::default(),
         rx,
         dtmf: DtmfMode::Signalling,
         direction: Direction::SendRecv,

@@ -9,6 +9,7 @@ mod dialplan_load;
 mod dns;
 mod doors;
 mod enumdns;
+mod externals;
 mod listen;
 mod managers;
 mod registrations;

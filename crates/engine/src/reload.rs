@@ -10,6 +10,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use ::sip::stack::Protocol;
+use base::Coded;
 use call::{Level, Limits, Notice};
 use conf::{Finding, Findings};
 use control::site::{Reloaded, Site};
@@ -111,7 +112,9 @@ impl Loader {
         let program = dialplan_load::compile(&snapshot, Some(&program), &mut findings);
         let binds = site.sip.borrow().config().binds.clone();
         let config = wire::sip_config(&snapshot, &self.hosts.borrow(), &binds, &mut findings);
-        let catalogue = crate::start::catalogue(&snapshot, &mut findings);
+        // The coded formats are those of the codecs that run when it is taken.
+        let coded = site.shard.core.borrow().settings.coded;
+        let catalogue = crate::start::catalogue(&snapshot, coded, &mut findings);
         // Whoever asked hears of a port in use. Should it be taken in the next moment, the log does.
         let known = |bind: &Bind| binds.iter().any(|old| same_socket(old, bind));
         for bind in config.binds.iter().filter(|bind| !known(bind)) {
@@ -138,7 +141,7 @@ impl Engine {
     /// Takes what a reload has prepared. A transport that cannot be opened refuses all of it.
     pub(crate) fn take_configuration(&mut self) {
         let Some(prepared) = self.loader.prepared.borrow_mut().take() else { return };
-        let Prepared { module, snapshot, program, config, catalogue } = prepared;
+        let Prepared { module, snapshot, program, config, mut catalogue } = prepared;
         let refused = self.listeners.configure(&mut self.net, &config.binds);
         if !refused.is_empty() {
             let said = refused
@@ -155,11 +158,15 @@ impl Engine {
         let now = Clock.now();
         let site = self.site.clone();
         site.sip.borrow_mut().configure(config, now);
+        let wake = self.sounds_wake.clone();
+        self.externals.configure(&snapshot, move || wake.ring());
+        let coded = self.set_coders(&snapshot);
+        catalogue.coded = coded;
         site.sounds.borrow_mut().configure(catalogue, snapshot.tones.clone());
         site.log.configure(snapshot.logger.clone());
         {
             let mut core = site.shard.core.borrow_mut();
-            core.settings = Rc::new(wire::settings(&snapshot));
+            core.settings = Rc::new(wire::settings(&snapshot, coded));
             core.admission.set_limits(limits(&snapshot, self.asked));
             if program.general().clearglobalvars {
                 core.globals.clear();
@@ -181,6 +188,27 @@ impl Engine {
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
         self.managers.configure(&mut self.net, &site);
         self.web.configure(&mut self.net, &site);
+    }
+
+    /// Calls are coded by the codecs that run and as this configuration says from here on.
+    fn set_coders(&mut self, snapshot: &Snapshot) -> Coded {
+        let coders = self.externals.coders(snapshot);
+        self.site.media.borrow_mut().set_coders(&coders);
+        self.site.translation.set_coded(coders.coded());
+        *self.site.external.borrow_mut() = self.externals.lines();
+        coders.coded()
+    }
+
+    /// External codecs that a reload named have started, or have not.
+    pub(crate) fn take_codecs(&mut self) {
+        let Some(said) = self.externals.take_started() else { return };
+        said.iter().for_each(|line| self.log(Level::Error, "codec", line));
+        let snapshot = self.site.snapshot.borrow().clone();
+        let coded = self.set_coders(&snapshot);
+        // What the folders lack was said when they were read.
+        let catalogue = crate::start::catalogue(&snapshot, coded, &mut Findings::new());
+        self.site.sounds.borrow_mut().configure(catalogue, snapshot.tones.clone());
+        self.site.shard.core.borrow_mut().settings = Rc::new(wire::settings(&snapshot, coded));
     }
 
     /// Begins to write call records as cdr.conf says, when it says something else than before. What waits is written

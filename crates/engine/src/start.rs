@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use apps::hints::Hints;
+use base::Coded;
 use call::{Core, Services, Shard};
 use conf::Findings;
 use control::site::{Counters, Reloaded, Site};
@@ -27,6 +28,7 @@ use store::{Snapshot, Where};
 
 use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
 use crate::enumdns::EnumDns;
+use crate::externals::Externals;
 use crate::listen::Listeners;
 use crate::registrations::{Clocks, Registrations};
 use crate::resolve::Resolver;
@@ -146,11 +148,17 @@ impl Engine {
         log.set_debug(options.debug.max(u8::try_from(snapshot.asterisk.options.debug).unwrap_or(0)));
 
         let (media, warnings) = start_media(&snapshot, media_io)?;
+        let (externals, not_started) = Externals::start(&snapshot);
+        let coders = externals.coders(&snapshot);
+        media.borrow_mut().set_coders(&coders);
         let wake = Arc::new(Wake::new().map_err(|why| part("the sounds", why, "raise ulimit -n"))?);
         let ring = Arc::clone(&wake);
-        let sounds =
-            Sounds::start(catalogue(&snapshot, &mut findings), snapshot.tones.clone(), move || ring.ring())
-                .map_err(|why| part("the thread that reads sounds", why, "raise ulimit -u"))?;
+        let sounds = Sounds::start(
+            catalogue(&snapshot, coders.coded(), &mut findings),
+            snapshot.tones.clone(),
+            move || ring.ring(),
+        )
+        .map_err(|why| part("the thread that reads sounds", why, "raise ulimit -u"))?;
         let sounds = Rc::new(RefCell::new(sounds));
         let tee = Tee::new(sender.clone());
         let program = dialplan_load::compile(&snapshot, None, &mut findings);
@@ -159,7 +167,7 @@ impl Engine {
         let names = Rc::new(RefCell::new(names));
         let services = services(&snapshot, &media, &sounds, &names, tee.clone())?;
         let seed = u64::from_le_bytes(secret());
-        let mut core = Core::new(services, wire::settings(&snapshot), program.clone(), seed);
+        let mut core = Core::new(services, wire::settings(&snapshot, coders.coded()), program.clone(), seed);
         core.now = Clock.now();
         core.reach = apps::reach;
         core.admission.set_limits(crate::reload::limits(&snapshot, options.asked));
@@ -194,13 +202,17 @@ impl Engine {
 
         let socket = options.socket.unwrap_or_else(|| snapshot.asterisk.control_socket());
         let site = site(&snapshot, &shard, &sip, &media, &sounds, (log, sender), clocks);
+        site.translation.set_coded(coders.coded());
+        *site.external.borrow_mut() = externals.lines();
         let mut engine =
             Engine::assemble(net, listeners, site, local, records, registrations, resolver, names, wake, tee);
         engine.asked = options.asked;
+        engine.externals = externals;
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
         give_away(&socket, &snapshot.asterisk.files)?;
         engine.open_manager(&snapshot)?;
         engine.say(&findings, &warnings, restored);
+        not_started.iter().for_each(|line| engine.log(call::Level::Error, "codec", line));
         if options.fault_injection {
             engine.site().fault_injection.set(true);
             let line = format!(
@@ -335,6 +347,7 @@ fn site(
         hints: Rc::new(RefCell::new(Hints::default())),
         media: media.clone(),
         translation: translation(snapshot, media),
+        external: RefCell::default(),
         sounds: sounds.clone(),
         snapshot: RefCell::new(snapshot.clone()),
         log,
@@ -359,7 +372,7 @@ fn translation(snapshot: &Snapshot, media: &Rc<RefCell<MediaFront>>) -> Translat
 }
 
 /// Where prompts and music lie. What a class lacks is said; the class `default` then plays the bundled piece.
-pub(crate) fn catalogue(snapshot: &Snapshot, findings: &mut Findings) -> Catalogue {
+pub(crate) fn catalogue(snapshot: &Snapshot, coded: Coded, findings: &mut Findings) -> Catalogue {
     let data = &snapshot.asterisk.directories.astdatadir;
     let mut folders = vec![data.join("sounds")];
     if !folders.contains(&packaged_sounds()) {
@@ -389,7 +402,7 @@ pub(crate) fn catalogue(snapshot: &Snapshot, findings: &mut Findings) -> Catalog
         }
     }
     music.entry("default".to_owned()).or_insert(MusicList::Bundled);
-    Catalogue { folders, music, seed: u64::from_le_bytes(secret()) }
+    Catalogue { folders, music, seed: u64::from_le_bytes(secret()), coded }
 }
 
 fn music_list(class: &MusicClass, data: &Path) -> Option<MusicList> {

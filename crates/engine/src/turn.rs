@@ -25,6 +25,7 @@ use store::cdr::CdrSink;
 
 use crate::doors::Tee;
 use crate::enumdns::EnumDns;
+use crate::externals::Externals;
 use crate::listen::Listeners;
 use crate::managers::Managers;
 use crate::registrations::{Clocks, Registrations};
@@ -67,7 +68,8 @@ pub struct Engine {
     clients: BTreeMap<u64, FlowId>,
     by_flow: BTreeMap<FlowId, u64>,
     next_client: u64,
-    sounds_wake: Arc<Wake>,
+    pub(crate) sounds_wake: Arc<Wake>,
+    pub(crate) externals: Externals,
     tee: Tee,
     load_at: Option<Instant>,
     end: Option<End>,
@@ -153,6 +155,7 @@ impl Engine {
             by_flow: BTreeMap::new(),
             next_client: 0,
             sounds_wake,
+            externals: Externals::default(),
             tee,
             load_at: None,
             end: None,
@@ -217,8 +220,8 @@ impl Engine {
             lanes.wait_ms
         );
         self.log(Level::Verbose(1), "media", &text);
-        for (formats, why) in io::media::missing_libraries() {
-            let text = format!("{formats} cannot be coded and stay silent: {why}");
+        for (format, why) in io::media::missing_libraries() {
+            let text = format!("{format} can only be passed through: {why}");
             self.log(Level::Verbose(1), "media", &text);
         }
         if restored > 0 {
@@ -361,6 +364,7 @@ impl Engine {
             }
             Turn::Sounds => {
                 self.sounds_wake.answer_and_clear();
+                self.take_codecs();
                 if self.site.sounds.borrow_mut().take_in() {
                     self.site.shard.core.borrow_mut().library_changed();
                 }
@@ -475,6 +479,9 @@ impl Engine {
             if let Some(trouble) = trouble {
                 core.log(Level::Error, place, &trouble);
             }
+        }
+        for (level, line) in self.externals.news() {
+            core.log(level, "codec", &line);
         }
         let rests = self.net.stats().rests;
         if rests > self.rests_told {

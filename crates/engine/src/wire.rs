@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use base::Coded;
 use call::{Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
@@ -391,7 +392,7 @@ fn tester(text: &str, is_regex: bool, from: &pjsip::Identify, findings: &mut Fin
 }
 
 /// The call core's settings.
-pub(crate) fn settings(snapshot: &Snapshot) -> Settings {
+pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
     let options = &snapshot.asterisk.options;
     let system_name = match (options.autosystemname, options.systemname.as_str()) {
         (true, "") => io::process::host_name(),
@@ -399,6 +400,7 @@ pub(crate) fn settings(snapshot: &Snapshot) -> Settings {
     };
     let general = &snapshot.cdr.general;
     Settings {
+        coded,
         system_name,
         entity_id: options.entityid.clone(),
         language: options.defaultlanguage.clone(),

@@ -323,6 +323,7 @@ fn plan(number: u32, remote: SocketAddr) -> Plan {
         format: FormatId::ULAW,
         payload: 0,
         ptime_ms: 20,
+        wishes: base::Wishes::default(),
         rx,
         dtmf: DtmfMode::Signalling,
         direction: Direction::SendRecv,

@@ -13,11 +13,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use codec::external::{Bell, Desk, Direction, Geometry, Kind, Message, Port, VERSION, port};
+use codec::external::{
+    Bell, Desk, Direction, External, Faults, Geometry, Health, Kind, Message, Port, VERSION, port,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::wake::Wake;
@@ -87,6 +89,25 @@ pub enum ExternalError {
         /// Its program or socket.
         peer: String,
     },
+    /// Its frames are not those of the format.
+    #[error(
+        "codec '{name}' has frames of {} samples at {} Hz in at most {} bytes; those of {format} are {samples} at {rate} Hz \
+         in {bytes}", said.samples, said.rate, said.bytes
+    )]
+    Format {
+        /// The codec.
+        name: String,
+        /// The format that it was started for.
+        format: &'static str,
+        /// What it said of its frames.
+        said: Geometry,
+        /// Rate of the format.
+        rate: u32,
+        /// Samples of a frame of it.
+        samples: usize,
+        /// Bytes of one.
+        bytes: usize,
+    },
     /// [`STREAMS_MAX`] are open.
     #[error("codec '{name}': all {STREAMS_MAX} streams are in use")]
     Full {
@@ -110,11 +131,13 @@ pub struct Status {
     pub answers: u64,
     /// Answers that nobody wanted any more.
     pub dropped: u64,
+    /// What went wrong on the lines.
+    pub faults: Faults,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    alive: Arc<AtomicBool>,
+    health: Arc<Health>,
     restarts: AtomicU32,
     streams: AtomicU32,
     frames: AtomicU64,
@@ -128,15 +151,69 @@ impl Bell for Wake {
     }
 }
 
-/// A codec in another process. Ends the process when dropped; ports that are still held hear nothing from then on.
+/// What the thread is told.
 #[derive(Debug)]
-pub struct ExternalCodec {
+enum Order {
+    /// Serve one more stream.
+    Open(Desk),
+    /// End.
+    End,
+}
+
+/// Where lines to a codec are opened, by whoever plans a route. Never blocks.
+#[derive(Debug)]
+pub struct Lines {
     name: String,
     geometry: Geometry,
     shared: Arc<Shared>,
     wake: Wake,
-    desks: mpsc::SyncSender<Desk>,
+    orders: mpsc::SyncSender<Order>,
     next: AtomicU32,
+}
+
+impl Lines {
+    /// A line for one direction of a stream.
+    ///
+    /// # Errors
+    /// When too many are open, or the codec was ended.
+    pub fn open(&self, direction: Direction) -> Result<Port, ExternalError> {
+        let full = || ExternalError::Full { name: self.name.clone() };
+        if self.shared.streams.load(Ordering::Relaxed) as usize >= STREAMS_MAX {
+            return Err(full());
+        }
+        let stream = self.next.fetch_add(1, Ordering::Relaxed).max(1);
+        let bell = Arc::new(self.wake.clone());
+        let (port, desk) = port(stream, direction, self.geometry, self.shared.health.clone(), bell);
+        self.orders.try_send(Order::Open(desk)).map_err(|_| full())?;
+        self.shared.streams.fetch_add(1, Ordering::Relaxed);
+        self.wake.ring();
+        Ok(port)
+    }
+    /// How the codec is.
+    pub fn status(&self) -> Status {
+        let Shared { health, restarts, streams, frames, answers, dropped } = &*self.shared;
+        Status {
+            alive: health.is_alive(),
+            restarts: restarts.load(Ordering::Relaxed),
+            streams: streams.load(Ordering::Relaxed),
+            frames: frames.load(Ordering::Relaxed),
+            answers: answers.load(Ordering::Relaxed),
+            dropped: dropped.load(Ordering::Relaxed),
+            faults: health.faults(),
+        }
+    }
+}
+
+impl External for Lines {
+    fn open(&self, direction: Direction) -> Option<Port> {
+        Self::open(self, direction).ok()
+    }
+}
+
+/// A codec in another process. Ends the process when dropped; ports that are still held hear nothing from then on.
+#[derive(Debug)]
+pub struct ExternalCodec {
+    lines: Arc<Lines>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -157,8 +234,8 @@ impl ExternalCodec {
         };
         let wake = Wake::new().map_err(failed)?;
         let shared = Arc::new(Shared::default());
-        shared.alive.store(true, Ordering::Relaxed);
-        let (desks, receiver) = mpsc::sync_channel(STREAMS_MAX);
+        shared.health.set_alive(true);
+        let (orders, receiver) = mpsc::sync_channel(STREAMS_MAX);
         let clerk = Clerk {
             peer: peer.clone(),
             format: format.into(),
@@ -177,7 +254,18 @@ impl ExternalCodec {
             .spawn(move || clerk.run(link))
             .map_err(failed)?;
         let next = AtomicU32::new(1);
-        Ok(Self { name: name.into(), geometry, shared, wake, desks, next, thread: Some(thread) })
+        let lines = Arc::new(Lines { name: name.into(), geometry, shared, wake, orders, next });
+        Ok(Self { lines, thread: Some(thread) })
+    }
+
+    /// Where its lines are opened.
+    pub fn lines(&self) -> &Arc<Lines> {
+        &self.lines
+    }
+
+    /// What its frames are like.
+    pub fn geometry(&self) -> Geometry {
+        self.lines.geometry
     }
 
     /// A line for one direction of a stream.
@@ -185,44 +273,20 @@ impl ExternalCodec {
     /// # Errors
     /// When too many are open.
     pub fn open(&self, direction: Direction) -> Result<Port, ExternalError> {
-        let full = || ExternalError::Full { name: self.name.clone() };
-        if self.shared.streams.load(Ordering::Relaxed) as usize >= STREAMS_MAX {
-            return Err(full());
-        }
-        let stream = self.next.fetch_add(1, Ordering::Relaxed).max(1);
-        let bell = Arc::new(self.wake.clone());
-        let (port, desk) = port(stream, direction, self.geometry, self.shared.alive.clone(), bell);
-        self.desks.try_send(desk).map_err(|_| full())?;
-        self.shared.streams.fetch_add(1, Ordering::Relaxed);
-        self.wake.ring();
-        Ok(port)
-    }
-
-    /// What its frames are like.
-    pub fn geometry(&self) -> Geometry {
-        self.geometry
+        self.lines.open(direction)
     }
 
     /// How it is.
     pub fn status(&self) -> Status {
-        let Shared { alive, restarts, streams, frames, answers, dropped } = &*self.shared;
-        Status {
-            alive: alive.load(Ordering::Relaxed),
-            restarts: restarts.load(Ordering::Relaxed),
-            streams: streams.load(Ordering::Relaxed),
-            frames: frames.load(Ordering::Relaxed),
-            answers: answers.load(Ordering::Relaxed),
-            dropped: dropped.load(Ordering::Relaxed),
-        }
+        self.lines.status()
     }
 }
 
 impl Drop for ExternalCodec {
     fn drop(&mut self) {
-        // The clerk ends when nobody can open a stream any more.
-        let (closed, _) = mpsc::sync_channel(1);
-        drop(std::mem::replace(&mut self.desks, closed));
-        self.wake.ring();
+        // A thread that has ended is told nothing.
+        let _told = self.lines.orders.send(Order::End);
+        self.lines.wake.ring();
         if let Some(thread) = self.thread.take() {
             // A panic in there has ended the thread all the same.
             let _ended = thread.join();
@@ -373,7 +437,7 @@ struct Clerk {
     geometry: Geometry,
     shared: Arc<Shared>,
     wake: Wake,
-    receiver: mpsc::Receiver<Desk>,
+    receiver: mpsc::Receiver<Order>,
     seats: BTreeMap<u32, Seat>,
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
@@ -384,7 +448,7 @@ struct Clerk {
 /// Why serving a process ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// Nobody can open streams any more.
+    /// The codec is dropped.
     Dropped,
     /// The process is gone or of no use.
     Broken,
@@ -397,17 +461,18 @@ impl Clerk {
             if let Some(mut link) = link.take()
                 && matches!(self.serve(&mut link), Ok(End::Dropped))
             {
+                self.shared.health.set_alive(false);
                 return;
             }
             // The link is dropped: the process, if it was ours, is ended.
-            self.shared.alive.store(false, Ordering::Relaxed);
+            self.shared.health.set_alive(false);
             if !self.pause() {
                 return;
             }
             link = self.connect();
             if link.is_some() {
                 self.shared.restarts.fetch_add(1, Ordering::Relaxed);
-                self.shared.alive.store(true, Ordering::Relaxed);
+                self.shared.health.set_alive(true);
             }
         }
     }
@@ -419,14 +484,14 @@ impl Clerk {
         (geometry == self.geometry).then_some(link)
     }
 
-    /// Lets the time until the next start go by; `false` when nobody can open streams any more.
+    /// Lets the time until the next start go by; `false` when there shall be none.
     fn pause(&mut self) -> bool {
         let end = Instant::now() + self.limits.restart;
         loop {
             match self.receiver.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(desk) => self.seat(desk),
+                Ok(Order::Open(desk)) => self.seat(desk),
                 Err(mpsc::RecvTimeoutError::Timeout) => return true,
-                Err(mpsc::RecvTimeoutError::Disconnected) => return false,
+                Ok(Order::End) | Err(mpsc::RecvTimeoutError::Disconnected) => return false,
             }
         }
     }
@@ -462,16 +527,16 @@ impl Clerk {
         }
     }
 
-    /// Takes in new streams; `false` when there can be no more.
+    /// Takes in new streams; `false` when the codec is dropped.
     fn admit(&mut self) -> bool {
         loop {
             match self.receiver.try_recv() {
-                Ok(desk) => {
+                Ok(Order::Open(desk)) => {
                     open(&desk, &mut self.outgoing);
                     self.seat(desk);
                 }
                 Err(mpsc::TryRecvError::Empty) => return true,
-                Err(mpsc::TryRecvError::Disconnected) => return false,
+                Ok(Order::End) | Err(mpsc::TryRecvError::Disconnected) => return false,
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use codec::external::{Direction, Port};
+use codec::external::{Direction, Port, Refused};
 use io::external::{ExternalCodec, ExternalError, Limits, Peer};
 use oracle::{Library, Oracle};
 
@@ -48,7 +48,7 @@ fn encode(port: &mut Port, pcm: &[i16]) -> Vec<u8> {
         made = port.encoded(&mut out);
         made.is_some()
     });
-    out.truncate(made.unwrap_or(0));
+    out.truncate(made.and_then(Result::ok).unwrap_or(0));
     out
 }
 
@@ -75,8 +75,8 @@ fn many_streams_share_a_process_and_each_gets_its_own_answers() {
         }
         for (stream, (to, from)) in ports.iter_mut().enumerate() {
             let (mut out, mut pcm) = ([0; 320], [0; 160]);
-            until("an encoded frame", || to.encoded(&mut out) == Some(320));
-            until("a decoded frame", || from.decoded(&mut pcm) == Some(160));
+            until("an encoded frame", || to.encoded(&mut out) == Some(Ok(320)));
+            until("a decoded frame", || from.decoded(&mut pcm) == Some(Ok(160)));
             assert_eq!(out[..2], [tick as u8 ^ 0x7f, stream as u8 ^ 0x7f]);
             assert_eq!(pcm, [stream as i16 * 257; 160]);
         }
@@ -98,10 +98,8 @@ fn a_lost_frame_is_made_up_by_the_process_and_a_bad_one_refused() {
     until("a frame made up", || port.decoded(&mut pcm).is_some());
     assert_eq!(pcm, [0; 160]);
     port.decode(&[1; 5]);
-    until("a refusal", || {
-        assert_eq!(port.decoded(&mut pcm), None);
-        port.faults().refused == 1
-    });
+    until("a refusal", || port.decoded(&mut pcm) == Some(Err(Refused)));
+    assert_eq!(codec.status().faults.refused, 1);
 }
 
 #[test]
@@ -146,7 +144,8 @@ fn a_process_that_dies_is_started_again_and_its_streams_go_on() {
         heard += u32::from(port.encoded(&mut out).is_some());
         codec.status().restarts >= 2 && heard >= 8
     });
-    assert!(port.faults().dead > 0 || port.faults().full > 0, "{:?}", port.faults());
+    let faults = codec.status().faults;
+    assert!(faults.dead > 0 || faults.full > 0, "{faults:?}");
     // Another stream knows nothing of it: opened while the process is well, it is served.
     let mut other = codec.open(Direction::Decode).unwrap();
     let mut pcm = [0; 160];
@@ -206,7 +205,10 @@ fn a_codec_behind_a_unix_socket_is_spoken_to_alike() {
     let codec = ExternalCodec::start("toy", "toy", Peer::Socket(path.clone()), Limits::default()).unwrap();
     let mut port = codec.open(Direction::Decode).unwrap();
     assert_eq!(decode(&mut port, &[0x7e; 320]), [257; 160]);
-    drop((port, codec));
+    let lines = codec.lines().clone();
+    drop(codec);
+    until("an orphan", || port.is_orphan());
+    assert!(lines.open(Direction::Decode).is_err() && !lines.status().alive, "it was ended");
     assert!(server.join().unwrap().success(), "the program ends when the server goes");
     std::fs::remove_file(path).unwrap();
 }

@@ -52,6 +52,7 @@ fn plan(remote: Option<SocketAddr>) -> Plan {
         format: FormatId::ULAW,
         payload: 0,
         ptime_ms: 20,
+        wishes: base::Wishes::default(),
         rx,
         dtmf: DtmfMode::Signalling,
         direction: Direction::SendRecv,

@@ -140,6 +140,7 @@ fn plan(slot: u32, format: FormatId) -> Plan {
         format,
         payload,
         ptime_ms: 20,
+        wishes: base::Wishes::default(),
         rx,
         dtmf: DtmfMode::Signalling,
         direction: Direction::SendRecv,

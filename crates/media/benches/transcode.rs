@@ -262,6 +262,7 @@ fn plan(slot: u32, format: FormatId) -> Plan {
         format,
         payload,
         ptime_ms: format.usual_ms(),
+        wishes: base::Wishes::default(),
         rx,
         dtmf: DtmfMode::Signalling,
         direction: Direction::SendRecv,

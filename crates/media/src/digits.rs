@@ -1,7 +1,7 @@
 //! Digits that leave: queued by command or passed on from a bridged peer, as events, as tones, or across a tie.
 
 use base::{Digit, DtmfMode, Plan};
-use codec::{Encoder, ToneGenerator};
+use codec::{Coders, Encoder, ToneGenerator};
 use rtp::{EventPacket, EventSender};
 
 use crate::ear::FRAME_SAMPLES_MAX;
@@ -83,7 +83,7 @@ pub(crate) struct Digits {
 }
 
 impl Digits {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan, coders: &Coders) -> Self {
         let mut digits = Self {
             sender: EventSender::default(),
             state: State::Idle,
@@ -92,14 +92,19 @@ impl Digits {
             owed: false,
             tones: None,
         };
-        digits.replan(plan);
+        digits.replan(plan, coders);
         digits
     }
-    pub(crate) fn replan(&mut self, plan: &Plan) {
+    pub(crate) fn replan(&mut self, plan: &Plan, coders: &Coders) {
         if plan.dtmf != DtmfMode::Inband {
             self.tones = None;
-        } else if self.tones.as_ref().is_none_or(|voice| voice.encoder.format() != plan.format) {
-            self.tones = Some(Box::new(ToneVoice { encoder: Encoder::new(plan.format), sounding: None }));
+        } else if self
+            .tones
+            .as_ref()
+            .is_none_or(|voice| voice.encoder.format() != plan.format || voice.encoder.is_orphan())
+        {
+            let encoder = coders.encoder(plan.format, &plan.wishes);
+            self.tones = Some(Box::new(ToneVoice { encoder, sounding: None }));
         }
     }
     pub(crate) fn is_busy(&self) -> bool {
@@ -191,7 +196,7 @@ impl Digits {
         }
         let written = voice.encoder.encode(linear, wire);
         let format = voice.encoder.format();
-        if !format.is_constant() {
+        if !voice.encoder.fills_packets() {
             return written;
         }
         codec::fill_silence(format, wire.get_mut(written..).unwrap_or_default());
@@ -265,7 +270,7 @@ mod tests {
     use super::*;
 
     fn digits(dtmf: DtmfMode) -> Digits {
-        Digits::new(&crate::stream::testing::plan(dtmf))
+        Digits::new(&crate::stream::testing::plan(dtmf), &Coders::default())
     }
     fn digit(symbol: char) -> Digit {
         Digit::from_char(symbol).unwrap()

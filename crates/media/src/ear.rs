@@ -1,7 +1,7 @@
 //! Hearing: jitter buffer and decoder of one stream, built only when somebody needs linear samples of it.
 
 use base::{FormatId, Granule};
-use codec::{DecodeTask, Decoder};
+use codec::{Coders, DecodeTask, Decoder};
 use rtp::{Grid, Jitter, JitterLimits, LENGTH_BYTES, Pulled};
 
 /// Delay that playout aims at when adaptation is on.
@@ -10,6 +10,8 @@ const AIM_MS: u16 = 20;
 const OFF_MAX_MS: u16 = 40;
 /// After so long without a packet a stream counts as silent, and a bridge sends nothing for it.
 const STARVED_MS: u32 = 200;
+/// Longest hole that is filled from the packet after it, microseconds: one packet. What is before its copy is made up.
+const RECOVERED_US_MAX: u32 = 60_000;
 /// Most samples one frame can have: 60 ms at 48 kHz.
 pub(crate) const FRAME_SAMPLES_MAX: usize = 2880;
 
@@ -107,7 +109,7 @@ pub(crate) struct Ear {
 }
 
 impl Ear {
-    pub(crate) fn new(format: FormatId, jitter_max_ms: u16) -> Self {
+    pub(crate) fn new(format: FormatId, jitter_max_ms: u16, coders: &Coders) -> Self {
         let grid = grid(format);
         let limits = if jitter_max_ms == 0 {
             JitterLimits { min_ms: 0, max_ms: OFF_MAX_MS }
@@ -133,7 +135,7 @@ impl Ear {
         Self {
             format,
             jitter: Jitter::new(grid, limits),
-            decoder: Decoder::new(format),
+            decoder: coders.decoder(format),
             fifo: Fifo::new(frame + most),
             lane,
             step_units,
@@ -149,6 +151,10 @@ impl Ear {
     }
     pub(crate) const fn format(&self) -> FormatId {
         self.format
+    }
+    /// Whether it still serves for a stream that receives this format.
+    pub(crate) fn fits(&self, format: FormatId) -> bool {
+        self.format == format && !self.decoder.is_orphan()
     }
     /// Whether frames of this ear are decoded in lanes.
     pub(crate) const fn has_lanes(&self) -> bool {
@@ -211,6 +217,9 @@ impl Ear {
     }
     /// One step from the jitter buffer into pieces.
     fn pull(&mut self) {
+        if self.recover() {
+            return;
+        }
         let Self { jitter, decoder, fifo, coded, filled, pieces, waiting, starved_ms, .. } = self;
         let (unit_samples, unit_us) = (self.unit_samples, jitter.grid().unit_us);
         let unit_bytes = usize::from(jitter.grid().unit_bytes).max(1);
@@ -252,6 +261,21 @@ impl Ear {
                 *waiting += 1;
             }
         });
+    }
+    /// Fills a hole from the packet after it, when that is there already and may hold a copy; false when there is none.
+    fn recover(&mut self) -> bool {
+        let Self { jitter, decoder, fifo, unit_samples, .. } = self;
+        let unit_us = jitter.grid().unit_us.max(1);
+        let Some((units, next)) = jitter.hole((RECOVERED_US_MAX / unit_us) as usize) else { return false };
+        let mut recovered = false;
+        fifo.push_with(units * *unit_samples, |room| {
+            recovered = decoder.recover(next, room);
+            if recovered { room.len() } else { 0 }
+        });
+        if recovered {
+            jitter.pull(units, |_| {});
+        }
+        recovered
     }
     fn waiting_samples(&self) -> usize {
         let samples = |piece: &Piece| match *piece {
@@ -358,12 +382,13 @@ fn consume(coded: &mut [u8], filled: &mut usize, bytes: usize) {
 }
 
 /// Most bytes of a unit that are heard of a format of variable rate: a Speex frame of the highest quality, 10 ms of Opus at
-/// 128 kbit/s.
+/// 128 kbit/s, the frames of G.729 and G.723.1, which end with shorter ones before a silence.
 fn variable_bytes(format: FormatId) -> Option<usize> {
     match format {
         FormatId::SPEEX => Some(62),
         FormatId::SPEEX16 | FormatId::SPEEX32 => Some(110),
         FormatId::OPUS => Some(160),
+        FormatId::G729 | FormatId::G723 => Some(format.granule().bytes),
         _ => None,
     }
 }
@@ -375,7 +400,7 @@ fn grid(format: FormatId) -> Grid {
     let rate = format.rate().0 as usize;
     if let Some(bytes) = variable_bytes(format) {
         // Opus has packets of 10 ms.
-        let unit_us = if format == FormatId::OPUS { 10_000 } else { 20_000 };
+        let unit_us = if format == FormatId::OPUS { 10_000 } else { samples * 1_000_000 / rate } as u32;
         let unit_stamps = (u64::from(format.rtp_clock()) * u64::from(unit_us) / 1_000_000) as u16;
         return Grid { unit_bytes: (bytes + LENGTH_BYTES) as u16, unit_stamps, unit_us, is_variable: true };
     }
@@ -412,7 +437,7 @@ mod tests {
     #[test]
     fn frames_of_any_length_come_out_of_packets_of_any_length() {
         for format in FormatId::coded().filter(|format| format.is_constant()) {
-            let mut ear = Ear::new(format, 0);
+            let mut ear = Ear::new(format, 0, &Coders::default());
             let mut coded = vec![0; format.bytes_in(60)];
             codec::fill_silence(format, &mut coded);
             if format.is_linear() {

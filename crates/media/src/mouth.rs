@@ -1,7 +1,7 @@
 //! Speaking: linear samples at any rate into coded frames as they go on the wire.
 
-use base::{FormatId, Granule, SampleRate};
-use codec::{EncodeTask, Encoder, Resampler};
+use base::{FormatId, Granule, SampleRate, Wishes};
+use codec::{Coders, EncodeTask, Encoder, Resampler};
 
 use crate::ear::Fifo;
 
@@ -16,6 +16,7 @@ const PACKET_MS: usize = 60;
 #[derive(Debug)]
 pub(crate) struct Mouth {
     from: SampleRate,
+    wishes: Wishes,
     encoder: Encoder,
     resampler: Option<Resampler>,
     /// The frame that lanes work on, when the format has them.
@@ -28,14 +29,16 @@ pub(crate) struct Mouth {
 }
 
 impl Mouth {
-    pub(crate) fn new(from: SampleRate, to: FormatId) -> Self {
-        let lane = codec::encode_frame(to);
+    pub(crate) fn new(from: SampleRate, to: FormatId, wishes: Wishes, coders: &Coders) -> Self {
+        let encoder = coders.encoder(to, &wishes);
+        let lane = encoder.lane();
         let frame = lane.unwrap_or(to.granule());
         let packet = to.rate().0 as usize * PACKET_MS / 1000;
         let frames = packet.div_ceil(frame.samples) + 1;
         Self {
             from,
-            encoder: Encoder::new(to),
+            wishes,
+            encoder,
             resampler: Resampler::new(from, to.rate()),
             lane,
             linear: Fifo::new(frames * frame.samples),
@@ -44,8 +47,13 @@ impl Mouth {
             lent: 0,
         }
     }
-    pub(crate) fn fits(&self, from: SampleRate, to: FormatId) -> bool {
-        self.from == from && self.encoder.format() == to
+    /// Whether it still serves for sound at this rate and a peer with this format and these wishes.
+    pub(crate) fn fits(&self, from: SampleRate, to: FormatId, wishes: Wishes) -> bool {
+        self.from == from && self.encoder.format() == to && self.wishes == wishes && !self.encoder.is_orphan()
+    }
+    /// Whether its encoder is of no use any more.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.encoder.is_orphan()
     }
     /// Goes on where a mouth of the same format stands.
     pub(crate) fn take_over(&mut self, from: &Self) {
@@ -115,7 +123,8 @@ impl Mouth {
     }
     /// Codes what is left into `wire` and returns the bytes of the packet.
     ///
-    /// In a format of constant rate `wire` has the room of exactly one packet, and a rest of it becomes silence.
+    /// In a format of constant rate `wire` has the room of exactly one packet, and a rest of it becomes silence. What an
+    /// external codec has not answered yet is missing; nothing at all is no packet.
     pub(crate) fn speak(&mut self, wire: &mut [u8]) -> usize {
         let format = self.encoder.format();
         let ready = self.written.min(wire.len());
@@ -126,10 +135,11 @@ impl Mouth {
         let rest = wire.get_mut(ready..).unwrap_or_default();
         let granule = format.granule();
         let whole = self.linear.len() / granule.samples * granule.samples;
-        let bytes = self.encoder.encode(self.linear.filled().get(..whole).unwrap_or_default(), rest);
-        if !format.is_constant() {
+        let linear = self.linear.filled().get(..whole).unwrap_or_default();
+        let bytes = self.encoder.encode_apart(linear, rest);
+        if !self.encoder.fills_packets() {
             self.linear.skip(whole);
-            return ready + bytes;
+            return self.encoder.join(wire, ready + bytes);
         }
         self.linear.skip(bytes / granule.bytes.max(1) * granule.samples);
         if let Some(rest) = rest.get_mut(bytes..)

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use base::{Clip, FormatId, Instant, PlayId};
-use codec::Decoder;
+use base::{Clip, FormatId, Instant, Plan, PlayId};
+use codec::{Coders, Decoder};
 
 use crate::ear::{FRAME_SAMPLES_MAX, Fifo};
 use crate::mouth::{Mouth, to_network_order};
@@ -31,38 +31,42 @@ struct Voice {
 }
 
 impl Playing {
-    /// Whether a clip in one format can be sent in another.
-    pub(crate) fn can_play(clip: FormatId, stream: FormatId) -> bool {
-        clip == stream || (clip.is_coded() && stream.is_coded())
-    }
-    /// A clip from `offset`.
-    pub(crate) fn clip(play: PlayId, clip: Arc<Clip>, offset: usize, format: FormatId) -> Self {
+    /// A clip from `offset`; `None` when the stream cannot send it.
+    pub(crate) fn clip(
+        play: PlayId,
+        clip: Arc<Clip>,
+        offset: usize,
+        plan: &Plan,
+        coders: &Coders,
+    ) -> Option<Self> {
         let loop_from = clip.loop_from;
-        Self::new(Some(play), clip, offset, loop_from, format)
+        Self::new(Some(play), clip, offset, loop_from, plan, coders)
     }
-    /// Music at the place where everyone is who began at `epoch`.
+    /// Music at the place where everyone is who began at `epoch`; `None` when the stream cannot send it.
     pub(crate) fn music(
         clip: Arc<Clip>,
         epoch: Instant,
         now: Instant,
-        format: FormatId,
-        ptime_ms: u8,
-    ) -> Self {
-        let mut playing = Self::new(None, clip, 0, Some(0), format);
+        plan: &Plan,
+        coders: &Coders,
+    ) -> Option<Self> {
+        let mut playing = Self::new(None, clip, 0, Some(0), plan, coders)?;
+        let ptime_ms = plan.ptime_ms;
         let granule = playing.clip.format.granule().bytes;
         let frame = playing.clip.format.bytes_in(u16::from(ptime_ms)).max(granule) as u64;
         let frames = (now - epoch).as_millis() as u64 / u64::from(ptime_ms.max(1));
         let offset = frames.wrapping_mul(frame).checked_rem(playing.end as u64).unwrap_or(0) as usize;
         playing.offset = offset - offset % granule;
-        playing
+        Some(playing)
     }
     fn new(
         play: Option<PlayId>,
         clip: Arc<Clip>,
         offset: usize,
         loop_from: Option<usize>,
-        format: FormatId,
-    ) -> Self {
+        plan: &Plan,
+        coders: &Coders,
+    ) -> Option<Self> {
         let granule = clip.format.granule().bytes;
         let end = clip.data.len() - clip.data.len() % granule;
         let offset = offset.min(end);
@@ -74,23 +78,22 @@ impl Playing {
             end,
             voice: None,
         };
-        playing.retarget(format);
-        playing
+        playing.retarget(plan, coders).then_some(playing)
     }
-    /// The stream sends another format from here on; false when the clip cannot be turned into it.
-    pub(crate) fn retarget(&mut self, format: FormatId) -> bool {
-        let from = self.clip.format;
-        if !Self::can_play(from, format) {
+    /// The stream sends by another plan from here on; false when the clip cannot be turned into its format.
+    pub(crate) fn retarget(&mut self, plan: &Plan, coders: &Coders) -> bool {
+        let (from, format, wishes) = (self.clip.format, plan.format, plan.wishes);
+        if !coders.coded().leads(from, format) {
             return false;
         }
         if from == format {
             self.voice = None;
-        } else if self.voice.as_ref().is_none_or(|voice| !voice.mouth.fits(from.rate(), format)) {
+        } else if self.voice.as_ref().is_none_or(|voice| !voice.mouth.fits(from.rate(), format, wishes)) {
             let room = from.rate().0 as usize * 80 / 1000;
             self.voice = Some(Box::new(Voice {
-                decoder: Decoder::new(from),
+                decoder: coders.decoder(from),
                 fifo: Fifo::new(room),
-                mouth: Mouth::new(from.rate(), format),
+                mouth: Mouth::new(from.rate(), format, wishes, coders),
             }));
         }
         true

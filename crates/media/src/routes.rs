@@ -61,6 +61,8 @@ impl<P: PacketIo> Desk<'_, P> {
 
     /// Where `id` gets its audio from, and the encoder for it.
     fn plan_feed(&mut self, id: StreamId) {
+        let coders = self.coders;
+        let coded = coders.coded();
         let Some(stream) = self.streams.get(id) else { return };
         let source_id = if stream.echo { Some(id) } else { stream.bridge };
         // A stream in echo hears only itself, and nobody hears it.
@@ -77,14 +79,14 @@ impl<P: PacketIo> Desk<'_, P> {
                 let same_bytes = from == to || codec::direct(from, to).is_some();
                 if same_bytes && (same_length || internal || !from.is_coded()) {
                     Feed::Relay(source.id)
-                } else if from.is_coded() && to.is_coded() {
+                } else if coded.contains(from) && coded.contains(to) {
                     Feed::Transcode(source.id)
                 } else {
                     Feed::Quiet
                 }
             }
         };
-        let to = stream.plan.format;
+        let (to, wishes) = (stream.plan.format, stream.plan.wishes);
         let recode = source.and_then(|source| codec::direct(source.rx_format, to));
         let from = source.map_or(SampleRate(8000), |source| source.rx_format.rate());
         let Some(stream) = self.streams.get_mut(id) else { return };
@@ -92,8 +94,8 @@ impl<P: PacketIo> Desk<'_, P> {
         stream.recode = recode;
         if !matches!(feed, Feed::Transcode(_)) {
             stream.mouth = None;
-        } else if stream.mouth.as_ref().is_none_or(|mouth| !mouth.fits(from, to)) {
-            stream.mouth = Some(Box::new(Mouth::new(from, to)));
+        } else if stream.mouth.as_ref().is_none_or(|mouth| !mouth.fits(from, to, wishes)) {
+            stream.mouth = Some(Box::new(Mouth::new(from, to, wishes, coders)));
         }
     }
     /// An ear for `id` when somebody needs samples of it.
@@ -113,10 +115,10 @@ impl<P: PacketIo> Desk<'_, P> {
         // The rounds of its room take what taps hear, too.
         stream.ear_is_pulled = pulled || stream.room.is_some();
         let format = stream.rx_format;
-        if !format.is_coded() || (!pulled && !mixed && stream.taps.is_none()) {
+        if !self.coders.coded().contains(format) || (!pulled && !mixed && stream.taps.is_none()) {
             stream.ear = None;
-        } else if stream.ear.as_ref().is_none_or(|ear| ear.format() != format) {
-            stream.ear = Some(Box::new(Ear::new(format, stream.plan.jitter_max_ms)));
+        } else if stream.ear.as_ref().is_none_or(|ear| !ear.fits(format)) {
+            stream.ear = Some(Box::new(Ear::new(format, stream.plan.jitter_max_ms, self.coders)));
         }
         if let Some(taps) = &mut stream.taps {
             taps.prepare(format.rate());

@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 use base::{
     Direction, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Plan, RoomId, RxPayload, StreamId, StreamStats,
 };
+use codec::Coders;
 use rtp::{EventReceiver, Outgoing, Reception, SourceLock};
 
 use crate::digits::Digits;
@@ -70,7 +71,14 @@ pub(crate) struct Stream<L> {
 }
 
 impl<L> Stream<L> {
-    pub(crate) fn new(id: StreamId, leg: Option<L>, mut plan: Box<Plan>, seat: Seat, now: Instant) -> Self {
+    pub(crate) fn new(
+        id: StreamId,
+        leg: Option<L>,
+        mut plan: Box<Plan>,
+        seat: Seat,
+        coders: &Coders,
+        now: Instant,
+    ) -> Self {
         tidy(&mut plan);
         Self {
             id,
@@ -81,7 +89,7 @@ impl<L> Stream<L> {
             out: Outgoing::new(plan.ssrc, plan.first_sequence, plan.first_timestamp, plan.format.rtp_clock()),
             reception: Reception::default(),
             events_in: EventReceiver::default(),
-            digits: Digits::new(&plan),
+            digits: Digits::new(&plan, coders),
             play: None,
             bridge: None,
             room: None,
@@ -235,6 +243,7 @@ pub(crate) mod testing {
             format: FormatId::ULAW,
             payload: 0,
             ptime_ms: 20,
+            wishes: base::Wishes::default(),
             rx,
             dtmf,
             direction: Direction::SendRecv,

@@ -4,7 +4,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::sync::Arc;
+
 use base::{Command, DtmfMode, Event, Fault, Instant, Latch, Plan, PlayEnd, RoomId, StreamId};
+use codec::Coders;
 use rtp::Discard;
 
 use crate::ear::FRAME_SAMPLES_MAX;
@@ -59,6 +62,8 @@ pub enum Input<L> {
     Command(Command),
     /// A stream that another worker gave away.
     Adopt(Moving<L>),
+    /// How streams are coded from here on. Those that are coded by what is gone are planned anew.
+    Coders(Arc<Coders>),
     /// Traces packets, or stops to.
     Trace(Tracing),
     /// Makes the stream's next visit panic: fault injection for tests.
@@ -80,6 +85,7 @@ pub(crate) struct Scratch {
 /// One media worker; `L` is the leg of its packet back-end.
 pub struct Worker<L> {
     config: Config,
+    coders: Arc<Coders>,
     pub(crate) streams: Slab<L>,
     wheel: Wheel,
     scratch: Scratch,
@@ -95,6 +101,7 @@ pub struct Worker<L> {
 
 /// What one step may touch.
 pub(crate) struct Desk<'a, P: PacketIo> {
+    pub(crate) coders: &'a Coders,
     pub(crate) streams: &'a mut Slab<P::Leg>,
     pub(crate) scratch: &'a mut Scratch,
     pub(crate) load: &'a mut Load,
@@ -127,6 +134,7 @@ impl<L> Worker<L> {
     pub fn new(config: Config) -> Self {
         Self {
             config,
+            coders: Arc::default(),
             streams: Slab::new(),
             wheel: Wheel::new(),
             scratch: Scratch {
@@ -164,6 +172,7 @@ impl<L> Worker<L> {
         match input {
             Input::Open { stream, leg, plan } => self.open(stream, Some(leg), plan, now, io, events),
             Input::OpenInternal { stream, plan } => self.open(stream, None, plan, now, io, events),
+            Input::Coders(coders) => self.take_coders(coders, now, io, events),
             Input::Trace(tracing) => self.trace = Trace::new(tracing),
             Input::Adopt(moving) => self.adopt(moving, io, events, now),
             Input::Poison(id) => {
@@ -277,6 +286,7 @@ impl<L> Worker<L> {
         P: PacketIo<Leg = L>,
     {
         Desk {
+            coders: &self.coders,
             streams: &mut self.streams,
             scratch: &mut self.scratch,
             load: &mut self.load,
@@ -336,10 +346,21 @@ impl<L> Worker<L> {
         let mut plan = plan;
         tidy(&mut plan);
         let seat = self.wheel.sit(id.slot, plan.ptime_ms);
-        self.streams.insert(Box::new(Stream::new(id, leg, plan, seat, now)));
+        self.streams.insert(Box::new(Stream::new(id, leg, plan, seat, &self.coders, now)));
         self.load.streams += 1;
         self.groups.reserve(self.load.streams as usize);
         self.guarded(now, io, events, |desk| desk.planned(id));
+    }
+    fn take_coders<P>(&mut self, coders: Arc<Coders>, now: Instant, io: &mut P, events: &mut Vec<Event>)
+    where
+        P: PacketIo<Leg = L>,
+    {
+        self.rooms.set_coders(&coders);
+        self.coders = coders;
+        let ids: Vec<_> = self.streams.ids().collect();
+        for id in ids {
+            self.guarded(now, io, events, |desk| desk.recode(id));
+        }
     }
     fn adopt<P>(&mut self, moving: Moving<L>, io: &mut P, events: &mut Vec<Event>, now: Instant)
     where
@@ -396,6 +417,7 @@ impl<L> Worker<L> {
 
 impl<P: PacketIo> Desk<'_, P> {
     fn command(&mut self, command: Command) {
+        let coders = self.coders;
         match command {
             // Both are the worker's own: they change the wheel.
             Command::Plan { .. } | Command::Close { .. } => {}
@@ -417,21 +439,18 @@ impl<P: PacketIo> Desk<'_, P> {
             Command::Play { stream, play, clip, offset } => {
                 self.stop_play(stream);
                 let Some(found) = self.enter(stream) else { return };
-                if !Playing::can_play(clip.format, found.plan.format) {
-                    self.events.push(Event::Played { stream, play, end: PlayEnd::Failed, offset });
-                    return;
+                match Playing::clip(play, clip, offset, &found.plan, coders) {
+                    Some(playing) => found.play = Some(Box::new(playing)),
+                    None => {
+                        self.events.push(Event::Played { stream, play, end: PlayEnd::Failed, offset });
+                    }
                 }
-                found.play = Some(Box::new(Playing::clip(play, clip, offset, found.plan.format)));
             }
             Command::Music { stream, clip, epoch } => {
                 self.stop_play(stream);
                 let now = self.at;
                 let Some(found) = self.enter(stream) else { return };
-                let (format, ms) = (found.plan.format, found.plan.ptime_ms);
-                if !Playing::can_play(clip.format, format) {
-                    return;
-                }
-                found.play = Some(Box::new(Playing::music(clip, epoch, now, format, ms)));
+                found.play = Playing::music(clip, epoch, now, &found.plan, coders).map(Box::new);
             }
             Command::StopPlay { stream } => self.stop_play(stream),
             Command::SendDigit { stream, digit, duration_ms } => {
@@ -504,11 +523,8 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         stream.lock.replan(plan.latch, plan.relearn, plan.remote != stream.plan.remote);
         stream.plan = plan;
-        let Stream { plan, digits, report, play, .. } = stream;
-        digits.replan(plan);
-        report.replan(plan, now);
-        // A clip that cannot be sent in the new format ends here.
-        let ended = play.take_if(|playing| !playing.retarget(plan.format));
+        stream.report.replan(&stream.plan, now);
+        let plan = &stream.plan;
         let still =
             |entry: &base::RxPayload| matches!(entry, base::RxPayload::Audio(_, f) if *f == stream.rx_format);
         if !plan.rx.iter().flatten().any(still) {
@@ -517,12 +533,22 @@ impl<P: PacketIo> Desk<'_, P> {
         // The jitter buffer's bounds may have changed; an ear of the old ones is of no use.
         stream.ear = None;
         (stream.last_rtp, stream.timed_out) = (now, false);
-        if let Some(ended) = ended
-            && let Some(play) = ended.play
-        {
-            self.events.push(Event::Played { stream: id, play, end: PlayEnd::Failed, offset: ended.offset });
-        }
+        self.recode(id);
         self.planned(id);
+    }
+    /// The plan or the coders changed: digits and clips are coded by what holds now. A clip that cannot be sent any more
+    /// ends here.
+    fn recode(&mut self, id: StreamId) {
+        let coders = self.coders;
+        let Some(stream) = self.enter(id) else { return };
+        let Stream { plan, digits, play, .. } = stream;
+        digits.replan(plan, coders);
+        let ended = play.take_if(|playing| !playing.retarget(plan, coders));
+        if let Some(Playing { play: Some(play), offset, .. }) = ended.as_deref() {
+            let (play, offset) = (*play, *offset);
+            self.events.push(Event::Played { stream: id, play, end: PlayEnd::Failed, offset });
+        }
+        self.plan_routes(id);
     }
     /// What follows from a plan: who is let in, tones that are listened for, routes.
     fn planned(&mut self, id: StreamId) {

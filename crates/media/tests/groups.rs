@@ -293,7 +293,7 @@ fn formats_of_variable_rate_and_odd_frames_carry_a_tone_both_ways_and_play_promp
         (FormatId::CODEC2, 20),
         (FormatId::LPC10, 45),
     ] {
-        if codec::missing_libraries().any(|(names, _)| names.contains(format.name())) {
+        if codec::missing_libraries().any(|(missing, _)| missing == format) {
             println!("skipped: {format}, whose library is not installed");
             continue;
         }

@@ -17,7 +17,7 @@ const SICK: usize = 80;
 
 /// A format is there: its library, if it needs one, is installed.
 fn is_there(format: FormatId) -> bool {
-    let missing = codec::missing_libraries().any(|(names, _)| names.contains(format.name()));
+    let missing = codec::missing_libraries().any(|(missing, _)| missing == format);
     if missing {
         println!("skipped: {format}, whose library is not installed");
     }

@@ -219,6 +219,18 @@ impl Jitter {
         self.origin = Some(origin);
     }
 
+    /// The hole at the playout point, when there is one of at most `most` units and a payload right behind it: its units and
+    /// that payload, which stays. Only of a format of variable rate, whose payloads may hold a copy of what is missing.
+    pub fn hole(&self, most: usize) -> Option<(usize, &[u8])> {
+        let Origin { playout, .. } = self.origin.filter(|o| self.grid.is_variable && o.playout >= 0)?;
+        let units =
+            (0..=most).find(|&units| self.is_present(playout + units as i64)).filter(|&units| units > 0)?;
+        let unit = playout + units as i64;
+        let length = usize::from(self.length_at(unit).filter(|_| !self.is_covered(unit))?);
+        let from = self.slot(unit) * usize::from(self.grid.unit_bytes) + LENGTH_BYTES;
+        Some((units, self.ring.get(from..from + length)?))
+    }
+
     /// Gives the payload that begins at this unit, with all units that it covers; returns the unit after them. A payload
     /// whose beginning was missed is missing whole.
     fn pull_whole(&mut self, unit: i64, run: &mut impl FnMut(Pulled)) -> i64 {

@@ -109,6 +109,11 @@ impl Decoder {
         self.enhance = on;
     }
 
+    /// Whether it is on.
+    pub const fn has_enhancer(&self) -> bool {
+        self.enhance
+    }
+
     /// Decodes the first frame of a payload, or conceals it when there is none that can be read.
     ///
     /// `pcm` is 20 ms of sound in either case.

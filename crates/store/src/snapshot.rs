@@ -264,6 +264,8 @@ impl<'a> Reading<'a> {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut pjsip = self.expect("pjsip.conf", "SIP is not served", Pjsip::read);
         pjsip.resolve_acls(&acls, self.findings);
+        let codecs = self.read("codecs.conf", CodecsConf::read);
+        pjsip.resolve_formats(codecs.coded(), self.findings);
         let mut manager = self.read("manager.conf", Manager::read);
         manager.resolve_acls(&acls, self.findings);
         let modules = self.read("modules.conf", Modules::read);
@@ -282,7 +284,7 @@ impl<'a> Reading<'a> {
             manager,
             modules,
             resolver: self.read("resolver_unbound.conf", Resolver::read),
-            codecs: self.read("codecs.conf", CodecsConf::read),
+            codecs,
             confbridge: self.read("confbridge.conf", ConfBridge::read),
             http,
             prometheus,

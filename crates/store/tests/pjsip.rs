@@ -1,6 +1,6 @@
 //! `pjsip.conf`: what objects come out, and what is said about the rest.
 
-use base::FormatId;
+use base::{Coded, FormatId};
 use conf::{Findings, Level, Memory, Options, load};
 use std::time::Duration;
 use store::config::acl::NamedAcls;
@@ -12,7 +12,8 @@ fn read(text: &str) -> (Pjsip, Findings) {
     let source = Memory::new().with("pjsip.conf", text);
     let mut findings = Findings::new();
     let file = load(&source, "pjsip.conf", Options::default(), &mut findings).unwrap();
-    let pjsip = Pjsip::read(&file, &mut findings);
+    let mut pjsip = Pjsip::read(&file, &mut findings);
+    pjsip.resolve_formats(Coded::default(), &mut findings);
     (pjsip, findings)
 }
 
@@ -348,6 +349,24 @@ fn named_lists_close_an_endpoint_and_a_missing_one_closes_it_to_all() {
     assert!(!may("a", "192.0.2.1"));
     assert!(!may("b", "10.1.2.3") && !may("b", "2001:db8::1"), "a missing list lets nobody in");
     assert_eq!(findings.iter().next().map(|f| f.place.to_string()), Some("pjsip.conf:23".into()));
+}
+
+#[test]
+fn a_format_with_an_external_codec_is_one_of_all_and_draws_no_remark() {
+    let source = Memory::new().with(
+        "pjsip.conf",
+        format!(
+            "{FINE}allow=g729,g723\n[b]\ntype=endpoint\naors=a\nauth=a\nallow=all\n[c](b)\nallow=!g729\n"
+        ),
+    );
+    let mut findings = Findings::new();
+    let file = load(&source, "pjsip.conf", Options::default(), &mut findings).unwrap();
+    let mut pjsip = Pjsip::read(&file, &mut findings);
+    pjsip.resolve_formats(Coded::default().with(FormatId::G729), &mut findings);
+    let told = |text: &str| findings.iter().filter(|finding| finding.message.contains(text)).count();
+    assert_eq!((told("g729 can only"), told("g723 can only")), (0, 1), "{findings}");
+    let has = |name: &str| pjsip.endpoints[name].allow.formats.contains(FormatId::G729);
+    assert_eq!((has("a"), has("b"), has("c")), (true, true, false));
 }
 
 #[test]

@@ -5,8 +5,17 @@
 //! a frame before. This room knows bytes and rings; the process, its pipes and its death are `io::external`.
 //! `docs/codecs.md`, "Codecs in another process", is the protocol for those who write such a program.
 
+mod line;
 mod port;
 mod wire;
 
-pub use port::{Bell, Desk, Direction, Faults, Geometry, IN_FLIGHT_MAX, Port, port};
+pub use line::has_frames;
+pub(crate) use line::{LineDecoder, LineEncoder, frames};
+pub use port::{Bell, Desk, Direction, Faults, Geometry, Health, Port, Refused, port};
 pub use wire::{BODY_BYTES_MAX, HEAD_BYTES, Kind, Malformed, Message, VERSION};
+
+/// Where lines to a codec's process are opened. Must not block: a worker opens one when a route is planned.
+pub trait External: Send + Sync + core::fmt::Debug {
+    /// A line for one direction of a stream, in frames of the format's granule; `None` when there can be no more.
+    fn open(&self, direction: Direction) -> Option<Port>;
+}

@@ -1,15 +1,17 @@
 //! The two ends of a stream's line: the worker's [`Port`] and the [`Desk`] of the thread that speaks with the process.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::wire::{HEAD_BYTES, Kind, Message};
 
-/// Frames of a stream that may be on their way at once: more than a healthy process ever holds back, and few enough
-/// that what comes late is not worth hearing.
-pub const IN_FLIGHT_MAX: u32 = 4;
+/// What may be on its way of a stream at once, milliseconds: two of the longest packets. A healthy process never holds
+/// back more, and what comes later is not worth hearing.
+const IN_FLIGHT_MS: usize = 120;
+/// The same in frames, where frames are long.
+const IN_FLIGHT_MIN: usize = 4;
 
 /// What a stream wants of the codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,22 +33,67 @@ pub struct Geometry {
     pub bytes: usize,
 }
 
+impl Geometry {
+    /// Frames of a stream that may be on their way at once.
+    pub fn in_flight(&self) -> u32 {
+        let frames = self.rate as usize * IN_FLIGHT_MS / 1000 / self.samples.max(1);
+        frames.max(IN_FLIGHT_MIN) as u32
+    }
+}
+
 /// Wakes the thread that speaks with the process. Must not block.
 pub trait Bell: Send + Sync {
     /// Something was put into a port.
     fn ring(&self);
 }
 
-/// What went wrong on a line, counted.
+/// What went wrong on all lines to a process, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
     /// Frames not sent because too many were unanswered.
-    pub full: u32,
+    pub full: u64,
     /// Frames not sent because the process was gone.
-    pub dead: u32,
+    pub dead: u64,
     /// Frames that the process could not code, or answered with something of another size.
-    pub refused: u32,
+    pub refused: u64,
+    /// Frames whose answer was not there when it was their turn.
+    pub late: u64,
 }
+
+/// What all lines to one process share: whether it lives, and what went wrong.
+#[derive(Debug, Default)]
+pub struct Health {
+    alive: AtomicBool,
+    full: AtomicU64,
+    dead: AtomicU64,
+    refused: AtomicU64,
+    late: AtomicU64,
+}
+
+impl Health {
+    /// Whether the process lives.
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed)
+    }
+    /// It began, or ended.
+    pub fn set_alive(&self, alive: bool) {
+        self.alive.store(alive, Ordering::Relaxed);
+    }
+    /// What went wrong so far.
+    pub fn faults(&self) -> Faults {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Faults {
+            full: read(&self.full),
+            dead: read(&self.dead),
+            refused: read(&self.refused),
+            late: read(&self.late),
+        }
+    }
+}
+
+/// Something that the process could not code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused;
 
 /// A stream's line to the codec; one per direction of a call. Allocates nothing after it was made, and never waits.
 pub struct Port {
@@ -58,9 +105,11 @@ pub struct Port {
     /// Number of the next frame, and of the next answer.
     sent: u32,
     answered: u32,
-    alive: Arc<AtomicBool>,
+    /// Answers put into the ring since the beginning, and those taken out.
+    delivered: Arc<AtomicU32>,
+    taken: u32,
+    health: Arc<Health>,
     bell: Arc<dyn Bell>,
-    faults: Faults,
 }
 
 /// The other end.
@@ -71,20 +120,22 @@ pub struct Desk {
     pub direction: Direction,
     requests: Consumer<u8>,
     answers: Producer<u8>,
+    delivered: Arc<AtomicU32>,
 }
 
-/// A line for one stream. `alive` is shared by all lines to a process.
+/// A line for one stream. `health` is shared by all lines to a process.
 pub fn port(
     stream: u32,
     direction: Direction,
     geometry: Geometry,
-    alive: Arc<AtomicBool>,
+    health: Arc<Health>,
     bell: Arc<dyn Bell>,
 ) -> (Port, Desk) {
     let largest = HEAD_BYTES + geometry.bytes.max(2 * geometry.samples);
-    let room = largest * IN_FLIGHT_MAX as usize;
+    let room = largest * geometry.in_flight() as usize;
     let (requests, request_end) = RingBuffer::new(room);
     let (answer_end, answers) = RingBuffer::new(room);
+    let delivered = Arc::new(AtomicU32::new(0));
     let port = Port {
         stream,
         direction,
@@ -93,11 +144,12 @@ pub fn port(
         answers,
         sent: 0,
         answered: 0,
-        alive,
+        delivered: delivered.clone(),
+        taken: 0,
+        health,
         bell,
-        faults: Faults::default(),
     };
-    (port, Desk { stream, direction, requests: request_end, answers: answer_end })
+    (port, Desk { stream, direction, requests: request_end, answers: answer_end, delivered })
 }
 
 impl Port {
@@ -109,7 +161,7 @@ impl Port {
     /// Sends a frame of samples to be encoded.
     pub fn encode(&mut self, pcm: &[i16]) {
         if self.direction != Direction::Encode || pcm.len() != self.geometry.samples {
-            self.faults.refused = self.faults.refused.saturating_add(1);
+            count(&self.health.refused);
             return;
         }
         self.send(Kind::Frame, 2 * pcm.len(), pcm.iter().flat_map(|sample| sample.to_le_bytes()));
@@ -118,7 +170,7 @@ impl Port {
     /// Sends a coded frame to be decoded.
     pub fn decode(&mut self, payload: &[u8]) {
         if self.direction != Direction::Decode || payload.len() > self.geometry.bytes {
-            self.faults.refused = self.faults.refused.saturating_add(1);
+            count(&self.health.refused);
             return;
         }
         self.send(Kind::Frame, payload.len(), payload.iter().copied());
@@ -132,7 +184,7 @@ impl Port {
     }
 
     /// The oldest answer, coded bytes; their number. `None` while there is none: send nothing.
-    pub fn encoded(&mut self, out: &mut [u8]) -> Option<usize> {
+    pub fn encoded(&mut self, out: &mut [u8]) -> Option<Result<usize, Refused>> {
         if self.direction != Direction::Encode {
             return None;
         }
@@ -144,7 +196,7 @@ impl Port {
     }
 
     /// The oldest answer, samples; their number. `None` while there is none: play silence.
-    pub fn decoded(&mut self, pcm: &mut [i16]) -> Option<usize> {
+    pub fn decoded(&mut self, pcm: &mut [i16]) -> Option<Result<usize, Refused>> {
         if self.direction != Direction::Decode {
             return None;
         }
@@ -157,19 +209,34 @@ impl Port {
         })
     }
 
-    /// Whether the process lives.
-    pub fn is_alive(&self) -> bool {
-        self.alive.load(Ordering::Relaxed)
+    /// Answers that wait to be taken.
+    pub fn spare(&self) -> u32 {
+        self.delivered.load(Ordering::Acquire).wrapping_sub(self.taken)
     }
 
-    /// What went wrong so far.
-    pub fn faults(&self) -> Faults {
-        self.faults
+    /// Drops the oldest answer.
+    pub fn skip(&mut self) {
+        self.answer(|_, _| Some(()));
+    }
+
+    /// Whether the process lives.
+    pub fn is_alive(&self) -> bool {
+        self.health.is_alive()
+    }
+
+    /// Whether nobody serves the line any more, nor ever will.
+    pub fn is_orphan(&self) -> bool {
+        self.requests.is_abandoned()
+    }
+
+    /// An answer was not there when it was its turn.
+    pub(super) fn count_late(&self) {
+        count(&self.health.late);
     }
 
     fn send(&mut self, kind: Kind, length: usize, data: impl Iterator<Item = u8>) {
         if !self.is_alive() {
-            self.faults.dead = self.faults.dead.saturating_add(1);
+            count(&self.health.dead);
             // What was on its way died with the process.
             self.answered = self.sent;
             return;
@@ -179,8 +246,8 @@ impl Port {
         head[..2].copy_from_slice(&((HEAD_BYTES - 2 + length) as u16).to_le_bytes());
         let waiting = self.sent.wrapping_sub(self.answered);
         let room = self.requests.write_chunk_uninit(HEAD_BYTES + length);
-        let (true, Ok(room)) = (waiting < IN_FLIGHT_MAX, room) else {
-            self.faults.full = self.faults.full.saturating_add(1);
+        let (true, Ok(room)) = (waiting < self.geometry.in_flight(), room) else {
+            count(&self.health.full);
             return;
         };
         room.fill_from_iter(head.into_iter().chain(data));
@@ -188,38 +255,45 @@ impl Port {
         self.bell.ring();
     }
 
-    /// The oldest answer that `read` accepts.
-    fn answer<T>(&mut self, mut read: impl FnMut(&[u8], Geometry) -> Option<T>) -> Option<T> {
+    /// The oldest answer to something that is not forgotten, as `read` finds it.
+    fn answer<T>(
+        &mut self,
+        mut read: impl FnMut(&[u8], Geometry) -> Option<T>,
+    ) -> Option<Result<T, Refused>> {
         while self.answers.slots() > 0 {
             let chunk = self.answers.read_chunk(self.answers.slots()).ok()?;
             let (first, second) = chunk.as_slices();
             // An answer may lie across the ring's end.
             let mut whole = [0u8; HEAD_BYTES + super::BODY_BYTES_MAX];
-            let count = (first.len() + second.len()).min(whole.len());
+            let count_bytes = (first.len() + second.len()).min(whole.len());
             for (slot, byte) in whole.iter_mut().zip(first.iter().chain(second)) {
                 *slot = *byte;
             }
-            let (message, length) = Message::parse(whole.get(..count)?).ok().flatten()?;
-            let awaited = message.sequence.wrapping_sub(self.answered) < IN_FLIGHT_MAX;
-            let result = (message.kind == Kind::Frame && awaited).then(|| read(message.data, self.geometry));
-            if awaited {
-                self.answered = message.sequence.wrapping_add(1);
-                if result.as_ref().is_none_or(Option::is_none) {
-                    self.faults.refused = self.faults.refused.saturating_add(1);
-                }
-            }
+            let (message, length) = Message::parse(whole.get(..count_bytes)?).ok().flatten()?;
+            let awaited = message.sequence.wrapping_sub(self.answered) < self.geometry.in_flight();
+            let value = (message.kind == Kind::Frame).then(|| read(message.data, self.geometry)).flatten();
             chunk.commit(length);
-            if let Some(Some(value)) = result {
-                return Some(value);
+            self.taken = self.taken.wrapping_add(1);
+            if !awaited {
+                continue;
             }
+            self.answered = message.sequence.wrapping_add(1);
+            if value.is_none() {
+                count(&self.health.refused);
+            }
+            return Some(value.ok_or(Refused));
         }
         None
     }
 }
 
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
 impl core::fmt::Debug for Port {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Port({}, {:?}, {:?})", self.stream, self.direction, self.faults)
+        write!(f, "Port({}, {:?})", self.stream, self.direction)
     }
 }
 
@@ -245,6 +319,7 @@ impl Desk {
         let Some(head) = message.head() else { return false };
         let Ok(room) = self.answers.write_chunk_uninit(HEAD_BYTES + message.data.len()) else { return false };
         room.fill_from_iter(head.into_iter().chain(message.data.iter().copied()));
+        self.delivered.fetch_add(1, Ordering::Release);
         true
     }
 
@@ -263,7 +338,6 @@ impl core::fmt::Debug for Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::sync::atomic::AtomicU32;
 
     #[derive(Default)]
     struct Count(AtomicU32);
@@ -275,10 +349,11 @@ mod tests {
 
     const GEOMETRY: Geometry = Geometry { rate: 8000, samples: 80, bytes: 10 };
 
-    fn line(direction: Direction) -> (Port, Desk, Arc<AtomicBool>, Arc<Count>) {
-        let (alive, bell) = (Arc::new(AtomicBool::new(true)), Arc::new(Count::default()));
-        let (port, desk) = port(3, direction, GEOMETRY, alive.clone(), bell.clone());
-        (port, desk, alive, bell)
+    fn line(direction: Direction) -> (Port, Desk, Arc<Health>, Arc<Count>) {
+        let (health, bell) = (Arc::new(Health::default()), Arc::new(Count::default()));
+        health.set_alive(true);
+        let (port, desk) = port(3, direction, GEOMETRY, health.clone(), bell.clone());
+        (port, desk, health, bell)
     }
 
     fn asked(desk: &mut Desk) -> Vec<(Kind, u32, usize)> {
@@ -295,7 +370,7 @@ mod tests {
 
     #[test]
     fn frames_go_out_in_order_and_answers_come_back_in_order() {
-        let (mut port, mut desk, _, bell) = line(Direction::Decode);
+        let (mut port, mut desk, health, bell) = line(Direction::Decode);
         port.decode(&[1; 10]);
         port.conceal();
         port.decode(&[2; 3]);
@@ -308,10 +383,10 @@ mod tests {
             assert!(desk.deliver(&Message { kind: Kind::Frame, stream: 3, sequence, data: &data }));
         }
         for sequence in 0..3i16 {
-            assert_eq!(port.decoded(&mut pcm), Some(80));
+            assert_eq!(port.decoded(&mut pcm), Some(Ok(80)));
             assert_eq!(pcm, [sequence * 257; 80]);
         }
-        assert_eq!(port.faults(), Faults::default());
+        assert_eq!(health.faults(), Faults::default());
     }
 
     #[test]
@@ -326,34 +401,36 @@ mod tests {
             let data = vec![round as u8; round as usize % 11];
             desk.deliver(&Message { kind: Kind::Frame, data: &data, ..message });
             let mut out = [0; 10];
-            assert_eq!(port.encoded(&mut out), Some(data.len()));
+            assert_eq!(port.encoded(&mut out), Some(Ok(data.len())));
             assert_eq!(out[..data.len()], data);
         }
     }
 
     #[test]
     fn a_process_that_does_not_answer_is_sent_no_more_than_it_may_hold() {
-        let (mut port, mut desk, ..) = line(Direction::Encode);
-        for _ in 0..10 {
+        let (mut port, mut desk, health, _) = line(Direction::Encode);
+        for _ in 0..20 {
             port.encode(&[0; 80]);
         }
-        assert_eq!(port.faults().full, 10 - IN_FLIGHT_MAX);
-        assert_eq!(asked(&mut desk).len(), IN_FLIGHT_MAX as usize);
-        let answer = Message { kind: Kind::Frame, stream: 3, sequence: 3, data: &[9; 10] };
+        assert_eq!((GEOMETRY.in_flight(), health.faults().full), (12, 8), "120 ms");
+        assert_eq!(asked(&mut desk).len(), 12);
+        let answer = Message { kind: Kind::Frame, stream: 3, sequence: 11, data: &[9; 10] };
         assert!(desk.deliver(&answer));
-        assert_eq!(port.encoded(&mut [0; 10]), Some(10), "an answer counts for those before it");
+        assert_eq!(port.encoded(&mut [0; 10]), Some(Ok(10)), "an answer counts for those before it");
         port.encode(&[0; 80]);
-        assert_eq!(asked(&mut desk), [(Kind::Frame, 4, 160)]);
+        assert_eq!(asked(&mut desk), [(Kind::Frame, 12, 160)]);
+        let wide = Geometry { rate: 32_000, samples: 640, bytes: 120 };
+        assert_eq!((wide.in_flight(), Geometry { samples: 1920, ..wide }.in_flight()), (6, 4));
     }
 
     #[test]
     fn what_dies_with_the_process_is_forgotten_and_counted() {
-        let (mut port, mut desk, alive, _) = line(Direction::Decode);
+        let (mut port, mut desk, health, _) = line(Direction::Decode);
         (0..4).for_each(|_| port.decode(&[0; 10]));
-        alive.store(false, Ordering::Relaxed);
+        health.set_alive(false);
         (0..3).for_each(|_| port.decode(&[0; 10]));
-        assert_eq!(port.faults(), Faults { dead: 3, ..Faults::default() });
-        alive.store(true, Ordering::Relaxed);
+        assert_eq!(health.faults(), Faults { dead: 3, ..Faults::default() });
+        health.set_alive(true);
         asked(&mut desk);
         port.decode(&[0; 10]);
         assert_eq!(asked(&mut desk), [(Kind::Frame, 4, 10)], "the line is of use again");
@@ -363,8 +440,8 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_another_size_and_refusals_are_counted_and_passed_over() {
-        let (mut port, mut desk, ..) = line(Direction::Decode);
+    fn answers_of_another_size_and_refusals_are_counted() {
+        let (mut port, mut desk, health, _) = line(Direction::Decode);
         (0..4).for_each(|_| port.decode(&[0; 10]));
         asked(&mut desk);
         for (sequence, kind, data) in
@@ -373,18 +450,24 @@ mod tests {
             desk.deliver(&Message { kind, stream: 3, sequence, data });
         }
         let mut pcm = [0; 80];
-        assert_eq!(port.decoded(&mut pcm), Some(80));
+        assert_eq!(port.spare(), 3);
+        assert_eq!(port.decoded(&mut pcm), Some(Err(Refused)), "of another size");
+        assert_eq!(port.decoded(&mut pcm), Some(Err(Refused)), "an error");
+        assert_eq!(port.decoded(&mut pcm), Some(Ok(80)));
         assert_eq!(pcm, [257; 80]);
-        assert_eq!(port.faults().refused, 2);
+        assert_eq!(health.faults().refused, 2);
         port.decode(&[0; 11]);
-        assert_eq!(port.faults().refused, 3, "a frame longer than the codec has");
+        assert_eq!(health.faults().refused, 3, "a frame longer than the codec has");
     }
 
     #[test]
-    fn a_port_let_go_is_seen_at_the_desk() {
+    fn an_end_let_go_is_seen_at_the_other() {
         let (port, desk, ..) = line(Direction::Encode);
-        assert!(!desk.is_abandoned());
+        assert!(!desk.is_abandoned() && !port.is_orphan());
         drop(port);
         assert!(desk.is_abandoned());
+        let (port, desk, ..) = line(Direction::Encode);
+        drop(desk);
+        assert!(port.is_orphan());
     }
 }

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use base::FormatId;
+use base::{Coded, Coding, FormatId};
 use io::media::{Path, Paths, SECONDS_MAX};
 use serde_json::{Value, json};
 
 use super::text::clean;
 use super::{Ask, Cli, Finished, Row, Said, show};
+use crate::site::ExternalLine;
 
 pub(super) const ROWS: &[Row] = &[
     show(
@@ -18,8 +19,8 @@ pub(super) const ROWS: &[Row] = &[
     )
     .also(&["show codecs"])
     .detail(
-        "coding (with --json): lanes, native and bound formats are coded here; pass-through ones only go from leg to \
-         leg.",
+        "coding (with --json): lanes, native, bound and external formats are coded here; pass-through ones only go from \
+         leg to leg.",
     ),
     show(
         "core show codec <number>",
@@ -28,6 +29,16 @@ pub(super) const ROWS: &[Row] = &[
         Cli::core_show_codec,
     )
     .also(&["show codec <number>"]),
+    show(
+        "core show external codecs",
+        "Shows codecs in other processes, and what went wrong with them.",
+        "codecs [name format source alive restarts streams frames answers dropped full dead refused late]",
+        Cli::core_show_external_codecs,
+    )
+    .detail(
+        "Streams are directions of calls. Frames that were not sent: full (too many unanswered) and dead (no process). \
+         Answers: refused by the codec, late when it was their turn, dropped because nobody wanted them any more.",
+    ),
     show(
         "core show translation",
         "Shows what it costs to turn each format into each other one.",
@@ -59,11 +70,20 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-fn codec_json(format: FormatId) -> Value {
+/// One word: who codes it on this machine.
+fn coding(format: FormatId, coded: Coded) -> &'static str {
+    match (coded.contains(format), format.coding()) {
+        (true, Coding::PassThrough) => "external",
+        (false, _) => Coding::PassThrough.name(),
+        (true, coding) => coding.name(),
+    }
+}
+
+fn codec_json(format: FormatId, coded: Coded) -> Value {
     json!({
         "id": format.index() + 1, "name": format.codec_name(), "format": format.name(),
         "description": format.description(), "rate": format.rate().0, "rtp_name": format.rtp_name(),
-        "payload": format.usual_payload(), "coding": format.coding().name(),
+        "payload": format.usual_payload(), "coding": coding(format, coded),
     })
 }
 
@@ -102,7 +122,8 @@ impl Cli {
             Some(_) => &[],
         };
         let data = || {
-            let rows: Vec<Value> = formats.iter().map(|format| codec_json(*format)).collect();
+            let coded = self.coded();
+            let rows: Vec<Value> = formats.iter().map(|format| codec_json(*format, coded)).collect();
             json!({ "codecs": rows })
         };
         let text = || {
@@ -139,7 +160,68 @@ impl Cli {
         let Some(&format) = format else {
             return Said::failed(format!("Codec {} not found\n", clean(number)));
         };
-        ask.show(|| codec_json(format), || format!("{:>11} {}\n", format.index() + 1, format.description()))
+        ask.show(
+            || codec_json(format, self.coded()),
+            || format!("{:>11} {}\n", format.index() + 1, format.description()),
+        )
+    }
+
+    fn coded(&self) -> Coded {
+        self.site.shard.core.borrow().settings.coded
+    }
+
+    fn core_show_external_codecs(&self, ask: &mut Ask<'_>) -> Said {
+        let codecs = self.site.external.borrow();
+        let data = || {
+            let row = |codec: &ExternalLine| {
+                let status = codec.lines.status();
+                let faults = status.faults;
+                json!({
+                    "name": codec.name, "format": codec.format.name(), "source": codec.source,
+                    "alive": status.alive, "restarts": status.restarts, "streams": status.streams,
+                    "frames": status.frames, "answers": status.answers, "dropped": status.dropped,
+                    "full": faults.full, "dead": faults.dead, "refused": faults.refused, "late": faults.late,
+                })
+            };
+            json!({ "codecs": codecs.iter().map(row).collect::<Vec<_>>() })
+        };
+        let text = || {
+            let mut out = format!(
+                "{:<16} {:<10} {:<6} {:>8} {:>7} {:>10} {:>8} {:>8} {:>8} {:>8}  Source\n",
+                "Codec",
+                "Format",
+                "State",
+                "Restarts",
+                "Streams",
+                "Frames",
+                "Full",
+                "Dead",
+                "Refused",
+                "Late"
+            );
+            for codec in codecs.iter() {
+                let status = codec.lines.status();
+                let faults = status.faults;
+                let _ = writeln!(
+                    out,
+                    "{:<16} {:<10} {:<6} {:>8} {:>7} {:>10} {:>8} {:>8} {:>8} {:>8}  {}",
+                    codec.name,
+                    codec.format.name(),
+                    if status.alive { "alive" } else { "dead" },
+                    status.restarts,
+                    status.streams,
+                    status.frames,
+                    faults.full,
+                    faults.dead,
+                    faults.refused,
+                    faults.late,
+                    codec.source
+                );
+            }
+            let _ = writeln!(out, "{} external codecs", codecs.len());
+            out
+        };
+        ask.show(data, text)
     }
 
     fn core_show_translation(&self, ask: &mut Ask<'_>) -> Said {

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use ::sip::sdp::{Local, Negotiated, Negotiator, SdpError};
-use base::{DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Plan, StreamId};
+use base::{DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Plan, StreamId, Wishes};
 use call::{Core, MediaRefused};
 
 use super::config::{Config, Dtmf, Endpoint};
@@ -133,6 +133,9 @@ impl Media {
             format,
             payload: primary.map_or(0, |p| p.payload),
             ptime_ms: agreed.map_or(terms.endpoint.ptime_ms, |a| a.ptime_ms),
+            wishes: agreed
+                .and_then(|agreed| agreed.fmtp.as_deref())
+                .map_or_else(Wishes::default, |fmtp| Wishes::read(format, fmtp)),
             rx: agreed.map_or([None; MAX_RX_PAYLOADS], |a| a.receive),
             dtmf: dtmf(agreed, terms.endpoint.dtmf),
             direction: agreed.map_or(base::Direction::SendRecv, |a| a.direction),

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::{Command, Event, Plan, StreamId};
+use codec::Coders;
 use media::{Config, Input, Lanes, Moving, Noted, STREAMS_MAX, Tracing};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
@@ -281,6 +282,12 @@ impl MediaFront {
     pub fn inject_group_panic(&mut self, stream: StreamId) {
         if let Some(worker) = self.place(stream).map(|place| place.worker) {
             self.push(worker, ToWorker::Input(Input::PoisonGroup(stream)));
+        }
+    }
+    /// How streams are coded from here on, on every worker.
+    pub fn set_coders(&mut self, coders: &Arc<Coders>) {
+        for worker in 0..self.workers.len() {
+            self.push(worker, ToWorker::Input(Input::Coders(coders.clone())));
         }
     }
     /// Hands out everything that the workers have told, in order of each worker.

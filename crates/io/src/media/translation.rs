@@ -1,7 +1,7 @@
 //! The ways between formats and their costs on this machine: estimated, read from a file, or measured in a thread.
 #![forbid(unsafe_code)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
+use base::Coded;
 use codec::{Costs, Level, Paths};
 
 use super::sys::thread_cpu;
@@ -27,6 +28,7 @@ pub struct Translation {
     file: PathBuf,
     /// Speech of 8 kHz, so many seconds.
     speech: fn(usize) -> Vec<i16>,
+    coded: Cell<Coded>,
     paths: RefCell<Rc<Paths>>,
     measuring: RefCell<Option<Receiver<Costs>>>,
     /// Rung when a measurement is over. `None` when the process had no descriptor left for it.
@@ -56,14 +58,23 @@ impl Translation {
     pub fn open(level: Level, folder: &Path, speech: fn(usize) -> Vec<i16>) -> Self {
         let file = folder.join(format!("codec-costs-{}-{level}.txt", processor()));
         let costs = fs::read_to_string(&file).ok().and_then(|text| Costs::from_text(&text));
-        let paths = Paths::new(&costs.unwrap_or_else(Costs::estimates));
+        let coded = Coded::default();
+        let paths = Paths::new(&costs.unwrap_or_else(Costs::estimates), coded);
         Self {
             level,
             file,
             speech,
+            coded: Cell::new(coded),
             paths: RefCell::new(Rc::new(paths)),
             measuring: RefCell::new(None),
             over: Wake::new().ok(),
+        }
+    }
+    /// The formats between which there are ways from here on.
+    pub fn set_coded(&self, coded: Coded) {
+        if self.coded.replace(coded) != coded {
+            let paths = Paths::new(self.paths().costs(), coded);
+            *self.paths.borrow_mut() = Rc::new(paths);
         }
     }
     /// The ways as known at present; what a measurement found counts from its end on.
@@ -74,7 +85,7 @@ impl Translation {
         }
         match measuring.as_ref().map(Receiver::try_recv) {
             Some(Ok(costs)) => {
-                *self.paths.borrow_mut() = Rc::new(Paths::new(&costs));
+                *self.paths.borrow_mut() = Rc::new(Paths::new(&costs, self.coded.get()));
                 *measuring = None;
             }
             Some(Err(TryRecvError::Disconnected)) => *measuring = None,

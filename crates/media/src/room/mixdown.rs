@@ -203,7 +203,7 @@ impl Room {
     pub(super) fn renew_voices(&mut self) {
         for voice in &mut self.voices {
             let Some(bus) = self.buses.list.get(voice.bus) else { continue };
-            voice.speech = Speech::new(bus.rate, voice.format, voice.ptime_ms);
+            voice.speech = Speech::new(bus.rate, voice.ways(), &self.coders);
             voice.bytes = 0;
         }
     }

@@ -17,8 +17,10 @@ mod talk;
 #[cfg(test)]
 mod tests;
 
-use base::{FormatId, Gain, MemberSettings, RoomId, RoomSettings, SampleRate, StreamId};
-use codec::{Level, RATES, Resampler};
+use std::sync::Arc;
+
+use base::{FormatId, Gain, MemberSettings, RoomId, RoomSettings, SampleRate, StreamId, Wishes};
+use codec::{Coders, Level, RATES, Resampler};
 
 use crate::groups::Turn;
 use crate::packet_io::PacketIo;
@@ -76,11 +78,14 @@ pub(crate) struct Ways {
     /// Format that is sent.
     pub(crate) format: FormatId,
     pub(crate) ptime_ms: u8,
+    /// What the peer wishes of the encoder.
+    pub(crate) wishes: Wishes,
 }
 
 /// One room.
 #[derive(Debug)]
 pub(crate) struct Room {
+    coders: Arc<Coders>,
     id: RoomId,
     settings: RoomSettings,
     seat: Seat,
@@ -98,8 +103,9 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    fn new(id: RoomId, settings: RoomSettings, seat: Seat) -> Self {
+    fn new(id: RoomId, settings: RoomSettings, seat: Seat, coders: Arc<Coders>) -> Self {
         Self {
+            coders,
             id,
             settings,
             seat,
@@ -137,17 +143,18 @@ impl Room {
         let rate = self.mixed_rate(ways.format.rate());
         let Some(at) = self.members.iter().position(|member| member.id == id) else { return };
         self.unshare(at);
-        let coded = ways.format.is_coded() && ways.heard.is_coded();
+        let known = self.coders.coded();
+        let coded = known.contains(ways.format) && known.contains(ways.heard);
         let seat = coded.then(|| {
             let bus = self.buses.of(rate);
-            let same = |v: &Voice| (v.format, v.ptime_ms, v.bus) == (ways.format, ways.ptime_ms, bus);
+            let same = |v: &Voice| v.bus == bus && v.fits(ways);
             let found = self.voices.iter().position(same);
             let voice = found.unwrap_or_else(|| {
-                self.voices.push(Voice::new(ways.format, ways.ptime_ms, bus, rate));
+                self.voices.push(Voice::new(ways, bus, rate, &self.coders));
                 self.voices.len() - 1
             });
             let resampler = Resampler::new(ways.heard.rate(), rate);
-            let own = Speech::new(rate, ways.format, ways.ptime_ms);
+            let own = Speech::new(rate, ways, &self.coders);
             MemberSeat { heard: ways.heard, bus, voice, resampler, own }
         });
         let voices = &mut self.voices;
@@ -215,6 +222,7 @@ impl Room {
 /// The rooms of one worker.
 #[derive(Debug)]
 pub(crate) struct Rooms {
+    coders: Arc<Coders>,
     level: Level,
     wheel: Wheel,
     slots: Vec<Option<Box<Room>>>,
@@ -227,7 +235,21 @@ pub(crate) struct Rooms {
 
 impl Rooms {
     pub(crate) fn new(level: Level) -> Self {
-        Self { level, wheel: Wheel::new(), slots: Vec::new(), running: Vec::new(), turns: Vec::new() }
+        Self {
+            coders: Arc::default(),
+            level,
+            wheel: Wheel::new(),
+            slots: Vec::new(),
+            running: Vec::new(),
+            turns: Vec::new(),
+        }
+    }
+    /// How members are coded from here on; each is [placed](Self::place) anew afterwards.
+    pub(crate) fn set_coders(&mut self, coders: &Arc<Coders>) {
+        self.coders = coders.clone();
+        for room in self.slots.iter_mut().flatten() {
+            room.coders = coders.clone();
+        }
     }
     fn get_mut(&mut self, id: RoomId) -> Option<&mut Room> {
         self.slots.get_mut(id.slot as usize)?.as_deref_mut().filter(|room| room.id == id)
@@ -246,7 +268,7 @@ impl Rooms {
             self.slots.resize_with(slot + 1, || None);
             self.running.reserve(self.slots.len());
         }
-        let Self { wheel, slots, .. } = self;
+        let Self { coders, wheel, slots, .. } = self;
         let place = slots.get_mut(slot)?;
         // Signalling gives a slot away again when its room has ended; should one be left, its members hear nothing more.
         if let Some(other) = place.take_if(|room| room.id != id) {
@@ -261,7 +283,12 @@ impl Rooms {
                 }
                 room
             }
-            None => place.insert(Box::new(Room::new(id, settings, wheel.sit(id.slot, interval_ms)))),
+            None => place.insert(Box::new(Room::new(
+                id,
+                settings,
+                wheel.sit(id.slot, interval_ms),
+                coders.clone(),
+            ))),
         };
         room.settings = settings;
         Some(room)
@@ -295,7 +322,7 @@ impl Rooms {
             let voice = room.voices.get(seat.voice);
             let bus = room.buses.list.get(seat.bus);
             seat.heard == ways.heard
-                && voice.is_some_and(|v| (v.format, v.ptime_ms) == (ways.format, ways.ptime_ms))
+                && voice.is_some_and(|voice| voice.fits(ways) && !seat.own.is_orphan())
                 && bus.is_some_and(|bus| bus.rate == room.mixed_rate(ways.format.rate()))
         };
         if !member.seat.as_ref().is_some_and(same) {
@@ -397,8 +424,13 @@ impl<P: PacketIo> Desk<'_, P> {
     pub(crate) fn seat_member(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(id) else { return };
         let Some(room) = stream.room else { return };
-        let ways =
-            Ways { heard: stream.rx_format, format: stream.plan.format, ptime_ms: stream.plan.ptime_ms };
+        let plan = &stream.plan;
+        let ways = Ways {
+            heard: stream.rx_format,
+            format: plan.format,
+            ptime_ms: plan.ptime_ms,
+            wishes: plan.wishes,
+        };
         self.rooms.place(room, id, ways);
     }
 }

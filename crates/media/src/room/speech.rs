@@ -1,11 +1,12 @@
 //! What listeners of a room are sent: one encoder for all who hear the same in the same format, and one of its own for
 //! everyone who hears something else.
 
-use base::{Codec, FormatId, SampleRate};
+use base::{Codec, FormatId, SampleRate, Wishes};
+use codec::Coders;
 
 use crate::ear::Fifo;
 use crate::mouth::Mouth;
-use crate::room::ROUND_MS_MAX;
+use crate::room::{ROUND_MS_MAX, Ways};
 
 /// Longest packet, milliseconds.
 const PTIME_MS_MAX: usize = 60;
@@ -26,10 +27,16 @@ pub(crate) struct Speech {
 }
 
 impl Speech {
-    pub(crate) fn new(rate: SampleRate, format: FormatId, ptime_ms: u8) -> Self {
+    pub(crate) fn new(rate: SampleRate, ways: Ways, coders: &Coders) -> Self {
+        let Ways { format, ptime_ms, wishes, .. } = ways;
         let packet = rate.0 as usize * usize::from(ptime_ms) / 1000;
         let room = rate.0 as usize * (PTIME_MS_MAX + usize::from(ROUND_MS_MAX)) / 1000;
-        Self { pcm: Fifo::new(room), mouth: Some(Box::new(Mouth::new(rate, format))), packet, ready: false }
+        let mouth = Some(Box::new(Mouth::new(rate, format, wishes, coders)));
+        Self { pcm: Fifo::new(room), mouth, packet, ready: false }
+    }
+    /// Whether its encoder is of no use any more.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.mouth.as_ref().is_some_and(|mouth| mouth.is_orphan())
     }
     /// Takes one mix.
     pub(crate) fn feed(&mut self, mix: &[i16]) {
@@ -86,6 +93,7 @@ impl Speech {
 pub(crate) struct Voice {
     pub(crate) format: FormatId,
     pub(crate) ptime_ms: u8,
+    pub(crate) wishes: Wishes,
     /// Index of the bus that it hears.
     pub(crate) bus: usize,
     pub(crate) speech: Speech,
@@ -97,10 +105,21 @@ pub(crate) struct Voice {
 }
 
 impl Voice {
-    pub(crate) fn new(format: FormatId, ptime_ms: u8, bus: usize, rate: SampleRate) -> Self {
+    pub(crate) fn new(ways: Ways, bus: usize, rate: SampleRate, coders: &Coders) -> Self {
+        let Ways { format, ptime_ms, wishes, .. } = ways;
         let coded = vec![0; format.packet_room(u16::from(ptime_ms))].into();
-        let speech = Speech::new(rate, format, ptime_ms);
-        Self { format, ptime_ms, bus, speech, coded, bytes: 0, listeners: 0 }
+        let speech = Speech::new(rate, ways, coders);
+        Self { format, ptime_ms, wishes, bus, speech, coded, bytes: 0, listeners: 0 }
+    }
+    /// Whether it serves for a member with these ways.
+    pub(crate) fn fits(&self, ways: Ways) -> bool {
+        (self.format, self.ptime_ms, self.wishes) == (ways.format, ways.ptime_ms, ways.wishes)
+            && !self.speech.is_orphan()
+    }
+    /// What it stands for.
+    pub(crate) fn ways(&self) -> Ways {
+        let Self { format, ptime_ms, wishes, .. } = *self;
+        Ways { heard: format, format, ptime_ms, wishes }
     }
     /// How long a member must have heard what all hear before it is sent what all are sent, milliseconds.
     pub(crate) fn alike_ms(&self) -> u32 {

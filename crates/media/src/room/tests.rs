@@ -40,12 +40,12 @@ fn member(n: u32, settings: MemberSettings) -> Member {
 
 fn room(settings: RoomSettings) -> Room {
     let seat = Wheel::new().sit(0, settings.interval_ms);
-    Room::new(RoomId::new(0, 1), settings, seat)
+    Room::new(RoomId::new(0, 1), settings, seat, std::sync::Arc::default())
 }
 
 fn enter(room: &mut Room, n: u32, format: FormatId) {
     room.members.push(member(n, MemberSettings::default()));
-    room.place(id(n), Ways { heard: format, format, ptime_ms: 20 });
+    room.place(id(n), Ways { heard: format, format, ptime_ms: 20, wishes: base::Wishes::default() });
 }
 
 /// What a member is sent after this round, as linear samples.
@@ -140,7 +140,10 @@ fn places_follow_members_that_come_and_go_at_every_rate() {
                     let changes = room.members[dice.below(room.members.len() as u32) as usize].id;
                     let format = formats[dice.below(6) as usize];
                     let ptime_ms = [20, 40, 60][dice.below(3) as usize];
-                    room.place(changes, Ways { heard: format, format, ptime_ms });
+                    room.place(
+                        changes,
+                        Ways { heard: format, format, ptime_ms, wishes: base::Wishes::default() },
+                    );
                 }
                 _ => {}
             }

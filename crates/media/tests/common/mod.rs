@@ -192,6 +192,7 @@ pub fn plan(number: u32, format: FormatId, payload: u8) -> Plan {
         format,
         payload,
         ptime_ms: 20,
+        wishes: base::Wishes::default(),
         rx,
         dtmf: DtmfMode::Rfc4733 { payload: EVENT, clock: 8000 },
         direction: Direction::SendRecv,

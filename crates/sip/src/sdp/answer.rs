@@ -530,7 +530,9 @@ fn ptime(session: &Session<'_>, stream: &Stream<'_>, primary: Option<SendFormat>
         number(value.get(..digits)?).map(|ms| u8::try_from(ms).unwrap_or(u8::MAX))
     };
     let wanted = read(b"ptime").filter(|_| local.use_remote_ptime).unwrap_or(local.ptime_ms);
-    let wanted = wanted.min(read(b"maxptime").filter(|&ms| ms > 0).unwrap_or(u8::MAX));
+    let fmtp = primary.and_then(|primary| fmtp(stream, primary.payload));
+    let least = primary.map_or(0, |primary| primary.format.least_ms(fmtp.as_deref().unwrap_or_default()));
+    let wanted = wanted.max(least).min(read(b"maxptime").filter(|&ms| ms > 0).unwrap_or(u8::MAX));
     let step = primary.map_or(10, |primary| primary.format.packet_step_ms());
     let max = *PTIME_MS.end() / step * step;
     (wanted / step * step).clamp(*PTIME_MS.start().max(&step), max)

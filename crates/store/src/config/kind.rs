@@ -2,7 +2,7 @@
 //!
 //! The module is private; its types are public because the fields of configuration objects are made from them.
 
-use base::{FormatId, FormatSet};
+use base::{Coded, FormatId, FormatSet};
 use conf::{Finding, Findings, Level, Variable};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -388,9 +388,18 @@ pub struct Codecs {
     pub packet_ms: Vec<(FormatId, u16)>,
     /// Allowed formats that this build does not have.
     pub missing: Vec<&'static str>,
+    /// `allow=all`, and formats that were taken out afterwards.
+    all: bool,
+    refused: FormatSet,
 }
 
 impl Codecs {
+    /// Takes the formats of external codecs in, where all are allowed.
+    pub fn resolve(&mut self, coded: Coded) {
+        for format in coded.iter().filter(|format| self.all && !self.refused.contains(*format)) {
+            self.formats.push(format);
+        }
+    }
     /// Packet length asked for, in milliseconds.
     pub fn packet_ms(&self, format: FormatId) -> Option<u16> {
         self.packet_ms.iter().find(|(id, _)| *id == format).map(|&(_, ms)| ms)
@@ -423,25 +432,17 @@ impl Kind for CodecList {
                 *value = Codecs::default();
                 if add {
                     value.formats = FormatId::coded().collect();
+                    value.all = true;
                 }
                 continue;
             }
             let lower = name.to_ascii_lowercase();
             if let Some(format) = FormatId::from_name(name) {
                 if add {
-                    if !format.is_coded() && !value.formats.contains(format) {
-                        notes.push(variable.finding(
-                            Level::Note,
-                            format!(
-                                "{format} can only be passed through, between two parties that both use it; nothing \
-                                 here can play, record, mix or turn it into another format"
-                            ),
-                            "allow ulaw or alaw beside it, so that calls reach voicemail, prompts and other phones",
-                        ));
-                    }
                     value.formats.push(format);
                 } else {
                     value.formats.remove(format);
+                    value.refused.push(format);
                 }
                 if let (true, Some(ms)) = (add, packet) {
                     let ms = ms.trim().parse::<u16>().ok().filter(|ms| (10..=PACKET_MS_MAX).contains(ms));

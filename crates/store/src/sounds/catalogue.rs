@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use base::{Clip, FormatId};
+use base::{Clip, Coded, FormatId};
 use call::ClipWant;
 use codec::SoundFile;
 use include_dir::{Dir, include_dir};
@@ -56,19 +56,21 @@ pub struct Catalogue {
     pub music: BTreeMap<String, MusicList>,
     /// Seed of random orders.
     pub seed: u64,
+    /// Formats that are coded here.
+    pub coded: Coded,
 }
 
 impl Catalogue {
     /// Reads and codes a prompt; `Err` says where was looked.
     pub(crate) fn prompt(&self, want: &ClipWant) -> Result<Clip, String> {
-        let extensions = codec::search_order(want.format);
+        let extensions = self.search_order(want.format);
         let asked = Path::new(&want.name);
         if asked.is_absolute() {
             let found = extensions
                 .iter()
                 .find_map(|extension| read(&with_extension(asked, extension)).map(|b| (*extension, b)));
             let (extension, bytes) = found.ok_or_else(|| format!("no {}.* that can be read", want.name))?;
-            return code(extension, &bytes, want.format);
+            return self.code(extension, &bytes, want.format);
         }
         if !is_inside(asked) {
             return Err("names with .. are not looked for".to_owned());
@@ -81,7 +83,7 @@ impl Catalogue {
                     .iter()
                     .find_map(|extension| read(&with_extension(&base, extension)).map(|b| (*extension, b)));
                 if let Some((extension, bytes)) = found {
-                    return code(extension, &bytes, want.format);
+                    return self.code(extension, &bytes, want.format);
                 }
             }
         }
@@ -91,7 +93,7 @@ impl Catalogue {
                 BUNDLED.get_file(with_extension(&path, extension)).map(|file| (*extension, file.contents()))
             });
             if let Some((extension, bytes)) = found {
-                return code(extension, bytes, want.format);
+                return self.code(extension, bytes, want.format);
             }
         }
         let folders = self.folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -101,14 +103,16 @@ impl Catalogue {
     pub(crate) fn music(&self, class: &str, format: FormatId) -> Option<Clip> {
         let list = self.music.get(class)?;
         let mut data = Vec::new();
-        for (extension, bytes) in self.pieces(list, format) {
-            if let Ok(clip) = code(&extension, &bytes, format)
+        // Of one format, whatever files there are.
+        let made = self.coded.clip(format);
+        for (extension, bytes) in self.pieces(list, made) {
+            if let Ok(clip) = self.code(&extension, &bytes, made)
                 && data.len() + clip.data.len() <= MUSIC_BYTES_MAX
             {
                 data.extend_from_slice(&clip.data);
             }
         }
-        let format = format.clip();
+        let format = made;
         (!data.is_empty()).then(|| Clip { format, data: data.into(), loop_from: Some(0) })
     }
     fn pieces(&self, list: &MusicList, format: FormatId) -> Vec<(String, Cow<'static, [u8]>)> {
@@ -140,6 +144,33 @@ impl Catalogue {
             shuffle(&mut stems, self.seed);
         }
         stems.iter().take(MUSIC_FILES_MAX).filter_map(|stem| any_of(stem, format)).collect()
+    }
+}
+
+impl Catalogue {
+    /// Extensions to try for a stream of this format: of an external codec those of the format itself, then all from which
+    /// sound can be made for it.
+    fn search_order(&self, format: FormatId) -> Vec<&'static str> {
+        let mut extensions = codec::search_order(format);
+        let made = self.coded.clip(format);
+        if made != format && !format.is_coded() {
+            extensions.extend(codec::search_order(made));
+        }
+        extensions
+    }
+    fn code(&self, extension: &str, bytes: &[u8], format: FormatId) -> Result<Clip, String> {
+        let sound = SoundFile::parse(extension, bytes)
+            .map_err(|why| format!("the file cannot be played: {why}; {}", why.remedy()))?;
+        // What lies there in the coded form is sent as it is; sound is made in the form that can be coded for the stream.
+        let made = if sound.format == format { format } else { self.coded.clip(format) };
+        if sound.format != made && !(sound.format.is_coded() && made.is_coded()) {
+            let (own, wanted) = (sound.format, format);
+            return Err(format!(
+                "the file is {own} and the call {wanted}, and one of them can only be passed through; \
+                 allow ulaw or alaw for the call, or put a file in {wanted} beside it"
+            ));
+        }
+        Ok(sound.to_clip(made))
     }
 }
 
@@ -193,19 +224,6 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).ok()?);
     std::io::Read::read_to_end(&mut std::fs::File::open(path).ok()?, &mut bytes).ok()?;
     Some(bytes)
-}
-
-fn code(extension: &str, bytes: &[u8], format: FormatId) -> Result<Clip, String> {
-    let sound = SoundFile::parse(extension, bytes)
-        .map_err(|why| format!("the file cannot be played: {why}; {}", why.remedy()))?;
-    if sound.format != format && !(sound.format.is_coded() && format.is_coded()) {
-        let (own, wanted) = (sound.format, format);
-        return Err(format!(
-            "the file is {own} and the call {wanted}, and one of them can only be passed through; \
-             allow ulaw or alaw for the call, or put a file in {wanted} beside it"
-        ));
-    }
-    Ok(sound.to_clip(format))
 }
 
 /// Fisher-Yates on SplitMix64, so that a seed gives one order everywhere.

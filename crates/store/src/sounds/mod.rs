@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use base::{Clip, FormatId, Instant};
+use base::{Clip, Coded, FormatId, Instant};
 use call::{ClipAnswer, ClipWant, Library, MusicAnswer};
 
 pub use catalogue::{Catalogue, MusicList, speech};
@@ -57,6 +57,7 @@ pub struct Sounds {
     music: HashMap<(String, FormatId), Option<Option<Arc<Clip>>>>,
     tones: HashMap<(String, String, FormatId), Option<Arc<Clip>>>,
     zones: Tones,
+    coded: Coded,
     clock: u64,
 }
 
@@ -67,6 +68,7 @@ impl Sounds {
         zones: Tones,
         wake: impl Fn() + Send + 'static,
     ) -> std::io::Result<Self> {
+        let coded = catalogue.coded;
         let (jobs, inbox) = sync_channel(REQUESTS_MAX);
         let (outbox, done) = sync_channel(REQUESTS_MAX);
         std::thread::Builder::new()
@@ -80,11 +82,13 @@ impl Sounds {
             music: HashMap::new(),
             tones: HashMap::new(),
             zones,
+            coded,
             clock: 0,
         })
     }
     /// Takes a new configuration; everything is read again when it is next asked for.
     pub fn configure(&mut self, catalogue: Catalogue, zones: Tones) {
+        self.coded = catalogue.coded;
         // The thread is told in order with the requests before and after it.
         if self.jobs.send(Job::Catalogue(Box::new(catalogue))).is_ok() {
             self.prompts.clear();
@@ -194,7 +198,7 @@ impl Library for Sounds {
         if let Some(known) = self.tones.get(&key) {
             return known.clone();
         }
-        let clip = render(&self.zones, zone, tone, format).map(Arc::new);
+        let clip = render(&self.zones, zone, tone, self.coded.clip(format)).map(Arc::new);
         if self.tones.len() >= TONES_MAX {
             self.tones.clear();
         }

@@ -13,6 +13,7 @@ pub use values::{
 
 use super::acl::NamedAcls;
 use super::{Object, Row, Status, kind::Secret, read_object, suggestion};
+use base::Coded;
 use conf::{File, Findings, Place, Section};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -214,6 +215,30 @@ impl Pjsip {
         }
     }
 
+    /// Judges what endpoints allow, when these formats are coded here.
+    pub fn resolve_formats(&mut self, coded: Coded, findings: &mut Findings) {
+        for (name, endpoint) in &mut self.endpoints {
+            endpoint.allow.resolve(coded);
+            let place = endpoint.origin.place_of("allow");
+            let formats = &endpoint.allow.formats;
+            for format in formats.iter().filter(|format| !coded.contains(*format)) {
+                let message = format!(
+                    "endpoint '{name}': {format} can only be passed through, between two parties that both use it; \
+                     nothing here can play, record, mix or turn it into another format"
+                );
+                let remedy =
+                    "allow ulaw or alaw beside it, so that calls reach voicemail, prompts and other phones";
+                findings.note(place, message, remedy);
+            }
+            if !formats.is_empty() && !formats.iter().any(|format| coded.contains(format)) {
+                let message = format!(
+                    "endpoint '{name}' allows only formats that are passed through: it hears no prompt and no party \
+                     with other formats"
+                );
+                findings.warning(place, message, "add allow=ulaw,alaw");
+            }
+        }
+    }
     /// Resolves the named lists that endpoints and the stack refer to. A missing list lets nobody in.
     pub fn resolve_acls(&mut self, named: &NamedAcls, findings: &mut Findings) {
         for endpoint in self.endpoints.values_mut() {

@@ -224,14 +224,6 @@ impl Endpoint {
             };
             findings.error(&place, message, "add allow=ulaw,alaw");
         }
-        if !self.allow.formats.is_empty() && !self.allow.formats.iter().any(|format| format.is_coded()) {
-            let place = self.origin.place_of("allow");
-            let message = format!(
-                "endpoint '{name}' allows only formats that are passed through: it hears no prompt and no party with \
-                 other formats"
-            );
-            findings.warning(place, message, "add allow=ulaw,alaw");
-        }
         if self.aors.is_empty() {
             let message =
                 format!("endpoint '{name}' has no aors: it cannot register and cannot be dialled by name");
