@@ -62,8 +62,7 @@ fn steepest(samples: &[i16]) -> u16 {
 }
 
 fn is_there(format: FormatId) -> bool {
-    let missing =
-        codec::missing_libraries().any(|(names, _)| names.split(' ').any(|name| name == format.name()));
+    let missing = codec::missing_libraries().any(|(missing, _)| missing == format);
     if missing {
         println!("skipped: {format}, whose library is not installed");
     }
