@@ -1,10 +1,9 @@
 //! Sound itself: codecs, sample rate conversion, mixing, tones, DTMF, sound files.
 //!
 //! Streams of samples and bytes come in and go out; this room knows no packet, no channel, no file system.
-//! Calls that a media worker makes per frame ([`Encoder`], [`Decoder`], [`Transcoder`], [`Resampler`], [`mix`],
-//! [`DtmfDetector`]) allocate nothing. [`Encoder`] and [`Decoder`] are the plain forms,
-//! one stream at a time; [`encode_group`] and [`decode_group`] run the same states of many streams side by side in SIMD
-//! lanes, with the same bits.
+//! Calls that a media worker makes per frame ([`Encoder`], [`Decoder`], [`Resampler`], [`mix`], [`DtmfDetector`]) allocate
+//! nothing. [`Encoder`] and [`Decoder`] are the plain forms, one stream at a time; [`encode_group`] and [`decode_group`] run
+//! the same states of many streams side by side in SIMD lanes, with the same bits.
 #![forbid(unsafe_code)]
 
 pub mod adpcm;
