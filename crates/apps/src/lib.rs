@@ -8,6 +8,7 @@ mod call_ctx;
 mod check;
 mod conference;
 mod contract;
+mod control_playback;
 mod dial;
 mod dtmf;
 mod env;

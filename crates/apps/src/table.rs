@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use dialplan::{Apps, Functions, Program, Tables};
 
-use crate::{AppRow, conference, dial, dtmf, flow, listen, originate, playback, say};
+use crate::{AppRow, conference, control_playback, dial, dtmf, flow, listen, originate, playback, say};
 
 static TABLE: LazyLock<Vec<&'static AppRow>> = LazyLock::new(|| PARTS.iter().copied().flatten().collect());
 static NAMES: LazyLock<Arc<Apps>> = LazyLock::new(|| Arc::new(Apps::new(TABLE.iter().map(|row| row.name))));
@@ -30,6 +30,7 @@ const PARTS: &[&[AppRow]] = &[
     listen::ROWS,
     originate::ROWS,
     playback::ROWS,
+    control_playback::ROWS,
 ];
 
 /// Every application; the place in it is its [`AppId`](dialplan::AppId).

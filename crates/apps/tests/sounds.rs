@@ -477,3 +477,121 @@ fn a_caller_who_hangs_up_ends_every_one_of_them() {
         assert_eq!((noted(&world), world.open_streams()), (vec!["h".to_owned()], 0), "{app}");
     }
 }
+
+#[test]
+fn control_playback_winds_pauses_starts_over_and_stops_by_keys() {
+    let press = |digit: char, at: u64| (at, Act::Press(digit));
+    for (name, args, acts, heard_from, status, offset, key) in [
+        ("to its end", "long", vec![], vec!["20"], "SUCCESS", "10000", ""),
+        (
+            "forward, three seconds",
+            "long",
+            vec![press('#', 1020)],
+            vec!["20", "1020 4000"],
+            "SUCCESS",
+            "10000",
+            "",
+        ),
+        (
+            "back, not before the beginning",
+            "long",
+            vec![press('*', 1020), press('*', 6020)],
+            vec!["20", "1020", "6020 2000"],
+            "SUCCESS",
+            "10000",
+            "",
+        ),
+        (
+            "by other keys and another length",
+            "long,500,6,4",
+            vec![press('6', 1020), press('4', 2020), press('#', 2320)],
+            vec!["20", "1020 1500", "2020 2000"],
+            "SUCCESS",
+            "10000",
+            "",
+        ),
+        (
+            "forward beyond the end",
+            "long,60000",
+            vec![press('#', 1020)],
+            vec!["20", "1020 10000"],
+            "SUCCESS",
+            "10000",
+            "",
+        ),
+        ("stop", "long,,,,0", vec![press('0', 1520)], vec!["20"], "USERSTOPPED", "1500", "0"),
+        ("stop by either key", "long,,,,01", vec![press('1', 520)], vec!["20"], "USERSTOPPED", "500", "1"),
+        (
+            "pause and on",
+            "long,,,,,8",
+            vec![press('8', 1020), press('5', 2020), press('8', 5020)],
+            vec!["20", "5020 1000"],
+            "SUCCESS",
+            "10000",
+            "",
+        ),
+        (
+            "stop while it rests",
+            "long,,,,0,8",
+            vec![press('8', 1020), press('0', 5020)],
+            vec!["20"],
+            "USERSTOPPED",
+            "1000",
+            "0",
+        ),
+        ("start over", "long,,,,,,9", vec![press('9', 3020)], vec!["20", "3020"], "SUCCESS", "10000", ""),
+        ("from a place", "long,,,,,,,o(4000)", vec![], vec!["20 4000"], "SUCCESS", "10000", ""),
+        ("a missing file", "none", vec![], vec![], "ERROR", "0", ""),
+        ("no file", "", vec![], vec![], "ERROR", "", ""),
+    ] {
+        let dialplan = format!(
+            "exten => 1,1,ControlPlayback({args})\n same => n,NoOp(${{CPLAYBACKSTATUS}} ${{CPLAYBACKOFFSET}} ${{CPLAYBACKSTOPKEY}})"
+        );
+        let world = heard(&dialplan, &acts);
+        let expected = format!("{status} {offset} {key}");
+        assert_eq!(noted(&world).first().map(|line| line.trim()), Some(expected.trim()), "{name}");
+        let expected: Vec<String> = heard_from
+            .iter()
+            .map(|place| match place.split_once(' ') {
+                Some((at, from)) => format!("{at} #1 hears long from {from} ms"),
+                None => format!("{place} #1 hears long"),
+            })
+            .collect();
+        assert_eq!(lines(&world, "hears"), expected, "{name}");
+    }
+}
+
+#[test]
+fn control_playback_plays_files_in_turn_and_a_manager_steers_it() {
+    use call::{ChanEvent, Steer};
+
+    let mut world = world(
+        "[default]\nexten => 1,1,ControlPlayback(long&a)\n same => n,NoOp(${CPLAYBACKSTATUS} ${CPLAYBACKOFFSET})\n",
+    );
+    world.watch();
+    world.clip("long", Duration::from_secs(10));
+    let id = call(&mut world, "1", &[]);
+    for (ms, steer) in [
+        (1020, Steer::Forward),
+        (2020, Steer::Pause),
+        (4020, Steer::Reverse),
+        (5020, Steer::Restart),
+        (15_520, Steer::Stop),
+    ] {
+        world.run_until(at(ms));
+        world.shard.core.borrow_mut().push_event(id, ChanEvent::Steer(steer));
+        world.run_until(at(ms));
+    }
+    world.run();
+    assert_eq!(noted(&world), ["REMOTESTOPPED 500"]);
+    assert_eq!(
+        lines(&world, "hears"),
+        [
+            "20 #1 hears long",
+            "1020 #1 hears long from 4000 ms",
+            "4020 #1 hears long from 2000 ms",
+            "5020 #1 hears long",
+            "15020 #1 hears a"
+        ]
+    );
+}

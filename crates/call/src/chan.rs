@@ -12,7 +12,7 @@ use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, S
 use crate::channel::EVENTS_MAX;
 use crate::{
     ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Indication, Level, MusicAnswer, Naptr,
-    NaptrAnswer, Notice, Shard,
+    NaptrAnswer, Notice, Shard, Steer,
 };
 
 /// Why a story must stop what it does: `?` carries it out.
@@ -35,6 +35,26 @@ pub enum Heard {
     Interrupted(Digit, usize),
     /// There is no such sound, or it cannot be played on this channel; it was logged.
     Failed,
+}
+
+/// How a sound came out that is [steered](Chan::play_steered), and bytes of the clip played so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steered {
+    /// To its end.
+    Finished(usize),
+    /// The caller pressed one of the digits that were named.
+    Pressed(Digit, usize),
+    /// Somebody else steered.
+    Asked(Steer, usize),
+    /// It cannot be played on this channel.
+    Failed,
+}
+
+/// What stopped a sound.
+#[derive(Clone, Copy)]
+enum Stopped {
+    By(Digit),
+    From(Steer),
 }
 
 /// Shortest digit that is sent, milliseconds: what detectors everywhere hear.
@@ -341,32 +361,56 @@ impl Chan {
     }
     /// Plays a clip from `offset` bytes; see [`Chan::play`].
     pub async fn play_clip(&self, clip: Arc<Clip>, offset: usize, stop_on: &str) -> Result<Heard, Stop> {
+        Ok(match self.sound(clip, offset, stop_on, false).await? {
+            Steered::Pressed(digit, offset) => Heard::Interrupted(digit, offset),
+            Steered::Finished(_) | Steered::Asked(..) => Heard::Finished,
+            Steered::Failed => Heard::Failed,
+        })
+    }
+    /// Plays a clip from `offset` bytes until one of the digits is pressed or [`ChanEvent::Steer`] comes.
+    pub async fn play_steered(&self, clip: Arc<Clip>, offset: usize, digits: &str) -> Result<Steered, Stop> {
+        self.sound(clip, offset, digits, true).await
+    }
+    async fn sound(
+        &self,
+        clip: Arc<Clip>,
+        offset: usize,
+        stop_on: &str,
+        steered: bool,
+    ) -> Result<Steered, Stop> {
         self.check()?;
         if self.stream()?.is_none() {
-            return Ok(Heard::Failed);
+            return Ok(Steered::Failed);
         }
         let wanted = self.start_clip(clip, offset);
         let playing = PlayGuard(self);
-        let mut pressed = None;
+        let mut stopped = None;
         // Digits that follow the one that stops the sound belong to whoever reads the number.
         let mut following = Kept { chan: self, events: Vec::new() };
         loop {
             match self.event(None).await? {
                 Some(ChanEvent::Played { play, end, offset }) if play == wanted => {
                     std::mem::forget(playing);
-                    return Ok(match (pressed, end) {
-                        (Some(digit), _) => Heard::Interrupted(digit, offset),
-                        (None, PlayEnd::Failed) => Heard::Failed,
-                        (None, PlayEnd::Finished | PlayEnd::Stopped) => Heard::Finished,
+                    return Ok(match (stopped, end) {
+                        (Some(Stopped::By(digit)), _) => Steered::Pressed(digit, offset),
+                        (Some(Stopped::From(steer)), _) => Steered::Asked(steer, offset),
+                        (None, PlayEnd::Failed) => Steered::Failed,
+                        (None, PlayEnd::Finished | PlayEnd::Stopped) => Steered::Finished(offset),
                     });
                 }
                 Some(ChanEvent::Digit { digit, .. })
-                    if pressed.is_none() && stop_on.contains(digit.to_char()) =>
+                    if stopped.is_none() && stop_on.contains(digit.to_char()) =>
                 {
-                    pressed = Some(digit);
+                    stopped = Some(Stopped::By(digit));
                     self.media(|stream| Command::StopPlay { stream });
                 }
-                Some(event @ ChanEvent::Digit { .. }) if pressed.is_some() => following.events.push(event),
+                Some(ChanEvent::Steer(steer)) if steered && stopped.is_none() => {
+                    stopped = Some(Stopped::From(steer));
+                    self.media(|stream| Command::StopPlay { stream });
+                }
+                Some(event @ (ChanEvent::Digit { .. } | ChanEvent::Steer(_))) if stopped.is_some() => {
+                    following.events.push(event);
+                }
                 _ => {}
             }
         }

@@ -47,6 +47,21 @@ impl ChanState {
     }
 }
 
+/// What can be done to a sound that plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steer {
+    /// It ends.
+    Stop,
+    /// It goes on some way further on.
+    Forward,
+    /// It goes back some way.
+    Reverse,
+    /// It rests, or goes on after that.
+    Pause,
+    /// It begins anew.
+    Restart,
+}
+
 /// What a story hears of its channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChanEvent {
@@ -86,6 +101,8 @@ pub enum ChanEvent {
     Silence(u32),
     /// Its place in its conference was changed or taken away by somebody else; the conference knows how.
     Conference,
+    /// Somebody else steers what it plays.
+    Steer(Steer),
     /// Held by its own user.
     Hold,
     /// No longer held.

@@ -32,6 +32,8 @@ struct Playing {
     name: String,
     play: PlayId,
     began: Instant,
+    /// Byte that it began at.
+    from: usize,
     bytes: usize,
     endless: bool,
 }
@@ -116,7 +118,7 @@ impl State {
         self.music.remove(&stream);
         if let Some(playing) = self.playing.remove(&stream) {
             let played = usize::try_from((self.now - playing.began).as_millis()).unwrap_or(usize::MAX);
-            let offset = played.saturating_mul(MEDIA_BYTES_PER_MS).min(playing.bytes);
+            let offset = (playing.from + played.saturating_mul(MEDIA_BYTES_PER_MS)).min(playing.bytes);
             let now = self.now;
             if !playing.endless && offset == playing.bytes {
                 return;
@@ -148,10 +150,16 @@ impl MediaDoor for Media {
             Command::Play { stream, play, clip, offset } => {
                 state.stop(stream);
                 let name = state.name_of(&clip);
-                state.say(&format!("#{} hears {name}", stream.slot));
+                let from = match offset / MEDIA_BYTES_PER_MS {
+                    0 => String::new(),
+                    ms => format!(" from {ms} ms"),
+                };
+                state.say(&format!("#{} hears {name}{from}", stream.slot));
                 let endless = clip.loop_from.is_some();
                 let bytes = clip.data.len();
-                state.playing.insert(stream, Playing { name, play, began: now, bytes, endless });
+                state
+                    .playing
+                    .insert(stream, Playing { name, play, began: now, from: offset, bytes, endless });
                 if !endless {
                     let left = bytes.saturating_sub(offset) / MEDIA_BYTES_PER_MS;
                     let end = now + Duration::from_millis(u64::try_from(left).unwrap_or(u64::MAX));

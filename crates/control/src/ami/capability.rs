@@ -9,6 +9,7 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "ConfBridge",
     "Congestion",
     "ContinueWhile",
+    "ControlPlayback",
     "DateTime",
     "Dial",
     "DumpChan",

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use apps::Call;
 use base::{Cause, ChannelId, Digit};
-use call::{Chan, Channel, Core, Snapshot};
+use call::{Chan, ChanEvent, Channel, Core, Snapshot, Steer};
 use dialplan::ere::Regex;
 
 use super::super::events;
@@ -95,6 +95,16 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("Receive", "true to act as if the channel had sent it; not supported yet"),
         ],
         run: play_dtmf,
+    },
+    ActionRow {
+        name: "ControlPlayback",
+        class: &["call"],
+        synopsis: "Steers what ControlPlayback plays on a channel.",
+        fields: &[
+            must("Channel", "name or UNIQUEID"),
+            must("Control", "stop, forward, reverse, pause or restart"),
+        ],
+        run: control_playback,
     },
     ActionRow {
         name: "BridgeList",
@@ -292,6 +302,20 @@ fn play_dtmf(turn: &mut Turn<'_>) -> Done {
     }
     Chan::new(turn.site.shard.clone(), id).send_digit(digit, duration);
     turn.success("DTMF successfully queued")
+}
+
+fn control_playback(turn: &mut Turn<'_>) -> Done {
+    let id = turn.channel("Channel")?;
+    let steer = match turn.need("Control")?.to_ascii_lowercase().as_str() {
+        "stop" => Steer::Stop,
+        "forward" => Steer::Forward,
+        "reverse" => Steer::Reverse,
+        "pause" => Steer::Pause,
+        "restart" => Steer::Restart,
+        _ => return Err("Unknown control type".into()),
+    };
+    turn.site.shard.core.borrow_mut().push_event(id, ChanEvent::Steer(steer));
+    turn.success("ControlPlayback queued")
 }
 
 fn bridge_list(turn: &mut Turn<'_>) -> Done {

@@ -34,6 +34,7 @@ fn channels_are_listed_moved_limited_and_hung_up() {
         ),
         ("AbsoluteTimeout|Channel: SIM/carol-00000002|Timeout: 5", "Timeout Set"),
         ("PlayDTMF|Channel: SIM/carol-00000002|Digit: 5", "DTMF successfully queued"),
+        ("ControlPlayback|Channel: SIM/carol-00000002|Control: Forward", "ControlPlayback queued"),
         ("Hangup|Channel: SIM/alice-00000000|Cause: 17", "Channel Hungup"),
     ] {
         assert_eq!(desk.act(1, act), format!("Response: Success\r\nMessage: {expected}\r\n\r\n"), "{act}");
@@ -46,6 +47,7 @@ fn channels_are_listed_moved_limited_and_hung_up() {
             "Redirect failed",
         ),
         ("PlayDTMF|Channel: SIM/bob-00000001|Digit: x", "Invalid digit"),
+        ("ControlPlayback|Channel: SIM/bob-00000001|Control: dance", "Unknown control type"),
         ("AbsoluteTimeout|Channel: SIM/bob-00000001|Timeout: NaN", "Invalid timeout"),
         ("Atxfer|Channel: SIM/bob-00000001|Exten: 1", "Atxfer is not supported yet"),
         ("MailboxCount|Mailbox: 1", "MailboxCount is not supported yet"),

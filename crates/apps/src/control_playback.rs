@@ -1,0 +1,185 @@
+//! `ControlPlayback`: sounds that their listener, or a manager, moves about in.
+
+use std::sync::Arc;
+
+use base::{Clip, Digit};
+use call::{ChanEvent, Level, Steer, Steered, Stop};
+
+use crate::call_ctx::args;
+use crate::{AppRow, Call, Flow, Outcome, Run};
+
+/// Most files of one ControlPlayback (`a&b&c`).
+const FILES_MAX: usize = 256;
+/// Milliseconds that a key moves when nothing is said.
+const SKIP_MS: u64 = 3000;
+/// Longest skip, milliseconds: a day.
+const SKIP_MS_MAX: u64 = 86_400_000;
+
+pub(crate) const ROWS: &[AppRow] = &[AppRow {
+    name: "ControlPlayback",
+    module: "app_controlplayback",
+    synopsis: "Plays sounds that the caller stops, pauses, winds and starts over by keys.",
+    syntax: "ControlPlayback(filename[&filename2[&...]][,skipms[,ff[,rew[,stop[,pause[,restart[,options]]]]]]])",
+    description: "\
+Plays files one after the other, answering first. Each of ff, rew, stop, pause and restart is a key or several.
+
+skipms   milliseconds that a key winds (3000).
+ff       winds forward (#).
+rew      winds back (*).
+stop     ends it.
+pause    makes it rest; the same key, or winding, makes it go on.
+restart  begins the file anew.
+options:
+  o(time)  begins this many milliseconds into the first file.
+A manager does the same with the action ControlPlayback.
+Sets CPLAYBACKSTATUS (SUCCESS USERSTOPPED REMOTESTOPPED ERROR), CPLAYBACKOFFSET (milliseconds into the file where it ended)
+and CPLAYBACKSTOPKEY.",
+    run: Run::Story(|call, args| Box::pin(async move { control_playback(&call, &args).await })),
+}];
+
+/// Which key does what.
+struct Keys {
+    each: [(String, Steer); 5],
+    all: String,
+}
+
+impl Keys {
+    fn read(parts: &[impl AsRef<str>]) -> Self {
+        let key = |index: usize, usual: &str| match parts.get(index).map(|part| part.as_ref().trim()) {
+            None | Some("") => usual.to_owned(),
+            Some(keys) => keys.to_owned(),
+        };
+        // What has a meaning of its own does not wind, so these come first.
+        let each = [
+            (key(4, ""), Steer::Stop),
+            (key(5, ""), Steer::Pause),
+            (key(6, ""), Steer::Restart),
+            (key(2, "#"), Steer::Forward),
+            (key(3, "*"), Steer::Reverse),
+        ];
+        let all = each.iter().map(|(keys, _)| keys.as_str()).collect();
+        Self { each, all }
+    }
+    fn meaning(&self, digit: Digit) -> Option<Steer> {
+        self.each.iter().find(|(keys, _)| keys.contains(digit.to_char())).map(|(_, steer)| *steer)
+    }
+}
+
+/// A place in a clip, by time.
+struct Cursor {
+    clip: Arc<Clip>,
+    skip_ms: u64,
+}
+
+impl Cursor {
+    /// Granules of the clip's format in a time.
+    fn bytes(&self, ms: u64) -> usize {
+        let granule = self.clip.format.granule();
+        let samples = u64::from(self.clip.format.rate().0) * ms / 1000;
+        usize::try_from(samples).unwrap_or(usize::MAX) / granule.samples.max(1) * granule.bytes
+    }
+    fn ms(&self, offset: usize) -> u64 {
+        let granule = self.clip.format.granule();
+        let samples = offset / granule.bytes.max(1) * granule.samples;
+        samples as u64 * 1000 / u64::from(self.clip.format.rate().0)
+    }
+    /// Where a sound goes on that was stopped at `offset`.
+    fn moved(&self, offset: usize, steer: Steer) -> usize {
+        let skip = self.bytes(self.skip_ms);
+        match steer {
+            Steer::Forward => (offset + skip).min(self.clip.data.len()),
+            Steer::Reverse => offset.saturating_sub(skip),
+            Steer::Restart => 0,
+            Steer::Pause | Steer::Stop => offset,
+        }
+    }
+}
+
+/// How one file ended, and where.
+enum End {
+    Finished,
+    Failed,
+    /// By a key, or without one by a manager.
+    Stopped(Option<Digit>),
+}
+
+async fn control_playback(call: &Call, args: &str) -> Outcome {
+    let parts = args::split(args);
+    let arg = |index: usize| args::nth(&parts, index).trim();
+    let files = arg(0);
+    if files.is_empty() {
+        call.log(Level::Warning, "ControlPlayback requires an argument (filename)");
+        call.set("CPLAYBACKSTATUS", "ERROR");
+        return Ok(Flow::Continue);
+    }
+    let skip_ms = match arg(1) {
+        "" => SKIP_MS,
+        text => text.parse().ok().filter(|ms| (1..=SKIP_MS_MAX).contains(ms)).unwrap_or(SKIP_MS),
+    };
+    let keys = Keys::read(&parts);
+    let options = dialplan::Options::parse(arg(7), "o");
+    let mut start_ms = options.arg('o').and_then(|text| text.trim().parse().ok()).unwrap_or(0_u64);
+    call.answer_for_sound().await?;
+    let (mut status, mut reached, mut key) = ("SUCCESS", 0, None);
+    for file in files.split('&').map(str::trim).filter(|file| !file.is_empty()).take(FILES_MAX) {
+        let Some(clip) = call.chan.clip(file).await? else {
+            status = "ERROR";
+            continue;
+        };
+        let cursor = Cursor { clip, skip_ms };
+        let start = cursor.bytes(core::mem::take(&mut start_ms)).min(cursor.clip.data.len());
+        let (end, offset) = one_file(call, &cursor, start, &keys).await?;
+        reached = cursor.ms(offset);
+        match end {
+            End::Finished => {}
+            End::Failed => status = "ERROR",
+            End::Stopped(by) => {
+                status = if by.is_some() { "USERSTOPPED" } else { "REMOTESTOPPED" };
+                key = by;
+                break;
+            }
+        }
+    }
+    call.set("CPLAYBACKSTATUS", status);
+    call.set("CPLAYBACKOFFSET", &reached.to_string());
+    call.set("CPLAYBACKSTOPKEY", &key.map(|digit| digit.to_char().to_string()).unwrap_or_default());
+    Ok(Flow::Continue)
+}
+
+async fn one_file(call: &Call, cursor: &Cursor, start: usize, keys: &Keys) -> Result<(End, usize), Stop> {
+    let mut from = start;
+    loop {
+        let (steer, by, offset) = match call.chan.play_steered(cursor.clip.clone(), from, &keys.all).await? {
+            Steered::Finished(offset) => return Ok((End::Finished, offset)),
+            Steered::Failed => return Ok((End::Failed, from)),
+            Steered::Asked(steer, offset) => (steer, None, offset),
+            Steered::Pressed(digit, offset) => match keys.meaning(digit) {
+                Some(steer) => (steer, Some(digit), offset),
+                None => return Ok((End::Stopped(Some(digit)), offset)),
+            },
+        };
+        let (steer, by) = match steer {
+            Steer::Pause => rest(call, keys).await?,
+            other => (other, by),
+        };
+        if steer == Steer::Stop {
+            return Ok((End::Stopped(by), offset));
+        }
+        from = cursor.moved(offset, steer);
+    }
+}
+
+/// Rests until a key or a manager says how it goes on.
+async fn rest(call: &Call, keys: &Keys) -> Result<(Steer, Option<Digit>), Stop> {
+    loop {
+        match call.chan.event(None).await? {
+            Some(ChanEvent::Steer(steer)) => return Ok((steer, None)),
+            Some(ChanEvent::Digit { digit, .. }) => {
+                if let Some(steer) = keys.meaning(digit) {
+                    return Ok((steer, Some(digit)));
+                }
+            }
+            _ => {}
+        }
+    }
+}
