@@ -283,14 +283,14 @@ fn every_format_is_decoded_encoded_and_concealed_in_groups_and_alone_without_all
     let is_there = |format: &FormatId| !codec::missing_libraries().any(|(missing, _)| missing == *format);
     for format in FormatId::coded().filter(is_there) {
         let other = if format == FormatId::GSM { FormatId::ULAW } else { FormatId::GSM };
-        for calls in [1, 40] {
+        for calls in [1, 20] {
             let mut exchange = Exchange::new(2 * calls);
             (0..calls).for_each(|_| exchange.call(format, other));
             let packets = [tone_packets(format, 50), tone_packets(other, 50)];
             for (number, talker) in exchange.talkers.iter_mut().enumerate() {
                 talker.packets.clone_from(&packets[number % 2]);
             }
-            let allocated = exchange.run(4000, |talker, turn| {
+            let allocated = exchange.run(2500, |talker, turn| {
                 let audio = &talker.packets[turn as usize % talker.packets.len()];
                 let whole = talker.phone.packet(audio);
                 match turn {
@@ -304,7 +304,7 @@ fn every_format_is_decoded_encoded_and_concealed_in_groups_and_alone_without_all
             });
             let load = exchange.worker.load();
             assert_eq!((allocated, load.panics), (0, 0), "{format}, {calls} calls");
-            assert!(exchange.wire.sent > 100 * calls as u64, "{format}: {} sent", exchange.wire.sent);
+            assert!(exchange.wire.sent > 50 * calls as u64, "{format}: {} sent", exchange.wire.sent);
             if codec::encode_frame(format).is_some() && calls > 1 {
                 assert!(load.grouped > 2 * load.groups, "{format}: {load:?}");
             }
