@@ -84,9 +84,12 @@ fn relay(world: &World, front: &mut MediaFront, phone: &Phone) -> f64 {
         let (sent, received) = (after.sent - before.sent, after.received - before.received);
         let rate = sent as f64 / begin.elapsed().as_secs_f64();
         assert!(sent * 100 >= received * 98, "{sent} of {received} packets were relayed");
-        assert!(rate > 0.9 * (CALLS * 100) as f64, "{rate:.0} packets a second");
+        // Phones that others crowd out say less; of much less a figure would be of another load.
+        assert!(rate > 0.5 * (CALLS * 100) as f64, "{rate:.0} packets a second: the machine is too busy");
         assert_eq!(after.unsent, 0);
-        best = best.min((after.cpu_nanos - before.cpu_nanos) as f64 / 1e3 / sent as f64);
+        let cost = (after.cpu_nanos - before.cpu_nanos) as f64 / 1e3 / sent as f64;
+        println!("{}: {rate:.0} packets a second, {cost:.2} us each", world.name);
+        best = best.min(cost);
     }
     talk.stop();
     front.drain_events(|_| ());
