@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use crate::codecs;
 use crate::workspace::Workspace;
 
 pub fn run(workspace: &Workspace) -> anyhow::Result<()> {
@@ -26,23 +27,48 @@ pub fn run(workspace: &Workspace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the table of figures in the README anew, from what the last benchmarks left.
+/// Writes the tables of figures in README.md and docs/codecs.md anew, and the picture, from what the last benchmarks left.
+/// What was not
+/// measured stays: the table of all figures, or those of the codecs.
 pub fn figures(workspace: &Workspace) -> anyhow::Result<()> {
-    let readme = workspace.root.join("README.md");
-    let page = std::fs::read_to_string(&readme)?;
-    let (head, rest) = page.split_once(BEGIN).context("README.md has no place for figures")?;
-    let (_, tail) = rest.split_once(END).context("README.md has no end of figures")?;
-    let mut table = String::from("| Figure | Strowger | Compared with |\n|---|---|---|\n");
+    let mut rows = String::new();
+    let mut of_codecs = codecs::Figures::new();
     for path in results(&workspace.target.join("bench"))? {
-        table += &cells(&std::fs::read_to_string(&path)?).with_context(|| format!("{}", path.display()))?;
+        let text = std::fs::read_to_string(&path)?;
+        let (name, figure) = codecs::parse(&text).with_context(|| format!("{}", path.display()))?;
+        if codecs::is_one(&name) {
+            of_codecs.insert(name, figure);
+        } else {
+            rows += &cells(&text).with_context(|| format!("{}", path.display()))?;
+        }
     }
-    let machine = format!("\nMeasured on {}.\n", machine());
-    std::fs::write(&readme, format!("{head}{BEGIN}{table}{machine}{END}{tail}"))?;
-    Ok(())
+    let machine = machine();
+    let readme = workspace.root.join("README.md");
+    if !rows.is_empty() {
+        let table =
+            format!("| Figure | Strowger | Compared with |\n|---|---|---|\n{rows}\nMeasured on {machine}.\n");
+        replace(&readme, "figures", &table)?;
+    }
+    if let Some(lines) = codecs::headlines(&of_codecs) {
+        replace(&readme, "figures of codecs", &lines)?;
+    }
+    let docs = workspace.root.join("docs");
+    if let Some(tables) = codecs::tables(&of_codecs, &machine) {
+        replace(&docs.join("codecs.md"), "figures of codecs", &tables)?;
+    }
+    codecs::draw(&of_codecs, &docs)
 }
 
-const BEGIN: &str = "<!-- figures -->\n";
-const END: &str = "<!-- end of figures -->";
+/// Replaces what stands between `<!-- NAME -->` and `<!-- end of NAME -->`.
+fn replace(page: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+    let old = std::fs::read_to_string(page)?;
+    let place = || format!("{} has no place for {name}", page.display());
+    let (head, rest) = old.split_once(&begin).with_context(place)?;
+    let (_, tail) = rest.split_once(&end).with_context(place)?;
+    std::fs::write(page, format!("{head}{begin}{text}{end}{tail}"))?;
+    Ok(())
+}
 
 /// Files of results, by name.
 fn results(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -75,7 +101,7 @@ fn cells(text: &str) -> anyhow::Result<String> {
 }
 
 /// Three digits that mean something.
-fn short(number: f64) -> String {
+pub fn short(number: f64) -> String {
     let digits = if number == 0.0 { 0 } else { (2 - number.abs().log10().floor() as i32).clamp(0, 6) };
     format!("{number:.*}", usize::try_from(digits).unwrap_or(0))
 }

@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod codecs;
 mod floors;
 mod fuzz;
 mod licence;
 mod metrics;
+mod picture;
 mod sources;
 mod vectorised;
 mod workspace;
@@ -19,7 +21,7 @@ const USAGE: &str = "\
 cargo xtask tidy             dependency floors, licences, forbidden code
 cargo xtask metrics          lengths of source files
 cargo xtask bench            run all benchmarks and show target/bench/*.json
-cargo xtask figures          write what they left into the table of README.md
+cargo xtask figures          write what they left into README.md and docs/codecs.md, with the picture
 cargo xtask vectorised       look into the machine code of the SIMD kernels
 cargo xtask fuzz [SECONDS]   run every fuzz target of crates/*/fuzz this long (default 5)
 ";
