@@ -9,7 +9,8 @@ use crate::place::Place;
 use crate::server::program;
 use crate::tone;
 use oracle::{GSM, OPUS, Oracle, SPANDSP, SPEEX};
-use std::path::Path;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -42,8 +43,12 @@ enum Coder {
     Library { library: &'static oracle::Library, encode: &'static str, decode: &'static str, bytes: usize },
     /// libopus, whose packets follow their lengths.
     Opus,
+    /// Nobody: a test says what payloads it likes.
+    Nobody,
     /// `strowger codec`, by frames of so many bytes.
     Tool { bytes: usize },
+    /// A codec in a process of its own, spoken to as docs/codecs.md says: samples and bytes of a frame.
+    Process { library: &'static oracle::Library, samples: usize, bytes: usize },
 }
 
 impl Wire {
@@ -109,13 +114,34 @@ pub static SPEEX8: Wire = Wire::narrow("speex", 110, "speex/8000", speex("encode
 /// Opus (RFC 7587), by libopus.
 pub static OPUS48: Wire = Wire::row("opus", 107, "opus/48000/2", None, 20, (48_000, 48_000), Coder::Opus);
 
+/// G.729A (RFC 3551 §4.5.6), two frames a packet, by bcg729.
+pub static G729A: Wire =
+    Wire::narrow("g729", 18, "G729/8000", Coder::Process { library: &oracle::G729, samples: 80, bytes: 10 });
+
+/// G.723.1, which nobody codes here.
+pub static G723: Wire = Wire::row("g723", 4, "G723/8000", None, 30, (8000, 8000), Coder::Nobody);
+/// AMR in its bandwidth-efficient form, which nobody codes here.
+pub static AMR: Wire = Wire::narrow("amr", 98, "AMR/8000", Coder::Nobody);
+/// G.722.1 at 32 kbit/s, which nobody codes here.
+pub static SIREN7: Wire =
+    Wire::row("siren7", 102, "G7221/16000", Some("bitrate=32000"), 20, (16_000, 16_000), Coder::Nobody);
+
 impl Wire {
+    /// The program that codes it, for a server that shall do the same; `None`, and a line that says why, without one.
+    pub fn process(&self) -> Option<PathBuf> {
+        let Coder::Process { library, .. } = self.coder else { return None };
+        Some(Oracle::build(library)?.path().to_owned())
+    }
+
     /// Whether there is somebody to code it; says who is missing otherwise.
     pub fn is_there(&self) -> bool {
         match self.coder {
             Coder::Law { .. } | Coder::Tool { .. } => true,
-            Coder::Library { library, .. } => Oracle::build(library).is_some(),
+            Coder::Library { library, .. } | Coder::Process { library, .. } => {
+                Oracle::build(library).is_some()
+            }
             Coder::Opus => Oracle::build(&OPUS).is_some(),
+            Coder::Nobody => false,
         }
     }
 
@@ -128,6 +154,7 @@ impl Wire {
     pub fn code(&self, speech: &[i16]) -> Vec<Vec<u8>> {
         let linear = resample(speech, likeness::RATE, self.rate);
         match self.coder {
+            Coder::Nobody => Vec::new(),
             Coder::Law { encode, .. } => {
                 let coded: Vec<u8> = linear.into_iter().map(encode).collect();
                 coded.chunks_exact(160).map(<[u8]>::to_vec).collect()
@@ -151,12 +178,19 @@ impl Wire {
                 let coded = self.tool("encode", &oracle::bytes(&linear));
                 coded.chunks_exact(bytes).map(<[u8]>::to_vec).collect()
             }
+            Coder::Process { library, samples, .. } => {
+                let sound = oracle::bytes(&linear);
+                let frames = converse(library, b'e', sound.chunks_exact(2 * samples));
+                let packet = self.rate * self.ms as usize / 1000 / samples;
+                frames.chunks_exact(packet).map(<[Vec<u8>]>::concat).collect()
+            }
         }
     }
 
     /// What packets sound like, at 8 kHz.
     pub fn hear(&self, packets: &[Vec<u8>]) -> Vec<i16> {
         let linear = match self.coder {
+            Coder::Nobody => Vec::new(),
             Coder::Law { decode, .. } => packets.concat().into_iter().map(decode).collect(),
             Coder::Library { library, decode, bytes, .. } => {
                 let (decode, bytes) = speex_mode(packets)
@@ -174,6 +208,10 @@ impl Wire {
                 oracle::samples(&built(&OPUS).run("decode", &framed))
             }
             Coder::Tool { .. } => oracle::samples(&self.tool("decode", &packets.concat())),
+            Coder::Process { library, bytes, .. } => {
+                let coded = packets.concat();
+                oracle::samples(&converse(library, b'd', coded.chunks_exact(bytes)).concat())
+            }
         };
         resample(&linear, self.rate, likeness::RATE)
     }
@@ -208,6 +246,42 @@ impl Wire {
         assert!(output.status.success(), "codec {verb}: {}", String::from_utf8_lossy(&output.stderr));
         std::fs::read(place.join(to)).expect("it wrote a file")
     }
+}
+
+/// What a codec's process answers to these frames of one stream.
+fn converse<'a>(
+    library: &oracle::Library,
+    direction: u8,
+    frames: impl Iterator<Item = &'a [u8]>,
+) -> Vec<Vec<u8>> {
+    let message = |kind: u8, sequence: u32, data: &[u8]| {
+        let length = u16::try_from(9 + data.len()).expect("a short message");
+        [&length.to_le_bytes()[..], &[kind], &1u32.to_le_bytes(), &sequence.to_le_bytes(), data].concat()
+    };
+    let mut asked = message(b'O', 0, &[direction]);
+    for (sequence, frame) in (0..).zip(frames) {
+        asked.extend(message(b'F', sequence, frame));
+    }
+    let mut child = Command::new(built(library).path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program that was built runs");
+    let mut input = child.stdin.take().expect("its input is a pipe");
+    // It answers while it is asked: both pipes would fill.
+    let asking = std::thread::spawn(move || input.write_all(&asked));
+    let mut answered = Vec::new();
+    child.stdout.take().expect("its output is a pipe").read_to_end(&mut answered).expect("its output");
+    asking.join().expect("the asker lives").expect("it reads its input");
+    child.wait().expect("it ends");
+    let mut rest = &answered[..];
+    let mut answers = Vec::new();
+    while let [low, high, tail @ ..] = rest {
+        let (message, tail) = tail.split_at(usize::from(*low) | usize::from(*high) << 8);
+        answers.push(message[9..].to_vec());
+        rest = tail;
+    }
+    answers
 }
 
 fn built(library: &oracle::Library) -> Oracle {

@@ -3,8 +3,8 @@
 
 use e2e::likeness::{Clip, Least, Recognised, WAVEFORM};
 use e2e::wire::{
-    ALAW, G722, G726, G726_AAL2, GSM_FULL, ILBC20, ILBC30, LPC10, OPUS48, SPEEX3, SPEEX8, ULAW, clip,
-    golden_ilbc,
+    ALAW, AMR, G722, G723, G726, G726_AAL2, G729A, GSM_FULL, ILBC20, ILBC30, LPC10, OPUS48, SIREN7, SPEEX3,
+    SPEEX8, ULAW, clip, golden_ilbc,
 };
 use e2e::{Baresip, Phone, Recital, Server, Site, Wire, installed, wait};
 
@@ -181,6 +181,121 @@ fn the_packings_of_g726_hear_each_other() {
 #[test]
 fn lpc10_and_opus_hear_each_other() {
     talk_by("lpc10-opus", &LPC10, &OPUS48);
+}
+
+/// A site whose G.729 is coded by a process of its own.
+fn external(name: &str, program: &std::path::Path) -> Site {
+    let codecs = format!(
+        "[by-bcg729]\ntype=external\nformat=g729\nprogram={}\nanswer=2000\nrestart=200\n",
+        program.display()
+    );
+    site(name, "g729", "ulaw").add("codecs.conf", &codecs)
+}
+
+/// Processes of a codec that the server has started.
+fn codec_processes(server: &Server, program: &std::path::Path) -> Vec<u32> {
+    let folders = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let numbers = folders.filter_map(|folder| folder.file_name().to_str()?.parse::<u32>().ok());
+    numbers
+        .filter(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path == program))
+        .filter(|pid| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.lines().any(|line| line == format!("PPid:\t{}", server.pid()))
+        })
+        .collect()
+}
+
+#[test]
+fn a_codec_in_another_process_carries_a_call_and_its_death_ends_none() {
+    let Some(program) = G729A.process() else { return };
+    let program = program.canonicalize().expect("its path");
+    let server = Server::start(external("external", &program));
+    let (mut alice, mut bob) = (phone(&server, "alice", &G729A), phone(&server, "bob", &ULAW));
+    bob.must_register();
+    let (first, second) = (voice(&G729A, 0), voice(&ULAW, 1));
+    alice.media.recite(first.recital);
+    bob.media.recite(second.recital);
+    alice.begin("bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    until_heard(&bob, &first.clip, &second.clip, WAVEFORM);
+    until_heard(&alice, &second.clip, &first.clip, WAVEFORM);
+    let [process] = codec_processes(&server, &program)[..] else { panic!("one process") };
+    let killed = std::process::Command::new("kill").args(["-9", &process.to_string()]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    let again = wait::for_some(wait::SOON, || {
+        let now = codec_processes(&server, &program);
+        (now.len() == 1 && now != [process]).then_some(())
+    });
+    assert!(again.is_some(), "it is not started again");
+    alice.media.forget();
+    bob.media.forget();
+    until_heard(&bob, &first.clip, &second.clip, WAVEFORM);
+    until_heard(&alice, &second.clip, &first.clip, WAVEFORM);
+    let shown = server.cli("core show external codecs");
+    let row = shown.lines().find(|line| line.starts_with("by-bcg729")).unwrap_or_else(|| panic!("{shown}"));
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words[1..5], ["g729", "alive", "1", "2"], "{shown}");
+    alice.hang_up();
+    bob.until_hung_up();
+    server.until_idle();
+}
+
+#[test]
+fn a_prompt_is_heard_by_a_codec_in_another_process() {
+    let Some(program) = G729A.process() else { return };
+    let (said, other) = (clip(0), clip(1));
+    let server = Server::start(external("extprompt", &program).spoken("speech", said.samples()));
+    let mut alice = phone(&server, "alice", &G729A);
+    alice.must_call("prompt");
+    alice.until_hung_up();
+    let heard = alice.media.heard();
+    let sound = G729A.hear(&heard.payloads(G729A.payload_type));
+    let found = said.find(&sound, WAVEFORM);
+    // Each prompt has an encoder of its own, which begins from nothing.
+    assert!(found.good >= GOOD, "{found:.2?}");
+    assert_eq!(other.find(&sound, WAVEFORM).good, 0);
+    assert_eq!(heard.lost(), 0);
+}
+
+/// Payloads that no codec would make, told apart by their numbers.
+fn odd_payloads(bytes: &[usize]) -> Vec<Vec<u8>> {
+    let sizes = bytes.iter().cycle().take(50);
+    (0u8..).zip(sizes).map(|(number, &size)| vec![number.wrapping_mul(37) ^ 0xa5; size]).collect()
+}
+
+#[test]
+fn formats_that_nobody_codes_pass_untouched() {
+    for wire in [&G729A, &G723, &AMR, &SIREN7] {
+        let sizes: &[usize] = match wire.name {
+            "g729" => &[20, 10, 12, 2],
+            "g723" => &[24, 20, 4],
+            "amr" => &[32, 14, 7],
+            _ => &[80],
+        };
+        let payloads = odd_payloads(sizes);
+        let server = Server::start(site(&format!("pass-{}", wire.name), wire.name, wire.name));
+        let (mut alice, mut bob) = (phone(&server, "alice", wire), phone(&server, "bob", wire));
+        bob.must_register();
+        alice.media.recite(wire.recital_of(payloads.clone()));
+        alice.begin("bob");
+        let invite = bob.ring();
+        bob.take(&invite);
+        assert_eq!(alice.outcome().status(), Some(200), "{}", wire.name);
+        bob.media.forget();
+        let enough = wait::for_some(wait::SOON, || (bob.media.received() >= 60).then_some(()));
+        assert!(enough.is_some(), "{}: {} packets", wire.name, bob.media.received());
+        let heard = bob.media.heard();
+        let passed = heard.payloads(wire.payload_type);
+        assert_eq!(passed.len(), heard.packets(), "{}", wire.name);
+        let start = payloads.iter().position(|said| *said == passed[0]).expect("one of those that were said");
+        for (said, came) in payloads.iter().cycle().skip(start).zip(&passed) {
+            assert_eq!(said, came, "{}", wire.name);
+        }
+        alice.hang_up();
+        bob.until_hung_up();
+    }
 }
 
 #[test]
