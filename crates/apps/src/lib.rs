@@ -16,6 +16,7 @@ mod flow;
 mod functions;
 pub mod hints;
 mod listen;
+pub mod monitor;
 pub mod originate;
 pub mod pbx;
 mod playback;

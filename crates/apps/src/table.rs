@@ -4,7 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use dialplan::{Apps, Functions, Program, Tables};
 
-use crate::{AppRow, conference, control_playback, dial, dtmf, flow, listen, originate, playback, say};
+use crate::{
+    AppRow, conference, control_playback, dial, dtmf, flow, listen, monitor, originate, playback, say,
+};
 
 static TABLE: LazyLock<Vec<&'static AppRow>> = LazyLock::new(|| PARTS.iter().copied().flatten().collect());
 static NAMES: LazyLock<Arc<Apps>> = LazyLock::new(|| Arc::new(Apps::new(TABLE.iter().map(|row| row.name))));
@@ -28,6 +30,7 @@ const PARTS: &[&[AppRow]] = &[
     dial::ROWS,
     dtmf::ROWS,
     listen::ROWS,
+    monitor::ROWS,
     originate::ROWS,
     playback::ROWS,
     control_playback::ROWS,

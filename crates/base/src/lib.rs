@@ -22,5 +22,5 @@ pub use media::{
     AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Latch, MAX_RX_PAYLOADS, Marking, Plan,
     PlayEnd, RxPayload, StreamStats,
 };
-pub use room::{Gain, MemberSettings, RoomSettings};
+pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};
 pub use time::Instant;

@@ -6,7 +6,10 @@
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::{Digit, FormatId, Instant, MemberSettings, PlayId, RoomId, RoomSettings, StreamId, Wishes};
+use crate::{
+    Digit, FormatId, Instant, MemberSettings, MonitorSettings, MonitorSinks, PlayId, RoomId, RoomSettings,
+    StreamId, Wishes,
+};
 
 /// Payload types one stream may receive: audio formats of the answer plus telephone-event; more are not mapped.
 pub const MAX_RX_PAYLOADS: usize = 18;
@@ -252,6 +255,35 @@ pub enum Command {
     StopRecord {
         /// Stream.
         stream: StreamId,
+    },
+    /// Writes both sides of a call down until [`Command::StopMonitor`]; several may, each with a number of its own.
+    Monitor {
+        /// Stream.
+        stream: StreamId,
+        /// Its number; one that is running under it ends.
+        monitor: u32,
+        /// Linear format that the sinks expect.
+        format: FormatId,
+        /// What is wanted.
+        settings: MonitorSettings,
+        /// Where samples go.
+        sinks: Box<MonitorSinks>,
+    },
+    /// Changes what is wanted of a call that is written down.
+    AdjustMonitor {
+        /// Stream.
+        stream: StreamId,
+        /// Its number.
+        monitor: u32,
+        /// What is wanted from here on.
+        settings: MonitorSettings,
+    },
+    /// Ends one [`Command::Monitor`] and drops its sinks.
+    StopMonitor {
+        /// Stream.
+        stream: StreamId,
+        /// Its number.
+        monitor: u32,
     },
     /// Reports [`Event::Silence`] when `ms` of received audio stayed below `threshold` (mean absolute sample); 0 ms: off.
     WatchSilence {

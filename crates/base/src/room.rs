@@ -77,6 +77,43 @@ impl Default for MemberSettings {
     }
 }
 
+/// What somebody who writes a call down wants of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MonitorSettings {
+    /// How loud what the stream receives becomes.
+    pub heard: Gain,
+    /// How loud what it sends becomes.
+    pub said: Gain,
+    /// What it receives is wanted; silence in its place otherwise.
+    pub hears: bool,
+    /// What it sends is wanted; silence in its place otherwise.
+    pub says: bool,
+    /// Only while the stream talks to another one or is in a room.
+    pub bridged_only: bool,
+    /// Nothing is written for the time being.
+    pub paused: bool,
+    /// Both sides side by side, a sample of what is received before each of what is sent, instead of their sum.
+    pub stereo: bool,
+}
+
+impl Default for MonitorSettings {
+    fn default() -> Self {
+        let (heard, said) = (Gain::UNITY, Gain::UNITY);
+        Self { heard, said, hears: true, says: true, bridged_only: false, paused: false, stereo: false }
+    }
+}
+
+/// Where both sides of a call go.
+#[derive(Default)]
+pub struct MonitorSinks {
+    /// The sum of both sides, or both side by side.
+    pub mixed: Option<Box<dyn crate::AudioSink>>,
+    /// What the stream receives.
+    pub heard: Option<Box<dyn crate::AudioSink>>,
+    /// What it sends.
+    pub said: Option<Box<dyn crate::AudioSink>>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::Gain;

@@ -252,6 +252,10 @@ pub struct Channel {
     pub shared: dialplan::Vars,
     /// Groups it counts in, as (category, group) (`GROUP()`).
     pub groups: Vec<(String, String)>,
+    /// What writes it down.
+    pub monitors: Vec<crate::monitor::Monitor>,
+    /// Number of the last of these.
+    pub(crate) last_monitor: u32,
     /// What has happened and was not yet heard.
     pub(crate) events: VecDeque<ChanEvent>,
     /// The story that listens.

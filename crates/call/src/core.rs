@@ -234,6 +234,8 @@ impl Core {
             hangup_causes: Vec::new(),
             shared: dialplan::Vars::default(),
             groups: Vec::new(),
+            monitors: Vec::new(),
+            last_monitor: 0,
             events: VecDeque::new(),
             waiter: None,
             media_flows: false,

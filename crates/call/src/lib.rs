@@ -19,6 +19,7 @@ mod core;
 mod device;
 mod exec;
 mod identity;
+pub mod monitor;
 pub mod mos;
 mod notice;
 mod quality;

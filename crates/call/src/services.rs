@@ -134,6 +134,8 @@ pub trait Recorder {
     /// Opens `path` (absolute, or relative to the sounds directory) with the file format of `extension`.
     /// `append` goes on after what is there.
     fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
+    /// As [`Self::open`], for linear samples of two channels in turn.
+    fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
     /// Whether there is no file of this name yet, for numbered recordings (`%d`).
     fn is_free(&mut self, path: &str, extension: &str) -> bool;
 }

@@ -76,7 +76,7 @@ impl WallClock for Wall {
 /// The log as the shard sees it: to the log thread, and to consoles that are attached.
 #[derive(Clone)]
 pub(crate) struct Tee {
-    sender: LogSender,
+    pub(crate) sender: LogSender,
     attached: Rc<RefCell<Attached>>,
 }
 
@@ -128,6 +128,9 @@ pub(crate) struct NoRecorder(pub(crate) String);
 
 impl Recorder for NoRecorder {
     fn open(&mut self, _: &str, _: &str, _: bool) -> Result<call::Take, String> {
+        Err(self.0.clone())
+    }
+    fn open_stereo(&mut self, _: &str, _: &str, _: bool) -> Result<call::Take, String> {
         Err(self.0.clone())
     }
     fn is_free(&mut self, _: &str, _: &str) -> bool {

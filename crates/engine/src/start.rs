@@ -307,7 +307,15 @@ fn services(
     let folders = &snapshot.asterisk.directories;
     let db = AstDb::open(&folders.astdbdir.join("astdb.sqlite3"))
         .map_err(|why| part("astdb", why.to_string(), why.remedy()))?;
-    let recorder: Box<dyn call::Recorder> = match Recordings::start(folders.astdatadir.join("sounds")) {
+    let told = || -> store::sounds::Told {
+        let log = tee.sender.clone();
+        Box::new(move |text| log.line(call::Level::Warning, "recordings", text))
+    };
+    if let Err(why) = Recordings::repair(folders.astspooldir.join("monitor"), told()) {
+        told()(&format!("recordings that were cut short are not looked for: {why}"));
+    }
+    let started = Recordings::start(folders.astdatadir.join("sounds"), told());
+    let recorder: Box<dyn call::Recorder> = match started {
         Ok(recordings) => Box::new(recordings),
         Err(why) => Box::new(NoRecorder(format!("recordings cannot be made: {why}"))),
     };

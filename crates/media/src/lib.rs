@@ -14,6 +14,7 @@ mod digits;
 mod ear;
 mod groups;
 mod load;
+mod monitor;
 mod mouth;
 mod packet_io;
 mod phase;

@@ -122,6 +122,10 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         if let Some(taps) = &mut stream.taps {
             taps.prepare(format.rate());
+            if let Some(monitors) = &mut taps.monitors {
+                let jitter_ms = stream.plan.jitter_max_ms;
+                monitors.prepare(format.rate(), stream.plan.format, jitter_ms, self.coders);
+            }
         }
     }
 }

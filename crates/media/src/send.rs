@@ -165,6 +165,9 @@ impl<P: PacketIo> Desk<'_, P> {
         let starved = ear.is_starved();
         let Some(taps) = &mut stream.taps else { return (!starved).then_some(count) };
         let found = taps.frame(linear, rate);
+        if let Some(monitors) = &mut taps.monitors {
+            monitors.frame(linear, stream.bridge.is_some() || stream.room.is_some());
+        }
         if let Some(ms) = found.silence_ms {
             self.events.push(Event::Silence { stream: id, ms });
         }
@@ -300,6 +303,11 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         }
         let Stamp { sequence, timestamp, marker } = stamp;
+        if let (Some(taps), Some(format)) = (&mut stream.taps, format)
+            && let Some(monitors) = &mut taps.monitors
+        {
+            monitors.sent(format, timestamp, self.scratch.packet.get(payload.clone()).unwrap_or_default());
+        }
         let target = stream.target();
         if stream.leg.is_none() {
             let (Some(partner), Some(format)) = (stream.tie, format) else { return };

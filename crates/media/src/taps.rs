@@ -5,6 +5,7 @@ use codec::{DtmfDetector, DtmfEdge, Resampler};
 use rtp::EventEdge;
 
 use crate::ear::FRAME_SAMPLES_MAX;
+use crate::monitor::Monitors;
 
 /// Silence is judged over frames of so many milliseconds.
 const JUDGED_MS: u32 = 20;
@@ -19,6 +20,7 @@ pub(crate) struct Taps {
     record: Option<Record>,
     silence: Option<SilenceWatch>,
     pub(crate) inband: Option<Inband>,
+    pub(crate) monitors: Option<Box<Monitors>>,
 }
 
 struct Record {
@@ -44,8 +46,9 @@ pub(crate) struct Found {
 }
 
 impl Taps {
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.record.is_none() && self.silence.is_none() && self.inband.is_none()
+    pub(crate) fn is_empty(&self) -> bool {
+        let monitored = self.monitors.as_ref().is_some_and(|monitors| !monitors.is_empty());
+        self.record.is_none() && self.silence.is_none() && self.inband.is_none() && !monitored
     }
     pub(crate) fn record(&mut self, format: FormatId, sink: Box<dyn AudioSink>) {
         self.record = Some(Record { sink, format, from: format.rate(), resampler: None });

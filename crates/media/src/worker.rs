@@ -13,6 +13,7 @@ use rtp::Discard;
 use crate::ear::FRAME_SAMPLES_MAX;
 use crate::groups::{Groups, Lanes};
 use crate::load::Load;
+use crate::monitor::Monitors;
 use crate::packet_io::{PACKET_BYTES_MAX, PacketIo};
 use crate::phase::Phase;
 use crate::play::Playing;
@@ -467,6 +468,19 @@ impl<P: PacketIo> Desk<'_, P> {
             Command::Record { stream, format, sink } => {
                 self.with_taps(stream, |taps, _| taps.record(format, sink));
             }
+            Command::Monitor { stream, monitor, format, settings, sinks } => {
+                let begin = |taps: &mut Taps, _: &Plan| {
+                    let monitors = taps.monitors.get_or_insert_with(|| Box::new(Monitors::new()));
+                    monitors.begin(monitor, format, settings, *sinks);
+                };
+                self.with_taps(stream, begin);
+            }
+            Command::AdjustMonitor { stream, monitor, settings } => self.with_taps(stream, |taps, _| {
+                taps.monitors.iter_mut().for_each(|monitors| monitors.adjust(monitor, settings));
+            }),
+            Command::StopMonitor { stream, monitor } => self.with_taps(stream, |taps, _| {
+                taps.monitors.iter_mut().for_each(|monitors| monitors.end(monitor));
+            }),
             Command::StopRecord { stream } => self.with_taps(stream, |taps, _| taps.stop_record()),
             Command::WatchSilence { stream, ms, threshold } => {
                 self.with_taps(stream, |taps, _| taps.watch_silence(ms, threshold));

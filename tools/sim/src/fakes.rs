@@ -199,6 +199,20 @@ impl MediaDoor for Media {
                 state.part(stream);
                 state.open.remove(&stream);
             }
+            Command::Monitor { stream, monitor, settings, sinks, .. } => {
+                let parts = [(&sinks.mixed, "mixed"), (&sinks.heard, "heard"), (&sinks.said, "said")];
+                let parts: Vec<&str> =
+                    parts.iter().filter(|(sink, _)| sink.is_some()).map(|(_, name)| *name).collect();
+                let when = if settings.bridged_only { " while bridged" } else { "" };
+                state.say(&format!("#{} is monitored by {monitor}: {}{when}", stream.slot, parts.join(" ")));
+            }
+            Command::AdjustMonitor { stream, monitor, settings } => state.say(&format!(
+                "#{} monitor {monitor} hears {} says {}",
+                stream.slot, settings.hears, settings.says
+            )),
+            Command::StopMonitor { stream, monitor } => {
+                state.say(&format!("#{} is monitored by {monitor} no more", stream.slot));
+            }
             Command::Record { stream, .. } => state.say(&format!("#{} is recorded", stream.slot)),
             Command::StopRecord { stream } => state.say(&format!("#{} is recorded no more", stream.slot)),
             Command::WatchSilence { stream, ms, .. } if ms > 0 => {
@@ -274,6 +288,9 @@ impl AudioSink for Nowhere {
 impl Recorder for Recordings {
     fn is_free(&mut self, path: &str, extension: &str) -> bool {
         !self.0.borrow().recordings.contains(&format!("{path}.{extension}"))
+    }
+    fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String> {
+        self.open(path, extension, append)
     }
     fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String> {
         let mut state = self.0.borrow_mut();

@@ -13,6 +13,8 @@ pub struct Recording {
     format: FormatId,
     container: Container,
     encoder: Encoder,
+    /// 1, or 2: linear samples of both sides in turn.
+    channels: u16,
     /// Samples short of a granule, or of a `.WAV` file's pair of frames.
     carry: Vec<i16>,
 }
@@ -24,7 +26,13 @@ impl Recording {
         let row =
             row(extension.strip_prefix('.').unwrap_or(extension)).filter(|row| row.format.is_coded())?;
         let encoder = Encoder::new(row.format);
-        Some(Self { format: row.format, container: row.container, encoder, carry: Vec::new() })
+        Some(Self { format: row.format, container: row.container, encoder, channels: 1, carry: Vec::new() })
+    }
+    /// The same for two channels, whose samples come in turn; `None` for formats that are not linear.
+    pub fn stereo(extension: &str) -> Option<Self> {
+        Self::new(extension)
+            .filter(|recording| recording.format.is_linear())
+            .map(|recording| Self { channels: 2, ..recording })
     }
     /// The rate of the samples that [`Self::write`] takes.
     pub fn rate(&self) -> SampleRate {
@@ -39,14 +47,14 @@ impl Recording {
         match (self.container, self.format) {
             (Container::Raw, _) => Vec::new(),
             (Container::Wav, FormatId::GSM) => wav::gsm_header(data_bytes),
-            (Container::Wav, format) => wav::pcm_header(format.rate().0, data_bytes),
+            (Container::Wav, format) => wav::pcm_header(format.rate().0, self.channels, data_bytes),
         }
     }
     /// Bytes of the file that `samples` take, in whole frames: what may be cut off its end.
     pub fn bytes_of(&self, samples: usize) -> usize {
         let (unit, granule) = (self.unit(), self.format.granule());
         let bytes = if self.is_wav49() { gsm::WAV49_BYTES } else { unit / granule.samples * granule.bytes };
-        samples / unit * bytes
+        samples / unit * bytes * usize::from(self.channels)
     }
     /// Appends the coded form of `linear` to `out`; a rest smaller than a frame waits.
     pub fn write(&mut self, linear: &[i16], out: &mut Vec<u8>) {

@@ -117,11 +117,12 @@ fn mix_down(samples: &[i16], channels: u16) -> Vec<u8> {
         .collect()
 }
 
-/// Header of a mono 16-bit PCM file with `data_bytes` of samples to follow: 44 bytes.
-pub fn pcm_header(rate: u32, data_bytes: u32) -> Vec<u8> {
+/// Header of a 16-bit PCM file with `data_bytes` of samples to follow: 44 bytes.
+pub fn pcm_header(rate: u32, channels: u16, data_bytes: u32) -> Vec<u8> {
     let mut header = Vec::with_capacity(44);
     riff(&mut header, 36, data_bytes);
-    fmt(&mut header, 16, TAG_PCM, rate, rate * 2, 2, 16);
+    let block = 2 * channels;
+    fmt(&mut header, 16, TAG_PCM, channels, rate, rate * u32::from(block), block, 16);
     data(&mut header, data_bytes);
     header
 }
@@ -131,7 +132,7 @@ pub fn gsm_header(data_bytes: u32) -> Vec<u8> {
     let mut header = Vec::with_capacity(60);
     riff(&mut header, 52, data_bytes);
     // 1625 bytes a second: 65 for each 40 ms.
-    fmt(&mut header, 20, TAG_GSM, 8000, 1625, 65, 0);
+    fmt(&mut header, 20, TAG_GSM, 1, 8000, 1625, 65, 0);
     header.extend_from_slice(&2u16.to_le_bytes()); // size of the extension
     header.extend_from_slice(&320u16.to_le_bytes()); // samples a block
     header.extend_from_slice(b"fact");
@@ -148,11 +149,21 @@ fn riff(header: &mut Vec<u8>, overhead: u32, data_bytes: u32) {
     header.extend_from_slice(b"WAVE");
 }
 
-fn fmt(header: &mut Vec<u8>, size: u32, tag: u16, rate: u32, bytes_a_second: u32, block: u16, bits: u16) {
+#[expect(clippy::too_many_arguments, reason = "the fields of the chunk in their order")]
+fn fmt(
+    header: &mut Vec<u8>,
+    size: u32,
+    tag: u16,
+    channels: u16,
+    rate: u32,
+    bytes_a_second: u32,
+    block: u16,
+    bits: u16,
+) {
     header.extend_from_slice(b"fmt ");
     header.extend_from_slice(&size.to_le_bytes());
     header.extend_from_slice(&tag.to_le_bytes());
-    header.extend_from_slice(&1u16.to_le_bytes()); // channels
+    header.extend_from_slice(&channels.to_le_bytes());
     header.extend_from_slice(&rate.to_le_bytes());
     header.extend_from_slice(&bytes_a_second.to_le_bytes());
     header.extend_from_slice(&block.to_le_bytes());
@@ -222,7 +233,7 @@ mod tests {
     #[test]
     fn a_recording_cut_short_plays_to_its_end() {
         for size in [0u32, u32::MAX, 1_000_000] {
-            let mut bytes = pcm_header(8000, size);
+            let mut bytes = pcm_header(8000, 1, size);
             bytes.extend_from_slice(&[1, 0, 2, 0]);
             assert_eq!(&*parse(&bytes).unwrap().data, &[1, 0, 2, 0], "size {size:#x}");
         }
@@ -230,7 +241,7 @@ mod tests {
 
     #[test]
     fn headers_have_the_length_and_sizes_of_their_kind() {
-        let header = pcm_header(16_000, 640);
+        let header = pcm_header(16_000, 1, 640);
         assert_eq!(header.len(), 44);
         assert_eq!(header[4..8], 676u32.to_le_bytes());
         assert_eq!(header[40..44], 640u32.to_le_bytes());

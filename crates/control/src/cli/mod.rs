@@ -14,6 +14,7 @@ mod database;
 mod faults;
 mod grammar;
 mod media;
+mod monitors;
 mod peers;
 mod plan;
 mod process;
@@ -152,6 +153,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Process", process::ROWS),
     ("Calls", calls::ROWS),
     ("Conferences", conferences::ROWS),
+    ("Recordings", monitors::ROWS),
     ("What there is", catalogue::ROWS),
     ("Formats", codecs::ROWS),
     ("Dialplan", plan::ROWS),

@@ -623,6 +623,9 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::DetectInband { stream, .. }
         | Command::Record { stream, .. }
         | Command::StopRecord { stream }
+        | Command::Monitor { stream, .. }
+        | Command::AdjustMonitor { stream, .. }
+        | Command::StopMonitor { stream, .. }
         | Command::WatchSilence { stream, .. }
         | Command::Stats { stream } => (stream, None),
     })

@@ -22,6 +22,8 @@ use std::sync::Arc;
 use base::{FormatId, Gain, MemberSettings, RoomId, RoomSettings, SampleRate, StreamId, Wishes};
 use codec::{Coders, Level, RATES, Resampler};
 
+pub(crate) use talk::amplify;
+
 use crate::groups::Turn;
 use crate::packet_io::PacketIo;
 use crate::room::announce::Announcer;

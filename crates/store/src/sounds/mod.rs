@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod recorder;
+mod repair;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,7 +17,7 @@ use base::{Clip, Coded, FormatId, Instant};
 use call::{ClipAnswer, ClipWant, Library, MusicAnswer};
 
 pub use catalogue::{Catalogue, MusicList, speech};
-pub use recorder::Recordings;
+pub use recorder::{Recordings, Told};
 
 use crate::config::tones::Tones;
 

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use base::AudioSink;
 use call::{Afterwards, Recorder, Take};
@@ -22,6 +22,9 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// Most recordings at once.
 const RECORDINGS_MAX: usize = 4096;
 
+/// Hears what an administrator ought to know; called on threads of this room.
+pub type Told = Box<dyn Fn(&str) + Send>;
+
 /// The front end. Implements [`Recorder`] for the call core.
 pub struct Recordings {
     sounds: PathBuf,
@@ -30,12 +33,29 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    /// Starts the thread. Relative names lie below `sounds`.
-    pub fn start(sounds: PathBuf) -> std::io::Result<Self> {
+    /// Completes, on a thread of its own, what a kill left unfinished in a folder and below it.
+    pub fn repair(folder: PathBuf, told: Told) -> std::io::Result<()> {
+        let now = SystemTime::now();
+        std::thread::Builder::new().name("repair".to_owned()).spawn(move || {
+            let count = super::repair::repair(&folder, now);
+            if count > 0 {
+                told(&format!(
+                    "{count} recordings below {} were cut short; their headers are complete again",
+                    folder.display()
+                ));
+            }
+        })?;
+        Ok(())
+    }
+    /// Starts the thread. Relative names lie below `sounds`; `told` hears of recordings that ended because they could not
+    /// be written.
+    pub fn start(sounds: PathBuf, told: Told) -> std::io::Result<Self> {
         let (jobs, inbox) = channel();
         let running = Arc::default();
         let count = Arc::clone(&running);
-        std::thread::Builder::new().name("recordings".to_owned()).spawn(move || serve(&inbox, &count))?;
+        std::thread::Builder::new()
+            .name("recordings".to_owned())
+            .spawn(move || serve(&inbox, &count, &told))?;
         Ok(Self { sounds, jobs, running })
     }
     fn path(&self, path: &str, extension: &str) -> Result<PathBuf, String> {
@@ -55,6 +75,26 @@ impl Recorder for Recordings {
         let recording = Recording::new(extension).ok_or_else(|| {
             format!("'{extension}' is no sound format; use wav, gsm, ulaw, alaw, sln or g722")
         })?;
+        self.begin(path, extension, recording, append)
+    }
+    fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String> {
+        let recording = Recording::stereo(extension)
+            .ok_or_else(|| format!("'{extension}' has no second channel; use wav, wav16 or sln"))?;
+        self.begin(path, extension, recording, append)
+    }
+    fn is_free(&mut self, path: &str, extension: &str) -> bool {
+        self.path(path, extension).is_ok_and(|path| !path.exists())
+    }
+}
+
+impl Recordings {
+    fn begin(
+        &mut self,
+        path: &str,
+        extension: &str,
+        recording: Recording,
+        append: bool,
+    ) -> Result<Take, String> {
         if self.running.load(Ordering::Relaxed) >= RECORDINGS_MAX {
             return Err(format!("{RECORDINGS_MAX} recordings are running already"));
         }
@@ -83,9 +123,6 @@ impl Recorder for Recordings {
         self.jobs.send(track).map_err(|_| "the thread that writes recordings has ended".to_owned())?;
         self.running.fetch_add(1, Ordering::Relaxed);
         Ok(Take { sink: Box::new(Sink { writer, ended }), format: linear, afterwards })
-    }
-    fn is_free(&mut self, path: &str, extension: &str) -> bool {
-        self.path(path, extension).is_ok_and(|path| !path.exists())
     }
 }
 
@@ -161,7 +198,7 @@ impl Track {
         })
     }
     /// Writes what has come; `false` when the recording is complete or cannot go on.
-    fn turn(&mut self) -> bool {
+    fn turn(&mut self, told: &Told) -> bool {
         let over = self.ended.load(Ordering::Acquire);
         let waiting = self.samples.slots();
         self.coded.clear();
@@ -179,6 +216,10 @@ impl Track {
         if over && written.is_ok() {
             // A file that cannot be cut stays as it is: nothing better can be done with it here.
             let _ = self.amend();
+        }
+        if let Err(why) = &written {
+            // The call goes on: what its worker writes from here on finds a full ring.
+            told(&format!("recording {} has ended: {why}", self.path.display()));
         }
         !(written.is_err() || over)
     }
@@ -220,7 +261,7 @@ impl Track {
     }
 }
 
-fn serve(inbox: &Receiver<Track>, running: &std::sync::atomic::AtomicUsize) {
+fn serve(inbox: &Receiver<Track>, running: &std::sync::atomic::AtomicUsize, told: &Told) {
     let mut tracks: Vec<Track> = Vec::new();
     loop {
         // Without a recording the thread sleeps until one comes.
@@ -236,7 +277,7 @@ fn serve(inbox: &Receiver<Track>, running: &std::sync::atomic::AtomicUsize) {
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(TURN),
         }
         let before = tracks.len();
-        tracks.retain_mut(Track::turn);
+        tracks.retain_mut(|track| track.turn(told));
         running.fetch_sub(before - tracks.len(), Ordering::Relaxed);
     }
 }

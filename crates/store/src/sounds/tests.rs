@@ -108,7 +108,8 @@ fn tones_are_found_by_zone_and_name_or_rendered_from_a_list() {
 #[test]
 fn a_recording_is_a_complete_wave_file_when_its_sink_is_gone() {
     let folder = tempfile::tempdir().unwrap();
-    let mut recordings = Recordings::start(folder.path().to_owned()).unwrap();
+    let mut recordings =
+        Recordings::start(folder.path().to_owned(), Box::new(|text| panic!("{text}"))).unwrap();
     assert!(recordings.is_free("note", "wav"));
     let call::Take { mut sink, format, .. } = recordings.open("note", "wav", false).unwrap();
     assert_eq!(format, FormatId::SLIN);
@@ -129,7 +130,8 @@ fn a_recording_is_a_complete_wave_file_when_its_sink_is_gone() {
 #[test]
 fn what_is_not_wanted_of_a_recording_is_cut_off_and_what_was_there_before_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let mut recordings = Recordings::start(folder.path().to_owned()).unwrap();
+    let mut recordings =
+        Recordings::start(folder.path().to_owned(), Box::new(|text| panic!("{text}"))).unwrap();
     let mut record = |name: &str, extension: &str, append: bool, wish: fn(&call::Afterwards)| {
         let call::Take { mut sink, afterwards, .. } = recordings.open(name, extension, append).unwrap();
         assert_eq!(sink.write(&[1000; 1600]), 1600);
@@ -159,4 +161,27 @@ fn what_is_not_wanted_of_a_recording_is_cut_off_and_what_was_there_before_stays(
     assert_eq!(appended.len(), 44 + 3200, "what was appended to");
     let appended = record("whole", "wav", true, |after| after.cut(150)).unwrap();
     assert_eq!(appended.len(), 44 + 3200 + 800);
+}
+
+#[test]
+fn a_full_disk_ends_a_recording_with_a_word_and_not_the_call() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let tell = std::sync::Mutex::new(tell);
+    let hear = move |text: &str| tell.lock().unwrap().send(text.to_owned()).unwrap();
+    let mut recordings = Recordings::start("/tmp".into(), Box::new(hear)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("full.sln");
+    if std::os::unix::fs::symlink("/dev/full", &link).is_err() || !std::path::Path::new("/dev/full").exists()
+    {
+        println!("skipped: there is no /dev/full");
+        return;
+    }
+    let path = folder.path().join("full");
+    let mut take = recordings.open(path.to_str().unwrap(), "sln", false).unwrap();
+    let written = take.sink.write(&[1; 160]);
+    assert_eq!(written, 160);
+    let text = told.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+    assert!(text.contains("full.sln has ended: No space left"), "{text}");
+    // The worker goes on writing until its ring is full, and nothing happens then.
+    while take.sink.write(&[1; 1600]) > 0 {}
 }

@@ -3,6 +3,7 @@
 mod channels;
 mod conferences;
 mod database;
+mod monitors;
 mod originate;
 mod plan;
 mod sip;
@@ -23,6 +24,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     system::ROWS,
     channels::ROWS,
     conferences::ROWS,
+    monitors::ROWS,
     originate::ROWS,
     variables::ROWS,
     plan::ROWS,

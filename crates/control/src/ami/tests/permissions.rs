@@ -51,6 +51,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
     }
     refused.sort_unstable();
     let expected = [
+        "ChangeMonitor",
         "DBdel",
         "DBdeltree",
         "DBget",
@@ -60,6 +61,8 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "ExecIfTime",
         "ImportVar",
         "MSet",
+        "MixMonitor",
+        "Monitor",
         "Originate",
         "Record",
         "Set",

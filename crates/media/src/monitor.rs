@@ -1,0 +1,175 @@
+//! Both sides of a call for whoever writes it down: what a stream receives, from its ear, and what it sends, decoded
+//! again from its own packets, whoever made those.
+
+use base::{AudioSink, FormatId, Gain, MonitorSettings, MonitorSinks, SampleRate};
+use codec::{Coders, Resampler, mix};
+
+use crate::ear::{Ear, FRAME_SAMPLES_MAX};
+use crate::room::amplify;
+
+/// Room for what a resampler may give beyond a whole frame.
+const SPARE: usize = 8;
+
+/// Those who listen to one stream.
+pub(crate) struct Monitors {
+    list: Vec<Monitor>,
+    /// What the stream sends; `None` while nobody here can decode that.
+    sent: Option<Box<Ear>>,
+    rate: SampleRate,
+    /// One frame of what was sent, and both sides as one listener wants them.
+    said: Box<[i16]>,
+    sides: [Box<[i16]>; 2],
+    together: Box<[i16]>,
+}
+
+struct Monitor {
+    id: u32,
+    format: FormatId,
+    settings: MonitorSettings,
+    sinks: MonitorSinks,
+    /// From the rates of what is received and of what is sent.
+    resamplers: [Option<Resampler>; 2],
+    from: [SampleRate; 2],
+}
+
+impl Monitors {
+    pub(crate) fn new() -> Self {
+        let room = || vec![0; FRAME_SAMPLES_MAX + SPARE].into();
+        Self {
+            list: Vec::new(),
+            sent: None,
+            rate: SampleRate(8000),
+            said: room(),
+            sides: [room(), room()],
+            together: vec![0; 2 * (FRAME_SAMPLES_MAX + SPARE)].into(),
+        }
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+    /// Begins one, at the end of those that run; one with the same number ends.
+    pub(crate) fn begin(
+        &mut self,
+        id: u32,
+        format: FormatId,
+        settings: MonitorSettings,
+        sinks: MonitorSinks,
+    ) {
+        self.end(id);
+        let from = [format.rate(); 2];
+        self.list.push(Monitor { id, format, settings, sinks, resamplers: [None, None], from });
+    }
+    pub(crate) fn adjust(&mut self, id: u32, settings: MonitorSettings) {
+        if let Some(monitor) = self.list.iter_mut().find(|monitor| monitor.id == id) {
+            monitor.settings = settings;
+        }
+    }
+    pub(crate) fn end(&mut self, id: u32) {
+        self.list.retain(|monitor| monitor.id != id);
+    }
+    /// Builds decoder and converters for what is received at `rate` and sent in `format`; never per packet.
+    pub(crate) fn prepare(
+        &mut self,
+        rate: SampleRate,
+        format: FormatId,
+        jitter_max_ms: u16,
+        coders: &Coders,
+    ) {
+        self.rate = rate;
+        if !format.is_coded() {
+            self.sent = None;
+        } else if self.sent.as_ref().is_none_or(|ear| ear.format() != format) {
+            self.sent = Some(Box::new(Ear::new(format, jitter_max_ms, coders)));
+        }
+        let from = [rate, self.sent.as_ref().map_or(rate, |ear| ear.format().rate())];
+        for monitor in &mut self.list {
+            let sides = monitor.from.iter_mut().zip(&mut monitor.resamplers).zip(from);
+            for ((known, resampler), from) in sides {
+                if *known != from {
+                    *known = from;
+                    *resampler = Resampler::new(from, monitor.format.rate());
+                }
+            }
+        }
+    }
+    /// A packet that the stream sends.
+    pub(crate) fn sent(&mut self, format: FormatId, timestamp: u32, payload: &[u8]) {
+        if let Some(ear) = self.sent.as_mut().filter(|ear| ear.format() == format) {
+            // Too late for the recording, as it would be for the peer.
+            let _ = ear.push(timestamp, payload);
+        }
+    }
+    /// One frame of what was received, at the rate that was prepared; `connected`: the stream talks to somebody.
+    pub(crate) fn frame(&mut self, heard: &[i16], connected: bool) {
+        let Self { list, sent, rate, said, sides, together } = self;
+        let mut said_count = 0;
+        if let Some(ear) = sent {
+            said_count = heard.len() * ear.format().rate().0 as usize / rate.0.max(1) as usize;
+            if let Some(said) = said.get_mut(..said_count) {
+                ear.gather(said_count);
+                ear.take(said);
+                if ear.is_starved() {
+                    said.fill(0);
+                }
+            }
+        }
+        let said = said.get(..said_count).unwrap_or_default();
+        let runs = |settings: &MonitorSettings| !settings.paused && (connected || !settings.bridged_only);
+        for monitor in list.iter_mut().filter(|monitor| runs(&monitor.settings)) {
+            let Monitor { settings, sinks, resamplers, .. } = monitor;
+            let [mine, theirs] = sides;
+            let [from_heard, from_said] = resamplers;
+            let heard_count = shape(heard, from_heard, settings.heard, settings.hears, mine);
+            let said_count = shape(said, from_said, settings.said, settings.says, theirs);
+            // Rates that do not divide each other may differ by a sample now and then.
+            let count = if said.is_empty() { heard_count } else { heard_count.min(said_count) };
+            let (mine, theirs) =
+                (mine.get(..heard_count).unwrap_or_default(), theirs.get(..count).unwrap_or_default());
+            write(&mut sinks.heard, mine);
+            write(&mut sinks.said, theirs);
+            if sinks.mixed.is_none() {
+                continue;
+            }
+            let length = if settings.stereo {
+                for ((pair, mine), theirs) in together.as_chunks_mut().0.iter_mut().zip(mine).zip(theirs) {
+                    *pair = [*mine, *theirs];
+                }
+                2 * count
+            } else {
+                let (one, _) = together.split_at_mut(heard_count.min(together.len()));
+                one.copy_from_slice(mine);
+                mix::add(one, theirs);
+                heard_count
+            };
+            write(&mut sinks.mixed, together.get(..length).unwrap_or_default());
+        }
+    }
+}
+
+/// One side at the rate and loudness that are wanted; how many samples.
+fn shape(
+    from: &[i16],
+    resampler: &mut Option<Resampler>,
+    gain: Gain,
+    is_wanted: bool,
+    to: &mut [i16],
+) -> usize {
+    let count = match resampler {
+        None => to.iter_mut().zip(from).map(|(to, from)| *to = *from).count(),
+        Some(resampler) => resampler.process(from, to).min(to.len()),
+    };
+    let samples = to.get_mut(..count).unwrap_or_default();
+    if is_wanted {
+        amplify(samples, gain);
+    } else {
+        samples.fill(0);
+    }
+    count
+}
+
+fn write(sink: &mut Option<Box<dyn AudioSink>>, samples: &[i16]) {
+    if let Some(sink) = sink {
+        // What does not fit is counted by the sink.
+        sink.write(samples);
+    }
+}

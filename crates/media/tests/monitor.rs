@@ -1,0 +1,179 @@
+//! Both sides of a call as whoever records it hears them, on invented time.
+
+mod common;
+
+use std::sync::mpsc::{Receiver, channel};
+
+use base::{
+    AudioSink, Command, FormatId, Gain, MemberSettings, MonitorSettings, MonitorSinks, PlayId, RoomId,
+    RoomSettings, StreamId,
+};
+use common::*;
+
+struct Kept(std::sync::mpsc::Sender<Vec<i16>>);
+
+impl AudioSink for Kept {
+    fn write(&mut self, samples: &[i16]) -> usize {
+        self.0.send(samples.to_vec()).unwrap();
+        samples.len()
+    }
+}
+
+fn sink() -> (Option<Box<dyn AudioSink>>, Receiver<Vec<i16>>) {
+    let (sender, kept) = channel();
+    (Some(Box::new(Kept(sender))), kept)
+}
+
+/// What a monitor has been given since it was last asked.
+struct Tape {
+    mixed: Receiver<Vec<i16>>,
+    heard: Receiver<Vec<i16>>,
+    said: Receiver<Vec<i16>>,
+}
+
+impl Tape {
+    fn take(kept: &Receiver<Vec<i16>>) -> Vec<i16> {
+        kept.try_iter().flatten().collect()
+    }
+}
+
+fn monitor(plant: &mut Plant, stream: StreamId, number: u32, settings: MonitorSettings) -> Tape {
+    let ((mixed, a), (heard, b), (said, c)) = (sink(), sink(), sink());
+    let sinks = Box::new(MonitorSinks { mixed, heard, said });
+    plant.command(Command::Monitor { stream, monitor: number, format: FormatId::SLIN, settings, sinks });
+    Tape { mixed: a, heard: b, said: c }
+}
+
+const ALICE: f64 = 500.0;
+const BOB: f64 = 1300.0;
+
+struct Party {
+    phone: Phone,
+    format: FormatId,
+    speech: Vec<u8>,
+    turn: usize,
+}
+
+fn party(plant: &mut Plant, number: u32, format: FormatId, hertz: f64) -> Party {
+    let stream = plant.open(plan(number, format, 97));
+    let mut phone = Phone::new(stream, 97);
+    phone.units = format.rtp_clock() / 50;
+    Party { phone, format, speech: tone(format, hertz, 1000), turn: 0 }
+}
+
+fn talk(plant: &mut Plant, parties: &mut [Party], ms: u64) {
+    for _ in 0..ms / 20 {
+        for party in parties.iter_mut() {
+            let size = party.format.bytes_in(20);
+            let at = party.turn % 50 * size;
+            party.turn += 1;
+            let frame = party.speech[at..at + size].to_vec();
+            party.phone.say(plant, &frame);
+        }
+        plant.run(20);
+    }
+}
+
+fn amplitude(linear: &[i16], hertz: f64) -> f64 {
+    let last = &linear[linear.len().saturating_sub(2400)..];
+    let (mut re, mut im) = (0.0, 0.0);
+    for (n, &sample) in last.iter().enumerate() {
+        let phase = n as f64 * hertz * std::f64::consts::TAU / 8000.0;
+        re += f64::from(sample) * phase.cos();
+        im += f64::from(sample) * phase.sin();
+    }
+    2.0 * (re * re + im * im).sqrt() / last.len().max(1) as f64
+}
+
+/// Amplitudes of both tones, in thousands.
+fn both(linear: &[i16]) -> [i32; 2] {
+    [ALICE, BOB].map(|hertz| (amplitude(linear, hertz) / 1000.0).round() as i32)
+}
+
+#[test]
+fn a_relayed_and_a_transcoded_call_are_heard_from_both_sides_mixed_and_apart() {
+    for (one, other) in [
+        (FormatId::ULAW, FormatId::ULAW),
+        (FormatId::ULAW, FormatId::ALAW),
+        (FormatId::SLIN16, FormatId::ULAW),
+        (FormatId::G722, FormatId::SLIN48),
+    ] {
+        let mut plant = Plant::new();
+        let mut parties = [party(&mut plant, 0, one, ALICE), party(&mut plant, 1, other, BOB)];
+        let (a, b) = (parties[0].phone.stream, parties[1].phone.stream);
+        plant.command(Command::Join { a, b });
+        let tape = monitor(&mut plant, a, 1, MonitorSettings::default());
+        talk(&mut plant, &mut parties, 1000);
+        let (mixed, heard, said) = (Tape::take(&tape.mixed), Tape::take(&tape.heard), Tape::take(&tape.said));
+        assert_eq!((both(&mixed), both(&heard), both(&said)), ([8, 8], [8, 0], [0, 8]), "{one} {other}");
+        assert!((7600..=8000).contains(&mixed.len()), "{one} {other}: {}", mixed.len());
+        assert_eq!((heard.len(), said.len()), (mixed.len(), mixed.len()), "{one} {other}");
+        // What the phones hear is not changed by being written down.
+        assert_continuous(&plant.sent_by(a), one.rtp_clock() / 50);
+    }
+}
+
+#[test]
+fn settings_choose_sides_loudness_and_channels_and_each_monitor_has_its_own() {
+    let mut plant = Plant::new();
+    let mut parties =
+        [party(&mut plant, 0, FormatId::ULAW, ALICE), party(&mut plant, 1, FormatId::ULAW, BOB)];
+    let (a, b) = (parties[0].phone.stream, parties[1].phone.stream);
+    plant.command(Command::Join { a, b });
+    let plain = MonitorSettings::default();
+    let stereo = monitor(&mut plant, a, 2, MonitorSettings { stereo: true, ..plain });
+    let tape = monitor(&mut plant, a, 1, plain);
+    for (name, settings, expected) in [
+        ("both", plain, [8, 8]),
+        ("only what is received", MonitorSettings { says: false, ..plain }, [8, 0]),
+        ("only what is sent", MonitorSettings { hears: false, ..plain }, [0, 8]),
+        (
+            "louder and quieter",
+            MonitorSettings { heard: Gain::of_step(2), said: Gain::of_step(-2), ..plain },
+            [16, 4],
+        ),
+    ] {
+        plant.command(Command::AdjustMonitor { stream: a, monitor: 1, settings });
+        Tape::take(&tape.mixed);
+        talk(&mut plant, &mut parties, 600);
+        assert_eq!(both(&Tape::take(&tape.mixed)), expected, "{name}");
+    }
+    let pairs = Tape::take(&stereo.mixed);
+    let side = |at: usize| pairs.as_chunks::<2>().0.iter().map(|pair| pair[at]).collect::<Vec<_>>();
+    assert_eq!((both(&side(0)), both(&side(1))), ([8, 0], [0, 8]));
+    // One ends, the other goes on.
+    plant.command(Command::StopMonitor { stream: a, monitor: 1 });
+    talk(&mut plant, &mut parties, 200);
+    assert!(tape.mixed.try_recv().is_err());
+    assert!(!Tape::take(&stereo.mixed).is_empty());
+}
+
+#[test]
+fn what_is_played_is_heard_and_a_monitor_of_talks_waits_for_them() {
+    let mut plant = Plant::new();
+    let mut parties =
+        [party(&mut plant, 0, FormatId::ULAW, ALICE), party(&mut plant, 1, FormatId::ULAW, ALICE)];
+    let (a, b) = (parties[0].phone.stream, parties[1].phone.stream);
+    let always = monitor(&mut plant, a, 1, MonitorSettings::default());
+    let talks =
+        monitor(&mut plant, a, 2, MonitorSettings { bridged_only: true, ..MonitorSettings::default() });
+    let prompt = clip(FormatId::ULAW, tone(FormatId::ULAW, BOB, 1000));
+    plant.command(Command::Play { stream: a, play: PlayId(1), clip: prompt, offset: 0 });
+    talk(&mut plant, &mut parties[..1], 900);
+    assert_eq!(both(&Tape::take(&always.mixed)), [8, 8], "the caller and the prompt");
+    assert!(Tape::take(&talks.mixed).is_empty());
+    plant.command(Command::Join { a, b });
+    talk(&mut plant, &mut parties, 400);
+    assert!((2800..=3200).contains(&Tape::take(&talks.mixed).len()));
+    // In a room, too.
+    for stream in [a, b] {
+        let (mixing, member) = (RoomSettings::default(), MemberSettings::default());
+        plant.command(Command::Enter { stream, room: RoomId::new(0, 1), mixing, member });
+    }
+    parties[1].speech = tone(FormatId::ULAW, BOB, 1000);
+    talk(&mut plant, &mut parties, 800);
+    assert_eq!(both(&Tape::take(&talks.mixed)), [8, 8]);
+    // Closing lets go of the sinks.
+    plant.command(Command::Close { stream: a });
+    assert!(matches!(talks.mixed.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected)));
+}
