@@ -435,6 +435,61 @@ mod tests {
     }
 
     #[test]
+    fn rfc6716_2_1_7_a_lost_opus_packet_is_filled_from_the_copy_in_the_next_one() {
+        let coders = Coders::default();
+        let sound = |n: usize| -> Vec<i16> {
+            // A voice-like sum that changes from packet to packet, so that the last one again is not the lost one.
+            (n * 960..(n + 1) * 960)
+                .map(|t| {
+                    let t = t as f64 / 48_000.0;
+                    let pitch = 120.0 + 60.0 * (t * 9.0).sin();
+                    (1..12)
+                        .map(|k| {
+                            (t * pitch * f64::from(k) * core::f64::consts::TAU).sin() * 1500.0 / f64::from(k)
+                        })
+                        .sum::<f64>() as i16
+                })
+                .collect()
+        };
+        let lost = |n: usize| n > 6 && n % 6 == 3;
+        let listen = |packets: &[Vec<u8>], lost: &dyn Fn(usize) -> bool| -> Vec<i16> {
+            let mut ear = Ear::new(FormatId::OPUS, 200, &coders);
+            let mut heard = Vec::new();
+            for (n, packet) in packets.iter().enumerate() {
+                if !lost(n) {
+                    ear.push(n as u32 * 960, packet);
+                }
+                // A packet in hand, as the buffer aims at.
+                if n > 0 {
+                    let mut out = [0; 960];
+                    ear.gather(out.len());
+                    ear.take(&mut out);
+                    heard.extend(out);
+                }
+            }
+            heard
+        };
+        // How far apart what is heard with losses and without is, for a peer that gets copies or none.
+        let distance = |fec: bool| -> f64 {
+            let wishes = base::Wishes { fec, bitrate: Some(24_000), ..Default::default() };
+            let mut encoder = coders.encoder(FormatId::OPUS, &wishes);
+            let packets: Vec<Vec<u8>> = (0..60)
+                .map(|n| {
+                    let mut packet = vec![0; base::VARIABLE_BYTES_MAX];
+                    let bytes = encoder.encode(&sound(n), &mut packet);
+                    packet.truncate(bytes);
+                    packet
+                })
+                .collect();
+            let (whole, lossy) = (listen(&packets, &|_| false), listen(&packets, &lost));
+            assert_eq!(lossy.len(), whole.len());
+            lossy.iter().zip(&whole).map(|(a, b)| f64::from(i32::from(*a) - i32::from(*b)).powi(2)).sum()
+        };
+        let (copies, none) = (distance(true), distance(false));
+        assert!(copies < none, "{copies:.3e} with copies, {none:.3e} without");
+    }
+
+    #[test]
     fn frames_of_any_length_come_out_of_packets_of_any_length() {
         for format in FormatId::coded().filter(|format| format.is_constant()) {
             let mut ear = Ear::new(format, 0, &Coders::default());

@@ -421,6 +421,24 @@ mod tests {
     }
 
     #[test]
+    fn a_hole_is_told_with_the_payload_behind_it_which_stays() {
+        let grid = Grid { unit_bytes: 8, unit_stamps: 480, unit_us: 10_000, is_variable: true };
+        let mut jitter = Jitter::new(grid, JitterLimits { min_ms: 0, max_ms: 200 });
+        assert!(jitter.push_units(0, 2, &[1; 3]));
+        assert!(jitter.push_units(4 * 480, 2, &[3; 5]));
+        assert_eq!(jitter.hole(6), None, "there is something to play");
+        jitter.pull(2, |_| {});
+        assert_eq!(jitter.hole(6), Some((2, &[3; 5][..])));
+        assert_eq!(jitter.hole(1), None, "longer than was asked for");
+        let mut pulled = Vec::new();
+        jitter.pull(2, |run| pulled.push(matches!(run, Pulled::Missing(_))));
+        assert!(pulled.iter().all(|missing| *missing));
+        assert_eq!(jitter.hole(6), None);
+        jitter.pull(2, |run| assert_eq!(run, Pulled::Audio(&[3; 5])));
+        assert_eq!(jitter.hole(6), None, "nothing behind it");
+    }
+
+    #[test]
     fn in_order_packets_play_after_the_least_delay_and_without_a_hole() {
         let mut jitter = buffer(20, 200);
         push(&mut jitter, 0);
