@@ -86,9 +86,10 @@ fn applications_and_functions_are_those_of_the_tables() {
     assert_eq!(listed.len(), apps::table::applications().len() + 2);
     assert_eq!(listed[0], "    -= Registered Asterisk Applications =-");
     let like = desk.lines("core show applications like PLAYB");
-    assert_eq!(like.len(), 3, "{like:?}");
-    assert!(like[1].starts_with("              Playback: "), "{like:?}");
-    assert_eq!(like[2], "    -= 1 Applications Matching =-");
+    assert_eq!(like.len(), 4, "{like:?}");
+    assert!(like[1].starts_with("       ControlPlayback: "), "{like:?}");
+    assert!(like[2].starts_with("              Playback: "), "{like:?}");
+    assert_eq!(like[3], "    -= 2 Applications Matching =-");
     assert!(desk.text("core show application dial").contains("Info about application 'Dial'"));
     assert_eq!(desk.run("core show application Nothing").1, 1);
     assert!(desk.text("core show function len").contains("Info about function 'LEN'"));
