@@ -164,6 +164,8 @@ impl<'a> SoundFile<'a> {
 
     /// The sound as an immutable clip for streams of `format`, coded once ([`FormatId::clip`]). In the file's own format the bytes are untouched.
     ///
+    /// Both formats can be coded, or they are the same: a file that only passes through has no samples.
+    ///
     /// The last 20 ms (30 and 45 in formats of such frames) are filled up with silence; a cut last granule (a GSM frame without its end) is dropped.
     pub fn to_clip(&self, format: FormatId) -> Clip {
         self.to_clip_watched(format, &mut |_| {})
