@@ -10,6 +10,8 @@
 #[allow(dead_code, reason = "the tests need more of it")]
 mod world;
 
+mod common;
+
 use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -21,6 +23,8 @@ use base::Command;
 use io::media::{IoWish, MediaFront, PortRange, thread_cpu};
 use rtp::Header;
 use world::{Phone, World, plan};
+
+use common::poll_two;
 
 /// Bridged calls: 800 legs, 40,000 packets a second.
 const CALLS: usize = 400;
@@ -126,18 +130,6 @@ fn thread_per_call(world: &World, phone: &Phone) -> f64 {
     threads.into_iter().for_each(|thread| thread.join().expect("a baseline thread ends"));
     talk.stop();
     nanos.load(Relaxed) as f64 / 1e3 / sent.load(Relaxed) as f64
-}
-
-/// Which of two sockets have something to read; waits up to 100 ms.
-#[allow(unsafe_code)]
-fn poll_two(legs: &[UdpSocket; 2]) -> impl Iterator<Item = usize> + use<> {
-    use std::os::fd::AsRawFd;
-    let mut polled =
-        [0, 1].map(|n: usize| libc::pollfd { fd: legs[n].as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    // SAFETY: pointer and count describe `polled`, which outlives the call.
-    unsafe { libc::poll(polled.as_mut_ptr(), 2, 100) };
-    let ready = polled.map(|one| one.revents & libc::POLLIN != 0);
-    (0..2).filter(move |&n| ready[n])
 }
 
 /// Phones on one socket that all talk: one packet each every 20 ms, spread over the milliseconds. What they hear waits

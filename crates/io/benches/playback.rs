@@ -4,6 +4,8 @@
 //! `$STROWGER_BENCH_DIR`, by default `target/bench` of the workspace. The worker's time is its thread's CPU clock; the
 //! baselines run in this same process, one thread a call as telephony servers of the last decades do.
 
+mod common;
+
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -17,6 +19,8 @@ use base::{
 };
 use io::media::{MediaFront, MediaSettings, PortRange, thread_cpu};
 use rtp::Header;
+
+use common::poll_two;
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Calls in Playback.
@@ -170,18 +174,6 @@ fn thread_per_relay(phones: &[UdpSocket]) -> (f64, f64) {
     let (seconds, cpu, packets) = finish(begin, &stop, threads, &nanos, &sent);
     talk.stop();
     (cpu * 1e6 / packets, packets / seconds)
-}
-
-/// Which of two sockets have something to read; waits up to 100 ms.
-#[allow(unsafe_code)]
-fn poll_two(legs: &[UdpSocket; 2]) -> impl Iterator<Item = usize> + use<> {
-    use std::os::fd::AsRawFd;
-    let mut polled =
-        [0, 1].map(|n: usize| libc::pollfd { fd: legs[n].as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    // SAFETY: pointer and count describe `polled`, which outlives the call.
-    unsafe { libc::poll(polled.as_mut_ptr(), 2, 100) };
-    let ready = polled.map(|one| one.revents & libc::POLLIN != 0);
-    (0..2).filter(move |&n| ready[n])
 }
 
 /// Phones that all talk: one packet each every 20 ms, spread over the milliseconds.
