@@ -5,16 +5,17 @@
 //! sample after the other, timed in the same run on the same packets; it has no RTP and no jitter buffer. CPU time of this
 //! thread, the best of several rounds.
 
+mod common;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use base::{
-    Command, Direction, DtmfMode, Event, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Marking, MemberSettings,
-    Plan, RoomId, RoomSettings, RxPayload, StreamId,
-};
+use base::{Command, Event, FormatId, Instant, MemberSettings, RoomId, RoomSettings, StreamId};
 use codec::{Decoder, Encoder};
 use media::{Arrival, Config, Input, PacketIo, Worker};
 use oracle::{Figure, quickest};
+
+use common::{peer, plan};
 
 const MEMBERS: u32 = 100;
 const ROUNDS: usize = 5;
@@ -78,12 +79,6 @@ struct Net {
     sent: u64,
 }
 
-impl Net {
-    fn peer(slot: u32) -> SocketAddr {
-        SocketAddr::from(([192, 0, 2, (slot % 200) as u8 + 1], 4000))
-    }
-}
-
 impl PacketIo for Net {
     type Leg = ();
     fn attach(&mut self, _: u32, (): &mut ()) -> bool {
@@ -111,7 +106,7 @@ impl PacketIo for Net {
             let length = header.len() + payload.len();
             buffer[..header.len()].copy_from_slice(&header);
             buffer[header.len()..length].copy_from_slice(payload);
-            return Some(Arrival { slot, rtcp: false, from: Self::peer(slot), length });
+            return Some(Arrival { slot, rtcp: false, from: peer(slot), length });
         }
         self.next = 0;
         self.looked_ms = self.now_ms;
@@ -126,33 +121,6 @@ impl PacketIo for Net {
         true
     }
     fn lock(&mut self, (): &mut (), _: Option<SocketAddr>) {}
-}
-
-fn plan(slot: u32, format: FormatId) -> Plan {
-    let payload = format.usual_payload().unwrap_or(97);
-    let mut rx = [None; MAX_RX_PAYLOADS];
-    rx[0] = Some(RxPayload::Audio(payload, format));
-    Plan {
-        remote: Some(Net::peer(slot)),
-        remote_rtcp: None,
-        latch: Latch::Strict,
-        relearn: false,
-        format,
-        payload,
-        ptime_ms: 20,
-        wishes: base::Wishes::default(),
-        rx,
-        dtmf: DtmfMode::Signalling,
-        direction: Direction::SendRecv,
-        ssrc: 0x1000 + slot,
-        first_sequence: 1,
-        first_timestamp: 1,
-        jitter_max_ms: 200,
-        rtcp_interval_ms: 5000,
-        rtp_timeout_ms: 0,
-        keepalive_ms: 0,
-        marking: Marking::default(),
-    }
 }
 
 /// A room of a hundred in a worker of its own.

@@ -10,16 +10,17 @@
 //! iLBC, whose reference is in no package, our own plain form of it while that is as quick as the reference was measured
 //! to be (`gcc -O3 -march=native`, scaled by libgsm's encoder to this machine), else what the reference was measured at.
 
+mod common;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use base::{
-    Command, Direction, DtmfMode, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Marking, Plan, RxPayload,
-    StreamId,
-};
+use base::{Command, FormatId, Instant, StreamId};
 use codec::{Encoder, Level, Material, SpeexQuality, Trial, Work};
 use media::{Arrival, Config, Input, Lanes, PacketIo, Worker, tick_step};
 use oracle::{Figure, Library, Oracle, quickest};
+
+use common::{peer, plan};
 
 const ROUNDS: usize = 7;
 /// Streams at once; the first is the one of the headline figures, the second shows what the caches make of many.
@@ -200,9 +201,6 @@ struct Net {
 }
 
 impl Net {
-    fn peer(slot: u32) -> SocketAddr {
-        SocketAddr::from(([192, 0, 2, (slot % 200) as u8 + 1], 4000 + (slot / 200) as u16 * 2))
-    }
     /// The packet that is due for the leg between the last look and this one.
     fn due(&self, slot: u32) -> Option<(u64, &[u8], u8)> {
         let (payload_type, ms, payloads) = &self.feeds[slot as usize % 2];
@@ -233,7 +231,7 @@ impl PacketIo for Net {
             let length = header.len() + payload.len();
             buffer[..header.len()].copy_from_slice(&header);
             buffer[header.len()..length].copy_from_slice(payload);
-            return Some(Arrival { slot, rtcp: false, from: Self::peer(slot), length });
+            return Some(Arrival { slot, rtcp: false, from: peer(slot), length });
         }
         self.next = 0;
         self.looked_ms = self.now_ms;
@@ -248,33 +246,6 @@ impl PacketIo for Net {
         true
     }
     fn lock(&mut self, (): &mut (), _: Option<SocketAddr>) {}
-}
-
-fn plan(slot: u32, format: FormatId) -> Plan {
-    let payload = format.usual_payload().expect("a payload type");
-    let mut rx = [None; MAX_RX_PAYLOADS];
-    rx[0] = Some(RxPayload::Audio(payload, format));
-    Plan {
-        remote: Some(Net::peer(slot)),
-        remote_rtcp: None,
-        latch: Latch::Strict,
-        relearn: false,
-        format,
-        payload,
-        ptime_ms: format.usual_ms(),
-        wishes: base::Wishes::default(),
-        rx,
-        dtmf: DtmfMode::Signalling,
-        direction: Direction::SendRecv,
-        ssrc: 0x1000 + slot,
-        first_sequence: 1,
-        first_timestamp: 1,
-        jitter_max_ms: 200,
-        rtcp_interval_ms: 5000,
-        rtp_timeout_ms: 0,
-        keepalive_ms: 0,
-        marking: Marking::default(),
-    }
 }
 
 /// So many calls between GSM and the other format, both ways, in one worker: microseconds a second of one call.
