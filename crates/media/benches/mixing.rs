@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use base::{Command, Event, FormatId, Instant, MemberSettings, RoomId, RoomSettings, StreamId};
 use codec::{Decoder, Encoder};
-use media::{Arrival, Config, Input, PacketIo, Worker};
+use media::{Arrival, Batch, Config, Input, PacketIo, Worker};
 use oracle::{Figure, quickest};
 
 use common::{peer, plan};
@@ -85,8 +85,9 @@ impl PacketIo for Net {
         true
     }
     fn detach(&mut self, (): &mut ()) {}
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool {
         while (self.next as usize) < self.sounds.len() {
+            let Some(room) = batch.room() else { return true };
             let slot = self.next;
             self.next += 1;
             let phase = u64::from(slot) * 7;
@@ -104,20 +105,20 @@ impl PacketIo for Net {
             let header = rtp::write(&header);
             let payload = &self.sounds[slot as usize][number as usize % FRAMES];
             let length = header.len() + payload.len();
-            buffer[..header.len()].copy_from_slice(&header);
-            buffer[header.len()..length].copy_from_slice(payload);
-            return Some(Arrival { slot, rtcp: false, from: peer(slot), length });
+            room[..header.len()].copy_from_slice(&header);
+            room[header.len()..length].copy_from_slice(payload);
+            batch.push(Arrival { slot, rtcp: false, from: peer(slot), length });
         }
         self.next = 0;
         self.looked_ms = self.now_ms;
-        None
+        false
     }
-    fn send(&mut self, _: u32, (): &mut (), _: SocketAddr, packet: &[u8]) -> bool {
+    fn put(&mut self, _: u32, (): &mut (), _: SocketAddr, packet: &[u8]) -> bool {
         std::hint::black_box(packet);
         self.sent += 1;
         true
     }
-    fn send_rtcp(&mut self, _: u32, (): &mut (), _: SocketAddr, _: bool, _: &[u8]) -> bool {
+    fn put_rtcp(&mut self, _: u32, (): &mut (), _: SocketAddr, _: bool, _: &[u8]) -> bool {
         true
     }
     fn lock(&mut self, (): &mut (), _: Option<SocketAddr>) {}

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base::{Command, FormatId, Instant, StreamId};
 use codec::{Encoder, Level, Material, SpeexQuality, Trial, Work};
-use media::{Arrival, Config, Input, Lanes, PacketIo, Worker, tick_step};
+use media::{Arrival, Batch, Config, Input, Lanes, PacketIo, Worker, tick_step};
 use oracle::{Figure, Library, Oracle, quickest};
 
 use common::{peer, plan};
@@ -218,8 +218,9 @@ impl PacketIo for Net {
         true
     }
     fn detach(&mut self, (): &mut ()) {}
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool {
         while self.next < self.legs {
+            let Some(room) = batch.room() else { return true };
             let slot = self.next;
             self.next += 1;
             let Some((number, payload, payload_type)) = self.due(slot) else { continue };
@@ -229,20 +230,20 @@ impl PacketIo for Net {
                 rtp::Header { payload_type, marker: false, sequence: number as u16, timestamp, ssrc };
             let header = rtp::write(&header);
             let length = header.len() + payload.len();
-            buffer[..header.len()].copy_from_slice(&header);
-            buffer[header.len()..length].copy_from_slice(payload);
-            return Some(Arrival { slot, rtcp: false, from: peer(slot), length });
+            room[..header.len()].copy_from_slice(&header);
+            room[header.len()..length].copy_from_slice(payload);
+            batch.push(Arrival { slot, rtcp: false, from: peer(slot), length });
         }
         self.next = 0;
         self.looked_ms = self.now_ms;
-        None
+        false
     }
-    fn send(&mut self, _: u32, (): &mut (), _: SocketAddr, packet: &[u8]) -> bool {
+    fn put(&mut self, _: u32, (): &mut (), _: SocketAddr, packet: &[u8]) -> bool {
         std::hint::black_box(packet);
         self.sent += 1;
         true
     }
-    fn send_rtcp(&mut self, _: u32, (): &mut (), _: SocketAddr, _: bool, _: &[u8]) -> bool {
+    fn put_rtcp(&mut self, _: u32, (): &mut (), _: SocketAddr, _: bool, _: &[u8]) -> bool {
         true
     }
     fn lock(&mut self, (): &mut (), _: Option<SocketAddr>) {}

@@ -33,7 +33,7 @@ mod worker;
 pub use codec::{Level, UnknownLevel};
 pub use groups::{Lanes, WAIT_MS_MAX};
 pub use load::Load;
-pub use packet_io::{Arrival, PACKET_BYTES_MAX, PacketIo};
+pub use packet_io::{Arrival, BATCH_MAX, Batch, PACKET_BYTES_MAX, PacketIo};
 pub use phase::Phase;
 pub use stream::Moving;
 pub use trace::{Carried, Noted, Traced, Tracing, Watch};

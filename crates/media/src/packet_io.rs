@@ -1,11 +1,20 @@
 //! What the worker needs of a packet back-end; sockets, AF_XDP rings or a test's invented network.
 
 use core::net::SocketAddr;
+use core::ops::Range;
 
 use crate::phase::Phase;
 
-/// Bytes of the worker's packet buffer: linear 48 kHz at 60 ms with its header and room.
+/// Bytes of the longest datagram: linear 48 kHz at 60 ms with its header and room.
 pub const PACKET_BYTES_MAX: usize = 6144;
+
+/// Datagrams of one batch: so many that the waits for memory overlap and a system call is shared, and so few that they
+/// stay in the nearest caches.
+pub const BATCH_MAX: usize = 64;
+/// Bytes of a batch's buffer besides room for one datagram of the longest: usual ones fill a batch with 416 bytes each.
+const BATCH_BYTES: usize = 26 * 1024;
+/// Datagrams begin at whole lines of the cache.
+const LINE: usize = 64;
 
 /// One datagram that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +25,75 @@ pub struct Arrival {
     pub rtcp: bool,
     /// Source; IPv4 addresses are IPv4, never mapped.
     pub from: SocketAddr,
-    /// Bytes of the buffer that it fills.
+    /// Bytes of the room that it fills.
     pub length: usize,
 }
 
-/// A packet back-end. Calls happen on the worker's thread and must not block.
+/// Datagrams taken in one look, side by side in one buffer. The worker's own packets are made at the buffer's beginning,
+/// so that a packet is a range of one buffer wherever it came from.
+#[derive(Debug)]
+pub struct Batch {
+    bytes: Box<[u8]>,
+    arrivals: Vec<(Arrival, usize)>,
+    end: usize,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Self {
+        let bytes = vec![0; PACKET_BYTES_MAX + BATCH_BYTES + PACKET_BYTES_MAX].into();
+        Self { bytes, arrivals: Vec::with_capacity(BATCH_MAX), end: PACKET_BYTES_MAX }
+    }
+    /// Room of [`PACKET_BYTES_MAX`] bytes for the next datagram; `None` when the batch is full.
+    pub fn room(&mut self) -> Option<&mut [u8]> {
+        let room = self.bytes.get_mut(self.end..self.end + PACKET_BYTES_MAX);
+        room.filter(|_| self.arrivals.len() < BATCH_MAX)
+    }
+    /// The datagram that was written into the room; without room it is dropped.
+    pub fn push(&mut self, arrival: Arrival) {
+        if self.room().is_some() {
+            let length = arrival.length.min(PACKET_BYTES_MAX);
+            self.arrivals.push((Arrival { length, ..arrival }, self.end));
+            self.end += length.next_multiple_of(LINE);
+        }
+    }
+    /// Copies a datagram into the batch; false when the batch is full.
+    pub fn copy(&mut self, slot: u32, rtcp: bool, from: SocketAddr, bytes: &[u8]) -> bool {
+        let Some(room) = self.room() else { return false };
+        let length = bytes.len().min(room.len());
+        if let (Some(room), Some(bytes)) = (room.get_mut(..length), bytes.get(..length)) {
+            room.copy_from_slice(bytes);
+        }
+        self.push(Arrival { slot, rtcp, from, length });
+        true
+    }
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.arrivals.len()
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.arrivals.is_empty()
+    }
+    pub(crate) fn clear(&mut self) {
+        self.arrivals.clear();
+        self.end = PACKET_BYTES_MAX;
+    }
+    /// A datagram and where it lies.
+    pub(crate) fn get(&self, index: usize) -> Option<(Arrival, Range<usize>)> {
+        let &(arrival, start) = self.arrivals.get(index)?;
+        Some((arrival, start..start + arrival.length))
+    }
+    /// Bytes of a packet; none outside the buffer.
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        self.bytes.get(range).unwrap_or_default()
+    }
+    pub(crate) fn bytes_mut(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
+        self.bytes.get_mut(range)
+    }
+}
+
+/// A packet back-end: what arrives comes in batches, and what is sent leaves in batches. Calls happen on the worker's
+/// thread and must not block.
 pub trait PacketIo {
     /// One leg's ports; dropping it gives them back.
     type Leg;
@@ -29,12 +102,14 @@ pub trait PacketIo {
     fn attach(&mut self, slot: u32, leg: &mut Self::Leg) -> bool;
     /// Stops receiving, because the leg moves to another worker. One that is closed is dropped, which ends all.
     fn detach(&mut self, leg: &mut Self::Leg);
-    /// The next datagram of this receive phase, or `None` when the phase is over (nothing left, or enough).
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival>;
-    /// Sends RTP; false when the packet was not taken. A batch may wait for [`Self::flush`].
-    fn send(&mut self, slot: u32, leg: &mut Self::Leg, to: SocketAddr, packet: &[u8]) -> bool;
-    /// Sends RTCP, from the RTP port when `shared` (RFC 5761).
-    fn send_rtcp(
+    /// Adds what has arrived to an empty batch. True when there may be more; false ends the receive phase, because nothing
+    /// is left or the worker has other things to do, and the next call begins another.
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool;
+    /// Puts RTP into the batch that leaves next; false when the packet was not taken. The back-end keeps the batch, because
+    /// only it knows where packets have to stand to leave without another copy; one that cannot send in batches sends at once.
+    fn put(&mut self, slot: u32, leg: &mut Self::Leg, to: SocketAddr, packet: &[u8]) -> bool;
+    /// Puts RTCP into it, to leave from the RTP port when `shared` (RFC 5761).
+    fn put_rtcp(
         &mut self,
         slot: u32,
         leg: &mut Self::Leg,
@@ -42,12 +117,41 @@ pub trait PacketIo {
         shared: bool,
         packet: &[u8],
     ) -> bool;
+    /// Sends all that was put.
+    fn tx_batch(&mut self) {}
     /// Only `source` is let in until the next call; `None` lets everyone in again. An optimisation: the worker judges
     /// every packet all the same.
     fn lock(&mut self, leg: &mut Self::Leg, source: Option<SocketAddr>);
     /// What the worker does from here on, for whoever measures. Called some times a tick and some times a packet.
     #[inline]
     fn phase(&mut self, _: Phase) {}
-    /// End of the send phase.
-    fn flush(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_keeps_datagrams_whole_and_apart_from_what_the_worker_makes() {
+        let from = SocketAddr::from(([192, 0, 2, 1], 4000));
+        for length in [0, 12, 64, 172, 1500, PACKET_BYTES_MAX, PACKET_BYTES_MAX + 1] {
+            let mut batch = Batch::new();
+            for round in 0..2 {
+                let mut taken = 0;
+                while batch.copy(taken, false, from, &vec![taken as u8 + round; length]) {
+                    taken += 1;
+                }
+                assert!(taken as usize == BATCH_MAX || length > 416 && taken >= 4, "{taken} of {length}");
+                for index in 0..taken {
+                    let (arrival, range) = batch.get(index as usize).unwrap();
+                    assert_eq!((arrival.slot, arrival.length), (index, length.min(PACKET_BYTES_MAX)));
+                    assert!(range.start >= PACKET_BYTES_MAX);
+                    assert!(batch.bytes(range).iter().all(|byte| *byte == index as u8 + round));
+                }
+                batch.push(Arrival { slot: 0, rtcp: false, from, length });
+                assert_eq!(batch.len(), taken as usize, "what has no room is dropped");
+                batch.clear();
+            }
+        }
+    }
 }

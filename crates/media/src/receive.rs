@@ -28,18 +28,24 @@ pub(crate) struct Inbound {
 }
 
 impl<P: PacketIo> Desk<'_, P> {
-    /// One datagram, in the packet buffer.
-    pub(crate) fn arrived(&mut self, arrival: Arrival) {
+    /// The datagrams of a batch from `next` on.
+    pub(crate) fn judge_batch(&mut self, next: &mut usize) {
+        while let Some((arrival, packet)) = self.scratch.packets.get(*next) {
+            *next += 1;
+            self.arrived(arrival, packet);
+        }
+    }
+
+    fn arrived(&mut self, arrival: Arrival, packet: Range<usize>) {
         let outcome = match self.streams.at(arrival.slot) {
             None => Err(Discard::UnknownStream),
             Some(stream) => {
                 let id = stream.id;
                 *self.current = Some(id);
-                let packet = self.scratch.packet.get(..arrival.length).unwrap_or_default();
-                if arrival.rtcp || rtp::is_rtcp(packet) {
-                    self.rtcp_arrived(id, arrival)
+                if arrival.rtcp || rtp::is_rtcp(self.scratch.packets.bytes(packet.clone())) {
+                    self.rtcp_arrived(id, arrival.from, packet)
                 } else {
-                    self.rtp_arrived(id, arrival.from, arrival.length)
+                    self.rtp_arrived(id, arrival.from, packet)
                 }
             }
         };
@@ -51,22 +57,22 @@ impl<P: PacketIo> Desk<'_, P> {
         }
     }
 
-    fn rtcp_arrived(&mut self, id: StreamId, arrival: Arrival) -> Result<(), Discard> {
+    fn rtcp_arrived(&mut self, id: StreamId, from: SocketAddr, packet: Range<usize>) -> Result<(), Discard> {
         let ntp = self.ntp(self.at);
         let stream = self.streams.get_mut(id).ok_or(Discard::UnknownStream)?;
-        if !stream.accepts_rtcp(arrival.from) {
+        if !stream.accepts_rtcp(from) {
             return Err(Discard::WrongSource);
         }
-        let packet = self.scratch.packet.get(..arrival.length).unwrap_or_default();
-        stream.read_report(packet, self.at, ntp)?;
-        self.note(false, arrival.from, Carried::Rtcp, arrival.length);
+        let length = packet.len();
+        stream.read_report(self.scratch.packets.bytes(packet), self.at, ntp)?;
+        self.note(false, from, Carried::Rtcp, length);
         Ok(())
     }
 
-    fn rtp_arrived(&mut self, id: StreamId, from: SocketAddr, length: usize) -> Result<(), Discard> {
+    fn rtp_arrived(&mut self, id: StreamId, from: SocketAddr, packet: Range<usize>) -> Result<(), Discard> {
         let stream = self.streams.get_mut(id).ok_or(Discard::UnknownStream)?;
-        let packet = self.scratch.packet.get(..length).unwrap_or_default();
-        let (header, payload) = rtp::parse(packet)?;
+        let (header, payload) = rtp::parse(self.scratch.packets.bytes(packet.clone()))?;
+        let payload = packet.start + payload.start..packet.start + payload.end;
         let kind = stream.payload(header.payload_type).ok_or(Discard::UnknownPayload)?;
         if payload.is_empty() {
             return Err(Discard::NoPayload);
@@ -127,7 +133,7 @@ impl<P: PacketIo> Desk<'_, P> {
     ) -> Result<(), Discard> {
         match kind {
             RxPayload::Event(_, clock) => {
-                let bytes = self.scratch.packet.get(payload).unwrap_or_default();
+                let bytes = self.scratch.packets.bytes(payload);
                 let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
                 let edges = stream.events_in.packet(bytes, header.timestamp, clock, self.at)?;
                 for edge in edges.into_iter().flatten() {
@@ -165,7 +171,7 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         }
         if let Some(ear) = &mut stream.ear {
-            let payload = self.scratch.packet.get(inbound.payload.clone()).unwrap_or_default();
+            let payload = self.scratch.packets.bytes(inbound.payload.clone());
             let is_whole = ear.can_read(payload);
             let is_heard = ear.push(inbound.timestamp, payload);
             if !is_whole {
@@ -199,7 +205,7 @@ impl<P: PacketIo> Desk<'_, P> {
         };
         let (format, payload_type) = (stream.plan.format, stream.plan.payload);
         if let Some(table) = stream.recode
-            && let Some(payload) = self.scratch.packet.get_mut(inbound.payload.clone())
+            && let Some(payload) = self.scratch.packets.bytes_mut(inbound.payload.clone())
         {
             for byte in payload {
                 *byte = table[usize::from(*byte)];

@@ -87,8 +87,8 @@ impl<P: PacketIo> Desk<'_, P> {
         let timestamp = stream.out.event_timestamp(now, units);
         let sequence = stream.out.event_sequence();
         let payload = HEADER_BYTES..HEADER_BYTES + 1;
-        if let Some(level) = self.scratch.packet.get_mut(HEADER_BYTES) {
-            *level = QUIETEST;
+        if let Some(level) = self.scratch.packets.bytes_mut(HEADER_BYTES..HEADER_BYTES + 1) {
+            level.fill(QUIETEST);
         }
         self.transmit(id, to, payload, COMFORT_NOISE, Stamp { sequence, timestamp, marker: false });
     }
@@ -105,7 +105,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some((to, shared)) = stream.rtcp_target() else { return };
         let Some(leg) = &mut stream.leg else { return };
         let packet = buffer.get(..length).unwrap_or_default();
-        if self.io.send_rtcp(id.slot, leg, to, shared, packet) {
+        if self.io.put_rtcp(id.slot, leg, to, shared, packet) {
             self.load.sent += 1;
             self.note(true, to, Carried::Rtcp, length);
         } else {
@@ -184,7 +184,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
         let Some(playing) = &mut stream.play else { return false };
         if !playing.is_over()
-            && let Some(wire) = self.scratch.packet.get_mut(payload.clone())
+            && let Some(wire) = self.scratch.packets.bytes_mut(payload.clone())
         {
             let bytes = playing.fill(stream.plan.format, stream.plan.ptime_ms, wire);
             self.emit_local(id, payload.start, bytes);
@@ -198,7 +198,7 @@ impl<P: PacketIo> Desk<'_, P> {
         *self.current = Some(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
-        let Some(wire) = self.scratch.packet.get_mut(payload.clone()) else { return };
+        let Some(wire) = self.scratch.packets.bytes_mut(payload.clone()) else { return };
         let Some(mouth) = &mut stream.mouth else { return };
         self.io.phase(Phase::Encode);
         let bytes = mouth.speak(wire);
@@ -232,7 +232,7 @@ impl<P: PacketIo> Desk<'_, P> {
                     let sequence = stream.out.event_sequence();
                     let stamp = Stamp { sequence, timestamp: packet.timestamp, marker: packet.marker };
                     let payload = HEADER_BYTES..HEADER_BYTES + packet.payload.len();
-                    if let Some(wire) = self.scratch.packet.get_mut(payload.clone()) {
+                    if let Some(wire) = self.scratch.packets.bytes_mut(payload.clone()) {
                         wire.copy_from_slice(&packet.payload);
                     }
                     self.emit(id, payload, payload_type, None, stamp, 0);
@@ -241,7 +241,7 @@ impl<P: PacketIo> Desk<'_, P> {
                 digits::Step::Tone => {
                     let samples = stream.plan.format.rate().0 as usize * usize::from(ms) / 1000;
                     let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
-                    if let Some(wire) = self.scratch.packet.get_mut(payload.clone()) {
+                    if let Some(wire) = self.scratch.packets.bytes_mut(payload.clone()) {
                         let bytes = stream.digits.tone(wire, samples);
                         self.emit_local(id, payload.start, bytes);
                     }
@@ -306,7 +306,7 @@ impl<P: PacketIo> Desk<'_, P> {
         if let (Some(taps), Some(format)) = (&mut stream.taps, format)
             && let Some(monitors) = &mut taps.monitors
         {
-            monitors.sent(format, timestamp, self.scratch.packet.get(payload.clone()).unwrap_or_default());
+            monitors.sent(format, timestamp, self.scratch.packets.bytes(payload.clone()));
         }
         let target = stream.target();
         if stream.leg.is_none() {
@@ -337,11 +337,11 @@ impl<P: PacketIo> Desk<'_, P> {
         stream.last_sent = self.at;
         let Some(start) = payload.start.checked_sub(HEADER_BYTES) else { return };
         let header = Header { payload_type, marker, sequence, timestamp, ssrc: stream.out.ssrc() };
-        let Some(packet) = self.scratch.packet.get_mut(start..payload.end) else { return };
+        let Some(packet) = self.scratch.packets.bytes_mut(start..payload.end) else { return };
         if let Some(room) = packet.first_chunk_mut() {
             *room = rtp::write(&header);
         }
-        if self.io.send(id.slot, leg, to, packet) {
+        if self.io.put(id.slot, leg, to, packet) {
             stream.totals.sent_packets += 1;
             stream.totals.sent_bytes += payload.len() as u64;
             self.load.sent += 1;

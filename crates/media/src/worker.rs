@@ -14,7 +14,7 @@ use crate::ear::FRAME_SAMPLES_MAX;
 use crate::groups::{Groups, Lanes};
 use crate::load::Load;
 use crate::monitor::Monitors;
-use crate::packet_io::{PACKET_BYTES_MAX, PacketIo};
+use crate::packet_io::{Batch, PacketIo};
 use crate::phase::Phase;
 use crate::play::Playing;
 use crate::room::Rooms;
@@ -79,7 +79,7 @@ pub enum Input<L> {
 
 /// Rooms that every step shares, so that no step allocates.
 pub(crate) struct Scratch {
-    pub(crate) packet: Box<[u8]>,
+    pub(crate) packets: Batch,
     pub(crate) linear: Box<[i16]>,
 }
 
@@ -138,10 +138,7 @@ impl<L> Worker<L> {
             coders: Arc::default(),
             streams: Slab::new(),
             wheel: Wheel::new(),
-            scratch: Scratch {
-                packet: vec![0; PACKET_BYTES_MAX].into(),
-                linear: vec![0; FRAME_SAMPLES_MAX].into(),
-            },
+            scratch: Scratch { packets: Batch::new(), linear: vec![0; FRAME_SAMPLES_MAX].into() },
             load: Load::default(),
             groups: Groups::new(config.lanes),
             rooms: Rooms::new(config.lanes.level),
@@ -211,10 +208,7 @@ impl<L> Worker<L> {
     {
         self.load.ticks += 1;
         io.phase(Phase::Receive);
-        while let Some(arrival) = io.receive(&mut self.scratch.packet) {
-            self.load.received += 1;
-            self.guarded(now, io, events, |desk| desk.arrived(arrival));
-        }
+        self.receive(now, io, events);
         io.phase(Phase::Jitter);
         let now_ms = now.as_millis();
         let last = self.last_ms.unwrap_or(now_ms.saturating_sub(1));
@@ -243,8 +237,27 @@ impl<L> Worker<L> {
         self.last_ms = Some(now_ms.max(last));
         self.run_turns(now, false, io, events);
         io.phase(Phase::Send);
-        io.flush();
+        io.tx_batch();
         io.phase(Phase::Control);
+    }
+    /// Everything that has arrived, batch by batch.
+    fn receive<P>(&mut self, now: Instant, io: &mut P, events: &mut Vec<Event>)
+    where
+        P: PacketIo<Leg = L>,
+    {
+        loop {
+            self.scratch.packets.clear();
+            let more = io.rx_batch(&mut self.scratch.packets);
+            self.load.received += self.scratch.packets.len() as u64;
+            let mut next = 0;
+            while next < self.scratch.packets.len() {
+                // A panic costs its own packet; the others of the batch go on behind it.
+                self.guarded(now, io, events, |desk| desk.judge_batch(&mut next));
+            }
+            if !more {
+                return;
+            }
+        }
     }
     /// Gives a stream away, to be [adopted](Input::Adopt) by another worker. Its bridge and tie stay named, so all that
     /// are connected move together.

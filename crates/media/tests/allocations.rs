@@ -10,7 +10,7 @@ use base::{
 };
 use common::{Phone, clip, plan};
 use kit::{Counting, allocations, bytes_kept};
-use media::{Arrival, Config, Input, PacketIo, Worker};
+use media::{Batch, Config, Input, PacketIo, Worker};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -29,17 +29,20 @@ impl PacketIo for Wire {
         true
     }
     fn detach(&mut self, _: &mut u16) {}
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
-        let (slot, from, bytes) = self.incoming.get(self.next).filter(|_| self.next < self.due)?;
-        self.next += 1;
-        buffer[..bytes.len()].copy_from_slice(bytes);
-        Some(Arrival { slot: *slot, rtcp: false, from: *from, length: bytes.len() })
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool {
+        while let Some((slot, from, bytes)) = self.incoming.get(self.next).filter(|_| self.next < self.due) {
+            if !batch.copy(*slot, false, *from, bytes) {
+                return true;
+            }
+            self.next += 1;
+        }
+        false
     }
-    fn send(&mut self, _: u32, _: &mut u16, _: SocketAddr, _: &[u8]) -> bool {
+    fn put(&mut self, _: u32, _: &mut u16, _: SocketAddr, _: &[u8]) -> bool {
         self.sent += 1;
         true
     }
-    fn send_rtcp(&mut self, _: u32, _: &mut u16, _: SocketAddr, _: bool, _: &[u8]) -> bool {
+    fn put_rtcp(&mut self, _: u32, _: &mut u16, _: SocketAddr, _: bool, _: &[u8]) -> bool {
         self.sent += 1;
         true
     }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::str::FromStr;
 
 use base::Marking;
-use media::{Arrival, PacketIo};
+use media::{Batch, PacketIo};
 
 use super::kernel::{Kernel, Refused, SteeredIo, SteeredLeg};
 use super::ports::Lease;
@@ -172,7 +172,12 @@ impl Io {
     /// The back-end of one worker; once.
     pub(crate) fn take_worker(&mut self, number: usize) -> io::Result<MediaIo> {
         let steered = self.kernel.as_mut().and_then(|kernel| kernel.take_worker(number));
-        Ok(MediaIo { sockets: SocketIo::new()?, has_sockets: false, steered: steered.map(Box::new) })
+        Ok(MediaIo {
+            sockets: SocketIo::new()?,
+            has_sockets: false,
+            steered: steered.map(Box::new),
+            steered_done: false,
+        })
     }
     /// A leg on a port that was leased and bound, for a stream that will live on `worker`. What arrives waits from here on.
     pub(crate) fn leg(
@@ -217,6 +222,8 @@ pub(crate) struct MediaIo {
     /// There was a leg with sockets of its own: before the first nobody looks into `epoll`.
     has_sockets: bool,
     steered: Option<Box<SteeredIo>>,
+    /// In this receive phase nothing is left of theirs.
+    steered_done: bool,
 }
 
 impl MediaIo {
@@ -249,24 +256,30 @@ impl PacketIo for MediaIo {
             (Leg::Steered(_), None) => {}
         }
     }
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
-        let steered = self.steered.as_mut().and_then(|steered| steered.receive(buffer));
-        if steered.is_some() || !self.has_sockets {
-            return steered;
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool {
+        if !self.steered_done
+            && let Some(steered) = &mut self.steered
+        {
+            if steered.rx_batch(batch) {
+                return true;
+            }
+            self.steered_done = true;
         }
-        self.sockets.receive(buffer)
+        let more = self.has_sockets && self.sockets.rx_batch(batch);
+        self.steered_done = more;
+        more
     }
-    fn send(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
+    fn put(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
         match (leg, &mut self.steered) {
-            (Leg::Socket(leg), _) => self.sockets.send(slot, leg, to, packet),
-            (Leg::Steered(leg), Some(steered)) => steered.send(slot, leg, to, packet),
+            (Leg::Socket(leg), _) => self.sockets.put(slot, leg, to, packet),
+            (Leg::Steered(leg), Some(steered)) => steered.put(slot, leg, to, packet),
             (Leg::Steered(_), None) => false,
         }
     }
-    fn send_rtcp(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, shared: bool, packet: &[u8]) -> bool {
+    fn put_rtcp(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, shared: bool, packet: &[u8]) -> bool {
         match (leg, &mut self.steered) {
-            (Leg::Socket(leg), _) => self.sockets.send_rtcp(slot, leg, to, shared, packet),
-            (Leg::Steered(leg), Some(steered)) => steered.send_rtcp(slot, leg, to, shared, packet),
+            (Leg::Socket(leg), _) => self.sockets.put_rtcp(slot, leg, to, shared, packet),
+            (Leg::Steered(leg), Some(steered)) => steered.put_rtcp(slot, leg, to, shared, packet),
             (Leg::Steered(_), None) => false,
         }
     }
@@ -277,9 +290,9 @@ impl PacketIo for MediaIo {
             (Leg::Steered(_), None) => {}
         }
     }
-    fn flush(&mut self) {
+    fn tx_batch(&mut self) {
         if let Some(steered) = &mut self.steered {
-            steered.flush();
+            steered.tx_batch();
         }
     }
 }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
 use base::Marking;
-use media::{Arrival, PacketIo};
+use media::{Arrival, Batch, PacketIo};
 
 use super::ports::{self, Lease};
 use super::sys;
@@ -146,24 +146,25 @@ impl PacketIo for SocketIo {
             let _ = self.epoll.remove(socket.as_fd());
         }
     }
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool {
         loop {
             while let Some(ready) = self.ready.get(self.next).filter(|_| self.next < self.filled) {
+                let Some(room) = batch.room() else { return true };
                 self.next += 1;
                 let key = ready.u64;
                 let fd = ((key as u32) >> 1).cast_signed();
                 // A late ICMP answer of a connected peer comes as an error; the socket goes on.
-                if let Ok((length, from)) = sys::receive_from(fd, buffer) {
+                if let Ok((length, from)) = sys::receive_from(fd, room) {
                     self.datagrams += 1;
-                    return Some(Arrival { slot: (key >> 32) as u32, rtcp: key & 1 != 0, from, length });
+                    batch.push(Arrival { slot: (key >> 32) as u32, rtcp: key & 1 != 0, from, length });
                 }
             }
             if !self.next_pass() {
-                return None;
+                return false;
             }
         }
     }
-    fn send(&mut self, slot: u32, leg: &mut SocketLeg, to: SocketAddr, packet: &[u8]) -> bool {
+    fn put(&mut self, slot: u32, leg: &mut SocketLeg, to: SocketAddr, packet: &[u8]) -> bool {
         if !leg.spoken {
             self.begin_talk(slot, leg);
         }
@@ -177,7 +178,7 @@ impl PacketIo for SocketIo {
             Err(_) => false,
         }
     }
-    fn send_rtcp(
+    fn put_rtcp(
         &mut self,
         slot: u32,
         leg: &mut SocketLeg,
@@ -186,7 +187,7 @@ impl PacketIo for SocketIo {
         packet: &[u8],
     ) -> bool {
         if shared {
-            return self.send(slot, leg, to, packet);
+            return self.put(slot, leg, to, packet);
         }
         self.open_rtcp(slot, leg);
         leg.rtcp.as_ref().is_some_and(|socket| socket.send_to(packet, to).is_ok())

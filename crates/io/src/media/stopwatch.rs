@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use base::Instant;
-use media::{Arrival, PacketIo, Phase};
+use media::{Batch, PacketIo, Phase};
 
 use crate::clock::Clock;
 
@@ -151,21 +151,14 @@ impl<P: PacketIo> PacketIo for Timed<P> {
     fn detach(&mut self, leg: &mut P::Leg) {
         self.io.detach(leg);
     }
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
-        self.io.receive(buffer)
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool {
+        self.io.rx_batch(batch)
     }
-    fn send(&mut self, slot: u32, leg: &mut P::Leg, to: SocketAddr, packet: &[u8]) -> bool {
-        self.sending(|io| io.send(slot, leg, to, packet))
+    fn put(&mut self, slot: u32, leg: &mut P::Leg, to: SocketAddr, packet: &[u8]) -> bool {
+        self.sending(|io| io.put(slot, leg, to, packet))
     }
-    fn send_rtcp(
-        &mut self,
-        slot: u32,
-        leg: &mut P::Leg,
-        to: SocketAddr,
-        shared: bool,
-        packet: &[u8],
-    ) -> bool {
-        self.sending(|io| io.send_rtcp(slot, leg, to, shared, packet))
+    fn put_rtcp(&mut self, slot: u32, leg: &mut P::Leg, to: SocketAddr, shared: bool, packet: &[u8]) -> bool {
+        self.sending(|io| io.put_rtcp(slot, leg, to, shared, packet))
     }
     fn lock(&mut self, leg: &mut P::Leg, source: Option<SocketAddr>) {
         self.io.lock(leg, source);
@@ -174,8 +167,8 @@ impl<P: PacketIo> PacketIo for Timed<P> {
     fn phase(&mut self, phase: Phase) {
         self.watch.change(phase, now);
     }
-    fn flush(&mut self) {
-        self.sending(P::flush);
+    fn tx_batch(&mut self) {
+        self.sending(P::tx_batch);
     }
 }
 

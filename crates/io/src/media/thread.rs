@@ -194,7 +194,7 @@ impl Thread {
             }
         } else if obeyed > 0 {
             // Last words of a stream, after which there may be no tick.
-            self.io.flush();
+            self.io.tx_batch();
         }
         self.tell();
         self.show_trace();

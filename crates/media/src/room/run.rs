@@ -311,7 +311,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let busy = stream.play.is_some() || stream.digits.mutes_relay();
         let room = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
         *self.current = Some(member.id);
-        let Some(wire) = self.scratch.packet.get_mut(room) else { return };
+        let Some(wire) = self.scratch.packets.bytes_mut(room) else { return };
         let bytes = if member.shares {
             let Some(voice) = voices.get(seat.voice) else { return };
             let coded = voice.coded.get(..voice.bytes).unwrap_or_default();

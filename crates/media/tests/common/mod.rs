@@ -11,7 +11,7 @@ use base::{
     Clip, Command, Direction, DtmfMode, Event, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Plan, RxPayload,
     StreamId,
 };
-use media::{Arrival, Config, Input, PacketIo, Phase, Worker};
+use media::{Batch, Config, Input, PacketIo, Phase, Worker};
 use rtp::Header;
 
 /// Payload type of telephone-events in these tests.
@@ -72,21 +72,22 @@ impl PacketIo for Net {
         self.slots.remove(&leg.0);
         self.detached.push(leg.0);
     }
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
-        loop {
-            let (port, rtcp, from, bytes) = self.inbox.pop_front()?;
-            let Some(&slot) = self.slots.get(&port) else { continue };
-            let length = bytes.len().min(buffer.len());
-            buffer[..length].copy_from_slice(&bytes[..length]);
-            return Some(Arrival { slot, rtcp, from, length });
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool {
+        while let Some((port, rtcp, from, bytes)) = self.inbox.front() {
+            let slot = self.slots.get(port);
+            if slot.is_some_and(|slot| !batch.copy(*slot, *rtcp, *from, bytes)) {
+                return true;
+            }
+            self.inbox.pop_front();
         }
+        false
     }
-    fn send(&mut self, _: u32, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
+    fn put(&mut self, _: u32, leg: &mut Leg, to: SocketAddr, packet: &[u8]) -> bool {
         let bytes = packet.to_vec();
         self.sent.push(Sent { port: leg.0, to, rtcp: false, at_ms: self.now_ms, bytes });
         true
     }
-    fn send_rtcp(&mut self, _: u32, leg: &mut Leg, to: SocketAddr, _: bool, packet: &[u8]) -> bool {
+    fn put_rtcp(&mut self, _: u32, leg: &mut Leg, to: SocketAddr, _: bool, packet: &[u8]) -> bool {
         let bytes = packet.to_vec();
         self.sent.push(Sent { port: leg.0, to, rtcp: true, at_ms: self.now_ms, bytes });
         true

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use base::Instant;
-use media::{Arrival, PacketIo};
+use media::{Batch, PacketIo};
 use std::sync::Arc;
 
 use super::frame::{self, ETHERNET, HEADERS, IPV4, Template, UDP};
@@ -22,7 +22,7 @@ use super::leg::{SteeredLeg, Way};
 use super::ports::{Owner, Ports};
 use super::ring::Queue;
 use super::route::Router;
-use super::sys::{self, Batch, FRAME_BYTES, Receiver, Via};
+use super::sys::{self, FRAME_BYTES, Outbox, Receiver, Via};
 use crate::clock::Clock;
 
 /// How long an answer of the kernel's tables is believed.
@@ -88,7 +88,7 @@ pub(crate) struct SteeredIo {
     /// The receive phase has come to the queues, and is at this one.
     socket_done: bool,
     queue: usize,
-    batch: Batch,
+    outbox: Outbox,
     router: Router,
     now: Instant,
     /// Questions left in this tick.
@@ -114,7 +114,7 @@ impl SteeredIo {
             queues: Vec::new(),
             socket_done: false,
             queue: 0,
-            batch: Batch::new(),
+            outbox: Outbox::new(),
             router: Router::new()?,
             now: Clock.now(),
             may_ask: ASKED_PER_TICK,
@@ -152,26 +152,26 @@ impl SteeredIo {
         }
         self.filled > 0
     }
-    /// The next datagram of a queue.
-    fn receive_frame(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+    /// Datagrams of the queues; true when the batch was full before they were empty.
+    fn receive_frames(&mut self, batch: &mut Batch) -> bool {
         while let Some(ring) = self.queues.get_mut(self.queue) {
             while self.datagrams < DATAGRAMS_MAX {
+                if batch.room().is_none() {
+                    return true;
+                }
                 let (ports, worker) = (&self.ports, self.worker);
                 let seen = ring.queue.receive(|frame| {
-                    let parsed = frame::parse(frame)?;
-                    arrive(ports.owner(parsed.to.port()), worker, parsed.from, parsed.payload, buffer)
+                    let Some(parsed) = frame::parse(frame) else { return false };
+                    arrive(ports.owner(parsed.to.port()), worker, parsed.from, parsed.payload, batch)
                 });
-                let Some(seen) = seen else { break };
+                let Some(is_ours) = seen else { break };
                 self.datagrams += 1;
-                if let Some(arrival) = seen {
-                    self.by_xdp += 1;
-                    return Some(arrival);
-                }
+                self.by_xdp += u64::from(is_ours);
             }
             ring.queue.end_receive();
             (self.queue, self.datagrams) = (self.queue + 1, 0);
         }
-        None
+        false
     }
 
     /// Looks the way up, or sees to it that it is still right.
@@ -224,14 +224,14 @@ impl SteeredIo {
         };
     }
 
-    fn put(&mut self, leg: &mut SteeredLeg, rtcp: bool, to: SocketAddr, packet: &[u8]) -> bool {
+    fn add(&mut self, leg: &mut SteeredLeg, rtcp: bool, to: SocketAddr, packet: &[u8]) -> bool {
         let SocketAddr::V4(to) = to else { return false };
         let held = if rtcp { leg.rtcp_way.take() } else { leg.rtp_way.take() };
         let mut way = self.find_way(leg, rtcp, to, held);
         let done = if packet.len() > way.room {
             leg.plain(rtcp).is_some_and(|socket| socket.send_to(packet, to).is_ok())
         } else {
-            if self.batch.is_full() {
+            if self.outbox.is_full() {
                 self.send_batch();
             }
             let priority = leg.marking.priority.min(PRIORITIES - 1);
@@ -239,11 +239,11 @@ impl SteeredIo {
                 Via::Interface(interface) if !way.by_kernel => {
                     let ring = self.queues.iter_mut().find(|ring| ring.interface == interface);
                     ring.is_some_and(|ring| ring.queue.push(|room| way.headers.write(packet, room)))
-                        || self.batch.push(priority, way.via, 0, |room| way.headers.write(packet, room))
+                        || self.outbox.push(priority, way.via, 0, |room| way.headers.write(packet, room))
                 }
                 _ => {
                     let via = Via::Kernel(leg.ip, *to.ip());
-                    self.batch
+                    self.outbox
                         .push(PRIORITIES + priority, via, ETHERNET, |room| way.headers.write(packet, room))
                 }
             }
@@ -253,22 +253,14 @@ impl SteeredIo {
         done
     }
     fn send_batch(&mut self) {
-        self.refused += self.batch.send(&self.fds.senders) as u64;
+        self.refused += self.outbox.send(&self.fds.senders) as u64;
     }
 }
 
-/// Copies a datagram that came for one of the worker's own ports.
-fn arrive(
-    owner: Option<Owner>,
-    worker: u16,
-    from: SocketAddrV4,
-    bytes: &[u8],
-    buffer: &mut [u8],
-) -> Option<Arrival> {
-    let owner = owner.filter(|owner| owner.worker == worker)?;
-    let length = bytes.len().min(buffer.len());
-    buffer.get_mut(..length)?.copy_from_slice(bytes.get(..length)?);
-    Some(Arrival { slot: owner.slot, rtcp: owner.rtcp, from: SocketAddr::V4(from), length })
+/// Copies a datagram that came for one of the worker's own ports; false when it did not, or the batch is full.
+fn arrive(owner: Option<Owner>, worker: u16, from: SocketAddrV4, bytes: &[u8], batch: &mut Batch) -> bool {
+    let owner = owner.filter(|owner| owner.worker == worker);
+    owner.is_some_and(|owner| batch.copy(owner.slot, owner.rtcp, SocketAddr::V4(from), bytes))
 }
 
 const _: () = assert!(HEADERS < FRAME_BYTES);
@@ -283,39 +275,40 @@ impl PacketIo for SteeredIo {
     fn detach(&mut self, _: &mut SteeredLeg) {
         // What arrives until the next worker has it comes here, where nobody knows the stream any more.
     }
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool {
         loop {
             while self.next < self.filled {
+                if batch.room().is_none() {
+                    return true;
+                }
                 let datagram = self.receiver.get(self.next);
                 self.next += 1;
                 let Some(datagram) = datagram else { continue };
                 let owner = self.ports.owner(datagram.to.port());
-                if let Some(arrival) = arrive(owner, self.worker, datagram.from, datagram.bytes, buffer) {
-                    return Some(arrival);
-                }
+                arrive(owner, self.worker, datagram.from, datagram.bytes, batch);
             }
             if !self.next_batch() {
                 break;
             }
         }
-        let arrival = self.receive_frame(buffer);
-        if arrival.is_none() {
-            (self.socket_done, self.queue, self.datagrams) = (false, 0, 0);
-            self.now = Clock.now();
-            self.may_ask = ASKED_PER_TICK;
+        if self.receive_frames(batch) {
+            return true;
         }
-        arrival
+        (self.socket_done, self.queue, self.datagrams) = (false, 0, 0);
+        self.now = Clock.now();
+        self.may_ask = ASKED_PER_TICK;
+        false
     }
-    fn send(&mut self, slot: u32, leg: &mut SteeredLeg, to: SocketAddr, packet: &[u8]) -> bool {
+    fn put(&mut self, slot: u32, leg: &mut SteeredLeg, to: SocketAddr, packet: &[u8]) -> bool {
         if !leg.spoken {
             leg.spoken = true;
             if leg.wants_rtcp {
                 leg.open_rtcp(self.worker, slot);
             }
         }
-        self.put(leg, false, to, packet)
+        self.add(leg, false, to, packet)
     }
-    fn send_rtcp(
+    fn put_rtcp(
         &mut self,
         slot: u32,
         leg: &mut SteeredLeg,
@@ -324,16 +317,16 @@ impl PacketIo for SteeredIo {
         packet: &[u8],
     ) -> bool {
         if shared {
-            return self.send(slot, leg, to, packet);
+            return self.put(slot, leg, to, packet);
         }
-        leg.open_rtcp(self.worker, slot) && self.put(leg, true, to, packet)
+        leg.open_rtcp(self.worker, slot) && self.add(leg, true, to, packet)
     }
     fn lock(&mut self, leg: &mut SteeredLeg, source: Option<SocketAddr>) {
         leg.let_in(source);
     }
-    fn flush(&mut self) {
+    fn tx_batch(&mut self) {
         // Packets that went by the kernel are the first ones of their stream in this tick.
-        if !self.batch.is_empty() {
+        if !self.outbox.is_empty() {
             self.send_batch();
         }
         for ring in &mut self.queues {

@@ -236,7 +236,7 @@ union Name {
 }
 
 /// Frames that wait to be sent. A run of them that leaves by one socket is one system call.
-pub(crate) struct Batch {
+pub(crate) struct Outbox {
     bytes: Box<[u8]>,
     names: Box<[Name]>,
     sources: Box<[SourceControl]>,
@@ -248,14 +248,14 @@ pub(crate) struct Batch {
 }
 
 // SAFETY: the pointers inside lead into the boxes beside them, which move with the value and nobody else holds.
-unsafe impl Send for Batch {}
+unsafe impl Send for Outbox {}
 
-impl Batch {
+impl Outbox {
     pub(crate) fn new() -> Self {
         // SAFETY: all-zero bytes are valid values of all of these (null pointers, zero lengths).
         let (name, source, part, head): (Name, SourceControl, libc::iovec, libc::mmsghdr) =
             unsafe { (mem::zeroed(), mem::zeroed(), mem::zeroed(), mem::zeroed()) };
-        let mut batch = Self {
+        let mut outbox = Self {
             bytes: vec![0; BATCH * FRAME_BYTES].into(),
             names: vec![name; BATCH].into(),
             sources: vec![source; BATCH].into(),
@@ -265,7 +265,7 @@ impl Batch {
             waiting: 0,
         };
         let places =
-            batch.heads.iter_mut().zip(&mut batch.parts).zip(&mut batch.names).zip(&mut batch.sources);
+            outbox.heads.iter_mut().zip(&mut outbox.parts).zip(&mut outbox.names).zip(&mut outbox.sources);
         for (((head, part), name), source) in places {
             source.header = libc::cmsghdr {
                 // Without the padding at the end.
@@ -278,7 +278,7 @@ impl Batch {
             head.msg_hdr.msg_iovlen = 1;
             head.msg_hdr.msg_control = ptr::from_mut(source).cast();
         }
-        batch
+        outbox
     }
     pub(crate) const fn is_full(&self) -> bool {
         self.waiting == BATCH
@@ -286,7 +286,7 @@ impl Batch {
     pub(crate) const fn is_empty(&self) -> bool {
         self.waiting == 0
     }
-    /// Adds a frame that `write` makes in the room it is given, to be sent from its byte `skip` on. False when the batch is
+    /// Adds a frame that `write` makes in the room it is given, to be sent from its byte `skip` on. False when it is
     /// full or nothing was written.
     pub(crate) fn push(
         &mut self,
