@@ -47,7 +47,7 @@ impl Figure<'_> {
         }
         println!();
         for (streams, value) in points {
-            println!("{streams:>46} streams {value:>10.2} {unit}");
+            println!("{streams:>46}: {value:>10.2} {unit}");
         }
         if let Some(folder) = std::env::var_os("STROWGER_BENCH_DIR") {
             let path = Path::new(&folder).join(format!("{}.json", name.replace(' ', "_")));

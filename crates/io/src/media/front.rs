@@ -666,7 +666,7 @@ fn start_worker(
 }
 
 /// Pins and prefers the calling thread as far as it is allowed; says what was refused.
-fn take_priority(processor: Option<usize>, real_time: bool) -> Vec<String> {
+pub fn take_priority(processor: Option<usize>, real_time: bool) -> Vec<String> {
     let mut refused = Vec::new();
     if let Some(processor) = processor
         && let Err(error) = sys::pin_to(processor)

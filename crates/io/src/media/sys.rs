@@ -77,7 +77,7 @@ pub(crate) fn pin_to(processor: usize) -> io::Result<()> {
 }
 
 /// Processors that the calling thread may run on.
-pub(crate) fn allowed_processors() -> Vec<usize> {
+pub fn allowed_processors() -> Vec<usize> {
     // SAFETY: all-zero bytes are an empty `cpu_set_t`, which the call fills and outlives it.
     let set = unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
