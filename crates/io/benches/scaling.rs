@@ -20,7 +20,7 @@ use std::time::{Duration, Instant as Wall};
 use base::{Command, FormatId, Instant, StreamId};
 use codec::Encoder;
 use io::media::{allowed_processors, take_priority, thread_cpu};
-use media::{Arrival, Config, Input, PacketIo, Worker, tick_step};
+use media::{Arrival, Batch, Config, Input, PacketIo, Worker, tick_step};
 use oracle::Figure;
 
 use phones::{peer, plan};
@@ -72,8 +72,9 @@ impl PacketIo for Net {
         true
     }
     fn detach(&mut self, (): &mut ()) {}
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
+    fn rx_batch(&mut self, batch: &mut Batch) -> bool {
         while self.heard_ms <= self.now_ms {
+            let Some(room) = batch.room() else { return true };
             let Some(&slot) = self.legs[(self.heard_ms % FRAME_MS) as usize].get(self.next) else {
                 (self.heard_ms, self.next) = (self.heard_ms + 1, 0);
                 continue;
@@ -91,18 +92,18 @@ impl PacketIo for Net {
             };
             let header = rtp::write(&header);
             let length = header.len() + payload.len();
-            buffer[..header.len()].copy_from_slice(&header);
-            buffer[header.len()..length].copy_from_slice(payload);
-            return Some(Arrival { slot, rtcp: false, from: peer(slot), length });
+            room[..header.len()].copy_from_slice(&header);
+            room[header.len()..length].copy_from_slice(payload);
+            batch.push(Arrival { slot, rtcp: false, from: peer(slot), length });
         }
-        None
+        false
     }
-    fn send(&mut self, _: u32, (): &mut (), _: SocketAddr, packet: &[u8]) -> bool {
+    fn put(&mut self, _: u32, (): &mut (), _: SocketAddr, packet: &[u8]) -> bool {
         std::hint::black_box(packet);
         self.sent += 1;
         true
     }
-    fn send_rtcp(&mut self, _: u32, (): &mut (), _: SocketAddr, _: bool, _: &[u8]) -> bool {
+    fn put_rtcp(&mut self, _: u32, (): &mut (), _: SocketAddr, _: bool, _: &[u8]) -> bool {
         true
     }
     fn lock(&mut self, (): &mut (), _: Option<SocketAddr>) {}
