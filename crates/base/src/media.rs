@@ -127,6 +127,60 @@ pub struct Clip {
     pub data: Arc<[u8]>,
     /// When set, playing goes on from this byte after the end, for ever.
     pub loop_from: Option<usize>,
+    /// The same sound in a format of variable rate, for all streams that these packets suit; `data` is linear then.
+    pub packets: Option<Packets>,
+}
+
+/// Sound in a format of variable rate: packets of 20 ms, one after the other.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Packets {
+    format: FormatId,
+    wishes: Wishes,
+    bytes: Vec<u8>,
+    /// Where each packet ends.
+    ends: Vec<u32>,
+}
+
+impl Packets {
+    /// Milliseconds of each.
+    pub const MS: u8 = 20;
+
+    /// No packets yet, for streams of a format whose peers wish this.
+    pub const fn new(format: FormatId, wishes: Wishes) -> Self {
+        Self { format, wishes, bytes: Vec::new(), ends: Vec::new() }
+    }
+    /// Adds the next one. False when there is no room, beyond 4 GB.
+    pub fn push(&mut self, packet: &[u8]) -> bool {
+        let Ok(end) = u32::try_from(self.bytes.len() + packet.len()) else { return false };
+        self.bytes.extend_from_slice(packet);
+        self.ends.push(end);
+        true
+    }
+    /// The packet for the 20 ms with this number; empty where nothing is to be sent.
+    pub fn get(&self, at: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(at)?;
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |start| *start);
+        self.bytes.get(start as usize..end as usize)
+    }
+    /// Whether a stream of this format, packet length and wishes can send them.
+    pub fn suits(&self, format: FormatId, ptime_ms: u8, wishes: &Wishes) -> bool {
+        // Who asks for no copies of the frame before can read packets that have them (RFC 7587 §6.1).
+        self.format == format
+            && ptime_ms == Self::MS
+            && (*wishes == self.wishes || *wishes == Wishes { fec: false, ..self.wishes })
+    }
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+    /// Bytes of all.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// Where a recording's samples go. Called by the worker at each tick: must not block, allocate or lock.

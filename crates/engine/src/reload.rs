@@ -10,8 +10,8 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use ::sip::stack::Protocol;
-use base::Coded;
 use call::{Level, Limits, Notice};
+use codec::Coders;
 use conf::{Finding, Findings};
 use control::site::{Reloaded, Site};
 use dialplan::Program;
@@ -112,9 +112,8 @@ impl Loader {
         let program = dialplan_load::compile(&snapshot, Some(&program), &mut findings);
         let binds = site.sip.borrow().config().binds.clone();
         let config = wire::sip_config(&snapshot, &self.hosts.borrow(), &binds, &mut findings);
-        // The coded formats are those of the codecs that run when it is taken.
-        let coded = site.shard.core.borrow().settings.coded;
-        let catalogue = crate::start::catalogue(&snapshot, coded, &mut findings);
+        // The coders are those that run when it is taken.
+        let catalogue = crate::start::catalogue(&snapshot, &Arc::default(), &mut findings);
         // Whoever asked hears of a port in use. Should it be taken in the next moment, the log does.
         let known = |bind: &Bind| binds.iter().any(|old| same_socket(old, bind));
         for bind in config.binds.iter().filter(|bind| !known(bind)) {
@@ -160,8 +159,9 @@ impl Engine {
         site.sip.borrow_mut().configure(config, now);
         let wake = self.sounds_wake.clone();
         self.externals.configure(&snapshot, move || wake.ring());
-        let coded = self.set_coders(&snapshot);
-        catalogue.coded = coded;
+        let coders = self.set_coders(&snapshot);
+        let coded = coders.coded();
+        catalogue.coders = coders;
         site.sounds.borrow_mut().configure(catalogue, snapshot.tones.clone());
         site.log.configure(snapshot.logger.clone());
         {
@@ -191,12 +191,12 @@ impl Engine {
     }
 
     /// Calls are coded by the codecs that run and as this configuration says from here on.
-    fn set_coders(&mut self, snapshot: &Snapshot) -> Coded {
+    fn set_coders(&mut self, snapshot: &Snapshot) -> Arc<Coders> {
         let coders = self.externals.coders(snapshot);
         self.site.media.borrow_mut().set_coders(&coders);
         self.site.translation.set_coded(coders.coded());
         *self.site.external.borrow_mut() = self.externals.lines();
-        coders.coded()
+        coders
     }
 
     /// External codecs that a reload named have started, or have not.
@@ -204,11 +204,11 @@ impl Engine {
         let Some(said) = self.externals.take_started() else { return };
         said.iter().for_each(|line| self.log(Level::Error, "codec", line));
         let snapshot = self.site.snapshot.borrow().clone();
-        let coded = self.set_coders(&snapshot);
+        let coders = self.set_coders(&snapshot);
         // What the folders lack was said when they were read.
-        let catalogue = crate::start::catalogue(&snapshot, coded, &mut Findings::new());
+        let catalogue = crate::start::catalogue(&snapshot, &coders, &mut Findings::new());
         self.site.sounds.borrow_mut().configure(catalogue, snapshot.tones.clone());
-        self.site.shard.core.borrow_mut().settings = Rc::new(wire::settings(&snapshot, coded));
+        self.site.shard.core.borrow_mut().settings = Rc::new(wire::settings(&snapshot, coders.coded()));
     }
 
     /// Begins to write call records as cdr.conf says, when it says something else than before. What waits is written

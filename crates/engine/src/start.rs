@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use apps::hints::Hints;
-use base::Coded;
 use call::{Core, Services, Shard};
+use codec::Coders;
 use conf::Findings;
 use control::site::{Counters, Reloaded, Site};
 use driver::local::LocalDriver;
@@ -153,12 +153,11 @@ impl Engine {
         media.borrow_mut().set_coders(&coders);
         let wake = Arc::new(Wake::new().map_err(|why| part("the sounds", why, "raise ulimit -n"))?);
         let ring = Arc::clone(&wake);
-        let sounds = Sounds::start(
-            catalogue(&snapshot, coders.coded(), &mut findings),
-            snapshot.tones.clone(),
-            move || ring.ring(),
-        )
-        .map_err(|why| part("the thread that reads sounds", why, "raise ulimit -u"))?;
+        let sounds =
+            Sounds::start(catalogue(&snapshot, &coders, &mut findings), snapshot.tones.clone(), move || {
+                ring.ring()
+            })
+            .map_err(|why| part("the thread that reads sounds", why, "raise ulimit -u"))?;
         let sounds = Rc::new(RefCell::new(sounds));
         let tee = Tee::new(sender.clone());
         let program = dialplan_load::compile(&snapshot, None, &mut findings);
@@ -380,7 +379,7 @@ fn translation(snapshot: &Snapshot, media: &Rc<RefCell<MediaFront>>) -> Translat
 }
 
 /// Where prompts and music lie. What a class lacks is said; the class `default` then plays the bundled piece.
-pub(crate) fn catalogue(snapshot: &Snapshot, coded: Coded, findings: &mut Findings) -> Catalogue {
+pub(crate) fn catalogue(snapshot: &Snapshot, coders: &Arc<Coders>, findings: &mut Findings) -> Catalogue {
     let data = &snapshot.asterisk.directories.astdatadir;
     let mut folders = vec![data.join("sounds")];
     if !folders.contains(&packaged_sounds()) {
@@ -410,7 +409,8 @@ pub(crate) fn catalogue(snapshot: &Snapshot, coded: Coded, findings: &mut Findin
         }
     }
     music.entry("default".to_owned()).or_insert(MusicList::Bundled);
-    Catalogue { folders, music, seed: u64::from_le_bytes(secret()), coded }
+    let encode_each = !snapshot.rtp.share_prompts;
+    Catalogue { folders, music, seed: u64::from_le_bytes(secret()), coders: coders.clone(), encode_each }
 }
 
 fn music_list(class: &MusicClass, data: &Path) -> Option<MusicList> {

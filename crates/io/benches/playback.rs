@@ -52,7 +52,8 @@ fn playback() {
     let drain = Drain::start(sink.try_clone().expect("a second handle"));
     let mut front = start();
     let data: Vec<u8> = (0..160_000_u32).map(|n| (n * 7 + n / 160) as u8).collect();
-    let clip = Arc::new(Clip { format: FormatId::ULAW, data: data.into(), loop_from: Some(0) });
+    let clip =
+        Arc::new(Clip { format: FormatId::ULAW, data: data.into(), loop_from: Some(0), packets: None });
     let before = resident();
     for number in 0..PLAYERS {
         let (stream, _) = front.open(LOCAL, plan(number, to)).expect("a free port");

@@ -162,7 +162,12 @@ fn a_prompt_plays_at_20_ms_and_ends_with_an_event_and_close_says_bye() {
     let (stream, port) = front.open(LOCAL, with_rtcp).unwrap();
     alice.to.set_port(port);
     let data: Vec<u8> = (0..25).flat_map(|n| [n; 160]).collect();
-    let clip = std::sync::Arc::new(Clip { format: FormatId::ULAW, data: data.into(), loop_from: None });
+    let clip = std::sync::Arc::new(Clip {
+        format: FormatId::ULAW,
+        data: data.into(),
+        loop_from: None,
+        packets: None,
+    });
     let begin = Wall::now();
     front.command(Command::Play { stream, play: PlayId(9), clip, offset: 0 });
     let heard: Vec<_> = (0..25).map(|_| alice.hear()).collect();
@@ -274,8 +279,12 @@ fn an_exhausted_range_and_an_impossible_one_are_explained() {
 fn hundreds_of_streams_open_play_and_close_without_leaving_a_port_or_an_event_behind() {
     let mut front = front(25_000, 28_999, 1);
     let sink = Phone::new(LOCAL);
-    let clip =
-        std::sync::Arc::new(Clip { format: FormatId::ULAW, data: vec![1; 480].into(), loop_from: None });
+    let clip = std::sync::Arc::new(Clip {
+        format: FormatId::ULAW,
+        data: vec![1; 480].into(),
+        loop_from: None,
+        packets: None,
+    });
     let mut ends = 0;
     for round in 0..2 {
         let streams: Vec<_> =
@@ -447,7 +456,12 @@ fn a_worker_tells_where_its_time_went_and_how_late_its_ticks_were() {
     let mut front = front(26_300, 26_310, 1);
     let phone = Phone::new(LOCAL);
     let (stream, _) = front.open(LOCAL, plan(Some(phone.address()))).unwrap();
-    let clip = Arc::new(Clip { format: FormatId::ULAW, data: vec![7; 800_000].into(), loop_from: None });
+    let clip = Arc::new(Clip {
+        format: FormatId::ULAW,
+        data: vec![7; 800_000].into(),
+        loop_from: None,
+        packets: None,
+    });
     front.command(Command::Play { stream, play: PlayId(1), clip, offset: 0 });
     let mut buffer = [0; 512];
     let loads = front.loads();
@@ -482,7 +496,12 @@ fn a_tick_that_is_set_stays_whatever_the_load_is() {
         let mut front = ticking(26_320, 26_330, Some(tick_ms));
         let phone = Phone::new(LOCAL);
         let (stream, _) = front.open(LOCAL, plan(Some(phone.address()))).unwrap();
-        let clip = Arc::new(Clip { format: FormatId::ULAW, data: vec![7; 8 * 1600].into(), loop_from: None });
+        let clip = Arc::new(Clip {
+            format: FormatId::ULAW,
+            data: vec![7; 8 * 1600].into(),
+            loop_from: None,
+            packets: None,
+        });
         front.command(Command::Play { stream, play: PlayId(1), clip, offset: 0 });
         let began = Wall::now();
         let mut buffer = [0; 512];

@@ -51,6 +51,8 @@ pub(crate) struct Turn {
     pub(crate) step: Step,
     /// `to` sends what is heard; else only taps listen.
     pub(crate) speaks: bool,
+    /// `to` sends what it plays, and its encoder has listened already: nobody's ear is concerned.
+    pub(crate) plays: bool,
     /// There is something to send.
     pub(crate) has_frame: bool,
 }
@@ -102,10 +104,11 @@ impl Groups {
         let lanes = Lanes { wait_ms: lanes.wait_ms.min(WAIT_MS_MAX), ..lanes };
         Self { lanes, waiting: Vec::new(), running: Vec::new(), looked: Instant::ZERO }
     }
-    /// Room for the turns of so many streams, so that a tick never allocates: one each that speaks, and one for taps.
+    /// Room for the turns of so many streams, so that a tick never allocates: one each that speaks, one that is heard meanwhile,
+    /// and one for taps.
     pub(crate) fn reserve(&mut self, streams: usize) {
         for turns in [&mut self.waiting, &mut self.running] {
-            turns.reserve((2 * streams).saturating_sub(turns.len()));
+            turns.reserve((3 * streams).saturating_sub(turns.len()));
         }
     }
     pub(crate) fn push(&mut self, turn: Turn) {
@@ -188,7 +191,11 @@ impl<L> Worker<L> {
         }
         io.phase(Phase::Mix);
         for turn in &mut running {
-            let Turn { to, from, at, speaks, .. } = *turn;
+            let Turn { to, from, at, speaks, plays, .. } = *turn;
+            if plays {
+                turn.has_frame = true;
+                continue;
+            }
             self.guarded(at, io, events, |desk| turn.has_frame = desk.listen(to, from) && speaks);
         }
         io.phase(Phase::Encode);
@@ -196,7 +203,10 @@ impl<L> Worker<L> {
             while self.encode_group(format, &running, now, io, events) {}
         }
         for turn in running.iter().filter(|turn| turn.has_frame) {
-            self.guarded(turn.at, io, events, |desk| desk.utter(turn.to));
+            self.guarded(turn.at, io, events, |desk| match turn.plays {
+                true => desk.utter_played(turn.to),
+                false => desk.utter(turn.to),
+            });
         }
         io.phase(Phase::Control);
         running.clear();
@@ -216,7 +226,7 @@ impl<L> Worker<L> {
     {
         let size = self.groups.size(format);
         let mut bench: Bench<Ear> = SmallVec::new();
-        for turn in turns {
+        for turn in turns.iter().filter(|turn| !turn.plays) {
             let hears = |ear: &Ear| ear.format() == format;
             if !self.streams.get(turn.from).is_some_and(|s| s.ear.as_deref().is_some_and(hears)) {
                 continue;
@@ -252,7 +262,11 @@ impl<L> Worker<L> {
         for turn in turns.iter().filter(|turn| turn.has_frame) {
             let Some(stream) = self.streams.get_mut(turn.to) else { continue };
             let ready = |mouth: &mut Box<Mouth>| mouth.format() == format && mouth.is_ready();
-            if let Some(mouth) = stream.mouth.take_if(ready) {
+            let own = match turn.plays {
+                true => stream.play.as_mut().and_then(|playing| playing.mouth_seat()),
+                false => Some(&mut stream.mouth),
+            };
+            if let Some(mouth) = own.and_then(|own| own.take_if(ready)) {
                 bench.push((turn.to, mouth));
             }
             if bench.len() == size {
@@ -282,8 +296,8 @@ impl<L> Worker<L> {
         let guilty = self.run_group(&mut bench, size);
         for (id, mut coder) in bench {
             coder.note();
-            if let Some(stream) = self.streams.get_mut(id) {
-                *C::place(stream) = Some(coder);
+            if let Some(place) = self.streams.get_mut(id).and_then(C::place) {
+                *place = Some(coder);
             }
         }
         self.end(guilty, at, io, events);
@@ -339,8 +353,8 @@ pub(crate) trait Coder: Sized {
     fn is_done(&self) -> bool;
     /// Takes note of that frame, if it has been.
     fn note(&mut self);
-    /// Where it belongs.
-    fn place<L>(stream: &mut Stream<L>) -> &mut Option<Box<Self>>;
+    /// Where it belongs, and is missing.
+    fn place<L>(stream: &mut Stream<L>) -> Option<&mut Option<Box<Self>>>;
 }
 
 impl Coder for Ear {
@@ -354,8 +368,8 @@ impl Coder for Ear {
     fn note(&mut self) {
         self.decoded();
     }
-    fn place<L>(stream: &mut Stream<L>) -> &mut Option<Box<Self>> {
-        &mut stream.ear
+    fn place<L>(stream: &mut Stream<L>) -> Option<&mut Option<Box<Self>>> {
+        Some(&mut stream.ear)
     }
 }
 
@@ -370,8 +384,13 @@ impl Coder for Mouth {
     fn note(&mut self) {
         self.encoded();
     }
-    fn place<L>(stream: &mut Stream<L>) -> &mut Option<Box<Self>> {
-        &mut stream.mouth
+    fn place<L>(stream: &mut Stream<L>) -> Option<&mut Option<Box<Self>>> {
+        // A stream that plays speaks with nothing else meanwhile.
+        let played = stream.play.as_mut().and_then(|playing| playing.mouth_seat());
+        match played.filter(|seat| seat.is_none()) {
+            Some(seat) => Some(seat),
+            None => Some(&mut stream.mouth),
+        }
     }
 }
 

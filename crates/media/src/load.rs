@@ -17,6 +17,8 @@ pub struct Load {
     pub sent: u64,
     /// Streams ended by a panic of their own.
     pub panics: u64,
+    /// Packets encoded for one stream alone: in a bridge, or of what it plays where nothing shared suits it.
+    pub encoded: u64,
     /// Groups of streams coded side by side.
     pub groups: u64,
     /// Frames coded in them.

@@ -1,8 +1,8 @@
-//! Playing: a cursor into a shared clip.
+//! Playing: a cursor into a shared clip, and an encoder of its own where a stream cannot send what is shared.
 
 use std::sync::Arc;
 
-use base::{Clip, FormatId, Instant, Plan, PlayId};
+use base::{Clip, FormatId, Instant, Packets, Plan, PlayId};
 use codec::{Coders, Decoder};
 
 use crate::ear::{FRAME_SAMPLES_MAX, Fifo};
@@ -19,15 +19,26 @@ pub(crate) struct Playing {
     loop_from: Option<usize>,
     /// Bytes that are played: whole granules.
     end: usize,
-    /// Only when the clip is not in the stream's format.
-    voice: Option<Box<Voice>>,
+    way: Way,
+}
+
+/// How a clip gets into a stream's packets.
+#[derive(Debug)]
+enum Way {
+    /// Its bytes are those of the stream's format.
+    Copied,
+    /// Its [`base::Packets`] are such as the stream sends.
+    Packets,
+    /// The stream has an encoder of its own.
+    Voice(Box<Voice>),
 }
 
 #[derive(Debug)]
 struct Voice {
     decoder: Decoder,
     fifo: Fifo,
-    mouth: Mouth,
+    /// `None` while a group encodes with it.
+    mouth: Option<Box<Mouth>>,
 }
 
 impl Playing {
@@ -76,7 +87,7 @@ impl Playing {
             offset: offset - offset % granule,
             loop_from: loop_from.filter(|&from| from < end),
             end,
-            voice: None,
+            way: Way::Copied,
         };
         playing.retarget(plan, coders).then_some(playing)
     }
@@ -86,14 +97,17 @@ impl Playing {
         if !coders.coded().leads(from, format) {
             return false;
         }
+        let suits = |packets: &Packets| packets.suits(format, plan.ptime_ms, &wishes);
         if from == format {
-            self.voice = None;
-        } else if self.voice.as_ref().is_none_or(|voice| !voice.mouth.fits(from.rate(), format, wishes)) {
+            self.way = Way::Copied;
+        } else if self.clip.packets.as_ref().is_some_and(suits) {
+            self.way = Way::Packets;
+        } else if self.mouth().is_none_or(|mouth| !mouth.fits(from.rate(), format, wishes)) {
             let room = from.rate().0 as usize * 80 / 1000;
-            self.voice = Some(Box::new(Voice {
+            self.way = Way::Voice(Box::new(Voice {
                 decoder: coders.decoder(from),
                 fifo: Fifo::new(room),
-                mouth: Mouth::new(from.rate(), format, wishes, coders),
+                mouth: Some(Box::new(Mouth::new(from.rate(), format, wishes, coders))),
             }));
         }
         true
@@ -102,50 +116,79 @@ impl Playing {
     pub(crate) const fn is_over(&self) -> bool {
         self.offset >= self.end && self.loop_from.is_none()
     }
-    /// Fills `wire`, one packet of `format` and `ms`, and returns its bytes; the end is padded with silence.
-    pub(crate) fn fill(&mut self, format: FormatId, ms: u8, wire: &mut [u8]) -> usize {
-        let Self { clip, offset, loop_from, end, voice, .. } = self;
-        let clip_bytes = clip.data.get(..*end).unwrap_or_default();
-        let mut next = |most: usize| -> &[u8] {
-            if *offset >= *end {
-                let Some(from) = *loop_from else { return &[] };
-                *offset = from;
+    /// The encoder that this stream has for the clip; none when it sends what is shared, or a group has it.
+    pub(crate) fn mouth(&mut self) -> Option<&mut Mouth> {
+        self.mouth_seat().and_then(|seat| seat.as_deref_mut())
+    }
+    /// Where that encoder belongs.
+    pub(crate) fn mouth_seat(&mut self) -> Option<&mut Option<Box<Mouth>>> {
+        match &mut self.way {
+            Way::Voice(voice) => Some(&mut voice.mouth),
+            Way::Copied | Way::Packets => None,
+        }
+    }
+    /// Moves the cursor on over at most `most` bytes, from the end to where the clip goes round; which they are.
+    fn next(&mut self, most: usize) -> core::ops::Range<usize> {
+        if self.offset >= self.end {
+            let Some(from) = self.loop_from else { return self.end..self.end };
+            self.offset = from;
+        }
+        let start = self.offset;
+        self.offset = (start + most).min(self.end);
+        start..self.offset
+    }
+    /// Fills `wire`, one packet of `format`, from what is shared and returns its bytes; the end is padded with silence.
+    pub(crate) fn fill(&mut self, format: FormatId, wire: &mut [u8]) -> usize {
+        if let Way::Packets = self.way {
+            return self.fill_packet(wire);
+        }
+        let mut filled = 0;
+        while filled < wire.len() {
+            let piece = self.next(wire.len() - filled);
+            let piece = self.clip.data.get(piece).unwrap_or_default();
+            let Some(room) = wire.get_mut(filled..) else { break };
+            if piece.is_empty() {
+                codec::fill_silence(format, room);
+                break;
             }
-            let stop = (*offset + most).min(*end);
-            let piece = clip_bytes.get(*offset..stop).unwrap_or_default();
-            *offset = stop;
-            piece
-        };
-        let Some(voice) = voice else {
-            let mut filled = 0;
-            while let Some(room) = wire.get_mut(filled..).filter(|room| !room.is_empty()) {
-                let piece = next(room.len());
-                if piece.is_empty() {
-                    codec::fill_silence(format, room);
-                    break;
-                }
-                room.iter_mut().zip(piece).for_each(|(to, from)| *to = *from);
-                filled += piece.len();
-            }
-            to_network_order(format, wire);
-            return wire.len();
-        };
-        let source = clip.format;
+            room.iter_mut().zip(piece).for_each(|(to, from)| *to = *from);
+            filled += piece.len();
+        }
+        to_network_order(format, wire);
+        wire.len()
+    }
+    /// The packet at the cursor: nothing where silence is not sent.
+    fn fill_packet(&mut self, wire: &mut [u8]) -> usize {
+        let frame = self.clip.format.bytes_in(Packets::MS.into());
+        let at = self.next(frame).start / frame.max(1);
+        let packet = self.clip.packets.as_ref().and_then(|packets| packets.get(at)).unwrap_or_default();
+        wire.iter_mut().zip(packet).map(|(to, from)| *to = *from).count()
+    }
+    /// Lets the stream's own encoder listen to the next `ms`; false when it has none.
+    pub(crate) fn listen(&mut self, ms: u8) -> bool {
+        let source = self.clip.format;
         let granule = source.granule();
         let samples = (source.rate().0 as usize * usize::from(ms) / 1000).min(FRAME_SAMPLES_MAX);
-        while voice.fifo.len() < samples {
-            let granules = (samples - voice.fifo.len()).div_ceil(granule.samples);
-            let piece = next(granules * granule.bytes);
+        loop {
+            let Way::Voice(voice) = &self.way else { return false };
+            let Some(missing) = samples.checked_sub(voice.fifo.len()).filter(|missing| *missing > 0) else {
+                break;
+            };
+            let piece = self.next(missing.div_ceil(granule.samples) * granule.bytes);
             let count = piece.len() / granule.bytes * granule.samples;
+            let Self { way: Way::Voice(voice), clip, .. } = self else { return false };
             if count == 0 {
                 break;
             }
+            let piece = clip.data.get(piece).unwrap_or_default();
             voice.fifo.push_with(count, |room| voice.decoder.decode(piece, room));
         }
+        let Way::Voice(voice) = &mut self.way else { return false };
         let mut linear = [0; FRAME_SAMPLES_MAX];
         let linear = linear.get_mut(..samples).unwrap_or_default();
         voice.fifo.take(linear);
-        voice.mouth.listen(linear);
-        voice.mouth.speak(wire)
+        let Some(mouth) = &mut voice.mouth else { return false };
+        mouth.listen(linear);
+        true
     }
 }

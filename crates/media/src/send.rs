@@ -128,7 +128,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let decoded = ear.has_lanes().then_some(Step::Decode(ear.format()));
         if let Some(step) = encoded.or(decoded) {
             let at = self.at;
-            self.groups.push(Turn { to, from, at, step, speaks, has_frame: false });
+            self.groups.push(Turn { to, from, at, step, speaks, plays: false, has_frame: false });
             if let Some(stream) = self.streams.get_mut(to) {
                 stream.has_turn = true;
             }
@@ -177,20 +177,50 @@ impl<P: PacketIo> Desk<'_, P> {
         (!starved).then_some(count)
     }
 
-    /// Sends what the stream plays; true when the visit is that of its clip.
+    /// Sends what the stream plays, or leaves a turn for it; true when the visit is that of its clip.
     fn perform(&mut self, id: StreamId) -> bool {
         *self.current = Some(id);
         let Some(stream) = self.streams.get_mut(id) else { return true };
         let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
+        let (format, ms) = (stream.plan.format, stream.plan.ptime_ms);
         let Some(playing) = &mut stream.play else { return false };
-        if !playing.is_over()
-            && let Some(wire) = self.scratch.packets.bytes_mut(payload.clone())
-        {
-            let bytes = playing.fill(stream.plan.format, stream.plan.ptime_ms, wire);
+        if playing.is_over() {
+            self.end_if_over(id);
+            return true;
+        }
+        if playing.listen(ms) {
+            if playing.mouth().is_some_and(|mouth| mouth.has_lanes()) {
+                stream.has_turn = true;
+                let (at, step) = (self.at, Step::Encode(format));
+                let turn = Turn { to: id, from: id, at, step, speaks: true, plays: true, has_frame: false };
+                self.groups.push(turn);
+            } else {
+                self.utter_played(id);
+            }
+            return true;
+        }
+        if let Some(wire) = self.scratch.packets.bytes_mut(payload.clone()) {
+            let bytes = playing.fill(format, wire);
             self.emit_local(id, payload.start, bytes);
         }
         self.end_if_over(id);
         true
+    }
+
+    /// Sends the packet that the encoder of what the stream plays has listened to.
+    pub(crate) fn utter_played(&mut self, id: StreamId) {
+        *self.current = Some(id);
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
+        let Some(wire) = self.scratch.packets.bytes_mut(payload.clone()) else { return };
+        let Some(mouth) = stream.play.as_mut().and_then(|playing| playing.mouth()) else { return };
+        self.io.phase(Phase::Encode);
+        let bytes = mouth.speak(wire);
+        self.load.encoded += 1;
+        self.io.phase(Phase::Send);
+        self.emit_local(id, payload.start, bytes);
+        self.end_if_over(id);
+        self.io.phase(Phase::Jitter);
     }
 
     /// Sends the packet that the stream's mouth has listened to.
@@ -202,6 +232,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(mouth) = &mut stream.mouth else { return };
         self.io.phase(Phase::Encode);
         let bytes = mouth.speak(wire);
+        self.load.encoded += 1;
         self.io.phase(Phase::Send);
         self.emit_local(id, payload.start, bytes);
     }

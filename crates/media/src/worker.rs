@@ -182,6 +182,7 @@ impl<L> Worker<L> {
                 if let Some(stream) = self.streams.get_mut(id) {
                     stream.ear.iter_mut().for_each(|ear| ear.poison());
                     stream.mouth.iter_mut().for_each(|mouth| mouth.poison());
+                    stream.play.iter_mut().filter_map(|play| play.mouth()).for_each(|mouth| mouth.poison());
                     if let Some(room) = stream.room {
                         self.rooms.poison_mouth(room, id);
                     }

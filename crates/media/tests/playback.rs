@@ -87,7 +87,12 @@ fn one_prompt_follows_another_without_a_gap_when_the_event_is_answered_at_once()
 fn a_clip_may_start_anywhere_loop_be_replaced_be_stopped_or_be_empty() {
     let mut plant = Plant::new();
     let stream = plant.open(plan(0, FormatId::ULAW, 0));
-    let looped = Arc::new(Clip { format: FormatId::ULAW, data: numbered(4).into(), loop_from: Some(320) });
+    let looped = Arc::new(Clip {
+        format: FormatId::ULAW,
+        data: numbered(4).into(),
+        loop_from: Some(320),
+        packets: None,
+    });
     plant.command(Command::Play { stream, play: PlayId(1), clip: looped, offset: 160 });
     plant.run(140);
     let order: Vec<_> = plant.sent_by(stream).iter().map(|sent| sent.payload()[0]).collect();
@@ -264,4 +269,164 @@ fn a_trace_notes_packets_of_both_directions_of_the_host_that_was_asked_for() {
     plant.input(Input::Trace(Tracing::default()));
     plant.run(20);
     assert_eq!(plant.worker.take_trace(), None);
+}
+
+/// A linear clip of `ms` that coders of speech make something of.
+fn spoken(format: FormatId, ms: usize) -> Clip {
+    let mut data = tone(format.linear(), 300.0, ms);
+    codec::swap_bytes(&mut data);
+    Clip { format: format.linear(), data: data.into(), loop_from: None, packets: None }
+}
+
+const VARIABLE: [(FormatId, u8, base::Wishes); 2] =
+    [(FormatId::SPEEX, 110, PLAIN), (FormatId::OPUS, 107, base::Wishes { fec: true, ..PLAIN })];
+const PLAIN: base::Wishes =
+    base::Wishes { bitrate: None, playback_rate: 48_000, fec: false, dtx: false, constant: false };
+
+#[test]
+fn listeners_of_one_prompt_are_sent_one_encoding_also_in_formats_of_variable_rate() {
+    for (format, payload, wishes) in VARIABLE {
+        let linear = spoken(format, 1000);
+        let packets = codec::packets_of(&linear, format, &codec::Coders::default()).unwrap();
+        let expected: Vec<Vec<u8>> = (0..packets.len()).map(|n| packets.get(n).unwrap().to_vec()).collect();
+        assert_eq!(expected.len(), 50, "{format}");
+        let prompt = Arc::new(Clip { packets: Some(packets), ..linear });
+        let mut plant = Plant::new();
+        let streams: Vec<_> =
+            (0..20).map(|n| plant.open(base::Plan { wishes, ..plan(n, format, payload) })).collect();
+        for (n, &stream) in streams.iter().enumerate() {
+            let (play, clip) = (PlayId(1), prompt.clone());
+            // Half of them begin in the middle, one between two packets.
+            let offset = [0, clip.data.len() / 2 + [0, 6][usize::from(n == 1)]][n % 2];
+            plant.command(Command::Play { stream, play, clip, offset });
+        }
+        plant.run(1020);
+        for (n, &stream) in streams.iter().enumerate() {
+            let sent = plant.sent_by(stream);
+            let payloads: Vec<_> = sent.iter().map(|sent| sent.payload().to_vec()).collect();
+            assert!(payloads == expected[[0, 25][n % 2]..], "{format}, listener {n}");
+            assert_continuous(&sent, format.rtp_clock() / 50);
+        }
+        assert_eq!(plant.worker.load().encoded, 0, "{format}: nobody encodes in the worker");
+        assert_eq!(plant.take_events().len(), streams.len(), "{format}: all have ended");
+    }
+}
+
+#[test]
+fn who_wants_other_packets_than_those_that_are_shared_has_an_encoder() {
+    for (name, format, ptime_ms, wishes, alone) in [
+        ("as they are", FormatId::OPUS, 20, PLAIN, false),
+        ("longer packets", FormatId::OPUS, 40, PLAIN, true),
+        ("fewer bits", FormatId::OPUS, 20, base::Wishes { bitrate: Some(16_000), ..PLAIN }, true),
+        ("another codec", FormatId::SPEEX, 20, PLAIN, true),
+    ] {
+        let linear = spoken(FormatId::OPUS, 400);
+        let packets = codec::packets_of(&linear, FormatId::OPUS, &codec::Coders::default());
+        let prompt = Arc::new(Clip { packets, ..linear });
+        let mut plant = Plant::new();
+        let stream = plant.open(base::Plan { ptime_ms, wishes, ..plan(0, format, 107) });
+        plant.command(Command::Play { stream, play: PlayId(1), clip: prompt, offset: 0 });
+        plant.run(500);
+        let count = 400 / usize::from(ptime_ms);
+        assert_eq!(plant.sent_by(stream).len(), count, "{name}");
+        assert_eq!(plant.worker.load().encoded, if alone { count as u64 } else { 0 }, "{name}");
+        assert!(matches!(plant.events[..], [Event::Played { end: PlayEnd::Finished, .. }]), "{name}");
+    }
+}
+
+#[test]
+fn a_thousand_callers_on_hold_cost_a_thousand_sends_and_no_encoding_of_their_own() {
+    const CALLERS: u32 = 1000;
+    for (format, payload) in [(FormatId::ULAW, 0), (FormatId::ILBC, 97), (FormatId::SPEEX, 110)] {
+        let linear = Clip { loop_from: Some(0), ..spoken(format, 600) };
+        let music = if format.is_constant() {
+            let samples: Vec<i16> =
+                linear.data.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
+            Clip { loop_from: Some(0), ..codec::clip_of_samples(&samples, format) }
+        } else {
+            Clip { packets: codec::packets_of(&linear, format, &codec::Coders::default()), ..linear }
+        };
+        let music = Arc::new(music);
+        let mut plant = Plant::new();
+        let streams: Vec<_> = (0..CALLERS).map(|n| plant.open(plan(n, format, payload))).collect();
+        for &stream in &streams {
+            plant.command(Command::Music { stream, clip: music.clone(), epoch: Instant::ZERO });
+        }
+        plant.run(1000);
+        let load = plant.worker.load();
+        assert_eq!((load.sent, load.encoded, load.grouped), (50 * u64::from(CALLERS), 0, 0), "{format}");
+        let moment: std::collections::BTreeSet<_> = streams
+            .iter()
+            .map(|&stream| plant.sent_by_from(stream, 20).map(|sent| sent.payload().to_vec()))
+            .collect();
+        assert!(moment.len() <= 2, "{format}: all hear the same bar, or the one next to it");
+    }
+}
+
+#[test]
+fn a_linear_prompt_is_encoded_for_each_call_side_by_side_with_others() {
+    for (format, payload, ms) in [
+        (FormatId::ILBC, 97, 20),
+        (FormatId::ILBC30, 98, 30),
+        (FormatId::SPEEX, 110, 20),
+        (FormatId::GSM, 3, 20),
+        (FormatId::ULAW, 0, 20),
+    ] {
+        const CALLS: u32 = 40;
+        let prompt = Arc::new(spoken(format, 900));
+        let mut plant = Plant::new();
+        let streams: Vec<_> =
+            (0..CALLS).map(|n| plant.open(base::Plan { ptime_ms: ms, ..plan(n, format, payload) })).collect();
+        for &stream in &streams {
+            plant.command(Command::Play { stream, play: PlayId(9), clip: prompt.clone(), offset: 0 });
+        }
+        plant.run(1000);
+        // The twin: one encoder that nobody shares.
+        let mut encoder = codec::Encoder::new(format);
+        let samples: Vec<i16> =
+            prompt.data.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
+        let frame = format.rate().0 as usize * usize::from(ms) / 1000;
+        let expected: Vec<Vec<u8>> = samples
+            .chunks_exact(frame)
+            .map(|linear| {
+                let mut room = [0; 1000];
+                let count = encoder.encode(linear, &mut room);
+                room[..count].to_vec()
+            })
+            .collect();
+        for &stream in &streams {
+            let sent = plant.sent_by(stream);
+            assert!(sent.iter().map(Sent::payload).eq(expected.iter().map(Vec::as_slice)), "{format}");
+            assert_continuous(&sent, format.rtp_clock() / 1000 * u32::from(ms));
+        }
+        let load = plant.worker.load();
+        let packets = u64::from(CALLS) * expected.len() as u64;
+        assert_eq!(load.encoded, packets, "{format}");
+        assert_eq!(load.grouped, if format == FormatId::ULAW { 0 } else { packets }, "{format}");
+        let ends = plant.take_events();
+        let finished = |event: &Event| matches!(event, Event::Played { end: PlayEnd::Finished, offset, .. } if *offset == prompt.data.len());
+        assert!(ends.len() == streams.len() && ends.iter().all(finished), "{format}");
+    }
+}
+
+#[test]
+fn what_waits_for_company_is_sent_before_a_stop_and_never_after_it() {
+    let mut plant = Plant::new();
+    let stream = plant.open(plan(0, FormatId::ILBC, 97));
+    let prompt = Arc::new(spoken(FormatId::ILBC, 900));
+    plant.command(Command::Play { stream, play: PlayId(1), clip: prompt.clone(), offset: 0 });
+    // One tick after the visit: its turn still waits for others.
+    while plant.sent_by(stream).len() < 2 {
+        plant.run(1);
+    }
+    plant.run(15);
+    let before = plant.sent_by(stream).len();
+    plant.command(Command::StopPlay { stream });
+    plant.run(100);
+    let sent = plant.sent_by(stream);
+    assert!(sent.len() <= before + 1, "{before} before, {} after", sent.len());
+    let [Event::Played { end: PlayEnd::Stopped, offset, .. }] = plant.events[..] else {
+        panic!("{:?}", plant.events)
+    };
+    assert_eq!(offset, sent.len() * 320, "what was reached is what was sent");
 }

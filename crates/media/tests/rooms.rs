@@ -386,7 +386,7 @@ fn everyone_hears_an_announcement_beside_those_who_talk() {
     }
     let mut spoken = tone(FormatId::SLIN, 2600.0, 1000);
     codec::swap_bytes(&mut spoken);
-    let clip = Arc::new(Clip { format: FormatId::SLIN, data: spoken.into(), loop_from: None });
+    let clip = Arc::new(Clip { format: FormatId::SLIN, data: spoken.into(), loop_from: None, packets: None });
     talk(&mut plant, &mut guests, 200);
     plant.command(Command::Announce { room: ROOM, clip });
     talk(&mut plant, &mut guests, 800);

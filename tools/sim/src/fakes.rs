@@ -90,7 +90,8 @@ impl State {
         let millis = usize::try_from(length.as_millis()).unwrap_or(usize::MAX / MEDIA_BYTES_PER_MS).max(1);
         let data: Arc<[u8]> = vec![0; millis * MEDIA_BYTES_PER_MS].into();
         self.names.insert(data.as_ptr(), name.to_owned());
-        let clip = Arc::new(Clip { format: FormatId::SLIN, data, loop_from: endless.then_some(0) });
+        let clip =
+            Arc::new(Clip { format: FormatId::SLIN, data, loop_from: endless.then_some(0), packets: None });
         self.made.insert(name.to_owned(), clip.clone());
         clip
     }

@@ -7,8 +7,9 @@ mod wav;
 
 use std::borrow::Cow;
 
-use base::{Clip, FormatId};
+use base::{Clip, FormatId, Packets, VARIABLE_BYTES_MAX, Wishes};
 
+use crate::Coders;
 use crate::coder::fill_silence;
 use crate::gsm;
 use crate::transcode::Transcoder;
@@ -199,7 +200,7 @@ impl<'a> SoundFile<'a> {
             data.truncate(exact);
         }
         pad(&mut data, format);
-        Clip { format, data: data.into(), loop_from: None }
+        Clip { format, data: data.into(), loop_from: None, packets: None }
     }
 }
 
@@ -224,7 +225,8 @@ impl SoundFile<'_> {
         round.extend_from_slice(whole);
         let clip = SoundFile { format: self.format, data: Cow::Owned(round) }.to_clip(format);
         let lead = format.bytes_in((lead / frame) as u16 * u16::from(self.format.usual_ms()));
-        Clip { format, data: clip.data.get(lead..).unwrap_or_default().into(), loop_from: Some(0) }
+        let data = clip.data.get(lead..).unwrap_or_default().into();
+        Clip { format, data, loop_from: Some(0), packets: None }
     }
 }
 
@@ -252,6 +254,35 @@ fn pad(data: &mut Vec<u8>, format: FormatId) {
 pub fn clip_of_samples(linear: &[i16], format: FormatId) -> Clip {
     let bytes: Vec<u8> = linear.iter().flat_map(|sample| sample.to_le_bytes()).collect();
     SoundFile { format: format.linear(), data: Cow::Owned(bytes) }.to_clip(format)
+}
+
+/// A linear clip coded once as packets of a format of variable rate, for peers without wishes of their own; `None` for other
+/// formats, and for those that nobody codes here.
+///
+/// The encoder of a clip that goes round is led in with its end.
+pub fn packets_of(clip: &Clip, format: FormatId, coders: &Coders) -> Option<Packets> {
+    let shared = !format.is_constant() && format.is_coded() && coders.coded().contains(format);
+    if !shared || clip.format != format.linear() {
+        return None;
+    }
+    let wishes = Wishes { fec: format.codec() == base::Codec::Opus, ..Wishes::default() };
+    let mut encoder = coders.encoder(format, &wishes);
+    let frame = clip.format.bytes_in(Packets::MS.into()).max(1);
+    let mut room = [0; VARIABLE_BYTES_MAX];
+    let mut encode = |bytes: &[u8]| {
+        let linear: Vec<i16> = bytes.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
+        let count = encoder.encode(&linear, &mut room);
+        room.get(..count).unwrap_or_default().to_vec()
+    };
+    if clip.loop_from == Some(0) {
+        let lead = clip.format.bytes_in(LOOP_LEAD_MS).min(clip.data.len() / frame * frame);
+        for bytes in clip.data.get(clip.data.len() - lead..).unwrap_or_default().chunks_exact(frame) {
+            encode(bytes);
+        }
+    }
+    let mut packets = Packets::new(format, wishes);
+    let whole = clip.data.chunks_exact(frame).all(|bytes| packets.push(&encode(bytes)));
+    whole.then_some(packets)
 }
 
 /// Packs GSM frames as a `.WAV` file holds them; an odd last frame gets a silent partner.

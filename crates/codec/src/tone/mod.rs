@@ -91,7 +91,7 @@ pub fn render_clip(script: &ToneScript, format: FormatId) -> Clip {
     let count = Encoder::new(format).encode(&samples, &mut data);
     data.truncate(count);
     let loop_from = loop_from.map(|sample| sample / granule.samples * granule.bytes);
-    Clip { format, data: data.into(), loop_from }
+    Clip { format, data: data.into(), loop_from, packets: None }
 }
 
 /// One DTMF digit as samples; empty for the flash, which has no tone.

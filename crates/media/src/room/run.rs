@@ -138,7 +138,8 @@ impl<L> Worker<L> {
             let Some(member) = room.members.get(n) else { return };
             let Some(format) = desk.gather(member.id, ms) else { return };
             let step = Step::Decode(format);
-            turns.push(Turn { to: member.id, from: member.id, at, step, speaks: false, has_frame: false });
+            let (to, from) = (member.id, member.id);
+            turns.push(Turn { to, from, at, step, speaks: false, plays: false, has_frame: false });
         });
         if !turns.is_empty() {
             for format in FormatId::coded().filter(|format| codec::decode_frame(*format).is_some()) {

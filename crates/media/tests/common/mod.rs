@@ -163,6 +163,10 @@ impl Plant {
     pub fn sent_by(&self, stream: StreamId) -> Vec<Sent> {
         self.net.sent.iter().filter(|sent| !sent.rtcp && sent.port == port(stream)).cloned().collect()
     }
+    /// The packet with this number that the stream sent, counted from 0.
+    pub fn sent_by_from(&self, stream: StreamId, number: usize) -> Option<&Sent> {
+        self.net.sent.iter().filter(|sent| !sent.rtcp && sent.port == port(stream)).nth(number)
+    }
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -279,7 +283,7 @@ pub fn assert_continuous(sent: &[Sent], units: u32) {
 }
 
 pub fn clip(format: FormatId, data: Vec<u8>) -> Arc<Clip> {
-    Arc::new(Clip { format, data: data.into(), loop_from: None })
+    Arc::new(Clip { format, data: data.into(), loop_from: None, packets: None })
 }
 
 /// A sine of `hertz` in `format`, `ms` long, as a phone would send it (network order).

@@ -70,6 +70,7 @@ options! {
     dtmftimeout: Int<1, 96_000> = "1200", "Samples without a continuation after which an RFC 4733 digit ends.",
         Ignored "*" "a digit without an end lasts for what its last packet says";
     codec_wait: Int<0, 9> = "5", "Milliseconds that a frame may wait until enough calls need the same codec step to fill the lanes of the processor; 0 never waits. Counts from the next start on.";
+    share_prompts: YesNo = "yes", "Prompts and music are coded once for each format and shared by everyone who hears them. `no` keeps them linear and codes them for each call: for measurements that compare with systems which do so. What lies there in the format of the call is sent as it is either way, and tones are shared.";
     media_io: MediaIo = "auto", "What moves the packets: sockets of their own for each call leg (`epoll`), one socket a media thread (`sklookup`), or AF_XDP beside that (`xdp`); the latter two need privileges. `auto` takes the best there is, and one that is asked for and not to be had is an error. See [media.md](media.md#back-ends). Counts from the next start on.";
     media_interfaces: Text = "", "Interfaces for AF_XDP, separated by commas (`eth0,eth1`). Without one `media_io=auto` does not use it, and `media_io=xdp` takes all that are fit.";
     media_workers: Int<0, 256> = "0", "Media threads; 0 is one less than the processors, and at least one. Counts from the next start on.";

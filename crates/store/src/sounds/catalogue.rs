@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use base::{Clip, Coded, FormatId};
+use base::{Clip, FormatId};
 use call::ClipWant;
-use codec::SoundFile;
+use codec::{Coders, SoundFile};
 use include_dir::{Dir, include_dir};
 
 /// The bundled prompts and music; origin and licence in `assets/README.md`.
@@ -48,7 +49,7 @@ pub enum MusicList {
 }
 
 /// Folders and classes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     /// Folders of prompts, searched in order; the bundled set comes last.
     pub folders: Vec<PathBuf>,
@@ -56,8 +57,10 @@ pub struct Catalogue {
     pub music: BTreeMap<String, MusicList>,
     /// Seed of random orders.
     pub seed: u64,
-    /// Formats that are coded here.
-    pub coded: Coded,
+    /// How sounds are coded.
+    pub coders: Arc<Coders>,
+    /// Nothing is coded here that calls can code: prompts and music are kept linear, and each listener has an encoder.
+    pub encode_each: bool,
 }
 
 impl Catalogue {
@@ -104,16 +107,22 @@ impl Catalogue {
         let list = self.music.get(class)?;
         let mut data = Vec::new();
         // Of one format, whatever files there are.
-        let made = self.coded.clip(format);
-        for (extension, bytes) in self.pieces(list, made) {
-            if let Ok(clip) = self.code(&extension, &bytes, made)
+        let made = self.made(format);
+        let pieces = self.pieces(list, made);
+        let made = if pieces.iter().all(|(extension, bytes)| holds(extension, bytes, format)) {
+            format
+        } else {
+            made
+        };
+        for (extension, bytes) in pieces {
+            if let Ok(clip) = code(&extension, &bytes, made, made)
                 && data.len() + clip.data.len() <= MUSIC_BYTES_MAX
             {
                 data.extend_from_slice(&clip.data);
             }
         }
-        let format = made;
-        (!data.is_empty()).then(|| Clip { format, data: data.into(), loop_from: Some(0) })
+        let clip = Clip { format: made, data: data.into(), loop_from: Some(0), packets: None };
+        (!clip.data.is_empty()).then(|| self.with_packets(clip, format))
     }
     fn pieces(&self, list: &MusicList, format: FormatId) -> Vec<(String, Cow<'static, [u8]>)> {
         match list {
@@ -152,26 +161,45 @@ impl Catalogue {
     /// sound can be made for it.
     fn search_order(&self, format: FormatId) -> Vec<&'static str> {
         let mut extensions = codec::search_order(format);
-        let made = self.coded.clip(format);
+        let made = self.made(format);
         if made != format && !format.is_coded() {
             extensions.extend(codec::search_order(made));
         }
         extensions
     }
-    fn code(&self, extension: &str, bytes: &[u8], format: FormatId) -> Result<Clip, String> {
-        let sound = SoundFile::parse(extension, bytes)
-            .map_err(|why| format!("the file cannot be played: {why}; {}", why.remedy()))?;
-        // What lies there in the coded form is sent as it is; sound is made in the form that can be coded for the stream.
-        let made = if sound.format == format { format } else { self.coded.clip(format) };
-        if sound.format != made && !(sound.format.is_coded() && made.is_coded()) {
-            let (own, wanted) = (sound.format, format);
-            return Err(format!(
-                "the file is {own} and the call {wanted}, and one of them can only be passed through; \
-                 allow ulaw or alaw for the call, or put a file in {wanted} beside it"
-            ));
-        }
-        Ok(sound.to_clip(made))
+    /// The format in which sound is made for streams of this one: linear where each of them codes it for itself.
+    fn made(&self, format: FormatId) -> FormatId {
+        let coded = self.coders.coded();
+        if self.encode_each && coded.contains(format) { format.linear() } else { coded.clip(format) }
     }
+    fn code(&self, extension: &str, bytes: &[u8], format: FormatId) -> Result<Clip, String> {
+        code(extension, bytes, format, self.made(format)).map(|clip| self.with_packets(clip, format))
+    }
+    /// The clip, and its packets for streams of a format of variable rate.
+    fn with_packets(&self, clip: Clip, format: FormatId) -> Clip {
+        let packets = if self.encode_each { None } else { codec::packets_of(&clip, format, &self.coders) };
+        Clip { packets, ..clip }
+    }
+}
+
+/// A file for streams of `format`: as it is when it is in that format, else sound in the format `made`.
+fn code(extension: &str, bytes: &[u8], format: FormatId, made: FormatId) -> Result<Clip, String> {
+    let sound = SoundFile::parse(extension, bytes)
+        .map_err(|why| format!("the file cannot be played: {why}; {}", why.remedy()))?;
+    let made = if sound.format == format { format } else { made };
+    if sound.format != made && !(sound.format.is_coded() && made.is_coded()) {
+        let (own, wanted) = (sound.format, format);
+        return Err(format!(
+            "the file is {own} and the call {wanted}, and one of them can only be passed through; \
+             allow ulaw or alaw for the call, or put a file in {wanted} beside it"
+        ));
+    }
+    Ok(sound.to_clip(made))
+}
+
+/// Whether a file is in this format.
+fn holds(extension: &str, bytes: &[u8], format: FormatId) -> bool {
+    SoundFile::parse(extension, bytes).is_ok_and(|sound| sound.format == format)
 }
 
 /// `en_GB/digits/1`, `en/digits/1`, `digits/1`, and the layout of old sites `digits/en/1`.

@@ -69,7 +69,7 @@ impl Sounds {
         zones: Tones,
         wake: impl Fn() + Send + 'static,
     ) -> std::io::Result<Self> {
-        let coded = catalogue.coded;
+        let coded = catalogue.coders.coded();
         let (jobs, inbox) = sync_channel(REQUESTS_MAX);
         let (outbox, done) = sync_channel(REQUESTS_MAX);
         std::thread::Builder::new()
@@ -89,7 +89,7 @@ impl Sounds {
     }
     /// Takes a new configuration; everything is read again when it is next asked for.
     pub fn configure(&mut self, catalogue: Catalogue, zones: Tones) {
-        self.coded = catalogue.coded;
+        self.coded = catalogue.coders.coded();
         // The thread is told in order with the requests before and after it.
         if self.jobs.send(Job::Catalogue(Box::new(catalogue))).is_ok() {
             self.prompts.clear();
@@ -121,17 +121,17 @@ impl Sounds {
     pub fn loaded_music(&self) -> impl Iterator<Item = (&str, FormatId, usize)> {
         self.music.iter().filter_map(|((class, format), state)| {
             let clip = state.as_ref()?.as_ref()?;
-            Some((class.as_str(), *format, clip.data.len()))
+            Some((class.as_str(), *format, bytes_of(clip)))
         })
     }
 
     fn keep(&mut self, want: ClipWant, clip: Clip) {
-        self.prompt_bytes += clip.data.len();
+        self.prompt_bytes += bytes_of(&clip);
         self.prompts.insert(want, Prompt { clip: Some(Arc::new(clip)), missing: None, asked: self.clock });
         while self.prompt_bytes > PROMPT_BYTES_MAX {
             let oldest = self.prompts.iter().filter(|(_, p)| p.clip.is_some()).min_by_key(|(_, p)| p.asked);
             let Some(oldest) = oldest.map(|(want, _)| want.clone()) else { break };
-            let gone = self.prompts.remove(&oldest).and_then(|p| p.clip).map_or(0, |clip| clip.data.len());
+            let gone = self.prompts.remove(&oldest).and_then(|p| p.clip).map_or(0, |clip| bytes_of(&clip));
             self.prompt_bytes -= gone;
         }
     }
@@ -206,6 +206,11 @@ impl Library for Sounds {
         self.tones.insert(key, clip.clone());
         clip
     }
+}
+
+/// What a clip takes in memory.
+fn bytes_of(clip: &Clip) -> usize {
+    clip.data.len() + clip.packets.as_ref().map_or(0, base::Packets::bytes)
 }
 
 /// A tone of a zone by name, or a tone list.

@@ -45,6 +45,56 @@ fn a_bundled_prompt_is_coded_once_per_format_and_shared() {
 }
 
 #[test]
+fn a_prompt_in_a_format_of_variable_rate_comes_with_packets_for_all_listeners() {
+    let (mut sounds, told) = sounds(Catalogue::default());
+    for format in [FormatId::SPEEX, FormatId::OPUS] {
+        let wanted = want("hello-world", "en", format);
+        let ClipAnswer::Ready(clip) = settled(&mut sounds, &told, &wanted) else { panic!("bundled") };
+        let packets = clip.packets.as_ref().unwrap();
+        assert_eq!(
+            (clip.format, packets.len()),
+            (format.linear(), clip.data.len() / clip.format.bytes_in(20))
+        );
+        assert!(packets.suits(format, 20, &base::Wishes::default()));
+        assert!(packets.bytes() > packets.len() * 10, "{format} has sound");
+    }
+}
+
+#[test]
+fn with_an_encoder_for_each_call_a_file_is_decoded_once_and_not_encoded() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("own.gsm"), [0xd0; 330]).unwrap();
+    let bundled = || [("default".to_owned(), MusicList::Bundled)].into_iter().collect();
+    let catalogue = Catalogue {
+        folders: vec![folder.path().to_owned()],
+        music: bundled(),
+        encode_each: true,
+        ..Catalogue::default()
+    };
+    let (mut sounds, told) = sounds(catalogue);
+    for (format, made, packets) in [
+        (FormatId::ILBC, FormatId::SLIN, false),
+        (FormatId::SPEEX, FormatId::SLIN, false),
+        (FormatId::OPUS, FormatId::SLIN48, false),
+        (FormatId::ULAW, FormatId::SLIN, false),
+        (FormatId::GSM, FormatId::GSM, false),
+    ] {
+        let wanted = want("own", "en", format);
+        let ClipAnswer::Ready(clip) = settled(&mut sounds, &told, &wanted) else { panic!("{format}") };
+        assert_eq!((clip.format, clip.packets.is_some()), (made, packets), "{format}");
+    }
+    let music = loop {
+        match sounds.music("", FormatId::ILBC) {
+            MusicAnswer::Ready(clip, _) => break clip,
+            MusicAnswer::Loading => told.recv().unwrap(),
+            MusicAnswer::Missing => panic!("bundled music"),
+        }
+        sounds.take_in();
+    };
+    assert_eq!((music.format, music.loop_from), (FormatId::SLIN, Some(0)));
+}
+
+#[test]
 fn the_sites_own_prompt_wins_and_languages_fall_back() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, byte: u8| {
