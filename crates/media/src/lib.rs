@@ -6,7 +6,7 @@
 //!
 //! Files: `worker` (tick, commands, faults), `stream` (what one stream owns), `routes` (who hears whom, and how),
 //! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder), `mouth` (encoder), `groups` (who is coded side
-//! by side), `digits`, `phase` (what time goes into), `report` (RTCP), `room` (more than two who hear each other),
+//! by side), `digits`, `phase` (what time goes into), `relay` (bridges below the worker), `report` (RTCP), `room` (more than two who hear each other),
 //! `trace` (packets that somebody wants to see), `wheel` (slots).
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod packet_io;
 mod phase;
 mod play;
 mod receive;
+mod relay;
 mod report;
 mod room;
 mod routes;
@@ -35,6 +36,7 @@ pub use groups::{Lanes, WAIT_MS_MAX};
 pub use load::Load;
 pub use packet_io::{Arrival, BATCH_MAX, Batch, PACKET_BYTES_MAX, PacketIo};
 pub use phase::Phase;
+pub use relay::{RelayPlan, Relayed};
 pub use stream::Moving;
 pub use trace::{Carried, Noted, Traced, Tracing, Watch};
 pub use worker::{Config, Input, STREAMS_MAX, Worker, tick_step};

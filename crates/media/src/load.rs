@@ -15,6 +15,12 @@ pub struct Load {
     pub received: u64,
     /// Datagrams sent.
     pub sent: u64,
+    /// Packets that the back-end relayed below the worker, which neither received nor sent them.
+    pub relayed: u64,
+    /// Bridges that are below at present.
+    pub relays: u32,
+    /// Times that one went there.
+    pub relays_begun: u64,
     /// Streams ended by a panic of their own.
     pub panics: u64,
     /// Packets encoded for one stream alone: in a bridge, or of what it plays where nothing shared suits it.

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 use core::ops::Range;
 
 use crate::phase::Phase;
+use crate::relay::{RelayPlan, Relayed};
 
 /// Bytes of the longest datagram: linear 48 kHz at 60 ms with its header and room.
 pub const PACKET_BYTES_MAX: usize = 6144;
@@ -122,6 +123,21 @@ pub trait PacketIo {
     /// Only `source` is let in until the next call; `None` lets everyone in again. An optimisation: the worker judges
     /// every packet all the same.
     fn lock(&mut self, leg: &mut Self::Leg, source: Option<SocketAddr>);
+    /// Relays one direction of a bridge from here on: packets that `plan` covers go from the leg they come to out of the
+    /// other one, and the worker does not see them. All others go on coming by [`Self::rx_batch`]. False when the back-end
+    /// cannot, for these legs or at all.
+    fn relay(&mut self, _from: &mut Self::Leg, _to: &mut Self::Leg, _: &RelayPlan) -> bool {
+        false
+    }
+    /// What was relayed of the packets that came to this leg, since [`Self::relay`]; `None` when it cannot go on, and is to
+    /// be ended.
+    fn relayed(&mut self, _: &mut Self::Leg) -> Option<Relayed> {
+        None
+    }
+    /// Ends it. Not a packet is relayed after the counts that are returned; `None` when nothing was.
+    fn unrelay(&mut self, _: &mut Self::Leg) -> Option<Relayed> {
+        None
+    }
     /// What the worker does from here on, for whoever measures. Called some times a tick and some times a packet.
     #[inline]
     fn phase(&mut self, _: Phase) {}

@@ -77,11 +77,13 @@ impl<P: PacketIo> Desk<'_, P> {
         if payload.is_empty() {
             return Err(Discard::NoPayload);
         }
+        let mut has_moved = false;
         match stream.lock.judge(from, stream.plan.remote, header.ssrc, header.sequence) {
             Verdict::Refuse => return Err(Discard::WrongSource),
             Verdict::Learning => return Ok(()),
             Verdict::Locked(remote) => {
                 self.events.push(Event::Latched { stream: id, remote });
+                has_moved = true;
                 if let Some(leg) = &mut stream.leg
                     && stream.plan.latch != Latch::Off
                 {
@@ -90,6 +92,16 @@ impl<P: PacketIo> Desk<'_, P> {
             }
             Verdict::Accept => {}
         }
+        let stream = if stream.below.is_on() {
+            if has_moved {
+                self.recall(id);
+            } else {
+                self.met_below(id, kind, &header);
+            }
+            self.streams.get_mut(id).ok_or(Discard::UnknownStream)?
+        } else {
+            stream
+        };
         let clock = match kind {
             RxPayload::Audio(_, format) => format.rtp_clock(),
             // All packets of an event carry one timestamp: they say nothing about jitter.

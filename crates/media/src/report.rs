@@ -52,6 +52,10 @@ impl Report {
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.next_at.is_some_and(|at| at <= now)
     }
+    /// When the next report is due.
+    pub(crate) const fn next_at(&self) -> Option<Instant> {
+        self.next_at
+    }
     /// Whether reports are exchanged at all.
     pub(crate) const fn is_on(&self) -> bool {
         self.next_at.is_some()

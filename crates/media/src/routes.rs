@@ -11,6 +11,7 @@ use crate::worker::Desk;
 impl<P: PacketIo> Desk<'_, P> {
     /// Plans the routes of a stream and of its bridged peer anew.
     pub(crate) fn plan_routes(&mut self, id: StreamId) {
+        self.recall(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.reroute = false;
         self.seat_member(id);

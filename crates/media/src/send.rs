@@ -34,7 +34,14 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         }
         stream.visits_left = stream.seat.visits;
-        if stream.reroute {
+        if stream.below.rests(self.at) {
+            return;
+        }
+        let reroute = stream.reroute;
+        if stream.below.is_due(self.at) {
+            self.look_below(id);
+        }
+        if reroute {
             self.plan_routes(id);
         }
         self.timers(id);
@@ -83,6 +90,8 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         }
         let Some(to) = stream.target() else { return };
+        self.recall(id);
+        let Some(stream) = self.streams.get_mut(id) else { return };
         let units = stream.frame_units();
         let timestamp = stream.out.event_timestamp(now, units);
         let sequence = stream.out.event_sequence();
@@ -96,6 +105,7 @@ impl<P: PacketIo> Desk<'_, P> {
     /// Sends the RTCP report of a stream; `bye` when it ends.
     pub(crate) fn send_report(&mut self, id: StreamId, bye: bool) {
         let ntp = self.ntp(self.at);
+        self.catch_up_both(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let mut buffer = [0; COMPOUND_BYTES];
         let length = stream.write_report(self.at, ntp, bye, &mut buffer);

@@ -12,6 +12,7 @@ use crate::digits::Digits;
 use crate::ear::Ear;
 use crate::mouth::Mouth;
 use crate::play::Playing;
+use crate::relay::Below;
 use crate::report::Report;
 use crate::taps::Taps;
 use crate::wheel::Seat;
@@ -34,6 +35,7 @@ pub(crate) struct Stream<L> {
     pub(crate) plan: Box<Plan>,
     pub(crate) seat: Seat,
     pub(crate) visits_left: u8,
+    pub(crate) below: Below,
     pub(crate) lock: SourceLock,
     pub(crate) out: Outgoing,
     pub(crate) reception: Reception,
@@ -85,6 +87,7 @@ impl<L> Stream<L> {
             leg,
             seat,
             visits_left: 1,
+            below: Below::new(now),
             lock: SourceLock::new(plan.latch),
             out: Outgoing::new(plan.ssrc, plan.first_sequence, plan.first_timestamp, plan.format.rtp_clock()),
             reception: Reception::default(),

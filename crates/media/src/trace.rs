@@ -86,6 +86,10 @@ impl Trace {
         let noted = || Noted { packets: Vec::with_capacity(ROOM), missed: 0 };
         (tracing != Tracing::default()).then(|| Box::new(Self { tracing, noted: noted() }))
     }
+    /// Whether somebody wants to see RTP.
+    pub(crate) fn watches_rtp(&self) -> bool {
+        self.tracing.rtp != Watch::Off
+    }
     pub(crate) fn note(&mut self, packet: Traced) {
         let watch = match packet.carried {
             Carried::Rtp { .. } => self.tracing.rtp,

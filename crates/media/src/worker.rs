@@ -171,7 +171,7 @@ impl<L> Worker<L> {
             Input::Open { stream, leg, plan } => self.open(stream, Some(leg), plan, now, io, events),
             Input::OpenInternal { stream, plan } => self.open(stream, None, plan, now, io, events),
             Input::Coders(coders) => self.take_coders(coders, now, io, events),
-            Input::Trace(tracing) => self.trace = Trace::new(tracing),
+            Input::Trace(tracing) => self.start_trace(tracing, now, io, events),
             Input::Adopt(moving) => self.adopt(moving, io, events, now),
             Input::Poison(id) => {
                 if let Some(stream) = self.streams.get_mut(id) {
@@ -275,6 +275,7 @@ impl<L> Worker<L> {
         self.run_turns(now, true, io, events);
         // A room does not move with one of its members.
         self.guarded(now, io, events, |desk| {
+            desk.recall(id);
             if desk.leave_room(id) {
                 desk.plan_routes(id);
             }
@@ -375,6 +376,17 @@ impl<L> Worker<L> {
         let ids: Vec<_> = self.streams.ids().collect();
         for id in ids {
             self.guarded(now, io, events, |desk| desk.recode(id));
+        }
+    }
+    fn start_trace<P>(&mut self, tracing: Tracing, now: Instant, io: &mut P, events: &mut Vec<Event>)
+    where
+        P: PacketIo<Leg = L>,
+    {
+        self.trace = Trace::new(tracing);
+        // What passes below is not seen here.
+        let ids: Vec<_> = self.streams.ids().collect();
+        for id in ids {
+            self.guarded(now, io, events, |desk| desk.recall(id));
         }
     }
     fn adopt<P>(&mut self, moving: Moving<L>, io: &mut P, events: &mut Vec<Event>, now: Instant)
@@ -500,6 +512,7 @@ impl<P: PacketIo> Desk<'_, P> {
                 self.with_taps(stream, |taps, _| taps.watch_silence(ms, threshold));
             }
             Command::Stats { stream } => {
+                self.catch_up_both(stream);
                 if let Some(found) = self.streams.get(stream) {
                     self.events.push(Event::Stats { stream, stats: found.stats(), asked: true });
                 }
@@ -507,7 +520,10 @@ impl<P: PacketIo> Desk<'_, P> {
         }
     }
     /// The stream, which is to blame from here on.
+    ///
+    /// What is about to happen to it happens up here: its bridge comes back.
     fn enter(&mut self, id: StreamId) -> Option<&mut Stream<P::Leg>> {
+        self.recall(id);
         let stream = self.streams.get_mut(id)?;
         *self.current = Some(id);
         Some(stream)
@@ -597,6 +613,7 @@ impl<P: PacketIo> Desk<'_, P> {
     }
     /// The last words of a stream: what it was doing ends, its peers are freed, BYE.
     fn leave(&mut self, id: StreamId, fault: Option<Fault>) {
+        self.recall(id);
         self.stop_play(id);
         self.part(id);
         if let Some(partner) = self.streams.get_mut(id).and_then(|s| s.tie.take())

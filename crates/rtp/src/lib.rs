@@ -21,4 +21,4 @@ pub use jitter::{Grid, Jitter, JitterCounts, JitterLimits, LENGTH_BYTES, Pulled}
 pub use latch::{SourceLock, Verdict};
 pub use outgoing::{Outgoing, Stamp};
 pub use random::Seed;
-pub use reception::{Arrived, Reception};
+pub use reception::{Arrived, MAX_DROPOUT, Reception, smooth};

@@ -146,6 +146,14 @@ impl Outgoing {
         Some(Stamp { sequence: sequence_out, timestamp: timestamp_out, marker: true })
     }
 
+    /// What [`Self::relay`] adds to sequence number and timestamp of the packets of `source` at present; `None` when the next
+    /// one would begin a new mapping.
+    pub fn offsets(&self, source: u64) -> Option<(u16, u32)> {
+        let mapping = self.mapping.as_ref().filter(|mapping| mapping.source == source)?;
+        let sequence = mapping.sequence_out.wrapping_sub(mapping.sequence_in);
+        Some((sequence, mapping.timestamp_out.wrapping_sub(mapping.timestamp_in)))
+    }
+
     fn take_sequence(&mut self) -> u16 {
         let sequence = self.next_sequence;
         self.next_sequence = sequence.wrapping_add(1);

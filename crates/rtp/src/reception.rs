@@ -7,7 +7,7 @@ use base::Instant;
 use crate::Header;
 
 /// A jump forward of at least this many packets is a restart until confirmed (RFC 3550 A.1).
-const MAX_DROPOUT: u16 = 3000;
+pub const MAX_DROPOUT: u16 = 3000;
 /// A jump back of up to this many packets is reordering (RFC 3550 A.1).
 const MAX_MISORDER: u16 = 100;
 
@@ -81,6 +81,40 @@ impl Reception {
         self.time(header.timestamp, clock, now);
         arrived
     }
+    /// Whether a packet of this number would be newer than all that were counted, or a jump; older ones are reordered, or
+    /// duplicates.
+    pub const fn is_news(&self, sequence: u16) -> bool {
+        let ahead = sequence.wrapping_sub(self.max_sequence);
+        ahead != 0 && ahead <= u16::MAX - MAX_MISORDER
+    }
+    /// Counts packets of this source that somebody else judged as [`Self::packet`] does: so many, up to `highest`, with the
+    /// jitter of [`Self::jitter_x16`] as they left it. `latest` is the timestamp of the last one and when it came.
+    pub fn relayed(
+        &mut self,
+        packets: u32,
+        highest: u16,
+        jitter_x16: u64,
+        latest: (u32, Instant),
+        clock: u32,
+    ) {
+        let ahead = highest.wrapping_sub(self.max_sequence);
+        // What was received here meanwhile may be newer.
+        if ahead > 0 && ahead.cast_signed() > 0 {
+            if highest < self.max_sequence {
+                self.cycles = self.cycles.wrapping_add(1 << 16);
+            }
+            self.max_sequence = highest;
+        }
+        self.received = self.received.wrapping_add(packets);
+        self.bad_sequence = None;
+        self.transit = None;
+        self.time(latest.0, clock, latest.1);
+        self.jitter_x16 = jitter_x16;
+    }
+    /// Sixteen times the interarrival jitter, as it is kept (RFC 3550 A.8).
+    pub const fn jitter_x16(&self) -> u64 {
+        self.jitter_x16
+    }
     /// Extended highest sequence number received (RFC 3550 §6.4.1).
     pub const fn extended_highest(&self) -> u32 {
         self.cycles.wrapping_add(self.max_sequence as u32)
@@ -148,10 +182,16 @@ impl Reception {
             let difference = u64::from((transit.wrapping_sub(before) as u32).cast_signed().unsigned_abs());
             // A pause that the timestamp does not show is not jitter: more than a second is left out.
             if difference < u64::from(clock) {
-                self.jitter_x16 = (self.jitter_x16 + difference).saturating_sub((self.jitter_x16 + 8) >> 4);
+                self.jitter_x16 = smooth(self.jitter_x16, difference);
             }
         }
     }
+}
+
+/// One step of the jitter's estimate, kept sixteenfold, by how much one transit time differs from the one before
+/// (RFC 3550 A.8).
+pub const fn smooth(jitter_x16: u64, difference: u64) -> u64 {
+    (jitter_x16 + difference).saturating_sub((jitter_x16 + 8) >> 4)
 }
 
 #[cfg(test)]

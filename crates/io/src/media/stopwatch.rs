@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use base::Instant;
-use media::{Batch, PacketIo, Phase};
+use media::{Batch, PacketIo, Phase, RelayPlan, Relayed};
 
 use crate::clock::Clock;
 
@@ -162,6 +162,15 @@ impl<P: PacketIo> PacketIo for Timed<P> {
     }
     fn lock(&mut self, leg: &mut P::Leg, source: Option<SocketAddr>) {
         self.io.lock(leg, source);
+    }
+    fn relay(&mut self, from: &mut P::Leg, to: &mut P::Leg, plan: &RelayPlan) -> bool {
+        self.io.relay(from, to, plan)
+    }
+    fn relayed(&mut self, leg: &mut P::Leg) -> Option<Relayed> {
+        self.io.relayed(leg)
+    }
+    fn unrelay(&mut self, leg: &mut P::Leg) -> Option<Relayed> {
+        self.io.unrelay(leg)
     }
     #[inline]
     fn phase(&mut self, phase: Phase) {
