@@ -1,12 +1,9 @@
 //! 500 callers in Playback, G.711, through the whole program.
 
-use std::net::UdpSocket;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use e2e::{SECRET, Server, Site, address};
-use loadbench::{ASTERISK, Callers, Figure, Meter, Plan, QUIET_LOG, median, short};
+use loadbench::{ASTERISK, Callers, Figure, Listener, Meter, Plan, QUIET_LOG, median, short};
 
 /// Callers that listen.
 const CALLS: u64 = 500;
@@ -26,7 +23,7 @@ fn main() {
         .trunk("load", (ip, 5060).into());
     site.rewrite("logger.conf", QUIET_LOG);
     let server = Server::start(site);
-    let (port, heard) = listen(ip);
+    let listener = Listener::start(ip);
     let callers = Callers::start(Plan {
         server: server.site.sip,
         ip,
@@ -35,16 +32,16 @@ fn main() {
         exten: "100".into(),
         rate: 100,
         limit: calls,
-        audio: port,
+        audio: listener.port(),
     });
     e2e::wait::until_true("all calls are answered", || callers.answered() >= calls);
     let meter = Meter::new(server.pid());
     std::thread::sleep(length);
-    let mut before = (meter.read(), heard.load(Relaxed));
+    let mut before = (meter.read(), listener.heard());
     let mut shares = Vec::new();
     for _ in 0..windows {
         std::thread::sleep(length);
-        let after = (meter.read(), heard.load(Relaxed));
+        let after = (meter.read(), listener.heard());
         let seconds = after.0.seconds_since(&before.0);
         let share = (after.1 - before.1) as f64 / (calls as f64 * PACKETS * seconds);
         let cpu = after.0.cpu_since(&before.0) / seconds / calls as f64 * 100.0;
@@ -62,27 +59,4 @@ fn main() {
         baseline_name: ASTERISK,
     }
     .publish();
-}
-
-/// A port that hears and forgets, and the count of what it has heard; the next port takes the reports.
-fn listen(ip: std::net::IpAddr) -> (u16, Arc<AtomicU64>) {
-    let (audio, reports) = (0..1000)
-        .find_map(|_| {
-            let audio = UdpSocket::bind((ip, 0)).ok()?;
-            let port = audio.local_addr().ok()?.port();
-            let reports = UdpSocket::bind((ip, port.checked_add(1)?)).ok()?;
-            (port % 2 == 0).then_some((audio, reports))
-        })
-        .expect("two ports side by side");
-    let port = audio.local_addr().expect("an address").port();
-    let heard = Arc::new(AtomicU64::new(0));
-    let count = heard.clone();
-    std::thread::spawn(move || {
-        let _reports = reports;
-        let mut buffer = [0; 2048];
-        while audio.recv(&mut buffer).is_ok() {
-            count.fetch_add(1, Relaxed);
-        }
-    });
-    (port, heard)
 }

@@ -10,6 +10,7 @@
 
 mod caller;
 mod figure;
+mod listener;
 mod message;
 mod meter;
 mod pace;
@@ -17,6 +18,7 @@ mod registrar;
 
 pub use caller::{Callers, Plan};
 pub use figure::Figure;
+pub use listener::Listener;
 pub use meter::{Meter, Reading};
 pub use pace::{Window, median, run_windows, short};
 pub use registrar::Registrars;

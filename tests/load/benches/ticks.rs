@@ -1,0 +1,112 @@
+//! What the length of a tick costs and saves: the whole program with nothing to do, and with 496 callers in Playback.
+//!
+//! Four chunks of 124 calls, the load of Sangoma's paper on the length of TDM chunks. Rounds go through all ticks, a start
+//! of the program each, and the least window of a tick counts, because others share the machine. `E2E_MEDIA_IO` names
+//! the back-end, `epoll` by default.
+
+use std::time::Duration;
+
+use e2e::{SECRET, Server, Site, address};
+use loadbench::{Callers, Figure, Listener, Meter, Plan, QUIET_LOG, short};
+
+/// Callers that listen.
+const CALLS: u64 = 496;
+/// Packets of one caller a second.
+const PACKETS: f64 = 50.0;
+/// What `media_tick` can be, milliseconds.
+const TICKS: [u8; 5] = [1, 2, 5, 10, 20];
+/// What a program with nothing to do may take at most.
+const IDLE: f64 = 0.1;
+/// What a tick of 10 ms may take at most of one of 1 ms.
+const TEN: f64 = 0.5;
+
+/// Percent of a core at one tick.
+#[derive(Clone, Copy)]
+struct Cost {
+    idle: f64,
+    busy: f64,
+}
+
+fn main() {
+    let rounds = if short() { 1 } else { 2 };
+    let mut least = TICKS.map(|tick| (tick, Cost { idle: f64::MAX, busy: f64::MAX }));
+    for _ in 0..rounds {
+        for (tick, least) in &mut least {
+            let Cost { idle, busy } = measure(*tick);
+            println!("  a tick of {tick} ms: {idle:.3} % of a core idle, {busy:.2} % with {CALLS} calls");
+            *least = Cost { idle: least.idle.min(idle), busy: least.busy.min(busy) };
+        }
+    }
+    let [(_, one), .., (_, ten), _] = least;
+    println!(
+        "a tick of 10 ms takes {:.2} of one of 1 ms; target {TEN} {}",
+        ten.busy / one.busy,
+        if ten.busy <= one.busy * TEN { "met" } else { "NOT met" }
+    );
+    for (tick, cost) in least {
+        for (what, value, target, baseline) in [
+            ("idle", cost.idle, IDLE, one.idle),
+            ("496_calls", cost.busy, if tick < 10 { one.busy } else { one.busy * TEN }, one.busy),
+        ] {
+            let name = &format!("tick_{tick:02}_ms_{what}");
+            let unit = "percent of a core";
+            Figure { name, value, unit, target, baseline, baseline_name: "a tick of 1 ms" }.publish();
+        }
+    }
+}
+
+fn measure(tick: u8) -> Cost {
+    let ip = address();
+    let calls = if short() { CALLS / 8 } else { CALLS };
+    let (windows, length) =
+        if short() { (1, Duration::from_millis(500)) } else { (3, Duration::from_secs(2)) };
+    let mut site = Site::new("ticks")
+        .prompt("long", 440.0, 120.0)
+        .dialplan(
+            "[test]\nexten => 100,1,Answer()\n same => n(again),Playback(long)\n same => n,Goto(again)\n",
+        )
+        .trunk("load", (ip, 5060).into());
+    site.rewrite("logger.conf", QUIET_LOG);
+    let ports = site.text("rtp.conf").to_owned();
+    site.rewrite("rtp.conf", &format!("{ports}media_tick = {tick}\n"));
+    let server = Server::start(site);
+    let meter = Meter::new(server.pid());
+    let least = |each: &dyn Fn()| {
+        let mut before = meter.read();
+        let shares = (0..windows).map(|_| {
+            std::thread::sleep(length);
+            let after = meter.read();
+            let share = after.cpu_since(&before) / after.seconds_since(&before) * 100.0;
+            before = after;
+            each();
+            share
+        });
+        shares.fold(f64::MAX, f64::min)
+    };
+    std::thread::sleep(length);
+    let idle = least(&|| ());
+    let listener = Listener::start(ip);
+    let callers = Callers::start(Plan {
+        server: server.site.sip,
+        ip,
+        user: "load".into(),
+        secret: SECRET.into(),
+        exten: "100".into(),
+        rate: 250,
+        limit: calls,
+        audio: listener.port(),
+    });
+    e2e::wait::until_true("all calls are answered", || callers.answered() >= calls);
+    // The set-up has left replies, records and a worker that measures its load once a second.
+    std::thread::sleep(length);
+    let heard = std::cell::Cell::new((listener.heard(), std::time::Instant::now()));
+    let busy = least(&|| {
+        let (before, since) = heard.replace((listener.heard(), std::time::Instant::now()));
+        let due = calls as f64 * PACKETS * since.elapsed().as_secs_f64();
+        let share = (listener.heard() - before) as f64 / due;
+        // A figure of a program that sends less than it should would be one of another load.
+        assert!(share > 0.95, "{:.1} % of the packets were heard", share * 100.0);
+    });
+    assert_eq!((callers.refused(), callers.ended()), (0, 0), "every call stays up");
+    Cost { idle, busy }
+}
