@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::codecs;
+use crate::media;
 use crate::workspace::Workspace;
 
 pub fn run(workspace: &Workspace) -> anyhow::Result<()> {
@@ -27,17 +28,18 @@ pub fn run(workspace: &Workspace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the tables of figures in README.md and docs/codecs.md anew, and the picture, from what the last benchmarks left.
-/// What was not
-/// measured stays: the table of all figures, or those of the codecs.
+/// Writes the tables of figures in README.md, docs/codecs.md and docs/media.md anew, and the pictures, from what the last
+/// benchmarks left. What was not measured stays.
 pub fn figures(workspace: &Workspace) -> anyhow::Result<()> {
     let mut rows = String::new();
-    let mut of_codecs = codecs::Figures::new();
+    let (mut of_codecs, mut of_media) = (codecs::Figures::new(), codecs::Figures::new());
     for path in results(&workspace.target.join("bench"))? {
         let text = std::fs::read_to_string(&path)?;
         let (name, figure) = codecs::parse(&text).with_context(|| format!("{}", path.display()))?;
         if codecs::is_one(&name) {
             of_codecs.insert(name, figure);
+        } else if media::is_one(&name) {
+            of_media.insert(name, figure);
         } else {
             rows += &cells(&text).with_context(|| format!("{}", path.display()))?;
         }
@@ -56,6 +58,14 @@ pub fn figures(workspace: &Workspace) -> anyhow::Result<()> {
     if let Some(tables) = codecs::tables(&of_codecs, &machine) {
         replace(&docs.join("codecs.md"), "figures of codecs", &tables)?;
     }
+    for (place, table) in [("ticks", media::ticks(&of_media)), ("scaling", media::scaling(&of_media))] {
+        if let Some(table) = table {
+            let table =
+                format!("{table}\nMeasured on {machine}, a virtual machine that other work shared.\n");
+            replace(&docs.join("media.md"), place, &table)?;
+        }
+    }
+    media::draw(&of_media, &docs)?;
     codecs::draw(&of_codecs, &docs)
 }
 

@@ -56,10 +56,10 @@ const STEPS: &[(&str, &str)] = &[
 /// One result.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    value: f64,
-    baseline: Option<(f64, String)>,
+    pub value: f64,
+    pub baseline: Option<(f64, String)>,
     /// The same for other numbers of streams.
-    points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
 }
 
 /// Results by name.
@@ -191,8 +191,15 @@ pub fn draw(figures: &Figures, docs: &Path) -> anyhow::Result<()> {
     if curves.is_empty() {
         return Ok(());
     }
-    picture::draw(&curves, &docs.join("calls-per-core.svg"), &picture::LIGHT)?;
-    picture::draw(&curves, &docs.join("calls-per-core-dark.svg"), &picture::DARK)
+    let panel = picture::Panel {
+        caption: "",
+        axes: ("calls coded at once", "calls that one core carries"),
+        from: 1.0,
+        is_log: true,
+        curves,
+        labels: 200,
+    };
+    picture::draw(&[panel], docs, "calls-per-core")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod codecs;
 mod floors;
 mod fuzz;
 mod licence;
+mod media;
 mod metrics;
 mod picture;
 mod sources;
@@ -21,7 +22,7 @@ const USAGE: &str = "\
 cargo xtask tidy             dependency floors, licences, forbidden code
 cargo xtask metrics          lengths of source files
 cargo xtask bench            run all benchmarks and show target/bench/*.json
-cargo xtask figures          write what they left into README.md and docs/codecs.md, with the picture
+cargo xtask figures          write what they left into README.md, docs/codecs.md and docs/media.md, with their pictures
 cargo xtask vectorised       look into the machine code of the SIMD kernels
 cargo xtask fuzz [SECONDS]   run every fuzz target of crates/*/fuzz this long (default 5)
 ";

@@ -1,8 +1,10 @@
-//! Calls that a core carries against calls at once, as SVG.
+//! Pictures of figures as SVG.
 
 use std::path::Path;
 
 use anyhow::anyhow;
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -10,21 +12,21 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     pub label: String,
-    /// Calls at once, and calls a core.
+    /// Across and up, from left to right.
     pub points: Vec<(f64, f64)>,
-    /// Of plain code, which does not gain by company: dashed.
+    /// What others are compared with: dashed.
     pub is_plain: bool,
 }
 
 /// Colours of a page.
-pub struct Palette {
+struct Palette {
     ground: RGBColor,
     text: RGBColor,
     grid: RGBColor,
     curves: [RGBColor; 5],
 }
 
-pub const LIGHT: Palette = Palette {
+const LIGHT: Palette = Palette {
     ground: RGBColor(255, 255, 255),
     text: RGBColor(31, 35, 40),
     grid: RGBColor(225, 228, 232),
@@ -36,7 +38,7 @@ pub const LIGHT: Palette = Palette {
         RGBColor(130, 80, 223),
     ],
 };
-pub const DARK: Palette = Palette {
+const DARK: Palette = Palette {
     ground: RGBColor(13, 17, 23),
     text: RGBColor(230, 237, 243),
     grid: RGBColor(48, 54, 61),
@@ -49,31 +51,75 @@ pub const DARK: Palette = Palette {
     ],
 };
 
+/// What one picture, or one of two side by side, shows.
+pub struct Panel {
+    /// What stands above it; empty for a picture that has its page's words.
+    pub caption: &'static str,
+    /// What the axes are of.
+    pub axes: (&'static str, &'static str),
+    /// Where the first axis begins.
+    pub from: f64,
+    /// The first axis has a step for each power of ten, not for each number.
+    pub is_log: bool,
+    pub curves: Vec<Curve>,
+    /// Room for the names of the curves at their ends, pixels.
+    pub labels: u32,
+}
+
 const SIZE: (u32, u32) = (860, 460);
-/// Room for the names of the curves at their ends.
-const LABELS: u32 = 200;
 /// Two names are at least so far apart, pixels.
 const LINE: f64 = 17.0;
 
-/// Draws the curves into a file.
-pub fn draw(curves: &[Curve], path: &Path, palette: &Palette) -> anyhow::Result<()> {
-    render(curves, path, palette).map_err(|why| anyhow!("{}: {why}", path.display()))
+/// Why a picture could not be drawn.
+type Failure = Box<dyn std::error::Error>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Draws panels side by side, for light and for dark pages: `NAME.svg` and `NAME-dark.svg`.
+pub fn draw(panels: &[Panel], folder: &Path, name: &str) -> anyhow::Result<()> {
+    for (end, palette) in [("", &LIGHT), ("-dark", &DARK)] {
+        let path = folder.join(format!("{name}{end}.svg"));
+        render(panels, &path, palette).map_err(|why| anyhow!("{}: {why}", path.display()))?;
+    }
+    Ok(())
 }
 
-fn render(curves: &[Curve], path: &Path, palette: &Palette) -> Result<(), Box<dyn std::error::Error>> {
+fn render(panels: &[Panel], path: &Path, palette: &Palette) -> Result<(), Failure> {
     let root = SVGBackend::new(path, SIZE).into_drawing_area();
     root.fill(&palette.ground)?;
-    let all = || curves.iter().flat_map(|curve| &curve.points);
-    let most = all().map(|point| point.0).fold(1.0, f64::max);
-    // Whole thousands, and some air.
-    let top = (all().map(|point| point.1).fold(1.0, f64::max) / 1000.0).ceil() * 1000.0;
-    let mut chart = ChartBuilder::on(&root)
-        .margin(14)
-        .margin_right(LABELS)
-        .x_label_area_size(46)
-        .y_label_area_size(62)
-        .build_cartesian_2d((1.0..most).log_scale(), 0.0..top)?;
+    for (panel, area) in panels.iter().zip(root.split_evenly((1, panels.len()))) {
+        let most = panel.curves.iter().flat_map(|curve| &curve.points).map(|point| point.0);
+        let range = panel.from..most.fold(panel.from, f64::max);
+        if panel.is_log {
+            render_panel(panel, range.log_scale(), &area, palette)?;
+        } else {
+            render_panel(panel, range, &area, palette)?;
+        }
+    }
+    root.present()?;
+    Ok(())
+}
+
+/// The end of an axis: a round number, and some air.
+fn top(most: f64) -> f64 {
+    let step = 10_f64.powf(most.max(1e-6).log10().floor()) / 2.0;
+    (most / step).ceil() * step
+}
+
+fn render_panel<X>(panel: &Panel, across: X, area: &Area<'_>, palette: &Palette) -> Result<(), Failure>
+where
+    X: AsRangedCoord<Value = f64>,
+    X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let curves = &panel.curves;
+    let most = curves.iter().flat_map(|curve| &curve.points).map(|point| point.1).fold(0.0, f64::max);
     let text = ("sans-serif", 14).into_font().color(&palette.text);
+    let mut builder = ChartBuilder::on(area);
+    builder.margin(14).margin_right(panel.labels).x_label_area_size(46).y_label_area_size(66);
+    if !panel.caption.is_empty() {
+        builder.caption(panel.caption, ("sans-serif", 16).into_font().color(&palette.text));
+    }
+    let mut chart = builder.build_cartesian_2d(across, 0.0..top(most))?;
+    let (x, y) = panel.axes;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -82,10 +128,12 @@ fn render(curves: &[Curve], path: &Path, palette: &Palette) -> Result<(), Box<dy
         .axis_style(palette.text)
         .label_style(text.clone())
         .axis_desc_style(text.clone())
-        .x_desc("calls coded at once")
-        .y_desc("calls that one core carries")
-        .x_label_formatter(&|streams| format!("{streams:.0}"))
-        .y_label_formatter(&|calls| format!("{calls:.0}"))
+        .x_desc(x)
+        .y_desc(y)
+        .x_label_formatter(&|number| {
+            if number.fract() == 0.0 { format!("{number:.0}") } else { String::new() }
+        })
+        .y_label_formatter(&|number| format!("{number:.0}"))
         .draw()?;
     let colours = || palette.curves.iter().cycle();
     for (curve, colour) in curves.iter().zip(colours()) {
@@ -105,14 +153,13 @@ fn render(curves: &[Curve], path: &Path, palette: &Palette) -> Result<(), Box<dy
         .filter_map(|(curve, colour)| Some((end(curve)?, curve, colour)))
         .collect();
     ends.sort_by_key(|((_, y), ..)| *y);
-    let mut free = f64::MIN;
+    let (mut free, base) = (f64::MIN, area.get_base_pixel());
     for ((x, y), curve, colour) in ends {
-        let place = f64::from(y).max(free);
+        let place = f64::from(y - base.1).max(free);
         free = place + LINE;
         let style = ("sans-serif", 14).into_font().color(colour).pos(Pos::new(HPos::Left, VPos::Center));
-        root.draw(&Text::new(curve.label.as_str(), (x + 8, place.round() as i32), style))?;
+        area.draw(&Text::new(curve.label.as_str(), (x - base.0 + 8, place.round() as i32), style))?;
     }
-    root.present()?;
     Ok(())
 }
 
@@ -121,18 +168,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_has_every_curve_with_its_name() {
-        let path = std::env::temp_dir().join(format!("strowger-picture-{}.svg", std::process::id()));
+    fn a_picture_has_every_curve_of_every_panel_with_its_name() {
+        let folder = std::env::temp_dir().join(format!("strowger-picture-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
         let curve = |label: &str, is_plain| Curve {
             label: label.into(),
             points: vec![(1.0, 700.0), (640.0, 3000.0)],
             is_plain,
         };
-        draw(&[curve("in lanes", false), curve("one by one", true)], &path, &DARK).unwrap();
-        let svg = std::fs::read_to_string(&path).unwrap();
-        assert!(
-            svg.contains("in lanes") && svg.contains("one by one") && svg.contains("calls coded at once")
-        );
-        std::fs::remove_file(&path).unwrap();
+        let panel = |caption, is_log| Panel {
+            caption,
+            axes: ("calls coded at once", "calls that one core carries"),
+            from: 1.0,
+            is_log,
+            curves: vec![curve("in lanes", false), curve("one by one", true)],
+            labels: 100,
+        };
+        draw(&[panel("left", true), panel("right", false)], &folder, "test").unwrap();
+        for name in ["test.svg", "test-dark.svg"] {
+            let svg = std::fs::read_to_string(folder.join(name)).unwrap();
+            for word in ["in lanes", "one by one", "calls coded at once", "left", "right"] {
+                assert!(svg.contains(word), "{name} lacks {word}");
+            }
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_axis_ends_at_a_round_number() {
+        for (most, end) in [(2860.0, 3000.0), (161_939.0, 200_000.0), (8.3, 8.5), (0.04, 0.04)] {
+            assert!((top(most) - end).abs() < 1e-9, "{most}: {}", top(most));
+        }
     }
 }
