@@ -15,8 +15,11 @@ mod stopwatch;
 mod sys;
 mod thread;
 mod translation;
+mod wire;
 
-pub use ::media::{Carried, Lanes, Level, Noted, Phase, Traced, Tracing, UnknownLevel, WAIT_MS_MAX, Watch};
+pub use ::media::{
+    Arrival, Carried, Lanes, Level, Noted, Phase, Traced, Tracing, UnknownLevel, WAIT_MS_MAX, Watch,
+};
 pub use backend::{Io, IoError, IoWish, UnknownIo};
 pub use codec::{Costs, Path, Paths, Price, missing_libraries};
 pub use front::{MediaFront, MediaSettings, OpenError, StartError, Warning, take_priority};
@@ -25,3 +28,4 @@ pub use ports::{PortPool, PortRange};
 pub use sight::{LATENESS_US, Lateness, WorkerSight};
 pub use sys::{allowed_processors, thread_cpu};
 pub use translation::{SECONDS_MAX, Translation, processor_name};
+pub use wire::{Wire, WireLeg, settle_thread};

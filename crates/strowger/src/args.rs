@@ -140,6 +140,8 @@ Usage: strowger [OPTIONS]                 start the server
                                          turn a sound file into another format
        strowger codec bench [--codec FORMAT,...] [--seconds N] [--json]
                                          measure what coding costs on this machine
+       strowger load SERVER [OPTIONS]    call a server by the thousand, and check what is heard;
+                                         `strowger load -h` lists its options
 
   -V              print the version and leave
   -h              print this help and leave

@@ -28,7 +28,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<u8> {
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).peekable();
+    if words.next_if(|word| word == "load").is_some() {
+        return loadtest::command::run(words);
+    }
     let args = args::parse(words)?;
     if args.mode == Mode::Doctor {
         return Ok(doctor::run(&args));
