@@ -18,7 +18,7 @@ mod translation;
 mod wire;
 
 pub use ::media::{
-    Arrival, Carried, Lanes, Level, Noted, Phase, Traced, Tracing, UnknownLevel, WAIT_MS_MAX, Watch,
+    Batch, Carried, Lanes, Level, Noted, Phase, Traced, Tracing, UnknownLevel, WAIT_MS_MAX, Watch,
 };
 pub use backend::{Io, IoError, IoWish, UnknownIo};
 pub use codec::{Costs, Path, Paths, Price, missing_libraries};

@@ -71,6 +71,8 @@ pub struct Talk {
     pub probe: Option<u32>,
     /// The tone that it ought to hear, once that is known.
     pub tone: Option<usize>,
+    /// The last time it heard something else.
+    pub suspect: bool,
 }
 
 impl Talk {
@@ -97,6 +99,7 @@ impl Talk {
             reception: Reception::default(),
             probe: None,
             tone: None,
+            suspect: false,
         })
     }
 

@@ -40,7 +40,9 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new() -> Self {
+    /// An empty one.
+    #[allow(clippy::new_without_default, reason = "nobody wants one by default: it has room for a batch")]
+    pub fn new() -> Self {
         let bytes = vec![0; PACKET_BYTES_MAX + BATCH_BYTES + PACKET_BYTES_MAX].into();
         Self { bytes, arrivals: Vec::with_capacity(BATCH_MAX), end: PACKET_BYTES_MAX }
     }
@@ -75,9 +77,14 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.arrivals.is_empty()
     }
-    pub(crate) fn clear(&mut self) {
+    /// Forgets them all.
+    pub fn clear(&mut self) {
         self.arrivals.clear();
         self.end = PACKET_BYTES_MAX;
+    }
+    /// The datagrams, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Arrival, &[u8])> {
+        self.arrivals.iter().map(|&(arrival, start)| (arrival, self.bytes(start..start + arrival.length)))
     }
     /// A datagram and where it lies.
     pub(crate) fn get(&self, index: usize) -> Option<(Arrival, Range<usize>)> {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use base::Marking;
-use media::{Arrival, PacketIo as _};
+use media::{Batch, PacketIo as _};
 
 use super::backend::{Io, Leg, MediaIo};
 use super::front::OpenError;
@@ -70,19 +70,19 @@ impl Wire {
         }
         Err(OpenError::Bind { ip, error: io::Error::from_raw_os_error(libc::EMFILE) })
     }
-    /// The next datagram of this look, or `None` when the look is over.
-    pub fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrival> {
-        self.backend.receive(buffer)
+    /// Adds what has arrived to an empty batch. True when there may be more.
+    pub fn rx_batch(&mut self, batch: &mut Batch) -> bool {
+        self.backend.rx_batch(batch)
     }
-    /// Sends RTP, at once or with [`Self::flush`].
-    pub fn send(&mut self, slot: u32, leg: &mut WireLeg, to: SocketAddr, packet: &[u8]) {
-        if !self.backend.send(slot, &mut leg.leg, to, packet) {
+    /// Puts RTP into what [`Self::tx_batch`] sends.
+    pub fn put(&mut self, slot: u32, leg: &mut WireLeg, to: SocketAddr, packet: &[u8]) {
+        if !self.backend.put(slot, &mut leg.leg, to, packet) {
             self.unrouted += 1;
         }
     }
-    /// Sends what waits.
-    pub fn flush(&mut self) {
-        self.backend.flush();
+    /// Sends all that was put.
+    pub fn tx_batch(&mut self) {
+        self.backend.tx_batch();
     }
     /// Packets that no socket took.
     pub fn unsent(&self) -> u64 {
