@@ -2,7 +2,7 @@
 //!
 //! A codec writes its arithmetic once, as a [`Kernel`] generic over [`Lanes`]; [`Level::run`] compiles and enters it for
 //! AVX-512, AVX2 or plain arrays, whichever the CPU has. This room knows vectors and the instructions behind them, and
-//! no codec. It is the only one of the pure crates with `unsafe` in it.
+//! no codec; [`prefetch`] is for whoever goes through more streams than the caches hold. It is the only one of the pure crates with `unsafe` in it.
 //!
 //! ```
 //! use lanes::{F32Lanes, Kernel, Lanes, Level, Vector};
@@ -42,11 +42,13 @@
 
 mod level;
 mod portable;
+mod prefetch;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub use level::{Kernel, Level, UnknownLevel};
+pub use prefetch::{LINE_BYTES, prefetch};
 pub use vector::{F32Lanes, F64Lanes, I16Lanes, I32Lanes, Integer, Lanes, Mask, Number, Vector};
 
 /// The most streams that 32-bit lanes hold on any level: [`Lanes::N`] of AVX-512.

@@ -3,16 +3,20 @@
 use core::net::SocketAddr;
 use core::ops::Range;
 
-use base::{DtmfMode, Event, FormatId, Latch, RxPayload, StreamId};
+use base::{DtmfMode, Event, FormatId, Instant, Latch, RxPayload, StreamId};
 use rtp::{Arrived, Discard, EventEdge, Header, Verdict};
 
 use crate::packet_io::{Arrival, PacketIo};
-use crate::stream::Feed;
+use crate::stream::{Feed, Slab};
 use crate::trace::Carried;
 use crate::worker::Desk;
 
 /// Longest chain of ties that one packet passes; Local channels that lead into each other end here.
 const TIES_MAX: u8 = 8;
+
+/// Datagrams ahead of the one that is judged for whose streams memory is asked for: enough that it has come, and not so
+/// much that it has gone again.
+const AHEAD: usize = 16;
 
 /// Audio that a stream receives, from its socket or from its tied partner. The payload lies in the packet buffer.
 #[derive(Debug, Clone)]
@@ -28,32 +32,31 @@ pub(crate) struct Inbound {
 }
 
 impl<P: PacketIo> Desk<'_, P> {
-    /// The datagrams of a batch from `next` on.
+    /// The datagrams of a batch from `next` on. While some are judged, the memory that the following ones need is on its
+    /// way.
     pub(crate) fn judge_batch(&mut self, next: &mut usize) {
-        while let Some((arrival, packet)) = self.scratch.packets.get(*next) {
-            *next += 1;
-            self.arrived(arrival, packet);
+        if *next == 0 {
+            self.fetch(0, Slab::fetch_receiver);
         }
-    }
-
-    fn arrived(&mut self, arrival: Arrival, packet: Range<usize>) {
-        let outcome = match self.streams.at(arrival.slot) {
-            None => Err(Discard::UnknownStream),
-            Some(stream) => {
-                let id = stream.id;
-                *self.current = Some(id);
-                if arrival.rtcp || rtp::is_rtcp(self.scratch.packets.bytes(packet.clone())) {
-                    self.rtcp_arrived(id, arrival.from, packet)
-                } else {
-                    self.rtp_arrived(id, arrival.from, packet)
+        while let Some((arrival, packet)) = self.scratch.packets.get(*next) {
+            if next.is_multiple_of(AHEAD) {
+                self.fetch(*next + AHEAD, Slab::fetch_receiver);
+                self.fetch(*next, Slab::fetch_sender);
+            }
+            *next += 1;
+            if let Err(why) = self.arrived(arrival, packet) {
+                self.load.discards.count(why);
+                if let Some(stream) = self.streams.at(arrival.slot) {
+                    stream.totals.discarded_packets += 1;
                 }
             }
-        };
-        if let Err(why) = outcome {
-            self.load.discards.count(why);
-            if let Some(stream) = self.streams.at(arrival.slot) {
-                stream.totals.discarded_packets += 1;
-            }
+        }
+    }
+    /// Asks for memory of the streams of some datagrams.
+    fn fetch(&self, from: usize, fetch: impl Fn(&Slab<P::Leg>, u32)) {
+        for index in from..from + AHEAD {
+            let Some((arrival, _)) = self.scratch.packets.get(index) else { return };
+            fetch(self.streams, arrival.slot);
         }
     }
 
@@ -69,28 +72,42 @@ impl<P: PacketIo> Desk<'_, P> {
         Ok(())
     }
 
-    fn rtp_arrived(&mut self, id: StreamId, from: SocketAddr, packet: Range<usize>) -> Result<(), Discard> {
-        let stream = self.streams.get_mut(id).ok_or(Discard::UnknownStream)?;
-        let (header, payload) = rtp::parse(self.scratch.packets.bytes(packet.clone()))?;
+    /// Judges one datagram, counts it, and passes on what it carries.
+    fn arrived(
+        &mut self,
+        Arrival { slot, rtcp, from, .. }: Arrival,
+        packet: Range<usize>,
+    ) -> Result<(), Discard> {
+        let stream = self.streams.at(slot).ok_or(Discard::UnknownStream)?;
+        let id = stream.id;
+        *self.current = Some(id);
+        let bytes = self.scratch.packets.bytes(packet.clone());
+        if rtcp || rtp::is_rtcp(bytes) {
+            return self.rtcp_arrived(id, from, packet);
+        }
+        let (header, payload) = rtp::parse(bytes)?;
         let payload = packet.start + payload.start..packet.start + payload.end;
         let kind = stream.payload(header.payload_type).ok_or(Discard::UnknownPayload)?;
         if payload.is_empty() {
             return Err(Discard::NoPayload);
         }
         let mut has_moved = false;
-        match stream.lock.judge(from, stream.plan.remote, header.ssrc, header.sequence) {
-            Verdict::Refuse => return Err(Discard::WrongSource),
-            Verdict::Learning => return Ok(()),
-            Verdict::Locked(remote) => {
-                self.events.push(Event::Latched { stream: id, remote });
-                has_moved = true;
-                if let Some(leg) = &mut stream.leg
-                    && stream.plan.latch != Latch::Off
-                {
-                    self.io.lock(leg, Some(remote));
+        if stream.trusted != Some(from) {
+            match stream.lock.judge(from, stream.plan.remote, header.ssrc, header.sequence) {
+                Verdict::Refuse => return Err(Discard::WrongSource),
+                Verdict::Learning => return Ok(()),
+                Verdict::Locked(remote) => {
+                    stream.settle();
+                    self.events.push(Event::Latched { stream: id, remote });
+                    has_moved = true;
+                    if let Some(leg) = &mut stream.leg
+                        && stream.plan.latch != Latch::Off
+                    {
+                        self.io.lock(leg, Some(remote));
+                    }
                 }
+                Verdict::Accept => {}
             }
-            Verdict::Accept => {}
         }
         let stream = if stream.below.is_on() {
             if has_moved {
@@ -102,15 +119,13 @@ impl<P: PacketIo> Desk<'_, P> {
         } else {
             stream
         };
-        let clock = match kind {
-            RxPayload::Audio(_, format) => format.rtp_clock(),
-            // All packets of an event carry one timestamp: they say nothing about jitter.
-            RxPayload::Event(..) => 0,
-        };
         stream.last_rtp = self.at;
-        stream.timed_out = false;
+        if stream.timed_out {
+            // The timer runs again.
+            (stream.timed_out, stream.wake_at) = (false, Instant::ZERO);
+        }
         let mut ended = None;
-        match stream.reception.packet(&header, clock, self.at) {
+        match stream.reception.packet(&header, stream.kind_clock, self.at) {
             Arrived::Suspect => return Err(Discard::BadSequence),
             Arrived::Restarted => {
                 ended = stream.events_in.restart();
@@ -120,9 +135,8 @@ impl<P: PacketIo> Desk<'_, P> {
             }
             Arrived::InOrder | Arrived::OutOfOrder => {}
         }
-        stream.totals.received_packets += 1;
-        stream.totals.received_bytes += payload.len() as u64;
-        let receives = stream.receives();
+        stream.received.count(payload.len());
+        let receives = stream.receives;
         let Header { payload_type, sequence, timestamp, .. } = header;
         self.note(false, from, Carried::Rtp { payload_type, sequence, timestamp }, payload.len());
         // A digit that the restart cut off ends, whatever becomes of this packet.
@@ -147,6 +161,8 @@ impl<P: PacketIo> Desk<'_, P> {
             RxPayload::Event(_, clock) => {
                 let bytes = self.scratch.packets.bytes(payload);
                 let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
+                // An event that is heard is looked after at each visit.
+                stream.wake_at = Instant::ZERO;
                 let edges = stream.events_in.packet(bytes, header.timestamp, clock, self.at)?;
                 for edge in edges.into_iter().flatten() {
                     self.digit_edge(id, edge, false);
@@ -203,19 +219,18 @@ impl<P: PacketIo> Desk<'_, P> {
     /// Sends a packet that `from` received on `to`, rewritten in place.
     fn forward(&mut self, to: StreamId, from: StreamId, inbound: Inbound) {
         let Some(stream) = self.streams.get_mut(to) else { return };
-        let is_busy = stream.play.is_some() || stream.digits.mutes_relay();
-        if stream.feed != Feed::Relay(from) || is_busy || !stream.sends() {
+        let is_busy = stream.play.is_some() || stream.dials && stream.digits.mutes_relay();
+        if stream.feed != Feed::Relay(from) || is_busy || !stream.sends {
             return;
         }
         *self.current = Some(to);
-        let units = stream.frame_units();
         let Inbound { source, sequence, timestamp, marker, .. } = inbound;
-        let stamp = stream.out.relay(source, sequence, timestamp, marker, self.at, units);
+        let stamp = stream.out.relay(source, sequence, timestamp, marker, self.at, stream.frame_units);
         let Some(stamp) = stamp else {
             self.load.discards.count(Discard::Late);
             return;
         };
-        let (format, payload_type) = (stream.plan.format, stream.plan.payload);
+        let (format, payload_type) = (stream.format, stream.payload_type);
         if let Some(table) = stream.recode
             && let Some(payload) = self.scratch.packets.bytes_mut(inbound.payload.clone())
         {
@@ -236,9 +251,8 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(stream) = self.streams.get_mut(id) else { return };
         *self.current = Some(id);
         stream.last_rtp = self.at;
-        stream.totals.received_packets += 1;
-        stream.totals.received_bytes += inbound.payload.len() as u64;
-        if stream.receives() {
+        stream.received.count(inbound.payload.len());
+        if stream.receives {
             self.heard(id, inbound);
         }
     }
@@ -253,8 +267,8 @@ impl<P: PacketIo> Desk<'_, P> {
             relayed = peer.leg.is_none() || peer.plan.dtmf != DtmfMode::Signalling;
             if relayed && !by_audio {
                 match edge {
-                    EventEdge::Begin(digit) => peer.digits.hold(digit),
-                    EventEdge::End(digit, ms) => peer.digits.release(digit, ms),
+                    EventEdge::Begin(digit) => peer.dial_with(|digits| digits.hold(digit)),
+                    EventEdge::End(digit, ms) => peer.dial_with(|digits| digits.release(digit, ms)),
                 }
             }
         }

@@ -137,15 +137,10 @@ impl Below {
     pub(crate) const fn is_on(&self) -> bool {
         self.peer.is_some()
     }
-    /// There is nothing to be done at a visit.
+    /// When to look next.
     #[inline]
-    pub(crate) fn rests(&self, now: Instant) -> bool {
-        self.peer.is_some() && now < self.look_at
-    }
-    /// It is time to look.
-    #[inline]
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
-        now >= self.look_at
+    pub(crate) const fn look_at(&self) -> Instant {
+        self.look_at
     }
     fn wait(&mut self, now: Instant) {
         self.look_at = now + LOOK_EVERY * (1 << self.strikes.min(STRIKES_MAX));
@@ -161,7 +156,7 @@ impl<L> Stream<L> {
         let makes = self.play.is_some() || self.digits.is_busy() || self.mouth.is_some() || self.echo;
         let listens = self.ear.is_some() || self.taps.is_some() || self.events_in.is_busy();
         let elsewhere = self.leg.is_none() || self.room.is_some() || self.tie.is_some();
-        !(makes || listens || elsewhere || self.reroute || self.poisoned) && self.sends() && self.receives()
+        !(makes || listens || elsewhere || self.reroute || self.poisoned) && self.sends && self.receives
     }
     /// How what this stream hears reaches `to`, when that is a relay which needs nothing of us.
     fn relay_plan(&self, to: &Self, now: Instant) -> Option<RelayPlan> {
@@ -184,7 +179,7 @@ impl<L> Stream<L> {
         let (sequence_offset, timestamp_offset) = to.out.offsets(key)?;
         Some(RelayPlan {
             from,
-            to: to.target()?,
+            to: to.target?,
             payload: (payload_in, to.plan.payload),
             ssrc: (ssrc, to.out.ssrc()),
             sequence_offset,
@@ -253,6 +248,7 @@ impl<P: PacketIo> Desk<'_, P> {
                 below.strike();
                 below.wait(now);
             }
+            stream.wake_at = Instant::ZERO;
         }
         if done {
             self.load.relays += 1;
@@ -289,18 +285,17 @@ impl<P: PacketIo> Desk<'_, P> {
         let clock = stream.rx_format.rtp_clock();
         stream.reception.relayed(news, highest, jitter_x16.into(), (timestamp, came), clock);
         stream.last_rtp = stream.last_rtp.max(came);
-        stream.timed_out = false;
-        stream.totals.received_packets += u64::from(news);
-        stream.totals.received_bytes += more;
+        (stream.timed_out, stream.wake_at) = (false, Instant::ZERO);
+        stream.received.packets += u64::from(news);
+        stream.received.bytes += more;
         self.load.relayed += u64::from(news);
         let key = stream.reception.ssrc().map(|ssrc| stream.source_key(ssrc));
         let Some(peer) = stream.below.peer.and_then(|peer| self.streams.get_mut(peer)) else { return };
-        let units = peer.frame_units();
         if let Some(key) = key {
-            peer.out.relay(key, highest, timestamp, false, came, units);
+            peer.out.relay(key, highest, timestamp, false, came, peer.frame_units);
         }
-        peer.totals.sent_packets += u64::from(news);
-        peer.totals.sent_bytes += more;
+        peer.sent.packets += u64::from(news);
+        peer.sent.bytes += more;
         peer.last_sent = peer.last_sent.max(came);
     }
 
@@ -320,6 +315,7 @@ impl<P: PacketIo> Desk<'_, P> {
             let strikes = stream.below.strikes;
             stream.below = Below { strikes, ..Below::new(now) };
             stream.below.wait(now);
+            stream.wake_at = Instant::ZERO;
         }
         self.load.relays = self.load.relays.saturating_sub(1);
     }
@@ -330,6 +326,7 @@ impl<P: PacketIo> Desk<'_, P> {
         if let Some(stream) = self.streams.get_mut(id) {
             stream.below.strikes = 0;
             stream.below.wait(now);
+            stream.wake_at = Instant::ZERO;
         }
     }
     /// A packet of a stream whose bridge is below came up here: what the worker knows is brought up to date, and when the

@@ -69,7 +69,7 @@ impl Report {
 impl<L> Stream<L> {
     /// Whether any packet of this stream has left, RTP or RTCP.
     pub(crate) fn has_spoken(&self) -> bool {
-        self.totals.sent_packets > 0 || self.report.reported
+        self.sent.packets > 0 || self.report.reported
     }
     /// Where RTCP goes, and whether from the RTP port.
     ///
@@ -96,12 +96,12 @@ impl<L> Stream<L> {
     /// Writes the report that is due, with BYE when the stream ends; sets the next date.
     pub(crate) fn write_report(&mut self, now: Instant, ntp: u64, bye: bool, buffer: &mut [u8]) -> usize {
         let ssrc = self.out.ssrc();
-        let sent = self.totals.sent_packets;
+        let sent = self.sent.packets;
         let sender = (sent > self.report.sent_before).then(|| rtcp::SenderInfo {
             ntp,
             timestamp: self.out.timestamp_at(now),
             packets: sent as u32,
-            bytes: self.totals.sent_bytes as u32,
+            bytes: self.sent.bytes as u32,
         });
         self.report.sent_before = sent;
         self.report.reported = true;

@@ -54,7 +54,7 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         for stream in [id, peer] {
             if let Some(stream) = self.streams.get_mut(stream) {
-                stream.digits.release_held();
+                stream.dial_with(|digits| digits.release_held());
             }
             self.plan_routes(stream);
         }

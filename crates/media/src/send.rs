@@ -17,14 +17,40 @@ use crate::stream::Feed;
 use crate::trace::Carried;
 use crate::worker::Desk;
 
+/// Visits ahead of the present one for whose streams memory is asked for.
+const AHEAD: usize = 8;
+
 /// Payload type of comfort noise (RFC 3551 §6).
 const COMFORT_NOISE: u8 = 13;
 /// Its lowest level: -127 dBov (RFC 3389 §3.1).
 const QUIETEST: u8 = 127;
 
 impl<P: PacketIo> Desk<'_, P> {
+    /// Visits a row of streams from `seat` on, up to one that still has a turn. `visited` is the last one.
+    pub(crate) fn visit_row(&mut self, ms: u64, seat: &mut usize, visited: &mut u32) {
+        (*seat..*seat + AHEAD).for_each(|seat| self.fetch_seat(ms, seat));
+        loop {
+            self.fetch_seat(ms, *seat + AHEAD);
+            if let Some(slot) = self.wheel.at(ms, *seat + AHEAD / 2) {
+                self.streams.fetch_player(slot);
+            }
+            *seat += 1;
+            self.visit(*visited);
+            let Some(slot) = self.wheel.at(ms, *seat) else { return };
+            if self.streams.at(slot).is_some_and(|stream| stream.has_turn) {
+                return;
+            }
+            *visited = slot;
+        }
+    }
+    fn fetch_seat(&self, ms: u64, seat: usize) {
+        if let Some(slot) = self.wheel.at(ms, seat) {
+            self.streams.fetch_visit(slot);
+        }
+    }
+
     /// One visit, due at `self.at`.
-    pub(crate) fn visit(&mut self, slot: u32) {
+    fn visit(&mut self, slot: u32) {
         let Some(stream) = self.streams.at(slot) else { return };
         let id = stream.id;
         *self.current = Some(id);
@@ -34,24 +60,19 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         }
         stream.visits_left = stream.seat.visits;
-        if stream.below.rests(self.at) {
-            return;
-        }
-        let reroute = stream.reroute;
-        if stream.below.is_due(self.at) {
-            self.look_below(id);
-        }
-        if reroute {
+        if stream.reroute {
             self.plan_routes(id);
         }
-        self.timers(id);
+        if self.streams.get(id).is_some_and(|stream| stream.wake_at <= self.at) {
+            self.timers(id);
+        }
         let Some(stream) = self.streams.get(id) else { return };
-        let (feed, ms) = (stream.feed, stream.plan.ptime_ms);
-        let source = match feed {
+        let (ms, dials, plays) = (stream.ptime_ms, stream.dials, stream.play.is_some());
+        let source = match stream.feed {
             Feed::Transcode(source) => Some(source),
             Feed::Quiet | Feed::Relay(_) => None,
         };
-        let busy = self.dial(id) || self.perform(id);
+        let busy = (dials && self.dial(id)) || (plays && self.perform(id));
         if let Some(source) = source {
             self.hear(id, source, ms, !busy);
         }
@@ -63,6 +84,9 @@ impl<P: PacketIo> Desk<'_, P> {
 
     fn timers(&mut self, id: StreamId) {
         let now = self.at;
+        if self.streams.get(id).is_some_and(|stream| stream.below.look_at() <= now) {
+            self.look_below(id);
+        }
         let Some(stream) = self.streams.get_mut(id) else { return };
         let timeout = Duration::from_millis(u64::from(stream.plan.rtp_timeout_ms));
         if !timeout.is_zero() && !stream.timed_out && now - stream.last_rtp >= timeout {
@@ -78,6 +102,9 @@ impl<P: PacketIo> Desk<'_, P> {
             self.send_report(id, false);
         }
         self.keep_alive(id);
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.wake_at = stream.next_timer();
+        }
     }
 
     /// Keeps the way through NATs open while nothing else is sent, on hold too (RFC 6263 §4.6): one packet of comfort
@@ -89,11 +116,10 @@ impl<P: PacketIo> Desk<'_, P> {
         if every.is_zero() || now - stream.last_sent < every || stream.leg.is_none() {
             return;
         }
-        let Some(to) = stream.target() else { return };
+        let Some(to) = stream.target else { return };
         self.recall(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
-        let units = stream.frame_units();
-        let timestamp = stream.out.event_timestamp(now, units);
+        let timestamp = stream.out.event_timestamp(now, stream.frame_units);
         let sequence = stream.out.event_sequence();
         let payload = HEADER_BYTES..HEADER_BYTES + 1;
         if let Some(level) = self.scratch.packets.bytes_mut(HEADER_BYTES..HEADER_BYTES + 1) {
@@ -192,7 +218,7 @@ impl<P: PacketIo> Desk<'_, P> {
         *self.current = Some(id);
         let Some(stream) = self.streams.get_mut(id) else { return true };
         let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
-        let (format, ms) = (stream.plan.format, stream.plan.ptime_ms);
+        let (format, ms) = (stream.format, stream.ptime_ms);
         let Some(playing) = &mut stream.play else { return false };
         if playing.is_over() {
             self.end_if_over(id);
@@ -260,14 +286,14 @@ impl<P: PacketIo> Desk<'_, P> {
                 DtmfMode::Inband | DtmfMode::Signalling => (0, 8000),
             };
             let units = clock / 100 * u32::from(ms) / 10;
-            match stream.digits.step(stream.plan.dtmf, stream.leg.is_none(), u32::from(ms), units) {
+            let (mode, internal) = (stream.plan.dtmf, stream.leg.is_none());
+            match stream.dial_with(|digits| digits.step(mode, internal, u32::from(ms), units)) {
                 digits::Step::Free => return false,
                 digits::Step::Hush => return true,
                 digits::Step::AllSent => self.events.push(Event::DigitsSent { stream: id }),
                 digits::Step::BeginEvent(digit) => {
-                    let frame = stream.frame_units();
-                    let timestamp = stream.out.event_timestamp(self.at, frame);
-                    stream.digits.event_began(digit, timestamp);
+                    let timestamp = stream.out.event_timestamp(self.at, stream.frame_units);
+                    stream.dial_with(|digits| digits.event_began(digit, timestamp));
                 }
                 digits::Step::Event(packet) => {
                     let sequence = stream.out.event_sequence();
@@ -319,12 +345,11 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         }
         let Some(stream) = self.streams.get_mut(id) else { return };
-        if !stream.sends() {
+        if !stream.sends {
             return; // before a number is taken: the peer would see loss
         }
-        let units = stream.frame_units();
-        let stamp = stream.out.local(self.at, units);
-        let (format, payload_type) = (stream.plan.format, stream.plan.payload);
+        let stamp = stream.out.local(self.at, stream.frame_units);
+        let (format, payload_type) = (stream.format, stream.payload_type);
         self.emit(id, payload, payload_type, Some(format), stamp, 0);
     }
 
@@ -340,7 +365,7 @@ impl<P: PacketIo> Desk<'_, P> {
         ties: u8,
     ) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        if !stream.sends() {
+        if !stream.sends {
             return;
         }
         let Stamp { sequence, timestamp, marker } = stamp;
@@ -349,11 +374,10 @@ impl<P: PacketIo> Desk<'_, P> {
         {
             monitors.sent(format, timestamp, self.scratch.packets.bytes(payload.clone()));
         }
-        let target = stream.target();
+        let target = stream.target;
         if stream.leg.is_none() {
             let (Some(partner), Some(format)) = (stream.tie, format) else { return };
-            stream.totals.sent_packets += 1;
-            stream.totals.sent_bytes += payload.len() as u64;
+            stream.sent.count(payload.len());
             let source = u64::from(id.slot) << 32 | u64::from(id.generation);
             self.crossed_tie(partner, Inbound { source, sequence, timestamp, marker, format, payload, ties });
             return;
@@ -383,8 +407,7 @@ impl<P: PacketIo> Desk<'_, P> {
             *room = rtp::write(&header);
         }
         if self.io.put(id.slot, leg, to, packet) {
-            stream.totals.sent_packets += 1;
-            stream.totals.sent_bytes += payload.len() as u64;
+            stream.sent.count(payload.len());
             self.load.sent += 1;
             self.note(true, to, Carried::Rtp { payload_type, sequence, timestamp }, payload.len());
         } else {

@@ -1,11 +1,15 @@
 //! What one stream owns, and the slab that holds them.
 
+use core::mem::offset_of;
 use core::net::SocketAddr;
+use core::ops::Range;
+use core::time::Duration;
 
 use base::{
     Direction, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Plan, RoomId, RxPayload, StreamId, StreamStats,
 };
 use codec::Coders;
+use lanes::{LINE_BYTES, prefetch};
 use rtp::{EventReceiver, Outgoing, Reception, SourceLock};
 
 use crate::digits::Digits;
@@ -28,51 +32,100 @@ pub(crate) enum Feed {
     Transcode(StreamId),
 }
 
+/// Packets and bytes of payload.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Traffic {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Traffic {
+    pub(crate) fn count(&mut self, payload: usize) {
+        self.packets += 1;
+        self.bytes += payload as u64;
+    }
+}
+
+/// The order of fields is that of use: a thousand streams are not in the nearest caches when their next packet comes, and
+/// each line of 64 bytes that it touches is waited for. What a plan says is set out once, by [`Stream::settle`].
+#[repr(C, align(64))]
 pub(crate) struct Stream<L> {
+    // Every visit looks here, and nowhere else when there is nothing to do.
     pub(crate) id: StreamId,
-    /// `None` for an internal stream.
-    pub(crate) leg: Option<L>,
-    pub(crate) plan: Box<Plan>,
+    /// No timer ends before.
+    pub(crate) wake_at: Instant,
+    pub(crate) play: Option<Box<Playing>>,
+    pub(crate) ear: Option<Box<Ear>>,
+    pub(crate) taps: Option<Box<Taps>>,
+    pub(crate) feed: Feed,
     pub(crate) seat: Seat,
     pub(crate) visits_left: u8,
-    pub(crate) below: Below,
-    pub(crate) lock: SourceLock,
-    pub(crate) out: Outgoing,
-    pub(crate) reception: Reception,
-    pub(crate) events_in: EventReceiver,
-    pub(crate) digits: Digits,
-    pub(crate) play: Option<Box<Playing>>,
-    pub(crate) bridge: Option<StreamId>,
-    /// The room it is in, instead of a bridge.
-    pub(crate) room: Option<RoomId>,
-    pub(crate) tie: Option<StreamId>,
-    pub(crate) echo: bool,
-    pub(crate) feed: Feed,
-    /// Format that arrives at present; another negotiated one makes the routes be planned anew.
-    pub(crate) rx_format: FormatId,
+    pub(crate) ptime_ms: u8,
+    /// A turn of its last visit waits for company.
+    pub(crate) has_turn: bool,
     pub(crate) reroute: bool,
     /// Another stream (or the echo) takes frames from the ear at its own visits.
     pub(crate) ear_is_pulled: bool,
-    pub(crate) ear: Option<Box<Ear>>,
-    pub(crate) taps: Option<Box<Taps>>,
-    pub(crate) mouth: Option<Box<Mouth>>,
-    /// A turn of its last visit waits for company.
-    pub(crate) has_turn: bool,
+    pub(crate) echo: bool,
+    /// There are digits to send; kept by [`Self::dial_with`].
+    pub(crate) dials: bool,
+    /// Set by the test hook: the next visit panics.
+    pub(crate) poisoned: bool,
+
+    // A packet that arrives.
+    /// The source whose packets the lock lets in without a change of its own.
+    pub(crate) trusted: Option<SocketAddr>,
+    pub(crate) bridge: Option<StreamId>,
+    /// What the latest packet carried, and the clock of its timestamps: the next one's payload type says the same.
+    kind: Option<RxPayload>,
+    pub(crate) kind_clock: u32,
+    /// Format that arrives at present; another negotiated one makes the routes be planned anew.
+    pub(crate) rx_format: FormatId,
+    pub(crate) receives: bool,
+    pub(crate) timed_out: bool,
+    /// Latest accepted packet, or when waiting for one began.
+    pub(crate) last_rtp: Instant,
+    pub(crate) received: Traffic,
+    pub(crate) reception: Reception,
+    pub(crate) below: Below,
+
+    // A packet that leaves.
+    /// Where RTP goes: never to an address that neither SDP named nor the latch locked.
+    pub(crate) target: Option<SocketAddr>,
+    /// RTP clock units of one frame that we send.
+    pub(crate) frame_units: u32,
+    pub(crate) format: FormatId,
+    pub(crate) payload_type: u8,
+    pub(crate) sends: bool,
     /// Byte by byte what a relay turns into another format by.
     pub(crate) recode: Option<&'static [u8; 256]>,
+    pub(crate) out: Outgoing,
+    /// When a packet of ours left last, or the stream began.
+    pub(crate) last_sent: Instant,
+    pub(crate) sent: Traffic,
+    /// `None` for an internal stream.
+    pub(crate) leg: Option<L>,
+
+    // All that a call is besides.
+    pub(crate) plan: Box<Plan>,
+    pub(crate) lock: SourceLock,
+    pub(crate) events_in: EventReceiver,
+    pub(crate) digits: Digits,
+    /// The room it is in, instead of a bridge.
+    pub(crate) room: Option<RoomId>,
+    pub(crate) tie: Option<StreamId>,
+    pub(crate) mouth: Option<Box<Mouth>>,
     pub(crate) report: Report,
     /// The counters that only count; the rest is filled in by [`Self::stats`].
     pub(crate) totals: StreamStats,
-    /// When a packet of ours left last, or the stream began.
-    pub(crate) last_sent: Instant,
-    /// Latest accepted packet, or when waiting for one began.
-    pub(crate) last_rtp: Instant,
-    pub(crate) timed_out: bool,
-    /// Set by the test hook: the next visit panics.
-    pub(crate) poisoned: bool,
 }
 
 impl<L> Stream<L> {
+    /// Lines of the cache that a packet which arrives touches, and those behind the first of one that leaves.
+    const IN: Range<usize> = 0..offset_of!(Self, target).div_ceil(LINE_BYTES);
+    const OUT: Range<usize> =
+        offset_of!(Self, target) / LINE_BYTES..offset_of!(Self, leg) / LINE_BYTES + LEG_LINES;
+
     pub(crate) fn new(
         id: StreamId,
         leg: Option<L>,
@@ -82,70 +135,118 @@ impl<L> Stream<L> {
         now: Instant,
     ) -> Self {
         tidy(&mut plan);
-        Self {
+        let mut stream = Self {
             id,
-            leg,
-            seat,
-            visits_left: 1,
-            below: Below::new(now),
-            lock: SourceLock::new(plan.latch),
-            out: Outgoing::new(plan.ssrc, plan.first_sequence, plan.first_timestamp, plan.format.rtp_clock()),
-            reception: Reception::default(),
-            events_in: EventReceiver::default(),
-            digits: Digits::new(&plan, coders),
+            wake_at: Instant::ZERO,
             play: None,
-            bridge: None,
-            room: None,
-            tie: None,
-            echo: false,
-            feed: Feed::Quiet,
-            rx_format: plan.format,
-            reroute: false,
-            ear_is_pulled: false,
             ear: None,
             taps: None,
-            mouth: None,
+            feed: Feed::Quiet,
+            seat,
+            visits_left: 1,
+            ptime_ms: plan.ptime_ms,
             has_turn: false,
+            reroute: false,
+            ear_is_pulled: false,
+            echo: false,
+            dials: false,
+            poisoned: false,
+            trusted: None,
+            bridge: None,
+            kind: None,
+            kind_clock: 0,
+            rx_format: plan.format,
+            receives: false,
+            timed_out: false,
+            last_rtp: now,
+            received: Traffic::default(),
+            reception: Reception::default(),
+            below: Below::new(now),
+            target: None,
+            frame_units: 0,
+            format: plan.format,
+            payload_type: plan.payload,
+            sends: false,
             recode: None,
+            out: Outgoing::new(plan.ssrc, plan.first_sequence, plan.first_timestamp, plan.format.rtp_clock()),
+            last_sent: now,
+            sent: Traffic::default(),
+            leg,
+            lock: SourceLock::new(plan.latch),
+            events_in: EventReceiver::default(),
+            digits: Digits::new(&plan, coders),
+            room: None,
+            tie: None,
+            mouth: None,
             report: Report::new(&plan, now),
             totals: StreamStats::default(),
-            last_sent: now,
-            last_rtp: now,
-            timed_out: false,
-            poisoned: false,
             plan,
-        }
+        };
+        stream.settle();
+        stream
+    }
+    /// Sets out what plan and lock mean for packets; to be called when either has changed.
+    pub(crate) fn settle(&mut self) {
+        let (plan, locked) = (&self.plan, self.lock.locked());
+        (self.target, self.trusted) = match plan.latch {
+            Latch::Strict => (plan.remote, locked.filter(|_| locked == plan.remote)),
+            Latch::Learn(_) => (locked.or(plan.remote), locked.filter(|_| !self.lock.is_open())),
+            Latch::Off => (locked.or(plan.remote), locked),
+        };
+        self.receives = matches!(plan.direction, Direction::SendRecv | Direction::RecvOnly);
+        self.sends = matches!(plan.direction, Direction::SendRecv | Direction::SendOnly);
+        (self.format, self.payload_type, self.ptime_ms) = (plan.format, plan.payload, plan.ptime_ms);
+        self.frame_units = plan.format.rtp_clock() / 100 * u32::from(plan.ptime_ms) / 10;
+        (self.kind, self.wake_at) = (None, Instant::ZERO);
     }
     /// What a payload type stands for.
-    pub(crate) fn payload(&self, payload_type: u8) -> Option<RxPayload> {
-        self.plan.rx.iter().take(MAX_RX_PAYLOADS).flatten().copied().find(|entry| match entry {
+    pub(crate) fn payload(&mut self, payload_type: u8) -> Option<RxPayload> {
+        let is_it = |entry: &RxPayload| match entry {
             RxPayload::Audio(payload, _) | RxPayload::Event(payload, _) => *payload == payload_type,
-        })
-    }
-    /// Where RTP goes: never to an address that neither SDP named nor the latch locked.
-    pub(crate) fn target(&self) -> Option<SocketAddr> {
-        match self.plan.latch {
-            Latch::Strict => self.plan.remote,
-            Latch::Learn(_) | Latch::Off => self.lock.locked().or(self.plan.remote),
+        };
+        if !self.kind.as_ref().is_some_and(is_it) {
+            self.kind = self.plan.rx.iter().take(MAX_RX_PAYLOADS).flatten().copied().find(is_it);
+            self.kind_clock = match self.kind? {
+                RxPayload::Audio(_, format) => format.rtp_clock(),
+                // All packets of an event carry one timestamp: they say nothing about jitter.
+                RxPayload::Event(..) => 0,
+            };
         }
+        self.kind
     }
-    pub(crate) fn sends(&self) -> bool {
-        matches!(self.plan.direction, Direction::SendRecv | Direction::SendOnly)
+    /// Has the digits do something.
+    pub(crate) fn dial_with<T>(&mut self, change: impl FnOnce(&mut Digits) -> T) -> T {
+        let done = change(&mut self.digits);
+        self.dials = self.digits.is_busy();
+        done
     }
-    pub(crate) fn receives(&self) -> bool {
-        matches!(self.plan.direction, Direction::SendRecv | Direction::RecvOnly)
-    }
-    /// RTP clock units of one frame that we send.
-    pub(crate) fn frame_units(&self) -> u32 {
-        self.plan.format.rtp_clock() / 100 * u32::from(self.plan.ptime_ms) / 10
+    /// The next time that a timer can end, by what is known: packets put most of them off.
+    pub(crate) fn next_timer(&self) -> Instant {
+        if self.events_in.is_busy() {
+            return Instant::ZERO;
+        }
+        if self.below.is_on() {
+            // Packets that put timers off are not seen before.
+            return self.below.look_at();
+        }
+        let after = |from: Instant, ms: u32| (ms > 0).then(|| from + Duration::from_millis(ms.into()));
+        let silence = after(self.last_rtp, self.plan.rtp_timeout_ms).filter(|_| !self.timed_out);
+        let keepalive = after(self.last_sent, self.plan.keepalive_ms);
+        let keepalive = keepalive.filter(|_| self.leg.is_some() && self.target.is_some());
+        let timers = [silence, keepalive, self.report.next_at()];
+        timers.into_iter().flatten().fold(self.below.look_at(), Instant::min)
     }
     /// Room for one coded packet that we send; what a format of constant rate fills exactly.
     pub(crate) fn packet_room(&self) -> usize {
-        self.plan.format.packet_room(u16::from(self.plan.ptime_ms))
+        self.format.packet_room(u16::from(self.ptime_ms))
     }
     pub(crate) fn stats(&self) -> StreamStats {
-        let micros = |time: core::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         StreamStats {
+            sent_packets: self.sent.packets,
+            sent_bytes: self.sent.bytes,
+            received_packets: self.received.packets,
+            received_bytes: self.received.bytes,
             lost_packets: self.reception.lost(),
             buffer_ms: self.ear.as_ref().map_or(0, |ear| ear.delay_ms()),
             jitter_us: micros(self.reception.jitter_time()),
@@ -158,6 +259,9 @@ impl<L> Stream<L> {
         }
     }
 }
+
+/// Lines of a leg that a packet which leaves touches.
+const LEG_LINES: usize = 3;
 
 /// Longest packet that is sent, milliseconds.
 const PTIME_MAX_MS: u8 = 60;
@@ -195,6 +299,35 @@ impl<L> Slab<L> {
     pub(crate) fn at(&mut self, slot: u32) -> Option<&mut Stream<L>> {
         self.0.get_mut(slot as usize)?.as_deref_mut()
     }
+    /// Asks for what a visit looks at.
+    pub(crate) fn fetch_visit(&self, slot: u32) {
+        if let Some(Some(stream)) = self.0.get(slot as usize) {
+            prefetch(&**stream, 0..1);
+        }
+    }
+    /// Asks for what a packet touches that arrives for a stream.
+    pub(crate) fn fetch_receiver(&self, slot: u32) {
+        if let Some(Some(stream)) = self.0.get(slot as usize) {
+            prefetch(&**stream, Stream::<L>::IN);
+        }
+    }
+    /// Asks for what a packet touches that leaves by the bridge of a stream, or by itself when it plays.
+    pub(crate) fn fetch_sender(&self, slot: u32) {
+        let Some(Some(stream)) = self.0.get(slot as usize) else { return };
+        if let Some(Some(peer)) = stream.bridge.and_then(|peer| self.0.get(peer.slot as usize)) {
+            prefetch(&**peer, 0..1);
+            prefetch(&**peer, Stream::<L>::OUT);
+        }
+    }
+    /// Asks for what a visit touches of a stream that plays.
+    pub(crate) fn fetch_player(&self, slot: u32) {
+        if let Some(Some(stream)) = self.0.get(slot as usize)
+            && let Some(playing) = &stream.play
+        {
+            prefetch(&**playing, 0..1);
+            prefetch(&**stream, Stream::<L>::OUT);
+        }
+    }
     pub(crate) fn get(&self, id: StreamId) -> Option<&Stream<L>> {
         self.0.get(id.slot as usize)?.as_deref().filter(|s| s.id == id)
     }
@@ -225,7 +358,17 @@ mod tests {
     fn an_idle_stream_is_small() {
         // 20 kB of resident memory a call is the goal for the whole process; a leg's socket handle is a few words.
         let bytes = size_of::<super::Stream<[u64; 6]>>() + size_of::<base::Plan>();
-        assert!(bytes <= 1280, "{bytes} bytes");
+        assert!(bytes <= 1536, "{bytes} bytes");
+    }
+
+    #[test]
+    fn a_packet_touches_few_lines_of_a_stream() {
+        type Stream = super::Stream<[u64; 24]>;
+        const {
+            assert!(core::mem::offset_of!(Stream, trusted) <= 64, "a visit needs one");
+            assert!(Stream::IN.end <= 5, "of who receives");
+            assert!(Stream::OUT.end - Stream::OUT.start <= 6, "of who sends, with its leg");
+        }
     }
 }
 

@@ -112,6 +112,7 @@ pub(crate) struct Desk<'a, P: PacketIo> {
     pub(crate) events: &'a mut Vec<Event>,
     pub(crate) current: &'a mut Option<StreamId>,
     pub(crate) trace: &'a mut Option<Box<Trace>>,
+    pub(crate) wheel: &'a Wheel,
     pub(crate) at: Instant,
     pub(crate) ntp_at_zero: u64,
 }
@@ -220,19 +221,7 @@ impl<L> Worker<L> {
                 self.load.late_ticks += 1;
             }
             let at = Instant::from_nanos(ms * NANOS_PER_MS);
-            let mut index = 0;
-            while let Some(slot) = self.wheel.at(ms, index) {
-                if self.streams.at(slot).is_some_and(|stream| stream.has_turn) {
-                    // A worker that fell behind comes again before the last turn was run.
-                    self.run_turns(at, true, io, events);
-                    io.phase(Phase::Jitter);
-                }
-                self.guarded(at, io, events, |desk| desk.visit(slot));
-                // A stream that a panic ended has left, and another one sits in its place.
-                if self.wheel.at(ms, index) == Some(slot) {
-                    index += 1;
-                }
-            }
+            self.visit_all(ms, at, io, events);
             self.run_rooms(ms, at, io, events);
         }
         self.last_ms = Some(now_ms.max(last));
@@ -257,6 +246,26 @@ impl<L> Worker<L> {
             }
             if !more {
                 return;
+            }
+        }
+    }
+    /// Visits the streams that sit at a millisecond.
+    fn visit_all<P>(&mut self, ms: u64, at: Instant, io: &mut P, events: &mut Vec<Event>)
+    where
+        P: PacketIo<Leg = L>,
+    {
+        let mut seat = 0;
+        while let Some(slot) = self.wheel.at(ms, seat) {
+            if self.streams.at(slot).is_some_and(|stream| stream.has_turn) {
+                // A worker that fell behind comes again before the last turn was run.
+                self.run_turns(at, true, io, events);
+                io.phase(Phase::Jitter);
+            }
+            let mut visited = slot;
+            self.guarded(at, io, events, |desk| desk.visit_row(ms, &mut seat, &mut visited));
+            // A stream that a panic ended has left, and another one sits in its place.
+            if self.wheel.at(ms, seat - 1) != Some(visited) {
+                seat -= 1;
             }
         }
     }
@@ -312,6 +321,7 @@ impl<L> Worker<L> {
             events,
             current: &mut self.current,
             trace: &mut self.trace,
+            wheel: &self.wheel,
             at,
             ntp_at_zero: self.config.ntp_at_zero,
         }
@@ -482,7 +492,7 @@ impl<P: PacketIo> Desk<'_, P> {
             Command::StopPlay { stream } => self.stop_play(stream),
             Command::SendDigit { stream, digit, duration_ms } => {
                 if let Some(found) = self.enter(stream)
-                    && !found.digits.queue(digit, u32::from(duration_ms), true)
+                    && !found.dial_with(|digits| digits.queue(digit, u32::from(duration_ms), true))
                 {
                     self.load.discards.count(Discard::Overflow);
                 }
@@ -567,6 +577,7 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         stream.lock.replan(plan.latch, plan.relearn, plan.remote != stream.plan.remote);
         stream.plan = plan;
+        stream.settle();
         stream.report.replan(&stream.plan, now);
         let plan = &stream.plan;
         let still =

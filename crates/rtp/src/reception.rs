@@ -39,7 +39,7 @@ pub struct Reception {
     received_prior: u32,
     /// Loss of sources that this stream heard earlier; the totals of a call span SSRC changes.
     lost_before: u32,
-    transit: Option<i64>,
+    transit: Option<u32>,
     jitter_x16: u64,
     clock: u32,
 }
@@ -174,12 +174,14 @@ impl Reception {
             self.transit = None;
             self.clock = clock;
         }
-        let arrival = i128::from(now.as_nanos()) * i128::from(clock) / 1_000_000_000;
-        let arrival = (arrival as u64) as u32;
-        let transit = i64::from(arrival.wrapping_sub(timestamp));
+        // Whole seconds apart: division of 128 bits is slow.
+        let (seconds, nanos) = (now.as_nanos() / 1_000_000_000, now.as_nanos() % 1_000_000_000);
+        let part = nanos * u64::from(clock) / 1_000_000_000;
+        let arrival = seconds.wrapping_mul(u64::from(clock)).wrapping_add(part) as u32;
+        let transit = arrival.wrapping_sub(timestamp);
         if let Some(before) = self.transit.replace(transit) {
             // Both are 32-bit clocks: the difference is taken modulo 2^32.
-            let difference = u64::from((transit.wrapping_sub(before) as u32).cast_signed().unsigned_abs());
+            let difference = u64::from(transit.wrapping_sub(before).cast_signed().unsigned_abs());
             // A pause that the timestamp does not show is not jitter: more than a second is left out.
             if difference < u64::from(clock) {
                 self.jitter_x16 = smooth(self.jitter_x16, difference);
