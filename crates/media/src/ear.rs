@@ -189,11 +189,11 @@ impl Ear {
     pub(crate) fn delay_ms(&self) -> u32 {
         self.jitter.delay_ms()
     }
-    /// The source changed or restarted.
+    /// The source changed or restarted. What was due before is heard all the same.
     pub(crate) fn restart(&mut self) {
+        self.finish();
         self.jitter.reset();
         self.decoder.reset();
-        (self.waiting, self.filled) = (0, 0);
     }
     /// Whether so little came lately that there is nothing to pass on.
     pub(crate) const fn is_starved(&self) -> bool {

@@ -196,7 +196,7 @@ impl<L> Worker<L> {
                 turn.has_frame = true;
                 continue;
             }
-            self.guarded(at, io, events, |desk| turn.has_frame = desk.listen(to, from) && speaks);
+            self.guarded(at, io, events, |desk| turn.has_frame = desk.listen(to, from, speaks));
         }
         io.phase(Phase::Encode);
         for format in FormatId::coded().filter(|format| codec::encode_frame(*format).is_some()) {
@@ -400,10 +400,10 @@ impl<P: PacketIo> Desk<'_, P> {
         *self.current = Some(id);
         self.streams.get_mut(id).and_then(|stream| stream.ear.as_mut()).is_some_and(|ear| ear.settle())
     }
-    /// What `from` heard goes to its taps and into the mouth of `to`; false when there is nothing to send.
-    fn listen(&mut self, to: StreamId, from: StreamId) -> bool {
+    /// What `from` heard goes to its taps and, when it `speaks`, into the mouth of `to`; false when there is nothing to send.
+    fn listen(&mut self, to: StreamId, from: StreamId, speaks: bool) -> bool {
         let Some(ms) = self.streams.get(to).map(|stream| stream.plan.ptime_ms) else { return false };
-        let Some(count) = self.take_heard(from, ms) else { return false };
+        let Some(count) = self.take_heard(from, ms).filter(|_| speaks) else { return false };
         let Some(mouth) = self.streams.get_mut(to).and_then(|stream| stream.mouth.as_mut()) else {
             return false;
         };

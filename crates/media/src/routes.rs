@@ -66,10 +66,11 @@ impl<P: PacketIo> Desk<'_, P> {
         let coded = coders.coded();
         let Some(stream) = self.streams.get(id) else { return };
         let source_id = if stream.echo { Some(id) } else { stream.bridge };
-        // A stream in echo hears only itself, and nobody hears it.
+        // A stream in echo hears only itself, and nobody hears it; nor one that left the bridge while the two were on different
+        // workers.
         let source = source_id
             .and_then(|source| self.streams.get(source))
-            .filter(|source| source.id == id || !source.echo);
+            .filter(|source| source.id == id || (!source.echo && source.bridge == Some(id)));
         let feed = match source {
             None => Feed::Quiet,
             Some(source) => {

@@ -37,7 +37,7 @@ impl<P: PacketIo> Desk<'_, P> {
             *seat += 1;
             self.visit(*visited);
             let Some(slot) = self.wheel.at(ms, *seat) else { return };
-            if self.streams.at(slot).is_some_and(|stream| stream.has_turn) {
+            if self.streams.at(slot).is_some_and(|stream| stream.ends_turns()) {
                 return;
             }
             *visited = slot;

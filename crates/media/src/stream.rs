@@ -199,6 +199,11 @@ impl<L> Stream<L> {
         self.frame_units = plan.format.rtp_clock() / 100 * u32::from(plan.ptime_ms) / 10;
         (self.kind, self.wake_at) = (None, Instant::ZERO);
     }
+    /// Whether all turns are run before its visit: a worker that fell behind comes again before the last one was, and new
+    /// routes are for what is heard from there on.
+    pub(crate) const fn ends_turns(&self) -> bool {
+        self.has_turn || self.reroute
+    }
     /// What a payload type stands for.
     pub(crate) fn payload(&mut self, payload_type: u8) -> Option<RxPayload> {
         let is_it = |entry: &RxPayload| match entry {

@@ -256,8 +256,7 @@ impl<L> Worker<L> {
     {
         let mut seat = 0;
         while let Some(slot) = self.wheel.at(ms, seat) {
-            if self.streams.at(slot).is_some_and(|stream| stream.has_turn) {
-                // A worker that fell behind comes again before the last turn was run.
+            if self.streams.at(slot).is_some_and(|stream| stream.ends_turns()) {
                 self.run_turns(at, true, io, events);
                 io.phase(Phase::Jitter);
             }
