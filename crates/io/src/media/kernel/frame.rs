@@ -97,6 +97,11 @@ pub(crate) struct Parsed<'a> {
     pub(crate) payload: &'a [u8],
 }
 
+/// The port that a frame is for, if it is what it seems.
+pub(crate) fn port(frame: &[u8]) -> Option<u16> {
+    frame.get(ETHERNET + IPV4 + 2..)?.first_chunk().copied().map(u16::from_be_bytes)
+}
+
 /// Reads a frame that was taken off an interface before the kernel looked at it; `None` when it is not a whole, sound IPv4
 /// datagram without options.
 ///

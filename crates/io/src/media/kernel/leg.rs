@@ -11,19 +11,20 @@ use super::ports::{Owner, Ports};
 use super::sys::Via;
 use crate::media::ports::{self, Lease};
 
-/// The ports of one stream.
+/// The ports of one stream. What each packet touches stands first.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct SteeredLeg {
+    /// Something was sent.
+    pub(super) spoken: bool,
+    rtp_way: Option<Way>,
     pub(super) ip: Ipv4Addr,
     pub(super) marking: Marking,
     /// The peer sends its reports to a port of their own.
     pub(super) wants_rtcp: bool,
     /// The odd port is ours too; before the first talk it is not asked for, as with sockets.
     pub(super) rtcp: bool,
-    /// Something was sent.
-    pub(super) spoken: bool,
-    pub(super) rtp_way: Option<Box<Way>>,
-    pub(super) rtcp_way: Option<Box<Way>>,
+    rtcp_way: Option<Box<Way>>,
     /// For packets that are too long for every other way; made when there is one.
     pub(super) plain: Option<UdpSocket>,
     ports: Arc<Ports>,
@@ -37,6 +38,8 @@ pub(crate) struct Way {
     pub(super) to: SocketAddrV4,
     pub(super) headers: Template,
     pub(super) via: Via,
+    /// Place of the AF_XDP queue on that interface, when there is one.
+    pub(super) queue: Option<usize>,
     /// Longest payload that goes this way.
     pub(super) room: usize,
     /// When the kernel's tables are to be asked again.
@@ -78,6 +81,17 @@ impl SteeredLeg {
         self.ports.give(self.ip, self.port(), Owner { worker, slot, rtcp: false });
         if self.rtcp {
             self.ports.give(self.ip, self.rtcp_port(), Owner { worker, slot, rtcp: true });
+        }
+    }
+    /// How RTP or RTCP leaves, once it is known.
+    pub(super) fn way(&mut self, rtcp: bool) -> Option<&mut Way> {
+        if rtcp { self.rtcp_way.as_deref_mut() } else { self.rtp_way.as_mut() }
+    }
+    pub(super) fn set_way(&mut self, rtcp: bool, way: Way) {
+        if rtcp {
+            self.rtcp_way = Some(Box::new(way));
+        } else {
+            self.rtp_way = Some(way);
         }
     }
     /// Takes the odd port, unless another program holds it; then there are no reports.

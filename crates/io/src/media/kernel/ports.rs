@@ -65,6 +65,12 @@ impl Ports {
         let peer = source.map_or(0, |source| u64::from(raw_ip(*source.ip())) << 32 | raw_port(source.port()));
         self.store(port, 1, peer);
     }
+    /// Asks for the memory that says whose port it is.
+    pub(crate) fn fetch(&self, port: u16) {
+        if let Some(place) = self.owners.get(usize::from(port)) {
+            lanes::prefetch(place, 0..1);
+        }
+    }
     /// Whose port it is at present.
     pub(crate) fn owner(&self, port: u16) -> Option<Owner> {
         let word = self.owners.get(usize::from(port))?.load(Ordering::Acquire);

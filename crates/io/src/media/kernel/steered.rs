@@ -14,6 +14,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use base::Instant;
+use lanes::prefetch;
 use media::{Batch, PacketIo};
 use std::sync::Arc;
 
@@ -33,6 +34,10 @@ const ASK_AGAIN: Duration = Duration::from_millis(200);
 const ASKED_PER_TICK: u32 = 16;
 /// Datagrams of one receive phase, as with sockets of their own.
 const DATAGRAMS_MAX: usize = 2048;
+/// Frames ahead of the one that is read whose memory is asked for.
+const AHEAD: u32 = 4;
+/// Lines of the cache that a frame with a packet of G.711 has.
+const FRAME_LINES: usize = 4;
 /// Priorities of packets (`SO_PRIORITY`); a socket each, because the mark is the socket's.
 const PRIORITIES: u8 = 8;
 /// Bytes that a worker's socket may hold while the worker is late: 100 ms of 5,000 streams.
@@ -160,6 +165,13 @@ impl SteeredIo {
                     return true;
                 }
                 let (ports, worker) = (&self.ports, self.worker);
+                // Frames were written by another processor, and the table of ports is larger than the nearest caches.
+                if let Some(frame) = ring.queue.ahead(2 * AHEAD) {
+                    prefetch(frame, 0..FRAME_LINES);
+                }
+                if let Some(port) = ring.queue.ahead(AHEAD).and_then(frame::port) {
+                    ports.fetch(port);
+                }
                 let seen = ring.queue.receive(|frame| {
                     let Some(parsed) = frame::parse(frame) else { return false };
                     arrive(ports.owner(parsed.to.port()), worker, parsed.from, parsed.payload, batch)
@@ -174,30 +186,8 @@ impl SteeredIo {
         false
     }
 
-    /// Looks the way up, or sees to it that it is still right.
-    fn find_way(
-        &mut self,
-        leg: &SteeredLeg,
-        rtcp: bool,
-        to: SocketAddrV4,
-        way: Option<Box<Way>>,
-    ) -> Box<Way> {
-        match way {
-            Some(way) if way.to == to && (self.now < way.good_until || self.may_ask == 0) => way,
-            Some(mut way) => {
-                self.ask_way(leg, rtcp, to, &mut way);
-                way
-            }
-            None => {
-                let headers = Template::new(to, to, 0, Default::default());
-                let via = Via::Kernel(leg.ip, *to.ip());
-                let mut way = Way { to, headers, via, room: 0, good_until: self.now, by_kernel: false };
-                self.ask_way(leg, rtcp, to, &mut way);
-                Box::new(way)
-            }
-        }
-    }
-    fn ask_way(&mut self, leg: &SteeredLeg, rtcp: bool, to: SocketAddrV4, way: &mut Way) {
+    /// Looks a way up in the kernel's tables.
+    fn ask_way(&mut self, leg: &SteeredLeg, rtcp: bool, to: SocketAddrV4) -> Way {
         self.may_ask = self.may_ask.saturating_sub(1);
         let from = SocketAddrV4::new(leg.ip, leg.port().saturating_add(u16::from(rtcp)));
         let route = self.router.route(leg.ip, *to.ip());
@@ -214,43 +204,49 @@ impl SteeredIo {
             None => (Via::Kernel(leg.ip, *to.ip()), Default::default()),
         };
         let is_settled = neighbour.is_some() || !self.direct || route.is_some_and(|route| route.special);
-        *way = Way {
+        let queue = match via {
+            Via::Interface(wanted) => self.queues.iter().position(|ring| ring.interface == wanted),
+            Via::Kernel(..) => None,
+        };
+        Way {
             to,
             headers: Template::new(from, to, leg.marking.tos, macs),
             via,
+            queue,
             room: room.saturating_sub(IPV4 + UDP),
             good_until: self.now + if is_settled { ASK_EVERY } else { ASK_AGAIN },
             by_kernel: neighbour.is_some(),
-        };
+        }
     }
 
     fn add(&mut self, leg: &mut SteeredLeg, rtcp: bool, to: SocketAddr, packet: &[u8]) -> bool {
         let SocketAddr::V4(to) = to else { return false };
-        let held = if rtcp { leg.rtcp_way.take() } else { leg.rtp_way.take() };
-        let mut way = self.find_way(leg, rtcp, to, held);
-        let done = if packet.len() > way.room {
-            leg.plain(rtcp).is_some_and(|socket| socket.send_to(packet, to).is_ok())
-        } else {
-            if self.outbox.is_full() {
-                self.send_batch();
-            }
-            let priority = leg.marking.priority.min(PRIORITIES - 1);
-            match way.via {
-                Via::Interface(interface) if !way.by_kernel => {
-                    let ring = self.queues.iter_mut().find(|ring| ring.interface == interface);
-                    ring.is_some_and(|ring| ring.queue.push(|room| way.headers.write(packet, room)))
-                        || self.outbox.push(priority, way.via, 0, |room| way.headers.write(packet, room))
-                }
-                _ => {
-                    let via = Via::Kernel(leg.ip, *to.ip());
-                    self.outbox
-                        .push(PRIORITIES + priority, via, ETHERNET, |room| way.headers.write(packet, room))
-                }
-            }
-        };
-        way.by_kernel = false;
-        *(if rtcp { &mut leg.rtcp_way } else { &mut leg.rtp_way }) = Some(way);
-        done
+        let (now, may_ask) = (self.now, self.may_ask > 0);
+        let is_right = |way: &mut Way| way.to == to && (now < way.good_until || !may_ask);
+        if !leg.way(rtcp).is_some_and(is_right) {
+            let way = self.ask_way(leg, rtcp, to);
+            leg.set_way(rtcp, way);
+        }
+        let (from, priority) = (leg.ip, leg.marking.priority.min(PRIORITIES - 1));
+        let Some(way) = leg.way(rtcp) else { return false };
+        let by_kernel = std::mem::take(&mut way.by_kernel);
+        if packet.len() > way.room {
+            return leg.plain(rtcp).is_some_and(|socket| socket.send_to(packet, to).is_ok());
+        }
+        let write = |room: &mut [u8]| way.headers.write(packet, room);
+        if !by_kernel
+            && let Some(ring) = way.queue.and_then(|place| self.queues.get_mut(place))
+            && ring.queue.push(write)
+        {
+            return true;
+        }
+        if self.outbox.is_full() {
+            self.send_batch();
+        }
+        match way.via {
+            Via::Interface(_) if !by_kernel => self.outbox.push(priority, way.via, 0, write),
+            _ => self.outbox.push(PRIORITIES + priority, Via::Kernel(from, *to.ip()), ETHERNET, write),
+        }
     }
     fn send_batch(&mut self) {
         self.refused += self.outbox.send(&self.fds.senders) as u64;
