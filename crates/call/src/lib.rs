@@ -27,7 +27,7 @@ mod services;
 mod shard;
 mod tech;
 
-pub use admission::{Admission, Limits, Refused};
+pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};
 pub use bridge::{BridgeEnd, BridgeLimits, SayRemaining, Warnings, bridge_pair};
 pub use cdr::{AmaFlags, Cdr, CdrState, Disposition};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};

@@ -35,6 +35,7 @@ pub(crate) fn limits(snapshot: &Snapshot, asked: Asked) -> Limits {
         max_calls: asked.max_calls.unwrap_or(options.maxcalls),
         calls_per_second: options.maxcps,
         max_load_centi: load.ceil() as u32,
+        max_busy_permille: options.maxbusy * 10,
     }
 }
 

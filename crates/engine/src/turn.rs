@@ -44,6 +44,8 @@ const MEASURED: Token = Token(5);
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
 /// How often the machine's load is looked at while `maxload` is set.
 const LOAD_EVERY: Duration = Duration::from_secs(5);
+/// How often the workers' is, over which they measure it, while there are calls that `maxbusy` may refuse.
+const BUSY_EVERY: Duration = Duration::from_secs(1);
 /// After this long without it, a want of descriptors is worth another line.
 const RESTS_QUIET: Duration = Duration::from_secs(60);
 /// Longest that a stop waits for the goodbyes of the calls that it ends.
@@ -72,6 +74,7 @@ pub struct Engine {
     pub(crate) externals: Externals,
     tee: Tee,
     load_at: Option<Instant>,
+    busy_at: Option<Instant>,
     end: Option<End>,
     /// What the command line limits.
     pub(crate) asked: crate::start::Asked,
@@ -158,6 +161,7 @@ impl Engine {
             externals: Externals::default(),
             tee,
             load_at: None,
+            busy_at: None,
             end: None,
             asked: crate::start::Asked::default(),
             restart_wanted: false,
@@ -293,7 +297,7 @@ impl Engine {
     fn deadline(&self) -> Option<Instant> {
         let machines =
             [self.site.shard.deadline(), self.site.sip.borrow().deadline(), self.managers.deadline()];
-        machines.into_iter().chain([self.load_at]).flatten().min()
+        machines.into_iter().chain([self.load_at, self.busy_at]).flatten().min()
     }
 
     fn take(&mut self, turn: Turn, now: Instant) {
@@ -439,6 +443,9 @@ impl Engine {
         if self.load_at.is_none_or(|at| at <= now) {
             self.read_load(now);
         }
+        if self.busy_at.is_none_or(|at| at <= now) {
+            self.read_busy(now);
+        }
     }
     fn count(&self, more: impl FnOnce(&mut Counters)) {
         let mut counters = self.site.counters.get();
@@ -580,6 +587,22 @@ impl Engine {
         let minute = load.as_deref().and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
         core.admission.set_load((minute.unwrap_or(0.0) * 100.0) as u32);
         self.load_at = Some(now + LOAD_EVERY);
+    }
+
+    /// What media workers have to do.
+    fn read_busy(&mut self, now: Instant) {
+        let mut core = self.site.shard.core.borrow_mut();
+        let calls = core.call_count();
+        if core.admission.limits().max_busy_permille == 0 || calls < call::CALLS_ALWAYS {
+            if self.busy_at.take().is_some() {
+                core.admission.set_busy(0, calls);
+            }
+            return;
+        }
+        let loads = self.site.media.borrow().loads();
+        let least = loads.workers().map(|load| load.busy_permille).min().unwrap_or(0);
+        core.admission.set_busy(least as u32, calls);
+        self.busy_at = Some(now + BUSY_EVERY);
     }
 
     fn grant_wishes(&mut self) {

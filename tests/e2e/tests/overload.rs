@@ -44,6 +44,32 @@ fn the_call_over_maxcalls_gets_503_with_retry_after_until_one_hangs_up() {
 }
 
 #[test]
+fn at_three_times_what_fits_calls_that_are_up_lose_no_packet_and_all_others_get_503() {
+    const FIT: u64 = 20;
+    let limits = format!("maxcalls = {FIT}\n");
+    let site = Site::new("threefold").add("asterisk.conf", &limits).phone("alice").dialplan(DIALPLAN);
+    let server = Server::start(site);
+    let calls = (3 * FIT).to_string();
+    let offered = std::process::Command::new(e2e::program())
+        .args(["load", &server.site.sip.to_string(), "--to", "echo", "--user", "alice", "--secret", e2e::SECRET])
+        .args(["--calls", &calls, "--rate", "60", "--seconds", "4", "--hear", "own", "--check-every", "1"])
+        .args(["--io", "epoll", "--max-loss", "0", "--json", "-q"])
+        .output()
+        .expect("the generator runs");
+    let words = String::from_utf8_lossy(&offered.stderr);
+    let report: serde_json::Value = serde_json::from_slice(&offered.stdout).unwrap_or_else(|_| panic!("{words}"));
+    let number = |path: &str| report.pointer(path).and_then(serde_json::Value::as_u64);
+    assert_eq!(number("/calls/begun"), Some(3 * FIT), "{report}");
+    assert_eq!(number("/calls/answered"), Some(FIT), "{report}");
+    assert_eq!(report["calls"]["refused"], serde_json::json!({ "503": 2 * FIT }), "{report}");
+    assert!(number("/packets/received").is_some_and(|count| count > FIT * 50), "{report}");
+    for nothing in ["/packets/lost", "/sides/silent", "/audio/wrong", "/calls/ended"] {
+        assert_eq!(number(nothing), Some(0), "{nothing}: {report}");
+    }
+    server.until_idle();
+}
+
+#[test]
 fn above_maxload_new_calls_get_503_with_retry_after() {
     // A machine that runs tests has more to do than this.
     let site =

@@ -137,6 +137,13 @@ impl Cli {
             ("Maximum calls", limit(limits.max_calls)),
             ("Maximum calls a second", limit(limits.calls_per_second)),
             ("Maximum load average", if load > 0.0 { format!("{load:.2}") } else { "Not set".to_owned() }),
+            (
+                "Maximum busy workers",
+                match limits.max_busy_permille {
+                    0 => "Not set".to_owned(),
+                    permille => format!("{} %", permille / 10),
+                },
+            ),
             ("Calls refused", core.admission.refused().to_string()),
             ("Verbosity", self.verbose.get().to_string()),
             ("Debug level", self.debug.get().to_string()),

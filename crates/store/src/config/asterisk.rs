@@ -43,6 +43,7 @@ options! {
     maxcalls: Int<0, {u32::MAX}> = "0", "Most calls at once; 0 is no limit. What is over it gets 503.";
     maxcps: Int<0, {u32::MAX}> = "0", "Most new calls a second, with a second's worth at once; 0 is no limit. Ours, not Asterisk's.";
     maxload: Decimal = "0", "Load average above which new calls get 503; 0 is no limit.";
+    maxbusy: Int<0, 100> = "95", "Percent of its time that the least busy media worker may be at work; new calls beyond get 503. 0 is no limit. Ours, not Asterisk's.";
     maxfiles: Int<0, {u32::MAX}> = "0", "Open file limit to set at start; 0 leaves it.",
         Ignored "*" "the limit is raised as far as the system allows";
     minmemfree: Int<0, {u32::MAX}> = "0", "Free memory in MB below which new calls are refused; 0 is no limit.",
