@@ -596,7 +596,15 @@ impl Writer {
             30 => Act::Adjust { line, member: self.member() },
             31 => Act::Stats { line },
             32 if self.wait_ms == 0 => Act::Poison { line },
-            _ => Act::Move { lines: vec![line, other], to: self.random.below(WORKERS) },
+            // Who is connected moves together; here, who moves is connected to nobody.
+            _ => {
+                if self.phones.iter().any(|phone| phone.internal && [line, other].contains(&phone.line)) {
+                    return;
+                }
+                self.act_now(Act::Part { line });
+                self.act_now(Act::Part { line: other });
+                Act::Move { lines: vec![line, other], to: self.random.below(WORKERS) }
+            }
         };
         self.act_now(act);
     }
