@@ -51,7 +51,7 @@ const ROOMS: &[Room] = &[
     room("sim", 4, EVERYTHING),
     // The real program seen from outside: it knows the crates no better than a phone does.
     room("e2e", 4, &["oracle"]),
-    room("loadbench", 4, &["e2e", "loadtest"]),
+    room("loadbench", 4, &["base", "e2e", "io", "loadtest"]),
     // What tests of several crates share.
     room("kit", 4, &[]),
     // C libraries of Debian, to compare with.

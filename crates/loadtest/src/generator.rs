@@ -601,7 +601,11 @@ impl Generator {
         let tone = if is_callee { None } else { Some(number as usize % TONES) };
         // A callee that does not know its tone yet speaks all the same: a peer learns its address.
         let sound = self.sound(send.format, agreed.ptime_ms, Some(tone.unwrap_or(0)));
-        let Some(talk) = Talk::new(agreed, sound, random) else { return };
+        let Some(mut talk) = Talk::new(agreed, sound, random) else { return };
+        if is_callee {
+            // It learns at once whose tone to speak.
+            talk.probe = Some(self.checker.begin(slot, talk.format, now));
+        }
         let packet_ms = usize::from(talk.packet_ms).max(1);
         if let Some(Some(call)) = self.calls.get_mut(slot as usize) {
             call.talk = Some(talk);

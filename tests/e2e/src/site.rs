@@ -41,7 +41,8 @@ impl Site {
         Self::at(name, SocketAddr::new(ip, free_ports(ip, 1)))
     }
 
-    fn at(name: &str, sip: SocketAddr) -> Self {
+    /// A site whose SIP listens there.
+    pub fn at(name: &str, sip: SocketAddr) -> Self {
         let place = Place::new(name);
         let mut site =
             Self { place, sip, files: BTreeMap::new(), environment: Vec::new(), descriptors: None };

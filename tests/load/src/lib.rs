@@ -8,6 +8,7 @@
 //! printed, never an error: what a shared machine measures must not fail a build.
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod caller;
 mod figure;
 mod listener;
@@ -15,13 +16,18 @@ mod message;
 mod meter;
 mod pace;
 mod registrar;
+mod softirq;
+mod world;
 
+pub use baseline::thread_per_call;
 pub use caller::{Callers, Plan};
 pub use figure::Figure;
 pub use listener::Listener;
 pub use meter::{Meter, Reading};
 pub use pace::{Window, median, run_windows, short};
 pub use registrar::Registrars;
+pub use softirq::ksoftirqd;
+pub use world::World;
 
 /// Name of the incumbent's figures, which its own measurements on the same kind of machine gave.
 pub const ASTERISK: &str = "Asterisk 23.4 (published, same kind of machine)";

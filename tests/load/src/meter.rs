@@ -52,6 +52,12 @@ impl Reading {
         self.since(earlier, |counters| counters.0) as f64 / 1e9
     }
 
+    /// Seconds of processor time of some threads since an earlier reading.
+    pub fn cpu_of_since(&self, earlier: &Self, threads: &[u32]) -> f64 {
+        let nanos = |reading: &Self, id| reading.threads.get(id).map_or(0, |counters| counters.0);
+        threads.iter().map(|id| nanos(self, id).saturating_sub(nanos(earlier, id))).sum::<u64>() as f64 / 1e9
+    }
+
     /// How often a thread went to sleep, and so was woken, since an earlier reading.
     pub fn wakes_since(&self, earlier: &Self) -> u64 {
         self.since(earlier, |counters| counters.1)
