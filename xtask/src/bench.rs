@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::codecs;
+use crate::density::Density;
 use crate::media;
 use crate::workspace::Workspace;
 
@@ -33,8 +34,12 @@ pub fn run(workspace: &Workspace) -> anyhow::Result<()> {
 pub fn figures(workspace: &Workspace) -> anyhow::Result<()> {
     let mut rows = String::new();
     let (mut of_codecs, mut of_media) = (codecs::Figures::new(), codecs::Figures::new());
+    let mut density = Density::default();
     for path in results(&workspace.target.join("bench"))? {
         let text = std::fs::read_to_string(&path)?;
+        if density.take(&serde_json::from_str(&text).with_context(|| format!("{}", path.display()))?) {
+            continue;
+        }
         let (name, figure) = codecs::parse(&text).with_context(|| format!("{}", path.display()))?;
         if codecs::is_one(&name) {
             of_codecs.insert(name, figure);
@@ -65,6 +70,12 @@ pub fn figures(workspace: &Workspace) -> anyhow::Result<()> {
             replace(&docs.join("media.md"), place, &table)?;
         }
     }
+    if let (Some(lines), Some(tables)) = (density.headlines(), density.tables()) {
+        replace(&readme, "density", &lines)?;
+        let tables = format!("{tables}\nMeasured on {machine}, a virtual machine that other work shared.\n");
+        replace(&docs.join("media.md"), "density", &tables)?;
+    }
+    density.draw(&docs)?;
     media::draw(&of_media, &docs)?;
     codecs::draw(&of_codecs, &docs)
 }

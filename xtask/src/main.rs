@@ -3,6 +3,7 @@
 
 mod bench;
 mod codecs;
+mod density;
 mod floors;
 mod fuzz;
 mod licence;

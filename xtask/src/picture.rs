@@ -83,6 +83,70 @@ pub fn draw(panels: &[Panel], folder: &Path, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Groups of bars, one below the other.
+pub struct Bars {
+    /// What the bars are of, below them.
+    pub axis: &'static str,
+    /// What the bars of a group stand for, in the order of colours.
+    pub kinds: Vec<&'static str>,
+    /// A name and a length for each kind that there is one of.
+    pub groups: Vec<(String, Vec<Option<f64>>)>,
+}
+
+/// Thickness of a bar, and the air between two groups.
+const BAR: i32 = 13;
+const AIR: i32 = 12;
+/// Where bars begin and where the longest ends: names stand left of them, lengths right.
+const BARS: (i32, i32) = (350, 790);
+/// Room above the first group, for the names of the kinds, and below the last.
+const HEAD: i32 = 44;
+const FOOT: i32 = 40;
+
+/// Draws bars, for light and for dark pages: `NAME.svg` and `NAME-dark.svg`.
+pub fn draw_bars(bars: &Bars, folder: &Path, name: &str) -> anyhow::Result<()> {
+    for (end, palette) in [("", &LIGHT), ("-dark", &DARK)] {
+        let path = folder.join(format!("{name}{end}.svg"));
+        render_bars(bars, &path, palette).map_err(|why| anyhow!("{}: {why}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn render_bars(bars: &Bars, path: &Path, palette: &Palette) -> Result<(), Failure> {
+    let group_height = |lengths: &[Option<f64>]| lengths.iter().flatten().count() as i32 * BAR + AIR;
+    let height = HEAD + bars.groups.iter().map(|(_, lengths)| group_height(lengths)).sum::<i32>() + FOOT;
+    let root = SVGBackend::new(path, (SIZE.0, height.unsigned_abs())).into_drawing_area();
+    root.fill(&palette.ground)?;
+    let style = |colour: RGBColor, at: HPos| {
+        ("sans-serif", 13).into_font().color(&colour).pos(Pos::new(at, VPos::Center))
+    };
+    // Every second colour of curves is another one.
+    let colours: Vec<RGBColor> = palette.curves.iter().copied().step_by(2).collect();
+    let mut left = BARS.0;
+    for (kind, colour) in bars.kinds.iter().zip(colours.iter().cycle()) {
+        root.draw(&Rectangle::new([(left, 16), (left + 12, 28)], colour.filled()))?;
+        root.draw(&Text::new(*kind, (left + 18, 22), style(palette.text, HPos::Left)))?;
+        left += 34 + 7 * kind.len() as i32;
+    }
+    let most = bars.groups.iter().flat_map(|(_, lengths)| lengths).flatten().copied().fold(1e-9, f64::max);
+    let mut y = HEAD;
+    for (name, lengths) in &bars.groups {
+        let middle = y + (group_height(lengths) - AIR) / 2;
+        root.draw(&Text::new(name.as_str(), (BARS.0 - 10, middle), style(palette.text, HPos::Right)))?;
+        for (length, colour) in lengths.iter().zip(colours.iter().cycle()) {
+            let Some(length) = length else { continue };
+            let end = BARS.0 + (f64::from(BARS.1 - BARS.0) * length / most) as i32;
+            root.draw(&Rectangle::new([(BARS.0, y), (end.max(BARS.0 + 1), y + BAR - 2)], colour.filled()))?;
+            let text = format!("{length:.0}");
+            root.draw(&Text::new(text, (end + 6, y + BAR / 2 - 1), style(palette.text, HPos::Left)))?;
+            y += BAR;
+        }
+        y += AIR;
+    }
+    root.draw(&Text::new(bars.axis, (BARS.0, height - FOOT / 2), style(palette.text, HPos::Left)))?;
+    root.present()?;
+    Ok(())
+}
+
 fn render(panels: &[Panel], path: &Path, palette: &Palette) -> Result<(), Failure> {
     let root = SVGBackend::new(path, SIZE).into_drawing_area();
     root.fill(&palette.ground)?;
@@ -190,6 +254,27 @@ mod tests {
             for word in ["in lanes", "one by one", "calls coded at once", "left", "right"] {
                 assert!(svg.contains(word), "{name} lacks {word}");
             }
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn bars_have_their_names_and_lengths_and_none_where_nothing_was_measured() {
+        let folder = std::env::temp_dir().join(format!("strowger-bars-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let groups = vec![
+            ("Playback".to_owned(), vec![Some(3000.0), Some(8000.0), None]),
+            ("relay".to_owned(), vec![None, Some(9000.0), Some(400.0)]),
+        ];
+        let bars = Bars { axis: "calls", kinds: vec!["one", "two", "three"], groups };
+        draw_bars(&bars, &folder, "test").unwrap();
+        for name in ["test.svg", "test-dark.svg"] {
+            let svg = std::fs::read_to_string(folder.join(name)).unwrap();
+            for word in ["Playback", "relay", "3000", "9000", "400", "three"] {
+                assert!(svg.contains(word), "{name} lacks {word}");
+            }
+            // The ground, three kinds and four lengths.
+            assert_eq!(svg.matches("<rect ").count(), 8, "{name}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -473,6 +473,7 @@ fn publish(row: &Row, column: char, target: Option<f64>, baseline: f64, point: &
         "baseline": threads,
         "baseline_name": format!("a thread a call, {baseline:.1} us a packet"),
         "ratio": ratio,
+        "order": ROWS.iter().position(|known| known.name == row.name),
         "title": row.title,
         "column": column.to_string(),
         "calls": calls,
