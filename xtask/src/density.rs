@@ -82,7 +82,7 @@ impl Density {
             );
             for row in self.rows.values() {
                 let Some(point) = column(row) else { continue };
-                let _ = writeln!(out, "| {} | {} |", row.title, cells(point).join(" | "));
+                let _ = writeln!(out, "| {} | {} |", row.title, cells(&point).join(" | "));
             }
             out.push('\n');
         }
