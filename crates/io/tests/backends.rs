@@ -5,11 +5,15 @@
 #[path = "backends/world.rs"]
 mod world;
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use base::{Command, Event, FormatId, Latch, RxPayload, StreamId};
+use base::{Command, DtmfMode, Event, FormatId, Latch, RxPayload, StreamId};
 use io::media::{IoWish, MediaFront};
+use rtp::{EventPayload, Header};
 use world::{Phone, World, await_event, plan};
+
+/// Scenarios with fragments or IPv6, which come by sockets beside the queue; all else comes by the queue.
+const BESIDE_THE_QUEUE: [&str; 3] = ["long", "bad", "six"];
 
 /// Runs one scenario in every world and on every back-end that there is.
 fn everywhere(name: &str, scenario: fn(&World, &mut MediaFront)) {
@@ -31,10 +35,11 @@ fn everywhere(name: &str, scenario: fn(&World, &mut MediaFront)) {
                     close_all(&mut front);
                     let load = front.loads().total();
                     assert_eq!((load.panics, load.unsent), (0, 0));
-                    // The one queue of the wire belongs to the first worker. Alone it has all ports, and but for
-                    // fragments everything comes by the queue.
+                    // The one queue of the wire belongs to the first worker. Alone it has all ports.
                     match (wish, workers) {
-                        (IoWish::Xdp, 1) if name != "long" => assert_eq!(load.by_xdp, load.received),
+                        (IoWish::Xdp, 1) if !BESIDE_THE_QUEUE.contains(&name) => {
+                            assert_eq!(load.by_xdp, load.received)
+                        }
                         (IoWish::Xdp, _) => assert!(load.by_xdp <= load.received),
                         _ => assert_eq!(load.by_xdp, 0),
                     }
@@ -338,5 +343,273 @@ fn rfc4301_what_a_policy_blocks_does_not_leave_by_any_back_end() {
             assert!(barred.heard_nothing(), "{}", wish.name());
             close_all(&mut front);
         });
+    }
+}
+
+/// Packets that no peer should send: the shared sets where they are, and spoiled ones from a seed.
+fn bad_packets() -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    for (archive, folder) in [
+        ("generated.tar.xz", "/rtp/"),
+        ("generated.tar.xz", "/rtcp/"),
+        ("pjsip-fuzz.tar.xz", "rt"),
+        ("libsrtp-fuzz.tar.xz", ""),
+    ] {
+        packets.extend(kit::bad_input(archive, folder));
+    }
+    let mut random = kit::Random(2026);
+    let header = Header { payload_type: 0, marker: false, sequence: 1, timestamp: 160, ssrc: 0xbad };
+    let good = [
+        [&rtp::write(&header)[..], &[66; 160]].concat(),
+        vec![
+            0x81, 201, 0, 7, 0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0,
+            1,
+        ],
+    ];
+    for number in 0..500 {
+        let mut packet = good[number % 2].clone();
+        kit::spoil(&mut random, &mut packet);
+        packets.push(packet);
+    }
+    packets
+}
+
+#[test]
+fn bad_input_at_the_ports_of_a_call_gets_nothing_back_and_the_call_loses_and_gains_nothing() {
+    everywhere("bad", |world, front| {
+        let (mut alice, mut bob) = (world.phone(0), world.phone(1));
+        let mut mallory = world.phone(2);
+        let (a, b) = (open(world, front, &mut alice), open(world, front, &mut bob));
+        join(front, a, b);
+        // A call whose own peer sends it, too: whatever becomes of that call, it is its own.
+        let mut own = world.phone(3);
+        let ill = open(world, front, &mut own);
+        front.command(Command::Echo { stream: ill, on: true });
+        settle(front, ill);
+        let stranger = world.phone(4);
+        let at = |port: u16| SocketAddr::new(world.ip, port);
+        for (number, packets) in bad_packets().chunks(30).enumerate() {
+            for packet in packets {
+                for port in [alice.to.port(), alice.to.port() + 1, bob.to.port(), bob.to.port() + 1] {
+                    mallory.to = at(port);
+                    mallory.send(packet);
+                }
+                for port in [own.to.port(), own.to.port() + 1] {
+                    let _ = own.socket.send_to(packet, at(port));
+                    let _ = stranger.socket.send_to(packet, at(port));
+                }
+            }
+            let byte = number as u8;
+            alice.say(byte);
+            let (header, heard) = bob.hear();
+            assert_eq!((header.sequence, heard), (number as u16 + 1, byte));
+            bob.say(!byte);
+            let (header, heard) = alice.hear();
+            assert_eq!((header.sequence, heard), (number as u16 + 1, !byte));
+        }
+        settle(front, ill);
+        let mut stranger = stranger;
+        assert!(mallory.heard_nothing() && stranger.heard_nothing());
+    });
+}
+
+#[test]
+fn a_bridge_of_two_formats_is_transcoded_both_ways() {
+    everywhere("code", |world, front| {
+        let (mut alice, mut bob) = (world.phone(0), world.phone(1));
+        let a = open(world, front, &mut alice);
+        let mut gsm = plan(Some(bob.address()));
+        (gsm.format, gsm.payload, gsm.rx[0]) = (FormatId::GSM, 3, Some(RxPayload::Audio(3, FormatId::GSM)));
+        let (b, port) = front.open(world.ip, gsm).unwrap();
+        bob.to = SocketAddr::new(world.ip, port);
+        join(front, a, b);
+        let rows = [(&mut alice, &mut bob, 0, FormatId::ULAW, 3, FormatId::GSM)];
+        for (speaker, hearer, speaks, from, hears, to) in rows {
+            let there = talk_coded(speaker, hearer, (speaks, from), (hears, to));
+            let back = talk_coded(hearer, speaker, (hears, to), (speaks, from));
+            assert!(there > 1000.0 && back > 1000.0, "heard at {there} and {back}");
+        }
+    });
+}
+
+/// One says a tone for half a second in its format; how loud the other hears it in another one.
+fn talk_coded(speaker: &mut Phone, hearer: &mut Phone, speaks: (u8, FormatId), hears: (u8, FormatId)) -> f64 {
+    let (mut encoder, mut decoder) = (codec::Encoder::new(speaks.1), codec::Decoder::new(hears.1));
+    let mut loudest = 0.0_f64;
+    let mut last = None;
+    for packet in 0..25 {
+        let sound: Vec<i16> =
+            (0..160).map(|n| (8000.0 * (f64::from(packet * 160 + n) * 0.35).sin()) as i16).collect();
+        let mut coded = vec![0; speaks.1.bytes_in(20)];
+        encoder.encode(&sound, &mut coded);
+        speaker.say_coded(speaks.0, &coded);
+        let (header, payload) = hearer.hear_coded();
+        assert_eq!((header.payload_type, payload.len()), (hears.0, hears.1.bytes_in(20)));
+        assert!(last.is_none_or(|last: u16| header.sequence == last.wrapping_add(1)), "{last:?} {header:?}");
+        last = Some(header.sequence);
+        let mut linear = [0; 160];
+        decoder.decode(&payload, &mut linear);
+        let power = linear.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / 160.0;
+        loudest = loudest.max(power.sqrt());
+    }
+    loudest
+}
+
+#[test]
+fn rfc4733_a_digit_is_told_once_and_goes_on_under_the_payload_type_of_the_other_side() {
+    everywhere("digit", |world, front| {
+        let (mut alice, mut bob) = (world.phone(0), world.phone(1));
+        let mut plans = [plan(Some(alice.address())), plan(Some(bob.address()))];
+        for (plan, event) in plans.iter_mut().zip([101, 96]) {
+            plan.rx[1] = Some(RxPayload::Event(event, 8000));
+            plan.dtmf = DtmfMode::Rfc4733 { payload: event, clock: 8000 };
+        }
+        let [a, b] = plans;
+        let (a, to_alice) = front.open(world.ip, a).unwrap();
+        let (b, to_bob) = front.open(world.ip, b).unwrap();
+        (alice.to, bob.to) = (SocketAddr::new(world.ip, to_alice), SocketAddr::new(world.ip, to_bob));
+        join(front, a, b);
+        alice.say(1);
+        assert_eq!(bob.hear().1, 1);
+        for step in 1..=8_u16 {
+            let payload = EventPayload { event: 5, end: step > 5, volume: 10, duration: step.min(5) * 160 };
+            alice.say_event(101, &payload.write());
+        }
+        let told =
+            await_event(front, |event| matches!(event, Event::DigitEnd { stream, .. } if *stream == a));
+        let begun = told.iter().filter(|event| matches!(event, Event::DigitBegin { .. })).count();
+        assert_eq!(begun, 1, "{told:?}");
+        let mut ends = 0;
+        while ends < 3 {
+            let (header, payload) = bob.hear_coded();
+            assert_eq!(header.payload_type, 96);
+            let event = EventPayload::parse(&payload).unwrap();
+            assert_eq!(event.event, 5);
+            ends += usize::from(event.end);
+        }
+        // Sound passes again when the last packet of the digit has left.
+        bob.socket.set_read_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
+        let passes = (0..100).any(|_| {
+            alice.say(2);
+            bob.socket.recv(&mut [0; 1500]).is_ok()
+        });
+        assert!(passes);
+    });
+}
+
+#[test]
+fn rfc5761_with_one_port_for_both_reports_leave_and_arrive_by_it() {
+    everywhere("mux", |world, front| {
+        let mut alice = world.phone(0);
+        let mut muxed = plan(Some(alice.address()));
+        (muxed.remote_rtcp, muxed.rtcp_interval_ms) = (muxed.remote, 500);
+        let (stream, port) = front.open(world.ip, muxed).unwrap();
+        alice.to = SocketAddr::new(world.ip, port);
+        alice.say(1);
+        let report = alice.hear_report();
+        assert!(report.contains(&"receiver report"), "{report:?}");
+        assert_eq!(alice.last_from(), Some(alice.to));
+        alice.report_loss(alice.to, 7, 0x44);
+        let mut told = 0;
+        while told != 0x44 {
+            front.command(Command::Stats { stream });
+            let events = await_event(front, |event| matches!(event, Event::Stats { asked: true, .. }));
+            if let Some(Event::Stats { stats, .. }) = events.last() {
+                told = stats.peer_lost_packets;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_sdp_moves_is_heard_from_its_new_address_alone() {
+    everywhere("renew", |world, front| {
+        let (mut old, mut new) = (world.phone(0), world.phone(1));
+        let stream = open(world, front, &mut old);
+        front.command(Command::Echo { stream, on: true });
+        new.to = old.to;
+        for round in 0..3 {
+            old.say(round);
+            assert_eq!(old.hear().1, round);
+            new.say(66);
+            let mut moved = plan(Some(new.address()));
+            moved.relearn = true;
+            front.command(Command::Plan { stream, plan: Box::new(moved) });
+            settle(front, stream);
+            old.say(77);
+            new.say(round);
+            assert_eq!(new.hear().1, round, "nothing from before the move, nothing from the old address");
+            assert!(old.heard_nothing());
+            std::mem::swap(&mut old, &mut new);
+        }
+        // And whoever comes, when the plan says so.
+        let mut open_to_all = plan(Some(old.address()));
+        open_to_all.latch = Latch::Off;
+        front.command(Command::Plan { stream, plan: Box::new(open_to_all) });
+        settle(front, stream);
+        new.say(9);
+        assert_eq!(new.hear().1, 9);
+    });
+}
+
+#[test]
+fn a_call_by_ipv6_goes_on_beside_those_that_programs_steer() {
+    everywhere("six", |world, front| {
+        let mut alice = world.phone(0);
+        let a = open(world, front, &mut alice);
+        front.command(Command::Echo { stream: a, on: true });
+        let Ok(mut six) = Phone::bind("[::1]:0") else {
+            println!("skipped: no IPv6 here");
+            return;
+        };
+        let ip = IpAddr::V6(Ipv6Addr::LOCALHOST);
+        let (stream, port) = front.open(ip, plan(Some(six.address()))).unwrap();
+        six.to = SocketAddr::new(ip, port);
+        front.command(Command::Echo { stream, on: true });
+        for byte in 0..20 {
+            six.say(byte);
+            assert_eq!(six.hear().1, byte);
+            alice.say(byte + 100);
+            assert_eq!(alice.hear().1, byte + 100);
+        }
+    });
+}
+
+#[test]
+fn a_program_that_starts_again_at_once_has_its_ports_back() {
+    for world in [World::loopback(), World::veth("again")] {
+        let world = match world {
+            Ok(world) => world,
+            Err(why) => {
+                println!("skipped: {why}");
+                continue;
+            }
+        };
+        for wish in [IoWish::Epoll, IoWish::SkLookup, IoWish::Xdp] {
+            world.inside(|| {
+                for round in 0..3 {
+                    let mut front = match world.front(wish, 2) {
+                        Ok(front) => front,
+                        Err(why) => {
+                            println!("skipped: {why}");
+                            return;
+                        }
+                    };
+                    // All ports there are, and nobody hangs up before the end.
+                    let mut phones = Vec::new();
+                    let pairs = (world.ports.last - world.ports.first).div_ceil(2);
+                    for number in 0..usize::from(pairs) {
+                        let mut phone = world.phone(number);
+                        let stream = open(&world, &mut front, &mut phone);
+                        front.command(Command::Echo { stream, on: true });
+                        phones.push(phone);
+                    }
+                    for phone in &mut phones {
+                        phone.say(round);
+                        assert_eq!(phone.hear().1, round, "{} on {}", wish.name(), world.name);
+                    }
+                }
+            });
+        }
     }
 }

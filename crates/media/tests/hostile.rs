@@ -2,42 +2,14 @@
 
 mod common;
 
-use std::path::Path;
-use std::process::Command as Process;
-
 use base::{Command, FormatId};
 use common::*;
-
-/// The files of one archive, whole; `None` when it is not here.
-fn archive(name: &str) -> Option<Vec<Vec<u8>>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/bad-input").join(name);
-    if !path.exists() {
-        println!("skipped: {} is not here", path.display());
-        return None;
-    }
-    let all = Process::new("tar").arg("xJOf").arg(&path).output().ok()?.stdout;
-    // Sizes come from the verbose listing, so that one process unpacks all.
-    let verbose = Process::new("tar").arg("tvf").arg(&path).output().ok()?;
-    let mut files = Vec::new();
-    let mut rest = &all[..];
-    for line in String::from_utf8_lossy(&verbose.stdout).lines() {
-        let mut words = line.split_whitespace();
-        let (Some(kind), Some(size)) = (words.next(), words.nth(1)) else { continue };
-        if kind.starts_with('-') {
-            let (file, after) = rest.split_at(size.parse().ok()?);
-            files.push(file.to_vec());
-            rest = after;
-        }
-    }
-    assert!(rest.is_empty(), "{name}: {} bytes are in no file", rest.len());
-    Some(files)
-}
 
 #[test]
 fn the_shared_bad_input_disturbs_neither_the_worker_nor_the_call_that_is_up() {
     let mut inputs = Vec::new();
     for name in ["generated.tar.xz", "pjsip-fuzz.tar.xz", "libsrtp-fuzz.tar.xz"] {
-        inputs.extend(archive(name).unwrap_or_default());
+        inputs.extend(kit::bad_input(name, ""));
     }
     // Without the sets, noise that looks like RTP does for a test.
     let mut seed = rtp::Seed::new(11);

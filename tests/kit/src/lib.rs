@@ -1,4 +1,4 @@
-//! What tests of several crates share: numbers from a seed, an allocator that counts, a stack that ends.
+//! What tests of several crates share: numbers from a seed, an allocator that counts, a stack that ends, bad input.
 //!
 //! ```
 //! #[global_allocator]
@@ -9,9 +9,11 @@
 //! assert_eq!(kit::allocations(|| drop(vec![0u8; 100])), 1);
 //! ```
 
+mod bad_input;
 mod counting;
 mod random;
 
+pub use bad_input::{bad_input, spoil};
 pub use counting::{Counting, allocations, bytes_kept};
 pub use random::Random;
 

@@ -162,8 +162,37 @@ pub struct Phone {
 }
 
 impl Phone {
+    /// A phone at an address of this namespace.
+    pub fn bind(address: &str) -> std::io::Result<Self> {
+        let socket = UdpSocket::bind(address)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { to: socket.local_addr()?, socket, sequence: 0, from: Cell::new(None) })
+    }
     pub fn address(&self) -> SocketAddr {
         self.socket.local_addr().unwrap()
+    }
+    /// A packet with this payload, under this payload type.
+    pub fn say_coded(&mut self, payload_type: u8, payload: &[u8]) {
+        let timestamp = u32::from(self.sequence) * 160;
+        self.say_at(payload_type, timestamp, payload);
+        self.sequence = self.sequence.wrapping_add(1);
+    }
+    /// A packet of an event, all of which have one timestamp.
+    pub fn say_event(&mut self, payload_type: u8, payload: &[u8]) {
+        self.say_at(payload_type, 1 << 20, payload);
+        self.sequence = self.sequence.wrapping_add(1);
+    }
+    fn say_at(&self, payload_type: u8, timestamp: u32, payload: &[u8]) {
+        let sequence = self.sequence;
+        let header = Header { payload_type, marker: false, sequence, timestamp, ssrc: 0xfeed };
+        self.send(&[&rtp::write(&header)[..], payload].concat());
+    }
+    /// The next packet, whatever is in it.
+    pub fn hear_coded(&self) -> (Header, Vec<u8>) {
+        let mut buffer = [0; 8192];
+        let length = self.receive(&mut buffer);
+        let (header, payload) = rtp::parse(&buffer[..length]).unwrap();
+        (header, buffer[payload].to_vec())
     }
     pub fn send(&self, bytes: &[u8]) {
         // A port that nobody has may answer so, and the next call is told.
@@ -174,15 +203,7 @@ impl Phone {
     }
     /// A packet of so many bytes of payload.
     pub fn say_long(&mut self, byte: u8, length: usize) {
-        let header = Header {
-            payload_type: 0,
-            marker: false,
-            sequence: self.sequence,
-            timestamp: u32::from(self.sequence) * 160,
-            ssrc: 0xfeed,
-        };
-        self.sequence = self.sequence.wrapping_add(1);
-        self.send(&[&rtp::write(&header)[..], &vec![byte; length]].concat());
+        self.say_coded(0, &vec![byte; length]);
     }
     fn receive(&self, buffer: &mut [u8]) -> usize {
         let (length, from) = self.socket.recv_from(buffer).unwrap();
