@@ -328,6 +328,13 @@ fn hostile_rtp_and_rtcp_end_nothing() {
         packets.extend(files(&folder.join("rtp")));
         packets.extend(files(&folder.join("rtcp")));
     }
+    let sound = [0x80, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1].into_iter().chain([0x55; 160]).collect::<Vec<u8>>();
+    let mut random = kit::Random(9);
+    packets.extend((0..2000).map(|number| {
+        let mut spoiled = sound.clone();
+        kit::spoil(&mut random, &mut spoiled);
+        (format!("spoiled {number}"), spoiled)
+    }));
     // A second call gives up its own audio; a stranger tries the first one's ports.
     let mut mallory = Phone::new(scene.sip(), "mallory");
     mallory.media.speak(Speak::Tone(750.0));
@@ -344,6 +351,8 @@ fn hostile_rtp_and_rtcp_end_nothing() {
             let _sent = scene.stranger.send_to(packet, (good.ip(), port));
         }
     }
+    scene.stranger.set_nonblocking(true).expect("a mode");
+    assert!(scene.stranger.recv(&mut [0; 4096]).is_err(), "whoever sprays ports of media gets nothing back");
     let heard = scene.alice.media.heard();
     assert_eq!(heard.tone(750.0), 0);
     mallory.hang_up();

@@ -79,6 +79,46 @@ fn a_panic_in_a_media_stream_ends_its_call_and_no_neighbour_loses_a_packet() {
 }
 
 #[test]
+fn a_panic_in_one_leg_of_a_bridge_ends_that_call_and_a_bridge_beside_it_loses_no_packet() {
+    let site = Site::new("fault-bridge").environment("STROWGER_FAULT_INJECTION", "yes");
+    let site = ["alice", "bob", "carol", "dave"].into_iter().fold(site, Site::phone);
+    let dialplan = "[test]\nexten => _[bd]!,1,Dial(PJSIP/${EXTEN},20)\n same => n,Hangup()\n";
+    let mut server = Server::start(site.dialplan(dialplan));
+    let bridge = |caller: &str, callee: &str| {
+        let [mut from, mut to] = [caller, callee].map(|name| Phone::new(server.site.sip, name));
+        to.must_register();
+        from.media.speak(Speak::Tone(440.0));
+        to.media.speak(Speak::Tone(1000.0));
+        from.begin(callee);
+        let invite = to.ring();
+        to.take(&invite);
+        assert_eq!(from.outcome().status(), Some(200));
+        wait::until_true("both hear the other", || {
+            from.media.heard().tone(1000.0) >= 500 && to.media.heard().tone(440.0) >= 500
+        });
+        [from, to]
+    };
+    let (mut ill, mut well) = (bridge("alice", "bob"), bridge("carol", "dave"));
+    well.iter().for_each(|phone| phone.media.forget());
+    let channels = server.json("core show channels");
+    let names = channels["channels"].as_array().into_iter().flatten().filter_map(|row| row["name"].as_str());
+    let channel = names.into_iter().find(|name| name.contains("bob")).expect("a channel of the callee");
+    server.cli(&format!("fault inject media {channel}"));
+    ill.iter_mut().for_each(Phone::until_hung_up);
+    wait::until_true("the call has gone", || server.channels() == 2);
+    for (phone, hertz) in well.iter().zip([1000.0, 440.0]) {
+        wait::until_true("the bridge beside it goes on", || phone.media.heard().tone(hertz) >= 3_000);
+        let heard = phone.media.heard();
+        assert_eq!(heard.lost(), 0, "{} lost packets", phone.name);
+        assert!(heard.longest_gap() < STALL, "{} waited {:?}", phone.name, heard.longest_gap());
+    }
+    assert!(server.alive(), "the process has ended");
+    well[0].hang_up();
+    well[1].until_hung_up();
+    server.until_idle();
+}
+
+#[test]
 fn faults_cannot_be_injected_into_a_process_that_was_not_started_for_it() {
     let mut server = Server::start(Site::new("fault-none").phone("alice").dialplan(DIALPLAN));
     let mut alice = Phone::new(server.site.sip, "alice");

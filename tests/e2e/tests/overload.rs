@@ -51,13 +51,23 @@ fn at_three_times_what_fits_calls_that_are_up_lose_no_packet_and_all_others_get_
     let server = Server::start(site);
     let calls = (3 * FIT).to_string();
     let offered = std::process::Command::new(e2e::program())
-        .args(["load", &server.site.sip.to_string(), "--to", "echo", "--user", "alice", "--secret", e2e::SECRET])
+        .args([
+            "load",
+            &server.site.sip.to_string(),
+            "--to",
+            "echo",
+            "--user",
+            "alice",
+            "--secret",
+            e2e::SECRET,
+        ])
         .args(["--calls", &calls, "--rate", "60", "--seconds", "4", "--hear", "own", "--check-every", "1"])
         .args(["--io", "epoll", "--max-loss", "0", "--json", "-q"])
         .output()
         .expect("the generator runs");
     let words = String::from_utf8_lossy(&offered.stderr);
-    let report: serde_json::Value = serde_json::from_slice(&offered.stdout).unwrap_or_else(|_| panic!("{words}"));
+    let report: serde_json::Value =
+        serde_json::from_slice(&offered.stdout).unwrap_or_else(|_| panic!("{words}"));
     let number = |path: &str| report.pointer(path).and_then(serde_json::Value::as_u64);
     assert_eq!(number("/calls/begun"), Some(3 * FIT), "{report}");
     assert_eq!(number("/calls/answered"), Some(FIT), "{report}");
