@@ -1,5 +1,8 @@
 //! The generator's one thread: signalling, packets out on a wheel of milliseconds, packets in at every look.
 
+mod calls;
+mod checks;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,15 +12,13 @@ use std::time::Duration;
 use base::{FormatId, Instant};
 use io::clock::Clock;
 use io::media::{Batch, Wire, thread_cpu};
-use sip::sdp::{Local, Negotiated, Negotiator};
-use sip::stack::{Incoming, ServerId};
 
-use crate::call::{Call, Phase, Talk};
-use crate::check::{Checker, Verdict};
-use crate::plan::{Hear, Media, Plan};
+use crate::call::{Call, Phase};
+use crate::check::Checker;
+use crate::plan::{Hear, Plan};
 use crate::report::Report;
 use crate::signalling::{Signalling, Told};
-use crate::tone::{self, Heard, Sound, TONES};
+use crate::tone::{self, Sound, TONES};
 
 /// A step of the wheel.
 const STEP: Duration = Duration::from_millis(1);
@@ -25,12 +26,8 @@ const STEP: Duration = Duration::from_millis(1);
 const PLACES: usize = 64;
 /// Milliseconds that are caught up with after a delay; what is older is left out, and counted.
 const CATCH_UP: u64 = 100;
-/// Calls that are begun in one step at most, so that a pause does not end in a burst.
-const BEGUN_MAX: u64 = 20;
 /// Packets after which an address is learned by everyone, and after which [`Media::Receive`] is silent.
 const INTRODUCTION: u64 = 8;
-/// Calls so old ought to hear what they ought to; callees know their tone by then.
-const SETTLED: Duration = Duration::from_secs(3);
 /// A side that has heard nothing for so long is silent.
 const SILENT: Duration = Duration::from_secs(1);
 /// How often probes are given out.
@@ -284,44 +281,6 @@ impl Generator {
         }
     }
 
-    /// Compares what a call hears with what it ought to. What is wrong once is listened to again at once: a codec may make
-    /// a beat unlike itself, but hardly the next one too.
-    fn judge(&mut self, verdict: &Verdict, now: Instant) {
-        let Some(Some(call)) = self.calls.get_mut(verdict.slot as usize) else { return };
-        let (number, is_callee) = (call.number, call.is_callee);
-        let Some(talk) = &mut call.talk else { return };
-        talk.probe = None;
-        let right = match (self.plan.hear, is_callee) {
-            (Hear::Anything, false) => return,
-            (Hear::Sound, _) => verdict.heard != Heard::Silence,
-            (Hear::Hertz(_), false) => verdict.is_wanted,
-            (Hear::Own, false) => verdict.heard == Heard::Tone(number as usize % TONES),
-            // A callee learns who calls, and answers with the same tone.
-            (_, true) => match (verdict.heard, talk.tone) {
-                (Heard::Tone(tone), None) => {
-                    talk.tone = Some(tone);
-                    let (format, packet_ms) = (talk.format, talk.packet_ms);
-                    let sound = self.sound(format, packet_ms, Some(tone));
-                    if let Some(Some(call)) = self.calls.get_mut(verdict.slot as usize)
-                        && let Some(talk) = &mut call.talk
-                    {
-                        talk.speak(sound);
-                    }
-                    return;
-                }
-                (heard, Some(tone)) => heard == Heard::Tone(tone),
-                (_, None) => self.plan.hear == Hear::Anything,
-            },
-        };
-        self.counted.checked += 1;
-        let again = !right && !talk.suspect;
-        self.counted.wrong += u64::from(!right && !again);
-        talk.suspect = again;
-        if again {
-            talk.probe = Some(self.checker.begin(verdict.slot, talk.format, now));
-        }
-    }
-
     /// Does all steps whose time has come.
     fn step(&mut self, now: Instant) {
         let behind = (now - self.next).as_millis() as u64;
@@ -382,276 +341,6 @@ impl Generator {
         self.progress.lost.store(self.counted.arrivals.lost, Relaxed);
     }
 
-    /// Lets some calls be listened to, so that each has its turn in `check_every`.
-    fn give_out_probes(&mut self, now: Instant) {
-        for verdict in self.checker.give_up(now) {
-            self.judge(&verdict, now);
-        }
-        if self.plan.hear == Hear::Anything && !self.plan.answers {
-            return;
-        }
-        let every = self.plan.check_every.as_secs_f64().max(0.1);
-        self.probes_due += self.up as f64 * PROBE_STEP as f64 / 1e3 / every;
-        let mut looked_at = 0;
-        while self.probes_due >= 1.0 && looked_at < self.calls.len() {
-            looked_at += 1;
-            self.cursor = (self.cursor + 1) % self.calls.len().max(1);
-            if self.probe(self.cursor, now) {
-                self.probes_due -= 1.0;
-            }
-        }
-        self.probes_due = self.probes_due.min(1.0);
-    }
-
-    /// Listens to a call, when it is one that ought to hear something.
-    fn probe(&mut self, slot: usize, now: Instant) -> bool {
-        let hear = self.plan.hear;
-        let Some(Some(call)) = self.calls.get_mut(slot) else { return false };
-        let is_young = now - call.up_at < SETTLED;
-        let learns = call.is_callee && call.talk.as_ref().is_some_and(|talk| talk.tone.is_none());
-        if call.phase != Phase::Up || (is_young && !learns) || (hear == Hear::Anything && !call.is_callee) {
-            return false;
-        }
-        let Some(talk) = call.talk.as_mut().filter(|talk| talk.probe.is_none()) else { return false };
-        talk.probe = Some(self.checker.begin(slot as u32, talk.format, now));
-        true
-    }
-
-    /// Everything about SIP: what came, calls that begin, calls that end.
-    fn signal(&mut self, now: Instant) {
-        let mut told = std::mem::take(&mut self.told);
-        self.signalling.turn(now, &mut told);
-        for told in told.drain(..) {
-            self.heed(told, now);
-        }
-        self.told = told;
-        self.begin_calls(now);
-        self.end_calls(now);
-    }
-
-    fn heed(&mut self, told: Told, now: Instant) {
-        match told {
-            Told::Answered(slot, sdp) => self.answered(slot, &sdp, now),
-            Told::Offered(incoming) => self.offered(&incoming, now),
-            Told::Refused(slot, status) => {
-                if let Some(call) = self.remove(slot)
-                    && call.phase == Phase::Calling
-                {
-                    *self.counted.refused.entry(status).or_default() += 1;
-                    self.counted.refusal_time.add(now - call.began);
-                    self.progress.refused.fetch_add(1, Relaxed);
-                }
-            }
-            Told::Ended(slot, by_peer) => {
-                if let Some(call) = self.remove(slot) {
-                    // A callee's call ends with its caller's.
-                    self.counted.ended += u64::from(by_peer && !call.is_callee);
-                }
-            }
-            Told::Renewed(slot, request, sdp) => self.renewed(slot, request, &sdp, now),
-            Told::Registered(done) => {
-                self.progress.registered.store(done.map_or_else(u64::from, |()| 200), Relaxed);
-            }
-        }
-    }
-
-    fn begin_calls(&mut self, now: Instant) {
-        let ready = !self.plan.registers || self.progress.registered.load(Relaxed) == 200;
-        if self.plan.number.is_none() || !ready || self.begun >= self.plan.calls {
-            return;
-        }
-        let since = *self.calling_since.get_or_insert(now);
-        let due = ((now - since).as_secs_f64() * self.plan.rate) as u64 + 1;
-        let until = due.min(self.plan.calls).min(self.begun + BEGUN_MAX);
-        while self.begun < until {
-            self.call(now);
-        }
-    }
-
-    fn call(&mut self, now: Instant) {
-        let number = self.begun;
-        self.begun += 1;
-        self.counted.begun += 1;
-        let Some(slot) = self.open(false, number, now) else {
-            *self.counted.refused.entry(0).or_default() += 1;
-            self.progress.refused.fetch_add(1, Relaxed);
-            return;
-        };
-        let local = |call: &Call| local(&self.plan, call, self.plan.offers);
-        let mut offer = Vec::new();
-        if let Some(Some(call)) = self.calls.get_mut(slot as usize) {
-            let local = local(call);
-            call.negotiator.offer(&local, &mut offer);
-        }
-        if self.signalling.invite(slot, &offer, now).is_err() {
-            self.remove(slot);
-            *self.counted.refused.entry(0).or_default() += 1;
-        }
-    }
-
-    /// A place, with ports, for a call.
-    fn open(&mut self, is_callee: bool, number: u64, now: Instant) -> Option<u32> {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.calls.push(None);
-            u32::try_from(self.calls.len() - 1).unwrap_or(u32::MAX)
-        });
-        let (random, id) = (self.draw(), self.draw());
-        let ips = &self.plan.local;
-        let ip = *ips.get(slot as usize % ips.len().max(1))?;
-        let Ok(leg) = self.wire.open(slot, ip, random) else {
-            self.free.push(slot);
-            return None;
-        };
-        self.generation = self.generation.wrapping_add(1);
-        let call = Call {
-            is_callee,
-            number,
-            generation: self.generation,
-            phase: Phase::Calling,
-            ip,
-            leg,
-            negotiator: Negotiator::new(id),
-            began: now,
-            up_at: now,
-            talk: None,
-        };
-        *self.calls.get_mut(slot as usize)? = Some(Box::new(call));
-        Some(slot)
-    }
-
-    fn remove(&mut self, slot: u32) -> Option<Box<Call>> {
-        let call = self.calls.get_mut(slot as usize)?.take()?;
-        self.free.push(slot);
-        self.up -= u64::from(matches!(call.phase, Phase::Up | Phase::Ending));
-        if let Some(probe) = call.talk.as_ref().and_then(|talk| talk.probe) {
-            self.checker.end(probe);
-        }
-        Some(call)
-    }
-
-    fn answered(&mut self, slot: u32, sdp: &[u8], now: Instant) {
-        let offers = self.plan.offers;
-        let Some(Some(call)) = self.calls.get_mut(slot as usize) else { return };
-        if call.phase != Phase::Calling {
-            return;
-        }
-        let local = local(&self.plan, call, offers);
-        let agreed = call.negotiator.accept_answer(sdp, &local).ok();
-        let began = call.began;
-        self.counted.answered += 1;
-        self.counted.answer_time.add(now - began);
-        self.progress.answered.fetch_add(1, Relaxed);
-        self.rise(slot, agreed.as_ref(), now);
-    }
-
-    fn offered(&mut self, incoming: &Incoming, now: Instant) {
-        if !self.plan.answers {
-            self.signalling.refuse(incoming, 480);
-            return;
-        }
-        let number = self.taken;
-        let Some(slot) = self.open(true, number, now) else {
-            self.signalling.refuse(incoming, 503);
-            return;
-        };
-        let accepts = self.plan.accepts;
-        let mut answer = Vec::new();
-        let agreed = self.calls.get_mut(slot as usize).and_then(|place| {
-            let call = place.as_mut()?;
-            let local = local(&self.plan, call, accepts);
-            call.negotiator.answer(incoming.message.view().sdp()?, &local, &mut answer).ok()
-        });
-        if agreed.is_none() {
-            self.remove(slot);
-            self.signalling.refuse(incoming, 488);
-        } else if self.signalling.accept(slot, incoming, &answer, now).is_err() {
-            self.remove(slot);
-        } else {
-            self.taken += 1;
-            self.counted.taken += 1;
-            self.rise(slot, agreed.as_ref(), now);
-        }
-    }
-
-    fn renewed(&mut self, slot: u32, request: ServerId, sdp: &[u8], now: Instant) {
-        let (offers, accepts) = (self.plan.offers, self.plan.accepts);
-        let mut answer = Vec::new();
-        let agreed = self.calls.get_mut(slot as usize).and_then(|place| {
-            let call = place.as_mut()?;
-            let local = local(&self.plan, call, if call.is_callee { accepts } else { offers });
-            call.negotiator.answer(sdp, &local, &mut answer).ok()
-        });
-        if let (Some(agreed), Some(Some(call))) = (&agreed, self.calls.get_mut(slot as usize))
-            && let (Some(talk), Some(to)) = (&mut call.talk, agreed.remote)
-        {
-            talk.to = to;
-        }
-        self.signalling.answer_inside(request, agreed.is_some().then_some(&answer), now);
-    }
-
-    /// A call is up: its audio begins.
-    fn rise(&mut self, slot: u32, agreed: Option<&Negotiated>, now: Instant) {
-        self.up += 1;
-        let random = self.draw();
-        let Some(Some(call)) = self.calls.get_mut(slot as usize) else { return };
-        (call.phase, call.up_at) = (Phase::Up, now);
-        let (number, generation, is_callee) = (call.number, call.generation, call.is_callee);
-        let Some(agreed) = agreed.filter(|_| self.plan.media != Media::None) else { return };
-        let Some(send) = agreed.primary() else { return };
-        let tone = if is_callee { None } else { Some(number as usize % TONES) };
-        // A callee that does not know its tone yet speaks all the same: a peer learns its address.
-        let sound = self.sound(send.format, agreed.ptime_ms, Some(tone.unwrap_or(0)));
-        let Some(mut talk) = Talk::new(agreed, sound, random) else { return };
-        if is_callee {
-            // It learns at once whose tone to speak.
-            talk.probe = Some(self.checker.begin(slot, talk.format, now));
-        }
-        let packet_ms = usize::from(talk.packet_ms).max(1);
-        if let Some(Some(call)) = self.calls.get_mut(slot as usize) {
-            call.talk = Some(talk);
-        }
-        // From the next step on, calls spread over the milliseconds of a packet.
-        self.phase = self.phase.wrapping_add(1);
-        let place = (self.steps as usize + 1 + self.phase % packet_ms) % PLACES;
-        if let Some(place) = self.wheel.get_mut(place) {
-            place.push((slot, generation));
-        }
-    }
-
-    fn end_calls(&mut self, now: Instant) {
-        if let Some((since, rate, done)) = self.hanging_up {
-            let due = ((now - since).as_secs_f64() * rate) as u64;
-            let mut left = due.saturating_sub(done);
-            self.hanging_up = Some((since, rate, due));
-            for slot in 0..self.calls.len() {
-                if left == 0 {
-                    break;
-                }
-                left -= u64::from(self.hang_up(slot, now));
-            }
-        }
-        let Some(hold) = self.plan.hold.filter(|_| self.steps.is_multiple_of(PROBE_STEP)) else { return };
-        for slot in 0..self.calls.len() {
-            let over = |call: &Call| !call.is_callee && call.phase == Phase::Up && now - call.up_at >= hold;
-            if self.calls.get(slot).is_some_and(|call| call.as_ref().is_some_and(|call| over(call))) {
-                self.hang_up(slot, now);
-            }
-        }
-    }
-
-    /// Ends a call; false when there is none to end.
-    fn hang_up(&mut self, slot: usize, now: Instant) -> bool {
-        let Some(Some(call)) = self.calls.get_mut(slot) else { return false };
-        call.phase = match call.phase {
-            Phase::Calling => Phase::Canceling,
-            Phase::Up => Phase::Ending,
-            Phase::Canceling | Phase::Ending => return false,
-        };
-        call.talk = None;
-        self.signalling.hang_up(slot as u32, now);
-        true
-    }
-
     /// Exchanges the ports of every second call with those of its neighbour: what they send comes from a stranger then.
     fn swap_legs(&mut self) {
         for pair in self.calls.chunks_exact_mut(2) {
@@ -659,17 +348,5 @@ impl Generator {
                 std::mem::swap(&mut one.leg, &mut other.leg);
             }
         }
-    }
-}
-
-/// Our side of a call's session.
-fn local(plan: &Plan, call: &Call, formats: base::FormatSet) -> Local<'static> {
-    Local {
-        ptime_ms: plan.packet_ms,
-        use_remote_ptime: true,
-        single_format: true,
-        owner: "load",
-        session_name: "load",
-        ..Local::new(formats, call.ip, call.leg.port())
     }
 }
