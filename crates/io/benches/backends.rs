@@ -52,7 +52,7 @@ fn main() {
 fn measure_all(world: &World, phone: &Phone) {
     let baseline = thread_per_call(world, phone);
     println!("{}: a thread a call {baseline:.2} us a packet", world.name);
-    for wish in [IoWish::Epoll, IoWish::SkLookup, IoWish::Xdp] {
+    for wish in [IoWish::Epoll, IoWish::Uring, IoWish::SkLookup, IoWish::Xdp] {
         match world.front(wish, 1) {
             Ok(mut front) => {
                 let value = relay(world, &mut front, phone);

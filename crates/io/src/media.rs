@@ -7,6 +7,7 @@ mod backend;
 mod front;
 mod kernel;
 mod load;
+mod own;
 mod ports;
 mod rooms;
 mod sight;
@@ -15,6 +16,7 @@ mod stopwatch;
 mod sys;
 mod thread;
 mod translation;
+mod uring;
 mod wire;
 
 pub use ::media::{

@@ -60,7 +60,7 @@ impl RawAddr {
         Self { storage, len: len_of::<libc::sockaddr_storage>() }
     }
 
-    fn new(addr: SocketAddr) -> Self {
+    pub(crate) fn new(addr: SocketAddr) -> Self {
         let mut raw = Self::empty();
         match addr {
             SocketAddr::V4(v4) => {
@@ -110,8 +110,12 @@ impl RawAddr {
         }
     }
 
-    fn as_ptr(&self) -> *const libc::sockaddr {
+    pub(crate) fn as_ptr(&self) -> *const libc::sockaddr {
         (&raw const self.storage).cast()
+    }
+
+    pub(crate) fn len(&self) -> socklen_t {
+        self.len
     }
 }
 

@@ -25,8 +25,9 @@ fn everywhere(name: &str, scenario: fn(&World, &mut MediaFront)) {
                 continue;
             }
         };
-        for (wish, workers) in
-            [IoWish::Epoll, IoWish::SkLookup, IoWish::Xdp].into_iter().flat_map(|wish| [(wish, 1), (wish, 3)])
+        for (wish, workers) in [IoWish::Epoll, IoWish::Uring, IoWish::SkLookup, IoWish::Xdp]
+            .into_iter()
+            .flat_map(|wish| [(wish, 1), (wish, 3)])
         {
             world.inside(|| match world.front(wish, workers) {
                 Ok(mut front) => {
@@ -297,7 +298,9 @@ fn ports_of_other_programs_and_of_other_addresses_are_untouched() {
 
 #[test]
 fn rfc4301_what_a_policy_blocks_does_not_leave_by_any_back_end() {
-    for (wish, name) in [(IoWish::Epoll, "ipsa"), (IoWish::SkLookup, "ipsb"), (IoWish::Xdp, "ipsc")] {
+    for (wish, name) in
+        [(IoWish::Epoll, "ipsa"), (IoWish::SkLookup, "ipsb"), (IoWish::Xdp, "ipsc"), (IoWish::Uring, "ipsd")]
+    {
         let world = match World::veth(name) {
             Ok(world) => world,
             Err(why) => {
@@ -585,7 +588,7 @@ fn a_program_that_starts_again_at_once_has_its_ports_back() {
                 continue;
             }
         };
-        for wish in [IoWish::Epoll, IoWish::SkLookup, IoWish::Xdp] {
+        for wish in [IoWish::Epoll, IoWish::Uring, IoWish::SkLookup, IoWish::Xdp] {
             world.inside(|| {
                 for round in 0..3 {
                     let mut front = match world.front(wish, 2) {
@@ -610,6 +613,53 @@ fn a_program_that_starts_again_at_once_has_its_ports_back() {
                     }
                 }
             });
+        }
+    }
+}
+
+#[test]
+fn ports_are_free_as_soon_as_a_call_or_the_whole_media_plane_has_ended() {
+    let world = World::loopback().unwrap();
+    for (wish, workers) in [(IoWish::Epoll, 2), (IoWish::Uring, 1), (IoWish::Uring, 2)] {
+        for round in 0..3 {
+            let mut front = match world.front(wish, workers) {
+                Ok(front) => front,
+                Err(why) => {
+                    println!("skipped: {why}");
+                    continue;
+                }
+            };
+            let mut phones: Vec<Phone> = (0..8).map(|number| world.phone(number)).collect();
+            let streams: Vec<StreamId> = phones
+                .iter_mut()
+                .map(|phone| {
+                    let mut plan = plan(Some(phone.address()));
+                    // With a socket for reports too.
+                    plan.rtcp_interval_ms = 5000;
+                    let (stream, port) = front.open(world.ip, plan).unwrap();
+                    phone.to = SocketAddr::new(world.ip, port);
+                    front.command(Command::Echo { stream, on: true });
+                    phone.say(round);
+                    assert_eq!(phone.hear().1, round);
+                    stream
+                })
+                .collect();
+            let are_free = |phone: &Phone| {
+                let port = phone.to.port();
+                [port, port + 1].map(|port| UdpSocket::bind((world.ip, port)).map(drop).err())
+            };
+            for (phone, &stream) in phones.iter().zip(&streams).take(4) {
+                front.command(Command::Close { stream });
+                await_event(&mut front, |event| matches!(event, Event::Closed { .. }));
+                assert!(are_free(phone).iter().all(Option::is_none), "{}", wish.name());
+            }
+            // A packet that nobody has looked at is no reason to hold a port.
+            phones.iter_mut().for_each(|phone| phone.say(1));
+            drop(front);
+            for phone in &phones {
+                let errors = are_free(phone);
+                assert!(errors.iter().all(Option::is_none), "{}, {workers}: {errors:?}", wish.name());
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use base::{
     Clip, Command, Direction, DtmfMode, Event, Fault, FormatId, Latch, MAX_RX_PAYLOADS, Plan, PlayEnd,
     PlayId, RxPayload, StreamId,
 };
-use io::media::{Io, MediaFront, MediaSettings, OpenError, PortRange, StartError};
+use io::media::{Io, IoWish, MediaFront, MediaSettings, OpenError, PortRange, StartError};
 use rtp::{Header, rtcp};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -23,6 +23,17 @@ fn ticking(first: u16, last: u16, tick_ms: Option<u8>) -> MediaFront {
     start(first, last, 1, tick_ms)
 }
 
+/// How sockets are looked into: by `epoll`, and once more by io_uring in the tests of that name.
+fn sockets(workers: usize) -> Io {
+    if env!("CARGO_CRATE_NAME") != "media_uring" {
+        return Io::sockets(Some(workers));
+    }
+    Io::choose(IoWish::Uring, &[], Some(workers)).unwrap_or_else(|why| {
+        println!("skipped: {why}; {}", why.remedy());
+        Io::sockets(Some(workers))
+    })
+}
+
 fn start(first: u16, last: u16, workers: usize, tick_ms: Option<u8>) -> MediaFront {
     let mut draws = 0x1234_5678_9abc_def0_u64;
     let random = Box::new(move || {
@@ -32,7 +43,7 @@ fn start(first: u16, last: u16, workers: usize, tick_ms: Option<u8>) -> MediaFro
     let ports = PortRange { first, last };
     let settings = MediaSettings {
         ports,
-        io: Io::sockets(Some(workers)),
+        io: sockets(workers),
         real_time: false,
         tick_ms,
         lanes: Default::default(),

@@ -10,8 +10,10 @@ use base::Marking;
 use media::{Batch, PacketIo};
 
 use super::kernel::{Kernel, Refused, SteeredIo, SteeredLeg};
+use super::own::OwnSockets;
 use super::ports::Lease;
-use super::sockets::{SocketIo, SocketLeg};
+use super::sockets::SocketLeg;
+use super::uring;
 
 /// `media_io` of rtp.conf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,10 +111,10 @@ impl Io {
         let with = |used, reason, kernel| Self { used, reason, workers, kernel };
         match wish {
             IoWish::Epoll => Ok(Self::sockets(Some(workers))),
-            IoWish::Uring => Err(refuse(Refused {
-                why: "this back-end is not built in".into(),
-                remedy: "write media_io=epoll or media_io=auto",
-            })),
+            IoWish::Uring => {
+                uring::probe().map_err(refuse)?;
+                Ok(with(wish, asked(), None))
+            }
             IoWish::Xdp => {
                 let mut kernel = Kernel::set_up(workers).map_err(refuse)?;
                 let on = kernel.add_interfaces(interfaces).map_err(refuse)?;
@@ -155,6 +157,7 @@ impl Io {
         match self.used {
             IoWish::Xdp => "xdp, AF_XDP sockets and one socket a worker",
             IoWish::SkLookup => "sklookup, one socket a worker",
+            IoWish::Uring => "uring, one socket a leg",
             _ => "epoll, one socket a leg",
         }
     }
@@ -173,7 +176,8 @@ impl Io {
     pub(crate) fn take_worker(&mut self, number: usize) -> io::Result<MediaIo> {
         let steered = self.kernel.as_mut().and_then(|kernel| kernel.take_worker(number));
         Ok(MediaIo {
-            sockets: SocketIo::new()?,
+            sockets: OwnSockets::new()?,
+            wants_uring: self.used == IoWish::Uring,
             has_sockets: false,
             steered: steered.map(Box::new),
             steered_done: false,
@@ -218,8 +222,9 @@ pub(crate) enum Leg {
 
 /// What one worker receives from and sends to.
 pub(crate) struct MediaIo {
-    sockets: SocketIo,
-    /// There was a leg with sockets of its own: before the first nobody looks into `epoll`.
+    sockets: OwnSockets,
+    wants_uring: bool,
+    /// There was a leg with sockets of its own: before the first nobody looks for what they received.
     has_sockets: bool,
     steered: Option<Box<SteeredIo>>,
     /// In this receive phase nothing is left of theirs.
@@ -227,13 +232,18 @@ pub(crate) struct MediaIo {
 }
 
 impl MediaIo {
+    /// What only the worker's own thread can make; says what is used instead when that fails.
+    pub(crate) fn begin(&mut self) -> Option<String> {
+        let made = if self.wants_uring { self.sockets.use_uring() } else { Ok(()) };
+        made.err().map(|why| format!("a media worker uses epoll instead of io_uring: {why}"))
+    }
     /// Datagrams received by AF_XDP.
     pub(crate) fn by_xdp(&self) -> u64 {
         self.steered.as_ref().map_or(0, |steered| steered.by_xdp())
     }
     /// Packets that were taken for sending and that no socket took.
     pub(crate) fn refused(&self) -> u64 {
-        self.steered.as_ref().map_or(0, |steered| steered.refused())
+        self.sockets.refused() + self.steered.as_ref().map_or(0, |steered| steered.refused())
     }
 }
 
@@ -294,6 +304,9 @@ impl PacketIo for MediaIo {
         if let Some(steered) = &mut self.steered {
             steered.tx_batch();
         }
+        if self.has_sockets {
+            self.sockets.tx_batch();
+        }
     }
 }
 
@@ -312,11 +325,13 @@ mod tests {
 
     #[test]
     fn a_back_end_that_is_not_to_be_had_is_an_error_with_a_remedy_when_it_was_asked_for() {
-        let error = Io::choose(IoWish::Uring, &[], Some(1)).unwrap_err();
-        assert!(
-            error.to_string().starts_with("media_io=uring: ") && error.remedy().contains("epoll"),
-            "{error}"
-        );
+        match Io::choose(IoWish::Uring, &[], Some(1)) {
+            Ok(io) => assert_eq!(io.used(), IoWish::Uring),
+            Err(error) => assert!(
+                error.to_string().starts_with("media_io=uring: ") && error.remedy().contains("epoll"),
+                "{error}"
+            ),
+        }
         let error = Io::choose(IoWish::SkLookup, &[], Some(10_000)).unwrap_err();
         assert!(!error.remedy().is_empty(), "{error}");
         // Left to itself it steps down, and says why.

@@ -646,11 +646,13 @@ fn start_worker(
     let asleep = Arc::new(AtomicBool::new(true));
     let ends =
         Ends { inputs, outputs, bell: bell.clone(), asleep: asleep.clone(), shard: shard.clone(), cell };
-    let prepared = Prepared::new(io, ends, manner)?;
+    let mut prepared = Prepared::new(io, ends, manner)?;
     let (told, refused) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name(format!("media-{number}")).spawn(move || {
+        let mut refused = take_priority(processor, real_time);
+        refused.extend(prepared.begin());
         // The start may have been given up; then nobody listens.
-        let _ = told.send(take_priority(processor, real_time));
+        let _ = told.send(refused);
         prepared.run();
     })?;
     let warnings = refused.recv().unwrap_or_default();

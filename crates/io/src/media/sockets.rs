@@ -7,6 +7,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::Marking;
@@ -14,6 +15,7 @@ use media::{Arrival, Batch, PacketIo};
 
 use super::ports::{self, Lease};
 use super::sys;
+use super::uring::Seat;
 use crate::sys::{Epoll, NOT_READY, Ready};
 
 /// Sockets that one pass of a receive phase looks at.
@@ -30,19 +32,21 @@ const DATAGRAMS_MAX: usize = 2048;
 /// when we first speak: the RTCP port is bound, and the RTP port connected to the one source that is let in.
 #[derive(Debug)]
 pub(crate) struct SocketLeg {
-    rtp: UdpSocket,
-    rtcp: Option<UdpSocket>,
+    pub(super) rtp: UdpSocket,
+    pub(super) rtcp: Option<UdpSocket>,
     /// The only source let in, as the worker judges.
-    locked: Option<SocketAddr>,
-    connected: Option<SocketAddr>,
+    pub(super) locked: Option<SocketAddr>,
+    pub(super) connected: Option<SocketAddr>,
     /// The peer sends its reports to a port of their own.
-    wants_rtcp: bool,
+    pub(super) wants_rtcp: bool,
     /// Something was sent.
-    spoken: bool,
+    pub(super) spoken: bool,
     ip: IpAddr,
     marking: Marking,
+    /// What an io_uring knows the sockets by; it holds the lease too, until it has let them go.
+    pub(super) seat: Option<Box<Seat>>,
     /// Declared last: the sockets are closed before their ports are leased again.
-    lease: Lease,
+    pub(super) lease: Arc<Lease>,
 }
 
 impl SocketLeg {
@@ -53,7 +57,8 @@ impl SocketLeg {
         marking: Marking,
     ) -> Self {
         mark(&rtp, ip, marking);
-        Self { rtp, rtcp: None, locked: None, connected: None, wants_rtcp, spoken: false, ip, marking, lease }
+        let (rtcp, locked, connected, seat, lease) = (None, None, None, None, Arc::new(lease));
+        Self { rtp, rtcp, locked, connected, wants_rtcp, spoken: false, ip, marking, seat, lease }
     }
     /// The RTP port.
     pub(crate) fn port(&self) -> u16 {
@@ -99,15 +104,10 @@ impl SocketIo {
         }
         connect(leg);
     }
-    /// Binds the odd port, unless another program holds it; then there are no reports.
     fn open_rtcp(&mut self, slot: u32, leg: &mut SocketLeg) {
-        if leg.rtcp.is_none()
-            && let Ok(socket) = ports::bind(leg.ip, leg.port() + 1)
-        {
-            mark(&socket, leg.ip, leg.marking);
+        if let Some(socket) = open_rtcp(leg) {
             let key = key(slot, socket.as_raw_fd(), true);
             let _ = self.epoll.add(socket.as_fd(), libc::EPOLLIN, key);
-            leg.rtcp = Some(socket);
         }
     }
 
@@ -200,8 +200,18 @@ impl PacketIo for SocketIo {
     }
 }
 
+/// Binds the odd port, unless it is bound, or another program holds it; then there are no reports.
+pub(super) fn open_rtcp(leg: &mut SocketLeg) -> Option<&UdpSocket> {
+    if leg.rtcp.is_some() {
+        return None;
+    }
+    let socket = ports::bind(leg.ip, leg.port() + 1).ok()?;
+    mark(&socket, leg.ip, leg.marking);
+    Some(leg.rtcp.insert(socket))
+}
+
 /// Lets the kernel know who is let in.
-fn connect(leg: &mut SocketLeg) {
+pub(super) fn connect(leg: &mut SocketLeg) {
     if leg.connected == leg.locked {
         return;
     }

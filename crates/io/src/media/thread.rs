@@ -94,6 +94,10 @@ impl Prepared {
         sleep.add(ends.bell.as_fd(), libc::EPOLLIN | libc::EPOLLET, 0)?;
         Ok(Self { io, sleep, ends, manner })
     }
+    /// What only the thread itself can make; says what is used instead when that fails.
+    pub(crate) fn begin(&mut self) -> Option<String> {
+        self.io.begin()
+    }
     /// The thread's whole life.
     pub(crate) fn run(self) {
         let Self { io, sleep, ends, manner } = self;
