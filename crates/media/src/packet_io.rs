@@ -87,14 +87,17 @@ impl Batch {
         self.arrivals.iter().map(|&(arrival, start)| (arrival, self.bytes(start..start + arrival.length)))
     }
     /// A datagram and where it lies.
+    #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<(Arrival, Range<usize>)> {
         let &(arrival, start) = self.arrivals.get(index)?;
         Some((arrival, start..start + arrival.length))
     }
     /// Bytes of a packet; none outside the buffer.
+    #[inline]
     pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
         self.bytes.get(range).unwrap_or_default()
     }
+    #[inline]
     pub(crate) fn bytes_mut(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
         self.bytes.get_mut(range)
     }

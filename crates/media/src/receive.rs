@@ -31,6 +31,17 @@ pub(crate) struct Inbound {
     pub(crate) ties: u8,
 }
 
+/// Turns each byte into another, eight at a time: a store for each byte would be what it waits for.
+fn recode(table: &[u8; 256], bytes: &mut [u8]) {
+    let (eights, rest) = bytes.as_chunks_mut::<8>();
+    for eight in eights {
+        *eight = eight.map(|byte| table[usize::from(byte)]);
+    }
+    for byte in rest {
+        *byte = table[usize::from(*byte)];
+    }
+}
+
 impl<P: PacketIo> Desk<'_, P> {
     /// The datagrams of a batch from `next` on. While some are judged, the memory that the following ones need is on its
     /// way.
@@ -136,7 +147,7 @@ impl<P: PacketIo> Desk<'_, P> {
             Arrived::InOrder | Arrived::OutOfOrder => {}
         }
         stream.received.count(payload.len());
-        let receives = stream.receives;
+        let (receives, partner) = (stream.receives, stream.passes(kind));
         let Header { payload_type, sequence, timestamp, .. } = header;
         self.note(false, from, Carried::Rtp { payload_type, sequence, timestamp }, payload.len());
         // A digit that the restart cut off ends, whatever becomes of this packet.
@@ -146,40 +157,35 @@ impl<P: PacketIo> Desk<'_, P> {
         if !receives {
             return Err(Discard::Muted);
         }
-        self.deliver(id, kind, &header, payload)
+        let format = match kind {
+            RxPayload::Event(_, clock) => return self.event_arrived(id, clock, &header, payload),
+            RxPayload::Audio(_, format) => format,
+        };
+        let source = u64::from(id.slot) << 32 | u64::from(header.ssrc);
+        let inbound =
+            Inbound { source, sequence, timestamp, marker: header.marker, format, payload, ties: 0 };
+        match partner {
+            Some(partner) => self.forward(partner, id, inbound),
+            None => self.heard(id, inbound),
+        }
+        Ok(())
     }
 
-    /// What an accepted packet carries goes its way: a piece of a digit, or audio.
-    fn deliver(
+    /// A packet of a telephone-event.
+    fn event_arrived(
         &mut self,
         id: StreamId,
-        kind: RxPayload,
+        clock: u32,
         header: &Header,
         payload: Range<usize>,
     ) -> Result<(), Discard> {
-        match kind {
-            RxPayload::Event(_, clock) => {
-                let bytes = self.scratch.packets.bytes(payload);
-                let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
-                // An event that is heard is looked after at each visit.
-                stream.wake_at = Instant::ZERO;
-                let edges = stream.events_in.packet(bytes, header.timestamp, clock, self.at)?;
-                for edge in edges.into_iter().flatten() {
-                    self.digit_edge(id, edge, false);
-                }
-            }
-            RxPayload::Audio(_, format) => {
-                let inbound = Inbound {
-                    source: u64::from(id.slot) << 32 | u64::from(header.ssrc),
-                    sequence: header.sequence,
-                    timestamp: header.timestamp,
-                    marker: header.marker,
-                    format,
-                    payload,
-                    ties: 0,
-                };
-                self.heard(id, inbound);
-            }
+        let bytes = self.scratch.packets.bytes(payload);
+        let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
+        // An event that is heard is looked after at each visit.
+        stream.wake_at = Instant::ZERO;
+        let edges = stream.events_in.packet(bytes, header.timestamp, clock, self.at)?;
+        for edge in edges.into_iter().flatten() {
+            self.digit_edge(id, edge, false);
         }
         Ok(())
     }
@@ -234,11 +240,12 @@ impl<P: PacketIo> Desk<'_, P> {
         if let Some(table) = stream.recode
             && let Some(payload) = self.scratch.packets.bytes_mut(inbound.payload.clone())
         {
-            for byte in payload {
-                *byte = table[usize::from(*byte)];
-            }
+            recode(table, payload);
         }
-        self.emit(to, inbound.payload, payload_type, Some(format), stamp, inbound.ties);
+        match stream.target.filter(|_| stream.taps.is_none() && stream.leg.is_some()) {
+            Some(target) => self.transmit(to, target, inbound.payload, payload_type, stamp),
+            None => self.emit(to, inbound.payload, payload_type, Some(format), stamp, inbound.ties),
+        }
     }
 
     /// A packet that a tied partner sent.

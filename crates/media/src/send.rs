@@ -388,7 +388,7 @@ impl<P: PacketIo> Desk<'_, P> {
     }
 
     /// Puts one packet on the wire, with its header right before the payload.
-    fn transmit(
+    pub(crate) fn transmit(
         &mut self,
         id: StreamId,
         to: SocketAddr,

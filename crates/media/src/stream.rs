@@ -219,6 +219,13 @@ impl<L> Stream<L> {
         }
         self.kind
     }
+    /// Who gets a packet of this kind with nothing else being done about it: the partner of a relay, or itself in echo.
+    #[inline]
+    pub(crate) fn passes(&self, kind: RxPayload) -> Option<StreamId> {
+        let is_known = matches!(kind, RxPayload::Audio(_, format) if format == self.rx_format);
+        let is_plain = is_known && !self.reroute && self.ear.is_none();
+        (if self.echo { Some(self.id) } else { self.bridge }).filter(|_| is_plain)
+    }
     /// Has the digits do something.
     pub(crate) fn dial_with<T>(&mut self, change: impl FnOnce(&mut Digits) -> T) -> T {
         let done = change(&mut self.digits);

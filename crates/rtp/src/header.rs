@@ -59,6 +59,7 @@ pub fn parse(packet: &[u8]) -> Result<(Header, Range<usize>), Discard> {
 }
 
 /// The header's twelve bytes.
+#[inline]
 pub fn write(header: &Header) -> [u8; HEADER_BYTES] {
     let [q0, q1] = header.sequence.to_be_bytes();
     let [t0, t1, t2, t3] = header.timestamp.to_be_bytes();
@@ -68,6 +69,7 @@ pub fn write(header: &Header) -> [u8; HEADER_BYTES] {
 }
 
 /// Whether a datagram on a shared port is RTCP: its second byte is a packet type 192 to 223 (RFC 5761 §4).
+#[inline]
 pub fn is_rtcp(packet: &[u8]) -> bool {
     matches!(packet, [_, 192..=223, ..])
 }

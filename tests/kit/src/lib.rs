@@ -1,4 +1,5 @@
-//! What tests of several crates share: numbers from a seed, an allocator that counts, a stack that ends, bad input.
+//! What tests of several crates share: numbers from a seed, an allocator that counts, entries into the kernel that are
+//! counted, a stack that ends, bad input.
 //!
 //! ```
 //! #[global_allocator]
@@ -12,10 +13,12 @@
 mod bad_input;
 mod counting;
 mod random;
+mod syscalls;
 
 pub use bad_input::{bad_input, spoil};
 pub use counting::{Counting, allocations, bytes_kept};
 pub use random::Random;
+pub use syscalls::system_calls;
 
 /// The most that a run of a group of streams may take of a media worker's stack.
 const GROUP_STACK_BYTES: usize = 256 * 1024;
