@@ -12,6 +12,8 @@ use crate::{AppRow, Call, Flow, Outcome, Run};
 const READ_DIGITS_MAX: usize = 255;
 /// Most attempts of Read.
 const READ_ATTEMPTS_MAX: u32 = 100;
+/// How often Record asks whether the file can still be written.
+const FAILURE_EVERY: Duration = Duration::from_secs(1);
 /// Mean absolute amplitude below which a recording counts as silent; the field's default.
 const SILENCE_THRESHOLD: u16 = 256;
 /// Number that `%d` in a recording's name may reach.
@@ -264,13 +266,13 @@ async fn record(call: &Call, args: &str) -> Outcome {
     {
         return Err(cut_short(call, &plan, &take.afterwards, stop));
     }
-    let call::Take { sink, format, afterwards } = take;
+    let call::Take { sink, format, afterwards, progress } = take;
     call.chan.media(|stream| Command::Record { stream, format, sink });
     if plan.silence_ms > 0 {
         let ms = plan.silence_ms;
         call.chan.media(|stream| Command::WatchSilence { stream, ms, threshold: SILENCE_THRESHOLD });
     }
-    let ended = record_until(&call.chan, &plan).await;
+    let ended = record_until(&call.chan, &plan, &progress).await;
     let ended = ended.map_err(|stop| cut_short(call, &plan, &afterwards, stop));
     if ended == Ok("SILENCE") && !plan.keep_silence {
         afterwards.cut(plan.silence_ms);
@@ -311,11 +313,17 @@ fn open_file(call: &Call, plan: &mut RecordPlan) -> Option<OpenFile> {
     Some((free, take))
 }
 
-async fn record_until(chan: &Chan, plan: &RecordPlan) -> Result<&'static str, Stop> {
+async fn record_until(
+    chan: &Chan,
+    plan: &RecordPlan,
+    progress: &call::Progress,
+) -> Result<&'static str, Stop> {
     let deadline = plan.longest.map(|longest| chan.now() + longest);
     loop {
-        match chan.event(deadline).await? {
-            None => return Ok("TIMEOUT"),
+        let look_at = chan.now() + FAILURE_EVERY;
+        match chan.event(Some(deadline.map_or(look_at, |deadline| deadline.min(look_at)))).await? {
+            None if progress.failure().is_some() => return Ok("ERROR"),
+            None if deadline.is_some_and(|deadline| deadline <= chan.now()) => return Ok("TIMEOUT"),
             Some(ChanEvent::Silence(_)) if plan.silence_ms > 0 => return Ok("SILENCE"),
             Some(ChanEvent::Digit { digit, .. }) if plan.operator && digit.to_char() == '0' => {
                 return Ok("OPERATOR");
@@ -323,7 +331,7 @@ async fn record_until(chan: &Chan, plan: &RecordPlan) -> Result<&'static str, St
             Some(ChanEvent::Digit { digit, .. }) if plan.terminators.contains(digit.to_char()) => {
                 return Ok("DTMF");
             }
-            Some(_) => {}
+            Some(_) | None => {}
         }
     }
 }

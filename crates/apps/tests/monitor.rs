@@ -2,6 +2,7 @@
 
 mod common;
 
+use call::monitor::MonitorChange;
 use common::*;
 use sim::World;
 
@@ -71,4 +72,44 @@ fn ids_and_names_are_told_and_what_has_no_effect_is_logged() {
     ] {
         assert!(lines.iter().any(|line| line.contains(words)), "{words}: {lines:?}");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_ends_its_recording_with_an_event_and_not_the_call() {
+    let plan = "[default]\nexten => 1,1,Answer()\nsame => n,MixMonitor(/x/call.wav)\n\
+                same => n,Monitor(wav,/x/other)\nsame => n,Wait(5)\nsame => n,NoOp(goes on)\n";
+    let mut world = world(plan);
+    world.watch();
+    call(&mut world, "1", &[(9000, BYE)]);
+    world.run_until(at(2000));
+    world.fail_recording("/x/call.wav", "No space left on device");
+    world.shard.core.borrow_mut().monitor_look();
+    world.run();
+    let changes: Vec<_> = world
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            call::Notice::Monitor { by, change, .. } => Some((*by, change.clone())),
+            _ => None,
+        })
+        .collect();
+    let failed = MonitorChange::Failed("/x/call.wav".to_owned(), "No space left on device".to_owned());
+    let started = MonitorChange::Started;
+    assert_eq!(changes, [("MixMonitor", started.clone()), ("Monitor", started), ("MixMonitor", failed)]);
+    assert_eq!(said(&world, "no more"), 1, "{:?}", world.transcript());
+    assert_eq!(noted(&world), ["goes on"]);
+    let lines = warnings(&world);
+    assert!(lines.iter().any(|line| line.contains("/x/call.wav: No space left")), "{lines:?}");
+}
+
+#[test]
+fn record_ends_when_its_file_cannot_be_written() {
+    let plan = "[default]\nexten => 1,1,Answer()\nsame => n,Record(/x/note.wav,,,q)\nsame => n,NoOp(${RECORD_STATUS})\n";
+    let mut world = world(plan);
+    world.watch();
+    call(&mut world, "1", &[(60_000, BYE)]);
+    world.run_until(at(5000));
+    world.fail_recording("/x/note.wav", "Input/output error");
+    world.run();
+    assert_eq!(noted(&world), ["ERROR"]);
 }

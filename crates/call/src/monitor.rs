@@ -1,8 +1,10 @@
 //! Calls that are written down: which files a channel's two sides go to.
 
+use std::sync::Arc;
+
 use base::{ChannelId, Command, MonitorSettings, MonitorSinks};
 
-use crate::Core;
+use crate::{Core, Level, Notice, Progress};
 
 /// Most files that one channel may be written to at once.
 const FILES_MAX: usize = 64;
@@ -37,18 +39,57 @@ pub struct MonitorPlan {
 }
 
 /// One recording of a channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Monitor {
     /// Its number on the channel.
     pub number: u32,
     /// What is written.
     pub plan: MonitorPlan,
+    /// How each of its files fares, and the rate of its samples.
+    files: Vec<(Arc<Progress>, u32)>,
+}
+
+/// Seconds of sound in a row that a disk may be too slow for before its recording ends: longer hiccups than any that pass.
+const SLOW_SECONDS_MAX: u64 = 10;
+
+/// Something that happened to a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MonitorChange {
+    /// It began.
+    Started,
+    /// It ended while the channel goes on.
+    Stopped,
+    /// It ended because this file cannot be written, for this reason.
+    Failed(String, String),
+    /// One side or both are written as silence, or as sound again: reads what the channel says, writes what it hears.
+    Muted {
+        /// What the channel says is concerned.
+        read: bool,
+        /// What it hears is.
+        write: bool,
+        /// It is silence from here on.
+        silent: bool,
+    },
 }
 
 impl Monitor {
     /// Its id, as dialplans and managers know it.
     pub fn id(&self) -> String {
         format!("{:#010x}", self.number)
+    }
+    /// Milliseconds of sound that found no room, because a disk is slow; of the file that lost most.
+    pub fn lost_ms(&self) -> u64 {
+        let lost = |(progress, rate): &(Arc<Progress>, u32)| progress.lost() * 1000 / u64::from(*rate).max(1);
+        self.files.iter().map(lost).max().unwrap_or(0)
+    }
+    /// The file that cannot be written any more, and why.
+    fn failure(&self) -> Option<(String, String)> {
+        let names = self.plan.files.iter().map(|(_, (path, extension))| format!("{path}.{extension}"));
+        names.zip(&self.files).find_map(|(name, (progress, rate))| {
+            let slow = progress.lost_in_a_row() >= SLOW_SECONDS_MAX * u64::from(*rate);
+            let why = progress.failure().map(str::to_owned);
+            why.or_else(|| slow.then(|| "the disk is too slow".to_owned())).map(|why| (name, why))
+        })
     }
     fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
         let first = self.number * NUMBERS;
@@ -77,9 +118,10 @@ impl Core {
         }
         let Some(channel) = self.get_mut(id) else { return Err("the channel is gone".to_owned()) };
         channel.last_monitor = channel.last_monitor.wrapping_add(1) & (u32::MAX / (2 * NUMBERS));
-        let monitor = Monitor { number: channel.last_monitor, plan };
+        let files = takes.iter().map(|(_, take)| (take.progress.clone(), rate_of(take, &plan))).collect();
+        let monitor = Monitor { number: channel.last_monitor, plan, files };
         let (number, settings) = (monitor.number, monitor.plan.settings);
-        let numbers = monitor.numbers();
+        let (numbers, by) = (monitor.numbers(), monitor.plan.by);
         channel.monitors.push(monitor);
         for ((side, take), monitor) in takes.into_iter().zip(numbers) {
             let mut sinks = MonitorSinks::default();
@@ -92,19 +134,50 @@ impl Core {
             let (format, sinks) = (take.format, Box::new(sinks));
             self.media(Command::Monitor { stream, monitor, format, settings, sinks });
         }
+        self.monitor_notice(id, by, MonitorChange::Started);
         Ok(number)
+    }
+    /// Tells watchers what happened to a recording that this application began.
+    pub fn monitor_notice(&mut self, id: ChannelId, by: &'static str, change: MonitorChange) {
+        self.notice_of(id, |channel| Notice::Monitor { channel, by, change });
+    }
+    /// Ends the recordings whose files cannot be written any more; the calls go on. To be asked now and then while there
+    /// are recordings.
+    pub fn monitor_look(&mut self) {
+        let failed = |monitor: &Monitor| monitor.failure().map(|why| (monitor.number, why));
+        let failed: Vec<_> = self
+            .channels()
+            .flat_map(|channel| channel.monitors.iter().filter_map(failed).map(|found| (channel.id, found)))
+            .collect();
+        for (id, (number, (file, why))) in failed {
+            let name = self.get(id).map(|channel| channel.name.to_string()).unwrap_or_default();
+            let text = format!("{name} is not recorded any more: {file}: {why}");
+            self.log(Level::Warning, "recordings", &text);
+            for by in self.monitor_take(id, |monitor| monitor.number == number) {
+                self.monitor_notice(id, by, MonitorChange::Failed(file.clone(), why.clone()));
+            }
+        }
     }
     /// Ends recordings of a channel that `which` chooses; how many.
     pub fn monitor_stop(&mut self, id: ChannelId, which: impl Fn(&Monitor) -> bool) -> usize {
-        let Some(channel) = self.get_mut(id) else { return 0 };
+        let ended = self.monitor_take(id, which);
+        for by in &ended {
+            self.monitor_notice(id, by, MonitorChange::Stopped);
+        }
+        ended.len()
+    }
+    /// Takes the recordings that `which` chooses away; which applications had begun them.
+    fn monitor_take(&mut self, id: ChannelId, which: impl Fn(&Monitor) -> bool) -> Vec<&'static str> {
+        let Some(channel) = self.get_mut(id) else { return Vec::new() };
         let (ended, going): (Vec<_>, Vec<_>) =
             std::mem::take(&mut channel.monitors).into_iter().partition(which);
         channel.monitors = going;
-        let Some(stream) = channel.stream else { return 0 };
-        for monitor in ended.iter().flat_map(Monitor::numbers) {
-            self.media(Command::StopMonitor { stream, monitor });
+        if let Some(stream) = channel.stream {
+            for monitor in ended.iter().flat_map(Monitor::numbers) {
+                self.media(Command::StopMonitor { stream, monitor });
+            }
         }
-        ended.len()
+        ended.iter().map(|monitor| monitor.plan.by).collect()
     }
     /// Changes what is wanted of the recordings of a channel that `which` chooses; how many.
     pub fn monitor_adjust(
@@ -127,4 +200,9 @@ impl Core {
         }
         count
     }
+}
+
+/// Samples a second that a file takes: of both channels, where it has two.
+fn rate_of(take: &crate::Take, plan: &MonitorPlan) -> u32 {
+    take.format.rate().0 * if plan.settings.stereo { 2 } else { 1 }
 }

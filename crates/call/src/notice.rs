@@ -174,6 +174,15 @@ pub enum Notice {
         /// What happened.
         change: crate::conference::MemberChange,
     },
+    /// Something happened to a recording of a channel.
+    Monitor {
+        /// Channel.
+        channel: Snapshot,
+        /// The application that began it.
+        by: &'static str,
+        /// What happened.
+        change: crate::monitor::MonitorChange,
+    },
     /// A digit began or ended on a channel.
     Dtmf {
         /// Channel.

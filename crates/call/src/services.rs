@@ -1,8 +1,8 @@
 //! What the shard needs from floor 3, as seams: real ones block on other threads, tests bring their own.
 
 use core::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base::{AudioSink, Clip, Command, FormatId, Instant, Plan, StreamId};
 
@@ -119,6 +119,44 @@ impl Afterwards {
     }
 }
 
+/// How a recording fares. Its sink and whoever writes the file say so, its owner looks now and then.
+#[derive(Debug, Default)]
+pub struct Progress {
+    lost: AtomicU64,
+    /// Samples lost since one was taken last.
+    lost_in_a_row: AtomicU64,
+    failure: OnceLock<String>,
+}
+
+impl Progress {
+    /// What came was taken but for so many samples.
+    pub fn took_but(&self, lost: usize) {
+        if lost > 0 {
+            // One writer: the sink.
+            self.lost.fetch_add(lost as u64, Ordering::Relaxed);
+            self.lost_in_a_row.fetch_add(lost as u64, Ordering::Relaxed);
+        } else if self.lost_in_a_row.load(Ordering::Relaxed) > 0 {
+            self.lost_in_a_row.store(0, Ordering::Relaxed);
+        }
+    }
+    /// Samples that found no room, because the disk is slow.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+    /// Those of them since a sample was taken last.
+    pub fn lost_in_a_row(&self) -> u64 {
+        self.lost_in_a_row.load(Ordering::Relaxed)
+    }
+    /// The file cannot be written any more; the first reason counts.
+    pub fn fail(&self, why: String) {
+        let _ = self.failure.set(why);
+    }
+    /// Why the file cannot be written any more.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+}
+
 /// A recording that was opened.
 pub struct Take {
     /// Where the samples go.
@@ -127,6 +165,8 @@ pub struct Take {
     pub format: FormatId,
     /// What becomes of it.
     pub afterwards: Arc<Afterwards>,
+    /// How it fares.
+    pub progress: Arc<Progress>,
 }
 
 /// Recordings. The file is complete when the sink has been dropped and the writer has caught up.
@@ -136,6 +176,10 @@ pub trait Recorder {
     fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
     /// As [`Self::open`], for linear samples of two channels in turn.
     fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
+    /// How many recordings are being written.
+    fn running(&self) -> usize {
+        0
+    }
     /// Whether there is no file of this name yet, for numbered recordings (`%d`).
     fn is_free(&mut self, path: &str, extension: &str) -> bool;
 }

@@ -39,7 +39,8 @@ pub use coder::{Decoder, Encoder, fill_silence, missing_libraries, packet_sample
 pub use coders::{Coders, IlbcSettings, OpusSettings, Settings, SpeexSettings};
 pub use dtmf::{DtmfDetector, DtmfEdge};
 pub use file::{
-    Recording, SoundError, SoundFile, clip_of_samples, extension_format, extensions, packets_of, search_order,
+    Ending, PAGE_BYTES_MAX, Recording, SoundError, SoundFile, clip_of_samples, completed, extension_format,
+    extensions, is_complete, packets_of, search_order,
 };
 pub use group::{
     DecodeTask, DecodeTasks, EncodeTask, EncodeTasks, GROUP_MAX, decode_frame, decode_group, encode_frame,

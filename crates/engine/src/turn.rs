@@ -46,6 +46,8 @@ const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
 const LOAD_EVERY: Duration = Duration::from_secs(5);
 /// How often the workers' is, over which they measure it, while there are calls that `maxbusy` may refuse.
 const BUSY_EVERY: Duration = Duration::from_secs(1);
+/// How often recordings are asked whether they can be written.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After this long without it, a want of descriptors is worth another line.
 const RESTS_QUIET: Duration = Duration::from_secs(60);
 /// Longest that a stop waits for the goodbyes of the calls that it ends.
@@ -75,6 +77,8 @@ pub struct Engine {
     tee: Tee,
     load_at: Option<Instant>,
     busy_at: Option<Instant>,
+    /// When recordings are looked at next; `None` while there is none.
+    look_at: Option<Instant>,
     end: Option<End>,
     /// What the command line limits.
     pub(crate) asked: crate::start::Asked,
@@ -162,6 +166,7 @@ impl Engine {
             tee,
             load_at: None,
             busy_at: None,
+            look_at: None,
             end: None,
             asked: crate::start::Asked::default(),
             restart_wanted: false,
@@ -297,7 +302,7 @@ impl Engine {
     fn deadline(&self) -> Option<Instant> {
         let machines =
             [self.site.shard.deadline(), self.site.sip.borrow().deadline(), self.managers.deadline()];
-        machines.into_iter().chain([self.load_at, self.busy_at]).flatten().min()
+        machines.into_iter().chain([self.load_at, self.busy_at, self.look_at]).flatten().min()
     }
 
     fn take(&mut self, turn: Turn, now: Instant) {
@@ -446,6 +451,7 @@ impl Engine {
         if self.busy_at.is_none_or(|at| at <= now) {
             self.read_busy(now);
         }
+        self.look_at_recordings(now);
     }
     fn count(&self, more: impl FnOnce(&mut Counters)) {
         let mut counters = self.site.counters.get();
@@ -603,6 +609,18 @@ impl Engine {
         let least = loads.workers().map(|load| load.busy_permille).min().unwrap_or(0);
         core.admission.set_busy(least as u32, calls);
         self.busy_at = Some(now + BUSY_EVERY);
+    }
+
+    /// Ends recordings that cannot be written, once in a while and as long as there are any.
+    fn look_at_recordings(&mut self, now: Instant) {
+        let mut core = self.site.shard.core.borrow_mut();
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look_at = None;
+            core.monitor_look();
+        }
+        if core.services.recorder.running() > 0 {
+            self.look_at.get_or_insert(now + LOOK_EVERY);
+        }
     }
 
     fn grant_wishes(&mut self) {

@@ -76,9 +76,9 @@ impl Monitors {
         coders: &Coders,
     ) {
         self.rate = rate;
-        if !format.is_coded() {
+        if !coders.coded().contains(format) {
             self.sent = None;
-        } else if self.sent.as_ref().is_none_or(|ear| ear.format() != format) {
+        } else if self.sent.as_ref().is_none_or(|ear| !ear.fits(format)) {
             self.sent = Some(Box::new(Ear::new(format, jitter_max_ms, coders)));
         }
         let from = [rate, self.sent.as_ref().map_or(rate, |ear| ear.format().rate())];

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base::{AudioSink, ChannelId, Clip, Command, Event, FormatId, Instant, Plan, PlayEnd, PlayId, StreamId};
 use call::{
     Afterwards, ClipAnswer, ClipWant, Database, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
-    Recorder, Take, WallClock,
+    Progress, Recorder, Take, WallClock,
 };
 
 use crate::phones::Act;
@@ -66,6 +66,7 @@ pub(crate) struct State {
     pub(crate) mute: bool,
     /// What became of recordings, by `path.extension`.
     pub(crate) afterwards: HashMap<String, Arc<Afterwards>>,
+    pub(crate) progress: HashMap<String, Arc<Progress>>,
     pub(crate) streams: u32,
     /// What every stream answers that is asked for its totals.
     pub(crate) stats: base::StreamStats,
@@ -302,8 +303,9 @@ impl Recorder for Recordings {
         state.say(&format!("{} {file}", if append { "appends to" } else { "records" }));
         let afterwards = std::sync::Arc::<Afterwards>::default();
         state.afterwards.insert(file.clone(), afterwards.clone());
-        state.recordings.insert(file);
-        Ok(Take { sink: Box::new(Nowhere), format: FormatId::SLIN, afterwards })
+        state.recordings.insert(file.clone());
+        let progress = state.progress.entry(file).or_default().clone();
+        Ok(Take { sink: Box::new(Nowhere), format: FormatId::SLIN, afterwards, progress })
     }
 }
 

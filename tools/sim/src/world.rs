@@ -241,6 +241,12 @@ impl World {
     pub fn recorded(&mut self, file: &str) {
         self.state.borrow_mut().recordings.insert(file.to_owned());
     }
+    /// The file of this name cannot be written any more.
+    pub fn fail_recording(&self, file: &str, why: &str) {
+        if let Some(progress) = self.state.borrow().progress.get(file) {
+            progress.fail(why.to_owned());
+        }
+    }
     /// What is to become of a recording that was made: whether it is discarded, and milliseconds that are cut off.
     pub fn afterwards(&self, file: &str) -> Option<(bool, u32)> {
         let state = self.state.borrow();

@@ -2,6 +2,7 @@
 //!
 //! Pure: whoever has the disk reads and writes the bytes. File names are Asterisk's.
 
+mod ogg;
 mod record;
 mod wav;
 
@@ -14,7 +15,8 @@ use crate::coder::fill_silence;
 use crate::gsm;
 use crate::transcode::Transcoder;
 
-pub use record::Recording;
+pub use ogg::{PAGE_BYTES_MAX, completed, is_complete};
+pub use record::{Ending, Recording};
 
 /// Why a file cannot be played.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +38,15 @@ pub enum SoundError {
     /// No channel, or more than eight.
     #[error("{0} channels are not supported")]
     Channels(u16),
+    /// The pages of Ogg are missing, or what is in them is not Opus of one or two channels.
+    #[error("not an Ogg file, or not Opus in it")]
+    NotOgg,
+    /// The library is missing.
+    #[error("Opus cannot be decoded on this machine")]
+    NoOpus,
+    /// More sound than is kept in memory.
+    #[error("the sound is longer than 52 minutes, 17 where it was recorded at 48 kHz")]
+    Long,
     /// A sample rate outside of [`crate::RATES`].
     #[error("a sample rate of {0} Hz is not supported")]
     Rate(u32),
@@ -45,9 +56,12 @@ impl SoundError {
     /// What the administrator can do.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::UnknownExtension(_) => "use wav, WAV, wav16, ulaw, alaw, gsm, g722 or sln",
+            Self::UnknownExtension(_) => "use wav, WAV, wav16, ulaw, alaw, gsm, g722, sln or opus",
             Self::NotWave => "write the file again, or give raw samples the extension sln",
             Self::Encoding { .. } => "convert it to 16 bit PCM: sox IN -b 16 -e signed -c 1 -r 8000 OUT.wav",
+            Self::NotOgg => "write it again: opusenc IN.wav OUT.opus",
+            Self::NoOpus => "convert it: opusdec --rate 16000 IN.opus OUT.wav",
+            Self::Long => "cut it into pieces",
             Self::Channels(_) => "mix it down: sox IN -c 1 OUT.wav",
             Self::Rate(_) => "convert it: sox IN -r 8000 OUT.wav (or 12, 16, 24, 32, 44.1, 48 kHz)",
         }
@@ -58,6 +72,7 @@ impl SoundError {
 enum Container {
     Raw,
     Wav,
+    Ogg,
 }
 
 /// One row an extension. The first row of a format is the name that is written.
@@ -98,6 +113,8 @@ const EXTENSIONS: &[Row] = rows! {
     "sln32" SLIN32 Raw;
     "sln44" SLIN44 Raw;
     "sln48" SLIN48 Raw;
+    "opus" OPUS Ogg;
+    "ogg" OPUS Ogg;
     "g729" G729 Raw;
     "siren7" SIREN7 Raw;
     "siren14" SIREN14 Raw;
@@ -160,6 +177,11 @@ impl<'a> SoundFile<'a> {
         match row.container {
             Container::Raw => Ok(Self { format: row.format, data: Cow::Borrowed(bytes) }),
             Container::Wav => wav::parse(bytes),
+            Container::Ogg => {
+                let (format, samples) = ogg::parse(bytes)?;
+                let data: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+                Ok(Self { format, data: Cow::Owned(data) })
+            }
         }
     }
 
@@ -304,13 +326,16 @@ mod tests {
     #[test]
     fn every_extension_plays_in_every_format_at_its_length_and_level() {
         for row in EXTENSIONS.iter().filter(|row| row.format.is_coded()) {
-            let pcm = sine(500.0, row.format.rate().0, 9000.0, row.format.rate().0 as usize / 2);
             let mut recording = Recording::new(row.extension).unwrap();
+            let rate = recording.rate().0;
+            let pcm = sine(500.0, rate, 9000.0, rate as usize / 2);
             let mut file = recording.header(0);
+            recording.open(0, &mut file);
             recording.write(&pcm, &mut file);
             recording.finish(&mut file);
             let sound = SoundFile::parse(row.extension, &file).unwrap();
-            assert_eq!(sound.format, row.format, "{}", row.extension);
+            let read = if row.container == Container::Ogg { FormatId::SLIN16 } else { row.format };
+            assert_eq!(sound.format, read, "{}", row.extension);
             for target in FormatId::coded().filter(|format| format.is_constant()) {
                 let clip = sound.to_clip(target);
                 // 500 ms; the pair of frames of a .WAV file rounds up to 520.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use base::BridgeId;
+use call::monitor::MonitorChange;
 use call::{DeviceState, Notice, Presentation, Snapshot};
 use store::config::manager::Classes;
 
@@ -53,6 +54,11 @@ events! {
     "ConfbridgeLeave" "call" "A channel left a conference." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeMute" "call" "A member of a conference is not heard any more." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeUnmute" "call" "A member of a conference is heard again." ["Conference", "Bridge*", "Channel*", "Admin"];
+    "MixMonitorStart" "call" "MixMonitor began to record a channel." ["Channel*"];
+    "MixMonitorStop" "call" "A recording of MixMonitor ended while the channel goes on; with File and Reason when a file cannot be written any more: the disk is full, broken or too slow." ["Channel*", "File", "Reason"];
+    "MixMonitorMute" "call" "MixMonitor writes silence for one side of a channel or both, or sound again." ["Channel*", "Direction", "State"];
+    "MonitorStart" "call" "Monitor began to record a channel." ["Channel*"];
+    "MonitorStop" "call" "What Monitor records ended, as with MixMonitorStop." ["Channel*", "File", "Reason"];
     "ConfbridgeTalking" "call" "A member of a conference began or ceased to talk." ["Conference", "Bridge*", "Channel*", "TalkingStatus", "Admin"];
     "DTMFBegin" "dtmf" "A digit began." ["Channel*", "Digit", "Direction"];
     "DTMFEnd" "dtmf" "A digit ended." ["Channel*", "Digit", "DurationMs", "Direction"];
@@ -272,6 +278,7 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::ConferenceEnd { conference, bridge: of } => Event::new("ConfbridgeEnd")
             .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0)),
         Notice::ConferenceMember { .. } => conference_member(notice),
+        Notice::Monitor { channel: of, by, change } => monitor(of, by, change),
         Notice::Dtmf { channel: of, digit, duration_ms, received } => {
             let direction = if *received { "Received" } else { "Sent" };
             let name = if duration_ms.is_some() { "DTMFEnd" } else { "DTMFBegin" };
@@ -405,6 +412,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::BridgeEnter { channel: of, .. }
         | Notice::BridgeLeave { channel: of, .. }
         | Notice::ConferenceMember { channel: of, .. }
+        | Notice::Monitor { channel: of, .. }
         | Notice::Dtmf { channel: of, .. }
         | Notice::MusicOnHoldStart { channel: of, .. }
         | Notice::SoftHangup { channel: of, .. }
@@ -450,6 +458,33 @@ fn user_event(of: Option<&Snapshot>, name: &str, fields: &[(String, String)]) ->
             None => m,
         };
         fields.iter().fold(m.field("UserEvent", name), |m, (key, value)| m.field(key, value))
+    })
+}
+
+/// The events of MixMonitor, and of Monitor as Asterisk 16 had them.
+fn monitor(of: &Snapshot, by: &str, change: &MonitorChange) -> Event {
+    let mixed = by != "Monitor";
+    let name = match change {
+        MonitorChange::Started if mixed => "MixMonitorStart",
+        MonitorChange::Started => "MonitorStart",
+        MonitorChange::Stopped | MonitorChange::Failed(..) if mixed => "MixMonitorStop",
+        MonitorChange::Stopped | MonitorChange::Failed(..) => "MonitorStop",
+        MonitorChange::Muted { .. } => "MixMonitorMute",
+    };
+    Event::new(name).with(|m| {
+        let m = channel(m, "", of);
+        match change {
+            MonitorChange::Started | MonitorChange::Stopped => m,
+            MonitorChange::Failed(file, why) => m.field("File", file).field("Reason", why),
+            MonitorChange::Muted { read, write, silent } => {
+                let direction = match (read, write) {
+                    (true, true) => "both",
+                    (true, false) => "read",
+                    (false, _) => "write",
+                };
+                m.field("Direction", direction).field("State", u8::from(*silent))
+            }
+        }
     })
 }
 

@@ -12,7 +12,7 @@ use super::{Ask, Cli, Row, Said, Shape, shapes_of, verb};
 pub const SWITCH: &str = "STROWGER_FAULT_INJECTION";
 
 const ROWS: &[Row] = &[verb(
-    "fault inject sip|application|media|codec <channel>",
+    "fault inject sip|application|media|codec|mixer <channel>",
     "Lets that part of a call panic at its next step.",
     Cli::fault_inject,
 )];
@@ -41,10 +41,10 @@ impl Cli {
             part => match stream {
                 Some(stream) => {
                     let mut media = site.media.borrow_mut();
-                    if part == Some("codec") {
-                        media.inject_group_panic(stream);
-                    } else {
-                        media.inject_panic(stream);
+                    match part {
+                        Some("codec") => media.inject_group_panic(stream),
+                        Some("mixer") => media.inject_member_panic(stream),
+                        _ => media.inject_panic(stream),
                     }
                     true
                 }

@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "mixmonitor list <channel>",
         "Lists what records a call.",
-        "monitors [id application files]",
+        "monitors [id application files lost_ms]",
         Cli::mixmonitor_list,
     ),
 ];
@@ -77,16 +77,19 @@ impl Cli {
             files.map(|(_, (path, extension))| format!("{path}.{extension}")).collect::<Vec<_>>()
         };
         let data = || {
-            let rows: Vec<Value> = monitors()
-                .map(|monitor| json!({ "id": monitor.id(), "application": monitor.plan.by, "files": names(monitor) }))
-                .collect();
+            let row = |monitor: &call::monitor::Monitor| {
+                let (id, application, lost) = (monitor.id(), monitor.plan.by, monitor.lost_ms());
+                json!({ "id": id, "application": application, "files": names(monitor), "lost_ms": lost })
+            };
+            let rows: Vec<Value> = monitors().map(row).collect();
             json!({ "monitors": rows })
         };
         let text = || {
-            let mut out = format!("{:<12} {:<12} {}\n", "ID", "Application", "Files");
+            let mut out = format!("{:<12} {:<12} {:>8} {}\n", "ID", "Application", "Lost ms", "Files");
             for monitor in monitors() {
                 let files = names(monitor).join(" ");
-                let _ = writeln!(out, "{:<12} {:<12} {}", monitor.id(), monitor.plan.by, clean(&files));
+                let (id, by, lost) = (monitor.id(), monitor.plan.by, monitor.lost_ms());
+                let _ = writeln!(out, "{id:<12} {by:<12} {lost:>8} {}", clean(&files));
             }
             out
         };

@@ -284,6 +284,13 @@ impl MediaFront {
             self.push(worker, ToWorker::Input(Input::PoisonGroup(stream)));
         }
     }
+    /// Makes a stream's next round in the mix of its room panic, in the same way.
+    #[doc(hidden)]
+    pub fn inject_member_panic(&mut self, stream: StreamId) {
+        if let Some(worker) = self.place(stream).map(|place| place.worker) {
+            self.push(worker, ToWorker::Input(Input::PoisonMember(stream)));
+        }
+    }
     /// How streams are coded from here on, on every worker.
     pub fn set_coders(&mut self, coders: &Arc<Coders>) {
         for worker in 0..self.workers.len() {

@@ -1,24 +1,29 @@
 //! Recordings: the worker writes samples into a ring, a thread codes them and writes the file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use base::AudioSink;
-use call::{Afterwards, Recorder, Take};
-use codec::Recording;
+use call::{Afterwards, Progress, Recorder, Take};
+use codec::{Ending, Recording};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// Samples between worker and thread: four seconds at 8 kHz, so that a slow disk loses nothing.
-const RING_SAMPLES: usize = 32 * 1024;
-/// How often the thread empties the rings while recordings run.
+/// Seconds of sound between worker and thread, so that a disk that rests for so long loses nothing.
+const RING_SECONDS: usize = 4;
+/// How often a file is written: in one piece, and so that with [`TURN`] a kill costs less than a second.
+const WRITE_EVERY: Duration = Duration::from_millis(800);
+/// How often the thread looks whose time has come, and who has ended.
 const TURN: Duration = Duration::from_millis(100);
-/// How often what was written is forced to disk, so that a crash costs a second at most.
+/// How often what was written is forced to disk, as far as the disk keeps up, for the sake of power cuts.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// How often the log tells of sound that a slow disk has lost.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 /// Most recordings at once.
 const RECORDINGS_MAX: usize = 4096;
 
@@ -29,7 +34,7 @@ pub type Told = Box<dyn Fn(&str) + Send>;
 pub struct Recordings {
     sounds: PathBuf,
     jobs: Sender<Track>,
-    running: Arc<std::sync::atomic::AtomicUsize>,
+    running: Arc<AtomicUsize>,
 }
 
 impl Recordings {
@@ -47,15 +52,18 @@ impl Recordings {
         })?;
         Ok(())
     }
-    /// Starts the thread. Relative names lie below `sounds`; `told` hears of recordings that ended because they could not
-    /// be written.
+    /// Starts the threads: one writes, the other forces what was written to disk, so that writing never waits for that.
+    /// Relative names lie below `sounds`; `told` hears of sound that was lost and of recordings that ended because they
+    /// could not be written.
     pub fn start(sounds: PathBuf, told: Told) -> std::io::Result<Self> {
         let (jobs, inbox) = channel();
+        let (begun, written) = channel();
         let running = Arc::default();
         let count = Arc::clone(&running);
+        std::thread::Builder::new().name("syncing".to_owned()).spawn(move || keep_safe(&written))?;
         std::thread::Builder::new()
             .name("recordings".to_owned())
-            .spawn(move || serve(&inbox, &count, &told))?;
+            .spawn(move || serve(&inbox, &begun, &count, &told))?;
         Ok(Self { sounds, jobs, running })
     }
     fn path(&self, path: &str, extension: &str) -> Result<PathBuf, String> {
@@ -73,7 +81,7 @@ impl Recordings {
 impl Recorder for Recordings {
     fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String> {
         let recording = Recording::new(extension).ok_or_else(|| {
-            format!("'{extension}' is no sound format; use wav, gsm, ulaw, alaw, sln or g722")
+            format!("'{extension}' is no sound format; use wav, gsm, ulaw, alaw, sln, g722 or opus")
         })?;
         self.begin(path, extension, recording, append)
     }
@@ -81,6 +89,9 @@ impl Recorder for Recordings {
         let recording = Recording::stereo(extension)
             .ok_or_else(|| format!("'{extension}' has no second channel; use wav, wav16 or sln"))?;
         self.begin(path, extension, recording, append)
+    }
+    fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
     }
     fn is_free(&mut self, path: &str, extension: &str) -> bool {
         self.path(path, extension).is_ok_and(|path| !path.exists())
@@ -112,28 +123,36 @@ impl Recordings {
                 .open(&path)
                 .map_err(fail)?
         } else {
-            File::create(&path).map_err(fail)?
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).map_err(fail)?
         };
-        let linear = recording.linear();
-        let (writer, samples) = RingBuffer::new(RING_SAMPLES);
+        let format = recording.linear();
+        let second = format.rate().0 as usize * recording.channels();
+        let (writer, samples) = RingBuffer::new(RING_SECONDS * second);
         let ended = Arc::new(AtomicBool::new(false));
-        let afterwards = Arc::<Afterwards>::default();
-        let shared = (Arc::clone(&ended), Arc::clone(&afterwards));
+        let (afterwards, progress) = (Arc::<Afterwards>::default(), Arc::<Progress>::default());
+        let shared = Shared {
+            ended: Arc::clone(&ended),
+            afterwards: Arc::clone(&afterwards),
+            progress: Arc::clone(&progress),
+        };
         let track = Track::begin(path.clone(), file, recording, samples, shared).map_err(fail)?;
         self.jobs.send(track).map_err(|_| "the thread that writes recordings has ended".to_owned())?;
         self.running.fetch_add(1, Ordering::Relaxed);
-        Ok(Take { sink: Box::new(Sink { writer, ended }), format: linear, afterwards })
+        let sink = Box::new(Sink { writer, ended, progress: Arc::clone(&progress) });
+        Ok(Take { sink, format, afterwards, progress })
     }
 }
 
 struct Sink {
     writer: Producer<i16>,
     ended: Arc<AtomicBool>,
+    progress: Arc<Progress>,
 }
 
 impl AudioSink for Sink {
     fn write(&mut self, samples: &[i16]) -> usize {
         let fits = samples.len().min(self.writer.slots());
+        self.progress.took_but(samples.len() - fits);
         let Ok(mut chunk) = self.writer.write_chunk(fits) else { return 0 };
         let (first, second) = chunk.as_mut_slices();
         let (a, b) = samples.split_at(first.len().min(fits));
@@ -150,134 +169,263 @@ impl Drop for Sink {
     }
 }
 
+/// What the writer of a file shares with its sink and its story.
+struct Shared {
+    ended: Arc<AtomicBool>,
+    afterwards: Arc<Afterwards>,
+    progress: Arc<Progress>,
+}
+
+/// A file as both threads have it.
+struct Paper {
+    file: File,
+    /// Something was written that was not forced to disk.
+    dirty: AtomicBool,
+    progress: Arc<Progress>,
+}
+
 /// One file being written.
 struct Track {
     path: PathBuf,
-    file: File,
+    paper: Arc<Paper>,
     recording: Recording,
     samples: Consumer<i16>,
-    ended: Arc<AtomicBool>,
-    afterwards: Arc<Afterwards>,
+    shared: Shared,
     header_len: u64,
     /// Bytes of sound that were there before.
     began_at: u64,
     data_len: u64,
     coded: Vec<u8>,
-    synced: Instant,
+    due: Instant,
+    /// Samples lost that the log knows of, and when it was told.
+    told: (u64, Option<Instant>),
 }
 
 impl Track {
     fn begin(
         path: PathBuf,
-        mut file: File,
-        recording: Recording,
+        file: File,
+        mut recording: Recording,
         samples: Consumer<i16>,
-        (ended, afterwards): (Arc<AtomicBool>, Arc<Afterwards>),
+        shared: Shared,
     ) -> std::io::Result<Self> {
         let header = recording.header(0);
         let header_len = header.len() as u64;
-        let there = file.seek(SeekFrom::End(0))?;
+        let there = file.metadata()?.len();
         if there < header_len {
             file.set_len(0)?;
-            file.seek(SeekFrom::Start(0))?;
-            file.write_all(&header)?;
+            file.write_all_at(&header, 0)?;
         }
         let data_len = there.saturating_sub(header_len);
+        let mut coded = Vec::new();
+        recording.open(data_len, &mut coded);
+        let paper = Paper { file, dirty: AtomicBool::new(true), progress: Arc::clone(&shared.progress) };
         Ok(Self {
             path,
-            file,
+            paper: Arc::new(paper),
             recording,
             samples,
-            ended,
-            afterwards,
+            shared,
             header_len,
             began_at: data_len,
             data_len,
-            coded: Vec::new(),
-            synced: Instant::now(),
+            coded,
+            due: Instant::now() + WRITE_EVERY,
+            told: (0, None),
         })
     }
+    /// Whether it is to be written now.
+    fn is_due(&self, now: Instant) -> bool {
+        self.due <= now || self.shared.ended.load(Ordering::Acquire)
+    }
     /// Writes what has come; `false` when the recording is complete or cannot go on.
-    fn turn(&mut self, told: &Told) -> bool {
-        let over = self.ended.load(Ordering::Acquire);
+    fn turn(&mut self, now: Instant, told: &Told) -> bool {
+        let over = self.shared.ended.load(Ordering::Acquire);
         let waiting = self.samples.slots();
-        self.coded.clear();
         if let Ok(chunk) = self.samples.read_chunk(waiting) {
             let (first, second) = chunk.as_slices();
             self.recording.write(first, &mut self.coded);
             self.recording.write(second, &mut self.coded);
             chunk.commit_all();
         }
-        if over {
-            self.recording.finish(&mut self.coded);
+        match over {
+            true => self.recording.finish(&mut self.coded),
+            false => self.recording.flush(&mut self.coded),
         }
-        let due = over || self.synced.elapsed() >= SYNC_EVERY;
-        let written = self.write(due);
+        let written = self.write();
         if over && written.is_ok() {
             // A file that cannot be cut stays as it is: nothing better can be done with it here.
             let _ = self.amend();
         }
         if let Err(why) = &written {
-            // The call goes on: what its worker writes from here on finds a full ring.
+            // Half a frame may have found room. The call goes on: what its worker writes from here on finds a full ring.
+            let _ = self.paper.file.set_len(self.header_len + self.data_len);
+            self.shared.progress.fail(why.to_string());
             told(&format!("recording {} has ended: {why}", self.path.display()));
         }
+        self.tell(now, over, told);
+        // In step with all others that are due, so that one wake-up serves many.
+        self.due = now + WRITE_EVERY;
         !(written.is_err() || over)
+    }
+    /// Says how much sound a slow disk has lost, now and then and at the end.
+    fn tell(&mut self, now: Instant, over: bool, told: &Told) {
+        let lost = self.shared.progress.lost();
+        let (known, last) = self.told;
+        if lost > known && (over || last.is_none_or(|last| now - last >= TELL_EVERY)) {
+            let second = u64::from(self.recording.rate().0) * self.recording.channels() as u64;
+            let ms = (lost - known) * 1000 / second.max(1);
+            told(&format!("recording {} has lost {ms} ms: the disk is too slow", self.path.display()));
+            self.told = (lost, Some(now));
+        }
     }
     /// Takes away what its story does not want to keep.
     fn amend(&mut self) -> std::io::Result<()> {
-        let keep = if self.afterwards.is_discarded() {
-            self.began_at
-        } else {
-            let rate = u64::from(self.recording.rate().0);
-            let samples = u64::from(self.afterwards.cut_ms()) * rate / 1000;
-            let bytes = self.recording.bytes_of(usize::try_from(samples).unwrap_or(usize::MAX)) as u64;
-            self.data_len.saturating_sub(bytes).max(self.began_at)
-        };
-        if keep == 0 && self.afterwards.is_discarded() {
-            return std::fs::remove_file(&self.path);
+        let afterwards = &self.shared.afterwards;
+        if afterwards.is_discarded() {
+            if self.began_at == 0 {
+                return std::fs::remove_file(&self.path);
+            }
+            return self.shorten(self.began_at);
         }
+        let samples = u64::from(afterwards.cut_ms()) * u64::from(self.recording.rate().0) / 1000;
+        if samples == 0 {
+            return Ok(());
+        }
+        match self.recording.without(usize::try_from(samples).unwrap_or(usize::MAX)) {
+            None => Ok(()),
+            Some(Ending::Bytes(bytes)) => {
+                self.shorten(self.data_len.saturating_sub(bytes).max(self.began_at))
+            }
+            Some(ending @ Ending::Page { start, end, .. }) => {
+                let (start, end) = (self.began_at + start, self.began_at + end);
+                let mut page = vec![0; usize::try_from(end - start).unwrap_or(0)];
+                self.paper.file.read_exact_at(&mut page, start)?;
+                ending.page(&mut page);
+                self.paper.file.write_all_at(&page, start)?;
+                self.shorten(start + page.len() as u64)
+            }
+        }
+    }
+    fn shorten(&mut self, keep: u64) -> std::io::Result<()> {
         if keep < self.data_len {
             self.data_len = keep;
-            self.coded.clear();
-            self.file.set_len(self.header_len + keep)?;
-            self.write(true)?;
+            self.paper.file.set_len(self.header_len + keep)?;
+            self.write()?;
         }
         Ok(())
     }
-    fn write(&mut self, sync: bool) -> std::io::Result<()> {
-        self.file.write_all(&self.coded)?;
+    /// Writes what is coded in one piece, and the header that tells of it.
+    fn write(&mut self) -> std::io::Result<()> {
+        self.paper.file.write_all_at(&self.coded, self.header_len + self.data_len)?;
         self.data_len += self.coded.len() as u64;
-        if sync {
-            self.synced = Instant::now();
-            let header = self.recording.header(u32::try_from(self.data_len).unwrap_or(u32::MAX));
-            if !header.is_empty() {
-                self.file.seek(SeekFrom::Start(0))?;
-                self.file.write_all(&header)?;
-                self.file.seek(SeekFrom::Start(self.header_len + self.data_len))?;
-            }
-            self.file.sync_data()?;
+        self.coded.clear();
+        let header = self.recording.header(u32::try_from(self.data_len).unwrap_or(u32::MAX));
+        if !header.is_empty() {
+            self.paper.file.write_all_at(&header, 0)?;
         }
+        self.paper.dirty.store(true, Ordering::Release);
         Ok(())
     }
 }
 
-fn serve(inbox: &Receiver<Track>, running: &std::sync::atomic::AtomicUsize, told: &Told) {
+fn serve(inbox: &Receiver<Track>, begun: &Sender<Arc<Paper>>, running: &AtomicUsize, told: &Told) {
     let mut tracks: Vec<Track> = Vec::new();
+    let mut next_turn = Instant::now();
     loop {
         // Without a recording the thread sleeps until one comes.
         let next = if tracks.is_empty() {
             inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
-            inbox.recv_timeout(TURN)
+            inbox.recv_timeout(next_turn.saturating_duration_since(Instant::now()))
         };
         match next {
-            Ok(track) => tracks.push(track),
+            Ok(track) => {
+                // Without the other thread files are forced to disk when the system pleases.
+                let _ = begun.send(Arc::clone(&track.paper));
+                tracks.push(track);
+                if next_turn > Instant::now() {
+                    continue;
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) if tracks.is_empty() => return,
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(TURN),
         }
         let before = tracks.len();
-        tracks.retain_mut(|track| track.turn(told));
+        let now = Instant::now();
+        next_turn = now + TURN;
+        tracks.retain_mut(|track| !track.is_due(now) || survive(track, told, |track| track.turn(now, told)));
         running.fetch_sub(before - tracks.len(), Ordering::Relaxed);
+    }
+}
+
+/// Lets a file have its turn; a panic in it ends this recording and no other.
+fn survive(track: &mut Track, told: &Told, turn: impl FnOnce(&mut Track) -> bool) -> bool {
+    catch_unwind(AssertUnwindSafe(|| turn(track))).unwrap_or_else(|_| {
+        track.shared.progress.fail("a fault of the recorder".to_owned());
+        told(&format!("recording {} has ended: a fault of the recorder", track.path.display()));
+        false
+    })
+}
+
+/// Forces files to disk, one after the other and each at most once in [`SYNC_EVERY`]: a slow disk makes it rarer.
+fn keep_safe(begun: &Receiver<Arc<Paper>>) {
+    let mut papers: Vec<Arc<Paper>> = Vec::new();
+    loop {
+        let next = if papers.is_empty() {
+            begun.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            begun.recv_timeout(SYNC_EVERY)
+        };
+        match next {
+            Ok(paper) => {
+                papers.push(paper);
+                papers.extend(begun.try_iter());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) if papers.is_empty() => return,
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(SYNC_EVERY),
+        }
+        papers.retain(|paper| {
+            // Asked first, so that what its writer wrote last is forced to disk too.
+            let is_last = Arc::strong_count(paper) == 1;
+            if paper.dirty.swap(false, Ordering::Acquire)
+                && let Err(why) = paper.file.sync_data()
+                // Pipes and devices cannot be forced to anything.
+                && why.kind() != std::io::ErrorKind::InvalidInput
+            {
+                paper.progress.fail(why.to_string());
+            }
+            !is_last
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn track(folder: &Path, name: &str) -> (Track, Producer<i16>) {
+        let path = folder.join(name);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        let (writer, samples) = RingBuffer::new(8000);
+        let shared = Shared { ended: Arc::default(), afterwards: Arc::default(), progress: Arc::default() };
+        let recording = Recording::new("sln").unwrap();
+        (Track::begin(path, file, recording, samples, shared).unwrap(), writer)
+    }
+
+    #[test]
+    fn a_panic_in_the_turn_of_one_recording_ends_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let told: Told = Box::new(|text| assert!(text.contains("bad.sln has ended: a fault"), "{text}"));
+        let (mut bad, _ring) = track(folder.path(), "bad.sln");
+        let (mut good, mut ring) = track(folder.path(), "good.sln");
+        ring.write_chunk_uninit(100).unwrap().fill_from_iter([7; 100]);
+        let now = Instant::now();
+        assert!(!survive(&mut bad, &told, |_| panic!("a fault injected into a recording")));
+        assert_eq!(bad.shared.progress.failure(), Some("a fault of the recorder"));
+        assert!(survive(&mut good, &told, |track| track.turn(now, &told)));
+        assert_eq!(std::fs::read(folder.path().join("good.sln")).unwrap(), [7, 0].repeat(100));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -11,6 +12,9 @@ use codec::Recording;
 const DEPTH_MAX: u32 = 6;
 /// Files that are looked at; a spool with more has been left alone for too long to be looked through at each start.
 const FILES_MAX: usize = 100_000;
+
+/// Longest file of pages that is read whole: a day of Opus.
+const PAGES_BYTES_MAX: u64 = 512 << 20;
 
 /// Completes the headers of the recordings in a folder and below it that are older than `before`; how many.
 ///
@@ -47,6 +51,9 @@ fn walk(folder: &Path, depth: u32, show: &mut dyn FnMut(&Path) -> bool) -> bool 
 /// Completes one file; whether there was something to complete.
 fn complete(path: &Path) -> std::io::Result<bool> {
     let Some(extension) = path.extension().and_then(|extension| extension.to_str()) else { return Ok(false) };
+    if matches!(extension, "opus" | "ogg") {
+        return complete_pages(path);
+    }
     let kinds = [Recording::new(extension), Recording::stereo(extension)];
     let length = path.metadata()?.len();
     for recording in kinds.into_iter().flatten() {
@@ -68,6 +75,23 @@ fn complete(path: &Path) -> std::io::Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// Cuts off what is no whole page and marks the last one as the end.
+fn complete_pages(path: &Path) -> std::io::Result<bool> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    let mut tail = vec![0; usize::try_from(length.min(codec::PAGE_BYTES_MAX as u64)).unwrap_or(0)];
+    let start = length - tail.len() as u64;
+    file.read_exact_at(&mut tail, start)?;
+    if length > PAGES_BYTES_MAX || codec::is_complete(&tail) {
+        return Ok(false);
+    }
+    let Some((start, page)) = codec::completed(&std::fs::read(path)?) else { return Ok(false) };
+    file.write_all_at(&page, start as u64)?;
+    file.set_len((start + page.len()) as u64)?;
+    file.sync_data()?;
+    Ok(true)
 }
 
 #[cfg(test)]

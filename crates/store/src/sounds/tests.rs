@@ -199,6 +199,7 @@ fn what_is_not_wanted_of_a_recording_is_cut_off_and_what_was_there_before_stays(
         ("all", "ulaw", |after| after.cut(5000), Some(0)),
         ("frames", "gsm", |after| after.cut(110), Some(5 * 33)),
         ("gone", "wav", call::Afterwards::discard, None),
+        ("gone", "opus", call::Afterwards::discard, None),
     ] {
         let bytes = record(name, extension, false, wish);
         assert_eq!(bytes.as_ref().map(Vec::len), expected, "{name}");
@@ -232,6 +233,105 @@ fn a_full_disk_ends_a_recording_with_a_word_and_not_the_call() {
     assert_eq!(written, 160);
     let text = told.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
     assert!(text.contains("full.sln has ended: No space left"), "{text}");
+    assert!(take.progress.failure().is_some_and(|why| why.starts_with("No space left")));
     // The worker goes on writing until its ring is full, and nothing happens then.
     while take.sink.write(&[1; 1600]) > 0 {}
+}
+
+#[test]
+fn sound_that_a_slow_disk_has_no_room_for_is_counted_and_told() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let tell = std::sync::Mutex::new(tell);
+    let hear = move |text: &str| tell.lock().unwrap().send(text.to_owned()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut recordings = Recordings::start(folder.path().to_owned(), Box::new(hear)).unwrap();
+    let mut take = recordings.open("slow", "wav", false).unwrap();
+    // Five seconds in a moment, as if the thread had not come for so long: there is room for four.
+    let taken = take.sink.write(&vec![1; 5 * 8000]);
+    assert_eq!((taken, take.progress.lost(), take.progress.lost_in_a_row()), (32_000, 8000, 8000));
+    assert_eq!(recordings.running(), 1);
+    drop(take.sink);
+    let text = told.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+    assert!(text.contains("slow.wav has lost 1000 ms"), "{text}");
+    let length = || std::fs::metadata(folder.path().join("slow.wav")).unwrap().len();
+    while length() < 44 + 64_000 {
+        std::thread::yield_now();
+    }
+    assert_eq!((length(), take.progress.failure()), (44 + 64_000, None), "what there was room for is kept");
+}
+
+#[test]
+fn every_format_is_on_disk_but_for_the_last_second_while_it_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recordings =
+        Recordings::start(folder.path().to_owned(), Box::new(|text| panic!("{text}"))).unwrap();
+    let kinds = ["wav", "wav16", "WAV", "wav49", "gsm", "ulaw", "alaw", "g722", "sln", "sln48", "opus"];
+    let mut takes: Vec<_> = kinds
+        .iter()
+        .enumerate()
+        .map(|(n, extension)| recordings.open(&format!("call{n}"), extension, false).unwrap())
+        .collect();
+    for take in &mut takes {
+        let second = take.format.rate().0 as usize;
+        let sine: Vec<i16> = (0..2 * second).map(|n| if n / 20 % 2 == 0 { 3000 } else { -3000 }).collect();
+        assert_eq!(take.sink.write(&sine), 2 * second);
+    }
+    // The sinks live on: this is what a kill would leave.
+    for (n, extension) in kinds.iter().enumerate() {
+        let path = folder.path().join(format!("call{n}.{extension}"));
+        let heard = || {
+            let bytes = std::fs::read(&path).ok()?;
+            let sound = codec::SoundFile::parse(extension, &bytes).ok()?;
+            let clip = sound.to_clip(FormatId::SLIN);
+            Some(clip.data.len() / 16)
+        };
+        let began = std::time::Instant::now();
+        while heard().is_none_or(|ms| ms < 1000) {
+            assert!(began.elapsed().as_secs() < 20, "{extension}: {:?} ms", heard());
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn rfc7845_recordings_are_read_by_other_programs_appended_to_cut_and_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recordings =
+        Recordings::start(folder.path().to_owned(), Box::new(|text| panic!("{text}"))).unwrap();
+    let path = folder.path().join("call.opus");
+    let sine: Vec<i16> = (0..32_000).map(|n| ((f64::from(n) * 0.2).sin() * 9000.0) as i16).collect();
+    let milliseconds = || {
+        let bytes = std::fs::read(&path).unwrap();
+        let sound = codec::SoundFile::parse("opus", &bytes).unwrap();
+        sound.data.len() / 32
+    };
+    for (append, cut_ms, expected) in [(false, 0, 2000), (true, 0, 4000), (true, 1250, 4750)] {
+        let Ok(mut take) = recordings.open("call", "opus", append) else {
+            println!("skipped: libopus is missing");
+            return;
+        };
+        assert_eq!(take.format, FormatId::SLIN16);
+        take.sink.write(&sine);
+        take.afterwards.cut(cut_ms);
+        drop(take.sink);
+        while Arc::strong_count(&take.afterwards) > 1 {
+            std::thread::yield_now();
+        }
+        assert_eq!(milliseconds(), expected);
+    }
+    match std::process::Command::new("opusinfo").arg(&path).output() {
+        Ok(said) => {
+            let text = String::from_utf8_lossy(&said.stdout).to_lowercase();
+            assert!(said.status.success() && !text.contains("warning"), "{text}");
+            assert!(text.contains("playback length: 0m:02.000s"), "{text}");
+        }
+        Err(why) => println!("skipped: opusinfo: {why}"),
+    }
+    // As a kill leaves it: half a page at the end, and no page says that it is the last.
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    assert_eq!(repair::repair(folder.path(), later), 1);
+    assert_eq!(repair::repair(folder.path(), later), 0, "once is enough");
+    assert!((3900..4750).contains(&milliseconds()), "{}", milliseconds());
 }

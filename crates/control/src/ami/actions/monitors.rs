@@ -1,7 +1,7 @@
 //! Actions on calls that are written down.
 
 use apps::monitor::{is_mix_monitor, mix_monitor};
-use call::monitor::Monitor;
+use call::monitor::{Monitor, MonitorChange};
 
 use super::super::table::{ActionRow, After, Done, Turn, may, must};
 
@@ -83,5 +83,7 @@ fn mute(turn: &mut Turn<'_>) -> Done {
     if changed == 0 {
         return Err("Cannot set mute flag".into());
     }
+    let muted = MonitorChange::Muted { read, write, silent };
+    turn.site.shard.core.borrow_mut().monitor_notice(id, "MixMonitor", muted);
     turn.success("Mute set")
 }
