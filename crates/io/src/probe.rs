@@ -49,9 +49,9 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     sys::free_bytes(path)
 }
 
-/// The driver of a network interface, and whether it leaves checksums of what is sent to hardware.
-pub fn interface(name: &str) -> io::Result<(String, bool)> {
-    sys::interface(name)
+/// The driver of a network interface.
+pub fn driver(name: &str) -> io::Result<String> {
+    sys::driver(name)
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn an_interface_that_does_not_exist_or_cannot_be_a_name_is_an_error() {
         for name in ["no-such-card", "a-name-that-is-longer-than-the-kernel-allows"] {
-            assert!(interface(name).is_err(), "{name}");
+            assert!(driver(name).is_err(), "{name}");
         }
     }
 }

@@ -90,12 +90,11 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(told.f_bavail.saturating_mul(told.f_frsize))
 }
 
-/// `ETHTOOL_GTXCSUM` and `ETHTOOL_GDRVINFO` of `linux/ethtool.h`.
-const GET_TX_CHECKSUMS: u32 = 0x16;
+/// `ETHTOOL_GDRVINFO` of `linux/ethtool.h`.
 const GET_DRIVER: u32 = 0x03;
 /// `SIOCETHTOOL` of `linux/sockios.h`.
 const SIOCETHTOOL: c_int = 0x8946;
-/// Words of `struct ethtool_drvinfo` (196 bytes), the longest answer of the two, rounded up.
+/// Words of `struct ethtool_drvinfo` (196 bytes), rounded up.
 const ANSWER_WORDS: usize = 64;
 
 /// The head of the kernel's `struct ifreq`, padded to its size.
@@ -119,17 +118,16 @@ fn ethtool(interface: &str, question: u32) -> io::Result<[u32; ANSWER_WORDS]> {
     let socket = own(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
     let mut request = InterfaceRequest { name, data: answer.as_mut_ptr().cast(), rest: [0; 16] };
     // SAFETY: the request has the layout of `ifreq`, its name ends with a zero, and the answer has room for what
-    // the two questions of this module are told; all outlive the call.
+    // the question of this module is told; all outlive the call.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
     Ok(answer)
 }
 
-/// The driver of a network interface, and whether it leaves checksums of what is sent to hardware.
-pub(crate) fn interface(name: &str) -> io::Result<(String, bool)> {
+/// The driver of a network interface.
+pub(crate) fn driver(name: &str) -> io::Result<String> {
     let told = ethtool(name, GET_DRIVER)?;
     // The driver's name is the 32 bytes after the question.
     let driver = told.iter().skip(1).take(8).flat_map(|word| word.to_ne_bytes());
     let driver: Vec<u8> = driver.take_while(|byte| *byte != 0).collect();
-    let offloaded = ethtool(name, GET_TX_CHECKSUMS)?[1] != 0;
-    Ok((String::from_utf8_lossy(&driver).into_owned(), offloaded))
+    Ok(String::from_utf8_lossy(&driver).into_owned())
 }

@@ -22,8 +22,8 @@ pub trait Machine {
     fn clock_is_synchronised(&self) -> io::Result<bool>;
     /// Bytes that may still be written at a path.
     fn free_bytes(&self, path: &Path) -> io::Result<u64>;
-    /// Driver of an interface, and whether it leaves checksums to hardware.
-    fn interface(&self, name: &str) -> io::Result<(String, bool)>;
+    /// The driver of a network interface.
+    fn driver(&self, interface: &str) -> io::Result<String>;
     /// SIMD level of the codecs.
     fn lanes(&self) -> &'static str;
 }
@@ -87,8 +87,8 @@ impl Machine for RealMachine {
             }
         }
     }
-    fn interface(&self, name: &str) -> io::Result<(String, bool)> {
-        probe::interface(name)
+    fn driver(&self, interface: &str) -> io::Result<String> {
+        probe::driver(interface)
     }
     fn lanes(&self) -> &'static str {
         ::io::media::Level::best().name()

@@ -165,7 +165,7 @@ const CHECKS: &[Check] = &[
     network::backlog,
     network::accept_queue,
     network::conntrack,
-    network::checksums,
+    network::virtual_pairs,
     kernel::io_uring,
     kernel::sk_lookup,
     kernel::xdp,
