@@ -223,6 +223,14 @@ struct Point {
     report: Report,
 }
 
+/// Why a point was not measured.
+enum Missed {
+    /// Not all of so many calls came up.
+    TooMany(String),
+    /// There is no measuring it here.
+    Skipped(String),
+}
+
 /// How long things take.
 struct Pace {
     settle: Duration,
@@ -277,9 +285,13 @@ fn measure_row(row: &Row, column: char, world: &World, baseline: f64) {
     let mut calls = calls.div_ceil(pace().share);
     while calls > 0 {
         match measure(row, calls, world) {
-            Err(why) => {
+            Err(Missed::Skipped(why)) => {
                 println!("skipped: {}, column {column}: {why}", row.title);
                 return;
+            }
+            Err(Missed::TooMany(why)) => {
+                println!("  {}: {calls} calls are too many here: {why}; half of them", row.name);
+                calls /= 2;
             }
             Ok(point) if point.report.loss_percent() > LOSS_MAX && calls > 100 => {
                 println!(
@@ -382,20 +394,20 @@ fn generators_processor() -> Option<usize> {
     io::media::allowed_processors().iter().rev().nth(1).copied()
 }
 
-fn measure(row: &Row, calls: u64, world: &World) -> Result<Point, String> {
-    let server = serve(row, world)?;
+fn measure(row: &Row, calls: u64, world: &World) -> Result<Point, Missed> {
+    let server = serve(row, world).map_err(Missed::Skipped)?;
     let load = world.at_phones(|| Load::start(plan(row, calls, world)));
-    let load = load.map_err(|error| format!("{error}; {}", error.remedy()))?;
+    let load = load.map_err(|error| Missed::Skipped(format!("{error}; {}", error.remedy())))?;
     let sides = if row.accepts.is_some() { 2 * calls } else { calls };
     let begin = Instant::now();
     let patience = Duration::from_secs_f64(15.0 + 3.0 * calls as f64 / RATE);
     while load.progress().up.load(Relaxed) < sides {
         if begin.elapsed() > patience {
-            return Err(format!(
+            return Err(Missed::TooMany(format!(
                 "only {} of {sides} sides came up: {}",
                 load.progress().up.load(Relaxed),
                 load.report().complaints(100.0).join("; ")
-            ));
+            )));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -414,7 +426,7 @@ fn measure(row: &Row, calls: u64, world: &World) -> Result<Point, String> {
             best = Some(point);
         }
     }
-    let mut best = best.ok_or("no window was measured")?;
+    let mut best = best.ok_or_else(|| Missed::Skipped("no window was measured".into()))?;
     if world.has_wire() && row.media == Media::Both {
         load.stray(true);
         std::thread::sleep(Duration::from_millis(500));
