@@ -119,11 +119,46 @@ fn a_panic_in_one_leg_of_a_bridge_ends_that_call_and_a_bridge_beside_it_loses_no
 }
 
 #[test]
+fn a_panic_in_a_mix_ends_one_members_call_and_the_others_go_on_talking() {
+    let tones = [440.0, 750.0, 1250.0];
+    let site = Site::new("fault-mixer").environment("STROWGER_FAULT_INJECTION", "yes");
+    let site = ["alice", "bob", "carol"]
+        .into_iter()
+        .fold(site, Site::phone)
+        .dialplan("[test]\nexten => room,1,ConfBridge(room)\n");
+    let mut server = Server::start(site);
+    let mut phones = ["alice", "bob", "carol"].map(|name| Phone::new(server.site.sip, name));
+    for (phone, tone) in phones.iter_mut().zip(tones) {
+        phone.media.speak(Speak::Tone(tone));
+        phone.must_call("room");
+    }
+    wait::until_true("bob hears the others", || phones[1].media.heard().sounding() >= 1000);
+    let channel = server.json("core show channels")["channels"]
+        .as_array()
+        .and_then(|all| all.iter().filter_map(|row| row["name"].as_str()).find(|name| name.contains("alice")))
+        .map(str::to_owned)
+        .expect("the call has a channel");
+    server.cli(&format!("fault inject mixer {channel}"));
+    let [alice, bob, carol] = &mut phones;
+    alice.until_hung_up();
+    wait::until_true("the call has gone", || server.channels() == 2);
+    for (phone, other) in [(&*bob, tones[2]), (&*carol, tones[1])] {
+        phone.media.forget();
+        wait::until_true("the others go on", || phone.media.heard().tone(other) >= 2000);
+        assert_eq!(phone.media.heard().tone(tones[0]), 0, "{}", phone.name);
+    }
+    assert!(server.alive(), "the process has ended");
+    bob.hang_up();
+    carol.hang_up();
+    server.until_idle();
+}
+
+#[test]
 fn faults_cannot_be_injected_into_a_process_that_was_not_started_for_it() {
     let mut server = Server::start(Site::new("fault-none").phone("alice").dialplan(DIALPLAN));
     let mut alice = Phone::new(server.site.sip, "alice");
     alice.must_call("echo");
-    for part in ["sip", "application", "media"] {
+    for part in ["sip", "application", "media", "mixer"] {
         let output = server.run(&format!("fault inject {part} PJSIP/alice-00000000"));
         assert_ne!(output.status.code(), Some(0), "{part}");
         let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
