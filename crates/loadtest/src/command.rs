@@ -52,7 +52,7 @@ Audio
   --check-every S    listen into each call every so many seconds; 5
   --max-loss PERCENT loss that is no fault; 0.1
 The generator
-  --io WHAT          auto, xdp, sklookup or epoll; auto
+  --io WHAT          auto, xdp, sklookup, uring or epoll; auto
   --interfaces A,... Ethernet interfaces for xdp
   --processor N      stay on this processor, with real-time priority
   --json             the report as JSON

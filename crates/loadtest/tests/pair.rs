@@ -98,6 +98,7 @@ fn what_is_not_to_be_had_is_an_error_with_a_remedy() {
     let error =
         Load::start(Plan { local: vec!["192.0.2.7".parse().unwrap()], ..plan(31, None) }).unwrap_err();
     assert!(error.to_string().contains("192.0.2.7:0") && error.remedy().contains("--local"), "{error}");
-    let error = Load::start(Plan { io: IoWish::Uring, ..plan(32, None) }).unwrap_err();
+    let nowhere = vec!["no-such-wire".to_owned()];
+    let error = Load::start(Plan { io: IoWish::Xdp, interfaces: nowhere, ..plan(32, None) }).unwrap_err();
     assert!(!error.remedy().is_empty(), "{error}");
 }
