@@ -2,6 +2,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Bytes that all threads have taken, less those that they have given back.
+static BYTES_OF_ALL: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -18,11 +22,13 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         BYTES.set(BYTES.get() + layout.size() as i64);
+        BYTES_OF_ALL.fetch_add(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         BYTES.set(BYTES.get() - layout.size() as i64);
+        BYTES_OF_ALL.fetch_sub(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: the caller's promises are passed on; `pointer` came from `alloc`, and so from the system.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -54,6 +60,18 @@ pub fn bytes_kept(work: impl FnOnce()) -> i64 {
     BYTES.get() - before
 }
 
+/// Bytes that the whole program has allocated at present, as asked for.
+///
+/// # Panics
+/// As [`allocations`].
+pub fn bytes_of_all() -> i64 {
+    let boxed = std::hint::black_box(Box::new(0u8));
+    let bytes = BYTES_OF_ALL.load(Ordering::Relaxed) - 1;
+    drop(boxed);
+    assert!(bytes > 0, "kit::Counting is the #[global_allocator]");
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +87,14 @@ mod tests {
         assert_eq!(allocations(|| kept.push(Box::new(1))), 2, "the vector's room, and the box");
         assert_eq!(allocations(|| kept.reserve(1000)), 1, "growth is one more");
         others.join().unwrap();
+    }
+
+    #[test]
+    fn what_another_thread_keeps_is_the_programs() {
+        let before = bytes_of_all();
+        let kept = std::thread::spawn(|| vec![0u8; 50_000_000]).join().unwrap();
+        assert!(bytes_of_all() - before > 40_000_000, "tests beside this one keep less");
+        drop(kept);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod random;
 mod syscalls;
 
 pub use bad_input::{bad_input, spoil};
-pub use counting::{Counting, allocations, bytes_kept};
+pub use counting::{Counting, allocations, bytes_kept, bytes_of_all};
 pub use random::Random;
 pub use syscalls::system_calls;
 
