@@ -28,9 +28,23 @@ fn compile() -> Result<(), String> {
         _ => "bpfel",
     };
     let object = PathBuf::from(env::var("OUT_DIR").map_err(|e| e.to_string())?).join("media.bpf.o");
-    // -mcpu=v2: what every kernel with sk_lookup understands. -g: the maps are described in the debugging data.
+    // -fno-strict-aliasing: packets are read and written in words of any width.
+    // -mcpu=v3: what every kernel with sk_lookup understands, but for atomic exchanges, which only one program has. -g: the maps are described in the debugging data.
     let output = Command::new(&clang)
-        .args(["-target", target, "-mcpu=v2", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c", SOURCE, "-o"])
+        .args([
+            "-target",
+            target,
+            "-mcpu=v3",
+            "-O2",
+            "-fno-strict-aliasing",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-c",
+            SOURCE,
+            "-o",
+        ])
         .arg(&object)
         .output()
         .map_err(|error| format!("{clang}: {error}"))?;

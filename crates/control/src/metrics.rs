@@ -31,6 +31,13 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     ("strowger_media_worker_cpu_seconds_total", Kind::Counter, "Processor time that a worker has used."),
     ("strowger_media_worker_tick_seconds", Kind::Gauge, "Length of a worker's tick at present."),
     ("strowger_media_packets_total", Kind::Counter, "Datagrams of a worker, by direction."),
+    (
+        "strowger_media_relayed_packets_total",
+        Kind::Counter,
+        "Packets that the kernel relayed, past the workers: each came and left.",
+    ),
+    ("strowger_media_kernel_relays", Kind::Gauge, "Bridges that the kernel relays."),
+    ("strowger_media_kernel_relays_total", Kind::Counter, "Times that the kernel took over a bridge."),
     ("strowger_media_discarded_total", Kind::Counter, "Packets thrown away, by reason."),
     (
         "strowger_media_late_ticks_total",
@@ -205,6 +212,9 @@ fn media(site: &Site, page: &mut Page) {
     for (reason, count) in total.discarded() {
         page.sample("", &[("reason", reason)], count as f64);
     }
+    page.single("strowger_media_relayed_packets_total", total.relayed as f64);
+    page.single("strowger_media_kernel_relays", total.relays as f64);
+    page.single("strowger_media_kernel_relays_total", total.relays_begun as f64);
     page.single("strowger_media_late_ticks_total", total.late_ticks as f64);
     page.single("strowger_media_panics_total", total.panics as f64);
     page.metric("strowger_media_tick_lateness_seconds");

@@ -16,7 +16,7 @@ use control::site::{Counters, Reloaded, Site};
 use driver::local::LocalDriver;
 use driver::sip::SipDriver;
 use io::clock::Clock;
-use io::media::{Io, IoWish, Lanes, Level, MediaFront, MediaSettings, PortRange, Translation};
+use io::media::{Interfaces, Io, IoWish, Lanes, Level, MediaFront, MediaSettings, PortRange, Translation};
 use io::net::{BindError, Limits, Net};
 use io::wake::Wake;
 use store::astdb::AstDb;
@@ -247,8 +247,9 @@ fn media_io(snapshot: &Snapshot, workers: Option<usize>) -> Result<Io, StartErro
     let place = || snapshot.rtp.origin.place_of("media_io").to_string();
     let wish: IoWish = setting.parse().map_err(|why| part(&place(), why, "write media_io=auto"))?;
     let configured = usize::try_from(snapshot.rtp.media_workers).ok().filter(|count| *count > 0);
-    Io::choose(wish, &snapshot.rtp.interfaces(), workers.or(configured))
-        .map_err(|why| part(&place(), &why, why.remedy()))
+    let names = snapshot.rtp.interfaces();
+    let interfaces = Interfaces { names: &names, kernel_relay: snapshot.rtp.kernel_relay.may() };
+    Io::choose(wish, interfaces, workers.or(configured)).map_err(|why| part(&place(), &why, why.remedy()))
 }
 
 fn start_media(

@@ -30,6 +30,8 @@ enum { MAP_MMAPABLE = 1 << 10 };
 
 // Helpers; none of them asks for a GPL program.
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static u64 (*const monotonic_nanos)(void) = (void *)5;
+static long (*const redirect)(u32 interface, u64 flags) = (void *)23;
 static long (*const redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 static long (*const sk_release)(void *sk) = (void *)86;
 static long (*const sk_assign)(void *ctx, void *sk, u64 flags) = (void *)124;

@@ -22,7 +22,7 @@ mod wire;
 pub use ::media::{
     Batch, Carried, Lanes, Level, Noted, Phase, Traced, Tracing, UnknownLevel, WAIT_MS_MAX, Watch,
 };
-pub use backend::{Io, IoError, IoWish, UnknownIo};
+pub use backend::{Interfaces, Io, IoError, IoWish, UnknownIo};
 pub use codec::{Costs, Path, Paths, Price, missing_libraries};
 pub use front::{MediaFront, MediaSettings, OpenError, StartError, Warning, take_priority};
 pub use load::{MediaLoads, WorkerLoad};

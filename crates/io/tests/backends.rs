@@ -3,6 +3,7 @@
 //! Back-ends that need privileges, and namespaces, are skipped with a printed reason where there are none.
 
 #[path = "backends/world.rs"]
+#[allow(dead_code, reason = "the tests of the relay need more of it")]
 mod world;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -8,7 +8,7 @@ use base::{
     Clip, Command, Direction, DtmfMode, Event, Fault, FormatId, Latch, MAX_RX_PAYLOADS, Plan, PlayEnd,
     PlayId, RxPayload, StreamId,
 };
-use io::media::{Io, IoWish, MediaFront, MediaSettings, OpenError, PortRange, StartError};
+use io::media::{Interfaces, Io, IoWish, MediaFront, MediaSettings, OpenError, PortRange, StartError};
 use rtp::{Header, rtcp};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -28,7 +28,7 @@ fn sockets(workers: usize) -> Io {
     if env!("CARGO_CRATE_NAME") != "media_uring" {
         return Io::sockets(Some(workers));
     }
-    Io::choose(IoWish::Uring, &[], Some(workers)).unwrap_or_else(|why| {
+    Io::choose(IoWish::Uring, Interfaces::default(), Some(workers)).unwrap_or_else(|why| {
         println!("skipped: {why}; {}", why.remedy());
         Io::sockets(Some(workers))
     })

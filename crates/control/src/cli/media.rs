@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use io::media::{Tracing, Watch};
+use io::media::{Tracing, Watch, WorkerLoad};
 use serde_json::{Value, json};
 use store::config::music::Mode;
 
@@ -42,8 +42,8 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "media show io",
         "Shows how media is moved, why that way, and what each worker does.",
-        "backend wanted reason streams commands_delayed workers [streams ticks late_ticks received sent panics busy_permille \
-         events_delayed tick_ms cpu_ns unsent by_xdp discarded discards]",
+        "backend wanted reason kernel_relay streams commands_delayed workers [streams ticks late_ticks received sent panics busy_permille \
+         events_delayed tick_ms cpu_ns unsent by_xdp relayed relays relays_begun discarded discards]",
         Cli::media_show_io,
     ),
     show(
@@ -129,9 +129,17 @@ impl Cli {
     fn media_show_io(&self, ask: &mut Ask<'_>) -> Said {
         let media = self.site.media.borrow();
         let io = media.io();
-        let workers: Vec<io::media::WorkerLoad> = media.loads().workers().collect();
+        let workers: Vec<WorkerLoad> = media.loads().workers().collect();
         let wanted = self.site.snapshot.borrow().rtp.media_io.word();
-        let discarded = |worker: &io::media::WorkerLoad| worker.discards.iter().sum::<u64>();
+        let discarded = |worker: &WorkerLoad| worker.discards.iter().sum::<u64>();
+        let total = media.loads().total();
+        let relay = match io.kernel_relay() {
+            Ok(()) => {
+                let WorkerLoad { relays, relays_begun, relayed, .. } = total;
+                format!("in the kernel {relays} bridges, begun {relays_begun} times, {relayed} packets")
+            }
+            Err(why) => format!("none in the kernel: {why}"),
+        };
         let data = || {
             let rows: Vec<Value> = workers
                 .iter()
@@ -143,21 +151,24 @@ impl Cli {
                         "received": worker.received, "sent": worker.sent, "panics": worker.panics,
                         "busy_permille": worker.busy_permille, "events_delayed": worker.events_delayed,
                         "tick_ms": worker.tick_ms, "cpu_ns": worker.cpu_nanos, "unsent": worker.unsent,
-                        "by_xdp": worker.by_xdp,
+                        "by_xdp": worker.by_xdp, "relayed": worker.relayed, "relays": worker.relays,
+                        "relays_begun": worker.relays_begun,
                         "discarded": discarded(worker), "discards": discards,
                     })
                 })
                 .collect();
             json!({
-                "backend": io.used().name(), "wanted": wanted, "reason": io.reason(), "streams": media.streams(),
+                "backend": io.used().name(), "wanted": wanted, "reason": io.reason(),
+                "kernel_relay": io.kernel_relay().is_ok(), "streams": media.streams(),
                 "commands_delayed": media.inputs_delayed(), "workers": rows,
             })
         };
         let text = || {
             let mut out = format!(
-                "Back-end: {}\nWanted:   {wanted}\nWhy:      {}\nStreams:  {}\nDelayed:  {} commands\n\n",
+                "Back-end: {}\nWanted:   {wanted}\nWhy:      {}\nRelay:    {}\nStreams:  {}\nDelayed:  {} commands\n\n",
                 io.name(),
                 io.reason(),
+                relay,
                 media.streams(),
                 media.inputs_delayed()
             );

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::str::FromStr;
 
 use base::Marking;
-use media::{Batch, PacketIo};
+use media::{Batch, PacketIo, RelayPlan, Relayed};
 
 use super::kernel::{Kernel, Refused, SteeredIo, SteeredLeg};
 use super::own::OwnSockets;
@@ -78,6 +78,15 @@ impl IoError {
     }
 }
 
+/// Interfaces for AF_XDP.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Interfaces<'a> {
+    /// Their names; none for all that are fit.
+    pub names: &'a [String],
+    /// Bridges that nobody listens to may be relayed on them, by the XDP program, as far as the kernel can.
+    pub kernel_relay: bool,
+}
+
 /// The back-end of a media plane that is about to start, with all that needed privileges.
 pub struct Io {
     used: IoWish,
@@ -104,7 +113,8 @@ impl Io {
     ///
     /// # Errors
     /// When a back-end was asked for that is not to be had; `auto` steps down instead.
-    pub fn choose(wish: IoWish, interfaces: &[String], workers: Option<usize>) -> Result<Self, IoError> {
+    pub fn choose(wish: IoWish, interfaces: Interfaces<'_>, workers: Option<usize>) -> Result<Self, IoError> {
+        let Interfaces { names: interfaces, kernel_relay } = interfaces;
         let workers = count(workers);
         let refuse = |why| IoError::new(wish, why);
         let asked = || "it was asked for".to_owned();
@@ -116,13 +126,15 @@ impl Io {
                 Ok(with(wish, asked(), None))
             }
             IoWish::Xdp => {
-                let mut kernel = Kernel::set_up(workers).map_err(refuse)?;
+                let mut kernel = Kernel::set_up(workers, kernel_relay).map_err(refuse)?;
                 let on = kernel.add_interfaces(interfaces).map_err(refuse)?;
                 Ok(with(wish, format!("it was asked for; on {on}"), Some(kernel)))
             }
-            IoWish::SkLookup => Ok(with(wish, asked(), Some(Kernel::set_up(workers).map_err(refuse)?))),
+            IoWish::SkLookup => {
+                Ok(with(wish, asked(), Some(Kernel::set_up(workers, false).map_err(refuse)?)))
+            }
             IoWish::Auto => {
-                let mut kernel = match Kernel::set_up(workers) {
+                let mut kernel = match Kernel::set_up(workers, kernel_relay && !interfaces.is_empty()) {
                     Ok(kernel) => kernel,
                     Err(Refused { why, remedy }) => {
                         let reason = format!("sklookup is not to be had: {why}; {remedy}");
@@ -143,7 +155,7 @@ impl Io {
                         // What was set up on some of the interfaces goes with the first attempt.
                         drop(kernel);
                         let reason = format!("xdp is not to be had: {why}; {remedy}");
-                        match Kernel::set_up(workers) {
+                        match Kernel::set_up(workers, false) {
                             Ok(kernel) => with(IoWish::SkLookup, reason, Some(kernel)),
                             Err(_) => with(IoWish::Epoll, reason, None),
                         }
@@ -164,6 +176,16 @@ impl Io {
     /// Which it is.
     pub const fn used(&self) -> IoWish {
         self.used
+    }
+    /// Whether bridges that nobody listens to are relayed by the XDP program; why not, otherwise.
+    ///
+    /// # Errors
+    /// The reason in words.
+    pub fn kernel_relay(&self) -> Result<(), &str> {
+        match &self.kernel {
+            Some(kernel) if self.used == IoWish::Xdp => kernel.why_no_relay().map_or(Ok(()), Err),
+            _ => Err("it needs media_io=xdp"),
+        }
     }
     /// Why this one.
     pub fn reason(&self) -> &str {
@@ -300,6 +322,24 @@ impl PacketIo for MediaIo {
             (Leg::Steered(_), None) => {}
         }
     }
+    fn relay(&mut self, from: &mut Leg, to: &mut Leg, plan: &RelayPlan) -> bool {
+        match (from, to, &mut self.steered) {
+            (Leg::Steered(from), Leg::Steered(to), Some(steered)) => steered.relay(from, to, plan),
+            _ => false,
+        }
+    }
+    fn relayed(&mut self, leg: &mut Leg) -> Option<Relayed> {
+        match (leg, &mut self.steered) {
+            (Leg::Steered(leg), Some(steered)) => steered.relayed(leg),
+            _ => None,
+        }
+    }
+    fn unrelay(&mut self, leg: &mut Leg) -> Option<Relayed> {
+        match (leg, &mut self.steered) {
+            (Leg::Steered(leg), Some(steered)) => steered.unrelay(leg),
+            _ => None,
+        }
+    }
     fn tx_batch(&mut self) {
         if let Some(steered) = &mut self.steered {
             steered.tx_batch();
@@ -325,19 +365,19 @@ mod tests {
 
     #[test]
     fn a_back_end_that_is_not_to_be_had_is_an_error_with_a_remedy_when_it_was_asked_for() {
-        match Io::choose(IoWish::Uring, &[], Some(1)) {
+        match Io::choose(IoWish::Uring, Interfaces::default(), Some(1)) {
             Ok(io) => assert_eq!(io.used(), IoWish::Uring),
             Err(error) => assert!(
                 error.to_string().starts_with("media_io=uring: ") && error.remedy().contains("epoll"),
                 "{error}"
             ),
         }
-        let error = Io::choose(IoWish::SkLookup, &[], Some(10_000)).unwrap_err();
+        let error = Io::choose(IoWish::SkLookup, Interfaces::default(), Some(10_000)).unwrap_err();
         assert!(!error.remedy().is_empty(), "{error}");
         // Left to itself it steps down, and says why.
-        let io = Io::choose(IoWish::Auto, &[], Some(10_000)).unwrap();
+        let io = Io::choose(IoWish::Auto, Interfaces::default(), Some(10_000)).unwrap();
         assert_eq!(io.used(), IoWish::Epoll);
         assert!(io.reason().starts_with("sklookup is not to be had: "), "{}", io.reason());
-        assert_eq!(Io::choose(IoWish::Epoll, &[], None).unwrap().used(), IoWish::Epoll);
+        assert_eq!(Io::choose(IoWish::Epoll, Interfaces::default(), None).unwrap().used(), IoWish::Epoll);
     }
 }

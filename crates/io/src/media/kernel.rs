@@ -4,13 +4,17 @@
 //! and shared memory are enough.
 #![cfg_attr(not(bpf), allow(dead_code))]
 
+mod carrier;
 mod frame;
 mod leg;
 mod ports;
+mod relays;
 mod ring;
 mod route;
 mod steered;
 mod sys;
+#[cfg(all(test, bpf))]
+mod twin;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -36,6 +40,8 @@ pub(crate) struct Kernel {
     workers: Vec<Option<SteeredIo>>,
     /// Where strangers' packets end.
     _nobody: OwnedFd,
+    /// The table of bridges that the XDP program relays; or why there is none.
+    relays: Result<Arc<relays::Relays>, String>,
     #[cfg(bpf)]
     programs: aya::Ebpf,
 }
@@ -46,12 +52,17 @@ impl Kernel {
         self.workers.get_mut(number)?.take()
     }
 
+    /// Why bridges are not relayed below; `None` when they are.
+    pub(crate) fn why_no_relay(&self) -> Option<&str> {
+        self.relays.as_ref().err().map(String::as_str)
+    }
+
     #[cfg(not(bpf))]
     pub(crate) fn add_interfaces(&mut self, _: &[String]) -> Result<String, Refused> {
         Err(Refused { why: String::new(), remedy: "" })
     }
     #[cfg(not(bpf))]
-    pub(crate) fn set_up(_: usize) -> Result<Self, Refused> {
+    pub(crate) fn set_up(_: usize, _: bool) -> Result<Self, Refused> {
         Err(Refused {
             why: "this program was built without BPF programs".into(),
             remedy: "install clang and build again",
@@ -70,12 +81,14 @@ mod load {
     use aya::maps::{HashMap, Map, MapData, SockMap, XskMap};
     use aya::programs::{SkLookup, Xdp, xdp::XdpMode};
 
+    use super::carrier::{Carrier, Port};
+    use super::relays::{RELAYS_MAX, Relays};
     use super::ring::{MTU_MAX, Queue};
     use super::route::{Router, has_outgoing_policies};
     use super::steered::Descriptors;
     use super::{Arc, Kernel, Ports, Refused, SteeredIo, WORKERS_MAX, sys};
 
-    const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/media.bpf.o"));
+    pub(super) const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/media.bpf.o"));
 
     /// What to do about every refusal that is one of privileges.
     const GRANT: &str = "start as root, or grant CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW (AmbientCapabilities= and \
@@ -90,7 +103,9 @@ mod load {
 
     impl Kernel {
         /// Opens every descriptor, loads the programs, and brings media ports to `workers` sockets.
-        pub(crate) fn set_up(workers: usize) -> Result<Self, Refused> {
+        ///
+        /// `relays`: interfaces are to be added, and bridges may be relayed on them.
+        pub(crate) fn set_up(workers: usize, relays: bool) -> Result<Self, Refused> {
             if workers > WORKERS_MAX {
                 return Err(Refused {
                     why: format!("{workers} media workers, and there is room for {WORKERS_MAX}"),
@@ -103,6 +118,7 @@ mod load {
                 .map_err(refused("packet and raw sockets"))?;
             let nobody = nobody().map_err(refused("a socket that takes nothing"))?;
             let mut programs = aya::EbpfLoader::new()
+                .map_max_entries("RELAYS", if relays { RELAYS_MAX } else { 1 })
                 .load(OBJECT)
                 .map_err(|why| Refused { why: told(&why), remedy: GRANT })?;
             let Some(Map::Array(ports)) = programs.map("PORTS") else { return Err(missing("map PORTS")) };
@@ -128,8 +144,21 @@ mod load {
                 SteeredIo::new(number, ports.clone(), fds, direct).map(Some).map_err(refused("netlink"))
             });
             let workers = workers.collect::<Result<_, _>>()?;
-            Ok(Self { workers, ports, _nobody: nobody, programs })
+            let relays = if relays { load_relay(&mut programs) } else { Err("kernel_relay=no".into()) };
+            Ok(Self { workers, ports, _nobody: nobody, relays: relays.map(Arc::new), programs })
         }
+    }
+
+    /// Loads the program that relays bridges, and maps their table.
+    fn load_relay(programs: &mut aya::Ebpf) -> Result<Relays, String> {
+        let program = programs.program_mut("relay").ok_or("the embedded programs have no program relay")?;
+        let relay: &mut Xdp = program.try_into().map_err(|why| told(&why))?;
+        relay.load().map_err(|why| told(&why))?;
+        let Some(Map::Array(table)) = programs.map("RELAYS") else {
+            return Err("the embedded programs have no map RELAYS".into());
+        };
+        let shared = sys::Shared::map(table.fd().as_fd(), Relays::BYTES).map_err(|why| why.to_string())?;
+        Ok(Relays::new(shared))
     }
 
     /// Queues of all interfaces together; `RINGS_MAX` of `media.bpf.c`.
@@ -139,20 +168,31 @@ mod load {
         /// Puts AF_XDP sockets on the queues of these interfaces, or of all that are fit when none is named. Says which.
         pub(crate) fn add_interfaces(&mut self, names: &[String]) -> Result<String, Refused> {
             let mut router = Router::new().map_err(refused("netlink"))?;
-            let program = self.programs.program_mut("take").ok_or_else(|| missing("program take"))?;
-            let take: &mut Xdp = program.try_into().map_err(refused("program take"))?;
-            take.load().map_err(|why| Refused { why: told(&why), remedy: GRANT })?;
-            let (mut ring, mut added) = (0, Vec::new());
+            if self.relays.is_err() {
+                let program = self.programs.program_mut("take").ok_or_else(|| missing("program take"))?;
+                let take: &mut Xdp = program.try_into().map_err(refused("program take"))?;
+                take.load().map_err(|why| Refused { why: told(&why), remedy: GRANT })?;
+            }
+            let (mut ring, mut added, mut ports) = (0, Vec::new(), Vec::new());
             let mut why_not = "there is no Ethernet interface that is up".to_owned();
             for name in if names.is_empty() { interfaces() } else { names.to_vec() } {
                 match self.add_interface(&mut router, &name, &mut ring) {
-                    Ok(how) => added.push(how),
+                    Ok((port, how)) => {
+                        added.push(how);
+                        ports.push(port);
+                    }
                     Err(why) if names.is_empty() => why_not = why,
                     Err(why) => return Err(Refused { why, remedy: INTERFACES }),
                 }
             }
             if added.is_empty() {
                 return Err(Refused { why: why_not, remedy: INTERFACES });
+            }
+            if let Ok(relays) = &self.relays {
+                let ports: Arc<[Port]> = ports.into();
+                for io in self.workers.iter_mut().flatten() {
+                    io.set_carrier(Carrier::new(relays.clone(), ports.clone()));
+                }
             }
             Ok(added.join(", "))
         }
@@ -161,7 +201,7 @@ mod load {
             router: &mut Router,
             name: &str,
             ring: &mut u32,
-        ) -> Result<String, String> {
+        ) -> Result<(Port, String), String> {
             let Some(index) = sys::interface_index(name) else {
                 return Err(format!("there is no interface {name}"));
             };
@@ -193,11 +233,13 @@ mod load {
                 queues += 1;
             }
             let how = if generic { "generic" } else { "driver" };
-            Ok(format!("{name} ({how}, {queues} {})", if queues == 1 { "queue" } else { "queues" }))
+            let how = format!("{name} ({how}, {queues} {})", if queues == 1 { "queue" } else { "queues" });
+            Ok((Port { interface: index, generic }, how))
         }
         /// Has the program look at what an interface receives; true when the driver cannot and the kernel does.
         fn attach(&mut self, interface: u32) -> Result<bool, Box<dyn std::error::Error>> {
-            let program = self.programs.program_mut("take").ok_or("no program take")?;
+            let name = if self.relays.is_ok() { "relay" } else { "take" };
+            let program = self.programs.program_mut(name).ok_or("no program for interfaces")?;
             let take: &mut Xdp = program.try_into()?;
             match take.attach_to_if_index(interface, XdpMode::Driver) {
                 Ok(_) => Ok(false),

@@ -11,7 +11,7 @@ use rtp::Discard;
 use super::sight::{SightCell, WorkerSight};
 
 /// Fixed counters before the discards.
-const FIXED: usize = 15;
+const FIXED: usize = 18;
 
 /// What one worker says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +46,12 @@ pub struct WorkerLoad {
     pub unsent: u64,
     /// Datagrams received by AF_XDP.
     pub by_xdp: u64,
+    /// Packets that the XDP program relayed, which the worker neither received nor sent.
+    pub relayed: u64,
+    /// Bridges that it relays at present.
+    pub relays: u64,
+    /// Times that it took one over.
+    pub relays_begun: u64,
     /// Packets thrown away, by reason, in the order of [`Discard::ALL`].
     pub discards: [u64; Discard::ALL.len()],
 }
@@ -103,6 +109,9 @@ impl LoadCell {
             load.group_room,
             thread.unsent,
             thread.by_xdp,
+            load.relayed,
+            u64::from(load.relays),
+            load.relays_begun,
         ];
         let values = fixed.into_iter().chain(load.discards.iter().map(|(_, count)| count));
         for (cell, value) in self.counts.iter().zip(values) {
@@ -128,6 +137,9 @@ impl LoadCell {
             group_room: next(),
             unsent: next(),
             by_xdp: next(),
+            relayed: next(),
+            relays: next(),
+            relays_begun: next(),
             discards: core::array::from_fn(|_| next()),
         }
     }
@@ -164,6 +176,9 @@ impl MediaLoads {
             group_room: sum.group_room + one.group_room,
             unsent: sum.unsent + one.unsent,
             by_xdp: sum.by_xdp + one.by_xdp,
+            relayed: sum.relayed + one.relayed,
+            relays: sum.relays + one.relays,
+            relays_begun: sum.relays_begun + one.relays_begun,
             discards: core::array::from_fn(|n| {
                 sum.discards.get(n).copied().unwrap_or(0) + one.discards.get(n).copied().unwrap_or(0)
             }),

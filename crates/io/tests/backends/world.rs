@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant as Wall};
 
 use base::{Direction, DtmfMode, Event, FormatId, Latch, MAX_RX_PAYLOADS, Plan, RxPayload};
-use io::media::{Io, IoWish, MediaFront, MediaSettings, PortRange};
+use io::media::{Interfaces, Io, IoWish, MediaFront, MediaSettings, PortRange};
 use rtp::{Header, rtcp};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -26,6 +26,8 @@ pub struct World {
     pub ports: PortRange,
     /// Media threads ask for real-time priority.
     pub real_time: bool,
+    /// Bridges may be relayed by the XDP program.
+    pub kernel_relay: bool,
     /// What AF_XDP is tried on; nothing outside the namespaces of a test is touched.
     interface: &'static str,
     namespaces: Option<Namespaces>,
@@ -80,6 +82,7 @@ impl World {
             ports,
             interface: "lo",
             real_time: false,
+            kernel_relay: false,
             namespaces: None,
         })
     }
@@ -105,12 +108,21 @@ impl World {
         ip(&["-n", pbx, "route", "add", "198.51.100.0/24", "via", "10.44.0.2"])?;
         let ports = PortRange { first: 26_000, last: 26_000 + 2 * PAIRS - 1 };
         let ip = IpAddr::V4(Ipv4Addr::new(10, 44, 0, 1));
-        Ok(Self { name: "veth", ip, ports, interface: "v0", real_time: false, namespaces: Some(namespaces) })
+        Ok(Self {
+            name: "veth",
+            ip,
+            ports,
+            interface: "v0",
+            real_time: false,
+            kernel_relay: false,
+            namespaces: Some(namespaces),
+        })
     }
     /// The PBX; an error when the back-end is not to be had here.
     pub fn front(&self, wish: IoWish, workers: usize) -> Result<MediaFront, String> {
-        let io =
-            Io::choose(wish, &[self.interface.to_owned()], Some(workers)).map_err(|why| why.to_string())?;
+        let names = [self.interface.to_owned()];
+        let interfaces = Interfaces { names: &names, kernel_relay: self.kernel_relay };
+        let io = Io::choose(wish, interfaces, Some(workers)).map_err(|why| why.to_string())?;
         assert_eq!(io.used(), wish);
         let mut draws = 0x1234_5678_9abc_def0_u64;
         let random = Box::new(move || {
@@ -133,6 +145,14 @@ impl World {
         let namespaces = self.namespaces.as_ref().ok_or("no namespace of its own")?;
         ip(&[&["-n", &namespaces.pbx], words].concat())
     }
+    /// Has bridges relayed by the XDP program. The phones' end of the wire takes frames that the program sends only when it
+    /// collects what it receives (GRO), as the ends of containers may or may not.
+    pub fn relay_in_kernel(&mut self) -> Result<(), String> {
+        let namespaces = self.namespaces.as_ref().ok_or("no namespace of its own")?;
+        ip(&["netns", "exec", &namespaces.phones, "ethtool", "-K", "v1", "gro", "on"])?;
+        self.kernel_relay = true;
+        Ok(())
+    }
     /// Runs `work` where the PBX lives.
     pub fn inside(&self, work: impl FnOnce() + Send) {
         match &self.namespaces {
@@ -150,14 +170,15 @@ impl World {
         };
         let socket = socket.unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Phone { to: socket.local_addr().unwrap(), socket, sequence: 0, from: Cell::new(None) }
+        Phone { to: socket.local_addr().unwrap(), socket, ssrc: 0xfeed, said: 0, from: Cell::new(None) }
     }
 }
 
 pub struct Phone {
     pub socket: UdpSocket,
     pub to: SocketAddr,
-    sequence: u16,
+    pub ssrc: u32,
+    said: u32,
     from: Cell<Option<SocketAddr>>,
 }
 
@@ -166,25 +187,19 @@ impl Phone {
     pub fn bind(address: &str) -> std::io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { to: socket.local_addr()?, socket, sequence: 0, from: Cell::new(None) })
+        Ok(Self { to: socket.local_addr()?, socket, ssrc: 0xfeed, said: 0, from: Cell::new(None) })
     }
     pub fn address(&self) -> SocketAddr {
         self.socket.local_addr().unwrap()
     }
     /// A packet with this payload, under this payload type.
     pub fn say_coded(&mut self, payload_type: u8, payload: &[u8]) {
-        let timestamp = u32::from(self.sequence) * 160;
-        self.say_at(payload_type, timestamp, payload);
-        self.sequence = self.sequence.wrapping_add(1);
+        let header = Header { payload_type, ..self.header() };
+        self.send(&[&rtp::write(&header)[..], payload].concat());
     }
     /// A packet of an event, all of which have one timestamp.
     pub fn say_event(&mut self, payload_type: u8, payload: &[u8]) {
-        self.say_at(payload_type, 1 << 20, payload);
-        self.sequence = self.sequence.wrapping_add(1);
-    }
-    fn say_at(&self, payload_type: u8, timestamp: u32, payload: &[u8]) {
-        let sequence = self.sequence;
-        let header = Header { payload_type, marker: false, sequence, timestamp, ssrc: 0xfeed };
+        let header = Header { payload_type, timestamp: 1 << 20, ..self.header() };
         self.send(&[&rtp::write(&header)[..], payload].concat());
     }
     /// The next packet, whatever is in it.
@@ -197,6 +212,22 @@ impl Phone {
     pub fn send(&self, bytes: &[u8]) {
         // A port that nobody has may answer so, and the next call is told.
         let _ = self.socket.send_to(bytes, self.to);
+    }
+    /// The header of the next packet, with a number that no other has.
+    pub fn header(&mut self) -> Header {
+        let header = Header {
+            payload_type: 0,
+            marker: false,
+            sequence: self.said as u16,
+            timestamp: self.said.wrapping_mul(160),
+            ssrc: self.ssrc,
+        };
+        self.said = self.said.wrapping_add(1);
+        header
+    }
+    /// Packets that are lost before they are sent.
+    pub fn skip(&mut self, packets: u32) {
+        self.said = self.said.wrapping_add(packets);
     }
     pub fn say(&mut self, byte: u8) {
         self.say_long(byte, 160);

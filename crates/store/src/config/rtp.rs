@@ -32,6 +32,21 @@ impl MediaIo {
 }
 
 choice! {
+    /// `kernel_relay=`: whether bridges may be relayed below the media threads.
+    KernelRelay {
+        Auto | "auto" | "yes" "Where kernel, driver and call allow it.";
+        No | "no" "Never.";
+    }
+}
+
+impl KernelRelay {
+    /// Whether they may.
+    pub fn may(self) -> bool {
+        self == Self::Auto
+    }
+}
+
+choice! {
     /// `media_tick=`: how often a media thread wakes.
     MediaTick {
         Auto | "auto" "By load.";
@@ -73,6 +88,7 @@ options! {
     share_prompts: YesNo = "yes", "Prompts and music are coded once for each format and shared by everyone who hears them. `no` keeps them linear and codes them for each call: for measurements that compare with systems which do so. What lies there in the format of the call is sent as it is either way, and tones are shared.";
     media_io: MediaIo = "auto", "What moves the packets: sockets of their own for each call leg (`epoll`), one socket a media thread (`sklookup`), or AF_XDP beside that (`xdp`); the latter two need privileges. `auto` takes the best there is, and one that is asked for and not to be had is an error. See [media.md](media.md#back-ends). Counts from the next start on.";
     media_interfaces: Text = "", "Interfaces for AF_XDP, separated by commas (`eth0,eth1`). Without one `media_io=auto` does not use it, and `media_io=xdp` takes all that are fit.";
+    kernel_relay: KernelRelay = "auto", "With AF_XDP, the kernel relays bridged calls by itself that have one format and to which nobody listens. `no` leaves every packet to the media threads. See [media.md](media.md#kernel-relay). Counts from the next start on.";
     media_workers: Int<0, 256> = "0", "Media threads; 0 is one less than the processors, and at least one. Counts from the next start on.";
     media_tick: MediaTick = "auto", "Milliseconds between two looks of a media thread at its packets: 1, 2, 5, 10 or 20. `auto` is 1 under load, 5 with little and 20 without any. A long tick saves processor time and delays every packet by up to its length. See [media.md](media.md#ticks). Counts from the next start on.";
     rtcpinterval: Millis<500, 60_000> = "5000", "Time between RTCP reports.";

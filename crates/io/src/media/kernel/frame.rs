@@ -62,6 +62,10 @@ impl Template {
             + u32::from(u16::from_ne_bytes([0, PROTOCOL_UDP]));
         Self { bytes, ip_sum, udp_sum }
     }
+    /// The headers, and their sums for the checksums of IPv4 and UDP, all without lengths.
+    pub(crate) const fn parts(&self) -> (&[u8; HEADERS], u32, u32) {
+        (&self.bytes, self.ip_sum, self.udp_sum)
+    }
     /// Writes headers and payload and returns the length; 0 when `out` is too short.
     pub(crate) fn write(&self, payload: &[u8], out: &mut [u8]) -> usize {
         let length = HEADERS + payload.len();

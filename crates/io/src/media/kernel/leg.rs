@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use base::{Instant, Marking};
 
+use super::carrier::Underway;
 use super::frame::Template;
 use super::ports::{Owner, Ports};
+use super::relays::{Relays, Ticket};
 use super::sys::Via;
 use crate::media::ports::{self, Lease};
 
@@ -27,6 +29,10 @@ pub(crate) struct SteeredLeg {
     rtcp_way: Option<Box<Way>>,
     /// For packets that are too long for every other way; made when there is one.
     pub(super) plain: Option<UdpSocket>,
+    /// What comes to this leg is relayed below.
+    pub(super) underway: Option<Box<Underway>>,
+    /// What leaves by this leg is; kept until the next time, and of no use once that has ended.
+    pub(super) fed: Option<(Arc<Relays>, Ticket)>,
     ports: Arc<Ports>,
     /// Declared last: what is left in the table is taken out before the ports are leased again.
     lease: Lease,
@@ -65,6 +71,8 @@ impl SteeredLeg {
             rtp_way: None,
             rtcp_way: None,
             plain: None,
+            underway: None,
+            fed: None,
             ports,
             lease,
         }
@@ -129,6 +137,13 @@ impl SteeredLeg {
 
 impl Drop for SteeredLeg {
     fn drop(&mut self) {
+        // The worker has ended these, unless it came to grief.
+        if let Some(underway) = self.underway.take() {
+            underway.end();
+        }
+        if let Some((relays, ticket)) = self.fed.take() {
+            relays.end(ticket);
+        }
         self.ports.take(self.port());
         if self.rtcp {
             self.ports.take(self.rtcp_port());

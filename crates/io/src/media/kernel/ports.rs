@@ -62,8 +62,7 @@ impl Ports {
     }
     /// Lets one source in, or everyone.
     pub(crate) fn let_in(&self, port: u16, source: Option<SocketAddrV4>) {
-        let peer = source.map_or(0, |source| u64::from(raw_ip(*source.ip())) << 32 | raw_port(source.port()));
-        self.store(port, 1, peer);
+        self.store(port, 1, source.map_or(0, raw_address));
     }
     /// Asks for the memory that says whose port it is.
     pub(crate) fn fetch(&self, port: u16) {
@@ -80,6 +79,11 @@ impl Ports {
             rtcp: word & 2 != 0,
         })
     }
+}
+
+/// `address_of` of `media.bpf.c`.
+pub(crate) fn raw_address(address: SocketAddrV4) -> u64 {
+    u64::from(raw_ip(*address.ip())) << 32 | raw_port(address.port())
 }
 
 /// An address as the programs see it: network order, read as a native number.

@@ -56,13 +56,11 @@ pub(crate) struct Router {
 
 impl Router {
     pub(crate) fn new() -> io::Result<Self> {
-        let socket = sys::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
-        Ok(Self {
-            socket,
-            sequence: 0,
-            question: Vec::with_capacity(64),
-            answer: vec![0; ANSWER_BYTES].into(),
-        })
+        Ok(Self::with(sys::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?))
+    }
+    fn with(socket: OwnedFd) -> Self {
+        let answer = vec![0; ANSWER_BYTES].into();
+        Self { socket, sequence: 0, question: Vec::with_capacity(64), answer }
     }
 
     /// The way from one of our addresses to a peer.
@@ -142,6 +140,18 @@ impl Router {
         Some(Link { mtu: number(libc::IFLA_MTU)? as usize, queues: number(libc::IFLA_NUM_RX_QUEUES)? })
     }
 
+    /// Whether an interface is one end of a pair of virtual Ethernet interfaces.
+    pub(crate) fn is_veth(&mut self, interface: u32) -> bool {
+        self.begin(libc::RTM_GETLINK);
+        self.question.extend([0; 4]);
+        self.question.extend(interface.to_ne_bytes());
+        self.question.extend([0; 8]);
+        let answer = self.ask(libc::RTM_NEWLINK).unwrap_or_default();
+        let info = attributes(answer.get(LINK..).unwrap_or_default());
+        let mut info = info.filter(|(kind, _)| *kind == IFLA_LINKINFO).flat_map(|(_, info)| attributes(info));
+        info.any(|(kind, name)| kind == IFLA_INFO_KIND && name.starts_with(b"veth"))
+    }
+
     /// Begins a question, whose length is filled in when it is asked.
     fn begin(&mut self, kind: u16) {
         self.sequence = self.sequence.wrapping_add(1);
@@ -173,14 +183,62 @@ impl Router {
     }
 }
 
+/// What drivers say that they can do with XDP (generic netlink, family `netdev`, from Linux 6.3 on).
+#[derive(Debug)]
+pub(crate) struct Features {
+    router: Router,
+    family: u16,
+}
+
+/// Bits of what an interface can do with XDP, `enum netdev_xdp_act` of `linux/netdev.h`.
+pub(crate) const XDP_BASIC: u64 = 1;
+pub(crate) const XDP_NDO_XMIT: u64 = 1 << 2;
+
+impl Features {
+    /// `None` where the kernel cannot be asked.
+    pub(crate) fn new() -> Option<Self> {
+        let socket = sys::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_GENERIC).ok()?;
+        let mut router = Router::with(socket);
+        router.begin(GENL_ID_CTRL);
+        router.question.extend([CTRL_CMD_GETFAMILY, 1, 0, 0]);
+        attribute(&mut router.question, CTRL_ATTR_FAMILY_NAME, b"netdev\0");
+        let answer = router.ask(GENL_ID_CTRL)?;
+        let (_, id) = attributes(answer.get(4..)?).find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID)?;
+        let family = u16::from_ne_bytes(sys::read_plain(id, 0)?);
+        Some(Self { router, family })
+    }
+    /// Of one interface.
+    pub(crate) fn of(&mut self, interface: u32) -> Option<u64> {
+        self.router.begin(self.family);
+        self.router.question.extend([NETDEV_CMD_DEV_GET, 1, 0, 0]);
+        attribute(&mut self.router.question, NETDEV_A_DEV_IFINDEX, &interface.to_ne_bytes());
+        let answer = self.router.ask(self.family)?;
+        let (_, features) =
+            attributes(answer.get(4..)?).find(|(kind, _)| *kind == NETDEV_A_DEV_XDP_FEATURES)?;
+        Some(u64::from_ne_bytes(sys::read_plain(features, 0)?))
+    }
+}
+
+/// Names of `linux/if_link.h` that `libc` has not.
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+
+/// Names of `linux/genetlink.h` and `linux/netdev.h`.
+const GENL_ID_CTRL: u16 = 0x10;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const NETDEV_CMD_DEV_GET: u8 = 1;
+const NETDEV_A_DEV_IFINDEX: u16 = 1;
+const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
+
 /// Whether this host wants some of what leaves it encrypted or blocked by IPsec; needs CAP_NET_ADMIN. A kernel without
 /// IPsec has no such wish.
 pub(crate) fn has_outgoing_policies() -> io::Result<bool> {
     let Ok(socket) = sys::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_XFRM) else {
         return Ok(false);
     };
-    let mut router =
-        Router { socket, sequence: 0, question: Vec::new(), answer: vec![0; ANSWER_BYTES].into() };
+    let mut router = Router::with(socket);
     router.begin(XFRM_MSG_GETSPDINFO);
     router.question.extend([0; 4]);
     let answer = router.ask(XFRM_MSG_NEWSPDINFO).ok_or(io::ErrorKind::PermissionDenied)?;

@@ -9,20 +9,21 @@
 #![forbid(unsafe_code)]
 
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use base::Instant;
 use lanes::prefetch;
-use media::{Batch, PacketIo};
+use media::{Batch, PacketIo, RelayPlan, Relayed};
 use std::sync::Arc;
 
+use super::carrier::{Carrier, Neighbour};
 use super::frame::{self, ETHERNET, HEADERS, IPV4, Template, UDP};
 use super::leg::{SteeredLeg, Way};
 use super::ports::{Owner, Ports};
 use super::ring::Queue;
-use super::route::Router;
+use super::route::{Route, Router};
 use super::sys::{self, FRAME_BYTES, Outbox, Receiver, Via};
 use crate::clock::Clock;
 
@@ -102,6 +103,8 @@ pub(crate) struct SteeredIo {
     refused: u64,
     /// Datagrams that came by a queue.
     by_xdp: u64,
+    /// Where bridges can be relayed by the program of the interfaces.
+    carrier: Option<Box<Carrier>>,
 }
 
 impl SteeredIo {
@@ -125,11 +128,16 @@ impl SteeredIo {
             may_ask: ASKED_PER_TICK,
             refused: 0,
             by_xdp: 0,
+            carrier: None,
         })
     }
     /// Receives and sends by a queue of an interface, too.
     pub(super) fn add_queue(&mut self, interface: u32, queue: Queue) {
         self.queues.push(Ring { interface, queue });
+    }
+    /// Has the program of the interfaces relay bridges.
+    pub(super) fn set_carrier(&mut self, carrier: Carrier) {
+        self.carrier = Some(Box::new(carrier));
     }
     /// Datagrams that came by a queue, so far.
     pub(crate) const fn by_xdp(&self) -> u64 {
@@ -190,17 +198,11 @@ impl SteeredIo {
     fn ask_way(&mut self, leg: &SteeredLeg, rtcp: bool, to: SocketAddrV4) -> Way {
         self.may_ask = self.may_ask.saturating_sub(1);
         let from = SocketAddrV4::new(leg.ip, leg.port().saturating_add(u16::from(rtcp)));
-        let route = self.router.route(leg.ip, *to.ip());
-        let neighbour = route.filter(|route| self.direct && !route.special).and_then(|route| {
-            let macs = (
-                self.router.neighbour(route.interface, route.next_hop)?,
-                self.router.own_mac(route.interface)?,
-            );
-            Some((route.interface, macs))
-        });
+        let (route, neighbour) = neighbour(&mut self.router, leg.ip, *to.ip());
+        let neighbour = neighbour.filter(|_| self.direct);
         let room = route.map_or(0, |route| route.mtu).min(FRAME_BYTES - ETHERNET);
         let (via, macs) = match neighbour {
-            Some((interface, macs)) => (Via::Interface(interface), macs),
+            Some((interface, macs, _)) => (Via::Interface(interface), macs),
             None => (Via::Kernel(leg.ip, *to.ip()), Default::default()),
         };
         let is_settled = neighbour.is_some() || !self.direct || route.is_some_and(|route| route.special);
@@ -251,6 +253,22 @@ impl SteeredIo {
     fn send_batch(&mut self) {
         self.refused += self.outbox.send(&self.fds.senders) as u64;
     }
+}
+
+/// The way from one of our addresses to a peer by the kernel's tables, and who takes packets on it when that is a neighbour
+/// on Ethernet.
+pub(super) fn neighbour(
+    router: &mut Router,
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+) -> (Option<Route>, Option<Neighbour>) {
+    let route = router.route(from, to);
+    let neighbour = route.filter(|route| !route.special).and_then(|route| {
+        let macs = (router.neighbour(route.interface, route.next_hop)?, router.own_mac(route.interface)?);
+        let room = route.mtu.min(FRAME_BYTES - ETHERNET).saturating_sub(IPV4 + UDP);
+        Some((route.interface, macs, room))
+    });
+    (route, neighbour)
 }
 
 /// Copies a datagram that came for one of the worker's own ports; false when it did not, or the batch is full.
@@ -319,6 +337,16 @@ impl PacketIo for SteeredIo {
     }
     fn lock(&mut self, leg: &mut SteeredLeg, source: Option<SocketAddr>) {
         leg.let_in(source);
+    }
+    fn relay(&mut self, from: &mut SteeredLeg, to: &mut SteeredLeg, plan: &RelayPlan) -> bool {
+        let Some(carrier) = self.carrier.as_mut().filter(|_| self.direct) else { return false };
+        carrier.begin((from, to), plan, self.now, &mut self.router)
+    }
+    fn relayed(&mut self, leg: &mut SteeredLeg) -> Option<Relayed> {
+        self.carrier.as_mut()?.read(leg, self.now, &mut self.router)
+    }
+    fn unrelay(&mut self, leg: &mut SteeredLeg) -> Option<Relayed> {
+        leg.underway.take()?.end()
     }
     fn tx_batch(&mut self) {
         // Packets that went by the kernel are the first ones of their stream in this tick.
