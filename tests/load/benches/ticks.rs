@@ -37,6 +37,7 @@ fn main() {
             *least = Cost { idle: least.idle.min(idle), busy: least.busy.min(busy) };
         }
     }
+    assert!(least.iter().all(|(_, cost)| cost.busy < f64::MAX), "no window counts: the machine is too busy");
     let [(_, one), .., (_, ten), _] = least;
     println!(
         "a tick of 10 ms takes {:.2} of one of 1 ms; target {TEN} {}",
@@ -71,20 +72,20 @@ fn measure(tick: u8) -> Cost {
     site.rewrite("rtp.conf", &format!("{ports}media_tick = {tick}\n"));
     let server = Server::start(site);
     let meter = Meter::new(server.pid());
-    let least = |each: &dyn Fn()| {
+    // Windows that `counts` does not let count say nothing.
+    let least = |counts: &dyn Fn() -> bool| {
         let mut before = meter.read();
         let shares = (0..windows).map(|_| {
             std::thread::sleep(length);
             let after = meter.read();
             let share = after.cpu_since(&before) / after.seconds_since(&before) * 100.0;
             before = after;
-            each();
-            share
+            if counts() { share } else { f64::MAX }
         });
         shares.fold(f64::MAX, f64::min)
     };
     std::thread::sleep(length);
-    let idle = least(&|| ());
+    let idle = least(&|| true);
     let listener = Listener::start(ip);
     let callers = Callers::start(Plan {
         server: server.site.sip,
@@ -104,8 +105,12 @@ fn measure(tick: u8) -> Cost {
         let (before, since) = heard.replace((listener.heard(), std::time::Instant::now()));
         let due = calls as f64 * PACKETS * since.elapsed().as_secs_f64();
         let share = (listener.heard() - before) as f64 / due;
-        // A figure of a program that sends less than it should would be one of another load.
-        assert!(share > 0.95, "{:.1} % of the packets were heard", share * 100.0);
+        // A figure of a program that sends less than it should would be one of another load; and where the listener is
+        // crowded out, so is the program.
+        if share < 0.95 {
+            println!("  {:.1} % of the packets were heard: this window does not count", share * 100.0);
+        }
+        share >= 0.95
     });
     assert_eq!((callers.refused(), callers.ended()), (0, 0), "every call stays up");
     Cost { idle, busy }
