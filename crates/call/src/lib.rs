@@ -40,7 +40,8 @@ pub use notice::{Notice, Snapshot};
 pub use quality::{Quality, Series, paths, seconds};
 pub use services::{
     Afterwards, ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused,
-    MusicAnswer, Naptr, NaptrAnswer, NoOutside, Outside, Progress, Recorder, Services, Take, WallClock,
+    MusicAnswer, Naptr, NaptrAnswer, NoOutside, Outside, Progress, Recorder, RecorderState, Services, Take,
+    WallClock,
 };
 pub use shard::{Shard, panic_text};
 pub use tech::{Indication, Request, Tech};

@@ -169,6 +169,17 @@ pub struct Take {
     pub progress: Arc<Progress>,
 }
 
+/// What a [`Recorder`] does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecorderState {
+    /// Recordings that are being written.
+    pub running: usize,
+    /// Milliseconds of sound that were lost because a disk is slow.
+    pub lost_ms: u64,
+    /// Recordings that ended because they could not be written.
+    pub failed: u64,
+}
+
 /// Recordings. The file is complete when the sink has been dropped and the writer has caught up.
 pub trait Recorder {
     /// Opens `path` (absolute, or relative to the sounds directory) with the file format of `extension`.
@@ -176,9 +187,9 @@ pub trait Recorder {
     fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
     /// As [`Self::open`], for linear samples of two channels in turn.
     fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
-    /// How many recordings are being written.
-    fn running(&self) -> usize {
-        0
+    /// What is being written, and what went wrong since the start.
+    fn state(&self) -> RecorderState {
+        RecorderState::default()
     }
     /// Whether there is no file of this name yet, for numbered recordings (`%d`).
     fn is_free(&mut self, path: &str, extension: &str) -> bool;

@@ -51,6 +51,17 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         Kind::Gauge,
         "Estimated opinion scores of what present calls hear: the least and the mean.",
     ),
+    ("strowger_recordings", Kind::Gauge, "Recordings that are being written."),
+    (
+        "strowger_recordings_lost_seconds_total",
+        Kind::Counter,
+        "Seconds of sound that recordings lost because a disk is slow.",
+    ),
+    (
+        "strowger_recordings_failed_total",
+        Kind::Counter,
+        "Recordings that ended because they could not be written.",
+    ),
     ("strowger_turns_total", Kind::Counter, "Turns of the signalling loop."),
     ("strowger_call_records_total", Kind::Counter, "Call records that were handed to be written."),
 ];
@@ -126,6 +137,10 @@ pub fn text(site: &Site) -> String {
     }
     calls(site, &mut page);
     media(site, &mut page);
+    let recorder = site.shard.core.borrow().services.recorder.state();
+    page.single("strowger_recordings", recorder.running as f64);
+    page.single("strowger_recordings_lost_seconds_total", recorder.lost_ms as f64 / 1000.0);
+    page.single("strowger_recordings_failed_total", recorder.failed as f64);
     let counters = site.counters.get();
     page.single("strowger_turns_total", counters.turns as f64);
     page.single("strowger_call_records_total", counters.records as f64);

@@ -9,8 +9,8 @@ mod common;
 use std::net::SocketAddr;
 
 use base::{
-    AudioSink, Command, DtmfMode, Event, FormatId, Instant, MemberSettings, PlayId, RoomId, RoomSettings,
-    StreamId,
+    AudioSink, Command, DtmfMode, Event, FormatId, Instant, MemberSettings, MonitorSettings, MonitorSinks,
+    PlayId, RoomId, RoomSettings, StreamId,
 };
 use common::{Phone, clip, plan};
 use kit::{Counting, allocations, bytes_kept, system_calls};
@@ -105,6 +105,13 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
         worker.input(open, at(now_ms), &mut wire, &mut events);
     }
     let record = |stream| Command::Record { stream, format: FormatId::SLIN, sink: Box::new(Nowhere) };
+    // Both sides of a relay, of a transcoded call and of a prompt, at a rate that is none of theirs.
+    let monitor = |stream| {
+        let sink = || Some(Box::new(Nowhere) as Box<dyn AudioSink>);
+        let sinks = Box::new(MonitorSinks { heard: sink(), said: sink(), mixed: sink() });
+        let settings = MonitorSettings::default();
+        Command::Monitor { stream, monitor: 1, format: FormatId::SLIN16, settings, sinks }
+    };
     let mut commands = vec![
         Command::Join { a: ids[0], b: ids[1] },
         Command::Join { a: ids[2], b: ids[3] },
@@ -118,6 +125,9 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
         Command::Play { stream: ids[9], play: PlayId(1), clip: prompt.clone(), offset: 0 },
         Command::Music { stream: ids[10], clip: prompt, epoch: Instant::ZERO },
         Command::Tie { a: x, b: y },
+        monitor(ids[2]),
+        monitor(ids[4]),
+        monitor(ids[8]),
         Command::Join { a: ids[11], b: x },
         Command::Join { a: ids[12], b: y },
     ];

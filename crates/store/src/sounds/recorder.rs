@@ -5,12 +5,12 @@ use std::os::unix::fs::FileExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use base::AudioSink;
-use call::{Afterwards, Progress, Recorder, Take};
+use call::{Afterwards, Progress, Recorder, RecorderState, Take};
 use codec::{Ending, Recording};
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -34,7 +34,15 @@ pub type Told = Box<dyn Fn(&str) + Send>;
 pub struct Recordings {
     sounds: PathBuf,
     jobs: Sender<Track>,
-    running: Arc<AtomicUsize>,
+    totals: Arc<Totals>,
+}
+
+/// What [`RecorderState`] tells.
+#[derive(Default)]
+struct Totals {
+    running: AtomicUsize,
+    lost_ms: AtomicU64,
+    failed: AtomicU64,
 }
 
 impl Recordings {
@@ -58,13 +66,13 @@ impl Recordings {
     pub fn start(sounds: PathBuf, told: Told) -> std::io::Result<Self> {
         let (jobs, inbox) = channel();
         let (begun, written) = channel();
-        let running = Arc::default();
-        let count = Arc::clone(&running);
+        let totals = Arc::<Totals>::default();
+        let counted = Arc::clone(&totals);
         std::thread::Builder::new().name("syncing".to_owned()).spawn(move || keep_safe(&written))?;
         std::thread::Builder::new()
             .name("recordings".to_owned())
-            .spawn(move || serve(&inbox, &begun, &count, &told))?;
-        Ok(Self { sounds, jobs, running })
+            .spawn(move || serve(&inbox, &begun, &counted, &told))?;
+        Ok(Self { sounds, jobs, totals })
     }
     fn path(&self, path: &str, extension: &str) -> Result<PathBuf, String> {
         let asked = Path::new(path);
@@ -90,8 +98,12 @@ impl Recorder for Recordings {
             .ok_or_else(|| format!("'{extension}' has no second channel; use wav, wav16 or sln"))?;
         self.begin(path, extension, recording, append)
     }
-    fn running(&self) -> usize {
-        self.running.load(Ordering::Relaxed)
+    fn state(&self) -> RecorderState {
+        RecorderState {
+            running: self.totals.running.load(Ordering::Relaxed),
+            lost_ms: self.totals.lost_ms.load(Ordering::Relaxed),
+            failed: self.totals.failed.load(Ordering::Relaxed),
+        }
     }
     fn is_free(&mut self, path: &str, extension: &str) -> bool {
         self.path(path, extension).is_ok_and(|path| !path.exists())
@@ -106,7 +118,7 @@ impl Recordings {
         recording: Recording,
         append: bool,
     ) -> Result<Take, String> {
-        if self.running.load(Ordering::Relaxed) >= RECORDINGS_MAX {
+        if self.totals.running.load(Ordering::Relaxed) >= RECORDINGS_MAX {
             return Err(format!("{RECORDINGS_MAX} recordings are running already"));
         }
         let path = self.path(path, extension)?;
@@ -137,7 +149,7 @@ impl Recordings {
         };
         let track = Track::begin(path.clone(), file, recording, samples, shared).map_err(fail)?;
         self.jobs.send(track).map_err(|_| "the thread that writes recordings has ended".to_owned())?;
-        self.running.fetch_add(1, Ordering::Relaxed);
+        self.totals.running.fetch_add(1, Ordering::Relaxed);
         let sink = Box::new(Sink { writer, ended, progress: Arc::clone(&progress) });
         Ok(Take { sink, format, afterwards, progress })
     }
@@ -199,6 +211,8 @@ struct Track {
     due: Instant,
     /// Samples lost that the log knows of, and when it was told.
     told: (u64, Option<Instant>),
+    /// Milliseconds lost that the totals know of.
+    counted_ms: u64,
 }
 
 impl Track {
@@ -232,6 +246,7 @@ impl Track {
             coded,
             due: Instant::now() + WRITE_EVERY,
             told: (0, None),
+            counted_ms: 0,
         })
     }
     /// Whether it is to be written now.
@@ -273,11 +288,19 @@ impl Track {
         let lost = self.shared.progress.lost();
         let (known, last) = self.told;
         if lost > known && (over || last.is_none_or(|last| now - last >= TELL_EVERY)) {
-            let second = u64::from(self.recording.rate().0) * self.recording.channels() as u64;
-            let ms = (lost - known) * 1000 / second.max(1);
+            let ms = self.milliseconds(lost - known);
             told(&format!("recording {} has lost {ms} ms: the disk is too slow", self.path.display()));
             self.told = (lost, Some(now));
         }
+    }
+    fn milliseconds(&self, samples: u64) -> u64 {
+        let second = u64::from(self.recording.rate().0) * self.recording.channels() as u64;
+        samples * 1000 / second.max(1)
+    }
+    /// Milliseconds that were lost since this was asked last.
+    fn newly_lost_ms(&mut self) -> u64 {
+        let all = self.milliseconds(self.shared.progress.lost());
+        all - core::mem::replace(&mut self.counted_ms, all)
     }
     /// Takes away what its story does not want to keep.
     fn amend(&mut self) -> std::io::Result<()> {
@@ -329,7 +352,7 @@ impl Track {
     }
 }
 
-fn serve(inbox: &Receiver<Track>, begun: &Sender<Arc<Paper>>, running: &AtomicUsize, told: &Told) {
+fn serve(inbox: &Receiver<Track>, begun: &Sender<Arc<Paper>>, totals: &Totals, told: &Told) {
     let mut tracks: Vec<Track> = Vec::new();
     let mut next_turn = Instant::now();
     loop {
@@ -355,8 +378,17 @@ fn serve(inbox: &Receiver<Track>, begun: &Sender<Arc<Paper>>, running: &AtomicUs
         let before = tracks.len();
         let now = Instant::now();
         next_turn = now + TURN;
-        tracks.retain_mut(|track| !track.is_due(now) || survive(track, told, |track| track.turn(now, told)));
-        running.fetch_sub(before - tracks.len(), Ordering::Relaxed);
+        tracks.retain_mut(|track| {
+            if !track.is_due(now) {
+                return true;
+            }
+            let goes_on = survive(track, told, |track| track.turn(now, told));
+            totals.lost_ms.fetch_add(track.newly_lost_ms(), Ordering::Relaxed);
+            let failed = track.shared.progress.failure().is_some() && !goes_on;
+            totals.failed.fetch_add(failed.into(), Ordering::Relaxed);
+            goes_on
+        });
+        totals.running.fetch_sub(before - tracks.len(), Ordering::Relaxed);
     }
 }
 

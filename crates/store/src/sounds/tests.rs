@@ -234,6 +234,10 @@ fn a_full_disk_ends_a_recording_with_a_word_and_not_the_call() {
     let text = told.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
     assert!(text.contains("full.sln has ended: No space left"), "{text}");
     assert!(take.progress.failure().is_some_and(|why| why.starts_with("No space left")));
+    while recordings.state().running > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(recordings.state().failed, 1);
     // The worker goes on writing until its ring is full, and nothing happens then.
     while take.sink.write(&[1; 1600]) > 0 {}
 }
@@ -249,7 +253,7 @@ fn sound_that_a_slow_disk_has_no_room_for_is_counted_and_told() {
     // Five seconds in a moment, as if the thread had not come for so long: there is room for four.
     let taken = take.sink.write(&vec![1; 5 * 8000]);
     assert_eq!((taken, take.progress.lost(), take.progress.lost_in_a_row()), (32_000, 8000, 8000));
-    assert_eq!(recordings.running(), 1);
+    assert_eq!(recordings.state().running, 1);
     drop(take.sink);
     let text = told.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
     assert!(text.contains("slow.wav has lost 1000 ms"), "{text}");
@@ -258,6 +262,10 @@ fn sound_that_a_slow_disk_has_no_room_for_is_counted_and_told() {
         std::thread::yield_now();
     }
     assert_eq!((length(), take.progress.failure()), (44 + 64_000, None), "what there was room for is kept");
+    while recordings.state().running > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!((recordings.state().lost_ms, recordings.state().failed), (1000, 0));
 }
 
 #[test]
