@@ -1,7 +1,7 @@
 //! Where a worker's time goes, for little more than the price of not asking.
 //!
 //! A turn's length is known from the two clock readings that the thread makes anyway. How it divides into phases is
-//! measured in one turn of [`EVERY`], by a reading at each change of phase; the others are taken to divide alike. A
+//! measured in one turn of [`CALM`] or [`BUSY`], by a reading at each change of phase; the others are taken to divide alike. A
 //! window of turns is booked at a time, so that the phases always add up to all the time that the worker was awake.
 #![forbid(unsafe_code)]
 
@@ -16,9 +16,11 @@ use crate::clock::Clock;
 /// Phases.
 pub(crate) const PHASES: usize = Phase::ALL.len();
 
-/// One turn of so many is measured. It has no divisor in common with the 120 slots of the wheel, so that in time every
+/// One turn of so many is measured. Neither has a divisor in common with the 120 slots of the wheel, so that in time every
 /// slot is measured as often as the others.
-const EVERY: u32 = 7;
+const CALM: u32 = 7;
+/// With a turn each millisecond: there are plenty, and in each are packets for which the clock would be read.
+const BUSY: u32 = 31;
 
 /// Measured turns that a window wants before it is booked; fewer say little about the others.
 const WINDOW: u32 = 4;
@@ -27,6 +29,7 @@ const WINDOW: u32 = 4;
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     turns: u32,
+    every: u32,
     /// This turn is measured.
     on: bool,
     phase: Phase,
@@ -43,6 +46,7 @@ impl Default for Stopwatch {
     fn default() -> Self {
         Self {
             turns: 0,
+            every: CALM,
             on: false,
             phase: Phase::Control,
             since: Instant::ZERO,
@@ -55,9 +59,13 @@ impl Default for Stopwatch {
 }
 
 impl Stopwatch {
+    /// Turns come so many milliseconds apart from here on.
+    pub(crate) fn pace(&mut self, step_ms: u64) {
+        self.every = if step_ms > 1 { CALM } else { BUSY };
+    }
     /// A turn begins.
     pub(crate) fn begin(&mut self, now: Instant) {
-        self.turns = (self.turns + 1) % EVERY;
+        self.turns = (self.turns + 1) % self.every;
         self.on = self.turns == 0;
         (self.phase, self.since) = (Phase::Control, now);
     }
@@ -207,7 +215,7 @@ mod tests {
         for number in 0..70 {
             turn(&mut watch, number * 1000, &mut reads);
         }
-        assert_eq!(reads, 2 * 70 / EVERY);
+        assert_eq!(reads, 2 * 70 / CALM);
         let booked = *watch.booked();
         let part = |phase: Phase| booked[phase as usize];
         assert_eq!(booked.iter().sum::<Duration>(), Duration::from_micros(7000));
@@ -231,8 +239,10 @@ mod tests {
 
     #[test]
     fn every_slot_of_the_wheel_is_measured_in_time() {
-        let mut seen = [false; 120];
-        (0..120 * EVERY).filter(|turn| turn % EVERY == 0).for_each(|turn| seen[turn as usize % 120] = true);
-        assert!(seen.iter().all(|seen| *seen));
+        for every in [CALM, BUSY] {
+            let mut seen = [false; 120];
+            (0..120 * every).step_by(every as usize).for_each(|turn| seen[turn as usize % 120] = true);
+            assert!(seen.iter().all(|seen| *seen), "{every}");
+        }
     }
 }

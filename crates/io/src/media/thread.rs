@@ -174,6 +174,7 @@ impl Thread {
         }
         self.ends.asleep.store(false, Ordering::Relaxed);
         let now = Clock.now();
+        self.io.watch.pace(self.step_ms);
         self.io.watch.begin(now);
         self.ends.bell.answer();
         let mut go_on = true;
