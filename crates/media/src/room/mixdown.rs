@@ -90,7 +90,11 @@ impl Room {
                     member.shares = false;
                     voice.listeners -= 1;
                 }
-                (false, alike) if alike > voice.alike_ms() => {
+                // What it has of its next packet has to be what all heard, or it would hear itself.
+                (false, alike)
+                    if alike > voice.alike_ms()
+                        && seat.own.begun_ms(voice.ptime_ms) <= alike - u32::from(ms) =>
+                {
                     if voice.listeners == 0 {
                         voice.speech.take_over(&seat.own);
                     }

@@ -38,6 +38,10 @@ impl Speech {
     pub(crate) fn is_orphan(&self) -> bool {
         self.mouth.as_ref().is_some_and(|mouth| mouth.is_orphan())
     }
+    /// How much of the next packet, one of `ptime_ms`, is there.
+    pub(crate) fn begun_ms(&self, ptime_ms: u8) -> u32 {
+        (self.pcm.len() * usize::from(ptime_ms)).div_ceil(self.packet.max(1)) as u32
+    }
     /// Takes one mix.
     pub(crate) fn feed(&mut self, mix: &[i16]) {
         if self.pcm.len() == 0 && mix.len() == self.packet {
