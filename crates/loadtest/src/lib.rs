@@ -26,7 +26,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ::io::media::{Io, IoError, Wire, settle_thread};
+use ::io::media::{Interfaces, Io, IoError, Wire, settle_thread};
 
 pub use generator::Progress;
 pub use histogram::Histogram;
@@ -177,7 +177,8 @@ fn live(plan: Plan, progress: Arc<Progress>, asked: &Receiver<Ask>, tell: &Sende
 
 fn set_up(plan: Plan, progress: Arc<Progress>) -> Result<(Generator, SocketAddr, Vec<String>), LoadError> {
     let mut notes = Vec::new();
-    let io = Io::choose(plan.io, &plan.interfaces, Some(1))?;
+    let interfaces = Interfaces { names: &plan.interfaces, kernel_relay: false };
+    let io = Io::choose(plan.io, interfaces, Some(1))?;
     let wire = Wire::new(io, plan.ports)?;
     if let Err(error) = settle_thread(plan.processor, plan.real_time) {
         notes.push(format!(
