@@ -28,6 +28,7 @@ pub use front::{MediaFront, MediaSettings, OpenError, StartError, Warning, take_
 pub use load::{MediaLoads, WorkerLoad};
 pub use ports::{PortPool, PortRange};
 pub use sight::{LATENESS_US, Lateness, WorkerSight};
+pub use stopwatch::Timed;
 pub use sys::{allowed_processors, thread_cpu};
 pub use translation::{SECONDS_MAX, Translation, processor_name};
 pub use wire::{Wire, WireLeg, settle_thread};

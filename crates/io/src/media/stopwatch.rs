@@ -119,17 +119,30 @@ impl Stopwatch {
 
 /// A back-end under a stopwatch.
 #[derive(Debug)]
-pub(crate) struct Timed<P> {
+pub struct Timed<P> {
     io: P,
     pub(crate) watch: Stopwatch,
 }
 
 impl<P> Timed<P> {
-    pub(crate) fn new(io: P) -> Self {
+    /// Nothing is measured yet.
+    pub fn new(io: P) -> Self {
         Self { io, watch: Stopwatch::default() }
     }
+    /// Does a turn of a worker that ticks each `step_ms`, and books where its time went.
+    pub fn turn(&mut self, step_ms: u64, work: impl FnOnce(&mut Self)) {
+        let began = now();
+        self.watch.pace(step_ms);
+        self.watch.begin(began);
+        work(self);
+        self.watch.end(began, now());
+    }
+    /// The back-end itself, to change.
+    pub const fn inner_mut(&mut self) -> &mut P {
+        &mut self.io
+    }
     /// The back-end itself.
-    pub(crate) const fn inner(&self) -> &P {
+    pub const fn inner(&self) -> &P {
         &self.io
     }
     /// Time that `work` of the back-end takes is time of sending, whatever the worker was at.
