@@ -183,7 +183,7 @@ impl<L> Worker<L> {
         let mut running = core::mem::take(&mut self.groups.running);
         for turn in &running {
             if let Some(stream) = self.streams.get_mut(turn.to) {
-                stream.has_turn = false;
+                stream.turns = stream.turns.saturating_sub(1);
             }
         }
         for format in FormatId::coded().filter(|format| codec::decode_frame(*format).is_some()) {

@@ -166,7 +166,7 @@ impl<P: PacketIo> Desk<'_, P> {
             let at = self.at;
             self.groups.push(Turn { to, from, at, step, speaks, plays: false, has_frame: false });
             if let Some(stream) = self.streams.get_mut(to) {
-                stream.has_turn = true;
+                stream.turns += 1;
             }
             self.io.phase(Phase::Jitter);
             return;
@@ -226,7 +226,7 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         if playing.listen(ms) {
             if playing.mouth().is_some_and(|mouth| mouth.has_lanes()) {
-                stream.has_turn = true;
+                stream.turns += 1;
                 let (at, step) = (self.at, Step::Encode(format));
                 let turn = Turn { to: id, from: id, at, step, speaks: true, plays: true, has_frame: false };
                 self.groups.push(turn);

@@ -61,8 +61,8 @@ pub(crate) struct Stream<L> {
     pub(crate) seat: Seat,
     pub(crate) visits_left: u8,
     pub(crate) ptime_ms: u8,
-    /// A turn of its last visit waits for company.
-    pub(crate) has_turn: bool,
+    /// Turns of its visits that wait for company.
+    pub(crate) turns: u8,
     pub(crate) reroute: bool,
     /// Another stream (or the echo) takes frames from the ear at its own visits.
     pub(crate) ear_is_pulled: bool,
@@ -145,7 +145,7 @@ impl<L> Stream<L> {
             seat,
             visits_left: 1,
             ptime_ms: plan.ptime_ms,
-            has_turn: false,
+            turns: 0,
             reroute: false,
             ear_is_pulled: false,
             echo: false,
@@ -202,7 +202,7 @@ impl<L> Stream<L> {
     /// Whether all turns are run before its visit: a worker that fell behind comes again before the last one was, and new
     /// routes are for what is heard from there on.
     pub(crate) const fn ends_turns(&self) -> bool {
-        self.has_turn || self.reroute
+        self.turns > 0 || self.reroute
     }
     /// What a payload type stands for.
     pub(crate) fn payload(&mut self, payload_type: u8) -> Option<RxPayload> {
