@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Clone)]
 pub struct Listener {
     port: u16,
+    /// The address as the kernel's table of sockets has it; of IPv6 there is no such line.
+    kernel_name: String,
     heard: Arc<AtomicU64>,
 }
 
@@ -32,7 +34,11 @@ impl Listener {
                 count.fetch_add(1, Relaxed);
             }
         });
-        Self { port, heard }
+        let kernel_name = match ip {
+            IpAddr::V4(ip) => format!("{:08X}", u32::from_ne_bytes(ip.octets())),
+            IpAddr::V6(_) => String::new(),
+        };
+        Self { port, kernel_name, heard }
     }
 
     /// The port for audio.
@@ -40,8 +46,18 @@ impl Listener {
         self.port
     }
 
-    /// Packets heard so far.
+    /// Packets that have come so far: those that were read, and those for which the socket's queue had no room.
+    ///
+    /// All callers have one port, and a long tick sends to it in one burst what the queue does not hold.
     pub fn heard(&self) -> u64 {
-        self.heard.load(Relaxed)
+        self.heard.load(Relaxed) + self.dropped()
+    }
+
+    fn dropped(&self) -> u64 {
+        let table = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
+        let place = format!("{}:{:04X}", self.kernel_name, self.port);
+        let line = table.lines().find(|line| line.split_whitespace().nth(1) == Some(place.as_str()));
+        let drops = line.and_then(|line| line.split_whitespace().last()?.parse().ok());
+        drops.unwrap_or(0)
     }
 }
