@@ -25,6 +25,7 @@ pub use ::media::{
 pub use backend::{Interfaces, Io, IoError, IoWish, UnknownIo};
 pub use codec::{Costs, Path, Paths, Price, missing_libraries};
 pub use front::{MediaFront, MediaSettings, OpenError, StartError, Warning, take_priority};
+pub use kernel::relay_program_nanos;
 pub use load::{MediaLoads, WorkerLoad};
 pub use ports::{PortPool, PortRange};
 pub use sight::{LATENESS_US, Lateness, WorkerSight};

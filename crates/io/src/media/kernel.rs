@@ -13,6 +13,8 @@ mod ring;
 mod route;
 mod steered;
 mod sys;
+#[cfg(bpf)]
+pub(crate) mod trial;
 #[cfg(all(test, bpf))]
 mod twin;
 
@@ -22,6 +24,18 @@ use std::sync::Arc;
 pub(crate) use leg::SteeredLeg;
 pub(crate) use ports::Ports;
 pub(crate) use steered::SteeredIo;
+
+/// Nanoseconds that the XDP program takes to relay a packet, in the kernel's own test run: for the bench.
+///
+/// # Errors
+/// Why that cannot be measured here.
+#[doc(hidden)]
+pub fn relay_program_nanos() -> Result<f64, String> {
+    #[cfg(bpf)]
+    return trial::nanos_a_packet();
+    #[cfg(not(bpf))]
+    Err("this program was built without BPF programs".into())
+}
 
 /// Workers that can have a socket each; `WORKERS_MAX` of `media.bpf.c`.
 pub(crate) const WORKERS_MAX: usize = 64;

@@ -140,6 +140,13 @@ impl World {
         };
         Ok(MediaFront::start(settings).unwrap().0)
     }
+    /// Runs `work` where the phones live.
+    pub fn inside_phones<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.namespaces {
+            Some(namespaces) => inside(&namespaces.phones, work),
+            None => work(),
+        }
+    }
     /// Runs `ip` with these words where the PBX lives; nowhere else.
     pub fn ip(&self, words: &[&str]) -> Result<(), String> {
         let namespaces = self.namespaces.as_ref().ok_or("no namespace of its own")?;
