@@ -11,7 +11,7 @@ use base::{
     Clip, Command, Direction, DtmfMode, Event, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Plan, RxPayload,
     StreamId,
 };
-use media::{Batch, Config, Input, PacketIo, Phase, Worker};
+use media::{Batch, Config, Input, PacketIo, Phase, RelayPlan, Relayed, Worker};
 use rtp::Header;
 
 /// Payload type of telephone-events in these tests.
@@ -51,6 +51,12 @@ pub struct Net {
     /// Phases that the worker has been in, and the one it is in.
     pub phases: [bool; Phase::ALL.len()],
     pub phase: Option<Phase>,
+    /// Bridges may be relayed below the worker.
+    pub relays: bool,
+    /// Plans of what is, by the port that it comes to, with the port that it leaves by.
+    pub below: BTreeMap<u16, (RelayPlan, Relayed, u16)>,
+    /// Packets that were.
+    pub carried: u64,
 }
 
 #[derive(Debug)]
@@ -73,7 +79,19 @@ impl PacketIo for Net {
         self.detached.push(leg.0);
     }
     fn rx_batch(&mut self, batch: &mut Batch) -> bool {
-        while let Some((port, rtcp, from, bytes)) = self.inbox.front() {
+        while let Some((port, rtcp, from, bytes)) = self.inbox.front_mut() {
+            let at = Instant::from_nanos(self.now_ms * 1_000_000);
+            if let Some((plan, relayed, out)) = self.below.get_mut(port)
+                && !*rtcp
+                && plan.from == *from
+                && plan.carry(relayed, bytes, at)
+            {
+                let (to, bytes) = (plan.to, std::mem::take(bytes));
+                self.sent.push(Sent { port: *out, to, rtcp: false, at_ms: self.now_ms, bytes });
+                self.carried += 1;
+                self.inbox.pop_front();
+                continue;
+            }
             let slot = self.slots.get(port);
             if slot.is_some_and(|slot| !batch.copy(*slot, *rtcp, *from, bytes)) {
                 return true;
@@ -91,6 +109,19 @@ impl PacketIo for Net {
         let bytes = packet.to_vec();
         self.sent.push(Sent { port: leg.0, to, rtcp: true, at_ms: self.now_ms, bytes });
         true
+    }
+    fn relay(&mut self, from: &mut Leg, to: &mut Leg, plan: &RelayPlan) -> bool {
+        if self.relays {
+            let before = self.below.insert(from.0, (*plan, plan.begin(), to.0));
+            assert!(before.is_none(), "a plan ends before another one begins");
+        }
+        self.relays
+    }
+    fn relayed(&mut self, leg: &mut Leg) -> Option<Relayed> {
+        self.below.get(&leg.0).map(|(_, relayed, _)| *relayed)
+    }
+    fn unrelay(&mut self, leg: &mut Leg) -> Option<Relayed> {
+        self.below.remove(&leg.0).map(|(_, relayed, _)| relayed)
     }
     fn phase(&mut self, phase: Phase) {
         self.phases[phase as usize] = true;
