@@ -316,6 +316,8 @@ fn serve(row: &Row, world: &World) -> Result<Server, String> {
         .prompt("linear", PITCH, PROMPT_SECONDS)
         .music(PITCH, PROMPT_SECONDS)
         .dialplan(&format!("[test]{DIALPLAN}"))
+        // What is too many is found by loss here.
+        .add("asterisk.conf", "maxbusy = 0\n")
         .add("confbridge.conf", "[general]\n[default_bridge]\ntype=bridge\n[default_user]\ntype=user\n")
         .add(
             "pjsip.conf",
