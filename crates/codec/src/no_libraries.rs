@@ -144,6 +144,12 @@ pub mod opus {
 
     coders!(rate: u32, options: &Options);
     decoders!(rate: u32);
+    impl Decoder {
+        /// There is none to ask.
+        pub fn rate(&self) -> u32 {
+            match *self {}
+        }
+    }
 
     /// Nobody can tell.
     pub fn samples(_: &[u8], _: u32) -> Option<usize> {
