@@ -11,6 +11,8 @@
 mod world;
 
 mod common;
+#[path = "common/talk.rs"]
+mod talk;
 
 use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
@@ -21,10 +23,10 @@ use std::time::{Duration, Instant as Wall};
 
 use base::Command;
 use io::media::{IoWish, MediaFront, PortRange, thread_cpu};
-use rtp::Header;
 use world::{Phone, World, plan};
 
 use common::poll_two;
+use talk::Talk;
 
 /// Bridged calls: 800 legs, 40,000 packets a second.
 const CALLS: usize = 400;
@@ -77,7 +79,7 @@ fn relay(world: &World, front: &mut MediaFront, phone: &Phone) -> f64 {
         targets.extend(legs.iter().map(|(_, port)| SocketAddr::new(world.ip, *port)));
         front.command(Command::Join { a: legs[0].0, b: legs[1].0 });
     }
-    let talk = Talk::start(phone, targets);
+    let talk = talk(phone, targets);
     std::thread::sleep(WARM_UP);
     let loads = front.loads();
     let mut best = f64::MAX;
@@ -124,7 +126,7 @@ fn thread_per_call(world: &World, phone: &Phone) -> f64 {
         };
         threads.push(std::thread::Builder::new().stack_size(64 * 1024).spawn(body).expect("a thread"));
     }
-    let talk = Talk::start(phone, targets);
+    let talk = talk(phone, targets);
     std::thread::sleep(WARM_UP + MEASURED);
     stop.store(true, Relaxed);
     threads.into_iter().for_each(|thread| thread.join().expect("a baseline thread ends"));
@@ -132,48 +134,11 @@ fn thread_per_call(world: &World, phone: &Phone) -> f64 {
     nanos.load(Relaxed) as f64 / 1e3 / sent.load(Relaxed) as f64
 }
 
-/// Phones on one socket that all talk: one packet each every 20 ms, spread over the milliseconds. What they hear waits
-/// in a queue that is full.
-struct Talk {
-    stop: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl Talk {
-    fn start(phone: &Phone, targets: Vec<SocketAddr>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let socket = phone.socket.try_clone().expect("a second handle");
-        let thread = std::thread::spawn(move || {
-            let mut due = Wall::now();
-            let mut packet = [0_u8; 172];
-            for round in 0_u32.. {
-                if stopped.load(Relaxed) {
-                    return;
-                }
-                std::thread::sleep(due.saturating_duration_since(Wall::now()));
-                due += Duration::from_millis(1);
-                let (frame, part) = (round / 20, round as usize % 20);
-                for (number, to) in targets.iter().enumerate().skip(part).step_by(20) {
-                    let header = Header {
-                        payload_type: 0,
-                        marker: frame == 0,
-                        sequence: frame as u16,
-                        timestamp: frame * 160,
-                        ssrc: number as u32,
-                    };
-                    packet[..12].copy_from_slice(&rtp::write(&header));
-                    // A baseline that has ended answers that nobody is there.
-                    let _ = socket.send_to(&packet, to);
-                }
-            }
-        });
-        Self { stop, thread }
-    }
-    fn stop(self) {
-        self.stop.store(true, Relaxed);
-        self.thread.join().expect("the phones end");
-    }
+/// Phones on one socket. What they hear waits in a queue that is full.
+fn talk(phone: &Phone, targets: Vec<SocketAddr>) -> Talk {
+    let socket = phone.socket.try_clone().expect("a second handle");
+    // A baseline that has ended answers that nobody is there.
+    Talk::start(targets, move |_, packet, to| socket.send_to(packet, to).is_ok())
 }
 
 fn write(name: &str, value: f64, baseline: f64) {

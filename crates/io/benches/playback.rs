@@ -5,6 +5,8 @@
 //! baselines run in this same process, one thread a call as telephony servers of the last decades do.
 
 mod common;
+#[path = "common/talk.rs"]
+mod talk;
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -21,6 +23,7 @@ use io::media::{MediaFront, MediaSettings, PortRange, thread_cpu};
 use rtp::Header;
 
 use common::poll_two;
+use talk::Talk;
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Calls in Playback.
@@ -128,7 +131,7 @@ fn relay() {
     for pair in streams.chunks_exact(2) {
         front.command(Command::Join { a: pair[0], b: pair[1] });
     }
-    let talk = Talk::start(&phones, targets);
+    let talk = talk(&phones, targets);
     let (seconds, cpu, sent, received) = measure(&mut front, MEASURED);
     let value = cpu * 1e6 / sent as f64;
     println!("relay: {received} received, {sent} sent in {seconds:.2} s, {value:.2} us a packet");
@@ -171,52 +174,19 @@ fn thread_per_relay(phones: &[UdpSocket]) -> (f64, f64) {
             nanos.fetch_add((thread_cpu() - before).as_nanos() as u64, Ordering::Relaxed);
         }));
     }
-    let talk = Talk::start(phones, targets);
+    let talk = talk(phones, targets);
     let (seconds, cpu, packets) = finish(begin, &stop, threads, &nanos, &sent);
     talk.stop();
     (cpu * 1e6 / packets, packets / seconds)
 }
 
-/// Phones that all talk: one packet each every 20 ms, spread over the milliseconds.
-struct Talk {
-    stop: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl Talk {
-    fn start(phones: &[UdpSocket], targets: Vec<SocketAddr>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let phones: Vec<UdpSocket> = phones.iter().map(|p| p.try_clone().expect("a second handle")).collect();
-        let thread = std::thread::spawn(move || {
-            let mut due = Wall::now();
-            let mut packet = [0_u8; 172];
-            for round in 0_u32.. {
-                if stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                std::thread::sleep(due.saturating_duration_since(Wall::now()));
-                due += Duration::from_millis(1);
-                let (frame, part) = (round / 20, round as usize % 20);
-                for (number, (phone, to)) in phones.iter().zip(&targets).enumerate().skip(part).step_by(20) {
-                    let header = Header {
-                        payload_type: 0,
-                        marker: frame == 0,
-                        sequence: frame as u16,
-                        timestamp: frame * 160,
-                        ssrc: number as u32,
-                    };
-                    packet[..12].copy_from_slice(&rtp::write(&header));
-                    phone.send_to(&packet, to).expect("a loopback send");
-                }
-            }
-        });
-        Self { stop, thread }
-    }
-    fn stop(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the phones end");
-    }
+/// Phones on a socket each.
+fn talk(phones: &[UdpSocket], targets: Vec<SocketAddr>) -> Talk {
+    let phones: Vec<UdpSocket> = phones.iter().map(|p| p.try_clone().expect("a second handle")).collect();
+    Talk::start(targets, move |number, packet, to| {
+        phones[number].send_to(packet, to).expect("a loopback send");
+        true
+    })
 }
 
 /// Reads and forgets, so that the sink's buffer is neither always full nor always empty.

@@ -3,8 +3,9 @@
 //! `cargo bench -p io --bench relay` writes `media_kernel_relay.json` and `media_kernel_relay_packet.json`. Phones in a
 //! network namespace of their own talk over a veth pair, at whose end a program drops what they are sent. Rounds alternate:
 //! packets are relayed, or dropped by the same program at its entry, because their source is none of the call's. The
-//! figure is the difference of the time that this process and the kernel's threads have run, by their nanosecond clocks: the media
-//! thread, and soft interrupts, which run where phones send, or in a thread of the kernel; sending and receiving by phones, and the driver, are on both sides of it. The second figure
+//! figure is the difference of the time that this process and the kernel's threads have run, by their nanosecond clocks:
+//! the media thread, and soft interrupts, which run where phones send, or in a thread of the kernel; sending and receiving
+//! by phones, and the driver, are on both sides of it. The second figure
 //! is the program alone in the kernel's own test run. What needs privileges that are not there is skipped and said.
 
 #[path = "../tests/backends/world.rs"]
@@ -15,17 +16,17 @@ mod world;
 mod busy;
 #[path = "common/sink.rs"]
 mod sink;
+#[path = "common/talk.rs"]
+mod talk;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant as Wall};
 
 use base::{Command, StreamId};
 use io::media::{IoWish, MediaFront, PortRange};
-use rtp::Header;
+use talk::Talk;
 use world::{Phone, World, plan};
 
 /// Bridged calls: 800 legs, 40,000 packets a second.
@@ -83,16 +84,18 @@ fn measure(world: &World, front: &mut MediaFront, phone: &Phone) {
         streams.extend(legs.map(|(stream, _)| stream));
     }
     let nobody = SocketAddr::from(([10, 44, 0, 99], 9));
-    let talk = Talk::start(world, phone, targets);
+    let socket = phone.socket.try_clone().expect("a second handle");
+    let talk =
+        world.inside_phones(|| Talk::start(targets, move |_, packet, to| socket.send_to(packet, to).is_ok()));
     let (mut costs, mut shares) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let [relayed, dropped] = [(phone.address(), CALLS as u64), (nobody, 0)].map(|(source, relays)| {
             replan(front, &streams, source);
             await_relays(front, relays);
             let relayed = front.loads().total().relayed;
-            let (busy, sent, begin) = (busy::nanos(), talk.sent.load(Relaxed), Wall::now());
+            let (busy, sent, begin) = (busy::nanos(), talk.sent(), Wall::now());
             std::thread::sleep(MEASURED);
-            let (busy, sent) = (busy::nanos() - busy, talk.sent.load(Relaxed) - sent);
+            let (busy, sent) = (busy::nanos() - busy, talk.sent() - sent);
             let rate = sent as f64 / begin.elapsed().as_secs_f64();
             assert!(rate > 0.5 * (CALLS * 100) as f64, "{rate:.0} packets a second: the machine is too busy");
             front.drain_events(|_| ());
@@ -143,51 +146,6 @@ fn await_relays(front: &mut MediaFront, relays: u64) {
         assert!(Wall::now() < give_up, "{} of {relays} bridges are relayed", front.loads().total().relays);
         front.drain_events(|_| ());
         std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Phones on one socket that all talk: one packet each every 20 ms, spread over the milliseconds.
-struct Talk {
-    stop: Arc<AtomicBool>,
-    sent: Arc<AtomicU64>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl Talk {
-    fn start(world: &World, phone: &Phone, targets: Vec<SocketAddr>) -> Self {
-        let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stopped, counted) = (stop.clone(), sent.clone());
-        let socket = phone.socket.try_clone().expect("a second handle");
-        let thread = world.inside_phones(|| {
-            std::thread::spawn(move || {
-                let mut due = Wall::now();
-                let mut packet = [0_u8; 172];
-                for round in 0_u32.. {
-                    if stopped.load(Relaxed) {
-                        return;
-                    }
-                    std::thread::sleep(due.saturating_duration_since(Wall::now()));
-                    due += Duration::from_millis(1);
-                    let (frame, part) = (round / 20, round as usize % 20);
-                    for (number, to) in targets.iter().enumerate().skip(part).step_by(20) {
-                        let header = Header {
-                            payload_type: 0,
-                            marker: frame == 0,
-                            sequence: frame as u16,
-                            timestamp: frame * 160,
-                            ssrc: number as u32 + 1,
-                        };
-                        packet[..12].copy_from_slice(&rtp::write(&header));
-                        counted.fetch_add(u64::from(socket.send_to(&packet, to).is_ok()), Relaxed);
-                    }
-                }
-            })
-        });
-        Self { stop, sent, thread }
-    }
-    fn stop(self) {
-        self.stop.store(true, Relaxed);
-        self.thread.join().expect("the phones end");
     }
 }
 

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use base::Instant;
 use media::Load;
@@ -11,7 +12,7 @@ use rtp::Discard;
 use super::sight::{SightCell, WorkerSight};
 
 /// Fixed counters before the discards.
-const FIXED: usize = 18;
+const FIXED: usize = 17;
 
 /// What one worker says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,6 +69,8 @@ impl WorkerLoad {
 #[derive(Debug)]
 pub(crate) struct LoadCell {
     counts: [AtomicU64; FIXED + Discard::ALL.len()],
+    /// Ticks, written after all counts: who has seen a tick counted sees what it counted.
+    stored: AtomicU64,
     pub(crate) sight: SightCell,
 }
 
@@ -75,6 +78,7 @@ impl Default for LoadCell {
     fn default() -> Self {
         Self {
             counts: [const { AtomicU64::new(0) }; FIXED + Discard::ALL.len()],
+            stored: AtomicU64::new(0),
             sight: SightCell::default(),
         }
     }
@@ -95,7 +99,6 @@ impl LoadCell {
     pub(crate) fn store(&self, load: &Load, thread: ThreadLoad) {
         let fixed = [
             u64::from(load.streams),
-            load.ticks,
             load.late_ticks,
             load.received,
             load.sent,
@@ -117,13 +120,16 @@ impl LoadCell {
         for (cell, value) in self.counts.iter().zip(values) {
             cell.store(value, Relaxed);
         }
+        self.stored.store(load.ticks, Release);
     }
     fn read(&self) -> WorkerLoad {
+        // First, so that no other counter is older than the ticks.
+        let stored = self.stored.load(Acquire);
         let mut values = self.counts.iter().map(|cell| cell.load(Relaxed));
         let mut next = || values.next().unwrap_or(0);
         WorkerLoad {
             streams: next(),
-            ticks: next(),
+            ticks: stored,
             late_ticks: next(),
             received: next(),
             sent: next(),
