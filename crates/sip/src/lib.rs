@@ -10,6 +10,7 @@ pub mod header;
 mod layer;
 pub mod message;
 pub mod registrar;
+pub mod registration;
 pub mod sdp;
 pub mod stack;
 mod transaction;
