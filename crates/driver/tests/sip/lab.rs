@@ -10,7 +10,7 @@ use ::sip::OwnedMessage;
 use ::sip::stack::{ConnectionId, Flow, Protocol, TransportId};
 use base::{Cause, ChannelId, Command, Instant, Plan, StreamId};
 use call::{Chan, Indication, MediaDoor, MediaRefused, Request, Shard};
-use driver::sip::{Aor, Auth, Bind, Config, Dtmf, Endpoint, IdentifyBy, Proof, SipDriver};
+use driver::sip::{Aor, Auth, Bind, Config, Endpoint, IdentifyBy, Proof, SipDriver};
 use sim::World;
 
 /// Address of ours that every route leads from.
@@ -109,46 +109,14 @@ pub fn endpoint(name: &str) -> Endpoint {
         context: "phones".to_owned(),
         aors: vec![name.into()],
         auths: vec![name.into()],
-        outbound_auths: Vec::new(),
         allow: [base::FormatId::ULAW, base::FormatId::ALAW].into_iter().collect(),
-        transport: String::new(),
-        caller: call::PartyId::default(),
-        from_user: String::new(),
-        from_domain: String::new(),
-        trust_id_inbound: false,
-        trust_id_outbound: false,
-        send_pai: false,
-        send_rpid: false,
         identify_by: vec![IdentifyBy::Username, IdentifyBy::Ip],
         force_rport: true,
-        rewrite_contact: false,
-        rtp_symmetric: false,
-        dtmf: Dtmf::Rfc4733,
-        media_address: None,
-        language: String::new(),
-        tone_zone: String::new(),
-        music_class: String::new(),
-        account: String::new(),
-        set_var: Vec::new(),
-        busy_at: 0,
         ptime_ms: 20,
-        use_ptime: false,
-        rtp_timeout: 0,
-        rtp_timeout_hold: 0,
-        rtp_keepalive: 0,
-        marking: base::Marking::default(),
-        access: None,
-        inband_progress: false,
-        user_eq_phone: false,
-        contact_user: String::new(),
-        outbound_proxy: String::new(),
         allow_overlap: true,
-        unauthenticated_options: false,
-        ignore_183_without_sdp: false,
-        suppress_reason: false,
-        contact_access: None,
         sdp_owner: "-".to_owned(),
         sdp_session: "Strowger".to_owned(),
+        ..Endpoint::default()
     }
 }
 /// An AOR with the field's defaults and room for two contacts.
