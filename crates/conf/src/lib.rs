@@ -8,6 +8,7 @@
 //! 4 section headers, 5 same-named sections, 6 variables, 7 directives, 8 booleans.
 #![forbid(unsafe_code)]
 
+pub mod edit;
 mod file;
 mod finding;
 mod lines;

@@ -34,6 +34,32 @@ pub(crate) fn scan(bytes: &[u8]) -> Vec<Line> {
     out
 }
 
+/// Where the lines with something on them are: the number of the physical line (from 0), its text, and whether it stands
+/// alone: no comment block reaches into it or out of it.
+pub(crate) fn positions(bytes: &[u8]) -> Vec<(usize, String, bool)> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut scanner = Scanner::default();
+    let mut found = Vec::new();
+    let mut out = Vec::new();
+    // Lines from the first one of a text to the last one that a block joins to it.
+    let mut alone = true;
+    for (index, physical) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        let line = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        alone &= scanner.openers.is_empty();
+        scanner.physical(line, physical, &mut out);
+        alone &= scanner.openers.is_empty();
+        for scanned in out.drain(..) {
+            if let Line::Text { line, text, .. } = scanned {
+                found.push((line.saturating_sub(1) as usize, text, alone));
+            }
+        }
+        if scanner.openers.is_empty() {
+            alone = true;
+        }
+    }
+    found
+}
+
 #[derive(Default)]
 struct Scanner {
     /// Text before a block that is not closed yet, and the line it began on.

@@ -10,6 +10,7 @@ pub mod cdr;
 pub mod config;
 pub mod date;
 mod defaults;
+pub mod editable;
 mod folder;
 pub mod journal;
 pub mod log;

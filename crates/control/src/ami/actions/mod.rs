@@ -2,6 +2,7 @@
 
 mod channels;
 mod conferences;
+mod config;
 mod database;
 mod monitors;
 mod originate;
@@ -29,6 +30,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     variables::ROWS,
     plan::ROWS,
     database::ROWS,
+    config::ROWS,
     sip::ROWS,
 ];
 

@@ -1,6 +1,7 @@
 //! Manager sessions on a small running system, on invented time.
 
 mod actions;
+mod config;
 mod events;
 mod permissions;
 mod sessions;

@@ -1,0 +1,359 @@
+//! Configuration files, read and changed by programs. Nothing outside the configuration folder is within reach, whatever
+//! a client calls it; what a file includes is shown, and changed only in the file that holds it.
+
+use conf::edit::{Choice, Document, EditError, NewSection, Templates};
+use conf::{File, Findings, LoadError, Section};
+use dialplan::ere::Regex;
+use store::Folder;
+use store::editable::{Editable, FileError};
+
+use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
+use crate::site::Wish;
+
+/// Changes that one `UpdateConfig` may make: more than its headers can name.
+const CHANGES_MAX: u32 = 1_000_000;
+
+pub(super) const ROWS: &[ActionRow] = &[
+    ActionRow {
+        name: "GetConfig",
+        class: &["system", "config"],
+        synopsis: "Shows a configuration file: Category-NNNNNN for each section and Line-NNNNNN-NNNNNN for each variable.",
+        fields: &[
+            must("Filename", "file in the configuration folder"),
+            may("Category", "only sections of this name"),
+            may(
+                "Filter",
+                "only sections with these variables: NAME=expression, comma separated; TEMPLATES=include or restrict",
+            ),
+        ],
+        run: get_config,
+    },
+    ActionRow {
+        name: "GetConfigJSON",
+        class: &["system", "config"],
+        synopsis: "Shows a configuration file as one JSON object.",
+        fields: &[
+            must("Filename", "file in the configuration folder"),
+            may("Category", "only sections of this name"),
+            may("Filter", "as of GetConfig"),
+        ],
+        run: get_config_json,
+    },
+    ActionRow {
+        name: "ListCategories",
+        class: &["config"],
+        synopsis: "Lists the sections of a configuration file.",
+        fields: &[must("Filename", "file in the configuration folder")],
+        run: list_categories,
+    },
+    ActionRow {
+        name: "CreateConfig",
+        class: &["config"],
+        synopsis: "Makes an empty configuration file.",
+        fields: &[must("Filename", "file in the configuration folder that is not there yet")],
+        run: create_config,
+    },
+    ActionRow {
+        name: "UpdateConfig",
+        class: &["config"],
+        synopsis: "Changes a configuration file: all of the changes or none. Comments and what is not named stay as they are; the file is replaced in one step.",
+        fields: &[
+            must("SrcFilename", "file that is read"),
+            must("DstFilename", "file that is written"),
+            may("Reload", "yes, or the module to load again afterwards"),
+            may("PreserveEffectiveContext", "no effect: sections keep what they have and inherit"),
+            may(
+                "Action-000000",
+                "NewCat, RenameCat, DelCat, EmptyCat, Update, Delete, Append or Insert; further changes are numbered on",
+            ),
+            may("Cat-000000", "the section"),
+            may("Var-000000", "the variable"),
+            may("Value-000000", "its value, a leading > for =>; the new name for RenameCat"),
+            may(
+                "Match-000000",
+                "only the variable with this value; for NewCat the section before which it goes",
+            ),
+            may("Line-000000", "number of the variable in its section, from 0"),
+            may(
+                "Options-000000",
+                "for NewCat allowdups, template, inherit=\"A,B\"; for the others catfilter=\"NAME=expression,…\" with TEMPLATES=include or restrict",
+            ),
+        ],
+        run: update_config,
+    },
+];
+
+impl From<FileError> for Refusal {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Outside => "File requires escalated privileges".into(),
+            FileError::Missing => "Config file not found".into(),
+            FileError::Exists => "Config file exists already".into(),
+            FileError::TooLarge | FileError::Failed(_) => {
+                format!("Config file cannot be used: {error}").into()
+            }
+        }
+    }
+}
+
+impl From<EditError> for Refusal {
+    fn from(error: EditError) -> Self {
+        match error {
+            EditError::NoSection => "Given category does not exist".into(),
+            EditError::NoTemplate => "Template category not found".into(),
+            EditError::Exists => "Create category did not complete successfully".into(),
+            EditError::NoVariable => "Update did not complete successfully".into(),
+            EditError::Unwritable => "Problem with category, value, or line (if required)".into(),
+            EditError::Entangled => "The line is part of a comment block and is left alone".into(),
+        }
+    }
+}
+
+/// The configuration folder, when there is one.
+fn folder(turn: &Turn<'_>) -> Result<(Editable, std::path::PathBuf), Refusal> {
+    let snapshot = turn.site.snapshot.borrow();
+    if snapshot.is_embedded() {
+        return Err("There is no configuration folder: the built-in configuration runs".into());
+    }
+    let folder = snapshot.asterisk.directories.astetcdir.clone();
+    Ok((Editable::new(&folder), folder))
+}
+
+/// The file with what it includes, as the configuration's own reader sees it.
+fn read(turn: &Turn<'_>) -> Result<File, Refusal> {
+    let (files, folder) = folder(turn)?;
+    let path = files.path(turn.need("Filename")?)?;
+    let text = path.to_str().ok_or("Config file cannot be used: its name is not UTF-8")?;
+    // No command runs for a client, whatever `execincludes` says.
+    let file = conf::load(&Folder::new(folder), text, conf::Options::default(), &mut Findings::new());
+    file.map_err(|error| match error {
+        LoadError::Missing => "Config file not found".into(),
+        LoadError::Invalid => "Config file has invalid format".into(),
+    })
+}
+
+/// Which sections an expression chooses: `NAME=expression,…`.
+struct Wanted {
+    templates: Templates,
+    with: Vec<(String, Regex)>,
+}
+
+impl Wanted {
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let mut wanted = Self { templates: Templates::Without, with: Vec::new() };
+        for item in super::split_list(text) {
+            let (name, value) = item.split_once('=').ok_or("Invalid filter")?;
+            if name.eq_ignore_ascii_case("TEMPLATES") {
+                wanted.templates = match value.to_ascii_lowercase().as_str() {
+                    "include" => Templates::With,
+                    "restrict" => Templates::Only,
+                    _ => return Err("Invalid filter".into()),
+                };
+                continue;
+            }
+            let pattern = Regex::new(value).map_err(|why| format!("Invalid filter: {why}"))?;
+            wanted.with.push((name.to_owned(), pattern));
+        }
+        Ok(wanted)
+    }
+    fn takes(&self, section: &Section) -> bool {
+        let kind = match self.templates {
+            Templates::Without => !section.template,
+            Templates::With => true,
+            Templates::Only => section.template,
+        };
+        let has =
+            |(name, pattern): &(String, Regex)| section.all(name).any(|v| pattern.find(&v.value).is_some());
+        kind && self.with.iter().all(has)
+    }
+}
+
+/// The sections that an action shows.
+fn sections<'a>(turn: &Turn<'_>, file: &'a File) -> Result<Vec<&'a Section>, Refusal> {
+    let wanted = match turn.get("Filter") {
+        Some(text) => Wanted::parse(text)?,
+        None => Wanted { templates: Templates::With, with: Vec::new() },
+    };
+    let only = turn.get("Category");
+    let found: Vec<&Section> = file
+        .sections
+        .iter()
+        .filter(|section| only.is_none_or(|name| name == &*section.name) && wanted.takes(section))
+        .collect();
+    if found.is_empty() && only.is_some() {
+        return Err("No such category".into());
+    }
+    Ok(found)
+}
+
+fn get_config(turn: &mut Turn<'_>) -> Done {
+    let file = read(turn)?;
+    let sections = sections(turn, &file)?;
+    let mut message = turn.response("Success");
+    for (number, section) in sections.into_iter().enumerate() {
+        message = message.field(&format!("Category-{number:06}"), &section.name);
+        if section.template {
+            message = message.field(&format!("IsTemplate-{number:06}"), 1);
+        }
+        if !section.parents.is_empty() {
+            message = message.field(&format!("Templates-{number:06}"), section.parents.join(","));
+        }
+        for (line, variable) in section.variables.iter().enumerate() {
+            let name = format!("Line-{number:06}-{line:06}");
+            message = message.field(&name, format_args!("{}={}", variable.name, variable.value));
+        }
+    }
+    message.end();
+    Ok(After::Go)
+}
+
+fn get_config_json(turn: &mut Turn<'_>) -> Done {
+    use serde_json::{Map, Value};
+    let file = read(turn)?;
+    let mut all = Map::new();
+    for section in sections(turn, &file)? {
+        let entry = all.entry(section.name.to_string()).or_insert_with(|| Value::Object(Map::new()));
+        let Some(entry) = entry.as_object_mut() else { continue };
+        if section.template {
+            entry.insert("istemplate".into(), 1.into());
+        }
+        if !section.parents.is_empty() {
+            let parents = section.parents.iter().map(|parent| Value::from(&**parent)).collect();
+            entry.insert("templates".into(), Value::Array(parents));
+        }
+        for variable in &section.variables {
+            let value = Value::from(&*variable.value);
+            match entry.get_mut(&*variable.name) {
+                None => drop(entry.insert(variable.name.to_string(), value)),
+                // A name that comes again makes a list of its values.
+                Some(Value::Array(values)) => values.push(value),
+                Some(known) => *known = Value::Array(vec![known.take(), value]),
+            }
+        }
+    }
+    turn.response("Success").field("JSON", Value::Object(all)).end();
+    Ok(After::Go)
+}
+
+fn list_categories(turn: &mut Turn<'_>) -> Done {
+    let file = read(turn)?;
+    let names = file.sections.iter().enumerate();
+    let message = names.fold(turn.response("Success"), |message, (number, section)| {
+        message.field(&format!("Category-{number:06}"), &section.name)
+    });
+    message.end();
+    Ok(After::Go)
+}
+
+fn create_config(turn: &mut Turn<'_>) -> Done {
+    let (files, _) = folder(turn)?;
+    files.create(turn.need("Filename")?)?;
+    turn.success("New configuration file created successfully")
+}
+
+fn update_config(turn: &mut Turn<'_>) -> Done {
+    let (files, _) = folder(turn)?;
+    let (from, to) = (turn.need("SrcFilename")?, turn.need("DstFilename")?);
+    let mut document = Document::parse(&files.read(from)?);
+    for number in numbers(turn) {
+        change(turn, &number, &mut document)?;
+    }
+    files.write(to, &document.to_bytes())?;
+    match turn.get("Reload") {
+        None => {}
+        Some(word) => match conf::boolean(word) {
+            Some(false) => {}
+            Some(true) => turn.site.wish(Wish::Reload { module: String::new() }),
+            None => turn.site.wish(Wish::Reload { module: word.trim_end_matches(".so").to_owned() }),
+        },
+    }
+    turn.response("Success").end();
+    Ok(After::Go)
+}
+
+/// The numbers of the changes, in their order.
+fn numbers(turn: &Turn<'_>) -> Vec<String> {
+    let number = |key: &str| {
+        let (word, digits) = key.split_at_checked("Action-".len())?;
+        let number = digits.parse::<u32>().ok().filter(|number| *number < CHANGES_MAX)?;
+        word.eq_ignore_ascii_case("Action-").then(|| (number, digits.to_owned()))
+    };
+    let mut found: Vec<(u32, String)> = turn.action.headers().filter_map(|(key, _)| number(key)).collect();
+    found.sort();
+    found.dedup_by_key(|(number, _)| *number);
+    found.into_iter().map(|(_, digits)| digits).collect()
+}
+
+/// The value of an option: `inherit="a,b"`.
+fn option(text: &str, name: &str) -> Option<String> {
+    let items = super::split_list(text);
+    let value = items.iter().filter_map(|item| item.split_once('=')).find(|(key, _)| key.trim() == name)?.1;
+    Some(value.trim().trim_matches('"').to_owned())
+}
+
+fn change(turn: &Turn<'_>, number: &str, document: &mut Document) -> Result<(), Refusal> {
+    let part = |name: &str| turn.get(&format!("{name}-{number}"));
+    let need = |name: &str| -> Result<&str, Refusal> {
+        let problem = if name == "Cat" {
+            "Category not specified"
+        } else {
+            "Problem with category, value, or line (if required)"
+        };
+        part(name).ok_or_else(|| problem.into())
+    };
+    let options = part("Options").unwrap_or_default();
+    let wanted = Wanted::parse(&option(options, "catfilter").unwrap_or_default())?;
+    let conditions: Vec<_> = wanted
+        .with
+        .iter()
+        .map(|(name, pattern)| (name.as_str(), move |value: &str| pattern.find(value).is_some()))
+        .collect();
+    let with = conditions.iter().map(|(name, is)| (*name, is as &dyn Fn(&str) -> bool)).collect();
+    let choice = Choice { templates: wanted.templates, with };
+    let (value, object) = part("Value").map_or(("", false), |value| match value.strip_prefix('>') {
+        Some(value) => (value.trim_start(), true),
+        None => (value, false),
+    });
+    let line = match part("Line").map(str::parse::<usize>) {
+        None => None,
+        Some(Ok(line)) => Some(line),
+        Some(Err(_)) => return Err("Problem with category, value, or line (if required)".into()),
+    };
+    let category = need("Cat")?;
+    let action = part("Action").unwrap_or_default().to_ascii_lowercase();
+    match action.as_str() {
+        "newcat" => {
+            let flags = super::split_list(options);
+            let has = |flag: &str| flags.iter().any(|known| known.eq_ignore_ascii_case(flag));
+            let inherited = option(options, "inherit").unwrap_or_default();
+            let parents: Vec<&str> =
+                inherited.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+            document.add_section(&NewSection {
+                name: category,
+                template: has("template"),
+                parents: &parents,
+                doubled: has("allowdups"),
+                before: part("Match"),
+            })
+        }
+        "renamecat" => document.rename_section(category, need("Value")?, &choice),
+        "delcat" => document.delete_section(category, &choice),
+        "emptycat" => document.empty_section(category, &choice),
+        "update" => document.update(category, &choice, need("Var")?, value, part("Match")),
+        "delete" => match (part("Var"), line) {
+            (Some(name), line) => document.delete(category, &choice, name, part("Match"), line),
+            (None, Some(line)) => document.delete_line(category, &choice, line),
+            (None, None) => return Err("Problem with category, value, or line (if required)".into()),
+        },
+        "append" => document.add(category, &choice, (need("Var")?, value, object), None),
+        "insert" => {
+            need("Line")?;
+            document.add(category, &choice, (need("Var")?, value, object), line)
+        }
+        _ => return Err("Unknown action command".into()),
+    }
+    .map_err(|error| match (error, action.as_str()) {
+        (EditError::NoVariable, "delete") => "Delete did not complete successfully".into(),
+        (error, _) => error.into(),
+    })
+}
