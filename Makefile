@@ -15,7 +15,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PROGRAM := $(TARGET)/release/strowger
 PYTHON := .venv/bin/python
 # Crates that are pure machines; they must build where there is no socket, thread or clock.
-PURE := base lanes ilbc speex conf sip rtp codec media dialplan call driver apps
+PURE := base lanes ilbc speex conf sip rtp srtp codec media dialplan call driver apps
 # Crates of lanes that build for every processor without a C compiler for it.
 LANES := lanes ilbc speex
 
@@ -91,7 +91,7 @@ test-tools: build-tools oracle-tools $(PYTHON)
 
 # C libraries that codecs are compared with.
 oracle-tools:
-	@.ci/need libgsm1-dev libspandsp-dev libopus-dev libspeex-dev libcodec2-1.0 libbcg729-dev || echo "skipped: comparisons with the C libraries that are not installed"
+	@.ci/need libgsm1-dev libspandsp-dev libopus-dev libspeex-dev libcodec2-1.0 libbcg729-dev libsrtp2-dev || echo "skipped: comparisons with the C libraries that are not installed"
 
 $(PYTHON): .ci/requirements.txt
 	@.ci/need build-essential python3-venv python3-dev

@@ -14,7 +14,7 @@ const fn room(name: &'static str, floor: u8, may_know: &'static [&'static str]) 
 }
 
 const EVERYTHING: &[&str] = &[
-    "base", "lanes", "bound", "conf", "sip", "rtp", "iax2", "tdm", "ilbc", "speex", "codec", "media",
+    "base", "lanes", "bound", "conf", "sip", "rtp", "srtp", "iax2", "tdm", "ilbc", "speex", "codec", "media",
     "dialplan", "call", "driver", "apps", "io", "store", "cluster", "control", "engine",
 ];
 
@@ -30,12 +30,14 @@ const ROOMS: &[Room] = &[
     room("conf", 1, &["base"]),
     room("sip", 1, &["base"]),
     room("rtp", 1, &["base"]),
+    // Ciphers of others (RustCrypto): arithmetic, and a look at what the processor can.
+    room("srtp", 1, &["base"]),
     room("iax2", 1, &["base"]),
     room("tdm", 1, &["base"]),
     room("ilbc", 1, &["lanes"]),
     room("speex", 1, &["lanes"]),
     room("codec", 1, &["base", "lanes", "bound", "ilbc", "speex"]),
-    room("media", 2, &["base", "lanes", "rtp", "codec"]),
+    room("media", 2, &["base", "lanes", "rtp", "srtp", "codec"]),
     room("dialplan", 2, &["base", "conf"]),
     room("call", 2, &["base", "dialplan"]),
     room("driver", 2, &["base", "call", "dialplan", "sip", "rtp", "iax2", "tdm"]),

@@ -11,6 +11,7 @@ mod format;
 mod id;
 mod media;
 mod room;
+mod srtp;
 mod time;
 
 pub use audio::{SampleRate, Samples, Tick};
@@ -23,4 +24,5 @@ pub use media::{
     Plan, PlayEnd, RxPayload, StreamStats,
 };
 pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};
+pub use srtp::{SRTP_SECRET_BYTES_MAX, SrtpKeys, SrtpSecret, SrtpSuite};
 pub use time::Instant;

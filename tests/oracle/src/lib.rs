@@ -41,6 +41,9 @@ pub const OPUS: Library = Library { program: "opus", link: &["-lopus"], package:
 /// `decode-q3-enhanced-lossy`, and so for every quality.
 pub const SPEEX: Library = Library { program: "speex", link: &["-lspeex"], package: "libspeex-dev" };
 
+/// SRTP: `SUITE-protect`, `SUITE-unprotect`, and with `-rtcp` behind; see the head of its source.
+pub const SRTP: Library = Library { program: "srtp", link: &["-lsrtp2"], package: "libsrtp2-dev" };
+
 /// A codec of our own that speaks the protocol of codecs in another process, healthy or ill.
 pub const TOY: Library = Library { program: "toy", link: &[], package: "libc6-dev" };
 /// G.729 by the same protocol.
