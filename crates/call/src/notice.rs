@@ -278,6 +278,19 @@ pub enum Notice {
         /// User agent.
         user_agent: String,
     },
+    /// A registration of ours with another server came to something.
+    Registry {
+        /// Channel type: `PJSIP`.
+        channel_type: &'static str,
+        /// The account, `client_uri`.
+        username: String,
+        /// The registrar, `server_uri`.
+        domain: String,
+        /// `Registered`, `Unregistered`, `Rejected`, `Stopped`.
+        status: &'static str,
+        /// Why, when it failed.
+        cause: String,
+    },
     /// A device state changed.
     DeviceStateChange {
         /// `PJSIP/6001`.

@@ -142,6 +142,29 @@ pub(crate) fn sip_config() -> Config {
         };
         config.auths.insert(name.into(), Rc::new(auth));
     }
+    config.registrations.push(Rc::new(driver::sip::Registration {
+        name: "provider".into(),
+        server_uri: "sip:192.0.2.50".into(),
+        client_uri: "sip:4930@192.0.2.50".into(),
+        transport: String::new(),
+        outbound_proxy: String::new(),
+        outbound_auths: vec!["6001".into()],
+        contact_user: "4930".into(),
+        contact_params: String::new(),
+        rules: ::sip::registration::Rules {
+            expiration: 3600,
+            retry: Some(std::time::Duration::from_secs(60)),
+            forbidden_retry: None,
+            fatal_retry: None,
+            max_retries: 10,
+            rejection_is_permanent: true,
+        },
+        line: true,
+        endpoint: "6001".into(),
+        path: false,
+        outbound: false,
+        user_agent: String::new(),
+    }));
     config.binds.push(Bind {
         name: "transport-udp".into(),
         id: ::sip::stack::TransportId(0),

@@ -9,9 +9,10 @@ use base::Coded;
 use call::{Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
-    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Trace,
+    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Registration, Trace,
 };
 use sip::digest::{Algorithm, Hex};
+use sip::registration::Rules;
 use sip::stack::{Protocol, Timers, TransportId};
 use store::Snapshot;
 use store::config::pjsip::{self, DtmfChoice, IdentifyBy as Way, SourceMatch};
@@ -57,6 +58,7 @@ pub(crate) fn sip_config(
         aors: aors.collect(),
         auths: auths.collect(),
         identifies: pjsip.identifies.iter().map(|i| identify(i, hosts, findings)).collect(),
+        registrations: pjsip.registrations.iter().map(|(name, of)| Rc::new(registration(name, of))).collect(),
         binds: binds(pjsip, hosts, before, findings),
         order: order(&pjsip.global.endpoint_identifier_order),
         default_realm: pjsip.global.default_realm.clone(),
@@ -88,19 +90,25 @@ fn trace(text: &str) -> Trace {
     }
 }
 
+/// The order of identification: as written, and then what else identify objects can tell.
 fn order(names: &[String]) -> Vec<IdentifyBy> {
-    names
-        .iter()
-        .filter_map(|name| match name.to_ascii_lowercase().as_str() {
-            "ip" => Some(IdentifyBy::Ip),
-            "username" => Some(IdentifyBy::Username),
-            "auth_username" => Some(IdentifyBy::AuthUsername),
-            "header" => Some(IdentifyBy::Header),
-            "request_uri" => Some(IdentifyBy::RequestUri),
-            "anonymous" => Some(IdentifyBy::Anonymous),
-            _ => None,
-        })
-        .collect()
+    let written = names.iter().filter_map(|name| match name.to_ascii_lowercase().as_str() {
+        "ip" => Some(IdentifyBy::Ip),
+        "username" => Some(IdentifyBy::Username),
+        "auth_username" => Some(IdentifyBy::AuthUsername),
+        "header" => Some(IdentifyBy::Header),
+        "request_uri" => Some(IdentifyBy::RequestUri),
+        "transport" => Some(IdentifyBy::Transport),
+        "anonymous" => Some(IdentifyBy::Anonymous),
+        _ => None,
+    });
+    let mut order: Vec<IdentifyBy> = written.collect();
+    for unnamed in [IdentifyBy::Header, IdentifyBy::RequestUri, IdentifyBy::Transport] {
+        if !order.contains(&unnamed) {
+            order.push(unnamed);
+        }
+    }
+    order
 }
 
 /// The binds. One that listened at the same address `before` keeps its number, so that calls and registrations that
@@ -259,7 +267,35 @@ fn identify_by(way: Way) -> Option<IdentifyBy> {
         Way::Ip => Some(IdentifyBy::Ip),
         Way::Header => Some(IdentifyBy::Header),
         Way::RequestUri => Some(IdentifyBy::RequestUri),
-        Way::Transport | Way::Anonymous => None,
+        Way::Transport => Some(IdentifyBy::Transport),
+        Way::Anonymous => None,
+    }
+}
+
+fn registration(name: &str, from: &pjsip::Registration) -> Registration {
+    let wait = |wait: Duration| Some(wait).filter(|wait| !wait.is_zero());
+    Registration {
+        name: name.into(),
+        server_uri: from.server_uri.clone(),
+        client_uri: from.client_uri.clone(),
+        transport: from.transport.clone(),
+        outbound_proxy: from.outbound_proxy.clone(),
+        outbound_auths: names(&from.outbound_auth),
+        contact_user: from.contact_user.clone(),
+        contact_params: from.contact_header_params.clone(),
+        rules: Rules {
+            expiration: seconds(from.expiration),
+            retry: wait(from.retry_interval),
+            forbidden_retry: wait(from.forbidden_retry_interval),
+            fatal_retry: wait(from.fatal_retry_interval),
+            max_retries: from.max_retries,
+            rejection_is_permanent: from.auth_rejection_permanent,
+        },
+        line: from.line,
+        endpoint: from.endpoint.as_str().into(),
+        path: from.support_path,
+        outbound: from.support_outbound,
+        user_agent: from.user_agent.clone(),
     }
 }
 
@@ -349,7 +385,12 @@ fn identify(
             matches.push(Match::RequestUri(test));
         }
     }
-    Identify { name: Rc::from(&*from.origin.name), endpoint: from.endpoint.as_str().into(), matches }
+    Identify {
+        name: Rc::from(&*from.origin.name),
+        endpoint: from.endpoint.as_str().into(),
+        matches,
+        transport: from.transport.clone(),
+    }
 }
 
 /// Host names that the configuration itself depends on, for the resolver: in `match=`, and our own addresses as the world

@@ -221,15 +221,37 @@ fn what_is_not_supported_yet_keeps_the_object_and_says_what_happens() {
 }
 
 #[test]
+fn registrations_are_read_and_say_what_they_miss() {
+    let head = "[p]\ntype=registration\nclient_uri=sip:me@example.com\n";
+    let (pjsip, findings) = read(&format!("{head}server_uri=sip:example.com\nretry_interval=0\n"));
+    let registration = &pjsip.registrations["p"];
+    assert_eq!((registration.contact_user.as_str(), registration.expiration.as_secs()), ("s", 3600));
+    assert!(registration.retry_interval.is_zero() && registration.auth_rejection_permanent);
+    assert!(!findings.to_string().contains("registration"), "{findings}");
+    for (name, more, kept, message) in [
+        ("no registrar", "", false, "no SIP URI in server_uri"),
+        ("a URI that would add a header", "server_uri=sip:a b\n", false, "no SIP URI in server_uri"),
+        ("an auth that is not there", "server_uri=sip:h\noutbound_auth=x\n", true, "names the auth 'x'"),
+        ("a line without endpoint", "server_uri=sip:h\nline=yes\n", true, "line=yes and no endpoint"),
+        ("an endpoint that is not there", "server_uri=sip:h\nendpoint=x\n", true, "names the endpoint 'x'"),
+        ("a transport that is not there", "server_uri=sip:h\ntransport=x\n", true, "names the transport 'x'"),
+    ] {
+        let (pjsip, findings) = read(&format!("{head}{more}"));
+        assert_eq!(pjsip.registrations.contains_key("p"), kept, "{name}");
+        assert!(findings.to_string().contains(message), "{name}: {findings}");
+    }
+}
+
+#[test]
 fn sections_that_make_no_object_are_named() {
     for (name, text, level, message) in [
         ("no type", "[x]\nallow=ulaw", Level::Error, "[x] has no type"),
         ("a type nobody knows", "[x]\ntype=endpont", Level::Error, "type=endpont"),
         (
             "a type for later",
-            "[x]\ntype=registration",
+            "[x]\ntype=resource_list",
             Level::Warning,
-            "does not register with other servers",
+            "subscriptions to the list are refused",
         ),
         (
             "a second of a type and name",

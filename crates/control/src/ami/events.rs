@@ -73,6 +73,7 @@ events! {
     "OriginateResponse" "call" "What became of an asynchronous Originate." ["ActionID", "Response", "Channel", "Context", "Exten", "Reason", "Uniqueid", "CallerIDNum", "CallerIDName"];
     "PeerStatus" "system" "A phone registered, unregistered or became reachable or unreachable." ["ChannelType", "Peer", "PeerStatus", "Address"];
     "ContactStatus" "system" "A contact changed." ["URI", "ContactStatus", "AOR", "EndpointName", "RoundtripUsec", "UserAgent"];
+    "Registry" "system" "A registration of ours with another server was made, failed or was taken back." ["ChannelType", "Username", "Domain", "Status", "Cause"];
     "DeviceStateChange" "call" "The state of a device changed." ["Device", "State"];
     "ExtensionStatus" "call" "The state of an extension with a hint changed." ["Exten", "Context", "Hint", "Status", "StatusText"];
     "Reload" "system" "The configuration was read again." ["Module", "Status"];
@@ -319,6 +320,15 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                     .field("UserAgent", user_agent)
             })
         }
+        Notice::Registry { channel_type, username, domain, status, cause } => {
+            Event::new("Registry").with(|m| {
+                m.field("ChannelType", channel_type)
+                    .field("Username", username)
+                    .field("Domain", domain)
+                    .field("Status", status)
+                    .optional("Cause", Some(cause).filter(|cause| !cause.is_empty()))
+            })
+        }
         Notice::DeviceStateChange { device, state } => device_state(device, state),
         Notice::ExtensionStatus { exten, context, hint, state } => {
             Event::new("ExtensionStatus").with(|m| extension(m, exten, context, hint, *state))
@@ -430,6 +440,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::OriginateResponse { .. }
         | Notice::PeerStatus { .. }
         | Notice::ContactStatus { .. }
+        | Notice::Registry { .. }
         | Notice::DeviceStateChange { .. }
         | Notice::ExtensionStatus { .. }
         | Notice::Reload { .. }

@@ -273,7 +273,7 @@ impl Cli {
             "channel" | "channel|all" => self.channel_names(),
             "application" => self.applications().map(|row| row.name.to_owned()).collect(),
             "function" => self.function_names(),
-            "endpoint" | "aor" | "auth" | "transport" => self.sip_names(name),
+            "endpoint" | "aor" | "auth" | "registration" | "transport" => self.sip_names(name),
             "context" | "exten@context" => self.context_names(),
             "module" => admin::module_names(),
             "family" => self.families(),

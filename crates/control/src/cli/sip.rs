@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::sip_tables::{
     NOTHING, RULE, aor_json, contact_header, contact_json, contact_line, contact_options, endpoint_header,
     endpoint_json, endpoint_line, field, found, matches_of, options_json, parameters, protocol,
-    transport_line,
+    registration_header, registration_json, registration_line, transport_line,
 };
 use super::text::{clean, clock};
 use super::{Ask, Cli, Row, Said, show, verb};
@@ -51,12 +51,7 @@ pub(super) const ROWS: &[Row] = &[
             cli.aors(ask, Some(&name))
         },
     ),
-    show(
-        "pjsip list aors",
-        "Lists AORs, a line each.",
-        "aors [name max_contacts contacts]",
-        Cli::list_aors,
-    ),
+    show("pjsip list aors", "Lists AORs, a line each.", "aors [name max_contacts contacts]", Cli::list_aors),
     show("pjsip show contacts", "Lists contacts: configured and registered.", CONTACT_KEYS, |cli, ask| {
         cli.contacts(ask, None)
     })
@@ -72,7 +67,12 @@ pub(super) const ROWS: &[Row] = &[
     ),
     show("pjsip show auths", "Lists auths; never their secrets.", "auths [name username realm]", Cli::auths)
         .also(&["pjsip list auths"]),
-    show("pjsip show auth <auth>", "Shows one auth; never its secret.", "auths [name username realm]", Cli::auths),
+    show(
+        "pjsip show auth <auth>",
+        "Shows one auth; never its secret.",
+        "auths [name username realm]",
+        Cli::auths,
+    ),
     show(
         "pjsip show transports",
         "Lists transports and the addresses they are bound to.",
@@ -95,16 +95,32 @@ pub(super) const ROWS: &[Row] = &[
     .also(&["pjsip list identifies"]),
     show(
         "pjsip show registrations",
-        "Lists registrations of ours with other servers. There are none: Strowger does not register itself yet.",
-        "registrations",
-        |_, ask| {
-            ask.show(
-                || json!({ "registrations": [] }),
-                || "No objects found: outgoing registrations (type=registration) are not built in yet.\n\n".to_owned(),
-            )
-        },
+        "Lists registrations of ours with other servers.",
+        "registrations [name server_uri client_uri auth status expires]",
+        |cli, ask| cli.registrations(ask, None),
     )
     .also(&["pjsip list registrations", "sip show registry"]),
+    show(
+        "pjsip show registration <registration>",
+        "Shows one registration of ours and its options in effect.",
+        "registrations [name server_uri client_uri auth status expires options]",
+        |cli, ask| {
+            let name = ask.need("registration").to_owned();
+            cli.registrations(ask, Some(&name))
+        },
+    ),
+    verb(
+        "pjsip send register <registration>",
+        "Registers with another server now, whatever failed before.",
+        |cli, ask| cli.pjsip_send_register(ask, true),
+    )
+    .detail("*all names every registration."),
+    verb(
+        "pjsip send unregister <registration>",
+        "Takes a registration with another server back, until pjsip send register.",
+        |cli, ask| cli.pjsip_send_register(ask, false),
+    )
+    .detail("*all names every registration."),
     show(
         "pjsip show channels",
         "Lists SIP channels.",
@@ -118,12 +134,7 @@ pub(super) const ROWS: &[Row] = &[
         "channels [name bridge seconds format received lost jitter sent peer_lost peer_jitter round_trip]",
         Cli::sip_channelstats,
     ),
-    show(
-        "pjsip show settings",
-        "Shows global SIP settings.",
-        "settings [name value]",
-        Cli::pjsip_settings,
-    ),
+    show("pjsip show settings", "Shows global SIP settings.", "settings [name value]", Cli::pjsip_settings),
     show("pjsip show version", "Shows what answers SIP.", "version", |_, ask| {
         let version = concat!("Strowger ", env!("CARGO_PKG_VERSION"));
         ask.show(
@@ -131,13 +142,9 @@ pub(super) const ROWS: &[Row] = &[
             || format!("SIP is answered by {version}; there is no PJPROJECT in it\n"),
         )
     }),
-    verb(
-        "pjsip set logger on|off",
-        "Switches the log of SIP messages.",
-        Cli::pjsip_set_logger,
-    )
-    .also(&["sip set debug on|off"])
-    .detail("Passwords and digests are never logged in clear."),
+    verb("pjsip set logger on|off", "Switches the log of SIP messages.", Cli::pjsip_set_logger)
+        .also(&["sip set debug on|off"])
+        .detail("Passwords and digests are never logged in clear."),
     verb(
         "pjsip set logger host <address> [add]",
         "Switches the log of SIP messages on for one host or network only, or for it as well.",
@@ -167,6 +174,7 @@ impl Cli {
         match kind {
             "endpoint" => config.endpoints.keys().map(|name| name.to_string()).collect(),
             "aor" => config.aors.keys().map(|name| name.to_string()).collect(),
+            "registration" => config.registrations.iter().map(|of| of.name.to_string()).collect(),
             "auth" => config.auths.keys().map(|name| name.to_string()).collect(),
             _ => config.binds.iter().map(|bind| bind.name.clone()).collect(),
         }
@@ -620,6 +628,46 @@ impl Cli {
             None => Said::failed(format!("Unable to retrieve endpoint {}\n", clean(name))),
             Some(0) => Said::failed(format!("Endpoint {} has no contacts to ask\n", clean(name))),
             Some(_) => Said::done(format!("Sending qualify to endpoint {}\n", clean(name))),
+        }
+    }
+
+    fn registrations(&self, ask: &mut Ask<'_>, only: Option<&str>) -> Said {
+        let now = self.site.shard.core.borrow().now;
+        let mut rows = self.site.sip.borrow().registration_rows(now);
+        rows.retain(|row| only.is_none_or(|only| row.name == only));
+        if let (Some(only), true) = (only, rows.is_empty()) {
+            return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
+        }
+        let data = || {
+            let rows: Vec<Value> = rows.iter().map(|row| registration_json(row, only.is_some())).collect();
+            json!({ "registrations": rows })
+        };
+        let text = || {
+            if rows.is_empty() {
+                return NOTHING.to_owned();
+            }
+            let mut out = registration_header();
+            rows.iter().for_each(|row| registration_line(row, &mut out));
+            match (only, rows.first()) {
+                (Some(_), Some(row)) => parameters(&row.options, &mut out),
+                _ => out.push_str(&found(rows.len())),
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn pjsip_send_register(&self, ask: &mut Ask<'_>, register: bool) -> Said {
+        let name = ask.need("registration");
+        let core = &mut *self.site.shard.core.borrow_mut();
+        let driver = &mut *self.site.sip.borrow_mut();
+        let (found, what) = match register {
+            true => (driver.register_now(core, name), "Re-registration"),
+            false => (driver.unregister_now(core, name), "Unregistration"),
+        };
+        match found {
+            true => Said::done(format!("{what} of {} is on its way\n", clean(name))),
+            false => Said::failed(format!("Unable to retrieve registration {}\n", clean(name))),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use driver::sip::{AorRow, Bind, ContactRow, EndpointRow};
+use driver::sip::{AorRow, Bind, ContactRow, EndpointRow, RegistrationRow};
 use serde_json::{Value, json};
 use store::config::pjsip::{Identify, SourceMatch};
 
@@ -93,6 +93,33 @@ pub(super) fn endpoint_json(endpoint: &EndpointRow) -> Value {
         "transport": endpoint.transport, "identifies": endpoint.identifies,
         "options": options_json(&endpoint.options),
     })
+}
+
+pub(super) fn registration_json(row: &RegistrationRow, whole: bool) -> Value {
+    let mut json = json!({
+        "name": row.name, "server_uri": row.server_uri, "client_uri": row.client_uri, "auth": row.auth,
+        "status": row.status.name(), "expires": row.expires,
+    });
+    if let (true, Some(object)) = (whole, json.as_object_mut()) {
+        object.insert("options".to_owned(), options_json(&row.options));
+    }
+    json
+}
+
+pub(super) fn registration_header() -> String {
+    format!(
+        "\n {}  {}  {}\n{RULE}\n\n",
+        field("Registration/ServerURI", 56),
+        field("Auth", 26),
+        field("Status", 16)
+    )
+}
+
+pub(super) fn registration_line(row: &RegistrationRow, out: &mut String) {
+    let name = format!("{}/{}", row.name, row.server_uri);
+    let expires = row.expires.map(|seconds| format!(" (exp. {seconds}s)")).unwrap_or_default();
+    let auth = if row.auth.is_empty() { "n/a" } else { &row.auth };
+    let _ = writeln!(out, " {:<56}  {:<26}  {:<16}{expires}", clean(&name), clean(auth), row.status.name());
 }
 
 pub(super) fn named(endpoint: &EndpointRow) -> String {

@@ -25,6 +25,8 @@ pub enum IdentifyBy {
     Header,
     /// An `identify` object matches the Request-URI.
     RequestUri,
+    /// An `identify` object lists our own address that the request came to.
+    Transport,
     /// Whoever is left is the endpoint named `anonymous`, when the site has one.
     Anonymous,
 }
@@ -277,6 +279,41 @@ pub struct Identify {
     pub endpoint: Rc<str>,
     /// Any of these.
     pub matches: Vec<Match>,
+    /// Name of the transport that requests have to come by; empty: any.
+    pub transport: String,
+}
+
+/// `type=registration`: where we register ourselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Section name.
+    pub name: Rc<str>,
+    /// The registrar: Request-URI of REGISTER.
+    pub server_uri: String,
+    /// The account: From and To of REGISTER.
+    pub client_uri: String,
+    /// Name of the transport; empty: by address.
+    pub transport: String,
+    /// First route of REGISTER; empty: none.
+    pub outbound_proxy: String,
+    /// Auths that answer challenges.
+    pub outbound_auths: Vec<Rc<str>>,
+    /// User of Contact.
+    pub contact_user: String,
+    /// Parameters behind Contact.
+    pub contact_params: String,
+    /// Intervals, and what is given up.
+    pub rules: ::sip::registration::Rules,
+    /// Contact carries a token by which calls are known.
+    pub line: bool,
+    /// Endpoint of calls with that token.
+    pub endpoint: Rc<str>,
+    /// Say that Path is supported (RFC 3327).
+    pub path: bool,
+    /// Say that outbound is supported (RFC 5626).
+    pub outbound: bool,
+    /// User-Agent; empty: the one of all requests.
+    pub user_agent: String,
 }
 
 /// One bind.
@@ -318,6 +355,8 @@ pub struct Config {
     pub auths: BTreeMap<Rc<str>, Rc<Auth>>,
     /// Identifies in file order.
     pub identifies: Vec<Identify>,
+    /// Registrations of ours, in the order of their names.
+    pub registrations: Vec<Rc<Registration>>,
     /// Binds.
     pub binds: Vec<Bind>,
     /// Order of identification (`endpoint_identifier_order`).

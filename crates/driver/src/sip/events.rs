@@ -51,6 +51,12 @@ impl SipDriver {
             Event::Response { request, dialog: Some(dialog), status: 401 | 407, message } => {
                 self.challenged_inside(core, dialog, request, &message);
             }
+            Event::Response { request, status, message, .. } if self.trunks.owns(request) => {
+                self.registration_answered(core, request, Some((status, &message)));
+            }
+            Event::Unanswered { request, .. } if self.trunks.owns(request) => {
+                self.registration_answered(core, request, None);
+            }
             Event::Response { request, status, .. } if status >= 200 => {
                 if let Some(probe) = self.requests.remove(&request) {
                     let good = self.counts_as_answer(&probe, status);

@@ -8,18 +8,42 @@ use ::sip::{HeaderName, Message};
 
 use super::config::{Config, Endpoint, IdentifyBy, Match};
 
+/// The way a request came.
+pub(crate) struct Arrival<'a> {
+    /// The peer's address.
+    pub(crate) source: IpAddr,
+    /// Our own address that it came to.
+    pub(crate) local: IpAddr,
+    /// Name of the transport.
+    pub(crate) transport: &'a str,
+}
+
 /// Finds the endpoint of a request, in the configured order. An endpoint whose own access list refuses the source is
 /// not found, so that the answer is the one strangers get.
-pub(crate) fn endpoint_of(config: &Config, message: &Message<'_>, source: IpAddr) -> Option<Rc<Endpoint>> {
-    if config.access.as_ref().is_some_and(|allowed| !allowed(source)) {
+pub(crate) fn endpoint_of(
+    config: &Config,
+    message: &Message<'_>,
+    came: &Arrival<'_>,
+) -> Option<Rc<Endpoint>> {
+    if !may_send(config, came) {
         return None;
     }
-    let found = config.order.iter().find_map(|way| by(config, *way, message, source))?;
-    let allowed = found.access.as_ref().is_none_or(|allowed| allowed(source));
+    let found = config.order.iter().find_map(|way| by(config, *way, message, came))?;
+    let_in(found, came)
+}
+
+/// Whether anybody at this address may send SIP.
+pub(crate) fn may_send(config: &Config, came: &Arrival<'_>) -> bool {
+    config.access.as_ref().is_none_or(|allowed| allowed(came.source))
+}
+
+/// The endpoint, if its own access list allows the source.
+pub(crate) fn let_in(found: Rc<Endpoint>, came: &Arrival<'_>) -> Option<Rc<Endpoint>> {
+    let allowed = found.access.as_ref().is_none_or(|allowed| allowed(came.source));
     allowed.then_some(found)
 }
 
-fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, source: IpAddr) -> Option<Rc<Endpoint>> {
+fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_>) -> Option<Rc<Endpoint>> {
     let willing = |endpoint: &Rc<Endpoint>| endpoint.identify_by.contains(&way);
     match way {
         IdentifyBy::Username => {
@@ -34,12 +58,13 @@ fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, source: IpAddr) -
         }
         // A site that names such an endpoint has decided to take calls from anybody.
         IdentifyBy::Anonymous => named(config, b"anonymous"),
-        IdentifyBy::Ip | IdentifyBy::Header | IdentifyBy::RequestUri => config
+        IdentifyBy::Ip | IdentifyBy::Header | IdentifyBy::RequestUri | IdentifyBy::Transport => config
             .identifies
             .iter()
-            .filter(|identify| identify.matches.iter().any(|m| matches(m, way, message, source)))
-            .find_map(|identify| config.endpoints.get(&identify.endpoint).cloned())
-            .filter(willing),
+            .filter(|identify| identify.transport.is_empty() || identify.transport == came.transport)
+            .filter(|identify| identify.matches.iter().any(|m| matches(m, way, message, came)))
+            .filter_map(|identify| config.endpoints.get(&identify.endpoint).cloned())
+            .find(willing),
     }
 }
 
@@ -48,9 +73,10 @@ fn named(config: &Config, user: &[u8]) -> Option<Rc<Endpoint>> {
     config.endpoints.get(user).cloned()
 }
 
-fn matches(rule: &Match, way: IdentifyBy, message: &Message<'_>, source: IpAddr) -> bool {
+fn matches(rule: &Match, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_>) -> bool {
     match (rule, way) {
-        (Match::Source(within), IdentifyBy::Ip) => within(source.to_canonical()),
+        (Match::Source(within), IdentifyBy::Ip) => within(came.source.to_canonical()),
+        (Match::Source(within), IdentifyBy::Transport) => within(came.local.to_canonical()),
         (Match::Header(name, test), IdentifyBy::Header) => {
             let name = HeaderName::from_bytes(name.as_bytes());
             message.headers(name).any(|value| core::str::from_utf8(value).is_ok_and(|value| test(value)))

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use ::sip::sdp::Negotiated;
-use ::sip::stack::{Accept, Answer, Body, Incoming, Refused};
+use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused};
 use ::sip::{HeaderName, Message, Method};
 use base::{Cause, Command, FormatId, StreamId};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
-use super::config::Endpoint;
+use super::config::{Config, Endpoint};
 use super::gate::Admitted;
 use super::leg::{Leg, Stage};
 use super::session::{Media, Terms};
@@ -30,7 +30,7 @@ impl SipDriver {
     pub(crate) fn admit(&mut self, core: &mut Core, incoming: &mut Incoming) -> Option<Known> {
         let config = self.config.clone();
         let source = incoming.source;
-        let endpoint = identify::endpoint_of(&config, &incoming.message.view(), source.remote.ip());
+        let endpoint = self.endpoint_of(&config, &incoming.message.view(), source);
         incoming.force_rport = endpoint.as_ref().is_none_or(|endpoint| endpoint.force_rport);
         let open = endpoint.as_ref().is_some_and(|endpoint| endpoint.unauthenticated_options)
             && incoming.message.view().method() == Method::Options;
@@ -51,6 +51,19 @@ impl SipDriver {
                 self.refuse(incoming, &Answer::new(403));
                 None
             }
+        }
+    }
+    /// Whose request it is: the line that a registration of ours gave out comes before everything else.
+    fn endpoint_of(&self, config: &Config, message: &Message<'_>, source: Flow) -> Option<Rc<Endpoint>> {
+        let (bind, peer) = (self.bind(source.transport), source.remote.ip());
+        let came = identify::Arrival {
+            source: peer,
+            local: bind.map_or(peer, |bind| self.ways.local_ip(bind, peer)),
+            transport: bind.map_or("", |bind| &bind.name),
+        };
+        match self.trunks.line(config, message).filter(|_| identify::may_send(config, &came)) {
+            Some(endpoint) => identify::let_in(endpoint.clone(), &came),
+            None => identify::endpoint_of(config, message, &came),
         }
     }
     /// Challenges alike whoever is asked for: the port that the answer goes to must not tell whether an endpoint has that

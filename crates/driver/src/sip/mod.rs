@@ -19,6 +19,7 @@ mod register;
 mod session;
 mod show;
 mod tech;
+mod trunk;
 mod ways;
 
 use core::net::IpAddr;
@@ -30,10 +31,12 @@ use base::{ChannelId, Instant};
 use call::{Core, Location};
 
 pub use config::{
-    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Trace, Traced,
+    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Registration, Trace,
+    Traced,
 };
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
+pub use trunk::RegistrationRow;
 pub use ways::BINDS_MAX;
 
 use gate::Gatekeeper;
@@ -72,6 +75,7 @@ pub struct SipDriver {
     registrations: Registrations,
     qualify: Qualify,
     requests: HashMap<ClientId, qualify::Probe>,
+    trunks: trunk::Trunks,
     out: Vec<Output>,
     sends: Vec<Send>,
     started: Vec<(ChannelId, Location)>,
@@ -111,6 +115,7 @@ impl SipDriver {
             registrations: Registrations::new(seed.rotate_left(64)),
             qualify: Qualify::default(),
             requests: HashMap::new(),
+            trunks: trunk::Trunks::default(),
             out: Vec::new(),
             sends: Vec::new(),
             started: Vec::new(),
@@ -147,6 +152,7 @@ impl SipDriver {
         self.config = Rc::new(config);
         self.registrations.configure(&self.config, now);
         self.qualify.configure(&self.config, &self.registrations, now);
+        self.trunks.configure(&self.config, now);
         self.names.foresee(&self.config, now);
     }
     /// The configuration in force.
@@ -165,14 +171,13 @@ impl SipDriver {
         self.turn_stack(core, Stack::due);
         self.expire_registrations(core);
         self.probe_due(core);
+        self.trunks_due(core);
         self.names_due(core);
     }
     /// When [`due`](Self::due) next wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
-        [self.stack.deadline(), self.registrations.deadline(), self.qualify.deadline(), self.names_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        let own = [self.qualify.deadline(), self.names_deadline(), self.trunks.deadline()];
+        [self.stack.deadline(), self.registrations.deadline()].into_iter().chain(own).flatten().min()
     }
     /// A connection closed, or something could not be sent. What had registered over the connection cannot be reached
     /// any more and loses its binding.
@@ -180,6 +185,7 @@ impl SipDriver {
         let inward = self.ways.inward(&self.config, &mut self.stack, flow);
         self.turn_stack(core, |stack, now, out| stack.transport_error(inward, now, out));
         self.connection_lost(core, flow);
+        self.trunks_lost(core, flow);
     }
     /// Takes in what a media worker says: the core hears it, and silence of RTP ends the call as the endpoint asks.
     pub fn media_event(&mut self, core: &mut Core, event: base::Event) {

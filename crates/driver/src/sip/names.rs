@@ -63,7 +63,7 @@ impl Names {
     pub(super) fn foresee(&mut self, config: &Config, now: Instant) {
         let contacts = config.aors.values().flat_map(|aor| &aor.contacts);
         let proxies = config.endpoints.values().map(|endpoint| &endpoint.outbound_proxy);
-        for text in contacts.chain(proxies) {
+        for text in contacts.chain(proxies).chain(super::trunk::Trunks::hosts(config)) {
             let uri = Uri::parse(text.trim_matches(['<', '>', ' ']).as_bytes());
             if let Some(uri) = uri.filter(|uri| uri.host.ip().is_none()) {
                 self.addresses(&String::from_utf8_lossy(uri.host.as_bytes()), now);

@@ -92,11 +92,20 @@ impl SipDriver {
                     if let Some(number) = &target.number {
                         route.uri = with_user(&route.uri, number);
                     }
-                    return Ok(route);
+                    return Ok(self.by_service_route(core, &target.endpoint, route));
                 }
             }
         }
         Err(Cause::SUBSCRIBER_ABSENT)
+    }
+    /// The way that the registrar of the endpoint's line asked for (RFC 3608 §6.1), unless the site has one of its own.
+    fn by_service_route(&mut self, core: &Core, endpoint: &Endpoint, route: Route) -> Route {
+        let service = self.trunks.service_route(&endpoint.name, &route.uri).to_vec();
+        let Some(first) = service.first().filter(|_| route.routes.is_empty()) else { return route };
+        match self.hop(core, Some(endpoint), first, None) {
+            Some(by) => Route { uri: route.uri, routes: service, ..by },
+            None => route,
+        }
     }
     /// The way to a contact of an AOR, registered or fixed: by the endpoint's proxy, by the Path it registered with
     /// (RFC 3327), or straight.
@@ -126,7 +135,7 @@ impl SipDriver {
         Some(route)
     }
     /// The way to a URI, through the endpoint's proxy when it has one.
-    fn route_uri(
+    pub(crate) fn route_uri(
         &mut self,
         core: &Core,
         endpoint: Option<&Endpoint>,
@@ -390,7 +399,7 @@ impl SipDriver {
         let config = self.config.clone();
         let random = core.random();
         let Some(leg) = self.legs.get_mut(handle) else { return };
-        let logins = logins(&config, &leg.endpoint);
+        let logins = logins(&config, &leg.endpoint.outbound_auths);
         leg.challenges += 1;
         let answer = leg.authenticator.challenged(&message.view(), &logins);
         if answer == AuthAnswer::GiveUp || leg.challenges > CHALLENGES_MAX {
@@ -442,7 +451,7 @@ impl SipDriver {
         let Some(endpoint) = self.leaving.remove(&dialog).or(called) else { return };
         let Some(asked) = self.stack.asked(request).filter(|asked| !asked.proves) else { return };
         let config = self.config.clone();
-        let logins = logins(&config, &endpoint);
+        let logins = logins(&config, &endpoint.outbound_auths);
         let mut authenticator = ::sip::digest::Authenticator::new();
         if authenticator.challenged(&message.view(), &logins) == AuthAnswer::GiveUp {
             return;
@@ -464,9 +473,9 @@ impl SipDriver {
     }
 }
 
-/// The logins that an endpoint answers challenges with.
-fn logins<'a>(config: &'a Config, endpoint: &Endpoint) -> Vec<Login<'a>> {
-    let auths = endpoint.outbound_auths.iter().filter_map(|name| config.auths.get(name)).map(|auth| &**auth);
+/// The logins that challenges are answered with.
+pub(crate) fn logins<'a>(config: &'a Config, outbound_auths: &[Rc<str>]) -> Vec<Login<'a>> {
+    let auths = outbound_auths.iter().filter_map(|name| config.auths.get(name)).map(|auth| &**auth);
     let login = |auth: &'a Auth, secret| Login {
         realm: (!auth.realm.is_empty()).then_some(auth.realm.as_bytes()),
         username: auth.username.as_bytes(),

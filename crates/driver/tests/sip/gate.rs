@@ -107,16 +107,31 @@ fn endpoints_are_told_by_address_user_header_and_credentials_in_the_configured_o
         ),
         ("by a header", vec![IdentifyBy::Header], Some("header"), "whoever", Some("gateway")),
         ("by the Request-URI", vec![IdentifyBy::RequestUri], Some("uri"), "whoever", Some("gateway")),
+        ("by our own address", vec![IdentifyBy::Transport], Some("own"), "whoever", Some("gateway")),
+        ("by an address that is not ours", vec![IdentifyBy::Transport], Some("source"), "whoever", None),
+        ("by its transport too", vec![IdentifyBy::Ip], Some("source/udp"), "whoever", Some("gateway")),
+        ("by another transport", vec![IdentifyBy::Ip], Some("source/tcp"), "whoever", None),
         ("nobody", vec![IdentifyBy::Ip, IdentifyBy::Username], Some("other"), "whoever", None),
         ("an endpoint that does not want it", vec![IdentifyBy::AuthUsername], None, "gateway", None),
     ] {
         let mut config = site();
         config.order = order;
-        let ways = vec![IdentifyBy::Ip, IdentifyBy::Username, IdentifyBy::Header, IdentifyBy::RequestUri];
+        let ways = vec![
+            IdentifyBy::Ip,
+            IdentifyBy::Username,
+            IdentifyBy::Header,
+            IdentifyBy::RequestUri,
+            IdentifyBy::Transport,
+        ];
         let gateway = Endpoint { auths: Vec::new(), identify_by: ways, ..endpoint("gateway") };
         add(&mut config, gateway, aor("gateway"));
-        let phone_ip = address(PHONE).ip();
+        let (phone_ip, own_ip) = (address(PHONE).ip(), crate::lab::OWN.parse::<core::net::IpAddr>().unwrap());
+        let (identify, transport) = match identify.and_then(|rule| rule.split_once('/')) {
+            Some((rule, transport)) => (Some(rule), transport),
+            None => (identify, ""),
+        };
         let rule = match identify {
+            Some("own") => Some(Match::Source(Rc::new(move |ip| ip == own_ip))),
             Some("source") => Some(Match::Source(Rc::new(move |ip| ip == phone_ip))),
             Some("header") => Some(Match::Header("X-Key".to_owned(), Rc::new(|value| value == "42"))),
             Some("uri") => Some(Match::RequestUri(Rc::new(|uri| uri.starts_with("sip:100@")))),
@@ -127,6 +142,7 @@ fn endpoints_are_told_by_address_user_header_and_credentials_in_the_configured_o
             name: "rule".into(),
             endpoint: "gateway".into(),
             matches: vec![rule],
+            transport: transport.to_owned(),
         }));
         let mut lab = Lab::new(config);
         let mut phone = Phone::new(user).password(None);

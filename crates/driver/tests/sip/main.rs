@@ -9,3 +9,4 @@ mod phone;
 mod registration;
 mod session;
 mod storm;
+mod trunks;

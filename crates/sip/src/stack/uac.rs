@@ -576,7 +576,8 @@ pub(super) fn finish_request(
     if let Some(contact) = contact {
         build::header(bytes, "Contact", contact);
     }
-    if !config.product.is_empty() {
+    let own_agent = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("User-Agent"));
+    if !config.product.is_empty() && !own_agent {
         build::header(bytes, "User-Agent", config.product.as_bytes());
     }
     for (name, value) in [("Allow", &config.allow), ("Supported", &config.supported)] {

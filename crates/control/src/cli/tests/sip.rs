@@ -74,7 +74,14 @@ fn other_sip_objects_have_their_lists_and_no_secret_is_told() {
         ]
     );
     assert_eq!(desk.lines("pjsip show auths")[4], "     Auth:  6001/user6001");
-    assert!(desk.text("pjsip show registrations").starts_with("No objects found"));
+    assert_eq!(
+        desk.lines("pjsip show registrations")[4],
+        " provider/sip:192.0.2.50                                   6001                        Unregistered"
+    );
+    assert!(desk.text("pjsip show registration provider").contains("max_retries"));
+    assert_eq!(desk.text("pjsip send register provider"), "Re-registration of provider is on its way\n");
+    assert_eq!(desk.text("pjsip send unregister *all"), "Unregistration of *all is on its way\n");
+    assert_eq!(desk.ask("pjsip send register nobody", false).1, 1);
     assert_eq!(desk.text("pjsip show identifies"), "No objects found.\n\n");
     assert_eq!(
         desk.lines("sip show peers"),

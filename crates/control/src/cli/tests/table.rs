@@ -104,6 +104,7 @@ fn example(shape: &str) -> String {
         ("<endpoint>", "6001"),
         ("<aor>", "6001"),
         ("<auth>", "6001"),
+        ("<registration>", "provider"),
         ("<uri>", "sip:6001@192.0.2.7:5070"),
         ("<transport>", "transport-udp"),
         ("<family> <key>", "f k"),

@@ -5,7 +5,7 @@
 mod objects;
 mod values;
 
-pub use objects::{Aor, Auth, Endpoint, Global, Identify, SipAcl, System, Transport};
+pub use objects::{Aor, Auth, Endpoint, Global, Identify, Registration, SipAcl, System, Transport};
 pub use values::{
     AuthType, ConnectedLine, DigestAlgorithm, DirectMediaMethod, DtmfChoice, HeaderMatch, IdentifyBy, Inband,
     MediaEncryption, PasswordDigest, Presence, Protocol, Rel100, SessionTimers, SourceMatch,
@@ -38,16 +38,14 @@ pub struct Pjsip {
     pub auths: BTreeMap<String, Auth>,
     /// `type=identify`, in file order, which is the order they are tried in.
     pub identifies: Vec<Identify>,
+    /// `type=registration`: where we register ourselves.
+    pub registrations: BTreeMap<String, Registration>,
     /// `type=acl`: who may send SIP at all. Every list must allow.
     pub acls: Vec<SipAcl>,
 }
 
 /// Types that Asterisk knows and this reader does not make objects of, with what happens instead.
 const LATER_TYPES: &[(&str, &str)] = &[
-    (
-        "registration",
-        "Strowger does not register with other servers; the trunk must be identified by its address",
-    ),
     ("contact", "the contact is not created; list it in the contact= of its aor"),
     ("domain_alias", "the domain is not rewritten; requests to it are matched by user"),
     ("resource_list", "subscriptions to the list are refused"),
@@ -58,11 +56,11 @@ const LATER_TYPES: &[(&str, &str)] = &[
     ("subscription_persistence", "subscriptions do not outlive a restart"),
     ("mwi", "message waiting is not reported"),
     ("wizard", "it belongs to pjsip_wizard.conf, which is not read; write the endpoint, aor and auth"),
-    ("outbound_registration", "Strowger does not register with other servers"),
     ("http_client", "it is not read"),
 ];
 
-const TYPES: &[&str] = &["endpoint", "aor", "auth", "identify", "transport", "global", "system", "acl"];
+const TYPES: &[&str] =
+    &["endpoint", "aor", "auth", "identify", "registration", "transport", "global", "system", "acl"];
 
 /// Options of every type, for the manual.
 pub(crate) fn rows() -> Vec<Row> {
@@ -71,6 +69,7 @@ pub(crate) fn rows() -> Vec<Row> {
         Aor::rows(),
         Auth::rows(),
         Identify::rows(),
+        Registration::rows(),
         Transport::rows(),
         Global::rows(),
         System::rows(),
@@ -104,6 +103,7 @@ impl Pjsip {
                 "aor" => keep(&mut pjsip.aors, read(section, findings), section, findings),
                 "auth" => keep(&mut pjsip.auths, read(section, findings), section, findings),
                 "transport" => keep(&mut pjsip.transports, read(section, findings), section, findings),
+                "registration" => keep(&mut pjsip.registrations, read(section, findings), section, findings),
                 "identify" => pjsip.identifies.extend(read::<Identify>(section, findings)),
                 "acl" => pjsip.acls.extend(read::<SipAcl>(section, findings)),
                 "global" => pjsip.global = read(section, findings).unwrap_or_default(),
@@ -137,6 +137,7 @@ impl Pjsip {
         self.auths.retain(|_, auth| auth.check(findings));
         self.aors.values().for_each(|aor| aor.check(findings));
         self.identifies.retain(|identify| identify.check(findings));
+        self.registrations.retain(|_, registration| registration.check(findings));
         for (name, auth) in &self.auths {
             check_secret(name, auth, findings);
         }
@@ -205,6 +206,7 @@ impl Pjsip {
                 format!("add a section [{}] with type=endpoint", identify.endpoint),
             );
         }
+        self.check_registrations(findings);
         let default = &self.global.default_outbound_endpoint;
         if self.global.origin.has("default_outbound_endpoint") && !self.endpoints.contains_key(default) {
             findings.warning(
@@ -212,6 +214,33 @@ impl Pjsip {
                 format!("default_outbound_endpoint={default} does not exist"),
                 "correct the name",
             );
+        }
+    }
+
+    /// What registrations say about auths, transports and endpoints.
+    fn check_registrations(&self, findings: &mut Findings) {
+        for (name, registration) in &self.registrations {
+            let origin = &registration.origin;
+            for auth in registration.outbound_auth.iter().filter(|auth| !self.auths.contains_key(*auth)) {
+                findings.error(
+                    origin.place_of("outbound_auth"),
+                    format!("registration '{name}' names the auth '{auth}', which does not exist; it cannot authenticate"),
+                    format!("add a section [{auth}] with type=auth"),
+                );
+            }
+            let missing = |known: bool, option: &str, of: &str| {
+                let text = format!("registration '{name}' names the {option} '{of}', which does not exist");
+                (!known && !of.is_empty()).then(|| (origin.place_of(option).clone(), text))
+            };
+            let transport = &registration.transport;
+            let endpoint = &registration.endpoint;
+            let found = [
+                missing(self.transports.contains_key(transport), "transport", transport),
+                missing(self.endpoints.contains_key(endpoint), "endpoint", endpoint),
+            ];
+            for (place, text) in found.into_iter().flatten() {
+                findings.warning(&place, text, "correct the name");
+            }
         }
     }
 

@@ -344,8 +344,7 @@ options! {
     match_request_uri: Text = "", "Request URI they have; a /regular expression/ between slashes.";
     srv_lookups: YesNo = "yes", "Look host names up by SRV too.",
         Later "no,yes" "host names are looked up by address only";
-    transport: Text = "", "Transport they come by.",
-        Later "" "requests by any transport match";
+    transport: Text = "", "Transport they come by; empty is any.";
     @recognised {}
 }
 
@@ -365,6 +364,59 @@ impl Identify {
         let message = format!("identify '{name}' {skipped} and is skipped");
         findings.error(&self.origin.place, message, "add endpoint= and match=");
         false
+    }
+}
+
+options! {
+    /// `type=registration`: an account of ours with another server.
+    Registration, "pjsip.conf", "registration", SkipsObject;
+    server_uri: Text = "", "SIP URI of the registrar, such as sip:sip.example.com.";
+    client_uri: Text = "", "SIP URI of the account, such as sip:alice@example.com.";
+    outbound_auth: Names = "", "Auths that answer its challenges.";
+    contact_user: Text = "s", "User part of Contact: the extension that calls come in for.";
+    contact_header_params: Text = "", "Parameters behind Contact, such as q=0.5.";
+    expiration: Seconds<1, 86_400> = "3600", "Time a registration is to last.";
+    retry_interval: Seconds<0, 86_400> = "60", "Wait after a failure that may pass; 0 makes it final.";
+    forbidden_retry_interval: Seconds<0, 86_400> = "0", "Wait after 403; 0 leaves it to fatal_retry_interval.";
+    fatal_retry_interval: Seconds<0, 86_400> = "0", "Wait after any other failure for good; 0 makes it final.";
+    max_retries: Int<0, {u32::MAX}> = "10", "Attempts after the first failure until there are no more.";
+    auth_rejection_permanent: YesNo = "yes", "A challenge that cannot be met is a failure for good.";
+    outbound_proxy: Text = "", "SIP URI that REGISTER goes through.";
+    transport: Text = "", "Transport it leaves by; empty chooses by the address.";
+    line: YesNo = "no", "Put a token into Contact, by which calls are known to belong to endpoint=.";
+    endpoint: Text = "", "Endpoint of the calls that come with that token.";
+    support_path: YesNo = "no", "Say that Path (RFC 3327) is supported.";
+    support_outbound: YesNo = "no", "Say that outbound (RFC 5626) is supported, and send reg-id and instance.";
+    user_agent: Text = "", "User-Agent of its requests; empty takes the global one.";
+    @recognised {
+        "security_mechanisms" "" Later "RFC 3329 is not built in";
+        "security_negotiation" "no" Later "RFC 3329 is not built in";
+    }
+}
+
+impl Registration {
+    pub(super) fn check(&self, findings: &mut Findings) -> bool {
+        let name = &self.origin.name;
+        let is_uri = |text: &str| text.starts_with("sip:") || text.starts_with("sips:");
+        for (option, uri) in [("server_uri", &self.server_uri), ("client_uri", &self.client_uri)] {
+            let clean = !uri.chars().any(|c| c.is_control() || c.is_whitespace() || "<>\"".contains(c));
+            if !is_uri(uri) || !clean {
+                findings.error(
+                    self.origin.place_of(option),
+                    format!("registration '{name}' has no SIP URI in {option} and is skipped"),
+                    format!("write {option}=sip:…"),
+                );
+                return false;
+            }
+        }
+        if self.line && self.endpoint.is_empty() {
+            findings.warning(
+                self.origin.place_of("line"),
+                format!("registration '{name}' has line=yes and no endpoint: its calls are known by other means only"),
+                "add endpoint=",
+            );
+        }
+        true
     }
 }
 

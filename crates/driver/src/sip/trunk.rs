@@ -1,0 +1,569 @@
+//! Registrations of ours with other servers (`type=registration`): the REGISTER that each sends, and what its answer says.
+//!
+//! When one leaves and what a failure means is [`sip::registration`]'s to know. A registration with `line` puts a token
+//! into its Contact; a request that comes back with the token belongs to the endpoint that the registration names.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use ::sip::digest::{Answer as AuthAnswer, Authenticator};
+use ::sip::registration::{Outcome, Output, Registration as Machine, Status};
+use ::sip::stack::{ClientId, Flow, Outgoing};
+use ::sip::{HeaderName, Message, Method, OwnedMessage, Uri};
+use base::Instant;
+use call::{Core, Level, Notice};
+
+use super::config::{Config, Endpoint, Registration};
+use super::{SipDriver, identity};
+
+/// How often one REGISTER answers challenges; a peer that challenges on and on is given up.
+const CHALLENGES_MAX: u8 = 3;
+/// Pause before a registration whose server has no address yet is looked at again.
+const NAME_PAUSE: Duration = Duration::from_millis(500);
+/// First requests of so many registrations leave within a second of a start.
+const STARTS_A_SECOND: u32 = 100;
+/// Most routes of a Service-Route that are kept (RFC 3608); a network that needs more has a loop.
+const SERVICE_ROUTES_MAX: usize = 16;
+
+/// One registration as it runs.
+struct Trunk {
+    config: Rc<Registration>,
+    machine: Machine,
+    authenticator: Authenticator,
+    challenges: u8,
+    /// Call-ID and last CSeq number: one series for as long as the process runs (RFC 3261 §10.2).
+    call_id: String,
+    cseq: u32,
+    /// What `line` puts into Contact.
+    token: String,
+    /// The request that is awaited.
+    request: Option<ClientId>,
+    /// Where the last request went.
+    flow: Option<Flow>,
+    /// The Contact URI of the last request.
+    contact: String,
+    /// Where requests of ours are to go first (RFC 3608).
+    service_route: Vec<String>,
+}
+
+/// One line of `pjsip show registrations`.
+#[derive(Debug, Clone)]
+pub struct RegistrationRow {
+    /// Section name.
+    pub name: String,
+    /// `server_uri`.
+    pub server_uri: String,
+    /// `client_uri`.
+    pub client_uri: String,
+    /// Section of the first `outbound_auth`; empty without one.
+    pub auth: String,
+    /// How it stands.
+    pub status: Status,
+    /// Seconds until the binding lapses, when there is one.
+    pub expires: Option<u64>,
+    /// Options in effect, name and value.
+    pub options: Vec<(&'static str, String)>,
+}
+
+/// All registrations of ours.
+#[derive(Default)]
+pub(crate) struct Trunks {
+    by_name: BTreeMap<Rc<str>, Trunk>,
+    /// Those taken out of the configuration while they were bound: they say goodbye.
+    leaving: Vec<Trunk>,
+    /// The earliest deadline of any.
+    next: Option<Instant>,
+}
+
+impl Trunks {
+    /// Takes over the configuration. What did not change goes on; what had given up begins anew.
+    pub(crate) fn configure(&mut self, config: &Config, now: Instant) {
+        let mut old = std::mem::take(&mut self.by_name);
+        for (place, registration) in config.registrations.iter().enumerate() {
+            let known = old.remove(&registration.name);
+            let spread = u32::try_from(place).unwrap_or(u32::MAX) % STARTS_A_SECOND;
+            let at = now + Duration::from_secs(1) * spread / STARTS_A_SECOND;
+            let trunk = match known {
+                Some(trunk)
+                    if *trunk.config == **registration && trunk.machine.status() != Status::Stopped =>
+                {
+                    trunk
+                }
+                known => {
+                    // A Contact with another token or address would be a second binding.
+                    let (token, call_id, cseq) = match known {
+                        Some(before) => {
+                            let kept = (before.token.clone(), before.call_id.clone(), before.cseq);
+                            if before.config.server_uri != registration.server_uri
+                                || before.config.client_uri != registration.client_uri
+                                || before.config.contact_user != registration.contact_user
+                            {
+                                self.leaving.push(Trunk { request: None, ..before });
+                                (String::new(), String::new(), 0)
+                            } else {
+                                kept
+                            }
+                        }
+                        None => (String::new(), String::new(), 0),
+                    };
+                    let mut machine = Machine::new(registration.rules);
+                    machine.start_at(at);
+                    Trunk {
+                        config: registration.clone(),
+                        machine,
+                        authenticator: Authenticator::new(),
+                        challenges: 0,
+                        call_id,
+                        cseq,
+                        token,
+                        request: None,
+                        flow: None,
+                        contact: String::new(),
+                        service_route: Vec::new(),
+                    }
+                }
+            };
+            self.by_name.insert(registration.name.clone(), trunk);
+        }
+        self.leaving.extend(old.into_values().map(|trunk| Trunk { request: None, ..trunk }));
+        self.leaving.retain(|trunk| trunk.machine.status() == Status::Registered);
+        self.settle();
+    }
+    /// When the first of them has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+    fn settle(&mut self) {
+        let waiting = self.leaving.iter().any(|trunk| trunk.request.is_none());
+        self.next = match waiting {
+            true => Some(Instant::ZERO),
+            false => self.by_name.values().filter_map(|trunk| trunk.machine.deadline()).min(),
+        };
+    }
+    fn waits(&mut self, request: ClientId) -> Option<&mut Trunk> {
+        let all = self.by_name.values_mut().chain(&mut self.leaving);
+        all.into_iter().find(|trunk| trunk.request == Some(request))
+    }
+    /// Whether this request is one of a registration.
+    pub(crate) fn owns(&self, request: ClientId) -> bool {
+        self.by_name.values().chain(&self.leaving).any(|trunk| trunk.request == Some(request))
+    }
+    /// The endpoint whose line this Request-URI names.
+    pub(crate) fn line<'c>(&self, config: &'c Config, message: &Message<'_>) -> Option<&'c Rc<Endpoint>> {
+        let uri = message.request_uri()?;
+        let token = uri.params.get(b"line")?;
+        let of =
+            |trunk: &&Trunk| trunk.config.line && !trunk.token.is_empty() && trunk.token.as_bytes() == token;
+        let trunk = self.by_name.values().find(of)?;
+        config.endpoints.get(&trunk.config.endpoint)
+    }
+    /// The routes that the registrar of this endpoint's line wants requests to take, for requests to that server only.
+    pub(crate) fn service_route(&self, endpoint: &str, target: &str) -> &[String] {
+        let host =
+            |text: &str| Uri::parse(text.as_bytes()).map(|uri| uri.host.as_bytes().to_ascii_lowercase());
+        let of = |trunk: &&Trunk| *trunk.config.endpoint == *endpoint && !trunk.service_route.is_empty();
+        let found = self.by_name.values().filter(of).find(|trunk| {
+            host(target).is_some_and(|wanted| {
+                Some(&wanted) == host(&trunk.config.server_uri).as_ref()
+                    || Some(&wanted) == host(&trunk.config.client_uri).as_ref()
+            })
+        });
+        found.map_or(&[], |trunk| &trunk.service_route)
+    }
+    /// What requests of the registrations go to, for the resolver.
+    pub(crate) fn hosts(config: &Config) -> impl Iterator<Item = &String> {
+        config
+            .registrations
+            .iter()
+            .flat_map(|registration| [&registration.server_uri, &registration.outbound_proxy])
+    }
+}
+
+impl SipDriver {
+    /// Sends what is due.
+    pub(crate) fn trunks_due(&mut self, core: &mut Core) {
+        if self.trunks.next.is_none_or(|at| at > core.now) {
+            return;
+        }
+        let names: Vec<Rc<str>> = self.trunks.by_name.keys().cloned().collect();
+        for name in names {
+            let mut out = Vec::new();
+            if let Some(trunk) = self.trunks.by_name.get_mut(&name) {
+                trunk.machine.due(core.now, &mut out);
+            }
+            self.trunk_out(core, &name, out);
+        }
+        let leaving = std::mem::take(&mut self.trunks.leaving);
+        for mut trunk in leaving {
+            if trunk.request.is_none() {
+                trunk.machine.stop(&mut Vec::new());
+                if !self.send_register(core, &mut trunk, 0) {
+                    continue;
+                }
+            }
+            self.trunks.leaving.push(trunk);
+        }
+        self.trunks.settle();
+    }
+    /// A connection closed: what registered over it cannot be reached any more and registers anew.
+    pub(crate) fn trunks_lost(&mut self, core: &Core, flow: Flow) {
+        if flow.connection.is_none() {
+            return;
+        }
+        for trunk in self.trunks.by_name.values_mut() {
+            let over =
+                trunk.flow.is_some_and(|own| own.remote == flow.remote && own.protocol == flow.protocol);
+            if over && trunk.machine.status() == Status::Registered && trunk.request.is_none() {
+                trunk.machine.start_at(core.now + NAME_PAUSE);
+            }
+        }
+        self.trunks.settle();
+    }
+    /// Registers now (`pjsip send register`): one, or all of them with `*all`. `false` when there is none of that name.
+    pub fn register_now(&mut self, core: &mut Core, name: &str) -> bool {
+        self.steer(core, name, Machine::start)
+    }
+    /// Takes a registration back (`pjsip send unregister`); it stays so until it is registered again.
+    pub fn unregister_now(&mut self, core: &mut Core, name: &str) -> bool {
+        self.steer(core, name, Machine::stop)
+    }
+    fn steer(&mut self, core: &mut Core, name: &str, act: fn(&mut Machine, &mut Vec<Output>)) -> bool {
+        let chosen = |own: &&Rc<str>| name == "*all" || ***own == *name;
+        let names: Vec<Rc<str>> = self.trunks.by_name.keys().filter(chosen).cloned().collect();
+        for name in &names {
+            let mut out = Vec::new();
+            if let Some(trunk) = self.trunks.by_name.get_mut(name) {
+                act(&mut trunk.machine, &mut out);
+            }
+            self.trunk_out(core, name, out);
+        }
+        self.trunks.settle();
+        !names.is_empty()
+    }
+    /// What `pjsip show registrations` lists.
+    pub fn registration_rows(&self, now: Instant) -> Vec<RegistrationRow> {
+        let yes = |value: bool| if value { "true" } else { "false" }.to_owned();
+        let wait = |wait: Option<Duration>| wait.map_or(0, |wait| wait.as_secs()).to_string();
+        let row = |trunk: &Trunk| {
+            let config = &trunk.config;
+            let rules = &config.rules;
+            RegistrationRow {
+                name: config.name.to_string(),
+                server_uri: config.server_uri.clone(),
+                client_uri: config.client_uri.clone(),
+                auth: config.outbound_auths.first().map(|auth| auth.to_string()).unwrap_or_default(),
+                status: trunk.machine.status(),
+                expires: trunk
+                    .machine
+                    .until()
+                    .filter(|until| *until > now)
+                    .map(|until| until.since(now).as_secs()),
+                options: vec![
+                    ("auth_rejection_permanent", yes(rules.rejection_is_permanent)),
+                    ("client_uri", config.client_uri.clone()),
+                    ("contact_header_params", config.contact_params.clone()),
+                    ("contact_user", config.contact_user.clone()),
+                    ("endpoint", config.endpoint.to_string()),
+                    ("expiration", rules.expiration.to_string()),
+                    ("fatal_retry_interval", wait(rules.fatal_retry)),
+                    ("forbidden_retry_interval", wait(rules.forbidden_retry)),
+                    ("line", yes(config.line)),
+                    ("max_retries", rules.max_retries.to_string()),
+                    ("outbound_auth", config.outbound_auths.join(",")),
+                    ("outbound_proxy", config.outbound_proxy.clone()),
+                    ("retry_interval", wait(rules.retry)),
+                    ("server_uri", config.server_uri.clone()),
+                    ("support_outbound", yes(config.outbound)),
+                    ("support_path", yes(config.path)),
+                    ("transport", config.transport.clone()),
+                    ("user_agent", config.user_agent.clone()),
+                ],
+            }
+        };
+        self.trunks.by_name.values().map(row).collect()
+    }
+
+    /// A response to a REGISTER, or none (`None`).
+    pub(crate) fn registration_answered(
+        &mut self,
+        core: &mut Core,
+        request: ClientId,
+        answer: Option<(u16, &OwnedMessage)>,
+    ) {
+        if answer.is_some_and(|(status, _)| status < 200) {
+            return;
+        }
+        let config = self.config.clone();
+        let cnonce = core.random();
+        let Some(trunk) = self.trunks.waits(request) else { return };
+        let outcome = match answer {
+            None => Outcome::Unanswered,
+            Some((401 | 407, message)) => match credentials(&config, trunk, message, cnonce) {
+                None => Outcome::Rejected,
+                Some(headers) => {
+                    let headers: Vec<(&str, &str)> =
+                        headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+                    let again =
+                        self.with_stack(core, |stack, now, out| stack.retry(request, &headers, now, out));
+                    let Some(trunk) = self.trunks.waits(request) else { return };
+                    match again {
+                        Ok(again) => {
+                            (trunk.request, trunk.cseq) = (Some(again), trunk.cseq.saturating_add(1));
+                            return;
+                        }
+                        Err(_) => Outcome::Unanswered,
+                    }
+                }
+            },
+            Some((status, message)) => read(trunk, status, &message.view()),
+        };
+        self.registration_came_to(
+            core,
+            request,
+            outcome,
+            answer.map(|(status, message)| {
+                format!("{status} {}", identity::text(message.view().reason_phrase()))
+            }),
+        );
+    }
+    fn registration_came_to(
+        &mut self,
+        core: &mut Core,
+        request: ClientId,
+        outcome: Outcome,
+        said: Option<String>,
+    ) {
+        let spread = (core.random() % 100) as u32;
+        let left = self.trunks.leaving.iter().position(|trunk| trunk.request == Some(request));
+        if let Some(left) = left {
+            self.trunks.leaving.swap_remove(left);
+            return self.trunks.settle();
+        }
+        let Some(trunk) = self.trunks.waits(request) else { return };
+        trunk.request = None;
+        let before = trunk.machine.status();
+        let mut out = Vec::new();
+        trunk.machine.outcome(outcome, spread, core.now, &mut out);
+        let (name, said) = (trunk.config.name.clone(), said.unwrap_or_else(|| "no answer".to_owned()));
+        tell(core, trunk, before, &said);
+        self.trunk_out(core, &name, out);
+        self.trunks.settle();
+    }
+    /// Carries out what a machine wants.
+    fn trunk_out(&mut self, core: &mut Core, name: &Rc<str>, out: Vec<Output>) {
+        for output in out {
+            let Output::Send(expires) = output else { continue };
+            let Some(mut trunk) = self.trunks.by_name.remove(name) else { return };
+            let sent = self.send_register(core, &mut trunk, expires);
+            if !sent && trunk.request.is_none() {
+                let before = trunk.machine.status();
+                let mut out = Vec::new();
+                trunk.machine.outcome(Outcome::Unanswered, 0, core.now, &mut out);
+                tell(core, &trunk, before, "no way to the server");
+            }
+            self.trunks.by_name.insert(name.clone(), trunk);
+        }
+    }
+    /// Sends a REGISTER. `false` when it cannot leave; when only the address of the server is awaited, it is tried again
+    /// soon.
+    fn send_register(&mut self, core: &mut Core, trunk: &mut Trunk, expires: u32) -> bool {
+        let config = trunk.config.clone();
+        let way = Endpoint {
+            transport: config.transport.clone(),
+            outbound_proxy: config.outbound_proxy.clone(),
+            ..Endpoint::default()
+        };
+        self.awaited = None;
+        let Some(route) = self.route_uri(core, Some(&way), &config.server_uri, None) else {
+            if self.awaited.take().is_some() && expires > 0 {
+                trunk.machine.start_at(core.now + NAME_PAUSE);
+                return true;
+            }
+            return false;
+        };
+        if trunk.token.is_empty() {
+            trunk.token = format!("{:016x}", core.random());
+            trunk.call_id = format!("{:016x}{:016x}", core.random(), core.random());
+        }
+        trunk.cseq = trunk.cseq.saturating_add(1);
+        trunk.challenges = 0;
+        trunk.contact = contact_uri(&self.contact(route.flow, &config.contact_user), &config, &trunk.token);
+        let mut contact = format!("<{}>", trunk.contact);
+        if config.outbound {
+            // RFC 5626 §4.2: the same instance after a restart, another for every account.
+            let instance = instance_id(&config);
+            contact.push_str(&format!(";reg-id=1;+sip.instance=\"<urn:uuid:{instance}>\""));
+        }
+        if !config.contact_params.is_empty() {
+            contact.push(';');
+            contact.push_str(config.contact_params.trim_start_matches(';'));
+        }
+        let lasts = expires.to_string();
+        let mut headers = vec![("Expires".to_owned(), lasts)];
+        let supported: Vec<&str> = [(config.path, "path"), (config.outbound, "outbound")]
+            .iter()
+            .filter(|(on, _)| *on)
+            .map(|(_, tag)| *tag)
+            .collect();
+        if !supported.is_empty() {
+            headers.push(("Supported".to_owned(), supported.join(", ")));
+        }
+        if !config.user_agent.is_empty() {
+            headers.push(("User-Agent".to_owned(), config.user_agent.clone()));
+        }
+        headers.extend(armed(&self.config.clone(), trunk, core.random()));
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let routes: Vec<&str> = route.routes.iter().map(String::as_str).collect();
+        let account = format!("<{}>", config.client_uri);
+        let request = Outgoing {
+            method: Method::Register,
+            target: &config.server_uri,
+            from: &account,
+            to: &account,
+            contact: Some(&contact),
+            routes: &routes,
+            headers: &headers,
+            body: None,
+            flow: route.flow,
+            series: Some((&trunk.call_id, trunk.cseq)),
+            symmetric: false,
+        };
+        trunk.flow = Some(route.flow);
+        trunk.request = self.with_stack(core, |stack, now, out| stack.request(&request, now, out)).ok();
+        trunk.request.is_some()
+    }
+}
+
+/// The Contact URI: `<sip:user@host>` with the token of `line`.
+fn contact_uri(contact: &str, config: &Registration, token: &str) -> String {
+    let bare = contact.trim_start_matches('<').trim_end_matches('>');
+    match config.line {
+        true => format!("{bare};line={token}"),
+        false => bare.to_owned(),
+    }
+}
+
+/// A name-based UUID (RFC 9562 §5.3) of the account.
+fn instance_id(config: &Registration) -> String {
+    let hash = ::sip::digest::Algorithm::Md5.ha1(
+        config.name.as_bytes(),
+        config.server_uri.as_bytes(),
+        config.client_uri.as_bytes(),
+    );
+    let hex = String::from_utf8_lossy(hash.as_bytes()).into_owned();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
+    format!("{}-{}-3{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
+}
+
+fn logins_of<'c>(config: &'c Config, trunk: &Trunk) -> Vec<::sip::digest::Login<'c>> {
+    super::outbound::logins(config, &trunk.config.outbound_auths)
+}
+
+/// The headers that answer a challenge, if a login of the registration fits.
+fn credentials(
+    config: &Config,
+    trunk: &mut Trunk,
+    message: &OwnedMessage,
+    cnonce: u64,
+) -> Option<Vec<(String, String)>> {
+    trunk.challenges += 1;
+    let logins = logins_of(config, trunk);
+    let answer = trunk.authenticator.challenged(&message.view(), &logins);
+    if answer == AuthAnswer::GiveUp || trunk.challenges > CHALLENGES_MAX {
+        trunk.authenticator = Authenticator::new();
+        return None;
+    }
+    Some(armed(config, trunk, cnonce))
+}
+
+/// The headers that prove a REGISTER before it is asked to, as far as challenges are known.
+fn armed(config: &Config, trunk: &mut Trunk, cnonce: u64) -> Vec<(String, String)> {
+    let logins = logins_of(config, trunk);
+    let (mut headers, uri) = (Vec::new(), trunk.config.server_uri.clone());
+    let cnonce = format!("{cnonce:016x}");
+    trunk.authenticator.credentials(
+        b"REGISTER",
+        uri.as_bytes(),
+        cnonce.as_bytes(),
+        &logins,
+        |name, value| {
+            let name = String::from_utf8_lossy(HeaderName::as_bytes(name)).into_owned();
+            headers.push((name, String::from_utf8_lossy(value).into_owned()));
+        },
+    );
+    headers
+}
+
+/// What a final response other than a challenge means.
+fn read(trunk: &mut Trunk, status: u16, message: &Message<'_>) -> Outcome {
+    let seconds = |name| {
+        let value = message.header(name)?;
+        let digits = value.split(|byte| !byte.is_ascii_digit()).next()?;
+        ::sip::header::delta_seconds(digits)
+    };
+    match status {
+        200..300 => {
+            let routes = message.values(HeaderName::ServiceRoute).take(SERVICE_ROUTES_MAX);
+            trunk.service_route = routes.map(|route| String::from_utf8_lossy(route).into_owned()).collect();
+            Outcome::Accepted(granted(trunk, message).or_else(|| seconds(HeaderName::Expires)))
+        }
+        423 => seconds(HeaderName::MinExpires).map_or(Outcome::Refused(423, None), Outcome::TooBrief),
+        _ => Outcome::Refused(status, seconds(HeaderName::RetryAfter)),
+    }
+}
+
+/// The seconds that the registrar gives our binding among those it lists (RFC 3261 §10.2.4).
+fn granted(trunk: &Trunk, message: &Message<'_>) -> Option<u32> {
+    let own = Uri::parse(trunk.contact.as_bytes())?;
+    let ours = |uri: &Uri<'_>| {
+        uri.user_decoded() == own.user_decoded()
+            && uri.host.as_bytes().eq_ignore_ascii_case(own.host.as_bytes())
+            && uri.port_or_default() == own.port_or_default()
+            && (!trunk.config.line || uri.params.get(b"line") == own.params.get(b"line"))
+    };
+    let listed = message.contacts().filter_map(|contact| contact.addr());
+    let found = listed.into_iter().find(|address| ours(&address.uri))?;
+    found.params.get(b"expires").and_then(::sip::header::delta_seconds)
+}
+
+/// Tells the log and watchers how a registration stands.
+fn tell(core: &mut Core, trunk: &Trunk, before: Status, said: &str) {
+    let (status, config) = (trunk.machine.status(), &trunk.config);
+    let (name, server, client) = (&config.name, &config.server_uri, &config.client_uri);
+    let next = trunk.machine.deadline().map_or(0, |at| at.since(core.now).as_secs());
+    let (level, line) = match status {
+        Status::Registered if before == status => {
+            (Level::Debug(1), format!("registration '{name}' of '{client}' with '{server}' was refreshed"))
+        }
+        Status::Registered => {
+            (Level::Verbose(2), format!("registration '{name}' of '{client}' with '{server}' holds"))
+        }
+        Status::Rejected => (
+            Level::Warning,
+            format!(
+                "registration '{name}' of '{client}' with '{server}' failed ({said}), retrying in '{next}' seconds"
+            ),
+        ),
+        Status::Stopped => (
+            Level::Warning,
+            format!(
+                "registration '{name}' of '{client}' with '{server}' failed ({said}), stopping; correct it and reload, or use \
+                 'pjsip send register {name}'"
+            ),
+        ),
+        Status::Unregistered => {
+            (Level::Verbose(2), format!("registration '{name}' of '{client}' with '{server}' was taken back"))
+        }
+    };
+    core.log(level, "res_pjsip_outbound_registration", &line);
+    if before == status && status == Status::Registered {
+        return;
+    }
+    let (username, domain) = (client.clone(), server.clone());
+    let cause =
+        if matches!(status, Status::Rejected | Status::Stopped) { said.to_owned() } else { String::new() };
+    core.notice(|_| {
+        Some(Notice::Registry { channel_type: "PJSIP", username, domain, status: status.name(), cause })
+    });
+}
