@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use dialplan::{Program, Step};
 
+use crate::monitor::{Unmet, unmet};
 use crate::{AppRow, UNSUPPORTED_OPTIONS, table};
 
 /// Something a step asks for that it will not get.
@@ -55,6 +56,7 @@ fn check_step<'p>(
     }
     match row.name {
         "Dial" => check_dial(step, concerns),
+        "MixMonitor" | "Monitor" => check_recording(step, row.name, concerns),
         "System" | "TrySystem" => concerns.push(Concern {
             step,
             fatal: false,
@@ -75,6 +77,14 @@ fn check_dial<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {
             let message = format!("Dial option '{letter}' is not supported yet and has no effect");
             concerns.push(Concern { step, fatal: false, message, remedy: remedy(letter).to_owned() });
         }
+    }
+}
+
+fn check_recording<'p>(step: &'p Step, app: &str, concerns: &mut Vec<Concern<'p>>) {
+    let parts: Vec<String> = dialplan::args::split_raw(&step.args, ',').into_iter().map(literal).collect();
+    for Unmet { what, remedy } in unmet(app, &parts) {
+        let message = format!("{app}: no effect has {what}");
+        concerns.push(Concern { step, fatal: false, message, remedy: remedy.to_owned() });
     }
 }
 

@@ -220,7 +220,7 @@ fn record_plan(parts: &[String]) -> Result<(RecordPlan, dialplan::Options), Stri
     let silence = args::seconds(arg(1)).unwrap_or_default();
     let plan = RecordPlan {
         path: path.to_owned(),
-        extension: extension.to_owned(),
+        extension: crate::monitor::extension(extension).to_owned(),
         silence_ms: u32::try_from(silence.as_millis()).unwrap_or(u32::MAX),
         longest: args::seconds(arg(2)).filter(|longest| !longest.is_zero()),
         append: option('a'),

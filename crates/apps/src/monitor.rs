@@ -1,8 +1,12 @@
 //! Applications that write calls down: `MixMonitor`, and `Monitor` as Asterisk 16 had it.
 
+use core::time::Duration;
+use std::rc::Rc;
+
 use base::{ChannelId, Gain, MonitorSettings};
-use call::monitor::{FileName, MonitorPlan, Side};
-use call::{Core, Level};
+use call::monitor::{FileName, Monitor, MonitorPlan, Side};
+use call::{Chan, Channel, Core, Level, Shard};
+use dialplan::Options;
 
 use crate::call_ctx::args;
 use crate::{AppRow, Call, Flow, Outcome, Run};
@@ -18,27 +22,28 @@ pub(crate) const ROWS: &[AppRow] = &[
         syntax: "MixMonitor(filename.format[,options[,command]])",
         description: "\
 Records what the channel hears and says, mixed, until the call ends or StopMixMonitor. A relative name lies in monitor/
-below astspooldir. Every format that Record writes is written.
+below astspooldir. Every format that Record writes is written; wav49 gets the extension WAV. Without a filename only the
+files of r and t are written.
 
 options:
   a     appends to what is there.
   b     records only while the channel talks to another one or is in a conference.
+  B(s)  both parties hear a beep every s seconds (15).
+  d     removes the file when the recording is over; not together with m or a command, which would have taken it before.
+  D     both sides side by side, in a file of two channels (raw, sln, wav).
+  i(v)  puts the recording's id into a variable.
+  n     in the files of r and t nothing stands for times without packets; else silence does, and they stay in step.
+  p     the channel hears a beep before.
+  P     the channel that ends it by StopMixMonitor hears a beep.
   r(f)  what the channel says goes to a file of its own, too.
+  S     has no effect: without n the files are in step.
   t(f)  what it hears goes to a file of its own, too.
   v(x)  what it hears is recorded louder or quieter (-4 to 4).
   V(x)  what it says is.
   W(x)  both are.
-  D     both sides side by side, in a file of two channels (wav, sln).
-  i(v)  puts the recording's id into a variable.
-  S     has no effect: both sides are always in step.
-Other options, and the command, have no effect and are logged. Sets MIXMONITOR_FILENAME.",
-        run: Run::Now(|call, text| {
-            match mix_monitor_on(call, text) {
-                Ok(()) => {}
-                Err(why) => call.log(Level::Warning, &format!("MixMonitor: {why}")),
-            }
-            Ok(Flow::Continue)
-        }),
+No effect have m and c, before there is voicemail, and the command: dialplans may not run programs. Both are logged. Sets
+MIXMONITOR_FILENAME.",
+        run: Run::Story(|call, args| Box::pin(async move { mix_monitor_here(&call, &args).await })),
     },
     AppRow {
         name: "StopMixMonitor",
@@ -46,31 +51,25 @@ Other options, and the command, have no effect and are logged. Sets MIXMONITOR_F
         synopsis: "Ends MixMonitor.",
         syntax: "StopMixMonitor([id])",
         description: "Ends the recording with this id, or all that MixMonitor began on the channel.",
-        run: Run::Now(|call, text| {
-            let id = text.trim();
-            call.chan.core(|core| {
-                core.monitor_stop(call.chan.id(), |m| {
-                    m.plan.by == MIX_MONITOR && (id.is_empty() || m.id() == id)
-                })
-            });
-            Ok(Flow::Continue)
-        }),
+        run: Run::Story(|call, args| Box::pin(async move { stop_mix_monitor(&call, &args).await })),
     },
     AppRow {
         name: "Monitor",
         module: "res_monitor",
         synopsis: "Records both sides of a call in two files and goes on.",
-        syntax: "Monitor([format[,name[,options]]])",
+        syntax: "Monitor([format[:urlbase][,name[,options]]])",
         description: "\
 Records what the channel says to name-in and what it hears to name-out until the call ends or StopMonitor. Without a
 name the files are called like the channel; a relative name lies in monitor/ below astspooldir. The format is wav unless
-another is given.
+another is given; wav49 gets the extension WAV.
 
 options:
-  m  one file of both sides instead, called name.
-  b  records only while the channel talks to another one or is in a conference.
-  i  nothing of what the channel says.
-  o  nothing of what it hears.",
+  m     one file of both sides instead, called name; not together with i or o.
+  b     records only while the channel talks to another one or is in a conference.
+  B(s)  both parties hear a beep every s seconds (15).
+  i     nothing of what the channel says.
+  o     nothing of what it hears.
+No effect have urlbase, MONITOR_EXEC and MONITOR_EXEC_ARGS: dialplans may not run programs.",
         run: Run::Now(monitor),
     },
     AppRow {
@@ -80,7 +79,7 @@ options:
         syntax: "StopMonitor()",
         description: "Ends what Monitor began on the channel.",
         run: Run::Now(|call, _| {
-            call.chan.core(|core| core.monitor_stop(call.chan.id(), |m| m.plan.by == MONITOR));
+            call.chan.core(|core| core.monitor_stop(call.chan.id(), is_monitor));
             Ok(Flow::Continue)
         }),
     },
@@ -103,9 +102,9 @@ options:
     AppRow {
         name: "ChangeMonitor",
         module: "res_monitor",
-        synopsis: "Lets Monitor go on in other files.",
+        synopsis: "Gives the files of Monitor other names.",
         syntax: "ChangeMonitor(name)",
-        description: "Ends the files that Monitor writes and goes on in others of the same format.",
+        description: "Gives the files that Monitor writes other names, with what is in them.",
         run: Run::Now(change_monitor),
     },
 ];
@@ -113,6 +112,11 @@ options:
 /// What names the recordings of each application.
 const MIX_MONITOR: &str = "MixMonitor";
 const MONITOR: &str = "Monitor";
+/// Their options.
+const MIX_OPTIONS: &str = "abBcdDimnpPrStvVW";
+const MONITOR_OPTIONS: &str = "bBimo";
+/// Seconds between beeps when nobody says how many.
+const BEEP_SECONDS: u64 = 15;
 
 /// Where a name lies: absolute, or below the spool's `monitor/`.
 fn spooled(core: &Core, name: &str) -> String {
@@ -123,20 +127,86 @@ fn spooled(core: &Core, name: &str) -> String {
     format!("{spool}/monitor/{name}")
 }
 
-fn file_name(core: &Core, text: &str) -> Result<FileName, String> {
-    let text = text.trim();
-    let (path, extension) = text
-        .rsplit_once('.')
-        .filter(|(path, extension)| !path.is_empty() && !extension.is_empty() && !extension.contains('/'))
-        .ok_or_else(|| format!("wants filename.format, not '{text}'"))?;
-    Ok((spooled(core, path), extension.to_owned()))
+/// The extension that a file of this format has.
+pub(crate) fn extension(format: &str) -> &str {
+    if format == "wav49" { "WAV" } else { format }
 }
 
-fn volume(options: &dialplan::Options, letter: char) -> Result<Option<Gain>, String> {
+fn file_name(core: &Core, text: &str) -> Result<FileName, String> {
+    let text = text.trim();
+    let (path, format) = text
+        .rsplit_once('.')
+        .filter(|(path, format)| !path.is_empty() && !format.is_empty() && !format.contains('/'))
+        .ok_or_else(|| format!("wants filename.format, not '{text}'"))?;
+    Ok((spooled(core, path), extension(format).to_owned()))
+}
+
+fn volume(options: &Options, letter: char) -> Result<Option<Gain>, String> {
     let Some(text) = options.arg(letter).filter(|_| options.has(letter)) else { return Ok(None) };
     let step: Option<i8> = text.trim().parse().ok().filter(|step: &i8| step.abs() <= STEP_MAX);
     step.map(|step| Some(Gain::of_step(step)))
         .ok_or_else(|| format!("{letter}({text}): the volume is -4 to 4"))
+}
+
+/// How often there is a beep; `None` without option B.
+fn beeps(options: &Options) -> Result<Option<Duration>, String> {
+    let text = options.arg('B').unwrap_or_default().trim();
+    let seconds = if text.is_empty() { Ok(BEEP_SECONDS) } else { text.parse() };
+    match seconds {
+        _ if !options.has('B') => Ok(None),
+        Ok(seconds @ 1..) => Ok(Some(Duration::from_secs(seconds))),
+        Ok(0) | Err(_) => Err(format!("B({text}): the interval is one second or more")),
+    }
+}
+
+/// Something that was asked for and has no effect, and what to do about it.
+pub(crate) struct Unmet {
+    /// What has none, and why.
+    pub(crate) what: String,
+    /// What to do.
+    pub(crate) remedy: &'static str,
+}
+
+fn unknown_letters(options: &Options) -> impl Iterator<Item = Unmet> {
+    let unmet = |letter| Unmet { what: format!("option {letter}: there is none"), remedy: "leave it out" };
+    options.unknown.iter().map(unmet)
+}
+
+/// What of these arguments of an application has no effect. What comes from variables is known when the call is there.
+pub(crate) fn unmet(app: &str, parts: &[String]) -> Vec<Unmet> {
+    let mut unmet = Vec::new();
+    let remedy = match app {
+        "MixMonitor" => {
+            let options = Options::parse(args::nth(parts, 1), MIX_OPTIONS);
+            for letter in ['m', 'c'].into_iter().filter(|letter| options.has(*letter)) {
+                let what = format!("option {letter}: there is no voicemail");
+                unmet.push(Unmet { what, remedy: "take the file from where MIXMONITOR_FILENAME says" });
+            }
+            unmet.extend(unknown_letters(&options));
+            let command = args::nth(parts, 2).trim();
+            if !command.is_empty() {
+                let what = "the command: dialplans may not run programs".to_owned();
+                unmet.push(Unmet { what, remedy: "let a manager client run it that hears MixMonitorStop" });
+            }
+            if options.has('d') && !unmet.is_empty() {
+                "take the file away where it is taken from"
+            } else {
+                return unmet;
+            }
+        }
+        "Monitor" => {
+            unmet.extend(unknown_letters(&Options::parse(args::nth(parts, 2), MONITOR_OPTIONS)));
+            if args::nth(parts, 0).split_once(':').is_some_and(|(_, base)| !base.trim().is_empty()) {
+                let what = "urlbase".to_owned();
+                unmet.push(Unmet { what, remedy: "set CDR(userfield) in the dialplan" });
+            }
+            return unmet;
+        }
+        _ => return unmet,
+    };
+    let what = "option d: what would have taken the file has no effect, so it stays".to_owned();
+    unmet.push(Unmet { what, remedy });
+    unmet
 }
 
 /// How a MixMonitor that was begun is known.
@@ -144,28 +214,26 @@ fn volume(options: &dialplan::Options, letter: char) -> Result<Option<Gain>, Str
 pub struct Begun {
     /// Its id.
     pub id: String,
-    /// The mixed file.
+    /// The mixed file; empty: there is none.
     pub file: String,
-    /// The variable that is to hold the id; empty: none.
-    pub variable: String,
     /// What was asked for and has no effect.
     pub ignored: Vec<String>,
 }
 
-/// Begins a MixMonitor on a channel: for dialplan, console and manager.
-pub fn mix_monitor(core: &mut Core, id: ChannelId, text: &str) -> Result<Begun, String> {
-    let parts = args::split(text);
-    let options = dialplan::Options::parse(args::nth(&parts, 1), "abrtvVWDiSBcdmnpP");
-    let mut ignored: Vec<String> = "BcdmnpP".chars().filter(|l| options.has(*l)).map(String::from).collect();
-    ignored.extend(options.unknown.iter().map(char::to_string));
-    if !args::nth(&parts, 2).trim().is_empty() {
-        ignored.push("the command: dialplans may not run programs".to_owned());
+/// What a MixMonitor writes, by its arguments.
+fn mix_plan(core: &Core, parts: &[String]) -> Result<MonitorPlan, String> {
+    let options = Options::parse(args::nth(parts, 1), MIX_OPTIONS);
+    let mut files = Vec::new();
+    if !args::nth(parts, 0).trim().is_empty() {
+        files.push((Side::Mixed, file_name(core, args::nth(parts, 0))?));
     }
-    let mut files = vec![(Side::Mixed, file_name(core, args::nth(&parts, 0))?)];
     for (letter, side) in [('r', Side::Heard), ('t', Side::Said)] {
         if let Some(name) = options.arg(letter).filter(|_| options.has(letter)) {
             files.push((side, file_name(core, name)?));
         }
+    }
+    if files.is_empty() {
+        return Err("wants a filename, or one of r(file) and t(file)".to_owned());
     }
     let both = volume(&options, 'W')?;
     let settings = MonitorSettings {
@@ -173,40 +241,101 @@ pub fn mix_monitor(core: &mut Core, id: ChannelId, text: &str) -> Result<Begun, 
         said: volume(&options, 'v')?.or(both).unwrap_or(Gain::UNITY),
         bridged_only: options.has('b'),
         stereo: options.has('D'),
+        in_step: !options.has('n'),
         ..MonitorSettings::default()
     };
-    let file = files.first().map(|(_, (path, extension))| format!("{path}.{extension}")).unwrap_or_default();
-    let plan = MonitorPlan { by: MIX_MONITOR, files, append: options.has('a'), settings };
-    let number = core.monitor_start(id, plan)?;
-    let id = core
-        .get(id)
-        .and_then(|channel| channel.monitors.iter().find(|monitor| monitor.number == number))
-        .map(call::monitor::Monitor::id)
-        .unwrap_or_default();
-    Ok(Begun { id, file, variable: options.arg('i').unwrap_or_default().to_owned(), ignored })
+    let is_taken = options.has('m') || !args::nth(parts, 2).trim().is_empty();
+    Ok(MonitorPlan {
+        by: MIX_MONITOR,
+        files,
+        append: options.has('a'),
+        discard: options.has('d') && !is_taken,
+        beep_every: beeps(&options)?,
+        beep_at_end: options.has('P'),
+        settings,
+    })
+}
+
+/// Begins a MixMonitor on a channel and sets its variables: for dialplan, console and manager.
+pub fn mix_monitor(shard: &Rc<Shard>, id: ChannelId, text: &str) -> Result<Begun, String> {
+    let call = Call::new(Chan::new(shard.clone(), id));
+    let parts = args::split(text);
+    let (number, file) = call.chan.core(|core| {
+        let plan = mix_plan(core, &parts)?;
+        let mixed = plan.files.iter().find(|(side, _)| *side == Side::Mixed);
+        let file = mixed.map(|(_, (path, extension))| format!("{path}.{extension}")).unwrap_or_default();
+        core.monitor_start(id, plan).map(|number| (number, file))
+    })?;
+    let recording = |channel: &mut Channel| {
+        channel.monitors.iter().find(|monitor| monitor.number == number).map(Monitor::id)
+    };
+    let id = call.chan.with(recording).ok().flatten().unwrap_or_default();
+    call.set("MIXMONITOR_FILENAME", &file);
+    let options = Options::parse(args::nth(&parts, 1), MIX_OPTIONS);
+    if let Some(variable) = options.arg('i').filter(|variable| !variable.is_empty()) {
+        call.set(variable, &id);
+    }
+    let ignored = unmet(MIX_MONITOR, &parts).into_iter().map(|unmet| unmet.what).collect();
+    Ok(Begun { id, file, ignored })
+}
+
+/// Begins a MixMonitor for whoever is not in the channel's dialplan: a beep that option p asks for is heard besides.
+pub fn mix_monitor_from_outside(shard: &Rc<Shard>, id: ChannelId, text: &str) -> Result<Begun, String> {
+    let begun = mix_monitor(shard, id, text)?;
+    if beeps_first(text) {
+        // While the sound is being read there is none to hear.
+        shard.core.borrow_mut().monitor_beep(id);
+    }
+    Ok(begun)
+}
+
+fn beeps_first(text: &str) -> bool {
+    Options::parse(args::nth(&args::split(text), 1), MIX_OPTIONS).has('p')
 }
 
 /// Whether a recording is one of MixMonitor.
-pub fn is_mix_monitor(monitor: &call::monitor::Monitor) -> bool {
+pub fn is_mix_monitor(monitor: &Monitor) -> bool {
     monitor.plan.by == MIX_MONITOR
 }
 
-fn mix_monitor_on(call: &Call, text: &str) -> Result<(), String> {
-    let begun = call.chan.core(|core| mix_monitor(core, call.chan.id(), text))?;
-    for what in &begun.ignored {
-        call.log(Level::Warning, &format!("MixMonitor: no effect has {what}"));
+/// The file of a recording, for `MIXMONITOR()`.
+pub(crate) fn file_of(channel: &Channel, id: &str) -> Option<String> {
+    let monitor = channel.monitors.iter().find(|monitor| is_mix_monitor(monitor) && monitor.id() == id)?;
+    let (_, (path, extension)) = monitor.plan.files.first()?;
+    Some(format!("{path}.{extension}"))
+}
+
+async fn mix_monitor_here(call: &Call, text: &str) -> Outcome {
+    if beeps_first(text) {
+        call.chan.play("beep", "").await?;
     }
-    call.set("MIXMONITOR_FILENAME", &begun.file);
-    if !begun.variable.is_empty() {
-        call.set(&begun.variable, &begun.id);
+    match mix_monitor(call.chan.shard(), call.chan.id(), text) {
+        Ok(begun) => {
+            for what in &begun.ignored {
+                call.log(Level::Warning, &format!("MixMonitor: no effect has {what}"));
+            }
+        }
+        Err(why) => call.log(Level::Warning, &format!("MixMonitor: {why}")),
     }
-    Ok(())
+    Ok(Flow::Continue)
+}
+
+async fn stop_mix_monitor(call: &Call, text: &str) -> Outcome {
+    let id = text.trim();
+    let is_meant = |monitor: &Monitor| is_mix_monitor(monitor) && (id.is_empty() || monitor.id() == id);
+    let beeps = |monitor: &Monitor| is_meant(monitor) && monitor.plan.beep_at_end;
+    let beeps = call.chan.with(|channel| channel.monitors.iter().any(beeps))?;
+    call.chan.core(|core| core.monitor_stop(call.chan.id(), is_meant));
+    if beeps {
+        call.chan.play("beep", "").await?;
+    }
+    Ok(Flow::Continue)
 }
 
 /// The plan of a Monitor with this base name.
-fn monitor_plan(core: &Core, format: &str, base: &str, options: &dialplan::Options) -> MonitorPlan {
-    let name = |suffix: &str| (spooled(core, &format!("{base}{suffix}")), format.to_owned());
-    let files = if options.has('m') {
+fn monitor_plan(core: &Core, format: &str, base: &str, options: &Options) -> Result<MonitorPlan, String> {
+    let name = |suffix: &str| (spooled(core, &format!("{base}{suffix}")), extension(format).to_owned());
+    let files = if options.has('m') && !options.has('i') && !options.has('o') {
         vec![(Side::Mixed, name(""))]
     } else {
         let sides = [(Side::Heard, "-in", 'i'), (Side::Said, "-out", 'o')];
@@ -216,62 +345,68 @@ fn monitor_plan(core: &Core, format: &str, base: &str, options: &dialplan::Optio
             .map(|(side, suffix, _)| (*side, name(suffix)))
             .collect()
     };
-    let settings = MonitorSettings {
-        hears: !options.has('i'),
-        says: !options.has('o'),
-        bridged_only: options.has('b'),
-        ..MonitorSettings::default()
+    if files.is_empty() {
+        return Err("options i and o together leave nothing to record".to_owned());
+    }
+    let settings = MonitorSettings { bridged_only: options.has('b'), ..MonitorSettings::default() };
+    Ok(MonitorPlan { by: MONITOR, files, beep_every: beeps(options)?, settings, ..MonitorPlan::default() })
+}
+
+/// Begins a Monitor on a channel: for dialplan and manager. The arguments are format, name and options.
+pub fn begin_monitor(core: &mut Core, id: ChannelId, parts: &[String]) -> Result<(), String> {
+    let channel = core.get(id).ok_or("the channel is gone")?;
+    if channel.monitors.iter().any(is_monitor) {
+        return Err("the channel is monitored already".to_owned());
+    }
+    let format = args::nth(parts, 0).split(':').next().unwrap_or_default().trim();
+    let format = if format.is_empty() { "wav" } else { format };
+    let own = channel.name.replace('/', "-");
+    let base = Some(args::nth(parts, 1).trim()).filter(|base| !base.is_empty()).unwrap_or(&own);
+    let plan = monitor_plan(core, format, base, &Options::parse(args::nth(parts, 2), MONITOR_OPTIONS))?;
+    core.monitor_start(id, plan).map(drop)
+}
+
+/// Whether a recording is one of Monitor.
+pub fn is_monitor(monitor: &Monitor) -> bool {
+    monitor.plan.by == MONITOR
+}
+
+/// Gives the files that Monitor writes of a channel another base name.
+pub fn rename_monitor(core: &mut Core, id: ChannelId, base: &str) -> Result<(), String> {
+    if !core.get(id).is_some_and(|channel| channel.monitors.iter().any(is_monitor)) {
+        return Err("the channel is not monitored".to_owned());
+    }
+    let suffix = |side| match side {
+        Side::Mixed => "",
+        Side::Heard => "-in",
+        Side::Said => "-out",
     };
-    MonitorPlan { by: MONITOR, files, append: false, settings }
+    let base = spooled(core, base);
+    core.monitor_rename(id, is_monitor, |side| format!("{base}{}", suffix(side)))
 }
 
 fn monitor(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
-    let format = args::nth(&parts, 0).split(':').next().unwrap_or_default().trim();
-    let format = if format.is_empty() { "wav" } else { format };
-    let own = call.chan.name().replace('/', "-");
-    let base = Some(args::nth(&parts, 1).trim()).filter(|base| !base.is_empty()).unwrap_or(&own);
-    let options = dialplan::Options::parse(args::nth(&parts, 2), "mbioBc");
-    let begun = call.chan.core(|core| {
-        let running =
-            core.get(call.chan.id()).is_some_and(|c| c.monitors.iter().any(|m| m.plan.by == MONITOR));
-        if running {
-            return Err("the channel is monitored already".to_owned());
-        }
-        let plan = monitor_plan(core, format, base, &options);
-        core.monitor_start(call.chan.id(), plan)
-    });
-    if let Err(why) = begun {
+    for Unmet { what, .. } in unmet(MONITOR, &parts) {
+        call.log(Level::Warning, &format!("Monitor: no effect has {what}"));
+    }
+    if call.get("MONITOR_EXEC").is_some_and(|program| !program.is_empty()) {
+        call.log(Level::Warning, "Monitor: no effect has MONITOR_EXEC: dialplans may not run programs");
+    }
+    if let Err(why) = call.chan.core(|core| begin_monitor(core, call.chan.id(), &parts)) {
         call.log(Level::Warning, &format!("Monitor: {why}"));
     }
     Ok(Flow::Continue)
 }
 
 fn pause(call: &Call, paused: bool) -> Outcome {
-    call.chan.core(|core| {
-        core.monitor_adjust(call.chan.id(), |m| m.plan.by == MONITOR, |settings| settings.paused = paused)
-    });
+    call.chan
+        .core(|core| core.monitor_adjust(call.chan.id(), is_monitor, |settings| settings.paused = paused));
     Ok(Flow::Continue)
 }
 
 fn change_monitor(call: &Call, text: &str) -> Outcome {
-    let base = text.trim();
-    let changed = call.chan.core(|core| {
-        let id = call.chan.id();
-        let running = core.get(id).and_then(|c| c.monitors.iter().find(|m| m.plan.by == MONITOR));
-        let mut plan = running.map(|monitor| monitor.plan.clone()).ok_or("the channel is not monitored")?;
-        for (side, (path, _)) in &mut plan.files {
-            let suffix = match side {
-                Side::Mixed => "",
-                Side::Heard => "-in",
-                Side::Said => "-out",
-            };
-            *path = spooled(core, &format!("{base}{suffix}"));
-        }
-        core.monitor_stop(id, |m| m.plan.by == MONITOR);
-        core.monitor_start(id, plan)
-    });
-    if let Err(why) = changed {
+    if let Err(why) = call.chan.core(|core| rename_monitor(core, call.chan.id(), text.trim())) {
         call.log(Level::Warning, &format!("ChangeMonitor: {why}"));
     }
     Ok(Flow::Continue)

@@ -28,11 +28,19 @@ fn applications_begin_pause_change_and_end_recordings() {
         ),
         ("in two files", "Monitor(wav,base)", vec![("by 4: heard", 1), ("by 5: said", 1)]),
         ("in one file", "Monitor(wav,base,m)", vec![("by 4: mixed", 1)]),
+        ("while it talks", "Monitor(wav,base,mb)", vec![("by 4: mixed while bridged", 1)]),
+        ("one side is not mixed", "Monitor(wav,base,mi)", vec![("by 4: said", 1), ("mixed", 0)]),
+        ("in another format", "Monitor(wav49,/x/base)", vec![("records /x/base-in.WAV", 1)]),
         ("one side", "Monitor(wav,base,o)", vec![("by 4: heard", 1), ("said", 0)]),
         (
             "changed",
-            "Monitor(wav,base)\nsame => n,ChangeMonitor(other)\nsame => n,StopMonitor()",
-            vec![("by 4 no more", 1), ("by 8: heard", 1), ("by 9 no more", 1)],
+            "Monitor(wav,/x/base)\nsame => n,ChangeMonitor(/y/other)\nsame => n,StopMonitor()",
+            vec![
+                ("renames /x/base-in.wav to /y/other-in.wav", 1),
+                ("renames /x/base-out.wav to /y/other-out.wav", 1),
+                ("by 4 no more", 1),
+                ("by 5 no more", 1),
+            ],
         ),
         (
             "paused",
@@ -54,24 +62,177 @@ fn applications_begin_pause_change_and_end_recordings() {
     }
 }
 
+/// Each option of MixMonitor: what it changes of what the media plane and the file thread are told.
 #[test]
-fn ids_and_names_are_told_and_what_has_no_effect_is_logged() {
-    let plan = "[default]\nexten => 1,1,Answer()\nsame => n,MixMonitor(/x/call.wav,i(ID)pB(5),echo)\n\
-                same => n,NoOp(${ID} ${MIXMONITOR_FILENAME})\nsame => n,MixMonitor(nothing)\n\
-                same => n,MixMonitor(call.wav,v(9))\nsame => n,Monitor(wav,a)\nsame => n,Monitor(wav,b)\n";
-    let world = run(plan, "1", &[(9000, BYE)]);
-    assert_eq!(noted(&world), ["0x00000001 /x/call.wav"]);
-    let lines = warnings(&world);
-    for words in [
-        "no effect has B",
-        "no effect has p",
-        "no effect has the command",
-        "filename.format",
-        "-4 to 4",
-        "already",
+fn each_option_of_mix_monitor_does_what_it_says() {
+    for (name, arguments, expected) in [
+        ("a appends", "/x/c.wav,a", vec![("appends to /x/c.wav", 1)]),
+        ("without a the file begins anew", "/x/c.wav", vec![("records /x/c.wav", 1)]),
+        ("b waits for a bridge", "/x/c.wav,b", vec![("mixed while bridged", 1)]),
+        ("D keeps the sides apart", "/x/c.raw,D", vec![("mixed side by side", 1)]),
+        (
+            "n leaves silence out",
+            "/x/c.wav,nr(/x/r.wav)",
+            vec![("heard out of step", 1), ("records /x/r.wav", 1)],
+        ),
+        ("S changes nothing", "/x/c.wav,S", vec![("by 4: mixed", 1), ("out of step", 0)]),
+        ("p beeps before", "/x/c.wav,p", vec![("hears beep", 1)]),
+        (
+            "r writes what the channel says",
+            "/x/c.wav,r(/x/r.gsm)",
+            vec![("by 5: heard", 1), ("records /x/r.gsm", 1)],
+        ),
+        ("t writes what it hears", "/x/c.wav,t(/x/t.gsm)", vec![("by 5: said", 1), ("records /x/t.gsm", 1)]),
+        (
+            "r and t do without a file of both",
+            ",r(/x/r.gsm)t(/x/t.gsm)",
+            vec![("heard", 1), ("said", 1), ("mixed", 0)],
+        ),
+        ("v is about what is heard", "/x/c.wav,v(2)", vec![("mixed said louder or quieter", 1)]),
+        ("V is about what is spoken", "/x/c.wav,V(-2)", vec![("mixed heard louder or quieter", 1)]),
+        ("W is about both", "/x/c.wav,W(4)", vec![("heard louder or quieter said louder or quieter", 1)]),
+        ("wav49 is called WAV", "/x/c.wav49", vec![("records /x/c.WAV", 1)]),
     ] {
-        assert!(lines.iter().any(|line| line.contains(words)), "{words}: {lines:?}");
+        let plan = format!(
+            "[default]\nexten => 1,1,Answer()\nsame => n,MixMonitor({arguments})\nsame => n,Wait(1)\n"
+        );
+        let world = run(&plan, "1", &[(9000, BYE)]);
+        for (words, count) in expected {
+            assert_eq!(said(&world, words), count, "{name}: {words}: {:?}", world.transcript());
+        }
+        assert_eq!(warnings(&world), [""; 0], "{name}");
     }
+}
+
+#[test]
+fn what_cannot_be_recorded_so_is_refused_with_a_reason_and_the_call_goes_on() {
+    for (step, why) in [
+        ("MixMonitor()", "wants a filename"),
+        ("MixMonitor(nothing)", "filename.format"),
+        ("MixMonitor(a.wav,r(b))", "filename.format"),
+        ("MixMonitor(a.wav,v(9))", "-4 to 4"),
+        ("MixMonitor(a.wav,W(loud))", "-4 to 4"),
+        ("MixMonitor(a.wav,B(0))", "one second or more"),
+        ("MixMonitor(a.wav,B(soon))", "one second or more"),
+        ("MixMonitor(a.wav,m(100@default))", "no voicemail"),
+        ("MixMonitor(a.wav,c)", "no voicemail"),
+        ("MixMonitor(a.wav,,echo)", "may not run programs"),
+        ("MixMonitor(a.wav,dm(100@default))", "so it stays"),
+        ("MixMonitor(a.wav,Z)", "option Z: there is none"),
+        ("Monitor(wav,a,io)", "nothing to record"),
+        ("Monitor(wav,a,B(0))", "one second or more"),
+        ("Monitor(wav:http://here/,a)", "urlbase"),
+        ("ChangeMonitor(b)", "not monitored"),
+    ] {
+        let plan = format!("[default]\nexten => 1,1,Answer()\nsame => n,{step}\nsame => n,NoOp(goes on)\n");
+        let world = run(&plan, "1", &[(9000, BYE)]);
+        let lines = warnings(&world);
+        assert!(lines.iter().any(|line| line.contains(why)), "{step}: {lines:?}");
+        assert_eq!(noted(&world), ["goes on"], "{step}");
+    }
+    let twice = "[default]\nexten => 1,1,Answer()\nsame => n,Monitor(wav,a)\nsame => n,Monitor(wav,b)\n";
+    let lines = warnings(&run(twice, "1", &[(9000, BYE)]));
+    assert!(lines.len() == 1 && lines[0].contains("monitored already"), "{lines:?}");
+}
+
+#[test]
+fn check_says_what_of_a_recording_will_have_no_effect() {
+    for (step, expected) in [
+        ("MixMonitor(a.wav,abB(5)dDi(ID)npPr(r.wav)St(t.wav)v(1)V(1)W(1))", vec![]),
+        (
+            "MixMonitor(a.wav,m(100@default)c)",
+            vec!["option m: there is no voicemail", "option c: there is no voicemail"],
+        ),
+        (
+            "MixMonitor(a.wav,d,/bin/move)",
+            vec!["the command: dialplans may not run programs", "option d: what would"],
+        ),
+        ("MixMonitor(a.wav,Q)", vec!["option Q: there is none"]),
+        ("MixMonitor(a.wav,${OPTIONS},${COMMAND})", vec![]),
+        ("Monitor(wav,a,mbB(5)io)", vec![]),
+        ("Monitor(wav:http://here/,a,q)", vec!["option q: there is none", "urlbase"]),
+    ] {
+        let dialplan = format!("[default]\nexten => 1,1,{step}\n");
+        let (program, _) = sim::parse_dialplan(&dialplan, &apps::table::tables());
+        let concerns = apps::check(&program, &Default::default());
+        let said: Vec<_> = concerns.iter().map(|concern| concern.message.as_str()).collect();
+        assert_eq!(said.len(), expected.len(), "{step}: {said:?}");
+        for (said, words) in said.iter().zip(expected) {
+            assert!(said.contains("no effect has") && said.contains(words), "{step}: {said}");
+        }
+    }
+}
+
+#[test]
+fn ids_and_names_are_told_to_the_dialplan() {
+    let plan = "[default]\nexten => 1,1,Answer()\nsame => n,MixMonitor(/x/call.wav49,i(ID))\n\
+                same => n,NoOp(${ID} ${MIXMONITOR_FILENAME} ${MIXMONITOR(${ID},filename)})\n\
+                same => n,StopMixMonitor(${ID})\nsame => n,NoOp(${MIXMONITOR(${ID},filename)}.)\n";
+    let world = run(plan, "1", &[(9000, BYE)]);
+    assert_eq!(noted(&world), ["0x00000001 /x/call.WAV /x/call.WAV", "."]);
+}
+
+#[test]
+fn a_file_that_is_not_to_be_kept_is_removed_when_its_recording_is_over() {
+    for (options, discarded) in [("d", true), ("", false), ("dm(100@default)", false)] {
+        let plan = format!(
+            "[default]\nexten => 1,1,Answer()\nsame => n,MixMonitor(/x/c.wav,{options}r(/x/r.wav))\n"
+        );
+        let world = run(&plan, "1", &[(9000, BYE)]);
+        assert_eq!(world.afterwards("/x/c.wav"), Some((discarded, 0)), "{options}");
+        assert_eq!(world.afterwards("/x/r.wav"), Some((false, 0)), "{options}: what r names is kept");
+    }
+}
+
+#[test]
+fn both_parties_hear_a_beep_as_often_as_they_are_to() {
+    for (step, alone) in
+        [("MixMonitor(/x/c.wav,B(3))", 3), ("Monitor(wav,/x/c,B(3))", 3), ("MixMonitor(/x/c.wav,B)", 0)]
+    {
+        let mut world =
+            world(&format!("[default]\nexten => 1,1,Answer()\nsame => n,{step}\nsame => n,Wait(60)\n"));
+        call(&mut world, "1", &[(60_000, BYE)]);
+        for second in 1..=11 {
+            world.run_until(at(second * 1000));
+            world.shard.core.borrow_mut().monitor_look();
+        }
+        assert_eq!(said(&world, "hears beep besides"), alone, "{step}: {:?}", world.transcript());
+    }
+    let plan = "[default]\nexten => 1,1,MixMonitor(/x/c.wav,B(5))\nsame => n,Dial(SIM/bob)\n";
+    let mut world = world(plan);
+    world.phone("bob", phone(&[(1000, sim::Act::Answer)]));
+    call(&mut world, "1", &[(60_000, BYE)]);
+    world.run_until(at(6000));
+    world.shard.core.borrow_mut().monitor_look();
+    assert_eq!(said(&world, "hears beep besides"), 2, "{:?}", world.transcript());
+}
+
+#[test]
+fn who_ends_a_recording_hears_a_beep_if_it_was_begun_so() {
+    for (options, beeps) in [("P", 1), ("", 0)] {
+        let plan = format!(
+            "[default]\nexten => 1,1,Answer()\nsame => n,MixMonitor(/x/c.wav,{options})\nsame => n,StopMixMonitor()\n\
+             same => n,StopMixMonitor()\n"
+        );
+        let world = run(&plan, "1", &[(9000, BYE)]);
+        assert_eq!(said(&world, "hears beep"), beeps, "{options}: {:?}", world.transcript());
+    }
+}
+
+#[test]
+fn watchers_hear_of_the_end_of_a_recording_that_the_call_ends_before_that_of_the_channel() {
+    let plan = "[default]\nexten => 1,1,Answer()\nsame => n,MixMonitor(/x/c.wav)\nsame => n,Monitor(wav,/x/d)\nsame => n,Wait(60)\n";
+    let world = run(plan, "1", &[(5000, BYE)]);
+    let told: Vec<_> = world
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            call::Notice::Monitor { by, change: MonitorChange::Stopped, .. } => Some(*by),
+            call::Notice::Hangup { .. } => Some("Hangup"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, ["MixMonitor", "Monitor", "Hangup"]);
 }
 
 #[test]
@@ -95,7 +256,11 @@ fn a_file_that_cannot_be_written_ends_its_recording_with_an_event_and_not_the_ca
         .collect();
     let failed = MonitorChange::Failed("/x/call.wav".to_owned(), "No space left on device".to_owned());
     let started = MonitorChange::Started;
-    assert_eq!(changes, [("MixMonitor", started.clone()), ("Monitor", started), ("MixMonitor", failed)]);
+    let ended = ("Monitor", MonitorChange::Stopped);
+    assert_eq!(
+        changes,
+        [("MixMonitor", started.clone()), ("Monitor", started), ("MixMonitor", failed), ended]
+    );
     assert_eq!(said(&world, "no more"), 1, "{:?}", world.transcript());
     assert_eq!(noted(&world), ["goes on"]);
     let lines = warnings(&world);

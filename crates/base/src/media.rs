@@ -275,6 +275,14 @@ pub enum Command {
         /// What to play; in another format than linear it is not heard.
         clip: Arc<Clip>,
     },
+    /// Lets the peer of a stream hear a linear clip beside whom it is bridged to, or alone when nobody else is heard. A stream
+    /// that plays something goes on with that instead.
+    Whisper {
+        /// Stream.
+        stream: StreamId,
+        /// What to play; in another format than linear it is not heard in a bridge.
+        clip: Arc<Clip>,
+    },
     /// Takes the stream, and so its peer, out of the bridge; or the stream out of its room.
     Part {
         /// Stream.

@@ -94,12 +94,22 @@ pub struct MonitorSettings {
     pub paused: bool,
     /// Both sides side by side, a sample of what is received before each of what is sent, instead of their sum.
     pub stereo: bool,
+    /// Files of one side have silence where nothing came, so that they stay in step with each other; else they leave it out.
+    pub in_step: bool,
 }
 
 impl Default for MonitorSettings {
     fn default() -> Self {
-        let (heard, said) = (Gain::UNITY, Gain::UNITY);
-        Self { heard, said, hears: true, says: true, bridged_only: false, paused: false, stereo: false }
+        Self {
+            heard: Gain::UNITY,
+            said: Gain::UNITY,
+            hears: true,
+            says: true,
+            bridged_only: false,
+            paused: false,
+            stereo: false,
+            in_step: true,
+        }
     }
 }
 

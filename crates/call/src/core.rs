@@ -462,6 +462,7 @@ impl Core {
         self.conference_leave(id);
         let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
         self.finish_cdr(id);
+        self.monitor_end(id);
         self.notice_of(id, |channel| Notice::Hangup { channel, cause });
         self.touch_device(id);
         let Some(slot) = self.channels.get_mut(id.slot as usize).filter(|s| s.generation == id.generation)

@@ -1,10 +1,11 @@
 //! Calls that are written down: which files a channel's two sides go to.
 
+use core::time::Duration;
 use std::sync::Arc;
 
-use base::{ChannelId, Command, MonitorSettings, MonitorSinks};
+use base::{ChannelId, Command, Instant, MonitorSettings, MonitorSinks};
 
-use crate::{Core, Level, Notice, Progress};
+use crate::{ClipAnswer, ClipWant, Core, Level, Notice, Progress};
 
 /// Most files that one channel may be written to at once.
 const FILES_MAX: usize = 64;
@@ -34,6 +35,12 @@ pub struct MonitorPlan {
     pub files: Vec<(Side, FileName)>,
     /// Goes on after what is there.
     pub append: bool,
+    /// The mixed file is removed when the recording is over.
+    pub discard: bool,
+    /// How often those who talk hear a beep.
+    pub beep_every: Option<Duration>,
+    /// The channel hears one when somebody ends the recording.
+    pub beep_at_end: bool,
     /// Loudness, sides and when.
     pub settings: MonitorSettings,
 }
@@ -47,7 +54,12 @@ pub struct Monitor {
     pub plan: MonitorPlan,
     /// How each of its files fares, and the rate of its samples.
     files: Vec<(Arc<Progress>, u32)>,
+    /// When the next beep is due.
+    beep_at: Option<Instant>,
 }
+
+/// The sound of a beep.
+const BEEP: &str = "beep";
 
 /// Seconds of sound in a row that a disk may be too slow for before its recording ends: longer hiccups than any that pass.
 const SLOW_SECONDS_MAX: u64 = 10;
@@ -57,7 +69,7 @@ const SLOW_SECONDS_MAX: u64 = 10;
 pub enum MonitorChange {
     /// It began.
     Started,
-    /// It ended while the channel goes on.
+    /// It ended: somebody ended it, or the channel is about to end.
     Stopped,
     /// It ended because this file cannot be written, for this reason.
     Failed(String, String),
@@ -114,12 +126,17 @@ impl Core {
             } else {
                 recorder.open(path, extension, plan.append)
             };
-            takes.push((*side, take.map_err(|why| format!("{path}.{extension} cannot be written: {why}"))?));
+            let take = take.map_err(|why| format!("{path}.{extension} cannot be written: {why}"))?;
+            if plan.discard && *side == Side::Mixed {
+                take.afterwards.discard();
+            }
+            takes.push((*side, take));
         }
+        let beep_at = plan.beep_every.map(|every| self.now + every);
         let Some(channel) = self.get_mut(id) else { return Err("the channel is gone".to_owned()) };
         channel.last_monitor = channel.last_monitor.wrapping_add(1) & (u32::MAX / (2 * NUMBERS));
         let files = takes.iter().map(|(_, take)| (take.progress.clone(), rate_of(take, &plan))).collect();
-        let monitor = Monitor { number: channel.last_monitor, plan, files };
+        let monitor = Monitor { number: channel.last_monitor, plan, files, beep_at };
         let (number, settings) = (monitor.number, monitor.plan.settings);
         let (numbers, by) = (monitor.numbers(), monitor.plan.by);
         channel.monitors.push(monitor);
@@ -141,9 +158,10 @@ impl Core {
     pub fn monitor_notice(&mut self, id: ChannelId, by: &'static str, change: MonitorChange) {
         self.notice_of(id, |channel| Notice::Monitor { channel, by, change });
     }
-    /// Ends the recordings whose files cannot be written any more; the calls go on. To be asked now and then while there
-    /// are recordings.
+    /// Ends the recordings whose files cannot be written any more, while the calls go on, and lets those who are recorded
+    /// hear the beeps that are due. To be asked each second while there are recordings.
     pub fn monitor_look(&mut self) {
+        self.monitor_beeps();
         let failed = |monitor: &Monitor| monitor.failure().map(|why| (monitor.number, why));
         let failed: Vec<_> = self
             .channels()
@@ -156,6 +174,78 @@ impl Core {
             for by in self.monitor_take(id, |monitor| monitor.number == number) {
                 self.monitor_notice(id, by, MonitorChange::Failed(file.clone(), why.clone()));
             }
+        }
+    }
+    /// The beeps that are due.
+    fn monitor_beeps(&mut self) {
+        let now = self.now;
+        let is_due = |monitor: &Monitor| monitor.beep_at.is_some_and(|at| at <= now);
+        let due = self.channels().filter(|channel| channel.monitors.iter().any(is_due));
+        let due: Vec<_> = due.map(|channel| channel.id).collect();
+        for id in due {
+            if !self.monitor_beep(id) {
+                continue;
+            }
+            let Some(channel) = self.get_mut(id) else { continue };
+            for monitor in channel.monitors.iter_mut().filter(|monitor| is_due(monitor)) {
+                monitor.beep_at = monitor.plan.beep_every.map(|every| now + every);
+            }
+        }
+    }
+    /// Lets a channel, and whom it is bridged to, hear a beep beside what they hear anyway; false while the sound is being read.
+    pub fn monitor_beep(&mut self, id: ChannelId) -> bool {
+        let bridge = self.get(id).and_then(|channel| channel.bridge);
+        let mut parties = bridge.map_or_else(Vec::new, |bridge| self.bridge_members(bridge).to_vec());
+        if !parties.contains(&id) {
+            parties.push(id);
+        }
+        let mut beeps = Vec::with_capacity(parties.len());
+        for party in parties {
+            let Some(channel) = self.get(party) else { continue };
+            let Some(stream) = channel.stream else { continue };
+            let (language, format) = (channel.language.clone(), channel.format.linear());
+            let want = ClipWant { name: BEEP.to_owned(), language, format };
+            match self.services.library.clip(&want) {
+                ClipAnswer::Ready(clip) => beeps.push((stream, clip)),
+                ClipAnswer::Loading => return false,
+                ClipAnswer::Missing(_) => {}
+            }
+        }
+        for (stream, clip) in beeps {
+            self.media(Command::Whisper { stream, clip });
+        }
+        true
+    }
+    /// Gives the files of the recordings of a channel that `which` chooses other names; they are gone on with. The error says
+    /// what could not be renamed; other files have their new names then.
+    pub fn monitor_rename(
+        &mut self,
+        id: ChannelId,
+        which: impl Fn(&Monitor) -> bool,
+        name: impl Fn(Side) -> String,
+    ) -> Result<(), String> {
+        let Some(channel) = self.get_mut(id) else { return Ok(()) };
+        let mut monitors = std::mem::take(&mut channel.monitors);
+        let mut renamed = Ok(());
+        for monitor in monitors.iter_mut().filter(|monitor| which(monitor)) {
+            for (side, (path, extension)) in &mut monitor.plan.files {
+                let to = name(*side);
+                match self.services.recorder.rename(path, extension, &to) {
+                    Ok(()) => *path = to,
+                    Err(why) => renamed = Err(format!("{path}.{extension} keeps its name: {why}")),
+                }
+            }
+        }
+        if let Some(channel) = self.get_mut(id) {
+            channel.monitors = monitors;
+        }
+        renamed
+    }
+    /// The channel ends, and its recordings with it.
+    pub(crate) fn monitor_end(&mut self, id: ChannelId) {
+        let Some(channel) = self.get_mut(id) else { return };
+        for monitor in std::mem::take(&mut channel.monitors) {
+            self.monitor_notice(id, monitor.plan.by, MonitorChange::Stopped);
         }
     }
     /// Ends recordings of a channel that `which` chooses; how many.

@@ -187,6 +187,8 @@ pub trait Recorder {
     fn open(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
     /// As [`Self::open`], for linear samples of two channels in turn.
     fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
+    /// Gives a file of this extension another name, whether it is being written or not.
+    fn rename(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String>;
     /// What is being written, and what went wrong since the start.
     fn state(&self) -> RecorderState {
         RecorderState::default()

@@ -106,6 +106,8 @@ pub enum ChannelFunction {
     GroupList,
     /// GROUP_MATCH_COUNT()
     GroupMatchCount,
+    /// MIXMONITOR()
+    Mixmonitor,
     /// MASTER_CHANNEL()
     MasterChannel,
     /// IMPORT()

@@ -133,6 +133,9 @@ impl Recorder for NoRecorder {
     fn open_stereo(&mut self, _: &str, _: &str, _: bool) -> Result<call::Take, String> {
         Err(self.0.clone())
     }
+    fn rename(&mut self, _: &str, _: &str, _: &str) -> Result<(), String> {
+        Err(self.0.clone())
+    }
     fn is_free(&mut self, _: &str, _: &str) -> bool {
         false
     }

@@ -400,15 +400,9 @@ impl<P: PacketIo> Desk<'_, P> {
         *self.current = Some(id);
         self.streams.get_mut(id).and_then(|stream| stream.ear.as_mut()).is_some_and(|ear| ear.settle())
     }
-    /// What `from` heard goes to its taps and, when it `speaks`, into the mouth of `to`; false when there is nothing to send.
+    /// A turn's frame, as [`Self::pass_on`] has it.
     fn listen(&mut self, to: StreamId, from: StreamId, speaks: bool) -> bool {
         let Some(ms) = self.streams.get(to).map(|stream| stream.plan.ptime_ms) else { return false };
-        let Some(count) = self.take_heard(from, ms).filter(|_| speaks) else { return false };
-        let Some(mouth) = self.streams.get_mut(to).and_then(|stream| stream.mouth.as_mut()) else {
-            return false;
-        };
-        *self.current = Some(to);
-        mouth.listen(self.scratch.linear.get(..count).unwrap_or_default());
-        true
+        self.pass_on(to, from, ms, speaks)
     }
 }

@@ -7,7 +7,7 @@
 //! Files: `worker` (tick, commands, faults), `stream` (what one stream owns), `routes` (who hears whom, and how),
 //! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder), `mouth` (encoder), `groups` (who is coded side
 //! by side), `digits`, `phase` (what time goes into), `relay` (bridges below the worker), `report` (RTCP), `room` (more than two who hear each other),
-//! `trace` (packets that somebody wants to see), `wheel` (slots).
+//! `trace` (packets that somebody wants to see), `wheel` (slots), `whisper` (beeps beside a talk).
 #![forbid(unsafe_code)]
 
 mod digits;
@@ -29,6 +29,7 @@ mod stream;
 mod taps;
 mod trace;
 mod wheel;
+mod whisper;
 mod worker;
 
 pub use codec::{Level, UnknownLevel};

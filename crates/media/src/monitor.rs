@@ -99,16 +99,18 @@ impl Monitors {
             let _ = ear.push(timestamp, payload);
         }
     }
-    /// One frame of what was received, at the rate that was prepared; `connected`: the stream talks to somebody.
-    pub(crate) fn frame(&mut self, heard: &[i16], connected: bool) {
+    /// One frame of what was received, at the rate that was prepared; `came`: it is no stopgap for packets that are not sent;
+    /// `connected`: the stream talks to somebody.
+    pub(crate) fn frame(&mut self, heard: &[i16], came: bool, connected: bool) {
         let Self { list, sent, rate, said, sides, together } = self;
-        let mut said_count = 0;
+        let (mut said_count, mut went) = (0, false);
         if let Some(ear) = sent {
             said_count = heard.len() * ear.format().rate().0 as usize / rate.0.max(1) as usize;
             if let Some(said) = said.get_mut(..said_count) {
                 ear.gather(said_count);
                 ear.take(said);
-                if ear.is_starved() {
+                went = !ear.is_starved();
+                if !went {
                     said.fill(0);
                 }
             }
@@ -125,8 +127,12 @@ impl Monitors {
             let count = if said.is_empty() { heard_count } else { heard_count.min(said_count) };
             let (mine, theirs) =
                 (mine.get(..heard_count).unwrap_or_default(), theirs.get(..count).unwrap_or_default());
-            write(&mut sinks.heard, mine);
-            write(&mut sinks.said, theirs);
+            if came || settings.in_step {
+                write(&mut sinks.heard, mine);
+            }
+            if went || settings.in_step {
+                write(&mut sinks.said, theirs);
+            }
             if sinks.mixed.is_none() {
                 continue;
             }

@@ -70,6 +70,10 @@ impl Playing {
         playing.offset = offset - offset % granule;
         Some(playing)
     }
+    /// A clip once, of whose end nobody hears; `None` when the stream cannot send it.
+    pub(crate) fn aside(clip: Arc<Clip>, plan: &Plan, coders: &Coders) -> Option<Self> {
+        Self::new(None, clip, 0, None, plan, coders)
+    }
     fn new(
         play: Option<PlayId>,
         clip: Arc<Clip>,

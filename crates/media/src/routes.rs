@@ -71,6 +71,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let source = source_id
             .and_then(|source| self.streams.get(source))
             .filter(|source| source.id == id || (!source.echo && source.bridge == Some(id)));
+        let whispers = stream.whisper.is_some();
         let feed = match source {
             None => Feed::Quiet,
             Some(source) => {
@@ -79,9 +80,11 @@ impl<P: PacketIo> Desk<'_, P> {
                 let (from, to) = (source.rx_format, stream.plan.format);
                 // What nobody here can take apart goes on in the packets it came in, whatever their length.
                 let same_bytes = from == to || codec::direct(from, to).is_some();
-                if same_bytes && (same_length || internal || !from.is_coded()) {
+                let can_code = coded.contains(from) && coded.contains(to);
+                let must_code = whispers && can_code;
+                if same_bytes && (same_length || internal || !from.is_coded()) && !must_code {
                     Feed::Relay(source.id)
-                } else if coded.contains(from) && coded.contains(to) {
+                } else if can_code {
                     Feed::Transcode(source.id)
                 } else {
                     Feed::Quiet
@@ -94,6 +97,11 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.feed = feed;
         stream.recode = recode;
+        match &mut stream.whisper {
+            Some(whisper) if matches!(feed, Feed::Transcode(_)) => whisper.prepare(from),
+            // What nobody can mix is not heard.
+            whisper => *whisper = None,
+        }
         if !matches!(feed, Feed::Transcode(_)) {
             stream.mouth = None;
         } else if stream.mouth.as_ref().is_none_or(|mouth| !mouth.fits(from, to, wishes)) {

@@ -13,8 +13,9 @@ use crate::packet_io::PacketIo;
 use crate::phase::Phase;
 use crate::receive::Inbound;
 use crate::report::COMPOUND_BYTES;
-use crate::stream::Feed;
+use crate::stream::{Feed, Stream};
 use crate::trace::Carried;
+use crate::whisper::Whisper;
 use crate::worker::Desk;
 
 /// Visits ahead of the present one for whose streams memory is asked for.
@@ -65,6 +66,9 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         if self.streams.get(id).is_some_and(|stream| stream.wake_at <= self.at) {
             self.timers(id);
+        }
+        if self.streams.get(id).is_some_and(|stream| matches!(stream.feed, Feed::Transcode(_))) {
+            self.end_whisper(id);
         }
         let Some(stream) = self.streams.get(id) else { return };
         let (ms, dials, plays) = (stream.ptime_ms, stream.dials, stream.play.is_some());
@@ -172,15 +176,40 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         }
         self.io.phase(Phase::Mix);
-        if let Some(count) = self.take_heard(from, ms)
-            && speaks
-            && let Some(mouth) = self.streams.get_mut(to).and_then(|stream| stream.mouth.as_mut())
-        {
-            *self.current = Some(to);
-            mouth.listen(self.scratch.linear.get(..count).unwrap_or_default());
+        if self.pass_on(to, from, ms, speaks) {
             self.utter(to);
         }
         self.io.phase(Phase::Jitter);
+    }
+
+    /// What `from` heard goes to its taps and, when it `speaks`, with what is whispered into the mouth of `to`; false when
+    /// there is nothing to send.
+    pub(crate) fn pass_on(&mut self, to: StreamId, from: StreamId, ms: u8, speaks: bool) -> bool {
+        let whispers = self.streams.get(to).is_some_and(|stream| stream.whisper.is_some());
+        let heard = self.take_heard(from, ms);
+        if !speaks || heard.is_none() && !whispers {
+            return false;
+        }
+        // Where nothing came the buffer has silence, which a whisper breaks.
+        let rate =
+            self.streams.get(from).and_then(|stream| stream.ear.as_ref()).map(|ear| ear.format().rate());
+        let silence = || rate.map(|rate| rate.0 as usize * usize::from(ms) / 1000);
+        let Some(count) = heard.or_else(silence) else { return false };
+        *self.current = Some(to);
+        let Some(Stream { mouth: Some(mouth), whisper, .. }) = self.streams.get_mut(to) else { return false };
+        let Some(linear) = self.scratch.linear.get_mut(..count) else { return false };
+        if let Some(whisper) = whisper {
+            whisper.add(linear);
+        }
+        mouth.listen(linear);
+        true
+    }
+    /// After the last of a whisper the bridge goes on as it was before.
+    fn end_whisper(&mut self, id: StreamId) {
+        let is_over = |whisper: &mut Box<Whisper>| whisper.is_over();
+        if self.streams.get_mut(id).is_some_and(|stream| stream.whisper.take_if(is_over).is_some()) {
+            self.plan_routes(id);
+        }
     }
 
     /// Takes `ms` of what `id` has heard into the linear buffer and shows it to the taps; `None` when there is nothing to
@@ -202,7 +231,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(taps) = &mut stream.taps else { return (!starved).then_some(count) };
         let found = taps.frame(linear, rate);
         if let Some(monitors) = &mut taps.monitors {
-            monitors.frame(linear, stream.bridge.is_some() || stream.room.is_some());
+            monitors.frame(linear, !starved, stream.bridge.is_some() || stream.room.is_some());
         }
         if let Some(ms) = found.silence_ms {
             self.events.push(Event::Silence { stream: id, ms });

@@ -20,6 +20,7 @@ use crate::relay::Below;
 use crate::report::Report;
 use crate::taps::Taps;
 use crate::wheel::Seat;
+use crate::whisper::Whisper;
 
 /// Where the audio comes from that a stream sends when it neither plays nor dials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +116,8 @@ pub(crate) struct Stream<L> {
     pub(crate) room: Option<RoomId>,
     pub(crate) tie: Option<StreamId>,
     pub(crate) mouth: Option<Box<Mouth>>,
+    /// What its peer hears besides, in a bridge that is transcoded for it.
+    pub(crate) whisper: Option<Box<Whisper>>,
     pub(crate) report: Report,
     /// The counters that only count; the rest is filled in by [`Self::stats`].
     pub(crate) totals: StreamStats,
@@ -178,6 +181,7 @@ impl<L> Stream<L> {
             room: None,
             tie: None,
             mouth: None,
+            whisper: None,
             report: Report::new(&plan, now),
             totals: StreamStats::default(),
             plan,

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use std::sync::Arc;
 
-use base::{Command, DtmfMode, Event, Fault, Instant, Latch, Plan, PlayEnd, RoomId, StreamId};
+use base::{Clip, Command, DtmfMode, Event, Fault, Instant, Latch, Plan, PlayEnd, RoomId, StreamId};
 use codec::Coders;
 use rtp::Discard;
 
@@ -22,6 +22,7 @@ use crate::stream::{Moving, Slab, Stream, tidy};
 use crate::taps::Taps;
 use crate::trace::{Carried, Noted, Trace, Traced, Tracing};
 use crate::wheel::{SLOTS, Wheel};
+use crate::whisper::Whisper;
 
 /// Streams of all workers together: twice the ports that UDP has, because internal streams have none.
 pub const STREAMS_MAX: u32 = 1 << 17;
@@ -488,6 +489,7 @@ impl<P: PacketIo> Desk<'_, P> {
                 let Some(found) = self.enter(stream) else { return };
                 found.play = Playing::music(clip, epoch, now, &found.plan, coders).map(Box::new);
             }
+            Command::Whisper { stream, clip } => self.whisper(stream, clip),
             Command::StopPlay { stream } => self.stop_play(stream),
             Command::SendDigit { stream, digit, duration_ms } => {
                 if let Some(found) = self.enter(stream)
@@ -541,6 +543,17 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(stream) = self.enter(id) else { return };
         let taps = stream.taps.get_or_insert_default();
         change(taps, &stream.plan);
+        self.plan_routes(id);
+    }
+    /// In a bridge the clip goes beside the talk; where nothing is heard it is played.
+    fn whisper(&mut self, id: StreamId, clip: Arc<Clip>) {
+        let coders = self.coders;
+        let Some(stream) = self.enter(id).filter(|stream| stream.play.is_none()) else { return };
+        if stream.bridge.is_none() {
+            stream.play = Playing::aside(clip, &stream.plan, coders).map(Box::new);
+            return;
+        }
+        stream.whisper = Whisper::new(clip).map(Box::new);
         self.plan_routes(id);
     }
     fn tie(&mut self, a: StreamId, b: StreamId) {

@@ -177,3 +177,70 @@ fn what_is_played_is_heard_and_a_monitor_of_talks_waits_for_them() {
     plant.command(Command::Close { stream: a });
     assert!(matches!(talks.mixed.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected)));
 }
+
+fn beep(ms: usize) -> std::sync::Arc<base::Clip> {
+    let mut linear = tone(FormatId::SLIN, BOB, ms);
+    codec::swap_bytes(&mut linear);
+    clip(FormatId::SLIN, linear)
+}
+
+#[test]
+fn a_whisper_is_heard_beside_the_talk_and_the_bridge_goes_on_as_before() {
+    for (one, other) in [
+        (FormatId::ULAW, FormatId::ULAW),
+        (FormatId::ULAW, FormatId::ALAW),
+        (FormatId::ILBC, FormatId::ILBC),
+        (FormatId::G722, FormatId::ULAW),
+    ] {
+        let mut plant = Plant::new();
+        let mut parties = [party(&mut plant, 0, one, ALICE), party(&mut plant, 1, other, ALICE)];
+        let (a, b) = (parties[0].phone.stream, parties[1].phone.stream);
+        plant.command(Command::Join { a, b });
+        talk(&mut plant, &mut parties, 500);
+        let tape = monitor(&mut plant, a, 1, MonitorSettings::default());
+        plant.command(Command::Whisper { stream: a, clip: beep(500) });
+        talk(&mut plant, &mut parties, 500);
+        // Two tones at once are no speech.
+        let during = both(&Tape::take(&tape.said));
+        assert!(during.iter().all(|amplitude| *amplitude >= 4), "{one} {other}: {during:?} during it");
+        talk(&mut plant, &mut parties, 600);
+        assert_eq!(both(&Tape::take(&tape.said)), [8, 0], "{one} {other}: after it");
+        let coded = plant.worker.load().encoded;
+        talk(&mut plant, &mut parties, 500);
+        let is_relay = one != FormatId::G722;
+        assert_eq!(plant.worker.load().encoded == coded, is_relay, "{one} {other}: nobody codes a relay");
+        assert_continuous(&plant.sent_by(a), one.rtp_clock() / 50);
+    }
+}
+
+#[test]
+fn a_whisper_without_a_bridge_is_played_and_disturbs_no_prompt() {
+    let mut plant = Plant::new();
+    let mut parties = [party(&mut plant, 0, FormatId::ULAW, ALICE)];
+    let stream = parties[0].phone.stream;
+    let tape = monitor(&mut plant, stream, 1, MonitorSettings::default());
+    plant.command(Command::Whisper { stream, clip: beep(1000) });
+    talk(&mut plant, &mut parties, 900);
+    assert_eq!(both(&Tape::take(&tape.said)), [0, 8]);
+    talk(&mut plant, &mut parties, 400);
+    let prompt = clip(FormatId::ULAW, tone(FormatId::ULAW, ALICE, 1000));
+    plant.command(Command::Play { stream, play: PlayId(1), clip: prompt, offset: 0 });
+    plant.command(Command::Whisper { stream, clip: beep(1000) });
+    Tape::take(&tape.said);
+    talk(&mut plant, &mut parties, 800);
+    assert_eq!(both(&Tape::take(&tape.said)), [8, 0], "the prompt goes on");
+}
+
+#[test]
+fn files_of_one_side_leave_out_what_was_not_sent_when_they_need_not_be_in_step() {
+    for (in_step, expected) in [(true, 950..=1000), (false, 400..=600)] {
+        let mut plant = Plant::new();
+        let mut parties = [party(&mut plant, 0, FormatId::ULAW, ALICE)];
+        let settings = MonitorSettings { in_step, ..MonitorSettings::default() };
+        let tape = monitor(&mut plant, parties[0].phone.stream, 1, settings);
+        talk(&mut plant, &mut parties, 400);
+        plant.run(600);
+        let ms = Tape::take(&tape.heard).len() / 8;
+        assert!(expected.contains(&ms), "in step {in_step}: {ms} ms of 1000, of which 400 had sound");
+    }
+}

@@ -205,8 +205,18 @@ impl MediaDoor for Media {
                 let parts = [(&sinks.mixed, "mixed"), (&sinks.heard, "heard"), (&sinks.said, "said")];
                 let parts: Vec<&str> =
                     parts.iter().filter(|(sink, _)| sink.is_some()).map(|(_, name)| *name).collect();
-                let when = if settings.bridged_only { " while bridged" } else { "" };
-                state.say(&format!("#{} is monitored by {monitor}: {}{when}", stream.slot, parts.join(" ")));
+                let defaults = base::MonitorSettings::default();
+                let mut said = parts.join(" ");
+                for (is_so, words) in [
+                    (settings.bridged_only, " while bridged"),
+                    (settings.stereo, " side by side"),
+                    (!settings.in_step, " out of step"),
+                    (settings.heard != defaults.heard, " heard louder or quieter"),
+                    (settings.said != defaults.said, " said louder or quieter"),
+                ] {
+                    said.push_str(if is_so { words } else { "" });
+                }
+                state.say(&format!("#{} is monitored by {monitor}: {said}", stream.slot));
             }
             Command::AdjustMonitor { stream, monitor, settings } => state.say(&format!(
                 "#{} monitor {monitor} hears {} says {}",
@@ -214,6 +224,10 @@ impl MediaDoor for Media {
             )),
             Command::StopMonitor { stream, monitor } => {
                 state.say(&format!("#{} is monitored by {monitor} no more", stream.slot));
+            }
+            Command::Whisper { stream, clip } => {
+                let name = state.name_of(&clip);
+                state.say(&format!("#{} hears {name} besides", stream.slot));
             }
             Command::Record { stream, .. } => state.say(&format!("#{} is recorded", stream.slot)),
             Command::StopRecord { stream } => state.say(&format!("#{} is recorded no more", stream.slot)),
@@ -290,6 +304,10 @@ impl AudioSink for Nowhere {
 impl Recorder for Recordings {
     fn is_free(&mut self, path: &str, extension: &str) -> bool {
         !self.0.borrow().recordings.contains(&format!("{path}.{extension}"))
+    }
+    fn rename(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String> {
+        self.0.borrow_mut().say(&format!("renames {path}.{extension} to {to}.{extension}"));
+        Ok(())
     }
     fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String> {
         self.open(path, extension, append)

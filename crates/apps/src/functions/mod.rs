@@ -27,6 +27,7 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Channel => channel::read(call, text, out),
         F::Channels => channel::read_channels(call, text, out),
         F::ChannelExists => channel::read_exists(call, text, out),
+        F::Mixmonitor => state::read_mix_monitor(call, text, out),
         F::MasterChannel => channel::read_master(call, text, out),
         F::Import => channel::read_import(call, text, out),
         F::Timeout => channel::read_timeout(call, text, out),
@@ -102,6 +103,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::GroupList
         | F::GroupMatchCount
         | F::Import
+        | F::Mixmonitor
         | F::Exception
         | F::StackPeek
         | F::LocalPeek

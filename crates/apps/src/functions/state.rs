@@ -1,6 +1,6 @@
 //! States of devices and extensions, how dialled channels ended, and what else a running dialplan asks about itself.
 
-use call::DeviceState;
+use call::{Channel, DeviceState};
 use dialplan::Fault;
 
 use super::{Read, gone, unknown};
@@ -128,6 +128,17 @@ pub(super) fn read_blacklist(call: &Call, out: &mut String) -> Read {
         [number, name].into_iter().flatten().any(|key| core.services.db.get("blacklist", &key).is_some())
     });
     out.push(if listed { '1' } else { '0' });
+    Ok(())
+}
+
+/// `MIXMONITOR(id,filename)`: nothing when no such recording runs.
+pub(super) fn read_mix_monitor(call: &Call, text: &str, out: &mut String) -> Read {
+    let parts = args::split(text);
+    if args::nth(&parts, 1).trim() != "filename" {
+        return Err(Fault::new("needs an id and filename"));
+    }
+    let file = |channel: &mut Channel| crate::monitor::file_of(channel, args::nth(&parts, 0).trim());
+    out.extend(call.chan.with(file).map_err(gone)?);
     Ok(())
 }
 

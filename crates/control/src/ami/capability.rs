@@ -130,6 +130,7 @@ const PLAIN_READS: &[&str] = &[
     "MAX",
     "MD5",
     "MIN",
+    "MIXMONITOR",
     "PASSTHRU",
     "PJSIP_AOR",
     "PJSIP_CONTACT",

@@ -55,7 +55,7 @@ events! {
     "ConfbridgeMute" "call" "A member of a conference is not heard any more." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeUnmute" "call" "A member of a conference is heard again." ["Conference", "Bridge*", "Channel*", "Admin"];
     "MixMonitorStart" "call" "MixMonitor began to record a channel." ["Channel*"];
-    "MixMonitorStop" "call" "A recording of MixMonitor ended while the channel goes on; with File and Reason when a file cannot be written any more: the disk is full, broken or too slow." ["Channel*", "File", "Reason"];
+    "MixMonitorStop" "call" "A recording of MixMonitor ended, or the channel with it; with File and Reason when a file cannot be written any more: the disk is full, broken or too slow." ["Channel*", "File", "Reason"];
     "MixMonitorMute" "call" "MixMonitor writes silence for one side of a channel or both, or sound again." ["Channel*", "Direction", "State"];
     "MonitorStart" "call" "Monitor began to record a channel." ["Channel*"];
     "MonitorStop" "call" "What Monitor records ended, as with MixMonitorStop." ["Channel*", "File", "Reason"];

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use apps::monitor::{is_mix_monitor, mix_monitor};
+use apps::monitor::{is_mix_monitor, mix_monitor_from_outside};
 use base::ChannelId;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl Cli {
             Ok(id) => id,
             Err(said) => return said,
         };
-        match mix_monitor(&mut self.site.shard.core.borrow_mut(), id, ask.need("arguments")) {
+        match mix_monitor_from_outside(&self.site.shard, id, ask.need("arguments")) {
             Ok(begun) => {
                 let mut out = format!("Recording {} as {}\n", clean(&begun.file), begun.id);
                 for what in &begun.ignored {

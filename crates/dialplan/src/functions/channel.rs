@@ -168,6 +168,14 @@ pub(super) const ROWS: &[FunctionRow] = &[
         false,
     ),
     row(
+        "MIXMONITOR",
+        "MIXMONITOR(id,filename)",
+        "Gets the file that the MixMonitor with this id writes.",
+        F::Mixmonitor,
+        true,
+        false,
+    ),
+    row(
         "MASTER_CHANNEL",
         "MASTER_CHANNEL(varname)",
         "Gets or sets a variable of the oldest channel of the call.",

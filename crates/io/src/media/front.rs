@@ -633,6 +633,7 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::Monitor { stream, .. }
         | Command::AdjustMonitor { stream, .. }
         | Command::StopMonitor { stream, .. }
+        | Command::Whisper { stream, .. }
         | Command::WatchSilence { stream, .. }
         | Command::Stats { stream } => (stream, None),
     })

@@ -98,6 +98,15 @@ impl Recorder for Recordings {
             .ok_or_else(|| format!("'{extension}' has no second channel; use wav, wav16 or sln"))?;
         self.begin(path, extension, recording, append)
     }
+    fn rename(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String> {
+        let (from, to) = (self.path(path, extension)?, self.path(to, extension)?);
+        let fail = |why: std::io::Error| format!("{}: {why}", to.display());
+        if let Some(folder) = to.parent() {
+            std::fs::create_dir_all(folder).map_err(fail)?;
+        }
+        // Whoever writes it has it open, and does not ask for its name.
+        std::fs::rename(from, &to).map_err(fail)
+    }
     fn state(&self) -> RecorderState {
         RecorderState {
             running: self.totals.running.load(Ordering::Relaxed),

@@ -343,3 +343,24 @@ fn rfc7845_recordings_are_read_by_other_programs_appended_to_cut_and_mended() {
     assert_eq!(repair::repair(folder.path(), later), 0, "once is enough");
     assert!((3900..4750).contains(&milliseconds()), "{}", milliseconds());
 }
+
+#[test]
+fn a_recording_that_is_renamed_goes_on_in_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recordings =
+        Recordings::start(folder.path().to_owned(), Box::new(|text| panic!("{text}"))).unwrap();
+    let mut take = recordings.open("before", "sln", false).unwrap();
+    assert_eq!(take.sink.write(&[1; 800]), 800);
+    recordings.rename("before", "sln", "other/after").unwrap();
+    assert_eq!(take.sink.write(&[2; 800]), 800);
+    drop(take);
+    let path = folder.path().join("other/after.sln");
+    let whole = [[1_i16; 800], [2; 800]].concat().into_iter().flat_map(i16::to_le_bytes).collect::<Vec<_>>();
+    while recordings.state().running > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), whole);
+    assert!(!folder.path().join("before.sln").exists());
+    assert!(recordings.rename("nothing", "sln", "something").is_err());
+    assert!(recordings.rename("other/after", "sln", "../outside").is_err());
+}

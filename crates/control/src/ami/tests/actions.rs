@@ -314,3 +314,53 @@ fn conferences_are_listed_and_members_muted_and_sent_out_with_events_of_each() {
     assert!(desk.act(1, "ConfbridgeLock|Conference: room").contains("Conference locked"));
     assert!(desk.act(1, "ConfbridgeUnlock|Conference: room").contains("Conference unlocked"));
 }
+
+#[test]
+fn calls_are_recorded_muted_paused_renamed_and_left_alone_again() {
+    let mut desk = Desk::new("recordings");
+    desk.login(1, "all");
+    desk.call("alice", "100");
+    desk.pass_to(100);
+    let say = |desk: &mut Desk, action: &str| {
+        let (name, fields) = action.split_once('|').unwrap_or((action, ""));
+        desk.act(1, &format!("{name}|Channel: SIM/alice-00000000|{fields}"))
+    };
+    let begun = say(&mut desk, "MixMonitor|File: /x/both.wav|Options: r(/x/r.wav)i(ID)p");
+    assert_eq!(begun, "Response: Success\r\nMixMonitorID: 0x00000001\r\n\r\n");
+    for (variable, value) in [("ID", "0x00000001"), ("MIXMONITOR_FILENAME", "/x/both.wav")] {
+        let text = say(&mut desk, &format!("Getvar|Variable: {variable}"));
+        assert!(text.contains(&format!("Value: {value}\r\n")), "{variable}: {text}");
+    }
+    for (action, expected) in [
+        ("MixMonitorMute|Direction: read|State: 1", "Success\r\nMessage: Mute set"),
+        ("MixMonitorMute|Direction: up|State: 1", "Error\r\nMessage: Invalid direction specified"),
+        ("MixMonitor|Options: D", "Error\r\nMessage: Could not start MixMonitor: wants a filename"),
+        ("PauseMonitor", "Error\r\nMessage: Channel is not monitored"),
+        ("Monitor|File: /x/two|Mix: true|Format: gsm", "Success\r\nMessage: Started monitoring channel"),
+        (
+            "Monitor|File: /x/three",
+            "Error\r\nMessage: Could not start monitoring channel: the channel is monitored",
+        ),
+        ("PauseMonitor", "Success"),
+        ("UnpauseMonitor", "Success"),
+        ("ChangeMonitor|File: /x/four", "Success\r\nMessage: Changed monitor filename"),
+        ("StopMonitor", "Success\r\nMessage: Stopped monitoring channel"),
+        ("StopMonitor", "Error\r\nMessage: Could not stop monitoring channel"),
+        ("ChangeMonitor|File: /x/five", "Error\r\nMessage: Could not change monitored filename"),
+        ("StopMixMonitor|MixMonitorID: 0x00000009", "Error"),
+        ("StopMixMonitor|MixMonitorID: 0x00000001", "Success"),
+    ] {
+        let answer = say(&mut desk, action);
+        assert!(answer.starts_with(&format!("Response: {expected}")), "{action}: {answer}");
+    }
+    let transcript = desk.world.transcript();
+    for words in
+        ["hears beep besides", "records /x/two.gsm", "renames /x/two.gsm to /x/four.gsm", "records /x/r.wav"]
+    {
+        assert_eq!(
+            transcript.iter().filter(|line| line.contains(words)).count(),
+            1,
+            "{words}: {transcript:?}"
+        );
+    }
+}
