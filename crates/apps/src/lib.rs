@@ -22,6 +22,7 @@ pub mod pbx;
 mod playback;
 mod say;
 pub mod table;
+pub mod transfer;
 
 pub use call_ctx::{Call, CallFuture, NoSuchPlace};
 pub use check::{Concern, check};

@@ -213,12 +213,8 @@ async fn go_on(shard: &Rc<Shard>, leg: Leg, then: &Then) {
             if call.run_app(name, &data).await.is_none() {
                 call.log(Level::Error, &format!("originated call cannot run '{name}': no such application"));
             }
-            // Somebody may have sent it into a dialplan while the application ran.
-            let sent = call.chan.with(|c| c.goto.take().filter(|_| c.hangup.is_none())).ok().flatten();
-            match sent {
-                Some(location) => drop(pbx::start(shard, leg.keep().id(), location)),
-                None => leg.end(Cause::NORMAL_CLEARING),
-            }
+            // Somebody may have sent it elsewhere while the application ran.
+            pbx::let_go(leg, None);
         }
     }
 }

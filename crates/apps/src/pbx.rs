@@ -7,7 +7,7 @@ mod steps;
 use std::rc::Rc;
 
 use base::{Cause, ChannelId};
-use call::{Chan, Level, Location, Shard, Stop};
+use call::{Chan, Elsewhere, Leg, Level, Location, Shard, Stop};
 
 pub(crate) use place::Place;
 pub(crate) use steps::{Left, Until};
@@ -37,6 +37,8 @@ pub(crate) enum FrameKind {
 enum Next {
     Go,
     End,
+    /// Another story has asked for the channel.
+    Leave,
 }
 
 /// Starts the dialplan on a channel at `location` (priority 0 counts as 1). `false`: no room; the channel is ended.
@@ -59,10 +61,54 @@ pub async fn run(chan: Chan) {
     shard.core.borrow_mut().enter_pbx(id);
     let call = Call::new(chan);
     call.begin();
-    call.talk().await;
+    if call.talk().await {
+        return shard.core.borrow_mut().hand_over(id);
+    }
     call.after_end().await;
     let cause = call.end_cause();
     shard.finish(id, cause);
+}
+
+/// A leg becomes a call of its own, with a record that begins here.
+pub(crate) fn start_leg(leg: Leg, location: Location) {
+    let chan = leg.keep();
+    chan.core(|core| {
+        let moment = (core.now, core.services.wall.now_micros());
+        if let Some(channel) = core.get_mut(chan.id()).filter(|channel| !channel.has_pbx) {
+            channel.cdr.start = Some(moment);
+        }
+    });
+    start(chan.shard(), chan.id(), location);
+}
+
+/// Lets go of a leg: to where somebody else sent it, else to `back`, else to its end. One that has run a dialplan runs
+/// what that has for the end.
+pub(crate) fn let_go(leg: Leg, back: Option<Location>) {
+    let sent = leg.chan().with(|c| (c.hangup.is_none(), c.goto.clone(), c.has_pbx));
+    match sent {
+        Ok((true, Some(Elsewhere::Story(_)), _)) => {
+            let chan = leg.keep();
+            chan.core(|core| core.hand_over(chan.id()));
+        }
+        Ok((true, Some(Elsewhere::Dialplan(location)), _)) => {
+            let _ = leg.chan().with(|c| c.goto = None);
+            start_leg(leg, location);
+        }
+        Ok((true, None, _)) if let Some(location) = back => start_leg(leg, location),
+        Ok((_, _, true)) => {
+            let chan = leg.keep();
+            let (shard, id) = (chan.shard().clone(), chan.id());
+            let leaving = async move {
+                let call = Call::new(chan);
+                call.after_end().await;
+                call.chan.shard().finish(call.chan.id(), call.end_cause());
+            };
+            if !shard.spawn(Some(id), leaving) {
+                shard.finish(id, Cause::SWITCH_CONGESTION);
+            }
+        }
+        Ok(_) | Err(_) => leg.end(Cause::NORMAL_CLEARING),
+    }
 }
 
 /// Runs extension `h` of `context` on a channel that runs no dialplan (Dial's option `e`).
@@ -105,7 +151,8 @@ impl Call {
         self.stand_at(place);
     }
 
-    async fn talk(&self) {
+    /// `true` when another story has asked for the channel.
+    async fn talk(&self) -> bool {
         loop {
             let left = self.steps(Until { frames: 0, after_end: false }).await;
             let next = match left {
@@ -115,9 +162,9 @@ impl Call {
                 Left::Incomplete => self.incomplete().await,
                 Left::NoStep => self.ran_out().await,
             };
-            if matches!(next, Next::End) {
+            if !matches!(next, Next::Go) {
                 self.settle();
-                return;
+                return matches!(next, Next::Leave);
             }
         }
     }
@@ -127,7 +174,12 @@ impl Call {
         match stop {
             Stop::Hangup => Next::End,
             Stop::Goto => {
-                let Some(to) = self.chan.with(|c| c.goto.take()).ok().flatten() else { return Next::Go };
+                let sent = self.chan.with(|c| c.goto.take_if(|to| matches!(to, Elsewhere::Dialplan(_))));
+                let to = match sent {
+                    Ok(Some(Elsewhere::Dialplan(to))) => to,
+                    Ok(None) if self.chan.with(|c| c.goto.is_some()) == Ok(true) => return Next::Leave,
+                    Ok(_) | Err(_) => return Next::Go,
+                };
                 self.stand_at(Place::find(self, &to.context, &to.exten, to.priority.max(1)));
                 self.settle();
                 Next::Go

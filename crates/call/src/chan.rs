@@ -11,8 +11,8 @@ use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, S
 
 use crate::channel::EVENTS_MAX;
 use crate::{
-    ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Indication, Level, MusicAnswer, Naptr,
-    NaptrAnswer, Notice, Shard, Steer,
+    ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Elsewhere, Indication, Level, MusicAnswer,
+    Naptr, NaptrAnswer, Notice, Shard, Steer,
 };
 
 /// Why a story must stop what it does: `?` carries it out.
@@ -20,7 +20,7 @@ use crate::{
 pub enum Stop {
     /// The call has ended.
     Hangup,
-    /// Somebody sent the channel elsewhere in the dialplan; [`Channel::goto`] says where.
+    /// Somebody sent the channel elsewhere; [`Channel::goto`] says where.
     Goto,
     /// `TIMEOUT(absolute)` has passed.
     AbsoluteTimeout,
@@ -162,6 +162,57 @@ impl Chan {
                 Woken::Deadline => None,
             }
         }
+    }
+    /// Takes channels out of the stories that have them, which let go without ending them. `None` when one of them ended
+    /// first, was sent elsewhere, or was not let go of before `deadline`; those that were let go of are hung up then.
+    pub async fn take_all(shard: &Rc<Shard>, ids: &[ChannelId], deadline: Instant) -> Option<Vec<Leg>> {
+        let mut taken: Vec<Leg> = Vec::new();
+        let mut asked = false;
+        let all = std::future::poll_fn(|_| {
+            let mut core = shard.core.borrow_mut();
+            let mut exec = shard.exec.borrow_mut();
+            let Some(current) = exec.current() else { return Poll::Ready(false) };
+            let own = Some(Elsewhere::Story(current));
+            let mut lost = core.now >= deadline;
+            for &id in ids {
+                if taken.iter().any(|leg| leg.chan().id() == id) {
+                    continue;
+                }
+                let Some(channel) = core.get_mut(id) else {
+                    lost = true;
+                    continue;
+                };
+                if !asked {
+                    // All are asked before any of their stories runs: one that lets go might end the other.
+                    if channel.hangup.is_some() || channel.goto.is_some() {
+                        lost = true;
+                        continue;
+                    }
+                    channel.goto = own.clone();
+                    let waiter = channel.waiter;
+                    core.woken.extend(waiter);
+                } else if channel.keeper == Some(current) {
+                    channel.keeper = None;
+                    channel.waiter = None;
+                    taken.push(Leg::new(shard.clone(), id));
+                } else if channel.goto != own {
+                    lost = true;
+                }
+            }
+            asked = true;
+            let done = lost || taken.len() == ids.len();
+            if lost {
+                for &id in ids {
+                    if let Some(channel) = core.get_mut(id).filter(|channel| channel.goto == own) {
+                        channel.goto = None;
+                    }
+                }
+            }
+            exec.set_deadline((!done).then_some(deadline));
+            if done { Poll::Ready(!lost) } else { Poll::Pending }
+        })
+        .await;
+        all.then_some(taken)
     }
     /// Carries on `story`, which waits for another channel, as long as this one goes on; dropped when it does not.
     pub async fn while_up<T>(&self, story: impl Future<Output = T>) -> Result<T, Stop> {

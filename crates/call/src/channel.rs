@@ -126,8 +126,15 @@ pub struct Location {
     pub priority: u32,
 }
 
-/// Somebody else sends the channel to another place in the dialplan (manager `Redirect`, transfers).
-pub type AsyncGoto = Location;
+/// Where somebody else sends a channel, out of whatever its story does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// To another place in the dialplan (manager `Redirect`, blind transfers).
+    Dialplan(Location),
+    /// Into the hands of this story ([`Chan::take_all`](crate::Chan::take_all)): whoever has the channel lets go of it
+    /// without ending it.
+    Story(TaskId),
+}
 
 /// Everything a driver knows when it makes a channel.
 #[derive(Debug, Clone, Default)]
@@ -220,8 +227,12 @@ pub struct Channel {
     pub hangup: Option<Cause>,
     /// Technology's own word on the cause (`SIP 486 Busy Here`).
     pub hangup_source: String,
-    /// Another place to go on at.
-    pub goto: Option<AsyncGoto>,
+    /// Where somebody else sends it.
+    pub goto: Option<Elsewhere>,
+    /// The story that it was handed to and that has not yet noticed.
+    pub(crate) keeper: Option<TaskId>,
+    /// The channel that it asks whether to transfer a call there.
+    pub consulted: Option<ChannelId>,
     /// Whether a dialplan runs on it; set by [`Core::enter_pbx`](crate::Core::enter_pbx).
     pub has_pbx: bool,
     /// Whether it was dialled rather than called in.

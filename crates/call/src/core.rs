@@ -8,8 +8,8 @@ use base::{BridgeId, Cause, ChannelId, Coded, Command, Event, FormatId, Instant,
 use crate::channel::EVENTS_MAX;
 use crate::exec::TaskId;
 use crate::{
-    Admission, AsyncGoto, Cdr, CdrState, ChanEvent, ChanState, Channel, Directories, Level, NewChannel,
-    Notice, Services, Snapshot,
+    Admission, Cdr, CdrState, ChanEvent, ChanState, Channel, Directories, Elsewhere, Level, Location,
+    NewChannel, Notice, Services, Snapshot,
 };
 
 /// What the administrator set and the call core reads. Replaced whole by a reload.
@@ -219,6 +219,8 @@ impl Core {
             hangup: None,
             hangup_source: String::new(),
             goto: None,
+            keeper: None,
+            consulted: None,
             has_pbx: false,
             outgoing: new.outgoing,
             held: false,
@@ -395,10 +397,19 @@ impl Core {
         }
     }
     /// Sends a running channel elsewhere in the dialplan.
-    pub fn request_goto(&mut self, id: ChannelId, to: AsyncGoto) {
+    pub fn request_goto(&mut self, id: ChannelId, to: Location) {
         let Some(channel) = self.get_mut(id) else { return };
-        channel.goto = Some(to);
+        channel.goto = Some(Elsewhere::Dialplan(to));
         if let Some(task) = channel.waiter {
+            self.woken.push(task);
+        }
+    }
+    /// The story that has a channel lets go of it, because another one has asked for it; that one goes on.
+    pub fn hand_over(&mut self, id: ChannelId) {
+        let Some(channel) = self.get_mut(id) else { return };
+        if let Some(Elsewhere::Story(task)) = channel.goto {
+            channel.goto = None;
+            channel.keeper = Some(task);
             self.woken.push(task);
         }
     }

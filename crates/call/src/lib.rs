@@ -31,7 +31,7 @@ pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};
 pub use bridge::{BridgeEnd, BridgeLimits, SayRemaining, Warnings, bridge_pair};
 pub use cdr::{AmaFlags, Cdr, CdrState, Disposition};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};
-pub use channel::{AsyncGoto, ChanEvent, ChanState, Channel, Location, NewChannel, Steer};
+pub use channel::{ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, Steer};
 pub use core::{Core, Reach, Settings};
 pub use device::DeviceState;
 pub use exec::{Executor, TaskId};

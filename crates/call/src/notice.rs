@@ -138,6 +138,30 @@ pub enum Notice {
         /// Channel.
         channel: Snapshot,
     },
+    /// A party sent the other one elsewhere.
+    BlindTransfer {
+        /// Who sent it.
+        transferer: Box<Snapshot>,
+        /// Who was sent.
+        transferee: Box<Snapshot>,
+        /// The bridge they were in, and channels in it.
+        bridge: (BridgeId, usize),
+        /// A phone asked for it, not a program.
+        external: bool,
+        /// Where to: context and extension.
+        to: (String, String),
+    },
+    /// A party connected two others.
+    AttendedTransfer {
+        /// Who connected them.
+        transferer: Box<Snapshot>,
+        /// Who had been talking to it.
+        transferee: Box<Snapshot>,
+        /// Whom it asked.
+        target: Box<Snapshot>,
+        /// A phone asked for it, not a program.
+        external: bool,
+    },
     /// A bridge is gone.
     BridgeDestroy {
         /// Bridge.

@@ -36,7 +36,7 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
             // One of the two ended before anybody talked; the caller's reason is his own.
             caller.check()?;
             call.note_leg(leg.chan());
-            release(call, leg);
+            pbx::let_go(leg, None);
             return Ok(if options.go_on { Flow::Continue } else { Flow::Hangup });
         }
     }
@@ -144,31 +144,8 @@ fn both_go(call: &Call, leg: Leg, target: &str) -> Outcome {
     }
     let mut location = call.here().location();
     location.priority += 1;
-    start_on(call, leg, location);
+    pbx::start_leg(leg, location);
     Ok(Flow::Jumped)
-}
-
-/// The leg becomes a call of its own, with a record that begins here.
-fn start_on(call: &Call, leg: Leg, location: Location) {
-    let shard = call.chan.shard();
-    let id = leg.keep().id();
-    {
-        let mut core = shard.core.borrow_mut();
-        let moment = (core.now, core.services.wall.now_micros());
-        if let Some(channel) = core.get_mut(id) {
-            channel.cdr.start = Some(moment);
-        }
-    }
-    pbx::start(shard, id, location);
-}
-
-/// Lets go of a leg: where somebody else sent it, else to its end.
-fn release(call: &Call, leg: Leg) {
-    let sent = leg.chan().with(|c| c.goto.take().filter(|_| c.hangup.is_none())).ok().flatten();
-    match sent {
-        Some(location) => start_on(call, leg, location),
-        None => leg.end(Cause::NORMAL_CLEARING),
-    }
 }
 
 async fn bridge_limits(call: &Call, options: &DialOptions, audio: &LimitAudio) -> Result<BridgeLimits, Stop> {
@@ -265,7 +242,7 @@ async fn after_talk(call: &Call, options: &DialOptions, leg: Leg, end: BridgeEnd
             if options.h_exten {
                 pbx::run_hangup_extension(leg.chan(), call.context()).await;
             }
-            release(call, leg);
+            pbx::let_go(leg, None);
         }
     }
     match end {
@@ -284,7 +261,7 @@ fn callee_goes_on(call: &Call, leg: Leg, target: &str) {
         call.resolve(target)
     };
     match location {
-        Ok(location) => start_on(call, leg, location),
+        Ok(location) => pbx::start_leg(leg, location),
         Err(why) => call.log(Level::Error, &format!("Dial option F cannot go to '{target}': {why}")),
     }
 }

@@ -47,6 +47,8 @@ events! {
     "BridgeCreate" "call" "A bridge was made." ["Bridge*"];
     "BridgeEnter" "call" "A channel entered a bridge." ["Bridge*", "Channel*"];
     "BridgeLeave" "call" "A channel left a bridge." ["Bridge*", "Channel*"];
+    "BlindTransfer" "call" "A party sent the other elsewhere." ["Result", "Transferer*", "Transferee*", "Bridge*", "IsExternal", "Context", "Extension"];
+    "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "SecondTransferer*", "Transferee*", "TransferTarget*", "IsExternal", "DestType"];
     "BridgeDestroy" "call" "A bridge is gone." ["Bridge*"];
     "ConfbridgeStart" "call" "A conference began." ["Conference", "Bridge*"];
     "ConfbridgeEnd" "call" "A conference ended." ["Conference", "Bridge*"];
@@ -267,6 +269,24 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::DialEnd { caller, dest, status, forward } => dial("DialEnd", caller.as_ref(), dest)
             .with(|m| m.field("DialStatus", status).optional("Forward", forward.as_deref())),
         Notice::BridgeCreate { bridge: of, .. } => Event::new("BridgeCreate").with(|m| bridge(m, *of, 0)),
+        Notice::BlindTransfer { transferer, transferee, bridge: (of, count), external, to } => {
+            Event::new("BlindTransfer").with(|m| {
+                let m = channel(m.field("Result", "Success"), "Transferer", transferer);
+                bridge(channel(m, "Transferee", transferee), *of, *count)
+                    .field("IsExternal", yes_no(*external))
+                    .field("Context", &to.0)
+                    .field("Extension", &to.1)
+            })
+        }
+        Notice::AttendedTransfer { transferer, transferee, target, external } => {
+            Event::new("AttendedTransfer").with(|m| {
+                let m = channel(m.field("Result", "Success"), "OrigTransferer", transferer);
+                let m = channel(m, "SecondTransferer", transferer);
+                channel(channel(m, "Transferee", transferee), "TransferTarget", target)
+                    .field("IsExternal", yes_no(*external))
+                    .field("DestType", "Bridge")
+            })
+        }
         Notice::BridgeDestroy { bridge: of } => Event::new("BridgeDestroy").with(|m| bridge(m, *of, 0)),
         Notice::BridgeEnter { bridge: of, count, channel: who } => {
             Event::new("BridgeEnter").with(|m| channel(bridge(m, *of, *count), "", who))
@@ -344,7 +364,12 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
 }
 
 /// The fields of the bridge of a conference.
-fn conference_bridge<'a>(message: Message<'a>, id: BridgeId, name: &str, count: usize) -> Message<'a> {
+pub(crate) fn conference_bridge<'a>(
+    message: Message<'a>,
+    id: BridgeId,
+    name: &str,
+    count: usize,
+) -> Message<'a> {
     message
         .field("BridgeUniqueid", bridge_name(id))
         .field("BridgeType", "base")
@@ -443,6 +468,8 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::Registry { .. }
         | Notice::DeviceStateChange { .. }
         | Notice::ExtensionStatus { .. }
+        | Notice::BlindTransfer { .. }
+        | Notice::AttendedTransfer { .. }
         | Notice::Reload { .. }
         | Notice::Shutdown { .. } => (None, None),
     };

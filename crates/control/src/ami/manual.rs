@@ -75,7 +75,7 @@ pub fn manual() -> String {
         "\n## Events\n\n\
          `Channel*` stands for Channel, ChannelState, ChannelStateDesc, CallerIDNum, CallerIDName, ConnectedLineNum, \
          ConnectedLineName, Language, AccountCode, Context, Exten, Priority, Uniqueid and Linkedid; `Dest*` for the same \
-         of the dialled channel, each with `Dest` before its name; `Bridge*` for BridgeUniqueid, BridgeType, \
+         of the dialled channel, each with `Dest` before its name (`Transferer*` and the like in the same way); `Bridge*` for BridgeUniqueid, BridgeType, \
          BridgeTechnology, BridgeCreator, BridgeName, BridgeNumChannels and BridgeVideoSourceMode. Control characters in \
          values are sent as blanks; in the value of VarSet, line ends and tabs as `\\n`, `\\r` and `\\t`. Variables \
          that `channelvars` names come as `ChanVariable: NAME=value` (`DestChanVariable` for the dialled channel), as \

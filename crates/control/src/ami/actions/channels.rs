@@ -50,7 +50,7 @@ pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
         name: "Redirect",
         class: &["call"],
-        synopsis: "Sends a channel that runs in the dialplan to another place of it.",
+        synopsis: "Sends a channel that runs in the dialplan or talks to another to a place of the dialplan, or two at once.",
         fields: &[
             must("Channel", "name or UNIQUEID"),
             must("Exten", "extension"),
@@ -62,20 +62,6 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("ExtraPriority", "its priority"),
         ],
         run: redirect,
-    },
-    ActionRow {
-        name: "Atxfer",
-        class: &["call"],
-        synopsis: "Attended transfer; not supported yet.",
-        fields: &[must("Channel", "name or UNIQUEID"), must("Exten", "extension"), may("Context", "context")],
-        run: not_yet,
-    },
-    ActionRow {
-        name: "BlindTransfer",
-        class: &["call"],
-        synopsis: "Blind transfer of the other party; not supported yet.",
-        fields: &[must("Channel", "name or UNIQUEID"), must("Exten", "extension"), may("Context", "context")],
-        run: not_yet,
     },
     ActionRow {
         name: "AbsoluteTimeout",
@@ -105,20 +91,6 @@ pub(super) const ROWS: &[ActionRow] = &[
             must("Control", "stop, forward, reverse, pause or restart"),
         ],
         run: control_playback,
-    },
-    ActionRow {
-        name: "BridgeList",
-        class: &["system", "call", "reporting"],
-        synopsis: "Lists bridges.",
-        fields: &[may("BridgeType", "only bridges of this type")],
-        run: bridge_list,
-    },
-    ActionRow {
-        name: "BridgeInfo",
-        class: &["system", "call", "reporting"],
-        synopsis: "Lists the channels in a bridge.",
-        fields: &[must("BridgeUniqueid", "as in the events")],
-        run: bridge_info,
     },
 ];
 
@@ -255,13 +227,13 @@ fn redirect(turn: &mut Turn<'_>) -> Done {
     let mut resolved = Vec::new();
     for (id, place) in &moves {
         let shard = &turn.site.shard;
-        let state = shard.core.borrow().get(*id).map(|channel| (channel.name.clone(), channel.has_pbx));
-        let Some((name, has_pbx)) = state else { return Err("No such channel".into()) };
-        if !has_pbx {
-            return Err(format!(
-                "{name} runs no dialplan: redirecting a dialled channel is not supported yet"
-            )
-            .into());
+        let (has_pbx, talks) = {
+            let core = shard.core.borrow();
+            let channel = core.get(*id).ok_or("No such channel")?;
+            (channel.has_pbx, channel.bridge.is_some())
+        };
+        if !has_pbx && !talks {
+            return Err("Redirect failed, channel not up.".into());
         }
         let call = Call::new(Chan::new(shard.clone(), *id));
         resolved.push((*id, call.resolve(place).map_err(|why| Refusal(format!("Redirect failed: {why}")))?));
@@ -270,10 +242,6 @@ fn redirect(turn: &mut Turn<'_>) -> Done {
         turn.site.shard.core.borrow_mut().request_goto(id, location);
     }
     turn.success(if moves.len() > 1 { "Dual Redirect successful" } else { "Redirect successful" })
-}
-
-fn not_yet(turn: &mut Turn<'_>) -> Done {
-    Err(format!("{} is not supported yet", turn.get("Action").unwrap_or_default()).into())
 }
 
 fn absolute_timeout(turn: &mut Turn<'_>) -> Done {
@@ -316,33 +284,4 @@ fn control_playback(turn: &mut Turn<'_>) -> Done {
     };
     turn.site.shard.core.borrow_mut().push_event(id, ChanEvent::Steer(steer));
     turn.success("ControlPlayback queued")
-}
-
-fn bridge_list(turn: &mut Turn<'_>) -> Done {
-    turn.begin_list("Bridge listing will follow");
-    let wanted = turn.get("BridgeType").is_none_or(|kind| kind.eq_ignore_ascii_case("basic"));
-    let shard = turn.site.shard.clone();
-    let core = shard.core.borrow();
-    let mut items = 0;
-    for (id, members) in core.bridges().filter(|_| wanted) {
-        items += 1;
-        events::bridge(turn.item("BridgeListItem"), id, members.len()).end();
-    }
-    turn.end_list("BridgeListComplete", items).end();
-    Ok(After::Go)
-}
-
-fn bridge_info(turn: &mut Turn<'_>) -> Done {
-    let shard = turn.site.shard.clone();
-    let core = shard.core.borrow();
-    let id = events::bridge_of(turn.need("BridgeUniqueid")?);
-    let Some((id, members)) = core.bridges().find(|(known, _)| Some(*known) == id) else {
-        return Err("Bridge not found".into());
-    };
-    turn.begin_list("Bridge channel listing will follow");
-    for snapshot in members.iter().filter_map(|member| core.snapshot(*member)) {
-        events::channel(turn.item("BridgeInfoChannel"), "", &snapshot).end();
-    }
-    events::bridge(turn.end_list("BridgeInfoComplete", members.len()), id, members.len()).end();
-    Ok(After::Go)
 }

@@ -1,5 +1,6 @@
 //! The actions, by topic. Each module owns its rows.
 
+mod bridges;
 mod channels;
 mod conferences;
 mod config;
@@ -24,6 +25,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     talk::ROWS,
     system::ROWS,
     channels::ROWS,
+    bridges::ROWS,
     conferences::ROWS,
     monitors::ROWS,
     originate::ROWS,

@@ -49,7 +49,6 @@ fn channels_are_listed_moved_limited_and_hung_up() {
         ("PlayDTMF|Channel: SIM/bob-00000001|Digit: x", "Invalid digit"),
         ("ControlPlayback|Channel: SIM/bob-00000001|Control: dance", "Unknown control type"),
         ("AbsoluteTimeout|Channel: SIM/bob-00000001|Timeout: NaN", "Invalid timeout"),
-        ("Atxfer|Channel: SIM/bob-00000001|Exten: 1", "Atxfer is not supported yet"),
         ("MailboxCount|Mailbox: 1", "MailboxCount is not supported yet"),
     ] {
         let answer = desk.act(1, act);

@@ -1,6 +1,7 @@
 //! Manager sessions on a small running system, on invented time.
 
 mod actions;
+mod bridges;
 mod config;
 mod events;
 mod permissions;
@@ -49,6 +50,7 @@ struct Desk {
     world: World,
     manager: Manager,
     out: Vec<Output>,
+    local: Rc<RefCell<driver::local::LocalDriver>>,
     /// Notices of the world that were told already.
     told: usize,
     folder: Folder,
@@ -66,10 +68,12 @@ impl Desk {
         world.watch();
         let (snapshot, _) = Snapshot::load(&Where::Dir(folder.to_path_buf())).unwrap();
         let site = testing::site(&world, &folder, snapshot, testing::sip_config());
+        let local = Rc::new(RefCell::new(driver::local::LocalDriver::default()));
+        local.borrow_mut().set_tech_index(world.shard.add_tech(local.clone()));
         let mut manager = Manager::new(site);
         manager.set_commands(Rc::new(RefCell::new(Console)));
         manager.configure();
-        Self { world, manager, out: Vec::new(), told: 0, folder }
+        Self { world, manager, out: Vec::new(), local, told: 0, folder }
     }
     fn open(&mut self, session: u64) -> String {
         let now = self.world.now();
@@ -106,7 +110,18 @@ impl Desk {
     /// Lets time pass to `millis` and tells what happened.
     fn pass_to(&mut self, millis: u64) {
         let at = Instant::ZERO + Duration::from_millis(millis);
-        self.world.run_until(at);
+        // Calls to Local channels begin while stories run.
+        loop {
+            let next = self.world.shard.deadline().map_or(at, |next| next.max(self.world.now()));
+            self.world.run_until(next.min(at));
+            let started = self.local.borrow_mut().take_started();
+            if started.is_empty() && self.world.now() >= at {
+                break;
+            }
+            for (id, location) in started {
+                assert!(apps::pbx::start(&self.world.shard, id, location));
+            }
+        }
         self.tell();
         if self.manager.deadline().is_some_and(|due| due <= at) {
             self.manager.due(at, &mut self.out);
