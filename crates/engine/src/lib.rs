@@ -15,6 +15,7 @@ mod managers;
 mod registrations;
 mod reload;
 mod resolve;
+mod secure;
 mod start;
 mod trace;
 mod turn;

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -17,7 +18,7 @@ use control::site::{Counters, Site, When, Wish};
 use control::socket::{Output, Sessions};
 use driver::local::LocalDriver;
 use io::clock::Clock;
-use io::net::{Closing, FlowId, FlowKind, Net, NetEvent, Peer, Signal, Token};
+use io::net::{Closing, FlowId, FlowKind, Net, NetEvent, Peer, Signal, TlsFault, Token};
 use io::wake::Wake;
 use sip::frame::Frame;
 use store::Snapshot;
@@ -31,6 +32,7 @@ use crate::managers::Managers;
 use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
 use crate::resolve::Resolver;
+use crate::secure::Insecure;
 use crate::start::StartError;
 use crate::web::Web;
 
@@ -86,6 +88,7 @@ pub struct Engine {
     /// Rests of listeners that were logged, and when the next one is news.
     rests_told: u64,
     rests_quiet_until: Option<Instant>,
+    insecure: Insecure,
     /// Managers logged in or went since the console's list of them was made.
     managers_changed: bool,
 }
@@ -118,6 +121,7 @@ enum Turn {
     Bytes(FlowId, FlowKind, Vec<u8>),
     Closed(FlowId, FlowKind),
     Unsent(::sip::stack::Flow),
+    Insecure(FlowKind, SocketAddr, TlsFault),
     Media,
     Sounds,
     Names,
@@ -172,6 +176,7 @@ impl Engine {
             restart_wanted: false,
             rests_told: 0,
             rests_quiet_until: None,
+            insecure: Insecure::default(),
             managers_changed: false,
         }
     }
@@ -275,6 +280,9 @@ impl Engine {
                 NetEvent::Readable { token: ENUM } => turns.push(Turn::Enum),
                 NetEvent::Readable { token: MEASURED } => turns.push(Turn::Measured),
                 NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
+                NetEvent::Insecure { kind, remote, fault, .. } => {
+                    turns.push(Turn::Insecure(kind, remote, fault.clone()))
+                }
                 NetEvent::Signal(signal) => turns.push(Turn::Signal(signal)),
             })?;
             let now = Clock.now();
@@ -359,6 +367,12 @@ impl Engine {
             Turn::Unsent(flow) => {
                 let mut core = self.site.shard.core.borrow_mut();
                 self.site.sip.borrow_mut().transport_error(&mut core, flow);
+            }
+            Turn::Insecure(kind, remote, fault) => {
+                let mut core = self.site.shard.core.borrow_mut();
+                for line in self.insecure.tell(kind, remote, &fault, now) {
+                    core.log(Level::Warning, "tls", &line);
+                }
             }
             Turn::Media => {
                 let mut events = Vec::new();

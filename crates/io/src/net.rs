@@ -11,6 +11,7 @@ mod listen;
 mod moderation;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod udp;
 
 use std::collections::VecDeque;
@@ -23,9 +24,10 @@ use std::time::Duration;
 use base::Instant;
 
 use crate::sys::{self, Epoll, NOT_READY, Ready};
-use flow::{Admission, Flows, Limit, Phase};
+use flow::{Admission, Flow, Flows, Limit, Phase};
 use listen::Listeners;
 use moderation::Moderation;
+use tls::{Progress, Session};
 use udp::Udp;
 
 pub use event::{
@@ -33,6 +35,7 @@ pub use event::{
     TransportId,
 };
 pub use listen::{BindError, try_bind};
+pub use tls::{Tls, TlsError, TlsFault, TlsSettings, Versions, is_provable, unknown_ciphers};
 
 /// Bytes a flow's peer may leave unread before it is disconnected: the manager event backlog.
 pub const WRITE_BACKLOG_BYTES: usize = 1024 * 1024;
@@ -48,6 +51,8 @@ const LINGER_WITHIN: Duration = Duration::from_secs(1);
 const READY_PER_TURN: usize = 64;
 /// Connections taken from one listener in one turn, so that a flood of them leaves room for the rest.
 const ACCEPTS_PER_TURN: usize = 16;
+/// Connections whose handshake goes on in one turn: a key exchange takes up to a millisecond, and others wait for it.
+const HANDSHAKES_PER_TURN: usize = 8;
 /// Bytes read from one flow in one turn: a whole SIP message of the largest size allowed.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -66,6 +71,7 @@ fn key(what: u8, which: u64) -> u64 {
 enum Pending {
     Closed { flow: FlowId, kind: FlowKind, why: Close },
     Unsent(udp::Refused),
+    Insecure { kind: FlowKind, remote: SocketAddr, outgoing: bool, fault: TlsFault },
 }
 
 /// The reactor. Owned by the signalling thread.
@@ -78,6 +84,10 @@ pub struct Net {
     pending: VecDeque<Pending>,
     signals: Option<OwnedFd>,
     buffer: Vec<u8>,
+    /// What came under TLS, in the clear.
+    plain: Vec<u8>,
+    /// Handshakes that may go on in this turn.
+    handshakes_left: usize,
     stats: NetStats,
     moderation: Moderation,
 }
@@ -95,6 +105,8 @@ impl Net {
             pending: VecDeque::new(),
             signals: None,
             buffer: vec![0; READ_BYTES],
+            plain: vec![0; READ_BYTES],
+            handshakes_left: HANDSHAKES_PER_TURN,
             stats: NetStats::default(),
             moderation: Moderation::default(),
         })
@@ -137,6 +149,10 @@ impl Net {
     pub fn listener_addr(&self, listener: ListenerId) -> Option<SocketAddr> {
         self.listeners.get(listener)?.addr
     }
+    /// Puts the connections of a TCP listener under TLS, those that are accepted from here on; `None`: in the clear.
+    pub fn set_listener_tls(&mut self, listener: ListenerId, tls: Option<Tls>) {
+        self.listeners.set_tls(listener, tls);
+    }
     /// Stops listening; flows that were accepted stay.
     pub fn close_listener(&mut self, listener: ListenerId) {
         self.listeners.close(listener);
@@ -163,6 +179,24 @@ impl Net {
         let limit = Limit::Within(CONNECT_WITHIN);
         self.insert_flow(fd, kind, Phase::Connecting, limit, None)
     }
+    /// As `connect_tcp`, under TLS with a server that has to prove to be `name`, a host name or an address. Bytes that
+    /// are sent at once leave when it has.
+    pub fn connect_tls(
+        &mut self,
+        to: SocketAddr,
+        local: Option<SocketAddr>,
+        kind: FlowKind,
+        tls: &Tls,
+        name: &str,
+    ) -> io::Result<FlowId> {
+        let session = Session::client(tls, name, to)
+            .map_err(|fault| io::Error::new(io::ErrorKind::InvalidInput, fault.what))?;
+        let flow = self.connect_tcp(to, local, kind)?;
+        if let Some(open) = self.flows.get_mut(flow) {
+            open.session = Some(Box::new(session));
+        }
+        Ok(flow)
+    }
 
     /// Vouches for a flow: it leaves probation and stays until `until`, or as long as it likes.
     pub fn keep(&mut self, flow: FlowId, until: Option<Instant>) {
@@ -181,7 +215,7 @@ impl Net {
     /// Queues bytes on a flow; one that is gone ignores them, and a peer that does not read is disconnected.
     pub fn send_flow(&mut self, flow: FlowId, bytes: &[u8]) {
         let Some(open) = self.flows.get_mut(flow) else { return };
-        if !matches!(open.phase, Phase::Open | Phase::Connecting) {
+        if !matches!(open.phase, Phase::Open | Phase::Connecting | Phase::Securing) {
             return;
         }
         if !open.queue(bytes) {
@@ -197,11 +231,15 @@ impl Net {
         let Some(open) = self.flows.get_mut(flow) else { return };
         match (closing, open.phase) {
             (Closing::Flush, Phase::Open) => {
-                open.phase = Phase::Flushing;
-                self.flows.set_limit(flow, Limit::Within(FLUSH_WITHIN));
-                self.write_flow(flow);
+                if let Some(session) = &mut open.session {
+                    session.end();
+                    open.take_records();
+                }
+                self.drain_flow(flow);
             }
-            (Closing::AtOnce, _) | (Closing::Flush, Phase::Connecting) => drop(self.flows.remove(flow)),
+            (Closing::AtOnce, _) | (Closing::Flush, Phase::Connecting | Phase::Securing) => {
+                drop(self.flows.remove(flow));
+            }
             (Closing::Flush, Phase::Flushing | Phase::Lingering) => {}
         }
     }
@@ -265,6 +303,7 @@ impl Net {
             timeout.map(|timeout| timeout.saturating_sub(nap))
         };
         self.report_pending(sink);
+        self.handshakes_left = HANDSHAKES_PER_TURN;
         let before = self.stats.datagrams_in;
         let mut ready = [NOT_READY; READY_PER_TURN];
         let count = self.epoll.wait(&mut ready, timeout)?;
@@ -298,6 +337,9 @@ impl Net {
                 Pending::Unsent(udp::Refused { transport, to, why }) => {
                     NetEvent::Unsent { transport, to, why }
                 }
+                Pending::Insecure { kind, remote, outgoing, ref fault } => {
+                    NetEvent::Insecure { kind, remote, outgoing, fault }
+                }
             });
         }
     }
@@ -326,7 +368,7 @@ impl Net {
     fn accept(&mut self, id: ListenerId, sink: &mut dyn FnMut(NetEvent<'_>)) {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(listener) = self.listeners.get(id) else { return };
-            let kind = listener.kind;
+            let (kind, tls) = (listener.kind, listener.tls.clone());
             let (fd, remote) = match sys::accept(&listener.fd) {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -350,12 +392,22 @@ impl Net {
             }
             let Ok(peer) = peer_of(&fd, remote) else { continue };
             let limit = if remote.is_some() { Limit::Within(PROBATION) } else { Limit::Open };
-            let Ok(flow) = self.insert_flow(fd, kind, Phase::Open, limit, remote.map(|addr| addr.ip()))
-            else {
+            let secured = tls.as_ref().zip(remote);
+            let session = secured.and_then(|(tls, remote)| Session::server(tls, remote).ok()).map(Box::new);
+            if tls.is_some() != session.is_some() {
+                continue;
+            }
+            let phase = if session.is_some() { Phase::Securing } else { Phase::Open };
+            let Ok(flow) = self.insert_flow(fd, kind, phase, limit, remote.map(|addr| addr.ip())) else {
                 continue;
             };
             self.stats.accepted += 1;
-            sink(NetEvent::Accepted { flow, listener: id, kind, peer });
+            match self.flows.get_mut(flow) {
+                Some(open) if session.is_some() => {
+                    (open.session, open.arrival) = (session, Some((id, peer)));
+                }
+                _ => sink(NetEvent::Accepted { flow, listener: id, kind, peer }),
+            }
         }
     }
 
@@ -384,6 +436,10 @@ impl Net {
         let Some(open) = self.flows.get_mut(flow) else { return };
         if open.phase == Phase::Connecting {
             match sys::connect_result(&open.fd).and_then(|()| sys::local_addr(&open.fd)) {
+                Ok(_) if open.session.is_some() => {
+                    open.phase = Phase::Securing;
+                    open.take_records();
+                }
                 Ok(local) => {
                     open.phase = Phase::Open;
                     let kind = open.kind;
@@ -406,6 +462,11 @@ impl Net {
     /// Reads once: what is left wakes the loop again, after everybody else had a turn.
     fn read_flow(&mut self, flow: FlowId, sink: &mut dyn FnMut(NetEvent<'_>)) {
         let Some(open) = self.flows.get_mut(flow) else { return };
+        if open.phase == Phase::Securing {
+            // What is not read wakes the loop again: the others have their turn in between.
+            let Some(left) = self.handshakes_left.checked_sub(1) else { return };
+            self.handshakes_left = left;
+        }
         let talking = open.phase == Phase::Open;
         match sys::recv(&open.fd, &mut self.buffer) {
             Ok(0) if talking && !open.unwritten().is_empty() => {
@@ -414,6 +475,9 @@ impl Net {
                 self.close_flow(flow, Closing::Flush);
             }
             Ok(0) => self.end(flow, Close::Peer),
+            Ok(count) if open.session.is_some() && (talking || open.phase == Phase::Securing) => {
+                self.read_session(flow, count, sink);
+            }
             Ok(count) if talking => {
                 sink(NetEvent::Bytes {
                     flow,
@@ -425,6 +489,79 @@ impl Net {
             Ok(_) => {}
             Err(error) if is_transient(&error) => {}
             Err(error) => self.end(flow, Close::Failed(error.kind())),
+        }
+    }
+
+    /// Hands what came on a flow under TLS to its session, and what that says to the owner.
+    fn read_session(&mut self, flow: FlowId, count: usize, sink: &mut dyn FnMut(NetEvent<'_>)) {
+        let Some(open) = self.flows.get_mut(flow) else { return };
+        let Flow { session: Some(session), kind, phase, .. } = open else { return };
+        let kind = *kind;
+        let was_securing = *phase == Phase::Securing;
+        let bytes = self.buffer.get(..count).unwrap_or(&[]);
+        // Data may come in the same packet as the end of the handshake, which is reported first.
+        let mut early: Vec<u8> = Vec::new();
+        let progress = session.receive(bytes, &mut self.plain, &mut |bytes| match was_securing {
+            true => early.extend_from_slice(bytes),
+            false => sink(NetEvent::Bytes { flow, kind, bytes }),
+        });
+        let is_secure = !session.is_handshaking();
+        let (arrival, local) = (open.arrival, sys::local_addr(&open.fd));
+        if was_securing && is_secure && progress.is_ok() {
+            open.phase = Phase::Open;
+            open.arrival = None;
+            if let Some(session) = &mut open.session {
+                session.send_early();
+            }
+            self.stats.secured += 1;
+            match (arrival, local) {
+                (Some((listener, peer)), _) => sink(NetEvent::Accepted { flow, listener, kind, peer }),
+                (None, Ok(Some(local))) => {
+                    self.flows.set_limit(flow, Limit::Open);
+                    sink(NetEvent::Connected { flow, kind, local });
+                }
+                (None, _) => {}
+            }
+            if !early.is_empty() {
+                sink(NetEvent::Bytes { flow, kind, bytes: &early });
+            }
+        }
+        if let Some(open) = self.flows.get_mut(flow) {
+            open.take_records();
+        }
+        match progress {
+            Ok(Progress::Open) => self.write_flow(flow),
+            Ok(Progress::Over) => {
+                if is_secure {
+                    self.pending.push_back(Pending::Closed { flow, kind, why: Close::Peer });
+                }
+                self.drain_flow(flow);
+            }
+            Err(fault) => self.break_off(flow, arrival, fault),
+        }
+    }
+
+    /// Says why TLS ended, and lets the alert leave.
+    fn break_off(&mut self, flow: FlowId, arrival: Option<(ListenerId, Peer)>, fault: TlsFault) {
+        self.stats.insecure += 1;
+        let Some(open) = self.flows.get(flow) else { return };
+        let (kind, was_reported) = (open.kind, arrival.is_none());
+        if let Some(session) = &open.session {
+            let (remote, outgoing) = (session.remote, session.outgoing);
+            self.pending.push_back(Pending::Insecure { kind, remote, outgoing, fault });
+        }
+        if was_reported {
+            self.pending.push_back(Pending::Closed { flow, kind, why: Close::Insecure });
+        }
+        self.drain_flow(flow);
+    }
+
+    /// What is queued is still written; nothing more is reported.
+    fn drain_flow(&mut self, flow: FlowId) {
+        if let Some(open) = self.flows.get_mut(flow) {
+            open.phase = Phase::Flushing;
+            self.flows.set_limit(flow, Limit::Within(FLUSH_WITHIN));
+            self.write_flow(flow);
         }
     }
 
@@ -470,7 +607,9 @@ impl Net {
     /// Ends a flow and reports it, unless its owner has already let go.
     fn end(&mut self, flow: FlowId, why: Close) {
         let Some(ended) = self.flows.remove(flow) else { return };
-        if matches!(ended.phase, Phase::Open | Phase::Connecting) {
+        // An incoming flow was not reported before its handshake was over.
+        let unknown = ended.phase == Phase::Securing && ended.arrival.is_some();
+        if matches!(ended.phase, Phase::Open | Phase::Connecting | Phase::Securing) && !unknown {
             self.pending.push_back(Pending::Closed { flow, kind: ended.kind, why });
         }
     }

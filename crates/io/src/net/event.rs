@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use super::tls::TlsFault;
+
 /// A UDP bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransportId(pub(crate) u32);
@@ -59,6 +61,8 @@ pub enum Close {
     Evicted,
     /// The kernel reported an error, such as a refused connection.
     Failed(io::ErrorKind),
+    /// Its TLS was broken off; `Insecure` has said why.
+    Insecure,
 }
 
 /// What `close_flow` does with bytes that are still queued.
@@ -102,7 +106,19 @@ pub enum NetEvent<'a> {
         /// The kernel's reason.
         why: io::ErrorKind,
     },
-    /// A flow on probation: `keep` it within `PROBATION`, or it ends.
+    /// TLS with somebody could not begin or go on. An incoming flow was not reported before and is not from here on; an
+    /// outgoing one is `Closed` next.
+    Insecure {
+        /// The flow's kind.
+        kind: FlowKind,
+        /// The peer.
+        remote: SocketAddr,
+        /// Whether we called it.
+        outgoing: bool,
+        /// Why, and what to do.
+        fault: &'a TlsFault,
+    },
+    /// A flow on probation: `keep` it within `PROBATION`, or it ends. Under TLS its handshake is over by then.
     Accepted {
         /// Its name from here on.
         flow: FlowId,
@@ -113,7 +129,7 @@ pub enum NetEvent<'a> {
         /// Who it is.
         peer: Peer,
     },
-    /// An outgoing flow is open.
+    /// An outgoing flow is open, and its peer has proved its name when it was asked to.
     Connected {
         /// Which.
         flow: FlowId,
@@ -196,6 +212,10 @@ pub struct NetStats {
     pub backlogged: u64,
     /// Times that a listener rested because the process had no descriptor left.
     pub rests: u64,
+    /// Handshakes of TLS that came to their end.
+    pub secured: u64,
+    /// Connections whose TLS was broken off.
+    pub insecure: u64,
     /// Returns of the kernel's wait; an idle process adds none.
     pub wakes: u64,
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use base::Instant;
 
-use super::{FlowId, FlowKind, Limits, WRITE_BACKLOG_BYTES};
+use super::tls::Session;
+use super::{FlowId, FlowKind, Limits, ListenerId, Peer, WRITE_BACKLOG_BYTES};
 
 /// When a flow is closed without anybody asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(super) enum Limit {
 pub(super) enum Phase {
     /// An outgoing connection that has not been answered.
     Connecting,
+    /// Connected, and the handshake of TLS is not over: nothing was reported yet.
+    Securing,
     /// Both ends talk.
     Open,
     /// The owner has let go; what was queued is still being written.
@@ -38,6 +41,10 @@ pub(super) struct Flow {
     pub(super) fd: OwnedFd,
     pub(super) kind: FlowKind,
     pub(super) phase: Phase,
+    /// The cryptography of a flow under TLS.
+    pub(super) session: Option<Box<Session>>,
+    /// Where an accepted flow came in and from whom, until it is reported.
+    pub(super) arrival: Option<(ListenerId, Peer)>,
     limit: Limit,
     /// The bucket that counts this flow while it is on probation.
     source: Option<IpAddr>,
@@ -69,15 +76,26 @@ impl Flow {
     }
     /// Queues bytes; false when the peer reads too slowly to be kept.
     pub(super) fn queue(&mut self, bytes: &[u8]) -> bool {
-        if self.unwritten().len() + bytes.len() > WRITE_BACKLOG_BYTES {
+        let waiting = self.session.as_ref().map_or(0, |session| session.waiting());
+        if self.unwritten().len() + waiting + bytes.len() > WRITE_BACKLOG_BYTES {
             return false;
         }
         if self.written > 0 {
             self.out.drain(..self.written);
             self.written = 0;
         }
-        self.out.extend_from_slice(bytes);
+        match &mut self.session {
+            Some(session) => session.send(bytes),
+            None => self.out.extend_from_slice(bytes),
+        }
+        self.take_records();
         true
+    }
+    /// Queues what the session has for the peer.
+    pub(super) fn take_records(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.take_output(&mut self.out);
+        }
     }
 }
 
@@ -169,6 +187,8 @@ impl Flows {
             fd,
             kind,
             phase,
+            session: None,
+            arrival: None,
             limit: Limit::Open,
             source,
             out: Vec::new(),

@@ -12,6 +12,7 @@ use base::Instant;
 
 use crate::sys::{self, Epoll};
 
+use super::tls::Tls;
 use super::{FlowKind, KEY_LISTENER, ListenerId, key};
 
 /// Connections the kernel keeps for us while the shard is busy; its own cap is `net.core.somaxconn` (4096).
@@ -84,6 +85,8 @@ pub(super) struct Listener {
     pub(super) fd: OwnedFd,
     pub(super) kind: FlowKind,
     pub(super) addr: Option<SocketAddr>,
+    /// What it presents, when its connections are under TLS.
+    pub(super) tls: Option<Tls>,
     /// The file of a unix listener, removed with it.
     path: Option<PathBuf>,
     rest: Rest,
@@ -137,7 +140,7 @@ impl Listeners {
     ) -> io::Result<ListenerId> {
         let place = self.table.iter().position(Option::is_none).unwrap_or(self.table.len());
         let id = ListenerId(u32::try_from(place).unwrap_or(u32::MAX));
-        let listener = Listener { fd, kind, addr, path, rest: Rest::Awake };
+        let listener = Listener { fd, kind, addr, tls: None, path, rest: Rest::Awake };
         epoll.add(listener.fd.as_fd(), libc::EPOLLIN, key(KEY_LISTENER, u64::from(id.0)))?;
         if place == self.table.len() {
             self.table.push(Some(listener));
@@ -149,6 +152,12 @@ impl Listeners {
 
     pub(super) fn get(&self, id: ListenerId) -> Option<&Listener> {
         self.table.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(super) fn set_tls(&mut self, id: ListenerId, tls: Option<Tls>) {
+        if let Some(listener) = self.table.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            listener.tls = tls;
+        }
     }
 
     pub(super) fn close(&mut self, id: ListenerId) {

@@ -17,6 +17,7 @@ enum Seen {
     Connected(FlowId),
     Bytes(FlowId, Vec<u8>),
     Closed(FlowId, Close),
+    Insecure(bool, String),
     Readable(Token),
     Signal(Signal),
 }
@@ -29,6 +30,7 @@ fn remember(event: NetEvent<'_>) -> Seen {
         NetEvent::Connected { flow, .. } => Seen::Connected(flow),
         NetEvent::Bytes { flow, bytes, .. } => Seen::Bytes(flow, bytes.to_vec()),
         NetEvent::Closed { flow, why, .. } => Seen::Closed(flow, why),
+        NetEvent::Insecure { outgoing, fault, .. } => Seen::Insecure(outgoing, fault.what.clone()),
         NetEvent::Readable { token } => Seen::Readable(token),
         NetEvent::Signal(signal) => Seen::Signal(signal),
     }
@@ -433,4 +435,108 @@ fn connect_from(source: SocketAddr, to: SocketAddr) -> OwnedFd {
     sys::bind(&fd, source).unwrap();
     sys::connect(&fd, to).unwrap();
     fd
+}
+
+/// A reactor that listens under TLS, and what its clients believe.
+fn secure(verify: bool) -> (Net, ListenerId, SocketAddr, Tls) {
+    let mut net = Net::new(Limits::default()).unwrap();
+    let listener = net.listen_tcp((Ipv4Addr::LOCALHOST, 0).into(), FlowKind::Sip).unwrap();
+    let (server, client) = tls::tests::ends(verify);
+    net.set_listener_tls(listener, Some(server));
+    let at = net.listener_addr(listener).unwrap();
+    (net, listener, at, client)
+}
+
+fn bytes_of(seen: &[Seen], flow: FlowId) -> Vec<u8> {
+    let parts = seen.iter().filter_map(|seen| match seen {
+        Seen::Bytes(of, bytes) if *of == flow => Some(bytes.clone()),
+        _ => None,
+    });
+    parts.flatten().collect()
+}
+
+fn come_in(seen: &[Seen]) -> Option<FlowId> {
+    seen.iter().find_map(|seen| if let Seen::Accepted(flow, _) = seen { Some(*flow) } else { None })
+}
+
+#[test]
+fn a_flow_under_tls_is_reported_after_its_handshake_and_carries_everything_that_was_sent() {
+    let (mut net, _, at, client) = secure(true);
+    let said: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
+    let out = net.connect_tls(at, None, FlowKind::Sip, &client, "pbx.example.com").unwrap();
+    // Before there is a connection, let alone a key.
+    net.send_flow(out, &said);
+    let seen = turn_until(&mut net, |seen| {
+        seen.contains(&Seen::Connected(out))
+            && come_in(seen).is_some_and(|flow| bytes_of(seen, flow).len() >= said.len())
+    });
+    let inside = come_in(&seen).unwrap();
+    assert_eq!(bytes_of(&seen, inside), said);
+    assert_eq!(net.stats().secured, 2);
+    net.keep(inside, None);
+    net.send_flow(inside, b"answer");
+    net.close_flow(inside, Closing::Flush);
+    let seen = turn_until(&mut net, |seen| seen.contains(&Seen::Closed(out, Close::Peer)));
+    assert_eq!(bytes_of(&seen, out), b"answer", "what was queued leaves before the goodbye");
+    assert!(net.connect_tls(at, None, FlowKind::Sip, &client, "no name at all").is_err());
+}
+
+#[test]
+fn a_server_that_proves_another_name_gets_nothing_of_what_was_sent_to_it() {
+    let (mut net, _, at, client) = secure(true);
+    let out = net.connect_tls(at, None, FlowKind::Sip, &client, "other.example.com").unwrap();
+    net.send_flow(out, b"for other.example.com only");
+    let seen = turn_until(&mut net, |seen| {
+        seen.contains(&Seen::Closed(out, Close::Insecure))
+            && seen.iter().filter(|seen| matches!(seen, Seen::Insecure(..))).count() == 2
+    });
+    assert_eq!(come_in(&seen), None);
+    assert!(!seen.iter().any(|seen| matches!(seen, Seen::Bytes(..) | Seen::Connected(_))), "{seen:?}");
+    assert_eq!((net.stats().secured, net.stats().insecure), (0, 2));
+}
+
+#[test]
+fn who_does_not_finish_a_handshake_is_cut_off_without_anybody_hearing_of_it() {
+    let (mut net, _, at, _) = secure(false);
+    let mut silent = TcpStream::connect(at).unwrap();
+    let mut trickling = TcpStream::connect(at).unwrap();
+    trickling.write_all(&[0x16, 3, 1]).unwrap();
+    while net.stats().accepted < 2 {
+        net.wait(Instant::ZERO, Some(Instant::ZERO + GUARD), &mut |event| panic!("{event:?}")).unwrap();
+    }
+    assert_eq!(net.flow_counts(), (2, 2));
+    let late = Instant::ZERO + PROBATION;
+    assert_eq!((turn_at(&mut net, Instant::ZERO), turn_at(&mut net, late)), (vec![], vec![]));
+    assert_eq!((net.flow_counts(), net.stats().expired), ((0, 0), 2));
+    for stream in [&mut silent, &mut trickling] {
+        stream.set_read_timeout(Some(GUARD)).unwrap();
+        let mut end = Vec::new();
+        // An end, or a reset where something had come that nobody read.
+        let _reset = stream.read_to_end(&mut end);
+        assert!(end.is_empty());
+    }
+}
+
+#[test]
+fn a_listener_presents_what_it_was_given_last_and_flows_that_are_open_stay() {
+    let (mut net, listener, at, client) = secure(true);
+    let connect = |net: &mut Net, client: &Tls| {
+        let out = net.connect_tls(at, None, FlowKind::Sip, client, "pbx.example.com").unwrap();
+        let done = |seen: &[Seen]| {
+            seen.contains(&Seen::Connected(out)) && come_in(seen).is_some()
+                || seen.contains(&Seen::Closed(out, Close::Insecure))
+        };
+        let seen = turn_until(net, done);
+        (out, come_in(&seen))
+    };
+    let (first, inside) = connect(&mut net, &client);
+    net.keep(inside.unwrap(), None);
+    let (other, believes_other) = tls::tests::ends(true);
+    net.set_listener_tls(listener, Some(other));
+    assert_eq!(connect(&mut net, &client).1, None, "signed by somebody else");
+    let (_, third) = connect(&mut net, &believes_other);
+    assert!(third.is_some());
+    net.send_flow(first, b"still here");
+    let seen = turn_until(&mut net, |seen| bytes_of(seen, inside.unwrap()) == b"still here");
+    assert!(!seen.is_empty());
 }

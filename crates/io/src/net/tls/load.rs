@@ -1,0 +1,358 @@
+//! Certificates, keys and lists from files, and what a transport offers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::{ResolvesClientCert, Resumption};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{
+    CipherSuite, ClientConfig, DistinguishedName, ServerConfig, SignatureScheme, SupportedCipherSuite,
+    SupportedProtocolVersion,
+};
+use webpki::{CertRevocationList, OwnedCertRevocationList, anchor_from_trusted_cert};
+
+use super::trust::{Authorities, Trust};
+
+/// Authorities of this machine, for `verify_server` without a list (Debian's `ca-certificates`).
+const SYSTEM_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+/// Longest file that is read: ten times the list of a whole distribution.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+/// Most files of a folder of authorities.
+const FOLDER_FILES_MAX: usize = 4096;
+/// Subjects of authorities that servers tell clients, bytes: a list that fills its own record helps nobody.
+const HINT_BYTES_MAX: usize = 4096;
+/// Sessions that can be resumed with servers.
+const RESUMABLE_SERVERS: usize = 256;
+
+/// Which versions are spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Versions {
+    /// 1.2 and 1.3.
+    #[default]
+    All,
+    /// 1.2 only.
+    Tls12,
+    /// 1.3 only.
+    Tls13,
+}
+
+/// What a configuration says of TLS; paths are absolute, empty ones stand for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TlsSettings {
+    /// Certificates, the own one first, in PEM.
+    pub cert_file: PathBuf,
+    /// The key; empty: it is in `cert_file`.
+    pub key_file: PathBuf,
+    /// Authorities and revocation lists, in PEM.
+    pub ca_list_file: PathBuf,
+    /// A folder of such files.
+    pub ca_list_path: PathBuf,
+    /// Versions.
+    pub versions: Versions,
+    /// Suites by OpenSSL's or the RFC's name, preferred first; empty: all.
+    pub ciphers: Vec<String>,
+    /// Clients' certificates are believed only when an authority signed them.
+    pub verify_client: bool,
+    /// Clients have to present a certificate.
+    pub require_client_cert: bool,
+    /// Servers have to prove their name.
+    pub verify_server: bool,
+    /// By a wildcard too.
+    pub allow_wildcard_certs: bool,
+}
+
+/// Files that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsError {
+    /// The option whose file it is, as `pjsip.conf` calls it.
+    pub option: &'static str,
+    /// What is wrong with which file.
+    pub what: String,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+/// What a listener presents, and whom a transport believes. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    pub(super) server: Arc<ServerConfig>,
+    pub(super) client: Arc<ClientConfig>,
+    /// What it was made of.
+    pub(super) read: Arc<Read>,
+}
+
+/// Settings and the bytes of their files.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Read {
+    settings: TlsSettings,
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    authorities: Vec<Vec<u8>>,
+}
+
+/// OpenSSL's names of the suites that are built in (`openssl ciphers`), and the RFCs' numbers.
+const SUITES: [(&str, CipherSuite); 9] = [
+    ("TLS_AES_256_GCM_SHA384", CipherSuite::TLS13_AES_256_GCM_SHA384),
+    ("TLS_AES_128_GCM_SHA256", CipherSuite::TLS13_AES_128_GCM_SHA256),
+    ("TLS_CHACHA20_POLY1305_SHA256", CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
+    ("ECDHE-ECDSA-AES256-GCM-SHA384", CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
+    ("ECDHE-ECDSA-AES128-GCM-SHA256", CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
+    ("ECDHE-ECDSA-CHACHA20-POLY1305", CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
+    ("ECDHE-RSA-AES256-GCM-SHA384", CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384),
+    ("ECDHE-RSA-AES128-GCM-SHA256", CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
+    ("ECDHE-RSA-CHACHA20-POLY1305", CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
+];
+
+fn suite(name: &str) -> Option<CipherSuite> {
+    let known = SUITES.iter().find(|(openssl, id)| {
+        let rfc = format!("{id:?}").replace("TLS13_", "TLS_");
+        name.eq_ignore_ascii_case(openssl) || name.eq_ignore_ascii_case(&rfc)
+    });
+    known.map(|(_, id)| *id)
+}
+
+/// The names that stand for no suite which is built in.
+pub fn unknown_ciphers(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).filter(|name| suite(name).is_none()).collect()
+}
+
+/// The suites of the list. TLS 1.3's are its own matter, as in OpenSSL: a list that names none of them leaves all of them.
+fn suites(names: &[String]) -> Vec<SupportedCipherSuite> {
+    let wanted: Vec<CipherSuite> = names.iter().filter_map(|name| suite(name)).collect();
+    let all = ring::ALL_CIPHER_SUITES;
+    let is_13 = |suite: &SupportedCipherSuite| suite.tls13().is_some();
+    let mut chosen: Vec<SupportedCipherSuite> =
+        wanted.iter().filter_map(|id| all.iter().find(|suite| suite.suite() == *id)).copied().collect();
+    let (some_13, some_12) = (chosen.iter().any(is_13), chosen.iter().any(|suite| !is_13(suite)));
+    if !some_13 {
+        chosen.splice(0..0, all.iter().filter(|suite| is_13(suite)).copied());
+    }
+    if !some_12 {
+        chosen.extend(all.iter().filter(|suite| !is_13(suite)));
+    }
+    chosen
+}
+
+/// The one certificate of a transport, whatever name a client asks for.
+#[derive(Debug)]
+struct Own(Option<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Own {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.clone()
+    }
+}
+impl ResolvesClientCert for Own {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.clone()
+    }
+    fn has_certs(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Tls {
+    /// Reads the files and makes of them what connections need. Never asks the network.
+    pub fn load(settings: &TlsSettings) -> Result<Self, TlsError> {
+        let read = Arc::new(Read::files(settings)?);
+        let provider =
+            Arc::new(CryptoProvider { cipher_suites: suites(&settings.ciphers), ..ring::default_provider() });
+        let versions: &[&SupportedProtocolVersion] = match settings.versions {
+            Versions::All => &[&rustls::version::TLS13, &rustls::version::TLS12],
+            Versions::Tls12 => &[&rustls::version::TLS12],
+            Versions::Tls13 => &[&rustls::version::TLS13],
+        };
+        let own = Arc::new(Own(own_certificate(settings, &read, &provider)?));
+        let authorities = Arc::new(authorities(&read.authorities)?);
+        let trust = |verifies, requires, hints| {
+            Arc::new(Trust {
+                authorities: authorities.clone(),
+                algorithms: provider.signature_verification_algorithms,
+                verifies,
+                requires,
+                wildcards: settings.allow_wildcard_certs,
+                hints,
+            })
+        };
+        let made_of_parts_that_fit = |error: rustls::Error| TlsError {
+            option: "cipher",
+            what: format!("the suites and versions do not go together: {error}"),
+            remedy: "remove cipher= or method=",
+        };
+        let server = ServerConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(versions)
+            .map_err(made_of_parts_that_fit)?;
+        let server = if settings.verify_client || settings.require_client_cert {
+            let hints = if settings.verify_client { hints(&authorities) } else { Vec::new() };
+            let trust = trust(settings.verify_client, settings.require_client_cert, hints);
+            server.with_client_cert_verifier(trust)
+        } else {
+            server.with_no_client_auth()
+        };
+        let mut server = server.with_cert_resolver(own.clone());
+        // A ticket holds the session; the server remembers nothing of it.
+        server.ticketer = ring::Ticketer::new().map_err(made_of_parts_that_fit)?;
+        server.send_tls13_tickets = 1;
+        let mut client = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(versions)
+            .map_err(made_of_parts_that_fit)?
+            .dangerous()
+            .with_custom_certificate_verifier(trust(settings.verify_server, false, Vec::new()))
+            .with_client_cert_resolver(own);
+        client.resumption = Resumption::in_memory_sessions(RESUMABLE_SERVERS);
+        Ok(Self { server: Arc::new(server), client: Arc::new(client), read })
+    }
+    /// Whether there is a certificate that clients can be shown.
+    pub fn has_certificate(&self) -> bool {
+        !self.read.certificate.is_empty()
+    }
+}
+
+impl Read {
+    fn files(settings: &TlsSettings) -> Result<Self, TlsError> {
+        let optional = |path: &Path, option| if is_none(path) { Ok(Vec::new()) } else { read(path, option) };
+        let certificate = optional(&settings.cert_file, "cert_file")?;
+        let key = optional(&settings.key_file, "priv_key_file")?;
+        let mut authorities = Vec::new();
+        if !is_none(&settings.ca_list_file) {
+            authorities.push(read(&settings.ca_list_file, "ca_list_file")?);
+        }
+        if !is_none(&settings.ca_list_path) {
+            authorities.extend(folder(&settings.ca_list_path)?);
+        }
+        if authorities.is_empty() && settings.verify_server && !settings.verify_client {
+            // Without the package there is nobody to believe, and the log says so of each connection.
+            authorities.extend(std::fs::read(SYSTEM_AUTHORITIES));
+        }
+        Ok(Self { settings: settings.clone(), certificate, key, authorities })
+    }
+}
+
+fn is_none(path: &Path) -> bool {
+    path.as_os_str().is_empty()
+}
+
+fn read(path: &Path, option: &'static str) -> Result<Vec<u8>, TlsError> {
+    let fail = |what: String, remedy| TlsError { option, what, remedy };
+    let found = std::fs::metadata(path)
+        .and_then(|meta| if meta.len() > FILE_BYTES_MAX { Ok(Vec::new()) } else { std::fs::read(path) });
+    match found {
+        Ok(bytes) if bytes.is_empty() => Err(fail(
+            format!("{} is empty, or larger than 4 MiB", path.display()),
+            "it has to hold certificates or keys in PEM",
+        )),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(fail(
+            format!("{} cannot be read: {error}", path.display()),
+            "the file must exist and be readable by the user Strowger runs as",
+        )),
+    }
+}
+
+/// The files of a folder in the order of their names; others than PEM stay out.
+fn folder(path: &Path) -> Result<Vec<Vec<u8>>, TlsError> {
+    let fail = |error: std::io::Error| TlsError {
+        option: "ca_list_path",
+        what: format!("{} cannot be read: {error}", path.display()),
+        remedy: "the folder must exist and be readable by the user Strowger runs as",
+    };
+    let mut names: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(fail)?.take(FOLDER_FILES_MAX) {
+        names.push(entry.map_err(fail)?.path());
+    }
+    names.sort();
+    let files = names.iter().filter(|name| name.is_file()).filter_map(|name| read(name, "ca_list_path").ok());
+    Ok(files.collect())
+}
+
+fn own_certificate(
+    settings: &TlsSettings,
+    read: &Read,
+    provider: &CryptoProvider,
+) -> Result<Option<Arc<CertifiedKey>>, TlsError> {
+    if read.certificate.is_empty() {
+        return Ok(None);
+    }
+    let (cert, key) = (settings.cert_file.display().to_string(), settings.key_file.display().to_string());
+    let fail = |option, what: String, remedy| TlsError { option, what, remedy };
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(&read.certificate).filter_map(Result::ok).collect();
+    if chain.is_empty() {
+        return Err(fail(
+            "cert_file",
+            format!("{cert} holds no certificate in PEM"),
+            "convert it: openssl x509 -inform der -in FILE -out FILE.pem",
+        ));
+    }
+    let (text, file) =
+        if is_none(&settings.key_file) { (&read.certificate, &cert) } else { (&read.key, &key) };
+    let Ok(key) = PrivateKeyDer::from_pem_slice(text) else {
+        let locked = memchr(text, b"ENCRYPTED");
+        let remedy = if locked {
+            "write a copy without a password, readable by Strowger's user only: openssl pkey -in FILE -out FILE.key"
+        } else {
+            "name the file of the private key in priv_key_file"
+        };
+        let what = if locked { "its key only under a password" } else { "no private key in PEM" };
+        return Err(fail("priv_key_file", format!("{file} holds {what}"), remedy));
+    };
+    let key = provider.key_provider.load_private_key(key).map_err(|error| {
+        fail(
+            "priv_key_file",
+            format!("the key in {file} cannot be used: {error}"),
+            "make an ECDSA key (P-256) or an RSA key of 2048 to 4096 bits",
+        )
+    })?;
+    let own = CertifiedKey::new(chain, key);
+    // A certificate that cannot be compared is still the site's own; peers judge it.
+    if let Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::KeyMismatch)) = own.keys_match() {
+        return Err(fail(
+            "priv_key_file",
+            format!("the key in {file} is not that of the certificate in {cert}"),
+            "certificate and key have to be made together; the own certificate is the first in its file",
+        ));
+    }
+    Ok(Some(Arc::new(own)))
+}
+
+fn memchr(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
+}
+
+fn authorities(files: &[Vec<u8>]) -> Result<Authorities, TlsError> {
+    let mut found =
+        Authorities { anchors: Vec::new(), lists: Vec::new(), listed: std::collections::BTreeSet::new() };
+    for file in files {
+        for certificate in CertificateDer::pem_slice_iter(file).filter_map(Result::ok) {
+            // What webpki cannot read it cannot believe either.
+            if let Ok(anchor) = anchor_from_trusted_cert(&certificate) {
+                found.anchors.push(anchor.to_owned());
+            }
+            found.listed.insert(certificate.to_vec());
+        }
+        for list in CertificateRevocationListDer::pem_slice_iter(file).filter_map(Result::ok) {
+            // A list that cannot be used must not pass for one that revokes nobody.
+            let list = OwnedCertRevocationList::from_der(&list).map_err(|flaw| TlsError {
+                option: "ca_list_file",
+                what: format!("a revocation list (X509 CRL) cannot be used: {flaw}"),
+                remedy: "fetch it anew from its authority",
+            })?;
+            found.lists.push(CertRevocationList::Owned(list));
+        }
+    }
+    Ok(found)
+}
+
+fn hints(authorities: &Authorities) -> Vec<DistinguishedName> {
+    let names: Vec<DistinguishedName> = authorities
+        .anchors
+        .iter()
+        .map(|anchor| DistinguishedName::in_sequence(anchor.subject.as_ref()))
+        .collect();
+    let bytes: usize = names.iter().map(|name| name.as_ref().len()).sum();
+    if bytes > HINT_BYTES_MAX { Vec::new() } else { names }
+}
