@@ -194,14 +194,9 @@ impl Jitter {
                 origin.playout = self.pull_whole(start, &mut run);
                 continue;
             }
-            let mut stop = start + 1;
-            while stop < end && (stop >= 0 && self.is_present(stop)) == here && self.slot(stop) != 0 {
-                stop += 1;
-            }
+            let stop = start + self.alike(start, here, end - start);
             if here {
-                for unit in start..stop {
-                    self.mark(unit, false);
-                }
+                self.mark_all(start, stop - start, false);
                 let bytes = usize::from(self.grid.unit_bytes);
                 let from = self.slot(start) * bytes;
                 let length = (stop - start) as usize * bytes;
@@ -322,15 +317,16 @@ impl Jitter {
     }
     fn store(&mut self, unit: i64, count: i64, payload: &[u8]) -> bool {
         let Some(origin) = &mut self.origin else { return false };
-        let playout = origin.playout;
-        origin.newest = origin.newest.max((unit + count).min(playout + i64::from(self.units)));
+        origin.newest = origin.newest.max((unit + count).min(origin.playout + i64::from(self.units)));
         origin.reference = unit;
+        // What comes before the first packet is never played; left there, it would be heard a ring later.
+        let (playout, end) = (origin.playout.max(0), origin.playout + i64::from(self.units));
         let bytes = usize::from(self.grid.unit_bytes);
         let mut heard = false;
         if self.grid.is_variable {
             for index in 0..count {
                 let at = unit + index;
-                if at < playout || at - playout >= i64::from(self.units) {
+                if at < playout || at >= end {
                     continue;
                 }
                 let slot = self.slot(at);
@@ -350,17 +346,22 @@ impl Jitter {
             }
             return heard;
         }
-        for (index, coded) in payload.chunks_exact(bytes.max(1)).enumerate() {
-            let at = unit + index as i64;
-            if at < playout || at - playout >= i64::from(self.units) {
-                continue;
-            }
-            let slot = self.slot(at) * bytes;
-            if let Some(room) = self.ring.get_mut(slot..slot + bytes) {
+        // What is neither played already nor too far ahead, in two pieces where the ring ends between.
+        let first = unit.max(playout);
+        let last = (unit + (payload.len() / bytes.max(1)) as i64).min(end);
+        let mut at = first;
+        while at < last {
+            let slot = self.slot(at);
+            let run = (last - at).min(i64::from(self.units) - slot as i64);
+            let (from, length) = ((at - unit) as usize * bytes, run as usize * bytes);
+            if let Some(room) = self.ring.get_mut(slot * bytes..slot * bytes + length)
+                && let Some(coded) = payload.get(from..from + length)
+            {
                 room.copy_from_slice(coded);
-                self.mark(at, true);
+                self.mark_all(at, run, true);
                 heard = true;
             }
+            at += run;
         }
         heard
     }
@@ -376,11 +377,40 @@ impl Jitter {
         self.covered.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
     }
     fn mark(&mut self, unit: i64, present: bool) {
-        let slot = self.slot(unit);
-        if let Some(word) = self.present.get_mut(slot / 64) {
-            let bit = 1 << (slot % 64);
-            *word = if present { *word | bit } else { *word & !bit };
+        self.mark_all(unit, 1, present);
+    }
+    /// Marks units that lie one after the other in the ring.
+    fn mark_all(&mut self, unit: i64, count: i64, present: bool) {
+        let (mut slot, mut left) = (self.slot(unit), count.max(0) as usize);
+        while left > 0 {
+            let bits = left.min(64 - slot % 64);
+            let mask = u64::MAX >> (64 - bits) << (slot % 64);
+            if let Some(word) = self.present.get_mut(slot / 64) {
+                *word = if present { *word | mask } else { *word & !mask };
+            }
+            (slot, left) = (slot + bits, left - bits);
         }
+    }
+    /// Units from `unit` on, of `most`, that are present, or that are missing, and lie one after the other in the ring.
+    fn alike(&self, unit: i64, present: bool, most: i64) -> i64 {
+        let slot = self.slot(unit);
+        let most = most.min(i64::from(self.units) - slot as i64);
+        if unit < 0 {
+            // The ring begins anew at unit 0.
+            return most;
+        }
+        let mut at = slot;
+        let end = slot + most as usize;
+        while at < end {
+            let word = self.present.get(at / 64).map_or(0, |word| *word >> (at % 64));
+            let same = if present { word.trailing_ones() } else { word.trailing_zeros() } as usize;
+            let bits = 64 - at % 64;
+            if same < bits {
+                return ((at + same).min(end) - slot) as i64;
+            }
+            at += bits;
+        }
+        most
     }
 }
 
@@ -570,6 +600,38 @@ mod tests {
 
     /// Frames of 20 ms of any length up to 4 bytes.
     const VARIABLE: Grid = Grid { unit_bytes: 6, unit_stamps: 160, unit_us: 20_000, is_variable: true };
+
+    #[test]
+    fn a_frame_at_once_is_the_same_as_its_units_one_by_one() {
+        for units in [1, 3, 17, 60] {
+            let mut seed = crate::Seed::new(units as u64);
+            let (mut whole, mut single) = (buffer(20, 100), buffer(20, 100));
+            for n in 0..3000_u32 {
+                let place = (n * 20).wrapping_add(seed.next_u32() % 50).wrapping_sub(seed.next_u32() % 50);
+                let is_odd = seed.next_u32().is_multiple_of(7);
+                let length = if is_odd { seed.next_u32() as usize % 60 } else { 20 };
+                let payload: Vec<u8> = (0..length).map(|unit| (place as usize + unit) as u8).collect();
+                let heard =
+                    [&mut whole, &mut single].map(|jitter| jitter.push(place.wrapping_mul(8), &payload));
+                assert_eq!(heard[0], heard[1]);
+                let (mut at_once, mut one_by_one) = (Vec::new(), Vec::new());
+                let note = |told: &mut Vec<Option<u8>>, run: Pulled| match run {
+                    Pulled::Audio(coded) => {
+                        assert!(coded.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)), "{coded:?}");
+                        told.extend(coded.iter().copied().map(Some));
+                    }
+                    Pulled::Missing(count) => told.extend(vec![None; count]),
+                };
+                whole.pull(units, |run| note(&mut at_once, run));
+                (0..units).for_each(|_| single.pull(1, |run| note(&mut one_by_one, run)));
+                assert_eq!(at_once, one_by_one);
+                assert_eq!(at_once.len(), units);
+                // A run that reaches beyond the newest packet is counted whole.
+                let counts = |jitter: &Jitter| JitterCounts { missing_units: 0, ..jitter.counts() };
+                assert_eq!(counts(&whole), counts(&single));
+            }
+        }
+    }
 
     #[test]
     fn payloads_of_variable_length_come_out_whole_in_order_and_holes_stay_holes() {
