@@ -13,6 +13,7 @@ mod ring;
 mod route;
 mod steered;
 mod sys;
+mod tables;
 #[cfg(bpf)]
 pub(crate) mod trial;
 #[cfg(all(test, bpf))]

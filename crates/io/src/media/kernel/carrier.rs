@@ -2,28 +2,22 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Instant;
 use media::{RelayPlan, Relayed};
 
-use super::frame::{Mac, Template};
+use super::frame::Template;
 use super::leg::SteeredLeg;
 use super::relays::{Relays, Through, Ticket};
 use super::route::{Features, Router, XDP_BASIC, XDP_NDO_XMIT};
+use super::tables::{ASK_EVERY, Neighbour, Tables};
 
-/// How long an answer of the kernel's tables is believed; that about a peer's host serves all bridges to it.
-const ASK_EVERY: Duration = Duration::from_secs(2);
 /// A bridge comes back after so long, for a second, so that the kernel's own way is taken again and its neighbours are
 /// not forgotten.
 const RENEW_EVERY: Duration = Duration::from_secs(60);
-/// Answers that are kept; when there are more, all are asked for again.
-const ANSWERS_MAX: usize = 4096;
-
-/// A neighbour on Ethernet: the interface, its hardware address and ours, the longest packet.
-pub(super) type Neighbour = (u32, (Mac, Mac), usize);
 
 /// An interface that the XDP program runs on; `generic` when the kernel runs it above the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +41,6 @@ pub(super) struct Carrier {
     features: Option<Features>,
     /// Pairs of interfaces: how a packet can go from one out of the other, and when that was asked.
     pairs: HashMap<(u32, u32), (Instant, Option<Passage>)>,
-    /// Neighbours by our address and the peer's.
-    neighbours: HashMap<(Ipv4Addr, Ipv4Addr), (Instant, Option<Neighbour>)>,
 }
 
 /// A direction of a bridge that is below, as the leg knows it that its packets come to.
@@ -76,7 +68,7 @@ impl Underway {
 
 impl Carrier {
     pub(super) fn new(relays: Arc<Relays>, ports: Arc<[Port]>) -> Self {
-        Self { relays, ports, features: Features::new(), pairs: HashMap::new(), neighbours: HashMap::new() }
+        Self { relays, ports, features: Features::new(), pairs: HashMap::new() }
     }
     fn port(&self, interface: u32) -> Option<Port> {
         self.ports.iter().copied().find(|port| port.interface == interface)
@@ -121,40 +113,22 @@ impl Carrier {
         };
         Some(Through { interfaces: (come, out), headers: Template::new(from, to, tos, macs), room })
     }
-    /// Who takes packets to a peer, by what `ask` finds out.
-    fn neighbour(
-        &mut self,
-        (from, to): (Ipv4Addr, Ipv4Addr),
-        now: Instant,
-        ask: impl FnOnce() -> Option<Neighbour>,
-    ) -> Option<Neighbour> {
-        if let Some((asked, known)) = self.neighbours.get(&(from, to))
-            && now - *asked < ASK_EVERY
-        {
-            return *known;
-        }
-        if self.neighbours.len() >= ANSWERS_MAX {
-            self.neighbours.clear();
-        }
-        let found = ask();
-        self.neighbours.insert((from, to), (now, found));
-        found
-    }
     /// Brings one direction below.
     pub(super) fn begin(
         &mut self,
         (from, to): (&mut SteeredLeg, &mut SteeredLeg),
         plan: &RelayPlan,
         now: Instant,
-        router: &mut Router,
+        tables: &mut Tables,
     ) -> bool {
         let (SocketAddr::V4(source), SocketAddr::V4(target)) = (plan.from, plan.to) else { return false };
         // Packets come by the interface by which packets to their source leave, or they are not relayed.
-        let inward = self.neighbour((from.ip, *source.ip()), now, || ask(router, from.ip, *source.ip()));
-        let outward = self.neighbour((to.ip, *target.ip()), now, || ask(router, to.ip, *target.ip()));
+        let inward = tables.find(from.ip, *source.ip(), now).neighbour;
+        let outward = tables.find(to.ip, *target.ip(), now).neighbour;
         let (Some((come, ..)), Some(outward)) = (inward, outward) else { return false };
         let ends = (SocketAddrV4::new(to.ip, to.port()), target, to.marking.tos);
-        let through = self.through(come, outward, ends, now, router).filter(|_| from.underway.is_none());
+        let through =
+            self.through(come, outward, ends, now, &mut tables.router).filter(|_| from.underway.is_none());
         let Some(through) = through else { return false };
         let Some(ticket) = self.relays.begin(from.port(), source, plan, &through) else { return false };
         let relays = self.relays.clone();
@@ -168,7 +142,7 @@ impl Carrier {
         &mut self,
         leg: &mut SteeredLeg,
         now: Instant,
-        router: &mut Router,
+        tables: &mut Tables,
     ) -> Option<Relayed> {
         let underway = leg.underway.as_mut()?;
         let relayed = self.relays.read(underway.ticket)?;
@@ -178,18 +152,13 @@ impl Carrier {
         if now - underway.checked >= ASK_EVERY {
             underway.checked = now;
             let (from, to) = (*underway.ends.0.ip(), *underway.ends.1.ip());
-            let outward = self.neighbour((from, to), now, || ask(router, from, to))?;
+            let outward = tables.find(from, to, now).neighbour?;
             let come = underway.through.interfaces.0;
-            let through = self.through(come, outward, underway.ends, now, router)?;
+            let through = self.through(come, outward, underway.ends, now, &mut tables.router)?;
             if through != underway.through {
                 return None;
             }
         }
         Some(relayed)
     }
-}
-
-/// Asks the kernel's tables for a neighbour on Ethernet that takes packets from one of our addresses to a peer.
-fn ask(router: &mut Router, from: Ipv4Addr, to: Ipv4Addr) -> Option<Neighbour> {
-    super::steered::neighbour(router, from, to).1
 }

@@ -9,28 +9,23 @@
 #![forbid(unsafe_code)]
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
 
 use base::Instant;
 use lanes::prefetch;
 use media::{Batch, PacketIo, RelayPlan, Relayed};
 use std::sync::Arc;
 
-use super::carrier::{Carrier, Neighbour};
+use super::carrier::Carrier;
 use super::frame::{self, ETHERNET, HEADERS, IPV4, Template, UDP};
 use super::leg::{SteeredLeg, Way};
 use super::ports::{Owner, Ports};
 use super::ring::Queue;
-use super::route::{Route, Router};
 use super::sys::{self, FRAME_BYTES, Outbox, Receiver, Via};
+use super::tables::Tables;
 use crate::clock::Clock;
 
-/// How long an answer of the kernel's tables is believed.
-const ASK_EVERY: Duration = Duration::from_secs(2);
-/// How soon a way is asked for again whose next hop was not known: a look-up by the kernel takes milliseconds.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// Questions to the kernel's tables in one tick, some 10 us each; more ways that are due wait for the next tick.
 const ASKED_PER_TICK: u32 = 16;
 /// Datagrams of one receive phase, as with sockets of their own.
@@ -83,7 +78,6 @@ struct Ring {
 /// One worker's part.
 pub(crate) struct SteeredIo {
     worker: u16,
-    direct: bool,
     ports: Arc<Ports>,
     fds: Descriptors,
     receiver: Receiver,
@@ -95,7 +89,7 @@ pub(crate) struct SteeredIo {
     socket_done: bool,
     queue: usize,
     outbox: Outbox,
-    router: Router,
+    tables: Tables,
     now: Instant,
     /// Questions left in this tick.
     may_ask: u32,
@@ -112,7 +106,6 @@ impl SteeredIo {
     pub(super) fn new(worker: u16, ports: Arc<Ports>, fds: Descriptors, direct: bool) -> io::Result<Self> {
         Ok(Self {
             worker,
-            direct,
             ports,
             fds,
             receiver: Receiver::new(),
@@ -123,7 +116,7 @@ impl SteeredIo {
             socket_done: false,
             queue: 0,
             outbox: Outbox::new(),
-            router: Router::new()?,
+            tables: Tables::new(direct)?,
             now: Clock.now(),
             may_ask: ASKED_PER_TICK,
             refused: 0,
@@ -194,18 +187,19 @@ impl SteeredIo {
         false
     }
 
-    /// Looks a way up in the kernel's tables.
+    /// Looks a way up in the kernel's tables, when it is not known.
     fn ask_way(&mut self, leg: &SteeredLeg, rtcp: bool, to: SocketAddrV4) -> Way {
-        self.may_ask = self.may_ask.saturating_sub(1);
         let from = SocketAddrV4::new(leg.ip, leg.port().saturating_add(u16::from(rtcp)));
-        let (route, neighbour) = neighbour(&mut self.router, leg.ip, *to.ip());
-        let neighbour = neighbour.filter(|_| self.direct);
-        let room = route.map_or(0, |route| route.mtu).min(FRAME_BYTES - ETHERNET);
-        let (via, macs) = match neighbour {
+        let known = self.tables.known(leg.ip, *to.ip(), self.now);
+        let answer = known.unwrap_or_else(|| {
+            self.may_ask = self.may_ask.saturating_sub(1);
+            self.tables.ask(leg.ip, *to.ip(), self.now)
+        });
+        let room = answer.route.map_or(0, |route| route.mtu).min(FRAME_BYTES - ETHERNET);
+        let (via, macs) = match answer.neighbour {
             Some((interface, macs, _)) => (Via::Interface(interface), macs),
             None => (Via::Kernel(leg.ip, *to.ip()), Default::default()),
         };
-        let is_settled = neighbour.is_some() || !self.direct || route.is_some_and(|route| route.special);
         let queue = match via {
             Via::Interface(wanted) => self.queues.iter().position(|ring| ring.interface == wanted),
             Via::Kernel(..) => None,
@@ -216,8 +210,8 @@ impl SteeredIo {
             via,
             queue,
             room: room.saturating_sub(IPV4 + UDP),
-            good_until: self.now + if is_settled { ASK_EVERY } else { ASK_AGAIN },
-            by_kernel: neighbour.is_some(),
+            good_until: answer.good_until,
+            by_kernel: answer.neighbour.is_some() && known.is_none(),
         }
     }
 
@@ -253,22 +247,6 @@ impl SteeredIo {
     fn send_batch(&mut self) {
         self.refused += self.outbox.send(&self.fds.senders) as u64;
     }
-}
-
-/// The way from one of our addresses to a peer by the kernel's tables, and who takes packets on it when that is a neighbour
-/// on Ethernet.
-pub(super) fn neighbour(
-    router: &mut Router,
-    from: Ipv4Addr,
-    to: Ipv4Addr,
-) -> (Option<Route>, Option<Neighbour>) {
-    let route = router.route(from, to);
-    let neighbour = route.filter(|route| !route.special).and_then(|route| {
-        let macs = (router.neighbour(route.interface, route.next_hop)?, router.own_mac(route.interface)?);
-        let room = route.mtu.min(FRAME_BYTES - ETHERNET).saturating_sub(IPV4 + UDP);
-        Some((route.interface, macs, room))
-    });
-    (route, neighbour)
 }
 
 /// Copies a datagram that came for one of the worker's own ports; false when it did not, or the batch is full.
@@ -339,11 +317,11 @@ impl PacketIo for SteeredIo {
         leg.let_in(source);
     }
     fn relay(&mut self, from: &mut SteeredLeg, to: &mut SteeredLeg, plan: &RelayPlan) -> bool {
-        let Some(carrier) = self.carrier.as_mut().filter(|_| self.direct) else { return false };
-        carrier.begin((from, to), plan, self.now, &mut self.router)
+        let Some(carrier) = self.carrier.as_mut().filter(|_| self.tables.is_direct()) else { return false };
+        carrier.begin((from, to), plan, self.now, &mut self.tables)
     }
     fn relayed(&mut self, leg: &mut SteeredLeg) -> Option<Relayed> {
-        self.carrier.as_mut()?.read(leg, self.now, &mut self.router)
+        self.carrier.as_mut()?.read(leg, self.now, &mut self.tables)
     }
     fn unrelay(&mut self, leg: &mut SteeredLeg) -> Option<Relayed> {
         leg.underway.take()?.end()
