@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::{
     Digit, FormatId, Instant, MemberSettings, MonitorSettings, MonitorSinks, PlayId, RoomId, RoomSettings,
-    StreamId, Wishes,
+    SrtpKeys, StreamId, Wishes,
 };
 
 /// Payload types one stream may receive: audio formats of the answer plus telephone-event; more are not mapped.
@@ -107,6 +107,8 @@ pub struct Plan {
     pub keepalive_ms: u32,
     /// How packets are marked; taken when the stream is opened.
     pub marking: Marking,
+    /// What RTP and RTCP are sealed with; `None` when they are plain. A direction whose key stays goes on as it is.
+    pub keys: Option<Box<SrtpKeys>>,
 }
 
 /// How the packets of a socket are marked for the network.

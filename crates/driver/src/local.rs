@@ -107,6 +107,7 @@ fn plan(format: FormatId) -> Plan {
         rtp_timeout_ms: 0,
         keepalive_ms: 0,
         marking: base::Marking::default(),
+        keys: None,
     }
 }
 

@@ -298,6 +298,7 @@ fn plan(number: u32, remote: SocketAddr) -> Plan {
         rtp_timeout_ms: 0,
         keepalive_ms: 0,
         marking: base::Marking::default(),
+        keys: None,
     }
 }
 

@@ -75,6 +75,7 @@ fn plan(remote: Option<SocketAddr>) -> Plan {
         rtp_timeout_ms: 0,
         keepalive_ms: 0,
         marking: base::Marking::default(),
+        keys: None,
     }
 }
 

@@ -6,8 +6,9 @@
 //!
 //! Files: `worker` (tick, commands, faults), `stream` (what one stream owns), `routes` (who hears whom, and how),
 //! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder), `mouth` (encoder), `groups` (who is coded side
-//! by side), `digits`, `phase` (what time goes into), `relay` (bridges below the worker), `report` (RTCP), `room` (more than two who hear each other),
-//! `trace` (packets that somebody wants to see), `wheel` (slots), `whisper` (beeps beside a talk).
+//! by side), `digits`, `phase` (what time goes into), `sealed` (SRTP), `relay` (bridges below the worker), `report` (RTCP),
+//! `room` (more than two who hear each other), `trace` (packets that somebody wants to see), `wheel` (slots), `whisper`
+//! (beeps beside a talk).
 #![forbid(unsafe_code)]
 
 mod digits;
@@ -24,6 +25,7 @@ mod relay;
 mod report;
 mod room;
 mod routes;
+mod sealed;
 mod send;
 mod stream;
 mod taps;

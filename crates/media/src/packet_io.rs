@@ -3,6 +3,8 @@
 use core::net::SocketAddr;
 use core::ops::Range;
 
+use srtp::RTP_TRAILER_MAX;
+
 use crate::phase::Phase;
 use crate::relay::{RelayPlan, Relayed};
 
@@ -12,7 +14,7 @@ pub const PACKET_BYTES_MAX: usize = 6144;
 /// Datagrams of one batch: so many that the waits for memory overlap and a system call is shared, and so few that they
 /// stay in the nearest caches.
 pub const BATCH_MAX: usize = 64;
-/// Bytes of a batch's buffer besides room for one datagram of the longest: usual ones fill a batch with 416 bytes each.
+/// Bytes of a batch's buffer besides room for one datagram of the longest: usual ones fill a batch with 400 bytes each.
 const BATCH_BYTES: usize = 26 * 1024;
 /// Datagrams begin at whole lines of the cache.
 const LINE: usize = 64;
@@ -43,7 +45,7 @@ impl Batch {
     /// An empty one.
     #[allow(clippy::new_without_default, reason = "nobody wants one by default: it has room for a batch")]
     pub fn new() -> Self {
-        let bytes = vec![0; PACKET_BYTES_MAX + BATCH_BYTES + PACKET_BYTES_MAX].into();
+        let bytes = vec![0; PACKET_BYTES_MAX + BATCH_BYTES + PACKET_BYTES_MAX + RTP_TRAILER_MAX].into();
         Self { bytes, arrivals: Vec::with_capacity(BATCH_MAX), end: PACKET_BYTES_MAX }
     }
     /// Room of [`PACKET_BYTES_MAX`] bytes for the next datagram; `None` when the batch is full.
@@ -56,7 +58,8 @@ impl Batch {
         if self.room().is_some() {
             let length = arrival.length.min(PACKET_BYTES_MAX);
             self.arrivals.push((Arrival { length, ..arrival }, self.end));
-            self.end += length.next_multiple_of(LINE);
+            // Behind each is room for the tag that it may leave with.
+            self.end += (length + RTP_TRAILER_MAX).next_multiple_of(LINE);
         }
     }
     /// Copies a datagram into the batch; false when the batch is full.
@@ -151,6 +154,9 @@ pub trait PacketIo {
     /// What the worker does from here on, for whoever measures. Called some times a tick and some times a packet.
     #[inline]
     fn phase(&mut self, _: Phase) {}
+    /// A packet is opened or sealed from here on ([`Phase::Seal`]), in the midst of another phase; or that is over.
+    #[inline]
+    fn seals(&mut self, _begins: bool) {}
 }
 
 #[cfg(test)]

@@ -15,14 +15,24 @@ pub enum Phase {
     Mix,
     /// Samples become coded frames.
     Encode,
+    /// Packets are encrypted and decrypted, authenticated and verified.
+    Seal,
     /// Packets go to the kernel.
     Send,
 }
 
 impl Phase {
     /// Every phase, in the order of a tick.
-    pub const ALL: [Self; 7] =
-        [Self::Control, Self::Receive, Self::Jitter, Self::Decode, Self::Mix, Self::Encode, Self::Send];
+    pub const ALL: [Self; 8] = [
+        Self::Control,
+        Self::Receive,
+        Self::Jitter,
+        Self::Decode,
+        Self::Mix,
+        Self::Encode,
+        Self::Seal,
+        Self::Send,
+    ];
 
     /// One word for tables and labels.
     pub const fn name(self) -> &'static str {
@@ -33,6 +43,7 @@ impl Phase {
             Self::Decode => "decode",
             Self::Mix => "mix",
             Self::Encode => "encode",
+            Self::Seal => "seal",
             Self::Send => "send",
         }
     }

@@ -7,6 +7,7 @@ use base::{DtmfMode, Event, FormatId, Instant, Latch, RxPayload, StreamId};
 use rtp::{Arrived, Discard, EventEdge, Header, Verdict};
 
 use crate::packet_io::{Arrival, PacketIo};
+use crate::sealed::Kind;
 use crate::stream::{Feed, Slab};
 use crate::trace::Carried;
 use crate::worker::Desk;
@@ -73,6 +74,11 @@ impl<P: PacketIo> Desk<'_, P> {
 
     fn rtcp_arrived(&mut self, id: StreamId, from: SocketAddr, packet: Range<usize>) -> Result<(), Discard> {
         let ntp = self.ntp(self.at);
+        let is_sealed = self.streams.get(id).is_some_and(|stream| stream.is_sealed);
+        let packet = match is_sealed {
+            true => self.open_sealed(id, packet, Kind::Rtcp)?,
+            false => packet,
+        };
         let stream = self.streams.get_mut(id).ok_or(Discard::UnknownStream)?;
         if !stream.accepts_rtcp(from) {
             return Err(Discard::WrongSource);
@@ -96,6 +102,15 @@ impl<P: PacketIo> Desk<'_, P> {
         if rtcp || rtp::is_rtcp(bytes) {
             return self.rtcp_arrived(id, from, packet);
         }
+        let mut packet = packet;
+        let stream = if stream.is_sealed {
+            // Before anything is believed of it.
+            packet = self.open_sealed(id, packet, Kind::Rtp)?;
+            self.streams.get_mut(id).ok_or(Discard::UnknownStream)?
+        } else {
+            stream
+        };
+        let bytes = self.scratch.packets.bytes(packet.clone());
         let (header, payload) = rtp::parse(bytes)?;
         let payload = packet.start + payload.start..packet.start + payload.end;
         let kind = stream.payload(header.payload_type).ok_or(Discard::UnknownPayload)?;

@@ -155,7 +155,8 @@ impl<L> Stream<L> {
     fn is_idle(&self) -> bool {
         let makes = self.play.is_some() || self.digits.is_busy() || self.mouth.is_some() || self.echo;
         let listens = self.ear.is_some() || self.taps.is_some() || self.events_in.is_busy();
-        let elsewhere = self.leg.is_none() || self.room.is_some() || self.tie.is_some();
+        // What is sealed is opened and sealed up here.
+        let elsewhere = self.is_sealed || self.leg.is_none() || self.room.is_some() || self.tie.is_some();
         !(makes || listens || elsewhere || self.reroute || self.poisoned) && self.sends && self.receives
     }
     /// How what this stream hears reaches `to`, when that is a relay which needs nothing of us.

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use base::{DtmfMode, Event, FormatId, PlayEnd, StreamId};
 use rtp::{Discard, EventEdge, HEADER_BYTES, Header, Stamp};
+use srtp::{RTCP_TRAILER_MAX, RTP_TRAILER_MAX};
 
 use crate::digits;
 use crate::groups::{Step, Turn};
@@ -137,13 +138,19 @@ impl<P: PacketIo> Desk<'_, P> {
         let ntp = self.ntp(self.at);
         self.catch_up_both(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
-        let mut buffer = [0; COMPOUND_BYTES];
-        let length = stream.write_report(self.at, ntp, bye, &mut buffer);
+        let mut buffer = [0; COMPOUND_BYTES + RTCP_TRAILER_MAX];
+        let length =
+            stream.write_report(self.at, ntp, bye, buffer.get_mut(..COMPOUND_BYTES).unwrap_or_default());
         if !bye {
             self.events.push(Event::Stats { stream: id, stats: stream.stats(), asked: false });
         }
         let Some((to, shared)) = stream.rtcp_target() else { return };
         let Some(leg) = &mut stream.leg else { return };
+        let length = match stream.is_sealed {
+            true => stream.seal.as_mut().and_then(|seal| seal.seal_rtcp(&mut buffer, length).ok()),
+            false => Some(length),
+        };
+        let Some(length) = length else { return self.load.discards.count(Discard::NotSealed) };
         let packet = buffer.get(..length).unwrap_or_default();
         if self.io.put_rtcp(id.slot, leg, to, shared, packet) {
             self.load.sent += 1;
@@ -435,6 +442,18 @@ impl<P: PacketIo> Desk<'_, P> {
         if let Some(room) = packet.first_chunk_mut() {
             *room = rtp::write(&header);
         }
+        let mut end = payload.end;
+        if let Some(seal) = &mut stream.seal {
+            self.io.seals(true);
+            let room = self.scratch.packets.bytes_mut(start..end + RTP_TRAILER_MAX).unwrap_or_default();
+            let sealed = seal.seal_rtp(room, end - start);
+            self.io.seals(false);
+            let Ok(length) = sealed else { return self.load.discards.count(Discard::NotSealed) };
+            end = start + length;
+        } else if stream.is_sealed {
+            return self.load.discards.count(Discard::NotSealed);
+        }
+        let packet = self.scratch.packets.bytes(start..end);
         if self.io.put(id.slot, leg, to, packet) {
             stream.sent.count(payload.len());
             self.load.sent += 1;

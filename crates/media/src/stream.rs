@@ -11,6 +11,7 @@ use base::{
 use codec::Coders;
 use lanes::{LINE_BYTES, prefetch};
 use rtp::{EventReceiver, Outgoing, Reception, SourceLock};
+use srtp::Session;
 
 use crate::digits::Digits;
 use crate::ear::Ear;
@@ -83,6 +84,8 @@ pub(crate) struct Stream<L> {
     /// Format that arrives at present; another negotiated one makes the routes be planned anew.
     pub(crate) rx_format: FormatId,
     pub(crate) receives: bool,
+    /// Its packets are SRTP.
+    pub(crate) is_sealed: bool,
     pub(crate) timed_out: bool,
     /// Latest accepted packet, or when waiting for one began.
     pub(crate) last_rtp: Instant,
@@ -98,6 +101,8 @@ pub(crate) struct Stream<L> {
     pub(crate) format: FormatId,
     pub(crate) payload_type: u8,
     pub(crate) sends: bool,
+    /// What they are sealed with; a sealed stream that has none sends and accepts nothing.
+    pub(crate) seal: Option<Box<Session>>,
     /// Byte by byte what a relay turns into another format by.
     pub(crate) recode: Option<&'static [u8; 256]>,
     pub(crate) out: Outgoing,
@@ -160,6 +165,7 @@ impl<L> Stream<L> {
             kind_clock: 0,
             rx_format: plan.format,
             receives: false,
+            is_sealed: false,
             timed_out: false,
             last_rtp: now,
             received: Traffic::default(),
@@ -170,6 +176,7 @@ impl<L> Stream<L> {
             format: plan.format,
             payload_type: plan.payload,
             sends: false,
+            seal: None,
             recode: None,
             out: Outgoing::new(plan.ssrc, plan.first_sequence, plan.first_timestamp, plan.format.rtp_clock()),
             last_sent: now,
@@ -186,6 +193,7 @@ impl<L> Stream<L> {
             totals: StreamStats::default(),
             plan,
         };
+        stream.take_keys();
         stream.settle();
         stream
     }
@@ -417,6 +425,7 @@ pub(crate) mod testing {
             rtp_timeout_ms: 0,
             keepalive_ms: 0,
             marking: base::Marking::default(),
+            keys: None,
         }
     }
 }

@@ -589,6 +589,7 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         stream.lock.replan(plan.latch, plan.relearn, plan.remote != stream.plan.remote);
         stream.plan = plan;
+        stream.take_keys();
         stream.settle();
         stream.report.replan(&stream.plan, now);
         let plan = &stream.plan;

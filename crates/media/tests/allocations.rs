@@ -10,11 +10,13 @@ use std::net::SocketAddr;
 
 use base::{
     AudioSink, Command, DtmfMode, Event, FormatId, Instant, MemberSettings, MonitorSettings, MonitorSinks,
-    PlayId, RoomId, RoomSettings, StreamId,
+    PlayId, RoomId, RoomSettings, SrtpKeys, SrtpSuite, StreamId,
 };
-use common::{Phone, clip, plan};
+use common::{Phone, clip, far_end, keys_of, plan};
 use kit::{Counting, allocations, bytes_kept, system_calls};
 use media::{Batch, Config, Input, PacketIo, Worker};
+use rtp::Discard;
+use srtp::Session;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -64,6 +66,17 @@ fn without_system_calls(mut work: impl FnMut() + Send) {
     }
 }
 
+/// Every third line has SRTP, of one suite after the other.
+fn sealed(slot: u32) -> Option<Box<SrtpKeys>> {
+    let suite = SrtpSuite::ALL[slot as usize / 3 % SrtpSuite::ALL.len()];
+    slot.is_multiple_of(3).then(|| keys_of(suite, slot))
+}
+/// The phone's next packet, sealed where its line is.
+fn said(phone: &mut Phone, far: &mut Option<Session>, audio: &[u8]) -> Vec<u8> {
+    let packet = phone.packet(audio);
+    far.as_mut().map_or(packet.clone(), |far| common::sealed(far, &packet))
+}
+
 struct Nowhere;
 impl AudioSink for Nowhere {
     fn write(&mut self, samples: &[i16]) -> usize {
@@ -94,9 +107,11 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
         if stream.slot >= 15 {
             plan.dtmf = DtmfMode::Inband;
         }
+        plan.keys = sealed(stream.slot);
+        let far = plan.keys.as_deref().map(far_end);
         let open = Input::Open { stream, leg: 0, plan: Box::new(plan) };
         worker.input(open, at(now_ms), &mut wire, &mut events);
-        phones.push((Phone::new(stream, payload), format));
+        phones.push((Phone::new(stream, payload), format, far));
     }
     let prompt = clip(FormatId::SLIN, vec![1; 320_000]);
     let (x, y) = (StreamId::new(20, 1), StreamId::new(21, 1));
@@ -139,13 +154,13 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
         worker.input(Input::Command(command), at(now_ms), &mut wire, &mut events);
     }
     for n in 0..500 {
-        for (phone, format) in &mut phones {
+        for (phone, format, far) in &mut phones {
             // A digit now and then; silence for a second in between, so that timeouts and starvation happen too.
             if (200..250).contains(&n) {
                 continue;
             }
             let audio = vec![0x55; format.bytes_in(20)];
-            wire.incoming.push((phone.stream.slot, phone.from, phone.packet(&audio)));
+            wire.incoming.push((phone.stream.slot, phone.from, said(phone, far, &audio)));
         }
     }
     let mut allocated = 0;
@@ -163,6 +178,8 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
     });
     assert!(wire.sent > 5000 && wire.next == 9000, "{} sent, {} received", wire.sent, wire.next);
     assert_eq!(allocated, 0, "allocations in {in_tick} ticks, {} packets sent", wire.sent);
+    let discards = worker.load().discards;
+    assert_eq!(discards.of(Discard::NotAuthentic) + discards.of(Discard::NotSealed), 0);
 }
 
 /// Six members of five formats, three rates and two packet lengths, who talk in turns, so that everyone passes from the
@@ -187,6 +204,8 @@ fn ten_seconds_of_a_room_allocate_nothing() {
         let stream = StreamId::new(slot as u32, 1);
         let mut plan = plan(stream.slot, format, payload);
         plan.ptime_ms = if slot == 5 { 40 } else { 20 };
+        plan.keys = sealed(stream.slot);
+        let far = plan.keys.as_deref().map(far_end);
         let open = Input::Open { stream, leg: 0, plan: Box::new(plan) };
         worker.input(open, at(now_ms), &mut wire, &mut events);
         let (room, mixing) = (RoomId::new(0, 1), RoomSettings { speakers_max: 2, ..RoomSettings::default() });
@@ -195,12 +214,12 @@ fn ten_seconds_of_a_room_allocate_nothing() {
         worker.input(Input::Command(enter), at(now_ms), &mut wire, &mut events);
         let mut phone = Phone::new(stream, payload);
         phone.units = format.rtp_clock() / 50;
-        phones.push((phone, common::tone(format, 500.0, 20), common::tone(format, 0.0, 20)));
+        phones.push((phone, far, common::tone(format, 500.0, 20), common::tone(format, 0.0, 20)));
     }
     for n in 0..500 {
-        for (at, (phone, speech, silence)) in phones.iter_mut().enumerate() {
+        for (at, (phone, far, speech, silence)) in phones.iter_mut().enumerate() {
             let talks = n / 60 % 6 == at || n / 80 % 6 == at;
-            let packet = phone.packet(if talks { speech } else { silence });
+            let packet = said(phone, far, if talks { speech } else { silence });
             wire.incoming.push((phone.stream.slot, phone.from, packet));
         }
     }

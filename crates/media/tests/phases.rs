@@ -7,9 +7,13 @@ use common::*;
 use media::Phase;
 
 /// Phases that a second of a call goes through.
-fn phases(from: FormatId, to: FormatId, plays: bool) -> Vec<Phase> {
+fn phases(from: FormatId, to: FormatId, plays: bool, sealed: bool) -> Vec<Phase> {
     let mut plant = Plant::new();
-    let (a, b) = (plant.open(plan(0, from, 97)), plant.open(plan(1, to, 97)));
+    let mut plans = [plan(0, from, 97), plan(1, to, 97)];
+    if sealed {
+        plans[1].keys = Some(keys(1));
+    }
+    let [a, b] = plans.map(|plan| plant.open(plan));
     if plays {
         let clip = clip(to, tone(to, 440.0, 500));
         plant.command(Command::Play { stream: b, play: PlayId(1), clip, offset: 0 });
@@ -33,16 +37,18 @@ fn phases(from: FormatId, to: FormatId, plays: bool) -> Vec<Phase> {
 
 #[test]
 fn a_relay_and_a_prompt_code_nothing_and_a_transcoded_call_goes_through_every_phase() {
-    use Phase::{Control, Jitter, Receive, Send};
+    use Phase::{Control, Jitter, Receive, Seal, Send};
     let plain = vec![Control, Receive, Jitter, Send];
-    for (name, from, to, plays, expected) in [
-        ("relay", FormatId::ULAW, FormatId::ULAW, false, &plain[..]),
-        ("relay between the two laws", FormatId::ULAW, FormatId::ALAW, false, &plain),
-        ("prompt", FormatId::GSM, FormatId::GSM, true, &plain),
-        ("lanes on both sides", FormatId::GSM, FormatId::ILBC30, false, &Phase::ALL),
-        ("lanes on one side", FormatId::ULAW, FormatId::GSM, false, &Phase::ALL),
-        ("no lanes", FormatId::ULAW, FormatId::SLIN16, false, &Phase::ALL),
+    let coded: Vec<_> = Phase::ALL.into_iter().filter(|phase| *phase != Seal).collect();
+    for (name, from, to, plays, sealed, expected) in [
+        ("relay", FormatId::ULAW, FormatId::ULAW, false, false, &plain[..]),
+        ("relay between the two laws", FormatId::ULAW, FormatId::ALAW, false, false, &plain),
+        ("prompt", FormatId::GSM, FormatId::GSM, true, false, &plain),
+        ("lanes on both sides", FormatId::GSM, FormatId::ILBC30, false, false, &coded),
+        ("lanes on one side", FormatId::ULAW, FormatId::GSM, false, false, &coded),
+        ("no lanes", FormatId::ULAW, FormatId::SLIN16, false, false, &coded),
+        ("SRTP on one side", FormatId::ULAW, FormatId::GSM, false, true, &Phase::ALL),
     ] {
-        assert_eq!(phases(from, to, plays), expected, "{name}");
+        assert_eq!(phases(from, to, plays, sealed), expected, "{name}");
     }
 }

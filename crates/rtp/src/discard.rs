@@ -33,6 +33,9 @@ discards! {
     UnknownStream "unknown_stream" "For a stream that is gone.";
     WrongFormat "wrong_format" "A negotiated format that the bridge was not planned for; it is re-planned.";
     Malformed "malformed" "Audio that its codec cannot read, whole or in part: it is concealed or left out.";
+    NotAuthentic "not_authentic" "SRTP whose tag is wrong: not from the holder of the key, or damaged (RFC 3711 §3.3).";
+    Replayed "replayed" "SRTP that came before, or older than the replay window (RFC 3711 §3.3.2).";
+    NotSealed "not_sealed" "A packet that could not be sealed: its number was used, or its key is used up (RFC 3711 §9.2).";
     SendFailed "send_failed" "The kernel did not take the packet.";
 }
 

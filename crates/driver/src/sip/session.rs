@@ -147,6 +147,7 @@ impl Media {
             rtp_timeout_ms: timeout.saturating_mul(1000),
             keepalive_ms: terms.endpoint.rtp_keepalive.saturating_mul(1000),
             marking: terms.endpoint.marking,
+            keys: None,
         }
     }
     fn latch(&self, terms: &Terms<'_>) -> Latch {

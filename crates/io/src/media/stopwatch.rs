@@ -122,12 +122,14 @@ impl Stopwatch {
 pub struct Timed<P> {
     io: P,
     pub(crate) watch: Stopwatch,
+    /// What the worker was at when it began to seal or to open a packet.
+    sealing_in: Phase,
 }
 
 impl<P> Timed<P> {
     /// Nothing is measured yet.
     pub fn new(io: P) -> Self {
-        Self { io, watch: Stopwatch::default() }
+        Self { io, watch: Stopwatch::default(), sealing_in: Phase::Control }
     }
     /// Does a turn of a worker that ticks each `step_ms`, and books where its time went.
     pub fn turn(&mut self, step_ms: u64, work: impl FnOnce(&mut Self)) {
@@ -196,6 +198,15 @@ impl<P: PacketIo> PacketIo for Timed<P> {
     #[inline]
     fn phase(&mut self, phase: Phase) {
         self.watch.change(phase, now);
+    }
+    #[inline]
+    fn seals(&mut self, begins: bool) {
+        if begins {
+            self.sealing_in = self.watch.phase;
+            self.watch.change(Phase::Seal, now);
+        } else {
+            self.watch.change(self.sealing_in, now);
+        }
     }
     fn tx_batch(&mut self) {
         self.sending(P::tx_batch);

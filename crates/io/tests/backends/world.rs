@@ -314,6 +314,7 @@ pub fn plan(remote: Option<SocketAddr>) -> Plan {
         rtp_timeout_ms: 0,
         keepalive_ms: 0,
         marking: base::Marking { tos: 0xb8, priority: 5 },
+        keys: None,
     }
 }
 

@@ -34,5 +34,6 @@ pub fn plan(slot: u32, format: FormatId) -> Plan {
         rtp_timeout_ms: 0,
         keepalive_ms: 0,
         marking: Marking::default(),
+        keys: None,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base::{
     Clip, Command, Direction, DtmfMode, Event, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Plan, RxPayload,
-    StreamId,
+    SrtpKeys, SrtpSecret, SrtpSuite, StreamId,
 };
 use media::{Batch, Config, Input, PacketIo, Phase, RelayPlan, Relayed, Worker};
 use rtp::Header;
@@ -127,6 +127,9 @@ impl PacketIo for Net {
         self.phases[phase as usize] = true;
         self.phase = Some(phase);
     }
+    fn seals(&mut self, _: bool) {
+        self.phases[Phase::Seal as usize] = true;
+    }
     fn lock(&mut self, leg: &mut Leg, source: Option<SocketAddr>) {
         self.locked.insert(leg.0, source);
     }
@@ -240,7 +243,39 @@ pub fn plan(number: u32, format: FormatId, payload: u8) -> Plan {
         rtp_timeout_ms: 0,
         keepalive_ms: 0,
         marking: base::Marking::default(),
+        keys: None,
     }
+}
+
+/// What stream `number` is sealed with, from its side.
+pub fn keys(number: u32) -> Box<SrtpKeys> {
+    keys_of(SrtpSuite::AesCm128Sha1Tag80, number)
+}
+/// The same with another suite.
+pub fn keys_of(suite: SrtpSuite, number: u32) -> Box<SrtpKeys> {
+    let secret = |byte: u32| {
+        let bytes: Vec<u8> = (0..suite.secret_bytes()).map(|at| (at as u32 * 7 + byte) as u8).collect();
+        SrtpSecret::new(suite, &bytes).unwrap()
+    };
+    let (send, receive) = (secret(2 * number), secret(2 * number + 1));
+    Box::new(SrtpKeys { suite, send, receive, replay_protection: true })
+}
+/// The other end of a sealed stream.
+pub fn far_end(keys: &SrtpKeys) -> srtp::Session {
+    let (send, receive) = (keys.receive.clone(), keys.send.clone());
+    srtp::Session::new(&SrtpKeys { send, receive, ..keys.clone() }).unwrap()
+}
+pub fn sealed(session: &mut srtp::Session, packet: &[u8]) -> Vec<u8> {
+    let mut bytes = [packet, &[0; srtp::RTP_TRAILER_MAX]].concat();
+    let length = session.seal_rtp(&mut bytes, packet.len()).unwrap();
+    bytes.truncate(length);
+    bytes
+}
+pub fn opened(session: &mut srtp::Session, packet: &Sent) -> Sent {
+    let mut bytes = packet.bytes.clone();
+    let length = if packet.rtcp { session.open_rtcp(&mut bytes) } else { session.open_rtp(&mut bytes) };
+    bytes.truncate(length.unwrap());
+    Sent { bytes, ..packet.clone() }
 }
 
 /// A phone that talks: numbers its packets.

@@ -460,6 +460,7 @@ impl Writer {
             rtp_timeout_ms: if self.one_in(3) { 100 + self.random.below(300) as u32 } else { 0 },
             keepalive_ms: if self.one_in(3) { 100 + self.random.below(300) as u32 } else { 0 },
             marking: Marking::default(),
+            keys: None,
         }
     }
     fn free_slot(&mut self) -> StreamId {
