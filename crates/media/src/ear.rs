@@ -1,5 +1,7 @@
 //! Hearing: jitter buffer and decoder of one stream, built only when somebody needs linear samples of it.
 
+use core::ops::Range;
+
 use base::{FormatId, Granule};
 use codec::{Coders, DecodeTask, Decoder};
 use rtp::{Grid, Jitter, JitterLimits, LENGTH_BYTES, Pulled};
@@ -99,6 +101,9 @@ pub(crate) struct Ear {
     /// Coded bytes of the pieces, from the first on; linear formats are turned from network order here.
     coded: Box<[u8]>,
     filled: usize,
+    /// A run that lies in the jitter buffer, due and not decoded yet: nobody else decodes it, and most often all that is
+    /// asked for.
+    run: Range<usize>,
     pieces: [Piece; PIECES_MAX],
     waiting: usize,
     /// Samples of the piece that was lent; 0 while it is not decoded.
@@ -142,6 +147,7 @@ impl Ear {
             unit_samples,
             coded: vec![0; coded_room].into(),
             filled: 0,
+            run: 0..0,
             pieces: [Piece::Lost { samples: 0 }; PIECES_MAX],
             waiting: 0,
             lent: 0,
@@ -162,6 +168,7 @@ impl Ear {
     }
     /// One packet's payload; false when it came too late or twice.
     pub(crate) fn push(&mut self, timestamp: u32, payload: &[u8]) -> bool {
+        self.fetch_run();
         if !self.jitter.grid().is_variable {
             return self.jitter.push(timestamp, payload);
         }
@@ -202,6 +209,15 @@ impl Ear {
     /// Takes from the jitter buffer what `count` samples need; their time has come. Nothing else is heard until they are
     /// [taken](Self::take).
     pub(crate) fn gather(&mut self, count: usize) {
+        self.fetch_run();
+        if self.fifo.len() == 0 && self.waiting == 0 && !self.has_lanes() && !self.format.is_linear() {
+            let units = count / self.unit_samples.max(1);
+            let is_whole = units * self.unit_samples == count && units.is_multiple_of(self.step_units);
+            if is_whole && let Some(run) = self.jitter.pull_run(units) {
+                (self.run, self.starved_ms) = (run, 0);
+                return;
+            }
+        }
         let step_samples = (self.step_units * self.unit_samples).max(1);
         // A fifo that does not grow would end this loop too, because each pull moves time on: bounded by the frame.
         let steps_max = count / step_samples + 2;
@@ -224,6 +240,7 @@ impl Ear {
         let (unit_samples, unit_us) = (self.unit_samples, jitter.grid().unit_us);
         let unit_bytes = usize::from(jitter.grid().unit_bytes).max(1);
         let (format, is_linear) = (self.format, self.format.is_linear());
+        let is_apart = self.lane.is_none() && !is_linear;
         let is_variable = jitter.grid().is_variable;
         jitter.pull(self.step_units, |run| {
             let piece = match run {
@@ -241,6 +258,18 @@ impl Ear {
                     Piece::Lost { samples: units * unit_samples }
                 }
             };
+            if is_apart {
+                // Without lanes there is nobody to wait for.
+                match (piece, run) {
+                    (Piece::Coded { samples, .. }, Pulled::Audio(audio)) => {
+                        fifo.push_with(samples, |room| decoder.decode(audio, room));
+                    }
+                    (Piece::Lost { samples }, _) | (Piece::Coded { samples, .. }, _) => {
+                        conceal(samples, decoder, fifo);
+                    }
+                }
+                return;
+            }
             if *waiting == PIECES_MAX {
                 // Holes like a comb: what waits is decoded by itself.
                 for piece in drain(pieces, waiting) {
@@ -283,8 +312,22 @@ impl Ear {
         };
         self.pieces.iter().take(self.waiting).map(samples).sum()
     }
+    /// Decodes what lies in the jitter buffer and is due.
+    fn fetch_run(&mut self) {
+        if self.run.is_empty() {
+            return;
+        }
+        let Self { jitter, decoder, fifo, run, unit_samples, .. } = self;
+        let run = core::mem::take(run);
+        let units = run.len() / usize::from(jitter.grid().unit_bytes).max(1);
+        fifo.push_with(units * *unit_samples, |room| decoder.decode(jitter.coded(run), room));
+    }
     /// Decodes everything that waits, by itself.
     pub(crate) fn finish(&mut self) {
+        self.fetch_run();
+        if self.waiting == 0 {
+            return;
+        }
         let Self { decoder, fifo, coded, filled, pieces, waiting, .. } = self;
         for piece in drain(pieces, waiting) {
             decode_piece(piece, decoder, coded, filled, fifo);
@@ -345,6 +388,13 @@ impl Ear {
     }
     /// Gives the gathered samples, in time; holes are concealed.
     pub(crate) fn take(&mut self, out: &mut [i16]) {
+        let units = self.run.len() / usize::from(self.jitter.grid().unit_bytes).max(1);
+        if units > 0 && units * self.unit_samples == out.len() {
+            let run = core::mem::take(&mut self.run);
+            let count = self.decoder.decode(self.jitter.coded(run), out);
+            out.get_mut(count..).unwrap_or_default().fill(0);
+            return;
+        }
         self.finish();
         self.fifo.take(out);
     }
@@ -367,11 +417,15 @@ fn decode_piece(piece: Piece, decoder: &mut Decoder, coded: &mut [u8], filled: &
             fifo.push_with(samples, |room| decoder.decode(audio, room));
             consume(coded, filled, bytes);
         }
-        Piece::Lost { samples } => fifo.push_with(samples, |room| {
-            decoder.conceal(room);
-            room.len()
-        }),
+        Piece::Lost { samples } => conceal(samples, decoder, fifo),
     }
+}
+
+fn conceal(samples: usize, decoder: &mut Decoder, fifo: &mut Fifo) {
+    fifo.push_with(samples, |room| {
+        decoder.conceal(room);
+        room.len()
+    });
 }
 
 /// Drops the first `bytes` of what is there.

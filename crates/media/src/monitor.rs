@@ -16,10 +16,26 @@ pub(crate) struct Monitors {
     /// What the stream sends; `None` while nobody here can decode that.
     sent: Option<Box<Ear>>,
     rate: SampleRate,
-    /// One frame of what was sent, and both sides as one listener wants them.
+}
+
+/// Room for a frame of a monitored stream; one for all, because those of a thousand streams would not be in the nearest
+/// caches.
+pub(crate) struct Room {
+    /// What was sent, and both sides as one listener wants them.
     said: Box<[i16]>,
     sides: [Box<[i16]>; 2],
     together: Box<[i16]>,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        let room = || vec![0; FRAME_SAMPLES_MAX + SPARE].into();
+        Self {
+            said: room(),
+            sides: [room(), room()],
+            together: vec![0; 2 * (FRAME_SAMPLES_MAX + SPARE)].into(),
+        }
+    }
 }
 
 struct Monitor {
@@ -34,15 +50,7 @@ struct Monitor {
 
 impl Monitors {
     pub(crate) fn new() -> Self {
-        let room = || vec![0; FRAME_SAMPLES_MAX + SPARE].into();
-        Self {
-            list: Vec::new(),
-            sent: None,
-            rate: SampleRate(8000),
-            said: room(),
-            sides: [room(), room()],
-            together: vec![0; 2 * (FRAME_SAMPLES_MAX + SPARE)].into(),
-        }
+        Self { list: Vec::new(), sent: None, rate: SampleRate(8000) }
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -101,8 +109,9 @@ impl Monitors {
     }
     /// One frame of what was received, at the rate that was prepared; `came`: it is no stopgap for packets that are not sent;
     /// `connected`: the stream talks to somebody.
-    pub(crate) fn frame(&mut self, heard: &[i16], came: bool, connected: bool) {
-        let Self { list, sent, rate, said, sides, together } = self;
+    pub(crate) fn frame(&mut self, heard: &[i16], came: bool, connected: bool, room: &mut Room) {
+        let Self { list, sent, rate } = self;
+        let Room { said, sides, together } = room;
         let (mut said_count, mut went) = (0, false);
         if let Some(ear) = sent {
             said_count = heard.len() * ear.format().rate().0 as usize / rate.0.max(1) as usize;
@@ -121,12 +130,12 @@ impl Monitors {
             let Monitor { settings, sinks, resamplers, .. } = monitor;
             let [mine, theirs] = sides;
             let [from_heard, from_said] = resamplers;
-            let heard_count = shape(heard, from_heard, settings.heard, settings.hears, mine);
-            let said_count = shape(said, from_said, settings.said, settings.says, theirs);
+            let mine = shape(heard, from_heard, settings.heard, settings.hears, mine);
+            let theirs = shape(said, from_said, settings.said, settings.says, theirs);
             // Rates that do not divide each other may differ by a sample now and then.
-            let count = if said.is_empty() { heard_count } else { heard_count.min(said_count) };
-            let (mine, theirs) =
-                (mine.get(..heard_count).unwrap_or_default(), theirs.get(..count).unwrap_or_default());
+            let heard_count = mine.len();
+            let count = if said.is_empty() { heard_count } else { heard_count.min(theirs.len()) };
+            let theirs = theirs.get(..count).unwrap_or_default();
             if came || settings.in_step {
                 write(&mut sinks.heard, mine);
             }
@@ -152,25 +161,28 @@ impl Monitors {
     }
 }
 
-/// One side at the rate and loudness that are wanted; how many samples.
-fn shape(
-    from: &[i16],
+/// One side at the rate and loudness that are wanted: as it came, or in the room.
+fn shape<'a>(
+    from: &'a [i16],
     resampler: &mut Option<Resampler>,
     gain: Gain,
     is_wanted: bool,
-    to: &mut [i16],
-) -> usize {
+    room: &'a mut [i16],
+) -> &'a [i16] {
+    if resampler.is_none() && is_wanted && gain == Gain::UNITY {
+        return from.get(..from.len().min(room.len())).unwrap_or_default();
+    }
     let count = match resampler {
-        None => to.iter_mut().zip(from).map(|(to, from)| *to = *from).count(),
-        Some(resampler) => resampler.process(from, to).min(to.len()),
+        None => room.iter_mut().zip(from).map(|(to, from)| *to = *from).count(),
+        Some(resampler) => resampler.process(from, room).min(room.len()),
     };
-    let samples = to.get_mut(..count).unwrap_or_default();
+    let samples = room.get_mut(..count).unwrap_or_default();
     if is_wanted {
         amplify(samples, gain);
     } else {
         samples.fill(0);
     }
-    count
+    samples
 }
 
 fn write(sink: &mut Option<Box<dyn AudioSink>>, samples: &[i16]) {

@@ -17,7 +17,7 @@ use crate::report::COMPOUND_BYTES;
 use crate::stream::{Feed, Stream};
 use crate::trace::Carried;
 use crate::whisper::Whisper;
-use crate::worker::Desk;
+use crate::worker::{Desk, Scratch};
 
 /// Visits ahead of the present one for whose streams memory is asked for.
 const AHEAD: usize = 8;
@@ -227,7 +227,8 @@ impl<P: PacketIo> Desk<'_, P> {
         let ear = stream.ear.as_mut()?;
         let rate = ear.format().rate();
         let count = rate.0 as usize * usize::from(ms) / 1000;
-        let linear = self.scratch.linear.get_mut(..count)?;
+        let Scratch { linear, monitored, .. } = &mut *self.scratch;
+        let linear = linear.get_mut(..count)?;
         ear.take(linear);
         let malformed = ear.take_malformed().into();
         if malformed > 0 {
@@ -238,7 +239,8 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(taps) = &mut stream.taps else { return (!starved).then_some(count) };
         let found = taps.frame(linear, rate);
         if let Some(monitors) = &mut taps.monitors {
-            monitors.frame(linear, !starved, stream.bridge.is_some() || stream.room.is_some());
+            let connected = stream.bridge.is_some() || stream.room.is_some();
+            monitors.frame(linear, !starved, connected, monitored);
         }
         if let Some(ms) = found.silence_ms {
             self.events.push(Event::Silence { stream: id, ms });

@@ -13,7 +13,7 @@ use rtp::Discard;
 use crate::ear::FRAME_SAMPLES_MAX;
 use crate::groups::{Groups, Lanes};
 use crate::load::Load;
-use crate::monitor::Monitors;
+use crate::monitor::{self, Monitors};
 use crate::packet_io::{Batch, PacketIo};
 use crate::phase::Phase;
 use crate::play::Playing;
@@ -82,6 +82,7 @@ pub enum Input<L> {
 pub(crate) struct Scratch {
     pub(crate) packets: Batch,
     pub(crate) linear: Box<[i16]>,
+    pub(crate) monitored: monitor::Room,
 }
 
 /// One media worker; `L` is the leg of its packet back-end.
@@ -140,7 +141,11 @@ impl<L> Worker<L> {
             coders: Arc::default(),
             streams: Slab::new(),
             wheel: Wheel::new(),
-            scratch: Scratch { packets: Batch::new(), linear: vec![0; FRAME_SAMPLES_MAX].into() },
+            scratch: Scratch {
+                packets: Batch::new(),
+                linear: vec![0; FRAME_SAMPLES_MAX].into(),
+                monitored: monitor::Room::new(),
+            },
             load: Load::default(),
             groups: Groups::new(config.lanes),
             rooms: Rooms::new(config.lanes.level),

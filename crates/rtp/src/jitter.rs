@@ -8,6 +8,8 @@
 //! Delay adapts by slack, the time by which a packet comes before it is played. A late packet moves playout back by
 //! what it missed; when a whole window of packets came much too early, playout skips a little forward.
 
+use core::ops::Range;
+
 /// How a format divides into the smallest pieces that can be cut apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
@@ -212,6 +214,25 @@ impl Jitter {
             origin.playout = stop;
         }
         self.origin = Some(origin);
+    }
+
+    /// Takes `units` from the playout point as one run of audio, when all of them are there; what it gives is good for
+    /// [`Self::coded`] until the next packet is put in. Only of a format of constant rate.
+    pub fn pull_run(&mut self, units: usize) -> Option<Range<usize>> {
+        let origin = self.origin.filter(|origin| !self.grid.is_variable && origin.playout >= 0)?;
+        let (start, count) = (origin.playout, units as i64);
+        if self.alike(start, true, count) < count {
+            return None;
+        }
+        self.mark_all(start, count, false);
+        self.origin = Some(Origin { playout: start + count, ..origin });
+        let bytes = usize::from(self.grid.unit_bytes);
+        let from = self.slot(start) * bytes;
+        Some(from..from + units * bytes)
+    }
+    /// Coded bytes of a run that [`Self::pull_run`] gave.
+    pub fn coded(&self, run: Range<usize>) -> &[u8] {
+        self.ring.get(run).unwrap_or_default()
     }
 
     /// The hole at the playout point, when there is one of at most `most` units and a payload right behind it: its units and
@@ -622,7 +643,10 @@ mod tests {
                     }
                     Pulled::Missing(count) => told.extend(vec![None; count]),
                 };
-                whole.pull(units, |run| note(&mut at_once, run));
+                match whole.pull_run(units) {
+                    Some(run) => note(&mut at_once, Pulled::Audio(whole.coded(run))),
+                    None => whole.pull(units, |run| note(&mut at_once, run)),
+                }
                 (0..units).for_each(|_| single.pull(1, |run| note(&mut one_by_one, run)));
                 assert_eq!(at_once, one_by_one);
                 assert_eq!(at_once.len(), units);
