@@ -217,7 +217,7 @@ fn builtin(core: &mut call::Core, call: &Call, which: Builtin, out: &mut String)
 }
 
 /// The core's clock as the dialplan's calendar.
-struct CoreCalendar<'a>(&'a call::Core);
+pub(crate) struct CoreCalendar<'a>(pub(crate) &'a call::Core);
 
 impl Calendar for CoreCalendar<'_> {
     fn wall(&self) -> Wall {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::ChannelId;
-use call::{Chan, Core, DeviceState, Notice, Shard};
+use call::{Chan, Core, DeviceState, Notice, Shard, Watched};
 use dialplan::Program;
 
 use crate::Call;
@@ -43,6 +43,18 @@ pub fn hint_state(shard: &Rc<Shard>, devices: &str) -> DeviceState {
     DeviceState::combine(devices.split('&').map(|device| device_state(shard, device.trim())))
 }
 
+/// Whether the dialplan in force has a hint for an extension; for [`call::Core::hinted`].
+pub fn hinted(core: &Core, context: &str, exten: &str) -> bool {
+    devices_of(core, context, exten).is_some()
+}
+
+/// The devices of the hint that an extension has, by its own name, a pattern or an included context.
+fn devices_of(core: &Core, context: &str, exten: &str) -> Option<String> {
+    let context = core.program.context_id(context)?;
+    let query = dialplan::Query { context, exten, caller: "" };
+    core.program.hint(query, &crate::env::CoreCalendar(core)).map(|hint| hint.devices.to_string())
+}
+
 /// One hint as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HintRow {
@@ -64,6 +76,10 @@ pub struct Hints {
     /// Lower-case device to the rows that name it.
     by_device: HashMap<String, Vec<usize>>,
     devices: HashMap<String, DeviceState>,
+    /// Extensions that somebody outside watches, and their devices; a pattern's hint has one for each number asked for.
+    followed: HashMap<Rc<Watched>, String>,
+    /// Lower-case device to the followed extensions that it is one of.
+    followed_by: HashMap<String, Vec<Rc<Watched>>>,
 }
 
 impl Hints {
@@ -73,14 +89,19 @@ impl Hints {
         let (touched, program, watched) = {
             let mut core = shard.core.borrow_mut();
             let same = self.program.as_ref().is_some_and(|known| Arc::ptr_eq(known, &core.program));
-            if core.touched_devices.is_empty() && same {
+            if core.touched_devices.is_empty() && same && !core.board.has_requests() {
                 return;
             }
             (std::mem::take(&mut core.touched_devices), (!same).then(|| core.program.clone()), core.watched)
         };
         if let Some(program) = program {
             self.read(shard, program);
+            let all: Vec<Rc<Watched>> = self.followed.keys().cloned().collect();
+            all.into_iter().for_each(|extension| self.follow(shard, extension));
         }
+        let (begun, ended) = shard.core.borrow_mut().board.take_requests();
+        ended.iter().for_each(|extension| self.unfollow(extension));
+        begun.into_iter().for_each(|extension| self.follow(shard, extension));
         for device in touched {
             self.touch(shard, device, watched);
         }
@@ -111,8 +132,39 @@ impl Hints {
         }
         self.program = Some(program);
     }
+    /// Somebody outside watches this extension, or the dialplan is another: its devices are those of its hint.
+    fn follow(&mut self, shard: &Rc<Shard>, extension: Rc<Watched>) {
+        self.unfollow(&extension);
+        let devices = devices_of(&shard.core.borrow(), &extension.context, &extension.exten);
+        let state = devices.map(|devices| {
+            let nobody = Call::new(Chan::new(shard.clone(), ChannelId::new(u32::MAX, u32::MAX)));
+            let devices = nobody.expand(&devices.replace("${EXTEN}", &extension.exten));
+            for device in devices.split('&').map(str::trim) {
+                self.followed_by.entry(device.to_ascii_lowercase()).or_default().push(extension.clone());
+            }
+            let state = hint_state(shard, &devices);
+            self.followed.insert(extension.clone(), devices);
+            state
+        });
+        shard.core.borrow_mut().board.tell(&extension, state);
+    }
+    fn unfollow(&mut self, extension: &Rc<Watched>) {
+        let Some(devices) = self.followed.remove(extension) else { return };
+        for device in devices.split('&').map(|device| device.trim().to_ascii_lowercase()) {
+            if let Some(list) = self.followed_by.get_mut(&device) {
+                list.retain(|other| other != extension);
+                if list.is_empty() {
+                    self.followed_by.remove(&device);
+                }
+            }
+        }
+    }
     fn touch(&mut self, shard: &Rc<Shard>, device: String, watched: bool) {
         let key = device.to_ascii_lowercase();
+        for extension in self.followed_by.get(&key).into_iter().flatten() {
+            let state = self.followed.get(extension).map(|devices| hint_state(shard, devices));
+            shard.core.borrow_mut().board.tell(extension, state);
+        }
         let hinted = self.by_device.get(&key);
         if hinted.is_none() && !watched {
             self.devices.remove(&key);

@@ -29,3 +29,4 @@ pub use check::{Concern, check};
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};
 pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};
 pub use env::reach;
+pub use hints::hinted;

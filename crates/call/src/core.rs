@@ -102,6 +102,10 @@ pub struct Core {
     pub cdrs: Vec<Cdr>,
     /// Devices (`PJSIP/6001`) whose state may have changed this turn.
     pub touched_devices: Vec<String>,
+    /// What is watched from outside: extensions with hints, mailboxes.
+    pub board: crate::Board,
+    /// Whether an extension has a hint: context, extension. Set by whoever runs the dialplan.
+    pub hinted: fn(&Core, &str, &str) -> bool,
     /// Conferences; changed by the `conference_…` methods.
     pub conferences: crate::conference::Conferences,
     /// Calls that have entered the dialplan since start.
@@ -144,6 +148,8 @@ impl Core {
             notices: Vec::new(),
             cdrs: Vec::new(),
             touched_devices: Vec::new(),
+            board: Default::default(),
+            hinted: |_, _, _| false,
             conferences: Default::default(),
             calls_processed: 0,
             channels: Vec::new(),

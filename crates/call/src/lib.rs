@@ -26,6 +26,7 @@ mod quality;
 mod services;
 mod shard;
 mod tech;
+mod watch;
 
 pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};
 pub use bridge::{BridgeEnd, BridgeLimits, SayRemaining, Warnings, bridge_pair};
@@ -45,3 +46,4 @@ pub use services::{
 };
 pub use shard::{Shard, panic_text};
 pub use tech::{Indication, Request, Tech};
+pub use watch::{Board, Mailbox, Watched};

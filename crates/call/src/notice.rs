@@ -333,6 +333,13 @@ pub enum Notice {
         /// State.
         state: crate::DeviceState,
     },
+    /// The messages in a mailbox changed.
+    MessageWaiting {
+        /// Mailbox, with its context.
+        mailbox: String,
+        /// What is in it.
+        messages: crate::Mailbox,
+    },
     /// Configuration of a module was loaded again.
     Reload {
         /// Module or `All`.

@@ -132,6 +132,8 @@ pub(crate) fn sip_config() -> Config {
             qualify_timeout: core::time::Duration::from_secs(3),
             qualify_2xx_only: false,
             support_path: false,
+            mailboxes: Vec::new(),
+            voicemail: String::new(),
         };
         config.aors.insert(name.into(), Rc::new(aor));
         let auth = Auth {

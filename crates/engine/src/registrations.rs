@@ -238,6 +238,8 @@ mod tests {
             qualify_timeout: Duration::from_secs(3),
             qualify_2xx_only: false,
             support_path: true,
+            mailboxes: Vec::new(),
+            voicemail: String::new(),
         };
         let aors = [(aor.name.clone(), std::rc::Rc::new(aor))].into();
         SipDriver::new(Config { binds, aors, ..Config::default() }, 1, [1; 32], |_| None)

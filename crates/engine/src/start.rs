@@ -169,6 +169,7 @@ impl Engine {
         let mut core = Core::new(services, wire::settings(&snapshot, coders.coded()), program.clone(), seed);
         core.now = Clock.now();
         core.reach = apps::reach;
+        core.hinted = apps::hinted;
         core.admission.set_limits(crate::reload::limits(&snapshot, options.asked));
         for (name, value) in program.globals() {
             core.globals.set(name.as_var(), value, dialplan::Inherit::Never);

@@ -454,6 +454,7 @@ impl Engine {
         let started = self.local.borrow_mut().take_started();
         self.start_dialplans(started);
         site.hints.borrow_mut().update(&site.shard);
+        site.sip.borrow_mut().tell_watchers(&mut site.shard.core.borrow_mut());
         self.write_records();
         self.tell_troubles();
         self.send();

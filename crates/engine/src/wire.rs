@@ -10,6 +10,7 @@ use call::{Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Registration, Trace,
+    Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
@@ -242,7 +243,31 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<
             .then(|| Rc::new(move |ip| contact_access.allows(ip)) as Access),
         sdp_owner: from.sdp_owner.clone(),
         sdp_session: from.sdp_session.clone(),
+        watching: watching(from),
+        allow_transfer: from.allow_transfer,
+        refer_progress: from.refer_blind_progress,
+        message_context: from.message_context.clone(),
     }
+}
+
+fn watching(from: &pjsip::Endpoint) -> Watching {
+    Watching {
+        allow: from.allow_subscribe,
+        context: from.subscribe_context.clone(),
+        early_ringing: from.notify_early_inuse_ringing,
+        seconds_min: seconds(from.sub_min_expiry),
+        mailboxes: list(&from.mailboxes),
+        aggregate: from.aggregate_mwi,
+        subscribing_replaces: from.mwi_subscribe_replaces_unsolicited,
+        from_user: from.mwi_from_user.clone(),
+        voicemail: from.voicemail_extension.clone(),
+    }
+}
+
+/// The items of lists that commas part.
+fn list(lines: &[String]) -> Vec<String> {
+    let items = lines.iter().flat_map(|line| line.split(',')).map(str::trim);
+    items.filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
 fn presentation(of: pjsip::Presence) -> Presentation {
@@ -313,6 +338,8 @@ fn aor(name: Rc<str>, from: &pjsip::Aor) -> Aor {
         qualify_timeout: from.qualify_timeout,
         qualify_2xx_only: from.qualify_2xx_only,
         support_path: from.support_path,
+        mailboxes: list(&from.mailboxes),
+        voicemail: from.voicemail_extension.clone(),
     }
 }
 

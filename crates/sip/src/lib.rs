@@ -13,6 +13,7 @@ pub mod registrar;
 pub mod registration;
 pub mod sdp;
 pub mod stack;
+pub mod subscription;
 mod transaction;
 pub mod uri;
 pub mod write;

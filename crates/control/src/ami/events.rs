@@ -78,6 +78,7 @@ events! {
     "Registry" "system" "A registration of ours with another server was made, failed or was taken back." ["ChannelType", "Username", "Domain", "Status", "Cause"];
     "DeviceStateChange" "call" "The state of a device changed." ["Device", "State"];
     "ExtensionStatus" "call" "The state of an extension with a hint changed." ["Exten", "Context", "Hint", "Status", "StatusText"];
+    "MessageWaiting" "call" "The messages in a mailbox changed." ["Mailbox", "Waiting", "New", "Old"];
     "Reload" "system" "The configuration was read again." ["Module", "Status"];
     "Shutdown" "system" "The process stops." ["Shutdown", "Restart"];
 }
@@ -353,6 +354,12 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::ExtensionStatus { exten, context, hint, state } => {
             Event::new("ExtensionStatus").with(|m| extension(m, exten, context, hint, *state))
         }
+        Notice::MessageWaiting { mailbox, messages } => Event::new("MessageWaiting").with(|m| {
+            m.field("Mailbox", mailbox)
+                .field("Waiting", u8::from(messages.new > 0))
+                .field("New", messages.new)
+                .field("Old", messages.old)
+        }),
         Notice::Reload { module, status } => {
             Event::new("Reload").with(|m| m.field("Module", module).field("Status", status))
         }
@@ -470,6 +477,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::ExtensionStatus { .. }
         | Notice::BlindTransfer { .. }
         | Notice::AttendedTransfer { .. }
+        | Notice::MessageWaiting { .. }
         | Notice::Reload { .. }
         | Notice::Shutdown { .. } => (None, None),
     };

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::fmt::Write as _;
 
-use driver::sip::{AorRow, Bind, EndpointRow};
+use driver::sip::{AorRow, Bind, EndpointRow, SubscriptionRow};
 use serde_json::{Value, json};
 
 use super::sip_tables::{
@@ -121,6 +121,20 @@ pub(super) const ROWS: &[Row] = &[
         |cli, ask| cli.pjsip_send_register(ask, false),
     )
     .detail("*all names every registration."),
+    show(
+        "pjsip show subscriptions inbound",
+        "Lists who watches which extension or mailbox.",
+        "subscriptions [endpoint resource event context call_id remote expires]",
+        Cli::subscriptions,
+    )
+    .also(&["pjsip list subscriptions inbound"]),
+    show(
+        "pjsip show subscriptions outbound",
+        "Lists what is watched elsewhere. There is nothing: Strowger does not subscribe.",
+        "subscriptions",
+        |_, ask| ask.show(|| json!({ "subscriptions": [] }), || NOTHING.to_owned()),
+    )
+    .also(&["pjsip list subscriptions outbound"]),
     show(
         "pjsip show channels",
         "Lists SIP channels.",
@@ -508,6 +522,43 @@ impl Cli {
         json!({ "channels": rows })
     }
 
+    fn subscriptions(&self, ask: &mut Ask<'_>) -> Said {
+        let rows = self.site.sip.borrow().subscription_rows(&self.site.shard.core.borrow());
+        let value = || {
+            let of = |row: &SubscriptionRow| {
+                json!({
+                    "endpoint": row.endpoint, "resource": row.resource, "event": row.event, "context": row.context,
+                    "call_id": row.call_id, "remote": row.remote, "expires": row.expires,
+                })
+            };
+            json!({ "subscriptions": rows.iter().map(of).collect::<Vec<_>>() })
+        };
+        let text = || {
+            if rows.is_empty() {
+                return NOTHING.to_owned();
+            }
+            let mut out = format!(
+                "Endpoint: {} {} {} {}\n{RULE}\n",
+                field("Endpoint/Resource", 40),
+                field("Event", 16),
+                field("Expiry", 8),
+                field("Remote", 24)
+            );
+            for row in &rows {
+                let name = format!("{}/{}", clean(&row.endpoint), clean(&row.resource));
+                let _ = writeln!(
+                    out,
+                    "Endpoint: {name:<40} {:<16} {:>8} {:<24}",
+                    row.event,
+                    row.expires,
+                    clean(&row.remote)
+                );
+            }
+            out.push_str(&found(rows.len()));
+            out
+        };
+        ask.show(value, text)
+    }
     fn sip_channels(&self, ask: &mut Ask<'_>) -> Said {
         let text = || {
             let rows = self.sip_channel_rows();

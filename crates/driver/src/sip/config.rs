@@ -97,6 +97,30 @@ impl core::str::FromStr for Traced {
 /// Longest host name, bytes (RFC 1035 §2.3.4).
 const HOST_BYTES_MAX: usize = 253;
 
+/// What an endpoint may watch, and how it is told.
+#[derive(Debug, Clone, Default)]
+pub struct Watching {
+    /// It may subscribe (`allow_subscribe`).
+    pub allow: bool,
+    /// Context of extensions that it watches; empty: that of its calls (`subscribe_context`).
+    pub context: String,
+    /// Ringing shows while the line is in use as well (`notify_early_inuse_ringing`).
+    pub early_ringing: bool,
+    /// Shortest subscription, seconds (`sub_min_expiry`).
+    pub seconds_min: u32,
+    /// Mailboxes whose state it is told without asking (`mailboxes`).
+    pub mailboxes: Vec<String>,
+    /// Mailboxes are told together (`aggregate_mwi`).
+    pub aggregate: bool,
+    /// An endpoint that subscribes to mailboxes is not told of them without asking
+    /// (`mwi_subscribe_replaces_unsolicited`).
+    pub subscribing_replaces: bool,
+    /// User of From in what it is told (`mwi_from_user`).
+    pub from_user: String,
+    /// Extension by which messages are heard (`voicemail_extension`).
+    pub voicemail: String,
+}
+
 /// `type=endpoint`.
 #[derive(Clone, Default)]
 pub struct Endpoint {
@@ -188,6 +212,14 @@ pub struct Endpoint {
     pub sdp_owner: String,
     /// Name in `s=`.
     pub sdp_session: String,
+    /// What it may watch.
+    pub watching: Watching,
+    /// It may transfer calls with REFER (`allow_transfer`).
+    pub allow_transfer: bool,
+    /// Who transfers a call without asking hears how it goes (`refer_blind_progress`).
+    pub refer_progress: bool,
+    /// Context of its messages; empty: that of its calls (`message_context`).
+    pub message_context: String,
 }
 
 /// `type=aor`.
@@ -217,6 +249,10 @@ pub struct Aor {
     pub qualify_2xx_only: bool,
     /// Path is kept.
     pub support_path: bool,
+    /// Mailboxes that subscribers are told of (`mailboxes`).
+    pub mailboxes: Vec<String>,
+    /// Extension by which their messages are heard (`voicemail_extension`).
+    pub voicemail: String,
 }
 
 /// What proves an auth.

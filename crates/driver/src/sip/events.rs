@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use ::sip::sdp::Negotiated;
-use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, ServerId};
+use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, ServerId, SubscriptionId};
 use ::sip::{HeaderName, Method, OwnedMessage};
 use base::{Cause, Command, Digit, Plan};
 use call::{ChanEvent, Core};
@@ -26,7 +26,22 @@ pub(crate) fn dialog_of(event: &Event) -> Option<DialogId> {
         | Event::Withdrawn { dialog, .. }
         | Event::Ended { dialog, .. } => Some(*dialog),
         Event::Response { dialog, .. } | Event::Unanswered { dialog, .. } => *dialog,
-        Event::Invite(_) | Event::Request(_) | Event::Malformed { .. } => None,
+        Event::Invite(_)
+        | Event::Request(_)
+        | Event::NotifyDue { .. }
+        | Event::Resubscribe { .. }
+        | Event::Unsubscribed { .. }
+        | Event::Malformed { .. } => None,
+    }
+}
+
+/// The subscription an event belongs to.
+pub(crate) fn subscription_of(event: &Event) -> Option<SubscriptionId> {
+    match event {
+        Event::NotifyDue { subscription, .. } | Event::Resubscribe { subscription, .. } => {
+            Some(*subscription)
+        }
+        _ => None,
     }
 }
 
@@ -37,6 +52,7 @@ impl SipDriver {
             Event::Request(incoming) => match incoming.message.view().method() {
                 Method::Register => self.registered(core, *incoming),
                 Method::Options => self.pinged(core, *incoming),
+                Method::Subscribe => self.subscribed(core, *incoming),
                 _ => self.not_served(core, *incoming),
             },
             Event::InDialog { dialog, request, message, .. } => {
@@ -57,6 +73,19 @@ impl SipDriver {
             Event::Unanswered { request, .. } if self.trunks.owns(request) => {
                 self.registration_answered(core, request, None);
             }
+            Event::Response { request, dialog: None, status, message }
+                if self.outside.contains_key(&request) =>
+            {
+                self.outside_answered(core, request, status, &message);
+            }
+            Event::Unanswered { request, .. } if self.outside.contains_key(&request) => {
+                self.outside.remove(&request);
+            }
+            Event::NotifyDue { subscription, standing } => self.notify_due(core, subscription, standing),
+            Event::Resubscribe { subscription, request, message } => {
+                self.resubscribed(core, subscription, request, &message);
+            }
+            Event::Unsubscribed { subscription } => self.unsubscribed(core, subscription),
             Event::Response { request, status, .. } if status >= 200 => {
                 if let Some(probe) = self.requests.remove(&request) {
                     let good = self.counts_as_answer(&probe, status);

@@ -14,12 +14,14 @@ mod inbound;
 mod leg;
 mod names;
 mod outbound;
+mod outside;
 mod qualify;
 mod register;
 mod session;
 mod show;
 mod tech;
 mod trunk;
+mod watch;
 mod ways;
 
 use core::net::IpAddr;
@@ -32,11 +34,12 @@ use call::{Core, Location};
 
 pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Registration, Trace,
-    Traced,
+    Traced, Watching,
 };
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
 pub use trunk::RegistrationRow;
+pub use watch::{PER_ENDPOINT_MAX, SubscriptionRow};
 pub use ways::BINDS_MAX;
 
 use gate::Gatekeeper;
@@ -47,7 +50,7 @@ use register::Registrations;
 use ways::Ways;
 
 /// Methods we serve.
-const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, INFO, MESSAGE, NOTIFY, REGISTER";
+const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, INFO, MESSAGE, SUBSCRIBE, NOTIFY, REGISTER";
 
 /// Bodies we read.
 const ACCEPT: &str = "application/sdp, application/dtmf-relay, application/dtmf, text/plain";
@@ -74,6 +77,9 @@ pub struct SipDriver {
     legs: Legs,
     registrations: Registrations,
     qualify: Qualify,
+    watchers: watch::Watchers,
+    /// Requests outside calls that may be challenged.
+    outside: HashMap<ClientId, outside::Sent>,
     requests: HashMap<ClientId, qualify::Probe>,
     trunks: trunk::Trunks,
     out: Vec<Output>,
@@ -114,6 +120,8 @@ impl SipDriver {
             legs: Legs::default(),
             registrations: Registrations::new(seed.rotate_left(64)),
             qualify: Qualify::default(),
+            watchers: watch::Watchers::default(),
+            outside: HashMap::new(),
             requests: HashMap::new(),
             trunks: trunk::Trunks::default(),
             out: Vec::new(),
@@ -154,6 +162,7 @@ impl SipDriver {
         self.qualify.configure(&self.config, &self.registrations, now);
         self.trunks.configure(&self.config, now);
         self.names.foresee(&self.config, now);
+        self.watchers.configure(&self.config);
     }
     /// The configuration in force.
     pub fn config(&self) -> &Rc<Config> {
@@ -345,13 +354,17 @@ impl SipDriver {
         }
     }
     fn guarded(&mut self, core: &mut Core, event: Event) {
-        let dialog = events::dialog_of(&event);
+        let (dialog, subscription) = (events::dialog_of(&event), events::subscription_of(&event));
         let outer = std::mem::take(&mut self.in_hand);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.event(core, event)));
         let begun = std::mem::replace(&mut self.in_hand, outer);
         if let Err(panic) = outcome {
             let line = format!("a SIP dialog panicked, its call is ended: {}", call::panic_text(&*panic));
             core.log(call::Level::Error, "chan_pjsip", &line);
+            if let Some(subscription) = subscription {
+                self.stack.drop_subscription(subscription);
+                self.unsubscribed(core, subscription);
+            }
             self.bury(core, dialog.or(begun.dialog), begun);
         }
     }

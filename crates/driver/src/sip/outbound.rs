@@ -42,7 +42,7 @@ pub(crate) struct Waiting {
 /// What a dial string after `PJSIP/` names.
 #[derive(Clone)]
 pub(crate) struct Target {
-    endpoint: Rc<Endpoint>,
+    pub(crate) endpoint: Rc<Endpoint>,
     /// A URI given outright.
     uri: Option<String>,
     /// A number to put into the user part of the contact.
@@ -51,7 +51,7 @@ pub(crate) struct Target {
 
 impl SipDriver {
     /// `6001`, `6001/sip:a@b`, `number@trunk`, `sip:a@b` (with default_outbound_endpoint).
-    fn target(&self, resource: &str) -> Result<Target, Cause> {
+    pub(crate) fn target(&self, resource: &str) -> Result<Target, Cause> {
         let resource = resource.trim();
         let find = |name: &str| self.config.endpoints.get(name).cloned();
         if resource.starts_with("sip:") || resource.starts_with("sips:") {
@@ -75,7 +75,7 @@ impl SipDriver {
     }
 
     /// The first contact of the endpoint's AORs that is not known to be unreachable, and the way to it.
-    fn reach(&mut self, core: &mut Core, target: &Target) -> Result<Route, Cause> {
+    pub(crate) fn reach(&mut self, core: &mut Core, target: &Target) -> Result<Route, Cause> {
         if let Some(uri) = &target.uri {
             return self
                 .route_uri(core, Some(&target.endpoint), uri, None)
@@ -529,7 +529,7 @@ fn with_user(uri: &str, user: &str) -> String {
 }
 
 /// The URI as it belongs into To: without parameters and headers.
-fn without_params(uri: &str) -> &str {
+pub(crate) fn without_params(uri: &str) -> &str {
     let end = uri.find([';', '?']).unwrap_or(uri.len());
     uri.get(..end).unwrap_or(uri)
 }

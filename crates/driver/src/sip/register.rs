@@ -192,7 +192,10 @@ impl SipDriver {
                 self.registrations.over.entry(connection).or_default().insert(change.aor.clone());
             }
             match change.cause {
-                Cause::Added => self.qualify.add(&self.config, &change.aor, &change.binding.uri, core.now),
+                Cause::Added => {
+                    self.qualify.add(&self.config, &change.aor, &change.binding.uri, core.now);
+                    self.tell_new_contact(core, &change.aor, &change.binding.uri);
+                }
                 Cause::Removed | Cause::Expired => self.qualify.remove(&change.aor, &change.binding.uri),
                 Cause::Refreshed => {}
             }
@@ -252,7 +255,7 @@ impl SipDriver {
             return;
         }
         let status = match incoming.message.view().method() {
-            ::sip::Method::Subscribe | ::sip::Method::Publish => 489,
+            ::sip::Method::Publish => 489,
             ::sip::Method::Notify => 481,
             method if method.known().is_some() => 405,
             _ => 501,

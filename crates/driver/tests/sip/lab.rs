@@ -10,7 +10,7 @@ use ::sip::OwnedMessage;
 use ::sip::stack::{ConnectionId, Flow, Protocol, TransportId};
 use base::{Cause, ChannelId, Command, Instant, Plan, StreamId};
 use call::{Chan, Indication, MediaDoor, MediaRefused, Request, Shard};
-use driver::sip::{Aor, Auth, Bind, Config, Endpoint, IdentifyBy, Proof, SipDriver};
+use driver::sip::{Aor, Auth, Bind, Config, Endpoint, IdentifyBy, Proof, SipDriver, Watching};
 use sim::World;
 
 /// Address of ours that every route leads from.
@@ -116,6 +116,9 @@ pub fn endpoint(name: &str) -> Endpoint {
         allow_overlap: true,
         sdp_owner: "-".to_owned(),
         sdp_session: "Strowger".to_owned(),
+        watching: Watching { allow: true, aggregate: true, ..Watching::default() },
+        allow_transfer: true,
+        refer_progress: true,
         ..Endpoint::default()
     }
 }
@@ -134,6 +137,8 @@ pub fn aor(name: &str) -> Aor {
         qualify_timeout: Duration::from_secs(3),
         qualify_2xx_only: false,
         support_path: false,
+        mailboxes: Vec::new(),
+        voicemail: String::new(),
     }
 }
 
@@ -201,6 +206,7 @@ impl Lab {
         {
             let mut core = shard.core.borrow_mut();
             core.services.media = Box::new(Door(streams.clone()));
+            core.hinted = |_, context, exten| context == "phones" && exten.starts_with('6');
             core.reach = |_, _, exten, _| match exten {
                 "nobody" => call::Reach::None,
                 "10" => call::Reach::Partial,
@@ -253,6 +259,7 @@ impl Lab {
                 self.started.push_back(id);
                 drop_listener(&self.shard, id, &self.heard);
             }
+            sip.tell_watchers(&mut self.shard.core.borrow_mut());
             let sends = sip.take_sends();
             for send in &sends {
                 assert!(send.flow.transport.0 < 2, "the shell knows binds only: {:?}", send.flow);
@@ -356,7 +363,11 @@ impl Lab {
         assert_eq!(self.shard.core.borrow().channel_count(), 0, "channels are left");
         assert_eq!(self.streams.borrow().open.len(), 0, "streams are left");
         let load = self.sip.borrow().load();
-        assert_eq!((load.dialogs, load.clients, load.servers), (0, 0, 0), "the stack holds something");
+        assert_eq!(
+            (load.dialogs, load.clients, load.servers, load.subscriptions),
+            (0, 0, 0, 0),
+            "the stack holds something"
+        );
     }
 }
 

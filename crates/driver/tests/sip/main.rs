@@ -10,3 +10,4 @@ mod registration;
 mod session;
 mod storm;
 mod trunks;
+mod watchers;

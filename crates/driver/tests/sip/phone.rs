@@ -63,6 +63,10 @@ impl Phone {
         self.call_id = call_id.to_owned();
         self
     }
+    /// The same phone in another dialog.
+    pub fn call_again(&self) -> Self {
+        Self::at(&self.user, self.flow).call(&format!("{}-again", self.call_id))
+    }
     fn contact(&self) -> String {
         format!("<sip:{}@{}>", self.user, self.flow.remote)
     }

@@ -46,6 +46,8 @@ pub(crate) enum Purpose {
     Bye,
     /// Any request whose outcome the driver hears of.
     Request,
+    /// A NOTIFY of a subscription.
+    Notify,
     /// A CANCEL or the BYE of a surplus fork: nobody listens.
     Quiet,
 }

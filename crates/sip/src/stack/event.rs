@@ -1,6 +1,6 @@
 //! The words between the stack and its driver: what comes out, what goes in.
 
-use super::{ClientId, DialogId, ServerId};
+use super::{ClientId, DialogId, ServerId, SubscriptionId};
 use crate::header::Method;
 use crate::layer::{Flow, Send, TransactionKey};
 use crate::message::OwnedMessage;
@@ -150,6 +150,29 @@ pub enum Event {
         reason: End,
         /// The BYE, if that ended it.
         message: Option<OwnedMessage>,
+    },
+    /// A NOTIFY of this subscription is to leave: answer with [`Stack::notify`](super::Stack::notify), which tells the
+    /// state as it is at that moment.
+    NotifyDue {
+        /// Subscription.
+        subscription: SubscriptionId,
+        /// What the NOTIFY says of it.
+        standing: crate::subscription::Standing,
+    },
+    /// The watcher's SUBSCRIBE in a subscription of its own: a refresh, or its end. Answer with
+    /// [`Stack::refresh`](super::Stack::refresh) or [`Stack::respond`](super::Stack::respond).
+    Resubscribe {
+        /// Subscription.
+        subscription: SubscriptionId,
+        /// Transaction to answer.
+        request: ServerId,
+        /// The request.
+        message: OwnedMessage,
+    },
+    /// The subscription is gone.
+    Unsubscribed {
+        /// Subscription.
+        subscription: SubscriptionId,
     },
     /// A message that cannot be understood; it was answered if it could be, else dropped.
     Malformed {

@@ -223,7 +223,7 @@ impl Stack {
     }
 
     /// Answers with a transaction, so that the same request is not judged twice (an old CSeq would be).
-    fn refuse_inside(
+    pub(super) fn refuse_inside(
         &mut self,
         message: &Message<'_>,
         source: Flow,

@@ -17,10 +17,12 @@ mod guard;
 mod inside;
 mod uac;
 mod uas;
+mod watch;
 
 pub use crate::layer::{ConnectionId, Flow, Protocol, Send, Transport, TransportId, in_network};
 pub use crate::transaction::Timers;
 pub use event::{Accept, Answer, Body, End, Event, Failure, Header, Incoming, Outgoing, Output};
+pub use watch::{SUBSCRIPTIONS_MAX, SubscriptionId};
 
 use crate::header::{HeaderName, Method};
 use crate::layer::{
@@ -33,6 +35,7 @@ use base::Instant;
 use call::Call;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use watch::Watches;
 
 /// Most transactions of each side: 64*T1 of 3,000 requests a second, which is several times what one core carries.
 pub const TRANSACTIONS_MAX: usize = 96 * 1024;
@@ -125,6 +128,8 @@ pub struct Load {
     pub servers: usize,
     /// Dialogs, early ones and challenged INVITEs included.
     pub dialogs: usize,
+    /// Subscriptions of watchers.
+    pub subscriptions: usize,
 }
 
 /// What a dialog is called on the wire, and its way.
@@ -165,6 +170,7 @@ pub struct Stack {
     /// Every call whose next request takes a connection, under that connection.
     by_connection: BTreeSet<(ConnectionId, Place)>,
     deadlines: Deadlines<Place>,
+    watches: Watches,
     /// Taken out while a message is parsed.
     index: Option<Box<Index>>,
     scratch: Vec<u8>,
@@ -187,6 +193,7 @@ impl Stack {
             by_tag: DigestMap::default(),
             by_connection: BTreeSet::new(),
             deadlines: Deadlines::default(),
+            watches: Watches::default(),
             index: None,
             scratch: Vec::new(),
             in_hand: None,
@@ -220,15 +227,15 @@ impl Stack {
     /// How much is stored.
     pub fn load(&self) -> Load {
         let (clients, servers) = self.layer.len();
-        Load { clients, servers, dialogs: self.calls.len() }
+        Load { clients, servers, dialogs: self.calls.len(), subscriptions: self.watches.len() }
     }
 
     /// When [`due`](Self::due) next wants to be called. May be earlier than needed, never later.
     pub fn deadline(&self) -> Option<Instant> {
-        match (self.layer.deadline(), self.deadlines.earliest()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        [self.layer.deadline(), self.deadlines.earliest(), self.watches.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Takes in one datagram, or one framed message of a stream. Never fails: what cannot be used is answered or dropped.
@@ -267,6 +274,7 @@ impl Stack {
                 self.schedule(place);
             }
         }
+        self.watches_due(now, out);
         self.heed_notices(now, out);
     }
 
@@ -275,6 +283,7 @@ impl Stack {
         self.in_hand = None;
         if let Some(connection) = flow.connection {
             self.connection_closed(connection);
+            self.watches.connection_closed(connection);
         }
         self.layer.transport_error(flow, now, out);
         self.heed_notices(now, out);
@@ -361,6 +370,7 @@ impl Stack {
                     self.enter(place);
                     self.receive_inside(place, message, source, key, now, out);
                 }
+                None if self.receive_resubscribe(tag, message, source, key, now, out) => {}
                 None => self.answer_statelessly(message, source, false, &Answer::new(481), out),
             },
         }
@@ -423,6 +433,9 @@ impl Stack {
                 self.refuse_late_answer(message, source, now, out);
             }
             (Purpose::Invite | Purpose::Quiet, _) => {}
+            (Purpose::Notify, _) => {
+                self.notify_answered(place, Some((message, source)), status.code(), now, out)
+            }
             (Purpose::Bye, dialog) => self.bye_response(place, dialog, message, status, out),
             (Purpose::Request, dialog) => self.request_response(place, dialog, message, status, now, out),
         }

@@ -479,6 +479,7 @@ impl Stack {
                 let (request, dialog) = (ClientId(place), dialog.map(DialogId));
                 out.push(Output::Event(Event::Unanswered { request, dialog, failure }));
             }
+            (Purpose::Notify, _) => self.notify_unanswered(place, now, out),
             (Purpose::Quiet, _) | (Purpose::Invite | Purpose::Bye, None) => {}
         }
     }

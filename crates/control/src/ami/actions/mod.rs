@@ -12,6 +12,7 @@ mod sip;
 mod system;
 mod talk;
 mod variables;
+mod watch;
 
 use apps::Call;
 
@@ -34,6 +35,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     database::ROWS,
     config::ROWS,
     sip::ROWS,
+    watch::ROWS,
 ];
 
 /// Items of a comma-separated list; a comma inside parentheses or quotation marks, or after a backslash, separates

@@ -43,13 +43,6 @@ pub(super) const ROWS: &[ActionRow] = &[
         fields: &[],
         run: logger_rotate,
     },
-    ActionRow {
-        name: "MailboxCount",
-        class: &["call", "reporting"],
-        synopsis: "Counts messages of a mailbox; not supported yet.",
-        fields: &[must("Mailbox", "mailbox@context")],
-        run: mailbox_count,
-    },
 ];
 
 /// Date and time of a moment, seconds since the epoch, where the machine stands.
@@ -128,8 +121,4 @@ fn module_check(turn: &mut Turn<'_>) -> Done {
 fn logger_rotate(turn: &mut Turn<'_>) -> Done {
     turn.site.wish(Wish::RotateLogs);
     turn.success("Rotated Logger")
-}
-
-fn mailbox_count(_: &mut Turn<'_>) -> Done {
-    Err("MailboxCount is not supported yet: there is no voicemail".into())
 }

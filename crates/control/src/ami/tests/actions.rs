@@ -49,7 +49,8 @@ fn channels_are_listed_moved_limited_and_hung_up() {
         ("PlayDTMF|Channel: SIM/bob-00000001|Digit: x", "Invalid digit"),
         ("ControlPlayback|Channel: SIM/bob-00000001|Control: dance", "Unknown control type"),
         ("AbsoluteTimeout|Channel: SIM/bob-00000001|Timeout: NaN", "Invalid timeout"),
-        ("MailboxCount|Mailbox: 1", "MailboxCount is not supported yet"),
+        ("MailboxCount", "Mailbox not specified"),
+        ("MWIUpdate|Mailbox: 1|NewMessages: -1", "Invalid NewMessages"),
     ] {
         let answer = desk.act(1, act);
         assert!(answer.starts_with(&format!("Response: Error\r\nMessage: {expected}")), "{act}: {answer}");
@@ -361,5 +362,25 @@ fn calls_are_recorded_muted_paused_renamed_and_left_alone_again() {
             1,
             "{words}: {transcript:?}"
         );
+    }
+}
+
+#[test]
+fn mailboxes_are_told_counted_and_forgotten() {
+    let mut desk = Desk::new("mailboxes");
+    desk.login(1, "all");
+    for (act, expected) in [
+        ("MWIUpdate|Mailbox: 6001|NewMessages: 2|OldMessages: 5", "Message: Mailbox updated\r\n"),
+        ("MailboxCount|Mailbox: 6001@default", "UrgMessages: 0\r\nNewMessages: 2\r\nOldMessages: 5\r\n"),
+        ("MailboxStatus|Mailbox: 6001", "Mailbox: 6001\r\nWaiting: 1\r\n"),
+        ("MWIGet|Mailbox: 6001", "Mailbox: 6001@default\r\nOldMessages: 5\r\nNewMessages: 2\r\n"),
+        ("MWIDelete|Mailbox: 6001", "Message: Mailbox deleted\r\n"),
+        ("MailboxStatus|Mailbox: 6001", "Waiting: 0\r\n"),
+        ("MWIGet|Mailbox: 6001", "ListItems: 0\r\n"),
+        ("PJSIPShowSubscriptionsInbound", "Event: InboundSubscriptionDetailComplete\r\n"),
+        ("PJSIPShowSubscriptionsOutbound", "Event: OutboundSubscriptionDetailComplete\r\n"),
+    ] {
+        let answer = desk.act(1, act);
+        assert!(answer.contains(expected), "{act}: {answer}");
     }
 }

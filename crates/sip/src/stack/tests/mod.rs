@@ -212,6 +212,9 @@ pub(super) fn word(event: &Event) -> String {
         Event::Canceled { .. } => "Canceled".into(),
         Event::Withdrawn { .. } => "Withdrawn".into(),
         Event::Ended { reason, .. } => format!("Ended {reason:?}"),
+        Event::NotifyDue { standing, .. } => format!("NotifyDue {standing}"),
+        Event::Resubscribe { .. } => "Resubscribe".into(),
+        Event::Unsubscribed { .. } => "Unsubscribed".into(),
         Event::Malformed { .. } => "Malformed".into(),
     }
 }

@@ -78,8 +78,7 @@ options! {
         Later "no,yes" "the latest answer of a dialog holds";
     allow_transfer: YesNo = "yes", "Let it transfer with REFER.",
         Later "no,yes" "REFER is refused; transfers are not built in";
-    allow_subscribe: YesNo = "yes", "Let it subscribe.",
-        Later "no,yes" "SUBSCRIBE is answered 489";
+    allow_subscribe: YesNo = "yes", "Let it subscribe.";
     allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.";
     allow_unauthenticated_options: YesNo = "no", "Answer its OPTIONS without a challenge.";
     user_eq_phone: YesNo = "no", "Add user=phone to URIs with a number.";
@@ -92,8 +91,7 @@ options! {
     moh_suggest: Text = "default", "Music it hears on hold.";
     message_context: Text = "", "Context of its messages.",
         Later "" "a message outside a call is refused; one inside a call is taken and not passed on";
-    subscribe_context: Text = "", "Context of its subscriptions.",
-        Later "" "subscriptions are refused";
+    subscribe_context: Text = "", "Context of its subscriptions.";
     device_state_busy_at: Int<0, {u32::MAX}> = "0", "Calls at which it counts as busy; 0 counts it in use only.";
     call_group: Text = "", "Numbered pickup groups its calls ring in.",
         Later "" "calls cannot be picked up";
@@ -103,8 +101,7 @@ options! {
         Later "" "calls cannot be picked up";
     named_pickup_group: Gathered = "", "Named groups it may pick up.",
         Later "" "calls cannot be picked up";
-    mailboxes: Gathered = "", "Mailboxes whose state it is told.",
-        Later "" "message waiting is not reported";
+    mailboxes: Gathered = "", "Mailboxes whose state it is told.";
     max_audio_streams: Int<0, 64> = "1", "Audio streams of a call.",
         Later "1" "further audio streams are declined";
     tos_audio: Tos = "0", "Type of service of audio packets.";
@@ -115,15 +112,18 @@ options! {
     acl: Gathered = "", "Lists of acl.conf its requests must pass.";
     contact_permit also "contact_deny": Rules = "", "Addresses its contacts may have.";
     contact_acl: Gathered = "", "Lists of acl.conf its contacts must pass.";
-    notify_early_inuse_ringing: YesNo = "no", "Tell watchers of ringing while in use.",
-        Later "no" "subscriptions are refused";
+    notify_early_inuse_ringing: YesNo = "no", "Tell watchers of ringing while in use.";
     refer_blind_progress: YesNo = "yes", "Tell a blind transferer how it goes.",
         Later "yes,no" "REFER is refused";
+    aggregate_mwi: YesNo = "yes", "Tell it of all its mailboxes together.";
+    mwi_from_user: Text = "", "User of From in what it is told of mailboxes.";
+    mwi_subscribe_replaces_unsolicited: YesNo = "no", "Tell it of mailboxes once only when it has subscribed to them.";
+    voicemail_extension: Text = "", "Extension by which its messages are heard.";
+    sub_min_expiry: Seconds<0, 86_400> = "0", "Shortest subscription; shorter ones are answered 423.";
     suppress_q850_reason_headers: YesNo = "no", "Send no Reason header with a Q.850 cause.";
     tenantid: Text = "", "Tenant of its channels.",
         Later "" "channels have no tenant";
     @recognised {
-        "aggregate_mwi" "yes" Later "message waiting is not reported";
         "bundle" "no" Later "streams are not bundled";
         "codec_prefs_incoming_answer" "*" Later "answers keep the order of the offer";
         "codec_prefs_incoming_offer" "*" Later "the order of allow= decides";
@@ -155,8 +155,6 @@ options! {
         "incoming_mwi_mailbox" "" Later "message waiting is not received";
         "max_video_streams" "0,1" Later "video is declined";
         "moh_passthrough" "no" Later "music is played here";
-        "mwi_from_user" "" Later "message waiting is not reported";
-        "mwi_subscribe_replaces_unsolicited" "no" Later "message waiting is not reported";
         "one_touch_recording" "no" Later "recording by a key during a call is not built in";
         "outgoing_call_offer_pref" "remote_merge" Later "the order of allow= decides";
         "overlap_context" "" Later "overlap digits are matched in context";
@@ -173,7 +171,6 @@ options! {
         "srtp_tag_32" "no" Later "SRTP is not built in";
         "stir_shaken" "no,off" Later "calls are not signed";
         "stir_shaken_profile" "" Later "calls are neither signed nor verified";
-        "sub_min_expiry" "0" Later "subscriptions have no least expiry";
         "suppress_moh_on_sendonly" "no" Later "music is played on hold";
         "t38_bind_udptl_to_media_address" "no" Later "T.38 is declined";
         "t38_udptl" "no" Later "T.38 is declined; fax goes as audio";
@@ -183,7 +180,6 @@ options! {
         "t38_udptl_nat" "no" Later "T.38 is declined";
         "tos_video" "0" Later "video is declined";
         "use_avpf" "no" Later "the profile is always RTP/AVP";
-        "voicemail_extension" "" Later "message waiting is not reported";
         "webrtc" "no" Later "browsers cannot call; ICE and DTLS are not built in";
     }
     resolved {
@@ -255,10 +251,8 @@ options! {
     outbound_proxy: Text = "", "SIP URI OPTIONS go through.",
         Later "" "OPTIONS go through the outbound_proxy of the endpoint";
     support_path: YesNo = "no", "Obey Path (RFC 3327).";
-    mailboxes: Gathered = "", "Mailboxes whose state subscribers are told.",
-        Later "" "message waiting is not reported";
-    voicemail_extension: Text = "", "Extension told with the state of mailboxes.",
-        Later "" "message waiting is not reported";
+    mailboxes: Gathered = "", "Mailboxes whose state subscribers are told.";
+    voicemail_extension: Text = "", "Extension told with the state of mailboxes.";
     @recognised {}
 }
 

@@ -1,0 +1,165 @@
+//! What is watched from outside: extensions with a hint, and mailboxes.
+//!
+//! Drivers say what their watchers ask for and are told what has become of it; they know no hint and no device. Whoever
+//! runs the dialplan answers for extensions, whoever keeps messages for mailboxes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::{Core, DeviceState, Notice};
+
+/// An extension that somebody watches.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Watched {
+    /// Context in which it is looked up.
+    pub context: String,
+    /// Extension.
+    pub exten: String,
+}
+
+/// What is in a mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mailbox {
+    /// Messages that nobody has heard.
+    pub new: u32,
+    /// Messages that were heard.
+    pub old: u32,
+}
+
+impl std::ops::Add for Mailbox {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { new: self.new.saturating_add(other.new), old: self.old.saturating_add(other.old) }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Followed {
+    watchers: usize,
+    state: Option<DeviceState>,
+}
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub struct Board {
+    extensions: BTreeMap<Rc<Watched>, Followed>,
+    begun: Vec<Rc<Watched>>,
+    ended: Vec<Rc<Watched>>,
+    changed: BTreeSet<Rc<Watched>>,
+    mailboxes: BTreeSet<String>,
+}
+
+impl Board {
+    /// Somebody begins to watch an extension. Its state is told as a change when it is known.
+    pub fn follow(&mut self, extension: &Rc<Watched>) {
+        let followed = self.extensions.entry(extension.clone()).or_default();
+        followed.watchers += 1;
+        if followed.watchers == 1 {
+            self.begun.push(extension.clone());
+        }
+    }
+    /// Somebody no longer watches an extension.
+    pub fn unfollow(&mut self, extension: &Rc<Watched>) {
+        let Some(followed) = self.extensions.get_mut(extension) else { return };
+        followed.watchers -= 1;
+        if followed.watchers == 0 {
+            self.extensions.remove(extension);
+            self.changed.remove(extension);
+            self.ended.push(extension.clone());
+        }
+    }
+    /// The state of an extension that is watched; `None` while it is not known, and when it has no hint.
+    pub fn state(&self, extension: &Watched) -> Option<DeviceState> {
+        self.extensions.get(extension)?.state
+    }
+    /// Whether [`take_requests`](Self::take_requests) has anything to give.
+    pub fn has_requests(&self) -> bool {
+        !self.begun.is_empty() || !self.ended.is_empty()
+    }
+    /// Extensions that are watched from here on, and those that are no longer, since the last call.
+    pub fn take_requests(&mut self) -> (Vec<Rc<Watched>>, Vec<Rc<Watched>>) {
+        let mut begun = std::mem::take(&mut self.begun);
+        begun.retain(|extension| self.extensions.contains_key(extension));
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.retain(|extension| !self.extensions.contains_key(extension));
+        (begun, ended)
+    }
+    /// The state of an extension is this; `None`: it has no hint any more.
+    pub fn tell(&mut self, extension: &Rc<Watched>, state: Option<DeviceState>) {
+        let Some(followed) = self.extensions.get_mut(extension) else { return };
+        if followed.state != state || state.is_none() {
+            followed.state = state;
+            self.changed.insert(extension.clone());
+        }
+    }
+    /// What has changed since the last call: extensions, mailboxes.
+    pub fn take_changed(&mut self) -> (BTreeSet<Rc<Watched>>, BTreeSet<String>) {
+        (std::mem::take(&mut self.changed), std::mem::take(&mut self.mailboxes))
+    }
+}
+
+/// Family of the database in which the counts of mailboxes are kept that others look after.
+const FAMILY: &str = "MWI";
+
+/// The name of a mailbox with its context, which is `default` when none is given.
+fn full_name(mailbox: &str) -> String {
+    let mailbox = mailbox.trim();
+    if mailbox.contains('@') { mailbox.to_owned() } else { format!("{mailbox}@default") }
+}
+
+impl Core {
+    /// What is in a mailbox (`6001@default`, or `6001`); `None` when nobody has said.
+    pub fn mailbox(&self, mailbox: &str) -> Option<Mailbox> {
+        let kept = self.services.db.get(FAMILY, &full_name(mailbox))?;
+        let (new, old) = kept.split_once('/')?;
+        Some(Mailbox { new: new.parse().ok()?, old: old.parse().ok()? })
+    }
+    /// Every mailbox of which somebody has said what is in it.
+    pub fn mailboxes(&self) -> Vec<(String, Mailbox)> {
+        let prefix = format!("/{FAMILY}");
+        let listed = self.services.db.list(&prefix);
+        let names = listed.iter().filter_map(|(key, _)| key.strip_prefix(&prefix)?.strip_prefix('/'));
+        names.filter_map(|name| Some((name.to_owned(), self.mailbox(name)?))).collect()
+    }
+    /// Says what is in a mailbox; `None` forgets it. Watchers are told when that changes anything.
+    pub fn set_mailbox(&mut self, mailbox: &str, messages: Option<Mailbox>) {
+        let name = full_name(mailbox);
+        if self.mailbox(&name) == messages {
+            return;
+        }
+        match messages {
+            Some(Mailbox { new, old }) => self.services.db.put(FAMILY, &name, &format!("{new}/{old}")),
+            None => self.services.db.delete(FAMILY, &name),
+        };
+        self.board.mailboxes.insert(name.clone());
+        let messages = messages.unwrap_or_default();
+        self.notice(|_| Some(Notice::MessageWaiting { mailbox: name, messages }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extension_is_looked_after_as_long_as_anybody_watches_it() {
+        let mut board = Board::default();
+        let lamp = Rc::new(Watched { context: "lamps".into(), exten: "600".into() });
+        board.follow(&lamp);
+        board.follow(&lamp);
+        assert_eq!(board.take_requests(), (vec![lamp.clone()], vec![]));
+        board.tell(&lamp, Some(DeviceState::InUse));
+        board.tell(&lamp, Some(DeviceState::InUse));
+        assert_eq!(board.take_changed().0.len(), 1);
+        board.tell(&lamp, Some(DeviceState::InUse));
+        assert_eq!(board.take_changed().0.len(), 0, "the same state is no change");
+        board.unfollow(&lamp);
+        assert!(!board.has_requests());
+        board.unfollow(&lamp);
+        assert_eq!(board.take_requests(), (vec![], vec![lamp.clone()]));
+        assert_eq!(board.state(&lamp), None);
+        board.follow(&lamp);
+        board.unfollow(&lamp);
+        assert_eq!(board.take_requests(), (vec![], vec![lamp]), "begun and ended at once is never begun");
+    }
+}

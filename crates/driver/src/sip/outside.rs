@@ -1,0 +1,115 @@
+//! Requests of ours outside calls: NOTIFY, MESSAGE and what an administrator sends by hand.
+
+use std::rc::Rc;
+
+use ::sip::digest::Answer as AuthAnswer;
+use ::sip::stack::{Body, ClientId, Header, Outgoing};
+use ::sip::{HeaderName, Method, OwnedMessage};
+use call::Core;
+
+use super::SipDriver;
+use super::config::Endpoint;
+use super::outbound::{Route, logins, without_params};
+
+/// A request on its way, for as long as it may be challenged.
+pub(crate) struct Sent {
+    endpoint: Rc<Endpoint>,
+}
+
+/// What is sent.
+pub(crate) struct Request<'a> {
+    pub(crate) method: Method<'a>,
+    /// Our From, without tag.
+    pub(crate) from: String,
+    pub(crate) headers: &'a [Header<'a>],
+    pub(crate) body: Option<Body<'a>>,
+}
+
+impl SipDriver {
+    /// Every contact of an endpoint's AORs that may be reached, registered and fixed ones, with its AOR.
+    pub(crate) fn contacts_of(&self, endpoint: &Endpoint) -> Vec<(String, Vec<u8>)> {
+        let aors = endpoint.aors.iter().filter_map(|name| self.config.aors.get(name));
+        let contacts = aors.flat_map(|aor| {
+            let registered = self.registrations.registrar.bindings(&aor.name).iter().map(|b| b.uri.clone());
+            let fixed = aor.contacts.iter().map(|uri| uri.clone().into_bytes());
+            registered.chain(fixed).map(|uri| (aor.name.to_string(), uri)).collect::<Vec<_>>()
+        });
+        contacts
+            .filter(|(aor, uri)| self.qualify.state(aor, uri).0 != super::qualify::Reachable::No)
+            .collect()
+    }
+
+    /// Sends a request outside calls. A challenge is answered once with the endpoint's `outbound_auth`. `false`: it could
+    /// not leave.
+    pub(crate) fn send_outside(
+        &mut self,
+        core: &mut Core,
+        endpoint: &Rc<Endpoint>,
+        route: Route,
+        request: &Request<'_>,
+    ) -> bool {
+        let user = if endpoint.contact_user.is_empty() {
+            &self.config.default_from_user
+        } else {
+            &endpoint.contact_user
+        };
+        let contact = self.contact(route.flow, user);
+        let to = format!("<{}>", without_params(&route.uri));
+        let routes: Vec<&str> = route.routes.iter().map(String::as_str).collect();
+        // MESSAGE has no Contact (RFC 3428 §4).
+        let outgoing = Outgoing {
+            method: request.method,
+            target: &route.uri,
+            from: &request.from,
+            to: &to,
+            contact: Some(contact.as_str()).filter(|_| request.method != Method::Message),
+            routes: &routes,
+            headers: request.headers,
+            body: request.body,
+            flow: route.flow,
+            series: None,
+            symmetric: false,
+        };
+        match self.with_stack(core, |stack, now, out| stack.request(&outgoing, now, out)) {
+            Ok(id) => {
+                self.outside.insert(id, Sent { endpoint: endpoint.clone() });
+                true
+            }
+            Err(_) => false,
+        }
+    }
+    /// A response to such a request.
+    pub(crate) fn outside_answered(
+        &mut self,
+        core: &mut Core,
+        request: ClientId,
+        status: u16,
+        message: &OwnedMessage,
+    ) {
+        if status < 200 {
+            return;
+        }
+        let Some(sent) = self.outside.remove(&request) else { return };
+        if !matches!(status, 401 | 407) {
+            return;
+        }
+        let Some(asked) = self.stack.asked(request).filter(|asked| !asked.proves) else { return };
+        let config = self.config.clone();
+        let logins = logins(&config, &sent.endpoint.outbound_auths);
+        let mut authenticator = ::sip::digest::Authenticator::new();
+        if authenticator.challenged(&message.view(), &logins) == AuthAnswer::GiveUp {
+            return;
+        }
+        let cnonce = format!("{:016x}", core.random());
+        let mut headers: Vec<(String, String)> = Vec::new();
+        authenticator.credentials(&asked.method, &asked.uri, cnonce.as_bytes(), &logins, |name, value| {
+            let name = String::from_utf8_lossy(HeaderName::as_bytes(name)).into_owned();
+            headers.push((name, String::from_utf8_lossy(value).into_owned()));
+        });
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let again = self.with_stack(core, |stack, now, out| stack.retry(request, &headers, now, out));
+        if let Ok(again) = again {
+            self.outside.insert(again, sent);
+        }
+    }
+}

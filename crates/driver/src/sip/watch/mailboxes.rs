@@ -1,0 +1,136 @@
+//! Message waiting: who may watch which mailboxes, and who is told without having asked (RFC 3842).
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use ::sip::stack::Body;
+use ::sip::{Message, Method};
+use call::{Core, Mailbox};
+
+use super::{Topic, Watchers, body};
+use crate::sip::config::{Config, Endpoint};
+use crate::sip::outside::Request;
+use crate::sip::{SipDriver, identity};
+
+/// What is in these mailboxes together; nothing in one of which nobody has said anything.
+pub(super) fn sum(core: &Core, boxes: &[String]) -> Mailbox {
+    boxes.iter().filter_map(|name| core.mailbox(name)).fold(Mailbox::default(), |sum, one| sum + one)
+}
+
+/// Whether a mailbox as the configuration names it is this one, whose context is given.
+fn is_same(named: &str, full: &str) -> bool {
+    named == full || full.strip_suffix("@default") == Some(named)
+}
+
+impl Watchers {
+    /// Takes note of another configuration.
+    pub(crate) fn configure(&mut self, config: &Config) {
+        self.to_review = true;
+        self.told_unasked.clear();
+        for endpoint in config.endpoints.values() {
+            for mailbox in &endpoint.watching.mailboxes {
+                let full = if mailbox.contains('@') { mailbox.clone() } else { format!("{mailbox}@default") };
+                self.told_unasked.entry(full).or_default().push(endpoint.name.clone());
+            }
+        }
+    }
+}
+
+/// Endpoints by the mailboxes that they are told of without asking.
+pub(super) type ToldUnasked = HashMap<String, Vec<Rc<str>>>;
+
+impl SipDriver {
+    /// The mailboxes that a SUBSCRIBE asks for: those of the endpoint's AOR of that name, or all of its AORs'.
+    pub(super) fn mailboxes_topic(
+        &self,
+        endpoint: &Endpoint,
+        name: &str,
+        message: &Message<'_>,
+    ) -> Option<Topic> {
+        let own = endpoint.aors.iter().filter_map(|aor| self.config.aors.get(aor));
+        let named = endpoint.aors.iter().any(|aor| **aor == *name);
+        let aors: Vec<_> = own.filter(|aor| !named || *aor.name == *name).collect();
+        let boxes: Vec<String> = aors.iter().flat_map(|aor| aor.mailboxes.iter().cloned()).collect();
+        if boxes.is_empty() {
+            return None;
+        }
+        let voicemail = aors.iter().map(|aor| &aor.voicemail).chain([&endpoint.watching.voicemail]);
+        let voicemail = voicemail.into_iter().find(|exten| !exten.is_empty());
+        let host = message.to().map(|to| identity::text(to.uri.host.as_bytes())).unwrap_or_default();
+        let account = voicemail.map(|exten| account(exten, &host)).unwrap_or_default();
+        Some(Topic::Mailboxes { boxes: boxes.into(), account: account.into() })
+    }
+
+    pub(super) fn mailboxes_changed(&mut self, core: &mut Core, changed: &BTreeSet<String>) {
+        let touches = |topic: &&Topic| match topic {
+            Topic::Mailboxes { boxes, .. } => {
+                boxes.iter().any(|own| changed.iter().any(|full| is_same(own, full)))
+            }
+            Topic::Extension(_) => false,
+        };
+        let mut topics: Vec<Topic> = self.watchers.subjects.keys().filter(touches).cloned().collect();
+        topics.sort_unstable();
+        for topic in topics {
+            self.topic_changed(core, &topic, None);
+        }
+        let told = changed.iter().filter_map(|full| self.watchers.told_unasked.get(full)).flatten();
+        let endpoints: BTreeSet<Rc<str>> = told.cloned().collect();
+        for name in endpoints {
+            let Some(endpoint) = self.config.endpoints.get(&name).cloned() else { continue };
+            for (aor, uri) in self.contacts_of(&endpoint) {
+                self.tell_unasked(core, &endpoint, &aor, &uri);
+            }
+        }
+    }
+    /// A contact has registered: its endpoint is told what is in its mailboxes.
+    pub(crate) fn tell_new_contact(&mut self, core: &mut Core, aor: &str, uri: &[u8]) {
+        let name = self.endpoint_of_aor(aor);
+        let Some(endpoint) = self.config.endpoints.get(&*name).cloned() else { return };
+        if !endpoint.watching.mailboxes.is_empty() {
+            self.tell_unasked(core, &endpoint, aor, uri);
+        }
+    }
+    fn tell_unasked(&mut self, core: &mut Core, endpoint: &Rc<Endpoint>, aor: &str, uri: &[u8]) {
+        let watching = &endpoint.watching;
+        let subscribes = |watcher: &super::Watcher| {
+            watcher.endpoint.name == endpoint.name && matches!(watcher.topic, Topic::Mailboxes { .. })
+        };
+        if watching.subscribing_replaces && self.watchers.all.values().any(subscribes) {
+            return;
+        }
+        let groups: Vec<&[String]> = match watching.aggregate {
+            true => vec![&watching.mailboxes],
+            false => watching.mailboxes.chunks(1).collect(),
+        };
+        for boxes in groups {
+            let Some(route) = self.route_to(core, Some(endpoint), aor, uri) else { return };
+            let host = self.own_host(route.flow);
+            let account = Some(&watching.voicemail)
+                .filter(|exten| !exten.is_empty())
+                .map(|exten| account(exten, &host));
+            let document = body::summary(sum(core, boxes), &account.unwrap_or_default());
+            let bytes = document.bytes(0);
+            let user = if watching.from_user.is_empty() {
+                &self.config.default_from_user
+            } else {
+                &watching.from_user
+            };
+            let from = identity::name_addr("", user, &host, false);
+            let request = Request {
+                method: Method::Notify,
+                from,
+                headers: &[("Event", "message-summary"), ("Subscription-State", "terminated")],
+                body: Some(Body { content_type: body::Kind::Summary.content_type(), bytes: &bytes }),
+            };
+            self.send_outside(core, endpoint, route, &request);
+        }
+    }
+}
+
+/// The URI by which messages are heard.
+fn account(exten: &str, host: &str) -> String {
+    match exten.contains('@') {
+        true => format!("sip:{exten}"),
+        false => format!("sip:{exten}@{host}"),
+    }
+}

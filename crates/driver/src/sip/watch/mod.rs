@@ -1,0 +1,371 @@
+//! Watchers: SUBSCRIBE to extensions (`dialog`, `presence`) and mailboxes (`message-summary`), and what each is told.
+//!
+//! The stack owns dialogs and expiry; here is who may watch what, and the documents. Whoever watches one thing in one
+//! form shares its document: a change is written once, however many lamps it lights.
+
+mod body;
+mod mailboxes;
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use ::sip::header::Event as EventHeader;
+use ::sip::stack::{Accept, Answer, Body, Incoming, Refused, ServerId, SubscriptionId};
+use ::sip::subscription::{Reason, Standing};
+use ::sip::{HeaderName, Message, OwnedMessage};
+use call::{Core, Level, Watched};
+
+use super::config::Endpoint;
+use super::inbound::{Known, exten_of};
+use super::{SipDriver, identity};
+use body::{Document, Kind};
+
+/// Subscriptions of one endpoint: a switchboard with every extension of a large site on its panel.
+pub const PER_ENDPOINT_MAX: usize = 4096;
+/// Seconds that a subscription lasts when its watcher does not say.
+const DEFAULT_SECONDS: u32 = 3600;
+/// Longest subscription, seconds: a watcher that is gone is noticed within a day even when nothing changes.
+const SECONDS_MAX: u32 = 24 * 3600;
+/// Packages that watchers may name.
+pub(crate) const PACKAGES: &str = "dialog, presence, message-summary, refer";
+
+/// What is watched.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Topic {
+    Extension(Rc<Watched>),
+    /// Mailboxes, told together, and the account by which they are heard.
+    Mailboxes {
+        boxes: Rc<[String]>,
+        account: Rc<str>,
+    },
+}
+
+struct Watcher {
+    endpoint: Rc<Endpoint>,
+    topic: Topic,
+    kind: Kind,
+    /// URI that is watched, as the watcher wrote it.
+    entity: Rc<str>,
+    /// Number of its next dialog-info document.
+    version: u32,
+}
+
+/// A document with its form and the URI that it speaks of.
+type Written = ((Kind, Rc<str>), Rc<Document>);
+/// The status that refuses a SUBSCRIBE, and a header that says what would do.
+type Refusal = (u16, Option<(&'static str, String)>);
+
+#[derive(Default)]
+struct Subject {
+    watchers: BTreeSet<SubscriptionId>,
+    /// What its state looks like, as far as anybody has asked since it changed.
+    documents: Vec<Written>,
+}
+
+/// All watchers.
+#[derive(Default)]
+pub(crate) struct Watchers {
+    all: HashMap<SubscriptionId, Watcher>,
+    subjects: HashMap<Topic, Subject>,
+    per_endpoint: HashMap<Rc<str>, usize>,
+    told_unasked: mailboxes::ToldUnasked,
+    /// The configuration is another.
+    pub(crate) to_review: bool,
+    /// Documents written since the start.
+    written: u64,
+}
+
+/// One subscription, for `pjsip show subscriptions inbound`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriptionRow {
+    /// Endpoint that watches.
+    pub endpoint: String,
+    /// What it watches: extension or mailboxes.
+    pub resource: String,
+    /// Package.
+    pub event: &'static str,
+    /// Context of the extension.
+    pub context: String,
+    /// Call-ID.
+    pub call_id: String,
+    /// Where it is told.
+    pub remote: String,
+    /// Seconds it still lasts.
+    pub expires: u32,
+}
+
+/// What a SUBSCRIBE asks for.
+struct Wanted {
+    topic: Topic,
+    kind: Kind,
+    event: String,
+    seconds: u32,
+}
+
+impl SipDriver {
+    /// A SUBSCRIBE outside dialogs.
+    pub(crate) fn subscribed(&mut self, core: &mut Core, mut incoming: Incoming) {
+        let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
+        let wanted = match self.wanted(core, &endpoint, &incoming.message.view()) {
+            Ok(wanted) => wanted,
+            Err((status, header)) => {
+                let headers: Vec<(&str, &str)> = header.iter().map(|(n, v)| (*n, v.as_str())).collect();
+                return self.refuse(&incoming, &Answer::new(status).headers(&headers));
+            }
+        };
+        if self.watchers.per_endpoint.get(&endpoint.name).is_some_and(|count| *count >= PER_ENDPOINT_MAX) {
+            let line = format!(
+                "endpoint '{}' has {PER_ENDPOINT_MAX} subscriptions, no more are taken",
+                endpoint.name
+            );
+            core.log(Level::Warning, "res_pjsip_pubsub", &line);
+            return self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", "60")]));
+        }
+        let view = incoming.message.view();
+        let exten = exten_of(&view, self.config.ignore_user_options);
+        let entity: Rc<str> =
+            view.to().map(|to| identity::text(to.uri.as_bytes())).unwrap_or_default().into();
+        let contact = self.contact(incoming.source, &exten);
+        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
+        let (event, seconds) = (wanted.event.as_str(), wanted.seconds);
+        // The first NOTIFY is asked for while the watcher is not written down yet; it follows below.
+        let mut out = Vec::new();
+        let made = self.stack.accept_subscribe(&incoming, (&accept, event, seconds), core.now, &mut out);
+        let subscription = match made {
+            Ok(subscription) => subscription,
+            Err(Refused::Gone) => return,
+            Err(_) => return self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", "60")])),
+        };
+        *self.watchers.per_endpoint.entry(endpoint.name.clone()).or_default() += 1;
+        self.watchers.subjects.entry(wanted.topic.clone()).or_default().watchers.insert(subscription);
+        if let Topic::Extension(extension) = &wanted.topic {
+            core.board.follow(extension);
+        }
+        let watcher = Watcher { endpoint, topic: wanted.topic, kind: wanted.kind, entity, version: 0 };
+        self.watchers.all.insert(subscription, watcher);
+        self.carry_out(core, &mut out);
+    }
+
+    /// What may be watched, or the status and header that refuse it.
+    fn wanted(&self, core: &Core, endpoint: &Endpoint, message: &Message<'_>) -> Result<Wanted, Refusal> {
+        if !endpoint.watching.allow {
+            return Err((603, None));
+        }
+        let no_such_package = || (489, Some(("Allow-Events", PACKAGES.to_owned())));
+        let event =
+            message.header(HeaderName::Event).and_then(EventHeader::parse).ok_or_else(no_such_package)?;
+        let accepts = |kind: Kind| {
+            let mut accepted = message.values(HeaderName::Accept).peekable();
+            let wanted = kind.content_type().as_bytes();
+            let fits = |value: &[u8]| {
+                let essence = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+                essence.eq_ignore_ascii_case(wanted) || essence == b"*/*" || essence == b"application/*"
+            };
+            accepted.peek().is_none() || accepted.any(fits)
+        };
+        let early = endpoint.watching.early_ringing;
+        let kinds: &[Kind] = match event.package {
+            b"dialog" => &[Kind::DialogInfo { early }],
+            b"presence" => &[Kind::Pidf { early }, Kind::Xpidf { early }],
+            b"message-summary" => &[Kind::Summary],
+            _ => return Err(no_such_package()),
+        };
+        let kind = kinds.iter().copied().find(|kind| accepts(*kind)).ok_or((406, None))?;
+        let exten = exten_of(message, self.config.ignore_user_options);
+        let topic = match kind {
+            Kind::Summary => self.mailboxes_topic(endpoint, &exten, message).ok_or((404, None))?,
+            _ => {
+                let context = [&endpoint.watching.context, &endpoint.context];
+                let context =
+                    context.into_iter().find(|context| !context.is_empty()).cloned().unwrap_or_default();
+                if !(core.hinted)(core, &context, &exten) {
+                    return Err((404, None));
+                }
+                Topic::Extension(Rc::new(Watched { context, exten }))
+            }
+        };
+        let seconds = granted(endpoint, message)?;
+        let package = identity::text(event.package);
+        let event = match event.id() {
+            Some(id) => format!("{package};id={}", identity::text(id)),
+            None => package,
+        };
+        Ok(Wanted { topic, kind, event, seconds })
+    }
+
+    /// A SUBSCRIBE inside a subscription: it goes on, or ends.
+    pub(crate) fn resubscribed(
+        &mut self,
+        core: &mut Core,
+        subscription: SubscriptionId,
+        request: ServerId,
+        message: &OwnedMessage,
+    ) {
+        let Some(watcher) = self.watchers.all.get(&subscription) else { return };
+        let granted = granted(&watcher.endpoint, &message.view());
+        let done = self.with_stack(core, |stack, now, out| match &granted {
+            Ok(seconds) => stack.refresh(subscription, request, *seconds, now, out),
+            Err((status, header)) => {
+                let headers: Vec<(&str, &str)> = header.iter().map(|(n, v)| (*n, v.as_str())).collect();
+                stack.respond(request, &Answer::new(*status).headers(&headers), now, out)
+            }
+        });
+        // The stack answers for a subscription that went meanwhile.
+        done.ok();
+    }
+
+    /// A NOTIFY is to leave: with the state as it is.
+    pub(crate) fn notify_due(&mut self, core: &mut Core, subscription: SubscriptionId, standing: Standing) {
+        let Some((kind, document)) = self.document(core, subscription) else {
+            // The state of an extension comes when its hint has been looked at; the NOTIFY is owed until then.
+            if matches!(standing, Standing::Terminated(_)) {
+                self.with_stack(core, |stack, now, out| stack.notify(subscription, &[], None, now, out)).ok();
+            }
+            return;
+        };
+        let Some(watcher) = self.watchers.all.get_mut(&subscription) else { return };
+        let bytes = document.bytes(watcher.version);
+        watcher.version = watcher.version.wrapping_add(1);
+        let body = Body { content_type: kind.content_type(), bytes: &bytes };
+        self.with_stack(core, |stack, now, out| stack.notify(subscription, &[], Some(body), now, out)).ok();
+    }
+
+    /// The document that a watcher reads as things stand.
+    fn document(&mut self, core: &Core, subscription: SubscriptionId) -> Option<(Kind, Rc<Document>)> {
+        let watcher = self.watchers.all.get(&subscription)?;
+        let (kind, entity) = (watcher.kind, watcher.entity.clone());
+        let subject = self.watchers.subjects.get_mut(&watcher.topic)?;
+        let key = (kind, entity.clone());
+        if let Some((_, known)) = subject.documents.iter().find(|(known, _)| *known == key) {
+            return Some((kind, known.clone()));
+        }
+        let document = match &watcher.topic {
+            Topic::Extension(extension) => {
+                body::extension(kind, core.board.state(extension)?, &extension.exten, &entity)
+            }
+            Topic::Mailboxes { boxes, account } => body::summary(mailboxes::sum(core, boxes), account),
+        };
+        self.watchers.written += 1;
+        subject.documents.push((key, document.clone()));
+        Some((kind, document))
+    }
+
+    /// The subscription is gone.
+    pub(crate) fn unsubscribed(&mut self, core: &mut Core, subscription: SubscriptionId) {
+        let Some(watcher) = self.watchers.all.remove(&subscription) else { return };
+        let name = &watcher.endpoint.name;
+        if let Some(count) = self.watchers.per_endpoint.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                self.watchers.per_endpoint.remove(name);
+            }
+        }
+        if let Some(subject) = self.watchers.subjects.get_mut(&watcher.topic) {
+            subject.watchers.remove(&subscription);
+            if subject.watchers.is_empty() {
+                self.watchers.subjects.remove(&watcher.topic);
+            }
+        }
+        if let Topic::Extension(extension) = &watcher.topic {
+            core.board.unfollow(extension);
+        }
+    }
+
+    /// Tells watchers what has changed this turn. The shard's owner calls it each turn, after the hints were looked at.
+    pub fn tell_watchers(&mut self, core: &mut Core) {
+        if std::mem::take(&mut self.watchers.to_review) {
+            self.review_watchers(core);
+        }
+        let (extensions, mailboxes) = core.board.take_changed();
+        for extension in extensions {
+            let gone = core.board.state(&extension).is_none();
+            self.topic_changed(core, &Topic::Extension(extension), gone.then_some(Reason::NoResource));
+        }
+        if !mailboxes.is_empty() {
+            self.mailboxes_changed(core, &mailboxes);
+        }
+    }
+    fn topic_changed(&mut self, core: &mut Core, topic: &Topic, end: Option<Reason>) {
+        let Some(subject) = self.watchers.subjects.get_mut(topic) else { return };
+        subject.documents.clear();
+        let watchers: Vec<SubscriptionId> = subject.watchers.iter().copied().collect();
+        for subscription in watchers {
+            match (end, self.stack.owed(subscription)) {
+                (Some(reason), None) => {
+                    self.with_stack(core, |stack, now, out| {
+                        stack.end_subscription(subscription, reason, now, out)
+                    });
+                }
+                (None, None) => self.with_stack(core, |stack, now, out| stack.touch(subscription, now, out)),
+                (Some(reason), Some(_)) => {
+                    let sent = |stack: &mut ::sip::stack::Stack, now, out: &mut _| {
+                        stack.end_subscription(subscription, reason, now, out);
+                        stack.notify(subscription, &[], None, now, out)
+                    };
+                    self.with_stack(core, sent).ok();
+                }
+                (None, Some(standing)) => self.notify_due(core, subscription, standing),
+            }
+        }
+    }
+    /// Watchers whose endpoint is gone or may not watch any more are told so; the others keep what they have.
+    fn review_watchers(&mut self, core: &mut Core) {
+        let mut ended = Vec::new();
+        for (subscription, watcher) in &mut self.watchers.all {
+            match self.config.endpoints.get(&watcher.endpoint.name).filter(|endpoint| endpoint.watching.allow)
+            {
+                Some(endpoint) => watcher.endpoint = endpoint.clone(),
+                None => ended.push(*subscription),
+            }
+        }
+        ended.sort_unstable();
+        for subscription in ended {
+            let reason = Reason::Rejected;
+            self.with_stack(core, |stack, now, out| stack.end_subscription(subscription, reason, now, out));
+        }
+    }
+    /// Every subscription, by endpoint and resource.
+    pub fn subscription_rows(&self, core: &Core) -> Vec<SubscriptionRow> {
+        let row = |(id, watcher): (&SubscriptionId, &Watcher)| {
+            let (call_id, flow) = self.stack.subscription_names(*id)?;
+            let (resource, context) = match &watcher.topic {
+                Topic::Extension(extension) => (extension.exten.clone(), extension.context.clone()),
+                Topic::Mailboxes { boxes, .. } => (boxes.join(","), String::new()),
+            };
+            let event = match watcher.kind {
+                Kind::DialogInfo { .. } => "dialog",
+                Kind::Pidf { .. } | Kind::Xpidf { .. } => "presence",
+                Kind::Summary => "message-summary",
+            };
+            Some(SubscriptionRow {
+                endpoint: watcher.endpoint.name.to_string(),
+                resource,
+                event,
+                context,
+                call_id: identity::text(call_id),
+                remote: flow.remote.to_string(),
+                expires: self.stack.subscription_seconds(*id, core.now),
+            })
+        };
+        let mut rows: Vec<SubscriptionRow> = self.watchers.all.iter().filter_map(row).collect();
+        rows.sort_by(|a, b| {
+            (&a.endpoint, &a.resource, &a.call_id).cmp(&(&b.endpoint, &b.resource, &b.call_id))
+        });
+        rows
+    }
+    /// Documents written since the start: however many watchers, one for each change and form.
+    #[doc(hidden)]
+    pub fn documents_written(&self) -> u64 {
+        self.watchers.written
+    }
+}
+
+/// Seconds that a watcher gets, or the status that tells him to ask for more (RFC 6665 §4.2.1.1).
+fn granted(endpoint: &Endpoint, message: &Message<'_>) -> Result<u32, Refusal> {
+    let asked = message.expires().unwrap_or(DEFAULT_SECONDS);
+    let least = endpoint.watching.seconds_min;
+    if asked != 0 && asked < least {
+        return Err((423, Some(("Min-Expires", least.to_string()))));
+    }
+    Ok(asked.min(SECONDS_MAX.max(least)))
+}

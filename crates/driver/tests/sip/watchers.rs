@@ -1,0 +1,328 @@
+//! SUBSCRIBE and NOTIFY: lamps, presence, message waiting.
+
+use core::time::Duration;
+use std::rc::Rc;
+
+use ::sip::OwnedMessage;
+use call::{DeviceState, Mailbox, Watched};
+
+use crate::lab::{Lab, aor, body, change, change_aor, endpoint, header, line, site, udp};
+use crate::phone::Phone;
+
+const LAMP: &str = "sip:600@strowger";
+
+fn lamp() -> Rc<Watched> {
+    Rc::new(Watched { context: "phones".to_owned(), exten: "600".to_owned() })
+}
+
+/// The state of the watched extension becomes this.
+fn tell(lab: &mut Lab, state: Option<DeviceState>) {
+    lab.with(|_, core| core.board.tell(&lamp(), state));
+}
+
+/// What the next NOTIFY says: its Subscription-State and dialog state; answered 200.
+#[track_caller]
+fn next_notify(lab: &mut Lab, phone: &Phone) -> (String, String) {
+    let notify = lab.sent();
+    assert_eq!(line(&notify), "NOTIFY");
+    phone.respond(lab, &notify, 200, "", "");
+    (header(&notify, "Subscription-State"), state_in(&notify))
+}
+
+fn state_in(notify: &OwnedMessage) -> String {
+    let text = body(notify);
+    let state = text.split("<state>").nth(1).and_then(|rest| rest.split("</state>").next());
+    state.unwrap_or_default().to_owned()
+}
+
+/// Subscribes and takes in the first NOTIFY.
+#[track_caller]
+fn watch(lab: &mut Lab, phone: &mut Phone, expires: u32) -> OwnedMessage {
+    let headers = format!("Event: dialog\r\nAccept: application/dialog-info+xml\r\nExpires: {expires}\r\n");
+    let accepted = phone.ask(lab, "SUBSCRIBE", LAMP, &headers, "");
+    assert_eq!(line(&accepted), "200", "{}", body(&accepted));
+    phone.learn(&accepted);
+    accepted
+}
+
+#[test]
+fn rfc6665_4_2_1_a_lamp_is_accepted_told_at_once_and_at_each_change() {
+    let mut lab = Lab::new(site());
+    let mut alice = Phone::new("alice");
+    let accepted = watch(&mut lab, &mut alice, 600);
+    assert_eq!(header(&accepted, "Expires"), "600");
+    assert_eq!(header(&accepted, "Contact"), "<sip:600@192.0.2.1:5060>");
+    assert_eq!(lab.lines(), [""; 0], "the state is told when it is known");
+    tell(&mut lab, Some(DeviceState::NotInUse));
+    let first = lab.sent();
+    assert_eq!(header(&first, "Event"), "dialog");
+    assert_eq!(header(&first, "Content-Type"), "application/dialog-info+xml");
+    assert!(
+        body(&first).contains("version=\"0\" state=\"full\" entity=\"sip:600@strowger\""),
+        "{}",
+        body(&first)
+    );
+    tell(&mut lab, Some(DeviceState::Ringing));
+    tell(&mut lab, Some(DeviceState::InUse));
+    assert_eq!(lab.lines(), [""; 0], "one NOTIFY is out at a time");
+    alice.respond(&mut lab, &first, 200, "", "");
+    let second = lab.sent();
+    assert!(body(&second).contains("version=\"1\""), "{}", body(&second));
+    assert_eq!(state_in(&second), "confirmed", "what changed meanwhile is told as it is then");
+    alice.respond(&mut lab, &second, 200, "", "");
+    // The watcher leaves.
+    alice.inside(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 0\r\n", "");
+    assert_eq!(line(&lab.sent()), "200");
+    assert_eq!(
+        next_notify(&mut lab, &alice),
+        ("terminated;reason=timeout".to_owned(), "confirmed".to_owned())
+    );
+    lab.rest();
+}
+
+#[test]
+fn rfc6665_4_2_2_without_a_refresh_it_ends_and_with_one_it_goes_on() {
+    let mut lab = Lab::new(site());
+    let mut alice = Phone::new("alice");
+    watch(&mut lab, &mut alice, 100);
+    tell(&mut lab, Some(DeviceState::NotInUse));
+    assert_eq!(next_notify(&mut lab, &alice).0, "active;expires=100");
+    lab.pass(Duration::from_secs(90));
+    alice.inside(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 100\r\n", "");
+    assert_eq!(line(&lab.sent()), "200");
+    assert_eq!(next_notify(&mut lab, &alice).0, "active;expires=100");
+    lab.pass(Duration::from_secs(99));
+    assert_eq!(lab.lines(), [""; 0]);
+    lab.pass(Duration::from_secs(1));
+    assert_eq!(next_notify(&mut lab, &alice).0, "terminated;reason=timeout");
+    // Too late: it is gone.
+    alice.inside(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 100\r\n", "");
+    assert_eq!(lab.lines(), ["481"]);
+    lab.rest();
+}
+
+#[test]
+fn rfc6665_4_2_2_a_watcher_that_is_silent_or_knows_nothing_is_forgotten() {
+    for answer in [None, Some(481), Some(404), Some(489)] {
+        let mut lab = Lab::new(site());
+        let mut alice = Phone::new("alice");
+        watch(&mut lab, &mut alice, 3600);
+        tell(&mut lab, Some(DeviceState::NotInUse));
+        let notify = lab.sent();
+        match answer {
+            Some(status) => alice.respond(&mut lab, &notify, status, "", ""),
+            None => {
+                lab.pass(Duration::from_secs(33));
+                assert_eq!(
+                    lab.lines().len(),
+                    10,
+                    "RFC 3261 17.1.2.2: at 0.5, 1, 2, 4 s and each 4 s until 32 s"
+                );
+            }
+        }
+        tell(&mut lab, Some(DeviceState::InUse));
+        assert_eq!(lab.lines(), [""; 0], "{answer:?}");
+        lab.rest();
+    }
+}
+
+#[test]
+fn rfc6665_a_request_that_came_twice_is_answered_twice_and_counts_once() {
+    let mut lab = Lab::new(site());
+    let mut trunk = Phone::new("trunk");
+    let text = trunk.request("SUBSCRIBE", LAMP, "Event: dialog\r\nExpires: 60\r\n", "");
+    lab.receive(trunk.flow, text.clone());
+    lab.receive(trunk.flow, text);
+    assert_eq!(lab.lines(), ["200", "200"]);
+    tell(&mut lab, Some(DeviceState::NotInUse));
+    assert_eq!(lab.lines(), ["NOTIFY"]);
+    assert_eq!(lab.sip.borrow().load().subscriptions, 1);
+    lab.rest();
+}
+
+#[test]
+fn what_may_not_be_watched_is_refused_with_the_status_that_says_why() {
+    let mut config = site();
+    change(&mut config, "trunk", |e| {
+        e.watching.allow = false;
+        e.auths.clear();
+    });
+    change(&mut config, "bob", |e| e.watching.seconds_min = 120);
+    for (name, user, uri, headers, status, also) in [
+        ("no hint", "alice", "sip:500@strowger", "Event: dialog\r\n", "404", ("Expires", "")),
+        (
+            "RFC 6665 4.2.1.1: unknown package",
+            "alice",
+            LAMP,
+            "Event: winfo\r\n",
+            "489",
+            ("Allow-Events", "dialog, presence, message-summary, refer"),
+        ),
+        ("no package", "alice", LAMP, "", "489", ("Expires", "")),
+        ("RFC 3261 21.4.7", "alice", LAMP, "Event: dialog\r\nAccept: text/plain\r\n", "406", ("Expires", "")),
+        (
+            "RFC 6665 4.2.1.1: too brief",
+            "bob",
+            LAMP,
+            "Event: dialog\r\nExpires: 60\r\n",
+            "423",
+            ("Min-Expires", "120"),
+        ),
+        ("long enough", "bob", LAMP, "Event: dialog\r\nExpires: 120\r\n", "200", ("Expires", "120")),
+        (
+            "a fetch is never too brief",
+            "bob",
+            LAMP,
+            "Event: dialog\r\nExpires: 0\r\n",
+            "200",
+            ("Expires", "0"),
+        ),
+        ("no time is an hour", "alice", LAMP, "Event: presence\r\n", "200", ("Expires", "3600")),
+        (
+            "at most a day",
+            "alice",
+            LAMP,
+            "Event: presence\r\nExpires: 4294967295\r\n",
+            "200",
+            ("Expires", "86400"),
+        ),
+        ("allow_subscribe=no", "trunk", LAMP, "Event: dialog\r\n", "603", ("Expires", "")),
+        ("no mailboxes", "alice", "sip:alice@strowger", "Event: message-summary\r\n", "404", ("Expires", "")),
+        (
+            "RFC 3261 8.2.2.3",
+            "alice",
+            LAMP,
+            "Event: dialog\r\nRequire: eventlist\r\n",
+            "420",
+            ("Unsupported", "eventlist"),
+        ),
+    ] {
+        let mut lab = Lab::new(config.clone());
+        let mut phone = Phone::new(user);
+        let answer = phone.ask(&mut lab, "SUBSCRIBE", uri, headers, "");
+        assert_eq!(line(&answer), status, "{name}");
+        assert_eq!(header(&answer, also.0), also.1, "{name}");
+    }
+}
+
+#[test]
+fn a_change_is_written_once_for_each_form_however_many_watch() {
+    let mut lab = Lab::new(site());
+    let mut phones = Vec::new();
+    for number in 0..200_u16 {
+        let flow = udp(&format!("198.51.100.{}:{}", 10 + number % 50, 6000 + number));
+        let mut phone = Phone::at("trunk", flow).call(&format!("watch-{number}"));
+        let event = if number % 2 == 0 { "dialog" } else { "presence" };
+        let text = phone.request("SUBSCRIBE", LAMP, &format!("Event: {event}\r\nExpires: 600\r\n"), "");
+        lab.receive(flow, text);
+        phones.push(phone);
+    }
+    lab.lines();
+    tell(&mut lab, Some(DeviceState::NotInUse));
+    assert_eq!(lab.sip.borrow().documents_written(), 2);
+    while let Some((_, notify)) = lab.next() {
+        phones[0].respond(&mut lab, &notify, 200, "", "");
+    }
+    tell(&mut lab, Some(DeviceState::InUse));
+    assert_eq!(lab.lines().len(), 200);
+    assert_eq!(lab.sip.borrow().documents_written(), 4);
+    assert_eq!(lab.sip.borrow().subscription_rows(&lab.shard.core.borrow()).len(), 200);
+}
+
+#[test]
+fn an_extension_that_loses_its_hint_ends_its_subscriptions() {
+    let mut lab = Lab::new(site());
+    let mut alice = Phone::new("alice");
+    watch(&mut lab, &mut alice, 600);
+    tell(&mut lab, Some(DeviceState::NotInUse));
+    next_notify(&mut lab, &alice);
+    tell(&mut lab, None);
+    assert_eq!(next_notify(&mut lab, &alice).0, "terminated;reason=noresource");
+    lab.rest();
+    // One that is gone before anything was told.
+    watch(&mut lab, &mut alice.call_again(), 600);
+    tell(&mut lab, None);
+    assert_eq!(lab.lines().len(), 1, "the end is told at once");
+}
+
+#[test]
+fn a_reload_ends_what_is_not_allowed_any_more_and_keeps_the_rest() {
+    let mut lab = Lab::new(site());
+    let (mut alice, mut bob) = (Phone::new("alice"), Phone::at("bob", udp("198.51.100.8:5060")));
+    watch(&mut lab, &mut alice, 600);
+    lab.pass(Duration::from_secs(1)); // for a nonce of his own
+    watch(&mut lab, &mut bob, 600);
+    tell(&mut lab, Some(DeviceState::NotInUse));
+    next_notify(&mut lab, &alice);
+    next_notify(&mut lab, &bob);
+    let mut config = site();
+    change(&mut config, "bob", |e| e.watching.allow = false);
+    lab.with(|sip, core| sip.configure(config, core.now));
+    assert_eq!(next_notify(&mut lab, &bob).0, "terminated;reason=rejected");
+    tell(&mut lab, Some(DeviceState::InUse));
+    assert_eq!(next_notify(&mut lab, &alice).0, "active;expires=599");
+    assert_eq!(lab.lines(), [""; 0]);
+}
+
+#[test]
+fn rfc3842_mailboxes_are_told_to_who_subscribes_and_to_who_is_told_unasked() {
+    let mut config = site();
+    change_aor(&mut config, "alice", |aor| {
+        aor.mailboxes = vec!["6001@default".to_owned(), "6002".to_owned()];
+        aor.voicemail = "*97".to_owned();
+    });
+    change(&mut config, "trunk", |e| e.watching.mailboxes = vec!["6001".to_owned()]);
+    let mut lab = Lab::new(config);
+    let messages = |new, old| Some(Mailbox { new, old });
+    lab.with(|_, core| core.set_mailbox("6002", messages(1, 0)));
+    let mut alice = Phone::new("alice");
+    let answer = alice.ask(
+        &mut lab,
+        "SUBSCRIBE",
+        "sip:alice@strowger",
+        "Event: message-summary\r\nExpires: 60\r\n",
+        "",
+    );
+    alice.learn(&answer);
+    let first = lab.sent();
+    assert_eq!(
+        body(&first),
+        "Messages-Waiting: yes\r\nMessage-Account: sip:*97@strowger\r\nVoice-Message: 1/0 (0/0)\r\n"
+    );
+    alice.respond(&mut lab, &first, 200, "", "");
+    lab.with(|_, core| core.set_mailbox("6001@default", messages(2, 5)));
+    let told: Vec<OwnedMessage> = std::iter::from_fn(|| lab.next().map(|(_, message)| message)).collect();
+    let texts: Vec<String> = told.iter().map(body).collect();
+    assert_eq!(
+        texts,
+        [
+            "Messages-Waiting: yes\r\nMessage-Account: sip:*97@strowger\r\nVoice-Message: 3/5 (0/0)\r\n",
+            "Messages-Waiting: yes\r\nVoice-Message: 2/5 (0/0)\r\n",
+        ]
+    );
+    assert_eq!(header(&told[1], "Subscription-State"), "terminated");
+    assert_eq!(header(&told[1], "To"), "<sip:trunk@198.51.100.7:5062>");
+    for notify in &told {
+        alice.respond(&mut lab, notify, 200, "", "");
+    }
+    lab.with(|_, core| core.set_mailbox("6001", messages(2, 5)));
+    lab.with(|_, core| core.set_mailbox("7000", messages(9, 9)));
+    assert_eq!(lab.lines(), [""; 0], "nothing has changed");
+}
+
+#[test]
+fn subscriptions_of_one_endpoint_are_bounded_and_each_is_given_back() {
+    let mut config = site();
+    crate::lab::add(&mut config, endpoint("spare"), aor("spare"));
+    let mut lab = Lab::new(config);
+    for number in 0..=driver::sip::PER_ENDPOINT_MAX {
+        let mut phone = Phone::new("trunk").call(&format!("watch-{number}"));
+        let text = phone.request("SUBSCRIBE", LAMP, "Event: dialog\r\nExpires: 60\r\n", "");
+        lab.receive(phone.flow, text);
+        let expected = if number < driver::sip::PER_ENDPOINT_MAX { "200" } else { "503" };
+        assert_eq!(lab.lines(), [expected], "{number}");
+    }
+    let mut bob = Phone::new("bob");
+    watch(&mut lab, &mut bob, 60);
+    assert_eq!(lab.sip.borrow().load().subscriptions, driver::sip::PER_ENDPOINT_MAX + 1);
+}
