@@ -67,6 +67,7 @@ pub(crate) fn sip_config(
         access,
         strict_rtp: snapshot.rtp.strictrtp != StrictRtp::No,
         rtcp_interval_ms: u16::try_from(snapshot.rtp.rtcpinterval.as_millis()).unwrap_or(5000),
+        max_forwards: u8::try_from(pjsip.global.max_forwards).unwrap_or(u8::MAX),
         timers: timers(&pjsip.system),
         tcp_switch: !pjsip.system.disable_tcp_switch,
         default_outbound: pjsip.global.default_outbound_endpoint.clone(),

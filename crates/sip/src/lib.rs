@@ -12,6 +12,7 @@ pub mod message;
 pub mod registrar;
 pub mod registration;
 pub mod sdp;
+pub mod session;
 pub mod stack;
 pub mod subscription;
 mod transaction;

@@ -407,6 +407,8 @@ pub struct Config {
     pub strict_rtp: bool,
     /// Milliseconds between RTCP reports.
     pub rtcp_interval_ms: u16,
+    /// Hops that requests of ours may take.
+    pub max_forwards: u8,
     /// Timers of the stack.
     pub timers: ::sip::stack::Timers,
     /// Requests too large for a datagram go by TCP (`disable_tcp_switch=no`).

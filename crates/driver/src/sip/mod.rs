@@ -156,7 +156,7 @@ impl SipDriver {
         let obeyed =
             |force: bool| Some(force).filter(|_| said(force) || force && config.endpoints.is_empty());
         self.challenge_ports = [obeyed(true), obeyed(false)];
-        self.stack.set_config(config.timers, config.user_agent.clone());
+        self.stack.set_config(config.timers, config.user_agent.clone(), config.max_forwards);
         self.config = Rc::new(config);
         self.registrations.configure(&self.config, now);
         self.qualify.configure(&self.config, &self.registrations, now);

@@ -163,6 +163,7 @@ pub fn site() -> Config {
         default_from_user: "asterisk".to_owned(),
         default_algorithms: vec![::sip::digest::Algorithm::Md5],
         strict_rtp: true,
+        max_forwards: 70,
         rtcp_interval_ms: 5000,
         ..Config::default()
     };

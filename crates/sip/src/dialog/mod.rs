@@ -188,11 +188,6 @@ impl Dialog {
         self.local_cseq
     }
 
-    /// Highest CSeq number that the peer has sent.
-    pub(crate) fn remote_cseq(&self) -> u32 {
-        self.peer().and_then(|peer| peer.cseq).unwrap_or(0)
-    }
-
     /// Whether the dialog was made by an INVITE of ours, so that its Call-ID is ours too.
     pub(crate) fn is_caller(&self) -> bool {
         self.caller

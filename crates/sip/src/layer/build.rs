@@ -8,9 +8,6 @@ use crate::header::Method;
 use crate::write::push_clean;
 use std::fmt::Write as _;
 
-/// Hops a request of ours may take (RFC 3261 §8.1.1.6).
-const MAX_FORWARDS: u8 = 70;
-
 /// Writes text into a byte buffer; cannot fail.
 struct Text<'a>(&'a mut Vec<u8>);
 
@@ -63,6 +60,7 @@ pub(crate) struct RequestHead<'a> {
     pub(crate) to: &'a [u8],
     pub(crate) call_id: &'a [u8],
     pub(crate) cseq: u32,
+    pub(crate) max_forwards: u8,
 }
 
 impl RequestHead<'_> {
@@ -79,7 +77,7 @@ impl RequestHead<'_> {
             header(out, "Route", route);
         }
         out.extend_from_slice(b"Max-Forwards: ");
-        number(out, MAX_FORWARDS);
+        number(out, self.max_forwards);
         out.extend_from_slice(b"\r\n");
         header(out, "From", self.from);
         header(out, "To", self.to);
@@ -198,8 +196,9 @@ impl<'a> Written<'a> {
         out.extend_from_slice(self.body);
     }
 
-    /// The same request as a new transaction: new Via and CSeq, `headers` added. Credentials of an earlier try do not
-    /// come along; when `headers` is empty they do (RFC 3261 §22.2: a repeated request keeps them).
+    /// The same request as a new transaction: new Via and CSeq, `headers` added in place of those of the same name.
+    /// Credentials of an earlier try do not come along; when `headers` is empty they do (RFC 3261 §22.2: a repeated
+    /// request keeps them).
     pub(crate) fn again(
         self,
         (protocol, sent_by, branch): (Protocol, &str, &str),
@@ -224,13 +223,21 @@ impl<'a> Written<'a> {
                     header(out, name, value.as_bytes());
                 }
                 out.extend_from_slice(line);
-            } else if headers.is_empty() || !(is("Authorization: ") || is("Proxy-Authorization: ")) {
+            } else if headers.is_empty()
+                || !(is("Authorization: ") || is("Proxy-Authorization: ") || is_named(line, headers))
+            {
                 out.extend_from_slice(line);
             }
         }
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(self.body);
     }
+}
+
+/// Whether a line is a header of one of these names.
+fn is_named(line: &[u8], headers: &[(&str, &str)]) -> bool {
+    let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+    headers.iter().any(|(other, _)| name.eq_ignore_ascii_case(other.as_bytes()))
 }
 
 #[cfg(test)]
@@ -249,6 +256,7 @@ mod tests {
             to: b"<sip:bob@biloxi.example>",
             call_id: b"a84b4c76e66710",
             cseq: 314159,
+            max_forwards: 70,
         }
         .write([&b"<sip:p1;lr>"[..], b"<sip:p2;lr>"].into_iter(), &mut out);
         header(&mut out, "Authorization", b"Digest old");

@@ -1,5 +1,6 @@
 //! One call leg: its dialog, where its INVITEs stand and what it waits for.
 
+use super::reliable::Reliable;
 use super::{DialogId, Stack};
 use crate::dialog::Dialog;
 use crate::layer::{ConnectionId, Flow, Place, Scheduled, Send};
@@ -58,6 +59,8 @@ pub(super) struct Call {
     pub(super) invite_client: Option<Place>,
     /// The peer's INVITE without final response.
     pub(super) invite_server: Option<Place>,
+    /// CSeq number of the peer's latest INVITE: other requests may have come after it.
+    pub(super) invite_cseq: u32,
     /// Our INVITE as it left, while it may have to be sent again with credentials or after a glare.
     pub(super) request: Option<Arc<[u8]>>,
     pub(super) answered: Option<Answered>,
@@ -70,6 +73,10 @@ pub(super) struct Call {
     pub(super) held_headers: Vec<(String, String)>,
     /// The driver has been told that the call is over, or does not want to be.
     pub(super) silent: bool,
+    /// Provisional responses that are acknowledged.
+    pub(super) reliable: Reliable,
+    /// Our UPDATE whose offer has no answer.
+    pub(super) update_client: Option<Place>,
     /// Forks that answered after another one, already ended.
     pub(super) surplus: Vec<Box<[u8]>>,
     /// When the ringing is repeated.
@@ -90,6 +97,7 @@ impl Call {
             phase,
             invite_client: None,
             invite_server: None,
+            invite_cseq: 0,
             request: None,
             answered: None,
             unacked: None,
@@ -97,6 +105,8 @@ impl Call {
             bye_when_acked: false,
             held_headers: Vec::new(),
             silent: false,
+            reliable: Reliable::default(),
+            update_client: None,
             surplus: Vec::new(),
             refresh_at: None,
             retry_at: None,
@@ -112,7 +122,7 @@ impl Call {
             Phase::Calling | Phase::Canceling | Phase::Ringing | Phase::Confirmed | Phase::Ending => None,
         };
         let unacked = self.unacked.as_ref().map(|unacked| unacked.repeat_at.min(unacked.give_up_at));
-        [phase, unacked, self.refresh_at, self.retry_at].into_iter().flatten().min()
+        [phase, unacked, self.refresh_at, self.retry_at, self.reliable.deadline()].into_iter().flatten().min()
     }
 
     /// An INVITE client transaction has ended: no 2xx can come from it any more, so that its ACK is not needed.

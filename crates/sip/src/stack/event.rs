@@ -79,7 +79,7 @@ pub enum Event {
         /// The response.
         message: OwnedMessage,
     },
-    /// Our INVITE was answered 401 or 407. The dialog waits for [`Stack::retry_invite`](super::Stack::retry_invite) or
+    /// Our INVITE was answered 401, 407 or 422 (RFC 4028 §6). The dialog waits for [`Stack::retry_invite`](super::Stack::retry_invite) or
     /// [`Stack::hang_up`](super::Stack::hang_up); for a re-INVITE the dialog goes on whether retried or not.
     Challenged {
         /// Dialog.
@@ -231,6 +231,7 @@ impl<'a> Body<'a> {
 }
 
 /// A header that the stack does not write by itself: name and value. A value with a line break or NUL is left out.
+/// User-Agent, Allow, Supported and Max-Forwards take the place of the stack's own.
 pub type Header<'a> = (&'a str, &'a str);
 
 /// A response as the driver wants it; the stack adds Via, From, To, Call-ID, CSeq, Record-Route, Contact, Server.

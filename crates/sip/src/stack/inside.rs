@@ -24,7 +24,15 @@ impl Stack {
         if own || call.dialog.peer().is_none() || call.phase == Phase::Ending {
             return Err(Refused::WrongState);
         }
-        self.start_inside(dialog.0, method, Purpose::Request, (headers, body), now, out).map(ClientId)
+        let offers = method == Method::Update && body.is_some();
+        if offers && !call.may_offer() {
+            return Err(Refused::Pending);
+        }
+        let place = self.start_inside(dialog.0, method, Purpose::Request, (headers, body), now, out)?;
+        if let Some(call) = self.calls.get_mut(dialog.0).filter(|_| offers) {
+            call.update_client = Some(place);
+        }
+        Ok(ClientId(place))
     }
 
     /// Sends a re-INVITE. [`Event::Answered`], [`Event::Challenged`] or [`Event::ReinviteFailed`] follows; a glare (491)
@@ -104,7 +112,7 @@ impl Stack {
         Ok(())
     }
 
-    fn start_inside(
+    pub(super) fn start_inside(
         &mut self,
         place: Place,
         method: Method<'_>,
@@ -127,7 +135,7 @@ impl Stack {
         let contact = refreshes.then_some(&*call.dialog.contact);
         let (config, dialog) = (&self.config, &call.dialog);
         let write = |branch: &str, bytes: &mut Vec<u8>| {
-            super::uac::write_request(dialog, method, (&sent_by, branch, cseq, flow), bytes);
+            super::uac::write_request(dialog, method, (&sent_by, branch, cseq, flow), config, bytes);
             finish_request(config, kind, contact, headers, body, bytes);
         };
         let started = self.layer.start_client((kind, owner, flow, secret), write, now, out);
@@ -194,6 +202,7 @@ impl Stack {
             Order::Next if method == Method::Invite && call.is_busy() => {
                 Some(Answer::new(500).headers(&[("Retry-After", "3")]))
             }
+            Order::Next if method == Method::Update && !message.body().is_empty() => call.refusal_of_update(),
             Order::Next => None,
         };
         if let Some(answer) = refusal {
@@ -201,6 +210,9 @@ impl Stack {
         }
         if method == Method::Bye {
             return self.receive_bye(place, message, source, key, now, out);
+        }
+        if method == Method::Prack {
+            return self.receive_prack(place, message, source, (key, force_rport), now, out);
         }
         call.dialog.arrived(source);
         if matches!(
@@ -217,6 +229,7 @@ impl Stack {
             && let Some(call) = self.calls.get_mut(place)
         {
             call.invite_server = Some(request);
+            call.invite_cseq = message.cseq().map_or(0, |cseq| cseq.number);
         }
         let (dialog, request) = (DialogId(place), ServerId(request));
         out.push(Output::Event(Event::InDialog { dialog, request, message: message.into_owned(), source }));
@@ -296,6 +309,9 @@ impl Stack {
         out: &mut Vec<Output>,
     ) {
         let dialog = dialog.filter(|place| self.calls.get(*place).is_some());
+        if let Some(call) = dialog.and_then(|place| self.calls.get_mut(place)).filter(|_| status.is_final()) {
+            call.update_client.take_if(|update| *update == place);
+        }
         let refreshes = status.is_success() && message.method() == Method::Update;
         if let Some(call) = dialog.filter(|_| refreshes).and_then(|place| self.calls.get_mut(place)) {
             call.dialog.refresh_target(message);
@@ -308,7 +324,9 @@ impl Stack {
             status: code,
             message: owned,
         }));
-        if let (481, Some(place)) = (code, dialog) {
+        // Before it is answered, the INVITE's own response says what becomes of the call.
+        let up = |place: &Place| self.calls.get(*place).is_some_and(|call| call.phase == Phase::Confirmed);
+        if let (481, Some(place)) = (code, dialog.filter(up)) {
             self.peer_lost(place, now, out);
         }
     }
@@ -345,6 +363,8 @@ impl Stack {
             | Phase::Confirmed
             | Phase::Ending => {}
         }
+        self.reliable_due(place, now, out);
+        let Some(call) = self.calls.get_mut(place) else { return };
         let Some(unacked) = call.unacked.as_mut() else { return };
         if unacked.give_up_at <= now {
             self.say_ended(place, End::NoAck, out);

@@ -15,6 +15,7 @@ mod call;
 mod event;
 mod guard;
 mod inside;
+mod reliable;
 mod uac;
 mod uas;
 mod watch;
@@ -44,6 +45,9 @@ pub const DIALOGS_MAX: usize = 32 * 1024;
 /// A part of the server transactions, one in this many, that only requests inside dialogs may use: a flood of new
 /// requests must not keep an old call from ending.
 const DIALOG_SHARE: usize = 16;
+
+/// Hops a request of ours may take when nobody says otherwise (RFC 3261 §8.1.1.6).
+const MAX_FORWARDS: u8 = 70;
 
 /// A dialog or one to be: the driver's handle of one call leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,6 +108,8 @@ pub struct Config {
     /// Extensions (option tags, comma-separated) for Supported in INVITE and in 2xx to INVITE; a request outside dialogs
     /// that requires another one is refused with 420.
     pub supported: String,
+    /// Hops a request of ours may take (RFC 3261 §8.1.1.6).
+    pub max_forwards: u8,
 }
 
 impl Default for Config {
@@ -115,6 +121,7 @@ impl Default for Config {
             product: String::new(),
             allow: String::new(),
             supported: String::new(),
+            max_forwards: MAX_FORWARDS,
         }
     }
 }
@@ -217,10 +224,10 @@ impl Stack {
         Some(transport.sent_by(flow.remote.ip()))
     }
 
-    /// Takes other timer values and another name for what happens from here on; what runs keeps its deadlines.
-    pub fn set_config(&mut self, timers: Timers, product: String) {
+    /// Takes other timer values, another name and another number of hops for what happens from here on; what runs keeps its deadlines.
+    pub fn set_config(&mut self, timers: Timers, product: String, max_forwards: u8) {
         self.config.timers = timers.bounded();
-        self.config.product = product;
+        (self.config.product, self.config.max_forwards) = (product, max_forwards);
         self.layer.set_timers(self.config.timers);
     }
 
@@ -493,7 +500,8 @@ impl Stack {
         if let Some(contact) = contact {
             build::header(bytes, "Contact", contact);
             for (name, value) in [("Allow", &self.config.allow), ("Supported", &self.config.supported)] {
-                if answer.status >= 200 && !value.is_empty() {
+                let own = answer.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+                if answer.status >= 200 && !value.is_empty() && !own {
                     build::header(bytes, name, value.as_bytes());
                 }
             }

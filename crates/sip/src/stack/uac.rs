@@ -89,6 +89,8 @@ impl Stack {
         let secret = self.random.next();
         let kind = if method == Method::Invite { ClientMethod::Invite } else { ClientMethod::Other };
         let config = &self.config;
+        let hops = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("Max-Forwards"));
+        let max_forwards = hops.and_then(|(_, hops)| hops.parse().ok()).unwrap_or(config.max_forwards);
         let write = |branch: &str, bytes: &mut Vec<u8>| {
             RequestHead {
                 method,
@@ -100,6 +102,7 @@ impl Stack {
                 to: request.to.as_bytes(),
                 call_id: call_id.as_bytes(),
                 cseq,
+                max_forwards,
             }
             .write(request.routes.iter().map(|route| route.as_bytes()), bytes);
             let contact = request.contact.map(str::as_bytes);
@@ -284,7 +287,7 @@ impl Stack {
             _ if status.is_success() && call.is_repeated(invite) => {
                 self.repeated_answer(place, message, source, now, out)
             }
-            Phase::Calling if status.is_provisional() => self.ringing(place, message, status, out),
+            Phase::Calling if status.is_provisional() => self.ringing(place, message, status, now, out),
             Phase::Canceling if status.is_provisional() => {
                 self.layer.cancel(invite, &held(&call.held_headers), now, out); // held until here, or sent before
             }
@@ -316,11 +319,18 @@ impl Stack {
         self.schedule(place);
     }
 
-    fn ringing(&mut self, place: Place, message: &Message<'_>, status: Status, out: &mut Vec<Output>) {
-        let Some(call) = self.calls.get_mut(place) else { return };
-        if status == Status::TRYING {
+    fn ringing(
+        &mut self,
+        place: Place,
+        message: &Message<'_>,
+        status: Status,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        if status == Status::TRYING || !self.acknowledge_provisional(place, message, now, out) {
             return;
         }
+        let Some(call) = self.calls.get_mut(place) else { return };
         let fork = message.to_tag().and_then(|_| call.dialog.learn(message));
         let (dialog, status) = (DialogId(place), status.code());
         out.push(Output::Event(Event::Provisional { dialog, fork, status, message: message.into_owned() }));
@@ -394,7 +404,7 @@ impl Stack {
         let Some(call) = self.calls.get_mut(place) else { return };
         call.invite_client = None;
         let dialog = DialogId(place);
-        if matches!(status.code(), 401 | 407) {
+        if matches!(status.code(), 401 | 407 | 422) {
             call.phase = Phase::Challenged { until: now + self.config.timers.timeout };
             out.push(Output::Event(Event::Challenged { dialog, message: message.into_owned() }));
             return;
@@ -429,7 +439,9 @@ impl Stack {
                     call.retry_at = Some(now + wait);
                 }
             }
-            401 | 407 => out.push(Output::Event(Event::Challenged { dialog, message: message.into_owned() })),
+            401 | 407 | 422 => {
+                out.push(Output::Event(Event::Challenged { dialog, message: message.into_owned() }))
+            }
             408 | 481 => self.peer_lost(place, now, out),
             _ => {
                 call.request = None;
@@ -456,6 +468,9 @@ impl Stack {
         out: &mut Vec<Output>,
     ) {
         let call = owner.dialog.filter(|dialog| self.calls.get(*dialog).is_some());
+        if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
+            call.update_client.take_if(|update| *update == place);
+        }
         match (owner.purpose, call) {
             (Purpose::Invite, Some(dialog)) => match self.calls.get(dialog).map(|call| call.phase) {
                 Some(Phase::Calling) => self.end(dialog, |dialog| Event::Failed { dialog, failure }, out),
@@ -503,7 +518,7 @@ impl Stack {
         let sent_by = self.via_host(flow).to_owned();
         let config = &self.config;
         let write = |branch: &str, bytes: &mut Vec<u8>| {
-            write_request(&call.dialog, Method::Bye, (&sent_by, branch, cseq, flow), bytes);
+            write_request(&call.dialog, Method::Bye, (&sent_by, branch, cseq, flow), config, bytes);
             finish_request(config, ClientMethod::Other, None, &[], None, bytes);
         };
         self.layer.start_client((ClientMethod::Other, owner, flow, secret), write, now, out);
@@ -515,7 +530,8 @@ impl Stack {
         let branch = format!("z9hG4bK{:016x}{:016x}", self.random.next(), self.random.next());
         let cseq = message.cseq().map_or(0, |cseq| cseq.number);
         let mut bytes = Vec::new();
-        write_request(&dialog, Method::Ack, (self.via_host(flow), &branch, cseq, flow), &mut bytes);
+        let way = (self.via_host(flow), &*branch, cseq, flow);
+        write_request(&dialog, Method::Ack, way, &self.config, &mut bytes);
         build::finish(&mut bytes, None);
         out.push(Output::Send(Send { flow, bytes: Arc::from(bytes) }));
     }
@@ -529,7 +545,8 @@ impl Stack {
         bytes: &mut Vec<u8>,
     ) {
         if let Some(call) = self.calls.get(place) {
-            write_request(&call.dialog, method, (self.via_host(flow), branch, cseq, flow), bytes);
+            let way = (self.via_host(flow), branch, cseq, flow);
+            write_request(&call.dialog, method, way, &self.config, bytes);
         }
     }
 }
@@ -546,6 +563,7 @@ pub(super) fn write_request(
     dialog: &Dialog,
     method: Method<'_>,
     (sent_by, branch, cseq, flow): (&str, &str, u32, Flow),
+    config: &super::Config,
     bytes: &mut Vec<u8>,
 ) {
     let Some(peer) = dialog.peer() else { return };
@@ -561,6 +579,7 @@ pub(super) fn write_request(
         to: peer.value(),
         call_id: &dialog.call_id,
         cseq,
+        max_forwards: config.max_forwards,
     }
     .write(routes.iter().map(Vec::as_slice), bytes);
 }
@@ -577,16 +596,16 @@ pub(super) fn finish_request(
     if let Some(contact) = contact {
         build::header(bytes, "Contact", contact);
     }
-    let own_agent = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("User-Agent"));
-    if !config.product.is_empty() && !own_agent {
+    let own = |wanted: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    if !config.product.is_empty() && !own("User-Agent") {
         build::header(bytes, "User-Agent", config.product.as_bytes());
     }
     for (name, value) in [("Allow", &config.allow), ("Supported", &config.supported)] {
-        if kind == ClientMethod::Invite && !value.is_empty() {
+        if kind == ClientMethod::Invite && !value.is_empty() && !own(name) {
             build::header(bytes, name, value.as_bytes());
         }
     }
-    for (name, value) in headers {
+    for (name, value) in headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("Max-Forwards")) {
         build::header(bytes, name, value.as_bytes());
     }
     build::finish(bytes, body.map(|body| (body.content_type, body.bytes)));

@@ -1,12 +1,24 @@
 //! The called side: INVITE from its acceptance to its ACK, and CANCEL.
 
 use super::call::{Call, Phase, REFRESH, Unacked, held};
+use super::reliable::Kept;
 use super::{Accept, Answer, DialogId, End, Event, Incoming, Output, Refused, ServerId, Stack};
 use crate::dialog::Dialog;
 use crate::header::Method;
 use crate::layer::{Flow, Place, ReplyHead, Send, ServerMethod, TransactionKey, reply_flow};
 use crate::message::{Message, Status};
 use base::Instant;
+
+/// An answer that has to wait, with all that it borrows.
+pub(super) fn keep_answer(answer: &Answer<'_>) -> Kept {
+    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+    Kept {
+        status: answer.status,
+        reason: answer.reason.to_owned(),
+        headers: answer.headers.iter().map(owned).collect(),
+        body: answer.body.map(|body| (body.content_type.to_owned(), body.bytes.to_vec())),
+    }
+}
 
 impl Stack {
     /// Stores an INVITE and the dialog it will make. A 100 leaves by itself if nothing else does within 200 ms.
@@ -34,6 +46,7 @@ impl Stack {
             Ok(invite) => {
                 if let Some(call) = self.calls.get_mut(place) {
                     call.invite_server = Some(invite);
+                    call.invite_cseq = message.cseq().map_or(0, |cseq| cseq.number);
                 }
                 Ok(DialogId(place))
             }
@@ -57,6 +70,12 @@ impl Stack {
         let call = self.calls.get(dialog.0).ok_or(Refused::Gone)?;
         let invite =
             call.invite_server.filter(|_| call.phase == Phase::Ringing).ok_or(Refused::WrongState)?;
+        if status.is_success() && call.reliable.holds_success() {
+            if let Some(call) = self.calls.get_mut(dialog.0) {
+                call.reliable.keep_success(answer); // RFC 3262 §3: not before the PRACK of a description
+            }
+            return Ok(());
+        }
         self.respond_inside(invite, dialog.0, status, answer, now, out)
     }
 
@@ -116,12 +135,15 @@ impl Stack {
         let is_invite = call.invite_server == Some(request);
         let refreshes = is_invite && status.code() > 100 && status.class() < 3 || status.is_success();
         let contact = refreshes.then(|| call.dialog.contact.clone());
-        let cseq = call.dialog.remote_cseq();
+        let cseq = call.invite_cseq;
         let sent = self.respond_with(request, status, answer, contact.as_deref(), now, out)?;
         let timers = self.config.timers;
         let Some(call) = self.calls.get_mut(dialog) else { return Ok(()) };
         if is_invite {
             let first = call.phase == Phase::Ringing;
+            if status.is_final() {
+                call.reliable.settle();
+            }
             match status.class() {
                 1 => call.refresh_at = Some(now + REFRESH).filter(|_| first && status != Status::TRYING),
                 2 => {

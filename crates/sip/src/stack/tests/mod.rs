@@ -4,6 +4,7 @@ mod calls;
 mod lossy;
 mod orders;
 mod panics;
+mod reliable;
 mod ways;
 mod wire;
 

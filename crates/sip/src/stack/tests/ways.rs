@@ -86,7 +86,7 @@ fn timers_and_name_of_another_configuration_hold_for_what_comes_after() {
     let mut out = Vec::new();
     stack.request(&outgoing(CONTACTS[0], NAMES[1]), ms(0), &mut out).unwrap();
     let timers = Timers::new(Duration::from_millis(100), Some(Duration::from_secs(2)));
-    stack.set_config(timers, "Other".to_owned());
+    stack.set_config(timers, "Other".to_owned(), 70);
     stack.request(&outgoing(CONTACTS[0], NAMES[1]), ms(0), &mut out).unwrap();
     let [(_, first), (_, second)] = sent(&mut out).try_into().unwrap();
     assert!(first.contains("User-Agent: Strowger\r\n"), "{first}");

@@ -485,8 +485,7 @@ impl Transport {
 options! {
     /// `type=global`: the stack.
     Global, "pjsip.conf", "global", SkipsObject;
-    max_forwards: Int<1, 255> = "70", "Max-Forwards of our requests.",
-        Later "70" "requests leave with 70";
+    max_forwards: Int<1, 255> = "70", "Max-Forwards of our requests; a call that comes with less goes on with one less.";
     keep_alive_interval: Seconds<0, 86_400> = "90", "Time between keepalives on connections; 0 sends none.",
         Later "*" "connections get no pings of ours";
     contact_expiration_check_interval: Seconds<0, 86_400> = "30", "Contacts expire at their time; the number is not used.",
