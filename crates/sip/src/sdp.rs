@@ -12,10 +12,12 @@ use crate::header::lex::{is_token, number, split_once, trim};
 use crate::uri::parse_ip;
 
 mod answer;
+mod crypto;
 mod local;
 mod payload;
 
 pub use answer::{Negotiated, Negotiator, SdpError, SendFormat};
+pub use crypto::{CryptoFlaw, Encryption, hide_keys};
 pub use local::Local;
 
 /// Longest session description in bytes; far more than the streams below can need.

@@ -3,10 +3,12 @@
 use core::net::{IpAddr, SocketAddr};
 use std::io::Write as _;
 
-use base::{Direction, FormatId, FormatSet, MAX_RX_PAYLOADS, RxPayload};
+use base::{Direction, FormatId, FormatSet, MAX_RX_PAYLOADS, RxPayload, SrtpKeys};
+use zeroize::Zeroizing;
 
+use super::crypto::{Crypto, Line};
 use super::payload::{Meaning, Payloads};
-use super::{Address, Local, MAX_STREAM_FORMATS, Session, Stream};
+use super::{Address, CryptoFlaw, Local, MAX_STREAM_FORMATS, Session, Stream};
 use crate::header::lex::{number, split_once, trim};
 use crate::message::Status;
 use crate::write::push_clean;
@@ -25,6 +27,12 @@ pub enum SdpError {
     Refused,
     /// An answer without an offer of ours.
     NoOffer,
+    /// The peer wants plain RTP where SRTP is asked for.
+    Plain,
+    /// The peer wants SRTP where it is not switched on.
+    Encrypted,
+    /// The peer's SRTP cannot be used.
+    Crypto(CryptoFlaw),
 }
 
 impl SdpError {
@@ -32,7 +40,9 @@ impl SdpError {
     pub const fn status(self) -> Status {
         match self {
             Self::Malformed | Self::NoOffer => Status::BAD_REQUEST,
-            Self::NotAcceptable | Self::Refused => Status::NOT_ACCEPTABLE_HERE,
+            Self::NotAcceptable | Self::Refused | Self::Plain | Self::Encrypted | Self::Crypto(_) => {
+                Status::NOT_ACCEPTABLE_HERE
+            }
         }
     }
 }
@@ -40,10 +50,15 @@ impl SdpError {
 impl core::fmt::Display for SdpError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
+            Self::Crypto(flaw) => return write!(f, "the peer's SRTP cannot be used: {flaw}"),
             Self::Malformed => "session description cannot be read",
             Self::NotAcceptable => "no audio stream with a format that is allowed here",
             Self::Refused => "peer refused the audio stream",
             Self::NoOffer => "answer without an offer",
+            Self::Plain => "the peer wants plain RTP, and media_encryption asks for SRTP",
+            Self::Encrypted => {
+                "the peer wants SRTP with keys in the description, and media_encryption is not sdes"
+            }
         })
     }
 }
@@ -83,6 +98,8 @@ pub struct Negotiated {
     pub held: bool,
     /// What the peer wrote in `a=fmtp` for the first format to send.
     pub fmtp: Option<Box<[u8]>>,
+    /// What SRTP is sealed with; `None` is plain RTP.
+    pub keys: Option<Box<SrtpKeys>>,
 }
 
 impl Negotiated {
@@ -110,7 +127,7 @@ pub struct Negotiator {
     id: u64,
     version: u64,
     /// Our last description from `s=` on, to know whether it changed.
-    last: Vec<u8>,
+    last: Zeroizing<Vec<u8>>,
     places: Vec<Place>,
     /// What every payload type of the session has meant.
     used: Payloads,
@@ -118,6 +135,7 @@ pub struct Negotiator {
     offered: Option<Payloads>,
     /// Protocol of the stream, as the peer spelled it.
     protocol: Box<[u8]>,
+    crypto: Crypto,
     current: Option<Negotiated>,
 }
 
@@ -127,11 +145,12 @@ impl Negotiator {
         Self {
             id: id >> 1,
             version: id >> 1,
-            last: Vec::new(),
+            last: Zeroizing::default(),
             places: Vec::new(),
             used: Payloads::default(),
             offered: None,
             protocol: b"RTP/AVP".as_slice().into(),
+            crypto: Crypto::default(),
             current: None,
         }
     }
@@ -144,12 +163,18 @@ impl Negotiator {
     pub fn offer(&mut self, local: &Local<'_>, out: &mut Vec<u8>) {
         if self.places.is_empty() {
             self.places.push(Place::Audio);
+            if local.encryption.is_some_and(|wanted| !wanted.optimistic && !wanted.force_avp) {
+                self.protocol = b"RTP/SAVP".as_slice().into();
+            }
         }
         let payloads = Payloads::offered(&local.formats, local.telephone_event, &self.used);
         for (payload, meaning) in payloads.iter() {
             self.used.push(payload, meaning);
         }
-        self.describe(local, &payloads, local.direction, local.rtcp_mux, Some(local.port), out);
+        // A session that was agreed on as plain RTP stays that.
+        let is_plain = self.current.as_ref().is_some_and(|agreed| agreed.keys.is_none());
+        let lines = self.crypto.offer(local.encryption.as_ref().filter(|_| !is_plain)).to_vec();
+        self.describe(local, &payloads, local.direction, local.rtcp_mux, Some((local.port, &lines)), out);
         self.offered = Some(payloads);
     }
 
@@ -162,23 +187,40 @@ impl Negotiator {
     ) -> Result<Negotiated, SdpError> {
         let session = Session::parse(offer).ok_or(SdpError::Malformed)?;
         let none = Payloads::default();
-        let acceptable = session.streams.iter().enumerate().filter(|(_, stream)| is_audio(stream)).find_map(
-            |(at, stream)| {
-                let common = common(&Payloads::of(stream, &none), local);
-                (stream.port != 0 && common.has_audio()).then_some((at, stream, common))
-            },
-        );
-        let Some((at, stream, common)) = acceptable else {
-            return self.answer_without_stream(&session, local, out);
+        let mut crypto = self.crypto.clone();
+        let mut flaw = None;
+        let mut plain = None;
+        let mut acceptable = None;
+        for (at, stream) in session.streams.iter().enumerate().filter(|(_, stream)| is_audio(stream)) {
+            let common = common(&Payloads::of(stream, &none), local);
+            if stream.port == 0 || !common.has_audio() {
+                continue;
+            }
+            match secured(&mut crypto, stream, local) {
+                Ok(Some(keys)) => {
+                    acceptable = Some((at, stream, common, Some(keys)));
+                    break;
+                }
+                // Encrypted ones further on are better.
+                Ok(None) => plain = plain.or(Some((at, stream, common, None))),
+                Err(why) => flaw = flaw.or(Some(why)),
+            }
+        }
+        let Some((at, stream, common, secured)) = acceptable.or(plain) else {
+            return flaw.map_or_else(|| self.answer_without_stream(&session, local, out), Err);
         };
+        self.crypto = crypto;
         self.places = places(&session, Some(at));
         self.protocol = stream.protocol.into();
         let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
-        let agreed = agree(&session, stream, &common, &common, local, rtcp_mux);
+        let mut agreed = agree(&session, stream, &common, &common, local, rtcp_mux);
+        let (line, keys) = secured.unzip();
+        agreed.keys = keys.map(Box::new);
         for (payload, meaning) in common.iter() {
             self.used.push(payload, meaning);
         }
-        self.describe(local, &common, agreed.direction, rtcp_mux, Some(local.port), out);
+        let place = Some((local.port, line.as_slice()));
+        self.describe(local, &common, agreed.direction, rtcp_mux, place, out);
         self.offered = None;
         self.current = Some(agreed.clone());
         Ok(agreed)
@@ -245,8 +287,15 @@ impl Negotiator {
                 receive.push(payload, meaning);
             }
         }
+        let keys = self.crypto.accept(stream).map_err(SdpError::Crypto)?;
+        // A peer that takes the profile without a key has not understood what it takes.
+        let must = self.crypto.is_offered() && local.encryption.is_some_and(|wanted| !wanted.optimistic);
+        if keys.is_none() && (must || is_secure(stream.protocol)) {
+            return Err(SdpError::Plain);
+        }
         let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
-        let agreed = agree(&session, stream, &send, &receive, local, rtcp_mux);
+        let mut agreed = agree(&session, stream, &send, &receive, local, rtcp_mux);
+        agreed.keys = keys.map(Box::new);
         self.current = Some(agreed.clone());
         Ok(agreed)
     }
@@ -258,7 +307,7 @@ impl Negotiator {
         payloads: &Payloads,
         direction: Direction,
         rtcp_mux: bool,
-        port: Option<u16>,
+        port: Option<(u16, &[Line])>,
         out: &mut Vec<u8>,
     ) {
         let (family, address) = (family(local.address), local.address);
@@ -272,8 +321,8 @@ impl Negotiator {
         write!(text, "\r\nc=IN {family} {address}\r\nt=0 0\r\n").ok();
         for place in &self.places {
             match (place, port) {
-                (Place::Audio, Some(port)) => {
-                    audio(&mut text, &self.protocol, payloads, local, direction, rtcp_mux, port);
+                (Place::Audio, Some((port, crypto))) => {
+                    audio(&mut text, &self.protocol, payloads, local, direction, rtcp_mux, (port, crypto));
                 }
                 (Place::Audio, None) => {
                     text.extend_from_slice(b"m=audio 0 ");
@@ -283,9 +332,9 @@ impl Negotiator {
                 (Place::Declined(line), _) => push_declined(&mut text, line),
             }
         }
-        if text != self.last {
+        if text != *self.last {
             self.version += u64::from(!self.last.is_empty());
-            self.last = text;
+            self.last = Zeroizing::new(text);
         }
         self.repeat(local, out);
     }
@@ -312,7 +361,34 @@ const fn family(address: IpAddr) -> &'static str {
 
 fn is_audio(stream: &Stream<'_>) -> bool {
     stream.kind.eq_ignore_ascii_case(b"audio")
-        && [&b"RTP/AVP"[..], b"RTP/AVPF"].iter().any(|name| stream.protocol.eq_ignore_ascii_case(name))
+        && [&b"RTP/AVP"[..], b"RTP/AVPF", b"RTP/SAVP", b"RTP/SAVPF"]
+            .iter()
+            .any(|name| stream.protocol.eq_ignore_ascii_case(name))
+}
+
+/// Whether the profile says that packets are SRTP (RFC 3711 §12, RFC 5124).
+fn is_secure(protocol: &[u8]) -> bool {
+    protocol.eq_ignore_ascii_case(b"RTP/SAVP") || protocol.eq_ignore_ascii_case(b"RTP/SAVPF")
+}
+
+/// How an offered stream is secured; `None` when it is plain and may be.
+fn secured(
+    crypto: &mut Crypto,
+    stream: &Stream<'_>,
+    local: &Local<'_>,
+) -> Result<Option<(Line, SrtpKeys)>, SdpError> {
+    let must_be = is_secure(stream.protocol);
+    let Some(encryption) = &local.encryption else {
+        // Keys beside a plain profile are an offer that need not be taken.
+        return if must_be { Err(SdpError::Encrypted) } else { Ok(None) };
+    };
+    match crypto.answer(stream, encryption) {
+        Ok(Some(secured)) => Ok(Some(secured)),
+        Ok(None) if must_be => Err(SdpError::Crypto(CryptoFlaw::Missing)),
+        Ok(None) | Err(_) if encryption.optimistic && !must_be => Ok(None),
+        Ok(None) => Err(SdpError::Plain),
+        Err(flaw) => Err(SdpError::Crypto(flaw)),
+    }
 }
 
 fn places(session: &Session<'_>, audio: Option<usize>) -> Vec<Place> {
@@ -345,7 +421,7 @@ fn audio(
     local: &Local<'_>,
     direction: Direction,
     rtcp_mux: bool,
-    port: u16,
+    (port, crypto): (u16, &[Line]),
 ) {
     write!(text, "m=audio {port} ").ok();
     push_clean(text, protocol);
@@ -353,6 +429,7 @@ fn audio(
         write!(text, " {payload}").ok();
     }
     text.extend_from_slice(b"\r\n");
+    crypto.iter().for_each(|line| line.write(text));
     for (payload, meaning) in payloads.iter() {
         match meaning {
             Meaning::Audio(format) => {
@@ -479,6 +556,7 @@ fn agree(
         },
         held: !they_receive,
         fmtp: primary.and_then(|primary| fmtp(stream, primary.payload)),
+        keys: None,
         send: send_formats,
     }
 }
@@ -549,5 +627,7 @@ fn fmtp(stream: &Stream<'_>, payload: u8) -> Option<Box<[u8]>> {
     None
 }
 
+#[cfg(test)]
+mod secured_tests;
 #[cfg(test)]
 mod tests;

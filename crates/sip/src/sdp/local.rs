@@ -4,6 +4,8 @@ use core::net::IpAddr;
 
 use base::{Direction, FormatSet};
 
+use super::Encryption;
+
 /// Our side of a session: from configuration, from the call, and from the port that was leased.
 #[derive(Debug, Clone, Copy)]
 pub struct Local<'a> {
@@ -27,6 +29,8 @@ pub struct Local<'a> {
     pub use_remote_ptime: bool,
     /// Which way audio may flow as far as we are concerned; `SendOnly` puts the peer on hold.
     pub direction: Direction,
+    /// SRTP with keys in the description; `None` is plain RTP.
+    pub encryption: Option<Encryption<'a>>,
     /// User name in `o=`.
     pub owner: &'a str,
     /// Name in `s=`.
@@ -47,6 +51,7 @@ impl<'a> Local<'a> {
             ptime_ms: 20,
             use_remote_ptime: false,
             direction: Direction::SendRecv,
+            encryption: None,
             owner: "-",
             session_name: "Strowger",
         }
