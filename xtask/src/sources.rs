@@ -14,6 +14,10 @@ pub const LONG_LINES: usize = 600;
 /// and what counts allocations for tests.
 const MAY_BE_UNSAFE: &[&str] = &["io", "lanes", "bound", "kit"];
 
+/// The crate whose threads packets pass, and the types that its clippy.toml refuses.
+const MEDIA_THREADS: &str = "io";
+const LOCKS: &[&str] = &["std::sync::Mutex\"", "std::sync::RwLock\"", "std::sync::Condvar\""];
+
 /// One source file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
@@ -80,6 +84,9 @@ fn check_member(member: &Member) -> Vec<String> {
     }
     if floor(name).is_some_and(|floor| floor <= PURE_FLOORS) && read("clippy.toml").is_empty() {
         broken.push(format!("crate '{name}' is a pure machine and has no clippy.toml that keeps it one"));
+    }
+    if name == MEDIA_THREADS && !LOCKS.iter().all(|lock| read("clippy.toml").contains(lock)) {
+        broken.push(format!("crate '{name}' runs media threads and has no clippy.toml that refuses locks"));
     }
     broken
 }

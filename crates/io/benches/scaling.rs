@@ -8,6 +8,7 @@
 //! alone first, one after the other, and then two, three and all of them together, until the last has done its work; what
 //! they carry is compared with what the same ones have carried alone in that round, and the median round counts. Beside it
 //! stands the same by the processor time of the threads.
+#![allow(clippy::disallowed_types, reason = "rounds begin together; no packet passes a barrier")]
 
 #[path = "../../media/benches/common/mod.rs"]
 mod phones;
