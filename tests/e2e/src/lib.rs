@@ -25,6 +25,7 @@ mod terminal;
 pub mod tone;
 pub mod wait;
 pub mod wire;
+mod world;
 
 pub use baresip::Baresip;
 pub use capture::Capture;
@@ -38,3 +39,4 @@ pub use sipp::{Sipp, SippRun};
 pub use site::{SECRET, Site};
 pub use terminal::{Running, Terminal};
 pub use wire::Wire;
+pub use world::World;

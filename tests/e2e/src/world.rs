@@ -1,4 +1,4 @@
-//! Where a measurement happens: one machine's loopback interface, or two network namespaces with a wire between them.
+//! Where program and phones live: one machine's loopback interface, or two network namespaces with a wire between them.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
 
+use crate::place::address;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A place for the program and one for its phones.
@@ -62,7 +63,7 @@ impl World {
 
     /// Both on the loopback interface.
     pub fn loopback() -> Self {
-        Self { program: e2e::address(), phones: e2e::address(), namespaces: None }
+        Self { program: address(), phones: address(), namespaces: None }
     }
 
     /// A namespace each, and a veth pair between them.
@@ -86,6 +87,16 @@ impl World {
         }
         let [program, phones] = [1, 2].map(|host| IpAddr::V4(Ipv4Addr::new(10, 44, 0, host)));
         Ok(Self { program, phones, namespaces: Some(namespaces) })
+    }
+
+    /// Has the phones' end of the wire take frames that a program below the kernel's own way sends: it does when it collects
+    /// what it receives (GRO), as the ends of containers may or may not.
+    ///
+    /// # Errors
+    /// Without a wire, or the program `ethtool`.
+    pub fn take_frames(&self) -> Result<(), String> {
+        let namespaces = self.namespaces.as_ref().ok_or("no wire")?;
+        ip(&["netns", "exec", &namespaces.phones, "ethtool", "-K", Self::PHONES_INTERFACE, "gro", "on"])
     }
 
     /// Whether there is a wire.

@@ -132,8 +132,9 @@ const FORMATS: [(&str, u64, u64); 12] = [
 /// Milliseconds of sound that are in a file, whatever its header says.
 fn on_disk(path: &Path, header: u64, second: u64) -> u64 {
     let bytes = std::fs::read(path).unwrap_or_default();
-    if second > 0 {
-        return (bytes.len() as u64).saturating_sub(header) * 1000 / second;
+    let sound = (bytes.len() as u64).saturating_sub(header) * 1000;
+    if let Some(ms) = sound.checked_div(second) {
+        return ms;
     }
     // The end of the last page that is whole so far, in samples at 48 kHz (RFC 3533 §6, RFC 7845 §4).
     let page = bytes.windows(4).rposition(|window| window == b"OggS");

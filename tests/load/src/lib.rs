@@ -17,7 +17,6 @@ mod meter;
 mod pace;
 mod registrar;
 mod softirq;
-mod world;
 
 pub use baseline::thread_per_call;
 pub use caller::{Callers, Plan};
@@ -27,7 +26,7 @@ pub use meter::{Meter, Reading};
 pub use pace::{Window, median, run_windows, short};
 pub use registrar::Registrars;
 pub use softirq::ksoftirqd;
-pub use world::World;
+pub use e2e::World;
 
 /// Name of the incumbent's figures, which its own measurements on the same kind of machine gave.
 pub const ASTERISK: &str = "Asterisk 23.4 (published, same kind of machine)";
