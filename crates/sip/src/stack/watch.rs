@@ -194,7 +194,7 @@ impl Stack {
         all.extend_from_slice(headers);
         let (config, dialog) = (&self.config, &watch.dialog);
         let write = |branch: &str, bytes: &mut Vec<u8>| {
-            write_request(dialog, Method::Notify, (&sent_by, branch, cseq, flow), bytes);
+            write_request(dialog, Method::Notify, (&sent_by, branch, cseq, flow), config, bytes);
             finish_request(config, ClientMethod::Other, Some(&dialog.contact), &all, body, bytes);
         };
         let owner = Owner { dialog: None, purpose: Purpose::Notify };
