@@ -13,6 +13,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::sys::process as sys;
 
+pub mod broker;
 mod terminal;
 
 pub use terminal::{Terminal, when_terminal_goes};

@@ -156,6 +156,22 @@ pub(crate) fn new_session(command: &mut std::process::Command) {
     unsafe { command.pre_exec(leave) };
 }
 
+/// Lets the program that `command` starts have `fd` as its descriptor `number`.
+pub(crate) fn give_descriptor(command: &mut std::process::Command, fd: std::os::fd::OwnedFd, number: c_int) {
+    use std::os::unix::process::CommandExt;
+    let give = move || {
+        if fd.as_raw_fd() == number {
+            // SAFETY: no pointers; the descriptor is open, because the closure owns it.
+            return check(unsafe { libc::fcntl(number, libc::F_SETFD, 0) }).map(drop);
+        }
+        // SAFETY: no pointers. What had this number belongs to this process's copy in the child, which is about to be
+        // replaced; the copy that is made does not close at that.
+        check(unsafe { libc::dup2(fd.as_raw_fd(), number) }).map(drop)
+    };
+    // SAFETY: between fork and exec only `fcntl` and `dup2` are called, which are async-signal-safe and allocate nothing.
+    unsafe { command.pre_exec(give) };
+}
+
 /// Puts `fd` in the place of standard input, output and error.
 pub(crate) fn replace_standard_streams(fd: BorrowedFd<'_>) -> io::Result<()> {
     for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
