@@ -1,85 +1,190 @@
-//! HTTP for those who ask for metrics: one request a connection, answered and closed.
+//! HTTP for those who ask for metrics, and for manager clients that are browsers: one request a connection, answered and
+//! closed.
 //!
 //! A machine without a socket. Who does not finish a request within the reactor's probation is cut off there; who sends
-//! more than [`HEAD_BYTES_MAX`] without an end is closed here.
+//! more than [`HEAD_BYTES_MAX`] without an end, or a body over [`BODY_BYTES_MAX`], is closed here.
+
+pub(crate) mod form;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use subtle::ConstantTimeEq as _;
 
+use crate::ami::{WebAnswer, WebForm, WebRequest};
 use crate::metrics;
 use crate::site::Site;
 use crate::socket::Output;
 
 /// Longest request line and headers; a scrape has some 300 bytes.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
+/// Longest form that is posted: an action of the manager with long variables.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Headers of a request.
 const HEADERS_MAX: usize = 64;
-/// Connections that have not asked yet.
+/// Connections at once that have not been answered.
 const SESSIONS_MAX: usize = 256;
 
 /// All connections of HTTP.
 pub struct Http {
     site: Rc<Site>,
-    sessions: BTreeMap<u64, Vec<u8>>,
+    sessions: BTreeMap<u64, Open>,
+    asked: Vec<WebRequest>,
 }
 
-/// Status, reason, further headers, body.
+/// A connection.
+struct Open {
+    peer: SocketAddr,
+    bytes: Vec<u8>,
+    /// The manager has its request.
+    waits: bool,
+}
+
+/// Status, reason, kind of the body, further headers, body.
 struct Reply {
     status: &'static str,
+    kind: &'static str,
     headers: String,
     body: String,
 }
 
 impl Reply {
     fn error(status: &'static str) -> Self {
-        Self { status, headers: String::new(), body: format!("{status}\n") }
+        Self { status, kind: PLAIN, headers: String::new(), body: format!("{status}\n") }
     }
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// What becomes of a request.
+enum Taken {
+    Reply(Reply),
+    Manager(WebRequest),
 }
 
 impl Http {
     /// Without connections.
     pub fn new(site: Rc<Site>) -> Self {
-        Self { site, sessions: BTreeMap::new() }
+        Self { site, sessions: BTreeMap::new(), asked: Vec::new() }
     }
     /// Somebody has connected.
-    pub fn open(&mut self, session: u64, out: &mut Vec<Output>) {
+    pub fn open(&mut self, session: u64, peer: SocketAddr, out: &mut Vec<Output>) {
         if self.sessions.len() >= SESSIONS_MAX {
             out.push(Output::Close(session));
             return;
         }
-        self.sessions.insert(session, Vec::new());
+        self.sessions.insert(session, Open { peer, bytes: Vec::new(), waits: false });
     }
     /// Somebody is gone.
     pub fn closed(&mut self, session: u64) {
         self.sessions.remove(&session);
     }
-    /// Bytes of a request came in.
-    pub fn bytes(&mut self, session: u64, bytes: &[u8], out: &mut Vec<Output>) {
-        let Some(head) = self.sessions.get_mut(&session) else { return };
-        let room = HEAD_BYTES_MAX.saturating_sub(head.len());
-        head.extend(bytes.iter().take(room));
-        let head = core::mem::take(head);
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let mut request = httparse::Request::new(&mut headers);
-        let (reply, only_head) = match request.parse(&head) {
-            Ok(httparse::Status::Partial) if head.len() < HEAD_BYTES_MAX => {
-                self.sessions.insert(session, head);
-                return;
-            }
-            Ok(httparse::Status::Complete(_)) => (self.answer(&request), request.method == Some("HEAD")),
-            Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-                (Reply::error("431 Request Header Fields Too Large"), false)
-            }
-            Err(_) => (Reply::error("400 Bad Request"), false),
-        };
-        self.sessions.remove(&session);
-        out.push(Output::Send(session, self.written(&reply, only_head)));
+    /// Requests for the manager that came in; [`Http::answer`] follows for each.
+    pub fn take_requests(&mut self) -> Vec<WebRequest> {
+        std::mem::take(&mut self.asked)
+    }
+    /// The manager has answered.
+    pub fn answer(&mut self, session: u64, answer: WebAnswer, out: &mut Vec<Output>) {
+        if self.sessions.remove(&session).is_none() {
+            return;
+        }
+        let WebAnswer { status, kind, headers, body } = answer;
+        out.push(Output::Send(session, self.written(&Reply { status, kind, headers, body }, false)));
         out.push(Output::Close(session));
     }
+    /// Bytes of a request came in.
+    pub fn bytes(&mut self, session: u64, bytes: &[u8], out: &mut Vec<Output>) {
+        let Some(open) = self.sessions.get_mut(&session).filter(|open| !open.waits) else { return };
+        let room = (HEAD_BYTES_MAX + BODY_BYTES_MAX).saturating_sub(open.bytes.len());
+        open.bytes.extend(bytes.iter().take(room));
+        let (peer, whole) = (open.peer, core::mem::take(&mut open.bytes));
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut request = httparse::Request::new(&mut headers);
+        let (taken, only_head) = match request.parse(&whole) {
+            Ok(httparse::Status::Partial) if whole.len() < HEAD_BYTES_MAX => {
+                open.bytes = whole;
+                return;
+            }
+            Ok(httparse::Status::Complete(end)) if end <= HEAD_BYTES_MAX => {
+                let length = length(&request);
+                let body = whole.get(end..).unwrap_or_default();
+                match length {
+                    Ok(length) if length > BODY_BYTES_MAX => {
+                        (Taken::Reply(Reply::error("413 Content Too Large")), false)
+                    }
+                    Ok(length) if body.len() < length => {
+                        open.bytes = whole;
+                        return;
+                    }
+                    Ok(length) => {
+                        let body = body.get(..length).unwrap_or_default();
+                        (self.take(&request, body, session, peer), request.method == Some("HEAD"))
+                    }
+                    Err(()) => (Taken::Reply(Reply::error("400 Bad Request")), false),
+                }
+            }
+            Ok(_) | Err(httparse::Error::TooManyHeaders) => {
+                (Taken::Reply(Reply::error("431 Request Header Fields Too Large")), false)
+            }
+            Err(_) => (Taken::Reply(Reply::error("400 Bad Request")), false),
+        };
+        match taken {
+            Taken::Manager(request) => {
+                if let Some(open) = self.sessions.get_mut(&session) {
+                    open.waits = true;
+                }
+                self.asked.push(request);
+            }
+            Taken::Reply(reply) => {
+                self.sessions.remove(&session);
+                out.push(Output::Send(session, self.written(&reply, only_head)));
+                out.push(Output::Close(session));
+            }
+        }
+    }
 
-    fn answer(&self, request: &httparse::Request<'_, '_>) -> Reply {
+    fn take(
+        &self,
+        request: &httparse::Request<'_, '_>,
+        body: &[u8],
+        connection: u64,
+        peer: SocketAddr,
+    ) -> Taken {
+        let snapshot = self.site.snapshot.borrow().clone();
+        let target = request.path.unwrap_or("");
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let found = WebForm::PATHS.iter().find(|(name, _)| path == snapshot.http.path(name));
+        let Some((_, form)) = found.filter(|_| snapshot.manager.is_on_the_web()) else {
+            return Taken::Reply(self.metrics(request));
+        };
+        let Some(method @ ("GET" | "POST")) = request.method else {
+            return Taken::Reply(Reply {
+                headers: "Allow: GET, POST\r\n".into(),
+                ..Reply::error("405 Method Not Allowed")
+            });
+        };
+        let header = |name: &str| {
+            let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+            found.and_then(|header| std::str::from_utf8(header.value).ok())
+        };
+        let mut fields = form::fields(query);
+        if method == "POST" {
+            fields.extend(form::fields(&String::from_utf8_lossy(body)));
+        }
+        Taken::Manager(WebRequest {
+            connection,
+            peer,
+            form: *form,
+            method: method.to_owned(),
+            target: target.to_owned(),
+            fields,
+            token: header("Cookie").and_then(|text| form::cookie(text, "mansession_id")).map(str::to_owned),
+            authorization: header("Authorization").map(str::to_owned),
+        })
+    }
+
+    fn metrics(&self, request: &httparse::Request<'_, '_>) -> Reply {
         let snapshot = self.site.snapshot.borrow().clone();
         let (http, prometheus) = (&snapshot.http, &snapshot.prometheus);
         let target = request.path.unwrap_or("");
@@ -105,15 +210,14 @@ impl Http {
             };
         }
         let body = metrics::text(&self.site);
-        Reply { status: "200 OK", headers: String::new(), body }
+        Reply { status: "200 OK", kind: metrics::CONTENT_TYPE, headers: String::new(), body }
     }
 
     fn written(&self, reply: &Reply, only_head: bool) -> Vec<u8> {
-        let Reply { status, headers, body } = reply;
+        let Reply { status, kind, headers, body } = reply;
         let snapshot = self.site.snapshot.borrow();
         let name = snapshot.http.servername.replace(['\r', '\n'], "");
         let server = if name.is_empty() { String::new() } else { format!("Server: {name}\r\n") };
-        let kind = if *status == "200 OK" { metrics::CONTENT_TYPE } else { "text/plain; charset=utf-8" };
         let length = body.len();
         let body = if only_head { "" } else { body };
         format!(
@@ -121,6 +225,25 @@ impl Http {
              no-store\r\nConnection: close\r\n{headers}\r\n{body}"
         )
         .into_bytes()
+    }
+}
+
+/// Bytes of the body; 0 when nothing is said. A body in chunks is not read.
+fn length(request: &httparse::Request<'_, '_>) -> Result<usize, ()> {
+    let all = |name: &'static str| {
+        request.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name))
+    };
+    if all("Transfer-Encoding").next().is_some() {
+        return Err(());
+    }
+    let mut lengths = all("Content-Length").map(|header| std::str::from_utf8(header.value).map(str::trim));
+    match (lengths.next(), lengths.next()) {
+        (None, _) => Ok(0),
+        (Some(Ok(text)), None) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            text.parse().map_err(|_| ())
+        }
+        // Two lengths are a way to smuggle a request.
+        _ => Err(()),
     }
 }
 
@@ -174,7 +297,7 @@ mod tests {
     /// Sends a request in pieces; the answer, once there is one.
     fn ask(http: &mut Http, pieces: &[&[u8]]) -> Option<String> {
         let mut out = Vec::new();
-        http.open(1, &mut out);
+        http.open(1, "127.0.0.1:4000".parse().unwrap(), &mut out);
         for piece in pieces {
             http.bytes(1, piece, &mut out);
         }

@@ -333,16 +333,26 @@ impl Engine {
                     self.managers.manager.open(client, remote, now, &mut out);
                 }
             }
-            Turn::Opened(flow, FlowKind::Http, ..) => {
+            Turn::Opened(flow, FlowKind::Http, peer, _) => {
                 let client = self.new_client(flow);
-                self.web.http.open(client, &mut out);
+                if let Peer::Ip { remote, .. } = peer {
+                    self.web.http.open(client, remote, &mut out);
+                }
             }
             Turn::Bytes(flow, FlowKind::Sip, bytes) => self.stream(flow, &bytes, now),
             Turn::Bytes(flow, kind, bytes) => {
                 let Some(client) = self.by_flow.get(&flow).copied() else { return };
                 match kind {
                     FlowKind::Manager => self.managers.manager.bytes(client, &bytes, now, &mut out),
-                    FlowKind::Http => self.web.http.bytes(client, &bytes, &mut out),
+                    FlowKind::Http => {
+                        self.web.http.bytes(client, &bytes, &mut out);
+                        for request in self.web.http.take_requests() {
+                            // It is whole, and may wait for what it asks.
+                            self.net.keep(flow, None);
+                            self.managers.manager.web(request, now);
+                        }
+                        self.answer_web(&mut out);
+                    }
                     _ => self.sessions.bytes(client, &bytes, &mut *self.commands.borrow_mut(), &mut out),
                 }
             }
@@ -360,7 +370,10 @@ impl Engine {
                         self.managers.manager.closed(client);
                         self.managers_changed = true;
                     }
-                    FlowKind::Http => self.web.http.closed(client),
+                    FlowKind::Http => {
+                        self.web.http.closed(client);
+                        self.managers.manager.web_closed(client);
+                    }
                     _ => self.sessions.closed(client),
                 }
             }
@@ -557,6 +570,7 @@ impl Engine {
             self.managers.manager.due(now, &mut out);
         }
         self.managers.manager.flush(&mut out);
+        self.answer_web(&mut out);
         let logged_in = self.managers.manager.authenticated();
         for client in &logged_in {
             if let Some(flow) = self.clients.get(client) {
@@ -567,6 +581,12 @@ impl Engine {
             self.commands.borrow_mut().set_connected(self.managers.manager.connected());
         }
         self.carry_out(out);
+    }
+    /// Requests over HTTP that the manager has answered.
+    fn answer_web(&mut self, out: &mut Vec<Output>) {
+        for (client, answer) in self.managers.manager.take_web_answers() {
+            self.web.http.answer(client, answer, out);
+        }
     }
     fn tell_consoles(&mut self) {
         let mut out = Vec::new();

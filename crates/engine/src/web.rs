@@ -22,7 +22,10 @@ impl Web {
     }
     /// Listens when something is served; not where it did before, if that changed.
     pub(crate) fn listen(&mut self, net: &mut Net, snapshot: &Snapshot) -> Result<(), StartError> {
-        let wanted = snapshot.http.address().filter(|_| snapshot.prometheus.enabled);
+        let wanted = snapshot
+            .http
+            .address()
+            .filter(|_| snapshot.prometheus.enabled || snapshot.manager.is_on_the_web());
         if self.listener.map(|(address, _)| address) == wanted {
             return Ok(());
         }

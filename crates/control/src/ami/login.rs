@@ -4,7 +4,9 @@
 //! log tells them apart.
 
 use md5::{Digest as _, Md5};
-use store::config::manager::{Classes, ManagerUser};
+use std::net::SocketAddr;
+
+use store::config::manager::{Classes, ManagerGeneral, ManagerUser};
 use subtle::ConstantTimeEq as _;
 
 use call::Level;
@@ -13,6 +15,7 @@ use super::filter::Filters;
 use super::packet::{Message, truth};
 use super::session::{Login, Stage};
 use super::table::{ActionRow, After, Done, Turn, may, must};
+use crate::site::Site;
 
 pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
@@ -73,7 +76,7 @@ fn logoff(turn: &mut Turn<'_>) -> Done {
 
 /// Why nobody came in; for the log only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Denied {
+pub(super) enum Denied {
     UnknownUser,
     Address,
     Secret,
@@ -101,7 +104,7 @@ fn login(turn: &mut Turn<'_>) -> Done {
     let challenge = turn.session.challenge.take();
     let user = snapshot.manager.users.get(&name);
     if let Err(why) = prove(turn, user, challenge.as_deref()) {
-        tell_denied(turn, &name, why);
+        tell_denied(turn.site, turn.session.peer, turn.id, &name, why);
         turn.response("Error").field("Message", "Authentication failed").end();
         return Ok(After::Close);
     }
@@ -111,21 +114,31 @@ fn login(turn: &mut Turn<'_>) -> Done {
         turn.response("Error").field("Message", "Login Already In Use").end();
         return Ok(After::Close);
     }
-    let login = Login {
-        user: name,
-        read: user.read,
-        write: user.write,
-        wanted: turn.get("Events").map_or(Classes::ALL, mask),
-        filters: filters(user),
-        configured_filters: user.eventfilter.len(),
-        timestamps: user.timestampevents || general.timestampevents,
-        variables: user.setvar.clone(),
-        is_told: user.displayconnects && general.displayconnects,
-    };
+    let login = entered(&name, user, general, turn.get("Events"));
     Message::response("Success", turn.action.get("ActionID"), &mut turn.out)
         .field("Message", "Authentication accepted")
         .end();
     Ok(After::LoggedIn(Box::new(login)))
+}
+
+/// A user who has come in; `events` is what it wants to hear.
+pub(super) fn entered(
+    name: &str,
+    user: &ManagerUser,
+    general: &ManagerGeneral,
+    events: Option<&str>,
+) -> Login {
+    Login {
+        user: name.to_owned(),
+        read: user.read,
+        write: user.write,
+        wanted: events.map_or(Classes::ALL, mask),
+        filters: filters(user),
+        configured_filters: user.eventfilter.len() + user.filters.len(),
+        timestamps: user.timestampevents || general.timestampevents,
+        variables: user.setvar.clone(),
+        is_told: user.displayconnects && general.displayconnects,
+    }
 }
 
 /// Filters of the configuration; what cannot be read was said when it was loaded and lets nothing more through.
@@ -134,6 +147,11 @@ pub(super) fn filters(user: &ManagerUser) -> Filters {
     for text in &user.eventfilter {
         if filters.add(text).is_err() {
             // A filter that cannot be read must not widen what a user sees: it holds everything back.
+            let _ = filters.add("!^");
+        }
+    }
+    for rule in &user.filters {
+        if filters.add_rule(rule.clone()).is_err() {
             let _ = filters.add("!^");
         }
     }
@@ -163,7 +181,7 @@ fn prove(turn: &Turn<'_>, user: Option<&ManagerUser>, challenge: Option<&str>) -
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut out, byte| {
         // Writing to a String cannot fail.
@@ -178,11 +196,12 @@ fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() && *c != '"' && *c != '\'').take(SHOWN_CHARS_MAX).collect()
 }
 
-fn tell_denied(turn: &Turn<'_>, name: &str, why: Denied) {
-    let (ip, port) = (turn.session.peer.ip().to_canonical(), turn.session.peer.port());
+/// Tells the log who was refused.
+pub(super) fn tell_denied(site: &Site, peer: SocketAddr, session: u64, name: &str, why: Denied) {
+    let (ip, port) = (peer.ip().to_canonical(), peer.port());
     let family = if ip.is_ipv4() { "IPV4" } else { "IPV6" };
     let name = shown(name);
-    let mut core = turn.site.shard.core.borrow_mut();
+    let mut core = site.shard.core.borrow_mut();
     core.log(Level::Notice, "manager", &format!("{ip} failed to authenticate as '{name}'"));
     let event = why.event();
     core.log(
@@ -190,8 +209,7 @@ fn tell_denied(turn: &Turn<'_>, name: &str, why: Denied) {
         "manager",
         &format!(
             "SecurityEvent=\"{event}\",Severity=\"Error\",Service=\"AMI\",EventVersion=\"1\",AccountID=\"{name}\",\
-             SessionID=\"{}\",RemoteAddress=\"{family}/TCP/{ip}/{port}\"",
-            turn.id
+             SessionID=\"{session}\",RemoteAddress=\"{family}/TCP/{ip}/{port}\""
         ),
     );
 }

@@ -31,6 +31,22 @@ Priority: 1
 Async: true
 ```
 
+## Over HTTP
+
+With `webenabled = yes` in `manager.conf` and the server of [`http.conf`](configuration.md#httpconf) switched on, an action
+is a request whose query or posted form holds its headers: `/rawman?action=Ping` answers as a connection would, `/mxml` in
+XML, `/manager` as a page. `Login` gives a cookie; the session lasts `httptimeout` seconds after the last request. What
+happens meanwhile waits, up to 1 MiB, until `WaitEvent` fetches it; `WaitEvent` without anything waiting answers with the
+next event. `/arawman`, `/amxml` and `/amanager` ask for HTTP digest authentication instead of `Login`.
+
+## Filters
+
+`eventfilter` of a user and the action Filter choose among the events that a session may get. In its plain form a filter is
+an expression that is looked for in the whole event, with a leading `!` to hold back what it matches. With criteria it is
+quicker and surer: `eventfilter(name(Hangup),header(Channel),method(starts_with)) = PJSIP/`. Criteria are
+`action(include)` or `action(exclude)`, `name(EVENT)`, `header(NAME)` and `method(regex)`, `exact`, `starts_with`,
+`ends_with`, `contains` or `none`. What some filter excludes is not sent; once one includes, only what is included is.
+
 ";
 
 /// The manual as Markdown; `docs/manager.md` is this text.

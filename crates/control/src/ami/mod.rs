@@ -15,6 +15,7 @@ mod session;
 mod table;
 #[cfg(test)]
 mod tests;
+mod web;
 
 use core::time::Duration;
 use std::cell::RefCell;
@@ -34,6 +35,7 @@ pub use events::{EVENTS, EventRow};
 pub use manual::manual;
 pub use packet::{ACTION_BYTES_MAX, Action, HEADERS_MAX, LINE_BYTES_MAX, STRANGER_BYTES_MAX};
 pub use table::{ActionRow, Field, actions};
+pub use web::{WebAnswer, WebForm, WebRequest};
 
 use events::{Ages, Event, channels_of, event_of, fully_booted};
 use packet::{Framed, Message};
@@ -68,6 +70,7 @@ pub struct Manager {
     strangers_max: usize,
     disabled_events: Vec<String>,
     channel_variables: Vec<String>,
+    webs: web::Webs,
 }
 
 impl Manager {
@@ -84,6 +87,7 @@ impl Manager {
             strangers_max: STRANGERS_OF_ADDRESS_MAX,
             disabled_events: Vec::new(),
             channel_variables: Vec::new(),
+            webs: web::Webs::default(),
         }
     }
     /// Gives the action `Command` its console.
@@ -160,6 +164,7 @@ impl Manager {
             }
         }
         self.answer_later(now, out);
+        self.web_settle(out);
     }
     /// A client is gone.
     pub fn closed(&mut self, session: u64) {
@@ -176,11 +181,16 @@ impl Manager {
         for id in due {
             match self.sessions.get(&id).map(|session| &session.stage) {
                 Some(Stage::Stranger(_)) => self.close(id, out),
-                Some(Stage::User(_)) => self.end_wait(id, String::new(), now, out),
+                Some(Stage::User(_)) if self.sessions.get(&id).is_some_and(|own| own.busy.is_some()) => {
+                    self.end_wait(id, String::new(), now, out);
+                }
+                // Over HTTP: no request has come for a while.
+                Some(Stage::User(_)) => self.close(id, out),
                 None => {}
             }
         }
         self.answer_later(now, out);
+        self.web_settle(out);
     }
     /// When [`Manager::due`] next wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
@@ -204,6 +214,7 @@ impl Manager {
             }
         }
         self.answer_later(now, out);
+        self.web_settle(out);
     }
     /// Whether some session wants events.
     pub fn watching(&self) -> bool {
@@ -224,6 +235,7 @@ impl Manager {
             let (now, _) = self.times();
             self.answer_later(now, out);
         }
+        self.web_settle(out);
     }
     /// Who is logged in: session, user and address.
     pub fn connected(&self) -> impl Iterator<Item = (u64, &str, SocketAddr)> {
@@ -265,6 +277,9 @@ impl Manager {
     }
     fn forget(&mut self, id: u64) {
         let Some(session) = self.sessions.remove(&id) else { return };
+        if let Some(web) = &session.web {
+            self.web_forget(id, web);
+        }
         if let Some(login) = session.login().filter(|login| login.is_told) {
             let text =
                 format!("Manager '{}' logged off from {}", login.user, session.peer.ip().to_canonical());
@@ -319,7 +334,9 @@ impl Manager {
             .is_told
             .then(|| format!("Manager '{}' logged on from {}", login.user, session.peer.ip().to_canonical()));
         session.stage = Stage::User(login);
-        self.authenticated.push(id);
+        if session.web.is_none() {
+            self.authenticated.push(id);
+        }
         if let Some(text) = told {
             self.log(Level::Verbose(2), &text);
         }
@@ -334,7 +351,7 @@ impl Manager {
         let stamp = login.timestamps.then_some(wall);
         let mut text = String::new();
         for event in events.iter().filter(|event| session.hears(event.class)) {
-            if login.filters.len() == 0 || login.filters.passes(&event.text()) {
+            if login.filters.pass(event) {
                 event.write(stamp, &mut text);
             }
         }
@@ -344,7 +361,15 @@ impl Manager {
         if matches!(session.busy, Some(Busy::Event { .. })) {
             return self.end_wait(id, text, now, out);
         }
-        out.push(Output::Send(id, text.into_bytes()));
+        match self.sessions.get_mut(&id).and_then(|session| session.web.as_mut()) {
+            None => out.push(Output::Send(id, text.into_bytes())),
+            // Waits until the client fetches it; who leaves too much is treated as one who does not read.
+            Some(web) => {
+                if !web.keep(&text) {
+                    self.close(id, out);
+                }
+            }
+        }
     }
     /// Ends a `WaitEvent` with the events that came.
     fn end_wait(&mut self, id: u64, events: String, now: Instant, out: &mut Vec<Output>) {

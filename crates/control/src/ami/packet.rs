@@ -19,6 +19,16 @@ pub struct Action {
 }
 
 impl Action {
+    /// An action whose headers came in another way than by lines: as if they had come so.
+    pub fn of(headers: Vec<(String, String)>) -> Self {
+        let line = |text: String| -> String {
+            let end = text.floor_char_boundary(LINE_BYTES_MAX);
+            let kept = text.get(..end).unwrap_or_default();
+            kept.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+        };
+        let headers = headers.into_iter().take(HEADERS_MAX);
+        Self { headers: headers.map(|(name, value)| (line(name), line(value))).collect() }
+    }
     /// The first value of a header, any case; `None` when it is absent or empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         let found =

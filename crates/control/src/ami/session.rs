@@ -8,6 +8,7 @@ use store::config::manager::Classes;
 
 use super::filter::Filters;
 use super::packet::{Action, Framer};
+use super::web::Web;
 
 /// Actions one client may send ahead while a slow one runs.
 pub(crate) const AHEAD_MAX: usize = 64;
@@ -20,6 +21,8 @@ pub(crate) struct Session {
     pub challenge: Option<String>,
     pub stage: Stage,
     pub busy: Option<Busy>,
+    /// It speaks over HTTP.
+    pub web: Option<Box<Web>>,
     pub ahead: VecDeque<Action>,
 }
 
@@ -68,6 +71,7 @@ impl Session {
             challenge: None,
             stage: Stage::Stranger(until),
             busy: None,
+            web: None,
             ahead: VecDeque::new(),
         }
     }
@@ -97,7 +101,7 @@ impl Session {
     pub fn deadline(&self) -> Option<Instant> {
         match (&self.stage, &self.busy) {
             (Stage::Stranger(until), _) | (_, Some(Busy::Event { until, .. })) => Some(*until),
-            _ => None,
+            (Stage::User(_), _) => self.web.as_ref().and_then(|web| web.deadline()),
         }
     }
 }

@@ -111,11 +111,11 @@ options! {
         Later "no" "logins and refusals are logged, single actions are not";
     authtimeout: Int<1, 3_600> = "30", "Seconds a connection may take to log in.";
     authlimit: Int<1, 10_000> = "50", "Connections that may be logging in at once.";
+    webenabled: YesNo = "no", "Serve the manager interface over HTTP too, by the server of http.conf: /rawman, /mxml and /manager.";
+    httptimeout: Int<1, 86_400> = "60", "Seconds a session over HTTP lasts without a request.";
     channelvars: Gathered = "", "Channel variables that events carry.";
     disabledevents: Gathered = "", "Events that are not sent.";
     @recognised {
-        "webenabled" "no" Later "the manager interface is not served over HTTP";
-        "httptimeout" "*" Later "the manager interface is not served over HTTP";
         "tlsenable" "no" Later "TLS is not built in; bind to 127.0.0.1 and use a tunnel";
         "tlsbindaddr" "*" Later "TLS is not built in";
         "tlsbindport" "*" Later "TLS is not built in";
@@ -145,12 +145,92 @@ options! {
     displayconnects: YesNo = "yes", "Tell its logins and logoffs.";
     allowmultiplelogin: YesNo = "yes", "Let it log in several times.";
     timestampevents: YesNo = "no", "Add a Timestamp to its events.";
-    @recognised {
-        "eventfilter(include)" "*" Later "advanced filters are not applied";
-    }
+    @recognised {}
     resolved {
+        /// Filters with criteria: `eventfilter(name(Hangup)) = …`.
+        filters: Vec<EventFilter>;
         /// Own rules with the named lists; everyone until `Manager::resolve_acls` ran.
         access: Access;
+    }
+}
+
+/// How the text of a filter is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FilterMethod {
+    /// It is a POSIX extended regular expression that is found in it.
+    #[default]
+    Regex,
+    /// It is the same.
+    Exact,
+    /// It begins with it.
+    StartsWith,
+    /// It ends with it.
+    EndsWith,
+    /// It holds it.
+    Contains,
+    /// It is not compared: the name of the event, or that it has the header, decides.
+    None,
+}
+
+/// A filter of events with criteria.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventFilter {
+    /// It holds back what it matches, instead of letting it through.
+    pub excludes: bool,
+    /// Only events of this name.
+    pub name: Option<String>,
+    /// Only this header is compared; else the whole event.
+    pub header: Option<String>,
+    /// How.
+    pub method: FilterMethod,
+    /// With what.
+    pub text: String,
+}
+
+impl EventFilter {
+    /// A filter that holds everything back.
+    pub fn nothing() -> Self {
+        Self { excludes: true, method: FilterMethod::None, ..Self::default() }
+    }
+    /// Reads criteria, `action(include),name(X),header(Y),method(exact)`, in `eventfilter(…)` or alone.
+    pub fn parse(criteria: &str, text: &str) -> Result<Self, &'static str> {
+        let criteria = criteria.trim();
+        let inner = match criteria.split_once('(') {
+            Some((word, rest)) if word.trim().eq_ignore_ascii_case("eventfilter") => {
+                rest.strip_suffix(')').ok_or("the criteria have no closing `)`")?
+            }
+            _ => criteria,
+        };
+        let mut filter = Self { text: text.to_owned(), ..Self::default() };
+        let mut rest = inner.trim();
+        while !rest.is_empty() {
+            let (word, tail) = rest.split_once('(').ok_or("a criterion is written word(value)")?;
+            let (value, tail) = tail.split_once(')').ok_or("a criterion has no closing `)`")?;
+            let (word, value) = (word.trim().to_ascii_lowercase(), value.trim());
+            match (word.as_str(), value.to_ascii_lowercase().as_str()) {
+                ("action", "include") => filter.excludes = false,
+                ("action", "exclude") => filter.excludes = true,
+                ("name", name) if !name.is_empty() => filter.name = Some(value.to_owned()),
+                ("header", name) if !name.is_empty() => {
+                    filter.header = Some(value.trim_end_matches(':').to_owned());
+                }
+                ("method", "regex") => filter.method = FilterMethod::Regex,
+                ("method", "exact") => filter.method = FilterMethod::Exact,
+                ("method", "starts_with") => filter.method = FilterMethod::StartsWith,
+                ("method", "ends_with") => filter.method = FilterMethod::EndsWith,
+                ("method", "contains") => filter.method = FilterMethod::Contains,
+                ("method", "none") => filter.method = FilterMethod::None,
+                _ => return Err("criteria are action, name, header and method"),
+            }
+            rest = tail.trim_start().strip_prefix(',').unwrap_or(tail).trim();
+        }
+        if filter.method == FilterMethod::None && filter.name.is_none() && filter.header.is_none() {
+            return Err("method(none) needs a name or a header");
+        }
+        if filter.method == FilterMethod::Regex && dialplan::ere::Regex::new(text).is_err() {
+            return Err("the value is no regular expression");
+        }
+        Ok(filter)
     }
 }
 
@@ -170,6 +250,7 @@ impl Manager {
         let mut manager = Self { general, users: BTreeMap::new() };
         for section in file.objects().filter(|section| !section.name.eq_ignore_ascii_case("general")) {
             let mut locked = false;
+            let mut filters = Vec::new();
             let user = read_object::<ManagerUser>(section, findings, &mut |_, variable, findings| {
                 // A rule that is not understood must not leave the door open.
                 if variable.is("permit") || variable.is("deny") {
@@ -186,16 +267,23 @@ impl Manager {
                         return true;
                     }
                 }
-                variable.name.to_ascii_lowercase().starts_with("eventfilter(") && {
-                    let message = format!(
-                        "{} is known to Asterisk and not supported yet: events are not filtered by it",
-                        variable.name
-                    );
-                    findings.push(variable.finding(Level::Warning, message, "write eventfilter="));
-                    true
-                }
+                variable.name.to_ascii_lowercase().starts_with("eventfilter(")
+                    && {
+                        match EventFilter::parse(&variable.name, &variable.value) {
+                            Ok(filter) => filters.push(filter),
+                            Err(why) => {
+                                // What was to be held back must not be sent because of a slip.
+                                filters.push(EventFilter::nothing());
+                                let message = format!("{}: {why}; the user gets no events", variable.name);
+                                let remedy = "write eventfilter(action(include),name(Hangup),header(Channel),method(contains)) = PJSIP/";
+                                findings.push(variable.finding(Level::Error, message, remedy));
+                            }
+                        }
+                        true
+                    }
             });
-            let Some(user) = user.filter(|_| !locked) else { continue };
+            let Some(mut user) = user.filter(|_| !locked) else { continue };
+            user.filters = filters;
             if user.secret.is_empty() {
                 let message = format!("the manager user '{}' has no secret and is skipped", section.name);
                 findings.error(&section.place, message, "add secret=");
@@ -219,6 +307,10 @@ impl Manager {
             );
         }
         manager
+    }
+    /// Whether it is served over HTTP.
+    pub fn is_on_the_web(&self) -> bool {
+        self.general.enabled && self.general.webenabled
     }
     /// Resolves the named lists that users refer to. A missing list lets nobody in.
     pub fn resolve_acls(&mut self, named: &NamedAcls, findings: &mut Findings) {

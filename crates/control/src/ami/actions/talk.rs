@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use call::Notice;
+use store::config::manager::EventFilter;
 
 use super::super::filter::FILTERS_MAX;
 use super::super::login::mask;
@@ -34,7 +35,12 @@ pub(super) const ROWS: &[ActionRow] = &[
         synopsis: "Adds an event filter to the session.",
         fields: &[
             may("Operation", "Add"),
-            must("Filter", "POSIX extended regular expression; a leading ! holds back what it matches"),
+            may("Filter", "POSIX extended regular expression; a leading ! holds back what it matches"),
+            may(
+                "MatchCriteria",
+                "action(include|exclude), name(EVENT), header(NAME), method(regex|exact|starts_with|ends_with|contains|none), \
+                 comma separated; Filter is what is compared",
+            ),
         ],
         run: filter,
     },
@@ -87,12 +93,22 @@ fn filter(turn: &mut Turn<'_>) -> Done {
     if !turn.get("Operation").unwrap_or("Add").eq_ignore_ascii_case("Add") {
         return Err("Unknown operation".into());
     }
-    let text = turn.need("Filter")?.to_owned();
+    let criteria = turn.get("MatchCriteria").map(str::to_owned);
+    let text = match (turn.get("Filter"), &criteria) {
+        (None, Some(_)) => String::new(),
+        _ => turn.need("Filter")?.to_owned(),
+    };
+    let rule = criteria.map(|criteria| EventFilter::parse(&criteria, &text)).transpose();
+    let rule = rule.map_err(|why| format!("Filter format error: {why}"))?;
     let Some(login) = turn.session.login_mut() else { return Err("Permission denied".into()) };
     if login.filters.len() >= FILTERS_MAX {
         return Err("Too many filters".into());
     }
-    match login.filters.add(&text) {
+    let added = match rule {
+        Some(rule) => login.filters.add_rule(rule),
+        None => login.filters.add(&text),
+    };
+    match added {
         Ok(()) => turn.success("Filter Added"),
         Err(why) => Err(format!("Filter format error: {why}").into()),
     }
@@ -105,6 +121,13 @@ fn wait_event(turn: &mut Turn<'_>) -> Done {
         Some(_) => return Err("Invalid timeout".into()),
     };
     let action_id = turn.action_id().map(str::to_owned);
+    let waiting = turn.session.web.as_mut().map(|web| web.take_events()).unwrap_or_default();
+    if !waiting.is_empty() {
+        turn.response("Success").field("Message", "Waiting for Event completed.").end();
+        turn.out.push_str(&waiting);
+        turn.item("WaitEventComplete").end();
+        return Ok(After::Go);
+    }
     Ok(After::Wait(Busy::Event { until: turn.now + Duration::from_secs(seconds), action_id }))
 }
 

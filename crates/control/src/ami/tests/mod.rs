@@ -6,6 +6,7 @@ mod config;
 mod events;
 mod permissions;
 mod sessions;
+mod web;
 
 use std::net::SocketAddr;
 
