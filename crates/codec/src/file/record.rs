@@ -3,6 +3,7 @@
 use base::{FormatId, SampleRate};
 
 use super::{Container, ogg, pack_wav49, row, wav};
+use crate::EncodeTask;
 use crate::coder::{Encoder, fill_silence};
 use crate::gsm;
 
@@ -17,8 +18,15 @@ pub struct Recording {
     channels: u16,
     /// Where the sound goes instead of the encoder, into pages.
     ogg: Option<Box<ogg::Writer>>,
-    /// Samples short of a granule, or of a `.WAV` file's pair of frames.
+    /// Samples short of a granule, or of a `.WAV` file's pair of frames; and those that wait for a group, behind so many that
+    /// it has coded.
     carry: Vec<i16>,
+    grouped: usize,
+    /// The frame that was lent, and its bytes; 0 while it is not coded.
+    frame: Vec<u8>,
+    lent: usize,
+    /// The first of a `.WAV` file's pair of frames.
+    half: Option<[u8; gsm::FRAME_BYTES]>,
 }
 
 /// How a file is shortened.
@@ -63,7 +71,20 @@ impl Recording {
         // Pages have an encoder of their own.
         let format = if ogg.is_some() { FormatId::SLIN16 } else { row.format };
         let encoder = Encoder::new(format);
-        Some(Self { format, container: row.container, encoder, channels: 1, ogg, carry: Vec::new() })
+        let container = row.container;
+        let (carry, frame) = (Vec::new(), Vec::new());
+        Some(Self {
+            format,
+            container,
+            encoder,
+            channels: 1,
+            ogg,
+            carry,
+            grouped: 0,
+            frame,
+            lent: 0,
+            half: None,
+        })
     }
     /// The same for two channels, whose samples come in turn; `None` for formats that are not linear.
     pub fn stereo(extension: &str) -> Option<Self> {
@@ -111,11 +132,12 @@ impl Recording {
     pub fn write(&mut self, linear: &[i16], out: &mut Vec<u8>) {
         let unit = self.unit();
         let mut linear = linear;
+        self.forget_grouped();
         if !self.carry.is_empty() {
-            let (now, later) = linear.split_at((unit - self.carry.len()).min(linear.len()));
+            let (now, later) = linear.split_at(self.missing().min(linear.len()));
             self.carry.extend_from_slice(now);
             linear = later;
-            if self.carry.len() < unit {
+            if self.missing() > 0 {
                 return;
             }
             let first = core::mem::take(&mut self.carry);
@@ -126,6 +148,56 @@ impl Recording {
         let (whole, rest) = linear.split_at(linear.len() / unit * unit);
         self.encode(whole, out);
         self.carry.extend_from_slice(rest);
+    }
+    /// Whether its frames can be coded beside those of other recordings: then [`Self::listen`] may take samples instead of
+    /// [`Self::write`], and whoever has several of a format codes what [`Self::task`] lends.
+    pub fn has_lanes(&self) -> bool {
+        self.ogg.is_none() && !self.format.is_linear() && self.encoder.lane().is_some()
+    }
+    /// What it is coded in.
+    pub fn format(&self) -> FormatId {
+        self.format
+    }
+    /// Takes samples that wait for a group.
+    pub fn listen(&mut self, linear: &[i16]) {
+        self.forget_grouped();
+        self.carry.extend_from_slice(linear);
+    }
+    /// Lends the next frame; none while no whole one waits.
+    pub fn task(&mut self) -> Option<EncodeTask<'_>> {
+        let frame = self.encoder.lane()?;
+        let waiting = self.carry.get(self.grouped..)?;
+        // No half of a pair is left behind.
+        let wanted = if self.half.is_some() { frame.samples } else { frame.samples.max(self.unit()) };
+        if waiting.len() < wanted {
+            return None;
+        }
+        self.lent = 0;
+        self.frame.resize(frame.bytes, 0);
+        let linear = waiting.get(..frame.samples)?;
+        Some(EncodeTask { encoder: &mut self.encoder, linear, coded: &mut self.frame, bytes: &mut self.lent })
+    }
+    /// Appends the frame that was lent; false when it has not been coded.
+    pub fn take_task(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(frame) = self.encoder.lane().filter(|_| self.lent > 0) else { return false };
+        self.grouped += frame.samples;
+        let bytes = self.frame.get(..core::mem::take(&mut self.lent)).unwrap_or_default();
+        match bytes.try_into() {
+            Ok(second) if self.is_wav49() => match self.half.take() {
+                Some(first) => pack_wav49(&[first, second], out),
+                None => self.half = Some(second),
+            },
+            _ => out.extend_from_slice(bytes),
+        }
+        true
+    }
+    fn forget_grouped(&mut self) {
+        let grouped = core::mem::take(&mut self.grouped).min(self.carry.len());
+        self.carry.drain(..grouped);
+    }
+    /// Samples that the last unit of what waits is short of.
+    fn missing(&self) -> usize {
+        self.carry.len().next_multiple_of(self.unit()) - self.carry.len()
     }
     /// Appends the coded form of whole units.
     fn encode(&mut self, linear: &[i16], out: &mut Vec<u8>) {
@@ -150,7 +222,8 @@ impl Recording {
     }
     /// Appends what waits, filled up with silence.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        let extra = if self.carry.is_empty() { 0 } else { self.unit() - self.carry.len() };
+        self.forget_grouped();
+        let extra = self.missing();
         self.write(&vec![0; extra], out);
         if let Some(ogg) = &mut self.ogg {
             ogg.finish(extra, out);
@@ -158,6 +231,7 @@ impl Recording {
     }
     /// Appends `samples` of silence without encoding work where the codec allows it: a gap in the recording.
     pub fn write_silence(&mut self, samples: usize, out: &mut Vec<u8>) {
+        self.forget_grouped();
         let whole = self.carry.is_empty() && samples.is_multiple_of(self.unit());
         if whole && !self.is_wav49() && self.ogg.is_none() {
             let granule = self.format.granule();
@@ -204,6 +278,46 @@ mod tests {
             }
             recording.finish(&mut out);
             assert_eq!(out, whole, "{}", row.extension);
+        }
+    }
+
+    #[test]
+    fn frames_that_groups_code_give_the_same_file() {
+        for name in ["gsm", "WAV", "g722"] {
+            let mut together: Vec<_> = (0..5)
+                .map(|n| {
+                    let recording = Recording::new(name).unwrap();
+                    let pcm = sine(200.0 + 100.0 * f64::from(n), recording.rate().0, 5000.0, 1000);
+                    (recording, pcm, Vec::new())
+                })
+                .collect();
+            assert!(together.iter().all(|(recording, ..)| recording.has_lanes()), "{name}");
+            // Pieces that are no whole frames, and one that never is.
+            for piece in 0..8 {
+                for (recording, pcm, _) in &mut together {
+                    let length = pcm.len() / 8;
+                    recording.listen(&pcm[piece * length..(piece + 1) * length]);
+                }
+                loop {
+                    let mut tasks: crate::EncodeTasks<'_> =
+                        together.iter_mut().filter_map(|(recording, ..)| recording.task()).collect();
+                    if tasks.is_empty() {
+                        break;
+                    }
+                    crate::encode_group(crate::Level::best(), &mut tasks);
+                    drop(tasks);
+                    for (recording, _, out) in &mut together {
+                        assert!(recording.take_task(out), "{name}");
+                    }
+                }
+            }
+            for (mut recording, pcm, mut out) in together {
+                let (mut alone, mut whole) = (Recording::new(name).unwrap(), Vec::new());
+                alone.write(&pcm[..pcm.len() / 8 * 8], &mut whole);
+                alone.finish(&mut whole);
+                recording.finish(&mut out);
+                assert_eq!(out, whole, "{name}");
+            }
         }
     }
 

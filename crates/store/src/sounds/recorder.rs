@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use base::AudioSink;
 use call::{Afterwards, Progress, Recorder, RecorderState, Take};
-use codec::{Ending, Recording};
+use codec::{Ending, Level, Recording};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 /// Seconds of sound between worker and thread, so that a disk that rests for so long loses nothing.
@@ -205,6 +205,17 @@ struct Paper {
     progress: Arc<Progress>,
 }
 
+/// Whether a file has its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Its time has not come.
+    Waits,
+    /// What has come is taken, and goes on being coded.
+    Gathered,
+    /// A fault has ended it.
+    Failed,
+}
+
 /// One file being written.
 struct Track {
     path: PathBuf,
@@ -218,6 +229,10 @@ struct Track {
     data_len: u64,
     coded: Vec<u8>,
     due: Instant,
+    /// It has its turn.
+    turn: Turn,
+    /// Its sink was gone when its turn began.
+    over: bool,
     /// Samples lost that the log knows of, and when it was told.
     told: (u64, Option<Instant>),
     /// Milliseconds lost that the totals know of.
@@ -254,6 +269,8 @@ impl Track {
             data_len,
             coded,
             due: Instant::now() + WRITE_EVERY,
+            turn: Turn::Waits,
+            over: false,
             told: (0, None),
             counted_ms: 0,
         })
@@ -262,16 +279,24 @@ impl Track {
     fn is_due(&self, now: Instant) -> bool {
         self.due <= now || self.shared.ended.load(Ordering::Acquire)
     }
-    /// Writes what has come; `false` when the recording is complete or cannot go on.
-    fn turn(&mut self, now: Instant, told: &Told) -> bool {
-        let over = self.shared.ended.load(Ordering::Acquire);
+    /// The first half of its turn: takes what has come, and codes it unless it is to be coded beside that of others.
+    fn gather(&mut self) {
+        self.over = self.shared.ended.load(Ordering::Acquire);
         let waiting = self.samples.slots();
         if let Ok(chunk) = self.samples.read_chunk(waiting) {
             let (first, second) = chunk.as_slices();
-            self.recording.write(first, &mut self.coded);
-            self.recording.write(second, &mut self.coded);
+            for samples in [first, second] {
+                match self.recording.has_lanes() {
+                    true => self.recording.listen(samples),
+                    false => self.recording.write(samples, &mut self.coded),
+                }
+            }
             chunk.commit_all();
         }
+    }
+    /// The second half: writes what is coded; `false` when the recording is complete or cannot go on.
+    fn conclude(&mut self, now: Instant, told: &Told) -> bool {
+        let over = self.over;
         match over {
             true => self.recording.finish(&mut self.coded),
             false => self.recording.flush(&mut self.coded),
@@ -387,11 +412,17 @@ fn serve(inbox: &Receiver<Track>, begun: &Sender<Arc<Paper>>, totals: &Totals, t
         let before = tracks.len();
         let now = Instant::now();
         next_turn = now + TURN;
+        for track in tracks.iter_mut().filter(|track| track.is_due(now)) {
+            track.turn = Turn::Gathered;
+            survive(track, told, Track::gather);
+        }
+        code_together(&mut tracks, told);
         tracks.retain_mut(|track| {
-            if !track.is_due(now) {
-                return true;
-            }
-            let goes_on = survive(track, told, |track| track.turn(now, told));
+            let goes_on = match std::mem::replace(&mut track.turn, Turn::Waits) {
+                Turn::Waits => return true,
+                Turn::Gathered => survive(track, told, |track| track.conclude(now, told)).unwrap_or(false),
+                Turn::Failed => false,
+            };
             totals.lost_ms.fetch_add(track.newly_lost_ms(), Ordering::Relaxed);
             let failed = track.shared.progress.failure().is_some() && !goes_on;
             totals.failed.fetch_add(failed.into(), Ordering::Relaxed);
@@ -401,13 +432,56 @@ fn serve(inbox: &Receiver<Track>, begun: &Sender<Arc<Paper>>, totals: &Totals, t
     }
 }
 
-/// Lets a file have its turn; a panic in it ends this recording and no other.
-fn survive(track: &mut Track, told: &Told, turn: impl FnOnce(&mut Track) -> bool) -> bool {
-    catch_unwind(AssertUnwindSafe(|| turn(track))).unwrap_or_else(|_| {
+/// Lets a file have a part of its turn; a panic in it ends this recording and no other.
+fn survive<T>(track: &mut Track, told: &Told, part: impl FnOnce(&mut Track) -> T) -> Option<T> {
+    let done = catch_unwind(AssertUnwindSafe(|| part(track))).ok();
+    if done.is_none() {
+        track.turn = Turn::Failed;
         track.shared.progress.fail("a fault of the recorder".to_owned());
         told(&format!("recording {} has ended: a fault of the recorder", track.path.display()));
-        false
-    })
+    }
+    done
+}
+
+/// Codes what files of a format with lanes have gathered, a frame of each side by side, until there is no whole frame left.
+fn code_together(tracks: &mut [Track], told: &Told) {
+    let gathered = |track: &&mut Track| track.turn == Turn::Gathered && track.recording.has_lanes();
+    let mut waiting: Vec<&mut Track> = tracks.iter_mut().filter(gathered).collect();
+    waiting.sort_by_key(|track| track.recording.format().index());
+    for alike in waiting.chunk_by_mut(|one, other| one.recording.format() == other.recording.format()) {
+        let size =
+            alike.first().map_or(1, |track| codec::group_size(track.recording.format(), Level::best()));
+        for group in alike.chunks_mut(size.clamp(1, codec::GROUP_MAX)) {
+            while code_frame(group, told) {}
+        }
+    }
+}
+
+/// Codes the next frame of each file of a group; false when none has one.
+fn code_frame(group: &mut [&mut Track], told: &Told) -> bool {
+    let run = |group: &mut [&mut Track]| {
+        let sound = group.iter_mut().filter(|track| track.turn == Turn::Gathered);
+        let mut tasks: codec::EncodeTasks<'_> = sound.filter_map(|track| track.recording.task()).collect();
+        codec::encode_group(Level::best(), &mut tasks);
+        tasks.len()
+    };
+    let Ok(count) = catch_unwind(AssertUnwindSafe(|| run(group))) else {
+        // Whoever is not done is as before: run again one by one, the faulty one falls alone.
+        for track in group.iter_mut() {
+            let Track { recording, coded, .. } = &mut **track;
+            if !recording.take_task(coded) {
+                survive(track, told, |track| {
+                    run(&mut [&mut *track]);
+                    track.recording.take_task(&mut track.coded);
+                });
+            }
+        }
+        return true;
+    };
+    for track in group.iter_mut() {
+        track.recording.take_task(&mut track.coded);
+    }
+    count > 0
 }
 
 /// Forces files to disk, one after the other and each at most once in [`SYNC_EVERY`]: a slow disk makes it rarer.
@@ -464,9 +538,49 @@ mod tests {
         let (mut good, mut ring) = track(folder.path(), "good.sln");
         ring.write_chunk_uninit(100).unwrap().fill_from_iter([7; 100]);
         let now = Instant::now();
-        assert!(!survive(&mut bad, &told, |_| panic!("a fault injected into a recording")));
+        let fault = |_: &mut Track| -> bool { panic!("a fault injected into a recording") };
+        assert_eq!(survive(&mut bad, &told, fault), None);
+        assert_eq!(bad.turn, Turn::Failed);
         assert_eq!(bad.shared.progress.failure(), Some("a fault of the recorder"));
-        assert!(survive(&mut good, &told, |track| track.turn(now, &told)));
+        survive(&mut good, &told, Track::gather);
+        assert_eq!(survive(&mut good, &told, |track| track.conclude(now, &told)), Some(true));
         assert_eq!(std::fs::read(folder.path().join("good.sln")).unwrap(), [7, 0].repeat(100));
+    }
+
+    #[test]
+    fn files_of_formats_with_lanes_have_what_each_would_have_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let told: Told = Box::new(|text| panic!("{text}"));
+        let names = ["gsm", "WAV", "gsm", "g722", "sln", "WAV", "gsm"];
+        let mut expected = Vec::new();
+        let mut tracks: Vec<Track> = Vec::new();
+        for (n, name) in names.iter().enumerate() {
+            let path = folder.path().join(format!("{n}.{name}"));
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+            let (mut writer, samples) = RingBuffer::new(64_000);
+            let shared =
+                Shared { ended: Arc::default(), afterwards: Arc::default(), progress: Arc::default() };
+            shared.ended.store(true, Ordering::Release);
+            let recording = Recording::new(name).unwrap();
+            let count = recording.rate().0 as usize + 777 * n;
+            let sound: Vec<i16> = (0..count).map(|at| ((at * (n + 3)) % 6000) as i16 - 3000).collect();
+            writer.write_chunk_uninit(count).unwrap().fill_from_iter(sound.iter().copied());
+            let (mut alone, mut bytes) = (Recording::new(name).unwrap(), Vec::new());
+            alone.write(&sound, &mut bytes);
+            alone.finish(&mut bytes);
+            expected.push((path.clone(), [alone.header(bytes.len() as u32), bytes].concat()));
+            tracks.push(Track::begin(path, file, recording, samples, shared).unwrap());
+        }
+        for track in &mut tracks {
+            track.turn = Turn::Gathered;
+            track.gather();
+        }
+        code_together(&mut tracks, &told);
+        for mut track in tracks {
+            assert!(!track.conclude(Instant::now(), &told), "it is complete");
+        }
+        for (path, bytes) in expected {
+            assert!(std::fs::read(&path).unwrap() == bytes, "{}", path.display());
+        }
     }
 }
