@@ -141,6 +141,7 @@ pub(crate) fn sip_config() -> Config {
             realm: String::new(),
             proof: Proof::Password("very secret words".into()),
             algorithms: Vec::new(),
+            answers: Vec::new(),
         };
         config.auths.insert(name.into(), Rc::new(auth));
     }

@@ -9,11 +9,12 @@ use base::Coded;
 use call::{Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
-    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Registration, Trace,
-    Watching,
+    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
+    Registration, Rel100, Trace, Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
+use sip::session::{Policy, Terms};
 use sip::stack::{Protocol, Timers, TransportId};
 use store::Snapshot;
 use store::config::pjsip::{self, DtmfChoice, IdentifyBy as Way, SourceMatch};
@@ -238,6 +239,33 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<
         outbound_proxy: from.outbound_proxy.clone(),
         allow_overlap: from.allow_overlap,
         unauthenticated_options: from.allow_unauthenticated_options,
+        overlap_context: from.overlap_context.clone(),
+        rel100: match from.rel100 {
+            pjsip::Rel100::No => Rel100::No,
+            pjsip::Rel100::Yes => Rel100::Yes,
+            pjsip::Rel100::PeerSupported => Rel100::PeerSupported,
+            pjsip::Rel100::Required => Rel100::Required,
+        },
+        timers: Terms {
+            policy: match from.timers {
+                pjsip::SessionTimers::No => Policy::No,
+                pjsip::SessionTimers::Yes => Policy::Yes,
+                pjsip::SessionTimers::Required => Policy::Required,
+                pjsip::SessionTimers::Always => Policy::Always,
+            },
+            min_se: seconds(from.timers_min_se),
+            expires: seconds(from.timers_sess_expires),
+        },
+        redirect: match from.redirect_method {
+            pjsip::RedirectMethod::User => Redirect::User,
+            pjsip::RedirectMethod::UriCore => Redirect::UriCore,
+            pjsip::RedirectMethod::UriPjsip => Redirect::UriPjsip,
+        },
+        send_diversion: from.send_diversion,
+        send_history: from.send_history_info,
+        send_connected_line: from.send_connected_line,
+        connected_by_update: from.connected_line_method == pjsip::ConnectedLine::Update,
+        rpid_immediate: from.rpid_immediate,
         ignore_183_without_sdp: from.ignore_183_without_sdp,
         suppress_reason: from.suppress_q850_reason_headers,
         contact_access: (!contact_access.is_empty())
@@ -371,7 +399,8 @@ fn auth(from: &pjsip::Auth, defaults: &[Algorithm]) -> Auth {
     let wanted = if wanted.is_empty() { defaults } else { &wanted };
     let algorithms: Vec<Algorithm> = wanted.iter().copied().filter(|wish| provable.contains(wish)).collect();
     let algorithms = if algorithms.is_empty() { provable } else { algorithms };
-    Auth { username: from.username.clone(), realm: from.realm.clone(), proof, algorithms }
+    let answers: Vec<Algorithm> = from.supported_algorithms_uac.iter().map(|a| self::algorithm(*a)).collect();
+    Auth { username: from.username.clone(), realm: from.realm.clone(), proof, algorithms, answers }
 }
 
 fn algorithm(of: pjsip::DigestAlgorithm) -> Algorithm {

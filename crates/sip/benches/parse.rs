@@ -191,7 +191,7 @@ fn verify_digest(algorithm: Algorithm) -> (f64, f64) {
     let mut index = Index::new();
     let response = Message::parse(&challenge, &mut index).expect("a good response");
     let secret = Secret::Password(b"a long enough secret");
-    let login = Login { realm: None, username: b"alice", secret };
+    let login = Login { realm: None, username: b"alice", secret, algorithms: &[] };
     let mut phone = Authenticator::new();
     phone.challenged(&response, &[login]);
     let mut value = Vec::new();

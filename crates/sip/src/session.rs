@@ -126,6 +126,12 @@ impl SessionTimer {
         running.refresh_at.take_if(|at| *at <= now).map(|_| Due::Refresh)
     }
 
+    /// A refresh that could not leave is due again at this moment.
+    pub fn postpone(&mut self, at: Instant) {
+        if let Some(running) = self.running.as_mut().filter(|running| running.ours) {
+            running.refresh_at = Some(at);
+        }
+    }
     /// Headers of an INVITE, re-INVITE or UPDATE of ours (§7.1, §7.4). Supported is the caller's to write.
     pub fn ask(&self) -> Vec<Written> {
         if !self.is_on() {

@@ -121,6 +121,32 @@ pub struct Watching {
     pub voicemail: String,
 }
 
+/// Reliable provisional responses (`100rel`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rel100 {
+    /// Never.
+    #[default]
+    No,
+    /// When the peer requires them.
+    Yes,
+    /// Whenever the peer can.
+    PeerSupported,
+    /// Always: peers that cannot are refused.
+    Required,
+}
+
+/// What becomes of a call that the peer sends elsewhere (`redirect_method`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Redirect {
+    /// The number in its Contact is dialled in the endpoint's context.
+    #[default]
+    User,
+    /// Its Contact is dialled through the endpoint, by whoever dialled.
+    UriCore,
+    /// Its Contact is called at once in place of the first target.
+    UriPjsip,
+}
+
 /// `type=endpoint`.
 #[derive(Clone, Default)]
 pub struct Endpoint {
@@ -202,6 +228,24 @@ pub struct Endpoint {
     pub allow_overlap: bool,
     /// Answer its OPTIONS without a challenge.
     pub unauthenticated_options: bool,
+    /// Context in which numbers that are too short are looked for; empty: the endpoint's own.
+    pub overlap_context: String,
+    /// Reliable provisional responses.
+    pub rel100: Rel100,
+    /// Session timers.
+    pub timers: ::sip::session::Terms,
+    /// What a 3xx does.
+    pub redirect: Redirect,
+    /// Send Diversion.
+    pub send_diversion: bool,
+    /// Send History-Info.
+    pub send_history: bool,
+    /// Tell it when the other party changes.
+    pub send_connected_line: bool,
+    /// A changed party is told by UPDATE, where the peer takes it.
+    pub connected_by_update: bool,
+    /// A party that changes while it rings is told at once.
+    pub rpid_immediate: bool,
     /// A 183 without SDP means nothing.
     pub ignore_183_without_sdp: bool,
     /// Send no Q.850 causes in Reason.
@@ -220,6 +264,16 @@ pub struct Endpoint {
     pub refer_progress: bool,
     /// Context of its messages; empty: that of its calls (`message_context`).
     pub message_context: String,
+}
+
+impl Endpoint {
+    /// Extensions for Supported in its calls.
+    pub(crate) fn supported(&self) -> String {
+        let timers = self.timers.policy != ::sip::session::Policy::No;
+        let own = [(self.rel100 != Rel100::No, "100rel"), (timers, "timer")];
+        let own = own.into_iter().filter(|(on, _)| *on).map(|(_, tag)| tag);
+        own.chain(super::EXTENSIONS.iter().copied()).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// `type=aor`.
@@ -275,6 +329,8 @@ pub struct Auth {
     pub proof: Proof,
     /// Algorithms offered to peers, strongest first.
     pub algorithms: Vec<Algorithm>,
+    /// Algorithms of challenges that are answered; empty: all.
+    pub answers: Vec<Algorithm>,
 }
 
 impl Auth {

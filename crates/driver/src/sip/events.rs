@@ -62,10 +62,26 @@ impl SipDriver {
                 self.progressed(core, dialog, status, &message)
             }
             Event::Answered { dialog, message, .. } => self.answered(core, dialog, message),
+            Event::Challenged { dialog, message }
+                if message.view().status().map(|s| s.code()) == Some(422) =>
+            {
+                if !self.ask_longer(core, dialog, &message) {
+                    self.over(core, dialog, Cause::from_sip(422), "SIP 422 Session Interval Too Small");
+                    self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
+                }
+            }
             Event::Challenged { dialog, message } => self.challenged(core, dialog, &message),
             Event::Failed { dialog, failure } => self.failed(core, dialog, &failure),
             Event::Response { request, dialog: Some(dialog), status: 401 | 407, message } => {
                 self.challenged_inside(core, dialog, request, &message);
+            }
+            Event::Response { request, status, message, .. } if self.updates.contains_key(&request) => {
+                if status >= 200 {
+                    self.updated(core, request, Ok((status, &message)));
+                }
+            }
+            Event::Unanswered { request, failure, .. } if self.updates.contains_key(&request) => {
+                self.updated(core, request, Err(&failure));
             }
             Event::Response { request, status, message, .. } if self.trunks.owns(request) => {
                 self.registration_answered(core, request, Some((status, &message)));
@@ -136,6 +152,9 @@ impl SipDriver {
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let channel = leg.channel;
         leg.status = status;
+        if let Some(takes) = super::timers::takes_update(&message.view()) {
+            leg.peer_updates = takes;
+        }
         let bare_progress = status == 183 && !leg.endpoint.ignore_183_without_sdp;
         if status == 180 {
             core.set_state(channel, call::ChanState::Ringing);
@@ -220,6 +239,10 @@ impl SipDriver {
         let good = self.take_description(core, handle, &message);
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let channel = leg.channel;
+        if let Some(takes) = super::timers::takes_update(&message.view()) {
+            leg.peer_updates = takes;
+        }
+        leg.timer.accepted(&message.view(), core.now);
         let first = leg.stage == Stage::Calling;
         // An answer may have come with a reliable or early 183 and need not be repeated.
         let usable = good || (!described && leg.media.agreed().is_some());
@@ -237,6 +260,7 @@ impl SipDriver {
             core.answered(channel);
             core.push_event(channel, ChanEvent::Answered);
         }
+        self.watch_session(handle);
     }
     /// Ends an answered call whose session cannot be used.
     fn give_up(&mut self, core: &mut Core, dialog: DialogId, channel: base::ChannelId, source: &str) {
@@ -250,6 +274,9 @@ impl SipDriver {
     fn failed(&mut self, core: &mut Core, dialog: DialogId, failure: &Failure) {
         let (cause, source) = match failure {
             Failure::Refused { status: status @ 300..=399, message } => {
+                if self.redirected(core, dialog, message) {
+                    return;
+                }
                 self.forwarded(core, dialog, message);
                 (Cause::SUBSCRIBER_ABSENT, format!("SIP {status} Redirected"))
             }
@@ -274,6 +301,14 @@ impl SipDriver {
         // What would end the number in a dial string has no place in one.
         let plain = |c: char| c.is_ascii_alphanumeric() || "+*#-_.".contains(c);
         let (channel, context) = (leg.channel, leg.endpoint.context.clone());
+        if leg.endpoint.redirect == super::Redirect::UriCore {
+            let uri =
+                view.contact().map(|contact| identity::text(contact.uri.as_bytes())).unwrap_or_default();
+            if !uri.is_empty() && !uri.contains(['&', '|', ',', '^', '/', '"', '$', '{', '}', '\\', ' ']) {
+                let name = &leg.endpoint.name;
+                return core.push_event(channel, ChanEvent::Forwarded(format!("PJSIP/{name}/{uri}")));
+            }
+        }
         if !user.is_empty() && user.chars().all(plain) {
             core.push_event(channel, ChanEvent::Forwarded(format!("Local/{user}@{context}")));
         } else {
@@ -300,7 +335,7 @@ impl SipDriver {
         let method = message.view().method();
         let status = match (handle, method) {
             (None, _) => 481,
-            (Some(handle), Method::Invite | Method::Update) => {
+            (Some(handle), Method::Invite | Method::Update | Method::Prack) => {
                 return self.renegotiated(core, handle, request, message);
             }
             (Some(handle), Method::Info) => self.info(core, handle, message),
@@ -331,13 +366,21 @@ impl SipDriver {
         let endpoint = leg.endpoint.clone();
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
         let view = message.view();
+        let timed = matches!(view.method(), Method::Invite | Method::Update);
+        if let (true, Err(refusal)) = (timed, leg.timer.judge(&view)) {
+            let (status, headers) = super::inbound::untimely(refusal);
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            let answer = Answer::new(status).headers(&headers);
+            self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
+            return;
+        }
         let described = match view.sdp() {
             _ if super::inbound::is_foreign(&view) => Err(415),
             Some(offer) => match leg.media.answer(offer, &terms) {
                 Ok((sdp, agreed)) => Ok((Some(sdp), Some(agreed))),
                 Err(why) => Err(why.status().code()),
             },
-            None if view.method() == Method::Update => Ok((None, None)),
+            None if view.method() != Method::Invite => Ok((None, None)),
             None => Ok((Some(leg.media.offer(&terms)), None)),
         };
         let (sdp, agreed) = match described {
@@ -353,11 +396,25 @@ impl SipDriver {
         if let Some(agreed) = agreed {
             self.agreed(core, handle, &agreed);
         }
+        let headers = match self.legs.get_mut(handle).filter(|_| timed) {
+            Some(leg) => {
+                if let Some(takes) = super::timers::takes_update(&view) {
+                    leg.peer_updates = takes;
+                }
+                let mut headers = leg.timer.answer(&view, core.now);
+                headers.push(("Supported", leg.endpoint.supported()));
+                headers
+            }
+            None => Vec::new(),
+        };
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        let answer = Answer::new(200).headers(&headers);
         let answer = match &sdp {
-            Some(sdp) => Answer::new(200).body(Body::sdp(sdp)),
-            None => Answer::new(200),
+            Some(sdp) => answer.body(Body::sdp(sdp)),
+            None => answer,
         };
         self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
+        self.watch_session(handle);
     }
     /// INFO: digits in the two usual forms; anything else is unsupported media.
     fn info(&mut self, core: &mut Core, handle: u64, message: &OwnedMessage) -> u16 {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use ::sip::{HeaderName, Message, NameAddr};
-use call::{PartyId, Presentation};
+use call::{PartyId, Presentation, Redirecting};
 
 use super::config::Endpoint;
 
@@ -112,6 +112,105 @@ pub(crate) fn from(endpoint: &Endpoint, connected: &PartyId, own_host: &str, def
     let host = if hidden && endpoint.from_domain.is_empty() { "anonymous.invalid" } else { host };
     name_addr(name, user, host, endpoint.user_eq_phone)
 }
+
+/// Reasons of Diversion (RFC 5806 §8), in the dialplan's words, and the SIP cause of History-Info (RFC 4458 §2).
+const REASONS: [(&str, &str, u16); 13] = [
+    ("unknown", "unknown", 404),
+    ("cfb", "user-busy", 486),
+    ("cfnr", "no-answer", 408),
+    ("unavailable", "unavailable", 503),
+    ("cfu", "unconditional", 302),
+    ("time_of_day", "time-of-day", 404),
+    ("dnd", "do-not-disturb", 404),
+    ("deflection", "deflection", 480),
+    ("follow_me", "follow-me", 404),
+    ("out_of_order", "out-of-service", 404),
+    ("away", "away", 404),
+    ("cf_dte", "cf_dte", 404),
+    ("send_to_vm", "send_to_vm", 404),
+];
+
+/// Diversion and History-Info about a call that was sent on, as the endpoint is to get them.
+pub(crate) fn redirections(
+    endpoint: &Endpoint,
+    redirecting: &Redirecting,
+    own_host: &str,
+    target: &str,
+) -> Vec<(String, String)> {
+    let from = &redirecting.from;
+    let hidden = from.number_presentation.is_hidden();
+    let mut headers = Vec::new();
+    if from.number().is_empty() || (hidden && !endpoint.trust_id_outbound) {
+        return headers;
+    }
+    let host = if endpoint.from_domain.is_empty() { own_host } else { &endpoint.from_domain };
+    let by = name_addr(from.name(), from.number(), host, endpoint.user_eq_phone);
+    let known = REASONS.iter().find(|(word, ..)| *word == redirecting.reason);
+    let (_, reason, status) = *known.unwrap_or(&REASONS[0]);
+    let privacy = if hidden { "full" } else { "off" };
+    if endpoint.send_diversion {
+        let count = match redirecting.count {
+            0 => String::new(),
+            count => format!(";counter={count}"),
+        };
+        headers.push((
+            "Diversion".to_owned(),
+            format!("{by};reason={reason};privacy={privacy};screen=no{count}"),
+        ));
+    }
+    if endpoint.send_history {
+        let private = if hidden { "?Privacy=history" } else { "" };
+        let uri = by.rsplit_once('<').map_or("", |(_, uri)| uri.trim_end_matches('>'));
+        headers.push(("History-Info".to_owned(), format!("<{uri}{private}>;index=1")));
+        headers.push(("History-Info".to_owned(), format!("<{target};cause={status}>;index=1.1")));
+    }
+    headers
+}
+
+/// Who sent the call on, as a request says: Diversion, the latest first (RFC 5806 §4), else History-Info.
+pub(crate) fn redirected_by(message: &Message<'_>) -> Option<Redirecting> {
+    let hidden = |party: PartyId, privacy: Option<&[u8]>| match privacy {
+        Some(word) if !word.eq_ignore_ascii_case(b"off") && !word.eq_ignore_ascii_case(b"name") => PartyId {
+            number_presentation: Presentation::ProhibNotScreened,
+            name_presentation: Presentation::ProhibNotScreened,
+            ..party
+        },
+        _ => party,
+    };
+    let diversions: Vec<NameAddr<'_>> =
+        message.values(HeaderName::Diversion).take(REDIRECTIONS_MAX).filter_map(NameAddr::parse).collect();
+    if let (Some(last), Some(first)) = (diversions.first(), diversions.last()) {
+        let told = |of: &NameAddr<'_>| hidden(party(of), of.params.get(b"privacy"));
+        let reason =
+            last.params.get(b"reason").map(|word| text(&::sip::header::unquote(word))).unwrap_or_default();
+        let word = REASONS.iter().find(|(_, sip, _)| sip.eq_ignore_ascii_case(&reason));
+        let counted = last.params.get(b"counter").and_then(::sip::header::delta_seconds);
+        return Some(Redirecting {
+            orig: told(first),
+            from: told(last),
+            reason: word.map_or("unknown", |(word, ..)| word).to_owned(),
+            count: counted.unwrap_or(0).max(u32::try_from(diversions.len()).unwrap_or(u32::MAX)),
+            ..Redirecting::default()
+        });
+    }
+    // The last entry is whom the call is for; the one before it sent it there.
+    let history: Vec<NameAddr<'_>> =
+        message.values(HeaderName::HistoryInfo).take(REDIRECTIONS_MAX).filter_map(NameAddr::parse).collect();
+    let (to, before) = history.split_last()?;
+    let from = before.last()?;
+    let cause = to.uri.params.get(b"cause").and_then(::sip::header::delta_seconds);
+    let word = REASONS.iter().find(|(_, _, status)| Some(u32::from(*status)) == cause && *status != 404);
+    Some(Redirecting {
+        orig: before.first().map(party).unwrap_or_default(),
+        from: party(from),
+        to: party(to),
+        reason: word.map_or("unknown", |(word, ..)| word).to_owned(),
+        count: u32::try_from(before.len()).unwrap_or(u32::MAX),
+    })
+}
+
+/// Redirections of one request that are looked at; a call that was sent on more often is in a circle.
+const REDIRECTIONS_MAX: usize = 32;
 
 /// The identity headers that the endpoint is to get about `party`, who is `calling` or `called`.
 pub(crate) fn assertions(

@@ -8,7 +8,7 @@ use ::sip::{HeaderName, Message, Method};
 use base::{Cause, Command, FormatId, StreamId};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
-use super::config::{Config, Endpoint};
+use super::config::{Config, Endpoint, Rel100};
 use super::gate::Admitted;
 use super::leg::{Leg, Stage};
 use super::session::{Media, Terms};
@@ -113,6 +113,10 @@ impl SipDriver {
             let headers = [("Accept", "application/sdp"), ("Accept-Encoding", "identity")];
             return self.refuse(&incoming, &Answer::new(415).headers(&headers));
         }
+        if let Some((status, headers)) = unsuitable(&incoming.message.view(), &endpoint) {
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            return self.refuse(&incoming, &Answer::new(status).headers(&headers));
+        }
         let spread = core.random() as u32;
         let (now, calls) = (core.now, core.call_count());
         if let Err(refused) = core.admission.admit(calls, spread, now) {
@@ -126,7 +130,7 @@ impl SipDriver {
         let caller = identity::caller_of(&incoming.message.view(), &endpoint);
         match (core.reach)(core, &endpoint.context, &exten, caller.number()) {
             Reach::Whole => {}
-            Reach::Partial if endpoint.allow_overlap => {
+            Reach::Partial | Reach::None if self.may_grow(core, &endpoint, &exten, caller.number()) => {
                 return self.no_such_number(core, &incoming, &endpoint, &exten, (484, NOT_FOUND));
             }
             Reach::Partial | Reach::None => {
@@ -141,6 +145,14 @@ impl SipDriver {
             }
         }
         self.ring(core, &incoming, &endpoint, exten, caller);
+    }
+    /// Whether more digits could make a number of it (`allow_overlap`, `overlap_context`).
+    fn may_grow(&self, core: &mut Core, endpoint: &Endpoint, exten: &str, caller: &str) -> bool {
+        let context = match endpoint.overlap_context.as_str() {
+            "" => &endpoint.context,
+            other => other,
+        };
+        endpoint.allow_overlap && (core.reach)(core, context, exten, caller) == Reach::Partial
     }
     fn no_such_number(
         &mut self,
@@ -209,6 +221,8 @@ impl SipDriver {
             stage: Stage::Ringing,
             dialog: Some(dialog),
             contact,
+            reliable: wants_reliable(&incoming.message.view(), endpoint),
+            peer_updates: super::timers::takes_update(&incoming.message.view()).unwrap_or(false),
             stream: Some(stream),
             invite: Some(incoming.message.clone()),
             ..Leg::new(channel, endpoint.clone(), source, media)
@@ -221,6 +235,9 @@ impl SipDriver {
             entry.handle = handle;
             entry.dialed = Some(exten);
             entry.tone_zone.clone_from(&endpoint.tone_zone);
+            if let Some(redirecting) = identity::redirected_by(&incoming.message.view()) {
+                entry.redirecting = redirecting;
+            }
             for (name, value) in &endpoint.set_var {
                 let (inherit, name) = dialplan::Inherit::strip(name);
                 entry.vars.set(dialplan::Var::named(name), value, inherit);
@@ -280,12 +297,20 @@ impl SipDriver {
         let host = self.own_host(flow);
         let mut headers = identity::assertions(&endpoint, &connected, &host, "called");
         headers.extend(self.added_headers(handle));
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.told = Some(connected);
+            let invite = leg.invite.clone();
+            let timed = invite.map(|invite| leg.timer.answer(&invite.view(), core.now)).unwrap_or_default();
+            headers.extend(timed.into_iter().map(|(name, value)| (name.to_owned(), value)));
+            headers.push(("Supported".to_owned(), endpoint.supported()));
+        }
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let answer = Answer::new(200).headers(&headers).body(Body::sdp(&sdp));
         let sent = self.with_stack(core, |stack, now, out| stack.answer(dialog, &answer, now, out));
         if sent.is_err() {
             core.remote_hangup(channel, Cause::NORMAL_TEMPORARY_FAILURE, "SIP dialog is gone");
         }
+        self.watch_session(handle);
     }
     fn added_headers(&self, handle: u64) -> Vec<(String, String)> {
         self.legs.get(handle).map(|leg| leg.headers.clone()).unwrap_or_default()
@@ -306,7 +331,12 @@ impl SipDriver {
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let answer = Answer::new(status).headers(&headers);
         let answer = if with_session { answer.body(Body::sdp(&sdp)) } else { answer };
-        self.with_stack(core, |stack, now, out| stack.answer(dialog, &answer, now, out)).ok();
+        let reliable = self.legs.get(handle).is_some_and(|leg| leg.reliable);
+        self.with_stack(core, |stack, now, out| match reliable {
+            true => stack.answer_reliably(dialog, &answer, now, out),
+            false => stack.answer(dialog, &answer, now, out),
+        })
+        .ok();
     }
     /// Our description for a response: the answer to their offer, or our offer when they made none.
     fn description(&mut self, handle: u64) -> Vec<u8> {
@@ -317,6 +347,50 @@ impl SipDriver {
         let offered = leg.invite.as_ref().is_some_and(|invite| invite.view().sdp().is_some());
         // The offer was answered when the call came in: the same text again, so that 183 and 200 agree.
         if offered { leg.media.repeat(&terms) } else { leg.media.offer(&terms) }
+    }
+}
+
+/// Headers of a refusal.
+type Headers = Vec<(&'static str, String)>;
+
+/// Why a call cannot be taken from this endpoint whatever number it asks for, and what the answer says.
+fn unsuitable(invite: &Message<'_>, endpoint: &Endpoint) -> Option<(u16, Headers)> {
+    // A call that may go no further: whatever it was to reach here would be one more hop (RFC 7332 §4).
+    if invite.max_forwards() == Some(0) {
+        return Some((483, Vec::new()));
+    }
+    let supports =
+        |tag: &[u8]| invite.lists(HeaderName::Supported, tag) || invite.lists(HeaderName::Require, tag);
+    match endpoint.rel100 {
+        Rel100::No if invite.lists(HeaderName::Require, b"100rel") => {
+            return Some((420, vec![("Unsupported", "100rel".to_owned())]));
+        }
+        Rel100::Required if !supports(b"100rel") => {
+            return Some((421, vec![("Require", "100rel".to_owned())]));
+        }
+        Rel100::No | Rel100::Yes | Rel100::PeerSupported | Rel100::Required => {}
+    }
+    ::sip::session::SessionTimer::new(endpoint.timers).judge(invite).err().map(untimely)
+}
+
+/// The answer to a request whose session timer cannot be (RFC 4028 §9).
+pub(crate) fn untimely(refusal: ::sip::session::Refusal) -> (u16, Headers) {
+    use ::sip::session::Refusal;
+    match refusal {
+        Refusal::TooSmall(least) => (422, vec![("Min-SE", least.to_string())]),
+        Refusal::Needed => (421, vec![("Require", "timer".to_owned())]),
+        Refusal::Unwanted => (420, vec![("Unsupported", "timer".to_owned())]),
+    }
+}
+
+/// Whether our provisional responses to this INVITE are to be acknowledged (RFC 3262 §3).
+fn wants_reliable(invite: &Message<'_>, endpoint: &Endpoint) -> bool {
+    match endpoint.rel100 {
+        Rel100::No => false,
+        Rel100::Yes => invite.lists(HeaderName::Require, b"100rel"),
+        Rel100::PeerSupported | Rel100::Required => {
+            invite.lists(HeaderName::Require, b"100rel") || invite.lists(HeaderName::Supported, b"100rel")
+        }
     }
 }
 

@@ -61,6 +61,20 @@ pub(crate) struct Leg {
     pub(crate) ringing_tone: bool,
     /// Whom it calls, while the way there is not known because the address of a name is awaited.
     pub(crate) waits_for: Option<super::outbound::Target>,
+    /// Who refreshes the session, and when.
+    pub(crate) timer: ::sip::session::SessionTimer,
+    /// The peer takes UPDATE.
+    pub(crate) peer_updates: bool,
+    /// Our provisional responses are acknowledged.
+    pub(crate) reliable: bool,
+    /// Hops that the call may still take, when the one that it is made for says so.
+    pub(crate) hops: Option<u8>,
+    /// How often the peer sent it elsewhere.
+    pub(crate) redirects: u8,
+    /// It goes to a host that the configuration does not name: only logins for a realm of their own are shown there.
+    pub(crate) strayed: bool,
+    /// The other party as the peer was last told.
+    pub(crate) told: Option<call::PartyId>,
     /// The call goes on when the ACK brings the answer to our offer.
     pub(crate) awaits_answer: bool,
 }
@@ -68,6 +82,7 @@ pub(crate) struct Leg {
 impl Leg {
     /// A leg that has sent nothing yet.
     pub(crate) fn new(channel: ChannelId, endpoint: Rc<Endpoint>, flow: Flow, media: Media) -> Self {
+        let timer = ::sip::session::SessionTimer::new(endpoint.timers);
         Self {
             channel,
             endpoint,
@@ -86,6 +101,13 @@ impl Leg {
             status: 0,
             indicated: 0,
             held: false,
+            timer,
+            peer_updates: false,
+            reliable: false,
+            hops: None,
+            redirects: 0,
+            strayed: false,
+            told: None,
             awaits_answer: false,
             waits_for: None,
             ringing_tone: false,

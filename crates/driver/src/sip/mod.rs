@@ -20,6 +20,7 @@ mod register;
 mod session;
 mod show;
 mod tech;
+mod timers;
 mod trunk;
 mod watch;
 mod ways;
@@ -33,8 +34,8 @@ use base::{ChannelId, Instant};
 use call::{Core, Location};
 
 pub use config::{
-    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Registration, Trace,
-    Traced, Watching,
+    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
+    Registration, Rel100, Trace, Traced, Watching,
 };
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
@@ -50,7 +51,11 @@ use register::Registrations;
 use ways::Ways;
 
 /// Methods we serve.
-const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, INFO, MESSAGE, SUBSCRIBE, NOTIFY, REGISTER";
+const ALLOW: &str =
+    "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, INFO, MESSAGE, SUBSCRIBE, NOTIFY, REGISTER";
+
+/// Extensions that every call supports, beside those that endpoints choose.
+const EXTENSIONS: &[&str] = &[];
 
 /// Bodies we read.
 const ACCEPT: &str = "application/sdp, application/dtmf-relay, application/dtmf, text/plain";
@@ -82,6 +87,9 @@ pub struct SipDriver {
     outside: HashMap<ClientId, outside::Sent>,
     requests: HashMap<ClientId, qualify::Probe>,
     trunks: trunk::Trunks,
+    sessions: timers::Sessions,
+    /// UPDATEs of ours without an answer.
+    updates: HashMap<ClientId, DialogId>,
     out: Vec<Output>,
     sends: Vec<Send>,
     started: Vec<(ChannelId, Location)>,
@@ -124,6 +132,8 @@ impl SipDriver {
             outside: HashMap::new(),
             requests: HashMap::new(),
             trunks: trunk::Trunks::default(),
+            sessions: timers::Sessions::default(),
+            updates: HashMap::new(),
             out: Vec::new(),
             sends: Vec::new(),
             started: Vec::new(),
@@ -181,11 +191,17 @@ impl SipDriver {
         self.expire_registrations(core);
         self.probe_due(core);
         self.trunks_due(core);
+        self.sessions_due(core);
         self.names_due(core);
     }
     /// When [`due`](Self::due) next wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
-        let own = [self.qualify.deadline(), self.names_deadline(), self.trunks.deadline()];
+        let own = [
+            self.qualify.deadline(),
+            self.names_deadline(),
+            self.trunks.deadline(),
+            self.sessions.deadline(),
+        ];
         [self.stack.deadline(), self.registrations.deadline()].into_iter().chain(own).flatten().min()
     }
     /// A connection closed, or something could not be sent. What had registered over the connection cannot be reached
@@ -445,7 +461,7 @@ fn stack_config(config: &Config) -> ::sip::stack::Config {
         timers: config.timers,
         product: config.user_agent.clone(),
         allow: ALLOW.to_owned(),
-        supported: String::new(),
+        supported: ["100rel", "timer"].iter().chain(EXTENSIONS).copied().collect::<Vec<_>>().join(", "),
         ..::sip::stack::Config::default()
     }
 }

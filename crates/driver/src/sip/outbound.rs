@@ -10,7 +10,7 @@ use ::sip::{HeaderName, OwnedMessage, Uri};
 use base::{Cause, ChannelId, Instant};
 use call::{ChanState, Core, NewChannel, Request};
 
-use super::config::{Auth, Bind, Config, Endpoint};
+use super::config::{Auth, Bind, Config, Endpoint, Redirect, Rel100};
 use super::leg::{Leg, Stage};
 use super::qualify::Reachable;
 use super::session::{Media, Terms, offer_formats};
@@ -18,6 +18,9 @@ use super::{SipDriver, ask, identity};
 
 /// How often one INVITE answers challenges; a peer that challenges on and on is given up.
 const CHALLENGES_MAX: u8 = 3;
+
+/// How often one call follows a 3xx; a peer that sends it on and on is given up.
+const REDIRECTS_MAX: u8 = 5;
 
 /// Where a request goes.
 #[derive(Debug, Clone)]
@@ -244,6 +247,7 @@ impl SipDriver {
                 ..NewChannel::default()
             })
             .ok_or(Cause::SWITCH_CONGESTION)?;
+        let strayed = self.strays(&endpoint, &route.uri);
         let inherited = request.requestor.map(|caller| ask::inherited_headers(core, caller));
         let leg = Leg {
             target: request_uri(&endpoint, route.uri),
@@ -253,6 +257,11 @@ impl SipDriver {
             ..Leg::new(channel, endpoint.clone(), route.flow, media)
         };
         let handle = self.legs.insert(leg).ok_or(Cause::SWITCH_CONGESTION)?;
+        let hops = request.requestor.and_then(|caller| self.hops_left(core, caller));
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.hops = hops;
+            leg.strayed = strayed;
+        }
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
             entry.caller = endpoint.caller.clone();
@@ -267,6 +276,58 @@ impl SipDriver {
         Ok(channel)
     }
 
+    /// Hops that a call on behalf of this one may take: one less than it came with, so that a circle of servers ends
+    /// (RFC 7332 §4).
+    fn hops_left(&mut self, core: &Core, caller: ChannelId) -> Option<u8> {
+        let most = self.config.max_forwards;
+        let invite = self.leg_of(caller, core)?.invite.as_ref()?.view();
+        let came = invite.max_forwards().filter(|_| invite.is_request())?;
+        Some(came.saturating_sub(1).min(most))
+    }
+    /// Whether a call of this endpoint goes to a host that neither its contacts nor its proxy name.
+    fn strays(&self, endpoint: &Endpoint, target: &str) -> bool {
+        let host = |text: &[u8]| Uri::parse(text).map(|uri| uri.host.as_bytes().to_ascii_lowercase());
+        let Some(wanted) = host(target.as_bytes()) else { return false };
+        let fixed = |name: &Rc<str>| {
+            let of = self.config.aors.get(name);
+            of.is_some_and(|aor| {
+                aor.contacts.iter().any(|uri| host(uri.as_bytes()).as_ref() == Some(&wanted))
+            })
+        };
+        let bound = |name: &Rc<str>| {
+            let bindings = self.registrations.registrar.bindings(name);
+            bindings.iter().any(|binding| host(&binding.uri).as_ref() == Some(&wanted))
+        };
+        let own = endpoint.aors.iter().any(|name| fixed(name) || bound(name));
+        !own && endpoint.outbound_proxy.is_empty()
+    }
+    /// The peer sends the call elsewhere and the endpoint has us follow at once (`redirect_method=uri_pjsip`): `true`
+    /// when another INVITE is on its way.
+    pub(crate) fn redirected(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) -> bool {
+        let Some(handle) = self.legs.by_dialog(dialog) else { return false };
+        let Some(leg) = self.legs.get(handle) else { return false };
+        if leg.endpoint.redirect != Redirect::UriPjsip || leg.redirects >= REDIRECTS_MAX {
+            return false;
+        }
+        let view = message.view();
+        let contact = view.contact().and_then(|contact| core::str::from_utf8(contact.uri.as_bytes()).ok());
+        let Some(uri) = contact.map(str::to_owned) else { return false };
+        let endpoint = leg.endpoint.clone();
+        let Some(route) = self.route_uri(core, Some(&endpoint), &uri, None) else { return false };
+        let strayed = self.strays(&endpoint, &route.uri);
+        self.legs.unbind(dialog);
+        let Some(leg) = self.legs.get_mut(handle) else { return false };
+        let channel = leg.channel;
+        leg.stage = Stage::Idle;
+        leg.redirects += 1;
+        leg.strayed |= strayed;
+        (leg.authenticator, leg.challenges) = (::sip::digest::Authenticator::new(), 0);
+        (leg.target, leg.flow, leg.routes) = (request_uri(&endpoint, route.uri), route.flow, route.routes);
+        if let Err(cause) = self.place_call(core, handle) {
+            core.remote_hangup(channel, cause, "SIP 302 Moved Temporarily");
+        }
+        true
+    }
     /// The address that our descriptions name in a call by this way.
     fn advertised(&self, endpoint: &Endpoint, flow: Flow) -> Result<IpAddr, Cause> {
         let bind = self.bind(flow.transport).ok_or(Cause::NO_ROUTE_DESTINATION)?;
@@ -339,18 +400,30 @@ impl SipDriver {
         let own_host = self.own_host(flow);
         let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let channel = leg.channel;
-        let stream = leg.media.open(core, local, &terms).map_err(|why| {
-            let line = format!("no media for a call to '{}': {why}", endpoint.name);
-            core.log(call::Level::Error, "chan_pjsip", &line);
-            Cause::SWITCH_CONGESTION
-        })?;
-        leg.stream = Some(stream);
-        let format = leg.media.plan(None, &terms).format;
-        core.set_stream(channel, stream, format);
+        // A call that was sent elsewhere has its stream already.
+        if leg.stream.is_none() {
+            let stream = leg.media.open(core, local, &terms).map_err(|why| {
+                let line = format!("no media for a call to '{}': {why}", endpoint.name);
+                core.log(call::Level::Error, "chan_pjsip", &line);
+                Cause::SWITCH_CONGESTION
+            })?;
+            leg.stream = Some(stream);
+            let format = leg.media.plan(None, &terms).format;
+            core.set_stream(channel, stream, format);
+        }
         let sdp = leg.media.offer(&terms);
         let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();
         let from = identity::from(&endpoint, &connected, &own_host, &config.default_from_user);
-        let identities = identity::assertions(&endpoint, &connected, &own_host, "calling");
+        let mut identities = identity::assertions(&endpoint, &connected, &own_host, "calling");
+        if let Some(redirecting) = core.get(channel).map(|c| &c.redirecting) {
+            identities.extend(identity::redirections(&endpoint, redirecting, &own_host, &leg.target));
+        }
+        identities.push(("Supported".to_owned(), endpoint.supported()));
+        if endpoint.rel100 == Rel100::Required {
+            identities.push(("Require".to_owned(), "100rel".to_owned()));
+        }
+        identities.extend(leg.timer.ask().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        identities.extend(leg.hops.map(|hops| ("Max-Forwards".to_owned(), hops.to_string())));
         let from = ask::with_params(from, &leg.from_params);
         let target = leg.target.clone();
         let to = match endpoint.user_eq_phone {
@@ -388,6 +461,7 @@ impl SipDriver {
         if let Some(leg) = self.legs.get_mut(handle) {
             leg.stage = Stage::Calling;
             leg.contact = contact;
+            leg.told = Some(connected);
         }
         core.set_state(channel, ChanState::Dialing);
         Ok(())
@@ -399,7 +473,7 @@ impl SipDriver {
         let config = self.config.clone();
         let random = core.random();
         let Some(leg) = self.legs.get_mut(handle) else { return };
-        let logins = logins(&config, &leg.endpoint.outbound_auths);
+        let logins = logins_of(&config, leg);
         leg.challenges += 1;
         let answer = leg.authenticator.challenged(&message.view(), &logins);
         if answer == AuthAnswer::GiveUp || leg.challenges > CHALLENGES_MAX {
@@ -414,25 +488,13 @@ impl SipDriver {
             self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
             return;
         }
-        let mut headers: Vec<(String, String)> = Vec::new();
-        let cnonce = format!("{random:016x}");
-        let target = leg.target.clone();
-        leg.authenticator.credentials(
-            b"INVITE",
-            target.as_bytes(),
-            cnonce.as_bytes(),
-            &logins,
-            |name, value| {
-                let name = String::from_utf8_lossy(HeaderName::as_bytes(name)).into_owned();
-                headers.push((name, String::from_utf8_lossy(value).into_owned()));
-            },
-        );
+        let headers = proofs(&config, leg, random);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         self.with_stack(core, |stack, now, out| stack.retry_invite(dialog, &headers, now, out)).ok();
     }
     /// Remembers a call that ends, if whoever answered it may challenge its BYE. Callers never get our logins.
     pub(crate) fn note_leaving(&mut self, dialog: DialogId, leg: &Leg) {
-        if leg.stage == Stage::Up && leg.authenticator.is_armed() {
+        if leg.stage == Stage::Up && leg.authenticator.is_armed() && !leg.strayed {
             self.leaving.insert(dialog, leg.endpoint.clone());
         }
     }
@@ -447,7 +509,7 @@ impl SipDriver {
     ) {
         let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle));
         // Only a leg that we called has a target.
-        let called = leg.filter(|leg| !leg.target.is_empty()).map(|leg| leg.endpoint.clone());
+        let called = leg.filter(|leg| !leg.target.is_empty() && !leg.strayed).map(|leg| leg.endpoint.clone());
         let Some(endpoint) = self.leaving.remove(&dialog).or(called) else { return };
         let Some(asked) = self.stack.asked(request).filter(|asked| !asked.proves) else { return };
         let config = self.config.clone();
@@ -473,6 +535,25 @@ impl SipDriver {
     }
 }
 
+/// The logins that challenges to a call are answered with. Where the configuration does not send calls of this endpoint,
+/// a login without a realm of its own would be shown to anybody who asks.
+fn logins_of<'a>(config: &'a Config, leg: &Leg) -> Vec<Login<'a>> {
+    let mut logins = logins(config, &leg.endpoint.outbound_auths);
+    logins.retain(|login| login.realm.is_some() || !leg.strayed);
+    logins
+}
+
+/// The headers that prove an INVITE of this leg, as far as challenges are known.
+pub(crate) fn proofs(config: &Config, leg: &mut Leg, random: u64) -> Vec<(String, String)> {
+    let logins = logins_of(config, leg);
+    let (mut headers, target, cnonce) = (Vec::new(), leg.target.clone(), format!("{random:016x}"));
+    leg.authenticator.credentials(b"INVITE", target.as_bytes(), cnonce.as_bytes(), &logins, |name, value| {
+        let name = String::from_utf8_lossy(HeaderName::as_bytes(name)).into_owned();
+        headers.push((name, String::from_utf8_lossy(value).into_owned()));
+    });
+    headers
+}
+
 /// The logins that challenges are answered with.
 pub(crate) fn logins<'a>(config: &'a Config, outbound_auths: &[Rc<str>]) -> Vec<Login<'a>> {
     let auths = outbound_auths.iter().filter_map(|name| config.auths.get(name)).map(|auth| &**auth);
@@ -480,6 +561,7 @@ pub(crate) fn logins<'a>(config: &'a Config, outbound_auths: &[Rc<str>]) -> Vec<
         realm: (!auth.realm.is_empty()).then_some(auth.realm.as_bytes()),
         username: auth.username.as_bytes(),
         secret,
+        algorithms: &auth.answers,
     };
     auths.flat_map(|auth| auth.secrets().map(move |secret| login(auth, secret))).collect()
 }

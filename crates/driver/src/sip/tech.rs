@@ -42,6 +42,7 @@ impl Tech for SipDriver {
                 if let Some(entry) = core.get_mut(channel) {
                     entry.connected = party.clone();
                 }
+                self.tell_connected(core, handle, party);
             }
         }
     }
@@ -169,6 +170,50 @@ impl Tech for SipDriver {
             "PJSIP_HEADER_PARAM" => self.set_header_param(core, channel, args, value),
             "PJSIP_INHERITABLE_HEADER" => ask::set_inheritable_header(core, channel, args, value),
             _ => false,
+        }
+    }
+}
+
+impl SipDriver {
+    /// Tells the peer that the other party is somebody else: by UPDATE or re-INVITE while the call is up, and while it
+    /// rings when the endpoint wants that (`rpid_immediate`).
+    fn tell_connected(&mut self, core: &mut Core, handle: u64, party: &call::PartyId) {
+        let Some(leg) = self.legs.get_mut(handle) else { return };
+        let endpoint = leg.endpoint.clone();
+        let told = leg.told.as_ref() == Some(party);
+        if told || !endpoint.send_connected_line || !(endpoint.send_pai || endpoint.send_rpid) {
+            return;
+        }
+        let (flow, stage, dialog) = (leg.flow, leg.stage, leg.dialog);
+        let role = if leg.target.is_empty() { "called" } else { "calling" };
+        let headers = identity::assertions(&endpoint, party, &self.own_host(flow), role);
+        let Some(leg) = self.legs.get_mut(handle).filter(|_| !headers.is_empty()) else { return };
+        match (stage, dialog) {
+            (Stage::Ringing, Some(_)) if endpoint.rpid_immediate && leg.indicated >= 180 => {
+                leg.told = Some(party.clone());
+                let status = std::mem::take(&mut leg.indicated);
+                let before = leg.headers.len();
+                leg.headers.extend(headers);
+                self.provisional(core, handle, status, status == 183);
+                if let Some(leg) = self.legs.get_mut(handle) {
+                    leg.headers.truncate(before);
+                }
+            }
+            (Stage::Up, Some(dialog)) => {
+                leg.told = Some(party.clone());
+                let by_update = endpoint.connected_by_update && leg.peer_updates;
+                let timer = leg.timer.ask().into_iter().map(|(name, value)| (name.to_owned(), value));
+                let headers: Vec<(String, String)> = headers.into_iter().chain(timer).collect();
+                let sent = match by_update {
+                    true => self.send_update(core, dialog, &headers),
+                    false => self.send_reinvite(core, handle, &headers),
+                };
+                // Another request is in the way; the next change tells it.
+                if let (Err(_), Some(leg)) = (sent, self.legs.get_mut(handle)) {
+                    leg.told = None;
+                }
+            }
+            (Stage::Idle | Stage::Calling | Stage::Ringing | Stage::Up | Stage::Over, _) => {}
         }
     }
 }

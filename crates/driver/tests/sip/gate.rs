@@ -269,6 +269,7 @@ fn each_stored_hash_of_an_auth_admits_by_its_own_algorithm() {
             realm: String::new(),
             proof: Proof::Hashes(stored.map(hash).to_vec()),
             algorithms: offered.clone(),
+            answers: Vec::new(),
         };
         config.auths.insert("alice".into(), Rc::new(auth));
         let mut lab = Lab::new(config);

@@ -174,6 +174,7 @@ pub fn site() -> Config {
             realm: String::new(),
             proof: Proof::Password(SECRET.to_owned()),
             algorithms: vec![::sip::digest::Algorithm::Md5],
+            answers: Vec::new(),
         };
         config.auths.insert(name.into(), Rc::new(auth));
     }

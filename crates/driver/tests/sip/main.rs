@@ -1,6 +1,7 @@
 //! The SIP driver against scripted peers, on invented time.
 
 mod asked;
+mod carrier;
 mod gate;
 mod incoming;
 mod lab;

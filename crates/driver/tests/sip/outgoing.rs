@@ -217,6 +217,7 @@ fn rfc3261_22_2_a_challenge_is_answered_once_with_the_endpoints_own_login() {
             realm: realm.to_owned(),
             proof: Proof::Password(SECRET.to_owned()),
             algorithms: Vec::new(),
+            answers: Vec::new(),
         };
         config.auths.insert("out".into(), std::rc::Rc::new(auth));
         change(&mut config, "trunk", |trunk| trunk.outbound_auths = vec!["out".into()]);

@@ -138,6 +138,7 @@ impl Phone {
             realm: None,
             username: self.user.as_bytes(),
             secret: Secret::Password(password.as_bytes()),
+            algorithms: &[],
         }];
         self.authenticator.challenged(&challenge.view(), &logins);
         let mut out = String::new();

@@ -46,6 +46,7 @@ fn with(change: impl FnOnce(&mut Registration)) -> Config {
         realm: String::new(),
         proof: Proof::Password(SECRET.to_owned()),
         algorithms: vec![::sip::digest::Algorithm::Md5],
+        answers: Vec::new(),
     };
     config.auths.insert("provider".into(), Rc::new(auth));
     let mut registration = registration();

@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
         std::hint::black_box((RetryAfter::parse(value), SessionExpires::parse(value)));
         std::hint::black_box((SubscriptionState::parse(value), Credentials::parse(value)));
     }
-    let login = Login { realm: None, username: b"a", secret: Secret::Password(b"b") };
+    let login = Login { realm: None, username: b"a", secret: Secret::Password(b"b"), algorithms: &[] };
     let mut authenticator = Authenticator::new();
     authenticator.challenged(&message, &[login]);
     authenticator.credentials(b"X", b"sip:a", b"c", &[login], |_, value| {

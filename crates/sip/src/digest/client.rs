@@ -17,11 +17,14 @@ pub struct Login<'a> {
     pub username: &'a [u8],
     /// Password or HA1.
     pub secret: Secret<'a>,
+    /// Algorithms that may be answered; empty is all.
+    pub algorithms: &'a [Algorithm],
 }
 
 impl Login<'_> {
     fn serves(&self, realm: &[u8], algorithm: Algorithm) -> bool {
         self.realm.is_none_or(|own| own == realm)
+            && (self.algorithms.is_empty() || self.algorithms.contains(&algorithm))
             && match self.secret {
                 Secret::Password(_) => true,
                 Secret::Ha1(own, _) => own == algorithm,
@@ -237,7 +240,7 @@ mod tests {
     use crate::message::Index;
 
     const LOGIN: Login<'static> =
-        Login { realm: None, username: b"bob", secret: Secret::Password(b"zanzibar") };
+        Login { realm: None, username: b"bob", secret: Secret::Password(b"zanzibar"), algorithms: &[] };
 
     fn challenged(auth: &mut Authenticator, headers: &str, logins: &[Login<'_>]) -> Answer {
         let text = format!("SIP/2.0 401 Unauthorized\r\n{headers}\r\n");
@@ -296,6 +299,8 @@ mod tests {
         assert_eq!(sent(&mut auth, &[elsewhere]), Vec::<String>::new());
         let sha = Secret::Ha1(Algorithm::Sha256, Algorithm::Sha256.ha1(b"bob", b"a", b"x"));
         assert_eq!(challenged(&mut auth, headers, &[Login { secret: sha, ..LOGIN }]), Answer::GiveUp);
+        let strong = Login { algorithms: &[Algorithm::Sha256], ..LOGIN };
+        assert_eq!(challenged(&mut auth, headers, &[strong]), Answer::GiveUp, "MD5 is not to be answered");
     }
 
     #[test]

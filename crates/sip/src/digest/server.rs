@@ -293,7 +293,8 @@ mod tests {
         let mut index = Index::new();
         let response = Message::parse(response.as_bytes(), &mut index).unwrap();
         let mut phone = Authenticator::new();
-        let login = Login { realm: None, username: b"alice", secret: Secret::Password(password) };
+        let login =
+            Login { realm: None, username: b"alice", secret: Secret::Password(password), algorithms: &[] };
         assert_eq!(phone.challenged(&response, &[login]), crate::digest::Answer::Retry);
         let mut value = Vec::new();
         phone.credentials(b"REGISTER", b"sip:pbx", b"c0ffee", &[login], |_, text| value = text.to_vec());

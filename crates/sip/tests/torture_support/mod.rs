@@ -82,7 +82,7 @@ fn read_all(message: &Message<'_>) {
         let _ = (SessionExpires::parse(value), SubscriptionState::parse(value), Credentials::parse(value));
         let _ = (has_token([value], b"x"), q850_cause([value]), sip::message::unfold(value));
     }
-    let login = Login { realm: None, username: b"a", secret: Secret::Password(b"b") };
+    let login = Login { realm: None, username: b"a", secret: Secret::Password(b"b"), algorithms: &[] };
     let mut authenticator = Authenticator::new();
     authenticator.challenged(message, &[login]);
     authenticator.credentials(b"X", b"sip:a", b"c", &[login], |_, value| {

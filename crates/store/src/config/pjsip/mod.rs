@@ -8,7 +8,7 @@ mod values;
 pub use objects::{Aor, Auth, Endpoint, Global, Identify, Registration, SipAcl, System, Transport};
 pub use values::{
     AuthType, ConnectedLine, DigestAlgorithm, DirectMediaMethod, DtmfChoice, HeaderMatch, IdentifyBy, Inband,
-    MediaEncryption, PasswordDigest, Presence, Protocol, Rel100, SessionTimers, SourceMatch,
+    MediaEncryption, PasswordDigest, Presence, Protocol, RedirectMethod, Rel100, SessionTimers, SourceMatch,
 };
 
 use super::acl::NamedAcls;

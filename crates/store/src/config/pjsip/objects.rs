@@ -2,7 +2,7 @@
 
 use super::values::{
     AuthType, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice, Headers, IdentifyBy,
-    Inband, MediaEncryption, Ordered, Presence, Protocol, Rel100, SessionTimers, Sources,
+    Inband, MediaEncryption, Ordered, Presence, Protocol, RedirectMethod, Rel100, SessionTimers, Sources,
 };
 use crate::config::acl::Access;
 use crate::config::kind::{
@@ -31,14 +31,13 @@ options! {
     trust_id_outbound: YesNo = "no", "Send it private identities too.";
     send_pai: YesNo = "no", "Send P-Asserted-Identity.";
     send_rpid: YesNo = "no", "Send Remote-Party-ID.";
-    send_diversion: YesNo = "yes", "Send Diversion for redirected calls.",
-        Later "no,yes" "Diversion is not sent";
-    send_connected_line: YesNo = "yes", "Tell it when the other party changes.",
-        Later "no,yes" "the other party's identity is sent at the answer only";
+    send_diversion: YesNo = "yes", "Send Diversion for redirected calls.";
+    send_history_info: YesNo = "no", "Send History-Info for redirected calls.";
+    send_connected_line: YesNo = "yes", "Tell it when the other party changes, by the headers of send_pai and send_rpid.";
     trust_connected_line: YesNo = "yes", "Believe it when it tells who it is connected to.",
         Later "no,yes" "an identity that changes during the call is not taken over";
-    connected_line_method: ConnectedLine = "invite", "Request that tells a changed party.",
-        Ignored "*" "changed parties are not told during the call";
+    connected_line_method: ConnectedLine = "invite", "Request that tells a changed party; update falls back to invite for peers without it.";
+    rpid_immediate: YesNo = "no", "Tell a party that changes while it rings at once.";
     identify_by: Ordered<IdentifyBy> = "username,ip", "Ways to tell that a request comes from it.";
     direct_media: YesNo = "yes", "Let media flow between the phones; Strowger always carries it.";
     direct_media_method: DirectMediaMethod = "invite", "Request that moves media.",
@@ -62,14 +61,11 @@ options! {
     use_ptime: YesNo = "no", "Send packets of the length it asks for.";
     force_rport: YesNo = "yes", "Answer to the source port even without rport (RFC 3581).";
     rewrite_contact: YesNo = "no", "Replace its Contact by the source address.";
-    rel100 as "100rel": Rel100 = "yes", "Reliable provisional responses (RFC 3262).",
-        Later "no,yes,peer_supported" "provisional answers are not reliable (no PRACK)";
-    timers: SessionTimers = "yes", "Session timers (RFC 4028).",
-        Later "no,yes" "sessions have no timer; rtp_timeout ends dead calls";
-    timers_min_se: Seconds<90, 86_400> = "90", "Shortest session interval.",
-        Ignored "*" "sessions have no timer";
-    timers_sess_expires: Seconds<90, 86_400> = "1800", "Session interval asked for.",
-        Ignored "*" "sessions have no timer";
+    rel100 as "100rel": Rel100 = "yes", "Reliable provisional responses (RFC 3262).";
+    timers: SessionTimers = "yes", "Session timers (RFC 4028).";
+    timers_min_se: Seconds<90, 86_400> = "90", "Shortest session interval; shorter ones are answered 422.";
+    timers_sess_expires: Seconds<90, 86_400> = "1800", "Session interval asked for.";
+    redirect_method: RedirectMethod = "user", "What a 3xx to a call does.";
     inband_progress: Inband = "no", "Play ringing in early media.";
     ignore_183_without_sdp: YesNo = "no", "Take a 183 without SDP for nothing.";
     follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.",
@@ -80,6 +76,7 @@ options! {
         Later "no,yes" "REFER is refused; transfers are not built in";
     allow_subscribe: YesNo = "yes", "Let it subscribe.";
     allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.";
+    overlap_context: Text = "", "Context in which more digits could match; empty is context.";
     allow_unauthenticated_options: YesNo = "no", "Answer its OPTIONS without a challenge.";
     user_eq_phone: YesNo = "no", "Add user=phone to URIs with a number.";
     outbound_proxy: Text = "", "SIP URI all its requests go through.";
@@ -157,17 +154,14 @@ options! {
         "moh_passthrough" "no" Later "music is played here";
         "one_touch_recording" "no" Later "recording by a key during a call is not built in";
         "outgoing_call_offer_pref" "remote_merge" Later "the order of allow= decides";
-        "overlap_context" "" Later "overlap digits are matched in context";
         "preferred_codec_only" "no" Later "all common formats are answered";
         "record_off_feature" "automixmon" Later "recording by a key during a call is not built in";
         "record_on_feature" "automixmon" Later "recording by a key during a call is not built in";
-        "rpid_immediate" "no" Later "changed parties are told when the call is answered";
         "rtcp_mux" "no" Later "RTCP has its own port";
         "rtp_engine" "asterisk" Ignored "there is one engine for media";
         "security_mechanisms" "" Later "RFC 3329 is not built in";
         "security_negotiation" "no" Later "RFC 3329 is not built in";
         "send_aoc" "no" Later "charges are not sent";
-        "send_history_info" "no" Later "History-Info is not sent";
         "srtp_tag_32" "no" Later "SRTP is not built in";
         "stir_shaken" "no,off" Later "calls are not signed";
         "stir_shaken_profile" "" Later "calls are neither signed nor verified";
@@ -282,8 +276,7 @@ options! {
     nonce_lifetime: Seconds<1, 86_400> = "32", "Time a challenge may be answered.",
         Ignored "*" "a challenge may be answered for a minute; after that it is renewed without asking the user";
     supported_algorithms_uas: Ordered<DigestAlgorithm> = "", "Algorithms we challenge with; empty takes the global default.";
-    supported_algorithms_uac: Ordered<DigestAlgorithm> = "", "Algorithms we answer challenges with; empty takes the global default.",
-        Later "" "the strongest algorithm that is offered is answered";
+    supported_algorithms_uac: Ordered<DigestAlgorithm> = "", "Algorithms of challenges that we answer, the strongest first; empty answers all.";
     @recognised {
         "oauth_clientid" "" Later "tokens are not fetched";
         "oauth_secret" "" Later "tokens are not fetched";

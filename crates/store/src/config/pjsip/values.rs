@@ -39,6 +39,14 @@ choice! {
         Update | "update" "An UPDATE.";
     }
 }
+choice! {
+    /// `redirect_method=`: what a 3xx to a call does.
+    RedirectMethod {
+        User | "user" "The number in Contact is dialled in the endpoint's context.";
+        UriCore | "uri_core" "The Contact is dialled through the endpoint by whoever dialled.";
+        UriPjsip | "uri_pjsip" "The Contact is called at once in place of the first target.";
+    }
+}
 /// `connected_line_method=` takes the same words.
 pub type ConnectedLine = DirectMediaMethod;
 choice! {

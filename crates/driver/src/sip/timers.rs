@@ -1,0 +1,175 @@
+//! Session timers of calls (RFC 4028): refreshes that leave, and sessions that nobody refreshed.
+
+use core::time::Duration;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use ::sip::session::Due;
+use ::sip::stack::{Body, ClientId, DialogId, Failure, Refused};
+use ::sip::{HeaderName, Message, Method, OwnedMessage};
+use base::{Cause, Instant};
+use call::Core;
+
+use super::SipDriver;
+use super::leg::Stage;
+use super::session::Terms;
+
+/// Pause before a refresh that met another request in the same call.
+const BUSY_PAUSE: Duration = Duration::from_secs(2);
+
+/// When which leg's session has something due. An entry that is too early finds nothing to do.
+#[derive(Default)]
+pub(crate) struct Sessions(BinaryHeap<Reverse<(Instant, u64)>>);
+
+impl Sessions {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.0.peek().map(|Reverse((at, _))| *at)
+    }
+    fn pop_due(&mut self, now: Instant) -> Option<u64> {
+        let due = self.0.peek().is_some_and(|Reverse((at, _))| *at <= now);
+        due.then(|| self.0.pop())?.map(|Reverse((_, handle))| handle)
+    }
+}
+
+impl SipDriver {
+    /// Sees to a leg's timer after it has changed.
+    pub(crate) fn watch_session(&mut self, handle: u64) {
+        if let Some(at) = self.legs.get(handle).and_then(|leg| leg.timer.deadline()) {
+            self.sessions.0.push(Reverse((at, handle)));
+        }
+    }
+    /// Refreshes what is to be refreshed and ends what nobody refreshed.
+    pub(crate) fn sessions_due(&mut self, core: &mut Core) {
+        while let Some(handle) = self.sessions.pop_due(core.now) {
+            let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.stage == Stage::Up) else { continue };
+            let due = leg.timer.due(core.now);
+            match due {
+                Some(Due::Refresh) => self.refresh_session(core, handle),
+                Some(Due::Lapsed) => self.lapsed(core, handle),
+                None => {}
+            }
+            self.watch_session(handle);
+        }
+    }
+    fn lapsed(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get(handle) else { return };
+        let (channel, dialog) = (leg.channel, leg.dialog);
+        let cause = Cause::RECOVERY_ON_TIMER_EXPIRE;
+        let name = core.get(channel).map(|c| c.name.clone()).unwrap_or_default();
+        let line = format!("{name}: nobody refreshed the session in time (RFC 4028), the call is ended");
+        core.log(call::Level::Notice, "res_pjsip_session", &line);
+        let Some(dialog) = dialog else { return };
+        self.legs.unbind(dialog);
+        core.remote_hangup(channel, cause, "SIP session timer");
+        let reason = format!("Q.850;cause={};text=\"Session timer expired\"", cause.0);
+        self.with_stack(core, |stack, now, out| stack.bye(dialog, &[("Reason", &reason)], now, out)).ok();
+    }
+    /// Sends a refresh: an UPDATE without an offer when the peer takes UPDATE, else a re-INVITE with what stands.
+    pub(crate) fn refresh_session(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get(handle) else { return };
+        let Some(dialog) = leg.dialog else { return };
+        let timer = leg.timer.ask();
+        let sent = match leg.peer_updates {
+            true => self.send_update(core, dialog, &timer),
+            false => self.send_reinvite(core, handle, &timer),
+        };
+        if sent == Err(Refused::Pending)
+            && let Some(leg) = self.legs.get_mut(handle)
+        {
+            leg.timer.postpone(core.now + BUSY_PAUSE);
+        }
+    }
+    /// Sends an UPDATE without an offer.
+    pub(crate) fn send_update(
+        &mut self,
+        core: &mut Core,
+        dialog: DialogId,
+        headers: &[(impl AsRef<str>, String)],
+    ) -> Result<(), Refused> {
+        let supported = self.supported_in(dialog);
+        let mut all = vec![("Supported", supported.as_str())];
+        all.extend(headers.iter().map(|(name, value)| (name.as_ref(), value.as_str())));
+        let sent = self.with_stack(core, |stack, now, out| {
+            stack.request_inside(dialog, (Method::Update, &all, None), now, out)
+        });
+        sent.map(|request| {
+            self.updates.insert(request, dialog);
+        })
+    }
+    /// Sends a re-INVITE that offers what stands.
+    pub(crate) fn send_reinvite(
+        &mut self,
+        core: &mut Core,
+        handle: u64,
+        headers: &[(impl AsRef<str>, String)],
+    ) -> Result<(), Refused> {
+        let config = self.config.clone();
+        let leg = self.legs.get_mut(handle).ok_or(Refused::Gone)?;
+        let dialog = leg.dialog.ok_or(Refused::Gone)?;
+        let endpoint = leg.endpoint.clone();
+        let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
+        let sdp = leg.media.offer(&terms);
+        let supported = self.supported_in(dialog);
+        let mut all = vec![("Supported", supported.as_str())];
+        all.extend(headers.iter().map(|(name, value)| (name.as_ref(), value.as_str())));
+        self.with_stack(core, |stack, now, out| stack.reinvite(dialog, &all, Some(Body::sdp(&sdp)), now, out))
+    }
+    fn supported_in(&self, dialog: DialogId) -> String {
+        let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle));
+        leg.map(|leg| leg.endpoint.supported()).unwrap_or_default()
+    }
+
+    /// A final response to an UPDATE of ours, or none.
+    pub(crate) fn updated(
+        &mut self,
+        core: &mut Core,
+        request: ClientId,
+        answer: Result<(u16, &OwnedMessage), &Failure>,
+    ) {
+        let Some(dialog) = self.updates.remove(&request) else { return };
+        let Some(handle) = self.legs.by_dialog(dialog) else { return };
+        let Some(leg) = self.legs.get_mut(handle) else { return };
+        match answer {
+            Ok((200..300, message)) => {
+                leg.timer.accepted(&message.view(), core.now);
+                self.watch_session(handle);
+            }
+            Ok((422, message)) => {
+                if let Some(again) = leg.timer.too_small(&message.view()) {
+                    self.send_update(core, dialog, &again).ok();
+                }
+            }
+            // They said that they take UPDATE and do not: the other way is left.
+            Ok((405 | 501, _)) => {
+                leg.peer_updates = false;
+                self.refresh_session(core, handle);
+            }
+            Ok((491, _)) => {
+                leg.timer.postpone(core.now + BUSY_PAUSE);
+                self.watch_session(handle);
+            }
+            // RFC 4028 §10: nobody is there.
+            Err(Failure::Timeout) | Ok((408, _)) => self.lapsed(core, handle),
+            // The session stands until it lapses.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    /// A 422 to an INVITE of ours: it is sent again with the interval that the peer wants. `false` when that has no hope.
+    pub(crate) fn ask_longer(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) -> bool {
+        let Some(handle) = self.legs.by_dialog(dialog) else { return false };
+        let config = self.config.clone();
+        let random = core.random();
+        let Some(leg) = self.legs.get_mut(handle) else { return false };
+        let Some(timer) = leg.timer.too_small(&message.view()) else { return false };
+        let mut headers: Vec<(String, String)> =
+            timer.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        headers.extend(super::outbound::proofs(&config, leg, random));
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        self.with_stack(core, |stack, now, out| stack.retry_invite(dialog, &headers, now, out)).is_ok()
+    }
+}
+
+/// Whether a message says that its sender takes UPDATE; `None` when it says nothing.
+pub(crate) fn takes_update(message: &Message<'_>) -> Option<bool> {
+    message.has(HeaderName::Allow).then(|| message.lists(HeaderName::Allow, b"UPDATE"))
+}
