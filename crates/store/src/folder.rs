@@ -104,7 +104,6 @@ fn walk(folder: &Path, depth: usize, found: &mut dyn FnMut(&Path)) {
 /// Files that Asterisk reads and Strowger does not read yet: what happens instead, and whether a site misses it.
 #[rustfmt::skip]
 const UNREAD: &[(&str, Level, &str)] = &[
-    ("sip.conf", Level::Warning, "peers of chan_sip are not served; convert them to pjsip.conf"),
     ("iax.conf", Level::Warning, "IAX2 is not built in; Dial(IAX2/…) ends with CHANUNAVAIL"),
     ("queues.conf", Level::Warning, "Queue is not built in"),
     ("queuerules.conf", Level::Note, "Queue is not built in"),
@@ -130,7 +129,6 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("followme.conf", Level::Note, "FollowMe is not built in"),
     ("udptl.conf", Level::Note, "T.38 is declined"),
     ("res_fax.conf", Level::Note, "fax is not built in"),
-    ("pjsip_wizard.conf", Level::Warning, "the endpoints it makes do not exist; write them in pjsip.conf"),
     ("pjsip_notify.conf", Level::Note, "pjsip send notify is not built in"),
     ("cli_aliases.conf", Level::Note, "its aliases are unknown to the console; the usual ones are built in"),
     ("cli.conf", Level::Note, "no command runs at start"),

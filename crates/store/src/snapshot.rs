@@ -12,6 +12,7 @@ use crate::config::manager::Manager;
 use crate::config::modules::{Capability, Modules};
 use crate::config::music::Music;
 use crate::config::pjsip::Pjsip;
+use crate::config::{legacy, wizard};
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
 use crate::config::tones::Tones;
@@ -260,15 +261,43 @@ impl<'a> Reading<'a> {
         file.map_or_else(T::default, |file| read(&file, self.findings))
     }
 
+    /// The objects of `pjsip.conf`, with those that `pjsip_wizard.conf` and `sip.conf` stand for.
+    fn pjsip(&mut self, modules: &mut Modules) -> Pjsip {
+        let refused = std::mem::take(&mut self.refused);
+        let own = self.file("pjsip.conf");
+        let is_missing = own.is_none() && !self.refused;
+        self.refused |= refused;
+        let mut file = own.unwrap_or_default();
+        if let Some(wizards) = self.file("pjsip_wizard.conf") {
+            let made = wizard::expand(&wizards, &file, self.findings);
+            file.sections.extend(made);
+        }
+        if !modules.has_module("chan_pjsip") {
+            file.sections.clear();
+        }
+        if let Some(sip) = self.file("sip.conf").filter(|_| modules.has_module("chan_sip")) {
+            let made = legacy::import(&sip, &file, self.findings);
+            if !made.is_empty() {
+                modules.serve_sip();
+            }
+            file.sections.extend(made);
+        }
+        if is_missing && file.sections.is_empty() {
+            let place = self.whole("pjsip.conf");
+            self.findings.warning(&place, "there is no such file: SIP is not served", "");
+        }
+        Pjsip::read(&file, self.findings)
+    }
+
     fn finish(mut self, asterisk: Asterisk) -> Option<Snapshot> {
         let acls = self.read("acl.conf", NamedAcls::read);
-        let mut pjsip = self.expect("pjsip.conf", "SIP is not served", Pjsip::read);
+        let mut modules = self.read("modules.conf", Modules::read);
+        let mut pjsip = self.pjsip(&mut modules);
         pjsip.resolve_acls(&acls, self.findings);
         let codecs = self.read("codecs.conf", CodecsConf::read);
         pjsip.resolve_formats(codecs.coded(), self.findings);
         let mut manager = self.read("manager.conf", Manager::read);
         manager.resolve_acls(&acls, self.findings);
-        let modules = self.read("modules.conf", Modules::read);
         let cdr = self.read("cdr.conf", Cdr::read);
         let http = self.read("http.conf", HttpGeneral::read);
         let prometheus = self.read("prometheus.conf", Prometheus::read);

@@ -10,7 +10,9 @@ pub mod cdr;
 pub mod codecs;
 pub mod confbridge;
 mod kind;
+pub(crate) mod legacy;
 pub mod logger;
+mod made;
 pub mod manager;
 pub mod modules;
 pub mod music;
@@ -19,6 +21,7 @@ pub mod resolver;
 pub mod rtp;
 pub mod tones;
 pub mod web;
+pub(crate) mod wizard;
 
 pub use kind::{Bind, Codecs, Secret};
 
@@ -289,6 +292,8 @@ pub fn manual() -> Vec<Row> {
         asterisk::ProcessOptions::rows(),
         asterisk::ControlFiles::rows(),
         pjsip::rows(),
+        legacy::rows(),
+        wizard::rows(),
         rtp::Rtp::rows(),
         music::MusicGeneral::rows(),
         music::MusicClass::rows(),

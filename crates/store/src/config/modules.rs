@@ -241,6 +241,14 @@ impl Modules {
     pub fn has_function(&self, name: &str) -> bool {
         !self.off.iter().any(|off| matches!(off, F(known) if *known == name))
     }
+    /// Whether a module is on, by its name without `.so`.
+    pub fn has_module(&self, module: &str) -> bool {
+        !self.disabled.contains(module)
+    }
+    /// `sip.conf` is served: SIP is on, although the modules of pjsip.conf may be off.
+    pub(crate) fn serve_sip(&mut self) {
+        self.off.retain(|off| !matches!(off, Technology("PJSIP" | "SIP")));
+    }
     /// Modules that are turned off, without `.so`.
     pub fn disabled(&self) -> &BTreeSet<String> {
         &self.disabled

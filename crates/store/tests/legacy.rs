@@ -1,0 +1,283 @@
+//! `sip.conf` and `pjsip_wizard.conf`: which objects of `pjsip.conf` they stand for, and what is said about the rest.
+
+mod common;
+
+use std::fs;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base::FormatId;
+use common::Scratch;
+use conf::{Findings, Level};
+use store::{Snapshot, Where};
+use store::config::modules::Capability;
+use store::config::pjsip::{DtmfChoice, Endpoint, IdentifyBy, MediaEncryption, Pjsip, Protocol, SessionTimers};
+
+/// The snapshot of a folder with these files, and what was said.
+fn load(name: &str, files: &[(&str, &str)]) -> (Arc<Snapshot>, Findings) {
+    let folder = Scratch::new(name);
+    for (file, text) in files {
+        fs::write(folder.0.join(file), text).unwrap();
+    }
+    Snapshot::load(&Where::Dir(folder.0.clone())).unwrap()
+}
+
+fn import(name: &str, sip: &str) -> (Pjsip, Findings) {
+    let (snapshot, findings) = load(name, &[("sip.conf", sip)]);
+    (snapshot.pjsip.clone(), findings)
+}
+
+fn formats(endpoint: &Endpoint) -> Vec<FormatId> {
+    endpoint.allow.formats.iter().collect()
+}
+
+fn says(findings: &Findings, level: Level, line: u32, words: &str) -> bool {
+    findings.iter().any(|f| f.level == level && f.place.line == line && f.message.contains(words))
+}
+
+const OFFICE: &str = "\
+[general]
+context=public
+allowguest=no
+udpbindaddr=0.0.0.0:5070
+tcpenable=yes
+tlsenable=yes
+tlsbindaddr=0.0.0.0
+tlscertfile=/etc/asterisk/keys/pbx.pem
+externaddr=203.0.113.5:5999
+localnet=192.168.0.0/255.255.0.0
+localnet=10.0.0.0/8
+tos_sip=cs3
+tos_audio=ef
+realm=example.com
+useragent=Office
+defaultexpiry=300
+disallow=all
+allow=alaw
+allow=ulaw
+dtmfmode=rfc2833
+qualify=yes
+register => 1234:secret@sip.provider.example:5061/600~180
+register => tls://u2:p2:auth2@other.example
+
+[phone](!)
+type=friend
+host=dynamic
+context=internal
+nat=force_rport,comedia
+directmedia=no
+qualify=700
+
+[6001](phone)
+secret=correct horse battery
+callerid=\"Anna\" <6001>
+mailbox=6001@default
+setvar=A=1
+setvar=B=2
+allow=gsm
+call-limit=2
+
+[6002](phone)
+type=peer
+md5secret=0123456789abcdef0123456789abcdef
+insecure=invite
+transport=tcp,udp
+
+[trunk]
+type=peer
+host=198.51.100.7
+port=5080
+defaultuser=office
+remotesecret=towards the provider
+fromuser=office
+fromdomain=provider.example
+insecure=port,invite
+sendrpid=pai
+trustrpid=yes
+session-timers=originate
+encryption=yes
+t38pt_udptl=yes,redundancy,maxdatagram=400
+callbackextension=600
+outboundproxy=edge.provider.example
+dtmfmode=shortinfo
+
+[caller]
+type=user
+secret=somebody who only calls
+context=from-caller
+";
+
+#[test]
+fn peers_become_endpoints_with_aors_auths_and_identifies() {
+    let (pjsip, findings) = import("peers", OFFICE);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    assert_eq!(pjsip.endpoints.keys().cloned().collect::<Vec<_>>(), names(&["6001", "6002", "caller", "trunk"]));
+    assert_eq!(pjsip.aors.keys().cloned().collect::<Vec<_>>(), names(&["6001", "6002", "trunk"]));
+
+    let phone = &pjsip.endpoints["6001"];
+    assert_eq!((&*phone.context, &*phone.callerid), ("internal", "\"Anna\" <6001>"));
+    assert_eq!(formats(phone), [FormatId::ALAW, FormatId::ULAW, FormatId::GSM]);
+    assert_eq!(phone.set_var.len(), 2);
+    assert_eq!((&phone.auth, &phone.outbound_auth), (&names(&["6001"]), &names(&["6001-out"])));
+    assert_eq!(phone.identify_by, [IdentifyBy::Username]);
+    assert!(phone.force_rport && phone.rewrite_contact && phone.rtp_symmetric && !phone.direct_media);
+    assert_eq!(phone.dtmf_mode, DtmfChoice::Rfc4733);
+    assert_eq!(pjsip.auths["6001"].password.expose(), "correct horse battery");
+    let aor = &pjsip.aors["6001"];
+    assert_eq!((aor.max_contacts, aor.remove_existing), (1, true));
+    assert_eq!((aor.default_expiration.as_secs(), aor.maximum_expiration.as_secs()), (300, 3600));
+    assert_eq!((aor.qualify_frequency.as_secs(), aor.qualify_timeout.as_millis()), (60, 700));
+    assert!(says(&findings, Level::Note, 40, "call-limit=2"), "{findings:?}");
+
+    let open = &pjsip.endpoints["6002"];
+    assert!(open.auth.is_empty(), "insecure=invite");
+    assert_eq!((&*open.transport, &open.outbound_auth), ("sip-tcp", &names(&["6002-out"])));
+
+    let trunk = &pjsip.endpoints["trunk"];
+    assert_eq!(trunk.identify_by, [IdentifyBy::Ip]);
+    assert!(trunk.auth.is_empty() && trunk.send_pai && trunk.trust_id_inbound);
+    assert_eq!((&*trunk.from_user, &*trunk.from_domain), ("office", "provider.example"));
+    assert_eq!(trunk.timers, SessionTimers::Always);
+    assert_eq!(trunk.media_encryption, MediaEncryption::Sdes);
+    assert_eq!(trunk.dtmf_mode, DtmfChoice::Info);
+    assert_eq!(&*trunk.outbound_proxy, "sip:edge.provider.example;lr");
+    assert_eq!(pjsip.auths["trunk-out"].username, "office");
+    assert_eq!(pjsip.aors["trunk"].contact, names(&["sip:office@198.51.100.7:5080"]));
+    let identify = pjsip.identifies.iter().find(|identify| identify.endpoint == "trunk").unwrap();
+    assert_eq!(identify.match_source.len(), 1);
+
+    let caller = &pjsip.endpoints["caller"];
+    assert!(caller.aors.is_empty() && caller.outbound_auth.is_empty());
+    assert_eq!((&*caller.context, &caller.auth), ("from-caller", &names(&["caller"])));
+}
+
+#[test]
+fn the_general_section_becomes_transports_and_the_stack() {
+    let (pjsip, _) = import("general", OFFICE);
+    let transport = |name: &str| {
+        let transport = &pjsip.transports[name];
+        (transport.protocol, transport.address().unwrap().to_string())
+    };
+    assert_eq!(transport("sip-udp"), (Protocol::Udp, "0.0.0.0:5070".to_owned()));
+    assert_eq!(transport("sip-tcp"), (Protocol::Tcp, "0.0.0.0:5060".to_owned()));
+    let udp = &pjsip.transports["sip-udp"];
+    assert_eq!((&*udp.external_signaling_address, udp.external_signaling_port), ("203.0.113.5", 5999));
+    assert_eq!((&*udp.external_media_address, udp.tos), ("203.0.113.5", 0x60));
+    let local: IpAddr = "10.1.2.3".parse().unwrap();
+    assert!(udp.local_net.iter().any(|net| net.contains(local)));
+    assert_eq!(pjsip.endpoints["6001"].tos_audio, 0xb8);
+    assert_eq!((&*pjsip.global.default_realm, &*pjsip.global.user_agent), ("example.com", "Office"));
+    assert!(!pjsip.endpoints.contains_key("anonymous"), "allowguest=no");
+}
+
+#[test]
+fn without_allowguest_strangers_may_call_as_chan_sip_has_it_and_it_is_said() {
+    for (name, general, guests) in [
+        ("unsaid", "context=in", true),
+        ("said", "context=in\nallowguest=yes", true),
+        ("refused", "context=in\nallowguest=no", false),
+    ] {
+        let (pjsip, findings) = import(&format!("guest-{name}"), &format!("[general]\n{general}\n"));
+        let anonymous = pjsip.endpoints.get("anonymous");
+        assert_eq!(anonymous.map(|endpoint| &*endpoint.context), guests.then_some("in"), "{name}");
+        let warned = findings.iter().any(|f| f.level == Level::Warning && f.message.contains("strangers"));
+        assert_eq!(warned, guests, "{name}: {findings:?}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_reported_where_sip_conf_has_it() {
+    let (pjsip, findings) = import(
+        "values",
+        "[general]\nallowguest=no\n[6001]\ntype=friend\nhost=dynamic\nsecret=correct horse battery\nrtptimeout=soon\nalow=ulaw\n",
+    );
+    assert!(!pjsip.endpoints.contains_key("6001"));
+    let at = |line, words: &str| findings.iter().any(|f| f.place.line == line && f.message.contains(words));
+    assert!(at(7, "rtp_timeout"), "{findings:?}");
+    assert!(at(8, "alow"), "{findings:?}");
+    assert!(findings.iter().filter(|f| f.place.line == 7).all(|f| f.place.file.ends_with("sip.conf")));
+}
+
+#[test]
+fn objects_of_pjsip_conf_go_first() {
+    let pjsip = "[main]\ntype=transport\nprotocol=udp\nbind=127.0.0.1:5060\n\
+                 [6001]\ntype=endpoint\ncontext=new\naors=6001\nallow=ulaw\n[6001]\ntype=aor\nmax_contacts=3\n";
+    let sip = "[general]\nallowguest=no\ncontext=old\n[6001]\ntype=friend\nhost=dynamic\n[6002]\ntype=friend\nhost=dynamic\n";
+    let (snapshot, findings) = load("first", &[("pjsip.conf", pjsip), ("sip.conf", sip)]);
+    let pjsip = &snapshot.pjsip;
+    assert_eq!(pjsip.endpoints["6001"].context, "new");
+    assert_eq!(pjsip.aors["6001"].max_contacts, 3);
+    assert_eq!(pjsip.endpoints["6002"].context, "old");
+    assert_eq!(pjsip.transports.keys().collect::<Vec<_>>(), ["main"], "the port is taken");
+    assert!(findings.iter().any(|f| f.message.contains("goes first")), "{findings:?}");
+}
+
+#[test]
+fn modules_say_which_of_the_two_is_served() {
+    let pjsip = "[main]\ntype=transport\nprotocol=udp\nbind=127.0.0.1:5060\n[7001]\ntype=endpoint\nallow=ulaw\n";
+    let sip = "[general]\nallowguest=no\n[6001]\ntype=friend\nhost=dynamic\n";
+    for (name, modules, expected) in [
+        ("both", "[modules]\nautoload=yes\n", &["6001", "7001"][..]),
+        ("no-chan-sip", "[modules]\nautoload=yes\nnoload => chan_sip.so\n", &["7001"]),
+        ("no-chan-pjsip", "[modules]\nautoload=yes\nnoload => chan_pjsip.so\n", &["6001"]),
+        ("named", "[modules]\nautoload=no\nload => chan_sip.so\n", &["6001"]),
+    ] {
+        let files = [("pjsip.conf", pjsip), ("sip.conf", sip), ("modules.conf", modules)];
+        let (snapshot, _) = load(&format!("modules-{name}"), &files);
+        assert_eq!(snapshot.pjsip.endpoints.keys().collect::<Vec<_>>(), expected, "{name}");
+        assert!(snapshot.modules.has(Capability::Technology("SIP")), "{name}");
+    }
+}
+
+const WIZARDS: &str = "\
+[trunk-defaults](!)
+type=wizard
+transport=udp
+endpoint/allow=!all,ulaw
+endpoint/context=from-provider
+sends_registrations=yes
+sends_auth=yes
+
+[provider](trunk-defaults)
+remote_hosts=sip1.example.net:5070,sip2.example.net
+outbound_auth/username=office
+outbound_auth/password=correct horse battery
+registration/expiration=600
+aor/qualify_frequency=30
+
+[phone](!)
+type=wizard
+accepts_auth=yes
+accepts_registrations=yes
+endpoint/allow=!all,g722,ulaw
+endpoint/context=internal
+
+[6001](phone)
+inbound_auth/password=another horse battery
+has_hint=yes
+endpiont/context=typo
+";
+
+#[test]
+fn wizards_become_what_they_stand_for() {
+    let transport = "[udp]\ntype=transport\nprotocol=udp\nbind=127.0.0.1:5060\n";
+    let (snapshot, findings) = load("wizard", &[("pjsip.conf", transport), ("pjsip_wizard.conf", WIZARDS)]);
+    let pjsip = &snapshot.pjsip;
+    let provider = &pjsip.endpoints["provider"];
+    assert_eq!((&*provider.context, &*provider.transport), ("from-provider", "udp"));
+    assert_eq!((&provider.aors, &provider.outbound_auth), (&vec!["provider".to_owned()], &vec!["provider-oauth".to_owned()]));
+    let aor = &pjsip.aors["provider"];
+    assert_eq!(aor.contact, ["sip:sip1.example.net:5070", "sip:sip2.example.net"]);
+    assert_eq!(aor.qualify_frequency.as_secs(), 30);
+    let identify = pjsip.identifies.iter().find(|identify| identify.endpoint == "provider").unwrap();
+    assert_eq!(identify.match_source.len(), 2);
+    assert_eq!(pjsip.auths["provider-oauth"].username, "office");
+
+    let phone = &pjsip.endpoints["6001"];
+    assert_eq!(phone.auth, ["6001-iauth"]);
+    assert_eq!(formats(phone), [FormatId::G722, FormatId::ULAW]);
+    assert_eq!(pjsip.auths["6001-iauth"].username, "6001");
+    assert_eq!((pjsip.aors["6001"].max_contacts, pjsip.aors["6001"].contact.len()), (1, 0));
+    assert!(findings.iter().any(|f| f.place.line == 25 && f.message.contains("has_hint")), "{findings:?}");
+    assert!(findings.iter().any(|f| f.place.line == 26 && f.message.contains("endpiont")), "{findings:?}");
+}
