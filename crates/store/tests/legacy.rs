@@ -9,9 +9,9 @@ use std::sync::Arc;
 use base::FormatId;
 use common::Scratch;
 use conf::{Findings, Level};
-use store::{Snapshot, Where};
 use store::config::modules::Capability;
-use store::config::pjsip::{DtmfChoice, Endpoint, IdentifyBy, MediaEncryption, Pjsip, Protocol, SessionTimers};
+use store::config::pjsip::{DtmfChoice, Endpoint, IdentifyBy, Pjsip, Protocol, SessionTimers};
+use store::{Snapshot, Where};
 
 /// The snapshot of a folder with these files, and what was said.
 fn load(name: &str, files: &[(&str, &str)]) -> (Arc<Snapshot>, Findings) {
@@ -95,7 +95,6 @@ insecure=port,invite
 sendrpid=pai
 trustrpid=yes
 session-timers=originate
-encryption=yes
 t38pt_udptl=yes,redundancy,maxdatagram=400
 callbackextension=600
 outboundproxy=edge.provider.example
@@ -111,7 +110,10 @@ context=from-caller
 fn peers_become_endpoints_with_aors_auths_and_identifies() {
     let (pjsip, findings) = import("peers", OFFICE);
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    assert_eq!(pjsip.endpoints.keys().cloned().collect::<Vec<_>>(), names(&["6001", "6002", "caller", "trunk"]));
+    assert_eq!(
+        pjsip.endpoints.keys().cloned().collect::<Vec<_>>(),
+        names(&["6001", "6002", "caller", "trunk"])
+    );
     assert_eq!(pjsip.aors.keys().cloned().collect::<Vec<_>>(), names(&["6001", "6002", "trunk"]));
 
     let phone = &pjsip.endpoints["6001"];
@@ -138,13 +140,19 @@ fn peers_become_endpoints_with_aors_auths_and_identifies() {
     assert!(trunk.auth.is_empty() && trunk.send_pai && trunk.trust_id_inbound);
     assert_eq!((&*trunk.from_user, &*trunk.from_domain), ("office", "provider.example"));
     assert_eq!(trunk.timers, SessionTimers::Always);
-    assert_eq!(trunk.media_encryption, MediaEncryption::Sdes);
     assert_eq!(trunk.dtmf_mode, DtmfChoice::Info);
     assert_eq!(&*trunk.outbound_proxy, "sip:edge.provider.example;lr");
     assert_eq!(pjsip.auths["trunk-out"].username, "office");
     assert_eq!(pjsip.aors["trunk"].contact, names(&["sip:office@198.51.100.7:5080"]));
     let identify = pjsip.identifies.iter().find(|identify| identify.endpoint == "trunk").unwrap();
     assert_eq!(identify.match_source.len(), 1);
+
+    let back = &pjsip.registrations["trunk"];
+    assert_eq!(
+        (&*back.server_uri, &*back.client_uri),
+        ("sip:198.51.100.7:5080", "sip:office@198.51.100.7:5080")
+    );
+    assert_eq!((&*back.contact_user, &back.outbound_auth), ("600", &names(&["trunk-out"])));
 
     let caller = &pjsip.endpoints["caller"];
     assert!(caller.aors.is_empty() && caller.outbound_auth.is_empty());
@@ -168,6 +176,35 @@ fn the_general_section_becomes_transports_and_the_stack() {
     assert_eq!(pjsip.endpoints["6001"].tos_audio, 0xb8);
     assert_eq!((&*pjsip.global.default_realm, &*pjsip.global.user_agent), ("example.com", "Office"));
     assert!(!pjsip.endpoints.contains_key("anonymous"), "allowguest=no");
+}
+
+#[test]
+fn register_lines_become_registrations_that_never_give_up() {
+    let (pjsip, _) = import("register", OFFICE);
+    for (name, server, client, user, expiration, transport) in [
+        (
+            "1234@sip.provider.example:5061",
+            "sip:sip.provider.example:5061",
+            "sip:1234@sip.provider.example:5061",
+            ("600", "1234"),
+            180,
+            "sip-udp",
+        ),
+        (
+            "u2@other.example",
+            "sip:other.example;transport=tls",
+            "sip:u2@other.example;transport=tls",
+            ("s", "auth2"),
+            300,
+            "sip-tls",
+        ),
+    ] {
+        let registration = &pjsip.registrations[name];
+        assert_eq!((&*registration.server_uri, &*registration.client_uri), (server, client));
+        assert_eq!((&*registration.contact_user, &*pjsip.auths[name].username), user);
+        assert_eq!((registration.expiration.as_secs(), &*registration.transport), (expiration, transport));
+        assert_eq!(registration.max_retries, u32::MAX);
+    }
 }
 
 #[test]
@@ -214,7 +251,8 @@ fn objects_of_pjsip_conf_go_first() {
 
 #[test]
 fn modules_say_which_of_the_two_is_served() {
-    let pjsip = "[main]\ntype=transport\nprotocol=udp\nbind=127.0.0.1:5060\n[7001]\ntype=endpoint\nallow=ulaw\n";
+    let pjsip =
+        "[main]\ntype=transport\nprotocol=udp\nbind=127.0.0.1:5060\n[7001]\ntype=endpoint\nallow=ulaw\n";
     let sip = "[general]\nallowguest=no\n[6001]\ntype=friend\nhost=dynamic\n";
     for (name, modules, expected) in [
         ("both", "[modules]\nautoload=yes\n", &["6001", "7001"][..]),
@@ -265,7 +303,10 @@ fn wizards_become_what_they_stand_for() {
     let pjsip = &snapshot.pjsip;
     let provider = &pjsip.endpoints["provider"];
     assert_eq!((&*provider.context, &*provider.transport), ("from-provider", "udp"));
-    assert_eq!((&provider.aors, &provider.outbound_auth), (&vec!["provider".to_owned()], &vec!["provider-oauth".to_owned()]));
+    assert_eq!(
+        (&provider.aors, &provider.outbound_auth),
+        (&vec!["provider".to_owned()], &vec!["provider-oauth".to_owned()])
+    );
     let aor = &pjsip.aors["provider"];
     assert_eq!(aor.contact, ["sip:sip1.example.net:5070", "sip:sip2.example.net"]);
     assert_eq!(aor.qualify_frequency.as_secs(), 30);

@@ -33,7 +33,8 @@ impl Made {
 
 /// Whether the file has an object of this type and name.
 pub(super) fn is_there(file: &File, kind: &str, name: &str) -> bool {
-    let is_kind = |section: &Section| section.value("type").is_some_and(|value| value.eq_ignore_ascii_case(kind));
+    let is_kind =
+        |section: &Section| section.value("type").is_some_and(|value| value.eq_ignore_ascii_case(kind));
     file.objects().any(|section| &*section.name == name && is_kind(section))
 }
 

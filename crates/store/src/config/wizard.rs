@@ -65,12 +65,17 @@ pub(crate) fn expand(wizards: &File, pjsip: &File, findings: &mut Findings) -> V
 /// Says which options are not obeyed, and which nobody knows.
 fn judge(section: &Section, findings: &mut Findings) {
     let is = |name: &str, variable: &Variable| match name.strip_suffix('/') {
-        Some(prefix) => variable.name.split_once('/').is_some_and(|(head, _)| head.eq_ignore_ascii_case(prefix)),
+        Some(prefix) => {
+            variable.name.split_once('/').is_some_and(|(head, _)| head.eq_ignore_ascii_case(prefix))
+        }
         None => variable.is(name),
     };
     for variable in &section.variables {
         let (name, value) = (&variable.name, &variable.value);
-        if variable.is("type") || name.starts_with('@') || OPTIONS.iter().any(|(known, ..)| is(known, variable)) {
+        if variable.is("type")
+            || name.starts_with('@')
+            || OPTIONS.iter().any(|(known, ..)| is(known, variable))
+        {
             continue;
         }
         match LATER.iter().find(|(known, _)| is(known, variable)) {
@@ -107,9 +112,10 @@ impl Wizard<'_> {
         }
         self.pass("transport", "transport", &mut endpoint);
         self.pass("outbound_proxy", "outbound_proxy", &mut endpoint);
-        for (wanted, prefix, option, suffix) in
-            [(accepts_auth, "inbound_auth", "auth", "iauth"), (sends_auth, "outbound_auth", "outbound_auth", "oauth")]
-        {
+        for (wanted, prefix, option, suffix) in [
+            (accepts_auth, "inbound_auth", "auth", "iauth"),
+            (sends_auth, "outbound_auth", "outbound_auth", "oauth"),
+        ] {
             if wanted {
                 let auth_name = format!("{name}-{suffix}");
                 let mut auth = self.begin("auth", &auth_name, prefix);
@@ -152,7 +158,8 @@ impl Wizard<'_> {
 
     fn make_registrations(&mut self, name: &str, hosts: &[(String, Place)]) {
         if hosts.is_empty() || !self.says("sends_auth") && !self.uses_no_user() {
-            let message = format!("wizard '{name}' sends registrations, and has no remote_hosts or no sends_auth");
+            let message =
+                format!("wizard '{name}' sends registrations, and has no remote_hosts or no sends_auth");
             let remedy = "add remote_hosts=, sends_auth=yes and outbound_auth/username=";
             self.findings.error(&self.section.place, message, remedy);
             return;
@@ -188,7 +195,8 @@ impl Wizard<'_> {
         hosts.map(|host| (host.to_owned(), line.place.clone())).collect()
     }
     fn pattern(&self, option: &str, host: &str) -> String {
-        let default = OPTIONS.iter().find(|(name, ..)| *name == option).map_or("", |(_, default, _)| *default);
+        let default =
+            OPTIONS.iter().find(|(name, ..)| *name == option).map_or("", |(_, default, _)| *default);
         let pattern = self.section.value(option).unwrap_or(default);
         let user = self.section.value("outbound_auth/username").unwrap_or(&self.section.name);
         pattern.replace("${REMOTE_HOST}", host).replace("${USERNAME}", user)

@@ -146,6 +146,8 @@ impl<'a> Import<'a> {
         if !made.has("context") {
             made.line("context", &context, &place);
         }
+        // Nobody becomes a guest by saying so: only who is nobody else is one.
+        made.line("identify_by", "ip", &place);
         let message = format!(
             "allowguest is yes, as chan_sip has it unless it is written: strangers may call into the context '{context}'"
         );

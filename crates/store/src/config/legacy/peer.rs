@@ -64,7 +64,8 @@ impl<'a> Import<'a> {
         };
         let word = kind.value.to_ascii_lowercase();
         if !matches!(word.as_str(), "peer" | "user" | "friend") {
-            let message = format!("type={} of [{name}] is neither peer, user nor friend; it is skipped", kind.value);
+            let message =
+                format!("type={} of [{name}] is neither peer, user nor friend; it is skipped", kind.value);
             return self.findings.warning(&kind.place, message, "write type=friend");
         }
         if self.has("endpoint", name) {
@@ -123,7 +124,8 @@ impl<'a> Import<'a> {
             match self.transports.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)) {
                 Some((_, name)) => made.line("transport", name, place),
                 None => {
-                    let message = format!("[{}] is reached by {word}, which [general] does not listen with", peer.name);
+                    let message =
+                        format!("[{}] is reached by {word}, which [general] does not listen with", peer.name);
                     self.findings.warning(place, message, format!("write {word}enable=yes in [general]"));
                 }
             }
@@ -146,7 +148,9 @@ impl<'a> Import<'a> {
         let secret = peer.line(&["secret"]).filter(|line| !line.value.is_empty());
         let hash = peer.line(&["md5secret"]).filter(|line| !line.value.is_empty());
         let open = peer.value(&["insecure"]).is_some_and(|value| {
-            value.split(',').any(|word| matches!(word.trim().to_ascii_lowercase().as_str(), "invite" | "very"))
+            value
+                .split(',')
+                .any(|word| matches!(word.trim().to_ascii_lowercase().as_str(), "invite" | "very"))
         });
         let auth = |name: &str, user: &str, secret: Option<&Variable>, hash: Option<&Variable>| {
             let place = secret.or(hash).map_or(peer.place, |line| &line.place);
@@ -174,7 +178,8 @@ impl<'a> Import<'a> {
             return;
         }
         let name = format!("{}-out", peer.name);
-        let user = peer.value(&["defaultuser", "username"]).or(peer.value(&["fromuser"])).unwrap_or(peer.name);
+        let user =
+            peer.value(&["defaultuser", "username"]).or(peer.value(&["fromuser"])).unwrap_or(peer.name);
         let made = auth(&name, user, ours, hash.filter(|_| remote.is_none()));
         endpoint.line("outbound_auth", &name, peer.place);
         self.keep("auth", &name, made, peer.place);
@@ -210,8 +215,11 @@ impl<'a> Import<'a> {
 
     /// `callbackextension=`: we register with the peer.
     fn call_back(&mut self, peer: &Peer<'a>) {
-        let Some(line) = peer.line(&["callbackextension"]).filter(|line| !line.value.is_empty()) else { return };
-        let user = peer.value(&["defaultuser", "username"]).or(peer.value(&["fromuser"])).unwrap_or(peer.name);
+        let Some(line) = peer.line(&["callbackextension"]).filter(|line| !line.value.is_empty()) else {
+            return;
+        };
+        let user =
+            peer.value(&["defaultuser", "username"]).or(peer.value(&["fromuser"])).unwrap_or(peer.name);
         let (Some(server), Some(client)) = (peer.uri(None), peer.uri(Some(user))) else {
             let message = format!("[{}] cannot be registered with: its host is dynamic", peer.name);
             return self.findings.warning(&line.place, message, "write host= with its address");
@@ -248,7 +256,8 @@ fn qualify(peer: &Peer<'_>, made: &mut Made) {
         _ => line.value.parse().unwrap_or(QUALIFY_MILLIS),
     };
     let often = last(&peer.lines, &["qualifyfreq"]);
-    let (seconds, place) = often.map_or((QUALIFY_SECONDS, &line.place), |often| (&*often.value, &often.place));
+    let (seconds, place) =
+        often.map_or((QUALIFY_SECONDS, &line.place), |often| (&*often.value, &often.place));
     made.line("qualify_frequency", seconds, place);
     made.line("qualify_timeout", &format!("{}.{:03}", millis / 1000, millis % 1000), &line.place);
 }

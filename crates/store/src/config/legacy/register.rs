@@ -38,8 +38,10 @@ fn parse(text: &str) -> Option<Line<'_>> {
     };
     // Secrets may hold an @; hosts never do.
     let (who, place) = rest.rsplit_once('@')?;
-    let (place, expiry) = place.split_once('~').map_or((place, None), |(place, expiry)| (place, Some(expiry)));
-    let (host, extension) = place.split_once('/').map_or((place, None), |(host, number)| (host, Some(number)));
+    let (place, expiry) =
+        place.split_once('~').map_or((place, None), |(place, expiry)| (place, Some(expiry)));
+    let (host, extension) =
+        place.split_once('/').map_or((place, None), |(host, number)| (host, Some(number)));
     let mut parts = who.splitn(3, ':');
     let user = parts.next().unwrap_or_default();
     let (secret, auth_user) = (parts.next(), parts.next());

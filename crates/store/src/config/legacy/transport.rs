@@ -16,7 +16,14 @@ struct Listener {
 }
 
 const LISTENERS: [Listener; 3] = [
-    Listener { word: "udp", enable: "udpenable", bind: "udpbindaddr", extern_port: "", on_by_default: true, port: 5060 },
+    Listener {
+        word: "udp",
+        enable: "udpenable",
+        bind: "udpbindaddr",
+        extern_port: "",
+        on_by_default: true,
+        port: 5060,
+    },
     Listener {
         word: "tcp",
         enable: "tcpenable",
@@ -87,7 +94,10 @@ impl Import<'_> {
         let bind = if bare_v6 { format!("[{address}]:{port}") } else { format!("{address}:{port}") };
         let at = own.or(shared).map_or_else(|| place.clone(), |line| line.place.clone());
         if let Some(name) = self.same_port(listener, &port) {
-            let message = format!("pjsip.conf listens for {} on port {port} by [{name}], which goes first", listener.word);
+            let message = format!(
+                "pjsip.conf listens for {} on port {port} by [{name}], which goes first",
+                listener.word
+            );
             self.findings.note(&at, message, "");
             return self.transports.push((listener.word, name));
         }
@@ -106,8 +116,7 @@ impl Import<'_> {
 
     /// The transport of `pjsip.conf` that has this protocol and port.
     fn same_port(&self, listener: &Listener, port: &str) -> Option<String> {
-        let transports =
-            self.pjsip.objects().filter(|section| section.value("type") == Some("transport"));
+        let transports = self.pjsip.objects().filter(|section| section.value("type") == Some("transport"));
         let mut same = transports.filter(|section| {
             let bind = section.value("bind").and_then(|bind| address_and_port(bind).1);
             section.value("protocol").unwrap_or("udp") == listener.word
