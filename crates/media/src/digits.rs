@@ -162,6 +162,10 @@ impl Digits {
             DtmfMode::Inband => Way::Tone,
             DtmfMode::Signalling => Way::Nothing,
         };
+        if way != Way::Event && self.sender.is_busy() {
+            // The peer has stopped to take events: what is left of one has no payload type any more.
+            self.sender = EventSender::default();
+        }
         match self.state {
             State::Idle => self.next_in_queue(way, ms, units),
             State::Sending { digit, lasted_ms, wanted_ms } => {
@@ -336,6 +340,31 @@ mod tests {
         let mut nothing = digits(DtmfMode::Signalling);
         nothing.queue(digit('9'), 80, true);
         assert_eq!(visit(&mut nothing, DtmfMode::Signalling, false), "sent");
+    }
+
+    #[test]
+    fn rfc3264_8_a_new_answer_without_events_ends_one_that_is_being_sent() {
+        let (inband, info) = (DtmfMode::Inband, DtmfMode::Signalling);
+        for (name, visits, mode, expected) in [
+            ("held, then tones", 2, inband, ["tone", "tone", "tone", "hush"]),
+            ("held, then signalling", 2, info, ["free", "sent", "free", "free"]),
+            ("ending, then tones", 5, inband, ["hush", "hush", "hush", "sent"]),
+            ("ending, then signalling", 5, info, ["free", "free", "free", "sent"]),
+        ] {
+            let mut out = digits(RFC4733);
+            out.queue(digit('1'), 100, true);
+            for _ in 0..visits {
+                visit(&mut out, RFC4733, false);
+            }
+            out.replan(&crate::stream::testing::plan(mode), &Coders::default());
+            let seen: Vec<_> = (0..4).map(|_| visit(&mut out, mode, false)).collect();
+            assert_eq!(seen, expected, "{name}");
+            // With events again, the next digit is an event of its own.
+            out.replan(&crate::stream::testing::plan(RFC4733), &Coders::default());
+            out.queue(digit('2'), 80, false);
+            let seen: Vec<_> = (0..8).map(|_| visit(&mut out, RFC4733, false)).collect();
+            assert!(seen.contains(&"2e160".to_owned()), "{name}: {seen:?}");
+        }
     }
 
     #[test]
