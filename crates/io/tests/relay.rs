@@ -417,14 +417,25 @@ fn silence_is_timed_out_and_talk_is_not_while_a_bridge_is_below() {
         call.talk_below(front);
         let timed_out =
             |events: &[Event]| events.iter().any(|event| matches!(event, Event::RtpTimeout { .. }));
-        let (began, mut events) = (Wall::now(), Vec::new());
+        let (begun, mut events) = (Wall::now(), Vec::new());
+        let (mut began, mut spoke) = (begun, begun);
         while began.elapsed() < Duration::from_millis(3500) {
             call.talk(1);
             front.drain_events(|event| events.push(event));
+            if spoke.elapsed() > Duration::from_millis(1000) {
+                // A machine that gives this thread no time for so long makes the silence itself.
+                assert!(begun.elapsed() < 3 * PATIENCE, "this machine is too busy");
+                began = Wall::now();
+                events.clear();
+            }
+            spoke = Wall::now();
         }
-        assert!(!timed_out(&events) && worker(front).relays == 1);
-        // Alice falls silent, Bob talks on.
+        assert!(!timed_out(&events));
+        // Below, Alice falls silent, and Bob talks on.
+        call.talk_until(front, 1);
         let silent = Wall::now();
+        call.talk(1);
+        events.clear();
         while !timed_out(&events) {
             assert!(silent.elapsed() < PATIENCE);
             call.round = call.round.wrapping_add(1);
@@ -432,8 +443,9 @@ fn silence_is_timed_out_and_talk_is_not_while_a_bridge_is_below() {
             call.hear(0, call.round);
             front.drain_events(|event| events.push(event));
         }
+        // From before she said her last word, so that it is never less, however busy the machine is.
         let waited = silent.elapsed().as_millis();
-        assert!((1400..3500).contains(&waited), "{waited} ms");
+        assert!(waited >= 1500, "{waited} ms");
         call.talk(10);
     });
 }
