@@ -58,7 +58,10 @@ impl Callers {
         let socket = UdpSocket::bind((plan.ip, 0)).expect("a port for SIP");
         socket.connect(plan.server).expect("a way to the program");
         socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a time-out");
-        let writer = Writer { local: socket.local_addr().expect("an address"), plan };
+        // The system may give a port again while the program still remembers a call from there.
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        let run = RUNS.fetch_add(1, Relaxed);
+        let writer = Writer { local: socket.local_addr().expect("an address"), run, plan };
         let (counts, stop) = (Arc::new(Counts::default()), Arc::new(AtomicBool::new(false)));
         let answers = std::thread::spawn({
             let (socket, writer) = (socket.try_clone().expect("a second handle"), writer.clone());
@@ -148,6 +151,8 @@ fn reaction(text: &str, writer: &Writer, counts: &Counts) -> Option<Vec<String>>
 #[derive(Debug, Clone)]
 struct Writer {
     local: SocketAddr,
+    /// Tells calls from those of others who had the same port before.
+    run: u64,
     plan: Plan,
 }
 
@@ -180,11 +185,11 @@ impl Writer {
     }
 
     fn head(&self, method: &str, number: u64, sequence: u32, branch: &str, to: &str) -> String {
-        let (local, user, target) = (self.local, &self.plan.user, self.target());
+        let (local, run, user, target) = (self.local, self.run, &self.plan.user, self.target());
         format!(
-            "{method} {target} SIP/2.0\r\nVia: SIP/2.0/UDP {local};rport;branch=z9hG4bK-{number}-{sequence}{branch}\r\n\
+            "{method} {target} SIP/2.0\r\nVia: SIP/2.0/UDP {local};rport;branch=z9hG4bK-{run}-{number}-{sequence}{branch}\r\n\
              Max-Forwards: 70\r\nFrom: \"Load\" <sip:{user}@{server}>;tag=f{number}\r\nTo: {to}\r\n\
-             Call-ID: load-{number}-{local}\r\nCSeq: {sequence} {method}\r\n",
+             Call-ID: load-{number}-{run}-{local}\r\nCSeq: {sequence} {method}\r\n",
             server = self.plan.server
         )
     }
@@ -194,9 +199,10 @@ impl Writer {
 mod tests {
     use super::*;
 
-    fn writer() -> Writer {
+    fn writer(run: u64) -> Writer {
         Writer {
             local: "127.0.0.2:5070".parse().unwrap(),
+            run,
             plan: Plan {
                 server: "127.0.0.1:5060".parse().unwrap(),
                 ip: "127.0.0.2".parse().unwrap(),
@@ -212,13 +218,13 @@ mod tests {
 
     fn response(line: &str, more: &str) -> String {
         format!(
-            "SIP/2.0 {line}\r\nTo: <sip:100@h>;tag=x\r\nCall-ID: load-7-127.0.0.2:5070\r\nCSeq: 1 INVITE\r\n{more}\r\n"
+            "SIP/2.0 {line}\r\nTo: <sip:100@h>;tag=x\r\nCall-ID: load-7-0-127.0.0.2:5070\r\nCSeq: 1 INVITE\r\n{more}\r\n"
         )
     }
 
     #[test]
     fn the_program_s_messages_are_answered_by_what_they_are() {
-        let (writer, counts) = (writer(), Counts::default());
+        let (writer, counts) = (writer(0), Counts::default());
         let challenge = "WWW-Authenticate: Digest realm=\"r\",nonce=\"n\",algorithm=MD5,qop=\"auth\"\r\n";
         for (name, text, lines) in [
             ("provisional", response("180 Ringing", ""), vec![]),
@@ -240,10 +246,18 @@ mod tests {
 
     #[test]
     fn rfc3261_17_1_1_3_only_the_ack_of_a_200_has_a_branch_of_its_own() {
-        let writer = writer();
+        let writer = writer(0);
         let via = |text: &str| header(text, "Via").unwrap().to_owned();
         let invite = writer.invite(7, 1, "");
         assert_eq!(via(&writer.ack(7, 1, "<sip:100@h>", "")), via(&invite));
         assert_ne!(via(&writer.ack(7, 1, "<sip:100@h>", "ok")), via(&invite));
+    }
+
+    #[test]
+    fn rfc3261_8_1_1_4_a_port_that_is_given_again_makes_no_call_of_an_earlier_one() {
+        let invites = [0, 1].map(|run| writer(run).invite(0, 1, ""));
+        for name in ["Via", "Call-ID"] {
+            assert_ne!(header(&invites[0], name), header(&invites[1], name), "{name}");
+        }
     }
 }

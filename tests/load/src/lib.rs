@@ -20,13 +20,13 @@ mod softirq;
 
 pub use baseline::thread_per_call;
 pub use caller::{Callers, Plan};
+pub use e2e::World;
 pub use figure::Figure;
 pub use listener::Listener;
 pub use meter::{Meter, Reading};
 pub use pace::{Window, median, run_windows, short};
 pub use registrar::Registrars;
 pub use softirq::ksoftirqd;
-pub use e2e::World;
 
 /// Name of the incumbent's figures, which its own measurements on the same kind of machine gave.
 pub const ASTERISK: &str = "Asterisk 23.4 (published, same kind of machine)";
