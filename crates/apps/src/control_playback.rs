@@ -49,13 +49,17 @@ impl Keys {
             None | Some("") => usual.to_owned(),
             Some(keys) => keys.to_owned(),
         };
-        // What has a meaning of its own does not wind, so these come first.
+        Self::new([key(4, ""), key(5, ""), key(6, ""), key(2, "#"), key(3, "*")])
+    }
+    /// Keys that stop, pause, restart, wind forward and back. What has a meaning of its own does not wind, so these come
+    /// first.
+    fn new([stop, pause, restart, forward, reverse]: [String; 5]) -> Self {
         let each = [
-            (key(4, ""), Steer::Stop),
-            (key(5, ""), Steer::Pause),
-            (key(6, ""), Steer::Restart),
-            (key(2, "#"), Steer::Forward),
-            (key(3, "*"), Steer::Reverse),
+            (stop, Steer::Stop),
+            (pause, Steer::Pause),
+            (restart, Steer::Restart),
+            (forward, Steer::Forward),
+            (reverse, Steer::Reverse),
         ];
         let all = each.iter().map(|(keys, _)| keys.as_str()).collect();
         Self { each, all }
@@ -66,19 +70,24 @@ impl Keys {
 }
 
 /// A place in a clip, by time.
-struct Cursor {
+pub(crate) struct Cursor {
     clip: Arc<Clip>,
     skip_ms: u64,
 }
 
 impl Cursor {
+    /// A clip in which keys move by `skip_ms`.
+    pub(crate) fn new(clip: Arc<Clip>, skip_ms: u64) -> Self {
+        Self { clip, skip_ms }
+    }
     /// Granules of the clip's format in a time.
-    fn bytes(&self, ms: u64) -> usize {
+    pub(crate) fn bytes(&self, ms: u64) -> usize {
         let granule = self.clip.format.granule();
         let samples = u64::from(self.clip.format.rate().0) * ms / 1000;
         usize::try_from(samples).unwrap_or(usize::MAX) / granule.samples.max(1) * granule.bytes
     }
-    fn ms(&self, offset: usize) -> u64 {
+    /// The time of a place.
+    pub(crate) fn ms(&self, offset: usize) -> u64 {
         let granule = self.clip.format.granule();
         let samples = offset / granule.bytes.max(1) * granule.samples;
         samples as u64 * 1000 / u64::from(self.clip.format.rate().0)
@@ -112,10 +121,7 @@ async fn control_playback(call: &Call, args: &str) -> Outcome {
         call.set("CPLAYBACKSTATUS", "ERROR");
         return Ok(Flow::Continue);
     }
-    let skip_ms = match arg(1) {
-        "" => SKIP_MS,
-        text => text.parse().ok().filter(|ms| (1..=SKIP_MS_MAX).contains(ms)).unwrap_or(SKIP_MS),
-    };
+    let skip_ms = skip_of(arg(1));
     let keys = Keys::read(&parts);
     let options = dialplan::Options::parse(arg(7), "o");
     let mut start_ms = options.arg('o').and_then(|text| text.trim().parse().ok()).unwrap_or(0_u64);
@@ -140,10 +146,44 @@ async fn control_playback(call: &Call, args: &str) -> Outcome {
             }
         }
     }
-    call.set("CPLAYBACKSTATUS", status);
-    call.set("CPLAYBACKOFFSET", &reached.to_string());
-    call.set("CPLAYBACKSTOPKEY", &key.map(|digit| digit.to_char().to_string()).unwrap_or_default());
+    tell(call, status, reached, key);
     Ok(Flow::Continue)
+}
+
+fn tell(call: &Call, status: &str, reached_ms: u64, key: Option<Digit>) {
+    call.set("CPLAYBACKSTATUS", status);
+    call.set("CPLAYBACKOFFSET", &reached_ms.to_string());
+    call.set("CPLAYBACKSTOPKEY", &key.map(|digit| digit.to_char().to_string()).unwrap_or_default());
+}
+
+fn skip_of(text: &str) -> u64 {
+    text.parse().ok().filter(|ms| (1..=SKIP_MS_MAX).contains(ms)).unwrap_or(SKIP_MS)
+}
+
+/// Plays one file with these keys (stop, pause, restart, forward, back) and sets the same variables. The key that stopped
+/// it, and the milliseconds into the file where it ended; `None`: it cannot be played.
+pub(crate) async fn one(
+    call: &Call,
+    file: &str,
+    skip_ms: &str,
+    start_ms: &str,
+    keys: [String; 5],
+) -> Result<Option<(Option<Digit>, u64)>, Stop> {
+    let Some(clip) = call.chan.clip(file).await? else {
+        tell(call, "ERROR", 0, None);
+        return Ok(None);
+    };
+    let cursor = Cursor { clip, skip_ms: skip_of(skip_ms) };
+    let start = cursor.bytes(start_ms.parse().unwrap_or(0)).min(cursor.clip.data.len());
+    let (end, offset) = one_file(call, &cursor, start, &Keys::new(keys)).await?;
+    let (status, key) = match end {
+        End::Finished => ("SUCCESS", None),
+        End::Failed => ("ERROR", None),
+        End::Stopped(by) => (if by.is_some() { "USERSTOPPED" } else { "REMOTESTOPPED" }, by),
+    };
+    let reached = cursor.ms(offset);
+    tell(call, status, reached, key);
+    Ok((status != "ERROR").then_some((key, reached)))
 }
 
 async fn one_file(call: &Call, cursor: &Cursor, start: usize, keys: &Keys) -> Result<(End, usize), Stop> {

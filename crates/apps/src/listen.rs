@@ -15,7 +15,7 @@ const READ_ATTEMPTS_MAX: u32 = 100;
 /// How often Record asks whether the file can still be written.
 const FAILURE_EVERY: Duration = Duration::from_secs(1);
 /// Mean absolute amplitude below which a recording counts as silent; the field's default.
-const SILENCE_THRESHOLD: u16 = 256;
+pub(crate) const SILENCE_THRESHOLD: u16 = 256;
 /// Number that `%d` in a recording's name may reach.
 const RECORD_NUMBER_MAX: u32 = 100_000;
 

@@ -17,7 +17,7 @@ const FILES_MAX: usize = 512;
 const ANY_DIGIT: &str = "0123456789*#ABCD";
 
 /// How SayUnixTime says a moment when nobody tells it.
-const DATE_FORMAT: &str = "ABdY 'digits/at' IMp";
+pub(crate) const DATE_FORMAT: &str = "ABdY 'digits/at' IMp";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "SayDigits" "app_sayunixtime" Run::Story(|call, text| say(call, digits(&text))),
@@ -28,9 +28,9 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Says a whole number. The gender (f, m, c, n) is taken; English has none.";
     "SayOrdinal" "app_sayunixtime" Run::Story(say_ordinal),
         "Says a number as first, second, third.", "SayOrdinal(number[,gender])", "Says first, second, third and so on.";
-    "SayAlpha" "app_sayunixtime" Run::Story(|call, text| say(call, letters(&text, "letters/", ""))),
+    "SayAlpha" "app_sayunixtime" Run::Story(|call, text| say(call, spelled(&text))),
         "Spells a text.", "SayAlpha(string)", "Spells text letter by letter.";
-    "SayPhonetic" "app_sayunixtime" Run::Story(|call, text| say(call, letters(&text, "phonetic/", "_p"))),
+    "SayPhonetic" "app_sayunixtime" Run::Story(|call, text| say(call, phonetic(&text))),
         "Spells a text in the phonetic alphabet.", "SayPhonetic(string)", "Spells text in the spelling alphabet.";
     "SayUnixTime" "app_sayunixtime" Run::Story(say_unix_time),
         "Says a date and time.", "SayUnixTime([unixtime[,timezone[,format[,options]]]])",
@@ -43,7 +43,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
 };
 
 /// Plays files one after the other. `Some`: a digit interrupted them.
-async fn play_all(call: &Call, files: Vec<String>, stop_on: &str) -> Result<Option<Digit>, Stop> {
+pub(crate) async fn play_all(call: &Call, files: Vec<String>, stop_on: &str) -> Result<Option<Digit>, Stop> {
     for file in files.into_iter().take(FILES_MAX) {
         if let Heard::Interrupted(digit, _) = call.chan.play(&file, stop_on).await? {
             return Ok(Some(digit));
@@ -64,7 +64,8 @@ async fn speak(call: &Call, files: Vec<String>, interruptible: bool) -> Outcome 
     Ok(play_all(call, files, stop_on).await?.map_or(Flow::Continue, Flow::Digit))
 }
 
-fn is_yes(text: &str) -> bool {
+/// Whether text means yes, as dialplans write it.
+pub(crate) fn is_yes(text: &str) -> bool {
     ["yes", "true", "y", "t", "1", "on"].iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
 }
 
@@ -145,6 +146,16 @@ pub(crate) fn ordinal(value: i64) -> Vec<String> {
     files
 }
 
+/// Files that spell text.
+pub(crate) fn spelled(text: &str) -> Vec<String> {
+    letters(text, "letters/", "")
+}
+
+/// Files that spell text in the phonetic alphabet.
+pub(crate) fn phonetic(text: &str) -> Vec<String> {
+    letters(text, "phonetic/", "_p")
+}
+
 /// Files that spell text; letters lie under `folder` with `suffix`.
 fn letters(text: &str, folder: &str, suffix: &str) -> Vec<String> {
     let file = |c: char| {
@@ -189,7 +200,7 @@ fn say_unix_time(call: Call, text: String) -> AppFuture {
 }
 
 /// Files for a moment in a format.
-fn moment(then: Civil, today: Civil, format: &str) -> Vec<String> {
+pub(crate) fn moment(then: Civil, today: Civil, format: &str) -> Vec<String> {
     let mut files = Vec::new();
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use dialplan::{Apps, Functions, Program, Tables};
 
 use crate::{
-    AppRow, conference, control_playback, dial, dtmf, flow, listen, monitor, originate, playback, say,
+    AppRow, agi, conference, control_playback, dial, dtmf, flow, listen, monitor, originate, playback, say,
 };
 
 static TABLE: LazyLock<Vec<&'static AppRow>> = LazyLock::new(|| PARTS.iter().copied().flatten().collect());
@@ -26,6 +26,7 @@ const PARTS: &[&[AppRow]] = &[
     flow::store::ROWS,
     flow::wait::ROWS,
     say::ROWS,
+    agi::ROWS,
     conference::ROWS,
     dial::ROWS,
     dtmf::ROWS,

@@ -267,6 +267,8 @@ pub struct Channel {
     pub monitors: Vec<crate::monitor::Monitor>,
     /// Number of the last of these.
     pub(crate) last_monitor: u32,
+    /// Commands of managers that wait, while the channel is in `AGI(agi:async)`.
+    pub agi: Option<crate::AgiQueue>,
     /// What has happened and was not yet heard.
     pub(crate) events: VecDeque<ChanEvent>,
     /// The story that listens.

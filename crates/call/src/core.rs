@@ -108,6 +108,8 @@ pub struct Core {
     pub hinted: fn(&Core, &str, &str) -> bool,
     /// Conferences; changed by the `conference_…` methods.
     pub conferences: crate::conference::Conferences,
+    /// What AGI says and hears goes to the consoles.
+    pub agi_debug: bool,
     /// Calls that have entered the dialplan since start.
     pub calls_processed: u64,
     channels: Vec<Slot>,
@@ -121,6 +123,7 @@ pub struct Core {
     pub(crate) paused: Vec<TaskId>,
     pub(crate) library_waiters: Vec<TaskId>,
     pub(crate) outside_waiters: Vec<TaskId>,
+    pub(crate) link_waiters: HashMap<crate::LinkId, TaskId>,
     pub(crate) bridges: Vec<Bridge>,
     free_bridges: Vec<u32>,
     random: u64,
@@ -162,6 +165,8 @@ impl Core {
             paused: Vec::new(),
             library_waiters: Vec::new(),
             outside_waiters: Vec::new(),
+            link_waiters: HashMap::new(),
+            agi_debug: false,
             bridges: Vec::new(),
             free_bridges: Vec::new(),
             random: seed,
@@ -249,6 +254,7 @@ impl Core {
             media_flows: false,
             quality: None,
             asked_quality: false,
+            agi: None,
         }));
         self.alive += 1;
         if !new.outgoing {

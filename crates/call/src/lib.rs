@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod agi;
 mod bridge;
 mod cdr;
 mod chan;
@@ -19,6 +20,7 @@ mod core;
 mod device;
 mod exec;
 mod identity;
+mod links;
 pub mod monitor;
 pub mod mos;
 mod notice;
@@ -29,6 +31,7 @@ mod tech;
 mod watch;
 
 pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};
+pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
 pub use bridge::{BridgeEnd, BridgeLimits, SayRemaining, Warnings, bridge_pair};
 pub use cdr::{AmaFlags, Cdr, CdrState, Disposition};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};
@@ -37,6 +40,7 @@ pub use core::{Core, Reach, Settings};
 pub use device::DeviceState;
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
+pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
 pub use notice::{Notice, Snapshot};
 pub use quality::{Quality, Series, paths, seconds};
 pub use services::{

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use base::{ChannelId, Command, Instant, MonitorSettings, MonitorSinks};
+use base::{ChannelId, Command, FormatId, Instant, MonitorSettings, MonitorSinks};
 
 use crate::{ClipAnswer, ClipWant, Core, Level, Notice, Progress};
 
@@ -153,6 +153,24 @@ impl Core {
         }
         self.monitor_notice(id, by, MonitorChange::Started);
         Ok(number)
+    }
+    /// Lets `sink` have what the channel says, linear at 8 kHz, until [`Core::monitor_starve`]: no recording, and not seen as
+    /// one. Its number.
+    pub fn monitor_feed(&mut self, id: ChannelId, sink: Box<dyn base::AudioSink>) -> Result<u32, String> {
+        let channel = self.get_mut(id).ok_or("the channel is gone")?;
+        let stream = channel.stream.ok_or("the channel has no media")?;
+        channel.last_monitor = channel.last_monitor.wrapping_add(1) & (u32::MAX / (2 * NUMBERS));
+        let monitor = channel.last_monitor * NUMBERS;
+        let sinks = Box::new(MonitorSinks { heard: Some(sink), ..MonitorSinks::default() });
+        let settings = MonitorSettings::default();
+        self.media(Command::Monitor { stream, monitor, format: FormatId::SLIN, settings, sinks });
+        Ok(monitor)
+    }
+    /// Ends [`Core::monitor_feed`].
+    pub fn monitor_starve(&mut self, id: ChannelId, monitor: u32) {
+        if let Some(stream) = self.get(id).and_then(|channel| channel.stream) {
+            self.media(Command::StopMonitor { stream, monitor });
+        }
     }
     /// Tells watchers what happened to a recording that this application began.
     pub fn monitor_notice(&mut self, id: ChannelId, by: &'static str, change: MonitorChange) {

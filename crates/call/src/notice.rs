@@ -207,6 +207,13 @@ pub enum Notice {
         /// What happened.
         change: crate::monitor::MonitorChange,
     },
+    /// A script or a manager steers a channel by AGI.
+    Agi {
+        /// Channel.
+        channel: Snapshot,
+        /// What happened.
+        change: crate::AgiChange,
+    },
     /// A digit began or ended on a channel.
     Dtmf {
         /// Channel.

@@ -332,4 +332,6 @@ pub struct Services {
     pub wall: Box<dyn WallClock>,
     /// Files and environment.
     pub outside: Box<dyn Outside>,
+    /// Programs and servers that calls talk to.
+    pub links: Box<dyn crate::Links>,
 }

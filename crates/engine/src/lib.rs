@@ -10,6 +10,7 @@ mod dns;
 mod doors;
 mod enumdns;
 mod externals;
+mod links;
 mod listen;
 mod managers;
 mod registrations;

@@ -29,6 +29,7 @@ use store::{Snapshot, Where};
 use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
 use crate::enumdns::EnumDns;
 use crate::externals::Externals;
+use crate::links::{LinkDesk, Links};
 use crate::listen::Listeners;
 use crate::registrations::{Clocks, Registrations};
 use crate::resolve::Resolver;
@@ -164,7 +165,10 @@ impl Engine {
         let names = EnumDns::new(&snapshot.resolver)
             .map_err(|why| part("look-ups for ENUM", why, "raise the limit on open files (ulimit -n)"))?;
         let names = Rc::new(RefCell::new(names));
-        let services = services(&snapshot, &media, &sounds, &names, tee.clone())?;
+        let links = LinkDesk::start()
+            .map_err(|why| part("the broker of programs", why, "raise ulimit -n and ulimit -u"))?;
+        let links = Rc::new(RefCell::new(links));
+        let services = services(&snapshot, &media, &sounds, &names, &links, tee.clone())?;
         let seed = u64::from_le_bytes(secret());
         let mut core = Core::new(services, wire::settings(&snapshot, coders.coded()), program.clone(), seed);
         core.now = Clock.now();
@@ -204,8 +208,18 @@ impl Engine {
         let site = site(&snapshot, &shard, &sip, &media, &sounds, (log, sender), clocks);
         site.translation.set_coded(coders.coded());
         *site.external.borrow_mut() = externals.lines();
-        let mut engine =
-            Engine::assemble(net, listeners, site, local, records, registrations, resolver, names, wake, tee);
+        let mut engine = Engine::assemble(
+            net,
+            listeners,
+            site,
+            local,
+            records,
+            registrations,
+            resolver,
+            (names, links),
+            wake,
+            tee,
+        );
         engine.asked = options.asked;
         engine.externals = externals;
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
@@ -303,6 +317,7 @@ fn services(
     media: &Rc<RefCell<MediaFront>>,
     sounds: &Rc<RefCell<Sounds>>,
     names: &Rc<RefCell<EnumDns>>,
+    links: &Rc<RefCell<LinkDesk>>,
     tee: Tee,
 ) -> Result<Services, StartError> {
     let folders = &snapshot.asterisk.directories;
@@ -328,6 +343,7 @@ fn services(
         log: Box::new(tee),
         wall: Box::new(Wall::default()),
         outside: Box::new(Machine(names.clone())),
+        links: Box::new(Links(links.clone())),
     })
 }
 

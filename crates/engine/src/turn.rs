@@ -27,6 +27,7 @@ use store::cdr::CdrSink;
 use crate::doors::Tee;
 use crate::enumdns::EnumDns;
 use crate::externals::Externals;
+use crate::links::LinkDesk;
 use crate::listen::Listeners;
 use crate::managers::Managers;
 use crate::registrations::{Clocks, Registrations};
@@ -41,6 +42,7 @@ const SOUNDS: Token = Token(2);
 const NAMES: Token = Token(3);
 const ENUM: Token = Token(4);
 const MEASURED: Token = Token(5);
+const LINKS: Token = Token(6);
 
 /// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
@@ -63,6 +65,7 @@ pub struct Engine {
     local: Rc<RefCell<LocalDriver>>,
     pub(crate) resolver: Resolver,
     pub(crate) enum_names: Rc<RefCell<EnumDns>>,
+    links: Rc<RefCell<LinkDesk>>,
     pub(crate) loader: Rc<Loader>,
     registrations: Registrations,
     pub(crate) records: Option<CdrSink>,
@@ -127,6 +130,7 @@ enum Turn {
     Names,
     Enum,
     Measured,
+    Links,
     Signal(Signal),
 }
 
@@ -140,7 +144,7 @@ impl Engine {
         records: Option<CdrSink>,
         registrations: Registrations,
         resolver: Resolver,
-        enum_names: Rc<RefCell<EnumDns>>,
+        (enum_names, links): (Rc<RefCell<EnumDns>>, Rc<RefCell<LinkDesk>>),
         sounds_wake: Arc<Wake>,
         tee: Tee,
     ) -> Self {
@@ -155,6 +159,7 @@ impl Engine {
             local,
             resolver,
             enum_names,
+            links,
             loader,
             registrations,
             records,
@@ -192,6 +197,7 @@ impl Engine {
             (self.sounds_wake.as_fd().try_clone_to_owned(), SOUNDS),
             (self.resolver.found.as_fd().try_clone_to_owned(), NAMES),
             (self.enum_names.borrow().found().as_fd().try_clone_to_owned(), ENUM),
+            (self.links.borrow().reports().as_fd().try_clone_to_owned(), LINKS),
         ];
         let measured = self.site.translation.over().map(|fd| (fd.try_clone_to_owned(), MEASURED));
         for (fd, token) in watched.into_iter().chain(measured) {
@@ -279,6 +285,7 @@ impl Engine {
                 NetEvent::Readable { token: NAMES } => turns.push(Turn::Names),
                 NetEvent::Readable { token: ENUM } => turns.push(Turn::Enum),
                 NetEvent::Readable { token: MEASURED } => turns.push(Turn::Measured),
+                NetEvent::Readable { token: LINKS } => turns.push(Turn::Links),
                 NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
                 NetEvent::Insecure { kind, remote, fault, .. } => {
                     turns.push(Turn::Insecure(kind, remote, fault.clone()))
@@ -416,6 +423,11 @@ impl Engine {
                 if self.enum_names.borrow_mut().take_in(now) {
                     self.site.shard.core.borrow_mut().outside_changed();
                 }
+            }
+            Turn::Links => {
+                let changed = self.links.borrow_mut().take_in();
+                let mut core = self.site.shard.core.borrow_mut();
+                changed.into_iter().for_each(|link| core.link_changed(link));
             }
             Turn::Measured => {
                 let finished = self.commands.borrow().measured();

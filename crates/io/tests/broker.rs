@@ -159,7 +159,10 @@ fn who_does_not_read_is_let_go_of() {
 }
 
 #[test]
-fn the_end_of_a_call_is_a_signal() {
+fn the_end_of_a_call_is_a_signal_though_this_process_has_blocked_it() {
+    // Threads that are started from here on have signals blocked, as in the running system.
+    let mut net = io::net::Net::new(io::net::Limits::default()).unwrap();
+    net.catch_signals().unwrap();
     let mut desk = Desk::new();
     let talk = desk.program("/bin/sleep", &["100"]);
     desk.opened(talk);

@@ -26,6 +26,8 @@ pub const WALL_START: i64 = 1_795_262_400_000_000;
 pub(crate) enum Due {
     Media(Event),
     Act(ChannelId, Act),
+    /// A script says this line, or ends.
+    Link(call::LinkId, Option<String>),
 }
 
 struct Playing {
@@ -72,6 +74,7 @@ pub(crate) struct State {
     pub(crate) stats: base::StreamStats,
     pub(crate) db: BTreeMap<(String, String), String>,
     pub(crate) headers: HashMap<(ChannelId, String), String>,
+    pub(crate) scripts: crate::scripts::Scripts,
 }
 
 pub(crate) type Shared = Rc<RefCell<State>>;

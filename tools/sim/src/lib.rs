@@ -6,8 +6,10 @@
 
 mod fakes;
 mod phones;
+mod scripts;
 mod world;
 
 pub use fakes::{CLIP_DEFAULT, MEDIA_BYTES_PER_MS, WALL_START};
 pub use phones::{Act, Phone};
+pub use scripts::Script;
 pub use world::{World, parse_dialplan};

@@ -51,6 +51,7 @@ impl World {
             log: Box::new(Lines(state.clone())),
             wall: Box::new(Wall(state.clone())),
             outside: Box::new(call::NoOutside),
+            links: Box::new(crate::scripts::Outside(state.clone())),
         };
         let settings = Settings { language: "en".to_owned(), cdr_enabled: true, ..Settings::default() };
         let globals: Vec<(String, String)> =
@@ -75,6 +76,19 @@ impl World {
     /// Adds a phone that can be called.
     pub fn phone(&mut self, name: &str, phone: Phone) {
         self.tech.borrow_mut().phones.insert(name.to_owned(), phone);
+    }
+    /// Lets AGI find a program by its path, or a server by `host:port`.
+    pub fn script(&mut self, name: &str, script: crate::Script) {
+        self.state.borrow_mut().scripts.known.insert(name.to_owned(), script);
+    }
+    /// What AGI asked to be started or connected to.
+    pub fn wanted_links(&self) -> Vec<call::LinkWant> {
+        self.state.borrow().scripts.wanted.clone()
+    }
+    /// A manager sends an AGI command to a channel; whether it was taken.
+    pub fn agi(&mut self, id: ChannelId, line: &str, command_id: &str) -> Result<(), call::AgiRefused> {
+        let command = call::AgiCommand { line: line.to_owned(), id: command_id.to_owned() };
+        self.shard.core.borrow_mut().push_agi(id, command)
     }
     /// Gives a sound its length; others last [`CLIP_DEFAULT`](crate::CLIP_DEFAULT).
     pub fn clip(&mut self, name: &str, length: Duration) {
@@ -186,6 +200,10 @@ impl World {
         let core = &mut *self.shard.core.borrow_mut();
         match due {
             Due::Media(event) => core.media_event(event),
+            Due::Link(link, line) => {
+                self.state.borrow_mut().scripts.deliver(link, line);
+                core.link_changed(link);
+            }
             Due::Act(id, act) => {
                 if core.get(id).is_none_or(|c| c.hangup.is_some()) {
                     return;

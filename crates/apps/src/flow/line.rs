@@ -119,10 +119,15 @@ fn indicate(call: &Call, indication: &Indication) -> Outcome {
 }
 
 fn send_text(call: &Call, text: &str) -> Outcome {
+    send_text_to(call, text);
+    Ok(Flow::Continue)
+}
+
+/// Sends text and sets `SENDTEXTSTATUS`.
+pub(crate) fn send_text_to(call: &Call, text: &str) {
     let id = call.chan.id();
     let sent = call.chan.shard().with_tech(id, |tech, core| tech.send_text(core, id, text));
     call.set("SENDTEXTSTATUS", if sent == Some(true) { "SUCCESS" } else { "UNSUPPORTED" });
-    Ok(Flow::Continue)
 }
 
 fn transfer(call: &Call, text: &str) -> Outcome {

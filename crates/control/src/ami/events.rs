@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use base::BridgeId;
 use call::monitor::MonitorChange;
-use call::{DeviceState, Notice, Presentation, Snapshot};
+use call::{AgiChange, DeviceState, Notice, Presentation, Snapshot};
 use store::config::manager::Classes;
 
 use super::packet::Message;
@@ -62,6 +62,11 @@ events! {
     "MonitorStart" "call" "Monitor began to record a channel." ["Channel*"];
     "MonitorStop" "call" "What Monitor records ended, as with MixMonitorStop." ["Channel*", "File", "Reason"];
     "ConfbridgeTalking" "call" "A member of a conference began or ceased to talk." ["Conference", "Bridge*", "Channel*", "TalkingStatus", "Admin"];
+    "AsyncAGIStart" "agi" "A channel entered AGI(agi:async): managers may send it commands. Env is its environment, with URI escapes." ["Channel*", "Env"];
+    "AsyncAGIExec" "agi" "A command of the action AGI was carried out. Result is its answer, with URI escapes." ["Channel*", "CommandID", "Result"];
+    "AsyncAGIEnd" "agi" "A channel left AGI(agi:async)." ["Channel*"];
+    "AGIExecStart" "agi" "A channel carries out an AGI command." ["Channel*", "Command", "CommandId"];
+    "AGIExecEnd" "agi" "An AGI command is done." ["Channel*", "Command", "CommandId", "ResultCode", "Result"];
     "DTMFBegin" "dtmf" "A digit began." ["Channel*", "Digit", "Direction"];
     "DTMFEnd" "dtmf" "A digit ended." ["Channel*", "Digit", "DurationMs", "Direction"];
     "Hold" "call" "A user put the other party on hold." ["Channel*"];
@@ -231,6 +236,7 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::NewState(of) => plain("Newstate", of),
         Notice::NewConnectedLine(of) => plain("NewConnectedLine", of),
         Notice::Hold(of) => plain("Hold", of),
+        Notice::Agi { channel: of, change } => agi(of, change),
         Notice::Unhold(of) => plain("Unhold", of),
         Notice::MusicOnHoldStop(of) => plain("MusicOnHoldStop", of),
         Notice::NewExten { channel: of, application, data } => plain("Newexten", of).with(|m| {
@@ -418,6 +424,41 @@ fn conference_member(notice: &Notice) -> Event {
     })
 }
 
+fn agi(of: &Snapshot, change: &AgiChange) -> Event {
+    let event = |name| Event::new(name).with(|m| channel(m, "", of));
+    match change {
+        AgiChange::AsyncStart(env) => event("AsyncAGIStart").with(|m| m.field("Env", uri_escaped(env))),
+        AgiChange::AsyncExec { id, result } => event("AsyncAGIExec").with(|m| {
+            let id = Some(id.as_str()).filter(|id| !id.is_empty());
+            m.optional("CommandID", id).field("Result", uri_escaped(result))
+        }),
+        AgiChange::AsyncEnd => event("AsyncAGIEnd"),
+        AgiChange::ExecStart { id, command } => {
+            event("AGIExecStart").with(|m| m.field("Command", command).field("CommandId", id))
+        }
+        AgiChange::ExecEnd { id, command, code, result } => event("AGIExecEnd").with(|m| {
+            m.field("Command", command)
+                .field("CommandId", id)
+                .field("ResultCode", code)
+                .field("Result", result)
+        }),
+    }
+}
+
+/// Text in which everything but what RFC 3986 §2.3 leaves alone is escaped.
+fn uri_escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
 fn device_state(device: &str, state: &str) -> Event {
     Event::new("DeviceStateChange").with(|m| m.field("Device", device).field("State", state))
 }
@@ -455,6 +496,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::BridgeLeave { channel: of, .. }
         | Notice::ConferenceMember { channel: of, .. }
         | Notice::Monitor { channel: of, .. }
+        | Notice::Agi { channel: of, .. }
         | Notice::Dtmf { channel: of, .. }
         | Notice::MusicOnHoldStart { channel: of, .. }
         | Notice::SoftHangup { channel: of, .. }

@@ -6,6 +6,7 @@
 //! is a [`Wish`](crate::site::Wish) to the engine.
 
 mod admin;
+mod agi;
 mod calls;
 mod catalogue;
 mod codecs;
@@ -153,6 +154,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Process", process::ROWS),
     ("Calls", calls::ROWS),
     ("Conferences", conferences::ROWS),
+    ("AGI", agi::ROWS),
     ("Recordings", monitors::ROWS),
     ("What there is", catalogue::ROWS),
     ("Formats", codecs::ROWS),

@@ -629,6 +629,7 @@ fn start(path: &str, args: &[String], environment: &[(String, String)], audio: b
         .stdout(Stdio::piped())
         // What is sent to our terminal's group is not meant for it.
         .process_group(0);
+    sys::process::unblock_signals(&mut command);
     let mut talk = Talk::default();
     let mut sink = None;
     if audio {

@@ -156,6 +156,25 @@ pub(crate) fn new_session(command: &mut std::process::Command) {
     unsafe { command.pre_exec(leave) };
 }
 
+/// Lets the program that `command` starts hear every signal, whatever this thread has blocked.
+pub(crate) fn unblock_signals(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt;
+    let unblock = || {
+        // SAFETY: both calls only touch a set that lives on this frame.
+        match unsafe {
+            let mut none: libc::sigset_t = mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut())
+        } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    };
+    // SAFETY: between fork and exec only `sigemptyset` and `pthread_sigmask` are called, which are async-signal-safe and
+    // allocate nothing.
+    unsafe { command.pre_exec(unblock) };
+}
+
 /// Lets the program that `command` starts have `fd` as its descriptor `number`.
 pub(crate) fn give_descriptor(command: &mut std::process::Command, fd: std::os::fd::OwnedFd, number: c_int) {
     use std::os::unix::process::CommandExt;

@@ -1,5 +1,6 @@
 //! The actions, by topic. Each module owns its rows.
 
+mod agi;
 mod bridges;
 mod channels;
 mod conferences;
@@ -26,6 +27,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     talk::ROWS,
     system::ROWS,
     channels::ROWS,
+    agi::ROWS,
     bridges::ROWS,
     conferences::ROWS,
     monitors::ROWS,

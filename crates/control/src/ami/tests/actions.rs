@@ -192,7 +192,7 @@ fn the_database_the_hints_and_the_dialplan_are_within_reach() {
     let last = messages(&text).pop().unwrap();
     let counts =
         ["ListItems", "ListExtensions", "ListPriorities", "ListContexts"].map(|name| field(&last, name));
-    assert_eq!(counts, [Some("6"), Some("5"), Some("5"), Some("1")]);
+    assert_eq!(counts, [Some("7"), Some("6"), Some("6"), Some("1")]);
     assert!(desk.act(1, "ShowDialPlan|Context: none").starts_with("Response: Error"));
 }
 

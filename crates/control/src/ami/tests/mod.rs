@@ -1,6 +1,7 @@
 //! Manager sessions on a small running system, on invented time.
 
 mod actions;
+mod agi;
 mod bridges;
 mod config;
 mod events;
@@ -20,7 +21,7 @@ use crate::socket::{Answer, Call};
 use crate::testing::{self, Folder};
 
 const DIALPLAN: &str = "[default]\nexten => 110,1,ConfBridge(room)\nexten => 100,1,Answer()\nsame => n(talk),Wait(600)\nexten => 101,1,Wait(30)\n\
-    exten => 102,1,Dial(SIM/bob)\nexten => 6001,hint,Custom:lamp\n";
+    exten => 102,1,Dial(SIM/bob)\nexten => 120,1,AGI(agi:async)\nexten => 6001,hint,Custom:lamp\n";
 
 /// `all` may everything, `one` nothing, `far` comes from elsewhere, `apart` has a filter and stamps.
 const MANAGER: &str = "[general]\nenabled = yes\nbindaddr = 127.0.0.1\n\
@@ -28,6 +29,7 @@ const MANAGER: &str = "[general]\nenabled = yes\nbindaddr = 127.0.0.1\n\
     [one]\nsecret = a secret of twenty\nread = call\n\
     [far]\nsecret = a secret of twenty\nread = all\nwrite = all\ndeny = 0.0.0.0/0\npermit = 192.0.2.0/24\n\
     [calls]\nsecret = a secret of twenty\nread = call\nwrite = call,originate\n\
+    [steers]\nsecret = a secret of twenty\nread = agi\nwrite = agi\n\
     [apart]\nsecret = a secret of twenty\nread = all\nwrite = all\ntimestampevents = yes\nallowmultiplelogin = no\n\
     eventfilter = Event: Hangup\neventfilter = !Channel: SIM/bob\n";
 

@@ -1,0 +1,80 @@
+//! Programs and servers that calls talk to: the broker's reports, sorted by conversation.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use call::{LinkId, LinkNews, LinkWant};
+use io::process::broker::{Broker, Report, Want};
+use io::wake::Receiver;
+
+/// The loop's end.
+pub(crate) struct LinkDesk {
+    broker: Broker,
+    /// What came of each conversation and was not taken. The broker bounds it.
+    news: HashMap<u64, VecDeque<Report>>,
+}
+
+impl LinkDesk {
+    pub(crate) fn start() -> std::io::Result<Self> {
+        Ok(Self { broker: Broker::start()?, news: HashMap::new() })
+    }
+    pub(crate) fn reports(&self) -> &Receiver<(u64, Report)> {
+        self.broker.reports()
+    }
+    /// Takes in what came; the conversations that have news.
+    pub(crate) fn take_in(&mut self) -> Vec<LinkId> {
+        let Self { broker, news } = self;
+        let mut changed = Vec::new();
+        broker.reports().drain(|(talk, report)| {
+            // Of those that were let go nobody wants to know.
+            if let Some(waiting) = news.get_mut(&talk) {
+                waiting.push_back(report);
+                changed.push(LinkId(talk));
+            }
+        });
+        changed
+    }
+}
+
+/// The same as the stories see it.
+pub(crate) struct Links(pub(crate) Rc<RefCell<LinkDesk>>);
+
+impl call::Links for Links {
+    fn open(&mut self, want: LinkWant) -> Result<LinkId, String> {
+        let desk = &mut *self.0.borrow_mut();
+        let talk = desk.broker.open(match want {
+            LinkWant::Program { path, args, environment, audio } => {
+                Want::Program { path, args, environment, audio }
+            }
+            LinkWant::Server { hosts } => Want::Server { hosts },
+        });
+        desk.news.insert(talk, VecDeque::new());
+        Ok(LinkId(talk))
+    }
+    fn take(&mut self, link: LinkId) -> Option<LinkNews> {
+        let desk = &mut *self.0.borrow_mut();
+        let report = desk.news.get_mut(&link.0)?.pop_front()?;
+        Some(match report {
+            Report::Open { address, audio } => LinkNews::Open { address, audio },
+            Report::Bytes(bytes) => {
+                desk.broker.took(link.0);
+                LinkNews::Bytes(bytes)
+            }
+            Report::End => LinkNews::End,
+            Report::Exited(code) => LinkNews::Exited(code),
+            Report::Failed { not_found, why } => LinkNews::Failed { not_found, why },
+        })
+    }
+    fn send(&mut self, link: LinkId, bytes: Vec<u8>) {
+        self.0.borrow().broker.send(link.0, bytes);
+    }
+    fn hang_up(&mut self, link: LinkId) {
+        self.0.borrow().broker.hang_up(link.0);
+    }
+    fn close(&mut self, link: LinkId) {
+        let desk = &mut *self.0.borrow_mut();
+        desk.news.remove(&link.0);
+        desk.broker.close(link.0);
+    }
+}

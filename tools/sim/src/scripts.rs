@@ -1,0 +1,153 @@
+//! Programs and servers that say what a test wrote down for them: one line, and the next when it was answered.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use call::{LinkId, LinkNews, LinkWant, Links};
+
+use crate::fakes::{Due, Shared, State};
+
+/// What a program or server does.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    /// Lines, each said so many milliseconds after the one before was answered.
+    pub lines: Vec<(u64, String)>,
+    /// The code that it exits with after its last line; a server takes its leave.
+    pub exit: i32,
+    /// It does not end after its last line.
+    pub stays: bool,
+    /// It ends when it hears of the end of the call.
+    pub heeds: bool,
+    /// Its lines do not wait for answers.
+    pub hasty: bool,
+    /// It cannot be started or reached, for this reason.
+    pub fails: Option<&'static str>,
+}
+
+impl Script {
+    /// One that says these lines at once and ends well.
+    pub fn of(lines: &[&str]) -> Self {
+        Self { lines: lines.iter().map(|line| (0, (*line).to_owned())).collect(), ..Self::default() }
+    }
+}
+
+pub(crate) struct Running {
+    script: Script,
+    left: VecDeque<(u64, String)>,
+    news: VecDeque<LinkNews>,
+    program: bool,
+    closed: bool,
+    over: bool,
+}
+
+/// Scripts by name, and those that run.
+#[derive(Default)]
+pub(crate) struct Scripts {
+    pub(crate) known: HashMap<String, Script>,
+    pub(crate) running: BTreeMap<LinkId, Running>,
+    pub(crate) wanted: Vec<LinkWant>,
+    next: u64,
+}
+
+impl Scripts {
+    /// What is due happens; the link whose story has to be woken.
+    pub(crate) fn deliver(&mut self, link: LinkId, line: Option<String>) {
+        let Some(running) = self.running.get_mut(&link).filter(|running| !running.closed) else { return };
+        match line {
+            Some(line) => running.news.push_back(LinkNews::Bytes(line.into_bytes())),
+            None if running.over => {}
+            None => {
+                running.over = true;
+                running.news.push_back(LinkNews::End);
+                if running.program {
+                    running.news.push_back(LinkNews::Exited(Some(running.script.exit)));
+                }
+            }
+        }
+    }
+}
+
+/// Schedules what a script does next.
+fn go_on(state: &mut State, link: LinkId) {
+    loop {
+        let Some(running) = state.scripts.running.get_mut(&link) else { return };
+        let (after, line) = match running.left.pop_front() {
+            Some((after, line)) => (after, Some(format!("{line}\n"))),
+            None if running.script.stays => return,
+            None => (0, None),
+        };
+        let hasty = running.script.hasty && line.is_some();
+        let when = state.now + Duration::from_millis(after);
+        state.at(when, Due::Link(link, line));
+        if !hasty {
+            return;
+        }
+    }
+}
+
+pub(crate) struct Outside(pub(crate) Shared);
+
+impl Links for Outside {
+    fn open(&mut self, want: LinkWant) -> Result<LinkId, String> {
+        let state = &mut *self.0.borrow_mut();
+        let (name, program) = match &want {
+            LinkWant::Program { path, .. } => (path.clone(), true),
+            LinkWant::Server { hosts } => {
+                let (host, port) = hosts.first().cloned().unwrap_or_default();
+                (format!("{host}:{port}"), false)
+            }
+        };
+        let script = state.scripts.known.get(&name).cloned();
+        state.scripts.wanted.push(want);
+        state.scripts.next += 1;
+        let link = LinkId(state.scripts.next);
+        let failed = match &script {
+            None => Some(LinkNews::Failed { not_found: program, why: "there is no such script".to_owned() }),
+            Some(Script { fails: Some(why), .. }) => {
+                Some(LinkNews::Failed { not_found: false, why: (*why).to_owned() })
+            }
+            Some(_) => None,
+        };
+        let script = script.unwrap_or_default();
+        let left = script.lines.iter().cloned().collect();
+        let news = failed.unwrap_or(LinkNews::Open { address: None, audio: None });
+        let running = Running { script, left, news: [news].into(), program, closed: false, over: false };
+        state.scripts.running.insert(link, running);
+        Ok(link)
+    }
+    fn take(&mut self, link: LinkId) -> Option<LinkNews> {
+        self.0.borrow_mut().scripts.running.get_mut(&link)?.news.pop_front()
+    }
+    fn send(&mut self, link: LinkId, bytes: Vec<u8>) {
+        let state = &mut *self.0.borrow_mut();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let hang_up = text == "HANGUP\n";
+        for line in text.lines() {
+            state.say(&format!("script {} reads {line}", link.0));
+        }
+        let Some(running) = state.scripts.running.get_mut(&link) else { return };
+        if hang_up && !running.script.heeds {
+            return;
+        }
+        if hang_up {
+            running.left.clear();
+            running.script.stays = false;
+        }
+        go_on(state, link);
+    }
+    fn hang_up(&mut self, link: LinkId) {
+        let state = &mut *self.0.borrow_mut();
+        state.say(&format!("script {} gets SIGHUP", link.0));
+        let Some(running) = state.scripts.running.get_mut(&link) else { return };
+        if running.script.heeds {
+            running.left.clear();
+            running.script.stays = false;
+            go_on(state, link);
+        }
+    }
+    fn close(&mut self, link: LinkId) {
+        let state = &mut *self.0.borrow_mut();
+        state.say(&format!("script {} is let go", link.0));
+        state.scripts.running.remove(&link);
+    }
+}
