@@ -232,6 +232,14 @@ impl Calendar for CoreCalendar<'_> {
     }
 }
 
+/// The priority of a label in an extension, for whoever has no channel there yet.
+pub fn priority_of_label(core: &call::Core, context: &str, exten: &str, label: &str) -> Option<u32> {
+    let query = dialplan::Query { context: core.program.context_id(context)?, exten, caller: "" };
+    let route = core.program.route(query, &CoreCalendar(core));
+    let step = core.program.at_label(&route, core.program.label_id(label)?)?;
+    core.program.step(step).map(|step| step.priority)
+}
+
 /// Characters that part the arguments of Dial and others from each other, and destinations from options.
 const SEPARATORS: [char; 10] = ['&', '/', '@', '|', ',', '{', '}', '[', ']', '\\'];
 

@@ -29,5 +29,5 @@ pub use call_ctx::{Call, CallFuture, NoSuchPlace};
 pub use check::{Concern, check};
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};
 pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};
-pub use env::reach;
+pub use env::{priority_of_label, reach};
 pub use hints::hinted;

@@ -5,6 +5,7 @@
 //! that wakes the loop.
 #![forbid(unsafe_code)]
 
+mod callfiles;
 mod dialplan_load;
 mod dns;
 mod doors;

@@ -225,6 +225,9 @@ impl Engine {
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
         give_away(&socket, &snapshot.asterisk.files)?;
         engine.open_manager(&snapshot)?;
+        if !snapshot.modules.disabled().contains("pbx_spool") {
+            engine.watch_call_files(&snapshot.asterisk.directories.astspooldir);
+        }
         engine.say(&findings, &warnings, restored);
         not_started.iter().for_each(|line| engine.log(call::Level::Error, "codec", line));
         if options.fault_injection {

@@ -24,6 +24,7 @@ use sip::frame::Frame;
 use store::Snapshot;
 use store::cdr::CdrSink;
 
+use crate::callfiles::CallFiles;
 use crate::doors::Tee;
 use crate::enumdns::EnumDns;
 use crate::externals::Externals;
@@ -43,6 +44,7 @@ const NAMES: Token = Token(3);
 const ENUM: Token = Token(4);
 const MEASURED: Token = Token(5);
 const LINKS: Token = Token(6);
+const CALL_FILES: Token = Token(7);
 
 /// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
@@ -66,6 +68,7 @@ pub struct Engine {
     pub(crate) resolver: Resolver,
     pub(crate) enum_names: Rc<RefCell<EnumDns>>,
     links: Rc<RefCell<LinkDesk>>,
+    call_files: Option<CallFiles>,
     pub(crate) loader: Rc<Loader>,
     registrations: Registrations,
     pub(crate) records: Option<CdrSink>,
@@ -131,6 +134,7 @@ enum Turn {
     Enum,
     Measured,
     Links,
+    CallFiles,
     Signal(Signal),
 }
 
@@ -160,6 +164,7 @@ impl Engine {
             resolver,
             enum_names,
             links,
+            call_files: None,
             loader,
             registrations,
             records,
@@ -210,6 +215,20 @@ impl Engine {
             watching.map_err(|why| fail(&why, "raise the limit on open files (ulimit -n)"))?;
         }
         Ok(())
+    }
+    /// Looks after the call files of the spool; without them, and said, when that cannot be.
+    pub(crate) fn watch_call_files(&mut self, spool: &Path) {
+        let started = CallFiles::start(spool).and_then(|files| {
+            self.net.watch(files.wake().as_fd(), CALL_FILES)?;
+            Ok(files)
+        });
+        match started {
+            Ok(files) => self.call_files = Some(files),
+            Err(why) => {
+                let line = format!("call files are not looked for in {}: {why}", spool.display());
+                self.log(Level::Error, "pbx_spool", &line);
+            }
+        }
     }
     pub(crate) fn open_manager(&mut self, snapshot: &Snapshot) -> Result<(), StartError> {
         self.managers.listen(&mut self.net, snapshot)?;
@@ -286,6 +305,7 @@ impl Engine {
                 NetEvent::Readable { token: ENUM } => turns.push(Turn::Enum),
                 NetEvent::Readable { token: MEASURED } => turns.push(Turn::Measured),
                 NetEvent::Readable { token: LINKS } => turns.push(Turn::Links),
+                NetEvent::Readable { token: CALL_FILES } => turns.push(Turn::CallFiles),
                 NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
                 NetEvent::Insecure { kind, remote, fault, .. } => {
                     turns.push(Turn::Insecure(kind, remote, fault.clone()))
@@ -422,6 +442,11 @@ impl Engine {
             Turn::Enum => {
                 if self.enum_names.borrow_mut().take_in(now) {
                     self.site.shard.core.borrow_mut().outside_changed();
+                }
+            }
+            Turn::CallFiles => {
+                if let Some(files) = &self.call_files {
+                    files.take_in(&self.site.shard);
                 }
             }
             Turn::Links => {

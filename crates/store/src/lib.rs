@@ -16,6 +16,7 @@ pub mod journal;
 pub mod log;
 mod snapshot;
 pub mod sounds;
+pub mod spool;
 
 pub use defaults::{Defaults, PHONES};
 pub use folder::Folder;
