@@ -8,6 +8,12 @@ use base::{BridgeId, Cause, ChannelId, Digit, FormatId, FormatSet, Instant, Play
 use crate::exec::TaskId;
 use crate::{CdrState, PartyId, Redirecting};
 
+/// Where a channel keeps that calls on its behalf need secure signalling: `CHANNEL(secure_bridge_signaling)`. No dialplan
+/// can write that name, and every channel below inherits it.
+pub const SECURE_SIGNALING: &str = "CHANNEL(secure_bridge_signaling)";
+/// The same for media: `CHANNEL(secure_bridge_media)`.
+pub const SECURE_MEDIA: &str = "CHANNEL(secure_bridge_media)";
+
 /// Channel states, with the numbers and words manager clients know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]

@@ -35,7 +35,9 @@ pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
 pub use bridge::{BridgeEnd, BridgeLimits, SayRemaining, Warnings, bridge_pair};
 pub use cdr::{AmaFlags, Cdr, CdrState, Disposition};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};
-pub use channel::{ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, Steer};
+pub use channel::{
+    ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, SECURE_MEDIA, SECURE_SIGNALING, Steer,
+};
 pub use core::{Core, Reach, Settings};
 pub use device::DeviceState;
 pub use exec::{Executor, TaskId};

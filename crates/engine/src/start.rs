@@ -104,12 +104,17 @@ fn part(what: &str, why: impl ToString, remedy: &str) -> StartError {
 /// Unpredictable bytes; the kernel's own. Ends the process when there are none.
 pub fn secret<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    if getrandom::fill(&mut bytes).is_err() {
-        // Without randomness no tag, nonce or port is safe; there is nothing sensible to go on with.
+    fill_secret(&mut bytes);
+    bytes
+}
+
+/// Fills in unpredictable bytes, as [`secret`] gives them.
+pub(crate) fn fill_secret(bytes: &mut [u8]) {
+    if getrandom::fill(bytes).is_err() {
+        // Without randomness no key, tag, nonce or port is safe; there is nothing sensible to go on with.
         eprintln!("strowger: the kernel gives no random numbers");
         std::process::exit(1);
     }
-    bytes
 }
 
 impl Engine {

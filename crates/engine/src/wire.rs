@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use base::Coded;
+use base::{Coded, SrtpSuite};
 use call::{Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
@@ -14,6 +14,7 @@ use driver::sip::{
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
+use sip::sdp::Encryption;
 use sip::session::{Policy, Terms};
 use sip::stack::{Protocol, Timers, TransportId};
 use store::Snapshot;
@@ -66,6 +67,7 @@ pub(crate) fn sip_config(
         default_realm: pjsip.global.default_realm.clone(),
         user_agent: pjsip.global.user_agent.clone(),
         access,
+        srtp_replay_protection: snapshot.rtp.srtpreplayprotection,
         strict_rtp: snapshot.rtp.strictrtp != StrictRtp::No,
         rtcp_interval_ms: u16::try_from(snapshot.rtp.rtcpinterval.as_millis()).unwrap_or(5000),
         max_forwards: u8::try_from(pjsip.global.max_forwards).unwrap_or(u8::MAX),
@@ -187,6 +189,21 @@ fn names(list: &[String]) -> Vec<Rc<str>> {
     list.iter().map(|name| name.as_str().into()).collect()
 }
 
+/// Suites of our offers: the one that everybody has, then stronger ones.
+const SUITES: &[SrtpSuite] =
+    &[SrtpSuite::AesCm128Sha1Tag80, SrtpSuite::AesCm256Sha1Tag80, SrtpSuite::AesGcm128, SrtpSuite::AesGcm256];
+/// The same with `srtp_tag_32`.
+const SHORT_TAGS: &[SrtpSuite] = &[SrtpSuite::AesCm128Sha1Tag32, SrtpSuite::AesCm128Sha1Tag80];
+
+fn encryption(from: &pjsip::Endpoint) -> Option<Encryption<'static>> {
+    (from.media_encryption == pjsip::MediaEncryption::Sdes).then_some(Encryption {
+        suites: if from.srtp_tag_32 { SHORT_TAGS } else { SUITES },
+        optimistic: from.media_encryption_optimistic,
+        force_avp: from.force_avp,
+        random: crate::start::fill_secret,
+    })
+}
+
 fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<IpAddr>>) -> Endpoint {
     let mut caller = PartyId::parse(&from.callerid);
     caller.number_presentation = presentation(from.callerid_privacy);
@@ -228,6 +245,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<
         busy_at: from.device_state_busy_at,
         ptime_ms: PTIME_MS,
         use_ptime: from.use_ptime,
+        encryption: encryption(from),
         rtp_timeout: seconds(from.rtp_timeout),
         rtp_timeout_hold: seconds(from.rtp_timeout_hold),
         rtp_keepalive: seconds(from.rtp_keepalive),

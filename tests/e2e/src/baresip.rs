@@ -40,7 +40,15 @@ impl Baresip {
     /// A phone that registers as `name` and says a tone in every call. It answers at once.
     pub fn start(server: SocketAddr, name: &str, codec: &str, hertz: f64) -> Self {
         let (rate, channels, _) = module(codec);
-        Self::saying(server, name, codec, tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0)))
+        Self::saying(server, name, codec, "", tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0)))
+    }
+
+    /// The same with SRTP, keys in the description: with `srtp` it says `RTP/AVP` and takes plain RTP too, with
+    /// `srtp-mand` it says `RTP/SAVP`, with `srtp-mandf` `RTP/SAVPF`, and takes nothing else.
+    pub fn sealed(server: SocketAddr, name: &str, codec: &str, hertz: f64, how: &str) -> Self {
+        let (rate, channels, _) = module(codec);
+        let voice = tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0));
+        Self::saying(server, name, codec, &format!(";mediaenc={how}"), voice)
     }
 
     /// A phone that says speech, at 8 kHz, again and again. It answers at once.
@@ -48,10 +56,10 @@ impl Baresip {
         let (rate, channels, _) = module(codec);
         let again = speech.iter().copied().cycle().take(60 * RATE);
         let speech = resample(&again.collect::<Vec<_>>(), RATE, rate as usize);
-        Self::saying(server, name, codec, tone::wav(rate, channels, &speech))
+        Self::saying(server, name, codec, "", tone::wav(rate, channels, &speech))
     }
 
-    fn saying(server: SocketAddr, name: &str, codec: &str, voice: Vec<u8>) -> Self {
+    fn saying(server: SocketAddr, name: &str, codec: &str, account: &str, voice: Vec<u8>) -> Self {
         // It takes the port after its own for TLS, whether it is wanted or not.
         let sip = free_ports(HOME, 3);
         let control = sip + 2;
@@ -59,14 +67,22 @@ impl Baresip {
         let (rate, _, module) = module(codec);
         let voice = place.write("voice.wav", voice);
         place.write("recorded/.keep", "");
-        let modules: String =
-            ["account.so", "aufile.so", "aubridge.so", "sndfile.so", "menu.so", "ctrl_tcp.so", module]
-                .iter()
-                .map(|module| {
-                    let app = matches!(*module, "account.so" | "menu.so" | "ctrl_tcp.so");
-                    format!("{}\t\t{module}\n", if app { "module_app" } else { "module" })
-                })
-                .collect();
+        let modules: String = [
+            "account.so",
+            "aufile.so",
+            "aubridge.so",
+            "sndfile.so",
+            "menu.so",
+            "ctrl_tcp.so",
+            "srtp.so",
+            module,
+        ]
+        .iter()
+        .map(|module| {
+            let app = matches!(*module, "account.so" | "menu.so" | "ctrl_tcp.so");
+            format!("{}\t\t{module}\n", if app { "module_app" } else { "module" })
+        })
+        .collect();
         place.write(
             "config",
             format!(
@@ -83,7 +99,7 @@ impl Baresip {
             "accounts",
             format!(
                 "<sip:{name}@{server};transport=udp>;auth_user={name};auth_pass={SECRET};answermode=auto;regint=60;\
-                 audio_codecs={codec};ptime=20;dtmfmode=rtpevent\n"
+                 audio_codecs={codec};ptime=20;dtmfmode=rtpevent{account}\n"
             ),
         );
         let output = std::fs::File::create(place.join("output")).expect("a file for its output");

@@ -68,12 +68,23 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "caller_url" | "callgroup" | "pickupgroup" | "namedcallgroup" | "namedpickupgroup" | "parkinglot" => {
             return Some(c.vars.get_name(&hidden(item)).unwrap_or_default().to_owned());
         }
+        "secure_bridge_signaling" => kept_yes(c, call::SECURE_SIGNALING),
+        "secure_bridge_media" => kept_yes(c, call::SECURE_MEDIA),
         "checkhangup" => u8::from(c.hangup.is_some()).to_string(),
         "max_forwards" => c.vars.get_name(&hidden(item)).unwrap_or("20").to_owned(),
         "callid" => c.linkedid.to_string(),
         "onhold" => u8::from(c.held).to_string(),
         _ => return None,
     })
+}
+
+/// `1` or nothing.
+fn kept_yes(c: &Channel, name: &str) -> String {
+    let value = c.vars.get_name(name).unwrap_or_default();
+    if is_yes(value) { "1".to_owned() } else { String::new() }
+}
+fn is_yes(value: &str) -> bool {
+    !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "0" | "no" | "n" | "false" | "f" | "off")
 }
 
 /// Where an item that nothing else of the channel needs is kept; no dialplan can write that name.
@@ -123,6 +134,12 @@ fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
             Some(flags) => c.cdr.ama_flags = flags,
             None => return Some(Err(Fault::new(format!("'{value}' is no AMA flag")))),
         },
+        // Kept with the channel, inherited by all that is called on its behalf, and obeyed by who places those calls.
+        "secure_bridge_signaling" | "secure_bridge_media" => {
+            let name = if item.ends_with("media") { call::SECURE_MEDIA } else { call::SECURE_SIGNALING };
+            let value = if is_yes(value) { "1" } else { "0" };
+            c.vars.set(dialplan::Var::named(name), value, dialplan::Inherit::Always);
+        }
         "hangup_handler_push" => {
             if c.hangup_handlers.len() >= HANGUP_HANDLERS_MAX {
                 return Some(Err(Fault::new("the channel has as many hang-up handlers as it may")));

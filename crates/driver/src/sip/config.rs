@@ -206,6 +206,8 @@ pub struct Endpoint {
     pub ptime_ms: u8,
     /// Use the ptime the peer asks for.
     pub use_ptime: bool,
+    /// SRTP with keys in the SDP (`media_encryption=sdes`); `None` is plain RTP.
+    pub encryption: Option<::sip::sdp::Encryption<'static>>,
     /// Seconds without RTP after which the call ends; 0: never.
     pub rtp_timeout: u32,
     /// As `rtp_timeout`, while on hold.
@@ -459,6 +461,8 @@ pub struct Config {
     pub user_agent: String,
     /// Who may send SIP at all.
     pub access: Option<Access>,
+    /// Refuse SRTP packets that came before (`srtpreplayprotection` of rtp.conf).
+    pub srtp_replay_protection: bool,
     /// `strictrtp` of rtp.conf.
     pub strict_rtp: bool,
     /// Milliseconds between RTCP reports.

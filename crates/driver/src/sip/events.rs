@@ -173,7 +173,15 @@ impl SipDriver {
         let endpoint = leg.endpoint.clone();
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
         let view = message.view();
-        let Some(Ok(agreed)) = view.sdp().map(|sdp| leg.media.accept(sdp, &terms)) else { return false };
+        let agreed = match view.sdp().map(|sdp| leg.media.accept(sdp, &terms)) {
+            None => return false,
+            Some(Ok(agreed)) => agreed,
+            Some(Err(why)) => {
+                let line = format!("answer of '{}' cannot be used: {why}", endpoint.name);
+                core.log(call::Level::Notice, "chan_pjsip", &line);
+                return false;
+            }
+        };
         self.agreed(core, handle, &agreed);
         true
     }

@@ -312,7 +312,9 @@ impl SipDriver {
         let (size, protocol, remote) = (bytes.len(), flow.protocol.name(), flow.remote);
         let head = format!("<--- {what} SIP {kind} ({size} bytes) {protocol}:{remote} --->");
         core.log(call::Level::Verbose(0), "res_pjsip_logger", &head);
-        for line in String::from_utf8_lossy(bytes).lines() {
+        let mut bytes = bytes.to_vec();
+        ::sip::sdp::hide_keys(&mut bytes);
+        for line in String::from_utf8_lossy(&bytes).lines() {
             core.log(call::Level::Verbose(0), "res_pjsip_logger", line);
         }
     }

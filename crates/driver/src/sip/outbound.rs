@@ -387,6 +387,25 @@ impl SipDriver {
             }
         }
     }
+    /// Whether the way is as secure as the caller asked for by `CHANNEL(secure_bridge_signaling)` and
+    /// `CHANNEL(secure_bridge_media)`.
+    fn secure_enough(&self, core: &mut Core, handle: u64) -> Result<(), Cause> {
+        let leg = self.legs.get(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let asks = |name: &str| {
+            let value = core.get(leg.channel).and_then(|channel| channel.vars.get_name(name));
+            value == Some("1")
+        };
+        let has_media = leg.endpoint.encryption.is_some_and(|encryption| !encryption.optimistic);
+        let missing = match () {
+            () if asks(call::SECURE_SIGNALING) && !leg.flow.protocol.is_secure() => "signalling over TLS",
+            () if asks(call::SECURE_MEDIA) && !has_media => "media_encryption without optimistic",
+            () => return Ok(()),
+        };
+        let line =
+            format!("the caller asks for a secure bridge, and '{}' has no {missing}", leg.endpoint.name);
+        core.log(call::Level::Warning, "chan_pjsip", &line);
+        Err(Cause::BEARERCAPABILITY_NOTAVAIL)
+    }
     /// Sends the INVITE.
     fn place_call(&mut self, core: &mut Core, handle: u64) -> Result<(), Cause> {
         let config = self.config.clone();
@@ -394,6 +413,7 @@ impl SipDriver {
             let leg = self.legs.get(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
             (leg.endpoint.clone(), leg.flow)
         };
+        self.secure_enough(core, handle)?;
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: flow.remote.ip() };
         let bind = self.bind(flow.transport).cloned().ok_or(Cause::NO_ROUTE_DESTINATION)?;
         let (local, _) = self.media_address(&bind, &endpoint, flow.remote.ip());

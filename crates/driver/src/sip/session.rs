@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use ::sip::sdp::{Local, Negotiated, Negotiator, SdpError};
-use base::{DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Plan, StreamId, Wishes};
+use base::{DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Plan, SrtpKeys, StreamId, Wishes};
 use call::{Core, MediaRefused};
 
 use super::config::{Config, Dtmf, Endpoint};
@@ -68,6 +68,7 @@ impl Media {
             telephone_event: self.telephone_event,
             ptime_ms: terms.endpoint.ptime_ms,
             use_remote_ptime: terms.endpoint.use_ptime,
+            encryption: terms.endpoint.encryption,
             owner: &terms.endpoint.sdp_owner,
             session_name: &terms.endpoint.sdp_session,
             ..Local::new(self.formats, self.advertised, self.port)
@@ -147,7 +148,9 @@ impl Media {
             rtp_timeout_ms: timeout.saturating_mul(1000),
             keepalive_ms: terms.endpoint.rtp_keepalive.saturating_mul(1000),
             marking: terms.endpoint.marking,
-            keys: None,
+            keys: agreed.and_then(|agreed| agreed.keys.clone()).map(|keys| {
+                Box::new(SrtpKeys { replay_protection: terms.config.srtp_replay_protection, ..*keys })
+            }),
         }
     }
     fn latch(&self, terms: &Terms<'_>) -> Latch {

@@ -191,6 +191,8 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("inband_progress", yes(endpoint.inband_progress)),
         ("language", endpoint.language.clone()),
         ("media_address", endpoint.media_address.map(|ip| ip.to_string()).unwrap_or_default()),
+        ("media_encryption", if endpoint.encryption.is_some() { "sdes" } else { "no" }.to_owned()),
+        ("media_encryption_optimistic", yes(endpoint.encryption.is_some_and(|wanted| wanted.optimistic))),
         ("moh_suggest", endpoint.music_class.clone()),
         ("outbound_auth", endpoint.outbound_auths.join(",")),
         ("rewrite_contact", yes(endpoint.rewrite_contact)),

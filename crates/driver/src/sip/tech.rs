@@ -276,14 +276,17 @@ impl SipDriver {
             ("pjsip", "remote_tag") => from_message(&|m| m.from_tag().map(identity::text)),
             ("pjsip", "local_uri") => from_message(&|m| m.to().map(|t| identity::text(t.uri.as_bytes()))),
             ("pjsip", "transport") => Some(leg.flow.protocol.name().to_owned()),
-            ("pjsip", "secure") => {
-                Some(u8::from(leg.flow.protocol == ::sip::stack::Protocol::Tls).to_string())
-            }
+            ("pjsip", "secure") => Some(u8::from(leg.flow.protocol.is_secure()).to_string()),
             ("endpoint", _) | ("pjsip", "endpoint") => Some(leg.endpoint.name.to_string()),
             ("rtp", "dest") => {
                 Some(leg.media.agreed().and_then(|a| a.remote).map(|r| r.to_string()).unwrap_or_default())
             }
             ("rtp", "src") => Some(leg.media.port().to_string()),
+            ("rtp", "secure") => {
+                Some(u8::from(leg.media.agreed().is_some_and(|agreed| agreed.keys.is_some())).to_string())
+            }
+            // Media always flows through here.
+            ("rtp", "direct") => Some(String::new()),
             ("rtp", "hold") => Some(u8::from(leg.held).to_string()),
             _ => None,
         }

@@ -8,6 +8,7 @@ mod lab;
 mod outgoing;
 mod phone;
 mod registration;
+mod secure;
 mod session;
 mod storm;
 mod trunks;

@@ -115,6 +115,8 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "rtp_keepalive=15", |c| e(c).rtp_keepalive.to_string(), "0", "15"),
     ("endpoint", "tos_audio=ef", |c| e(c).marking.tos.to_string(), "0", "184"),
     ("endpoint", "cos_audio=5", |c| e(c).marking.priority.to_string(), "0", "5"),
+    ("endpoint", "media_encryption=sdes", |c| sealed(c), "none", "AES_CM_128_HMAC_SHA1_80 AES_256_CM_HMAC_SHA1_80 AEAD_AES_128_GCM AEAD_AES_256_GCM false false"),
+    ("endpoint", "media_encryption=sdes\nmedia_encryption_optimistic=yes\nsrtp_tag_32=yes\nforce_avp=yes", |c| sealed(c), "none", "AES_CM_128_HMAC_SHA1_32 AES_CM_128_HMAC_SHA1_80 true true"),
     ("endpoint", "use_ptime=yes", |c| e(c).use_ptime.to_string(), "false", "true"),
     ("endpoint", "force_rport=no", |c| e(c).force_rport.to_string(), "true", "false"),
     ("endpoint", "rewrite_contact=yes", |c| e(c).rewrite_contact.to_string(), "false", "true"),
@@ -189,12 +191,13 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
 ];
 
 /// Supported options that other parts obey: the reader of pjsip.conf, and media, which always flows through here.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("endpoint", "direct_media"),
-    ("endpoint", "media_encryption"),
-    ("endpoint", "media_encryption_optimistic"),
-];
+const ELSEWHERE: &[(&str, &str)] = &[("endpoint", "direct_media")];
 
+fn sealed(config: &Config) -> String {
+    let Some(encryption) = &e(config).encryption else { return "none".to_owned() };
+    let names: Vec<_> = encryption.suites.iter().map(|suite| suite.name()).collect();
+    format!("{} {} {}", names.join(" "), encryption.optimistic, encryption.force_avp)
+}
 fn proof(auth: &Auth) -> String {
     match &auth.proof {
         Proof::Password(password) => format!("password {password}"),

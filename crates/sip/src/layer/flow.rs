@@ -31,6 +31,10 @@ impl Protocol {
     pub const fn is_reliable(self) -> bool {
         !matches!(self, Self::Udp)
     }
+    /// Whether nobody on the way can read or change what it carries.
+    pub const fn is_secure(self) -> bool {
+        matches!(self, Self::Tls | Self::Wss)
+    }
     /// Its name in a Via.
     pub const fn name(self) -> &'static str {
         match self {

@@ -91,6 +91,7 @@ options! {
     kernel_relay: KernelRelay = "auto", "With AF_XDP, the kernel relays bridged calls by itself that have one format and to which nobody listens. `no` leaves every packet to the media threads. See [media.md](media.md#kernel-relay). Counts from the next start on.";
     media_workers: Int<0, 256> = "0", "Media threads; 0 is one less than the processors, and at least one. Counts from the next start on.";
     media_tick: MediaTick = "auto", "Milliseconds between two looks of a media thread at its packets: 1, 2, 5, 10 or 20. `auto` is 1 under load, 5 with little and 20 without any. A long tick saves processor time and delays every packet by up to its length. See [media.md](media.md#ticks). Counts from the next start on.";
+    srtpreplayprotection: YesNo = "yes", "Refuse SRTP packets that came before.";
     rtcpinterval: Millis<500, 60_000> = "5000", "Time between RTCP reports.";
     @recognised {
         "icesupport" "no,yes" Later "ICE is not built in; media uses the addresses of the SDP";
@@ -108,7 +109,6 @@ options! {
         "ice_blacklist" "" Later "ICE is not built in";
         "dtls_mtu" "1200" Later "DTLS is not built in";
         "nochecksums" "no" Ignored "rtpchecksums is its name";
-        "srtpreplayprotection" "yes" Later "SRTP is not built in";
         "rtp_pt_dynamic" "*" Ignored "it belongs to asterisk.conf [options]";
         "learning_min_sequential" "*" Ignored "probation is its name";
         "timeout" "*" Ignored "rtp_timeout of the endpoint is its name";

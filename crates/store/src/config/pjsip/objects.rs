@@ -43,13 +43,15 @@ options! {
     direct_media_method: DirectMediaMethod = "invite", "Request that moves media.",
         Ignored "*" "media is never moved";
     dtmf_mode: DtmfChoice = "rfc4733", "How digits travel.";
-    media_encryption: MediaEncryption = "no", "Only no: SRTP is not built in, and an endpoint that asks for it is skipped.";
-    media_encryption_optimistic: YesNo = "no", "Serve an endpoint that asks for SRTP with plain RTP instead of skipping it.";
+    media_encryption: MediaEncryption = "no", "SRTP: sdes has the keys in the SDP. See [srtp.md](srtp.md). An endpoint that asks for dtls, which is not built in, is skipped.";
+    media_encryption_optimistic: YesNo = "no", "Serve with plain RTP who does not do SRTP, and offer keys in the RTP/AVP profile.";
+    srtp_tag_32: YesNo = "no", "Offer SRTP with tags of 32 bits, and prefer them.";
+    force_avp: YesNo = "no", "Offer RTP/AVP also where the stream must be SRTP.";
     media_address: Text = "", "Address in our SDP instead of the one the media leaves by.";
     bind_rtp_to_media_address: YesNo = "no", "Bind media sockets to media_address.",
         Later "no" "media sockets are bound to the address that leads to the peer";
     media_use_received_transport: YesNo = "no", "Answer with the transport profile of the offer.",
-        Later "no" "the profile is always RTP/AVP";
+        Later "no" "answers have the profile of the offer, and offers that of media_encryption";
     rtp_symmetric: YesNo = "no", "Send media to where its media comes from.";
     rtp_ipv6: YesNo = "no", "Use IPv6 for media.",
         Ignored "*" "the address of the peer decides";
@@ -143,7 +145,6 @@ options! {
         "fax_detect" "no" Later "fax tones are not detected";
         "fax_detect_timeout" "0" Later "fax tones are not detected";
         "follow_redirect_methods" "message" Later "redirected requests are not followed";
-        "force_avp" "no" Later "the profile is always RTP/AVP";
         "g726_non_standard" "no" Later "G.726 is not built in";
         "geoloc_incoming_call_profile" "" Later "locations are not read";
         "geoloc_outgoing_call_profile" "" Later "locations are not sent";
@@ -162,7 +163,6 @@ options! {
         "security_mechanisms" "" Later "RFC 3329 is not built in";
         "security_negotiation" "no" Later "RFC 3329 is not built in";
         "send_aoc" "no" Later "charges are not sent";
-        "srtp_tag_32" "no" Later "SRTP is not built in";
         "stir_shaken" "no,off" Later "calls are not signed";
         "stir_shaken_profile" "" Later "calls are neither signed nor verified";
         "suppress_moh_on_sendonly" "no" Later "music is played on hold";
@@ -173,7 +173,7 @@ options! {
         "t38_udptl_maxdatagram" "0" Later "T.38 is declined";
         "t38_udptl_nat" "no" Later "T.38 is declined";
         "tos_video" "0" Later "video is declined";
-        "use_avpf" "no" Later "the profile is always RTP/AVP";
+        "use_avpf" "no" Later "offers say RTP/AVP or RTP/SAVP; those with AVPF are answered";
         "webrtc" "no" Later "browsers cannot call; ICE and DTLS are not built in";
     }
     resolved {
@@ -188,20 +188,20 @@ impl Endpoint {
     /// What the endpoint says about itself; false skips it.
     pub(super) fn check(&mut self, findings: &mut Findings) -> bool {
         let name = &self.origin.name;
-        if self.media_encryption != MediaEncryption::None {
+        if self.media_encryption == MediaEncryption::Dtls {
             let place = self.origin.place_of("media_encryption");
             if !self.media_encryption_optimistic {
                 // Plain RTP for someone who asked for encryption would be a silent downgrade.
-                let message = format!(
-                    "endpoint '{name}' asks for encrypted media, which is not built in; it is skipped"
-                );
-                findings.error(place, message, "write media_encryption=no if plain RTP is acceptable");
+                let message =
+                    format!("endpoint '{name}' asks for DTLS-SRTP, which is not built in; it is skipped");
+                let remedy =
+                    "write media_encryption=sdes if its peers know that, or no if plain RTP is acceptable";
+                findings.error(place, message, remedy);
                 return false;
             }
-            let message = format!(
-                "endpoint '{name}' prefers encrypted media, which is not built in; plain RTP is used"
-            );
-            findings.warning(place, message, "");
+            let message =
+                format!("endpoint '{name}' prefers DTLS-SRTP, which is not built in; plain RTP is used");
+            findings.warning(place, message, "write media_encryption=sdes if its peers know that");
         }
         if self.allow.formats.is_empty() {
             let place = self.origin.place_of("allow").clone();
