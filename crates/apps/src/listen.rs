@@ -6,6 +6,7 @@ use base::{Command, Digit};
 use call::{Chan, ChanEvent, Heard, Level, Stop};
 
 use crate::call_ctx::args;
+use crate::monitor::{RECORD_OPTIONS, Unmet, extension as file_extension, unmet};
 use crate::{AppRow, Call, Flow, Outcome, Run};
 
 /// Most digits that Read takes, whatever it is told.
@@ -215,12 +216,12 @@ fn record_plan(parts: &[String]) -> Result<(RecordPlan, dialplan::Options), Stri
         .or_else(|| arg(0).rsplit_once(':'))
         .filter(|(path, extension)| !path.is_empty() && !extension.is_empty())
         .ok_or_else(|| format!("Record wants filename.format, not '{}'", arg(0)))?;
-    let options = dialplan::Options::parse(arg(3), "anoqstuxky");
+    let options = dialplan::Options::parse(arg(3), RECORD_OPTIONS);
     let option = |letter: char| options.has(letter);
     let silence = args::seconds(arg(1)).unwrap_or_default();
     let plan = RecordPlan {
         path: path.to_owned(),
-        extension: crate::monitor::extension(extension).to_owned(),
+        extension: file_extension(extension).to_owned(),
         silence_ms: u32::try_from(silence.as_millis()).unwrap_or(u32::MAX),
         longest: args::seconds(arg(2)).filter(|longest| !longest.is_zero()),
         append: option('a'),
@@ -239,7 +240,11 @@ fn record_plan(parts: &[String]) -> Result<(RecordPlan, dialplan::Options), Stri
 }
 
 async fn record(call: &Call, args: &str) -> Outcome {
-    let (mut plan, options) = match record_plan(&args::split(args)) {
+    let parts = args::split(args);
+    for Unmet { what, .. } in unmet("Record", &parts) {
+        call.log(Level::Warning, &format!("Record: no effect has {what}"));
+    }
+    let (mut plan, options) = match record_plan(&parts) {
         Ok(plan) => plan,
         Err(why) => {
             call.log(Level::Warning, &why);

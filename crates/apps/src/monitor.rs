@@ -115,6 +115,8 @@ const MONITOR: &str = "Monitor";
 /// Their options.
 const MIX_OPTIONS: &str = "abBcdDimnpPrStvVW";
 const MONITOR_OPTIONS: &str = "bBimo";
+/// Those of Record.
+pub(crate) const RECORD_OPTIONS: &str = "anoqstuxky";
 /// Seconds between beeps when nobody says how many.
 const BEEP_SECONDS: u64 = 15;
 
@@ -200,6 +202,10 @@ pub(crate) fn unmet(app: &str, parts: &[String]) -> Vec<Unmet> {
                 let what = "urlbase".to_owned();
                 unmet.push(Unmet { what, remedy: "set CDR(userfield) in the dialplan" });
             }
+            return unmet;
+        }
+        "Record" => {
+            unmet.extend(unknown_letters(&Options::parse(args::nth(parts, 3), RECORD_OPTIONS)));
             return unmet;
         }
         _ => return unmet,

@@ -151,6 +151,8 @@ fn check_says_what_of_a_recording_will_have_no_effect() {
         ("MixMonitor(a.wav,${OPTIONS},${COMMAND})", vec![]),
         ("Monitor(wav,a,mbB(5)io)", vec![]),
         ("Monitor(wav:http://here/,a,q)", vec!["option q: there is none", "urlbase"]),
+        ("Record(a.wav,1,2,aknoqstuxy)", vec![]),
+        ("Record(a.wav,1,2,qZ)", vec!["option Z: there is none"]),
     ] {
         let dialplan = format!("[default]\nexten => 1,1,{step}\n");
         let (program, _) = sim::parse_dialplan(&dialplan, &apps::table::tables());

@@ -112,6 +112,40 @@ fn monitor_writes_a_file_for_each_side() {
     }
 }
 
+#[test]
+fn both_parties_hear_a_beep_beside_each_other_while_they_are_recorded() {
+    const BEEP: f64 = 1400.0;
+    let dialplan = "[test]\nexten => beeps,1,MixMonitor(beeps.wav,B(1))\n same => n,Dial(PJSIP/bob,10)\n";
+    let site = Site::new("beeps")
+        .phone_with("alice", "allow=ulaw\n")
+        .phone_with("bob", "allow=alaw\n")
+        .prompt("beep", BEEP, 0.6)
+        .dialplan(dialplan);
+    let server = Server::start(site);
+    let mut alice = Phone::new(server.site.sip, "alice");
+    let mut bob = Phone::new(server.site.sip, "bob");
+    bob.codecs = vec![8];
+    bob.must_register();
+    alice.media.speak(Speak::Tone(ALICE));
+    bob.media.speak(Speak::Tone(BOB));
+    alice.begin("beeps");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    // Both at once, in one tenth of a second of it.
+    for (name, phone, voice) in [("alice", &alice, BOB), ("bob", &bob, ALICE)] {
+        wait::until_true(&format!("{name} hears voice and beep"), || {
+            let heard = phone.media.heard().audio();
+            heard
+                .chunks(800)
+                .any(|tenth| [voice, BEEP].iter().all(|hertz| tone::share(tenth, 8000, *hertz) > 0.2))
+        });
+    }
+    alice.hang_up();
+    bob.until_hung_up();
+    server.until_idle();
+}
+
 /// Formats that are recorded: what the file is called, bytes of its header, and bytes of a second; none where pages say
 /// how long it is.
 const FORMATS: [(&str, u64, u64); 12] = [
