@@ -82,6 +82,16 @@ pub enum ChannelFunction {
     Hint,
     /// PJSIP_HEADER()
     PjsipHeader,
+    /// PJSIP_HEADERS()
+    PjsipHeaders,
+    /// PJSIP_RESPONSE_HEADER()
+    PjsipResponseHeader,
+    /// PJSIP_RESPONSE_HEADERS()
+    PjsipResponseHeaders,
+    /// PJSIP_MEDIA_OFFER()
+    PjsipMediaOffer,
+    /// PJSIP_SEND_SESSION_REFRESH()
+    PjsipSendSessionRefresh,
     /// PJSIP_HEADER_PARAM()
     PjsipHeaderParam,
     /// PJSIP_INHERITABLE_HEADER()

@@ -32,7 +32,7 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Import => channel::read_import(call, text, out),
         F::Timeout => channel::read_timeout(call, text, out),
         F::Cdr => record::read(call, text, out),
-        F::CdrProp => Err(Fault::new("can only be written")),
+        F::CdrProp | F::PjsipSendSessionRefresh => Err(Fault::new("can only be written")),
         F::DeviceState => state::read_device(call, text, out),
         F::ExtensionState => state::read_extension(call, text, out),
         F::Hint => state::read_hint(call, text, out),
@@ -58,6 +58,10 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
             tech_read(call, "PJSIP_PARSE_URI", &format!("{uri},{part}"), out)
         }
         F::PjsipHeader
+        | F::PjsipHeaders
+        | F::PjsipResponseHeader
+        | F::PjsipResponseHeaders
+        | F::PjsipMediaOffer
         | F::PjsipHeaderParam
         | F::PjsipInheritableHeader
         | F::PjsipDialContacts
@@ -83,9 +87,11 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         F::CdrProp => record::write_prop(call, text, value),
         F::DeviceState => state::write_device(call, text, value),
         F::Group => count::write_group(call, text, value),
-        F::PjsipHeader | F::PjsipHeaderParam | F::PjsipInheritableHeader => {
-            tech_write(call, tech_name(function), text, value)
-        }
+        F::PjsipHeader
+        | F::PjsipHeaderParam
+        | F::PjsipInheritableHeader
+        | F::PjsipMediaOffer
+        | F::PjsipSendSessionRefresh => tech_write(call, tech_name(function), text, value),
         F::Volume | F::Muteaudio | F::AudiohookInherit => Err(Fault::new("is not built in")),
         F::Channels
         | F::ChannelExists
@@ -94,6 +100,9 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::HangupcauseKeys
         | F::Hint
         | F::PjsipDialContacts
+        | F::PjsipHeaders
+        | F::PjsipResponseHeader
+        | F::PjsipResponseHeaders
         | F::PjsipParseUri
         | F::PjsipParseUriFrom
         | F::PjsipEndpoint
@@ -118,6 +127,11 @@ fn tech_name(function: ChannelFunction) -> &'static str {
     use ChannelFunction as F;
     match function {
         F::PjsipHeader => "PJSIP_HEADER",
+        F::PjsipHeaders => "PJSIP_HEADERS",
+        F::PjsipResponseHeader => "PJSIP_RESPONSE_HEADER",
+        F::PjsipResponseHeaders => "PJSIP_RESPONSE_HEADERS",
+        F::PjsipMediaOffer => "PJSIP_MEDIA_OFFER",
+        F::PjsipSendSessionRefresh => "PJSIP_SEND_SESSION_REFRESH",
         F::PjsipHeaderParam => "PJSIP_HEADER_PARAM",
         F::PjsipInheritableHeader => "PJSIP_INHERITABLE_HEADER",
         F::PjsipDialContacts => "PJSIP_DIAL_CONTACTS",

@@ -167,6 +167,94 @@ fn name_and_field(args: &str) -> Option<(&str, String)> {
 }
 
 impl SipDriver {
+    /// `PJSIP_RESPONSE_HEADER(read,name[,number])`: of the answer to a call of ours.
+    pub(crate) fn response_header(&mut self, core: &Core, channel: ChannelId, args: &str) -> Option<String> {
+        let leg = self.leg_of(channel, core)?;
+        if leg.target.is_empty() {
+            return None;
+        }
+        self.header(core, channel, "PJSIP_HEADER", args)
+    }
+    /// `PJSIP_HEADERS([prefix])`, `PJSIP_RESPONSE_HEADERS([prefix])`: names, each once, in the order of the message.
+    pub(crate) fn header_names(
+        &mut self,
+        core: &Core,
+        channel: ChannelId,
+        prefix: &str,
+        of_response: bool,
+    ) -> Option<String> {
+        let leg = self.leg_of(channel, core)?;
+        if of_response == leg.target.is_empty() {
+            return None;
+        }
+        let Some(message) = leg.invite.as_ref() else { return Some(String::new()) };
+        let prefix = prefix.trim().trim_end_matches('*');
+        let mut names: Vec<String> = Vec::new();
+        for (name, _) in message.view().fields() {
+            let name = identity::text(name.as_bytes());
+            if begins(&name, prefix) && !names.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
+                names.push(name);
+            }
+        }
+        Some(names.join(","))
+    }
+    /// `PJSIP_MEDIA_OFFER(audio)`.
+    pub(crate) fn media_offer(&mut self, core: &Core, channel: ChannelId, args: &str) -> Option<String> {
+        let leg = self.leg_of(channel, core)?;
+        let audio = args.trim().eq_ignore_ascii_case("audio");
+        let names = leg.media.formats().iter().map(|format| format.name()).collect::<Vec<_>>();
+        Some(if audio { names.join(",") } else { String::new() })
+    }
+    /// `PJSIP_MEDIA_OFFER(audio)=`: formats that the endpoint allows, by the dialplan's order; `!name` takes one away.
+    pub(crate) fn set_media_offer(
+        &mut self,
+        core: &mut Core,
+        channel: ChannelId,
+        args: &str,
+        value: &str,
+    ) -> bool {
+        let Some(leg) = self.leg_of(channel, core) else { return false };
+        if !args.trim().eq_ignore_ascii_case("audio") {
+            return false;
+        }
+        let allowed = leg.endpoint.allow;
+        let mut chosen = base::FormatSet::default();
+        for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match (word.strip_prefix('!'), word) {
+                (Some("all"), _) => chosen = base::FormatSet::default(),
+                (Some(name), _) => {
+                    base::FormatId::from_name(name).into_iter().for_each(|format| chosen.remove(format))
+                }
+                (None, "all") => allowed.iter().for_each(|format| chosen.push(format)),
+                (None, name) => {
+                    match base::FormatId::from_name(name).filter(|format| allowed.contains(*format)) {
+                        Some(format) => chosen.push(format),
+                        None => return false,
+                    }
+                }
+            }
+        }
+        if chosen.is_empty() {
+            return false;
+        }
+        leg.media.set_formats(chosen);
+        if let (Stage::Idle, Some(entry)) = (leg.stage, core.get_mut(channel)) {
+            entry.formats = chosen;
+        }
+        true
+    }
+    /// `PJSIP_SEND_SESSION_REFRESH()=invite|update`, in a call that is up.
+    pub(crate) fn send_refresh(&mut self, core: &mut Core, channel: ChannelId, kind: &str) -> bool {
+        let Some(leg) = self.leg_of(channel, core).filter(|leg| leg.stage == Stage::Up) else { return false };
+        let (by_update, timer) =
+            (kind.trim().eq_ignore_ascii_case("update") && leg.peer_updates, leg.timer.ask());
+        let Some(dialog) = leg.dialog else { return false };
+        let Some(handle) = core.get(channel).map(|c| c.handle) else { return false };
+        match by_update {
+            true => self.send_update(core, dialog, &timer).is_ok(),
+            false => self.send_reinvite(core, handle, &timer).is_ok(),
+        }
+    }
     /// `PJSIP_ENDPOINT(name,field)`.
     pub(crate) fn endpoint_setting(&self, args: &str) -> Option<String> {
         let (name, field) = name_and_field(args)?;

@@ -115,6 +115,14 @@ impl Media {
     pub(crate) fn advertised(&self) -> IpAddr {
         self.advertised
     }
+    /// Formats of our offers.
+    pub(crate) fn formats(&self) -> FormatSet {
+        self.formats
+    }
+    /// Chooses others for what is offered from here on.
+    pub(crate) fn set_formats(&mut self, formats: FormatSet) {
+        self.formats = formats;
+    }
     /// RTP port on our side.
     pub(crate) fn port(&self) -> u16 {
         self.port

@@ -176,7 +176,25 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         super::Dtmf::AutoInfo => "auto_info",
         super::Dtmf::None => "none",
     };
+    let rel100 = match endpoint.rel100 {
+        super::Rel100::No => "no",
+        super::Rel100::Yes => "yes",
+        super::Rel100::PeerSupported => "peer_supported",
+        super::Rel100::Required => "required",
+    };
+    let redirect = match endpoint.redirect {
+        super::Redirect::User => "user",
+        super::Redirect::UriCore => "uri_core",
+        super::Redirect::UriPjsip => "uri_pjsip",
+    };
+    let timers = match endpoint.timers.policy {
+        ::sip::session::Policy::No => "no",
+        ::sip::session::Policy::Yes => "yes",
+        ::sip::session::Policy::Required => "required",
+        ::sip::session::Policy::Always => "always",
+    };
     vec![
+        ("100rel", rel100.to_owned()),
         ("accountcode", endpoint.account.clone()),
         ("allow", format!("({formats})")),
         ("aors", endpoint.aors.join(",")),
@@ -195,13 +213,20 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("media_encryption_optimistic", yes(endpoint.encryption.is_some_and(|wanted| wanted.optimistic))),
         ("moh_suggest", endpoint.music_class.clone()),
         ("outbound_auth", endpoint.outbound_auths.join(",")),
+        ("redirect_method", redirect.to_owned()),
         ("rewrite_contact", yes(endpoint.rewrite_contact)),
         ("rtp_keepalive", endpoint.rtp_keepalive.to_string()),
         ("rtp_symmetric", yes(endpoint.rtp_symmetric)),
         ("rtp_timeout", endpoint.rtp_timeout.to_string()),
         ("rtp_timeout_hold", endpoint.rtp_timeout_hold.to_string()),
+        ("send_connected_line", yes(endpoint.send_connected_line)),
+        ("send_diversion", yes(endpoint.send_diversion)),
+        ("send_history_info", yes(endpoint.send_history)),
         ("send_pai", yes(endpoint.send_pai)),
         ("send_rpid", yes(endpoint.send_rpid)),
+        ("timers", timers.to_owned()),
+        ("timers_min_se", endpoint.timers.min_se.to_string()),
+        ("timers_sess_expires", endpoint.timers.expires.to_string()),
         ("tone_zone", endpoint.tone_zone.clone()),
         ("transport", endpoint.transport.clone()),
         ("trust_id_inbound", yes(endpoint.trust_id_inbound)),

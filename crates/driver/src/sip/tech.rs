@@ -147,6 +147,10 @@ impl Tech for SipDriver {
         match function {
             "CHANNEL" => self.channel_item(core, channel, args),
             "PJSIP_HEADER" | "SIP_HEADER" => self.header(core, channel, function, args),
+            "PJSIP_RESPONSE_HEADER" => self.response_header(core, channel, args),
+            "PJSIP_HEADERS" => self.header_names(core, channel, args, false),
+            "PJSIP_RESPONSE_HEADERS" => self.header_names(core, channel, args, true),
+            "PJSIP_MEDIA_OFFER" => self.media_offer(core, channel, args),
             "PJSIP_DIAL_CONTACTS" => Some(self.dial_contacts(args)),
             "PJSIP_HEADER_PARAM" => self.header_param(core, channel, args),
             "PJSIP_INHERITABLE_HEADER" => ask::inheritable_header(core, channel, args),
@@ -168,6 +172,8 @@ impl Tech for SipDriver {
         match function {
             "PJSIP_HEADER" => self.set_header(core, channel, args, value),
             "PJSIP_HEADER_PARAM" => self.set_header_param(core, channel, args, value),
+            "PJSIP_MEDIA_OFFER" => self.set_media_offer(core, channel, args, value),
+            "PJSIP_SEND_SESSION_REFRESH" => self.send_refresh(core, channel, value),
             "PJSIP_INHERITABLE_HEADER" => ask::set_inheritable_header(core, channel, args, value),
             _ => false,
         }
@@ -292,7 +298,13 @@ impl SipDriver {
         }
     }
     /// `PJSIP_HEADER(read,name[,number])`, `SIP_HEADER(name[,number])`; a `*` at the end of the name is any rest.
-    fn header(&mut self, core: &Core, channel: ChannelId, function: &str, args: &str) -> Option<String> {
+    pub(crate) fn header(
+        &mut self,
+        core: &Core,
+        channel: ChannelId,
+        function: &str,
+        args: &str,
+    ) -> Option<String> {
         let leg = self.leg_of(channel, core)?;
         let mut parts = args.split(',').map(str::trim);
         if function == "PJSIP_HEADER" && !parts.next()?.eq_ignore_ascii_case("read") {

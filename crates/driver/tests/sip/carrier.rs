@@ -395,3 +395,43 @@ fn a_party_that_changes_during_the_call_is_told_by_what_the_endpoint_and_its_pee
         assert!(lab.lines().is_empty(), "{name}: it knows already");
     }
 }
+
+#[test]
+fn the_dialplan_reads_both_messages_and_chooses_what_is_offered() {
+    let mut lab = Lab::new(site());
+    let mut phone = Phone::new("trunk").password(None);
+    let headers = "X-One: 1\r\nX-Two: 2\r\nx-one: 3\r\n";
+    phone.ask_quietly(&mut lab, "INVITE", "sip:100@strowger", headers, &offer());
+    let id = lab.started.pop_front().unwrap();
+    assert_eq!(lab.read(id, "PJSIP_HEADERS", "x-").as_deref(), Some("X-One,X-Two"));
+    assert_eq!(lab.read(id, "PJSIP_RESPONSE_HEADERS", ""), None, "it placed no call");
+    assert_eq!(lab.read(id, "PJSIP_RESPONSE_HEADER", "read,X-One"), None);
+    // A call of ours.
+    let mut lab = Lab::new(site());
+    let phone = Phone::new("trunk");
+    let id = lab
+        .dial_with("trunk", Request::default(), |shard, id| {
+            let write = |args: &str, value: &str| {
+                shard
+                    .with_tech(id, |tech, core| tech.write(core, id, "PJSIP_MEDIA_OFFER", args, value))
+                    .unwrap()
+            };
+            assert!(!write("audio", "g722"), "the endpoint does not allow it");
+            assert!(!write("video", "alaw") && !write("audio", "!all"));
+            assert!(write("audio", "!all,alaw"));
+        })
+        .unwrap();
+    assert_eq!(lab.read(id, "PJSIP_MEDIA_OFFER", "audio").as_deref(), Some("alaw"));
+    let invite = lab.sent();
+    assert!(body(&invite).contains("RTP/AVP 8 101"), "{}", body(&invite));
+    phone.respond(&mut lab, &invite, 200, "X-Route: gold\r\n", &sdp("198.51.100.7", 4000, "8 101"));
+    lab.lines();
+    assert_eq!(lab.read(id, "PJSIP_RESPONSE_HEADER", "read,X-Route").as_deref(), Some("gold"));
+    assert_eq!(lab.read(id, "PJSIP_RESPONSE_HEADERS", "X-").as_deref(), Some("X-Route"));
+    let refresh = |lab: &mut Lab| {
+        lab.with(|sip, core| call::Tech::write(sip, core, id, "PJSIP_SEND_SESSION_REFRESH", "", "invite"))
+    };
+    assert!(refresh(&mut lab));
+    assert_eq!(line(&lab.sent()), "INVITE");
+    assert!(!refresh(&mut lab), "one at a time");
+}

@@ -148,7 +148,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("res_pjsip_endpoint_identifier_anonymous", &[]),
     ("res_pjsip_endpoint_identifier_ip", &[]),
     ("res_pjsip_endpoint_identifier_user", &[]),
-    ("res_pjsip_header_funcs", &[F("PJSIP_HEADER"), F("PJSIP_HEADERS"), F("PJSIP_RESPONSE_HEADER"), F("PJSIP_HEADER_PARAM"), F("PJSIP_INHERITABLE_HEADER")]),
+    ("res_pjsip_header_funcs", &[F("PJSIP_HEADER"), F("PJSIP_HEADERS"), F("PJSIP_RESPONSE_HEADER"), F("PJSIP_RESPONSE_HEADERS"), F("PJSIP_HEADER_PARAM"), F("PJSIP_INHERITABLE_HEADER")]),
     ("res_pjsip_logger", &[]),
     ("res_pjsip_nat", &[]),
     ("res_pjsip_outbound_authenticator_digest", &[]),
