@@ -7,7 +7,7 @@ mod steps;
 use std::rc::Rc;
 
 use base::{Cause, ChannelId};
-use call::{Chan, Elsewhere, Leg, Level, Location, Shard, Stop};
+use call::{Advance, Chan, Elsewhere, Leg, Level, Location, Shard, Stop};
 
 pub(crate) use place::Place;
 pub(crate) use steps::{Left, Until};
@@ -273,6 +273,7 @@ impl Call {
         if !up {
             return Ok(());
         }
+        self.chan.core(|core| core.advance(self.chan.id(), Advance::Failed(cause)));
         self.chan.start_tone(tone);
         let waited = match limit {
             Some(limit) => self.chan.wait(limit).await,

@@ -224,8 +224,9 @@ async fn consult(shard: &Rc<Shard>, transferer: Party, held: Party, resource: St
     shard.core.borrow_mut().notice(|core| {
         Some(Notice::AttendedTransfer {
             transferer: core.snapshot(transferer.chan().id()).map(Box::new)?,
+            second: None,
             transferee: core.snapshot(held.chan().id()).map(Box::new)?,
-            target: core.snapshot(asked.chan().id()).map(Box::new)?,
+            target: core.snapshot(asked.chan().id()).map(Box::new),
             external: false,
         })
     });

@@ -229,6 +229,12 @@ impl Joined {
         core.bridge_enter(bridge, a);
         core.bridge_enter(bridge, b);
         let streams = (core.get(a).and_then(|c| c.stream), core.get(b).and_then(|c| c.stream));
+        for id in [a, b] {
+            let rings = core.get_mut(id).is_some_and(|c| std::mem::take(&mut c.rings_inside));
+            if let Some(stream) = core.get(id).and_then(|c| c.stream).filter(|_| rings) {
+                core.media(Command::StopPlay { stream });
+            }
+        }
         if let (Some(a), Some(b)) = streams {
             core.media(Command::Join { a, b });
         }

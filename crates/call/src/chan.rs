@@ -11,8 +11,8 @@ use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, S
 
 use crate::channel::EVENTS_MAX;
 use crate::{
-    ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Elsewhere, Indication, Level, MusicAnswer,
-    Naptr, NaptrAnswer, Notice, Shard, Steer,
+    Advance, ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Elsewhere, Indication, Level,
+    MusicAnswer, Naptr, NaptrAnswer, Notice, Shard, Steer,
 };
 
 /// Why a story must stop what it does: `?` carries it out.
@@ -433,6 +433,7 @@ impl Chan {
         if self.stream()?.is_none() {
             return Ok(Steered::Failed);
         }
+        self.core(|core| core.advance(self.id, Advance::Connected));
         let wanted = self.start_clip(clip, offset);
         let playing = PlayGuard(self);
         let mut stopped = None;

@@ -113,6 +113,8 @@ pub enum ChanEvent {
     Hold,
     /// No longer held.
     Unhold,
+    /// What our request to transfer the other side came to: the status it told.
+    Transferred(u16),
     /// Text from the other side.
     Text(String),
     /// No media for the configured time.
@@ -285,6 +287,12 @@ pub struct Channel {
     pub quality: Option<Box<crate::Quality>>,
     /// The stream's totals were asked for and have not come.
     pub(crate) asked_quality: bool,
+    /// Number under which somebody hears in [`Core::advances`](crate::Core::advances) how its call comes on.
+    pub advance_watch: Option<u64>,
+    /// Its other end was told that it rings.
+    pub(crate) is_told_ringing: bool,
+    /// It hears ringing until it is bridged.
+    pub(crate) rings_inside: bool,
 }
 
 /// Most events a channel keeps for a story that does not listen; digits beyond are dropped, oldest first.

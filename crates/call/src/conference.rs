@@ -96,6 +96,8 @@ pub struct Conference {
     pub name: String,
     /// Where it is mixed.
     pub room: RoomId,
+    /// How it is mixed.
+    pub mixing: RoomSettings,
     /// What watchers see it as.
     pub bridge: BridgeId,
     /// Nobody but administrators may enter.
@@ -231,8 +233,14 @@ impl Core {
             None => {
                 let bridge = self.bridge_create("ConfBridge");
                 let room = self.conferences.room();
-                let fresh =
-                    Conference { name: name.to_owned(), room, bridge, is_locked: false, members: Vec::new() };
+                let fresh = Conference {
+                    name: name.to_owned(),
+                    room,
+                    mixing,
+                    bridge,
+                    is_locked: false,
+                    members: Vec::new(),
+                };
                 self.conferences.by_name.insert(name.to_owned(), fresh);
                 let conference = name.to_owned();
                 self.notice(|_| Some(Notice::ConferenceStart { conference, bridge }));

@@ -75,6 +75,19 @@ pub enum Reach {
     Separator(char),
 }
 
+/// How the call of somebody who was transferred comes on, for who transferred him.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advance {
+    /// The other end rings.
+    Ringing,
+    /// The other end is heard before it answers.
+    Early,
+    /// Somebody, or an application, has taken the call.
+    Connected,
+    /// Nobody took it.
+    Failed(Cause),
+}
+
 /// Most channels at once; bounds the slab whatever `maxcalls` says.
 const CHANNELS_MAX: usize = 1 << 18;
 
@@ -110,6 +123,10 @@ pub struct Core {
     pub conferences: crate::conference::Conferences,
     /// What AGI says and hears goes to the consoles.
     pub agi_debug: bool,
+    /// Exchanges of channels that drivers have asked for.
+    pub(crate) exchanges: Vec<crate::Exchange>,
+    /// How transferred calls came on: the number that [`Channel::advance_watch`] was given, and what happened.
+    pub advances: Vec<(u64, Advance)>,
     /// Calls that have entered the dialplan since start.
     pub calls_processed: u64,
     channels: Vec<Slot>,
@@ -154,6 +171,8 @@ impl Core {
             board: Default::default(),
             hinted: |_, _, _| false,
             conferences: Default::default(),
+            exchanges: Vec::new(),
+            advances: Vec::new(),
             calls_processed: 0,
             channels: Vec::new(),
             free: Vec::new(),
@@ -255,6 +274,9 @@ impl Core {
             quality: None,
             asked_quality: false,
             agi: None,
+            advance_watch: None,
+            is_told_ringing: false,
+            rings_inside: false,
         }));
         self.alive += 1;
         if !new.outgoing {
@@ -425,6 +447,16 @@ impl Core {
             self.woken.push(task);
         }
     }
+    /// The call of somebody who was transferred has come on: who transferred him hears it. After `Connected` and `Failed`
+    /// nothing more is told.
+    pub fn advance(&mut self, id: ChannelId, advance: Advance) {
+        let Some(channel) = self.get_mut(id) else { return };
+        let token = match advance {
+            Advance::Ringing | Advance::Early => channel.advance_watch,
+            Advance::Connected | Advance::Failed(_) => channel.advance_watch.take(),
+        };
+        self.advances.extend(token.map(|token| (token, advance)));
+    }
     /// A media worker's word.
     pub fn media_event(&mut self, event: Event) {
         let (stream, heard) = match event {
@@ -483,6 +515,7 @@ impl Core {
     /// Removes a channel, closes its stream and tells watchers. The driver has been told before.
     pub(crate) fn remove(&mut self, id: ChannelId) {
         self.conference_leave(id);
+        self.advance(id, Advance::Failed(self.get(id).map_or(Cause::NONE, |c| c.last_cause)));
         let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
         self.finish_cdr(id);
         self.monitor_end(id);
@@ -610,16 +643,59 @@ impl Core {
         if let Some(channel) = self.get_mut(id) {
             channel.bridge = Some(bridge);
         }
+        self.advance(id, Advance::Connected);
         self.notice_of(id, |channel| Notice::BridgeEnter { bridge, count, channel });
     }
     pub(crate) fn bridge_leave(&mut self, bridge: BridgeId, id: ChannelId) {
         let Some(entry) = self.bridge_mut(bridge) else { return };
+        let before = entry.members.len();
         entry.members.retain(|member| *member != id);
         let count = entry.members.len();
+        if count == before {
+            return; // it was taken out before
+        }
         if let Some(channel) = self.get_mut(id) {
             channel.bridge = None;
         }
         self.notice_of(id, |channel| Notice::BridgeLeave { bridge, count, channel });
+    }
+    /// Takes a channel out of a bridge; whoever calls this tells watchers.
+    pub(crate) fn forget_member(&mut self, bridge: BridgeId, id: ChannelId) {
+        if let Some(entry) = self.bridge_mut(bridge) {
+            entry.members.retain(|member| *member != id);
+        }
+        if let Some(channel) = self.get_mut(id) {
+            channel.bridge = None;
+        }
+    }
+    /// Takes a channel out of its slot for a moment.
+    pub(crate) fn take_channel(&mut self, id: ChannelId) -> Option<Box<Channel>> {
+        let slot = self.channels.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
+        slot.channel.take()
+    }
+    /// Puts it back.
+    pub(crate) fn put_channel(&mut self, id: ChannelId, channel: Box<Channel>) {
+        if let Some(slot) =
+            self.channels.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)
+        {
+            slot.channel = Some(channel);
+        }
+    }
+    /// The channel of this name is that one from here on.
+    pub(crate) fn rename(&mut self, name: Rc<str>, id: ChannelId) {
+        self.by_name.insert(name, id);
+    }
+    /// The stream belongs to that channel from here on.
+    pub(crate) fn stream_belongs_to(&mut self, stream: StreamId, id: ChannelId) {
+        self.by_stream.insert(stream, id);
+    }
+    /// How many calls this channel counts as.
+    pub(crate) fn counted(&self, id: ChannelId) -> usize {
+        self.get(id).map_or(0, |channel| usize::from(!channel.outgoing || channel.has_pbx))
+    }
+    /// Two channels counted as `before` calls and count as `after`.
+    pub(crate) fn recount(&mut self, before: usize, after: usize) {
+        self.calls = (self.calls + after).saturating_sub(before);
     }
     pub(crate) fn bridge_destroy(&mut self, bridge: BridgeId) {
         if let Some(entry) = self.bridge_mut(bridge) {

@@ -18,6 +18,7 @@ mod channel;
 pub mod conference;
 mod core;
 mod device;
+mod exchange;
 mod exec;
 mod identity;
 mod links;
@@ -38,8 +39,9 @@ pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};
 pub use channel::{
     ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, SECURE_MEDIA, SECURE_SIGNALING, Steer,
 };
-pub use core::{Core, Reach, Settings};
+pub use core::{Advance, Core, Reach, Settings};
 pub use device::DeviceState;
+pub use exchange::Exchange;
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};

@@ -155,10 +155,12 @@ pub enum Notice {
     AttendedTransfer {
         /// Who connected them.
         transferer: Box<Snapshot>,
+        /// Its other channel, on which it asked; the same one when a program did the asking.
+        second: Option<Box<Snapshot>>,
         /// Who had been talking to it.
         transferee: Box<Snapshot>,
-        /// Whom it asked.
-        target: Box<Snapshot>,
+        /// Whom it asked; nobody when that is an application.
+        target: Option<Box<Snapshot>>,
         /// A phone asked for it, not a program.
         external: bool,
     },

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use base::{Cause, ChannelId, Instant};
 
 use crate::exec::Story;
-use crate::{ChanState, Core, Executor, Indication, Level, Request, TaskId, Tech};
+use crate::{Advance, ChanState, Core, Executor, Indication, Level, Request, TaskId, Tech};
 
 /// A story may be polled this often in one turn before datagrams and deadlines get theirs.
 const POLLS_PER_TURN: usize = 4096;
@@ -62,8 +62,28 @@ impl Shard {
     }
     /// Tells the other side of a channel.
     pub fn indicate(&self, id: ChannelId, indication: &Indication) {
+        {
+            let mut core = self.core.borrow_mut();
+            match indication {
+                Indication::Ringing => {
+                    if let Some(channel) = core.get_mut(id) {
+                        channel.is_told_ringing = true;
+                    }
+                    core.advance(id, Advance::Ringing);
+                }
+                Indication::Progress => core.advance(id, Advance::Early),
+                _ => {}
+            }
+        }
         if self.core.borrow().get(id).is_some_and(|c| c.hangup.is_none()) {
             self.with_tech(id, |tech, core| tech.indicate(core, id, indication));
+        }
+    }
+    /// Tells every technology that two channels have changed places.
+    pub(crate) fn techs_exchanged(&self, a: ChannelId, b: ChannelId) {
+        let techs = self.techs.borrow().clone();
+        for tech in techs {
+            tech.borrow_mut().exchanged(&self.core.borrow(), a, b);
         }
     }
     /// Ends a channel for good: the driver says goodbye if that is still to do, records are written, the id is void.
@@ -104,6 +124,7 @@ impl Shard {
             let paused = std::mem::take(&mut core.paused);
             core.woken.extend(paused);
         }
+        self.exchange_pending();
         self.exec.borrow_mut().expire(now);
         for _ in 0..POLLS_PER_TURN {
             self.hand_over_wakes();

@@ -60,6 +60,9 @@ pub trait Tech {
     fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool;
     /// Sends an unanswered caller elsewhere (302) or transfers an answered one; `false`: not possible.
     fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool;
+    /// Two channels have changed places: what was known of one id is true of the other from here on, as
+    /// [`Channel::handle`](crate::Channel::handle) says. Called for every technology; either may be another's.
+    fn exchanged(&mut self, _core: &Core, _a: ChannelId, _b: ChannelId) {}
     /// The state of a device of this technology.
     fn device_state(&self, core: &Core, resource: &str) -> DeviceState;
     /// `CHANNEL(item)` and the technology's own functions (`PJSIP_HEADER`), arguments already expanded.

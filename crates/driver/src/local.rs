@@ -225,6 +225,17 @@ impl Tech for LocalDriver {
     fn transfer(&mut self, _: &mut Core, _: ChannelId, _: &str) -> bool {
         false
     }
+    fn exchanged(&mut self, _: &Core, a: ChannelId, b: ChannelId) {
+        let moved = |id: ChannelId| match id {
+            id if id == a => b,
+            id if id == b => a,
+            id => id,
+        };
+        self.others = self.others.drain().map(|(half, other)| (moved(half), moved(other))).collect();
+        for (id, _) in &mut self.started {
+            *id = moved(*id);
+        }
+    }
     fn device_state(&self, core: &Core, resource: &str) -> DeviceState {
         let place = place_of(resource);
         let prefix = format!("Local/{}@{}-", place.exten, place.context);

@@ -1,7 +1,7 @@
 //! What the caller hears while his Dial rings.
 
 use base::{ChannelId, Command};
-use call::{Chan, ChanState, Indication, Stop};
+use call::{Advance, Chan, ChanState, Indication, Stop};
 
 use super::DialOptions;
 
@@ -42,6 +42,7 @@ impl Sound {
     /// Tells the caller that it rings: by signalling before the answer, by a tone after it.
     pub(crate) fn ring(&mut self) {
         if self.caller.state() == ChanState::Up {
+            self.caller.core(|core| core.advance(self.caller.id(), Advance::Ringing));
             self.tone("ring");
         } else {
             self.caller.indicate(&Indication::Ringing);

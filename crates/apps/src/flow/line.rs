@@ -9,6 +9,8 @@ use super::rows;
 use crate::call_ctx::args;
 use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
 
+/// How long an answered party may take to say whether the place it was sent to takes it.
+const TRANSFER_WAIT: Duration = Duration::from_secs(32);
 /// Longest wait of Answer for the first packet of media: a phone's round trip and its codec's start.
 const MEDIA_WAIT: Duration = Duration::from_millis(500);
 
@@ -39,10 +41,11 @@ pub(crate) const ROWS: &[AppRow] = rows! {
     "SendText" "app_sendtext" Run::Now(send_text),
         "Sends a text to the caller.", "SendText([text])",
         "Sends text to the other side. Sets SENDTEXTSTATUS: SUCCESS, UNSUPPORTED.";
-    "Transfer" "app_transfer" Run::Now(transfer),
+    "Transfer" "app_transfer" Run::Story(transfer),
         "Sends the caller to another place of the network.", "Transfer([Tech/]destination)",
         "Sends an unanswered caller elsewhere, or transfers an answered one, when its technology can. Sets\n\
-         TRANSFERSTATUS: SUCCESS, FAILURE, UNSUPPORTED. With Tech/ other technologies are left alone.";
+         TRANSFERSTATUS: SUCCESS, FAILURE, UNSUPPORTED, and TRANSFERSTATUSPROTOCOL: the SIP status of a failure, else 0.\n\
+         With Tech/ other technologies are left alone.";
 };
 
 fn answer(call: Call, text: String) -> AppFuture {
@@ -130,25 +133,53 @@ pub(crate) fn send_text_to(call: &Call, text: &str) {
     call.set("SENDTEXTSTATUS", if sent == Some(true) { "SUCCESS" } else { "UNSUPPORTED" });
 }
 
-fn transfer(call: &Call, text: &str) -> Outcome {
+fn transfer(call: Call, text: String) -> AppFuture {
+    Box::pin(async move {
+        let (status, protocol) = transferred(&call, &text).await?;
+        call.set("TRANSFERSTATUS", status);
+        call.set("TRANSFERSTATUSPROTOCOL", &protocol.to_string());
+        Ok(Flow::Continue)
+    })
+}
+
+/// Asks for a transfer; the word for how it came out, and the status that was told, 0 when none was.
+async fn transferred(call: &Call, text: &str) -> Result<(&'static str, u16), Stop> {
     let id = call.chan.id();
     let shard = call.chan.shard();
     let mut target = text.trim();
     if target.is_empty() {
         call.log(Level::Warning, "Transfer requires an argument ([Tech/]destination)");
-        call.set("TRANSFERSTATUS", "FAILURE");
-        return Ok(Flow::Continue);
+        return Ok(("FAILURE", 0));
     }
     if let Some((tech_name, rest)) = target.split_once('/') {
         let own = shard
             .with_tech(id, |tech, _| tech.names().iter().any(|name| name.eq_ignore_ascii_case(tech_name)));
         if own != Some(true) {
-            call.set("TRANSFERSTATUS", "UNSUPPORTED");
-            return Ok(Flow::Continue);
+            return Ok(("UNSUPPORTED", 0));
         }
         target = rest;
     }
-    let sent = shard.with_tech(id, |tech, core| tech.transfer(core, id, target));
-    call.set("TRANSFERSTATUS", if sent == Some(true) { "SUCCESS" } else { "UNSUPPORTED" });
-    Ok(Flow::Continue)
+    let was_up = call.chan.state() == ChanState::Up;
+    if shard.with_tech(id, |tech, core| tech.transfer(core, id, target)) != Some(true) {
+        return Ok(("UNSUPPORTED", 0));
+    }
+    if !was_up {
+        return Ok(("SUCCESS", 0));
+    }
+    let mut told = None;
+    let deadline = call.chan.now() + TRANSFER_WAIT;
+    let waited = call
+        .chan
+        .wait_keeping(deadline, |event| {
+            if let ChanEvent::Transferred(status) = event {
+                told = Some(*status);
+            }
+            told.is_some()
+        })
+        .await;
+    match told {
+        Some(200..=299) => Ok(("SUCCESS", 0)),
+        Some(status) => Ok(("FAILURE", status)),
+        None => waited.map(|()| ("FAILURE", 408)),
+    }
 }

@@ -285,13 +285,16 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                     .field("Extension", &to.1)
             })
         }
-        Notice::AttendedTransfer { transferer, transferee, target, external } => {
+        Notice::AttendedTransfer { transferer, second, transferee, target, external } => {
             Event::new("AttendedTransfer").with(|m| {
                 let m = channel(m.field("Result", "Success"), "OrigTransferer", transferer);
-                let m = channel(m, "SecondTransferer", transferer);
-                channel(channel(m, "Transferee", transferee), "TransferTarget", target)
-                    .field("IsExternal", yes_no(*external))
-                    .field("DestType", "Bridge")
+                let m = channel(m, "SecondTransferer", second.as_ref().unwrap_or(transferer));
+                let m = channel(m, "Transferee", transferee);
+                let (m, kind) = match target {
+                    Some(target) => (channel(m, "TransferTarget", target), "Bridge"),
+                    None => (m, "App"),
+                };
+                m.field("IsExternal", yes_no(*external)).field("DestType", kind)
             })
         }
         Notice::BridgeDestroy { bridge: of } => Event::new("BridgeDestroy").with(|m| bridge(m, *of, 0)),

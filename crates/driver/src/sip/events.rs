@@ -72,6 +72,14 @@ impl SipDriver {
             }
             Event::Challenged { dialog, message } => self.challenged(core, dialog, &message),
             Event::Failed { dialog, failure } => self.failed(core, dialog, &failure),
+            Event::Response { request, status, .. }
+                if self.referrals.owns(request) && !matches!(status, 401 | 407) =>
+            {
+                self.referral_answered(core, request, Some(status));
+            }
+            Event::Unanswered { request, .. } if self.referrals.owns(request) => {
+                self.referral_answered(core, request, None);
+            }
             Event::Response { request, dialog: Some(dialog), status: 401 | 407, message } => {
                 self.challenged_inside(core, dialog, request, &message);
             }
@@ -120,6 +128,7 @@ impl SipDriver {
             }
             Event::Ended { dialog, reason, message } => {
                 self.leaving.remove(&dialog);
+                self.referral_lost(dialog);
                 let told = message.as_ref().and_then(reason_of);
                 let cause = match reason {
                     End::Bye | End::Local => told.unwrap_or(Cause::NORMAL_CLEARING),
@@ -347,6 +356,11 @@ impl SipDriver {
                 return self.renegotiated(core, handle, request, message);
             }
             (Some(handle), Method::Info) => self.info(core, handle, message),
+            (Some(handle), Method::Refer) => return self.referred(core, (dialog, handle), request, message),
+            (Some(_), Method::Notify) => {
+                self.told(core, dialog, &message.view());
+                200
+            }
             (Some(handle), Method::Message) => {
                 let view = message.view();
                 if let Some(leg) = self.legs.get(handle) {
@@ -355,7 +369,7 @@ impl SipDriver {
                 }
                 200
             }
-            (Some(_), Method::Options | Method::Notify) => 200,
+            (Some(_), Method::Options) => 200,
             (Some(_), method) if method.known().is_some() => 405,
             (Some(_), _) => 501,
         };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use ::sip::sdp::Negotiated;
 use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused};
 use ::sip::{HeaderName, Message, Method};
-use base::{Cause, Command, FormatId, StreamId};
+use base::{Cause, ChannelId, Command, FormatId, StreamId};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
 use super::config::{Config, Endpoint, Rel100};
@@ -126,6 +126,11 @@ impl SipDriver {
             self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", &after)]));
             return;
         }
+        let known = Known { endpoint };
+        if self.replaces(core, &incoming, &known) {
+            return;
+        }
+        let Known { endpoint } = known;
         let exten = exten_of(&incoming.message.view(), self.config.ignore_user_options);
         let caller = identity::caller_of(&incoming.message.view(), &endpoint);
         match (core.reach)(core, &endpoint.context, &exten, caller.number()) {
@@ -144,7 +149,10 @@ impl SipDriver {
                 return self.no_such_number(core, &incoming, &endpoint, &exten, (404, &why));
             }
         }
-        self.ring(core, &incoming, &endpoint, exten, caller);
+        let location = Location { context: endpoint.context.clone(), exten: exten.clone(), priority: 1 };
+        if let Some(channel) = self.ring(core, &incoming, &endpoint, exten, caller) {
+            self.started.push((channel, location));
+        }
     }
     /// Whether more digits could make a number of it (`allow_overlap`, `overlap_context`).
     fn may_grow(&self, core: &mut Core, endpoint: &Endpoint, exten: &str, caller: &str) -> bool {
@@ -171,25 +179,29 @@ impl SipDriver {
     }
 
     /// Stores the dialog, opens the media stream and makes the channel.
-    fn ring(
+    pub(crate) fn ring(
         &mut self,
         core: &mut Core,
         incoming: &Incoming,
         endpoint: &Rc<Endpoint>,
         exten: String,
         caller: call::PartyId,
-    ) {
+    ) -> Option<ChannelId> {
         let source = incoming.source;
-        let Some((media, stream, agreed)) = self.open_session(core, incoming, endpoint) else { return };
+        let (media, stream, agreed) = self.open_session(core, incoming, endpoint)?;
         let contact = self.contact(source, &exten);
         let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
         let dialog = match self.stack.accept_invite(incoming, &accept, core.now) {
             Ok(dialog) if self.legs.by_dialog(dialog).is_none() => dialog,
             // A retransmission that overtook: the call is there already, or has ended.
-            Ok(_) | Err(Refused::Gone) => return core.media(Command::Close { stream }),
+            Ok(_) | Err(Refused::Gone) => {
+                core.media(Command::Close { stream });
+                return None;
+            }
             Err(_) => {
                 core.media(Command::Close { stream });
-                return self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "10")]));
+                self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "10")]));
+                return None;
             }
         };
         self.in_hand.dialog = Some(dialog);
@@ -213,7 +225,7 @@ impl SipDriver {
             self.in_hand = Begun::default();
             core.media(Command::Close { stream });
             self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 503, &[], now, out)).ok();
-            return;
+            return None;
         };
         core.set_stream(channel, stream, format);
         self.in_hand.channel = Some(channel);
@@ -243,8 +255,8 @@ impl SipDriver {
                 entry.vars.set(dialplan::Var::named(name), value, inherit);
             }
         }
-        self.started.push((channel, location));
         self.in_hand = Begun::default();
+        Some(channel)
     }
     /// Opens the stream and answers the offer, if there is one; what cannot be has been refused.
     fn open_session(

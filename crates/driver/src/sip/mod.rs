@@ -16,6 +16,7 @@ mod names;
 mod outbound;
 mod outside;
 mod qualify;
+mod refer;
 mod register;
 mod session;
 mod show;
@@ -52,10 +53,10 @@ use ways::Ways;
 
 /// Methods we serve.
 const ALLOW: &str =
-    "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, INFO, MESSAGE, SUBSCRIBE, NOTIFY, REGISTER";
+    "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, INFO, MESSAGE, REFER, SUBSCRIBE, NOTIFY, REGISTER";
 
 /// Extensions that every call supports, beside those that endpoints choose.
-const EXTENSIONS: &[&str] = &[];
+const EXTENSIONS: &[&str] = &["replaces", "norefersub"];
 
 /// Bodies we read.
 const ACCEPT: &str = "application/sdp, application/dtmf-relay, application/dtmf, text/plain";
@@ -83,6 +84,7 @@ pub struct SipDriver {
     registrations: Registrations,
     qualify: Qualify,
     watchers: watch::Watchers,
+    referrals: refer::Referrals,
     /// Requests outside calls that may be challenged.
     outside: HashMap<ClientId, outside::Sent>,
     requests: HashMap<ClientId, qualify::Probe>,
@@ -129,6 +131,7 @@ impl SipDriver {
             registrations: Registrations::new(seed.rotate_left(64)),
             qualify: Qualify::default(),
             watchers: watch::Watchers::default(),
+            referrals: refer::Referrals::default(),
             outside: HashMap::new(),
             requests: HashMap::new(),
             trunks: trunk::Trunks::default(),
@@ -201,6 +204,7 @@ impl SipDriver {
             self.names_deadline(),
             self.trunks.deadline(),
             self.sessions.deadline(),
+            self.referrals.deadline(),
         ];
         [self.stack.deadline(), self.registrations.deadline()].into_iter().chain(own).flatten().min()
     }

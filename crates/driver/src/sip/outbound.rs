@@ -456,10 +456,11 @@ impl SipDriver {
         let user = [&endpoint.contact_user, &endpoint.from_user, &config.default_from_user];
         let user = user.into_iter().find(|user| !user.is_empty()).cloned().unwrap_or_default();
         let contact = self.contact(flow, &user);
+        let replacing = Self::replacing_headers(core, channel);
         let headers: Vec<(&str, &str)> = identities
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
-            .chain(added.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+            .chain(added.iter().chain(&replacing).map(|(name, value)| (name.as_str(), value.as_str())))
             .collect();
         let outgoing = Outgoing {
             method: ::sip::Method::Invite,

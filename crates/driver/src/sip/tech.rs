@@ -60,6 +60,10 @@ impl Tech for SipDriver {
         }
         let Some(dialog) = leg.dialog else { return };
         self.note_leaving(dialog, &leg);
+        // A transferer is told how it goes before his call ends.
+        if self.is_referral_open(dialog) {
+            return;
+        }
         // A CANCEL tells phones that the call was not missed (RFC 3326 §3.1).
         let elsewhere = cause == Cause::ANSWERED_ELSEWHERE && leg.stage == Stage::Calling;
         let reason = match elsewhere {
@@ -99,20 +103,33 @@ impl Tech for SipDriver {
     }
     fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool {
         let Some(leg) = self.leg_of(channel, core) else { return false };
-        let (Some(dialog), Stage::Ringing) = (leg.dialog, leg.stage) else { return false };
-        let flow = leg.flow;
+        let Some(dialog) = leg.dialog else { return false };
+        let (stage, flow) = (leg.stage, leg.flow);
         let target = target.strip_prefix("PJSIP/").or_else(|| target.strip_prefix("SIP/")).unwrap_or(target);
-        let contact = if target.starts_with("sip:") || target.starts_with("sips:") {
-            format!("<{target}>")
-        } else {
-            self.contact(flow, target)
-        };
+        let is_uri = target.starts_with("sip:") || target.starts_with("sips:");
+        if stage == Stage::Up {
+            // A number is one of the other side's.
+            let target = if is_uri { target.to_owned() } else { uri_of(target, &flow.remote.to_string()) };
+            return self.refer_out(core, dialog, &target);
+        }
+        if stage != Stage::Ringing {
+            return false;
+        }
+        let contact = if is_uri { format!("<{target}>") } else { self.contact(flow, target) };
         let answer = ::sip::stack::Answer::new(302);
         let headers = [("Contact", contact.as_str())];
         let sent = self
             .with_stack(core, |stack, now, out| stack.answer(dialog, &answer.headers(&headers), now, out));
         self.legs.unbind(dialog);
         sent.is_ok()
+    }
+    fn exchanged(&mut self, core: &Core, a: ChannelId, b: ChannelId) {
+        for id in [a, b] {
+            let own = core.get(id).filter(|channel| channel.tech == self.tech_index);
+            if let Some(leg) = own.and_then(|channel| self.legs.get_mut(channel.handle)) {
+                leg.channel = id;
+            }
+        }
     }
     fn device_state(&self, core: &Core, resource: &str) -> DeviceState {
         // `6001`, `6001/sip:…` and `number@trunk` all speak of an endpoint.
@@ -222,6 +239,13 @@ impl SipDriver {
             (Stage::Idle | Stage::Calling | Stage::Ringing | Stage::Up | Stage::Over, _) => {}
         }
     }
+}
+
+/// A URI of a number at a host.
+fn uri_of(number: &str, host: &str) -> String {
+    let mut encoded = Vec::new();
+    ::sip::uri::percent_encode_user(number.as_bytes(), &mut encoded);
+    format!("sip:{}@{host}", String::from_utf8_lossy(&encoded))
 }
 
 /// The final status that refuses an INVITE with this cause. A plain hang-up before the answer is a decline.

@@ -80,6 +80,8 @@ pub struct Lab {
     /// What the channels' stories heard, `Ringing`, `Hangup 17` and so on.
     pub heard: Rc<RefCell<Vec<String>>>,
     pub now: Instant,
+    /// Channels get no story of their own: the test gives them one.
+    pub storyless: bool,
     sent: VecDeque<(Flow, OwnedMessage)>,
 }
 
@@ -228,6 +230,7 @@ impl Lab {
             started: VecDeque::new(),
             heard: Rc::default(),
             now: Instant::ZERO,
+            storyless: false,
             sent: VecDeque::new(),
         };
         lab.settle();
@@ -259,7 +262,9 @@ impl Lab {
             sip.due(&mut self.shard.core.borrow_mut());
             for (id, _) in sip.take_started() {
                 self.started.push_back(id);
-                drop_listener(&self.shard, id, &self.heard);
+                if !self.storyless {
+                    drop_listener(&self.shard, id, &self.heard);
+                }
             }
             sip.tell_watchers(&mut self.shard.core.borrow_mut());
             let sends = sip.take_sends();
@@ -317,7 +322,9 @@ impl Lab {
         self.shard.core.borrow_mut().now = self.now;
         let id = self.shard.request("PJSIP", &Request { resource: resource.to_owned(), ..request })?;
         before(&self.shard, id);
-        drop_listener(&self.shard, id, &self.heard);
+        if !self.storyless {
+            drop_listener(&self.shard, id, &self.heard);
+        }
         let called = self.shard.with_tech(id, |tech, core| tech.call(core, id)).unwrap();
         if let Err(cause) = called {
             self.shard.finish(id, cause);
@@ -341,6 +348,21 @@ impl Lab {
     pub fn finish(&mut self, id: ChannelId, cause: Cause) {
         self.shard.core.borrow_mut().now = self.now;
         self.shard.finish(id, cause);
+        self.settle();
+    }
+    /// Lets two channels talk until one of them ends or is sent elsewhere; then both are hung up.
+    pub fn talk(&mut self, a: ChannelId, b: ChannelId) {
+        let shard = self.shard.clone();
+        let story = async move {
+            let (first, second) = (Chan::new(shard.clone(), a), Chan::new(shard.clone(), b));
+            let _ = call::bridge_pair(&first, &second, call::BridgeLimits::default(), "Dial").await;
+            for id in [b, a] {
+                if shard.core.borrow().get(id).is_some_and(|channel| channel.goto.is_none()) {
+                    shard.finish(id, Cause::NORMAL_CLEARING);
+                }
+            }
+        };
+        self.shard.spawn(None, story);
         self.settle();
     }
     /// What stories heard since the last look.

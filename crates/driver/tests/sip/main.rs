@@ -11,5 +11,6 @@ mod registration;
 mod secure;
 mod session;
 mod storm;
+mod transfers;
 mod trunks;
 mod watchers;

@@ -145,6 +145,39 @@ impl SessionExpires {
     }
 }
 
+/// The Replaces header (RFC 3891 §6.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replaces<'a> {
+    /// Call-ID of the dialog that is replaced.
+    pub call_id: &'a [u8],
+    /// Tag that whoever reads this gave in it.
+    pub to_tag: &'a [u8],
+    /// Tag of the other side.
+    pub from_tag: &'a [u8],
+    /// It is replaced only before it is answered.
+    pub early_only: bool,
+}
+
+impl<'a> Replaces<'a> {
+    /// Parses the value; both tags must be there, once each.
+    pub fn parse(value: &'a [u8]) -> Option<Self> {
+        let (call_id, params) = head_and_params(value)?;
+        let one = |name: &[u8]| {
+            let mut found = params.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+            let (_, tag) = found.next()?;
+            tag.filter(|tag| !tag.is_empty() && found.next().is_none())
+        };
+        let plain = !call_id.is_empty() && !call_id.iter().any(|b| b.is_ascii_whitespace());
+        plain.then_some(())?;
+        Some(Self {
+            call_id,
+            to_tag: one(b"to-tag")?,
+            from_tag: one(b"from-tag")?,
+            early_only: params.has(b"early-only"),
+        })
+    }
+}
+
 /// The Retry-After header (RFC 3261 §20.33).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryAfter {
@@ -245,6 +278,23 @@ mod tests {
         assert!(has_token(supported, b"100REL") && has_token(supported, b"timer"));
         assert!(!has_token(supported, b"path"));
         assert!(SubscriptionState::parse(b"terminated;reason=noresource").unwrap().is_terminated());
+        let replaces = Replaces::parse(b"98asj@h ;to-tag=12;from-tag=5FFE-3994; early-only").unwrap();
+        assert_eq!(
+            (replaces.call_id, replaces.to_tag, replaces.from_tag),
+            (&b"98asj@h"[..], &b"12"[..], &b"5FFE-3994"[..])
+        );
+        assert!(replaces.early_only);
+        for bad in [
+            "",
+            ";to-tag=1;from-tag=2",
+            "a;to-tag=1",
+            "a;from-tag=2",
+            "a;to-tag;from-tag=2",
+            "a;to-tag=1;to-tag=3;from-tag=2",
+            "a b;to-tag=1;from-tag=2",
+        ] {
+            assert_eq!(Replaces::parse(bad.as_bytes()), None, "{bad}");
+        }
         assert_eq!(Event::parse(b"dialog;id=7").unwrap().id(), Some(&b"7"[..]));
     }
 }

@@ -271,11 +271,12 @@ impl SipDriver {
         }
     }
 
-    /// Tells watchers what has changed this turn. The shard's owner calls it each turn, after the hints were looked at.
+    /// Tells watchers what has changed this turn, and transferers how it goes. The shard's owner calls it each turn, after the hints were looked at.
     pub fn tell_watchers(&mut self, core: &mut Core) {
         if std::mem::take(&mut self.watchers.to_review) {
             self.review_watchers(core);
         }
+        self.tell_transferers(core);
         let (extensions, mailboxes) = core.board.take_changed();
         for extension in extensions {
             let gone = core.board.state(&extension).is_none();

@@ -74,8 +74,7 @@ options! {
         Later "yes" "the last answer with SDP is heard";
     accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.",
         Later "no,yes" "the latest answer of a dialog holds";
-    allow_transfer: YesNo = "yes", "Let it transfer with REFER.",
-        Later "no,yes" "REFER is refused; transfers are not built in";
+    allow_transfer: YesNo = "yes", "Let it transfer with REFER.";
     allow_subscribe: YesNo = "yes", "Let it subscribe.";
     allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.";
     overlap_context: Text = "", "Context in which more digits could match; empty is context.";
@@ -112,8 +111,7 @@ options! {
     contact_permit also "contact_deny": Rules = "", "Addresses its contacts may have.";
     contact_acl: Gathered = "", "Lists of acl.conf its contacts must pass.";
     notify_early_inuse_ringing: YesNo = "no", "Tell watchers of ringing while in use.";
-    refer_blind_progress: YesNo = "yes", "Tell a blind transferer how it goes.",
-        Later "yes,no" "REFER is refused";
+    refer_blind_progress: YesNo = "yes", "Tell a blind transferer how it goes.";
     aggregate_mwi: YesNo = "yes", "Tell it of all its mailboxes together.";
     mwi_from_user: Text = "", "User of From in what it is told of mailboxes.";
     mwi_subscribe_replaces_unsolicited: YesNo = "no", "Tell it of mailboxes once only when it has subscribed to them.";

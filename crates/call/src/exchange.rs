@@ -1,0 +1,252 @@
+//! Two channels change places: how an attended transfer, or an INVITE that replaces a call, comes out.
+//!
+//! What runs on a channel (a bridge, a Dial that rings, a conference, an application) knows it by its [`ChannelId`] and
+//! goes on undisturbed. What the channel is (its name, its caller, its account, its way to the phone, its media stream)
+//! moves to the other id. So whoever is transferred takes the exact place of the transferer, whatever that place is.
+
+use base::{Cause, ChannelId, Command, PlayEnd};
+use std::mem::swap;
+use std::rc::Rc;
+
+use crate::{ChanEvent, ChanState, Channel, Core, Indication, Notice, Shard};
+
+/// An exchange that a driver has asked for; the shard carries it out at its next turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// Whose place is taken.
+    pub place: ChannelId,
+    /// Who takes it.
+    pub newcomer: ChannelId,
+    /// Other channels that end with it.
+    pub leaving: Vec<ChannelId>,
+    /// No story runs on the newcomer: what is left of it is ended outright.
+    pub is_fresh: bool,
+    /// What watchers are told once it is done.
+    pub notice: Option<Notice>,
+    /// Why those who leave are let go.
+    pub cause: Cause,
+}
+
+impl Core {
+    /// Asks for an exchange; nothing happens when either channel is gone by then.
+    pub fn request_exchange(&mut self, exchange: Exchange) {
+        self.exchanges.push(exchange);
+    }
+
+    /// Changes the places of two channels.
+    fn exchange(&mut self, place: ChannelId, newcomer: ChannelId) {
+        let streams = |core: &Self| (stream(core, place), stream(core, newcomer));
+        let (left, came) = streams(self);
+        // What either of them plays or hears ends; who waits for that hears of it.
+        for stream in [left, came].into_iter().flatten() {
+            self.media(Command::StopPlay { stream });
+        }
+        self.exchange_conference(place, left, came);
+        let held = self.get(place).is_some_and(|channel| channel.held);
+        if !self.swap_channels(place, newcomer) {
+            return;
+        }
+        self.tell_bridges(place, newcomer);
+        let Some((bridge, state, play)) = self.get(place).map(|c| (c.bridge, c.state, c.last_play)) else {
+            return;
+        };
+        if self.conferences.of(place).is_none()
+            && let Some(bridge) = bridge
+        {
+            for stream in [left, came].into_iter().flatten() {
+                self.media(Command::Part { stream });
+            }
+            let others: Vec<ChannelId> =
+                self.bridge_members(bridge).iter().copied().filter(|member| *member != place).collect();
+            for other in others {
+                if let (Some(a), Some(b)) = (came, stream(self, other)) {
+                    self.media(Command::Join { a, b });
+                }
+            }
+        }
+        if bridge.is_none() {
+            self.push_event(place, ChanEvent::Played { play, end: PlayEnd::Stopped, offset: 0 });
+        }
+        match (held, self.get(place).is_some_and(|channel| channel.held)) {
+            (true, false) => self.push_event(place, ChanEvent::Unhold),
+            (false, true) => self.push_event(place, ChanEvent::Hold),
+            (true, true) | (false, false) => {}
+        }
+        // Who is up and takes the place of somebody who heard it ring by signalling hears it ring by a tone.
+        let heard_ringing =
+            self.get(newcomer).is_some_and(|c| c.state == ChanState::Ring && c.is_told_ringing);
+        if heard_ringing && state == ChanState::Up {
+            self.ring_inside(place);
+        }
+    }
+
+    /// Ringing as a tone, until the channel is bridged.
+    fn ring_inside(&mut self, id: ChannelId) {
+        let Some((zone, format, stream)) =
+            self.get(id).and_then(|c| Some((c.tone_zone.clone(), c.format, c.stream?)))
+        else {
+            return;
+        };
+        if let Some(clip) = self.services.library.tone(&zone, "ring", format) {
+            let play = self.next_play(id);
+            self.media(Command::Play { stream, play, clip, offset: 0 });
+            if let Some(channel) = self.get_mut(id) {
+                channel.rings_inside = true;
+            }
+        }
+    }
+
+    /// The conference that the place is in hears the newcomer's stream instead.
+    fn exchange_conference(
+        &mut self,
+        place: ChannelId,
+        left: Option<base::StreamId>,
+        came: Option<base::StreamId>,
+    ) {
+        let Some(conference) = self.conferences.of(place) else { return };
+        let Some(member) = self.conferences.member(place).map(|member| member.seat.mixing) else { return };
+        let (room, mixing) = (conference.room, conference.mixing);
+        if let Some(stream) = came {
+            self.media(Command::Part { stream });
+            self.media(Command::Enter { stream, room, mixing, member });
+        }
+        if let Some(stream) = left {
+            self.media(Command::Part { stream });
+        }
+    }
+
+    /// What the channels are changes ids; what runs on them stays.
+    fn swap_channels(&mut self, a: ChannelId, b: ChannelId) -> bool {
+        let before = self.counted(a) + self.counted(b);
+        let Some(mut first) = self.take_channel(a) else { return false };
+        let Some(second) = self.get_mut(b) else {
+            self.put_channel(a, first);
+            return false;
+        };
+        swap(&mut *first, second);
+        keep_story(&mut first, second);
+        let moment = (self.now, self.services.wall.now_micros());
+        let names = [(&first.name, a)].map(|(name, id)| (name.clone(), id));
+        let streams = [(first.stream, a)];
+        self.put_channel(a, first);
+        for (name, id) in names {
+            self.rename(name, id);
+        }
+        let (name, stream) =
+            self.get(b).map(|c| (c.name.clone(), c.stream)).unwrap_or_else(|| (Rc::from(""), None));
+        self.rename(name, b);
+        for (stream, id) in streams.into_iter().chain([(stream, b)]) {
+            if let Some(stream) = stream {
+                self.stream_belongs_to(stream, id);
+            }
+        }
+        // A party that was called and runs a dialplan from here on has a record of its own.
+        for id in [a, b] {
+            if let Some(channel) =
+                self.get_mut(id).filter(|c| c.has_pbx && c.outgoing && c.answered.is_some())
+            {
+                channel.cdr.answer.get_or_insert(moment);
+                channel.cdr.disposition = crate::Disposition::Answered;
+            }
+        }
+        let after = self.counted(a) + self.counted(b);
+        self.recount(before, after);
+        true
+    }
+
+    /// The newcomer enters the bridge of its place, its former owner leaves that bridge, and nobody is left in the
+    /// newcomer's own.
+    fn tell_bridges(&mut self, place: ChannelId, newcomer: ChannelId) {
+        let (entered, left) = (
+            self.get(place).and_then(|channel| channel.bridge),
+            self.get(newcomer).and_then(|channel| channel.bridge),
+        );
+        if let Some(bridge) = entered {
+            let count = self.bridge_members(bridge).len();
+            self.notice_of(place, |channel| Notice::BridgeEnter { bridge, count: count + 1, channel });
+            self.notice_of(newcomer, |channel| Notice::BridgeLeave { bridge, count, channel });
+        }
+        if let Some(bridge) = left {
+            self.forget_member(bridge, newcomer);
+            let count = self.bridge_members(bridge).len();
+            self.notice_of(place, |channel| Notice::BridgeLeave { bridge, count, channel });
+        }
+    }
+}
+
+fn stream(core: &Core, id: ChannelId) -> Option<base::StreamId> {
+    core.get(id).and_then(|channel| channel.stream)
+}
+
+/// Gives back to each id what belongs to the story that runs on it.
+fn keep_story(a: &mut Channel, b: &mut Channel) {
+    swap(&mut a.id, &mut b.id);
+    swap(&mut a.location, &mut b.location);
+    swap(&mut a.app, &mut b.app);
+    swap(&mut a.app_data, &mut b.app_data);
+    swap(&mut a.last_play, &mut b.last_play);
+    swap(&mut a.bridge, &mut b.bridge);
+    swap(&mut a.goto, &mut b.goto);
+    swap(&mut a.keeper, &mut b.keeper);
+    swap(&mut a.consulted, &mut b.consulted);
+    swap(&mut a.has_pbx, &mut b.has_pbx);
+    swap(&mut a.absolute_deadline, &mut b.absolute_deadline);
+    swap(&mut a.digit_timeout_ms, &mut b.digit_timeout_ms);
+    swap(&mut a.response_timeout_ms, &mut b.response_timeout_ms);
+    swap(&mut a.events, &mut b.events);
+    swap(&mut a.waiter, &mut b.waiter);
+    swap(&mut a.hangup, &mut b.hangup);
+}
+
+impl Shard {
+    /// Carries out the exchanges that drivers have asked for.
+    pub(crate) fn exchange_pending(&self) {
+        let wanted = std::mem::take(&mut self.core.borrow_mut().exchanges);
+        for exchange in wanted {
+            self.exchange(exchange);
+        }
+    }
+
+    fn exchange(&self, wanted: Exchange) {
+        let Exchange { place, newcomer, leaving, is_fresh, notice, cause } = wanted;
+        {
+            let mut core = self.core.borrow_mut();
+            let goes_on = |id| core.get(id).is_some_and(|channel: &Channel| channel.hangup.is_none());
+            if !goes_on(place) || !goes_on(newcomer) {
+                return;
+            }
+            core.exchange(place, newcomer);
+            core.notice(|_| notice);
+        }
+        self.techs_exchanged(place, newcomer);
+        self.tell_parties(place);
+        let mut core = self.core.borrow_mut();
+        for id in leaving {
+            core.request_hangup(id, cause);
+        }
+        if !is_fresh {
+            return core.request_hangup(newcomer, cause);
+        }
+        drop(core);
+        self.finish(newcomer, cause);
+    }
+
+    /// Who talks to whom is another: both sides of the bridge are told.
+    fn tell_parties(&self, place: ChannelId) {
+        let parties = {
+            let core = self.core.borrow();
+            let Some(here) = core.get(place) else { return };
+            let members = here.bridge.map(|bridge| core.bridge_members(bridge)).unwrap_or_default();
+            let &[a, b] = members else { return };
+            let other = if a == place { b } else { a };
+            let there = core.get(other).map(|channel| channel.caller.clone()).unwrap_or_default();
+            [(place, there), (other, here.caller.clone())]
+        };
+        for (id, party) in parties {
+            if let Some(channel) = self.core.borrow_mut().get_mut(id) {
+                channel.connected = party.clone();
+            }
+            self.indicate(id, &Indication::ConnectedLine(party));
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! Transfers that phones ask for: REFER (RFC 3515), with Replaces (RFC 3891) when they have asked the target before, and
+//! what they are told of it; INVITE that replaces a call; and REFER of ours.
+//!
+//! Where a phone sends somebody is text of a stranger: it is looked up in the dialplan as a dialled number is, and what a
+//! dialplan may put into a dial string is put together here from checked parts.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ::sip::header::{Event as EventHeader, Replaces};
+use ::sip::stack::{Answer, Body, ClientId, DialogId, Header, Incoming, ServerId};
+use ::sip::subscription::{Input, Notifier, Output, Reason, Standing};
+use ::sip::{HeaderName, Message, Method, NameAddr, OwnedMessage, Status, Uri};
+use base::{Cause, ChannelId, Instant};
+use call::{Advance, ChanEvent, Core, Exchange, Level, Location, Notice, Reach};
+use dialplan::{Inherit, Var};
+
+use super::config::Endpoint;
+use super::inbound::Known;
+use super::leg::Stage;
+use super::{SipDriver, identity};
+
+/// Seconds in which a transferer is told how it goes: longer than anybody lets it ring.
+const TELL_SECONDS: u32 = 300;
+/// Extension for targets that only another server knows.
+const EXTERNAL: &str = "external_replaces";
+
+/// What a transferer is told of one REFER.
+struct Referral {
+    machine: Notifier,
+    /// `Event` of its NOTIFYs.
+    event: String,
+    /// Status that the next NOTIFY tells.
+    status: u16,
+    /// The NOTIFY that is out.
+    out: Option<ClientId>,
+    /// Number under which the call of whoever was transferred is followed.
+    token: u64,
+    until: Instant,
+    /// The channel is gone; BYE follows the last NOTIFY.
+    parted: bool,
+}
+
+/// All REFERs of which somebody is still told, one a dialog.
+#[derive(Default)]
+pub(crate) struct Referrals {
+    all: HashMap<DialogId, Referral>,
+    by_token: HashMap<u64, DialogId>,
+    by_request: HashMap<ClientId, DialogId>,
+    deadlines: BTreeSet<(Instant, DialogId)>,
+    next: u64,
+    /// REFERs of ours that have no final response.
+    ours: HashMap<ClientId, DialogId>,
+}
+
+impl Referrals {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+    /// Whether this is a NOTIFY of a REFER, or a REFER of ours.
+    pub(crate) fn owns(&self, request: ClientId) -> bool {
+        self.by_request.contains_key(&request) || self.ours.contains_key(&request)
+    }
+    fn forget(&mut self, dialog: DialogId) -> Option<Referral> {
+        let referral = self.all.remove(&dialog)?;
+        self.by_token.remove(&referral.token);
+        self.deadlines.remove(&(referral.until, dialog));
+        if let Some(request) = referral.out {
+            self.by_request.remove(&request);
+        }
+        Some(referral)
+    }
+}
+
+/// Where a REFER points.
+struct ReferTo {
+    user: String,
+    /// The URI put together anew from its checked parts; none when it has parts that no dial string may hold.
+    uri: Option<String>,
+    replaces: Option<String>,
+}
+
+/// A transfer that can be carried out.
+enum Plan {
+    /// The other party goes to an extension.
+    Blind { to: Location, transferee: ChannelId, external: Option<(String, String)> },
+    /// The newcomer takes the place of one of the transferer's own channels.
+    Attended { place: ChannelId, newcomer: ChannelId, second: ChannelId },
+}
+
+impl SipDriver {
+    /// A REFER inside a call.
+    pub(crate) fn referred(
+        &mut self,
+        core: &mut Core,
+        (dialog, handle): (DialogId, u64),
+        request: ServerId,
+        message: &OwnedMessage,
+    ) {
+        let view = message.view();
+        let Some((channel, endpoint)) = self.legs.get(handle).map(|leg| (leg.channel, leg.endpoint.clone()))
+        else {
+            return;
+        };
+        let planned = match self.referrals.all.contains_key(&dialog) {
+            true => Err(491),
+            false => self.plan_transfer(core, channel, &endpoint, &view),
+        };
+        let plan = match planned {
+            Ok(plan) => plan,
+            Err(status) => {
+                let line = format!("transfer by '{}' refused with {status}", endpoint.name);
+                core.log(Level::Notice, "res_pjsip_refer", &line);
+                let answer = Answer::new(status);
+                self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
+                return;
+            }
+        };
+        // RFC 4488 §4: who does not want to be told says so, and hears that we comply.
+        let silent = view
+            .header(HeaderName::ReferSub)
+            .is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(b"false"));
+        let headers = [("Refer-Sub", "false")];
+        let answer = Answer::new(202);
+        let answer = if silent { answer.headers(&headers) } else { answer };
+        self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
+        let referred_by = view.header(HeaderName::ReferredBy).map(identity::text).unwrap_or_default();
+        let follows = !silent && endpoint.refer_progress && matches!(plan, Plan::Blind { .. });
+        self.referrals.next += 1;
+        let token = self.referrals.next;
+        match plan {
+            Plan::Blind { to, transferee, external } => {
+                blind(core, (channel, transferee), to, (&referred_by, external));
+                if let Some(other) = core.get_mut(transferee).filter(|_| follows) {
+                    other.advance_watch = Some(token);
+                }
+            }
+            Plan::Attended { place, newcomer, second } => attended(core, channel, (place, newcomer, second)),
+        }
+        if !silent {
+            let number = view.cseq().map_or(0, |cseq| cseq.number);
+            self.begin_referral(core, dialog, (token, number), follows);
+        }
+        core.request_hangup(channel, Cause::NORMAL_CLEARING);
+    }
+
+    /// What a REFER comes to, or the status that refuses it.
+    fn plan_transfer(
+        &mut self,
+        core: &Core,
+        channel: ChannelId,
+        endpoint: &Endpoint,
+        message: &Message<'_>,
+    ) -> Result<Plan, u16> {
+        if !endpoint.allow_transfer {
+            return Err(603);
+        }
+        let target = refer_to(message)?;
+        let peer = peer_of(core, channel);
+        if let Some(replaces) = &target.replaces {
+            let parsed = Replaces::parse(replaces.as_bytes()).ok_or(400_u16)?;
+            let other = self.stack.find_dialog(parsed.call_id, parsed.to_tag, parsed.from_tag);
+            let leg =
+                other.and_then(|dialog| self.legs.by_dialog(dialog)).and_then(|handle| self.legs.get(handle));
+            if let Some(second) = leg.map(|leg| leg.channel) {
+                if second == channel || peer == Some(second) {
+                    return Err(400);
+                }
+                let lives = |id| core.get(id).is_some_and(|channel| channel.hangup.is_none());
+                if !lives(second) {
+                    return Err(481);
+                }
+                return match (peer, peer_of(core, second)) {
+                    (Some(newcomer), _) => Ok(Plan::Attended { place: second, newcomer, second }),
+                    (None, Some(newcomer)) => Ok(Plan::Attended { place: channel, newcomer, second }),
+                    (None, None) => Err(404),
+                };
+            }
+        }
+        let transferee = peer.ok_or(404_u16)?;
+        let context = core.get(channel).and_then(|c| c.vars.get_name("TRANSFER_CONTEXT")).unwrap_or_default();
+        let context = if context.is_empty() { &endpoint.context } else { context };
+        let (exten, external) = match target.replaces {
+            Some(replaces) => (EXTERNAL.to_owned(), Some((target.uri.ok_or(400_u16)?, replaces))),
+            None => (target.user, None),
+        };
+        let caller = core.get(transferee).map(|c| c.caller.number().to_owned()).unwrap_or_default();
+        match (core.reach)(core, context, &exten, &caller) {
+            Reach::Whole => {
+                let to = Location { context: context.to_owned(), exten, priority: 1 };
+                Ok(Plan::Blind { to, transferee, external })
+            }
+            Reach::Partial | Reach::None | Reach::Separator(_) => Err(404),
+        }
+    }
+
+    /// Begins to tell the transferer how it goes; without `follows` that it is done.
+    fn begin_referral(
+        &mut self,
+        core: &mut Core,
+        dialog: DialogId,
+        (token, number): (u64, u32),
+        follows: bool,
+    ) {
+        let mut steps = Vec::new();
+        let (machine, status) = match follows {
+            true => (Notifier::start(TELL_SECONDS, core.now, &mut steps), 100),
+            false => (Notifier::once(Reason::NoResource, &mut steps), 200),
+        };
+        let until = machine.deadline().unwrap_or(core.now);
+        let event = format!("refer;id={number}");
+        let referral = Referral { machine, event, status, out: None, token, until, parted: false };
+        self.referrals.all.insert(dialog, referral);
+        if follows {
+            self.referrals.by_token.insert(token, dialog);
+            self.referrals.deadlines.insert((until, dialog));
+        }
+        self.referral_steps(core, dialog, steps);
+    }
+
+    /// Tells transferers how the calls of those whom they sent have come on. The shard's owner calls it each turn.
+    pub(crate) fn tell_transferers(&mut self, core: &mut Core) {
+        for (token, advance) in std::mem::take(&mut core.advances) {
+            let Some(&dialog) = self.referrals.by_token.get(&token) else { continue };
+            let Some(referral) = self.referrals.all.get_mut(&dialog) else { continue };
+            let (status, input) = match advance {
+                Advance::Ringing => (180, Input::Changed),
+                Advance::Early => (183, Input::Changed),
+                Advance::Connected => (200, Input::End(Reason::NoResource)),
+                Advance::Failed(cause) => (failure(cause), Input::End(Reason::NoResource)),
+            };
+            if referral.status != status {
+                referral.status = status;
+                self.turn_referral(core, dialog, input);
+            }
+        }
+        while let Some(&(at, dialog)) = self.referrals.deadlines.first().filter(|(at, _)| *at <= core.now) {
+            self.referrals.deadlines.remove(&(at, dialog));
+            self.turn_referral(core, dialog, Input::Timeout);
+        }
+    }
+    fn turn_referral(&mut self, core: &mut Core, dialog: DialogId, input: Input) {
+        let mut steps = Vec::new();
+        if let Some(referral) = self.referrals.all.get_mut(&dialog) {
+            referral.machine.handle(input, core.now, &mut steps);
+        }
+        self.referral_steps(core, dialog, steps);
+    }
+    fn referral_steps(&mut self, core: &mut Core, dialog: DialogId, steps: Vec<Output>) {
+        for step in steps {
+            match step {
+                Output::Notify(standing) => self.tell_referral(core, dialog, standing),
+                Output::Gone => {
+                    if self.referrals.forget(dialog).is_some_and(|referral| referral.parted) {
+                        let reason = [("Reason", "Q.850;cause=16")];
+                        self.with_stack(core, |stack, now, out| {
+                            stack.hang_up(dialog, 603, &reason, now, out)
+                        })
+                        .ok();
+                    }
+                }
+            }
+        }
+    }
+    fn tell_referral(&mut self, core: &mut Core, dialog: DialogId, standing: Standing) {
+        let Some(referral) = self.referrals.all.get(&dialog) else { return };
+        let status = Status::new(referral.status).unwrap_or(Status::OK);
+        let body = format!("SIP/2.0 {} {}\r\n", status.code(), status.phrase());
+        let standing = standing.to_string();
+        let event = referral.event.clone();
+        let headers: [Header<'_>; 2] = [("Event", &event), ("Subscription-State", &standing)];
+        let body = Body { content_type: "message/sipfrag;version=2.0", bytes: body.as_bytes() };
+        let sent = self.with_stack(core, |stack, now, out| {
+            stack.request_inside(dialog, (Method::Notify, &headers, Some(body)), now, out)
+        });
+        match sent {
+            Ok(request) => {
+                self.referrals.by_request.insert(request, dialog);
+                if let Some(referral) = self.referrals.all.get_mut(&dialog) {
+                    referral.out = Some(request);
+                }
+            }
+            Err(_) => self.turn_referral(core, dialog, Input::Unanswered),
+        }
+    }
+    /// A response to a NOTIFY of a REFER, or to a REFER of ours; `None` when none came.
+    pub(crate) fn referral_answered(&mut self, core: &mut Core, request: ClientId, status: Option<u16>) {
+        if status.is_some_and(|status| status < 200) {
+            return;
+        }
+        if let Some(dialog) = self.referrals.ours.remove(&request) {
+            // 2xx only says that the other side tries; NOTIFY tells how it comes out.
+            return match status {
+                Some(200..=299) => {}
+                status => self.transfer_over(core, dialog, status.unwrap_or(408)),
+            };
+        }
+        let Some(dialog) = self.referrals.by_request.remove(&request) else { return };
+        self.turn_referral(core, dialog, status.map_or(Input::Unanswered, Input::Answered));
+    }
+    /// The dialog of a transferer has ended: there is nobody to tell.
+    pub(crate) fn referral_lost(&mut self, dialog: DialogId) {
+        self.referrals.forget(dialog);
+    }
+    /// The channel of a transferer goes. Whether its dialog stays until he has been told all.
+    pub(crate) fn is_referral_open(&mut self, dialog: DialogId) -> bool {
+        self.referrals.all.get_mut(&dialog).map(|referral| referral.parted = true).is_some()
+    }
+
+    /// An INVITE that replaces a call (RFC 3891 §3). `true`: it was one, and has been seen to.
+    pub(crate) fn replaces(&mut self, core: &mut Core, incoming: &Incoming, known: &Known) -> bool {
+        let view = incoming.message.view();
+        let mut values = view.headers(HeaderName::Replaces);
+        let Some(value) = values.next() else { return false };
+        let place = match (Replaces::parse(value), values.next()) {
+            (Some(replaces), None) => self.replaced(core, &replaces),
+            _ => Err(400),
+        };
+        let (place, was_early) = match place {
+            Ok(found) => found,
+            Err(status) => {
+                self.refuse(incoming, &Answer::new(status));
+                return true;
+            }
+        };
+        let endpoint = &known.endpoint;
+        let exten = super::inbound::exten_of(&view, self.config.ignore_user_options);
+        let caller = identity::caller_of(&view, endpoint);
+        let Some(newcomer) = self.ring(core, incoming, endpoint, exten, caller) else { return true };
+        let Some(handle) = core.get(newcomer).map(|channel| channel.handle) else { return true };
+        self.answer_leg(core, handle);
+        core.answered(newcomer);
+        if was_early {
+            core.push_event(place, ChanEvent::Answered);
+        }
+        let cause = if was_early { Cause::ANSWERED_ELSEWHERE } else { Cause::NORMAL_CLEARING };
+        core.request_exchange(Exchange {
+            place,
+            newcomer,
+            leaving: Vec::new(),
+            is_fresh: true,
+            notice: None,
+            cause,
+        });
+        true
+    }
+    /// The channel whose call is replaced, and whether it is one of ours that nobody has answered.
+    fn replaced(&self, core: &Core, replaces: &Replaces<'_>) -> Result<(ChannelId, bool), u16> {
+        let dialog =
+            self.stack.find_dialog(replaces.call_id, replaces.to_tag, replaces.from_tag).ok_or(481_u16)?;
+        let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)).ok_or(481_u16)?;
+        if core.get(leg.channel).is_none_or(|channel| channel.hangup.is_some()) {
+            return Err(603);
+        }
+        match leg.stage {
+            Stage::Up if replaces.early_only => Err(486),
+            Stage::Up => Ok((leg.channel, false)),
+            Stage::Calling => Ok((leg.channel, true)),
+            // §3: an early dialog that we did not begin is not replaced.
+            Stage::Ringing | Stage::Idle | Stage::Over => Err(481),
+        }
+    }
+
+    /// Transfers an answered call with REFER; [`ChanEvent::Transferred`] tells how it came out.
+    pub(crate) fn refer_out(&mut self, core: &mut Core, dialog: DialogId, target: &str) -> bool {
+        let target = format!("<{target}>");
+        let headers = [("Refer-To", target.as_str())];
+        let sent = self.with_stack(core, |stack, now, out| {
+            stack.request_inside(dialog, (Method::Refer, &headers, None), now, out)
+        });
+        sent.map(|request| self.referrals.ours.insert(request, dialog)).is_ok()
+    }
+    /// A NOTIFY inside a call: how a transfer of ours goes (RFC 3515 §2.4.5).
+    pub(crate) fn told(&mut self, core: &mut Core, dialog: DialogId, message: &Message<'_>) {
+        let event = message.header(HeaderName::Event).and_then(EventHeader::parse);
+        let about_refer = event.is_some_and(|event| event.package.eq_ignore_ascii_case(b"refer"));
+        let fragment = message.content_type().is_some_and(|kind| kind.is("message", "sipfrag"));
+        let Some(status) = sipfrag(message.body()).filter(|_| about_refer && fragment) else { return };
+        if status >= 200 {
+            self.transfer_over(core, dialog, status);
+        }
+    }
+    fn transfer_over(&mut self, core: &mut Core, dialog: DialogId, status: u16) {
+        if let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) {
+            core.push_event(leg.channel, ChanEvent::Transferred(status));
+        }
+    }
+    /// Headers of an INVITE by which another server replaces a call there, from the channel's variables.
+    pub(crate) fn replacing_headers(core: &Core, channel: ChannelId) -> Vec<(String, String)> {
+        let value = |name: &str| {
+            let text = core.get(channel)?.vars.get_name(name)?;
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        let mut headers = Vec::new();
+        if let Some(replaces) = value("SIPREPLACESHDR") {
+            headers.push(("Require".to_owned(), "replaces".to_owned()));
+            headers.push(("Replaces".to_owned(), replaces));
+        }
+        headers.extend(value("SIPREFERREDBYHDR").map(|by| ("Referred-By".to_owned(), by)));
+        headers
+    }
+}
+
+/// The status of a message that ends as this cause says, for a transferer.
+fn failure(cause: Cause) -> u16 {
+    match cause {
+        // Whoever was sent has given up, or has heard all there was.
+        Cause::NONE | Cause::NORMAL_CLEARING => 487,
+        cause => cause.to_sip(),
+    }
+}
+
+/// The one that a channel talks to.
+fn peer_of(core: &Core, channel: ChannelId) -> Option<ChannelId> {
+    let bridge = core.get(channel)?.bridge?;
+    match core.bridge_members(bridge) {
+        &[a, b] if core.conferences.of(channel).is_none() => Some(if a == channel { b } else { a }),
+        _ => None,
+    }
+}
+
+/// Sends the transferee to its extension, with what its dialplan may want to know.
+fn blind(
+    core: &mut Core,
+    (transferer, transferee): (ChannelId, ChannelId),
+    to: Location,
+    (referred_by, external): (&str, Option<(String, String)>),
+) {
+    let name = |core: &Core, id| core.get(id).map(|channel| channel.name.to_string()).unwrap_or_default();
+    let (by, who) = (name(core, transferer), name(core, transferee));
+    let mut set = |id, variable: &str, value: &str, inherit| {
+        if let Some(channel) = core.get_mut(id) {
+            channel.vars.set(Var::named(variable), value, inherit);
+        }
+    };
+    set(transferer, "BLINDTRANSFER", &who, Inherit::Never);
+    set(transferee, "BLINDTRANSFER", &by, Inherit::Never);
+    set(transferee, "ATTENDEDTRANSFER", "", Inherit::Never);
+    set(transferee, "TRANSFERERNAME", &by, Inherit::Never);
+    set(transferee, "SIPTRANSFER", "yes", Inherit::Never);
+    if !referred_by.is_empty() {
+        set(transferee, "SIPREFERREDBYHDR", referred_by, Inherit::Always);
+    }
+    if let Some((uri, replaces)) = &external {
+        set(transferee, "SIPREFERTOHDR", uri, Inherit::Never);
+        set(transferee, "SIPREPLACESHDR", replaces, Inherit::Always);
+    }
+    core.notice(|core| {
+        let bridge = core.get(transferer)?.bridge?;
+        Some(Notice::BlindTransfer {
+            transferer: core.snapshot(transferer).map(Box::new)?,
+            transferee: core.snapshot(transferee).map(Box::new)?,
+            bridge: (bridge, core.bridge_members(bridge).len()),
+            external: true,
+            to: (to.context.clone(), to.exten.clone()),
+        })
+    });
+    core.request_goto(transferee, to);
+}
+
+/// Lets the newcomer take the transferer's place.
+fn attended(core: &mut Core, first: ChannelId, (place, newcomer, second): (ChannelId, ChannelId, ChannelId)) {
+    let by = core.get(first).map(|channel| channel.name.to_string()).unwrap_or_default();
+    if let Some(channel) = core.get_mut(newcomer) {
+        channel.vars.set(Var::named("ATTENDEDTRANSFER"), &by, Inherit::Never);
+        channel.vars.set(Var::named("BLINDTRANSFER"), "", Inherit::Never);
+    }
+    let target = peer_of(core, place);
+    let snapshot = |id| core.snapshot(id).map(Box::new);
+    let notice = (|| {
+        Some(Notice::AttendedTransfer {
+            transferer: snapshot(first)?,
+            second: snapshot(second),
+            transferee: snapshot(newcomer)?,
+            target: target.and_then(snapshot),
+            external: true,
+        })
+    })();
+    // Whichever of the transferer's channels is not the place that is taken talks to the newcomer: it goes with him.
+    let leaving = [first, second].into_iter().filter(|id| *id != place).collect();
+    let cause = Cause::NORMAL_CLEARING;
+    core.request_exchange(Exchange { place, newcomer, leaving, is_fresh: false, notice, cause });
+}
+
+/// Refer-To, of which there is exactly one (RFC 3515 §2.4.1).
+fn refer_to(message: &Message<'_>) -> Result<ReferTo, u16> {
+    let mut values = message.headers(HeaderName::ReferTo);
+    let (value, None) = (values.next().ok_or(400_u16)?, values.next()) else { return Err(400) };
+    let address = NameAddr::parse(value).ok_or(400_u16)?;
+    let uri = address.uri;
+    if !uri.is_sip() {
+        return Err(416);
+    }
+    let replaces = uri.header_fields().find(|(name, _)| name.eq_ignore_ascii_case(b"Replaces"));
+    let replaces = replaces.map(|(_, value)| identity::text(&::sip::uri::percent_decode(value)));
+    let user = identity::text(&uri.user_decoded());
+    Ok(ReferTo { uri: plain_uri(&uri, &user), user, replaces })
+}
+
+/// A URI of user, host and port that means itself in a dial string, whatever it was before.
+fn plain_uri(uri: &Uri<'_>, user: &str) -> Option<String> {
+    let plain = |text: &str, also: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c));
+    let host = core::str::from_utf8(uri.host.as_bytes()).ok()?;
+    let address = uri.host.ip().is_some() || plain(host, ".-");
+    if !address || host.is_empty() || !plain(user, "+*#-_.") {
+        return None;
+    }
+    let at = if user.is_empty() { "" } else { "@" };
+    let port = uri.port.map(|port| format!(":{port}")).unwrap_or_default();
+    Some(format!("sip:{user}{at}{host}{port}"))
+}
+
+/// The status in a fragment of a response (RFC 3420).
+fn sipfrag(body: &[u8]) -> Option<u16> {
+    let line = core::str::from_utf8(body).ok()?.lines().next()?;
+    let status = line.strip_prefix("SIP/2.0 ")?.split(' ').next()?;
+    status.parse().ok().filter(|status| (100..700).contains(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc3420_2_a_fragment_tells_a_status() {
+        for (body, status) in [
+            (&b"SIP/2.0 200 OK\r\n"[..], Some(200)),
+            (b"SIP/2.0 486 Busy Here", Some(486)),
+            (b"SIP/2.0 100", Some(100)),
+            (b"SIP/2.0 99 x", None),
+            (b"INVITE sip:a@b SIP/2.0", None),
+            (b"", None),
+            (b"\xff\xfe", None),
+        ] {
+            assert_eq!(sipfrag(body), status, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_target_that_could_mean_more_in_a_dial_string_is_none() {
+        for (text, plain) in [
+            ("sip:600@192.0.2.4:5070;transport=tcp", Some("sip:600@192.0.2.4:5070")),
+            ("sip:600@pbx.example", Some("sip:600@pbx.example")),
+            ("sip:pbx.example", Some("sip:pbx.example")),
+            ("sip:600&PJSIP%2Ftrunk@pbx.example", None),
+            ("sip:600%26PJSIP@pbx.example", None),
+            ("sip:6|00@pbx.example", None),
+            ("sip:6,00@pbx.example", None),
+            ("sip:${EXTEN}@pbx.example", None),
+        ] {
+            let parsed = Uri::parse(text.as_bytes());
+            let got = parsed.and_then(|uri| {
+                let user = identity::text(&uri.user_decoded());
+                plain_uri(&uri, &user)
+            });
+            assert_eq!(got.as_deref(), plain, "{text}");
+        }
+    }
+}

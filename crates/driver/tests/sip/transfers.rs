@@ -1,0 +1,416 @@
+//! REFER, Replaces, and what transferers are told.
+
+use core::time::Duration;
+
+use ::sip::OwnedMessage;
+use base::{Cause, ChannelId};
+use call::{Advance, ChanEvent, Elsewhere, Notice};
+
+use crate::lab::{Lab, add, aor, body, change, endpoint, header, line, site, udp};
+use crate::phone::{Phone, sdp};
+
+const OFFER: &str = "0 8 101";
+
+/// An answered call from a phone, acknowledged.
+#[track_caller]
+fn incoming(lab: &mut Lab, phone: &mut Phone) -> ChannelId {
+    let id = phone.invite(lab, "100", &sdp("198.51.100.7", 4000, OFFER));
+    lab.answer(id);
+    let answer = lab.sent();
+    assert_eq!(line(&answer), "200");
+    phone.ack(lab, &answer, "");
+    phone.learn(&answer);
+    id
+}
+
+/// An answered call to the trunk's contact, which is told apart by its Call-ID.
+#[track_caller]
+fn outgoing(lab: &mut Lab, resource: &str) -> (ChannelId, Phone) {
+    let id = lab.dial(resource).unwrap();
+    let invite = lab.sent();
+    let mut phone = Phone::at("trunk", udp("198.51.100.7:5062"));
+    phone.called(&invite);
+    let sdp = sdp("198.51.100.7", 4100, OFFER);
+    phone.respond(lab, &invite, 200, "Contact: <sip:trunk@198.51.100.7:5062>\r\n", &sdp);
+    assert_eq!(lab.lines(), ["ACK"]);
+    (id, phone)
+}
+
+fn laboratory() -> Lab {
+    let mut lab = Lab::new(site());
+    lab.storyless = true;
+    lab.shard.core.borrow_mut().watched = true;
+    lab
+}
+
+/// The next NOTIFY: what it says of the subscription, and its fragment; answered 200.
+#[track_caller]
+fn told(lab: &mut Lab, phone: &Phone) -> (String, String) {
+    let notify = lab.sent();
+    assert_eq!(line(&notify), "NOTIFY", "{}", body(&notify));
+    assert_eq!(header(&notify, "Content-Type"), "message/sipfrag;version=2.0");
+    phone.respond(lab, &notify, 200, "", "");
+    (header(&notify, "Subscription-State"), body(&notify))
+}
+
+fn name(lab: &Lab, id: ChannelId) -> String {
+    lab.shard.core.borrow().get(id).map(|channel| channel.name.to_string()).unwrap_or_default()
+}
+
+fn variable(lab: &Lab, id: ChannelId, variable: &str) -> String {
+    let core = lab.shard.core.borrow();
+    core.get(id).and_then(|c| c.vars.get_name(variable)).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn rfc3515_2_4_a_blind_transfer_is_told_step_by_step_and_ends_with_bye() {
+    for (advances, fragments, end) in [
+        (
+            vec![Advance::Ringing, Advance::Ringing, Advance::Connected],
+            vec!["SIP/2.0 180 Ringing\r\n"],
+            "SIP/2.0 200 OK\r\n",
+        ),
+        (vec![Advance::Failed(Cause::USER_BUSY)], vec![], "SIP/2.0 486 Busy Here\r\n"),
+        (
+            vec![Advance::Early, Advance::Failed(Cause::NONE)],
+            vec!["SIP/2.0 183 Session Progress\r\n"],
+            "SIP/2.0 487 Request Terminated\r\n",
+        ),
+    ] {
+        let mut lab = laboratory();
+        let mut alice = Phone::new("alice");
+        let a = incoming(&mut lab, &mut alice);
+        let (b, _) = outgoing(&mut lab, "trunk");
+        lab.talk(a, b);
+        let by = name(&lab, a);
+        alice.inside(
+            &mut lab,
+            "REFER",
+            "Refer-To: <sip:200@strowger>\r\nReferred-By: <sip:alice@strowger>\r\n",
+            "",
+        );
+        assert_eq!(line(&lab.sent()), "202");
+        assert_eq!(
+            told(&mut lab, &alice),
+            ("active;expires=300".to_owned(), "SIP/2.0 100 Trying\r\n".to_owned())
+        );
+        assert_eq!(lab.lines(), [""; 0], "the call of the transferer stays until he knows");
+        let goto = lab.shard.core.borrow().get(b).and_then(|channel| channel.goto.clone());
+        let Some(Elsewhere::Dialplan(to)) = goto else { panic!("{goto:?}") };
+        assert_eq!((to.context.as_str(), to.exten.as_str(), to.priority), ("phones", "200", 1));
+        for (what, expected) in [
+            ("BLINDTRANSFER", by.as_str()),
+            ("TRANSFERERNAME", by.as_str()),
+            ("SIPTRANSFER", "yes"),
+            ("SIPREFERREDBYHDR", "<sip:alice@strowger>"),
+        ] {
+            assert_eq!(variable(&lab, b, what), expected, "{what}");
+        }
+        for advance in advances {
+            lab.with(|_, core| core.advance(b, advance));
+            if let Advance::Ringing | Advance::Early = advance
+                && let Some((_, notify)) = lab.next()
+            {
+                assert!(fragments.contains(&body(&notify).as_str()), "{}", body(&notify));
+                alice.respond(&mut lab, &notify, 200, "", "");
+            }
+        }
+        assert_eq!(told(&mut lab, &alice), ("terminated;reason=noresource".to_owned(), end.to_owned()));
+        let bye = lab.sent();
+        assert_eq!(line(&bye), "BYE");
+        alice.respond(&mut lab, &bye, 200, "", "");
+        lab.finish(b, Cause::NORMAL_CLEARING);
+        lab.lines();
+        lab.rest();
+    }
+}
+
+#[test]
+fn rfc3515_a_phone_that_says_bye_first_or_never_answers_leaves_nothing_behind() {
+    for says_bye in [true, false] {
+        let mut lab = laboratory();
+        let mut alice = Phone::new("alice");
+        let a = incoming(&mut lab, &mut alice);
+        let (b, _) = outgoing(&mut lab, "trunk");
+        lab.talk(a, b);
+        alice.inside(&mut lab, "REFER", "Refer-To: <sip:200@strowger>\r\n", "");
+        assert_eq!(lab.lines(), ["202", "NOTIFY"]);
+        if says_bye {
+            alice.inside(&mut lab, "BYE", "", "");
+            assert_eq!(lab.lines(), ["200"]);
+        }
+        lab.with(|_, core| core.advance(b, Advance::Connected));
+        lab.pass(Duration::from_secs(40));
+        assert_eq!(lab.lines().contains(&"BYE".to_owned()), !says_bye);
+        lab.finish(b, Cause::NORMAL_CLEARING);
+        lab.rest();
+    }
+}
+
+#[test]
+fn rfc4488_4_who_does_not_want_to_be_told_is_not() {
+    let mut lab = laboratory();
+    let mut alice = Phone::new("alice");
+    let a = incoming(&mut lab, &mut alice);
+    let (b, _) = outgoing(&mut lab, "trunk");
+    lab.talk(a, b);
+    alice.inside(
+        &mut lab,
+        "REFER",
+        "Refer-To: <sip:200@strowger>\r\nRefer-Sub: false\r\nSupported: norefersub\r\n",
+        "",
+    );
+    let accepted = lab.sent();
+    assert_eq!((line(&accepted), header(&accepted, "Refer-Sub")), ("202".to_owned(), "false".to_owned()));
+    assert_eq!(lab.lines(), ["BYE"]);
+}
+
+#[test]
+fn what_cannot_be_transferred_is_refused_and_the_call_goes_on() {
+    let mut config = site();
+    change(&mut config, "bob", |e| e.allow_transfer = false);
+    for (name, user, bridged, headers, status) in [
+        ("RFC 3515 2.4.2: no Refer-To", "alice", true, "", "400"),
+        ("two of them", "alice", true, "Refer-To: <sip:1@h>\r\nRefer-To: <sip:2@h>\r\n", "400"),
+        ("no URI", "alice", true, "Refer-To: nonsense\r\n", "400"),
+        ("another scheme", "alice", true, "Refer-To: <http://h/>\r\n", "416"),
+        ("no such extension", "alice", true, "Refer-To: <sip:nobody@strowger>\r\n", "404"),
+        ("nobody to send", "alice", false, "Refer-To: <sip:200@strowger>\r\n", "404"),
+        ("allow_transfer=no", "bob", true, "Refer-To: <sip:200@strowger>\r\n", "603"),
+        ("Replaces that is none", "alice", true, "Refer-To: <sip:200@h?Replaces=x>\r\n", "400"),
+        (
+            "a target whose parts no dial string may hold",
+            "alice",
+            true,
+            "Refer-To: <sip:1%26PJSIP%2Ftrunk@h?Replaces=x%3Bto-tag%3D1%3Bfrom-tag%3D2>\r\n",
+            "400",
+        ),
+    ] {
+        let mut lab = Lab::new(config.clone());
+        lab.storyless = true;
+        let mut phone = Phone::new(user);
+        let a = incoming(&mut lab, &mut phone);
+        let (b, _) = outgoing(&mut lab, "trunk");
+        if bridged {
+            lab.talk(a, b);
+        }
+        phone.inside(&mut lab, "REFER", headers, "");
+        assert_eq!(lab.lines(), [status], "{name}");
+        assert!(lab.shard.core.borrow().get(b).is_some_and(|channel| channel.goto.is_none()), "{name}");
+        assert_eq!(lab.shard.core.borrow().channel_count(), 2, "{name}");
+    }
+}
+
+#[test]
+fn an_unknown_replaces_goes_out_with_the_invite_that_the_dialplan_makes_of_it() {
+    let mut lab = laboratory();
+    let mut alice = Phone::new("alice");
+    let a = incoming(&mut lab, &mut alice);
+    let (b, _) = outgoing(&mut lab, "trunk");
+    lab.talk(a, b);
+    alice.inside(
+        &mut lab,
+        "REFER",
+        "Refer-To: <sip:700@203.0.113.9:5080?Replaces=abc%40there%3Bto-tag%3D77%3Bfrom-tag%3D88>\r\n",
+        "",
+    );
+    assert_eq!(lab.lines(), ["202", "NOTIFY"]);
+    let goto = lab.shard.core.borrow().get(b).and_then(|channel| channel.goto.clone());
+    let Some(Elsewhere::Dialplan(to)) = goto else { panic!("{goto:?}") };
+    assert_eq!(to.exten, "external_replaces");
+    assert_eq!(variable(&lab, b, "SIPREFERTOHDR"), "sip:700@203.0.113.9:5080");
+    let replaces = variable(&lab, b, "SIPREPLACESHDR");
+    assert_eq!(replaces, "abc@there;to-tag=77;from-tag=88");
+    // What the dialplan dials then carries it.
+    lab.dial_with("trunk/sip:700@203.0.113.9:5080", call::Request::default(), |shard, id| {
+        if let Some(channel) = shard.core.borrow_mut().get_mut(id) {
+            channel.vars.set(dialplan::Var::named("SIPREPLACESHDR"), &replaces, dialplan::Inherit::Never);
+        }
+    })
+    .unwrap();
+    let invite = lab.sent();
+    assert_eq!((header(&invite, "Replaces"), header(&invite, "Require")), (replaces, "replaces".to_owned()));
+}
+
+/// The transferer's two calls in every combination of who had called whom, and who talks to whom afterwards.
+#[test]
+fn rfc5589_7_an_attended_transfer_connects_the_others_whoever_called_whom() {
+    for (first_in, second_in) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut config = site();
+        add(&mut config, endpoint("carol"), aor("carol"));
+        let mut lab = Lab::new(config);
+        lab.storyless = true;
+        lab.shard.core.borrow_mut().watched = true;
+        // The transferer is the trunk's phone, whichever side it is on; the others are dialled or call.
+        let leg = |lab: &mut Lab, is_caller: bool, call: &str| {
+            if is_caller {
+                let mut phone = Phone::new("trunk").call(call);
+                (incoming(lab, &mut phone), phone)
+            } else {
+                outgoing(lab, "trunk")
+            }
+        };
+        let (x1, mut first) = leg(&mut lab, first_in, "first");
+        let (y, _) = leg(&mut lab, !first_in, "transferee");
+        let (x2, second) = leg(&mut lab, second_in, "second");
+        let (z, _) = leg(&mut lab, !second_in, "target");
+        if first_in {
+            lab.talk(x1, y)
+        } else {
+            lab.talk(y, x1)
+        }
+        if second_in {
+            lab.talk(x2, z)
+        } else {
+            lab.talk(z, x2)
+        }
+        let (was_y, was_x2, was_z) = (name(&lab, y), name(&lab, x2), name(&lab, z));
+        lab.shard.core.borrow_mut().notices.clear();
+        // In its own words: its own tag is the from-tag of who reads it.
+        let replaces = format!(
+            "{}%3Bto-tag%3D{}%3Bfrom-tag%3D{}",
+            second.call_id.replace('@', "%40"),
+            second.remote_tag,
+            second.tag
+        );
+        first.inside(&mut lab, "REFER", &format!("Refer-To: <sip:200@strowger?Replaces={replaces}>\r\n"), "");
+        assert_eq!(line(&lab.sent()), "202");
+        let rest: Vec<OwnedMessage> = std::iter::from_fn(|| lab.next().map(|(_, message)| message)).collect();
+        let lines: Vec<String> = rest.iter().map(line).collect();
+        assert_eq!(lines, ["NOTIFY", "BYE"], "told at once, and the second call ends");
+        assert_eq!(body(&rest[0]), "SIP/2.0 200 OK\r\n");
+        assert_eq!(header(&rest[0], "Subscription-State"), "terminated;reason=noresource");
+        first.respond(&mut lab, &rest[0], 200, "", "");
+        assert_eq!(lab.lines(), ["BYE"], "then the first");
+        let core = lab.shard.core.borrow();
+        assert_eq!(core.channel_count(), 2, "{first_in} {second_in}");
+        let mut talking: Vec<String> = core
+            .bridges()
+            .flat_map(|(_, members)| members.iter().filter_map(|id| core.get(*id)))
+            .map(|channel| channel.name.to_string())
+            .collect();
+        talking.sort();
+        let mut expected = vec![was_y.clone(), was_z.clone()];
+        expected.sort();
+        assert_eq!(talking, expected, "{first_in} {second_in}");
+        assert_eq!(core.by_name(&was_x2), None);
+        let event = core.notices.iter().find_map(|notice| match notice {
+            Notice::AttendedTransfer { second, transferee, target, .. } => {
+                let name = |of: &call::Snapshot| of.name.to_string();
+                Some((second.as_deref().map(name), name(transferee), target.as_deref().map(name)))
+            }
+            _ => None,
+        });
+        assert_eq!(event, Some((Some(was_x2), was_y, Some(was_z))));
+    }
+}
+
+#[test]
+fn rfc3891_3_an_invite_replaces_a_call_as_its_state_allows() {
+    for (name, ours, answered, early, status) in [
+        ("an answered call is replaced", false, true, false, "200"),
+        ("but not by who asks for an early one", false, true, true, "486"),
+        ("one that we answered is no different", true, true, false, "200"),
+        ("an early one that the other side began is not", false, false, true, "481"),
+        ("an early one that we began is", true, false, true, "200"),
+    ] {
+        let mut lab = laboratory();
+        let mut alice = Phone::new("alice");
+        let (place, phone) = match (ours, answered) {
+            (false, true) => (incoming(&mut lab, &mut alice), alice),
+            (false, false) => {
+                let id = alice.invite(&mut lab, "100", &sdp("198.51.100.7", 4000, OFFER));
+                lab.indicate(id, call::Indication::Ringing);
+                let ringing = lab.sent();
+                alice.learn(&ringing);
+                (id, alice)
+            }
+            (true, true) => outgoing(&mut lab, "trunk"),
+            (true, false) => {
+                let id = lab.dial("trunk").unwrap();
+                let invite = lab.sent();
+                let mut phone = Phone::at("trunk", udp("198.51.100.7:5062"));
+                phone.called(&invite);
+                phone.respond(&mut lab, &invite, 180, "Contact: <sip:trunk@198.51.100.7:5062>\r\n", "");
+                (id, phone)
+            }
+        };
+        let (other, _) = outgoing(&mut lab, "trunk");
+        if answered {
+            lab.talk(place, other);
+        }
+        let early = if early { ";early-only" } else { "" };
+        let replaces = format!(
+            "Replaces: {};to-tag={};from-tag={}{early}\r\n",
+            phone.call_id, phone.remote_tag, phone.tag
+        );
+        let mut newcomer = Phone::new("trunk").call("newcomer");
+        let text =
+            newcomer.request("INVITE", "sip:100@strowger", &replaces, &sdp("198.51.100.7", 4400, OFFER));
+        lab.receive(newcomer.flow, text);
+        let got = lab.lines();
+        assert_eq!(got.first().map(String::as_str), Some(status), "{name}: {got:?}");
+        if status != "200" {
+            assert_eq!(got.len(), 1, "{name}");
+            continue;
+        }
+        assert_eq!(got, ["200", if answered { "BYE" } else { "CANCEL" }], "{name}");
+        let core = lab.shard.core.borrow();
+        let here = core.get(place).unwrap();
+        assert!(here.name.starts_with("PJSIP/trunk-"), "{name}: {}", here.name);
+        assert_eq!(here.state, call::ChanState::Up, "{name}");
+        assert_eq!(here.bridge.is_some(), answered, "{name}");
+    }
+}
+
+#[test]
+fn rfc3891_3_a_replaces_that_matches_nothing_or_is_none_is_refused() {
+    for (replaces, status) in [
+        ("Replaces: nobody;to-tag=1;from-tag=2\r\n", "481"),
+        ("Replaces: nobody;to-tag=1\r\n", "400"),
+        ("Replaces: a;to-tag=1;from-tag=2\r\nReplaces: b;to-tag=1;from-tag=2\r\n", "400"),
+        ("Require: replaces\r\nReplaces: nobody;to-tag=1;from-tag=2\r\n", "481"),
+    ] {
+        let mut lab = Lab::new(site());
+        let mut trunk = Phone::new("trunk");
+        let answer =
+            trunk.ask(&mut lab, "INVITE", "sip:100@strowger", replaces, &sdp("198.51.100.7", 4000, OFFER));
+        assert_eq!(line(&answer), status, "{replaces}");
+        lab.rest();
+    }
+}
+
+#[test]
+fn rfc3515_2_4_4_an_answered_call_is_sent_elsewhere_by_refer_and_its_story_hears_how_it_went() {
+    for (answer, fragment, expected) in [
+        (202, Some("SIP/2.0 200 OK"), Some(200)),
+        (202, Some("SIP/2.0 486 Busy Here"), Some(486)),
+        (202, Some("SIP/2.0 100 Trying"), None),
+        (202, None, None),
+        (405, None, Some(405)),
+    ] {
+        let mut lab = Lab::new(site());
+        let mut trunk = Phone::new("trunk");
+        let id = incoming(&mut lab, &mut trunk);
+        let sent = lab.with(|sip, core| call::Tech::transfer(sip, core, id, "PJSIP/200"));
+        assert!(sent);
+        let refer = lab.sent();
+        assert_eq!(
+            (line(&refer), header(&refer, "Refer-To")),
+            ("REFER".to_owned(), "<sip:200@198.51.100.7:5062>".to_owned())
+        );
+        trunk.respond(&mut lab, &refer, answer, "", "");
+        if let Some(fragment) = fragment {
+            let headers = "Event: refer\r\nSubscription-State: active\r\nContent-Type: message/sipfrag\r\n";
+            trunk.inside(&mut lab, "NOTIFY", headers, fragment);
+            assert_eq!(lab.lines(), ["200"]);
+        }
+        let heard = lab.heard();
+        let transferred = expected.map(|status| format!("{:?}", ChanEvent::Transferred(status)));
+        assert_eq!(
+            heard.last().filter(|line| line.starts_with("Transferred")),
+            transferred.as_ref(),
+            "{heard:?}"
+        );
+    }
+}
