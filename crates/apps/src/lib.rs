@@ -17,6 +17,7 @@ mod flow;
 mod functions;
 pub mod hints;
 mod listen;
+pub mod message;
 pub mod monitor;
 pub mod originate;
 pub mod pbx;

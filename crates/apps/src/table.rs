@@ -33,6 +33,7 @@ const PARTS: &[&[AppRow]] = &[
     listen::ROWS,
     monitor::ROWS,
     originate::ROWS,
+    crate::message::ROWS,
     playback::ROWS,
     control_playback::ROWS,
 ];

@@ -287,6 +287,8 @@ pub struct Channel {
     pub quality: Option<Box<crate::Quality>>,
     /// The stream's totals were asked for and have not come.
     pub(crate) asked_quality: bool,
+    /// The text message that runs its dialplan, or that it sends.
+    pub message: Option<Box<crate::TextMessage>>,
     /// Number under which somebody hears in [`Core::advances`](crate::Core::advances) how its call comes on.
     pub advance_watch: Option<u64>,
     /// Its other end was told that it rings.

@@ -274,6 +274,7 @@ impl Core {
             quality: None,
             asked_quality: false,
             agi: None,
+            message: None,
             advance_watch: None,
             is_told_ringing: false,
             rings_inside: false,

@@ -22,6 +22,7 @@ mod exchange;
 mod exec;
 mod identity;
 mod links;
+mod message;
 pub mod monitor;
 pub mod mos;
 mod notice;
@@ -45,6 +46,7 @@ pub use exchange::Exchange;
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
+pub use message::{MessageData, Sending, TextMessage};
 pub use notice::{Notice, Snapshot};
 pub use quality::{Quality, Series, paths, seconds};
 pub use services::{

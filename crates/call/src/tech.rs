@@ -2,7 +2,7 @@
 
 use base::{Cause, ChannelId, Digit};
 
-use crate::{Core, DeviceState, PartyId};
+use crate::{Core, DeviceState, PartyId, Sending, TextMessage};
 
 /// What the other side of a channel is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,10 @@ pub trait Tech {
     /// Two channels have changed places: what was known of one id is true of the other from here on, as
     /// [`Channel::handle`](crate::Channel::handle) says. Called for every technology; either may be another's.
     fn exchanged(&mut self, _core: &Core, _a: ChannelId, _b: ChannelId) {}
+    /// Sends a text message outside of calls; the destination has its protocol's word before a colon.
+    fn message(&mut self, _core: &mut Core, _destination: &str, _message: &TextMessage) -> Sending {
+        Sending::InvalidUri
+    }
     /// The state of a device of this technology.
     fn device_state(&self, core: &Core, resource: &str) -> DeviceState;
     /// `CHANNEL(item)` and the technology's own functions (`PJSIP_HEADER`), arguments already expanded.

@@ -80,6 +80,10 @@ pub enum ChannelFunction {
     HangupcauseKeys,
     /// HINT()
     Hint,
+    /// MESSAGE()
+    Message,
+    /// MESSAGE_DATA()
+    MessageData,
     /// PJSIP_HEADER()
     PjsipHeader,
     /// PJSIP_HEADERS()

@@ -129,7 +129,6 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("followme.conf", Level::Note, "FollowMe is not built in"),
     ("udptl.conf", Level::Note, "T.38 is declined"),
     ("res_fax.conf", Level::Note, "fax is not built in"),
-    ("pjsip_notify.conf", Level::Note, "pjsip send notify is not built in"),
     ("cli_aliases.conf", Level::Note, "its aliases are unknown to the console; the usual ones are built in"),
     ("cli.conf", Level::Note, "no command runs at start"),
     ("cli_permissions.conf", Level::Note, "everyone who may open the control socket may use every command"),

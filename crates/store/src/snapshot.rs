@@ -11,6 +11,7 @@ use crate::config::logger::Logger;
 use crate::config::manager::Manager;
 use crate::config::modules::{Capability, Modules};
 use crate::config::music::Music;
+use crate::config::notify::Notify;
 use crate::config::pjsip::Pjsip;
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
@@ -58,6 +59,8 @@ pub struct Snapshot {
     pub manager: Manager,
     /// `modules.conf`.
     pub modules: Modules,
+    /// `pjsip_notify.conf`.
+    pub notify: Notify,
     /// `resolver_unbound.conf`.
     pub resolver: Resolver,
     /// `codecs.conf`.
@@ -312,6 +315,7 @@ impl<'a> Reading<'a> {
             cdr,
             manager,
             modules,
+            notify: self.read("pjsip_notify.conf", Notify::read),
             resolver: self.read("resolver_unbound.conf", Resolver::read),
             codecs,
             confbridge: self.read("confbridge.conf", ConfBridge::read),

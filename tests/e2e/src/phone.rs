@@ -297,16 +297,21 @@ impl Phone {
 
     /// Sends an INVITE and answers the challenge; [`Phone::progress`] and [`Phone::outcome`] tell how it goes on.
     pub fn begin(&mut self, number: &str) {
+        self.begin_with(number, "");
+    }
+
+    /// The same with more header lines.
+    pub fn begin_with(&mut self, number: &str, more: &str) {
         let mut dialog = self.new_dialog(number);
         let body = self.offer.clone().unwrap_or_else(|| self.sdp("sendrecv").into_bytes());
         let uri = dialog.target.clone();
-        let branch = self.request("INVITE", &uri, &dialog, "", &body);
+        let branch = self.request("INVITE", &uri, &dialog, more, &body);
         let first = self.response(&branch, false);
         let branch = match self.credentials(&first, "INVITE", &uri) {
             Some(credentials) => {
                 self.ack_refusal(&dialog, &branch, &first);
                 dialog.sequence += 1;
-                self.request("INVITE", &uri, &dialog, &credentials, &body)
+                self.request("INVITE", &uri, &dialog, &(more.to_owned() + &credentials), &body)
             }
             None => {
                 self.inbox.push_front(first);
@@ -427,6 +432,66 @@ impl Phone {
         self.response(&branch, true)
     }
 
+    /// A request inside the call with more header lines, and its final response.
+    pub fn inside_with(&mut self, method: &str, more: &str) -> Message {
+        let dialog = self.dialog.as_mut().expect("a call is up");
+        dialog.sequence += 1;
+        let dialog = dialog.clone();
+        let branch = self.request(method, &dialog.target, &dialog, more, b"");
+        self.response(&branch, true)
+    }
+
+    /// A NOTIFY inside the call with a body of this type, and its final response.
+    pub fn tell(&mut self, more: &str, kind: &str, body: &str) -> Message {
+        let dialog = self.dialog.as_mut().expect("a call is up");
+        dialog.sequence += 1;
+        let dialog = dialog.clone();
+        let branch = self.typed(("NOTIFY", &dialog.target), &dialog, more, (kind, body));
+        self.response(&branch, true)
+    }
+
+    /// A MESSAGE outside calls with a body of this type; answers the challenge; the final response.
+    pub fn say(&mut self, user: &str, kind: &str, body: &str) -> Message {
+        let mut dialog = self.new_dialog(user);
+        let uri = dialog.target.clone();
+        let branch = self.typed(("MESSAGE", &uri), &dialog, "", (kind, body));
+        let first = self.response(&branch, true);
+        let Some(credentials) = self.credentials(&first, "MESSAGE", &uri) else { return first };
+        dialog.sequence += 1;
+        let branch = self.typed(("MESSAGE", &uri), &dialog, &credentials, (kind, body));
+        self.response(&branch, true)
+    }
+
+    /// Sends a request whose body is not a description; its branch.
+    fn typed(
+        &mut self,
+        line: (&str, &str),
+        dialog: &Dialog,
+        more: &str,
+        (kind, body): (&str, &str),
+    ) -> String {
+        let branch = format!("z9hG4bK{}", self.unique());
+        let more = format!("{more}Content-Type: {kind}\r\n");
+        let head = self.request_head(line, dialog, &branch, &more, 0);
+        let head = head.replace("Content-Length: 0", &format!("Content-Length: {}", body.len()));
+        self.send((head + body).as_bytes());
+        branch
+    }
+
+    /// Its call as another one names it that is to replace it (RFC 3891), escaped for a URI: as the server sees it.
+    pub fn replaces(&self) -> String {
+        let dialog = self.dialog.as_ref().expect("a call is up");
+        self.replaces_early(&dialog.remote)
+    }
+
+    /// The same for a call that is not answered; the other side's To stands in its provisional response.
+    pub fn replaces_early(&self, remote: &str) -> String {
+        let dialog = self.dialog.as_ref().expect("a call is up");
+        let tag = |value: &str| value.split(";tag=").nth(1).unwrap_or_default().to_owned();
+        let text = format!("{};to-tag={};from-tag={}", dialog.call_id, tag(remote), tag(&dialog.local));
+        text.replace('@', "%40").replace(';', "%3B").replace('=', "%3D")
+    }
+
     /// A request inside the call, whose response nobody waits for.
     pub fn poke(&mut self, method: &str) {
         let dialog = self.dialog.as_mut().expect("a call is up");
@@ -440,11 +505,7 @@ impl Phone {
         let dialog = self.dialog.as_mut().expect("a call is up");
         dialog.sequence += 1;
         let dialog = dialog.clone();
-        let branch = format!("z9hG4bK{}", self.unique());
-        let kind = "Content-Type: application/dtmf-relay\r\n";
-        let head = self.request_head(("INFO", &dialog.target), &dialog, &branch, kind, 0);
-        let head = head.replace("Content-Length: 0", &format!("Content-Length: {}", relay.len()));
-        self.send((head + relay).as_bytes());
+        let branch = self.typed(("INFO", &dialog.target), &dialog, "", ("application/dtmf-relay", relay));
         self.response(&branch, true)
     }
 

@@ -11,8 +11,8 @@ mod state;
 
 use dialplan::{ChannelFunction, Fault};
 
-use crate::Call;
 use crate::call_ctx::args;
+use crate::{Call, message};
 
 /// How a reader answers.
 pub(crate) type Read = Result<(), Fault>;
@@ -36,6 +36,8 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::DeviceState => state::read_device(call, text, out),
         F::ExtensionState => state::read_extension(call, text, out),
         F::Hint => state::read_hint(call, text, out),
+        F::Message => message::read(call, text, out),
+        F::MessageData => message::read_data(call, text, out),
         F::Hangupcause => state::read_hangup_cause(call, text, out),
         F::HangupcauseKeys => state::read_hangup_keys(call, out),
         F::Group => count::read_group(call, text, out),
@@ -87,6 +89,8 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         F::CdrProp => record::write_prop(call, text, value),
         F::DeviceState => state::write_device(call, text, value),
         F::Group => count::write_group(call, text, value),
+        F::Message => message::write(call, text, value),
+        F::MessageData => message::write_data(call, text, value),
         F::PjsipHeader
         | F::PjsipHeaderParam
         | F::PjsipInheritableHeader

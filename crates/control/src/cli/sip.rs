@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::fmt::Write as _;
 
-use driver::sip::{AorRow, Bind, EndpointRow, SubscriptionRow};
+use driver::sip::{AorRow, Bind, EndpointRow, NotifyTo, SubscriptionRow};
 use serde_json::{Value, json};
 
 use super::sip_tables::{
@@ -173,6 +173,13 @@ pub(super) const ROWS: &[Row] = &[
     )
     .detail("The answer shows in pjsip show contacts.")
     .also(&["sip qualify peer <endpoint>"]),
+    verb(
+        "pjsip send notify <kind> endpoint|uri <peer...>",
+        "Sends a NOTIFY of pjsip_notify.conf to the contacts of endpoints, or to a URI.",
+        Cli::pjsip_send_notify,
+    )
+    .detail("kind is a section of pjsip_notify.conf; several endpoints may be named.")
+    .also(&["sip notify <kind> <peer...>"]),
     verb(
         "pjsip reload",
         "Reads pjsip.conf again, and everything else with it. Calls and registrations go on.",
@@ -672,6 +679,31 @@ impl Cli {
         ask.show(data, text)
     }
 
+    fn pjsip_send_notify(&self, ask: &mut Ask<'_>) -> Said {
+        let (kind, peers) = (ask.need("kind"), ask.need("peer"));
+        let by_uri = ask.choice() == Some("uri");
+        let snapshot = self.site.snapshot.borrow().clone();
+        let Some(lines) = snapshot.notify.kinds.get(kind) else {
+            return Said::failed(format!(
+                "Unable to find notify type '{}' in pjsip_notify.conf\n",
+                clean(kind)
+            ));
+        };
+        let core = &mut *self.site.shard.core.borrow_mut();
+        let mut said = String::new();
+        let mut all_known = true;
+        for peer in peers.split_whitespace() {
+            let to = if by_uri { NotifyTo::Uri(peer) } else { NotifyTo::Endpoint(peer) };
+            let sent = self.site.sip.borrow_mut().send_notify(core, to, lines);
+            all_known &= sent.is_some_and(|count| count > 0);
+            let _ = match sent {
+                None => writeln!(said, "Unable to find '{}'", clean(peer)),
+                Some(0) => writeln!(said, "'{}' has no contact to notify", clean(peer)),
+                Some(_) => writeln!(said, "Sending NOTIFY of type '{}' to '{}'", clean(kind), clean(peer)),
+            };
+        }
+        if all_known { Said::done(said) } else { Said::failed(said) }
+    }
     fn pjsip_qualify(&self, ask: &mut Ask<'_>) -> Said {
         let name = ask.need("endpoint");
         let core = &mut *self.site.shard.core.borrow_mut();

@@ -23,6 +23,22 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
     ),
     row("CHANNEL", "CHANNEL(item)", "Gets or sets a property of the channel.", F::Channel, true, true),
+    row(
+        "MESSAGE",
+        "MESSAGE(to|from|body|custom_data)",
+        "Gets or sets a part of the text message that runs the dialplan.",
+        F::Message,
+        true,
+        true,
+    ),
+    row(
+        "MESSAGE_DATA",
+        "MESSAGE_DATA(name)",
+        "Gets a header of the text message, or sets one that goes out with it.",
+        F::MessageData,
+        true,
+        true,
+    ),
     row("CHANNELS", "CHANNELS([pattern])", "Lists the channels.", F::Channels, true, false),
     row(
         "CHANNEL_EXISTS",

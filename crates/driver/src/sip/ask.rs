@@ -53,11 +53,16 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.!%*_+`'~".contains(&b))
 }
 
+/// Whether a header of this name is the dialplan's to send.
+pub(crate) fn is_free_header(name: &str) -> bool {
+    is_token(name) && !RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
+}
+
 /// `add,name`, `update,name` or `remove,name` on a list of headers; `false` when that cannot be.
 pub(crate) fn change_headers(headers: &mut Vec<(String, String)>, args: &str, value: &str) -> bool {
     let mut parts = args.split(',').map(str::trim);
     let (action, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    if !is_token(name) || RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
+    if !is_free_header(name) {
         return false;
     }
     let same = |header: &(String, String)| header.0.eq_ignore_ascii_case(name);

@@ -53,6 +53,7 @@ impl SipDriver {
                 Method::Register => self.registered(core, *incoming),
                 Method::Options => self.pinged(core, *incoming),
                 Method::Subscribe => self.subscribed(core, *incoming),
+                Method::Message => self.messaged(core, *incoming),
                 _ => self.not_served(core, *incoming),
             },
             Event::InDialog { dialog, request, message, .. } => {
@@ -363,11 +364,11 @@ impl SipDriver {
             }
             (Some(handle), Method::Message) => {
                 let view = message.view();
-                if let Some(leg) = self.legs.get(handle) {
-                    let text = String::from_utf8_lossy(view.body()).into_owned();
-                    core.push_event(leg.channel, ChanEvent::Text(text));
+                let refused = super::message::refusal(&view);
+                if let Some(leg) = self.legs.get(handle).filter(|_| refused.is_none()) {
+                    core.push_event(leg.channel, ChanEvent::Text(super::message::text_of(&view)));
                 }
-                200
+                refused.unwrap_or(200)
             }
             (Some(_), Method::Options) => 200,
             (Some(_), method) if method.known().is_some() => 405,
@@ -377,6 +378,8 @@ impl SipDriver {
         let answer = match status {
             405 => Answer::new(status).headers(&allow),
             415 => Answer::new(status).headers(&accept),
+            // RFC 6086 §4.2.2: no package is welcome here.
+            469 => Answer::new(status).headers(&[("Recv-Info", "")]),
             _ => Answer::new(status),
         };
         self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
@@ -442,11 +445,17 @@ impl SipDriver {
     fn info(&mut self, core: &mut Core, handle: u64, message: &OwnedMessage) -> u16 {
         let view = message.view();
         let Some(leg) = self.legs.get(handle) else { return 481 };
+        if view.has(HeaderName::InfoPackage) {
+            return 469;
+        }
         let Some(kind) = view.content_type() else { return 200 };
         let digit = if kind.is("application", "dtmf-relay") {
             relay_digit(view.body())
         } else if kind.is("application", "dtmf") {
             bare_digit(view.body()).map(|digit| (digit, INFO_DIGIT_MS))
+        } else if kind.is("application", "media_control+xml") {
+            // A picture is asked for (RFC 5168); there is no video to send one of.
+            return 200;
         } else {
             return 415;
         };

@@ -12,6 +12,7 @@ mod identify;
 mod identity;
 mod inbound;
 mod leg;
+mod message;
 mod names;
 mod outbound;
 mod outside;
@@ -38,6 +39,8 @@ pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
     Registration, Rel100, Trace, Traced, Watching,
 };
+pub use message::TEXT_BYTES_MAX;
+pub use outside::NotifyTo;
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
 pub use trunk::RegistrationRow;
@@ -59,7 +62,8 @@ const ALLOW: &str =
 const EXTENSIONS: &[&str] = &["replaces", "norefersub"];
 
 /// Bodies we read.
-const ACCEPT: &str = "application/sdp, application/dtmf-relay, application/dtmf, text/plain";
+const ACCEPT: &str =
+    "application/sdp, application/dtmf-relay, application/dtmf, application/media_control+xml, text/plain";
 
 /// What an INVITE has begun so far and nobody else would undo.
 #[derive(Default)]
@@ -85,6 +89,8 @@ pub struct SipDriver {
     qualify: Qualify,
     watchers: watch::Watchers,
     referrals: refer::Referrals,
+    /// Channels whose dialplans messages run.
+    running: Vec<ChannelId>,
     /// Requests outside calls that may be challenged.
     outside: HashMap<ClientId, outside::Sent>,
     requests: HashMap<ClientId, qualify::Probe>,
@@ -132,6 +138,7 @@ impl SipDriver {
             qualify: Qualify::default(),
             watchers: watch::Watchers::default(),
             referrals: refer::Referrals::default(),
+            running: Vec::new(),
             outside: HashMap::new(),
             requests: HashMap::new(),
             trunks: trunk::Trunks::default(),

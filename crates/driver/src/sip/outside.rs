@@ -25,7 +25,79 @@ pub(crate) struct Request<'a> {
     pub(crate) body: Option<Body<'a>>,
 }
 
+/// Whom a NOTIFY by hand is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotifyTo<'a> {
+    /// Every contact of an endpoint.
+    Endpoint(&'a str),
+    /// A URI, by the way of `default_outbound_endpoint`.
+    Uri(&'a str),
+    /// The phone of a channel, inside its call.
+    Channel(&'a str),
+}
+
 impl SipDriver {
+    /// Sends a NOTIFY by hand. `lines` are its headers; `Content` is a line of its body, `Content-Type` the body's type.
+    /// How many left; `None` when nobody of that name is known.
+    pub fn send_notify(
+        &mut self,
+        core: &mut Core,
+        to: NotifyTo<'_>,
+        lines: &[(String, String)],
+    ) -> Option<usize> {
+        let line = |name: &str| {
+            lines.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        };
+        let mut headers: Vec<Header<'_>> = lines
+            .iter()
+            .filter(|(name, _)| super::ask::is_free_header(name) && !name.eq_ignore_ascii_case("Content"))
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        if line("Subscription-State").is_none() {
+            headers.push(("Subscription-State", "terminated"));
+        }
+        let text: Vec<&str> = lines
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("Content"))
+            .map(|(_, value)| value.as_str())
+            .collect();
+        let text = text.join("\r\n");
+        let content_type = line("Content-Type").map_or("text/plain", String::as_str);
+        let body = (!text.is_empty()).then_some(Body { content_type, bytes: text.as_bytes() });
+        let (endpoint, routes) = match to {
+            NotifyTo::Channel(name) => {
+                let id = core.by_name(name)?;
+                let dialog = self.leg_of(id, core)?.dialog?;
+                let sent = self.with_stack(core, |stack, now, out| {
+                    stack.request_inside(dialog, (Method::Notify, &headers, body), now, out)
+                });
+                return Some(usize::from(sent.is_ok()));
+            }
+            NotifyTo::Endpoint(name) => {
+                let endpoint = self.config.endpoints.get(name).cloned()?;
+                let contacts = self.contacts_of(&endpoint);
+                let routes: Vec<Route> = contacts
+                    .iter()
+                    .filter_map(|(aor, uri)| self.route_to(core, Some(&endpoint), aor, uri))
+                    .collect();
+                (endpoint, routes)
+            }
+            NotifyTo::Uri(uri) => {
+                let endpoint = self.config.endpoints.get(&*self.config.default_outbound).cloned()?;
+                let route = self.route_uri(core, Some(&endpoint), uri, None)?;
+                (endpoint, vec![route])
+            }
+        };
+        let mut sent = 0;
+        for route in routes {
+            let host = self.own_host(route.flow);
+            let from = super::identity::name_addr("", &self.config.default_from_user, &host, false);
+            let request = Request { method: Method::Notify, from, headers: &headers, body };
+            sent += usize::from(self.send_outside(core, &endpoint, route, &request));
+        }
+        Some(sent)
+    }
+
     /// Every contact of an endpoint's AORs that may be reached, registered and fixed ones, with its AOR.
     pub(crate) fn contacts_of(&self, endpoint: &Endpoint) -> Vec<(String, Vec<u8>)> {
         let aors = endpoint.aors.iter().filter_map(|name| self.config.aors.get(name));

@@ -3,7 +3,7 @@
 use ::sip::stack::Body;
 use ::sip::{HeaderName, Method};
 use base::{Cause, ChannelId, Command, Digit, PlayId};
-use call::{Core, DeviceState, Indication, Request, Tech};
+use call::{Core, DeviceState, Indication, Request, Sending, Tech, TextMessage};
 
 use super::config::Dtmf;
 use super::leg::Stage;
@@ -122,6 +122,9 @@ impl Tech for SipDriver {
             .with_stack(core, |stack, now, out| stack.answer(dialog, &answer.headers(&headers), now, out));
         self.legs.unbind(dialog);
         sent.is_ok()
+    }
+    fn message(&mut self, core: &mut Core, destination: &str, message: &TextMessage) -> Sending {
+        self.send_message(core, destination, message)
     }
     fn exchanged(&mut self, core: &Core, a: ChannelId, b: ChannelId) {
         for id in [a, b] {

@@ -5,6 +5,7 @@ mod carrier;
 mod gate;
 mod incoming;
 mod lab;
+mod messages;
 mod outgoing;
 mod phone;
 mod registration;

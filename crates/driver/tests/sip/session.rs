@@ -107,7 +107,18 @@ fn requests_in_a_call_are_served_or_refused_by_name() {
         ("a picture", "INFO", "Content-Type: image/png\r\n", "x", "415", 0),
         ("text", "MESSAGE", "Content-Type: text/plain\r\n", "hi", "200", 1),
         ("a question", "OPTIONS", "", "", "200", 0),
-        ("a transfer", "REFER", "Refer-To: <sip:900@x>\r\n", "", "405", 0),
+        ("text that is none", "MESSAGE", "Content-Type: text/html\r\n", "<p>hi", "415", 0),
+        ("RFC 6086 4.2.2: a package", "INFO", "Info-Package: x\r\n", "", "469", 0),
+        (
+            "RFC 5168: a picture is asked for",
+            "INFO",
+            "Content-Type: application/media_control+xml\r\n",
+            "<x/>",
+            "200",
+            0,
+        ),
+        ("a transfer to nobody", "REFER", "Refer-To: <sip:900@x>\r\n", "", "404", 0),
+        ("what belongs outside", "PUBLISH", "Event: presence\r\n", "", "405", 0),
         ("an unknown method", "FOO", "", "", "501", 0),
     ] {
         let mut lab = Lab::new(site());

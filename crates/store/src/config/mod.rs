@@ -16,6 +16,7 @@ mod made;
 pub mod manager;
 pub mod modules;
 pub mod music;
+pub mod notify;
 pub mod pjsip;
 pub mod resolver;
 pub mod rtp;

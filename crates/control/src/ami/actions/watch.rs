@@ -1,6 +1,8 @@
-//! Subscriptions, and what is in mailboxes.
+//! Subscriptions, what is in mailboxes, and what is sent to phones beside calls.
 
-use call::Mailbox;
+use apps::message;
+use call::{Mailbox, Sending, TextMessage};
+use driver::sip::NotifyTo;
 
 use super::super::table::{ActionRow, After, Done, Turn, may, must};
 
@@ -18,6 +20,33 @@ pub(super) const ROWS: &[ActionRow] = &[
         synopsis: "Lists what is watched elsewhere: nothing, Strowger does not subscribe.",
         fields: &[],
         run: outbound,
+    },
+    ActionRow {
+        name: "PJSIPNotify",
+        class: &["system"],
+        synopsis: "Sends a NOTIFY to the contacts of an endpoint, to a URI, or inside a call.",
+        fields: &[
+            may("Endpoint", "name; one of Endpoint, URI and Channel must be there"),
+            may("URI", "SIP URI, reached as default_outbound_endpoint is"),
+            may("Channel", "name of a PJSIP channel"),
+            may("Option", "section of pjsip_notify.conf"),
+            may("Variable", "Header=value; the header may be repeated. Content is a line of the body"),
+        ],
+        run: notify,
+    },
+    ActionRow {
+        name: "MessageSend",
+        class: &["message"],
+        synopsis: "Sends a text message outside of calls.",
+        fields: &[
+            may("Destination", "pjsip:endpoint and its likes; else To"),
+            may("To", "what MESSAGE(to) would be, and the destination when there is no other"),
+            may("From", "who it is from"),
+            may("Body", "the text"),
+            may("Base64Body", "the text, coded, when it has several lines"),
+            may("Variable", "Header=value that goes out with it; the header may be repeated"),
+        ],
+        run: send,
     },
     ActionRow {
         name: "MailboxCount",
@@ -59,6 +88,90 @@ pub(super) const ROWS: &[ActionRow] = &[
         run: delete,
     },
 ];
+
+/// The `NAME=value` items of all Variable headers.
+fn lines(turn: &Turn<'_>) -> Vec<(String, String)> {
+    let items = turn.action.all("Variable").filter_map(|item| item.split_once('='));
+    items.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
+}
+
+fn notify(turn: &mut Turn<'_>) -> Done {
+    let mut all = lines(turn);
+    if let Some(option) = turn.get("Option") {
+        let snapshot = turn.site.snapshot.borrow().clone();
+        let kind =
+            snapshot.notify.kinds.get(option).ok_or("Could not find that option in pjsip_notify.conf")?;
+        all.extend(kind.iter().cloned());
+    }
+    let to = match (turn.get("Endpoint"), turn.get("URI"), turn.get("Channel")) {
+        (Some(name), None, None) => NotifyTo::Endpoint(name),
+        (None, Some(uri), None) => NotifyTo::Uri(uri),
+        (None, None, Some(name)) => NotifyTo::Channel(name),
+        _ => return Err("PJSIPNotify requires either an endpoint name, a SIP URI, or a channel".into()),
+    };
+    if all.is_empty() {
+        return Err("PJSIPNotify requires at least one header".into());
+    }
+    let core = &mut *turn.site.shard.core.borrow_mut();
+    match turn.site.sip.borrow_mut().send_notify(core, to, &all) {
+        None => Err("Unable to retrieve that endpoint, URI or channel".into()),
+        Some(0) => Err("There is no contact to send to".into()),
+        Some(_) => turn.success("NOTIFY sent"),
+    }
+}
+
+fn send(turn: &mut Turn<'_>) -> Done {
+    let to = turn.get("To").unwrap_or_default();
+    let destination = turn.get("Destination").unwrap_or(to).to_owned();
+    if destination.is_empty() {
+        return Err("No 'To' or 'Destination' address specified".into());
+    }
+    let body = match turn.get("Base64Body") {
+        Some(coded) => {
+            let bytes = base64(coded).ok_or("Base64Body is not base64")?;
+            String::from_utf8(bytes).map_err(|_| "Base64Body is no text")?
+        }
+        None => turn.get("Body").unwrap_or_default().to_owned(),
+    };
+    let from = turn.get("From").unwrap_or_default().to_owned();
+    let mut text = TextMessage { to: to.to_owned(), from, body, ..TextMessage::default() };
+    for (name, value) in lines(turn) {
+        text.set(&name, &value, true);
+    }
+    match message::send(&turn.site.shard, &destination, &text) {
+        Ok(Sending::Sent) => turn.success("Message successfully sent"),
+        Err(message::NoProtocol) => Err("Message technology not found".into()),
+        Ok(Sending::InvalidUri | Sending::Failed) => Err("Message failed to send".into()),
+    }
+}
+
+/// Bytes of base64 (RFC 4648 §4); white space is left out.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let end = digits.iter().position(|byte| *byte == b'=').unwrap_or(digits.len());
+    let padded = digits.get(end..)?.iter().all(|byte| *byte == b'=')
+        && digits.len() % 4 == 0
+        && digits.len() - end < 3;
+    let mut bytes = Vec::with_capacity(end);
+    for group in digits.get(..end).filter(|_| padded)?.chunks(4) {
+        let mut bits = 0_u32;
+        for digit in group {
+            bits = bits << 6 | u32::from(value(*digit)?);
+        }
+        bits <<= 6 * (4 - group.len());
+        let [_, a, b, c] = bits.to_be_bytes();
+        bytes.extend([a, b, c].into_iter().take(group.len() * 6 / 8));
+    }
+    Some(bytes)
+}
 
 fn inbound(turn: &mut Turn<'_>) -> Done {
     let rows = turn.site.sip.borrow().subscription_rows(&turn.site.shard.core.borrow());

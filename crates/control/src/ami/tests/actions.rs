@@ -384,3 +384,26 @@ fn mailboxes_are_told_counted_and_forgotten() {
         assert!(answer.contains(expected), "{act}: {answer}");
     }
 }
+
+#[test]
+fn phones_are_sent_notifies_and_texts_by_name_only() {
+    let mut desk = Desk::new("notify");
+    desk.login(1, "all");
+    for (act, expected) in [
+        ("PJSIPNotify|Variable: Event=check-sync", "PJSIPNotify requires either an endpoint name"),
+        (
+            "PJSIPNotify|Endpoint: a|URI: sip:b|Variable: Event=x",
+            "PJSIPNotify requires either an endpoint name",
+        ),
+        ("PJSIPNotify|Endpoint: nobody|Variable: Event=check-sync", "Unable to retrieve that"),
+        ("PJSIPNotify|Endpoint: nobody", "PJSIPNotify requires at least one header"),
+        ("PJSIPNotify|Endpoint: nobody|Option: x", "Could not find that option"),
+        ("MessageSend|Body: hi", "No 'To' or 'Destination' address specified"),
+        ("MessageSend|To: xmpp:somebody|Body: hi", "Message technology not found"),
+        ("MessageSend|To: somebody|Body: hi", "Message technology not found"),
+        ("MessageSend|To: pjsip:nobody|Base64Body: aGk", "Base64Body is not base64"),
+    ] {
+        let answer = desk.act(1, act);
+        assert!(answer.starts_with(&format!("Response: Error\r\nMessage: {expected}")), "{act}: {answer}");
+    }
+}

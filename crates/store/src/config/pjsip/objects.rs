@@ -87,8 +87,7 @@ options! {
     language: Text = "", "Language of its prompts.";
     tone_zone: Text = "", "Country of its tones.";
     moh_suggest: Text = "default", "Music it hears on hold.";
-    message_context: Text = "", "Context of its messages.",
-        Later "" "a message outside a call is refused; one inside a call is taken and not passed on";
+    message_context: Text = "", "Context of its messages.";
     subscribe_context: Text = "", "Context of its subscriptions.";
     device_state_busy_at: Int<0, {u32::MAX}> = "0", "Calls at which it counts as busy; 0 counts it in use only.";
     call_group: Text = "", "Numbered pickup groups its calls ring in.",
@@ -506,7 +505,7 @@ options! {
         Later "" "no extensions are made for registrations";
     allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.";
     norefersub: YesNo = "yes", "Offer REFER without a subscription (RFC 4488).",
-        Ignored "*" "REFER is refused";
+        Ignored "no" "it is offered in any case";
     send_contact_status_on_update_registration: YesNo = "yes", "Send a ContactStatus event for each refresh.",
         Later "*" "each refresh is told";
     default_auth_algorithms_uas: Ordered<DigestAlgorithm> = "MD5", "Algorithms we challenge with.";
@@ -515,7 +514,7 @@ options! {
     @recognised {
         "mwi_tps_queue_high" "*" Ignored "there are no such queues";
         "mwi_tps_queue_low" "*" Ignored "there are no such queues";
-        "mwi_disable_initial_unsolicited" "no" Later "message waiting is not reported";
+        "mwi_disable_initial_unsolicited" "no" Later "endpoints with mailboxes= are told when they register";
         "taskprocessor_overload_trigger" "global" Ignored "overload is judged by maxcalls, load and calls a second";
         "all_codecs_on_empty_reinvite" "no" Later "an offer asked for by a re-INVITE lists the format in use first";
         "regcontext_priority" "*" Ignored "it is not an option of Asterisk 23";

@@ -1,0 +1,115 @@
+//! MESSAGE outside of calls, in and out.
+
+use call::{Sending, Tech as _, TextMessage};
+
+use crate::lab::{Lab, body, change, header, line, site};
+use crate::phone::Phone;
+
+const TEXT: &str = "Content-Type: text/plain\r\n";
+
+#[test]
+fn rfc3428_7_a_message_runs_the_dialplan_with_what_it_says() {
+    let mut config = site();
+    change(&mut config, "alice", |e| e.message_context = "texts".to_owned());
+    let mut lab = Lab::new(config);
+    lab.storyless = true;
+    let mut alice = Phone::new("alice");
+    let headers = format!("{TEXT}X-Room: 12\r\n");
+    let answer = alice.ask(&mut lab, "MESSAGE", "sip:600@strowger", &headers, "good\u{7} day");
+    assert_eq!(line(&answer), "202");
+    let id = lab.started.pop_front().expect("a channel");
+    {
+        let core = lab.shard.core.borrow();
+        let channel = core.get(id).unwrap();
+        assert!(channel.name.starts_with("Message/ast_msg_queue-"), "{}", channel.name);
+        assert_eq!((channel.location.context.as_str(), channel.location.exten.as_str()), ("texts", "600"));
+        assert_eq!(channel.caller.number(), "alice");
+        assert!(channel.stream.is_none() && channel.cdr.disabled);
+        let message = channel.message.as_ref().unwrap();
+        assert_eq!(message.body, "good day");
+        assert_eq!(message.to, "pjsip:600@strowger");
+        assert_eq!(message.from, "<sip:alice@strowger>");
+        assert_eq!((message.get("x-room"), message.get("PJSIP_RECVADDR")), ("12", "198.51.100.7:5062"));
+        assert_eq!(message.get("Authorization"), "", "secrets stay here");
+    }
+    lab.finish(id, base::Cause::NORMAL_CLEARING);
+    lab.rest();
+}
+
+#[test]
+fn rfc3428_a_message_that_is_not_taken_is_refused_by_name() {
+    let long = "x".repeat(driver::sip::TEXT_BYTES_MAX + 1);
+    for (name, uri, headers, text, status) in [
+        ("no type", "sip:600@strowger", "Content-Type: \r\n", "hi", "415"),
+        ("another type", "sip:600@strowger", "Content-Type: text/html\r\n", "hi", "415"),
+        ("too long", "sip:600@strowger", TEXT, long.as_str(), "413"),
+        ("no extension", "sip:nobody@strowger", TEXT, "hi", "404"),
+        ("no text is text", "sip:600@strowger", TEXT, "", "202"),
+    ] {
+        let mut lab = Lab::new(site());
+        let answer = Phone::new("alice").ask(&mut lab, "MESSAGE", uri, headers, text);
+        assert_eq!(line(&answer), status, "{name}");
+        assert_eq!(lab.started.len(), usize::from(status == "202"), "{name}");
+    }
+}
+
+#[test]
+fn rfc3428_8_a_message_that_came_twice_runs_once() {
+    let mut lab = Lab::new(site());
+    lab.storyless = true;
+    let mut trunk = Phone::new("trunk");
+    let text = trunk.request("MESSAGE", "sip:600@strowger", TEXT, "once");
+    lab.receive(trunk.flow, text.clone());
+    lab.receive(trunk.flow, text);
+    assert_eq!(lab.lines(), ["202", "202"]);
+    assert_eq!(lab.started.len(), 1);
+}
+
+#[test]
+fn messages_leave_to_endpoints_numbers_and_uris_and_to_nobody_else() {
+    let mut config = site();
+    config.default_outbound = "trunk".to_owned();
+    change(&mut config, "trunk", |e| e.outbound_auths = vec!["alice".into()]);
+    for (destination, from, uri, told) in [
+        ("pjsip:trunk", "<sip:600@pbx>", "sip:trunk@198.51.100.7:5062", "<sip:600@pbx>"),
+        ("pjsip:77@trunk", "pjsip:600", "sip:77@198.51.100.7:5062", "<sip:600@192.0.2.1>"),
+        (
+            "pjsip:trunk/sip:9@203.0.113.5",
+            "\"A B\" <sip:600@pbx>",
+            "sip:9@203.0.113.5",
+            "\"A B\" <sip:600@pbx>",
+        ),
+        ("pjsip:sip:9@203.0.113.5", "", "sip:9@203.0.113.5", "<sip:asterisk@192.0.2.1>"),
+        ("sip:9@203.0.113.5", "x\r\nEvil: 1", "sip:9@203.0.113.5", "<sip:xEvil%3A%201@192.0.2.1>"),
+        ("pjsip:nobody", "", "", ""),
+        ("pjsip:", "", "", ""),
+    ] {
+        let mut lab = Lab::new(config.clone());
+        let mut message =
+            TextMessage { from: from.to_owned(), body: "hi".to_owned(), ..TextMessage::default() };
+        message.set("X-Room", "12", true);
+        message.set("X-Own", "13", false);
+        message.set("Via", "nobody may say this", true);
+        let sent = lab.with(|sip, core| sip.message(core, destination, &message));
+        if uri.is_empty() {
+            assert_eq!(sent, Sending::InvalidUri, "{destination}");
+            continue;
+        }
+        assert_eq!(sent, Sending::Sent, "{destination}");
+        let out = lab.sent();
+        let view = out.view();
+        assert_eq!(String::from_utf8_lossy(view.request_uri_bytes()), uri, "{destination}");
+        assert_eq!(header(&out, "From").split(";tag").next(), Some(told), "{destination}");
+        assert_eq!((header(&out, "X-Room"), header(&out, "X-Own")), ("12".to_owned(), String::new()));
+        assert_eq!(view.vias().count(), 1);
+        assert_eq!((body(&out), header(&out, "Contact")), ("hi".to_owned(), String::new()));
+        // A challenge is answered once.
+        let challenge = "WWW-Authenticate: Digest realm=\"x\", nonce=\"y\", algorithm=MD5\r\n";
+        let phone = Phone::new("trunk");
+        phone.respond(&mut lab, &out, 401, challenge, "");
+        let again = lab.sent();
+        assert!(header(&again, "Authorization").contains("username=\"alice\""), "{destination}");
+        phone.respond(&mut lab, &again, 401, challenge, "");
+        assert_eq!(lab.lines(), [""; 0]);
+    }
+}
