@@ -4,6 +4,7 @@ use e2e::{Message, Phone, Server, Site, Speak, wait};
 
 const DIALPLAN: &str = "
 [test]
+exten => alice,1,Dial(PJSIP/alice,20)
 exten => bob,1,Dial(PJSIP/bob,20)
 exten => carol,1,Set(DB(transfer/by)=${TRANSFERERNAME})
  same => n,Dial(PJSIP/carol,20)

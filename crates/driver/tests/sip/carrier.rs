@@ -85,16 +85,14 @@ fn rfc3262_3_early_media_is_acknowledged_before_the_call_is_answered() {
 #[test]
 fn rfc3262_4_the_peers_reliable_ringing_is_acknowledged_and_offered_in_every_call() {
     for (rel100, supported, require) in
-        [(Rel100::No, "", ""), (Rel100::Yes, "100rel", ""), (Rel100::Required, "100rel", "100rel")]
+        [(Rel100::No, "", ""), (Rel100::Yes, "100rel, ", ""), (Rel100::Required, "100rel, ", "100rel")]
     {
         let mut lab = Lab::new(trunk(|trunk| trunk.rel100 = rel100));
         let mut phone = Phone::new("trunk");
         lab.dial("trunk").unwrap();
         let invite = lab.sent();
-        assert_eq!(
-            (header(&invite, "Supported").as_str(), header(&invite, "Require").as_str()),
-            (supported, require)
-        );
+        let supported = format!("{supported}replaces, norefersub");
+        assert_eq!((header(&invite, "Supported"), header(&invite, "Require").as_str()), (supported, require));
         phone.called(&invite);
         phone.respond(&mut lab, &invite, 183, "Require: 100rel\r\nRSeq: 5\r\n", &offer());
         assert_eq!(lab.heard(), ["Progress"]);
@@ -123,7 +121,7 @@ fn rfc4028_7_a_session_that_we_refresh_is_refreshed_by_what_the_peer_takes() {
         lab.dial("trunk").unwrap();
         let invite = lab.sent();
         assert_eq!(header(&invite, "Session-Expires"), "1800");
-        assert_eq!(header(&invite, "Supported"), "timer");
+        assert_eq!(header(&invite, "Supported"), "timer, replaces, norefersub");
         phone.called(&invite);
         let headers = format!("{allow}Session-Expires: 200;refresher=uac\r\nRequire: timer\r\n");
         phone.respond(&mut lab, &invite, 200, &headers, &offer());

@@ -64,6 +64,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "ExecIfTime",
         "ImportVar",
         "MSet",
+        "MessageSend",
         "MixMonitor",
         "Monitor",
         "Originate",
