@@ -189,6 +189,7 @@ fn keep_story(a: &mut Channel, b: &mut Channel) {
     swap(&mut a.goto, &mut b.goto);
     swap(&mut a.keeper, &mut b.keeper);
     swap(&mut a.consulted, &mut b.consulted);
+    swap(&mut a.agi, &mut b.agi);
     swap(&mut a.has_pbx, &mut b.has_pbx);
     swap(&mut a.absolute_deadline, &mut b.absolute_deadline);
     swap(&mut a.digit_timeout_ms, &mut b.digit_timeout_ms);

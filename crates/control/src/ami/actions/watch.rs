@@ -158,7 +158,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let end = digits.iter().position(|byte| *byte == b'=').unwrap_or(digits.len());
     let padded = digits.get(end..)?.iter().all(|byte| *byte == b'=')
-        && digits.len() % 4 == 0
+        && digits.len().is_multiple_of(4)
         && digits.len() - end < 3;
     let mut bytes = Vec::with_capacity(end);
     for group in digits.get(..end).filter(|_| padded)?.chunks(4) {
