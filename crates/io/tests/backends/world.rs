@@ -56,6 +56,12 @@ fn ip(words: &[&str]) -> Result<(), String> {
     Err(format!("ip {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
+/// An address of the loopback interface that hardly another process has: tests of two working copies may run side by side.
+fn own_address() -> Ipv4Addr {
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, 44 + high % 200, low, 1)
+}
+
 /// Runs `work` in a thread that lives in the namespace; sockets and threads that it makes stay there.
 fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     let file = File::open(Path::new("/run/netns").join(namespace)).unwrap();
@@ -78,7 +84,7 @@ impl World {
         let ports = PortRange { first, last: first + 2 * PAIRS - 1 };
         Ok(Self {
             name: "loopback",
-            ip: IpAddr::V4(Ipv4Addr::new(127, 44, 0, 1)),
+            ip: IpAddr::V4(own_address()),
             ports,
             interface: "lo",
             real_time: false,
