@@ -149,7 +149,10 @@ fn cells(point: &Value) -> Vec<String> {
     vec![
         format!("{:.0}", number("calls").unwrap_or_default()),
         shown("process"),
-        shown("with_soft_interrupts"),
+        match number("above_drops") {
+            Some(above) => format!("{}, {} beyond drops", shown("with_soft_interrupts"), short(above)),
+            None => shown("with_soft_interrupts"),
+        },
         shown(target),
         compared,
         format!("{} %", shown("loss_percent")),
@@ -168,10 +171,12 @@ mod tests {
             (9, "ulaw bridge", "a", 0.0175, Some(0.021)),
             (0, "Playback", "c", 0.028, None),
             (0, "Playback", "a", 0.0119, Some(0.0132)),
+            (11, "ulaw bridge, kernel relay", "a", 0.0031, Some(0.0293)),
         ] {
+            let above_drops = title.contains("kernel").then_some(0.0095);
             let taken = density.take(&json!({
                 "name": format!("density {order} {column}"), "order": order, "title": title, "column": column, "value": value,
-                "process": value, "with_soft_interrupts": soft, "target": 0.03, "calls": 5000, "baseline": 0.05, "ratio": 2.86,
+                "process": value, "with_soft_interrupts": soft, "above_drops": above_drops, "target": 0.03, "calls": 5000, "baseline": 0.05, "ratio": 2.86,
                 "asterisk": "0.19 to 0.26", "loss_percent": 0.0, "late_ms": [0.1, 0.9, 2.5],
             }));
             assert!(taken);
@@ -191,10 +196,12 @@ mod tests {
             rows,
             [
                 "| Playback | 0.0280, 5000 calls | 0.0119, 5000 calls | 0.19 to 0.26 |",
-                "| ulaw bridge |  | 0.0175, 5000 calls | 0.19 to 0.26 |"
+                "| ulaw bridge |  | 0.0175, 5000 calls | 0.19 to 0.26 |",
+                "| ulaw bridge, kernel relay |  | 0.00310, 5000 calls | 0.19 to 0.26 |"
             ]
         );
         let tables = density.tables().unwrap();
+        assert!(tables.contains("| 0.00310 | 0.0293, 0.00950 beyond drops |"), "{tables}");
         assert!(
             tables.contains(
                 "| ulaw bridge | 5000 | 0.0175 | 0.0210 | 0.0300 | 0.0500 (2.9 times) | 0 % | 0.9 and 2.5 ms |"

@@ -99,6 +99,11 @@ impl World {
         ip(&["netns", "exec", &namespaces.phones, "ethtool", "-K", Self::PHONES_INTERFACE, "gro", "on"])
     }
 
+    /// Names of the namespaces of the program and of the phones, when there is a wire.
+    pub fn namespaces(&self) -> Option<[&str; 2]> {
+        self.namespaces.as_ref().map(|Namespaces { program, phones }| [program.as_str(), phones.as_str()])
+    }
+
     /// Whether there is a wire.
     pub const fn has_wire(&self) -> bool {
         self.namespaces.is_some()

@@ -6,14 +6,13 @@
 //! privileges for that it is skipped, and said. Callers send 50 packets a second in every row, as phones do, unless the row
 //! says otherwise.
 //!
-//! Soft interrupts (column A): a packet that the generator sends is taken in by the program's side of the wire on the
-//! generator's time. So the generator's time for sending is measured, and once more while all its packets are dropped where
-//! they enter (every call sends from another one's port, and the XDP program knows strangers): the difference, and the time
-//! of the kernel's own threads for soft interrupts, are what the program's side has cost beside the process. What the
-//! generator spends on receiving is no part of it; what the program's sending causes at the phones' end is the process's.
+//! Soft interrupts (column A): each end of the wire is served by a thread of the kernel on the processor of those it
+//! belongs to ([`Ground::wire`]), as two machines would be. What the program's end takes, and the kernel's own threads for
+//! soft interrupts, are what is counted beside the process; what the phones' end takes is theirs.
 //!
 //! A thread a call, waiting with `poll`, is measured in the same run; a ratio to it counts only while it takes 11 us a packet
-//! at most. `STROWGER_BENCH_ONLY` names rows, and columns as `row_a`; `STROWGER_BENCH_SHORT` shortens everything.
+//! at most. `STROWGER_BENCH_ONLY` names rows, and columns as `row_a`; `STROWGER_BENCH_IO` another back-end for column C, to
+//! compare; `STROWGER_BENCH_SHORT` shortens everything.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +21,7 @@ use std::time::{Duration, Instant};
 use base::{FormatId, FormatSet};
 use e2e::{Server, Site};
 use io::media::IoWish;
-use loadbench::{Meter, QUIET_LOG, World, ksoftirqd, short, thread_per_call};
+use loadbench::{Ground, Meter, QUIET_LOG, World, ksoftirqd, short, thread_per_call};
 use loadtest::{Hear, Load, Media, Plan, Report};
 use serde_json::json;
 
@@ -38,6 +37,8 @@ const RATE: f64 = 500.0;
 const BASELINE_MAX: f64 = 11.0;
 /// Packets lost in a hundred from which on the calls are too many for this machine; then half of them are measured.
 const LOSS_MAX: f64 = 0.5;
+/// Listens that did not hear what they ought to, in a hundred, from which on it is the same.
+const WRONG_MAX: f64 = 1.0;
 
 /// What the calls of a row do.
 #[derive(Clone, Copy)]
@@ -60,6 +61,8 @@ struct Row {
     c: (u64, Option<f64>),
     /// What may be taken with soft interrupts.
     soft: Option<f64>,
+    /// Packets are relayed below the process: what counts is what that costs beyond dropping them where they enter.
+    is_below: bool,
     asterisk: &'static str,
 }
 
@@ -76,6 +79,7 @@ const PLAYBACK: Row = Row {
     a: (5000, Some(0.012)),
     c: (1500, Some(0.03)),
     soft: None,
+    is_below: false,
     asterisk: "0.19 to 0.26",
 };
 const BRIDGE: Row = Row {
@@ -151,7 +155,7 @@ const ROWS: [Row; 14] = [
         offers: FormatId::GSM,
         accepts: Some(FormatId::ILBC30),
         packets: 83.3,
-        a: (1000, Some(0.065)),
+        a: (600, Some(0.065)),
         c: (600, Some(0.10)),
         soft: None,
         asterisk: "not measured",
@@ -172,9 +176,10 @@ const ROWS: [Row; 14] = [
         name: "relay",
         title: "ulaw bridge, kernel relay",
         rtp: "kernel_relay = yes\n",
-        a: (2000, None),
+        a: (2000, Some(0.010)),
         c: (0, None),
-        soft: Some(0.010),
+        soft: None,
+        is_below: true,
         asterisk: "",
         ..BRIDGE
     },
@@ -220,6 +225,10 @@ struct Point {
     /// Percent of a core a call: the process; it and soft interrupts.
     process: f64,
     soft: Option<f64>,
+    /// The same without what it costs to drop all packets where they enter.
+    above_drops: Option<f64>,
+    /// Percent of a core that the phones take, with their end of the wire.
+    phones: f64,
     report: Report,
 }
 
@@ -263,8 +272,8 @@ fn main() {
             continue;
         }
         let world = match column {
-            'c' => Ok(World::loopback()),
-            _ => World::wire("density"),
+            'c' => Ok(Ground::loopback()),
+            _ => Ground::wire("density"),
         };
         let world = match world {
             Ok(world) => world,
@@ -281,7 +290,7 @@ fn main() {
     }
 }
 
-fn measure_row(row: &Row, column: char, world: &World, baseline: f64) {
+fn measure_row(row: &Row, column: char, world: &Ground, baseline: f64) {
     let (calls, target) = if column == 'c' { row.c } else { row.a };
     let mut calls = calls.div_ceil(pace().share);
     while calls > 0 {
@@ -294,12 +303,11 @@ fn measure_row(row: &Row, column: char, world: &World, baseline: f64) {
                 println!("  {}: {calls} calls are too many here: {why}; half of them", row.name);
                 calls /= 2;
             }
-            Ok(point) if point.report.loss_percent() > LOSS_MAX && calls > 100 => {
-                println!(
-                    "  {}: {calls} calls are too many here: {:.2} % lost; half of them",
-                    row.name,
-                    point.report.loss_percent()
-                );
+            Ok(point)
+                if calls > 100
+                    && let Some(why) = is_unheard(&point.report) =>
+            {
+                println!("  {}: {calls} calls are too many here: {why}; half of them", row.name);
                 calls /= 2;
             }
             Ok(point) => return publish(row, column, target, baseline, &point),
@@ -307,9 +315,25 @@ fn measure_row(row: &Row, column: char, world: &World, baseline: f64) {
     }
 }
 
+/// Why what callers heard is not worth measuring what it cost.
+fn is_unheard(report: &Report) -> Option<String> {
+    let wrong = report.wrong as f64 / report.checked.max(1) as f64 * 100.0;
+    if report.loss_percent() > LOSS_MAX {
+        Some(format!("{:.2} % lost", report.loss_percent()))
+    } else if wrong > WRONG_MAX {
+        Some(format!("{wrong:.1} % of {} listens wrong", report.checked))
+    } else {
+        None
+    }
+}
+
 /// The program in its place.
-fn serve(row: &Row, world: &World) -> Result<Server, String> {
-    let (io, interfaces) = if world.has_wire() { ("xdp", World::INTERFACE) } else { ("epoll", "") };
+fn serve(row: &Row, world: &Ground) -> Result<Server, String> {
+    let other = std::env::var("STROWGER_BENCH_IO").ok();
+    let (io, interfaces) = match world.has_wire() {
+        true => ("xdp", World::INTERFACE),
+        false => (other.as_deref().unwrap_or("epoll"), ""),
+    };
     let callees = SocketAddr::new(world.phones, CALLEES);
     let mut site = Site::at("density", SocketAddr::new(world.program, 5060))
         .prompt("long", PITCH, PROMPT_SECONDS)
@@ -363,7 +387,7 @@ fn code_prompt(site: &Site) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-fn plan(row: &Row, calls: u64, world: &World) -> Plan {
+fn plan(row: &Row, calls: u64, world: &Ground) -> Plan {
     let one = |format: FormatId| -> FormatSet { [format].into_iter().collect() };
     let is_wire = world.has_wire();
     Plan {
@@ -385,19 +409,14 @@ fn plan(row: &Row, calls: u64, world: &World) -> Plan {
         hear: row.hear,
         io: if is_wire { IoWish::Xdp } else { IoWish::Auto },
         interfaces: if is_wire { vec![World::PHONES_INTERFACE.into()] } else { Vec::new() },
-        processor: generators_processor(),
+        processor: Ground::phones_processor(),
         real_time: true,
         check_every: Duration::from_secs(10),
         ..Plan::new(SocketAddr::new(world.program, 5060), world.phones)
     }
 }
 
-/// The processor before the last: the program's media thread takes the last one.
-fn generators_processor() -> Option<usize> {
-    io::media::allowed_processors().iter().rev().nth(1).copied()
-}
-
-fn measure(row: &Row, calls: u64, world: &World) -> Result<Point, Missed> {
+fn measure(row: &Row, calls: u64, world: &Ground) -> Result<Point, Missed> {
     let server = serve(row, world).map_err(Missed::Skipped)?;
     let load = world.at_phones(|| Load::start(plan(row, calls, world)));
     let load = load.map_err(|error| Missed::Skipped(format!("{error}; {}", error.remedy())))?;
@@ -419,26 +438,30 @@ fn measure(row: &Row, calls: u64, world: &World) -> Result<Point, Missed> {
     let meter = Meter::new(server.pid());
     let mut best: Option<Point> = None;
     for _ in 0..windows {
-        let (before, soft_before) = (meter.read(), ksoftirqd());
+        let soft = || ksoftirqd() + world.intake();
+        let (before, soft_before, phones) = (meter.read(), soft(), world.phones_intake());
         let report = load.window(window);
-        let (after, soft_after) = (meter.read(), ksoftirqd());
-        let process = after.cpu_since(&before) / after.seconds_since(&before) / calls as f64 * 100.0;
-        let softirqs = (soft_after - soft_before) / after.seconds_since(&before) / calls as f64 * 100.0;
-        let point = Point { calls, process, soft: Some(process + softirqs), report };
+        let (after, soft_after) = (meter.read(), soft());
+        let seconds = after.seconds_since(&before);
+        let share = |cpu: f64| cpu / seconds / calls as f64 * 100.0;
+        let process = share(after.cpu_since(&before));
+        let soft = world.has_wire().then(|| process + share(soft_after - soft_before));
+        let phones = report.own.cpu.as_secs_f64() + world.phones_intake() - phones;
+        let phones = phones / seconds * 100.0;
+        let point = Point { calls, process, soft, above_drops: None, phones, report };
         if best.as_ref().is_none_or(|best| process < best.process) {
             best = Some(point);
         }
     }
     let mut best = best.ok_or_else(|| Missed::Skipped("no window was measured".into()))?;
-    if world.has_wire() && row.media == Media::Both {
+    if row.is_below {
+        // Every call sends from another one's port, and the XDP program knows strangers.
         load.stray(true);
         std::thread::sleep(Duration::from_millis(500));
-        let dropped = load.window(window.min(Duration::from_secs(2)));
-        let sending = |report: &Report| report.own.cpu_send.as_secs_f64() / report.length.as_secs_f64();
-        let taken_in = (sending(&best.report) - sending(&dropped)) / calls as f64 * 100.0;
-        best.soft = best.soft.map(|soft| soft + taken_in.max(0.0));
-    } else {
-        best.soft = None;
+        let (begin, before) = (Instant::now(), world.intake());
+        std::thread::sleep(window);
+        let drops = (world.intake() - before) / begin.elapsed().as_secs_f64() / calls as f64 * 100.0;
+        best.above_drops = best.soft.map(|soft| soft - drops);
     }
     drop(load);
     drop(server);
@@ -449,11 +472,10 @@ fn measure(row: &Row, calls: u64, world: &World) -> Result<Point, Missed> {
 }
 
 fn publish(row: &Row, column: char, target: Option<f64>, baseline: f64, point: &Point) {
-    let Point { calls, process, soft, report } = point;
+    let Point { calls, process, soft, above_drops, phones, report } = point;
     // The same packets, each sent on by a thread of its call.
     let threads = baseline * row.packets / 1e4;
-    let value = if row.name == "relay" { soft.unwrap_or(*process) } else { *process };
-    let target = if row.name == "relay" { row.soft } else { target };
+    let value = above_drops.unwrap_or(*process);
     let ratio = (baseline <= BASELINE_MAX).then(|| (threads / value * 100.0).round() / 100.0);
     let verdict = match target {
         Some(target) if value <= target => format!("; target {target} met"),
@@ -463,11 +485,14 @@ fn publish(row: &Row, column: char, target: Option<f64>, baseline: f64, point: &
     let late = |permille| report.arrivals.lateness.permille(permille).as_secs_f64() * 1e3;
     let off = |permille| report.arrivals.deviation.permille(permille).as_secs_f64() * 1e3;
     let own = |permille| report.own.lateness.permille(permille).as_secs_f64() * 1e3;
-    let soft_text = soft.map_or_else(String::new, |soft| format!(" ({soft:.4} with soft interrupts)"));
+    let mut soft_text = soft.map_or_else(String::new, |soft| format!(" ({soft:.4} with soft interrupts)"));
+    if let Some(above) = above_drops {
+        soft_text += &format!("; {above:.4} beyond dropping the packets where they enter");
+    }
     println!(
         "{} {column}: {process:.4} % of a core a call{soft_text}, {calls} calls{verdict}\n    {:.0} packets a second heard, \
          {:.3} % lost, {} of {} times wrong, {} silent; late p99 {:.2} p99.9 {:.2} ms, deviation p99 {:.2} p99.9 {:.2} ms; \
-         generator {:.0} % busy, late p99 {:.2} ms",
+         phones {phones:.0} % of a core, late p99 {:.2} ms",
         row.name,
         report.arrivals.received as f64 / report.length.as_secs_f64(),
         report.loss_percent(),
@@ -478,7 +503,6 @@ fn publish(row: &Row, column: char, target: Option<f64>, baseline: f64, point: &
         late(999),
         off(990),
         off(999),
-        report.own.cpu.as_secs_f64() / report.length.as_secs_f64() * 100.0,
         own(990),
     );
     let json = json!({
@@ -494,6 +518,7 @@ fn publish(row: &Row, column: char, target: Option<f64>, baseline: f64, point: &
         "calls": calls,
         "process": process,
         "with_soft_interrupts": soft,
+        "above_drops": above_drops,
         "target": target,
         "soft_target": row.soft,
         "asterisk": row.asterisk,

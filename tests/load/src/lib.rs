@@ -10,6 +10,7 @@
 
 mod baseline;
 mod caller;
+mod ends;
 mod figure;
 mod listener;
 mod message;
@@ -21,6 +22,7 @@ mod softirq;
 pub use baseline::thread_per_call;
 pub use caller::{Callers, Plan};
 pub use e2e::World;
+pub use ends::Ground;
 pub use figure::Figure;
 pub use listener::Listener;
 pub use meter::{Meter, Reading};
