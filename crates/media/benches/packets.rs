@@ -1,7 +1,7 @@
 //! What the worker itself does for a packet: judged, counted, renumbered and put out, on invented time and without sockets.
 //!
 //! `cargo bench -p media --bench packets`: calls that are bridged in one law of G.711 or in both, and calls in Playback whose
-//! callers talk on; a packet each 20 ms on every leg, visits and timers included. CPU time of this thread a packet that
+//! callers talk on, and such calls recorded; a packet each 20 ms on every leg, visits and timers included. CPU time of this thread a packet that
 //! leaves, the best of several rounds, by the number of legs: beyond some hundreds a stream is not in the nearest caches
 //! any more when its next packet comes.
 
@@ -10,7 +10,9 @@ mod common;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use base::{Clip, Command, Event, FormatId, Instant, PlayId, StreamId};
+use base::{
+    AudioSink, Clip, Command, Event, FormatId, Instant, MonitorSettings, MonitorSinks, PlayId, StreamId,
+};
 use media::{Arrival, Batch, Config, Input, PacketIo, Worker};
 use oracle::{Figure, quickest};
 
@@ -85,6 +87,25 @@ enum Calls {
     Bridged(FormatId, FormatId),
     /// One leg each, that hears a prompt.
     Playing,
+    /// The same, and both sides are recorded, mixed.
+    Recorded,
+}
+
+/// Four seconds of one recording, as its file's thread would read them.
+struct Tape {
+    ring: Vec<i16>,
+    at: usize,
+}
+
+impl AudioSink for Tape {
+    fn write(&mut self, samples: &[i16]) -> usize {
+        let rest = self.ring.len() - self.at;
+        let (now, later) = samples.split_at(samples.len().min(rest));
+        self.ring[self.at..self.at + now.len()].copy_from_slice(now);
+        self.ring[..later.len()].copy_from_slice(later);
+        self.at = (self.at + samples.len()) % self.ring.len();
+        samples.len()
+    }
 }
 
 /// Nanoseconds a packet that is put out.
@@ -96,7 +117,7 @@ fn cost(calls: Calls, legs: u32) -> f64 {
     let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
     let formats = match calls {
         Calls::Bridged(a, b) => [a, b],
-        Calls::Playing => [FormatId::ULAW; 2],
+        Calls::Playing | Calls::Recorded => [FormatId::ULAW; 2],
     };
     let data: Vec<u8> = (0..160_000_u32).map(|n| (n * 7 + n / 160) as u8).collect();
     let clip =
@@ -118,9 +139,19 @@ fn cost(calls: Calls, legs: u32) -> f64 {
             // Partners are born one after the other.
             Calls::Bridged(..) if slot % 2 == 1 => Command::Join { a: StreamId::new(slot - 1, 1), b: stream },
             Calls::Bridged(..) => continue,
-            Calls::Playing => Command::Play { stream, play: PlayId(slot), clip: clip.clone(), offset: 0 },
+            Calls::Playing | Calls::Recorded => {
+                Command::Play { stream, play: PlayId(slot), clip: clip.clone(), offset: 0 }
+            }
         };
         worker.input(Input::Command(command), at(1000), &mut net, &mut events);
+        if let Calls::Recorded = calls {
+            let mixed: Box<dyn AudioSink> =
+                Box::new(Tape { ring: vec![0; 32_000], at: slot as usize * 160 % 32_000 });
+            let sinks = Box::new(MonitorSinks { mixed: Some(mixed), ..MonitorSinks::default() });
+            let settings = MonitorSettings::default();
+            let monitor = Command::Monitor { stream, monitor: 1, format: FormatId::SLIN, settings, sinks };
+            worker.input(Input::Command(monitor), at(1000), &mut net, &mut events);
+        }
     }
     let mut run = |net: &mut Net, ms: u64| {
         for _ in 0..ms {
@@ -144,6 +175,7 @@ fn main() {
         ("media worker relay", Calls::Bridged(ulaw, ulaw)),
         ("media worker relay alaw ulaw", Calls::Bridged(alaw, ulaw)),
         ("media worker playback", Calls::Playing),
+        ("media worker recording", Calls::Recorded),
     ] {
         let points: Vec<(usize, f64)> = LEGS.iter().map(|&legs| (legs as usize, cost(calls, legs))).collect();
         let value = points.last().map_or(0.0, |point| point.1);
