@@ -101,3 +101,19 @@ fn rfc3261_8_1_3_4_a_call_that_a_carrier_sends_elsewhere_goes_there() {
     second.finish();
     server.until_idle();
 }
+
+#[test]
+fn a_call_with_a_password_an_identity_and_a_session_timer_is_answered_with_all_of_them() {
+    if !installed(&["sipp"]) {
+        return;
+    }
+    let site = Site::new("identity").phone_with("alice", "send_pai=yes\ntrust_id_inbound=yes\n").dialplan(
+        "[test]\nexten => 100,1,Set(DB(t/who)=${CALLERID(all)})\n same => n,Set(CONNECTEDLINE(all,i)=\"Hall\" <100>)\n\
+         same => n,Answer()\n same => n,Wait(1)\n same => n,Hangup()\n",
+    );
+    let server = Server::start(site);
+    Sipp::new("call_with_identity.xml", server.site.sip).run();
+    // What the site says of the phone comes before what the phone says of itself.
+    assert_eq!(server.database("t", "who"), "\"Phone alice\" <alice>");
+    server.until_idle();
+}
