@@ -47,6 +47,10 @@ pub struct Originate {
     pub early_media: bool,
     /// UNIQUEID of the new channel, when whoever asks gives it one.
     pub uniqueid: Option<String>,
+    /// UNIQUEID of the second channel, when the technology makes two.
+    pub other_uniqueid: Option<String>,
+    /// Routine that runs on the new channel before it is called: `context,exten,priority(arguments)`.
+    pub routine: Option<String>,
     /// ActionID for [`Notice::OriginateResponse`]; `None` tells nobody.
     pub action_id: Option<String>,
 }
@@ -63,6 +67,8 @@ impl Default for Originate {
             formats: FormatSet::EMPTY,
             early_media: false,
             uniqueid: None,
+            other_uniqueid: None,
+            routine: None,
             action_id: None,
         }
     }
@@ -123,6 +129,7 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
         formats: wanted.formats,
         variables,
         uniqueid: wanted.uniqueid.clone(),
+        other_uniqueid: wanted.other_uniqueid.clone(),
     };
     let leg = match shard.request(tech, &request) {
         Ok(id) => Leg::new(shard.clone(), id),
@@ -144,6 +151,11 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
     let call = Call::new(leg.chan().clone());
     for (function, value) in &functions {
         call.assign(function, value);
+    }
+    if let Some(routine) = &wanted.routine
+        && call.gosub(routine).await != Ok(Flow::Continue)
+    {
+        return (Placed::Refused(Cause::NORMAL_CLEARING), Some(leg));
     }
     let dial_string = resource.to_owned();
     leg.chan().core(|core| {
@@ -188,15 +200,25 @@ async fn ring(leg: &Leg, timeout: Duration, early_media: bool) -> Placed {
 fn tell(shard: &Rc<Shard>, wanted: &Originate, leg: Option<&Leg>, placed: Placed) {
     let Some(action_id) = wanted.action_id.clone() else { return };
     let (target, reason) = (wanted.target.clone(), placed.reason());
-    let location = match &wanted.then {
-        Then::Exten(location) => (location.context.clone(), location.exten.clone()),
-        Then::App { name, data } => (name.clone(), data.clone()),
+    let (location, application) = match &wanted.then {
+        Then::Exten(location) => ((location.context.clone(), location.exten.clone()), None),
+        Then::App { name, data } => (Default::default(), Some((name.clone(), data.clone()))),
     };
     let success = placed == Placed::Answered;
     let id = leg.map(|leg| leg.chan().id());
     shard.core.borrow_mut().notice(|core| {
         let channel = id.and_then(|id| core.snapshot(id));
-        Some(Notice::OriginateResponse { action_id, channel, target, location, success, reason })
+        let caller = wanted.caller.clone();
+        Some(Notice::OriginateResponse {
+            action_id,
+            channel,
+            target,
+            location,
+            application,
+            caller,
+            success,
+            reason,
+        })
     });
 }
 

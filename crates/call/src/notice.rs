@@ -138,6 +138,13 @@ pub enum Notice {
         /// Channel.
         channel: Snapshot,
     },
+    /// The two halves of a Local channel were tied to each other.
+    LocalBridge {
+        /// The half that was dialled.
+        first: Box<Snapshot>,
+        /// The half that runs the dialplan.
+        second: Box<Snapshot>,
+    },
     /// A party sent the other one elsewhere.
     BlindTransfer {
         /// Who sent it.
@@ -278,8 +285,12 @@ pub enum Notice {
         channel: Option<Snapshot>,
         /// What was asked for: `PJSIP/6001`.
         target: String,
-        /// Context and extension, or application and data, as (Context, Exten).
+        /// Context and extension that were asked for; empty for an application.
         location: (String, String),
+        /// Application and its arguments.
+        application: Option<(String, String)>,
+        /// Caller id that was asked for.
+        caller: PartyId,
         /// Whether it was answered.
         success: bool,
         /// Manager's reason code: 0 no such extension, 1 no answer, 3 ringing, 4 answered, 5 busy, 8 congested.
@@ -348,6 +359,19 @@ pub enum Notice {
         mailbox: String,
         /// What is in it.
         messages: crate::Mailbox,
+    },
+    /// Somebody proved who it is, or did not.
+    Security {
+        /// `SuccessfulAuth`, `InvalidPassword`, `InvalidAccountID`, `FailedACL`, `ChallengeResponseFailed`.
+        event: &'static str,
+        /// `AMI`, `PJSIP`.
+        service: &'static str,
+        /// Who it said it is.
+        account: String,
+        /// Number of the session, or the Call-ID.
+        session: String,
+        /// `IPV4/TCP/192.0.2.1/5060`.
+        remote: String,
     },
     /// Configuration of a module was loaded again.
     Reload {

@@ -36,6 +36,8 @@ pub struct Request {
     pub variables: Vec<(String, String)>,
     /// UNIQUEID of the new channel, when whoever asks gives it one.
     pub uniqueid: Option<String>,
+    /// UNIQUEID of the second channel, for technologies that make two.
+    pub other_uniqueid: Option<String>,
 }
 
 /// One technology of channels. Calls are synchronous and never wait; what happens later is pushed into the core as

@@ -35,7 +35,7 @@ pub mod zone;
 pub use args::{Destination, Label, Options, Priority, condition, split_args};
 pub use env::{Calendar, Env, Fault, FileFacts, Level, Wall};
 pub use find::{Query, Route};
-pub use load::{Tables, load};
+pub use load::{Addition, ChangeError, Tables, add, load, remove};
 pub use program::{Context, ContextId, Extension, ExtensionRef, Hint, LabelId, Program, StepRef};
 pub use registry::{AppId, Apps, Body, ChannelFunction, FunctionId, FunctionRow, Functions};
 pub use step::{Kind, Nested, Ready, Scratch, Step, SubCall, Target};

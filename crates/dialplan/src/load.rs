@@ -64,6 +64,114 @@ pub fn load(file: &File, tables: &Tables, before: Option<&Program>, findings: &m
     loader.finish()
 }
 
+/// A step that somebody adds while calls go on.
+#[derive(Debug, Clone, Copy)]
+pub struct Addition<'a> {
+    /// Context; made when there is none.
+    pub context: &'a str,
+    /// Extension, or a pattern.
+    pub exten: &'a str,
+    /// Priority, with a label in parentheses, or `hint`.
+    pub priority: &'a str,
+    /// Application.
+    pub app: &'a str,
+    /// Its arguments.
+    pub data: &'a str,
+    /// It may take the place of a step with this priority.
+    pub replace: bool,
+}
+
+/// Why a dialplan was not changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeError {
+    /// There is a step at this place already.
+    Exists,
+    /// There is no such context, extension or step.
+    Missing,
+    /// It cannot be compiled; the text says why.
+    Invalid(String),
+}
+
+/// A dialplan with one more step.
+pub fn add(program: &Program, tables: &Tables, new: &Addition<'_>) -> Result<Program, ChangeError> {
+    let number = new.priority.split('(').next().unwrap_or_default().trim().parse::<u32>().ok();
+    if number == Some(0) || new.exten.trim().is_empty() {
+        return Err(ChangeError::Invalid("an extension and a priority from 1 are needed".into()));
+    }
+    let mut base = None;
+    if let Some(number) = number {
+        let has = |extension: &Extension| *extension.name == *new.exten && extension.find(number).is_some();
+        let known = program.context_id(new.context).and_then(|id| program.context(id));
+        if known.is_some_and(|context| context.extensions.iter().any(has)) {
+            if !new.replace {
+                return Err(ChangeError::Exists);
+            }
+            base = Some(remove(program, tables, new.context, new.exten, Some(number))?);
+        }
+    }
+    let mut findings = Findings::new();
+    let mut loader = Loader::resume(base.as_ref().unwrap_or(program), tables, &mut findings);
+    let place = Place::new("manager", 0);
+    let value = format!("{},{},{}({})", new.exten, new.priority, new.app, new.data);
+    let value = if new.priority.eq_ignore_ascii_case("hint") {
+        format!("{},hint,{}", new.exten, new.app)
+    } else {
+        value
+    };
+    let variable = Variable {
+        name: "exten".into(),
+        value: value.into(),
+        object: true,
+        place: place.clone(),
+        inherited: false,
+    };
+    loader.section(&Section {
+        name: new.context.into(),
+        template: false,
+        place,
+        parents: Vec::new(),
+        variables: vec![variable],
+    });
+    let whole = loader.finish();
+    let error =
+        findings.iter().find(|found| found.level == conf::Level::Error && &*found.place.file == "manager");
+    match error {
+        Some(error) => Err(ChangeError::Invalid(error.message.clone())),
+        None => Ok(whole),
+    }
+}
+
+/// A dialplan without an extension, or without one step of it.
+pub fn remove(
+    program: &Program,
+    tables: &Tables,
+    context: &str,
+    exten: &str,
+    priority: Option<u32>,
+) -> Result<Program, ChangeError> {
+    let mut findings = Findings::new();
+    let mut loader = Loader::resume(program, tables, &mut findings);
+    let index = program.context_id(context).and_then(|id| usize::try_from(id.0).ok());
+    let drafts = index.and_then(|index| loader.drafts.get_mut(index)).ok_or(ChangeError::Missing)?;
+    let mut gone = 0;
+    for draft in drafts.0.iter_mut().filter(|draft| *draft.extension.name == *exten) {
+        let before = draft.extension.steps.len() + usize::from(draft.extension.hint.is_some());
+        match priority {
+            Some(priority) => draft.extension.steps.retain(|step| step.priority != priority),
+            None => {
+                draft.extension.steps.clear();
+                draft.extension.hint = None;
+            }
+        }
+        gone += before - draft.extension.steps.len() - usize::from(draft.extension.hint.is_some());
+    }
+    drafts.0.retain(|draft| !draft.extension.steps.is_empty() || draft.extension.hint.is_some());
+    if gone == 0 {
+        return Err(ChangeError::Missing);
+    }
+    Ok(loader.finish())
+}
+
 /// Name and caller part of an extension as written.
 type ExtensionKey = (Box<str>, Option<Box<str>>);
 
@@ -91,6 +199,32 @@ struct Cursor {
     last: Option<ExtensionKey>,
     /// Last priority; carries over between extensions of a section.
     priority: Option<u32>,
+}
+
+impl<'a> Loader<'a> {
+    /// A loader that goes on with a program.
+    fn resume(program: &Program, tables: &'a Tables, findings: &'a mut Findings) -> Self {
+        let mut program = program.clone();
+        let mut drafts = Vec::new();
+        let mut steps = 0;
+        for context in &mut program.contexts {
+            let (mut list, mut by_key) = (Vec::new(), HashMap::new());
+            for extension in std::mem::take(&mut context.extensions) {
+                let caller_text: Option<Box<str>> = match &extension.caller {
+                    CallerMatch::Any => None,
+                    CallerMatch::Absent => Some("".into()),
+                    CallerMatch::Number { text, .. } => Some(text.clone()),
+                };
+                steps += extension.steps.len();
+                by_key.insert((extension.name.clone(), caller_text.clone()), list.len());
+                list.push(Draft { extension, caller_text });
+            }
+            drafts.push((list, by_key));
+        }
+        let symbols = program.symbols.clone();
+        let empty = Program::empty(Arc::clone(&tables.apps), Arc::clone(&tables.functions));
+        Self { program, symbols, tables, findings, globals: LoadEnv::new(Arc::new(empty)), drafts, steps }
+    }
 }
 
 impl Loader<'_> {

@@ -167,6 +167,58 @@ fn section_4_hints_join_devices_and_name_a_presence_provider() {
 }
 
 #[test]
+fn a_step_that_is_added_or_removed_leaves_everything_else_where_it_was() {
+    let tables = Tables {
+        apps: Arc::new(Apps::new(APPS.iter().copied())),
+        functions: Arc::new(Functions::standard()),
+    };
+    let (program, _) = load_text(
+        "[a]\nexten => _1XX,1,NoOp(x)\n same => n(here),Goto(there)\n same => n(there),Hangup()\n[b]\ninclude => a\n",
+    );
+    let step = Addition { context: "a", exten: "200", priority: "1", app: "Goto", data: "1", replace: false };
+    let names = |program: &Program, context: &str| -> Vec<String> {
+        shown(program, context)
+            .into_iter()
+            .map(|line| line.split('@').next().unwrap_or_default().to_owned())
+            .collect()
+    };
+    let before = names(&program, "a");
+    let more = add(&program, &tables, &step).expect("it fits");
+    let expected: Vec<String> = before.iter().cloned().chain(["200 1:Goto(1)".to_owned()]).collect();
+    let mut found = names(&more, "a");
+    found.sort_by_key(|line| line.starts_with("200"));
+    assert_eq!(found, expected);
+    assert_eq!(add(&more, &tables, &step).err(), Some(ChangeError::Exists));
+    let replaced = add(&more, &tables, &Addition { app: "NoOp", data: "new", replace: true, ..step });
+    assert!(names(&replaced.expect("it fits"), "a").contains(&"200 1:NoOp(new)".to_owned()));
+    let labelled = Addition { exten: "_1XX", priority: "4(last)", ..step };
+    let labelled = add(&more, &tables, &labelled).expect("it fits");
+    assert!(labelled.label_id("last").is_some() && labelled.label_id("there") == program.label_id("there"));
+    let elsewhere = add(&more, &tables, &Addition { context: "new", exten: "s", ..step }).expect("it fits");
+    assert_eq!(names(&elsewhere, "new"), ["s 1:Goto(1)"]);
+    let hint = Addition { priority: "hint", app: "PJSIP/200", data: "", ..step };
+    assert_eq!(add(&more, &tables, &hint).expect("it fits").hints().count(), 1);
+    for wrong in [
+        Addition { exten: "_[", ..step },
+        Addition { priority: "0", ..step },
+        Addition { exten: " ", ..step },
+    ] {
+        assert!(matches!(add(&program, &tables, &wrong), Err(ChangeError::Invalid(_))), "{wrong:?}");
+    }
+    assert_eq!(names(&remove(&more, &tables, "a", "200", None).expect("it is there"), "a"), before);
+    assert_eq!(names(&remove(&program, &tables, "a", "_1XX", Some(2)).expect("it is there"), "a").len(), 2);
+    for (context, exten, priority) in [("c", "200", None), ("a", "300", None), ("a", "_1XX", Some(9))] {
+        assert_eq!(
+            remove(&program, &tables, context, exten, priority).err(),
+            Some(ChangeError::Missing),
+            "{exten}"
+        );
+    }
+    let b = more.context_id("b").and_then(|id| more.context(id)).expect("it stays");
+    assert_eq!(b.includes[0].context, more.context_id("a"));
+}
+
+#[test]
 fn ids_stay_the_same_over_a_reload() {
     let (first, _) = load_text("[c]\nexten => 1,1,NoOp(${a}${b})\n");
     let tables = Tables { apps: first.apps.clone(), functions: first.functions.clone() };

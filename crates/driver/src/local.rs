@@ -10,7 +10,8 @@ use base::{
     StreamId,
 };
 use call::{
-    ChanEvent, ChanState, Core, DeviceState, Indication, Location, NewChannel, PartyId, Reach, Request, Tech,
+    ChanEvent, ChanState, Core, DeviceState, Indication, Location, NewChannel, Notice, PartyId, Reach,
+    Request, Tech,
 };
 
 /// Milliseconds a frame that crosses between the halves.
@@ -51,6 +52,9 @@ impl LocalDriver {
             from.map(|c| (c.account.clone(), c.language.clone(), c.music_class.clone())).unwrap_or_default();
         let dialled = PartyId { number: Some(place.exten.clone()), ..PartyId::default() };
         let caller = if second { request.caller.clone().unwrap_or_default() } else { dialled };
+        // Two channels cannot have the same one.
+        let second_id =
+            request.other_uniqueid.clone().or_else(|| Some(format!("{};2", request.uniqueid.as_ref()?)));
         core.create(NewChannel {
             base_name: name.clone(),
             exact_name: Some(name),
@@ -65,7 +69,7 @@ impl LocalDriver {
             location: place.clone(),
             // Both halves belong to one call, also when nobody asked for it (originated).
             linked_to: request.requestor.or(first),
-            uniqueid: request.uniqueid.clone().filter(|_| !second),
+            uniqueid: if second { second_id } else { request.uniqueid.clone() },
             ..NewChannel::default()
         })
     }
@@ -174,7 +178,10 @@ impl Tech for LocalDriver {
             }
             other.dialed = Some(place.exten.clone());
         }
-        core.set_state(channel, ChanState::Dialing);
+        core.notice(|core| {
+            let (first, second) = (core.snapshot(channel)?, core.snapshot(second)?);
+            Some(Notice::LocalBridge { first: Box::new(first), second: Box::new(second) })
+        });
         self.started.push((second, place));
         Ok(())
     }

@@ -73,7 +73,7 @@ fn the_halves_hear_each_other_ring_answer_and_hang_up() {
             let (a, b) = (core.get(first).unwrap(), core.get(second).unwrap());
             assert!(a.name.starts_with("Local/100@sales-") && a.name.ends_with(";1"), "{}", a.name);
             assert_eq!(b.name.strip_suffix(";2"), a.name.strip_suffix(";1"));
-            assert_eq!((a.state, b.state), (ChanState::Dialing, ChanState::Ring));
+            assert_eq!((a.state, b.state), (ChanState::Down, ChanState::Ring));
             assert_eq!(b.caller.all(), "\"Al\" <6001>");
             assert_eq!(b.vars.get_name("plain"), Some("1"));
         }

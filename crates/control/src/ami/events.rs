@@ -47,6 +47,7 @@ events! {
     "BridgeCreate" "call" "A bridge was made." ["Bridge*"];
     "BridgeEnter" "call" "A channel entered a bridge." ["Bridge*", "Channel*"];
     "BridgeLeave" "call" "A channel left a bridge." ["Bridge*", "Channel*"];
+    "LocalBridge" "call" "The two halves of a Local channel were tied to each other." ["LocalOne*", "LocalTwo*", "Context", "Exten", "LocalOptimization"];
     "BlindTransfer" "call" "A party sent the other elsewhere." ["Result", "Transferer*", "Transferee*", "Bridge*", "IsExternal", "Context", "Extension"];
     "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "SecondTransferer*", "Transferee*", "TransferTarget*", "IsExternal", "DestType"];
     "BridgeDestroy" "call" "A bridge is gone." ["Bridge*"];
@@ -77,16 +78,24 @@ events! {
     "HangupRequest" "call" "The other side hung up." ["Channel*", "Cause"];
     "Hangup" "call" "A channel is gone." ["Channel*", "Cause", "Cause-txt"];
     "UserEvent" "user" "Word of the dialplan or of a client to all." ["Channel*", "UserEvent"];
-    "OriginateResponse" "call" "What became of an asynchronous Originate." ["ActionID", "Response", "Channel", "Context", "Exten", "Reason", "Uniqueid", "CallerIDNum", "CallerIDName"];
+    "OriginateResponse" "call" "What became of an asynchronous Originate." ["ActionID", "Response", "Channel", "Context", "Exten", "Application", "Data", "Reason", "Uniqueid", "CallerIDNum", "CallerIDName"];
     "PeerStatus" "system" "A phone registered, unregistered or became reachable or unreachable." ["ChannelType", "Peer", "PeerStatus", "Address"];
     "ContactStatus" "system" "A contact changed." ["URI", "ContactStatus", "AOR", "EndpointName", "RoundtripUsec", "UserAgent"];
     "Registry" "system" "A registration of ours with another server was made, failed or was taken back." ["ChannelType", "Username", "Domain", "Status", "Cause"];
     "DeviceStateChange" "call" "The state of a device changed." ["Device", "State"];
     "ExtensionStatus" "call" "The state of an extension with a hint changed." ["Exten", "Context", "Hint", "Status", "StatusText"];
     "MessageWaiting" "call" "The messages in a mailbox changed." ["Mailbox", "Waiting", "New", "Old"];
+    "SuccessfulAuth" "security" "Somebody logged in." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress", "UsingPassword"];
+    "InvalidAccountID" "security" "A user who does not exist was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "InvalidPassword" "security" "A wrong secret was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "FailedACL" "security" "An address that is not permitted was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "Reload" "system" "The configuration was read again." ["Module", "Status"];
     "Shutdown" "system" "The process stops." ["Shutdown", "Restart"];
 }
+
+/// What most events have room in, bytes: those of one channel and a bridge.
+const EVENT_BYTES: usize = 768;
 
 /// An event, written once for all who hear it.
 #[derive(Debug)]
@@ -103,12 +112,12 @@ impl Event {
     fn new(name: &'static str) -> Self {
         let row = EVENTS.iter().find(|row| row.name == name);
         let class = row.map_or("system", |row| row.class);
-        Self {
-            name,
-            class: Classes::named(class).unwrap_or(Classes::ALL),
-            head: format!("Event: {name}\r\nPrivilege: {class},all\r\n"),
-            body: String::new(),
+        let mut head = String::with_capacity(64);
+        for part in ["Event: ", name, "\r\nPrivilege: ", class, ",all\r\n"] {
+            head.push_str(part);
         }
+        let class = Classes::named(class).unwrap_or(Classes::ALL);
+        Self { name, class, head, body: String::with_capacity(EVENT_BYTES) }
     }
     fn with(mut self, fill: impl FnOnce(Message<'_>) -> Message<'_>) -> Self {
         fill(Message::open(&mut self.body));
@@ -276,6 +285,12 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::DialEnd { caller, dest, status, forward } => dial("DialEnd", caller.as_ref(), dest)
             .with(|m| m.field("DialStatus", status).optional("Forward", forward.as_deref())),
         Notice::BridgeCreate { bridge: of, .. } => Event::new("BridgeCreate").with(|m| bridge(m, *of, 0)),
+        Notice::LocalBridge { first, second } => Event::new("LocalBridge").with(|m| {
+            channel(channel(m, "LocalOne", first), "LocalTwo", second)
+                .field("Context", &second.location.context)
+                .field("Exten", &second.location.exten)
+                .field("LocalOptimization", "No")
+        }),
         Notice::BlindTransfer { transferer, transferee, bridge: (of, count), external, to } => {
             Event::new("BlindTransfer").with(|m| {
                 let m = channel(m.field("Result", "Success"), "Transferer", transferer);
@@ -319,8 +334,16 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                     .field("Direction", direction)
             })
         }
-        Notice::OriginateResponse { action_id, channel, target, location, success, reason } => {
-            let party = channel.as_ref().map(|of| &of.caller);
+        Notice::OriginateResponse {
+            action_id,
+            channel,
+            target,
+            location,
+            application,
+            caller,
+            success,
+            reason,
+        } => {
             let action_id = Some(action_id).filter(|id| !id.is_empty());
             Event::new("OriginateResponse").with(|m| {
                 m.optional("ActionID", action_id)
@@ -328,10 +351,12 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                     .field("Channel", channel.as_ref().map_or(target.as_str(), |of| &*of.name))
                     .field("Context", &location.0)
                     .field("Exten", &location.1)
+                    .field("Application", application.as_ref().map_or("", |(name, _)| name))
+                    .field("Data", application.as_ref().map_or("", |(_, data)| data))
                     .field("Reason", reason)
                     .field("Uniqueid", channel.as_ref().map_or("<null>", |of| &*of.uniqueid))
-                    .field("CallerIDNum", or_unknown(party.map_or("", |party| party.number())))
-                    .field("CallerIDName", or_unknown(party.map_or("", |party| party.name())))
+                    .field("CallerIDNum", or_unknown(caller.number()))
+                    .field("CallerIDName", or_unknown(caller.name()))
             })
         }
         Notice::PeerStatus { channel_type, peer, status, address } => Event::new("PeerStatus").with(|m| {
@@ -368,6 +393,17 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 .field("Waiting", u8::from(messages.new > 0))
                 .field("New", messages.new)
                 .field("Old", messages.old)
+        }),
+        Notice::Security { event, service, account, session, remote } => Event::new(event).with(|m| {
+            let good = *event == "SuccessfulAuth";
+            let m = m
+                .field("Severity", if good { "Informational" } else { "Error" })
+                .field("Service", service)
+                .field("EventVersion", 1)
+                .field("AccountID", account)
+                .field("SessionID", session)
+                .field("RemoteAddress", remote);
+            if good { m.field("UsingPassword", 1) } else { m }
         }),
         Notice::Reload { module, status } => {
             Event::new("Reload").with(|m| m.field("Module", module).field("Status", status))
@@ -520,9 +556,11 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::Registry { .. }
         | Notice::DeviceStateChange { .. }
         | Notice::ExtensionStatus { .. }
+        | Notice::LocalBridge { .. }
         | Notice::BlindTransfer { .. }
         | Notice::AttendedTransfer { .. }
         | Notice::MessageWaiting { .. }
+        | Notice::Security { .. }
         | Notice::Reload { .. }
         | Notice::Shutdown { .. } => (None, None),
     };

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use store::config::manager::{Classes, ManagerGeneral, ManagerUser};
 use subtle::ConstantTimeEq as _;
 
-use call::Level;
+use call::{Level, Notice};
 
 use super::filter::Filters;
 use super::packet::{Message, truth};
@@ -196,20 +196,31 @@ fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() && *c != '"' && *c != '\'').take(SHOWN_CHARS_MAX).collect()
 }
 
-/// Tells the log who was refused.
-pub(super) fn tell_denied(site: &Site, peer: SocketAddr, session: u64, name: &str, why: Denied) {
+/// An address as security events say it.
+pub(super) fn remote(peer: SocketAddr) -> String {
     let (ip, port) = (peer.ip().to_canonical(), peer.port());
     let family = if ip.is_ipv4() { "IPV4" } else { "IPV6" };
+    format!("{family}/TCP/{ip}/{port}")
+}
+
+/// Tells the log and watchers who was refused.
+pub(super) fn tell_denied(site: &Site, peer: SocketAddr, session: u64, name: &str, why: Denied) {
+    let (ip, remote) = (peer.ip().to_canonical(), remote(peer));
     let name = shown(name);
     let mut core = site.shard.core.borrow_mut();
     core.log(Level::Notice, "manager", &format!("{ip} failed to authenticate as '{name}'"));
     let event = why.event();
+    let (account, session_name) = (name.clone(), session.to_string());
+    let told = remote.clone();
+    core.notice(|_| {
+        Some(Notice::Security { event, service: "AMI", account, session: session_name, remote: told })
+    });
     core.log(
         Level::Security,
         "manager",
         &format!(
             "SecurityEvent=\"{event}\",Severity=\"Error\",Service=\"AMI\",EventVersion=\"1\",AccountID=\"{name}\",\
-             SessionID=\"{session}\",RemoteAddress=\"{family}/TCP/{ip}/{port}\""
+             SessionID=\"{session}\",RemoteAddress=\"{remote}\""
         ),
     );
 }

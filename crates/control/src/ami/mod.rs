@@ -333,6 +333,7 @@ impl Manager {
         let told = login
             .is_told
             .then(|| format!("Manager '{}' logged on from {}", login.user, session.peer.ip().to_canonical()));
+        let (account, peer) = (login.user.clone(), session.peer);
         session.stage = Stage::User(login);
         if session.web.is_none() {
             self.authenticated.push(id);
@@ -340,6 +341,11 @@ impl Manager {
         if let Some(text) = told {
             self.log(Level::Verbose(2), &text);
         }
+        let remote = login::remote(peer);
+        self.site.shard.core.borrow_mut().notice(|_| {
+            let session = id.to_string();
+            Some(Notice::Security { event: "SuccessfulAuth", service: "AMI", account, session, remote })
+        });
         let (_, wall) = self.times();
         let booted = fully_booted(self.ages(now));
         self.tell(id, &[booted], wall, now, out);

@@ -170,10 +170,10 @@ impl<'a> Message<'a> {
     }
     /// Adds a field whose name has a prefix (`Dest`).
     pub fn prefixed(self, prefix: &str, name: &str, value: impl Display) -> Self {
-        clean(prefix, self.out);
-        clean(name, self.out);
-        self.out.push_str(": ");
         let from = self.out.len();
+        self.out.push_str(prefix);
+        self.out.push_str(name);
+        self.out.push_str(": ");
         // Writing to a String cannot fail.
         let _ = write!(self.out, "{value}");
         neutralise(self.out, from);
@@ -193,16 +193,13 @@ impl<'a> Message<'a> {
     }
 }
 
-fn clean(text: &str, out: &mut String) {
-    let from = out.len();
-    out.push_str(text);
-    neutralise(out, from);
-}
-
 /// Replaces what could end a line or confuse a terminal, from byte `from` on.
 fn neutralise(out: &mut String, from: usize) {
     let Some(tail) = out.get(from..) else { return };
-    if !tail.chars().any(char::is_control) {
+    // Nearly all text has none of the bytes that controls begin with: 0xC2 leads to U+0080 to U+009F, among others.
+    let suspect =
+        tail.bytes().fold(false, |found, byte| found | (byte < 0x20) | (byte == 0x7F) | (byte == 0xC2));
+    if !suspect || !tail.chars().any(char::is_control) {
         return;
     }
     let safe: String = tail.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -484,7 +484,9 @@ impl SipDriver {
             leg.contact = contact;
             leg.told = Some(connected);
         }
-        core.set_state(channel, ChanState::Dialing);
+        // The channel is down until it rings, and those who put calls together from events wait for that step; its
+        // device is in use from here on.
+        core.touched_devices.push(format!("PJSIP/{}", endpoint.name));
         Ok(())
     }
 

@@ -147,6 +147,8 @@ impl Tech for SipDriver {
                 Some(call::ChanState::Up) if leg.held => held += 1,
                 Some(call::ChanState::Up) => up += 1,
                 Some(call::ChanState::Ringing) => ringing += 1,
+                // It is called and does not ring yet.
+                Some(call::ChanState::Down) if leg.stage == Stage::Calling => others += 1,
                 // Made and not called yet: nobody hears of it.
                 Some(call::ChanState::Down) | None => {}
                 Some(_) => others += 1,

@@ -27,6 +27,34 @@ pub(super) const ROWS: &[ActionRow] = &[
         run: core_show_channels,
     },
     ActionRow {
+        name: "CoreShowChannelMap",
+        class: &["system", "reporting"],
+        synopsis: "Lists the channels that a channel talks to, by whatever bridges lie between.",
+        fields: &[must("Channel", "name or UNIQUEID")],
+        run: channel_map,
+    },
+    ActionRow {
+        name: "SendText",
+        class: &["call"],
+        synopsis: "Sends text to the other end of a channel.",
+        fields: &[must("Channel", "name or UNIQUEID"), must("Message", "the text")],
+        run: send_text,
+    },
+    ActionRow {
+        name: "AOCMessage",
+        class: &["aoc"],
+        synopsis: "Is refused: no channel carries advice of charge.",
+        fields: &[may("Channel", "name"), may("MsgType", "D or E"), may("ChargeType", "kind of charge")],
+        run: |_| Err("Advice of charge is not supported: no channel carries it".into()),
+    },
+    ActionRow {
+        name: "LocalOptimizeAway",
+        class: &["system", "call"],
+        synopsis: "Has no effect: a Local channel stays where it is and costs next to nothing.",
+        fields: &[must("Channel", "name of a Local channel")],
+        run: optimize_away,
+    },
+    ActionRow {
         name: "Status",
         class: &["system", "call", "reporting"],
         synopsis: "Tells everything about one channel or all.",
@@ -78,7 +106,7 @@ pub(super) const ROWS: &[ActionRow] = &[
             must("Channel", "name or UNIQUEID"),
             must("Digit", "0-9, A-D, * or #"),
             may("Duration", "milliseconds (250)"),
-            may("Receive", "true to act as if the channel had sent it; not supported yet"),
+            may("Receive", "true to act as if the channel had sent it"),
         ],
         run: play_dtmf,
     },
@@ -122,6 +150,61 @@ fn core_show_channels(turn: &mut Turn<'_>) -> Done {
     }
     turn.end_list("CoreShowChannelsComplete", items).end();
     Ok(After::Go)
+}
+
+fn channel_map(turn: &mut Turn<'_>) -> Done {
+    let first = turn.channel("Channel")?;
+    turn.begin_list("Channel map will follow");
+    let shard = turn.site.shard.clone();
+    let core = &*shard.core.borrow();
+    let mut known = vec![first];
+    let mut at = 0;
+    while let Some(id) = known.get(at).copied() {
+        at += 1;
+        let Some(channel) = core.get(id) else { continue };
+        let bridged = channel.bridge.map_or(&[][..], |bridge| core.bridge_members(bridge));
+        let half = core.by_name(&other_half(&channel.name));
+        for other in bridged.iter().copied().chain(half) {
+            if !known.contains(&other) {
+                known.push(other);
+            }
+        }
+    }
+    let others: Vec<&Channel> = known.iter().skip(1).filter_map(|id| core.get(*id)).collect();
+    for channel in &others {
+        turn.item("CoreShowChannelMap").field("Channel", &channel.name).end();
+    }
+    turn.end_list("CoreShowChannelMapComplete", others.len()).end();
+    Ok(After::Go)
+}
+
+/// The name of the other half of a Local channel; no channel's for others.
+fn other_half(name: &str) -> String {
+    match (name.strip_suffix(";1"), name.strip_suffix(";2")) {
+        (Some(pair), _) => format!("{pair};2"),
+        (None, Some(pair)) => format!("{pair};1"),
+        (None, None) => String::new(),
+    }
+}
+
+fn send_text(turn: &mut Turn<'_>) -> Done {
+    let id = turn.channel("Channel")?;
+    let text = turn.need("Message")?.to_owned();
+    let sent = turn.site.shard.with_tech(id, |tech, core| tech.send_text(core, id, &text));
+    match sent {
+        Some(true) => turn.success("Success"),
+        Some(false) | None => Err("Failure".into()),
+    }
+}
+
+fn optimize_away(turn: &mut Turn<'_>) -> Done {
+    let id = turn.channel("Channel")?;
+    let is_local = turn.site.shard.core.borrow().get(id).is_some_and(|c| c.name.starts_with("Local/"));
+    if is_local {
+        turn.success("Queued channel to be optimized away")
+    } else {
+        Err("Unable to optimize channel".into())
+    }
 }
 
 fn status(turn: &mut Turn<'_>) -> Done {
@@ -266,7 +349,11 @@ fn play_dtmf(turn: &mut Turn<'_>) -> Done {
         Some(_) => return Err("Invalid duration".into()),
     };
     if turn.action.is_true("Receive") {
-        return Err("Receive is not supported yet".into());
+        let mut core = turn.site.shard.core.borrow_mut();
+        core.push_event(id, ChanEvent::DigitBegin(digit));
+        core.push_event(id, ChanEvent::Digit { digit, duration_ms: u32::from(duration), relayed: false });
+        drop(core);
+        return turn.success("DTMF successfully queued");
     }
     Chan::new(turn.site.shard.clone(), id).send_digit(digit, duration);
     turn.success("DTMF successfully queued")

@@ -14,6 +14,13 @@ pub(super) const ROWS: &[ActionRow] = &[
         run: get,
     },
     ActionRow {
+        name: "DBGetTree",
+        class: &["system", "reporting"],
+        synopsis: "Lists what lies under a family, or under a key of it, or the whole database.",
+        fields: &[may("Family", "family"), may("Key", "key prefix")],
+        run: get_tree,
+    },
+    ActionRow {
         name: "DBPut",
         class: &["system"],
         synopsis: "Writes a value into the database.",
@@ -43,6 +50,28 @@ fn get(turn: &mut Turn<'_>) -> Done {
     turn.begin_list("Result will follow");
     turn.item("DBGetResponse").field("Family", family).field("Key", key).field("Val", value).end();
     turn.end_list("DBGetComplete", 1).end();
+    Ok(After::Go)
+}
+
+fn get_tree(turn: &mut Turn<'_>) -> Done {
+    let (family, key) = (turn.get("Family").unwrap_or_default(), turn.get("Key").unwrap_or_default());
+    if family.is_empty() && !key.is_empty() {
+        return Err("No family specified".into());
+    }
+    let prefix = match (family, key) {
+        ("", _) => String::new(),
+        (family, "") => format!("/{family}"),
+        (family, key) => format!("/{family}/{key}"),
+    };
+    let found = turn.site.shard.core.borrow().services.db.list(&prefix);
+    if found.is_empty() {
+        return Err("Database entries not found".into());
+    }
+    turn.begin_list("Result will follow");
+    for (path, value) in &found {
+        turn.item("DBGetTreeResponse").field("Key", path).field("Val", value).end();
+    }
+    turn.end_list("DBGetTreeComplete", found.len()).end();
     Ok(After::Go)
 }
 

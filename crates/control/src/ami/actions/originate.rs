@@ -33,7 +33,11 @@ pub(super) const ROWS: &[ActionRow] = &[ActionRow {
         may("Async", "true for an answer at once; OriginateResponse tells how it came out"),
         may("Codecs", "formats, comma separated"),
         may("ChannelId", "UNIQUEID of the new channel"),
-        may("OtherChannelId", "UNIQUEID of the second half of a Local channel; not supported yet"),
+        may("OtherChannelId", "UNIQUEID of the second half of a Local channel"),
+        may(
+            "PreDialGoSub",
+            "routine on the new channel before it is called: context,exten,priority(arguments)",
+        ),
     ],
     run: place,
 }];
@@ -63,9 +67,6 @@ fn wanted(turn: &Turn<'_>) -> Result<Originate, Refusal> {
     if tech.is_none_or(|tech| turn.site.shard.tech_named(tech).is_none()) {
         return Err("Invalid channel".into());
     }
-    if turn.get("OtherChannelId").is_some() {
-        return Err("OtherChannelId is not supported yet".into());
-    }
     let timeout = match turn.get("Timeout").map(str::parse::<u64>) {
         None => None,
         Some(Ok(ms)) => Some(Duration::from_millis(ms.min(TIMEOUT_MS_MAX))),
@@ -79,7 +80,9 @@ fn wanted(turn: &Turn<'_>) -> Result<Originate, Refusal> {
         account: turn.get("Account").unwrap_or_default().to_owned(),
         formats: formats(turn)?,
         early_media: turn.action.is_true("EarlyMedia"),
-        uniqueid: uniqueid(turn)?,
+        uniqueid: uniqueid(turn, "ChannelId")?,
+        other_uniqueid: uniqueid(turn, "OtherChannelId")?,
+        routine: turn.get("PreDialGoSub").map(routine).transpose()?,
         ..Originate::default()
     };
     if let Some(timeout) = timeout {
@@ -141,15 +144,27 @@ fn formats(turn: &Turn<'_>) -> Result<FormatSet, Refusal> {
     Ok(formats)
 }
 
-fn uniqueid(turn: &Turn<'_>) -> Result<Option<String>, Refusal> {
+/// The routine of `PreDialGoSub`: `context,exten,priority`, `exten@context` or a context alone, with arguments behind it in
+/// parentheses or after a comma that follows them.
+fn routine(text: &str) -> Result<String, Refusal> {
+    let (place, arguments) = text.split_once('(').map_or((text, ""), |(place, arguments)| (place, arguments));
+    let place = match place.split(',').count() {
+        1 => format!("{},s,1", place.trim()),
+        2 => return Err("PreDialGoSub names context,exten,priority".into()),
+        _ => place.to_owned(),
+    };
+    Ok(if arguments.is_empty() { place } else { format!("{place}({arguments}") })
+}
+
+fn uniqueid(turn: &Turn<'_>, header: &str) -> Result<Option<String>, Refusal> {
     /// Longest UNIQUEID: what other systems that store it make room for.
     const UNIQUEID_BYTES_MAX: usize = 149;
-    let Some(id) = turn.get("ChannelId") else { return Ok(None) };
+    let Some(id) = turn.get(header) else { return Ok(None) };
     if id.len() > UNIQUEID_BYTES_MAX || id.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err("Invalid ChannelId".into());
+        return Err(format!("Invalid {header}").into());
     }
     if turn.site.shard.core.borrow().by_name(id).is_some() {
-        return Err("ChannelId is in use".into());
+        return Err(format!("{header} is in use").into());
     }
     Ok(Some(id.to_owned()))
 }

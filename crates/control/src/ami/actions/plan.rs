@@ -1,10 +1,12 @@
 //! The dialplan, its hints and the devices they stand for.
 
+use std::sync::Arc;
+
 use apps::hints;
-use dialplan::Context;
+use dialplan::{Addition, ChangeError, Context, Program};
 
 use super::super::events;
-use super::super::table::{ActionRow, After, Done, Turn, may, must};
+use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
 
 pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
@@ -35,7 +37,76 @@ pub(super) const ROWS: &[ActionRow] = &[
         fields: &[may("Context", "context"), may("Extension", "extension, as written")],
         run: show_dial_plan,
     },
+    ActionRow {
+        name: "DialplanExtensionAdd",
+        class: &["system"],
+        synopsis: "Adds a step to the dialplan, until that is loaded again.",
+        fields: &[
+            must("Context", "context; made when there is none"),
+            must("Extension", "extension or pattern"),
+            must("Priority", "priority, with a label in parentheses, or hint"),
+            must("Application", "application; the devices for a hint"),
+            may("ApplicationData", "its arguments"),
+            may("Replace", "yes to take the place of a step with this priority"),
+        ],
+        run: add,
+    },
+    ActionRow {
+        name: "DialplanExtensionRemove",
+        class: &["system"],
+        synopsis: "Takes an extension or one of its steps out of the dialplan, until that is loaded again.",
+        fields: &[
+            must("Context", "context"),
+            must("Extension", "extension, as written"),
+            may("Priority", "only this step"),
+        ],
+        run: remove,
+    },
 ];
+
+/// Puts a changed dialplan in force. Calls look their place up in it at their next step.
+fn take(turn: &Turn<'_>, changed: Result<Program, ChangeError>) -> Result<(), Refusal> {
+    let program = changed.map_err(|why| match why {
+        ChangeError::Exists => Refusal::from("That extension and priority already exist at that context"),
+        ChangeError::Missing => Refusal::from("Either there is no such extension or no such priority"),
+        ChangeError::Invalid(why) => Refusal(format!("Failed to add extension: {why}")),
+    })?;
+    turn.site.shard.core.borrow_mut().program = Arc::new(program);
+    Ok(())
+}
+
+fn add(turn: &mut Turn<'_>) -> Done {
+    let program = turn.site.shard.core.borrow().program.clone();
+    let app = turn.need("Application")?;
+    let priority = turn.need("Priority")?;
+    if !priority.eq_ignore_ascii_case("hint") && apps::table::lookup(app).is_none() {
+        return Err(format!("Unknown application '{app}'").into());
+    }
+    let new = Addition {
+        context: turn.need("Context")?,
+        exten: turn.need("Extension")?,
+        priority,
+        app,
+        data: turn.get("ApplicationData").unwrap_or_default(),
+        replace: turn.action.is_true("Replace"),
+    };
+    let changed = dialplan::add(&program, &apps::table::tables(), &new);
+    take(turn, changed)?;
+    turn.success("Added extension.")
+}
+
+fn remove(turn: &mut Turn<'_>) -> Done {
+    let program = turn.site.shard.core.borrow().program.clone();
+    let priority = match turn.get("Priority").map(str::parse::<u32>) {
+        None => None,
+        Some(Ok(priority)) => Some(priority),
+        Some(Err(_)) => return Err("Invalid priority".into()),
+    };
+    let (context, exten) = (turn.need("Context")?, turn.need("Extension")?);
+    let changed = dialplan::remove(&program, &apps::table::tables(), context, exten, priority);
+    take(turn, changed)?;
+    turn.success(if priority.is_some() { "Removed priority from extension" } else { "Removed extension" })
+}
 
 fn extension_state(turn: &mut Turn<'_>) -> Done {
     let exten = turn.need("Exten")?.to_owned();

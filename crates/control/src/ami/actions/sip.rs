@@ -48,6 +48,73 @@ pub(super) const ROWS: &[ActionRow] = &[
         fields: &[],
         run: peers,
     },
+    ActionRow {
+        name: "SIPshowpeer",
+        class: &["system", "reporting"],
+        synopsis: "Tells of one endpoint in the form of the older driver.",
+        fields: &[must("Peer", "name")],
+        run: show_peer,
+    },
+    ActionRow {
+        name: "SIPqualifypeer",
+        class: &["system", "reporting"],
+        synopsis: "PJSIPQualify under the name of the older driver.",
+        fields: &[must("Peer", "name")],
+        run: qualify_peer,
+    },
+    ActionRow {
+        name: "PJSIPShowAuths",
+        class: &["system", "reporting"],
+        synopsis: "Lists the credentials of endpoints, without secrets.",
+        fields: &[],
+        run: show_auths,
+    },
+    ActionRow {
+        name: "PJSIPShowRegistrationsOutbound",
+        class: &["system", "reporting"],
+        synopsis: "Lists registrations of ours with other servers.",
+        fields: &[],
+        run: outbound_registrations,
+    },
+    ActionRow {
+        name: "PJSIPShowRegistrationsInbound",
+        class: &["system", "reporting"],
+        synopsis: "Lists addresses of record that phones register with.",
+        fields: &[],
+        run: inbound_registrations,
+    },
+    ActionRow {
+        name: "PJSIPShowRegistrationInboundContactStatuses",
+        class: &["system", "reporting"],
+        synopsis: "Lists the contacts that phones have registered.",
+        fields: &[],
+        run: inbound_contacts,
+    },
+    ActionRow {
+        name: "PJSIPShowResourceLists",
+        class: &["system", "reporting"],
+        synopsis: "Lists resource lists: there are none, each extension is watched by itself.",
+        fields: &[],
+        run: |turn| {
+            turn.begin_list("A listing of ResourceLists follows, presented as ResourceListDetail events");
+            turn.end_list("ResourceListDetailComplete", 0).end();
+            Ok(After::Go)
+        },
+    },
+    ActionRow {
+        name: "PJSIPRegister",
+        class: &["system", "reporting"],
+        synopsis: "Registers with another server at once.",
+        fields: &[must("Registration", "its section of pjsip.conf, or *all")],
+        run: |turn| register(turn, true),
+    },
+    ActionRow {
+        name: "PJSIPUnregister",
+        class: &["system", "reporting"],
+        synopsis: "Ends a registration with another server.",
+        fields: &[must("Registration", "its section of pjsip.conf, or *all")],
+        run: |turn| register(turn, false),
+    },
 ];
 
 fn endpoint_rows(turn: &Turn<'_>, only: Option<&str>) -> Vec<EndpointRow> {
@@ -280,4 +347,128 @@ fn host_and_port(uri: &str) -> (&str, &str) {
         Some((host, port)) => (host, port.strip_prefix(':').unwrap_or("5060")),
         None => host.split_once(':').unwrap_or((host, "5060")),
     }
+}
+
+fn show_peer(turn: &mut Turn<'_>) -> Done {
+    let name = turn.need("Peer")?.to_owned();
+    let Some(row) = endpoint_rows(turn, Some(&name)).pop() else {
+        return Err(format!("Peer {name} not found.").into());
+    };
+    let contact = row.aors.iter().flat_map(|aor| &aor.contacts).next();
+    let (address, port) = contact.map_or(("(null)", "0"), |contact| host_and_port(&contact.uri));
+    let dynamic = row.aors.iter().any(|aor| aor.max_contacts > 0);
+    turn.response("Success")
+        .field("Channeltype", "SIP")
+        .field("ObjectName", &row.name)
+        .field("ChanObjectType", "peer")
+        .field("SecretExist", yes(!row.auths.is_empty()))
+        .field("Context", option(&row, "context"))
+        .field("Accountcode", option(&row, "accountcode"))
+        .field("Callerid", &row.caller)
+        .field("Dynamic", yes(dynamic))
+        .field("Address-IP", address)
+        .field("Address-Port", port)
+        .field("Codecs", format_args!("({})", option(&row, "allow").replace(',', "|")))
+        .field("Status", peer_status(contact))
+        .field("SIP-Useragent", contact.map_or("", |contact| &contact.user_agent))
+        .field("Reg-Contact", contact.map_or("", |contact| &contact.uri))
+        .end();
+    Ok(After::Go)
+}
+
+const fn yes(yes: bool) -> &'static str {
+    if yes { "Y" } else { "N" }
+}
+
+fn qualify_peer(turn: &mut Turn<'_>) -> Done {
+    let name = turn.need("Peer")?.to_owned();
+    let asked = turn.site.sip.borrow_mut().qualify_endpoint(&mut turn.site.shard.core.borrow_mut(), &name);
+    match asked {
+        Some(_) => turn.success("SIP peer qualified"),
+        None => Err(format!("Peer {name} not found").into()),
+    }
+}
+
+fn show_auths(turn: &mut Turn<'_>) -> Done {
+    let mut auths: Vec<(String, String)> =
+        endpoint_rows(turn, None).into_iter().flat_map(|row| row.auths).collect();
+    auths.sort();
+    auths.dedup();
+    if auths.is_empty() {
+        return Err("No Auths found".into());
+    }
+    turn.begin_list("A listing of Auths follows, presented as AuthList events");
+    for (name, user) in &auths {
+        turn.item("AuthList")
+            .field("ObjectType", "auth")
+            .field("ObjectName", name)
+            .field("Username", user)
+            .end();
+    }
+    turn.end_list("AuthListComplete", auths.len()).end();
+    Ok(After::Go)
+}
+
+fn outbound_registrations(turn: &mut Turn<'_>) -> Done {
+    let rows = turn.site.sip.borrow().registration_rows(turn.now);
+    turn.begin_list("Following are Events for each Outbound registration");
+    let registered = rows.iter().filter(|row| row.status.name() == "Registered").count();
+    for row in &rows {
+        turn.item("OutboundRegistrationDetail")
+            .field("ObjectType", "registration")
+            .field("ObjectName", &row.name)
+            .field("ServerUri", &row.server_uri)
+            .field("ClientUri", &row.client_uri)
+            .field("OutboundAuth", &row.auth)
+            .field("Status", row.status.name())
+            .field("NextReg", row.expires.unwrap_or(0))
+            .end();
+    }
+    turn.end_list("OutboundRegistrationDetailComplete", rows.len())
+        .field("Registered", registered)
+        .field("NotRegistered", rows.len() - registered)
+        .end();
+    Ok(After::Go)
+}
+
+fn inbound_registrations(turn: &mut Turn<'_>) -> Done {
+    let rows = turn.site.sip.borrow().aor_rows(&turn.site.shard.core.borrow());
+    let rows: Vec<&AorRow> = rows.iter().filter(|aor| aor.max_contacts > 0).collect();
+    turn.begin_list("Following are Events for each Inbound registration");
+    for row in &rows {
+        aor_fields(turn.item("InboundRegistrationDetail"), row).end();
+    }
+    turn.end_list("InboundRegistrationDetailComplete", rows.len()).end();
+    Ok(After::Go)
+}
+
+fn inbound_contacts(turn: &mut Turn<'_>) -> Done {
+    let rows = contact_rows(turn);
+    let rows: Vec<&ContactRow> = rows.iter().filter(|contact| contact.expires.is_some()).collect();
+    turn.begin_list("Following are ContactStatusEvents for each Inbound registration");
+    for row in &rows {
+        contact_fields(turn.item("ContactStatusDetail"), row).field("EndpointName", &row.endpoint).end();
+    }
+    turn.end_list("ContactStatusDetailComplete", rows.len()).end();
+    Ok(After::Go)
+}
+
+fn register(turn: &mut Turn<'_>, again: bool) -> Done {
+    let wanted = turn.need("Registration")?.to_owned();
+    let names: Vec<String> = match wanted.as_str() {
+        "*all" => {
+            turn.site.sip.borrow().registration_rows(turn.now).into_iter().map(|row| row.name).collect()
+        }
+        _ => vec![wanted.clone()],
+    };
+    let site = turn.site.clone();
+    let (mut sip, mut core) = (site.sip.borrow_mut(), site.shard.core.borrow_mut());
+    for name in &names {
+        let known =
+            if again { sip.register_now(&mut core, name) } else { sip.unregister_now(&mut core, name) };
+        if !known {
+            return Err(format!("Unable to retrieve registration {wanted}").into());
+        }
+    }
+    turn.success(if again { "Reregistration sent" } else { "Unregistration sent" })
 }

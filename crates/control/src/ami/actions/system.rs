@@ -37,6 +37,13 @@ pub(super) const ROWS: &[ActionRow] = &[
         run: module_check,
     },
     ActionRow {
+        name: "ModuleLoad",
+        class: &["system"],
+        synopsis: "Reads the configuration again (LoadType reload). Nothing is loaded or unloaded: all modules are built in, and noload= of modules.conf switches them off.",
+        fields: &[may("Module", "name, without .so"), must("LoadType", "load, unload, reload or refresh")],
+        run: module_load,
+    },
+    ActionRow {
         name: "LoggerRotate",
         class: &["system", "reporting"],
         synopsis: "Rotates the log files.",
@@ -116,6 +123,24 @@ fn module_check(turn: &mut Turn<'_>) -> Done {
     }
     turn.response("Success").field("Version", "").end();
     Ok(After::Go)
+}
+
+fn module_load(turn: &mut Turn<'_>) -> Done {
+    match turn.need("LoadType")?.to_ascii_lowercase().as_str() {
+        "reload" => reload(turn),
+        "load" | "refresh" => {
+            if turn.get("Module").is_none() {
+                return Err("Need module name.".into());
+            }
+            module_check(turn)?;
+            turn.out.clear();
+            turn.success("Module loaded.")
+        }
+        "unload" => {
+            Err("Could not unload module: it is built in; write noload= in modules.conf and reload".into())
+        }
+        _ => Err("Incomplete LoadType".into()),
+    }
 }
 
 fn logger_rotate(turn: &mut Turn<'_>) -> Done {

@@ -118,6 +118,147 @@ fn originate_answers_when_the_call_has_come_to_something_and_what_was_sent_ahead
 }
 
 #[test]
+fn originate_in_its_other_forms_runs_a_routine_before_and_names_both_halves_of_a_local_channel() {
+    let mut desk = Desk::new("originate-forms");
+    desk.world.phone("bob", Phone { acts: vec![(100, Act::Answer)], refuses: None });
+    desk.login(1, "all");
+    desk.act(
+        1,
+        "Originate|Async: true|Channel: SIM/bob|Application: Wait|Data: 9|PreDialGoSub: more,before,1(a,b)\
+         |ChannelId: own-1",
+    );
+    desk.pass_to(1_000);
+    let answer = desk.act(1, "Getvar|Channel: own-1|Variable: BEFORE");
+    assert!(answer.contains("Value: a-b"), "{answer}");
+    assert!(desk.act(1, "Originate|Channel: SIM/bob|Application: Wait|PreDialGoSub: a,b").contains("Error"));
+    desk.act(1, "Events|EventMask: call");
+    desk.act(
+        1,
+        "Originate|ActionID: 9|Async: true|Channel: Local/100@default|Application: Wait|Data: 9|ChannelId: one\
+         |OtherChannelId: two|CallerID: Boss <7>",
+    );
+    desk.pass_to(2_000);
+    let text = desk.sent(1);
+    let all = messages(&text);
+    let of = |name: &str| all.iter().find(|message| field(message, "Event") == Some(name)).unwrap();
+    let bridge = of("LocalBridge");
+    assert_eq!(
+        (field(bridge, "LocalOneUniqueid"), field(bridge, "LocalTwoUniqueid")),
+        (Some("one"), Some("two"))
+    );
+    let order = |name: &str| all.iter().position(|message| field(message, "Event") == Some(name)).unwrap();
+    assert!(order("Newchannel") < order("LocalBridge") && order("LocalBridge") < order("OriginateResponse"));
+    let response = of("OriginateResponse");
+    for (name, value) in [
+        ("ActionID", "9"),
+        ("Response", "Success"),
+        ("Context", ""),
+        ("Exten", ""),
+        ("Application", "Wait"),
+        ("Data", "9"),
+        ("Reason", "4"),
+        ("Uniqueid", "one"),
+        ("CallerIDNum", "7"),
+        ("CallerIDName", "Boss"),
+    ] {
+        assert_eq!(field(response, name), Some(value), "{name}");
+    }
+    let text = desk.act(1, "CoreShowChannelMap|Channel: one");
+    assert_eq!(event_names(&text), ["CoreShowChannelMap", "CoreShowChannelMapComplete"]);
+    let half = field(&messages(&text)[1], "Channel").unwrap().to_owned();
+    assert!(half.starts_with("Local/100@default-") && half.ends_with(";2"), "{half}");
+    for (act, expected) in [
+        (format!("LocalOptimizeAway|Channel: {half}"), "Queued channel to be optimized away"),
+        (format!("SendText|Channel: {half}|Message: hello"), "Success"),
+        (format!("PlayDTMF|Channel: {half}|Digit: 5|Receive: true"), "DTMF successfully queued"),
+    ] {
+        let answer = desk.act(1, &act);
+        assert!(answer.contains(&format!("Response: Success\r\nMessage: {expected}\r\n")), "{act}: {answer}");
+    }
+    assert!(desk.act(1, "LocalOptimizeAway|Channel: own-1").contains("Error"));
+    let now = desk.world.now().as_millis();
+    desk.pass_to(now + 10);
+    assert!(!event_names(&desk.sent(1)).contains(&"DTMFEnd".to_owned()), "its class is not heard");
+}
+
+#[test]
+fn legacy_names_of_actions_and_registrations_answer() {
+    let mut desk = Desk::new("legacy");
+    desk.login(1, "all");
+    for (act, expected) in [
+        ("SIPshowpeer|Peer: 6001", "ObjectName: 6001"),
+        ("SIPshowpeer|Peer: 6001", "Address-IP: 192.0.2.7\r\nAddress-Port: 5070"),
+        ("SIPshowpeer|Peer: nobody", "Message: Peer nobody not found."),
+        ("SIPqualifypeer|Peer: 6001", "Message: SIP peer qualified"),
+        ("PJSIPShowAuths", "ObjectName: 6001\r\nUsername: user6001"),
+        ("PJSIPShowRegistrationsOutbound", "OutboundRegistrationDetailComplete"),
+        ("PJSIPShowRegistrationsInbound", "ObjectName: 6002"),
+        ("PJSIPShowRegistrationInboundContactStatuses", "ContactStatusDetailComplete"),
+        ("PJSIPShowResourceLists", "ResourceListDetailComplete"),
+        ("PJSIPRegister|Registration: none", "Message: Unable to retrieve registration none"),
+        ("PJSIPUnregister|Registration: *all", "Message: Unregistration sent"),
+        ("ModuleLoad|Module: app_dial.so|LoadType: load", "Message: Module loaded."),
+        ("ModuleLoad|Module: app_nonsense|LoadType: load", "Message: Module not loaded"),
+        ("ModuleLoad|LoadType: unload", "Message: Could not unload module"),
+        ("DBPut|Family: f|Key: a/b|Val: 1", "Updated database"),
+        ("DBGetTree|Family: f|Key: a", "Key: /f/a/b\r\nVal: 1"),
+        ("DBGetTree|Family: nothing", "Message: Database entries not found"),
+        ("BridgeTechnologyList", "BridgeTechnology: softmix"),
+        ("AOCMessage|Channel: x|MsgType: D|ChargeType: Free", "Message: Advice of charge is not supported"),
+    ] {
+        let answer = desk.act(1, act);
+        assert!(answer.contains(expected), "{act}: {answer}");
+        assert!(!answer.contains("very secret words"), "{act}");
+    }
+}
+
+#[test]
+fn steps_are_added_to_the_dialplan_and_taken_away_while_calls_go_on() {
+    let mut desk = Desk::new("extensions");
+    desk.login(1, "all");
+    desk.call("alice", "100");
+    desk.pass_to(10);
+    let place = "Context: default|Extension: 700";
+    for (act, answer) in [
+        (format!("DialplanExtensionAdd|{place}|Priority: 1|Application: Answer"), "Added extension."),
+        (
+            format!("DialplanExtensionAdd|{place}|Priority: 2(talk)|Application: Wait|ApplicationData: 600"),
+            "Added extension.",
+        ),
+        (
+            format!("DialplanExtensionAdd|{place}|Priority: 2|Application: Hangup"),
+            "That extension and priority already exist at that context",
+        ),
+        (format!("DialplanExtensionAdd|{place}|Priority: 3|Application: Frob"), "Unknown application 'Frob'"),
+        ("DialplanExtensionRemove|Context: default|Extension: 799".to_owned(), "Either there is no such"),
+    ] {
+        let said = desk.act(1, &act);
+        assert!(said.contains(&format!("Message: {answer}")), "{act}: {said}");
+    }
+    desk.call("bob", "700");
+    let now = desk.world.now().as_millis();
+    desk.pass_to(now + 100);
+    {
+        let core = desk.world.shard.core.borrow();
+        let apps: Vec<&str> = core.channels().map(|channel| channel.app).collect();
+        assert_eq!(apps, ["Wait", "Wait"]);
+    }
+    let text = desk.act(1, "ShowDialPlan|Context: default|Extension: 700");
+    assert_eq!(messages(&text).last().and_then(|m| field(m, "ListPriorities")), Some("2"), "{text}");
+    for (act, answer) in [
+        (format!("DialplanExtensionRemove|{place}|Priority: 2"), "Removed priority from extension"),
+        (format!("DialplanExtensionRemove|{place}"), "Removed extension"),
+        (format!("DialplanExtensionRemove|{place}"), "Either there is no such"),
+    ] {
+        let said = desk.act(1, &act);
+        assert!(said.contains(&format!("Message: {answer}")), "{act}: {said}");
+    }
+    let now = desk.world.now().as_millis();
+    desk.pass_to(now + 100);
+    assert_eq!(desk.world.shard.core.borrow().channel_count(), 2, "calls go on in the step they are in");
+}
+
+#[test]
 fn early_media_is_enough_when_it_is_asked_for() {
     let mut desk = Desk::new("early");
     desk.world.phone("bob", Phone { acts: vec![(100, Act::Progress)], refuses: None });

@@ -192,10 +192,34 @@ fn no_value_from_outside_ends_a_line_of_an_event_or_a_response() {
 }
 
 #[test]
+fn logins_and_refusals_are_security_events_for_those_who_may_read_them() {
+    let mut desk = Desk::new("security");
+    desk.login(1, "all");
+    desk.act(1, "Events|EventMask: security");
+    desk.tell();
+    desk.sent(1);
+    desk.login(2, "one");
+    desk.open(3);
+    desk.act(3, "Login|Username: all|Secret: wrong");
+    desk.open(4);
+    desk.act(4, "Login|Username: nobody|Secret: wrong");
+    desk.tell();
+    let text = desk.sent(1);
+    let all = messages(&text);
+    let told: Vec<_> =
+        all.iter().map(|m| (field(m, "Event").unwrap(), field(m, "AccountID").unwrap())).collect();
+    assert_eq!(told, [("SuccessfulAuth", "one"), ("InvalidPassword", "all"), ("InvalidAccountID", "nobody")]);
+    assert_eq!(field(&all[1], "RemoteAddress"), Some("IPV4/TCP/127.0.0.1/40000"));
+    assert_eq!(field(&all[1], "Privilege"), Some("security,all"));
+    assert!(!text.contains("wrong"), "{text}");
+}
+
+#[test]
 fn wait_event_ends_with_the_next_event_or_its_time_and_what_was_sent_ahead_follows() {
     let mut desk = Desk::new("wait");
     desk.login(1, "all");
     desk.login(2, "all");
+    desk.tell();
     assert_eq!(desk.act(1, "WaitEvent|ActionID: 1|Timeout: 10"), "");
     assert_eq!(desk.act(1, "Ping"), "");
     assert!(desk.manager.watching());

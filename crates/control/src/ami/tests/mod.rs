@@ -21,7 +21,8 @@ use crate::socket::{Answer, Call};
 use crate::testing::{self, Folder};
 
 const DIALPLAN: &str = "[default]\nexten => 110,1,ConfBridge(room)\nexten => 100,1,Answer()\nsame => n(talk),Wait(600)\nexten => 101,1,Wait(30)\n\
-    exten => 102,1,Dial(SIM/bob)\nexten => 120,1,AGI(agi:async)\nexten => 6001,hint,Custom:lamp\n";
+    exten => 102,1,Dial(SIM/bob)\nexten => 120,1,AGI(agi:async)\nexten => 6001,hint,Custom:lamp\n\
+    [more]\nexten => before,1,Set(BEFORE=${ARG1}-${ARG2})\nsame => n,Return()\n";
 
 /// `all` may everything, `one` nothing, `far` comes from elsewhere, `apart` has a filter and stamps.
 const MANAGER: &str = "[general]\nenabled = yes\nbindaddr = 127.0.0.1\n\

@@ -112,6 +112,74 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
     assert_eq!(desk.world.stored("a", "b"), None);
 }
 
+/// Every function of the table, read and written with the name of a file and of a host as its argument.
+#[test]
+fn no_function_or_application_reaches_a_file_or_a_program_for_a_user_without_the_class_system() {
+    let mut desk = Desk::new("generated");
+    desk.world.phone("bob", Phone { acts: vec![(1, Act::Answer)], refuses: None });
+    desk.login(1, "calls");
+    desk.call("alice", "100");
+    desk.pass_to(10);
+    let bait = desk.folder.join("bait");
+    std::fs::write(&bait, "caught").unwrap();
+    let made = desk.folder.join("made").display().to_string();
+    let before = entries(&desk.folder);
+    let tables = apps::table::tables();
+    let on = "|Channel: SIM/alice-00000000";
+    let argument = bait.display().to_string();
+    for row in tables.functions.iter() {
+        for (act, allowed) in [
+            (
+                format!("Getvar{on}|Variable: {}({argument})", row.name),
+                capability::is_plain_to_read(row.name),
+            ),
+            (
+                format!("Setvar{on}|Variable: {}({made})|Value: x", row.name),
+                capability::is_plain_to_write(row.name),
+            ),
+            (
+                format!("Status{on}|Variables: {}({argument})", row.name),
+                capability::is_plain_to_read(row.name),
+            ),
+        ] {
+            let answer = desk.act(1, &act);
+            assert_eq!(!answer.contains("Permission denied for"), allowed, "{act}: {answer}");
+            assert!(!answer.contains("caught"), "{act}: {answer}");
+        }
+        let act = format!(
+            "Originate|Async: true|Channel: SIM/bob|Application: NoOp|Data: ${{{}({argument})}}",
+            row.name
+        );
+        let refused = desk.act(1, &act).contains("Forbidden");
+        assert_eq!(!refused, capability::is_plain_to_read(row.name), "{act}");
+    }
+    for row in apps::table::applications() {
+        for data in [made.as_str(), "f/k=x", "touch\u{20}made"] {
+            desk.act(
+                1,
+                &format!("Originate|Async: true|Channel: SIM/bob|Application: {}|Data: {data}", row.name),
+            );
+        }
+    }
+    desk.pass_to(5_000);
+    assert_eq!(entries(&desk.folder), before, "a file was touched");
+    assert_eq!(children(), 0, "a program was started");
+    assert_eq!(desk.world.stored("f", "k"), None);
+}
+
+fn entries(folder: &Path) -> Vec<std::ffi::OsString> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    names
+}
+
+/// Processes that threads of this test's own have started.
+fn children() -> usize {
+    let own = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    own.split_whitespace().count()
+}
+
 #[test]
 fn a_site_that_lives_dangerously_lets_every_user_reach_every_function() {
     let mut desk = Desk::new("dangerously");

@@ -94,6 +94,7 @@ fn a_session_lasts_from_one_request_to_the_next_in_all_three_forms() {
 fn what_happens_between_requests_waits_for_wait_event_and_a_wait_ends_with_the_next_event() {
     let mut server = Server::new("web-events");
     let cookie = server.login();
+    server.desk.tell();
     server.get("/pbx/rawman?action=WaitEvent&timeout=1", &cookie);
     server.get("/pbx/rawman?action=UserEvent&userevent=One", &cookie);
     server.desk.tell();

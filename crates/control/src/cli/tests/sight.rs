@@ -12,18 +12,18 @@ fn workers_show_where_the_last_second_went_and_how_late_ticks_were() {
     let columns: Vec<&str> = lines[0].split_whitespace().collect();
     assert_eq!(
         columns,
-        "Worker Streams Tick control receive jitter decode mix encode send idle late p50 p99 p99.9 most"
+        "Worker Streams Tick control receive jitter decode mix encode seal send idle late p50 p99 p99.9 most"
             .split(' ')
             .collect::<Vec<_>>()
     );
     let row: Vec<&str> = lines[1].split_whitespace().collect();
     assert_eq!(row[..2], ["0", "0"], "one worker without a stream");
-    assert_eq!(row[10..], ["100.0%", "-", "-", "-", "0us"]);
+    assert_eq!(row[11..], ["100.0%", "-", "-", "-", "0us"]);
     assert_eq!(lines.len(), 2);
 
     let worker = desk.json("media show workers")["workers"][0].clone();
     assert_eq!(worker["recent_permille"]["idle"], 1000);
-    assert_eq!(worker["recent_permille"].as_object().unwrap().len(), 8);
+    assert_eq!(worker["recent_permille"].as_object().unwrap().len(), 9);
     assert_eq!(worker["ticks_within"]["1000"], 0);
     assert_eq!(worker["late_p99_us"], Value::Null);
     assert!(worker["phases_ns"]["send"].is_u64());
