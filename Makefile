@@ -14,6 +14,7 @@ FUZZ_SECONDS ?= 3
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 PROGRAM := $(TARGET)/release/strowger
 PYTHON := .venv/bin/python
+NODE := .node/node_modules
 # Crates that are pure machines; they must build where there is no socket, thread or clock.
 PURE := base lanes ilbc speex conf sip rtp srtp codec media dialplan call driver apps
 # Crates of lanes that build for every processor without a C compiler for it.
@@ -86,7 +87,7 @@ build-tools:
 	@.ci/need clang || echo "skipped: BPF programs, which clang compiles; media goes through one socket a leg"
 
 # Without the right to install packages the tests that need them say that they are skipped.
-test-tools: build-tools oracle-tools $(PYTHON)
+test-tools: build-tools oracle-tools $(PYTHON) $(NODE)
 	@.ci/need sip-tester baresip tshark tcpdump opus-tools xz-utils iproute2 ethtool || echo "skipped: tests with SIPp, baresip, tshark and opusinfo, which are not installed"
 
 # C libraries that codecs are compared with.
@@ -98,3 +99,9 @@ $(PYTHON): .ci/requirements.txt
 	python3 -m venv .venv
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement .ci/requirements.txt
 	@touch $(PYTHON)
+
+# Manager clients for Node; without npm or the network the tests with them say that they are skipped.
+$(NODE): .ci/npm.txt
+	@if ! .ci/need nodejs npm || ! xargs npm install --silent --no-audit --no-fund --ignore-scripts --prefix .node < .ci/npm.txt; then \
+		echo "skipped: manager clients from npm, which are not installed"; fi
+	@mkdir -p $(NODE) && touch $(NODE)

@@ -31,7 +31,7 @@ pub use baresip::Baresip;
 pub use capture::Capture;
 pub use media::{Heard, Media, Recital, Speak};
 pub use message::Message;
-pub use peer::{bad_input, installed, python, unpack};
+pub use peer::{bad_input, installed, node_with, python, python_with, unpack};
 pub use phone::Phone;
 pub use place::{Place, address, free_ports};
 pub use server::{Refused, Server, program};

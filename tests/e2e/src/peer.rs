@@ -27,16 +27,31 @@ fn package_of(program: &str) -> &str {
 
 /// The Python that has the manager client; says that the test is skipped when there is none.
 pub fn python() -> Option<PathBuf> {
+    python_with("panoramisk", "panoramisk")
+}
+
+/// The Python that has a module of a package; says that the test is skipped when there is none.
+pub fn python_with(module: &str, package: &str) -> Option<PathBuf> {
     let python = root().join(".venv/bin/python");
     let has = Command::new(&python)
-        .args(["-c", "import panoramisk"])
+        .args(["-c", &format!("import {module}")])
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success());
     if !has {
-        println!("skipped: the Python manager client is not installed (make .venv/bin/python)");
+        println!("skipped: {package} from PyPI is not installed (make .venv/bin/python)");
     }
     has.then_some(python)
+}
+
+/// Node and the folder of modules that has a package; says that the test is skipped when there is none.
+pub fn node_with(package: &str) -> Option<(&'static str, PathBuf)> {
+    let modules = root().join(".node/node_modules");
+    let has = on_path("node") && modules.join(package).is_dir();
+    if !has {
+        println!("skipped: {package} from npm is not installed (make .node/node_modules)");
+    }
+    has.then_some(("node", modules))
 }
 
 /// Top of the checkout.
