@@ -120,6 +120,10 @@ impl Dialler {
     }
     /// A visit that stands for `ms` and so many units of the event's clock.
     pub fn turn(&mut self, way: Way, ms: u32, units: u32) -> Turn {
+        if way != Way::Event {
+            // An event that the peer takes no more of is not gone on with later.
+            self.sender = EventSender::default();
+        }
         if let Some(left) = self.pause_ms {
             if left > ms {
                 self.pause_ms = Some(left - ms);
