@@ -72,6 +72,7 @@ impl<P: PacketIo> Desk<'_, P> {
             .and_then(|source| self.streams.get(source))
             .filter(|source| source.id == id || (!source.echo && source.bridge == Some(id)));
         let whispers = stream.whisper.is_some();
+        let is_away = source_id.is_some_and(|source| self.streams.get(source).is_none());
         let feed = match source {
             None => Feed::Quiet,
             Some(source) => {
@@ -103,7 +104,8 @@ impl<P: PacketIo> Desk<'_, P> {
             whisper => *whisper = None,
         }
         if !matches!(feed, Feed::Transcode(_)) {
-            stream.mouth = None;
+            // Until its partner has moved here, too, an encoder waits in the state that the far end's decoder is in.
+            stream.mouth.take_if(|_| !is_away);
         } else if stream.mouth.as_ref().is_none_or(|mouth| !mouth.fits(from, to, wishes)) {
             stream.mouth = Some(Box::new(Mouth::new(from, to, wishes, coders)));
         }
@@ -118,6 +120,9 @@ impl<P: PacketIo> Desk<'_, P> {
             .filter_map(|taker| self.streams.get(taker))
             .any(|taker| taker.feed == Feed::Transcode(id));
         let mixed = stream.room.is_some_and(|room| self.rooms.hears(room, id));
+        // Nor is what was heard lost while its partner is on its way.
+        let waits =
+            stream.ear.is_some() && stream.bridge.is_some_and(|peer| self.streams.get(peer).is_none());
         let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.taps.as_ref().is_some_and(|taps| taps.is_empty()) {
             stream.taps = None;
@@ -125,7 +130,7 @@ impl<P: PacketIo> Desk<'_, P> {
         // The rounds of its room take what taps hear, too.
         stream.ear_is_pulled = pulled || stream.room.is_some();
         let format = stream.rx_format;
-        if !self.coders.coded().contains(format) || (!pulled && !mixed && stream.taps.is_none()) {
+        if !self.coders.coded().contains(format) || (!pulled && !mixed && !waits && stream.taps.is_none()) {
             stream.ear = None;
         } else if stream.ear.as_ref().is_none_or(|ear| !ear.fits(format)) {
             stream.ear = Some(Box::new(Ear::new(format, stream.plan.jitter_max_ms, self.coders)));

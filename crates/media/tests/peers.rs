@@ -372,6 +372,46 @@ fn a_stream_moves_between_workers_with_its_bridge_and_numbers() {
 }
 
 #[test]
+fn a_transcoded_pair_goes_on_with_its_coders_on_another_worker_whoever_moves_first() {
+    for (name, order) in [("stays", None), ("caller first", Some([0, 1])), ("callee first", Some([1, 0]))] {
+        let (mut here, mut there) = (Plant::new(), Plant::new());
+        let ids = [here.open(plan(0, FormatId::G722, 9)), here.open(plan(1, FormatId::GSM, 3))];
+        let [a, b] = ids;
+        here.command(Command::Join { a, b });
+        let mut phones = [Phone::new(a, 9), Phone::new(b, 3)];
+        let speech = [tone(FormatId::G722, 700.0, 1000), tone(FormatId::GSM, 700.0, 1000)];
+        let mut turn = 0;
+        let mut talk = |plant: &mut Plant, turns: usize| {
+            for _ in 0..turns {
+                for (phone, speech) in phones.iter_mut().zip(&speech) {
+                    let size = speech.len() / 50;
+                    phone.say(plant, &speech[turn % 50 * size..][..size]);
+                }
+                turn += 1;
+                plant.run(20);
+            }
+        };
+        talk(&mut here, 25);
+        there.run(500);
+        for n in order.into_iter().flatten() {
+            let now = here.now();
+            let moving = here.worker.release(ids[n], now, &mut here.net, &mut here.events).unwrap();
+            there.input(Input::Adopt(moving));
+        }
+        talk(if order.is_some() { &mut there } else { &mut here }, 25);
+        for (id, format) in [(a, FormatId::G722), (b, FormatId::GSM)] {
+            let sent = [here.sent_by(id), there.sent_by(id)].concat();
+            let linear = decode(format, &sent);
+            let rate = format.rate().0;
+            // A coder that began anew would be heard: the far end's goes on from where it was.
+            let middle = &linear[linear.len() / 4..linear.len() * 7 / 8];
+            assert!(purity(middle, rate, 700.0) > 0.95, "{name}, {format}: {}", purity(middle, rate, 700.0));
+            assert!(sent.len() >= 45, "{name}, {format}: {} packets", sent.len());
+        }
+    }
+}
+
+#[test]
 fn a_worker_that_was_held_up_catches_up_and_counts_it() {
     let mut plant = Plant::new();
     let a = plant.open(plan(0, FormatId::ULAW, 0));

@@ -559,6 +559,7 @@ impl Twin {
     fn settle_feed(&mut self, id: StreamId) {
         let Some(line) = self.peek(id) else { return };
         let source = if line.echo { Some(id) } else { line.bridge };
+        let is_away = source.is_some_and(|id| self.peek(id).is_none());
         let source = source
             .and_then(|id| self.peek(id))
             .filter(|source| source.id == id || (!source.echo && source.bridge == Some(id)));
@@ -583,6 +584,8 @@ impl Twin {
                 Some(mouth) if mouth.fits(from, to, wishes) => None,
                 _ => Some(Some(Mouth::new(from, to, wishes, &self.coders))),
             },
+            // Its other party is on its way here.
+            _ if is_away => None,
             _ => Some(None),
         };
         let Some(line) = self.line(id) else { return };
@@ -598,6 +601,7 @@ impl Twin {
             .flatten()
             .filter_map(|taker| self.peek(taker))
             .any(|taker| taker.feed == Feed::Transcode(id));
+        let waits = line.ear.is_some() && line.bridge.is_some_and(|other| self.peek(other).is_none());
         let room = line.room;
         let member = room.and_then(|room| self.halls.get_mut(&room.slot)).and_then(|hall| hall.member(id));
         let mixed = member.is_some_and(|member| !member.settings.muted && member.ways.is_some());
@@ -605,7 +609,7 @@ impl Twin {
         line.taps.take_if(|taps| taps.is_empty());
         line.ear_is_pulled = pulled || room.is_some();
         let format = line.arriving;
-        if !format.is_coded() || (!pulled && !mixed && line.taps.is_none()) {
+        if !format.is_coded() || (!pulled && !mixed && !waits && line.taps.is_none()) {
             line.ear = None;
         } else if line.ear.as_ref().is_none_or(|ear| ear.format != format) {
             line.ear = Some(Ear::new(format, line.plan.jitter_max_ms, &self.coders));
