@@ -25,5 +25,6 @@ mod web;
 mod wire;
 
 pub use dialplan_load::check_dialplan;
+pub use secure::check_certificates;
 pub use start::{Asked, Options, StartError, secret};
 pub use turn::{End, Engine};

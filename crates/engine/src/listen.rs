@@ -1,22 +1,30 @@
 //! Sockets of the transports: which bind of the configuration is which socket, and which TCP connection leads where.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
+use std::time::Duration;
+
+use base::Instant;
 
 use driver::sip::Bind;
 use io::net::{BindError, FlowId, FlowKind, ListenerId, Net, TransportId as Socket};
 use sip::frame::Framer;
-use sip::stack::{ConnectionId, Flow, Protocol, TransportId};
+use sip::stack::{ConnectionId, Flow, PeerName, Protocol, TransportId};
+
+use crate::secure::{Wire, Wires};
 
 enum Open {
     Udp(Socket),
-    Tcp(ListenerId),
+    /// TCP, and TLS on it.
+    Stream(ListenerId),
 }
 
 /// One SIP connection.
 pub(crate) struct Connection {
     pub(crate) flow: Flow,
     pub(crate) framer: Framer,
+    /// When it is pinged next.
+    ping_at: Option<Instant>,
 }
 
 /// All of them.
@@ -26,9 +34,14 @@ pub(crate) struct Listeners {
     by_socket: HashMap<Socket, TransportId>,
     by_listener: HashMap<ListenerId, TransportId>,
     connections: HashMap<FlowId, Connection>,
-    by_remote: HashMap<(TransportId, SocketAddr), FlowId>,
+    /// Connections that others may share. Under TLS only those are among them that we made, by the name that was proved:
+    /// whoever comes to us from an address has not proved to be what is called there.
+    by_remote: HashMap<(TransportId, SocketAddr, PeerName), FlowId>,
     by_id: HashMap<ConnectionId, FlowId>,
     next: u64,
+    wires: BTreeMap<TransportId, Wire>,
+    ping: Option<Duration>,
+    pings: BTreeSet<(Instant, FlowId)>,
 }
 
 /// Whether a bind keeps the socket it has.
@@ -42,7 +55,12 @@ const CONNECTIONS_MAX: usize = 8192;
 impl Listeners {
     /// Opens what is new, keeps what is the same, closes what is gone; or, when anything cannot be opened, changes nothing
     /// and says why, by the names of the transports.
-    pub(crate) fn configure(&mut self, net: &mut Net, binds: &[Bind]) -> Vec<(String, BindError)> {
+    pub(crate) fn configure(
+        &mut self,
+        net: &mut Net,
+        binds: &[Bind],
+        wires: &Wires,
+    ) -> Vec<(String, BindError)> {
         let mut fresh = Vec::new();
         let mut errors = Vec::new();
         for bind in binds {
@@ -51,7 +69,11 @@ impl Listeners {
             }
             let opened = match bind.protocol {
                 Protocol::Udp => net.bind_udp(bind.local).map(Open::Udp),
-                _ => net.listen_tcp(bind.local, FlowKind::Sip).map(Open::Tcp),
+                // Without its certificates, of which the log speaks, it would serve nobody.
+                Protocol::Tls if !wires.transports.contains_key(&bind.name) => continue,
+                Protocol::Tcp | Protocol::Tls => net.listen_tcp(bind.local, FlowKind::Sip).map(Open::Stream),
+                // The HTTP server listens for them.
+                Protocol::Ws | Protocol::Wss => continue,
             };
             match opened {
                 Ok(open) => fresh.push((bind.clone(), open)),
@@ -76,18 +98,26 @@ impl Listeners {
         for (bind, open) in fresh {
             match open {
                 Open::Udp(socket) => self.by_socket.insert(socket, bind.id),
-                Open::Tcp(listener) => self.by_listener.insert(listener, bind.id),
+                Open::Stream(listener) => self.by_listener.insert(listener, bind.id),
             };
             self.open.insert(bind.id, (bind, open));
         }
         // What a reload changes of a bind that stays open.
+        self.ping = wires.ping;
         for bind in binds {
             let Some((kept, open)) = self.open.get_mut(&bind.id) else { continue };
             kept.clone_from(bind);
+            let wire = self.wires.entry(bind.id).or_default();
+            wire.take(wires.transports.get(&bind.name));
             // Packets without their mark are better than no packets.
             let _ = match open {
                 Open::Udp(socket) => net.mark_udp(*socket, bind.marking),
-                Open::Tcp(listener) => net.mark_listener(*listener, bind.marking),
+                Open::Stream(listener) => {
+                    net.set_listener_tls(*listener, wire.tls.clone());
+                    // Nor is a connection worse for not being probed.
+                    let _ = wire.keepalive.map(|keepalive| net.set_listener_keepalive(*listener, keepalive));
+                    net.mark_listener(*listener, bind.marking)
+                }
             };
         }
         errors
@@ -98,7 +128,7 @@ impl Listeners {
                 self.by_socket.remove(&socket);
                 net.close_udp(socket);
             }
-            Open::Tcp(listener) => {
+            Open::Stream(listener) => {
                 self.by_listener.remove(&listener);
                 net.close_listener(listener);
             }
@@ -107,28 +137,60 @@ impl Listeners {
     /// The bind a datagram came to.
     pub(crate) fn datagram(&self, socket: Socket, from: SocketAddr) -> Option<Flow> {
         let id = *self.by_socket.get(&socket)?;
-        Some(Flow { transport: id, protocol: Protocol::Udp, connection: None, remote: from })
+        Some(Flow {
+            transport: id,
+            protocol: Protocol::Udp,
+            connection: None,
+            name: PeerName::NONE,
+            remote: from,
+        })
     }
     /// The flow of a datagram that could not be sent.
     pub(crate) fn unsent(&self, socket: Socket, to: SocketAddr) -> Option<Flow> {
         self.datagram(socket, to)
     }
     /// A connection came in.
-    pub(crate) fn accepted(&mut self, listener: ListenerId, flow: FlowId, remote: SocketAddr) -> bool {
+    pub(crate) fn accepted(
+        &mut self,
+        listener: ListenerId,
+        flow: FlowId,
+        remote: SocketAddr,
+        now: Instant,
+    ) -> bool {
         let Some(id) = self.by_listener.get(&listener).copied() else { return false };
-        self.add(id, flow, remote)
+        let protocol = self.open.get(&id).map_or(Protocol::Tcp, |(bind, _)| bind.protocol);
+        let way = Flow { transport: id, protocol, connection: None, name: PeerName::NONE, remote };
+        self.add(way, flow, protocol == Protocol::Tcp, now)
     }
-    fn add(&mut self, id: TransportId, flow: FlowId, remote: SocketAddr) -> bool {
+    fn add(&mut self, way: Flow, flow: FlowId, shared: bool, now: Instant) -> bool {
         if self.connections.len() >= CONNECTIONS_MAX {
             return false;
         }
         self.next += 1;
         let connection = ConnectionId(self.next);
-        let sip = Flow { transport: id, protocol: Protocol::Tcp, connection: Some(connection), remote };
-        self.connections.insert(flow, Connection { flow: sip, framer: Framer::new() });
-        self.by_remote.insert((id, remote), flow);
+        let ping_at = self.ping.map(|ping| now + ping);
+        let sip = Flow { connection: Some(connection), ..way };
+        self.connections.insert(flow, Connection { flow: sip, framer: Framer::new(), ping_at });
+        self.pings.extend(ping_at.map(|at| (at, flow)));
+        if shared {
+            self.by_remote.insert((way.transport, way.remote, way.name), flow);
+        }
         self.by_id.insert(connection, flow);
         true
+    }
+    /// When the next connection is to be pinged.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.pings.first().map(|(at, _)| *at)
+    }
+    /// Pings what has to be (RFC 5626 §3.5.1): routers on the way keep what is used.
+    pub(crate) fn due(&mut self, net: &mut Net, now: Instant) {
+        while let Some((at, flow)) = self.pings.first().copied().filter(|(at, _)| *at <= now) {
+            self.pings.remove(&(at, flow));
+            let Some(connection) = self.connections.get_mut(&flow) else { continue };
+            net.send_flow(flow, b"\r\n\r\n");
+            connection.ping_at = self.ping.map(|ping| now + ping);
+            self.pings.extend(connection.ping_at.map(|at| (at, flow)));
+        }
     }
     /// A connection's state.
     pub(crate) fn connection(&mut self, flow: FlowId) -> Option<&mut Connection> {
@@ -137,7 +199,10 @@ impl Listeners {
     /// A connection is gone; the flow the SIP machines knew it by.
     pub(crate) fn closed(&mut self, flow: FlowId) -> Option<Flow> {
         let connection = self.connections.remove(&flow)?;
-        let key = (connection.flow.transport, connection.flow.remote);
+        if let Some(at) = connection.ping_at {
+            self.pings.remove(&(at, flow));
+        }
+        let key = (connection.flow.transport, connection.flow.remote, connection.flow.name);
         if self.by_remote.get(&key) == Some(&flow) {
             self.by_remote.remove(&key);
         }
@@ -146,34 +211,63 @@ impl Listeners {
         }
         Some(connection.flow)
     }
-    /// Sends one message. `false`: it cannot be sent that way.
-    pub(crate) fn send(&mut self, net: &mut Net, flow: Flow, bytes: &[u8]) -> bool {
-        match self.open.get(&flow.transport) {
-            Some((_, Open::Udp(socket))) if flow.protocol == Protocol::Udp => {
-                net.send_udp(*socket, None, flow.remote, bytes);
-                true
-            }
-            _ => self.send_stream(net, flow, bytes),
+    /// Sends one message, to nobody else than who proves to be `name` when the way asks for a proof. `false`: it cannot
+    /// be sent that way.
+    pub(crate) fn send(
+        &mut self,
+        net: &mut Net,
+        flow: Flow,
+        name: Option<&str>,
+        bytes: &[u8],
+        now: Instant,
+    ) -> bool {
+        if let (Protocol::Udp, Some((_, Open::Udp(socket)))) = (flow.protocol, self.open.get(&flow.transport))
+        {
+            net.send_udp(*socket, None, flow.remote, bytes);
+            return true;
         }
-    }
-    fn send_stream(&mut self, net: &mut Net, flow: Flow, bytes: &[u8]) -> bool {
         let by_id = flow.connection.and_then(|id| self.by_id.get(&id).copied());
-        let known = by_id.or_else(|| self.by_remote.get(&(flow.transport, flow.remote)).copied());
-        let open = known.or_else(|| {
-            let made = net.connect_tcp(flow.remote, None, FlowKind::Sip).ok()?;
-            let marking = self.open.get(&flow.transport).map(|(bind, _)| bind.marking).unwrap_or_default();
-            if marking != base::Marking::default() {
-                let _ = net.mark_flow(made, flow.remote, marking);
-            }
-            self.add(flow.transport, made, flow.remote).then_some(made)
-        });
-        match open {
+        let key = (flow.transport, flow.remote, flow.name);
+        let known = by_id.or_else(|| self.by_remote.get(&key).copied());
+        match known.or_else(|| self.connect(net, flow, name, now)) {
             Some(open) => {
                 net.send_flow(open, bytes);
                 true
             }
             None => false,
         }
+    }
+    fn connect(&mut self, net: &mut Net, flow: Flow, name: Option<&str>, now: Instant) -> Option<FlowId> {
+        let wire = self.wires.get(&flow.transport);
+        let made = match flow.protocol {
+            Protocol::Tls => {
+                let tls = wire.and_then(|wire| wire.tls.as_ref())?;
+                let address = flow.remote.ip().to_string();
+                net.connect_tls(flow.remote, None, FlowKind::Sip, tls, name.unwrap_or(&address)).ok()?
+            }
+            Protocol::Tcp | Protocol::Udp => net.connect_tcp(flow.remote, None, FlowKind::Sip).ok()?,
+            // Browsers come to us; nobody is called that way.
+            Protocol::Ws | Protocol::Wss => return None,
+        };
+        if let Some(keepalive) = wire.and_then(|wire| wire.keepalive) {
+            let _ = net.set_flow_keepalive(made, keepalive);
+        }
+        let marking = self.open.get(&flow.transport).map(|(bind, _)| bind.marking).unwrap_or_default();
+        if marking != base::Marking::default() {
+            let _ = net.mark_flow(made, flow.remote, marking);
+        }
+        let protocol = if flow.protocol == Protocol::Udp { Protocol::Tcp } else { flow.protocol };
+        self.add(Flow { protocol, connection: None, ..flow }, made, true, now).then_some(made)
+    }
+}
+
+impl Wire {
+    /// Takes over what a reload says; sessions that can be resumed survive when nothing has changed.
+    fn take(&mut self, new: Option<&Self>) {
+        let new = new.cloned().unwrap_or_default();
+        let same = matches!((&self.tls, &new.tls), (Some(old), Some(new)) if old.same(new));
+        let kept = if same { self.tls.take() } else { None };
+        *self = Self { tls: kept.or(new.tls), keepalive: new.keepalive };
     }
 }
 
@@ -206,22 +300,23 @@ mod tests {
     fn a_reload_opens_what_is_new_closes_what_is_gone_and_is_whole_or_nothing() {
         let mut net = Net::new(Limits::within(256)).unwrap();
         let mut listeners = Listeners::default();
+        let wires = Wires::default();
         let (a, b, c) = (free(), free(), free());
         let first = [bind("a", 0, Protocol::Udp, a), bind("b", 1, Protocol::Tcp, b)];
-        assert!(listeners.configure(&mut net, &first).is_empty());
+        assert!(listeners.configure(&mut net, &first, &wires).is_empty());
         assert_eq!(names(&listeners), ["a", "b"]);
         // One of the new ones is taken by somebody else: nothing changes, and the error has a remedy.
         let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let wrong =
             [bind("c", 2, Protocol::Udp, c), bind("d", 3, Protocol::Udp, taken.local_addr().unwrap())];
-        let refused = listeners.configure(&mut net, &wrong);
+        let refused = listeners.configure(&mut net, &wrong, &wires);
         assert_eq!(refused.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["d"]);
         assert!(!refused.first().unwrap().1.remedy().is_empty());
         assert_eq!(names(&listeners), ["a", "b"]);
         // What the refused reload had opened is free again.
         drop(taken);
         let second = [bind("a", 0, Protocol::Udp, a), bind("c", 2, Protocol::Udp, c)];
-        assert!(listeners.configure(&mut net, &second).is_empty());
+        assert!(listeners.configure(&mut net, &second, &wires).is_empty());
         assert_eq!(names(&listeners), ["a", "c"]);
         assert!(std::net::TcpListener::bind(b).is_ok(), "what is gone is closed");
     }

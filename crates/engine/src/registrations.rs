@@ -10,7 +10,7 @@ use driver::sip::{Bind, Binding, Change, SipDriver};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sip::registrar::Cause;
-use sip::stack::{Flow, Protocol};
+use sip::stack::{Flow, PeerName, Protocol};
 use store::journal::{Journal, RECORD_BYTES_MAX};
 
 /// File name in `astdbdir`, without its generation.
@@ -122,7 +122,8 @@ impl Record {
         let mut candidates = binds.iter().filter(fits);
         let own = candidates.clone().find(|bind| bind.name == self.bind);
         let transport = own.or_else(|| candidates.next())?.id;
-        let source = Flow { transport, protocol, connection: None, remote: self.remote };
+        let source =
+            Flow { transport, protocol, connection: None, name: PeerName::NONE, remote: self.remote };
         let binding = Binding {
             uri: self.uri.0,
             q: self.q,
@@ -255,6 +256,7 @@ mod tests {
                 transport: TransportId(id),
                 protocol,
                 connection: None,
+                name: PeerName::NONE,
                 remote: "198.51.100.7:5062".parse().unwrap(),
             },
             instance: Some(b"urn:uuid:1".to_vec()),

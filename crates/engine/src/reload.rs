@@ -22,6 +22,7 @@ use store::Snapshot;
 use store::sounds::Catalogue;
 
 use crate::listen::same_socket;
+use crate::secure::Wires;
 use crate::start::Asked;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
@@ -57,6 +58,7 @@ pub(crate) struct Prepared {
     snapshot: Arc<Snapshot>,
     program: Arc<Program>,
     config: Config,
+    wires: Wires,
     catalogue: Catalogue,
 }
 
@@ -113,6 +115,7 @@ impl Loader {
         let program = dialplan_load::compile(&snapshot, Some(&program), &mut findings);
         let binds = site.sip.borrow().config().binds.clone();
         let config = wire::sip_config(&snapshot, &self.hosts.borrow(), &binds, &mut findings);
+        let wires = Wires::read(&snapshot, &mut findings);
         // The coders are those that run when it is taken.
         let catalogue = crate::start::catalogue(&snapshot, &Arc::default(), &mut findings);
         // Whoever asked hears of a port in use. Should it be taken in the next moment, the log does.
@@ -133,7 +136,7 @@ impl Loader {
             return Err(findings);
         }
         *self.errors.borrow_mut() = errors;
-        Ok((Prepared { module: String::new(), snapshot, program, config, catalogue }, findings))
+        Ok((Prepared { module: String::new(), snapshot, program, config, wires, catalogue }, findings))
     }
 }
 
@@ -141,8 +144,8 @@ impl Engine {
     /// Takes what a reload has prepared. A transport that cannot be opened refuses all of it.
     pub(crate) fn take_configuration(&mut self) {
         let Some(prepared) = self.loader.prepared.borrow_mut().take() else { return };
-        let Prepared { module, snapshot, program, config, mut catalogue } = prepared;
-        let refused = self.listeners.configure(&mut self.net, &config.binds);
+        let Prepared { module, snapshot, program, config, wires, mut catalogue } = prepared;
+        let refused = self.listeners.configure(&mut self.net, &config.binds, &wires);
         if !refused.is_empty() {
             let said = refused
                 .iter()
@@ -187,8 +190,8 @@ impl Engine {
         *site.snapshot.borrow_mut() = snapshot;
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
-        self.managers.configure(&mut self.net, &site);
-        self.web.configure(&mut self.net, &site);
+        self.managers.configure(&mut self.net, &site, &wires);
+        self.web.configure(&mut self.net, &site, &wires);
     }
 
     /// Calls are coded by the codecs that run and as this configuration says from here on.

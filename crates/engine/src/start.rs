@@ -33,6 +33,7 @@ use crate::links::{LinkDesk, Links};
 use crate::listen::Listeners;
 use crate::registrations::{Clocks, Registrations};
 use crate::resolve::Resolver;
+use crate::secure::Wires;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
 
@@ -197,7 +198,8 @@ impl Engine {
         local.borrow_mut().set_tech_index(tech);
 
         let mut listeners = Listeners::default();
-        let refused = listeners.configure(&mut net, &sip.borrow().config().binds.clone());
+        let wires = Wires::read(&snapshot, &mut findings);
+        let refused = listeners.configure(&mut net, &sip.borrow().config().binds.clone(), &wires);
         if let Some((name, error)) = refused.first() {
             return Err(bind_error(&snapshot, name, error));
         }
@@ -229,7 +231,7 @@ impl Engine {
         engine.externals = externals;
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
         give_away(&socket, &snapshot.asterisk.files)?;
-        engine.open_manager(&snapshot)?;
+        engine.open_manager(&snapshot, &wires)?;
         if !snapshot.modules.disabled().contains("pbx_spool") {
             engine.watch_call_files(&snapshot.asterisk.directories.astspooldir);
         }

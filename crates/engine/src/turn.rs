@@ -34,7 +34,7 @@ use crate::managers::Managers;
 use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
 use crate::resolve::Resolver;
-use crate::secure::Insecure;
+use crate::secure::{Insecure, Wires};
 use crate::start::StartError;
 use crate::web::Web;
 
@@ -230,9 +230,9 @@ impl Engine {
             }
         }
     }
-    pub(crate) fn open_manager(&mut self, snapshot: &Snapshot) -> Result<(), StartError> {
-        self.managers.listen(&mut self.net, snapshot)?;
-        self.web.listen(&mut self.net, snapshot)
+    pub(crate) fn open_manager(&mut self, snapshot: &Snapshot, wires: &Wires) -> Result<(), StartError> {
+        self.managers.listen(&mut self.net, snapshot, wires)?;
+        self.web.listen(&mut self.net, snapshot, wires)
     }
     /// What is worth saying at the start.
     pub(crate) fn say(&mut self, findings: &Findings, warnings: &[io::media::Warning], restored: usize) {
@@ -337,6 +337,7 @@ impl Engine {
     fn deadline(&self) -> Option<Instant> {
         let machines =
             [self.site.shard.deadline(), self.site.sip.borrow().deadline(), self.managers.deadline()];
+        let machines = machines.into_iter().chain([self.listeners.deadline()]);
         machines.into_iter().chain([self.load_at, self.busy_at, self.look_at]).flatten().min()
     }
 
@@ -344,7 +345,7 @@ impl Engine {
         let mut out = Vec::new();
         match turn {
             Turn::Opened(flow, FlowKind::Sip, peer, listener) => {
-                let known = matches!(peer, Peer::Ip { remote, .. } if self.listeners.accepted(listener, flow, remote));
+                let known = matches!(peer, Peer::Ip { remote, .. } if self.listeners.accepted(listener, flow, remote, now));
                 if !known {
                     self.net.close_flow(flow, Closing::AtOnce);
                 }
@@ -505,6 +506,7 @@ impl Engine {
         self.start_dialplans(started);
         site.hints.borrow_mut().update(&site.shard);
         site.sip.borrow_mut().tell_watchers(&mut site.shard.core.borrow_mut());
+        self.listeners.due(&mut self.net, now);
         self.write_records();
         self.tell_troubles();
         self.send();
@@ -586,8 +588,14 @@ impl Engine {
             }
         }
         lookups.iter().for_each(|host| self.resolver.ask(host));
+        let now = Clock.now();
         for send in sends {
-            if !self.listeners.send(&mut self.net, send.flow, &send.bytes) {
+            let sent = {
+                let sip = self.site.sip.borrow();
+                let name = sip.peer_name(send.flow);
+                self.listeners.send(&mut self.net, send.flow, name, &send.bytes, now)
+            };
+            if !sent {
                 let mut core = self.site.shard.core.borrow_mut();
                 self.site.sip.borrow_mut().transport_error(&mut core, send.flow);
             }

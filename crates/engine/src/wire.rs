@@ -129,6 +129,7 @@ fn binds(
         let protocol = match transport.protocol {
             pjsip::Protocol::Udp => Protocol::Udp,
             pjsip::Protocol::Tcp => Protocol::Tcp,
+            pjsip::Protocol::Tls => Protocol::Tls,
             _ => continue,
         };
         let Some(local) = transport.address() else { continue };

@@ -31,7 +31,7 @@ use tls::{Progress, Session};
 use udp::Udp;
 
 pub use event::{
-    Close, Closing, FlowId, FlowKind, Limits, ListenerId, NetEvent, NetStats, Peer, Signal, Token,
+    Close, Closing, FlowId, FlowKind, Keepalive, Limits, ListenerId, NetEvent, NetStats, Peer, Signal, Token,
     TransportId,
 };
 pub use listen::{BindError, try_bind};
@@ -148,6 +148,14 @@ impl Net {
     /// The address of a TCP listener; `None` for a unix one.
     pub fn listener_addr(&self, listener: ListenerId) -> Option<SocketAddr> {
         self.listeners.get(listener)?.addr
+    }
+    /// Has the kernel probe connections that a listener accepts from here on.
+    pub fn set_listener_keepalive(&self, listener: ListenerId, keepalive: Keepalive) -> io::Result<()> {
+        self.listeners.get(listener).map_or(Ok(()), |found| keepalive.set(&found.fd))
+    }
+    /// Has the kernel probe a connection.
+    pub fn set_flow_keepalive(&self, flow: FlowId, keepalive: Keepalive) -> io::Result<()> {
+        self.flows.get(flow).map_or(Ok(()), |open| keepalive.set(&open.fd))
     }
     /// Puts the connections of a TCP listener under TLS, those that are accepted from here on; `None`: in the clear.
     pub fn set_listener_tls(&mut self, listener: ListenerId, tls: Option<Tls>) {
@@ -612,6 +620,17 @@ impl Net {
         if matches!(ended.phase, Phase::Open | Phase::Connecting | Phase::Securing) && !unknown {
             self.pending.push_back(Pending::Closed { flow, kind: ended.kind, why });
         }
+    }
+}
+
+impl Keepalive {
+    fn set(self, fd: &OwnedFd) -> io::Result<()> {
+        let seconds = |period: Duration| libc::c_int::try_from(period.as_secs()).unwrap_or(libc::c_int::MAX);
+        let probes = libc::c_int::try_from(self.probes).unwrap_or(libc::c_int::MAX);
+        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds(self.idle))?;
+        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, seconds(self.interval))?;
+        sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, probes)
     }
 }
 

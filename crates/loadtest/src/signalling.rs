@@ -10,7 +10,7 @@ use sip::Method;
 use sip::digest::{self, Authenticator, Login, Secret};
 use sip::stack::{
     Accept, Answer, Body, ClientId, Config, DialogId, End, Event, Failure, Flow, Incoming, Outgoing, Output,
-    Protocol, Refused, Stack, Transport, TransportId,
+    PeerName, Protocol, Refused, Stack, Transport, TransportId,
 };
 
 use crate::plan::Plan;
@@ -106,7 +106,13 @@ impl Signalling {
         let transport =
             Transport { sent_by: local.to_string(), external: None, local_nets: Vec::new(), stream: None };
         stack.set_transport(BIND, transport);
-        let flow = Flow { transport: BIND, protocol: Protocol::Udp, connection: None, remote: plan.server };
+        let flow = Flow {
+            transport: BIND,
+            protocol: Protocol::Udp,
+            connection: None,
+            name: PeerName::NONE,
+            remote: plan.server,
+        };
         let (user, server) = (&plan.user, plan.server);
         let target = format!("sip:{}@{server}", plan.number.as_deref().unwrap_or_default());
         let names = Names {

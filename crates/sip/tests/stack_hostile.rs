@@ -7,14 +7,20 @@ use base::Instant;
 use core::time::Duration;
 use sip::OwnedMessage;
 use sip::stack::{
-    Accept, Answer, Body, Config, DialogId, Event, Flow, Load, Output, Protocol, ServerId, Stack, Transport,
-    TransportId,
+    Accept, Answer, Body, Config, DialogId, Event, Flow, Load, Output, PeerName, Protocol, ServerId, Stack,
+    Transport, TransportId,
 };
 use std::collections::BTreeMap;
 use torture_support::{bad_input, unpacked};
 
 fn flow(protocol: Protocol) -> Flow {
-    Flow { transport: TransportId(0), protocol, connection: None, remote: "192.0.2.9:5062".parse().unwrap() }
+    Flow {
+        transport: TransportId(0),
+        protocol,
+        connection: None,
+        name: PeerName::NONE,
+        remote: "192.0.2.9:5062".parse().unwrap(),
+    }
 }
 
 fn request(method: &str, cseq: u32, tag: &str) -> String {

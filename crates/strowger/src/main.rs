@@ -53,7 +53,10 @@ fn run() -> anyhow::Result<u8> {
     }
     match &args.mode {
         Mode::Serve => serve(&args, &settings, &socket),
-        Mode::Check { folder } => check::run(folder, args.json, &mut engine::check_dialplan),
+        Mode::Check { folder } => check::run(folder, args.json, &mut |snapshot, findings| {
+            engine::check_dialplan(snapshot, findings);
+            engine::check_certificates(snapshot, findings);
+        }),
         Mode::Codec(job) => convert::run(job),
         // `front` has done all others.
         _ => Ok(0),

@@ -40,7 +40,7 @@ impl Baresip {
     /// A phone that registers as `name` and says a tone in every call. It answers at once.
     pub fn start(server: SocketAddr, name: &str, codec: &str, hertz: f64) -> Self {
         let (rate, channels, _) = module(codec);
-        Self::saying(server, name, codec, "", tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0)))
+        Self::saying(server, ("udp", name), codec, "", tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0)))
     }
 
     /// The same with SRTP, keys in the description: with `srtp` it says `RTP/AVP` and takes plain RTP too, with
@@ -48,7 +48,14 @@ impl Baresip {
     pub fn sealed(server: SocketAddr, name: &str, codec: &str, hertz: f64, how: &str) -> Self {
         let (rate, channels, _) = module(codec);
         let voice = tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0));
-        Self::saying(server, name, codec, &format!(";mediaenc={how}"), voice)
+        Self::saying(server, ("udp", name), codec, &format!(";mediaenc={how}"), voice)
+    }
+
+    /// As [`Baresip::start`], over TLS. It does not ask who the server is.
+    pub fn over_tls(server: SocketAddr, name: &str, codec: &str, hertz: f64) -> Self {
+        let (rate, channels, _) = module(codec);
+        let voice = tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0));
+        Self::saying(server, ("tls", name), codec, "", voice)
     }
 
     /// A phone that says speech, at 8 kHz, again and again. It answers at once.
@@ -56,10 +63,16 @@ impl Baresip {
         let (rate, channels, _) = module(codec);
         let again = speech.iter().copied().cycle().take(60 * RATE);
         let speech = resample(&again.collect::<Vec<_>>(), RATE, rate as usize);
-        Self::saying(server, name, codec, "", tone::wav(rate, channels, &speech))
+        Self::saying(server, ("udp", name), codec, "", tone::wav(rate, channels, &speech))
     }
 
-    fn saying(server: SocketAddr, name: &str, codec: &str, account: &str, voice: Vec<u8>) -> Self {
+    fn saying(
+        server: SocketAddr,
+        (transport, name): (&str, &str),
+        codec: &str,
+        account: &str,
+        voice: Vec<u8>,
+    ) -> Self {
         // It takes the port after its own for TLS, whether it is wanted or not.
         let sip = free_ports(HOME, 3);
         let control = sip + 2;
@@ -98,7 +111,7 @@ impl Baresip {
         place.write(
             "accounts",
             format!(
-                "<sip:{name}@{server};transport=udp>;auth_user={name};auth_pass={SECRET};answermode=auto;regint=60;\
+                "<sip:{name}@{server};transport={transport}>;auth_user={name};auth_pass={SECRET};answermode=auto;regint=60;\
                  audio_codecs={codec};ptime=20;dtmfmode=rtpevent{account}\n"
             ),
         );

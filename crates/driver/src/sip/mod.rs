@@ -16,6 +16,7 @@ mod message;
 mod names;
 mod outbound;
 mod outside;
+mod proofs;
 mod qualify;
 mod refer;
 mod register;
@@ -50,6 +51,7 @@ pub use ways::BINDS_MAX;
 use gate::Gatekeeper;
 use leg::{Leg, Legs};
 use names::Names;
+use proofs::Proofs;
 use qualify::Qualify;
 use register::Registrations;
 use ways::Ways;
@@ -103,6 +105,7 @@ pub struct SipDriver {
     started: Vec<(ChannelId, Location)>,
     ways: Ways,
     names: Names,
+    proofs: Proofs,
     tech_index: usize,
     /// Streams of channels that went, by the channel's name, until the media plane has told their totals.
     parting: HashMap<base::StreamId, Rc<str>>,
@@ -149,6 +152,7 @@ impl SipDriver {
             started: Vec::new(),
             ways: Ways::new(route),
             names: Names::default(),
+            proofs: Proofs::default(),
             tech_index: 0,
             parting: HashMap::new(),
             leaving: HashMap::new(),
@@ -439,6 +443,10 @@ impl SipDriver {
         let result = operation(&mut self.stack, core.now, &mut out);
         self.carry_out(core, &mut out);
         result
+    }
+    /// The name that a flow's peer has to prove before it gets anything.
+    pub fn peer_name(&self, flow: Flow) -> Option<&str> {
+        self.proofs.name(flow.name)
     }
     /// The bind a flow belongs to.
     fn bind(&self, id: TransportId) -> Option<&Bind> {

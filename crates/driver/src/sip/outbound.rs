@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use ::sip::digest::{Answer as AuthAnswer, Login};
-use ::sip::stack::{Body, ClientId, DialogId, Flow, Outgoing, Protocol, TransportId};
+use ::sip::stack::{Body, ClientId, DialogId, Flow, Outgoing, PeerName, Protocol, TransportId};
 use ::sip::{HeaderName, OwnedMessage, Uri};
 use base::{Cause, ChannelId, Instant};
 use call::{ChanState, Core, NewChannel, Request};
@@ -170,6 +170,10 @@ impl SipDriver {
             Some(name) if name.eq_ignore_ascii_case(b"udp") => Protocol::Udp,
             Some(name) if name.eq_ignore_ascii_case(b"tcp") => Protocol::Tcp,
             Some(name) if name.eq_ignore_ascii_case(b"tls") => Protocol::Tls,
+            Some(name) if name.eq_ignore_ascii_case(b"ws") => Protocol::Ws,
+            Some(name) if name.eq_ignore_ascii_case(b"wss") => Protocol::Wss,
+            // RFC 3261 §19.1.2: every hop of a SIPS URI is secure.
+            _ if matches!(uri.scheme, ::sip::uri::Scheme::Sips) => Protocol::Tls,
             _ => like.map_or(Protocol::Udp, |flow| flow.protocol),
         };
         let addresses = match uri.host.ip() {
@@ -188,7 +192,16 @@ impl SipDriver {
             addresses.iter().find_map(|ip| Some((*ip, self.bind_for(endpoint, protocol, *ip, like)?)))?;
         let port = uri.port.unwrap_or(bind.protocol.default_port());
         let remote = SocketAddr::new(ip, port);
-        let flow = Flow { transport: bind.id, protocol: bind.protocol, connection: None, remote };
+        let (transport, protocol) = (bind.id, bind.protocol);
+        // RFC 5922 §4: what the URI says is to be proved, not what the DNS made of it.
+        let name = match protocol {
+            Protocol::Tls => self.proofs.number(&match uri.host.ip() {
+                Some(ip) => ip.to_string(),
+                None => String::from_utf8_lossy(uri.host.as_bytes()).into_owned(),
+            })?,
+            Protocol::Udp | Protocol::Tcp | Protocol::Ws | Protocol::Wss => PeerName::NONE,
+        };
+        let flow = Flow { transport, protocol, connection: None, name, remote };
         let flow = self.ways.inward(&self.config.clone(), &mut self.stack, flow);
         Some(Route { uri: bare.to_owned(), flow, routes: Vec::new() })
     }
@@ -596,6 +609,7 @@ const NOWHERE: Route = Route {
         transport: TransportId(0),
         protocol: Protocol::Udp,
         connection: None,
+        name: PeerName::NONE,
         remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
     },
     routes: Vec::new(),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use ::sip::OwnedMessage;
-use ::sip::stack::{ConnectionId, Flow, Protocol, TransportId};
+use ::sip::stack::{ConnectionId, Flow, PeerName, Protocol, TransportId};
 use base::{Cause, ChannelId, Command, Instant, Plan, StreamId};
 use call::{Chan, Indication, MediaDoor, MediaRefused, Request, Shard};
 use driver::sip::{Aor, Auth, Bind, Config, Endpoint, IdentifyBy, Proof, SipDriver, Watching};
@@ -91,6 +91,7 @@ pub fn udp(from: &str) -> Flow {
         transport: TransportId(0),
         protocol: Protocol::Udp,
         connection: None,
+        name: PeerName::NONE,
         remote: from.parse().unwrap(),
     }
 }
@@ -100,6 +101,7 @@ pub fn tcp(from: &str, connection: u64) -> Flow {
         transport: TransportId(1),
         protocol: Protocol::Tcp,
         connection: Some(ConnectionId(connection)),
+        name: PeerName::NONE,
         remote: from.parse().unwrap(),
     }
 }

@@ -163,6 +163,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("identify", "match_header=X: /^a.c$/", |c| match rule(c) { Match::Header(name, test) => format!("{name} {} {}", test("abc"), test("abcd")), _ => String::new() }, "", "X true false"),
     ("identify", "match_request_uri=/^sip:1/", |c| match rule(c) { Match::RequestUri(test) => format!("{} {}", test("sip:1@x"), test("sip:2@x")), _ => String::new() }, "", "true false"),
     ("transport", "protocol=tcp", |c| format!("{:?}", c.binds[0].protocol), "Udp", "Tcp"),
+    ("transport", "protocol=tls", |c| format!("{:?}", c.binds[0].protocol), "Udp", "Tls"),
     ("transport", "bind=127.0.0.2", |c| c.binds[0].local.to_string(), "127.0.0.1:5070", "127.0.0.2:5060"),
     ("transport", "external_signaling_address=x.org", |c| c.binds[0].external_signaling.clone().unwrap_or_default(), "", "x.org:5070"),
     ("transport", "external_signaling_address=192.0.2.9\nexternal_signaling_port=99", |c| c.binds[0].external_signaling.clone().unwrap_or_default(), "", "192.0.2.9:99"),
@@ -191,7 +192,25 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
 ];
 
 /// Supported options that other parts obey: the reader of pjsip.conf, and media, which always flows through here.
-const ELSEWHERE: &[(&str, &str)] = &[("endpoint", "direct_media")];
+const ELSEWHERE: &[(&str, &str)] = &[
+    // What connections are given: `crate::secure`.
+    ("transport", "cert_file"),
+    ("transport", "priv_key_file"),
+    ("transport", "ca_list_file"),
+    ("transport", "ca_list_path"),
+    ("transport", "method"),
+    ("transport", "cipher"),
+    ("transport", "verify_client"),
+    ("transport", "require_client_cert"),
+    ("transport", "verify_server"),
+    ("transport", "allow_wildcard_certs"),
+    ("transport", "tcp_keepalive_enable"),
+    ("transport", "tcp_keepalive_idle_time"),
+    ("transport", "tcp_keepalive_interval_time"),
+    ("transport", "tcp_keepalive_probe_count"),
+    ("global", "keep_alive_interval"),
+    ("endpoint", "direct_media"),
+];
 
 fn sealed(config: &Config) -> String {
     let Some(encryption) = &e(config).encryption else { return "none".to_owned() };

@@ -48,6 +48,17 @@ pub enum Peer {
     },
 }
 
+/// How the kernel finds out that a silent peer is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keepalive {
+    /// Silence before the first probe, whole seconds.
+    pub idle: std::time::Duration,
+    /// Time between probes, whole seconds.
+    pub interval: std::time::Duration,
+    /// Unanswered ones that end the connection.
+    pub probes: u32,
+}
+
 /// Why a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {

@@ -11,6 +11,15 @@ pub struct TransportId(pub u16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
+/// The name that a peer has to prove before it gets anything (RFC 5922), numbered by the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct PeerName(pub u32);
+
+impl PeerName {
+    /// No name was asked for: the peer is known by its address, or by having come to us.
+    pub const NONE: Self = Self(0);
+}
+
 /// What carries SIP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
@@ -68,12 +77,15 @@ pub struct Flow {
     pub protocol: Protocol,
     /// Which connection; `None` for datagrams and for a connection yet to be made.
     pub connection: Option<ConnectionId>,
+    /// Whom the connection has to lead to. Connections are shared by those who ask for the same name, never by address
+    /// alone.
+    pub name: PeerName,
     /// The peer.
     pub remote: SocketAddr,
 }
 
 impl Flow {
-    /// The way to another address through the same bind.
+    /// The way to another address of the same peer through the same bind.
     pub const fn towards(self, remote: SocketAddr) -> Self {
         Self { connection: None, remote, ..self }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::message::OwnedMessage;
-use crate::stack::{Protocol, TransportId};
+use crate::stack::{PeerName, Protocol, TransportId};
 use Cause::{Added, Expired, Refreshed, Removed};
 
 fn source() -> Flow {
@@ -10,6 +10,7 @@ fn source() -> Flow {
         transport: TransportId(0),
         protocol: Protocol::Udp,
         connection: None,
+        name: PeerName::NONE,
         remote: "192.0.2.7:41234".parse().unwrap(),
     }
 }

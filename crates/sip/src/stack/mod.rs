@@ -20,7 +20,7 @@ mod uac;
 mod uas;
 mod watch;
 
-pub use crate::layer::{ConnectionId, Flow, Protocol, Send, Transport, TransportId, in_network};
+pub use crate::layer::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId, in_network};
 pub use crate::transaction::Timers;
 pub use event::{Accept, Answer, Body, End, Event, Failure, Header, Incoming, Outgoing, Output};
 pub use watch::{SUBSCRIPTIONS_MAX, SubscriptionId};

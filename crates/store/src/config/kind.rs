@@ -155,6 +155,20 @@ impl Kind for Names {
     }
 }
 
+/// Cipher suites as OpenSSL lists them: separated by commas, colons or blanks; the last line wins.
+pub struct Ciphers;
+impl Kind for Ciphers {
+    type Value = Vec<String>;
+    fn describe() -> String {
+        "suites by OpenSSL's names, comma or colon separated".into()
+    }
+    fn set(value: &mut Vec<String>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        let items = variable.value.split([',', ':', ' ']).map(str::trim).filter(|item| !item.is_empty());
+        *value = items.map(str::to_owned).collect();
+        Ok(())
+    }
+}
+
 /// Names separated by commas; lines add up.
 pub struct Gathered;
 impl Kind for Gathered {

@@ -1,10 +1,13 @@
 //! `manager.conf`: the manager interface and its users.
 
 use super::acl::{Access, NamedAcls};
-use super::kind::{BindTo, Gathered, Hidden, Int, Kind, Lines, Pairs, Port, Rules, YesNo};
+use super::kind::{
+    Bind, BindTo, Ciphers, Gathered, Hidden, Int, Kind, Lines, Pairs, Port, Rules, Text, YesNo,
+};
 use super::{options, read_object, read_settings};
 use conf::{File, Finding, Findings, Level, Variable};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Classes of permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -115,16 +118,16 @@ options! {
     httptimeout: Int<1, 86_400> = "60", "Seconds a session over HTTP lasts without a request.";
     channelvars: Gathered = "", "Channel variables that events carry.";
     disabledevents: Gathered = "", "Events that are not sent.";
+    tlsenable: YesNo = "no", "Serve it under TLS too.";
+    tlsbindaddr: BindTo = "", "Address and port to listen on under TLS; unless written, that of bindaddr, port 5039.";
+    tlsbindport: Port = "5039", "Port under TLS when tlsbindaddr names none.";
+    tlscertfile: Text = "asterisk.pem", "Certificate in PEM, then those between it and its authority.";
+    tlsprivatekey: Text = "", "Its key in PEM, without a password; empty: it is in tlscertfile.";
+    tlscipher: Ciphers = "", "Suites of TLS, preferred first; empty: all that are built in.";
+    tlsdisablev12: YesNo = "no", "Speak TLS 1.3 only.";
     @recognised {
-        "tlsenable" "no" Later "TLS is not built in; bind to 127.0.0.1 and use a tunnel";
-        "tlsbindaddr" "*" Later "TLS is not built in";
-        "tlsbindport" "*" Later "TLS is not built in";
-        "tlscertfile" "*" Later "TLS is not built in";
-        "tlsprivatekey" "*" Later "TLS is not built in";
-        "tlscipher" "*" Later "TLS is not built in";
-        "tlsdisablev1" "*" Later "TLS is not built in";
-        "tlsdisablev11" "*" Later "TLS is not built in";
-        "tlsdisablev12" "*" Later "TLS is not built in";
+        "tlsdisablev1" "*" Ignored "TLS 1.0 is not built in";
+        "tlsdisablev11" "*" Ignored "TLS 1.1 is not built in";
         "block-sockets" "*" Ignored "no socket blocks";
         "displaysystemname" "no" Later "events carry no SystemName";
     }
@@ -241,6 +244,23 @@ pub struct Manager {
     pub general: ManagerGeneral,
     /// Users by name.
     pub users: BTreeMap<String, ManagerUser>,
+}
+
+/// Where the manager listens when `bindaddr` is not written, as in the field; `check` warns of it.
+const ANYWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+impl ManagerGeneral {
+    /// Where to listen; `None` when nothing is served.
+    pub fn address(&self) -> Option<SocketAddr> {
+        let ip = self.bindaddr.map_or(ANYWHERE, |bind| bind.ip);
+        self.enabled.then(|| SocketAddr::new(ip, self.port))
+    }
+    /// Where to listen under TLS; `None` when nothing is served so.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        let ip = self.bindaddr.map_or(ANYWHERE, |bind| bind.ip);
+        let bind = self.tlsbindaddr.unwrap_or(Bind { ip, port: None });
+        (self.enabled && self.tlsenable).then(|| bind.or_port(self.tlsbindport))
+    }
 }
 
 impl Manager {

@@ -1,6 +1,6 @@
 //! `http.conf` and `prometheus.conf`: the HTTP server, and the metrics that it serves.
 
-use super::kind::{BindTo, Hidden, Port, Text, YesNo};
+use super::kind::{Bind, BindTo, Ciphers, Hidden, Port, Text, YesNo};
 use super::{options, read_settings};
 use conf::{File, Findings};
 use std::net::SocketAddr;
@@ -13,16 +13,16 @@ options! {
     bindport: Port = "8088", "TCP port.";
     prefix: Text = "", "First part of every path: prefix=asterisk makes /metrics /asterisk/metrics.";
     servername: Text = "Asterisk", "What the header Server of answers says; nothing when empty.";
+    tlsenable: YesNo = "no", "Serve it under TLS too.";
+    tlsbindaddr: BindTo = "", "Address and port to listen on under TLS; unless written, that of bindaddr, port 8089.";
+    tlscertfile: Text = "asterisk.pem", "Certificate in PEM, then those between it and its authority.";
+    tlsprivatekey: Text = "", "Its key in PEM, without a password; empty: it is in tlscertfile.";
+    tlscipher: Ciphers = "", "Suites of TLS, preferred first; empty: all that are built in.";
+    tlsdisablev12: YesNo = "no", "Speak TLS 1.3 only.";
     @recognised {
-        "tlsenable" "no" Later "TLS is not built in; bind to 127.0.0.1 and put a proxy before it";
-        "tlsbindaddr" "*" Later "TLS is not built in";
-        "tlscertfile" "*" Later "TLS is not built in";
-        "tlsprivatekey" "*" Later "TLS is not built in";
-        "tlscipher" "*" Later "TLS is not built in";
-        "tlsdisablev1" "*" Later "TLS is not built in";
-        "tlsdisablev11" "*" Later "TLS is not built in";
-        "tlsdisablev12" "*" Later "TLS is not built in";
-        "tlsservercipherorder" "*" Later "TLS is not built in";
+        "tlsdisablev1" "*" Ignored "TLS 1.0 is not built in";
+        "tlsdisablev11" "*" Ignored "TLS 1.1 is not built in";
+        "tlsservercipherorder" "*" Ignored "the order of tlscipher holds";
         "enable_static" "no,yes" Later "no files are served";
         "enablestatic" "no,yes" Later "no files are served";
         "enable_status" "no,yes" Later "there is no status page; ask the console";
@@ -45,6 +45,9 @@ options! {
     @recognised {}
 }
 
+/// Port of HTTPS when none is written.
+const TLS_PORT: u16 = 8089;
+
 impl HttpGeneral {
     /// Reads the file.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
@@ -53,6 +56,11 @@ impl HttpGeneral {
     /// Where to listen; `None` when nothing is served.
     pub fn address(&self) -> Option<SocketAddr> {
         self.bindaddr.filter(|_| self.enabled).map(|bind| SocketAddr::new(bind.ip, self.bindport))
+    }
+    /// Where to listen under TLS; `None` when nothing is served so.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        let bind = self.tlsbindaddr.or(self.bindaddr.map(|bind| Bind { port: None, ..bind }));
+        bind.filter(|_| self.enabled && self.tlsenable).map(|bind| bind.or_port(TLS_PORT))
     }
     /// The path of what lies below the prefix.
     pub fn path(&self, below: &str) -> String {

@@ -20,7 +20,13 @@ pub(super) fn ms(millis: u64) -> Instant {
 /// The flow of UDP messages between us and `remote`.
 pub(super) fn udp(remote: &str) -> Flow {
     let remote = remote.parse().unwrap();
-    Flow { transport: TransportId(0), protocol: Protocol::Udp, connection: None, remote }
+    Flow {
+        transport: TransportId(0),
+        protocol: Protocol::Udp,
+        connection: None,
+        name: PeerName::NONE,
+        remote,
+    }
 }
 
 pub(super) fn stack(name: &str, config: Config, seed: u128) -> Stack {

@@ -9,6 +9,7 @@ pub use objects::{Aor, Auth, Endpoint, Global, Identify, Registration, SipAcl, S
 pub use values::{
     AuthType, ConnectedLine, DigestAlgorithm, DirectMediaMethod, DtmfChoice, HeaderMatch, IdentifyBy, Inband,
     MediaEncryption, PasswordDigest, Presence, Protocol, RedirectMethod, Rel100, SessionTimers, SourceMatch,
+    TlsMethod,
 };
 
 use super::acl::NamedAcls;

@@ -3,11 +3,12 @@
 use super::values::{
     AuthType, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice, Headers, IdentifyBy,
     Inband, MediaEncryption, Ordered, Presence, Protocol, RedirectMethod, Rel100, SessionTimers, Sources,
+    TlsMethod,
 };
 use crate::config::acl::Access;
 use crate::config::kind::{
-    BindTo, CodecList, DecimalSeconds, Gathered, Hidden, Int, Millis, Names, Nets, Pairs, Port, Rules,
-    Seconds, Text, Tos, YesNo,
+    BindTo, Ciphers, CodecList, DecimalSeconds, Gathered, Hidden, Int, Millis, Names, Nets, Pairs, Port,
+    Rules, Seconds, Text, Tos, YesNo,
 };
 use crate::config::options;
 use conf::Findings;
@@ -407,7 +408,7 @@ impl Registration {
 options! {
     /// `type=transport`: an address to listen on and send from.
     Transport, "pjsip.conf", "transport", SkipsObject;
-    protocol: Protocol = "udp", "udp or tcp; the others are not built in and the transport is not opened.";
+    protocol: Protocol = "udp", "udp, tcp or tls; the others are not built in and the transport is not opened.";
     bind: BindTo = "", "Address and port to listen on.";
     external_signaling_address: Text = "", "Address in Via and Contact for peers outside local_net.";
     external_signaling_port: Port = "0", "Port in Via and Contact for peers outside local_net; 0 keeps the bound one.";
@@ -421,28 +422,24 @@ options! {
     cos: Int<0, 7> = "0", "Priority (802.1p) of packets; 7 needs CAP_NET_ADMIN.";
     allow_reload: YesNo = "no", "Let a reload change it.",
         Ignored "*" "a reload opens what is new, closes what is gone and leaves the rest alone";
-    tcp_keepalive_enable: YesNo = "no", "TCP keepalives.",
-        Later "no" "TCP keepalives are the system's";
-    tcp_keepalive_idle_time: Seconds<1, 86_400> = "30", "Idle time before the first.",
-        Ignored "*" "TCP keepalives are the system's";
-    tcp_keepalive_interval_time: Seconds<1, 86_400> = "10", "Time between them.",
-        Ignored "*" "TCP keepalives are the system's";
-    tcp_keepalive_probe_count: Int<1, 100> = "5", "Unanswered ones that close the connection.",
-        Ignored "*" "TCP keepalives are the system's";
+    tcp_keepalive_enable: YesNo = "no", "TCP keepalives as the next three say; else as the system does.";
+    tcp_keepalive_idle_time: Seconds<1, 86_400> = "30", "Idle time before the first.";
+    tcp_keepalive_interval_time: Seconds<1, 86_400> = "10", "Time between them.";
+    tcp_keepalive_probe_count: Int<1, 100> = "5", "Unanswered ones that close the connection.";
+    cert_file: Text = "", "Own certificate in PEM, then those between it and its authority. Read again at each reload.";
+    priv_key_file: Text = "", "Its key in PEM, without a password; empty: it is in cert_file.";
+    ca_list_file: Text = "", "Authorities that are believed, and lists of what they revoked, in PEM.";
+    ca_list_path: Text = "", "Folder of such files.";
+    method: TlsMethod = "default", "Versions of TLS.";
+    cipher: Ciphers = "", "Suites of TLS, preferred first; empty: all that are built in.";
+    verify_client: YesNo = "no", "Refuse clients whose certificate no authority of the list has signed.";
+    require_client_cert: YesNo = "no", "Refuse clients without a certificate.";
+    verify_server: YesNo = "no", "Refuse servers that do not prove their name; without a list the system's authorities are believed.";
+    allow_wildcard_certs: YesNo = "no", "Let a server prove its name by a wildcard for its first label.";
     @recognised {
         "async_operations" "*" Ignored "input is always taken in batches";
-        "method" "*" Later "TLS is not built in";
-        "cert_file" "" Later "TLS is not built in";
-        "priv_key_file" "" Later "TLS is not built in";
-        "ca_list_file" "" Later "TLS is not built in";
-        "ca_list_path" "" Later "TLS is not built in";
-        "cipher" "" Later "TLS is not built in";
-        "password" "*" Later "TLS is not built in";
-        "verify_client" "no" Later "TLS is not built in";
-        "verify_server" "no" Later "TLS is not built in";
-        "require_client_cert" "no" Later "TLS is not built in";
-        "allow_wildcard_certs" "no" Later "TLS is not built in";
-        "websocket_write_timeout" "*" Later "WebSocket is not built in";
+        "password" "" Later "a key under a password cannot be read: openssl pkey -in FILE -out FILE.key";
+        "websocket_write_timeout" "*" Ignored "a client is disconnected when it leaves too much unread, however long it takes";
     }
 }
 
@@ -455,11 +452,14 @@ impl Transport {
         let name = &self.origin.name;
         match self.protocol {
             Protocol::Udp | Protocol::Tcp => {}
-            Protocol::Tls | Protocol::Ws | Protocol::Wss | Protocol::Flow => {
+            Protocol::Tls => self.check_tls(findings),
+            Protocol::Ws | Protocol::Wss | Protocol::Flow => {
                 findings.error(
                     self.origin.place_of("protocol"),
-                    format!("transport '{name}' is neither udp nor tcp; it is not built in and not opened"),
-                    "use protocol=udp or protocol=tcp",
+                    format!(
+                        "transport '{name}' is none of udp, tcp and tls; it is not built in and not opened"
+                    ),
+                    "use protocol=udp, tcp or tls",
                 );
                 return false;
             }
@@ -472,12 +472,52 @@ impl Transport {
     }
 }
 
+impl Transport {
+    fn check_tls(&self, findings: &mut Findings) {
+        let name = &self.origin.name;
+        if self.cert_file.is_empty() {
+            findings.warning(
+                &self.origin.place,
+                format!("transport '{name}' has no cert_file: nobody can connect to it"),
+                "name a certificate in cert_file and its key in priv_key_file",
+            );
+        }
+        if self.method == TlsMethod::Outdated {
+            findings.warning(
+                self.origin.place_of("method"),
+                format!("transport '{name}' asks for a version of TLS that is broken and not built in"),
+                "remove method=; TLS 1.2 and 1.3 are spoken, and phones without them need new firmware",
+            );
+        }
+        if !self.verify_server {
+            findings.note(
+                self.origin.place_of("verify_server"),
+                format!("transport '{name}' does not ask servers that it calls for proof of their name"),
+                "write verify_server=yes if trunks are reached by it",
+            );
+        }
+        if self.require_client_cert && !self.verify_client {
+            findings.warning(
+                self.origin.place_of("require_client_cert"),
+                format!("transport '{name}' asks clients for a certificate, and any will do"),
+                "write verify_client=yes and ca_list_file",
+            );
+        }
+        if self.verify_client && self.ca_list_file.is_empty() && self.ca_list_path.is_empty() {
+            findings.warning(
+                self.origin.place_of("verify_client"),
+                format!("transport '{name}' verifies clients and knows no authority: none with a certificate is let in"),
+                "name the authority of the clients' certificates in ca_list_file",
+            );
+        }
+    }
+}
+
 options! {
     /// `type=global`: the stack.
     Global, "pjsip.conf", "global", SkipsObject;
     max_forwards: Int<1, 255> = "70", "Max-Forwards of our requests; a call that comes with less goes on with one less.";
-    keep_alive_interval: Seconds<0, 86_400> = "90", "Time between keepalives on connections; 0 sends none.",
-        Later "*" "connections get no pings of ours";
+    keep_alive_interval: Seconds<0, 86_400> = "90", "Time between keepalives on connections (RFC 5626 §3.5.1); 0 sends none.";
     contact_expiration_check_interval: Seconds<0, 86_400> = "30", "Contacts expire at their time; the number is not used.",
         Ignored "*" "each contact has its own deadline";
     max_initial_qualify_time: Seconds<0, 86_400> = "0", "Span the first OPTIONS are spread over; 0 is the frequency of each.",

@@ -92,10 +92,19 @@ choice! {
     Protocol {
         Udp | "udp" "UDP.";
         Tcp | "tcp" "TCP.";
-        Tls | "tls" "TLS; not built in.";
+        Tls | "tls" "TLS 1.2 and 1.3.";
         Ws | "ws" "WebSocket; not built in.";
         Wss | "wss" "WebSocket over TLS; not built in.";
         Flow | "flow" "Reuse of the flow; not built in.";
+    }
+}
+choice! {
+    /// `method=`: versions of TLS.
+    TlsMethod {
+        Default | "default" | "unspecified" | "sslv23" | "" "1.2 and 1.3.";
+        Tls12 | "tlsv1_2" "1.2 only.";
+        Tls13 | "tlsv1_3" "1.3 only.";
+        Outdated | "tlsv1" | "tlsv1_1" | "sslv2" | "sslv3" "Broken versions, which are not built in: 1.2 and 1.3.";
     }
 }
 choice! {

@@ -1,0 +1,182 @@
+//! SIP, the manager and metrics under TLS, with OpenSSL and baresip at the other end (RFC 3261 §26, RFC 5922, RFC 8446).
+
+use e2e::{Authority, Baresip, Identity, Secure, Server, Site, free_ports, installed, wait};
+use std::net::SocketAddr;
+
+/// A site that also listens under TLS, with more lines for that transport.
+fn site(name: &str, own: &Identity, lines: &str) -> Site {
+    let site = Site::new(name);
+    let at = tls(&site);
+    site.phone("alice").dialplan("[test]\nexten => 600,1,Answer()\n same => n,Echo()\n").add(
+        "pjsip.conf",
+        &format!(
+            "[tls]\ntype=transport\nprotocol=tls\nbind={at}\ncert_file={}\npriv_key_file={}\n{lines}\n",
+            own.certificate.display(),
+            own.key.display()
+        ),
+    )
+}
+
+fn tls(site: &Site) -> SocketAddr {
+    SocketAddr::new(site.sip.ip(), 5061)
+}
+
+fn until_logged(server: &Server, words: &str) {
+    let seen = wait::for_some(wait::SOON, || server.log().contains(words).then_some(()));
+    assert!(seen.is_some(), "'{words}' is not logged:\n{}", server.log());
+}
+
+#[test]
+fn a_phone_registers_over_tls_and_stays_while_the_certificate_changes() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let authority = Authority::new("reload");
+    let own = authority.sign("DNS:pbx.example.com");
+    let server = Server::start(site("tls-reload", &own, ""));
+    let at = tls(&server.site);
+    let list = authority.list().display().to_string();
+    let verified = ["-CAfile", &list, "-verify_return_error", "-verify_hostname", "pbx.example.com"];
+    let mut phone = Secure::connect(at, &verified);
+    phone.must_register("alice");
+    assert!(server.cli("pjsip show contacts").contains("transport=tls"));
+    // RFC 5626 §3.5.1.
+    phone.send("\r\n\r\n");
+    assert_eq!(phone.until("\r\n"), "\r\n");
+    let before = Secure::serial(at);
+    let next = authority.sign("DNS:pbx.example.com");
+    std::fs::copy(&next.certificate, &own.certificate).expect("a new certificate");
+    std::fs::copy(&next.key, &own.key).expect("its key");
+    assert_eq!(Secure::serial(at), before, "nobody has said so yet");
+    server.cli("pjsip reload");
+    wait::until_true("the new certificate", || Secure::serial(at) != before);
+    assert_eq!(phone.ask("OPTIONS", "alice", "").status(), Some(401), "the old connection stays");
+    for words in [&["-tls1_2"][..], &["-tls1_3"]] {
+        Secure::connect(at, &[&verified[..], words].concat()).must_register("alice");
+    }
+    // A certificate that cannot be used changes nothing.
+    std::fs::write(&own.certificate, "nonsense").expect("the file is written");
+    let said = server.cli("pjsip reload");
+    assert!(said.is_empty() || said.contains("certificate"), "{said}");
+    until_logged(&server, "holds no certificate in PEM");
+    Secure::connect(at, &verified).must_register("alice");
+}
+
+#[test]
+fn clients_without_a_good_certificate_or_a_good_version_are_refused_and_the_log_says_why() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let (authority, stranger) = (Authority::new("mutual"), Authority::new("stranger"));
+    let own = authority.sign("DNS:pbx.example.com");
+    let lines =
+        format!("ca_list_file={}\nverify_client=yes\nrequire_client_cert=yes\n", authority.list().display());
+    let server = Server::start(site("tls-mutual", &own, &lines));
+    let at = tls(&server.site);
+    let with = |identity: &Identity| {
+        let (certificate, key) =
+            (identity.certificate.display().to_string(), identity.key.display().to_string());
+        // OpenSSL itself would not present a weak key.
+        let words = ["-cert", &certificate, "-key", &key, "-cipher", "DEFAULT:@SECLEVEL=0"];
+        Secure::connect(at, &words)
+    };
+    with(&authority.sign("DNS:alice.example.com")).must_register("alice");
+    with(&authority.sign_rsa("DNS:alice.example.com", 2048)).must_register("alice");
+    assert!(Secure::connect(at, &[]).is_refused());
+    until_logged(&server, "the client presented no certificate");
+    assert!(with(&stranger.sign("DNS:alice.example.com")).is_refused());
+    until_logged(&server, "no authority of the list has signed it");
+    assert!(with(&authority.sign_rsa("DNS:alice.example.com", 1024)).is_refused(), "a weak key");
+    for (version, name) in [("-tls1", "TLS 1.0"), ("-tls1_1", "TLS 1.1")] {
+        assert!(Secure::connect(at, &[version, "-cipher", "DEFAULT:@SECLEVEL=0"]).is_refused());
+        until_logged(&server, &format!("the peer speaks {name} only"));
+    }
+    let mut plain = std::net::TcpStream::connect(at).expect("the port is open");
+    std::io::Write::write_all(&mut plain, b"OPTIONS sip:a SIP/2.0\r\n\r\n").expect("it is written");
+    until_logged(&server, "what came is not TLS");
+}
+
+#[test]
+fn a_trunk_has_to_prove_the_name_that_the_configuration_calls_it_by() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let (authority, stranger) = (Authority::new("trunk"), Authority::new("trunk-stranger"));
+    let own = authority.sign("DNS:pbx.example.com");
+    let home = std::net::Ipv4Addr::LOCALHOST.into();
+    let mut site =
+        site("tls-trunk", &own, &format!("ca_list_file={}\nverify_server=yes\n", authority.list().display()));
+    let mut trunk = |name: &str, identity: &Identity| {
+        let at = SocketAddr::new(home, free_ports(home, 1));
+        site.append(
+            "pjsip.conf",
+            &format!(
+                "[{name}]\ntype=endpoint\ncontext=test\nallow=ulaw\naors={name}\n[{name}]\ntype=aor\n\
+                 contact=sip:localhost:{}\\;transport=tls\nqualify_frequency=1\n",
+                at.port()
+            ),
+        );
+        Secure::listen(at, identity)
+    };
+    let mut good = trunk("good", &authority.sign("DNS:localhost"));
+    let mut wrong = trunk("wrong", &authority.sign("DNS:other.example.com"));
+    let mut unknown = trunk("unknown", &stranger.sign("DNS:localhost"));
+    let server = Server::start(site);
+    let asked = good.message();
+    assert_eq!(asked.method(), "OPTIONS");
+    assert!(asked.must("Via").starts_with("SIP/2.0/TLS "), "{}", asked.text());
+    until_logged(&server, "it is for another name");
+    until_logged(&server, "no authority of the list has signed it");
+    for other in [&mut wrong, &mut unknown] {
+        let complaint =
+            wait::for_some(wait::SOON, || Some(other.complaint()).filter(|said| !said.is_empty()));
+        assert!(complaint.is_some_and(|said| said.contains("alert")), "it hears of it");
+    }
+}
+
+#[test]
+fn the_manager_and_metrics_are_served_under_tls() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let authority = Authority::new("services");
+    let own = authority.sign("DNS:pbx.example.com");
+    let files = format!(
+        "tlsenable=yes\ntlscertfile={}\ntlsprivatekey={}\n",
+        own.certificate.display(),
+        own.key.display()
+    );
+    let site = site("tls-services", &own, "");
+    let ip = site.sip.ip();
+    let site = site
+        .add("manager.conf", &format!("[general]\nenabled=yes\nbindaddr={ip}\n{files}[wallboard]\nsecret=Gruen-7-Fenster\nread=all\nwrite=all\n"))
+        .add("http.conf", &format!("[general]\nenabled=yes\nbindaddr={ip}\n{files}"))
+        .add("prometheus.conf", "[general]\nenabled=yes\n");
+    let _server = Server::start(site);
+    let list = authority.list().display().to_string();
+    let verified = ["-CAfile", &list, "-verify_return_error", "-verify_hostname", "pbx.example.com"];
+    let mut manager = Secure::connect(SocketAddr::new(ip, 5039), &verified);
+    manager.send("Action: Login\r\nUsername: wallboard\r\nSecret: Gruen-7-Fenster\r\n\r\n");
+    manager.until("Response: Success");
+    let mut scraper = Secure::connect(SocketAddr::new(ip, 8089), &verified);
+    scraper.send("GET /metrics HTTP/1.1\r\nHost: pbx.example.com\r\n\r\n");
+    scraper.until("HTTP/1.1 200 OK");
+    scraper.until("asterisk_calls_count");
+}
+
+#[test]
+fn baresip_calls_over_tls() {
+    if !installed(&["openssl", "baresip"]) {
+        return;
+    }
+    let authority = Authority::new("baresip");
+    let own = authority.sign("DNS:pbx.example.com");
+    let server = Server::start(site("tls-baresip", &own, ""));
+    let at = tls(&server.site);
+    let mut alice = Baresip::over_tls(at, "alice", "pcmu", 1100.0);
+    assert!(server.cli("pjsip show contacts").contains("transport=tls"));
+    alice.dial(&format!("sip:600@{at};transport=tls"));
+    alice.until_heard(1100.0);
+    alice.hang_up();
+    server.until_idle();
+}
