@@ -10,6 +10,7 @@
 
 mod baseline;
 mod caller;
+mod crowd;
 mod ends;
 mod figure;
 mod listener;
@@ -17,10 +18,12 @@ mod message;
 mod meter;
 mod pace;
 mod registrar;
+mod secure;
 mod softirq;
 
 pub use baseline::thread_per_call;
 pub use caller::{Callers, Plan};
+pub use crowd::Crowd;
 pub use e2e::World;
 pub use ends::Ground;
 pub use figure::Figure;
@@ -28,6 +31,7 @@ pub use listener::Listener;
 pub use meter::{Meter, Reading};
 pub use pace::{Window, median, run_windows, short};
 pub use registrar::Registrars;
+pub use secure::{Handshake, SecureRegistrars};
 pub use softirq::ksoftirqd;
 
 /// Name of the incumbent's figures, which its own measurements on the same kind of machine gave.

@@ -1,0 +1,132 @@
+//! Phones that register over TLS, on connections that stay or on new ones.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use rustls::client::Resumption;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::message::{authorization, header, status};
+use crate::pace::Pacer;
+
+/// Connections that stay open.
+const CONNECTIONS: u64 = 50;
+/// How long the program may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What precedes a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handshake {
+    /// Nothing: the connection is open.
+    None,
+    /// A new connection that goes on with a session of an old one.
+    Resumed,
+    /// A new connection that knows nothing.
+    Full,
+}
+
+/// Phones at work; they stop when this goes.
+#[derive(Debug)]
+pub struct SecureRegistrars {
+    registered: Arc<AtomicU64>,
+    _pacer: Pacer,
+}
+
+type Stream = StreamOwned<ClientConnection, TcpStream>;
+
+struct Client {
+    server: SocketAddr,
+    name: ServerName<'static>,
+    config: Arc<ClientConfig>,
+    secret: String,
+}
+
+impl SecureRegistrars {
+    /// Lets `phones` phones, named `phone0` and so on, register in turn, together `rate` times a second, with a server
+    /// that proves to be `name` by the authority in the file.
+    pub fn start(
+        server: SocketAddr,
+        (name, authority): (&'static str, &Path),
+        phones: u64,
+        secret: &str,
+        (rate, handshake): (u32, Handshake),
+    ) -> Self {
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from_pem_file(authority).expect("the authority's certificate");
+        roots.add(root).expect("an authority");
+        let mut config = ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        if handshake == Handshake::Full {
+            config.resumption = Resumption::disabled();
+        }
+        let name = ServerName::try_from(name).expect("a name");
+        let client = Client { server, name, config: Arc::new(config), secret: secret.to_owned() };
+        let mut open: Vec<Stream> = match handshake {
+            Handshake::None => (0..CONNECTIONS).map(|_| client.connect()).collect(),
+            Handshake::Resumed | Handshake::Full => Vec::new(),
+        };
+        let registered = Arc::new(AtomicU64::new(0));
+        let counter = registered.clone();
+        let pacer = Pacer::start(rate, u64::MAX, move |number| {
+            let phone = number % phones;
+            match open.get_mut((number % CONNECTIONS) as usize) {
+                Some(stream) => client.register(stream, phone, number),
+                None => client.register(&mut client.connect(), phone, number),
+            }
+            counter.fetch_add(1, Relaxed);
+        });
+        Self { registered, _pacer: pacer }
+    }
+    /// Registrations that have been granted; one that is refused ends the bench.
+    pub fn registered(&self) -> u64 {
+        self.registered.load(Relaxed)
+    }
+}
+
+impl Client {
+    fn connect(&self) -> Stream {
+        let stream = TcpStream::connect(self.server).expect("the program takes connections");
+        stream.set_nodelay(true).expect("a socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        let connection = ClientConnection::new(self.config.clone(), self.name.clone()).expect("a session");
+        StreamOwned::new(connection, stream)
+    }
+    fn register(&self, stream: &mut Stream, phone: u64, number: u64) {
+        let sequence = 1 + 2 * number;
+        let challenge = self.ask(stream, phone, sequence, "");
+        assert_eq!(status(&challenge), Some(401), "{challenge}");
+        let challenge = header(&challenge, "WWW-Authenticate").expect("a challenge");
+        let uri = format!("sip:{}", self.server);
+        let proof = authorization(challenge, &format!("phone{phone}"), &self.secret, "REGISTER", &uri);
+        let granted = self.ask(stream, phone, sequence + 1, &proof);
+        assert_eq!(status(&granted), Some(200), "{granted}");
+    }
+    fn ask(&self, stream: &mut Stream, phone: u64, sequence: u64, proof: &str) -> String {
+        let server = self.server;
+        let request = format!(
+            "REGISTER sip:{server} SIP/2.0\r\nVia: SIP/2.0/TLS 127.0.0.2:5061;rport;branch=z9hG4bK-{phone}-{sequence}\r\n\
+             Max-Forwards: 70\r\nFrom: <sip:phone{phone}@{server}>;tag=f{phone}\r\nTo: <sip:phone{phone}@{server}>\r\n\
+             Call-ID: load-{phone}\r\nCSeq: {sequence} REGISTER\r\nContact: <sip:phone{phone}@127.0.0.2:5061;transport=tls>\r\n\
+             Expires: 3600\r\nAllow: INVITE, ACK, CANCEL, OPTIONS, BYE, REFER, NOTIFY, INFO\r\n\
+             User-Agent: loadbench\r\n{proof}Content-Length: 0\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).and_then(|()| stream.flush()).expect("the connection stands");
+        let mut answer = Vec::new();
+        let mut buffer = [0; 4096];
+        while !answer.ends_with(b"\r\n\r\n") {
+            let length = stream.read(&mut buffer).expect("an answer");
+            assert!(length > 0, "the program has closed the connection");
+            answer.extend_from_slice(&buffer[..length]);
+        }
+        String::from_utf8(answer).expect("text")
+    }
+}
