@@ -5,10 +5,11 @@ use crate::message::Message;
 use crate::place::Place;
 use crate::site::SECRET;
 use crate::wait::SOON;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
 
@@ -50,7 +51,7 @@ impl Authority {
             "-days",
             "3650",
             "-subj",
-            "/CN=Test authority",
+            &format!("/CN=Authority {name}"),
             "-addext",
             "keyUsage=keyCertSign,cRLSign",
             "-out",
@@ -117,7 +118,6 @@ pub struct Secure {
     /// What it says of the connection.
     log: Vec<u8>,
     server: SocketAddr,
-    count: u32,
 }
 
 fn pour(mut from: impl std::io::Read + Send + 'static) -> Receiver<Vec<u8>> {
@@ -137,7 +137,7 @@ impl Secure {
     /// Connects. `words` are more of `s_client`'s options.
     pub fn connect(server: SocketAddr, words: &[&str]) -> Self {
         let to = server.to_string();
-        Self::start(server, &[&["s_client", "-quiet", "-no_ign_eof", "-connect", &to], words].concat())
+        Self::start(server, &[&["s_client", "-quiet", "-connect", &to], words].concat())
     }
     /// Waits for a connection at an address.
     pub fn listen(at: SocketAddr, own: &Identity) -> Self {
@@ -158,7 +158,7 @@ impl Secure {
         let input = child.stdin.take().expect("its input");
         let output = pour(child.stdout.take().expect("its output"));
         let said = pour(child.stderr.take().expect("its errors"));
-        Self { child, input, output, said, seen: Vec::new(), log: Vec::new(), server, count: 0 }
+        Self { child, input, output, said, seen: Vec::new(), log: Vec::new(), server }
     }
     /// Sends bytes.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -176,11 +176,13 @@ impl Secure {
             let left = end.saturating_duration_since(Instant::now());
             match self.output.recv_timeout(left) {
                 Ok(bytes) => self.seen.extend(bytes),
-                Err(error) => panic!(
-                    "'{words}' does not come ({error}); seen: {}; {}",
-                    String::from_utf8_lossy(&self.seen),
-                    self.complaint()
-                ),
+                Err(error) => {
+                    let complaint = self.complaint();
+                    panic!(
+                        "'{words}' does not come ({error}); seen: {}; {complaint}",
+                        String::from_utf8_lossy(&self.seen)
+                    );
+                }
             }
         }
     }
@@ -199,8 +201,8 @@ impl Secure {
     }
     /// Asks something outside a call; the final response.
     pub fn ask(&mut self, method: &str, name: &str, more: &str) -> Message {
-        self.count += 1;
-        let (at, count) = (self.server, self.count);
+        static COUNT: AtomicU32 = AtomicU32::new(1);
+        let (at, count) = (self.server, COUNT.fetch_add(1, Ordering::Relaxed));
         let unique = format!("{}-{}-{count}", std::process::id(), at.port());
         self.send(format!(
             "{method} sip:{at} SIP/2.0\r\nVia: SIP/2.0/TLS 127.0.0.1:9;rport;branch=z9hG4bK{unique}\r\n\

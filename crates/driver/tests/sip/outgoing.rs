@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
+use ::sip::stack::{Protocol, TransportId};
 use base::Cause;
 use call::{PartyId, Request};
-use driver::sip::{Auth, Proof};
+use driver::sip::{Auth, Bind, Proof};
 
 use crate::lab::{Lab, PHONE, SECRET, address, body, change, change_aor, header, line, site};
 use crate::phone::{Phone, sdp};
@@ -570,4 +571,39 @@ fn a_call_to_a_name_that_nobody_resolved_yet_waits_for_its_address() {
     lab.finish(id, Cause::NORMAL_CLEARING);
     lab.with(|sip, core| sip.resolved(core, "new.example", vec!["203.0.113.20".parse().unwrap()]));
     assert!(lab.lines().is_empty());
+}
+
+#[test]
+fn rfc5922_4_a_way_by_tls_says_whom_it_has_to_lead_to() {
+    let mut config = site();
+    let like = config.binds.first().unwrap().clone();
+    let local = "0.0.0.0:5061".parse().unwrap();
+    config.binds.push(Bind {
+        name: "tls".to_owned(),
+        id: TransportId(2),
+        protocol: Protocol::Tls,
+        local,
+        ..like
+    });
+    let mut lab = Lab::new(config);
+    let found = "203.0.113.20".parse().unwrap();
+    for (uri, remote, protocol, name) in [
+        ("sip:bob@new.example;transport=tls", "203.0.113.20:5061", Protocol::Tls, Some("new.example")),
+        ("sip:bob@NEW.example:5070;transport=TLS", "203.0.113.20:5070", Protocol::Tls, Some("new.example")),
+        ("sips:bob@new.example", "203.0.113.20:5061", Protocol::Tls, Some("new.example")),
+        ("sips:bob@203.0.113.20", "203.0.113.20:5061", Protocol::Tls, Some("203.0.113.20")),
+        ("sip:bob@new.example:5060", "203.0.113.20:5060", Protocol::Udp, None),
+        ("sip:bob@new.example:5060;transport=tcp", "203.0.113.20:5060", Protocol::Tcp, None),
+    ] {
+        let id = lab.dial(&format!("trunk/{uri}")).unwrap();
+        lab.with(|sip, core| sip.resolved(core, "new.example", vec![found]));
+        let (flow, invite) = lab.next().unwrap();
+        assert_eq!((flow.remote, flow.protocol), (address(remote), protocol), "{uri}");
+        assert!(header(&invite, "Via").starts_with(&format!("SIP/2.0/{} ", protocol.name())), "{uri}");
+        let asked = lab.with(|sip, _| sip.peer_name(flow).map(str::to_owned));
+        assert_eq!(asked.as_deref(), name, "{uri}");
+        lab.finish(id, Cause::NORMAL_CLEARING);
+        lab.pass(Duration::from_secs(40));
+        lab.lines();
+    }
 }
