@@ -271,7 +271,11 @@ impl Lab {
             sip.tell_watchers(&mut self.shard.core.borrow_mut());
             let sends = sip.take_sends();
             for send in &sends {
-                assert!(send.flow.transport.0 < 2, "the shell knows binds only: {:?}", send.flow);
+                assert!(
+                    send.flow.transport.0 < driver::sip::BINDS_MAX,
+                    "the shell knows binds only: {:?}",
+                    send.flow
+                );
                 self.sent.push_back((send.flow, OwnedMessage::parse(send.bytes.clone()).unwrap()));
             }
             drop(sip);

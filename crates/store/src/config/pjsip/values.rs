@@ -101,7 +101,7 @@ choice! {
 choice! {
     /// `method=`: versions of TLS.
     TlsMethod {
-        Default | "default" | "unspecified" | "sslv23" | "" "1.2 and 1.3.";
+        Default | "default" | "unspecified" | "sslv23" "1.2 and 1.3.";
         Tls12 | "tlsv1_2" "1.2 only.";
         Tls13 | "tlsv1_3" "1.3 only.";
         Outdated | "tlsv1" | "tlsv1_1" | "sslv2" | "sslv3" "Broken versions, which are not built in: 1.2 and 1.3.";
