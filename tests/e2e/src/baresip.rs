@@ -40,7 +40,13 @@ impl Baresip {
     /// A phone that registers as `name` and says a tone in every call. It answers at once.
     pub fn start(server: SocketAddr, name: &str, codec: &str, hertz: f64) -> Self {
         let (rate, channels, _) = module(codec);
-        Self::saying(server, ("udp", name), codec, "", tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0)))
+        Self::saying(
+            server,
+            ("udp", name),
+            codec,
+            "",
+            tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0)),
+        )
     }
 
     /// The same with SRTP, keys in the description: with `srtp` it says `RTP/AVP` and takes plain RTP too, with
