@@ -409,7 +409,12 @@ impl Signalling {
 }
 
 fn login<'a>(names: &'a Names, secret: &'a str) -> Login<'a> {
-    Login { realm: None, username: names.user.as_bytes(), secret: Secret::Password(secret.as_bytes()), algorithms: &[] }
+    Login {
+        realm: None,
+        username: names.user.as_bytes(),
+        secret: Secret::Password(secret.as_bytes()),
+        algorithms: &[],
+    }
 }
 
 /// A nonce of ours: different each time, and nobody's secret.
