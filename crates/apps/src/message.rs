@@ -25,7 +25,7 @@ from         who it is from (default: MESSAGE(from)); from_user and from_domain 
 to           what MESSAGE(to) is from here on.
 Data that was set with MESSAGE_DATA() goes out as headers. Sets MESSAGE_SEND_STATUS: SUCCESS, INVALID_PROTOCOL,
 INVALID_URI, FAILURE.",
-    run: Run::Now(|call, text| send_app(call, text)),
+    run: Run::Now(send_app),
 }];
 
 /// Sends a message to a destination with its technology.

@@ -123,7 +123,7 @@ fn plain_rtp_is_refused_where_srtp_must_be_and_taken_where_it_may_be() {
     }
     // A caller that asks for a secure bridge reaches nobody without one.
     let mut dora = Phone::new(server.site.sip, "dora");
-    let _carol = Phone::new(server.site.sip, "carol").must_register();
+    Phone::new(server.site.sip, "carol").must_register();
     dora.call("secure-carol");
     assert_eq!(server.database("secure", "carol"), "CHANUNAVAIL");
     server.until_idle();
