@@ -10,7 +10,11 @@ use crate::picture::{self, Curve, Panel};
 /// Beginnings of names that are told here and not in the table of all figures.
 const PREFIXES: &[&str] = &["tick_", "scaling "];
 /// Loads of the bench of ticks: their names in results, and what they are called.
-const LOADS: [(&str, &str); 2] = [("idle", "nothing to do"), ("496_calls", "496 calls in Playback")];
+const LOADS: [(&str, &str); 3] = [
+    ("idle", "nothing to do"),
+    ("496_calls", "496 calls in Playback, epoll"),
+    ("496_calls_xdp", "the same with xdp"),
+];
 /// Loads of the bench of processors, in the same way.
 const KINDS: [(&str, &str); 2] = [("gsm ilbc", "GSM to iLBC"), ("relay", "relay, G.711")];
 
@@ -30,19 +34,24 @@ fn costs(figures: &Figures, load: &str) -> Vec<(f64, f64)> {
 
 /// The table of ticks; `None` when they were not measured.
 pub fn ticks(figures: &Figures) -> Option<String> {
-    let [idle, busy] = LOADS.map(|(load, _)| costs(figures, load));
-    let (_, one) = busy.first()?;
+    let [idle, epoll, xdp] = LOADS.map(|(load, _)| costs(figures, load));
+    epoll.first()?;
     let mut out = String::from(
-        "| Tick | Nothing to do | 496 calls in Playback | of the tick of 1 ms |\n|---|---|---|---|\n",
+        "| Tick | Nothing to do | 496 calls in Playback, `epoll` | of the tick of 1 ms | the same, `xdp` | of the tick of 1 ms |\n\
+         |---|---|---|---|---|---|\n",
     );
-    for ((ms, busy), (_, idle)) in busy.iter().zip(&idle) {
-        let _ = writeln!(
-            out,
-            "| {ms} ms | {} % of a core | {} % | {:.2} |",
-            short(*idle),
-            short(*busy),
-            busy / one
-        );
+    for (row, (ms, _)) in epoll.iter().enumerate() {
+        let nothing = idle.get(row).map_or_else(|| "–".to_owned(), |(_, idle)| format!("{} %", short(*idle)));
+        let _ = write!(out, "| {ms} ms | {nothing} |");
+        for busy in [&epoll, &xdp] {
+            let _ = match (busy.get(row), busy.first()) {
+                (Some((_, cost)), Some((_, one))) => {
+                    write!(out, " {} % | {:.2} |", short(*cost), cost / one)
+                }
+                _ => write!(out, " – | – |"),
+            };
+        }
+        out.push('\n');
     }
     Some(out)
 }
@@ -76,15 +85,16 @@ pub fn scaling(figures: &Figures) -> Option<String> {
 /// Draws what was measured of the two pictures.
 pub fn draw(figures: &Figures, docs: &Path) -> anyhow::Result<()> {
     let curves = LOADS.map(|(load, title)| (title, costs(figures, load)));
-    if curves.iter().all(|(_, points)| points.len() > 1) {
+    let curves: Vec<_> = curves.into_iter().filter(|(_, points)| points.len() > 1).collect();
+    if !curves.is_empty() {
         let curve = |(title, points): (&str, _)| Curve { label: title.to_owned(), points, is_plain: false };
         let panel = Panel {
             caption: "",
             axes: ("milliseconds of a tick", "percent of a core"),
             from: 0.0,
             is_log: false,
-            curves: curves.map(curve).into(),
-            labels: 170,
+            curves: curves.into_iter().map(curve).collect(),
+            labels: 210,
         };
         picture::draw(&[panel], docs, "ticks")?;
     }
@@ -137,7 +147,9 @@ mod tests {
             tick("tick_01_ms_idle", 0.02),
             tick("tick_10_ms_idle", 0.01),
             tick("tick_01_ms_496_calls", 9.0),
-            tick("tick_10_ms_496_calls", 4.05),
+            tick("tick_10_ms_496_calls", 7.02),
+            tick("tick_01_ms_496_calls_xdp", 4.0),
+            tick("tick_10_ms_496_calls_xdp", 1.8),
             scaling("gsm ilbc"),
             scaling("relay"),
         ])
@@ -147,7 +159,11 @@ mod tests {
     fn ticks_and_processors_have_a_row_each() {
         let all = some();
         let rows = ticks(&all).unwrap();
-        assert!(rows.contains("| 10 ms | 0.0100 % of a core | 4.05 % | 0.45 |\n"), "{rows}");
+        assert!(rows.contains("| 10 ms | 0.0100 % | 7.02 % | 0.78 | 1.80 % | 0.45 |\n"), "{rows}");
+        let mut unprivileged = some();
+        unprivileged.retain(|name, _| !name.ends_with("_xdp"));
+        let rows = ticks(&unprivileged).unwrap();
+        assert!(rows.contains("| 10 ms | 0.0100 % | 7.02 % | 0.78 | – | – |\n"), "{rows}");
         let rows = scaling(&all).unwrap();
         assert!(
             rows.ends_with("| 1 | 1000 | 1.00 | 1000 | 1.00 |\n| 2 | 1950 | 0.97 | 1950 | 0.97 |\n"),

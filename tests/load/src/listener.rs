@@ -48,13 +48,14 @@ impl Listener {
 
     /// Packets that have come so far: those that were read, and those for which the socket's queue had no room.
     ///
-    /// All callers have one port, and a long tick sends to it in one burst what the queue does not hold.
+    /// All callers have one port, and a long tick sends to it in one burst what the queue does not hold. To be asked where
+    /// the listener lives: each network namespace has a table of its own.
     pub fn heard(&self) -> u64 {
         self.heard.load(Relaxed) + self.dropped()
     }
 
     fn dropped(&self) -> u64 {
-        let table = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
+        let table = std::fs::read_to_string("/proc/thread-self/net/udp").unwrap_or_default();
         let place = format!("{}:{:04X}", self.kernel_name, self.port);
         let line = table.lines().find(|line| line.split_whitespace().nth(1) == Some(place.as_str()));
         let drops = line.and_then(|line| line.split_whitespace().last()?.parse().ok());
