@@ -15,6 +15,7 @@ mod dtmf;
 mod env;
 mod flow;
 mod functions;
+mod gate;
 pub mod hints;
 mod listen;
 pub mod message;

@@ -52,6 +52,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
     refused.sort_unstable();
     let expected = [
         "AGI",
+        "Authenticate",
         "ChangeMonitor",
         "DBdel",
         "DBdeltree",
