@@ -36,7 +36,9 @@ use Capability::{Application as A, Codec, Function as F, Technology};
 /// Modules whose capability Strowger has, without `.so`.
 #[rustfmt::skip]
 const MODULES: &[(&str, &[Capability])] = &[
+    ("app_authenticate", &[A("Authenticate")]),
     ("app_cdr", &[A("ForkCDR"), A("NoCDR"), A("ResetCDR"), A("CDR")]),
+    ("app_chanisavail", &[A("ChanIsAvail")]),
     ("app_dial", &[A("Dial"), A("RetryDial")]),
     ("app_dtmfstore", &[A("StoreDTMF")]),
     ("app_echo", &[A("Echo")]),
@@ -56,6 +58,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_transfer", &[A("Transfer")]),
     ("app_userevent", &[A("UserEvent")]),
     ("app_verbose", &[A("Verbose"), A("Log")]),
+    ("app_waitforsilence", &[A("WaitForSilence")]),
     ("app_waituntil", &[A("WaitUntil")]),
     ("app_while", &[A("While"), A("EndWhile"), A("ExitWhile"), A("ContinueWhile")]),
     ("app_chanspy", &[A("ChanSpy"), A("ExtenSpy")]),
@@ -137,6 +140,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("pbx_config", &[Capability::Extensions]),
     ("pbx_loopback", &[]),
     ("pbx_spool", &[]),
+    ("res_agi", &[A("AGI"), A("EAGI"), A("DeadAGI")]),
     ("res_clioriginate", &[]),
     ("res_indications", &[Capability::Indications]),
     ("res_musiconhold", &[Capability::MusicOnHold, A("MusicOnHold"), A("StartMusicOnHold"), A("StopMusicOnHold")]),
