@@ -270,7 +270,8 @@ impl<'a> Reading<'a> {
         let own = self.file("pjsip.conf");
         let is_missing = own.is_none() && !self.refused;
         self.refused |= refused;
-        let mut file = own.unwrap_or_default();
+        let nothing = File { files: vec![self.source.full_name("pjsip.conf").into()], ..File::default() };
+        let mut file = own.unwrap_or(nothing);
         if let Some(wizards) = self.file("pjsip_wizard.conf") {
             let made = wizard::expand(&wizards, &file, self.findings);
             file.sections.extend(made);
@@ -288,6 +289,7 @@ impl<'a> Reading<'a> {
         if is_missing && file.sections.is_empty() {
             let place = self.whole("pjsip.conf");
             self.findings.warning(&place, "there is no such file: SIP is not served", "");
+            return Pjsip::default();
         }
         Pjsip::read(&file, self.findings)
     }

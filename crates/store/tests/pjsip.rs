@@ -177,7 +177,7 @@ fn what_asterisk_rejects_skips_the_object_and_names_line_and_remedy() {
             "192.0.2.0/24",
         ),
         ("a variable without value", "set_var=A", "no second `=`", "set_var=NAME=value"),
-        ("encrypted media", "media_encryption=sdes", "not built in", "media_encryption=no"),
+        ("media encrypted by DTLS", "media_encryption=dtls", "not built in", "media_encryption=sdes"),
     ] {
         let (pjsip, findings) = read(&format!("{FINE}{line}\n"));
         assert!(pjsip.endpoints.is_empty(), "{name}");
@@ -276,9 +276,9 @@ fn sections_that_make_no_object_are_named() {
         ),
         (
             "a transport for later",
-            "[x]\ntype=transport\nprotocol=tls\nbind=0.0.0.0",
+            "[x]\ntype=transport\nprotocol=ws\nbind=0.0.0.0",
             Level::Error,
-            "neither udp nor tcp",
+            "neither udp",
         ),
         ("a transport without bind", "[x]\ntype=transport", Level::Error, "has no bind"),
         (

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, fence};
 
 use base::Instant;
 use media::Load;
@@ -12,7 +12,9 @@ use rtp::Discard;
 use super::sight::{SightCell, WorkerSight};
 
 /// Fixed counters before the discards.
-const FIXED: usize = 17;
+const FIXED: usize = 18;
+/// Times that counts are read which are being written; a worker writes them in less than a microsecond.
+const READS_MAX: usize = 1000;
 
 /// What one worker says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,8 +71,8 @@ impl WorkerLoad {
 #[derive(Debug)]
 pub(crate) struct LoadCell {
     counts: [AtomicU64; FIXED + Discard::ALL.len()],
-    /// Ticks, written after all counts: who has seen a tick counted sees what it counted.
-    stored: AtomicU64,
+    /// Even when the counts are those of one moment.
+    sequence: AtomicU64,
     pub(crate) sight: SightCell,
 }
 
@@ -78,7 +80,7 @@ impl Default for LoadCell {
     fn default() -> Self {
         Self {
             counts: [const { AtomicU64::new(0) }; FIXED + Discard::ALL.len()],
-            stored: AtomicU64::new(0),
+            sequence: AtomicU64::new(0),
             sight: SightCell::default(),
         }
     }
@@ -99,6 +101,7 @@ impl LoadCell {
     pub(crate) fn store(&self, load: &Load, thread: ThreadLoad) {
         let fixed = [
             u64::from(load.streams),
+            load.ticks,
             load.late_ticks,
             load.received,
             load.sent,
@@ -117,19 +120,34 @@ impl LoadCell {
             load.relays_begun,
         ];
         let values = fixed.into_iter().chain(load.discards.iter().map(|(_, count)| count));
+        // Odd while counts are being written; whoever reads meanwhile reads again.
+        let before = self.sequence.load(Relaxed);
+        self.sequence.store(before.wrapping_add(1), Relaxed);
+        fence(Release);
         for (cell, value) in self.counts.iter().zip(values) {
             cell.store(value, Relaxed);
         }
-        self.stored.store(load.ticks, Release);
+        self.sequence.store(before.wrapping_add(2), Release);
     }
+    /// Counts of one moment. A writer that is held up for very long is not waited for: then they are of two.
     fn read(&self) -> WorkerLoad {
-        // First, so that no other counter is older than the ticks.
-        let stored = self.stored.load(Acquire);
+        for _ in 0..READS_MAX {
+            let before = self.sequence.load(Acquire);
+            let load = self.read_once();
+            fence(Acquire);
+            if before.is_multiple_of(2) && self.sequence.load(Relaxed) == before {
+                return load;
+            }
+            std::thread::yield_now();
+        }
+        self.read_once()
+    }
+    fn read_once(&self) -> WorkerLoad {
         let mut values = self.counts.iter().map(|cell| cell.load(Relaxed));
         let mut next = || values.next().unwrap_or(0);
         WorkerLoad {
             streams: next(),
-            ticks: stored,
+            ticks: next(),
             late_ticks: next(),
             received: next(),
             sent: next(),
