@@ -278,7 +278,7 @@ fn sections_that_make_no_object_are_named() {
             "a transport for later",
             "[x]\ntype=transport\nprotocol=ws\nbind=0.0.0.0",
             Level::Error,
-            "neither udp",
+            "none of udp, tcp and tls",
         ),
         ("a transport without bind", "[x]\ntype=transport", Level::Error, "has no bind"),
         (
