@@ -159,10 +159,10 @@ fn one_process_goes_to_the_background_answers_commands_and_stops() {
 #[test]
 fn a_process_without_descriptors_rests_and_answers_again_when_it_has_some() {
     let mut site = Site::new("descriptors");
-    site.start("ulimit -n 32;");
+    site.start("ulimit -n 64;");
     let socket = site.folder.join("run/asterisk.ctl");
     // More than the process can hold: the rest waits in the kernel's queue or is closed at the door.
-    let crowd: Vec<_> = (0..60).map(|_| std::os::unix::net::UnixStream::connect(&socket).unwrap()).collect();
+    let crowd: Vec<_> = (0..80).map(|_| std::os::unix::net::UnixStream::connect(&socket).unwrap()).collect();
     let used = processor_ticks(site.pid.unwrap());
     drop(crowd);
     let output = site.call(&["-rx", "core show version"]);
