@@ -547,12 +547,22 @@ impl SipDriver {
         // Only a leg that we called has a target.
         let called = leg.filter(|leg| !leg.target.is_empty() && !leg.strayed).map(|leg| leg.endpoint.clone());
         let Some(endpoint) = self.leaving.remove(&dialog).or(called) else { return };
-        let Some(asked) = self.stack.asked(request).filter(|asked| !asked.proves) else { return };
+        self.prove(core, request, message, &endpoint.outbound_auths);
+    }
+    /// Sends a request of ours once more that was challenged and proved nothing, with one of these auths; the new request.
+    pub(crate) fn prove(
+        &mut self,
+        core: &mut Core,
+        request: ClientId,
+        message: &OwnedMessage,
+        auths: &[Rc<str>],
+    ) -> Option<ClientId> {
+        let asked = self.stack.asked(request).filter(|asked| !asked.proves)?;
         let config = self.config.clone();
-        let logins = logins(&config, &endpoint.outbound_auths);
+        let logins = logins(&config, auths);
         let mut authenticator = ::sip::digest::Authenticator::new();
         if authenticator.challenged(&message.view(), &logins) == AuthAnswer::GiveUp {
-            return;
+            return None;
         }
         let cnonce = format!("{:016x}", core.random());
         let mut headers: Vec<(String, String)> = Vec::new();
@@ -561,7 +571,7 @@ impl SipDriver {
             headers.push((name, String::from_utf8_lossy(value).into_owned()));
         });
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        self.with_stack(core, |stack, now, out| stack.retry(request, &headers, now, out)).ok();
+        self.with_stack(core, |stack, now, out| stack.retry(request, &headers, now, out)).ok()
     }
     /// Our host towards the peer of a flow, without a port.
     pub(crate) fn own_host(&self, flow: Flow) -> String {

@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
-use ::sip::digest::Answer as AuthAnswer;
 use ::sip::stack::{Body, ClientId, Header, Outgoing};
-use ::sip::{HeaderName, Method, OwnedMessage};
+use ::sip::{Method, OwnedMessage};
 use call::Core;
 
 use super::SipDriver;
 use super::config::Endpoint;
-use super::outbound::{Route, logins, without_params};
+use super::outbound::{Route, without_params};
 
 /// A request on its way, for as long as it may be challenged.
 pub(crate) struct Sent {
@@ -165,22 +164,7 @@ impl SipDriver {
         if !matches!(status, 401 | 407) {
             return;
         }
-        let Some(asked) = self.stack.asked(request).filter(|asked| !asked.proves) else { return };
-        let config = self.config.clone();
-        let logins = logins(&config, &sent.endpoint.outbound_auths);
-        let mut authenticator = ::sip::digest::Authenticator::new();
-        if authenticator.challenged(&message.view(), &logins) == AuthAnswer::GiveUp {
-            return;
-        }
-        let cnonce = format!("{:016x}", core.random());
-        let mut headers: Vec<(String, String)> = Vec::new();
-        authenticator.credentials(&asked.method, &asked.uri, cnonce.as_bytes(), &logins, |name, value| {
-            let name = String::from_utf8_lossy(HeaderName::as_bytes(name)).into_owned();
-            headers.push((name, String::from_utf8_lossy(value).into_owned()));
-        });
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let again = self.with_stack(core, |stack, now, out| stack.retry(request, &headers, now, out));
-        if let Ok(again) = again {
+        if let Some(again) = self.prove(core, request, message, &sent.endpoint.outbound_auths) {
             self.outside.insert(again, sent);
         }
     }

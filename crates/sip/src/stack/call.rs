@@ -166,26 +166,12 @@ impl Stack {
     /// Finds the call by its connection from here on; to be called whenever its way may have changed.
     pub(super) fn follow(&mut self, place: Place) {
         let Some(call) = self.calls.get_mut(place) else { return };
-        let connection = call.dialog.flow.connection;
-        let before = core::mem::replace(&mut call.connection, connection);
-        if before == connection {
-            return;
-        }
-        if let Some(before) = before {
-            self.by_connection.remove(&(before, place));
-        }
-        if let Some(connection) = connection {
-            self.by_connection.insert((connection, place));
-        }
+        self.by_connection.follow(place, &mut call.connection, call.dialog.flow.connection);
     }
 
     /// The calls that used this connection have to find another one.
     pub(super) fn connection_closed(&mut self, connection: ConnectionId) {
-        let (first, last) =
-            (Place { slot: 0, generation: 0 }, Place { slot: u32::MAX, generation: u32::MAX });
-        let range = (connection, first)..=(connection, last);
-        let places: Vec<Place> = self.by_connection.range(range).map(|(_, place)| *place).collect();
-        for place in places {
+        for place in self.by_connection.of(connection) {
             if let Some(call) = self.calls.get_mut(place) {
                 call.dialog.flow.connection = None;
             }
@@ -196,9 +182,7 @@ impl Stack {
     /// Forgets a call.
     pub(super) fn remove(&mut self, place: Place) -> Option<Call> {
         let call = self.calls.remove(place)?;
-        if let Some(connection) = call.connection {
-            self.by_connection.remove(&(connection, place));
-        }
+        self.by_connection.forget(place, call.connection);
         let key = self.dialog_key(&call.dialog.call_id, call.dialog.local_tag.as_bytes());
         if self.by_tag.get(&key) == Some(&place) {
             self.by_tag.remove(&key);

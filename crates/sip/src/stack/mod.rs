@@ -12,6 +12,7 @@
 //!   goes on with the others.
 
 mod call;
+mod connections;
 mod event;
 mod guard;
 mod inside;
@@ -34,7 +35,6 @@ use crate::message::{Index, Invalid, Message, ParseError, Status};
 use crate::write::{MessageWriter, Reply};
 use base::Instant;
 use call::Call;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use watch::Watches;
 
@@ -175,7 +175,7 @@ pub struct Stack {
     /// Digest of Call-ID and our tag → call.
     by_tag: DigestMap<Place>,
     /// Every call whose next request takes a connection, under that connection.
-    by_connection: BTreeSet<(ConnectionId, Place)>,
+    by_connection: connections::Connections,
     deadlines: Deadlines<Place>,
     watches: Watches,
     /// Taken out while a message is parsed.
@@ -198,7 +198,7 @@ impl Stack {
             random: Randomness::new(Key::new(key.digest(&[b"random"]))),
             transports: Vec::new(),
             by_tag: DigestMap::default(),
-            by_connection: BTreeSet::new(),
+            by_connection: connections::Connections::default(),
             deadlines: Deadlines::default(),
             watches: Watches::default(),
             index: None,

@@ -1,5 +1,6 @@
 //! Subscriptions of watchers: their dialogs, found like calls, and the NOTIFYs that leave in them.
 
+use super::connections::Connections;
 use super::uac::{finish_request, write_request};
 use super::{Accept, Answer, Body, Event, Header, Incoming, Output, Refused, ServerId, Stack};
 use crate::dialog::{Dialog, Order};
@@ -11,7 +12,7 @@ use crate::layer::{
 use crate::message::{Message, Status};
 use crate::subscription::{self, Input, Notifier, Reason, Standing};
 use base::Instant;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// Most subscriptions: a hundred lamps on each of the phones of a large site.
 pub const SUBSCRIPTIONS_MAX: usize = 128 * 1024;
@@ -40,7 +41,7 @@ struct Watch {
 pub(super) struct Watches {
     all: Slab<Watch>,
     by_tag: DigestMap<Place>,
-    by_connection: BTreeSet<(ConnectionId, Place)>,
+    by_connection: Connections,
     /// Our NOTIFYs and whose they are.
     notifies: HashMap<Place, Place>,
     deadlines: Deadlines<Place>,
@@ -52,7 +53,7 @@ impl Default for Watches {
         Self {
             all: Slab::new(SUBSCRIPTIONS_MAX),
             by_tag: DigestMap::default(),
-            by_connection: BTreeSet::new(),
+            by_connection: Connections::default(),
             notifies: HashMap::new(),
             deadlines: Deadlines::default(),
             scratch: Vec::new(),
@@ -69,11 +70,7 @@ impl Watches {
     }
     /// The watchers that were reached by this connection are reached as their Contact says.
     pub(super) fn connection_closed(&mut self, connection: ConnectionId) {
-        let (first, last) =
-            (Place { slot: 0, generation: 0 }, Place { slot: u32::MAX, generation: u32::MAX });
-        let range = (connection, first)..=(connection, last);
-        let places: Vec<Place> = self.by_connection.range(range).map(|(_, place)| *place).collect();
-        for place in places {
+        for place in self.by_connection.of(connection) {
             if let Some(watch) = self.all.get_mut(place) {
                 watch.dialog.flow.connection = None;
             }
@@ -82,17 +79,7 @@ impl Watches {
     }
     fn follow(&mut self, place: Place) {
         let Some(watch) = self.all.get_mut(place) else { return };
-        let connection = watch.dialog.flow.connection;
-        let before = core::mem::replace(&mut watch.connection, connection);
-        if before == connection {
-            return;
-        }
-        if let Some(before) = before {
-            self.by_connection.remove(&(before, place));
-        }
-        if let Some(connection) = connection {
-            self.by_connection.insert((connection, place));
-        }
+        self.by_connection.follow(place, &mut watch.connection, watch.dialog.flow.connection);
     }
 }
 
@@ -365,9 +352,7 @@ impl Stack {
 
     fn forget_watch(&mut self, place: Place, out: &mut Vec<Output>) {
         let Some(watch) = self.watches.all.remove(place) else { return };
-        if let Some(connection) = watch.connection {
-            self.watches.by_connection.remove(&(connection, place));
-        }
+        self.watches.by_connection.forget(place, watch.connection);
         let key = self.dialog_key(&watch.dialog.call_id, watch.dialog.local_tag.as_bytes());
         self.watches.by_tag.remove(&key);
         out.push(Output::Event(Event::Unsubscribed { subscription: SubscriptionId(place) }));
