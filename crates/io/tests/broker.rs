@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use io::process::broker::{BACKLOG_BYTES_MAX, Broker, CHUNK_BYTES, CHUNKS_MAX, Report, Want};
 
 /// Longer than any machine under load takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A broker and what it has said.
 struct Desk {
@@ -237,7 +237,8 @@ fn a_program_that_does_not_listen_loses_sound_and_costs_nothing() {
 fn servers_are_tried_in_turn_and_talked_to() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Nobody listens there, and the kernel gives it to nobody.
+    let closed = 1;
     let served = std::thread::spawn(move || {
         for _ in 0..2 {
             let (mut stream, _) = listener.accept().unwrap();

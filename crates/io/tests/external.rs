@@ -8,7 +8,7 @@ use io::external::{ExternalCodec, ExternalError, Limits, Peer};
 use oracle::{Library, Oracle};
 
 /// Far beyond what anything here takes; reached only by what is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn start(
     library: &Library,
@@ -21,13 +21,14 @@ fn start(
     Some(ExternalCodec::start(library.program, library.program, peer, limits))
 }
 
-/// Short limits for processes that will run into them.
+/// Limits that no process in good health runs into, however busy the machine is.
+fn patient() -> Limits {
+    Limits { greeting: PATIENCE, answer: PATIENCE, ..Limits::default() }
+}
+
+/// Short limits for processes that greet, and run into them then.
 fn short() -> Limits {
-    Limits {
-        greeting: Duration::from_millis(300),
-        answer: Duration::from_millis(100),
-        restart: Duration::from_millis(20),
-    }
+    Limits { greeting: PATIENCE, answer: Duration::from_millis(100), restart: Duration::from_millis(20) }
 }
 
 /// Looks until it is so.
@@ -61,7 +62,7 @@ fn decode(port: &mut Port, payload: &[u8]) -> Vec<i16> {
 
 #[test]
 fn many_streams_share_a_process_and_each_gets_its_own_answers() {
-    let Some(codec) = start(&oracle::TOY, &[], Limits::default()) else { return };
+    let Some(codec) = start(&oracle::TOY, &[], patient()) else { return };
     let codec = codec.unwrap();
     let mut ports: Vec<(Port, Port)> = (0..40)
         .map(|_| (codec.open(Direction::Encode).unwrap(), codec.open(Direction::Decode).unwrap()))
@@ -90,7 +91,7 @@ fn many_streams_share_a_process_and_each_gets_its_own_answers() {
 
 #[test]
 fn a_lost_frame_is_made_up_by_the_process_and_a_bad_one_refused() {
-    let Some(codec) = start(&oracle::TOY, &[], Limits::default()) else { return };
+    let Some(codec) = start(&oracle::TOY, &[], patient()) else { return };
     let codec = codec.unwrap();
     let mut port = codec.open(Direction::Decode).unwrap();
     let mut pcm = [7; 160];
@@ -104,7 +105,7 @@ fn a_lost_frame_is_made_up_by_the_process_and_a_bad_one_refused() {
 
 #[test]
 fn g729_by_bcg729_equals_the_golden_files() {
-    let Some(codec) = start(&oracle::G729, &[], Limits::default()) else { return };
+    let Some(codec) = start(&oracle::G729, &[], patient()) else { return };
     let codec = codec.unwrap();
     assert_eq!((codec.geometry().samples, codec.geometry().bytes), (80, 10));
     let mut encoder = codec.open(Direction::Encode).unwrap();
@@ -162,22 +163,24 @@ fn a_process_that_hangs_or_talks_nonsense_is_ended_and_nobody_waits_for_it() {
         let Some(codec) = start(&oracle::TOY, &[illness], short()) else { return };
         let codec = codec.unwrap();
         let mut port = codec.open(Direction::Encode).unwrap();
-        let mut slowest = Duration::ZERO;
+        let (mut asked, mut slow) = (0, 0);
         until("restarts", || {
             let start = Instant::now();
             port.encode(&[1; 160]);
             port.encoded(&mut [0; 320]);
-            slowest = slowest.max(start.elapsed());
+            asked += 1;
+            slow += u32::from(start.elapsed() >= short().answer / 2);
             codec.status().restarts >= 2
         });
-        // Far below the limits that the process ran into, on however busy a machine.
-        assert!(slowest < Duration::from_millis(90), "{illness}: a worker would have waited {slowest:?}");
+        // Whoever waited for the process would be slow each time; one that loses its processor is so now and then.
+        assert!(2 * slow < asked, "{illness}: a worker would have waited {slow} times of {asked}");
     }
 }
 
 #[test]
 fn a_process_that_is_not_there_or_does_not_greet_is_told_at_the_start() {
-    if let Some(started) = start(&oracle::TOY, &["mute"], short()) {
+    let hurried = Limits { greeting: Duration::from_millis(300), ..short() };
+    if let Some(started) = start(&oracle::TOY, &["mute"], hurried) {
         let error = started.unwrap_err();
         assert!(matches!(error, ExternalError::Greeting { .. }), "{error}");
     }
@@ -202,7 +205,7 @@ fn a_codec_behind_a_unix_socket_is_spoken_to_alike() {
         let mut child = std::process::Command::new(program).stdin(input).stdout(output).spawn().unwrap();
         child.wait().unwrap()
     });
-    let codec = ExternalCodec::start("toy", "toy", Peer::Socket(path.clone()), Limits::default()).unwrap();
+    let codec = ExternalCodec::start("toy", "toy", Peer::Socket(path.clone()), patient()).unwrap();
     let mut port = codec.open(Direction::Decode).unwrap();
     assert_eq!(decode(&mut port, &[0x7e; 320]), [257; 160]);
     let lines = codec.lines().clone();

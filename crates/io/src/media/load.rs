@@ -13,7 +13,9 @@ use super::sight::{SightCell, WorkerSight};
 
 /// Fixed counters before the discards.
 const FIXED: usize = 18;
-/// Times that counts are read which are being written; a worker writes them in less than a microsecond.
+/// What there is to count.
+const COUNTS: usize = FIXED + Discard::ALL.len();
+/// Times that counts are read which were written twice meanwhile; a worker writes them ten times a second.
 const READS_MAX: usize = 1000;
 
 /// What one worker says of itself.
@@ -70,17 +72,18 @@ impl WorkerLoad {
 /// The cell that a worker writes.
 #[derive(Debug)]
 pub(crate) struct LoadCell {
-    counts: [AtomicU64; FIXED + Discard::ALL.len()],
-    /// Even when the counts are those of one moment.
-    sequence: AtomicU64,
+    /// One copy is read while the other one is written: a worker that loses its processor meanwhile holds nobody up.
+    copies: [[AtomicU64; COUNTS]; 2],
+    /// How often they were written; the last bit says which copy is whole.
+    written: AtomicU64,
     pub(crate) sight: SightCell,
 }
 
 impl Default for LoadCell {
     fn default() -> Self {
         Self {
-            counts: [const { AtomicU64::new(0) }; FIXED + Discard::ALL.len()],
-            sequence: AtomicU64::new(0),
+            copies: [const { [const { AtomicU64::new(0) }; COUNTS] }; 2],
+            written: AtomicU64::new(0),
             sight: SightCell::default(),
         }
     }
@@ -120,30 +123,35 @@ impl LoadCell {
             load.relays_begun,
         ];
         let values = fixed.into_iter().chain(load.discards.iter().map(|(_, count)| count));
-        // Odd while counts are being written; whoever reads meanwhile reads again.
-        let before = self.sequence.load(Relaxed);
-        self.sequence.store(before.wrapping_add(1), Relaxed);
+        let written = self.written.load(Relaxed).wrapping_add(1);
+        // Whoever sees a part of what follows sees that the other copy is the whole one.
         fence(Release);
-        for (cell, value) in self.counts.iter().zip(values) {
+        for (cell, value) in self.copy(written).iter().zip(values) {
             cell.store(value, Relaxed);
         }
-        self.sequence.store(before.wrapping_add(2), Release);
+        self.written.store(written, Release);
     }
-    /// Counts of one moment. A writer that is held up for very long is not waited for: then they are of two.
+    fn copy(&self, written: u64) -> &[AtomicU64; COUNTS] {
+        let [even, odd] = &self.copies;
+        if written.is_multiple_of(2) { even } else { odd }
+    }
+    /// Counts of one moment.
     fn read(&self) -> WorkerLoad {
+        let mut written = self.written.load(Acquire);
         for _ in 0..READS_MAX {
-            let before = self.sequence.load(Acquire);
-            let load = self.read_once();
+            let load = self.read_copy(written);
             fence(Acquire);
-            if before.is_multiple_of(2) && self.sequence.load(Relaxed) == before {
+            let now = self.written.load(Relaxed);
+            if now == written {
                 return load;
             }
-            std::thread::yield_now();
+            fence(Acquire);
+            written = now;
         }
-        self.read_once()
+        self.read_copy(written)
     }
-    fn read_once(&self) -> WorkerLoad {
-        let mut values = self.counts.iter().map(|cell| cell.load(Relaxed));
+    fn read_copy(&self, written: u64) -> WorkerLoad {
+        let mut values = self.copy(written).iter().map(|cell| cell.load(Relaxed));
         let mut next = || values.next().unwrap_or(0);
         WorkerLoad {
             streams: next(),
@@ -226,5 +234,27 @@ mod tests {
         let total = loads.total();
         assert_eq!((total.streams, total.busy_permille), (6, 12));
         assert_eq!(total.discards[Discard::WrongSource as usize], 2);
+    }
+
+    #[test]
+    fn what_is_read_while_a_worker_stores_is_of_one_moment() {
+        const STORED: u64 = 500;
+        let cell = Arc::new(LoadCell::default());
+        let writer = cell.clone();
+        let thread = std::thread::spawn(move || {
+            for n in 1..=STORED {
+                let load = Load { ticks: n, received: n, relays_begun: n, ..Load::default() };
+                writer.store(&load, ThreadLoad { by_xdp: n, ..ThreadLoad::default() });
+                std::thread::yield_now();
+            }
+        });
+        let mut last = 0;
+        while last < STORED {
+            let load = cell.read();
+            assert_eq!([load.received, load.by_xdp, load.relays_begun], [load.ticks; 3]);
+            assert!(load.ticks >= last, "{} after {last}", load.ticks);
+            last = load.ticks;
+        }
+        thread.join().unwrap();
     }
 }

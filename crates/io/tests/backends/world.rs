@@ -15,7 +15,7 @@ use rtp::{Header, rtcp};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// How long a test waits for what must come; nothing waits that long unless it fails.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Pairs of ports of a test: few, so that they are leased again soon.
 const PAIRS: u16 = 32;
 
