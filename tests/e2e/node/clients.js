@@ -64,5 +64,5 @@ async function withAmiClient() {
   seen.originate = (await ask(call)).Response;
 }
 
-setTimeout(done, 30000).unref();
+setTimeout(done, 120000).unref();
 ({ 'asterisk-manager': withAsteriskManager, 'asterisk-ami-client': withAmiClient })[which]();

@@ -12,7 +12,7 @@ async def steer(request):
     exten = await request.send_command("GET VARIABLE EXTEN")
     played = await request.send_command("STREAM FILE low \"\"")
     await request.send_command("DATABASE PUT agi waits yes")
-    digit = await request.send_command("WAIT FOR DIGIT 15000")
+    digit = await request.send_command("WAIT FOR DIGIT 60000")
     wrong = await request.send_command("NONSENSE")
     told = " ".join(
         [

@@ -55,7 +55,7 @@ async def main(host, port, user, secret, how):
         return
 
     async def ask(name, action, **options):
-        seen[name] = plain(await asyncio.wait_for(manager.send_action(action, **options), 20))
+        seen[name] = plain(await asyncio.wait_for(manager.send_action(action, **options), 60))
 
     await ask("ping", {"Action": "Ping"})
     await ask("command", {"Action": "Command", "Command": "core show version"})
@@ -76,11 +76,11 @@ async def main(host, port, user, secret, how):
         },
         as_list=False,
     )
-    await asyncio.wait_for(ended, 20)
+    await asyncio.wait_for(ended, 60)
     await ask("channels", {"Action": "CoreShowChannels"})
     await ask("status", {"Action": "Status"})
     await ask("logoff", {"Action": "Logoff"})
     print(json.dumps(seen))
 
 
-asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 40))
+asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 180))

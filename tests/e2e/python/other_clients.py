@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 
-WAIT = 20
+WAIT = 60
 
 
 def with_pyst2(host, port, user, secret):

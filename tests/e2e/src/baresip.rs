@@ -34,6 +34,8 @@ pub struct Baresip {
     rate: u32,
     child: Child,
     control: TcpStream,
+    /// Bytes that its terminal had shown when it dialled last.
+    shown: usize,
 }
 
 impl Baresip {
@@ -136,16 +138,16 @@ impl Baresip {
             panic!("baresip opens no control connection:\n{}", place.read("output"))
         };
         control.set_read_timeout(Some(Duration::from_millis(10))).expect("a time-out");
-        let mut phone = Self { place, rate, child, control };
+        let mut phone = Self { place, rate, child, control, shown: 0 };
         phone.said("200 OK");
         phone
     }
 
-    /// Waits until its terminal shows some words.
+    /// Waits until its terminal has shown some words since it dialled last.
     pub fn said(&mut self, words: &str) {
         let seen = wait::for_some(wait::SOON, || {
             self.drain();
-            self.place.read("output").contains(words).then_some(())
+            self.place.read("output").get(self.shown..)?.contains(words).then_some(())
         });
         assert!(seen.is_some(), "baresip never says '{words}':\n{}", self.place.read("output"));
     }
@@ -163,7 +165,16 @@ impl Baresip {
 
     /// Calls.
     pub fn dial(&mut self, uri: &str) {
+        self.forget();
+        self.shown = self.place.read("output").len();
         self.command("dial", uri);
+    }
+
+    /// Forgets what it has heard in calls that are over.
+    pub fn forget(&self) {
+        for file in std::fs::read_dir(self.place.join("recorded")).into_iter().flatten().flatten() {
+            let _gone = std::fs::remove_file(file.path());
+        }
     }
 
     /// Hangs up.

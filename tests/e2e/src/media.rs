@@ -1,6 +1,7 @@
 //! The audio end of a [`Phone`](crate::Phone): sends 50 packets a second and keeps all it receives.
 
 use crate::tone;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -233,19 +234,22 @@ impl Heard {
         digits
     }
 
-    /// Packets missing between the first and the last of a source.
+    /// Packets missing between the first and the last of each source, in whatever order they came: a sender that changes
+    /// its processor may be overtaken by itself.
     pub fn lost(&self) -> usize {
-        let mut lost = 0;
-        let mut last: Option<(u32, u16)> = None;
+        let mut numbers: BTreeMap<u32, BTreeSet<i64>> = BTreeMap::new();
         for packet in &self.packets {
-            if let Some((ssrc, sequence)) = last
-                && ssrc == packet.ssrc
-            {
-                lost += usize::from(packet.sequence.wrapping_sub(sequence).wrapping_sub(1));
-            }
-            last = Some((packet.ssrc, packet.sequence));
+            let seen = numbers.entry(packet.ssrc).or_default();
+            let last = seen.last().copied().unwrap_or(i64::from(packet.sequence));
+            // Numbers go around; whatever is nearer to the last one is meant.
+            let step = packet.sequence.wrapping_sub(last as u16).cast_signed();
+            seen.insert(last + i64::from(step));
         }
-        lost
+        let missing = |seen: &BTreeSet<i64>| {
+            let span = seen.last().zip(seen.first()).map_or(0, |(last, first)| last - first + 1);
+            usize::try_from(span).unwrap_or(usize::MAX) - seen.len()
+        };
+        numbers.values().map(missing).sum()
     }
 
     /// Longest time between two packets.
@@ -390,5 +394,35 @@ impl Sender {
         // A whole second of a whole number of hertz ends where it began.
         self.phase = (self.phase + SAMPLES) % 8000;
         samples.map(law).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_counted_and_what_came_late_or_twice_is_not() {
+        let packet = |ssrc, sequence| Packet {
+            at: Instant::now(),
+            from: ([127, 0, 0, 1], 1).into(),
+            payload_type: 0,
+            sequence,
+            timestamp: 0,
+            ssrc,
+            payload: Vec::new(),
+        };
+        for (name, packets, lost) in [
+            ("nothing", vec![], 0),
+            ("in order", vec![(1, 5), (1, 6), (1, 7)], 0),
+            ("two gaps", vec![(1, 5), (1, 7), (1, 10)], 3),
+            ("another order", vec![(1, 5), (1, 7), (1, 6), (1, 8)], 0),
+            ("once more", vec![(1, 5), (1, 6), (1, 6), (1, 8)], 1),
+            ("around the end", vec![(1, 65_534), (1, 0), (1, 65_535), (1, 2)], 1),
+            ("two sources", vec![(1, 5), (2, 900), (1, 6), (2, 902)], 1),
+        ] {
+            let packets = packets.into_iter().map(|(ssrc, sequence)| packet(ssrc, sequence)).collect();
+            assert_eq!(Heard { packets }.lost(), lost, "{name}");
+        }
     }
 }

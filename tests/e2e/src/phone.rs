@@ -7,7 +7,7 @@ use crate::place::address;
 use crate::site::SECRET;
 use crate::wait::SOON;
 use crate::wire::Wire;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,7 +47,7 @@ pub struct Phone {
     pub claims: Option<SocketAddr>,
     /// Its audio.
     pub media: Media,
-    /// Statuses of all responses that came, in order.
+    /// Statuses of all responses that came, in order, those that were sent again too.
     pub seen: Vec<u16>,
     double: bool,
     socket: UdpSocket,
@@ -58,6 +58,8 @@ pub struct Phone {
     /// The INVITE that waits for its final response: URI, branch and what it carried.
     pending: Option<(String, String, u32)>,
     inbox: VecDeque<Message>,
+    /// All that came: what is sent again, because a phone had no time to answer, is no news (RFC 3261 §17).
+    known: HashSet<Vec<u8>>,
 }
 
 impl Phone {
@@ -88,6 +90,7 @@ impl Phone {
             dialog: None,
             pending: None,
             inbox: VecDeque::new(),
+            known: HashSet::new(),
         }
     }
 
@@ -133,6 +136,9 @@ impl Phone {
             return self.receive_new(end);
         }
         self.seen.extend(message.status());
+        if !self.known.insert(buffer[..length].to_vec()) {
+            return self.receive_new(end);
+        }
         Some(message)
     }
 

@@ -44,7 +44,7 @@ pub struct Place {
 impl Place {
     /// A new, empty folder; short, because the path of a control socket has at most 107 bytes.
     pub fn new(name: &str) -> Self {
-        static COUNT: AtomicU8 = AtomicU8::new(0);
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("strowger-{}-{count}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Lines of the log shown when a test fails.
 const LOG_TAIL: usize = 80;
+/// Longest start.
+const BOOT: Duration = wait::SOON.saturating_mul(2);
 
 /// The program under test: the one `STROWGER` names, or the one of this build, which is made when it is missing or old.
 pub fn program() -> &'static Path {
@@ -101,8 +103,7 @@ impl Server {
 
     fn wait_booted(&mut self) -> Result<(), Refused> {
         loop {
-            let left = Duration::from_secs(30).checked_sub(self.started.elapsed());
-            assert!(left.is_some(), "it neither answers nor ends");
+            assert!(self.started.elapsed() < BOOT, "it neither answers nor ends");
             if let Some(status) = wait::for_some(Duration::from_millis(30), || self.child.try_wait().ok()?) {
                 return Err(Refused { code: status.code(), said: self.console() });
             }
@@ -210,9 +211,16 @@ impl Server {
         self.site.place.read("console")
     }
 
-    /// Its log.
+    /// Its log, as far as it is written.
     pub fn log(&self) -> String {
         self.site.place.read("log/full")
+    }
+
+    /// Waits until a line of its log has all of these words: a thread of its own writes it.
+    pub fn until_logged(&self, words: &[&str]) {
+        let has = |line: &str| words.iter().all(|word| line.contains(word));
+        let seen = wait::for_some(wait::SOON, || self.log().lines().any(has).then_some(()));
+        assert!(seen.is_some(), "no line with {words:?} in the log:\n{}", self.log());
     }
 
     /// Memory in use, in bytes.

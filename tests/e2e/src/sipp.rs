@@ -140,7 +140,7 @@ impl Sipp {
                 command.args(["-r", &rate.to_string(), "-l", &(rate * RATE_SECONDS_MAX).to_string()])
             }
             None => command
-                .args(["-l", "1", "-timeout", "40s", "-timeout_error", "-trace_msg", "-message_file"])
+                .args(["-l", "1", "-timeout", "120s", "-timeout_error", "-trace_msg", "-message_file"])
                 .arg(place.join("messages")),
         };
         let child = command.spawn().expect("sipp starts");

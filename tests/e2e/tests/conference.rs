@@ -104,7 +104,9 @@ fn three_phones_hear_the_two_others_and_not_themselves_and_who_is_muted_is_not_h
     assert_eq!(server.database("conference", "bob"), "KICKED");
     phones.iter_mut().for_each(Phone::hang_up);
     server.until_idle();
-    assert_eq!(server.json("confbridge list")["conferences"].as_array().unwrap().len(), 0);
+    wait::until_true("the room is gone", || {
+        server.json("confbridge list")["conferences"].as_array().unwrap().is_empty()
+    });
     for phone in &phones {
         assert_eq!(phone.media.heard().lost(), 0, "{}", phone.name);
     }

@@ -35,8 +35,9 @@ fn name_server(name: &'static str, regexp: &'static str) -> (SocketAddr, std::sy
                 reply.push(u8::try_from(data.len()).expect("a short record"));
                 reply.extend(data);
             }
-            let _ = socket.send_to(&reply, from);
+            // Before anybody can act on the answer.
             let _ = tell.send(labels.join("."));
+            let _ = socket.send_to(&reply, from);
         }
     });
     (address, asked)

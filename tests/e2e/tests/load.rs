@@ -18,6 +18,12 @@ fn report(output: &Output) -> serde_json::Value {
         .unwrap_or_else(|error| panic!("{error}: {said}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
+/// What the report complains of but that the generator had no processor for a while, which is this machine's fault.
+fn faults(report: &serde_json::Value) -> Vec<&str> {
+    let complaints = report["complaints"].as_array().expect("a list").iter();
+    complaints.filter_map(|one| one.as_str()).filter(|one| !one.starts_with("the generator itself")).collect()
+}
+
 fn server(name: &str) -> Server {
     let site = Site::new(name).phone_with("load", "allow=ulaw,gsm\n").prompt("tone", 440.0, 30.0).dialplan(
         "[test]\nexten => 600,1,Answer()\n same => n,Echo()\nexten => 100,1,Answer()\n same => n,Playback(tone)\n\
@@ -30,11 +36,11 @@ fn server(name: &str) -> Server {
 fn calls_that_hear_what_they_ought_to_end_with_0_and_others_with_1() {
     let mut server = server("load-heard");
     let common = ["--secret", SECRET, "--calls", "5", "--rate", "50", "--seconds", "6", "--check-every", "1"];
-    for (name, words, status) in [
-        ("echo of the own tone", &["--to", "600", "--hear", "own"][..], 0),
-        ("a prompt's pitch, to GSM", &["--to", "100", "--hear", "440", "--offer", "gsm"], 0),
-        ("another pitch", &["--to", "100", "--hear", "1200"], 1),
-        ("a number that does not exist", &["--to", "999"], 1),
+    for (name, words, good) in [
+        ("echo of the own tone", &["--to", "600", "--hear", "own"][..], true),
+        ("a prompt's pitch, to GSM", &["--to", "100", "--hear", "440", "--offer", "gsm"], true),
+        ("another pitch", &["--to", "100", "--hear", "1200"], false),
+        ("a number that does not exist", &["--to", "999"], false),
     ] {
         // On a machine that is busy with other tests packets are late, and now and then one is lost.
         let output = load(&server, &[words, &common, &["--max-loss", "5"]].concat());
@@ -47,7 +53,9 @@ fn calls_that_hear_what_they_ought_to_end_with_0_and_others_with_1() {
             "another pitch" => assert!(wrong > 0, "{name}: {report}"),
             _ => assert_eq!(report["calls"]["answered"], 5, "{name}: {report}"),
         }
-        assert_eq!(output.status.code(), Some(status), "{name}: {report}");
+        assert_eq!(faults(&report).is_empty(), good, "{name}: {report}");
+        let complains = !report["complaints"].as_array().expect("a list").is_empty();
+        assert_eq!(output.status.code(), Some(complains.into()), "{name}: {report}");
     }
     server.until_idle();
     server.assert_healthy();
@@ -63,7 +71,7 @@ fn a_callee_that_registers_is_found_by_callers_of_the_same_run() {
     );
     let report = report(&output);
     assert_eq!((&report["calls"]["answered"], &report["calls"]["taken"]), (&4.into(), &4.into()), "{report}");
-    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert!(faults(&report).is_empty(), "{report}");
     server.until_idle();
     server.assert_healthy();
 }

@@ -7,7 +7,9 @@ const DIALPLAN: &str = "
 exten => 100,1,Answer()
  same => n,Wait(60)
 exten => 101,1,Busy(1)
-exten => _[a-z].,1,Dial(PJSIP/${EXTEN},2)
+exten => _[a-z].,1,Dial(PJSIP/${EXTEN},60)
+ same => n,Hangup()
+exten => short,1,Dial(PJSIP/carol,2)
  same => n,Hangup()
 ";
 
@@ -74,7 +76,7 @@ fn answered_busy_and_unanswered_calls_leave_one_record_each() {
     bob.take(&invite);
     assert_eq!(alice.outcome().status(), Some(200));
     bob.media.forget();
-    wait::until_true("more than a second of talk", || bob.media.heard().packets() > 60);
+    wait::until_true("more than a second of talk", || bob.media.heard().packets() > 120);
     bob.hang_up();
     alice.until_hung_up();
     let talked = record(&server, "bob");
@@ -94,7 +96,7 @@ fn answered_busy_and_unanswered_calls_leave_one_record_each() {
         ("BUSY", "", "0")
     );
 
-    alice.begin("carol");
+    alice.begin("short");
     let invite = carol.ring();
     let cancel = carol.expect("CANCEL");
     carol.respond(&cancel, 200, "OK", false);
@@ -103,7 +105,7 @@ fn answered_busy_and_unanswered_calls_leave_one_record_each() {
     let unanswered = wait::until("a record of the unanswered call", || {
         server.records().into_iter().find(|record| record[DISPOSITION] == "NO ANSWER")
     });
-    assert_eq!((unanswered[DST].as_str(), unanswered[ANSWER].as_str()), ("carol", ""));
+    assert_eq!((unanswered[DST].as_str(), unanswered[ANSWER].as_str()), ("short", ""));
     server.until_idle();
     assert_eq!(server.records().len(), 5, "{:#?}", server.records());
 }

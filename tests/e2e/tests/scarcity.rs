@@ -3,7 +3,6 @@
 use e2e::{Phone, Server, Site, Speak, wait};
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
-use std::time::Duration;
 
 const DIALPLAN: &str = "
 [test]
@@ -31,12 +30,7 @@ fn call(server: &Server) -> (Phone, Option<u16>) {
 }
 
 fn until_logged(server: &Server, words: &[&str]) {
-    wait::until_true(&format!("a line with {words:?} is in the log"), || {
-        server
-            .log()
-            .lines()
-            .any(|line| line.contains("ERROR") && words.iter().all(|word| line.contains(word)))
-    });
+    server.until_logged(&[&["ERROR"], words].concat());
 }
 
 #[test]
@@ -151,7 +145,7 @@ fn hold(file: &std::path::Path) -> Option<std::process::Child> {
         return None;
     }
     let program = "import sqlite3, sys, time\n\
-                   held = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                   held = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)\n\
                    held.execute('BEGIN EXCLUSIVE')\n\
                    print('held', flush=True)\n\
                    time.sleep(600)\n";
@@ -212,5 +206,5 @@ fn a_reload_that_needs_a_port_in_use_keeps_what_ran_and_says_where() {
     drop(taken);
     server.cli("core reload");
     assert!(server.sockets().iter().any(|(_, at)| at.port() == 5070), "{:?}", server.sockets());
-    assert!(wait::for_some(Duration::from_secs(5), || (server.channels() == 0).then_some(())).is_some());
+    server.until_idle();
 }

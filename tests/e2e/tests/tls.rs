@@ -22,8 +22,7 @@ fn tls(site: &Site) -> SocketAddr {
 }
 
 fn until_logged(server: &Server, words: &str) {
-    let seen = wait::for_some(wait::SOON, || server.log().contains(words).then_some(()));
-    assert!(seen.is_some(), "'{words}' is not logged:\n{}", server.log());
+    server.until_logged(&[words]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! What leaves Strowger, as an independent decoder sees it.
 
 use e2e::{Capture, Phone, Server, Site, Speak, installed, wait};
-use std::time::Duration;
 
 const DIALPLAN: &str = "
 [test]
@@ -49,7 +48,7 @@ fn tshark_finds_nothing_malformed_in_what_we_send() {
     alice.media.forget();
     let talked = || (alice.media.heard().packets() > 350).then_some(());
     bob.media.speak(Speak::Tone(750.0));
-    assert!(wait::for_some(Duration::from_secs(15), talked).is_some(), "audio stops");
+    assert!(wait::for_some(wait::SOON, talked).is_some(), "audio stops");
     bob.hang_up();
     alice.until_hung_up();
     server.until_idle();
