@@ -291,7 +291,7 @@ mod tests {
         let start = Instant::ZERO;
         assert_eq!(names.ask("1.e164.arpa", start), NaptrAnswer::Loading);
         assert_eq!(names.ask("1.e164.arpa", start), NaptrAnswer::Loading, "asked once");
-        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
         while !names.take_in(start) {
             assert!(std::time::Instant::now() < deadline, "no answer");
             std::thread::yield_now();

@@ -9,7 +9,7 @@ use io::media::{IoWish, PortRange};
 use loadtest::{Hear, Load, Media, Plan, Report};
 
 /// What must come comes sooner, unless the test fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn plan(host: u8, server: Option<&Load>) -> Plan {
     let ip = IpAddr::V4(Ipv4Addr::new(127, 45, 0, host));

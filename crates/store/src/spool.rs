@@ -552,11 +552,11 @@ mod tests {
         fs::write(&part, ONE).unwrap();
         let path = folder.path().join("outgoing/a.call");
         fs::rename(&part, &path).unwrap();
-        rung.recv_timeout(Duration::from_secs(20)).unwrap();
+        rung.recv_timeout(Duration::from_secs(60)).unwrap();
         let Some(News::Due(due)) = spool.due() else { panic!("no call") };
         assert_eq!(due.path, path);
         spool.done().send((path.clone(), true)).unwrap();
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
         while path.exists() {
             assert!(std::time::Instant::now() < deadline, "it stays");
             std::thread::yield_now();

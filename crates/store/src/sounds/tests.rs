@@ -231,7 +231,7 @@ fn a_full_disk_ends_a_recording_with_a_word_and_not_the_call() {
     let mut take = recordings.open(path.to_str().unwrap(), "sln", false).unwrap();
     let written = take.sink.write(&[1; 160]);
     assert_eq!(written, 160);
-    let text = told.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+    let text = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
     assert!(text.contains("full.sln has ended: No space left"), "{text}");
     assert!(take.progress.failure().is_some_and(|why| why.starts_with("No space left")));
     while recordings.state().running > 0 {
@@ -255,7 +255,7 @@ fn sound_that_a_slow_disk_has_no_room_for_is_counted_and_told() {
     assert_eq!((taken, take.progress.lost(), take.progress.lost_in_a_row()), (32_000, 8000, 8000));
     assert_eq!(recordings.state().running, 1);
     drop(take.sink);
-    let text = told.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+    let text = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
     assert!(text.contains("slow.wav has lost 1000 ms"), "{text}");
     let length = || std::fs::metadata(folder.path().join("slow.wav")).unwrap().len();
     while length() < 44 + 64_000 {
@@ -295,7 +295,7 @@ fn every_format_is_on_disk_but_for_the_last_second_while_it_is_recorded() {
         };
         let began = std::time::Instant::now();
         while heard().is_none_or(|ms| ms < 1000) {
-            assert!(began.elapsed().as_secs() < 20, "{extension}: {:?} ms", heard());
+            assert!(began.elapsed().as_secs() < 60, "{extension}: {:?} ms", heard());
             std::thread::yield_now();
         }
     }
