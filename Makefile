@@ -54,7 +54,7 @@ check: build-tools
 		set -x; cargo check --quiet --locked --target aarch64-unknown-linux-gnu $(addprefix --package ,$(LANES)); fi
 
 test: test-tools
-	cargo test --workspace --locked
+	cargo xtask test
 	$(MAKE) --no-print-directory fuzz
 
 bench: build oracle-tools

@@ -1,4 +1,4 @@
-//! House-keeping for developers: `cargo xtask tidy`, `metrics`, `bench`, `figures`, `fuzz`, `vectorised`.
+//! House-keeping for developers: `cargo xtask tidy`, `metrics`, `bench`, `figures`, `test`, `fuzz`, `vectorised`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -11,6 +11,7 @@ mod media;
 mod metrics;
 mod picture;
 mod sources;
+mod test;
 mod vectorised;
 mod workspace;
 
@@ -22,6 +23,7 @@ use workspace::Workspace;
 const USAGE: &str = "\
 cargo xtask tidy             dependency floors, licences, forbidden code
 cargo xtask metrics          lengths of source files
+cargo xtask test             run all tests; what fails is asked once more, alone, and told
 cargo xtask bench            run all benchmarks and show target/bench/*.json
 cargo xtask figures          write what they left into README.md, docs/codecs.md and docs/media.md, with their pictures
 cargo xtask vectorised       look into the machine code of the SIMD kernels
@@ -48,6 +50,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
             print!("{}", metrics::report(&sources::read(&workspace.root)?));
             Ok(())
         }
+        ["test"] => test::run(),
         ["bench"] => bench::run(&Workspace::read()?),
         ["figures"] => bench::figures(&Workspace::read()?),
         ["vectorised"] => vectorised::run(&Workspace::read()?),
