@@ -211,7 +211,12 @@ fn ask_server(name: &str, server: SocketAddr, wait: Duration) -> Option<Records>
         if left.is_zero() {
             return None;
         }
-        let length = socket.recv(&mut buffer).ok()?;
+        let length = match socket.recv(&mut buffer) {
+            Ok(length) => length,
+            // As when the process is stopped for a while and goes on.
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(_) => return None,
+        };
         match dns::answer(buffer.get(..length)?, id, name) {
             Ok(Answer::Records(records, keep)) => return Some((records, keep)),
             Ok(Answer::Truncated) => return ask_by_stream(name, id, &question, server, wait),

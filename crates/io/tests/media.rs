@@ -108,9 +108,19 @@ impl Phone {
     }
     fn hear(&self) -> (Header, u8) {
         let mut buffer = [0; 2048];
-        let length = self.socket.recv(&mut buffer).unwrap();
+        let length = patiently(|| self.socket.recv(&mut buffer)).unwrap();
         let (header, payload) = rtp::parse(&buffer[..length]).unwrap();
         (header, buffer[payload.start])
+    }
+}
+
+/// Does it again when a signal interrupts it, as one that stops the process and lets it go on does.
+fn patiently<T>(mut receive: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    loop {
+        match receive() {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
     }
 }
 
@@ -194,7 +204,7 @@ fn a_prompt_plays_at_20_ms_and_ends_with_an_event_and_close_says_bye() {
     await_event(&mut front, |event| *event == played);
     front.command(Command::Close { stream });
     let mut buffer = [0; 256];
-    let (length, from) = control.socket.recv_from(&mut buffer).unwrap();
+    let (length, from) = patiently(|| control.socket.recv_from(&mut buffer)).unwrap();
     assert_eq!(from.port(), port + 1, "reports leave from the port above");
     let parts: Vec<_> = rtcp::Compound::parse(&buffer[..length]).unwrap().collect();
     assert!(matches!(parts.last(), Some(rtcp::Packet::Bye(_))), "{parts:?}");
@@ -482,7 +492,7 @@ fn a_worker_tells_where_its_time_went_and_how_late_its_ticks_were() {
     let loads = front.loads();
     let until = Wall::now() + PATIENCE;
     let sight = loop {
-        phone.socket.recv(&mut buffer).unwrap();
+        patiently(|| phone.socket.recv(&mut buffer)).unwrap();
         let sight = loads.sights(io::clock::Clock.now()).next().unwrap();
         if sight.phases[Phase::Send as usize] > 0 && sight.recent.iter().any(|share| *share > 0) {
             break sight;
@@ -523,7 +533,7 @@ fn a_tick_that_is_set_stays_whatever_the_load_is() {
         front.command(Command::Play { stream, play: PlayId(1), clip, offset: 0 });
         let mut buffer = [0; 512];
         for _ in 0..60 {
-            phone.socket.recv(&mut buffer).unwrap();
+            patiently(|| phone.socket.recv(&mut buffer)).unwrap();
         }
         let load = front.loads().total();
         let passed = began.elapsed().as_millis() as u64;

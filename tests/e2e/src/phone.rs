@@ -9,6 +9,7 @@ use crate::wait::SOON;
 use crate::wire::Wire;
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -127,9 +128,16 @@ impl Phone {
 
     fn receive_new(&mut self, end: Instant) -> Option<Message> {
         let mut buffer = vec![0; 65_536];
-        let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
-        self.socket.set_read_timeout(Some(left)).expect("a time-out that is not zero");
-        let (length, _) = self.socket.recv_from(&mut buffer).ok()?;
+        let length = loop {
+            let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+            self.socket.set_read_timeout(Some(left)).expect("a time-out that is not zero");
+            match self.socket.recv_from(&mut buffer) {
+                Ok((length, _)) => break length,
+                // The time is over, or a signal interrupts the wait, as one that stops a process for a while does.
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(error) => panic!("{}: {error}", self.name),
+            }
+        };
         let message = Message::parse(&buffer[..length]);
         if message.method() == "OPTIONS" {
             self.respond(&message, 200, "OK", false);

@@ -250,7 +250,7 @@ impl Phone {
         self.say_coded(0, &vec![byte; length]);
     }
     fn receive(&self, buffer: &mut [u8]) -> usize {
-        let (length, from) = self.socket.recv_from(buffer).unwrap();
+        let (length, from) = patiently(|| self.socket.recv_from(buffer)).unwrap();
         self.from.set(Some(from));
         length
     }
@@ -321,6 +321,16 @@ pub fn plan(remote: Option<SocketAddr>) -> Plan {
         keepalive_ms: 0,
         marking: base::Marking { tos: 0xb8, priority: 5 },
         keys: None,
+    }
+}
+
+/// Does it again when a signal interrupts it, as one that stops the process and lets it go on does.
+pub fn patiently<T>(mut receive: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    loop {
+        match receive() {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
     }
 }
 
