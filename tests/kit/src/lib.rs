@@ -1,5 +1,5 @@
 //! What tests of several crates share: numbers from a seed, an allocator that counts, entries into the kernel that are
-//! counted, a stack that ends, bad input.
+//! counted, processor time, a stack that ends, bad input.
 //!
 //! ```
 //! #[global_allocator]
@@ -14,11 +14,13 @@ mod bad_input;
 mod counting;
 mod random;
 mod syscalls;
+mod time;
 
 pub use bad_input::{bad_input, spoil};
 pub use counting::{Counting, allocations, bytes_kept, bytes_of_all};
 pub use random::Random;
 pub use syscalls::system_calls;
+pub use time::processor_time;
 
 /// The most that a run of a group of streams may take of a media worker's stack.
 const GROUP_STACK_BYTES: usize = 256 * 1024;
