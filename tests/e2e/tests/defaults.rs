@@ -77,6 +77,7 @@ fn the_sample_menu_obeys_keys_and_digits_are_read_back() {
     });
     phone.hang_up();
     phone.must_call("610");
+    phone.media.forget();
     e2e::wait::until_true("the beep is heard", || phone.media.heard().sounding() >= 60);
     // So many that they are still being said when somebody looks.
     phone.media.type_digits("4242424242#");
