@@ -82,13 +82,7 @@ impl Env for Scope<'_> {
         self.call.chan.core(call::Core::random)
     }
     fn log(&mut self, level: dialplan::Level, text: &str) {
-        let level = match level {
-            dialplan::Level::Debug => call::Level::Debug(1),
-            dialplan::Level::Notice => call::Level::Notice,
-            dialplan::Level::Warning => call::Level::Warning,
-            dialplan::Level::Error => call::Level::Error,
-        };
-        self.call.log(level, text);
+        self.call.log(loudness(level), text);
     }
 
     fn db_get(&self, family: &str, key: &str, out: &mut String) -> bool {
@@ -165,27 +159,19 @@ impl Scope<'_> {
     }
 }
 
-/// Built-ins that do not depend on the run.
-fn builtin(core: &mut call::Core, call: &Call, which: Builtin, out: &mut String) -> bool {
+/// Built-ins of the whole process; `None` for those of a channel.
+pub(crate) fn process_builtin(core: &call::Core, which: Builtin, out: &mut String) -> Option<bool> {
     use std::fmt::Write as _;
-    let id = call.chan.id();
     let directory = |name: &str, out: &mut String| {
         let found = core.settings.directories.0.get(name);
-        found.map(|path| out.push_str(path)).is_some()
+        Some(found.map(|path| out.push_str(path)).is_some())
     };
     match which {
         Builtin::Epoch => {
             let _ = write!(out, "{}", core.services.wall.now_micros().div_euclid(1_000_000));
-            return true;
         }
-        Builtin::Systemname => {
-            out.push_str(&core.settings.system_name);
-            return true;
-        }
-        Builtin::Entityid => {
-            out.push_str(&core.settings.entity_id);
-            return true;
-        }
+        Builtin::Systemname => out.push_str(&core.settings.system_name),
+        Builtin::Entityid => out.push_str(&core.settings.entity_id),
         Builtin::Astetcdir => return directory("etc", out),
         Builtin::Astmoddir => return directory("mod", out),
         Builtin::Astvarlibdir => return directory("varlib", out),
@@ -197,8 +183,18 @@ fn builtin(core: &mut call::Core, call: &Call, which: Builtin, out: &mut String)
         Builtin::Astrundir => return directory("run", out),
         Builtin::Astlogdir => return directory("log", out),
         Builtin::Astsbindir => return directory("sbin", out),
-        _ => {}
+        _ => return None,
     }
+    Some(true)
+}
+
+/// Built-ins that do not depend on the run.
+fn builtin(core: &mut call::Core, call: &Call, which: Builtin, out: &mut String) -> bool {
+    use std::fmt::Write as _;
+    if let Some(known) = process_builtin(core, which, out) {
+        return known;
+    }
+    let id = call.chan.id();
     let Some(channel) = core.get(id) else { return false };
     match which {
         Builtin::Exten => out.push_str(&channel.location.exten),
@@ -214,6 +210,16 @@ fn builtin(core: &mut call::Core, call: &Call, which: Builtin, out: &mut String)
         _ => return false,
     }
     true
+}
+
+/// How loud a line of the dialplan's is in the log.
+pub(crate) fn loudness(level: dialplan::Level) -> call::Level {
+    match level {
+        dialplan::Level::Debug => call::Level::Debug(1),
+        dialplan::Level::Notice => call::Level::Notice,
+        dialplan::Level::Warning => call::Level::Warning,
+        dialplan::Level::Error => call::Level::Error,
+    }
 }
 
 /// The core's clock as the dialplan's calendar.

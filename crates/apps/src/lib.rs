@@ -23,6 +23,7 @@ pub mod monitor;
 pub mod originate;
 pub mod pbx;
 mod playback;
+pub mod records;
 mod say;
 pub mod table;
 pub mod transfer;

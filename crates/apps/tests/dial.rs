@@ -284,6 +284,21 @@ fn the_first_answer_wins_and_the_others_learn_that_it_was_answered_elsewhere() {
 }
 
 #[test]
+fn dialling_begins_no_other_record_where_the_site_says_so() {
+    for (ignored, expected) in [(false, 3), (true, 1)] {
+        let mut world =
+            world("[default]\nexten => 1,1,Dial(SIM/6002&SIM/6003,20,g)\n same => n,Dial(SIM/6004,20,g)\n");
+        world.settings(|settings| settings.cdr_ignore_dialling = ignored);
+        for name in ["6002", "6003", "6004"] {
+            world.phone(name, phone(&[(1000, Act::Hangup(Cause::USER_BUSY))]));
+        }
+        call(&mut world, "1", &[]);
+        world.run();
+        assert_eq!(world.cdrs.len(), expected, "{ignored}: {:?}", world.cdrs);
+    }
+}
+
+#[test]
 fn two_answers_at_once_leave_one_conversation() {
     let both = || phone(&[(2000, Act::Answer), (4000, BYE)]);
     let world = dialled("exten => 1,1,Dial(SIM/6002&SIM/6003)", &[("6002", both()), ("6003", both())], &[]);

@@ -224,9 +224,16 @@ fn records_can_be_switched_off_reset_and_forked() {
             1,
         ),
         ("ForkCDR", "exten => 1,1,Answer(0)\n same => n,ForkCDR()", 2),
+        (
+            "ForkCDR without end",
+            "exten => 1,1,Answer(0)\n same => n,Set(i=0)\n same => n,While($[${i} < 40])\n same => n,ForkCDR()\n same => n,Set(i=$[${i} + 1])\n same => n,EndWhile()",
+            41,
+        ),
     ] {
         let world = run(&format!("[default]\n{dialplan}\n"), "1", &[]);
         assert_eq!(world.cdrs.len(), records, "{name}");
+        let order: Vec<u32> = world.cdrs.iter().map(|record| record.sequence).collect();
+        assert!(order.is_sorted(), "{name}: {order:?}");
     }
     let reset = run(
         "[default]\nexten => 1,1,Answer(0)\n same => n,Wait(5)\n same => n,ResetCDR()\n same => n,Wait(2)\n",
@@ -234,6 +241,76 @@ fn records_can_be_switched_off_reset_and_forked() {
         &[],
     );
     assert_eq!(reset.cdrs[0].duration.as_secs(), 2);
+}
+
+#[test]
+fn a_fork_begins_another_record_as_its_options_say() {
+    // Answered after 1 s, forked after 3 s, ended after 6 s; what each record says, in order.
+    for (options, records) in [
+        ("", [("x", 6, 5), ("x", 6, 5)]),
+        ("a", [("x", 6, 5), ("x", 6, 3)]),
+        ("r", [("x", 6, 5), ("x", 3, 3)]),
+        ("v", [("x", 6, 5), ("", 6, 5)]),
+        ("e", [("x", 3, 2), ("x", 6, 5)]),
+        ("er", [("x", 3, 2), ("x", 3, 3)]),
+        ("erv", [("x", 3, 2), ("", 3, 3)]),
+    ] {
+        let world = run(
+            &format!(
+                "[default]\nexten => 1,1,Wait(1)\n same => n,Answer(0)\n same => n,Set(CDR(own)=x)\n \
+                 same => n,Wait(2)\n same => n,ForkCDR({options})\n same => n,Wait(3)\n"
+            ),
+            "1",
+            &[],
+        );
+        let told: Vec<(&str, u64, u64)> = world
+            .cdrs
+            .iter()
+            .map(|r| (r.custom.first().map_or("", |(_, own)| own), r.duration.as_secs(), r.billed))
+            .collect();
+        assert_eq!(told, records, "ForkCDR({options})");
+        assert_eq!((world.cdrs[0].sequence, world.cdrs[1].sequence), (0, 1), "ForkCDR({options})");
+    }
+    // What is set after the fork is set in both, and reset in both.
+    let both = run(
+        "[default]\nexten => 1,1,Answer(0)\n same => n,ForkCDR()\n same => n,Set(CDR(late)=y)\n \
+         same => n,Set(CDR(userfield)=u)\n same => n,NoOp(${CDR(sequence)})\n same => n,ResetCDR(v)\n",
+        "1",
+        &[],
+    );
+    assert_eq!(both.cdrs.len(), 2);
+    for record in &both.cdrs {
+        assert_eq!(record.custom, [("late".to_owned(), "y".to_owned())]);
+        assert_eq!(record.user_field, "u");
+        assert_eq!(record.duration, Duration::ZERO);
+    }
+}
+
+#[test]
+fn records_begin_switched_off_where_the_site_says_so() {
+    for (name, dialplan, records) in [
+        ("no word of it", "Answer(0)", 0),
+        ("asked for", "Set(CDR_PROP(disable)=0)\n same => n,Answer(0)", 1),
+    ] {
+        let mut world = world(&format!("[default]\nexten => 1,1,{dialplan}\n"));
+        world.settings(|settings| settings.cdr_on_request = true);
+        call(&mut world, "1", &[]);
+        world.run();
+        assert_eq!(world.cdrs.len(), records, "{name}");
+    }
+}
+
+#[test]
+fn a_begun_second_is_billed_whole_where_the_site_says_so() {
+    for (name, up, wait, billed) in
+        [("cut", false, "2.3", 2), ("rounded up", true, "2.3", 3), ("whole", true, "2", 2)]
+    {
+        let mut world = world(&format!("[default]\nexten => 1,1,Answer(0)\n same => n,Wait({wait})\n"));
+        world.settings(|settings| settings.cdr_initiated_seconds = up);
+        call(&mut world, "1", &[]);
+        world.run();
+        assert_eq!(world.cdrs[0].billed, billed, "{name}: {:?}", world.cdrs[0]);
+    }
 }
 
 #[test]

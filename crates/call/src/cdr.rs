@@ -94,6 +94,8 @@ pub struct Cdr {
     pub duration: Duration,
     /// Answer to end.
     pub billsec: Duration,
+    /// Whole seconds of `billsec` to bill: cut, or with `initiatedseconds` rounded up.
+    pub billed: u64,
     /// How it came out.
     pub disposition: Disposition,
     /// What it is for.
@@ -111,6 +113,32 @@ pub struct Cdr {
     /// Variables set with `CDR(name)=`.
     pub custom: Vec<(String, String)>,
 }
+
+/// A record that `ForkCDR` left running beside the channel's current one: what the two do not share.
+#[derive(Debug, Clone)]
+pub struct EarlierCdr {
+    start: (Instant, i64),
+    answer: Option<(Instant, i64)>,
+    user_field: String,
+    custom: Vec<(String, String)>,
+    sequence: u32,
+}
+
+/// What becomes of the records at a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CdrFork {
+    /// The present record ends; otherwise it runs on beside the new one.
+    pub end: bool,
+    /// The new record is answered at this moment, if the channel is.
+    pub answer: bool,
+    /// The new record begins at this moment.
+    pub restart: bool,
+    /// The new record has no variables.
+    pub bare: bool,
+}
+
+/// Most records that run beside the current one of a channel; a dialplan that forks in a loop ends the oldest.
+pub const CDR_FORKS_MAX: usize = 32;
 
 /// What a channel keeps for its records while it lives.
 #[derive(Debug, Clone, Default)]
@@ -143,8 +171,35 @@ pub struct CdrState {
     pub ama_flags: AmaFlags,
     /// Variables set with `CDR(name)=`.
     pub custom: Vec<(String, String)>,
-    /// Records already written for this channel.
+    /// Records of this channel before the current one, written or running.
     pub written: u32,
+    /// Records that run beside the current one, oldest first.
+    pub earlier: Vec<EarlierCdr>,
+}
+
+impl CdrState {
+    /// The state a channel begins with.
+    pub fn new(settings: &Settings) -> Self {
+        Self { disabled: settings.cdr_on_request, ..Self::default() }
+    }
+    /// Sets a variable of all running records. `None` when they hold as many as they may.
+    pub fn set_custom(&mut self, name: &str, value: &str, most: usize) -> Option<()> {
+        let earlier = self.earlier.iter_mut().map(|record| &mut record.custom);
+        for custom in earlier.chain([&mut self.custom]) {
+            let full = custom.len() >= most;
+            match custom.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => value.clone_into(known),
+                None if full => return None,
+                None => custom.push((name.to_owned(), value.to_owned())),
+            }
+        }
+        Some(())
+    }
+    /// Sets the user field of all running records.
+    pub fn set_user_field(&mut self, value: &str) {
+        value.clone_into(&mut self.user_field);
+        self.earlier.iter_mut().for_each(|record| value.clone_into(&mut record.user_field));
+    }
 }
 
 impl Core {
@@ -161,6 +216,10 @@ impl Core {
             return;
         }
         let record = record_of(channel, &settings, (now, wall));
+        let earlier = std::mem::take(&mut channel.cdr.earlier);
+        let earlier: Vec<Cdr> =
+            earlier.into_iter().map(|forked| of_earlier(forked, &record, &settings, (now, wall))).collect();
+        let state = &channel.cdr;
         channel.cdr = CdrState {
             disabled: state.disabled,
             start: Some((now, wall)),
@@ -171,7 +230,67 @@ impl Core {
             written: state.written.wrapping_add(1),
             ..CdrState::default()
         };
+        self.cdrs.extend(earlier);
         self.cdrs.push(record);
+    }
+
+    /// The channel's current record as it would be if it ended at this moment.
+    pub fn current_cdr(&self, id: ChannelId) -> Option<Cdr> {
+        let moment = (self.now, self.services.wall.now_micros());
+        self.get(id).map(|channel| record_of(channel, &self.settings, moment))
+    }
+
+    /// Begins another record of a channel, as `ForkCDR` does.
+    pub fn fork_cdr(&mut self, id: ChannelId, fork: CdrFork) {
+        let moment = (self.now, self.services.wall.now_micros());
+        let settings = self.settings.clone();
+        let Some(channel) = self.get_mut(id) else { return };
+        let (start, answer) = (start_of(channel), channel.cdr.answer);
+        let kept = (channel.cdr.user_field.clone(), channel.cdr.custom.clone());
+        let mut ended = None;
+        if fork.end {
+            self.finish_cdr(id);
+        } else {
+            let state = &mut channel.cdr;
+            let (user_field, custom) = kept.clone();
+            state.earlier.push(EarlierCdr { start, answer, user_field, custom, sequence: state.written });
+            state.written = state.written.wrapping_add(1);
+            if state.earlier.len() > CDR_FORKS_MAX {
+                let oldest = state.earlier.remove(0);
+                let unwanted =
+                    !settings.cdr_enabled || state.disabled || (channel.outgoing && !channel.has_pbx);
+                let record = record_of(channel, &settings, moment);
+                ended = (!unwanted).then(|| of_earlier(oldest, &record, &settings, moment));
+            }
+        }
+        self.cdrs.extend(ended);
+        let Some(channel) = self.get_mut(id) else { return };
+        let state = &mut channel.cdr;
+        (state.user_field, state.custom) = if fork.bare { Default::default() } else { kept };
+        state.start = Some(if fork.restart { moment } else { start });
+        state.answer = if fork.answer || fork.restart { answer.map(|_| moment) } else { answer };
+    }
+
+    /// Begins the running records of a channel anew, as `ResetCDR` does: from this moment, without variables unless
+    /// `keep`.
+    pub fn reset_cdr(&mut self, id: ChannelId, keep: bool) {
+        let moment = (self.now, self.services.wall.now_micros());
+        let Some(channel) = self.get_mut(id) else { return };
+        let state = &mut channel.cdr;
+        state.start = Some(moment);
+        state.answer = state.answer.map(|_| moment);
+        if !keep {
+            state.custom.clear();
+            state.user_field.clear();
+        }
+        for record in &mut state.earlier {
+            record.start = moment;
+            record.answer = record.answer.map(|_| moment);
+            if !keep {
+                record.custom.clear();
+                record.user_field.clear();
+            }
+        }
     }
 
     /// Writes a record of a leg that rang beside the one which the channel's own record is about, and was not answered.
@@ -186,7 +305,8 @@ impl Core {
         let (now, wall) = (self.now, self.services.wall.now_micros());
         let settings = self.settings.clone();
         let Some(channel) = self.get_mut(id) else { return };
-        if !settings.cdr_enabled || channel.cdr.disabled || (channel.outgoing && !channel.has_pbx) {
+        let unwanted = !settings.cdr_enabled || settings.cdr_ignore_dialling || channel.cdr.disabled;
+        if unwanted || (channel.outgoing && !channel.has_pbx) {
             return;
         }
         let (last_app, last_data) = channel
@@ -202,6 +322,7 @@ impl Core {
             answer: None,
             duration: now.since(began.0),
             billsec: Duration::ZERO,
+            billed: 0,
             disposition: told(disposition, &settings),
             peer_account: String::new(),
             ..record_of(channel, &settings, (now, wall))
@@ -211,10 +332,11 @@ impl Core {
     }
 
     /// The channel dials `party`: its record is about the two. When it was about another party before, that record is
-    /// finished, with the application that dialled, and the next begins.
+    /// finished, with the application that dialled, and the next begins; unless dialling is to be ignored.
     pub fn turn_to_party(&mut self, id: ChannelId, party: &str) {
+        let forks = !self.settings.cdr_ignore_dialling;
         let Some(channel) = self.get_mut(id) else { return };
-        if !channel.cdr.dst_channel.is_empty() {
+        if forks && !channel.cdr.dst_channel.is_empty() {
             let dialling =
                 (channel.cdr.last_app, std::mem::take(&mut channel.cdr.last_data), channel.location.clone());
             if let Some((app, data)) = channel.cdr.dialled_by.take() {
@@ -239,10 +361,39 @@ fn told(disposition: Disposition, settings: &Settings) -> Disposition {
     }
 }
 
+/// When the current record began.
+fn start_of(channel: &Channel) -> (Instant, i64) {
+    channel.cdr.start.unwrap_or((channel.created, channel.created_wall))
+}
+
+/// Time to bill, and what of it is billed.
+fn billing(settings: &Settings, answer: Option<(Instant, i64)>, now: Instant) -> (Duration, u64) {
+    let talked = answer.map(|(at, _)| now.since(at)).unwrap_or_default();
+    let begun = u64::from(settings.cdr_initiated_seconds && talked.subsec_nanos() > 0);
+    (talked, talked.as_secs() + begun)
+}
+
+/// A record that ran beside `current`.
+fn of_earlier(earlier: EarlierCdr, current: &Cdr, settings: &Settings, (now, _): (Instant, i64)) -> Cdr {
+    let (billsec, billed) = billing(settings, earlier.answer, now);
+    Cdr {
+        start: earlier.start.1,
+        answer: earlier.answer.map(|(_, wall)| wall),
+        duration: now.since(earlier.start.0),
+        billsec,
+        billed,
+        user_field: earlier.user_field,
+        custom: earlier.custom,
+        sequence: earlier.sequence,
+        ..current.clone()
+    }
+}
+
 /// The channel's current record, as it is at `now`.
 fn record_of(channel: &Channel, settings: &Settings, (now, wall): (Instant, i64)) -> Cdr {
     let state = &channel.cdr;
-    let (began, began_wall) = state.start.unwrap_or((channel.created, channel.created_wall));
+    let (began, began_wall) = start_of(channel);
+    let (billsec, billed) = billing(settings, state.answer, now);
     let (dst, dcontext) = state
         .dialed
         .clone()
@@ -261,7 +412,8 @@ fn record_of(channel: &Channel, settings: &Settings, (now, wall): (Instant, i64)
         answer: state.answer.map(|(_, wall)| wall),
         end: wall,
         duration: now.since(began),
-        billsec: state.answer.map(|(at, _)| now.since(at)).unwrap_or_default(),
+        billsec,
+        billed,
         disposition: told(state.disposition, settings),
         ama_flags: state.ama_flags,
         uniqueid: channel.uniqueid.to_string(),

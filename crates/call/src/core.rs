@@ -33,6 +33,12 @@ pub struct Settings {
     pub cdr_unanswered: bool,
     /// `congestion=yes`: disposition CONGESTION exists.
     pub cdr_congestion: bool,
+    /// `channeldefaultenabled=no`: only channels whose dialplan asks for records have them.
+    pub cdr_on_request: bool,
+    /// `initiatedseconds`: what is billed is rounded up to a whole second.
+    pub cdr_initiated_seconds: bool,
+    /// `ignoredialchanges`: dialling begins no other record.
+    pub cdr_ignore_dialling: bool,
     /// `endbeforehexten`: the record ends before `h` runs.
     pub cdr_end_before_h: bool,
     /// Capabilities switched off by `noload` in modules.conf, by module name without `.so`.
@@ -260,7 +266,7 @@ impl Core {
             absolute_deadline: None,
             digit_timeout_ms: 5_000,
             response_timeout_ms: 10_000,
-            cdr: CdrState::default(),
+            cdr: CdrState::new(&self.settings),
             hangup_handlers: Vec::new(),
             last_cause: Cause::NONE,
             hangup_causes: Vec::new(),

@@ -35,7 +35,7 @@ mod watch;
 pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};
 pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
 pub use bridge::{BridgeEnd, BridgeLimits, SayRemaining, Warnings, bridge_pair};
-pub use cdr::{AmaFlags, Cdr, CdrState, Disposition};
+pub use cdr::{AmaFlags, CDR_FORKS_MAX, Cdr, CdrFork, CdrState, Disposition};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};
 pub use channel::{
     ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, SECURE_MEDIA, SECURE_SIGNALING, Steer,

@@ -373,6 +373,11 @@ pub enum Notice {
         /// `IPV4/TCP/192.0.2.1/5060`.
         remote: String,
     },
+    /// A call record was written.
+    Cdr {
+        /// Its fields, by name, in order.
+        fields: Vec<(String, String)>,
+    },
     /// Configuration of a module was loaded again.
     Reload {
         /// Module or `All`.

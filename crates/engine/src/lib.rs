@@ -14,6 +14,7 @@ mod externals;
 mod links;
 mod listen;
 mod managers;
+mod records;
 mod registrations;
 mod reload;
 mod resolve;

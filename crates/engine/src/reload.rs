@@ -218,14 +218,11 @@ impl Engine {
     /// Begins to write call records as cdr.conf says, when it says something else than before. What waits is written
     /// first, as it was asked for when it came.
     fn take_records(&mut self, snapshot: &Snapshot) {
-        let before = self.site.snapshot.borrow().clone();
-        let wanted =
-            |snapshot: &Snapshot| snapshot.cdr.general.enable.then(|| snapshot.cdr.csv.clone()).flatten();
-        if wanted(&before) == wanted(snapshot) {
+        if !self.records.differs(snapshot) {
             return;
         }
         match crate::start::start_records(snapshot) {
-            Ok(sink) => self.records = sink,
+            Ok(records) => self.records = records,
             Err(why) => self.log(Level::Error, "reload", &format!("{why}; records are written as before")),
         }
     }

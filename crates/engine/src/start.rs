@@ -20,7 +20,6 @@ use io::media::{Interfaces, Io, IoWish, Lanes, Level, MediaFront, MediaSettings,
 use io::net::{BindError, Limits, Net};
 use io::wake::Wake;
 use store::astdb::AstDb;
-use store::cdr::CdrSink;
 use store::config::music::{Mode, MusicClass, Sort};
 use store::log::{LogSender, LogSink};
 use store::sounds::{Catalogue, MusicList, Recordings, Sounds, packaged_sounds};
@@ -31,6 +30,7 @@ use crate::enumdns::EnumDns;
 use crate::externals::Externals;
 use crate::links::{LinkDesk, Links};
 use crate::listen::Listeners;
+use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
 use crate::resolve::Resolver;
 use crate::secure::Wires;
@@ -357,13 +357,9 @@ fn services(
     })
 }
 
-pub(crate) fn start_records(snapshot: &Snapshot) -> Result<Option<CdrSink>, StartError> {
-    let Some(csv) = snapshot.cdr.csv.as_ref().filter(|_| snapshot.cdr.general.enable) else {
-        return Ok(None);
-    };
-    let sink = CdrSink::start(&snapshot.asterisk.directories.astlogdir, csv);
-    sink.map(Some)
-        .map_err(|why| part("call records", why, "make astlogdir writable or write enable=no in cdr.conf"))
+pub(crate) fn start_records(snapshot: &Snapshot) -> Result<Records, StartError> {
+    Records::start(snapshot)
+        .map_err(|why| part("call records", why, "raise ulimit -u or write enable=no in cdr.conf"))
 }
 
 fn site(

@@ -22,7 +22,6 @@ use io::net::{Closing, FlowId, FlowKind, Net, NetEvent, Peer, Signal, TlsFault, 
 use io::wake::Wake;
 use sip::frame::Frame;
 use store::Snapshot;
-use store::cdr::CdrSink;
 
 use crate::callfiles::CallFiles;
 use crate::doors::Tee;
@@ -31,6 +30,7 @@ use crate::externals::Externals;
 use crate::links::LinkDesk;
 use crate::listen::Listeners;
 use crate::managers::Managers;
+use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
 use crate::resolve::Resolver;
@@ -71,7 +71,7 @@ pub struct Engine {
     call_files: Option<CallFiles>,
     pub(crate) loader: Rc<Loader>,
     registrations: Registrations,
-    pub(crate) records: Option<CdrSink>,
+    pub(crate) records: Records,
     pub(crate) managers: Managers,
     pub(crate) web: Web,
     commands: Rc<RefCell<Cli>>,
@@ -145,7 +145,7 @@ impl Engine {
         listeners: Listeners,
         site: Rc<Site>,
         local: Rc<RefCell<LocalDriver>>,
-        records: Option<CdrSink>,
+        records: Records,
         registrations: Registrations,
         resolver: Resolver,
         (enum_names, links): (Rc<RefCell<EnumDns>>, Rc<RefCell<LinkDesk>>),
@@ -539,26 +539,18 @@ impl Engine {
             return;
         }
         self.count(|counters| counters.records += finished.len() as u64);
-        let Some(sink) = &mut self.records else { return };
-        let lost: usize = finished.into_iter().map(|record| usize::from(sink.write(record).is_none())).sum();
-        if lost > 0 {
-            core.log(
-                Level::Error,
-                "cdr_csv",
-                &format!("{lost} call records were lost: too many wait for the disk"),
-            );
-        }
+        self.records.write(&mut core, finished);
     }
     /// What the threads that write cannot do, and connections that nobody can take for want of descriptors.
     fn tell_troubles(&mut self) {
-        let records = self.records.as_ref().and_then(CdrSink::trouble);
+        let records = self.records.trouble();
         let log = self.site.log.trouble();
         let mut core = self.site.shard.core.borrow_mut();
         let db = core.services.db.trouble();
-        for (place, trouble) in [("cdr_csv", records), ("astdb", db), ("logger", log)] {
-            if let Some(trouble) = trouble {
-                core.log(Level::Error, place, &trouble);
-            }
+        let others = [("astdb", db), ("logger", log)];
+        let others = others.into_iter().filter_map(|(place, trouble)| Some((place, trouble?)));
+        for (place, trouble) in records.into_iter().chain(others) {
+            core.log(Level::Error, place, &trouble);
         }
         for (level, line) in self.externals.news() {
             core.log(level, "codec", &line);

@@ -4,7 +4,7 @@
 
 use crate::config::acl::NamedAcls;
 use crate::config::asterisk::Asterisk;
-use crate::config::cdr::Cdr;
+use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
 use crate::config::codecs::CodecsConf;
 use crate::config::confbridge::ConfBridge;
 use crate::config::logger::Logger;
@@ -55,6 +55,12 @@ pub struct Snapshot {
     pub logger: Logger,
     /// `cdr.conf`.
     pub cdr: Cdr,
+    /// `cdr_custom.conf`.
+    pub cdr_custom: CdrCustom,
+    /// `cdr_sqlite3_custom.conf`.
+    pub cdr_table: Option<CdrTable>,
+    /// `cdr_manager.conf`.
+    pub cdr_manager: CdrManager,
     /// `manager.conf`, its named lists resolved.
     pub manager: Manager,
     /// `modules.conf`.
@@ -315,6 +321,9 @@ impl<'a> Reading<'a> {
             tones: self.read("indications.conf", Tones::read),
             logger: self.read("logger.conf", Logger::read),
             cdr,
+            cdr_custom: self.read("cdr_custom.conf", CdrCustom::read),
+            cdr_table: self.read("cdr_sqlite3_custom.conf", CdrTable::read),
+            cdr_manager: self.read("cdr_manager.conf", CdrManager::read),
             manager,
             modules,
             notify: self.read("pjsip_notify.conf", Notify::read),

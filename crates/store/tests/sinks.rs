@@ -9,8 +9,8 @@ use std::fs;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use store::astdb::{AstDb, FILE_NAME, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use store::cdr::CdrSink;
-use store::config::cdr::CdrCsv;
+use store::cdr::{CdrSink, Line, Row, Sink};
+use store::config::cdr::{CdrCsv, CdrTable};
 use store::config::logger::{Channel, Formatter, Levels, LogLevel, Logger, Rotate, Target};
 use store::journal::{AppendError, Journal, RECORD_BYTES_MAX, Replay};
 use store::log::LogSink;
@@ -150,6 +150,82 @@ fn call_records_wait_in_memory_while_the_disk_refuses() {
         std::thread::yield_now();
     }
     assert_eq!(fs::read_to_string(dir.0.join("cdr-csv/Master.csv")).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn lines_of_the_site_go_to_their_files_each_record_one_line() {
+    let dir = Scratch::new("cdr-lines");
+    let mut sink = Sink::<Line>::start(&dir.0).unwrap();
+    for (file, text) in [("Master.csv", "a,1"), ("day/one.csv", "x"), ("Master.csv", "b\r\nforged,2")] {
+        assert!(sink.write(Line { file: file.into(), text: text.into() }).is_some());
+    }
+    drop(sink);
+    let read = |name: &str| fs::read_to_string(dir.0.join("cdr-custom").join(name)).unwrap();
+    assert_eq!((read("Master.csv").as_str(), read("day/one.csv").as_str()), ("a,1\nb  forged,2\n", "x\n"));
+}
+
+fn table(columns: &[&str]) -> CdrTable {
+    let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+    CdrTable { table: "call \"log\"".into(), columns, values: Vec::new(), busy_timeout: 1_000 }
+}
+
+/// All rows of the table, each as its columns in text.
+fn table_rows(folder: &std::path::Path) -> Vec<Vec<String>> {
+    let db = Connection::open(folder.join("master.db")).unwrap();
+    let mut query = db.prepare("SELECT * FROM \"call \"\"log\"\"\" ORDER BY AcctId").unwrap();
+    let columns = query.column_count();
+    let rows = query.query_map([], |row| {
+        (1..columns).map(|n| row.get::<_, Option<String>>(n).map(Option::unwrap_or_default)).collect()
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn rows_go_to_a_table_that_is_made_and_widened_when_needed() {
+    let dir = Scratch::new("cdr-table");
+    let mut sink = Sink::<Row>::start(&dir.0, &table(&["src", "dst"])).unwrap();
+    let evil = "x'); DROP TABLE \"call \"\"log\"\"\"; --";
+    for row in [["1", "2"], ["3", evil]] {
+        assert!(sink.write(row.map(str::to_owned).to_vec()).is_some());
+    }
+    while sink.waiting() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(table_rows(&dir.0), [["1", "2"], ["3", evil]], "on the disk when it counts as written");
+    drop(sink);
+    let mut sink = Sink::<Row>::start(&dir.0, &table(&["src", "user field", "DST"])).unwrap();
+    assert!(sink.write(["4", "new", "5"].map(str::to_owned).to_vec()).is_some());
+    drop(sink);
+    assert_eq!(table_rows(&dir.0), [["1", "2", ""], ["3", evil, ""], ["4", "5", "new"]]);
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &fs::metadata(dir.0.join("master.db")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o007, 0, "not for everyone to read");
+}
+
+#[test]
+fn rows_wait_in_memory_while_the_database_refuses() {
+    let dir = Scratch::new("cdr-table-full");
+    fs::create_dir(dir.0.join("master.db")).unwrap();
+    let mut sink = Sink::<Row>::start(&dir.0, &table(&["src"])).unwrap();
+    sink.write(vec!["1".into()]);
+    let complaint = loop {
+        match sink.trouble() {
+            Some(complaint) => break complaint,
+            None => std::thread::yield_now(),
+        }
+    };
+    assert!(complaint.contains("master.db: cannot be written"), "{complaint}");
+    assert_eq!((sink.written(), sink.waiting(), sink.lost()), (0, 1, 0));
+    fs::remove_dir(dir.0.join("master.db")).unwrap();
+    while sink.waiting() > 0 {
+        std::thread::yield_now();
+    }
+    // Who moves the file away gets the next records in a new one.
+    fs::rename(dir.0.join("master.db"), dir.0.join("old.db")).unwrap();
+    sink.write(vec!["2".into()]);
+    drop(sink);
+    assert_eq!(table_rows(&dir.0), [["2"]]);
 }
 
 #[test]

@@ -1,4 +1,9 @@
-//! Call detail records, as billing reads them from `Master.csv`.
+//! What is kept of a call: its detail records, and its SIP messages when somebody wants them.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
 
 use e2e::{Phone, Server, Site, wait};
 
@@ -132,4 +137,131 @@ fn a_record_that_was_seen_survives_kill_9() {
     let before = record(&server, "100");
     server.kill_and_restart();
     assert_eq!(server.records(), [before]);
+}
+
+/// Longest wait for the manager's next line.
+const LINE_WAIT: Duration = Duration::from_secs(60);
+
+/// The fields of the next message of a manager that has this line.
+fn message_with(manager: &mut BufReader<TcpStream>, line: &str) -> BTreeMap<String, String> {
+    let mut message = Vec::new();
+    loop {
+        let mut text = String::new();
+        let read = manager.read_line(&mut text).expect("the manager says a line in time");
+        assert!(read > 0, "the manager ended the connection before {line}");
+        if !text.trim_end().is_empty() {
+            message.push(text.trim_end().to_owned());
+        } else if message.iter().any(|known| known == line) {
+            let pairs = message.iter().filter_map(|field| field.split_once(": "));
+            return pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        } else {
+            message.clear();
+        }
+    }
+}
+
+#[test]
+fn records_go_to_lines_and_tables_of_the_sites_own_and_to_managers() {
+    const SECRET: &str = "a-long-manager-secret";
+    let site = Site::new("own-records").phone("alice").dialplan(
+        "[test]\nexten => 100,1,Answer()\n same => n,Set(CDR(rate)=7 \"cents\")\n same => n,ForkCDR()\n \
+         same => n,Wait(60)\n",
+    );
+    let ip = site.sip.ip();
+    let server = Server::start(
+        site.add(
+            "cdr_custom.conf",
+            "[mappings]\nown/calls.csv => ${CSV_QUOTE(${CDR(src)})},${CDR(dst)},${CDR(sequence)},${CSV_QUOTE(${CDR(rate)})},${CDR(disposition)}\n",
+        )
+        .add(
+            "cdr_sqlite3_custom.conf",
+            "[master]\ntable => calls\ncolumns => number, price\nvalues => '${CDR(dst)}','${CDR(rate)}'\n",
+        )
+        .add("cdr_manager.conf", "[general]\nenabled = yes\n[mappings]\nrate => Rate\n")
+        .add(
+            "manager.conf",
+            &format!("[general]\nenabled=yes\nbindaddr={ip}\n[board]\nsecret={SECRET}\nread=cdr\nwrite=\n"),
+        ),
+    );
+    let status = server.cli("cdr show status");
+    for backend in ["csv", "cdr-custom", "cdr_sqlite3_custom", "cdr_manager"] {
+        assert!(status.lines().any(|line| line.trim() == backend), "{backend}: {status}");
+    }
+    let manager = TcpStream::connect((ip, 5038)).expect("the manager listens");
+    manager.set_read_timeout(Some(LINE_WAIT)).expect("a limit");
+    let mut manager = BufReader::new(manager);
+    let login = format!("Action: Login\r\nUsername: board\r\nSecret: {SECRET}\r\n\r\n");
+    manager.get_mut().write_all(login.as_bytes()).expect("the manager reads");
+    message_with(&mut manager, "Response: Success");
+
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.must_call("100");
+    wait::until_true("the dialplan waits", || server.cli("core show channels concise").contains("!Wait!"));
+    alice.hang_up();
+    for _ in 0..2 {
+        let event = message_with(&mut manager, "Event: Cdr");
+        for (field, expected) in [
+            ("Source", "alice"),
+            ("Destination", "100"),
+            ("LastApplication", "Wait"),
+            ("Disposition", "ANSWERED"),
+            ("Rate", "7 \"cents\""),
+        ] {
+            assert_eq!(event.get(field).map(String::as_str), Some(expected), "{field} of {event:?}");
+        }
+    }
+    let lines = wait::until("both lines of the fork", || {
+        let text = server.site.place.read("log/cdr-custom/own/calls.csv");
+        (text.lines().count() == 2).then_some(text)
+    });
+    let line = |sequence| format!("\"alice\",100,{sequence},\"7 \"\"cents\"\"\",ANSWERED\n");
+    assert_eq!(lines, line(0) + &line(1));
+    // SQLite keeps text as it is, so that it can be seen without a client.
+    wait::until_true("the rows are in the database", || {
+        let bytes = std::fs::read(server.site.place.join("log/master.db")).unwrap_or_default();
+        let row = b"1007 \"cents\"";
+        let found = bytes.windows(row.len()).filter(|window| window == row).count();
+        bytes.starts_with(b"SQLite format 3") && found >= 2
+    });
+}
+
+#[test]
+fn the_messages_of_a_call_are_drawn_as_a_ladder() {
+    let server = Server::start(Site::new("ladder").phone("alice").phone("bob").dialplan(DIALPLAN));
+    let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));
+    bob.must_register();
+    assert!(server.cli("pjsip show history").starts_with("No history entries"), "nothing is kept unasked");
+    server.cli("pjsip set history on");
+    alice.begin("bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    let channels = server.json("core show channels");
+    let name = channels["channels"].as_array().and_then(|all| all.first()).map(|one| one["name"].clone());
+    let name = name.as_ref().and_then(|name| name.as_str()).expect("a channel").to_owned();
+    // The ACKs come when the phones send them: for the challenge, and for the answers of both legs.
+    let drawn = wait::until("all ACKs are in the ladder", || {
+        let drawn = server.cli(&format!("core show channel {name} ladder"));
+        (drawn.matches(" ACK ").count() >= 3).then_some(drawn)
+    });
+    let lines: Vec<&str> = drawn.lines().collect();
+    assert!(lines[0].contains("Strowger"), "{drawn}");
+    assert!(lines[1].contains(" INVITE (SDP) ------> |"), "the call begins at the left: {drawn}");
+    for (label, least) in
+        [(" INVITE (SDP) ", 3), (" 401 Unauthorized ", 1), (" 180 Ringing ", 1), (" 200 OK (SDP) ", 2)]
+    {
+        assert!(drawn.matches(label).count() >= least, "{label}: {drawn}");
+    }
+    let json = server.json(&format!("core show channel {name} ladder"));
+    assert_eq!(json["peers"].as_array().map(Vec::len), Some(2), "{json}");
+    assert!(json["steps"].as_array().map(Vec::len) >= Some(lines.len() - 1), "{json}");
+    let call_id = json["steps"][0]["call_id"].as_str().expect("a Call-ID").to_owned();
+    alice.hang_up();
+    server.until_idle();
+    // What was kept stays when the call is gone.
+    server.cli("pjsip set history off");
+    let after = server.cli(&format!("pjsip show history ladder {call_id}"));
+    assert!(after.contains(" BYE ") && after.contains(" 200 OK (BYE) "), "{after}");
+    let found = server.cli("pjsip show history where sip.msg.method = BYE and addr like 127");
+    assert!(found.contains("BYE sip:"), "{found}");
 }

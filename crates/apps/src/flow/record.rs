@@ -1,6 +1,6 @@
 //! Applications about the call's record.
 
-use call::Level;
+use call::{CdrFork, Level};
 
 use super::rows;
 use crate::call_ctx::args;
@@ -12,10 +12,10 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "The older form of Set(CDR_PROP(disable)=1).";
     "ResetCDR" "app_cdr" Run::Now(reset),
         "Begins the call record anew.", "ResetCDR([options])",
-        "Begins the record anew, as of this moment.\n\noptions:\n  v  keeps the variables of CDR().\n  e  switches a record that NoCDR switched off on again.";
+        "The record begins at this moment, answered at this moment if the call is answered, and loses the variables of CDR() and the user field. Records that ForkCDR left running begin anew too.\n\noptions:\n  v  keeps the variables and the user field.\n  e  switches a record that NoCDR switched off on again.";
     "ForkCDR" "app_forkcdr" Run::Now(fork),
-        "Ends the call record and begins another.", "ForkCDR([options])",
-        "Writes the present record and begins another.\n\noptions:\n  a  the new record is answered at the same moment.\n  v  keeps the variables of CDR().\n  r  begins the new record at this moment (it always does).\n  e, D, l, s, T are taken and change nothing.";
+        "Begins another call record.", "ForkCDR([options])",
+        "Another record begins, which starts and is answered when the present one did and has its variables. The present one runs on beside it: both are written when the call ends, and CDR() changes both and reads the new one.\n\noptions:\n  a  the new record is answered at this moment, if the call is answered.\n  e  ends the present record.\n  r  the new record begins at this moment; it is answered at this moment, if the call is answered.\n  v  the new record has neither the variables nor the user field of the present one.";
 };
 
 fn no_cdr(call: &Call, _: &str) -> Outcome {
@@ -24,35 +24,21 @@ fn no_cdr(call: &Call, _: &str) -> Outcome {
 }
 
 fn reset(call: &Call, options: &str) -> Outcome {
-    let (keep, enable) = (options.contains('v'), options.contains('e'));
-    let wall = call.chan.core(|core| core.services.wall.now_micros());
-    let now = call.chan.now();
-    call.chan.with(|c| {
-        c.cdr.start = Some((now, wall));
-        if c.cdr.answer.is_some() {
-            c.cdr.answer = Some((now, wall));
-        }
-        if !keep {
-            c.cdr.custom.clear();
-            c.cdr.user_field.clear();
-        }
-        if enable {
-            c.cdr.disabled = false;
-        }
-    })?;
+    call.chan.core(|core| core.reset_cdr(call.chan.id(), options.contains('v')));
+    if options.contains('e') {
+        call.chan.with(|c| c.cdr.disabled = false)?;
+    }
     Ok(Flow::Continue)
 }
 
 fn fork(call: &Call, options: &str) -> Outcome {
     let options = args::nth(&args::split(options), 0).to_owned();
     call.settle();
-    let kept = call.chan.with(|c| (c.cdr.custom.clone(), c.cdr.user_field.clone()))?;
-    call.chan.core(|core| core.finish_cdr(call.chan.id()));
-    if options.contains('v') {
-        call.chan.with(|c| (c.cdr.custom, c.cdr.user_field) = kept)?;
-    }
+    let has = |option| options.contains(option);
+    let fork = CdrFork { end: has('e'), answer: has('a'), restart: has('r'), bare: has('v') };
+    call.chan.core(|core| core.fork_cdr(call.chan.id(), fork));
     if call.chan.with(|c| c.cdr.disabled)? {
-        call.log(Level::Debug(1), "the record is switched off; there is nothing to fork");
+        call.log(Level::Debug(1), "the record is switched off; what was forked is so too");
     }
     Ok(Flow::Continue)
 }

@@ -128,7 +128,7 @@ fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
         "musicclass" => c.music_class = value.trim().to_owned(),
         "tonezone" => c.tone_zone = value.trim().to_owned(),
         "peeraccount" => c.peer_account = value.to_owned(),
-        "userfield" => c.cdr.user_field = value.to_owned(),
+        "userfield" => c.cdr.set_user_field(value),
         "hangupsource" => c.hangup_source = value.to_owned(),
         "amaflags" => match record::ama_flags(value) {
             Some(flags) => c.cdr.ama_flags = flags,

@@ -6,7 +6,7 @@ mod count;
 pub(crate) mod enumlookup;
 mod party;
 mod quality;
-mod record;
+pub(crate) mod record;
 mod state;
 
 use dialplan::{ChannelFunction, Fault};

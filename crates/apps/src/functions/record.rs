@@ -1,6 +1,6 @@
 //! CDR() and CDR_PROP(): the call's record.
 
-use call::{AmaFlags, Channel, Disposition};
+use call::{AmaFlags, Cdr, Disposition};
 use dialplan::Fault;
 
 use super::{Read, gone, unknown};
@@ -11,69 +11,70 @@ use crate::call_ctx::args;
 const CUSTOM_MAX: usize = 64;
 const CUSTOM_BYTES_MAX: usize = 4096;
 
-/// `CDR(field[,options])`: options `u` raw value, `f` seconds with microseconds.
+/// `CDR(field[,options])` of a running call: options `u` raw value, `f` seconds with microseconds.
 pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
+    call.settle();
+    let record = call.chan.core(|core| core.current_cdr(call.chan.id()));
+    let record = record.ok_or_else(|| gone(call::Stop::Hangup))?;
+    let zone = |at| call.chan.core(|core| core.services.wall.offset(at, "").seconds);
+    field(&record, false, text, &zone, out);
+    Ok(())
+}
+
+/// Appends a field of a record as `CDR(field[,options])` gives it; one that has not `ended` has no time of its end.
+/// `zone` is the offset of local time from UTC at a time, seconds.
+pub(crate) fn field(record: &Cdr, ended: bool, text: &str, zone: &dyn Fn(i64) -> i32, out: &mut String) {
     let parts = args::split(text);
-    let field = args::nth(&parts, 0).to_ascii_lowercase();
+    let name = args::nth(&parts, 0).to_ascii_lowercase();
     let options = args::nth(&parts, 1);
     let (raw, fine) = (options.contains('u'), options.contains('f'));
-    call.settle();
-    let offset = |call: &Call, wall: i64| {
-        call.chan.core(|core| core.services.wall.offset(wall.div_euclid(1_000_000), "").seconds)
-    };
     let stamp = |wall: Option<i64>| match wall {
         None if raw => "0.000000".to_owned(),
         None => String::new(),
         Some(wall) if raw => format!("{}.{:06}", wall.div_euclid(1_000_000), wall.rem_euclid(1_000_000)),
-        Some(wall) => {
-            let t = dialplan::zone::Civil::at(wall.div_euclid(1_000_000), offset(call, wall));
-            format!("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", t.year, t.month, t.day, t.hour, t.minute, t.second)
+        Some(wall) => date(wall, zone),
+    };
+    let length = |exact: core::time::Duration, whole: u64| match fine {
+        true => format!("{}.{:06}", exact.as_secs(), exact.subsec_micros()),
+        false => whole.to_string(),
+    };
+    let value = match name.as_str() {
+        "clid" => &record.clid,
+        "src" => &record.src,
+        "dst" => &record.dst,
+        "dcontext" => &record.dcontext,
+        "channel" => &record.channel,
+        "dstchannel" => &record.dst_channel,
+        "lastapp" => &record.last_app,
+        "lastdata" => &record.last_data,
+        "start" => &stamp(Some(record.start)),
+        "answer" => &stamp(record.answer),
+        "end" => &stamp(ended.then_some(record.end)),
+        "duration" => &length(record.duration, record.duration.as_secs()),
+        "billsec" => &length(record.billsec, record.billed),
+        "disposition" if raw => raw_disposition(record.disposition),
+        "disposition" => record.disposition.name(),
+        "amaflags" if raw => &(record.ama_flags as u8).to_string(),
+        "amaflags" => record.ama_flags.name(),
+        "accountcode" => &record.account,
+        "peeraccount" => &record.peer_account,
+        "uniqueid" => &record.uniqueid,
+        "linkedid" => &record.linkedid,
+        "userfield" => &record.user_field,
+        "sequence" => &record.sequence.to_string(),
+        other => {
+            let own = record.custom.iter().find(|(name, _)| name.eq_ignore_ascii_case(other));
+            own.map_or("", |(_, value)| value)
         }
     };
-    let length = |d: core::time::Duration| match fine {
-        true => format!("{}.{:06}", d.as_secs(), d.subsec_micros()),
-        false => d.as_secs().to_string(),
-    };
-    let now = call.chan.now();
-    let start = |c: &Channel| c.cdr.start.unwrap_or((c.created, c.created_wall));
-    let answer = call.chan.with(|c| {
-        let (dst, dcontext) =
-            c.cdr.dialed.clone().unwrap_or_else(|| (c.location.exten.clone(), c.location.context.clone()));
-        Ok(match field.as_str() {
-            "clid" => c.caller.all(),
-            "src" => c.caller.number().to_owned(),
-            "dst" => dst,
-            "dcontext" => dcontext,
-            "channel" => c.name.to_string(),
-            "dstchannel" => c.cdr.dst_channel.clone(),
-            "lastapp" => c.cdr.last_app.to_owned(),
-            "lastdata" => c.cdr.last_data.clone(),
-            "start" => return Err(Some(start(c).1)),
-            "answer" => return Err(c.cdr.answer.map(|(_, wall)| wall)),
-            "end" => return Err(None),
-            "duration" => length(now.since(start(c).0)),
-            "billsec" => length(c.cdr.answer.map(|(at, _)| now.since(at)).unwrap_or_default()),
-            "disposition" if raw => raw_disposition(c.cdr.disposition).to_owned(),
-            "disposition" => c.cdr.disposition.name().to_owned(),
-            "amaflags" if raw => (c.cdr.ama_flags as u8).to_string(),
-            "amaflags" => c.cdr.ama_flags.name().to_owned(),
-            "accountcode" => c.cdr.account.clone().unwrap_or_else(|| c.account.clone()),
-            "peeraccount" => c.cdr.peer_account.clone(),
-            "uniqueid" => c.uniqueid.to_string(),
-            "linkedid" => c.linkedid.to_string(),
-            "userfield" => c.cdr.user_field.clone(),
-            "sequence" => c.cdr.written.to_string(),
-            other => {
-                let own = c.cdr.custom.iter().find(|(name, _)| name.eq_ignore_ascii_case(other));
-                own.map(|(_, value)| value.clone()).unwrap_or_default()
-            }
-        })
-    });
-    match answer.map_err(gone)? {
-        Ok(text) => out.push_str(&text),
-        Err(wall) => out.push_str(&stamp(wall)),
-    }
-    Ok(())
+    out.push_str(value);
+}
+
+/// A time of a record, microseconds since 1970, as people read it.
+pub(crate) fn date(wall: i64, zone: &dyn Fn(i64) -> i32) -> String {
+    let seconds = wall.div_euclid(1_000_000);
+    let t = dialplan::zone::Civil::at(seconds, zone(seconds));
+    format!("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", t.year, t.month, t.day, t.hour, t.minute, t.second)
 }
 
 fn raw_disposition(disposition: Disposition) -> &'static str {
@@ -101,7 +102,7 @@ pub(super) fn write(call: &Call, text: &str, value: &str) -> Read {
             match key.as_str() {
                 "accountcode" => c.cdr.account = Some(value.to_owned()),
                 "peeraccount" => c.cdr.peer_account = value.to_owned(),
-                "userfield" => c.cdr.user_field = value.to_owned(),
+                "userfield" => c.cdr.set_user_field(value),
                 "amaflags" => {
                     c.cdr.ama_flags =
                         ama_flags(value).ok_or_else(|| Fault::new(format!("'{value}' is no AMA flag")))?;
@@ -113,14 +114,10 @@ pub(super) fn write(call: &Call, text: &str, value: &str) -> Read {
                     if field.len() + value.len() > CUSTOM_BYTES_MAX {
                         return Err(Fault::new("is longer than a record takes"));
                     }
-                    let full = c.cdr.custom.len() >= CUSTOM_MAX;
-                    match c.cdr.custom.iter_mut().find(|(name, _)| *name == field) {
-                        Some((_, known)) => *known = value.to_owned(),
-                        None if full => {
-                            return Err(Fault::new("the record holds as many variables as it may"));
-                        }
-                        None => c.cdr.custom.push((field.clone(), value.to_owned())),
-                    }
+                    return c
+                        .cdr
+                        .set_custom(&field, value, CUSTOM_MAX)
+                        .ok_or(Fault::new("the record holds as many variables as it may"));
                 }
             }
             Ok(())

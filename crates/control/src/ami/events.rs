@@ -90,6 +90,7 @@ events! {
     "InvalidPassword" "security" "A wrong secret was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "FailedACL" "security" "An address that is not permitted was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "Cdr" "cdr" "A call record was written; with enabled=yes in cdr_manager.conf. The fields that its [mappings] name come last." ["AccountCode", "Source", "Destination", "DestinationContext", "CallerID", "Channel", "DestinationChannel", "LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition", "AMAFlags", "UniqueID", "UserField"];
     "Reload" "system" "The configuration was read again." ["Module", "Status"];
     "Shutdown" "system" "The process stops." ["Shutdown", "Restart"];
 }
@@ -405,6 +406,9 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 .field("RemoteAddress", remote);
             if good { m.field("UsingPassword", 1) } else { m }
         }),
+        Notice::Cdr { fields } => {
+            Event::new("Cdr").with(|m| fields.iter().fold(m, |m, (name, value)| m.field(name, value)))
+        }
         Notice::Reload { module, status } => {
             Event::new("Reload").with(|m| m.field("Module", module).field("Status", status))
         }
@@ -561,6 +565,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::AttendedTransfer { .. }
         | Notice::MessageWaiting { .. }
         | Notice::Security { .. }
+        | Notice::Cdr { .. }
         | Notice::Reload { .. }
         | Notice::Shutdown { .. } => (None, None),
     };

@@ -110,7 +110,7 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "cdr show status",
         "Shows whether and where call records are written.",
-        "logging unanswered congestion backends records",
+        "logging by_default unanswered congestion backends records",
         Cli::cdr_show_status,
     ),
     verb("cdr reload", "Reads cdr.conf again, and everything else with it.", |cli, _| cli.reload("cdr", "")),
@@ -426,11 +426,11 @@ impl Cli {
     fn cdr_show_status(&self, ask: &mut Ask<'_>) -> Said {
         let snapshot = self.site.snapshot.borrow();
         let settings = self.site.shard.core.borrow().settings.clone();
-        let backends: &[&str] = if snapshot.cdr.csv.is_some() { &["csv"] } else { &[] };
+        let backends = store::cdr::Places::of(&snapshot).names();
         let records = self.site.counters.get().records;
         let data = || {
             json!({
-                "logging": settings.cdr_enabled, "unanswered": settings.cdr_unanswered,
+                "logging": settings.cdr_enabled, "by_default": !settings.cdr_on_request, "unanswered": settings.cdr_unanswered,
                 "congestion": settings.cdr_congestion, "backends": backends, "records": records,
             })
         };
@@ -442,11 +442,12 @@ impl Cli {
             );
             if settings.cdr_enabled {
                 let _ = writeln!(out, "  Mode:                       Simple");
+                let _ = writeln!(out, "  Log calls by default:       {}", yes_no(!settings.cdr_on_request));
                 let _ = writeln!(out, "  Log unanswered calls:       {}", yes_no(settings.cdr_unanswered));
                 let _ = writeln!(out, "  Log congestion:             {}", yes_no(settings.cdr_congestion));
                 let _ = writeln!(out, "  Records since the start:    {records}");
                 out.push_str("\n* Registered Backends\n  -------------------\n");
-                for backend in backends {
+                for backend in &backends {
                     let _ = writeln!(out, "    {backend}");
                 }
                 if backends.is_empty() {

@@ -302,6 +302,8 @@ pub fn manual() -> Vec<Row> {
         logger::LoggerGeneral::rows(),
         cdr::CdrGeneral::rows(),
         cdr::CdrCsv::rows(),
+        cdr::CdrMaster::rows(),
+        cdr::CdrManagerGeneral::rows(),
         manager::ManagerGeneral::rows(),
         manager::ManagerUser::rows(),
         modules::rows(),
