@@ -14,6 +14,7 @@ mod conferences;
 mod database;
 mod faults;
 mod grammar;
+mod history;
 mod media;
 mod monitors;
 mod peers;
@@ -160,6 +161,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Formats", codecs::ROWS),
     ("Dialplan", plan::ROWS),
     ("SIP", sip::ROWS),
+    ("SIP messages", history::ROWS),
     ("SIP in the words of chan_sip", peers::ROWS),
     ("Media", media::ROWS),
     ("How well media runs", sight::ROWS),

@@ -8,6 +8,7 @@ mod ask;
 mod config;
 mod events;
 mod gate;
+mod history;
 mod identify;
 mod identity;
 mod inbound;
@@ -40,6 +41,7 @@ pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
     Registration, Rel100, Trace, Traced, Watching,
 };
+pub use history::{Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History};
 pub use message::TEXT_BYTES_MAX;
 pub use outside::NotifyTo;
 pub use register::{Binding, Change, Journal};
@@ -117,6 +119,7 @@ pub struct SipDriver {
     waiting: Vec<outbound::Waiting>,
     in_hand: Begun,
     trace: Trace,
+    history: History,
     /// What endpoints say of `force_rport`: challenges obey all of it, whomever they ask for.
     challenge_ports: [Option<bool>; 2],
     /// How many of `sends` have been traced.
@@ -160,6 +163,7 @@ impl SipDriver {
             waiting: Vec::new(),
             in_hand: Begun::default(),
             trace: Trace::Off,
+            history: History::default(),
             challenge_ports: [Some(true), None],
             traced: 0,
         };
@@ -195,7 +199,9 @@ impl SipDriver {
 
     /// Takes in one datagram or one framed message.
     pub fn receive(&mut self, core: &mut Core, source: Flow, bytes: &[u8]) {
-        self.tell(core, "Received", source, bytes);
+        if self.is_observed() {
+            self.observe(core, false, source, bytes);
+        }
         let source = self.ways.inward(&self.config, &mut self.stack, source);
         self.turn_stack(core, |stack, now, out| stack.receive(source, bytes, now, out));
     }
@@ -307,6 +313,30 @@ impl SipDriver {
     pub fn trace(&self) -> bool {
         self.trace != Trace::Off
     }
+    /// Messages of the last while, if somebody wanted them kept.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+    /// The same, to switch or clear it.
+    pub fn history_mut(&mut self) -> &mut History {
+        &mut self.history
+    }
+    /// The Call-ID of a channel's dialog.
+    pub fn call_id(&mut self, core: &Core, channel: ChannelId) -> Option<Vec<u8>> {
+        let dialog = self.leg_of(channel, core)?.dialog?;
+        self.stack.names(dialog).map(|names| names.call_id.to_vec())
+    }
+    /// Whether anybody wants to see messages.
+    fn is_observed(&self) -> bool {
+        self.trace() || self.history.is_on()
+    }
+    /// Shows a message to those who want to see messages.
+    fn observe(&mut self, core: &mut Core, outgoing: bool, flow: Flow, bytes: &[u8]) {
+        if self.history.is_on() {
+            self.history.keep(outgoing, flow, bytes, core.services.wall.now_micros());
+        }
+        self.tell(core, if outgoing { "Transmitting" } else { "Received" }, flow, bytes);
+    }
     /// Writes a message to the log, line by line, when its peer is traced.
     fn tell(&self, core: &mut Core, what: &str, flow: Flow, bytes: &[u8]) {
         let peer = flow.remote.ip();
@@ -379,10 +409,12 @@ impl SipDriver {
                 Output::Event(event) => self.guarded(core, event),
             }
         }
-        if self.trace() {
-            for send in self.sends.get(self.traced..).unwrap_or_default() {
-                self.tell(core, "Transmitting", send.flow, &send.bytes);
+        if self.is_observed() {
+            let sends = std::mem::take(&mut self.sends);
+            for send in sends.get(self.traced..).unwrap_or_default() {
+                self.observe(core, true, send.flow, &send.bytes);
             }
+            self.sends = sends;
             self.traced = self.sends.len();
         }
     }

@@ -48,6 +48,18 @@ impl Desk {
         let cli = Cli::new(testing::site(&world, &folder, snapshot, sip));
         Self { world, cli, view: View::default(), folder }
     }
+    /// A message comes in from 192.0.2.7.
+    fn hear(&self, text: &str) {
+        let site = &self.cli.site;
+        let flow = ::sip::stack::Flow {
+            transport: ::sip::stack::TransportId(0),
+            protocol: ::sip::stack::Protocol::Udp,
+            connection: None,
+            name: ::sip::stack::PeerName::NONE,
+            remote: ([192, 0, 2, 7], 5070).into(),
+        };
+        site.sip.borrow_mut().receive(&mut site.shard.core.borrow_mut(), flow, text.as_bytes());
+    }
     /// Runs a command; what it said and its exit status.
     fn run(&mut self, line: &str) -> (String, u8) {
         self.ask(line, false)

@@ -146,3 +146,39 @@ fn packets_are_traced_of_everybody_or_one_host() {
     let refused = desk.run("rtp set debug ip nobody");
     assert_eq!(refused, ("Could not look up IP address nobody\n".to_owned(), 1));
 }
+
+#[test]
+fn messages_are_kept_only_while_somebody_wants_them() {
+    let mut desk = Desk::new("history");
+    let options = |number: u32| {
+        format!(
+            "OPTIONS sip:100@192.0.2.1 SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.7:5070;branch=z9hG4bK{number}\r\n\
+             From: <sip:a@example.com>;tag=1\r\nTo: <sip:100@192.0.2.1>\r\nCall-ID: of-{number}\r\n\
+             CSeq: {number} OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n"
+        )
+    };
+    desk.hear(&options(1));
+    assert!(desk.text("pjsip show history").starts_with("No history entries"));
+    assert_eq!(desk.text("pjsip set history on"), "PJSIP History enabled\n");
+    desk.hear(&options(2));
+    assert_eq!(desk.text("pjsip set history off"), "PJSIP History disabled\n");
+    desk.hear(&options(3));
+    let kept = desk.lines("pjsip show history where sip.msg.method = OPTIONS");
+    assert!(kept.len() > 3 && kept.iter().skip(2).all(|line| line.contains("192.0.2.7:5070")), "{kept:?}");
+    assert!(
+        kept[2].starts_with("00000 ")
+            && kept[2].ends_with("<== 192.0.2.7:5070                 OPTIONS sip:100@192.0.2.1 SIP/2.0"),
+        "{kept:?}"
+    );
+    assert!(kept[3].contains(" ==> "), "our answer: {kept:?}");
+    let entry = desk.text("pjsip show history entry 0");
+    assert!(entry.starts_with("<--- History Entry 0 Received from 192.0.2.7:5070 at "), "{entry}");
+    assert!(entry.contains("\nCall-ID: of-2\n"), "{entry}");
+    assert_eq!(desk.run("pjsip show history entry 99"), ("There is no entry 99 in the history\n".into(), 1));
+    let ladder = desk.lines("pjsip show history ladder of-2");
+    assert!(ladder[1].contains("----- OPTIONS ----"), "{ladder:?}");
+    assert_eq!(desk.run("pjsip show history ladder of-3").1, 1);
+    assert_eq!(desk.run("pjsip show history where colour = red"), ("There is no field 'colour'\n".into(), 1));
+    assert_eq!(desk.text("pjsip set history clear"), "PJSIP History cleared\n");
+    assert!(desk.text("pjsip show history").starts_with("No history entries"));
+}

@@ -113,6 +113,8 @@ fn example(shape: &str) -> String {
         ("<number>", "3"),
         ("<codec>", "gsm"),
         ("<seconds>", "1"),
+        ("<expression...>", "number >= 0"),
+        ("<call_id>", "kept@example.com"),
     ]
     .iter()
     .fold(plain.to_owned(), |line, (name, value)| line.replace(name, value))
@@ -126,11 +128,26 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
     desk.pass(2);
     desk.text("database put f k v");
     desk.text("devstate change Custom:lamp BUSY");
+    desk.text("pjsip set history on");
+    for number in 1..=4 {
+        desk.hear(&format!(
+            "OPTIONS sip:100@192.0.2.1 SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.7:5070;branch=z9hG4bK{number}\r\n\
+             From: <sip:a@example.com>;tag=1\r\nTo: <sip:100@192.0.2.1>\r\nCall-ID: kept@example.com\r\n\
+             CSeq: {number} OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n"
+        ));
+    }
     for row in rows().filter(|row| !row.keys.is_empty()) {
         let line = example(row.shape);
-        if line == "manager show user <user>" {
-            let (text, status) = desk.ask("manager show user nobody", true);
-            assert_eq!((text.as_str(), status), ("{\"error\":\"There is no manager called nobody\"}\n", 1));
+        let refused = [
+            ("manager show user <user>", "There is no manager called <user>"),
+            (
+                "core show channel SIM/6001-00000000 ladder",
+                "No channel of this call speaks SIP: SIM/6001-00000000",
+            ),
+        ];
+        if let Some((_, why)) = refused.iter().find(|(refused, _)| *refused == line) {
+            let (text, status) = desk.ask(&line, true);
+            assert_eq!((text, status), (format!("{{\"error\":\"{why}\"}}\n"), 1), "{line}");
             continue;
         }
         let json = desk.json(&line);
