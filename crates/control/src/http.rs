@@ -1,10 +1,11 @@
-//! HTTP for those who ask for metrics, and for manager clients that are browsers: one request a connection, answered and
-//! closed.
+//! HTTP for those who ask for metrics, for manager clients that are browsers, and for phones that are: one request a
+//! connection, answered and closed, or turned into a WebSocket.
 //!
 //! A machine without a socket. Who does not finish a request within the reactor's probation is cut off there; who sends
 //! more than [`HEAD_BYTES_MAX`] without an end, or a body over [`BODY_BYTES_MAX`], is closed here.
 
 pub(crate) mod form;
+pub mod ws;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -31,11 +32,26 @@ pub struct Http {
     site: Rc<Site>,
     sessions: BTreeMap<u64, Open>,
     asked: Vec<WebRequest>,
+    upgraded: Vec<Upgraded>,
+}
+
+/// A connection that speaks SIP in WebSocket frames from here on.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Upgraded {
+    /// The connection; no business of this machine any more.
+    pub session: u64,
+    /// Who is at its other end.
+    pub peer: SocketAddr,
+    /// Whether it is under TLS.
+    pub secure: bool,
+    /// What came after the request.
+    pub rest: Vec<u8>,
 }
 
 /// A connection.
 struct Open {
     peer: SocketAddr,
+    secure: bool,
     bytes: Vec<u8>,
     /// The manager has its request.
     waits: bool,
@@ -61,20 +77,22 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 enum Taken {
     Reply(Reply),
     Manager(WebRequest),
+    /// Its answer, and what came after the request.
+    Socket(Vec<u8>, Vec<u8>),
 }
 
 impl Http {
     /// Without connections.
     pub fn new(site: Rc<Site>) -> Self {
-        Self { site, sessions: BTreeMap::new(), asked: Vec::new() }
+        Self { site, sessions: BTreeMap::new(), asked: Vec::new(), upgraded: Vec::new() }
     }
-    /// Somebody has connected.
-    pub fn open(&mut self, session: u64, peer: SocketAddr, out: &mut Vec<Output>) {
+    /// Somebody has connected; `secure` says whether under TLS.
+    pub fn open(&mut self, session: u64, peer: SocketAddr, secure: bool, out: &mut Vec<Output>) {
         if self.sessions.len() >= SESSIONS_MAX {
             out.push(Output::Close(session));
             return;
         }
-        self.sessions.insert(session, Open { peer, bytes: Vec::new(), waits: false });
+        self.sessions.insert(session, Open { peer, secure, bytes: Vec::new(), waits: false });
     }
     /// Somebody is gone.
     pub fn closed(&mut self, session: u64) {
@@ -83,6 +101,10 @@ impl Http {
     /// Requests for the manager that came in; [`Http::answer`] follows for each.
     pub fn take_requests(&mut self) -> Vec<WebRequest> {
         std::mem::take(&mut self.asked)
+    }
+    /// Connections that have become WebSockets. What [`Http::bytes`] put out for them goes first.
+    pub fn take_upgraded(&mut self) -> Vec<Upgraded> {
+        std::mem::take(&mut self.upgraded)
     }
     /// The manager has answered.
     pub fn answer(&mut self, session: u64, answer: WebAnswer, out: &mut Vec<Output>) {
@@ -98,7 +120,7 @@ impl Http {
         let Some(open) = self.sessions.get_mut(&session).filter(|open| !open.waits) else { return };
         let room = (HEAD_BYTES_MAX + BODY_BYTES_MAX).saturating_sub(open.bytes.len());
         open.bytes.extend(bytes.iter().take(room));
-        let (peer, whole) = (open.peer, core::mem::take(&mut open.bytes));
+        let (peer, secure, whole) = (open.peer, open.secure, core::mem::take(&mut open.bytes));
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
         let (taken, only_head) = match request.parse(&whole) {
@@ -110,6 +132,7 @@ impl Http {
                 let length = length(&request);
                 let body = whole.get(end..).unwrap_or_default();
                 match length {
+                    Ok(0) if is_socket(&self.site, &request) => (socket(&self.site, &request, body), false),
                     Ok(length) if length > BODY_BYTES_MAX => {
                         (Taken::Reply(Reply::error("413 Content Too Large")), false)
                     }
@@ -135,6 +158,11 @@ impl Http {
                     open.waits = true;
                 }
                 self.asked.push(request);
+            }
+            Taken::Socket(answer, rest) => {
+                self.sessions.remove(&session);
+                out.push(Output::Send(session, answer));
+                self.upgraded.push(Upgraded { session, peer, secure, rest });
             }
             Taken::Reply(reply) => {
                 self.sessions.remove(&session);
@@ -228,6 +256,25 @@ impl Http {
     }
 }
 
+/// Whether a request is for the place of WebSockets, and there is a transport for them.
+fn is_socket(site: &Site, request: &httparse::Request<'_, '_>) -> bool {
+    let snapshot = site.snapshot.borrow();
+    let target = request.path.unwrap_or("");
+    let path = target.split_once('?').map_or(target, |(path, _)| path);
+    snapshot.pjsip.has_websockets() && path == snapshot.http.path(ws::PATH)
+}
+
+/// What becomes of it; `rest` came after it.
+fn socket(site: &Site, request: &httparse::Request<'_, '_>, rest: &[u8]) -> Taken {
+    let origins = &site.snapshot.borrow().http.ws_allowed_origins;
+    match ws::upgrade(request, origins) {
+        Ok(answer) => Taken::Socket(answer, rest.to_vec()),
+        Err(ws::Refusal { status, headers }) => {
+            Taken::Reply(Reply { headers: headers.to_owned(), ..Reply::error(status) })
+        }
+    }
+}
+
 /// Bytes of the body; 0 when nothing is said. A body in chunks is not read.
 fn length(request: &httparse::Request<'_, '_>) -> Result<usize, ()> {
     let all = |name: &'static str| {
@@ -297,7 +344,7 @@ mod tests {
     /// Sends a request in pieces; the answer, once there is one.
     fn ask(http: &mut Http, pieces: &[&[u8]]) -> Option<String> {
         let mut out = Vec::new();
-        http.open(1, "127.0.0.1:4000".parse().unwrap(), &mut out);
+        http.open(1, "127.0.0.1:4000".parse().unwrap(), false, &mut out);
         for piece in pieces {
             http.bytes(1, piece, &mut out);
         }

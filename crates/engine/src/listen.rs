@@ -1,11 +1,13 @@
 //! Sockets of the transports: which bind of the configuration is which socket, and which TCP connection leads where.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use base::Instant;
 
+use control::http::ws::Socket as WebSocket;
 use driver::sip::Bind;
 use io::net::{BindError, FlowId, FlowKind, ListenerId, Net, TransportId as Socket};
 use sip::frame::Framer;
@@ -19,10 +21,41 @@ enum Open {
     Stream(ListenerId),
 }
 
+/// How messages are told apart.
+pub(crate) enum Framing {
+    /// By Content-Length.
+    Stream(Framer),
+    /// By the frames of a WebSocket.
+    WebSocket(Box<WebSocket>),
+}
+
+impl Framing {
+    /// What carries a message.
+    fn wrap<'a>(&mut self, message: &'a [u8]) -> Cow<'a, [u8]> {
+        match self {
+            Self::Stream(_) => message.into(),
+            Self::WebSocket(socket) => {
+                socket.send(message);
+                socket.take_output().into()
+            }
+        }
+    }
+    /// What asks whether the peer is there; routers on the way see traffic.
+    fn ping(&mut self) -> Cow<'static, [u8]> {
+        match self {
+            Self::Stream(_) => b"\r\n\r\n".into(),
+            Self::WebSocket(socket) => {
+                socket.ping();
+                socket.take_output().into()
+            }
+        }
+    }
+}
+
 /// One SIP connection.
 pub(crate) struct Connection {
     pub(crate) flow: Flow,
-    pub(crate) framer: Framer,
+    pub(crate) framing: Framing,
     /// When it is pinged next.
     ping_at: Option<Instant>,
 }
@@ -39,6 +72,8 @@ pub(crate) struct Listeners {
     by_remote: HashMap<(TransportId, SocketAddr, PeerName), FlowId>,
     by_id: HashMap<ConnectionId, FlowId>,
     next: u64,
+    /// Transports of WebSockets, for which the HTTP server listens.
+    web: Vec<(TransportId, Protocol)>,
     wires: BTreeMap<TransportId, Wire>,
     ping: Option<Duration>,
     pings: BTreeSet<(Instant, FlowId)>,
@@ -104,6 +139,8 @@ impl Listeners {
         }
         // What a reload changes of a bind that stays open.
         self.ping = wires.ping;
+        let of_web = binds.iter().filter(|bind| matches!(bind.protocol, Protocol::Ws | Protocol::Wss));
+        self.web = of_web.map(|bind| (bind.id, bind.protocol)).collect();
         for bind in binds {
             let Some((kept, open)) = self.open.get_mut(&bind.id) else { continue };
             kept.clone_from(bind);
@@ -162,6 +199,31 @@ impl Listeners {
         let way = Flow { transport: id, protocol, connection: None, name: PeerName::NONE, remote };
         self.add(way, flow, protocol == Protocol::Tcp, now)
     }
+    /// A connection of HTTP has become a WebSocket. `false`: no transport waits for one, or there are too many.
+    ///
+    /// Behind a proxy that speaks TLS for us, a site has wss in its configuration and ws on the wire, so that any transport
+    /// of WebSockets takes what its own does not.
+    pub(crate) fn adopt(
+        &mut self,
+        flow: FlowId,
+        remote: SocketAddr,
+        protocol: Protocol,
+        now: Instant,
+    ) -> bool {
+        let exact = self.web.iter().find(|(_, of)| *of == protocol);
+        let Some((transport, _)) = exact.or(self.web.first()).copied() else { return false };
+        let way = Flow { transport, protocol, connection: None, name: PeerName::NONE, remote };
+        let added = self.add(way, flow, false, now);
+        if let Some(connection) = self.connections.get_mut(&flow) {
+            connection.framing = Framing::WebSocket(Box::default());
+        }
+        added
+    }
+    /// Whether a connection is a WebSocket.
+    pub(crate) fn is_websocket(&self, flow: FlowId) -> bool {
+        let framing = self.connections.get(&flow).map(|connection| &connection.framing);
+        matches!(framing, Some(Framing::WebSocket(_)))
+    }
     fn add(&mut self, way: Flow, flow: FlowId, shared: bool, now: Instant) -> bool {
         if self.connections.len() >= CONNECTIONS_MAX {
             return false;
@@ -170,7 +232,8 @@ impl Listeners {
         let connection = ConnectionId(self.next);
         let ping_at = self.ping.map(|ping| now + ping);
         let sip = Flow { connection: Some(connection), ..way };
-        self.connections.insert(flow, Connection { flow: sip, framer: Framer::new(), ping_at });
+        self.connections
+            .insert(flow, Connection { flow: sip, framing: Framing::Stream(Framer::new()), ping_at });
         self.pings.extend(ping_at.map(|at| (at, flow)));
         if shared {
             self.by_remote.insert((way.transport, way.remote, way.name), flow);
@@ -187,7 +250,7 @@ impl Listeners {
         while let Some((at, flow)) = self.pings.first().copied().filter(|(at, _)| *at <= now) {
             self.pings.remove(&(at, flow));
             let Some(connection) = self.connections.get_mut(&flow) else { continue };
-            net.send_flow(flow, b"\r\n\r\n");
+            net.send_flow(flow, &connection.framing.ping());
             connection.ping_at = self.ping.map(|ping| now + ping);
             self.pings.extend(connection.ping_at.map(|at| (at, flow)));
         }
@@ -230,10 +293,13 @@ impl Listeners {
         let key = (flow.transport, flow.remote, flow.name);
         let known = by_id.or_else(|| self.by_remote.get(&key).copied());
         match known.or_else(|| self.connect(net, flow, name, now)) {
-            Some(open) => {
-                net.send_flow(open, bytes);
-                true
-            }
+            Some(open) => match self.connections.get_mut(&open) {
+                Some(connection) => {
+                    net.send_flow(open, &connection.framing.wrap(bytes));
+                    true
+                }
+                None => false,
+            },
             None => false,
         }
     }

@@ -120,7 +120,9 @@ impl Loader {
         let catalogue = crate::start::catalogue(&snapshot, &Arc::default(), &mut findings);
         // Whoever asked hears of a port in use. Should it be taken in the next moment, the log does.
         let known = |bind: &Bind| binds.iter().any(|old| same_socket(old, bind));
-        for bind in config.binds.iter().filter(|bind| !known(bind)) {
+        // For WebSockets the HTTP server listens.
+        let listens = |bind: &&Bind| !matches!(bind.protocol, Protocol::Ws | Protocol::Wss);
+        for bind in config.binds.iter().filter(|bind| !known(bind)).filter(listens) {
             if let Err(error) = io::net::try_bind(bind.local, bind.protocol == Protocol::Udp)
                 && let Some(transport) = snapshot.pjsip.transports.get(&*bind.name)
             {

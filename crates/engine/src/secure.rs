@@ -166,6 +166,10 @@ pub(crate) struct Door {
 }
 
 impl Door {
+    /// Whether this is its listener.
+    pub(crate) fn is(&self, listener: ListenerId) -> bool {
+        self.open.is_some_and(|(_, own)| own == listener)
+    }
     /// Listens at `wanted` and nowhere else; what is open there stays open. From here on it presents this certificate.
     pub(crate) fn listen(
         &mut self,

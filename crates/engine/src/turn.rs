@@ -14,6 +14,7 @@ use base::{Cause, Instant};
 use call::{Level, Notice};
 use conf::Findings;
 use control::cli::{Cli, Finished};
+use control::http::Upgraded;
 use control::site::{Counters, Site, When, Wish};
 use control::socket::{Output, Sessions};
 use driver::local::LocalDriver;
@@ -21,6 +22,7 @@ use io::clock::Clock;
 use io::net::{Closing, FlowId, FlowKind, Net, NetEvent, Peer, Signal, TlsFault, Token};
 use io::wake::Wake;
 use sip::frame::Frame;
+use sip::stack::Protocol;
 use store::Snapshot;
 
 use crate::callfiles::CallFiles;
@@ -28,7 +30,7 @@ use crate::doors::Tee;
 use crate::enumdns::EnumDns;
 use crate::externals::Externals;
 use crate::links::LinkDesk;
-use crate::listen::Listeners;
+use crate::listen::{Framing, Listeners};
 use crate::managers::Managers;
 use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
@@ -361,13 +363,16 @@ impl Engine {
                     self.managers.manager.open(client, remote, now, &mut out);
                 }
             }
-            Turn::Opened(flow, FlowKind::Http, peer, _) => {
+            Turn::Opened(flow, FlowKind::Http, peer, listener) => {
                 let client = self.new_client(flow);
                 if let Peer::Ip { remote, .. } = peer {
-                    self.web.http.open(client, remote, &mut out);
+                    self.web.open(client, remote, listener, &mut out);
                 }
             }
             Turn::Bytes(flow, FlowKind::Sip, bytes) => self.stream(flow, &bytes, now),
+            Turn::Bytes(flow, FlowKind::Http, bytes) if self.listeners.is_websocket(flow) => {
+                self.frames(flow, &bytes, now);
+            }
             Turn::Bytes(flow, kind, bytes) => {
                 let Some(client) = self.by_flow.get(&flow).copied() else { return };
                 match kind {
@@ -380,15 +385,16 @@ impl Engine {
                             self.managers.manager.web(request, now);
                         }
                         self.answer_web(&mut out);
+                        let upgraded = self.web.http.take_upgraded();
+                        self.carry_out(core::mem::take(&mut out));
+                        upgraded.into_iter().for_each(|upgraded| self.upgrade(upgraded, now));
                     }
                     _ => self.sessions.bytes(client, &bytes, &mut *self.commands.borrow_mut(), &mut out),
                 }
             }
-            Turn::Closed(flow, FlowKind::Sip) => {
-                if let Some(flow) = self.listeners.closed(flow) {
-                    let mut core = self.site.shard.core.borrow_mut();
-                    self.site.sip.borrow_mut().transport_error(&mut core, flow);
-                }
+            Turn::Closed(flow, FlowKind::Sip) => self.connection_lost(flow),
+            Turn::Closed(flow, FlowKind::Http) if self.listeners.is_websocket(flow) => {
+                self.connection_lost(flow);
             }
             Turn::Closed(flow, kind) => {
                 let Some(client) = self.by_flow.remove(&flow) else { return };
@@ -475,10 +481,11 @@ impl Engine {
     /// Bytes of a SIP connection: whole messages go to the driver, a ping is answered, nonsense ends it.
     fn stream(&mut self, flow: FlowId, bytes: &[u8], now: Instant) {
         let Some(connection) = self.listeners.connection(flow) else { return };
-        connection.framer.push(bytes);
         let source = connection.flow;
+        let Framing::Stream(framer) = &mut connection.framing else { return };
+        framer.push(bytes);
         loop {
-            match connection.framer.next_frame() {
+            match framer.next_frame() {
                 Ok(Some(Frame::Message(message))) => {
                     self.net.keep(flow, Some(now + SIP_IDLE));
                     receive(&self.site, source, message);
@@ -490,7 +497,50 @@ impl Engine {
             }
         }
         self.net.close_flow(flow, Closing::Flush);
-        self.take(Turn::Closed(flow, FlowKind::Sip), now);
+        self.connection_lost(flow);
+    }
+    /// A connection of HTTP speaks SIP in frames from here on. It stays on probation until its first message.
+    fn upgrade(&mut self, upgraded: Upgraded, now: Instant) {
+        let Upgraded { session, peer, secure, rest } = upgraded;
+        let Some(flow) = self.clients.remove(&session) else { return };
+        self.by_flow.remove(&flow);
+        let protocol = if secure { Protocol::Wss } else { Protocol::Ws };
+        if !self.listeners.adopt(flow, peer, protocol, now) {
+            self.net.close_flow(flow, Closing::Flush);
+        } else if !rest.is_empty() {
+            self.frames(flow, &rest, now);
+        }
+    }
+    /// Bytes of a WebSocket: each message goes to the driver; a goodbye or nonsense ends it.
+    fn frames(&mut self, flow: FlowId, bytes: &[u8], now: Instant) {
+        let Some(connection) = self.listeners.connection(flow) else { return };
+        let source = connection.flow;
+        let Framing::WebSocket(socket) = &mut connection.framing else { return };
+        let mut messages: Vec<Vec<u8>> = Vec::new();
+        let over = socket.receive(bytes, &mut |message| messages.push(message.to_vec())).is_err();
+        let output = socket.take_output();
+        if !output.is_empty() {
+            self.net.send_flow(flow, &output);
+        }
+        for message in messages {
+            // Line breaks are the pings of clients that know none of WebSocket's (RFC 7118 §6).
+            if message.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
+                continue;
+            }
+            self.net.keep(flow, Some(now + SIP_IDLE));
+            receive(&self.site, source, &message);
+        }
+        if over {
+            self.net.close_flow(flow, Closing::Flush);
+            self.connection_lost(flow);
+        }
+    }
+    /// A connection that SIP came by is gone.
+    fn connection_lost(&mut self, flow: FlowId) {
+        if let Some(flow) = self.listeners.closed(flow) {
+            let mut core = self.site.shard.core.borrow_mut();
+            self.site.sip.borrow_mut().transport_error(&mut core, flow);
+        }
     }
 
     /// Everything that follows from what happened, until nothing does.

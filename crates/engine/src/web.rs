@@ -1,11 +1,13 @@
 //! The listeners of HTTP, where `http.conf` wants it.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use call::Level;
 use control::http::Http;
 use control::site::Site;
-use io::net::{BindError, FlowKind, Net};
+use control::socket::Output;
+use io::net::{BindError, FlowKind, ListenerId, Net};
 use store::Snapshot;
 
 use crate::secure::{Door, Wires};
@@ -21,6 +23,10 @@ impl Web {
     pub(crate) fn new(site: &Rc<Site>) -> Self {
         Self { http: Http::new(site.clone()), plain: Door::default(), secure: Door::default() }
     }
+    /// Somebody has connected.
+    pub(crate) fn open(&mut self, client: u64, peer: SocketAddr, at: ListenerId, out: &mut Vec<Output>) {
+        self.http.open(client, peer, self.secure.is(at), out);
+    }
     /// Listens when something is served; not where it did before, if that changed.
     pub(crate) fn listen(
         &mut self,
@@ -34,7 +40,9 @@ impl Web {
             why: error.to_string(),
             remedy: error.remedy().to_owned(),
         };
-        let served = snapshot.prometheus.enabled || snapshot.manager.is_on_the_web();
+        let served = snapshot.prometheus.enabled
+            || snapshot.manager.is_on_the_web()
+            || snapshot.pjsip.has_websockets();
         let plain = http.address().filter(|_| served);
         self.plain.listen(net, plain, FlowKind::Http, None).map_err(|e| fail("bindport", &e))?;
         let secure = http.tls_address().filter(|_| served && wires.http.is_some());

@@ -130,7 +130,9 @@ fn binds(
             pjsip::Protocol::Udp => Protocol::Udp,
             pjsip::Protocol::Tcp => Protocol::Tcp,
             pjsip::Protocol::Tls => Protocol::Tls,
-            _ => continue,
+            pjsip::Protocol::Ws => Protocol::Ws,
+            pjsip::Protocol::Wss => Protocol::Wss,
+            pjsip::Protocol::Flow => continue,
         };
         let Some(local) = transport.address() else { continue };
         let same = |bind: &&Bind| bind.protocol == protocol && bind.local == local;

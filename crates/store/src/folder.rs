@@ -140,7 +140,7 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("res_config_sqlite3.conf", Level::Note, "realtime is not built in"),
     ("res_pgsql.conf", Level::Note, "realtime is not built in"),
     ("xmpp.conf", Level::Note, "XMPP is not built in"),
-    ("websocket_client.conf", Level::Note, "WebSocket is not built in"),
+    ("websocket_client.conf", Level::Note, "WebSockets are taken, and none is opened"),
     ("minivm.conf", Level::Note, "MiniVM is not built in"),
     ("ccss.conf", Level::Note, "call completion is not built in"),
     ("calendar.conf", Level::Note, "calendars are not read"),

@@ -313,6 +313,7 @@ impl<'a> Reading<'a> {
         let http = self.read("http.conf", HttpGeneral::read);
         let prometheus = self.read("prometheus.conf", Prometheus::read);
         prometheus.check(&http, self.findings);
+        pjsip.check_websockets(&http, self.findings);
         let snapshot = Snapshot {
             asterisk,
             pjsip,

@@ -276,9 +276,9 @@ fn sections_that_make_no_object_are_named() {
         ),
         (
             "a transport for later",
-            "[x]\ntype=transport\nprotocol=ws\nbind=0.0.0.0",
+            "[x]\ntype=transport\nprotocol=flow\nbind=0.0.0.0",
             Level::Error,
-            "none of udp, tcp and tls",
+            "protocol=flow, which is not built in",
         ),
         ("a transport without bind", "[x]\ntype=transport", Level::Error, "has no bind"),
         (

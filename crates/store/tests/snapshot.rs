@@ -227,3 +227,25 @@ fn findings_serialise_for_scripts() {
     assert!(first["line"].is_u64() && first["message"].is_string() && first["remedy"].is_string(), "{first}");
     assert!(["error", "warning", "note"].contains(&first["level"].as_str().unwrap()));
 }
+
+#[test]
+fn transports_of_websockets_are_told_when_nobody_listens_for_them() {
+    for (name, protocol, http, expected) in [
+        ("nothing is served", "ws", "", Some("http.conf serves nothing")),
+        ("the server is off", "wss", "[general]\nenabled=no\n", Some("http.conf serves nothing")),
+        ("it listens", "ws", "[general]\nenabled=yes\n", None),
+        ("it has no certificate", "wss", "[general]\nenabled=yes\n", Some("as a proxy that speaks TLS")),
+        ("it has one", "wss", "[general]\nenabled=yes\ntlsenable=yes\n", None),
+    ] {
+        let scratch = Scratch::new(&format!("websockets-{}", name.replace(' ', "-")));
+        scratch
+            .write("asterisk.conf", "")
+            .write("extensions.conf", "")
+            .write("pjsip.conf", &format!("[x]\ntype=transport\nprotocol={protocol}\n"))
+            .write("http.conf", http);
+        let findings = told(&check(&scratch.0, &mut no_dialplan), &scratch.0);
+        let remarks: Vec<&str> = findings.lines().filter(|line| line.contains("transport 'x'")).collect();
+        assert_eq!(remarks.len(), usize::from(expected.is_some()), "{name}: {findings}");
+        assert!(expected.is_none_or(|words| remarks[0].contains(words)), "{name}: {findings}");
+    }
+}

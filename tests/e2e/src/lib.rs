@@ -25,6 +25,7 @@ mod site;
 mod terminal;
 pub mod tone;
 pub mod wait;
+pub mod websocket;
 pub mod wire;
 mod world;
 
@@ -40,5 +41,6 @@ pub use server::{Refused, Server, program};
 pub use sipp::{Sipp, SippRun};
 pub use site::{SECRET, Site};
 pub use terminal::{Running, Terminal};
+pub use websocket::WebSocket;
 pub use wire::Wire;
 pub use world::World;

@@ -111,7 +111,7 @@ impl Authority {
 #[derive(Debug)]
 pub struct Secure {
     child: Child,
-    input: ChildStdin,
+    input: Option<ChildStdin>,
     output: Receiver<Vec<u8>>,
     said: Receiver<Vec<u8>>,
     seen: Vec<u8>,
@@ -155,7 +155,7 @@ impl Secure {
             .stderr(Stdio::piped())
             .spawn()
             .expect("openssl starts");
-        let input = child.stdin.take().expect("its input");
+        let input = child.stdin.take();
         let output = pour(child.stdout.take().expect("its output"));
         let said = pour(child.stderr.take().expect("its errors"));
         Self { child, input, output, said, seen: Vec::new(), log: Vec::new(), server }
@@ -163,7 +163,9 @@ impl Secure {
     /// Sends bytes.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         // A peer that has hung up is seen by what does not come.
-        let _gone = self.input.write_all(bytes.as_ref()).and_then(|()| self.input.flush());
+        if let Some(input) = &mut self.input {
+            let _gone = input.write_all(bytes.as_ref()).and_then(|()| input.flush());
+        }
     }
     /// What has come, until it holds `words`; they and all before them are taken.
     pub fn until(&mut self, words: &str) -> String {
@@ -185,6 +187,17 @@ impl Secure {
                 }
             }
         }
+    }
+    /// Connects, sends these bytes, and hangs up when they are sent.
+    pub fn pass(server: SocketAddr, bytes: &[u8]) {
+        let mut peer = Self::connect(server, &["-no_ign_eof"]);
+        peer.send(bytes);
+        peer.finish();
+    }
+    /// Ends our half, and waits until openssl has ended.
+    fn finish(mut self) {
+        drop(self.input.take());
+        while self.output.recv_timeout(SOON).is_ok() {}
     }
     /// Whether the connection ends without another byte.
     pub fn is_refused(&mut self) -> bool {

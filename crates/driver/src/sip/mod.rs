@@ -500,7 +500,7 @@ impl SipDriver {
         let at = if user.is_empty() { "" } else { "@" };
         match flow.protocol {
             ::sip::stack::Protocol::Udp => format!("<sip:{user}{at}{host}>"),
-            other => format!("<sip:{user}{at}{host};transport={}>", other.name().to_ascii_lowercase()),
+            other => format!("<sip:{user}{at}{host};transport={}>", other.parameter()),
         }
     }
     fn leg_of(&mut self, channel: ChannelId, core: &Core) -> Option<&mut Leg> {

@@ -176,6 +176,11 @@ impl SipDriver {
             _ if matches!(uri.scheme, ::sip::uri::Scheme::Sips) => Protocol::Tls,
             _ => like.map_or(Protocol::Udp, |flow| flow.protocol),
         };
+        // Nobody is called by a WebSocket. Whoever is at one has come by it, and is reached by its connection; the host of
+        // such a Contact is no name (RFC 7118 §5.2.3).
+        if matches!(protocol, Protocol::Ws | Protocol::Wss) {
+            return None;
+        }
         let addresses = match uri.host.ip() {
             Some(ip) => vec![ip],
             None => {
@@ -199,7 +204,9 @@ impl SipDriver {
                 Some(ip) => ip.to_string(),
                 None => String::from_utf8_lossy(uri.host.as_bytes()).into_owned(),
             })?,
-            Protocol::Udp | Protocol::Tcp | Protocol::Ws | Protocol::Wss => PeerName::NONE,
+            Protocol::Udp | Protocol::Tcp => PeerName::NONE,
+            // The endpoint's `transport=` is one of WebSockets.
+            Protocol::Ws | Protocol::Wss => return None,
         };
         let flow = Flow { transport, protocol, connection: None, name, remote };
         let flow = self.ways.inward(&self.config.clone(), &mut self.stack, flow);

@@ -54,6 +54,15 @@ impl Protocol {
             Self::Wss => "WSS",
         }
     }
+    /// Its name as a parameter of a URI (RFC 7118 §5.2.2: one for both kinds of WebSocket).
+    pub const fn parameter(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+            Self::Ws | Self::Wss => "ws",
+        }
+    }
     /// Port of a URI or Via that names none (RFC 3261 §19.1.2).
     pub const fn default_port(self) -> u16 {
         match self {

@@ -29,7 +29,7 @@ impl Server {
     /// Sends a request; the connection's number.
     fn send(&mut self, request: &str) -> u64 {
         self.last += 1;
-        self.http.open(self.last, peer(), &mut self.desk.out);
+        self.http.open(self.last, peer(), false, &mut self.desk.out);
         self.http.bytes(self.last, request.as_bytes(), &mut self.desk.out);
         let now = self.desk.world.now();
         for request in self.http.take_requests() {
@@ -204,7 +204,7 @@ fn bodies_are_bounded_and_ambiguous_ones_refused() {
     let (snapshot, _) = Snapshot::load(&Where::Dir(server.desk.folder.to_path_buf())).unwrap();
     *server.desk.site().snapshot.borrow_mut() = snapshot;
     let mut out = Vec::new();
-    off.open(1, peer(), &mut out);
+    off.open(1, peer(), false, &mut out);
     off.bytes(1, b"GET /pbx/rawman?action=ping HTTP/1.1\r\n\r\n", &mut out);
     assert!(
         matches!(&out[0], Output::Send(1, bytes) if bytes.starts_with(b"HTTP/1.1 404")),

@@ -231,7 +231,7 @@ pub(super) const KEYS: &[Key] = &[
     key("constantssrc", Both, Moot("SSRCs do not change in a call")),
     key("description", Peer, Moot("it is a note")),
     key("subscribemwi", Peer, Moot("an endpoint that subscribes is told, the others too")),
-    key("websocket_enabled", General, Moot("a transport with protocol=ws serves WebSocket")),
+    key("websocket_enabled", General, Moot("a transport with protocol=ws takes them, by the server of http.conf")),
     key("domain", General, NoEqual("requests are taken for every domain")),
     key("autodomain", General, NoEqual("requests are taken for every domain")),
     key("allowexternaldomains", General, NoEqual("requests are taken for every domain")),

@@ -13,6 +13,7 @@ pub use values::{
 };
 
 use super::acl::NamedAcls;
+use super::web::HttpGeneral;
 use super::{Object, Row, Status, kind::Secret, read_object, suggestion};
 use base::Coded;
 use conf::{File, Findings, Place, Section};
@@ -90,6 +91,32 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 impl Pjsip {
+    /// Whether phones may come by WebSocket.
+    pub fn has_websockets(&self) -> bool {
+        self.transports.values().any(Transport::is_websocket)
+    }
+    /// What does not fit together with the server that listens for WebSockets.
+    pub(crate) fn check_websockets(&self, http: &HttpGeneral, findings: &mut Findings) {
+        for transport in self.transports.values().filter(|transport| transport.is_websocket()) {
+            let (name, place) = (&transport.origin.name, transport.origin.place_of("protocol"));
+            let served = http.address().is_some() || http.tls_address().is_some();
+            if !served {
+                findings.warning(
+                    place,
+                    format!("transport '{name}' waits for WebSockets, and http.conf serves nothing"),
+                    "write enabled=yes in [general] of http.conf",
+                );
+            } else if transport.protocol == Protocol::Wss && http.tls_address().is_none() {
+                findings.note(
+                    place,
+                    format!(
+                        "transport '{name}' is served in the clear, as a proxy that speaks TLS for it wants"
+                    ),
+                    "write tlsenable=yes in [general] of http.conf if phones come straight",
+                );
+            }
+        }
+    }
     /// Reads the file. An object with an error is skipped, the others stay.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
         let mut pjsip = Self::default();

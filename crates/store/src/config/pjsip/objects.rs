@@ -7,12 +7,12 @@ use super::values::{
 };
 use crate::config::acl::Access;
 use crate::config::kind::{
-    BindTo, Ciphers, CodecList, DecimalSeconds, Gathered, Hidden, Int, Millis, Names, Nets, Pairs, Port,
-    Rules, Seconds, Text, Tos, YesNo,
+    Bind, BindTo, Ciphers, CodecList, DecimalSeconds, Gathered, Hidden, Int, Millis, Names, Nets, Pairs,
+    Port, Rules, Seconds, Text, Tos, YesNo,
 };
 use crate::config::options;
 use conf::Findings;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 options! {
     /// `type=endpoint`: who calls and is called, and how.
@@ -408,7 +408,7 @@ impl Registration {
 options! {
     /// `type=transport`: an address to listen on and send from.
     Transport, "pjsip.conf", "transport", SkipsObject;
-    protocol: Protocol = "udp", "udp, tcp or tls; the others are not built in and the transport is not opened.";
+    protocol: Protocol = "udp", "udp, tcp, tls, or ws and wss, for which the server of http.conf listens; flow is not built in.";
     bind: BindTo = "", "Address and port to listen on.";
     external_signaling_address: Text = "", "Address in Via and Contact for peers outside local_net.";
     external_signaling_port: Port = "0", "Port in Via and Contact for peers outside local_net; 0 keeps the bound one.";
@@ -444,22 +444,37 @@ options! {
 }
 
 impl Transport {
-    /// Address to listen on; port 5060 when none is written.
+    /// Whether the server of http.conf listens for it.
+    pub fn is_websocket(&self) -> bool {
+        matches!(self.protocol, Protocol::Ws | Protocol::Wss)
+    }
+    /// Address to listen on; port 5060 when none is written. For WebSockets, which others listen for, what Via says.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.bind.map(|bind| bind.or_port(if self.protocol == Protocol::Tls { 5061 } else { 5060 }))
+        let any = Bind { ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: None };
+        self.bind
+            .or(self.is_websocket().then_some(any))
+            .map(|bind| bind.or_port(if self.protocol == Protocol::Tls { 5061 } else { 5060 }))
     }
     pub(super) fn check(&self, findings: &mut Findings) -> bool {
         let name = &self.origin.name;
         match self.protocol {
             Protocol::Udp | Protocol::Tcp => {}
             Protocol::Tls => self.check_tls(findings),
-            Protocol::Ws | Protocol::Wss | Protocol::Flow => {
+            Protocol::Ws | Protocol::Wss => {
+                if self.verify_client || self.require_client_cert {
+                    findings.warning(
+                        &self.origin.place,
+                        format!("transport '{name}' asks clients for certificates, and the server of http.conf does not"),
+                        "certificates of clients are for protocol=tls",
+                    );
+                }
+                return true;
+            }
+            Protocol::Flow => {
                 findings.error(
                     self.origin.place_of("protocol"),
-                    format!(
-                        "transport '{name}' is none of udp, tcp and tls; it is not built in and not opened"
-                    ),
-                    "use protocol=udp, tcp or tls",
+                    format!("transport '{name}' has protocol=flow, which is not built in, and is not opened"),
+                    "use protocol=udp, tcp, tls, ws or wss",
                 );
                 return false;
             }

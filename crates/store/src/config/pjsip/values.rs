@@ -93,8 +93,8 @@ choice! {
         Udp | "udp" "UDP.";
         Tcp | "tcp" "TCP.";
         Tls | "tls" "TLS 1.2 and 1.3.";
-        Ws | "ws" "WebSocket; not built in.";
-        Wss | "wss" "WebSocket over TLS; not built in.";
+        Ws | "ws" "SIP over WebSocket (RFC 7118), by the server of http.conf.";
+        Wss | "wss" "The same under TLS.";
         Flow | "flow" "Reuse of the flow; not built in.";
     }
 }
