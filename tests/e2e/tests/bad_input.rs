@@ -1,6 +1,8 @@
 //! Whatever comes from the network, the process goes on and a call that is up does not notice.
 
-use e2e::{Phone, Server, Site, Speak, bad_input, unpack, wait};
+use e2e::websocket::frame;
+use e2e::{Authority, Phone, Secure, Server, Site, Speak, WebSocket, bad_input, installed, unpack, wait};
+use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,12 @@ const TONE: f64 = 440.0;
 const STALL: Duration = Duration::from_secs(5);
 /// Port of the manager, on the server's own address.
 const MANAGER: u16 = 5038;
+/// Ports of the manager and of SIP under TLS, and of HTTP.
+const MANAGER_TLS: u16 = 5039;
+const SIP_TLS: u16 = 5061;
+const HTTP: u16 = 8088;
+/// Connections cost most of the time; of large sets one in so many shows that the other paths are the same.
+const SAMPLE: usize = 20;
 
 /// A server with a call that must not notice what else comes.
 struct Scene {
@@ -23,16 +31,35 @@ struct Scene {
     alice: Phone,
     descriptors: usize,
     stranger: UdpSocket,
+    /// A WebSocket that all messages go by, until it is closed.
+    page: RefCell<Option<WebSocket>>,
+    /// Whose certificate the services present under TLS; none without openssl.
+    authority: Option<Authority>,
 }
 
 impl Scene {
     fn new(name: &str) -> Self {
         let site = Site::new(name).phone("alice").phone("mallory").dialplan(DIALPLAN);
         let ip = site.sip.ip();
-        let site = site.add(
-            "manager.conf",
-            &format!("[general]\nenabled=yes\nport={MANAGER}\nbindaddr={ip}\n[admin]\nsecret=a-long-manager-secret\n"),
-        );
+        let authority = installed(&["openssl"]).then(|| Authority::new(name));
+        let own = authority.as_ref().map(|authority| authority.sign("DNS:pbx.example.com"));
+        let (files, secure) = own.map_or_else(Default::default, |own| {
+            let (certificate, key) = (own.certificate.display(), own.key.display());
+            let transport = format!(
+                "[tls]\ntype=transport\nprotocol=tls\nbind={ip}:{SIP_TLS}\ncert_file={certificate}\npriv_key_file={key}\n"
+            );
+            (format!("tlsenable=yes\ntlscertfile={certificate}\ntlsprivatekey={key}\n"), transport)
+        });
+        let site = site
+            .add(
+                "manager.conf",
+                &format!(
+                    "[general]\nenabled=yes\nwebenabled=yes\nport={MANAGER}\nbindaddr={ip}\n{files}[admin]\n\
+                     secret=a-long-manager-secret\n"
+                ),
+            )
+            .add("http.conf", &format!("[general]\nenabled=yes\nbindaddr={ip}\nbindport={HTTP}\n"))
+            .add("pjsip.conf", &format!("[ws]\ntype=transport\nprotocol=ws\n{secure}"));
         let server = Server::start(site);
         let mut alice = Phone::new(server.site.sip, "alice");
         alice.media.speak(Speak::Tone(TONE));
@@ -41,7 +68,7 @@ impl Scene {
         alice.media.forget();
         let descriptors = server.descriptors();
         let stranger = UdpSocket::bind((e2e::address(), 0)).expect("a port");
-        Self { server, alice, descriptors, stranger }
+        Self { server, alice, descriptors, stranger, page: RefCell::new(None), authority }
     }
 
     fn sip(&self) -> SocketAddr {
@@ -71,17 +98,50 @@ impl Scene {
         let _answer = stream.read(&mut [0; 4096]);
     }
 
-    /// Every input as a datagram and as a connection of its own.
+    /// A connection under TLS with these bytes.
+    fn secure(&self, port: u16, bytes: &[u8]) {
+        if self.authority.is_some() {
+            Secure::pass(SocketAddr::new(self.sip().ip(), port), bytes);
+        }
+    }
+
+    fn http(&self) -> SocketAddr {
+        SocketAddr::new(self.sip().ip(), HTTP)
+    }
+
+    /// A WebSocket message, by the connection that is open.
+    fn message(&self, bytes: &[u8]) {
+        let mut page = self.page.borrow_mut();
+        let open = page.get_or_insert_with(|| WebSocket::connect(self.http()));
+        open.send(&frame(0x82, bytes));
+        if !open.drain() {
+            *page = None;
+        }
+    }
+
+    /// Every input as a datagram, as a message of a WebSocket, as a connection of its own, and some under TLS.
     fn feed<'a>(&mut self, inputs: impl IntoIterator<Item = (String, &'a [u8])>) {
-        for (name, bytes) in inputs {
+        for (number, (name, bytes)) in inputs.into_iter().enumerate() {
             self.datagram(bytes);
+            self.message(bytes);
             self.connection(self.sip().port(), bytes);
+            if number % SAMPLE == 0 {
+                self.secure(SIP_TLS, bytes);
+            }
             assert!(self.server.alive(), "'{name}' ends the process");
         }
     }
 
     /// The process is well, the call has lost nothing, and nothing is left of the strangers.
     fn finish(mut self) {
+        // What went by the WebSocket has been read when this is answered.
+        if let Some(mut page) = self.page.take() {
+            page.say(
+                b"OPTIONS sip:a SIP/2.0\r\nVia: SIP/2.0/WS a.invalid;branch=z9hG4bKlast\r\nFrom: <sip:a@a.invalid>;tag=1\r\n\
+                  To: <sip:a>\r\nCall-ID: the-last-of-all\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\n\r\n",
+            );
+            while page.message().header("Call-ID") != Some("the-last-of-all") {}
+        }
         self.server.assert_healthy();
         assert_eq!(self.server.channels(), 1);
         let before = self.alice.media.heard();
@@ -264,9 +324,12 @@ fn the_protos_suite_is_survived() {
         for part in parts(file) {
             let message = fill(part, number, from, scene.sip());
             scene.datagram(&message);
-            // Connections cost most of the time; each twentieth shows that the other path is the same.
-            if number % 20 == 0 {
+            scene.message(&message);
+            if number % SAMPLE == 0 {
                 scene.connection(scene.sip().port(), &message);
+            }
+            if number % (5 * SAMPLE) == 0 {
+                scene.secure(SIP_TLS, &message);
             }
         }
         assert!(scene.server.alive(), "'{name}' ends the process");
@@ -329,6 +392,7 @@ fn hostile_rtp_and_rtcp_end_nothing() {
     if let Some(folder) = generated(&scene) {
         packets.extend(files(&folder.join("rtp")));
         packets.extend(files(&folder.join("rtcp")));
+        packets.extend(files(&folder.join("stun")));
     }
     let sound = [0x80, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1].into_iter().chain([0x55; 160]).collect::<Vec<u8>>();
     let mut random = kit::Random(9);
@@ -373,8 +437,58 @@ fn hostile_manager_input_is_survived() {
     if let Some(folder) = generated(&scene) {
         inputs.extend(files(&folder.join("ami")));
     }
-    for (_, bytes) in &inputs {
+    for (number, (_, bytes)) in inputs.iter().enumerate() {
         scene.connection(MANAGER, bytes);
+        let head = format!("POST /rawman HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", bytes.len());
+        scene.connection(HTTP, &[head.as_bytes(), bytes].concat());
+        if number % SAMPLE == 0 {
+            scene.secure(MANAGER_TLS, bytes);
+        }
+    }
+    scene.finish();
+}
+
+#[test]
+fn hostile_frames_end_nothing_but_their_connection() {
+    let scene = Scene::new("frames");
+    let options = b"OPTIONS sip:a SIP/2.0\r\n\r\n";
+    let mut inputs: Vec<(String, Vec<u8>)> = vec![
+        (
+            "empty pieces".into(),
+            [frame(0x01, b""), frame(0x00, b"").repeat(5_000), frame(0x80, b"")].concat(),
+        ),
+        ("pings".into(), frame(0x89, &[0; 125]).repeat(5_000)),
+        ("goodbyes".into(), frame(0x88, &1000u16.to_be_bytes()).repeat(1_000)),
+        ("half a frame".into(), frame(0x81, options)[..20].to_vec()),
+        ("a length of 2^64 - 1".into(), [&[0x82][..], &[0xff; 9], &[0; 100]].concat()),
+    ];
+    if let Some(folder) = generated(&scene) {
+        inputs.extend(files(&folder.join("ws")));
+    }
+    let mut random = kit::Random(7);
+    inputs.extend((0..200).map(|number| {
+        let mut spoiled = frame(0x81, options).repeat(3);
+        kit::spoil(&mut random, &mut spoiled);
+        (format!("spoiled {number}"), spoiled)
+    }));
+    for (_, bytes) in &inputs {
+        let mut page = WebSocket::connect(scene.http());
+        page.send(bytes);
+        page.drain();
+        // The same without having asked.
+        scene.connection(HTTP, bytes);
+    }
+    scene.message(options);
+    scene.finish();
+}
+
+#[test]
+fn what_belongs_to_other_protocols_is_passed_over() {
+    let mut scene = Scene::new("others");
+    let Some(folder) = generated(&scene) else { return };
+    for set in ["stun", "iax2", "udptl"] {
+        let inputs = files(&folder.join(set));
+        scene.feed(borrowed(&inputs).step_by(3));
     }
     scene.finish();
 }
