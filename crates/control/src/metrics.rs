@@ -64,6 +64,16 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     ),
     ("strowger_turns_total", Kind::Counter, "Turns of the signalling loop."),
     ("strowger_call_records_total", Kind::Counter, "Call records that were handed to be written."),
+    (
+        "strowger_captured_total",
+        Kind::Counter,
+        "Copies of SIP messages that hep.conf sent to a capture server.",
+    ),
+    (
+        "strowger_captured_lost_total",
+        Kind::Counter,
+        "Copies of SIP messages that were lost: more came than could be sent, or the server has no address.",
+    ),
 ];
 
 /// The types of the text form.
@@ -144,6 +154,8 @@ pub fn text(site: &Site) -> String {
     let counters = site.counters.get();
     page.single("strowger_turns_total", counters.turns as f64);
     page.single("strowger_call_records_total", counters.records as f64);
+    page.single("strowger_captured_total", counters.captured as f64);
+    page.single("strowger_captured_lost_total", counters.capture_lost as f64);
     page.out
 }
 

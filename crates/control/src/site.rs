@@ -69,6 +69,10 @@ pub struct Counters {
     pub turns: u64,
     /// Call records handed to the sink.
     pub records: u64,
+    /// Copies of SIP messages sent to the capture server of hep.conf.
+    pub captured: u64,
+    /// Copies that were lost on the way there.
+    pub capture_lost: u64,
 }
 
 /// A codec in another process, for those who show it.

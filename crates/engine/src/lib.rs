@@ -11,6 +11,7 @@ mod dns;
 mod doors;
 mod enumdns;
 mod externals;
+mod hep;
 mod links;
 mod listen;
 mod managers;

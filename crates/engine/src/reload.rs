@@ -185,6 +185,7 @@ impl Engine {
             core.notice(|_| Some(Notice::Reload { module, status: 0 }));
         }
         self.take_records(&snapshot);
+        self.take_capture(&snapshot);
         let ports = PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend };
         site.media.borrow_mut().set_ports(ports);
         wire::host_names(&snapshot).iter().for_each(|host| self.resolver.ask(host));

@@ -232,6 +232,7 @@ impl Engine {
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
         give_away(&socket, &snapshot.asterisk.files)?;
         engine.open_manager(&snapshot, &wires)?;
+        engine.take_capture(&snapshot);
         if !snapshot.modules.disabled().contains("pbx_spool") {
             engine.watch_call_files(&snapshot.asterisk.directories.astspooldir);
         }

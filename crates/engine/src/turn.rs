@@ -29,6 +29,7 @@ use crate::callfiles::CallFiles;
 use crate::doors::Tee;
 use crate::enumdns::EnumDns;
 use crate::externals::Externals;
+use crate::hep::Capture;
 use crate::links::LinkDesk;
 use crate::listen::{Framing, Listeners};
 use crate::managers::Managers;
@@ -74,6 +75,8 @@ pub struct Engine {
     pub(crate) loader: Rc<Loader>,
     registrations: Registrations,
     pub(crate) records: Records,
+    /// Where copies of SIP messages go, when hep.conf wants them to.
+    capture: Option<Capture>,
     pub(crate) managers: Managers,
     pub(crate) web: Web,
     commands: Rc<RefCell<Cli>>,
@@ -170,6 +173,7 @@ impl Engine {
             loader,
             registrations,
             records,
+            capture: None,
             managers,
             web,
             commands,
@@ -616,6 +620,29 @@ impl Engine {
             (self.rests_told, self.rests_quiet_until) = (rests, Some(core.now + RESTS_QUIET));
         }
     }
+    /// Sends copies of SIP messages where hep.conf says, from here on.
+    pub(crate) fn take_capture(&mut self, snapshot: &Snapshot) {
+        let wanted = snapshot.hep.as_ref().filter(|_| snapshot.modules.has_module("res_hep"));
+        let wanted = wanted.filter(|_| snapshot.modules.has_module("res_hep_pjsip"));
+        if self.capture.as_ref().map(Capture::wanted) == wanted {
+            return;
+        }
+        self.site.sip.borrow_mut().set_capture(wanted.is_some());
+        let started = wanted.map(Capture::start).transpose();
+        self.capture = started.unwrap_or_else(|why| {
+            let line = format!("nothing is captured: {why}; raise ulimit -u");
+            self.log(Level::Error, "res_hep", &line);
+            None
+        });
+    }
+    /// Hands copies of messages to whoever sends them on.
+    fn send_captured(&mut self) {
+        let Some(capture) = &self.capture else { return };
+        let copies = self.site.sip.borrow_mut().take_captured();
+        copies.into_iter().for_each(|copy| capture.send(copy));
+        let (sent, lost) = capture.counts();
+        self.count(|counters| (counters.captured, counters.capture_lost) = (sent, lost));
+    }
     /// Messages leave after what they acknowledge is written down.
     fn send(&mut self) {
         let (changes, sends, lookups) = {
@@ -630,6 +657,7 @@ impl Engine {
             }
         }
         lookups.iter().for_each(|host| self.resolver.ask(host));
+        self.send_captured();
         let now = Clock.now();
         for send in sends {
             let sent = {

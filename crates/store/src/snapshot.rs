@@ -7,6 +7,7 @@ use crate::config::asterisk::Asterisk;
 use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
 use crate::config::codecs::CodecsConf;
 use crate::config::confbridge::ConfBridge;
+use crate::config::hep::Hep;
 use crate::config::logger::Logger;
 use crate::config::manager::Manager;
 use crate::config::modules::{Capability, Modules};
@@ -61,6 +62,8 @@ pub struct Snapshot {
     pub cdr_table: Option<CdrTable>,
     /// `cdr_manager.conf`.
     pub cdr_manager: CdrManager,
+    /// `hep.conf`.
+    pub hep: Option<Hep>,
     /// `manager.conf`, its named lists resolved.
     pub manager: Manager,
     /// `modules.conf`.
@@ -325,6 +328,7 @@ impl<'a> Reading<'a> {
             cdr_custom: self.read("cdr_custom.conf", CdrCustom::read),
             cdr_table: self.read("cdr_sqlite3_custom.conf", CdrTable::read),
             cdr_manager: self.read("cdr_manager.conf", CdrManager::read),
+            hep: self.read("hep.conf", Hep::read),
             manager,
             modules,
             notify: self.read("pjsip_notify.conf", Notify::read),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use e2e::{Phone, Server, Site, wait};
@@ -264,4 +264,69 @@ fn the_messages_of_a_call_are_drawn_as_a_ladder() {
     assert!(after.contains(" BYE ") && after.contains(" 200 OK (BYE) "), "{after}");
     let found = server.cli("pjsip show history where sip.msg.method = BYE and addr like 127");
     assert!(found.contains("BYE sip:"), "{found}");
+}
+
+/// A packet of HEPv3: its chunks of vendor 0 by type.
+fn hep_chunks(packet: &[u8]) -> BTreeMap<u16, Vec<u8>> {
+    assert_eq!(
+        (&packet[..4], usize::from(u16::from_be_bytes([packet[4], packet[5]]))),
+        (&b"HEP3"[..], packet.len())
+    );
+    let (mut rest, mut chunks) = (&packet[6..], BTreeMap::new());
+    while let [0, 0, kind_high, kind_low, high, low, tail @ ..] = rest {
+        let length = usize::from(u16::from_be_bytes([*high, *low])) - 6;
+        chunks.insert(u16::from_be_bytes([*kind_high, *kind_low]), tail[..length].to_vec());
+        rest = &tail[length..];
+    }
+    assert!(rest.is_empty(), "what is no chunk: {rest:?}");
+    chunks
+}
+
+/// An address of a packet: IPv4 in the one chunk, the port in the other.
+fn hep_address(chunks: &BTreeMap<u16, Vec<u8>>, ip: u16, port: u16) -> SocketAddr {
+    let ip: [u8; 4] = chunks[&ip].as_slice().try_into().expect("an IPv4 address");
+    let port: [u8; 2] = chunks[&port].as_slice().try_into().expect("a port");
+    (ip, u16::from_be_bytes(port)).into()
+}
+
+#[test]
+fn a_capture_server_gets_a_copy_of_every_message_of_a_call() {
+    let capture = UdpSocket::bind("127.0.0.1:0").expect("a capture server");
+    capture.set_read_timeout(Some(LINE_WAIT)).expect("a limit");
+    let address = capture.local_addr().expect("its address");
+    let site = Site::new("capture").phone("alice").dialplan(DIALPLAN).add(
+        "hep.conf",
+        &format!("[general]\ncapture_address = {address}\ncapture_id = 2001\ncapture_password = let me in\n"),
+    );
+    let server = Server::start(site);
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.must_call("100");
+    alice.hang_up();
+    let mut buffer = [0; 65_535];
+    let mut starts = Vec::new();
+    loop {
+        let length = capture.recv(&mut buffer).expect("a copy in time");
+        let chunks = hep_chunks(&buffer[..length]);
+        let text = String::from_utf8_lossy(&chunks[&15]).into_owned();
+        let (from, to) = (hep_address(&chunks, 3, 7), hep_address(&chunks, 4, 8));
+        assert!([from, to].contains(&server.site.sip), "{from} {to}: {text}");
+        assert_eq!(to == server.site.sip, !text.starts_with("SIP/2.0"), "alice asks, we answer: {text}");
+        assert_eq!(
+            (&chunks[&1][..], &chunks[&2][..], &chunks[&11][..]),
+            (&[2][..], &[17][..], &[1][..]),
+            "{text}"
+        );
+        assert_eq!(chunks[&12], 2001_u32.to_be_bytes(), "{text}");
+        assert_eq!(chunks[&14], b"let me in", "{text}");
+        let call_id = text.lines().find_map(|line| line.strip_prefix("Call-ID: ")).expect("a Call-ID");
+        assert_eq!(chunks[&17], call_id.as_bytes(), "{text}");
+        let is_last = text.starts_with("SIP/2.0 200") && text.contains(" BYE\r\n");
+        starts.push(text.lines().next().unwrap_or_default().to_owned());
+        if is_last {
+            break;
+        }
+    }
+    for expected in ["INVITE sip:100@", "SIP/2.0 401", "ACK sip:", "SIP/2.0 200 OK", "BYE sip:"] {
+        assert!(starts.iter().any(|start| start.starts_with(expected)), "{expected}: {starts:#?}");
+    }
 }

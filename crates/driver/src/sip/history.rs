@@ -28,6 +28,38 @@ pub struct Heard {
     pub bytes: Box<[u8]>,
 }
 
+/// A copy of a message for a capture server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// When, in microseconds since 1970.
+    pub at_micros: i64,
+    /// We sent it.
+    pub outgoing: bool,
+    /// What it went over.
+    pub protocol: Protocol,
+    /// Our address; of a connection that we opened, with the port that we listen on.
+    pub local: SocketAddr,
+    /// The peer.
+    pub remote: SocketAddr,
+    /// Its Call-ID; empty when it has none.
+    pub call_id: Vec<u8>,
+    /// The message, without the keys of SRTP.
+    pub bytes: Box<[u8]>,
+}
+
+impl Captured {
+    pub(super) fn new(outgoing: bool, flow: Flow, local: SocketAddr, bytes: &[u8], at_micros: i64) -> Self {
+        let mut bytes = bytes.to_vec();
+        ::sip::sdp::hide_keys(&mut bytes);
+        let mut index = Index::default();
+        let message = Message::parse(&bytes, &mut index);
+        let call_id =
+            message.ok().and_then(|message| message.call_id()).map(<[u8]>::to_vec).unwrap_or_default();
+        let (protocol, remote) = (flow.protocol, flow.remote);
+        Self { at_micros, outgoing, protocol, local, remote, call_id, bytes: bytes.into() }
+    }
+}
+
 /// What a message is, in a few words without control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gist {

@@ -29,7 +29,7 @@ mod trunk;
 mod watch;
 mod ways;
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -41,7 +41,7 @@ pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
     Registration, Rel100, Trace, Traced, Watching,
 };
-pub use history::{Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History};
+pub use history::{Captured, Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History};
 pub use message::TEXT_BYTES_MAX;
 pub use outside::NotifyTo;
 pub use register::{Binding, Change, Journal};
@@ -120,6 +120,8 @@ pub struct SipDriver {
     in_hand: Begun,
     trace: Trace,
     history: History,
+    /// Copies of messages since they were taken last; `None` when nobody wants them.
+    captured: Option<Vec<Captured>>,
     /// What endpoints say of `force_rport`: challenges obey all of it, whomever they ask for.
     challenge_ports: [Option<bool>; 2],
     /// How many of `sends` have been traced.
@@ -164,6 +166,7 @@ impl SipDriver {
             in_hand: Begun::default(),
             trace: Trace::Off,
             history: History::default(),
+            captured: None,
             challenge_ports: [Some(true), None],
             traced: 0,
         };
@@ -321,6 +324,18 @@ impl SipDriver {
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.history
     }
+    /// Whether copies of all messages are wanted; see [`Self::take_captured`].
+    pub fn set_capture(&mut self, wanted: bool) {
+        match (&self.captured, wanted) {
+            (None, true) => self.captured = Some(Vec::new()),
+            (Some(_), false) => self.captured = None,
+            (None, false) | (Some(_), true) => {}
+        }
+    }
+    /// Copies of the messages that came and went since the last time.
+    pub fn take_captured(&mut self) -> Vec<Captured> {
+        self.captured.as_mut().map(std::mem::take).unwrap_or_default()
+    }
     /// The Call-ID of a channel's dialog.
     pub fn call_id(&mut self, core: &Core, channel: ChannelId) -> Option<Vec<u8>> {
         let dialog = self.leg_of(channel, core)?.dialog?;
@@ -328,12 +343,20 @@ impl SipDriver {
     }
     /// Whether anybody wants to see messages.
     fn is_observed(&self) -> bool {
-        self.trace() || self.history.is_on()
+        self.trace() || self.history.is_on() || self.captured.is_some()
     }
     /// Shows a message to those who want to see messages.
     fn observe(&mut self, core: &mut Core, outgoing: bool, flow: Flow, bytes: &[u8]) {
         if self.history.is_on() {
             self.history.keep(outgoing, flow, bytes, core.services.wall.now_micros());
+        }
+        if self.captured.is_some() {
+            let at_micros = core.services.wall.now_micros();
+            let local = self
+                .bind(flow.transport)
+                .map(|bind| SocketAddr::new(self.ways.local_ip(bind, flow.remote.ip()), bind.local.port()));
+            let copy = local.map(|local| Captured::new(outgoing, flow, local, bytes, at_micros));
+            self.captured.iter_mut().for_each(|captured| captured.extend(copy.clone()));
         }
         self.tell(core, if outgoing { "Transmitting" } else { "Received" }, flow, bytes);
     }

@@ -9,6 +9,7 @@ pub mod asterisk;
 pub mod cdr;
 pub mod codecs;
 pub mod confbridge;
+pub mod hep;
 mod kind;
 pub(crate) mod legacy;
 pub mod logger;
@@ -313,6 +314,7 @@ pub fn manual() -> Vec<Row> {
         codecs::External::rows(),
         confbridge::Bridge::rows(),
         confbridge::User::rows(),
+        hep::HepGeneral::rows(),
         web::HttpGeneral::rows(),
         web::Prometheus::rows(),
     ]

@@ -145,6 +145,8 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("pbx_spool", &[]),
     ("res_agi", &[A("AGI"), A("EAGI"), A("DeadAGI")]),
     ("res_clioriginate", &[]),
+    ("res_hep", &[]),
+    ("res_hep_pjsip", &[]),
     ("res_indications", &[Capability::Indications]),
     ("res_musiconhold", &[Capability::MusicOnHold, A("MusicOnHold"), A("StartMusicOnHold"), A("StopMusicOnHold")]),
     ("res_pjsip", &[Technology("PJSIP"), Technology("SIP")]),

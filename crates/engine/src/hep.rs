@@ -1,0 +1,285 @@
+//! Copies of SIP messages for a capture server: HEPv3 over UDP, from a thread of its own.
+//!
+//! The shard hands a copy over and goes on. What does not fit the queue, and what cannot be sent, is counted.
+
+use std::net::{SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use ::sip::stack::Protocol;
+use driver::sip::Captured;
+use store::config::hep::Hep;
+
+/// Most messages that wait for the thread: what 1,000 calls a second say in half a second.
+pub(crate) const WAITING_MAX: usize = 4_096;
+/// How long an address of the server's name holds, and how long it is not asked for again when there is none.
+const ADDRESS_HOLDS: Duration = Duration::from_secs(60);
+/// Largest payload of a UDP datagram over IPv4, bytes.
+const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// What became of the copies.
+#[derive(Debug, Default)]
+struct Shared {
+    sent: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// The shard's end.
+pub(crate) struct Capture {
+    wanted: Hep,
+    copies: SyncSender<Captured>,
+    shared: Arc<Shared>,
+}
+
+impl Capture {
+    /// Starts the thread.
+    pub(crate) fn start(hep: &Hep) -> std::io::Result<Self> {
+        let (copies, queue) = sync_channel(WAITING_MAX);
+        let shared = Arc::new(Shared::default());
+        let mut sender = Sender { hep: hep.clone(), shared: shared.clone(), target: None, looked_up: None };
+        // The thread ends with the queue's other end.
+        std::thread::Builder::new().name("hep".into()).spawn(move || sender.run(&queue))?;
+        Ok(Self { wanted: hep.clone(), copies, shared })
+    }
+    /// What it was started for.
+    pub(crate) fn wanted(&self) -> &Hep {
+        &self.wanted
+    }
+    /// Hands a copy over; with a full queue it is lost and counted.
+    pub(crate) fn send(&self, copy: Captured) {
+        if self.copies.try_send(copy).is_err() {
+            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    /// Copies that were sent, and those that were not.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.shared.sent.load(Ordering::Relaxed), self.shared.lost.load(Ordering::Relaxed))
+    }
+}
+
+struct Sender {
+    hep: Hep,
+    shared: Arc<Shared>,
+    target: Option<(UdpSocket, SocketAddr)>,
+    looked_up: Option<Instant>,
+}
+
+impl Sender {
+    fn run(&mut self, queue: &Receiver<Captured>) {
+        let mut packet = Vec::new();
+        while let Ok(copy) = queue.recv() {
+            let whole = encode(&copy, &self.hep, &mut packet);
+            let sent = whole
+                && self.target().is_some_and(|(socket, server)| socket.send_to(&packet, server).is_ok());
+            let count = if sent { &self.shared.sent } else { &self.shared.lost };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    /// The server's address, looked up anew once in a while, and a socket to reach it by.
+    fn target(&mut self) -> Option<&(UdpSocket, SocketAddr)> {
+        if self.looked_up.is_none_or(|at| at.elapsed() >= ADDRESS_HOLDS) {
+            let found = (self.hep.host.as_str(), self.hep.port).to_socket_addrs();
+            let found = found.ok().and_then(|mut found| found.next());
+            // An address that was good stays good when its name cannot be looked up for a while.
+            if let Some(server) =
+                found.filter(|found| self.target.as_ref().is_none_or(|(_, known)| known != found))
+            {
+                let any = if server.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
+                self.target = UdpSocket::bind(any).ok().map(|socket| (socket, server));
+            }
+            self.looked_up = Some(Instant::now());
+        }
+        self.target.as_ref()
+    }
+}
+
+/// Chunk types of vendor 0 (HEPv3).
+mod chunk {
+    pub(super) const FAMILY: u16 = 1;
+    pub(super) const PROTOCOL: u16 = 2;
+    pub(super) const SOURCE_V4: u16 = 3;
+    pub(super) const TARGET_V4: u16 = 4;
+    pub(super) const SOURCE_V6: u16 = 5;
+    pub(super) const TARGET_V6: u16 = 6;
+    pub(super) const SOURCE_PORT: u16 = 7;
+    pub(super) const TARGET_PORT: u16 = 8;
+    pub(super) const SECONDS: u16 = 9;
+    pub(super) const MICROS: u16 = 10;
+    pub(super) const KIND: u16 = 11;
+    pub(super) const AGENT: u16 = 12;
+    pub(super) const KEY: u16 = 14;
+    pub(super) const PAYLOAD: u16 = 15;
+    pub(super) const CORRELATION: u16 = 17;
+    pub(super) const NAME: u16 = 19;
+}
+
+/// The address families and protocols of IP, as Linux numbers them.
+const IPV4: u8 = 2;
+const IPV6: u8 = 10;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// The kind of payload that SIP is.
+const SIP: u8 = 1;
+
+/// Writes a packet; false when it would be too large for a datagram.
+fn encode(copy: &Captured, hep: &Hep, out: &mut Vec<u8>) -> bool {
+    let (from, to) = if copy.outgoing { (copy.local, copy.remote) } else { (copy.remote, copy.local) };
+    let (from, to) = (canonical(from), canonical(to));
+    let micros = u64::try_from(copy.at_micros).unwrap_or(0);
+    let (seconds, rest) = ((micros / 1_000_000) as u32, (micros % 1_000_000) as u32);
+    let carrier = if copy.protocol == Protocol::Udp { UDP } else { TCP };
+    out.clear();
+    out.extend_from_slice(b"HEP3\0\0");
+    let mut put = |kind: u16, value: &[u8]| {
+        let length = u16::try_from(value.len() + 6).unwrap_or(u16::MAX);
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&kind.to_be_bytes());
+        out.extend_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(value);
+    };
+    match (from, to) {
+        (SocketAddr::V4(from), SocketAddr::V4(to)) => {
+            put(chunk::FAMILY, &[IPV4]);
+            put(chunk::SOURCE_V4, &from.ip().octets());
+            put(chunk::TARGET_V4, &to.ip().octets());
+        }
+        (from, to) => {
+            put(chunk::FAMILY, &[IPV6]);
+            put(chunk::SOURCE_V6, &in_v6(from));
+            put(chunk::TARGET_V6, &in_v6(to));
+        }
+    }
+    put(chunk::PROTOCOL, &[carrier]);
+    put(chunk::SOURCE_PORT, &from.port().to_be_bytes());
+    put(chunk::TARGET_PORT, &to.port().to_be_bytes());
+    put(chunk::SECONDS, &seconds.to_be_bytes());
+    put(chunk::MICROS, &rest.to_be_bytes());
+    put(chunk::KIND, &[SIP]);
+    put(chunk::AGENT, &hep.general.capture_id.to_be_bytes());
+    if !hep.general.capture_password.is_empty() {
+        put(chunk::KEY, hep.general.capture_password.expose().as_bytes());
+    }
+    if !hep.general.capture_name.is_empty() {
+        put(chunk::NAME, hep.general.capture_name.as_bytes());
+    }
+    if !copy.call_id.is_empty() {
+        put(chunk::CORRELATION, &copy.call_id);
+    }
+    put(chunk::PAYLOAD, &copy.bytes);
+    let Ok(length) = u16::try_from(out.len()) else { return false };
+    if let Some(place) = out.get_mut(4..6) {
+        place.copy_from_slice(&length.to_be_bytes());
+    }
+    out.len() <= DATAGRAM_BYTES_MAX
+}
+
+/// IPv4 in IPv6 as IPv4.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+fn in_v6(address: SocketAddr) -> [u8; 16] {
+    match address {
+        SocketAddr::V4(address) => address.ip().to_ipv6_mapped().octets(),
+        SocketAddr::V6(address) => address.ip().octets(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::config::hep::HepGeneral;
+
+    fn hep(id: u32, name: &str) -> Hep {
+        let mut general = HepGeneral::default();
+        general.capture_id = id;
+        general.capture_name = name.to_owned();
+        Hep { host: "127.0.0.1".into(), port: 9060, general }
+    }
+
+    fn copy(outgoing: bool, local: &str, remote: &str, bytes: &[u8]) -> Captured {
+        Captured {
+            at_micros: 1_763_762_068_250_001,
+            outgoing,
+            protocol: Protocol::Tls,
+            local: local.parse().unwrap(),
+            remote: remote.parse().unwrap(),
+            call_id: b"one".to_vec(),
+            bytes: bytes.into(),
+        }
+    }
+
+    /// Chunks of a packet, by type.
+    fn chunks(packet: &[u8]) -> Vec<(u16, Vec<u8>)> {
+        assert_eq!(&packet[..4], b"HEP3");
+        assert_eq!(usize::from(u16::from_be_bytes([packet[4], packet[5]])), packet.len());
+        let (mut rest, mut found) = (&packet[6..], Vec::new());
+        while let [0, 0, a, b, c, d, tail @ ..] = rest {
+            let length = usize::from(u16::from_be_bytes([*c, *d])) - 6;
+            found.push((u16::from_be_bytes([*a, *b]), tail[..length].to_vec()));
+            rest = &tail[length..];
+        }
+        assert!(rest.is_empty(), "{rest:?}");
+        found
+    }
+
+    #[test]
+    fn hep3_chunks_say_who_sent_what_to_whom_and_when() {
+        let mut packet = Vec::new();
+        let sent = copy(true, "192.0.2.1:5061", "198.51.100.7:40000", b"BYE");
+        assert!(encode(&sent, &hep(70_000, "north"), &mut packet));
+        assert_eq!(
+            chunks(&packet),
+            [
+                (1, vec![2]),
+                (3, vec![192, 0, 2, 1]),
+                (4, vec![198, 51, 100, 7]),
+                (2, vec![6]),
+                (7, 5061_u16.to_be_bytes().to_vec()),
+                (8, 40_000_u16.to_be_bytes().to_vec()),
+                (9, 1_763_762_068_u32.to_be_bytes().to_vec()),
+                (10, 250_001_u32.to_be_bytes().to_vec()),
+                (11, vec![1]),
+                (12, 70_000_u32.to_be_bytes().to_vec()),
+                (19, b"north".to_vec()),
+                (17, b"one".to_vec()),
+                (15, b"BYE".to_vec()),
+            ]
+        );
+        let received = copy(false, "[2001:db8::1]:5061", "[2001:db8::2]:9", b"x");
+        assert!(encode(&received, &hep(0, ""), &mut packet));
+        let found = chunks(&packet);
+        assert_eq!(found[0], (1, vec![10]));
+        assert_eq!(found[1].1[15], 2, "the peer is the source");
+        assert!(!found.iter().any(|(kind, _)| [14, 19].contains(kind)), "neither key nor name");
+    }
+
+    #[test]
+    fn what_fits_no_datagram_is_not_sent() {
+        let mut packet = Vec::new();
+        for (bytes, fits) in [(60_000, true), (65_500, false), (1 << 20, false)] {
+            let copy = copy(true, "192.0.2.1:1", "192.0.2.2:2", &vec![b'x'; bytes]);
+            assert_eq!(encode(&copy, &hep(0, ""), &mut packet), fits, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn copies_come_to_the_server_in_order() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        server.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut hep = hep(1, "");
+        hep.port = server.local_addr().unwrap().port();
+        let capture = Capture::start(&hep).unwrap();
+        for n in 0..3_u8 {
+            capture.send(copy(true, "192.0.2.1:1", "192.0.2.2:2", &[n]));
+        }
+        let mut buffer = [0; 2_048];
+        for n in 0..3_u8 {
+            let length = server.recv(&mut buffer).unwrap();
+            assert_eq!(chunks(&buffer[..length]).last(), Some(&(15, vec![n])));
+        }
+        drop(capture);
+    }
+}
