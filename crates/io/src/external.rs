@@ -472,6 +472,7 @@ impl Clerk {
             link = self.connect();
             if link.is_some() {
                 self.shared.restarts.fetch_add(1, Ordering::Relaxed);
+                self.forget();
                 self.shared.health.set_alive(true);
             }
         }
@@ -496,8 +497,8 @@ impl Clerk {
         }
     }
 
-    /// Serves the streams until the process or its owner ends.
-    fn serve(&mut self, link: &mut Link) -> io::Result<End> {
+    /// Begins anew with a process that knows no stream yet, before anybody is told that it lives.
+    fn forget(&mut self) {
         self.outgoing.clear();
         self.incoming.clear();
         let mut forgotten = Vec::new();
@@ -507,6 +508,10 @@ impl Clerk {
             seat.unanswered = 0;
             open(&seat.desk, &mut self.outgoing);
         }
+    }
+
+    /// Serves the streams until the process or its owner ends.
+    fn serve(&mut self, link: &mut Link) -> io::Result<End> {
         self.progress = Instant::now();
         loop {
             self.wake.answer_and_clear();

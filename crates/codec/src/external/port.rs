@@ -64,6 +64,8 @@ pub struct Faults {
 #[derive(Debug, Default)]
 pub struct Health {
     alive: AtomicBool,
+    /// How often it began: whoever looks too seldom to see it dead sees that it is another one.
+    lives: AtomicU32,
     full: AtomicU64,
     dead: AtomicU64,
     refused: AtomicU64,
@@ -73,11 +75,18 @@ pub struct Health {
 impl Health {
     /// Whether the process lives.
     pub fn is_alive(&self) -> bool {
-        self.alive.load(Ordering::Relaxed)
+        self.alive.load(Ordering::Acquire)
     }
     /// It began, or ended.
     pub fn set_alive(&self, alive: bool) {
-        self.alive.store(alive, Ordering::Relaxed);
+        if alive {
+            self.lives.fetch_add(1, Ordering::Relaxed);
+        }
+        self.alive.store(alive, Ordering::Release);
+    }
+    /// How often it began.
+    fn lives(&self) -> u32 {
+        self.lives.load(Ordering::Relaxed)
     }
     /// What went wrong so far.
     pub fn faults(&self) -> Faults {
@@ -105,6 +114,8 @@ pub struct Port {
     /// Number of the next frame, and of the next answer.
     sent: u32,
     answered: u32,
+    /// Which life of the process they belong to.
+    life: u32,
     /// Answers put into the ring since the beginning, and those taken out.
     delivered: Arc<AtomicU32>,
     taken: u32,
@@ -144,6 +155,7 @@ pub fn port(
         answers,
         sent: 0,
         answered: 0,
+        life: health.lives(),
         delivered: delivered.clone(),
         taken: 0,
         health,
@@ -235,10 +247,14 @@ impl Port {
     }
 
     fn send(&mut self, kind: Kind, length: usize, data: impl Iterator<Item = u8>) {
-        if !self.is_alive() {
-            count(&self.health.dead);
+        let alive = self.is_alive();
+        let life = self.health.lives();
+        if !alive || self.life != life {
             // What was on its way died with the process.
-            self.answered = self.sent;
+            (self.answered, self.life) = (self.sent, life);
+        }
+        if !alive {
+            count(&self.health.dead);
             return;
         }
         let message = Message { kind, stream: self.stream, sequence: self.sent, data: &[] };
@@ -437,6 +453,19 @@ mod tests {
         let late = Message { kind: Kind::Frame, stream: 3, sequence: 0, data: &[0; 160] };
         desk.deliver(&late);
         assert_eq!(port.decoded(&mut [0; 80]), None, "an answer to something forgotten");
+    }
+
+    #[test]
+    fn what_died_with_a_process_is_forgotten_by_who_never_looked_while_it_was_dead() {
+        let (mut port, mut desk, health, _) = line(Direction::Encode);
+        for _ in 0..3 {
+            (0..20).for_each(|_| port.encode(&[0; 80]));
+            assert_eq!(asked(&mut desk).len(), 12);
+            // Its worker lost the processor for as long as it takes to start the process again.
+            health.set_alive(false);
+            health.set_alive(true);
+        }
+        assert_eq!(health.faults(), Faults { full: 3 * 8, ..Faults::default() });
     }
 
     #[test]
