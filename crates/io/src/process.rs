@@ -178,8 +178,11 @@ pub fn start_in_background(program: &Path, args: &[std::ffi::OsString]) -> io::R
             Ok(0) => break,
             Ok(count) => {
                 let text = buffer.get(..count).unwrap_or(&[]);
-                ready = text.ends_with(&[READY]);
-                out.write_all(text.strip_suffix(&[READY]).unwrap_or(text))?;
+                // Other threads may say something behind it before the streams are taken away.
+                for part in text.split(|byte| *byte == READY) {
+                    out.write_all(part)?;
+                }
+                ready = text.contains(&READY);
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -189,7 +192,7 @@ pub fn start_in_background(program: &Path, args: &[std::ffi::OsString]) -> io::R
     if ready { Ok(None) } else { child.wait().map(Some) }
 }
 
-/// The last byte that a background process prints: "end of transmission", which no message contains.
+/// What a background process prints when it is ready: "end of transmission", which no message contains.
 const READY: u8 = 0x04;
 
 /// The background side of `start_in_background`.
@@ -269,7 +272,10 @@ mod tests {
         let shell = Path::new("/bin/sh");
         let run = |script: &str| start_in_background(shell, &["-c".into(), script.into()]).unwrap();
         // The reader at the other end of the pipe is gone after "ready"; the process itself goes on.
-        assert_eq!(run("printf 'hello\\n\\004'; exec >/dev/null 2>&1; read line").map(|s| s.code()), None);
+        for words in ["hello\\n\\004", "hello\\n\\004a thread that has more to say\\n"] {
+            let script = format!("printf '{words}'; exec >/dev/null 2>&1; read line");
+            assert_eq!(run(&script).map(|status| status.code()), None, "{words}");
+        }
         assert_eq!(run("echo cannot bind >&2; exit 3").and_then(|status| status.code()), Some(3));
     }
 
