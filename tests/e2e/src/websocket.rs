@@ -92,6 +92,7 @@ impl WebSocket {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return None,
                 Ok(length) => self.seen.extend(&buffer[..length]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -130,9 +131,14 @@ impl WebSocket {
     }
     /// The next message of SIP; the server must send one.
     pub fn message(&mut self) -> Message {
-        let frame = self.frame().expect("a frame");
-        assert!(matches!(frame.first, 0x81 | 0x82), "{frame:?}");
-        Message::parse(&frame.payload)
+        loop {
+            let frame = self.frame().expect("a frame");
+            // The server asks now and then whether anybody is there.
+            if frame.first != 0x89 {
+                assert!(matches!(frame.first, 0x81 | 0x82), "{frame:?}");
+                return Message::parse(&frame.payload);
+            }
+        }
     }
 }
 

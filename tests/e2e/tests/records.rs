@@ -212,7 +212,7 @@ fn records_go_to_lines_and_tables_of_the_sites_own_and_to_managers() {
     }
     let lines = wait::until("both lines of the fork", || {
         let text = server.site.place.read("log/cdr-custom/own/calls.csv");
-        (text.lines().count() == 2).then_some(text)
+        (text.matches('\n').count() == 2).then_some(text)
     });
     let line = |sequence| format!("\"alice\",100,{sequence},\"7 \"\"cents\"\"\",ANSWERED\n");
     assert_eq!(lines, line(0) + &line(1));
@@ -305,7 +305,10 @@ fn a_capture_server_gets_a_copy_of_every_message_of_a_call() {
     let mut buffer = [0; 65_535];
     let mut starts = Vec::new();
     loop {
-        let length = capture.recv(&mut buffer).expect("a copy in time");
+        let length = match capture.recv(&mut buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            received => received.expect("a copy in time"),
+        };
         let chunks = hep_chunks(&buffer[..length]);
         let text = String::from_utf8_lossy(&chunks[&15]).into_owned();
         let (from, to) = (hep_address(&chunks, 3, 7), hep_address(&chunks, 4, 8));
