@@ -33,7 +33,7 @@ pub use baresip::Baresip;
 pub use capture::Capture;
 pub use media::{Heard, Media, Recital, Speak};
 pub use message::Message;
-pub use peer::{bad_input, installed, node_with, python, python_with, unpack};
+pub use peer::{Owned, bad_input, installed, node_with, python, python_with, unpack};
 pub use phone::Phone;
 pub use place::{Place, address, free_ports};
 pub use secure::{Authority, Identity, Secure};

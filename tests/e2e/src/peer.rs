@@ -1,7 +1,19 @@
 //! Programs of others, and data that a plain checkout does not have.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+/// A process that goes when this goes, however its test ends: whoever reads what tests say waits for the last that can
+/// still say something.
+#[derive(Debug)]
+pub struct Owned(pub Child);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
 
 /// Whether all of these programs are there; when not, says that the test is skipped and how to get them.
 pub fn installed(programs: &[&str]) -> bool {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use e2e::{Phone, Server, Site, installed, python, tone, wait};
+use e2e::{Owned, Phone, Server, Site, installed, python, tone, wait};
 
 const SHELL: &str = r#"#!/bin/sh
 while read line && [ -n "$line" ]; do
@@ -326,14 +326,14 @@ fn a_server_from_pypi_steers_a_call() {
     let Some(python) = python() else { return };
     let free = TcpListener::bind((e2e::address(), 0)).and_then(|free| free.local_addr()).expect("a port");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/fast_agi_server.py");
-    let mut agi = Command::new(python)
+    let agi = Command::new(python)
         .arg(script)
         .args([free.ip().to_string(), free.port().to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .spawn()
-        .expect("python starts");
-    let mut said = BufReader::new(agi.stdout.take().expect("its output"));
+        .spawn();
+    let mut agi = Owned(agi.expect("python starts"));
+    let mut said = BufReader::new(agi.0.stdout.take().expect("its output"));
     said.read_line(&mut String::new()).expect("it is ready");
     let server = server("agi-pypi", free);
     let mut alice = Phone::new(server.site.sip, "alice");
@@ -342,8 +342,7 @@ fn a_server_from_pypi_steers_a_call() {
     assert_eq!(server.database("agi", "waits"), "yes");
     alice.media.type_digits("4");
     let told = wait::for_some(wait::SOON, || server.database_now("agi", "panoramisk"));
-    let _ended = agi.kill();
-    let _status = agi.wait();
+    drop(agi);
     assert_eq!(told.as_deref(), Some("steer/me 0 server 0 4 510"));
     alice.until_hung_up();
     server.until_idle();

@@ -1,6 +1,6 @@
 //! What the machine cannot give: descriptors, room on the disk, ports. It is said with a remedy, and calls go on.
 
-use e2e::{Phone, Server, Site, Speak, wait};
+use e2e::{Owned, Phone, Server, Site, Speak, wait};
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 
@@ -116,7 +116,7 @@ fn a_database_that_cannot_be_written_is_said_and_its_values_serve_on() {
     let server = Server::start(site("astdb"));
     // Another program holds the file and does not let go: to this one it is as good as read-only.
     let file = server.site.place.join("db/astdb.sqlite3");
-    let Some(mut holder) = hold(&file) else { return };
+    let Some(holder) = hold(&file) else { return };
     let mut alice = Phone::new(server.site.sip, "alice");
     alice.must_call("store");
     alice.until_hung_up();
@@ -128,8 +128,7 @@ fn a_database_that_cannot_be_written_is_said_and_its_values_serve_on() {
     });
     alice.must_call("store");
     alice.until_hung_up();
-    holder.kill().expect("it runs");
-    holder.wait().expect("it ends");
+    drop(holder);
     let mut server = server;
     // The end of the process waits for what is not written yet.
     server.run("core stop now");
@@ -139,7 +138,7 @@ fn a_database_that_cannot_be_written_is_said_and_its_values_serve_on() {
 }
 
 /// A process that holds the database locked, once it does.
-fn hold(file: &std::path::Path) -> Option<std::process::Child> {
+fn hold(file: &std::path::Path) -> Option<Owned> {
     use std::io::BufRead as _;
     if !e2e::installed(&["python3"]) {
         return None;
@@ -149,14 +148,14 @@ fn hold(file: &std::path::Path) -> Option<std::process::Child> {
                    held.execute('BEGIN EXCLUSIVE')\n\
                    print('held', flush=True)\n\
                    time.sleep(600)\n";
-    let mut child = std::process::Command::new("python3")
+    let child = std::process::Command::new("python3")
         .args(["-c", program])
         .arg(file)
         .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("python3 runs");
+        .spawn();
+    let mut child = Owned(child.expect("python3 runs"));
     let mut line = String::new();
-    std::io::BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("it speaks");
+    std::io::BufReader::new(child.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("it speaks");
     assert_eq!(line, "held\n");
     Some(child)
 }
