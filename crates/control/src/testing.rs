@@ -13,7 +13,6 @@ use driver::sip::{Aor, Auth, Bind, Config, Endpoint, Proof, SipDriver};
 use io::media::{Level, MediaFront, MediaSettings, PortRange, Translation};
 use sim::World;
 use store::Snapshot;
-use store::config::logger::Logger;
 use store::config::tones::Tones;
 use store::log::LogSink;
 use store::sounds::{Catalogue, Sounds};
@@ -55,7 +54,7 @@ pub(crate) fn world(dialplan: &str) -> World {
 
 /// All of a running system around a world; what it writes goes into `folder`.
 pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: Config) -> Rc<Site> {
-    let (log, sender) = LogSink::start(&Logger::default(), folder, None).unwrap();
+    let (log, sender) = LogSink::start(&snapshot.logger, folder, None).unwrap();
     let settings = MediaSettings {
         ports: PortRange { first: 10_000, last: 10_099 },
         io: io::media::Io::sockets(Some(1)),

@@ -6,6 +6,7 @@
 use crate::config::logger::{Channel, Formatter, LogLevel, Logger, Rotate, Target};
 use crate::date::{Zone, format};
 use call::Level;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -22,6 +23,8 @@ use std::time::SystemTime;
 pub const MESSAGE_BYTES_MAX: usize = 8 << 10;
 /// Most lines of one write.
 const BATCH_MAX: usize = 256;
+/// Most files that are logged to beside those of logger.conf; a console adds them one by one.
+pub const ADDED_MAX: usize = 32;
 /// Most old files that sequential rotation looks past.
 const OLD_FILES_MAX: u32 = 100_000;
 
@@ -61,6 +64,10 @@ struct Shared {
 #[derive(Debug)]
 pub struct LogSink {
     jobs: Option<Sender<Job>>,
+    /// `logger.conf`.
+    configured: RefCell<Logger>,
+    /// Channels that were added by hand; they stay through reloads.
+    added: RefCell<Vec<Channel>>,
     shared: Arc<Shared>,
     trouble: Receiver<String>,
     thread: Option<JoinHandle<()>>,
@@ -97,7 +104,8 @@ impl LogSink {
         shared.configure(logger);
         let thread = std::thread::Builder::new().name("log".into()).spawn(move || writer.run(&queue))?;
         let sender = LogSender { jobs: jobs.clone(), shared: shared.clone() };
-        Ok((Self { jobs: Some(jobs), shared, trouble, thread: Some(thread) }, sender))
+        let (configured, added) = (RefCell::new(logger.clone()), RefCell::default());
+        Ok((Self { jobs: Some(jobs), configured, added, shared, trouble, thread: Some(thread) }, sender))
     }
     /// What keeps lines from a file, once for each time it begins, and once when it is over.
     pub fn trouble(&self) -> Option<String> {
@@ -105,6 +113,45 @@ impl LogSink {
     }
     /// Takes a new `logger.conf`; files are opened anew.
     pub fn configure(&self, logger: Logger) {
+        *self.configured.borrow_mut() = logger;
+        self.apply();
+    }
+    /// Logs to one more file, or to a known one in another way. False when so many were added that no more fit.
+    pub fn add(&self, channel: Channel) -> bool {
+        {
+            let mut added = self.added.borrow_mut();
+            added.retain(|known| known.target != channel.target);
+            if added.len() >= ADDED_MAX {
+                return false;
+            }
+            added.push(channel);
+        }
+        self.apply();
+        true
+    }
+    /// Takes back what [`Self::add`] did to a target; false when it did nothing to it.
+    pub fn remove(&self, target: &Target) -> bool {
+        let before = self.added.borrow().len();
+        self.added.borrow_mut().retain(|known| known.target != *target);
+        let found = self.added.borrow().len() < before;
+        if found {
+            self.apply();
+        }
+        found
+    }
+    /// Where lines go: as logger.conf says, and as was added to it by hand.
+    pub fn channels(&self) -> Vec<Channel> {
+        self.in_force().channels
+    }
+    fn in_force(&self) -> Logger {
+        let mut logger = self.configured.borrow().clone();
+        let added = self.added.borrow();
+        logger.channels.retain(|channel| !added.iter().any(|other| other.target == channel.target));
+        logger.channels.extend(added.iter().cloned());
+        logger
+    }
+    fn apply(&self) {
+        let logger = self.in_force();
         self.shared.configure(&logger);
         self.send(Job::Configure(Box::new(logger)));
     }

@@ -13,7 +13,7 @@ use store::cdr::{CdrSink, Line, Row, Sink};
 use store::config::cdr::{CdrCsv, CdrTable};
 use store::config::logger::{Channel, Formatter, Levels, LogLevel, Logger, Rotate, Target};
 use store::journal::{AppendError, Journal, RECORD_BYTES_MAX, Replay};
-use store::log::LogSink;
+use store::log::{ADDED_MAX, LogSink};
 
 fn rows(path: &std::path::Path) -> Vec<(String, String)> {
     let connection = Connection::open(path).unwrap();
@@ -419,4 +419,45 @@ fn a_new_log_configuration_holds_at_once() {
     sink.flush();
     assert!(fs::read_to_string(dir.0.join("a")).unwrap().ends_with("first\n"));
     assert!(fs::read_to_string(dir.0.join("b")).unwrap().ends_with("second\n"));
+}
+
+#[test]
+fn a_log_file_that_was_added_by_hand_stays_through_reloads_until_it_is_removed() {
+    let dir = Scratch::new("log-added");
+    let file = |name: &str| Target::File(name.into());
+    let channels = vec![channel(file("full"), &[LogLevel::Error], None)];
+    let logger = Logger { channels, ..Logger::default() };
+    let (sink, log) = LogSink::start(&logger, &dir.0, None).unwrap();
+    assert!(!log.enabled(Level::Notice));
+    assert!(sink.add(Channel::named("extra", "[json]notice").unwrap()));
+    log.line(Level::Notice, "t", "one");
+    sink.configure(logger);
+    log.line(Level::Notice, "t", "two");
+    log.line(Level::Error, "t", "bad");
+    // A file of logger.conf can be told to hear something else for a while.
+    assert!(sink.add(Channel::named("full", "warning").unwrap()));
+    log.line(Level::Error, "t", "unheard");
+    log.line(Level::Warning, "t", "heard");
+    assert!(sink.remove(&file("full")) && !sink.remove(&file("full")));
+    assert!(sink.remove(&file("extra")));
+    log.line(Level::Notice, "t", "three");
+    log.line(Level::Error, "t", "again");
+    sink.flush();
+    let read = |name: &str| fs::read_to_string(dir.0.join(name)).unwrap();
+    let ends = |name: &str| {
+        read(name).lines().map(|line| line.rsplit("t: ").next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ends("full"), ["bad", "heard", "again"]);
+    let extra = read("extra");
+    assert_eq!(extra.lines().count(), 2, "{extra}");
+    assert!(extra.lines().all(|line| line.starts_with('{')), "{extra}");
+    for n in 0..ADDED_MAX {
+        assert!(sink.add(Channel::named(&format!("f{n}"), "error").unwrap()));
+    }
+    assert!(!sink.add(Channel::named("more", "error").unwrap()));
+    for (name, levels) in
+        [("../x", "error"), ("/etc/x", "error"), (".x", "error"), ("", "error"), ("x", "loud"), ("x", "")]
+    {
+        assert!(Channel::named(name, levels).is_err(), "{name} {levels}");
+    }
 }

@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 
 use call::DeviceState;
 use serde_json::{Value, json};
-use store::config::logger::{LogLevel, Target};
+use store::config::logger::{Channel as LogChannel, LogLevel, Target};
 use store::config::modules::{self, Capability};
 
 use super::text::{clean, holds, or, s, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
 use crate::ami;
+use crate::ami::WebForm;
+use crate::http::ws;
 use crate::site::Wish;
 
 pub(super) const ROWS: &[Row] = &[
@@ -58,6 +60,20 @@ pub(super) const ROWS: &[Row] = &[
         Cli::logger_show_channels,
     )
     .also(&["logger list channels"]),
+    verb(
+        "logger add channel <file> <levels...>",
+        "Logs to one more file in astlogdir, with levels as logger.conf writes them.",
+        Cli::logger_add_channel,
+    )
+    .detail(
+        "For example: logger add channel trouble warning,error. A file of logger.conf hears the levels that are named here \
+         instead of its own. It holds through reloads, until logger remove channel or a restart.",
+    ),
+    verb(
+        "logger remove channel <file>",
+        "Takes back what logger add channel did.",
+        Cli::logger_remove_channel,
+    ),
     verb("logger mute", "Stops the log on this console, or lets it go on.", |_, ask| {
         if !ask.view.attached {
             return Said::failed("Only a console (strowger -r) has a log to mute\n");
@@ -107,6 +123,12 @@ pub(super) const ROWS: &[Row] = &[
     verb("manager reload", "Reads manager.conf again, and everything else with it.", |cli, _| {
         cli.reload("manager", "")
     }),
+    show(
+        "http show status",
+        "Shows where HTTP is served, and what the manager interface and the metrics have there.",
+        "server bind tls_bind paths [path what]",
+        Cli::http_show_status,
+    ),
     show(
         "cdr show status",
         "Shows whether and where call records are written.",
@@ -209,12 +231,78 @@ impl Cli {
         ask.show(data, text)
     }
 
+    fn logger_add_channel(&self, ask: &mut Ask<'_>) -> Said {
+        let (file, levels) = (ask.need("file"), ask.need("levels"));
+        let channel = match LogChannel::named(file, levels) {
+            Ok(channel) => channel,
+            Err(why) => return Said::failed(format!("{}\n", clean(&why))),
+        };
+        match self.site.log.add(channel) {
+            true => Said::done(format!("Logging to {}\n", clean(file))),
+            false => Said::failed("So many files were added that no more fit: remove one\n"),
+        }
+    }
+
+    fn logger_remove_channel(&self, ask: &mut Ask<'_>) -> Said {
+        let file = ask.need("file");
+        match self.site.log.remove(&Target::File(file.to_owned())) {
+            true => Said::done(format!("Removed {}\n", clean(file))),
+            false => Said::failed(format!("{} was not added by logger add channel\n", clean(file))),
+        }
+    }
+
+    fn http_show_status(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let http = &snapshot.http;
+        let address = |address: Option<std::net::SocketAddr>| address.map(|address| address.to_string());
+        let (plain, tls) = (address(http.address()), address(http.tls_address()));
+        let mut paths: Vec<(String, &str)> = Vec::new();
+        if snapshot.manager.is_on_the_web() {
+            let what = "Manager Interface";
+            paths.extend(WebForm::PATHS.iter().map(|(name, _)| (http.path(name), what)));
+        }
+        if snapshot.pjsip.has_websockets() {
+            paths.push((http.path(ws::PATH), "SIP over WebSocket"));
+        }
+        if snapshot.prometheus.enabled {
+            paths.push((http.path(&snapshot.prometheus.uri), "Prometheus Metrics"));
+        }
+        let data = || {
+            let paths: Vec<Value> =
+                paths.iter().map(|(path, what)| json!({ "path": path, "what": what })).collect();
+            json!({ "server": http.servername, "bind": plain, "tls_bind": tls, "paths": paths })
+        };
+        let text = || {
+            let mut out = format!(
+                "HTTP Server Status:\nPrefix: {}\nServer: {}\n",
+                clean(&http.prefix),
+                clean(&http.servername)
+            );
+            match &plain {
+                Some(bind) => drop(writeln!(out, "Server Enabled and Bound to {bind}\n")),
+                None => out.push_str("Server Disabled\n\n"),
+            }
+            if let Some(bind) = &tls {
+                let _ = writeln!(out, "HTTPS Server Enabled and Bound to {bind}\n");
+            }
+            out.push_str("Enabled URI's:\n");
+            for (path, what) in &paths {
+                let _ = writeln!(out, "{} => {what}", clean(path));
+            }
+            if paths.is_empty() {
+                out.push_str("None.\n");
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
     fn logger_show_channels(&self, ask: &mut Ask<'_>) -> Said {
         let snapshot = self.site.snapshot.borrow();
         let logger = &snapshot.logger;
         let folder = &snapshot.asterisk.directories.astlogdir;
-        let rows: Vec<_> = logger
-            .channels
+        let channels = self.site.log.channels();
+        let rows: Vec<_> = channels
             .iter()
             .map(|channel| {
                 let (name, kind) = match &channel.target {

@@ -173,6 +173,30 @@ impl Logger {
     }
 }
 
+impl Channel {
+    /// A file below astlogdir with these levels, as a line `name => levels` of `[logfiles]` has them; or what is wrong.
+    pub fn named(name: &str, levels: &str) -> Result<Self, String> {
+        let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
+        if !plain || name.len() > NAME_BYTES_MAX {
+            return Err(format!("'{name}' is no name of a file in astlogdir"));
+        }
+        let place = conf::Place::new("(console)", 0);
+        let (name, value) = (name.into(), levels.into());
+        let mut findings = Findings::new();
+        let line = Variable { name, value, object: true, place, inherited: false };
+        let made = channel(&line, &mut findings);
+        match (made, findings.iter().next()) {
+            (_, Some(finding)) => Err(finding.message.clone()),
+            (Some(made), None) if made.levels == Levels::default() => Err("no level is named".to_owned()),
+            (Some(made), None) => Ok(made),
+            (None, None) => Err("it cannot be logged to".to_owned()),
+        }
+    }
+}
+
+/// Longest name of a file of the log that a console may make, bytes; a file name has at most 255, and rotation adds to it.
+const NAME_BYTES_MAX: usize = 200;
+
 fn channel(variable: &Variable, findings: &mut Findings) -> Option<Channel> {
     let name = &*variable.name;
     let target = if name.eq_ignore_ascii_case("console") {

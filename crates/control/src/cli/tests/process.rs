@@ -152,9 +152,28 @@ fn what_was_written_is_shown_and_secrets_are_not() {
         assert!(!desk.text(line).contains("not to be told"), "{line}");
         assert!(!desk.json(line).to_string().contains("not to be told"), "{line}");
     }
+    let logger = desk.cli.site.snapshot.borrow().logger.clone();
+    desk.cli.site.log.configure(logger);
     let log = desk.lines("logger show channels");
     assert!(
         log.iter().any(|line| line.contains("/messages") && line.ends_with(" - NOTICE WARNING ERROR")),
         "{log:?}"
     );
+    let trouble = |desk: &mut Desk| {
+        let log = desk.lines("logger show channels");
+        log.into_iter().find(|line| line.contains("/trouble")).map(|line| line.trim_end().to_owned())
+    };
+    assert_eq!(trouble(&mut desk), None);
+    assert_eq!(desk.text("logger add channel trouble [json]warning, error"), "Logging to trouble\n");
+    let added = trouble(&mut desk).unwrap_or_default();
+    assert!(added.contains(" json ") && added.ends_with(" - WARNING ERROR"), "{added}");
+    for (line, why) in [
+        ("logger add channel ../x error", "'../x' is no name of a file in astlogdir\n"),
+        ("logger remove channel messages", "messages was not added by logger add channel\n"),
+    ] {
+        assert_eq!(desk.run(line), (why.to_owned(), 1), "{line}");
+    }
+    assert_eq!(desk.run("logger add channel x loud").1, 1);
+    assert_eq!(desk.text("logger remove channel trouble"), "Removed trouble\n");
+    assert_eq!(trouble(&mut desk), None);
 }

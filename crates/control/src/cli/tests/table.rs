@@ -213,3 +213,107 @@ fn the_manual_of_commands_is_the_table() {
     let line = before.lines().zip(page.lines()).find(|(old, new)| old != new);
     panic!("docs/commands.md is behind the table, first at {line:?}; see the comment above this test");
 }
+
+/// What scripts and administrators type most, and what of it has nothing to show yet, with the reason.
+#[test]
+fn the_commands_that_scripts_use_most_exist() {
+    let mut desk = Desk::new("most-used");
+    desk.call("6001", "100");
+    for (lines, why_not) in [
+        (
+            &[
+                "core waitfullybooted",
+                "core show channels",
+                "core show channel SIM/6001-00000000",
+                "core show version",
+                "core show uptime",
+                "core show hints",
+                "core show translation",
+                "core show codecs",
+                "core show applications",
+                "core show application Dial",
+                "core show functions",
+                "core show sysinfo",
+                "core show settings",
+                "core set verbose 3",
+                "core set debug 1",
+                "core reload",
+                "reload",
+                "core stop gracefully",
+                "core restart gracefully",
+                "core restart now",
+                "channel originate SIM/6002 application Wait 1",
+                "channel redirect SIM/6001-00000000 default,101,1",
+                "channel request hangup SIM/6001-00000000",
+                "dialplan show",
+                "dialplan show default",
+                "dialplan show globals",
+                "dialplan set global NAME value",
+                "dialplan reload",
+                "database put f k v",
+                "database get f k",
+                "database show",
+                "database showkey k",
+                "database del f k",
+                "database deltree f",
+                "module show",
+                "module load x",
+                "module unload x",
+                "module reload x",
+                "manager show connected",
+                "manager show users",
+                "manager show commands",
+                "confbridge list",
+                "confbridge kick room all",
+                "confbridge mute room all",
+                "moh show classes",
+                "logger reload",
+                "logger rotate",
+                "logger show channels",
+                "rtp show settings",
+                "rtp set debug on",
+                "http show status",
+                "cdr show status",
+                "pjsip show endpoints",
+                "pjsip show endpoint 6001",
+                "pjsip show contacts",
+                "pjsip show registrations",
+                "pjsip show transports",
+                "pjsip show aors",
+                "pjsip show aor 6001",
+                "pjsip show auths",
+                "pjsip show identifies",
+                "pjsip show history",
+                "pjsip send notify check-sync endpoint 6001",
+                "pjsip set logger on",
+                "pjsip reload",
+                "sip show peers",
+                "sip set debug on",
+            ][..],
+            None,
+        ),
+        (&["iax2 show peers", "iax2 reload"], Some("IAX2 is not built in")),
+        (&["queue show", "queue add member x to y", "queue pause member x"], Some("Queue is not built in")),
+        (&["voicemail reload", "voicemail show users"], Some("VoiceMail is not built in")),
+        (&["parking show"], Some("parking is not built in")),
+        (&["ari show apps", "ari show users", "ari shutdown websocket x"], Some("ARI is not built in")),
+        (&["odbc show"], Some("ODBC is not built in")),
+        (&["fax set debug on"], Some("fax is not built in")),
+        (&["presencestate change x y"], Some("presence has no provider that a console could set")),
+        (&["dialplan save"], Some("the dialplan is never written by the program")),
+        (
+            &["core show locks", "core show taskprocessors"],
+            Some("there is neither: one thread owns all calls"),
+        ),
+    ] {
+        for line in lines {
+            let (text, _) = desk.run(line);
+            assert_eq!(
+                text.starts_with("No such command"),
+                why_not.is_some(),
+                "{line} ({why_not:?}): {text}"
+            );
+            assert!(!text.starts_with("Usage: "), "{line}: {text}");
+        }
+    }
+}
