@@ -18,6 +18,7 @@ mod message;
 mod peer;
 mod phone;
 mod place;
+mod repeats;
 mod secure;
 mod server;
 mod sipp;

@@ -4,6 +4,7 @@ use crate::digest;
 use crate::media::{EVENTS, Media, PCMA};
 use crate::message::Message;
 use crate::place::address;
+use crate::repeats::Repeats;
 use crate::site::SECRET;
 use crate::wait::SOON;
 use crate::wire::Wire;
@@ -61,6 +62,7 @@ pub struct Phone {
     inbox: VecDeque<Message>,
     /// All that came: what is sent again, because a phone had no time to answer, is no news (RFC 3261 §17).
     known: HashSet<Vec<u8>>,
+    repeats: Repeats,
 }
 
 impl Phone {
@@ -92,6 +94,7 @@ impl Phone {
             pending: None,
             inbox: VecDeque::new(),
             known: HashSet::new(),
+            repeats: Repeats::default(),
         }
     }
 
@@ -129,7 +132,13 @@ impl Phone {
     fn receive_new(&mut self, end: Instant) -> Option<Message> {
         let mut buffer = vec![0; 65_536];
         let length = loop {
-            let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+            let now = Instant::now();
+            for bytes in self.repeats.due(now) {
+                self.send(&bytes);
+            }
+            let until = self.repeats.deadline().map_or(end, |again| again.min(end));
+            end.checked_duration_since(now).filter(|left| !left.is_zero())?;
+            let left = until.saturating_duration_since(now).max(Duration::from_millis(1));
             self.socket.set_read_timeout(Some(left)).expect("a time-out that is not zero");
             match self.socket.recv_from(&mut buffer) {
                 Ok((length, _)) => break length,
@@ -144,7 +153,11 @@ impl Phone {
             return self.receive_new(end);
         }
         self.seen.extend(message.status());
+        self.repeats.came(&message);
         if !self.known.insert(buffer[..length].to_vec()) {
+            if let Some(bytes) = self.repeats.again(&message) {
+                self.send(bytes);
+            }
             return self.receive_new(end);
         }
         Some(message)
@@ -192,8 +205,19 @@ impl Phone {
     fn request(&mut self, method: &str, uri: &str, dialog: &Dialog, more: &str, body: &[u8]) -> String {
         let branch = format!("z9hG4bK{}", self.unique());
         let head = self.request_head((method, uri), dialog, &branch, more, body.len());
-        self.send(&[head.as_bytes(), body].concat());
+        let bytes = [head.as_bytes(), body].concat();
+        self.send(&bytes);
+        self.repeats.asked(&branch, method, &bytes);
         branch
+    }
+
+    /// ACK of a good response to an INVITE (RFC 3261 §13.2.2.4), a request of its own.
+    fn ack(&mut self, response: &Message, dialog: &Dialog, answer: &str) {
+        let branch = format!("z9hG4bK{}", self.unique());
+        let head = self.request_head(("ACK", &dialog.target), dialog, &branch, "", answer.len());
+        let bytes = [head.as_bytes(), answer.as_bytes()].concat();
+        self.send(&bytes);
+        self.repeats.acknowledges(response, &bytes);
     }
 
     fn request_head(
@@ -337,10 +361,11 @@ impl Phone {
     }
 
     /// ACK of a response that is no 2xx (RFC 3261 §17.1.1.3): the INVITE's own branch.
-    fn ack_refusal(&self, dialog: &Dialog, branch: &str, response: &Message) {
+    fn ack_refusal(&mut self, dialog: &Dialog, branch: &str, response: &Message) {
         let dialog = Dialog { remote: response.must("To").to_owned(), ..dialog.clone() };
         let text = self.request_head(("ACK", &dialog.target), &dialog, branch, "", 0);
         self.send(text.as_bytes());
+        self.repeats.acknowledges(response, text.as_bytes());
     }
 
     /// Next response to the INVITE that is not 100; audio follows what it describes.
@@ -373,11 +398,10 @@ impl Phone {
             200..300 => {
                 dialog.remote = response.must("To").to_owned();
                 dialog.target = response.contact().unwrap_or(&dialog.target).to_owned();
-                let target = dialog.target.clone();
                 // Without an offer in the INVITE the answer goes into the ACK (RFC 3261 §13.2.1).
                 let late = self.offer.as_ref().is_some_and(Vec::is_empty);
                 let answer = if late { self.sdp("sendrecv") } else { String::new() };
-                self.request("ACK", &target, &dialog, "", answer.as_bytes());
+                self.ack(&response, &dialog, &answer);
                 self.dialog = Some(dialog);
             }
             _ => {
@@ -408,6 +432,7 @@ impl Phone {
         let dialog = self.dialog.clone().expect("an INVITE is under way");
         let text = self.request_head(("CANCEL", &uri), &dialog, &branch, "", 0);
         self.send(text.as_bytes());
+        self.repeats.asked(&branch, "CANCEL", text.as_bytes());
         self.expect_message("a response to CANCEL", |message| {
             message.status().is_some()
                 && message.header("CSeq").is_some_and(|value| value.ends_with("CANCEL"))
@@ -488,7 +513,9 @@ impl Phone {
         let more = format!("{more}Content-Type: {kind}\r\n");
         let head = self.request_head(line, dialog, &branch, &more, 0);
         let head = head.replace("Content-Length: 0", &format!("Content-Length: {}", body.len()));
-        self.send((head + body).as_bytes());
+        let text = head + body;
+        self.send(text.as_bytes());
+        self.repeats.asked(&branch, line.0, text.as_bytes());
         branch
     }
 
@@ -550,6 +577,7 @@ impl Phone {
         }
         let _ = write!(text, "Contact: {contact}\r\nContent-Length: 0\r\n\r\n");
         self.send(text.as_bytes());
+        self.repeats.answered(invite, 302, text.as_bytes());
         self.expect("ACK");
     }
 
@@ -559,7 +587,7 @@ impl Phone {
         let response = self.inside("INVITE", &body);
         self.follow(&response);
         let dialog = self.dialog.clone().expect("a call is up");
-        self.request("ACK", &dialog.target, &dialog, "", b"");
+        self.ack(&response, &dialog, "");
         response
     }
 
@@ -599,6 +627,7 @@ impl Phone {
             body.len()
         );
         self.send(text.as_bytes());
+        self.repeats.answered(request, status, text.as_bytes());
     }
 
     /// Answers a request with a demand for a password.
