@@ -480,6 +480,13 @@ pub enum Event {
         /// Source of the peer's RTP.
         remote: SocketAddr,
     },
+    /// From here on the peer sends this format, another than before among those of the plan.
+    Sends {
+        /// Stream.
+        stream: StreamId,
+        /// What comes.
+        format: FormatId,
+    },
     /// No RTP for the plan's time; once until RTP comes back.
     RtpTimeout {
         /// Stream.

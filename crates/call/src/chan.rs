@@ -125,6 +125,16 @@ impl Chan {
         self.shard.answer(self.id);
         Ok(())
     }
+    /// What is still to be agreed on with this party may be chosen so that nothing is transcoded towards another.
+    pub fn suit(&self, other: ChannelId) {
+        let formats = |channel: &crate::Channel| {
+            core::iter::once(channel.format).chain(channel.formats.iter()).collect()
+        };
+        let formats = self.core(|core| core.get(other).map(formats));
+        if let Some(formats) = formats {
+            self.shard.with_tech(self.id, |tech, core| tech.suit(core, self.id, formats));
+        }
+    }
     /// Tells the other side.
     pub fn indicate(&self, indication: &Indication) {
         self.shard.indicate(self.id, indication);

@@ -482,6 +482,8 @@ impl Core {
             }
             Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
             Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
+            // What to send then is between the driver and its peer.
+            Event::Sends { .. } => return,
             Event::Stats { stream, stats, asked } => return self.stats_came(stream, stats, asked),
             Event::Closed { stream, fault, .. } => {
                 if let (Some(id), Some(fault)) = (self.by_stream.remove(&stream), fault) {

@@ -1,6 +1,6 @@
 //! What a channel driver does for the call core.
 
-use base::{Cause, ChannelId, Digit};
+use base::{Cause, ChannelId, Digit, FormatSet};
 
 use crate::{Core, DeviceState, PartyId, Sending, TextMessage};
 
@@ -52,6 +52,9 @@ pub trait Tech {
     fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause>;
     /// Tells the other side.
     fn indicate(&mut self, core: &mut Core, channel: ChannelId, indication: &Indication);
+    /// The other party of `channel` uses these formats, the one in use first. What has still to be agreed on with the
+    /// channel's own peer may be chosen so that nothing has to be transcoded.
+    fn suit(&mut self, _core: &mut Core, _channel: ChannelId, _formats: FormatSet) {}
     /// Answers an incoming call; the media stream carries both ways after it.
     fn answer(&mut self, core: &mut Core, channel: ChannelId);
     /// Ends the call if the other side has not, and forgets the channel. The last call for `channel`.

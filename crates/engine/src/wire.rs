@@ -9,8 +9,8 @@ use base::{Coded, SrtpSuite};
 use call::{Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
-    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
-    Registration, Rel100, Trace, Watching,
+    Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match,
+    Operation, Proof, Redirect, Registration, Rel100, Trace, Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
@@ -220,6 +220,15 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<
         auths: names(&from.auth),
         outbound_auths: names(&from.outbound_auth),
         allow: from.allow.formats,
+        codecs: Codecs {
+            incoming_offer: codec_prefs(from.codec_prefs_incoming_offer),
+            outgoing_offer: codec_prefs(from.codec_prefs_outgoing_offer),
+            incoming_answer: codec_prefs(from.codec_prefs_incoming_answer),
+            outgoing_answer: codec_prefs(from.codec_prefs_outgoing_answer),
+            single_answer: from.preferred_codec_only,
+        },
+        asymmetric_codec: from.asymmetric_rtp_codec,
+        rtcp_mux: from.rtcp_mux,
         transport: from.transport.clone(),
         caller,
         from_user: from.from_user.clone(),
@@ -297,6 +306,20 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<
         allow_transfer: from.allow_transfer,
         refer_progress: from.refer_blind_progress,
         message_context: from.message_context.clone(),
+    }
+}
+
+fn codec_prefs(from: pjsip::CodecPreference) -> CodecPrefs {
+    CodecPrefs {
+        configured: from.prefer == pjsip::CodecPrefer::Configured,
+        operation: match from.operation {
+            pjsip::CodecOperation::Intersect => Operation::Intersect,
+            pjsip::CodecOperation::Union => Operation::Union,
+            pjsip::CodecOperation::OnlyPreferred => Operation::OnlyPreferred,
+            pjsip::CodecOperation::OnlyNonpreferred => Operation::OnlyNonpreferred,
+        },
+        first_only: from.keep == pjsip::CodecKeep::First,
+        transcode: from.transcode == pjsip::CodecTranscode::Allow,
     }
 }
 

@@ -212,6 +212,7 @@ impl<P: PacketIo> Desk<'_, P> {
             // Another negotiated format: the next visit plans for it; this packet has no way.
             stream.rx_format = inbound.format;
             stream.reroute = true;
+            self.events.push(Event::Sends { stream: id, format: inbound.format });
             self.load.discards.count(Discard::WrongFormat);
             return;
         }

@@ -17,6 +17,7 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     call.set("DIALEDPEERNAME", &leg.chan().name());
     call.set("DIALEDPEERNUMBER", &ringing.answered_number);
     note_peer(call, &leg)?;
+    caller.suit(leg.chan().id());
     if options.answer_at_once {
         caller.answer()?;
     }

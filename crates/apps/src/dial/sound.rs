@@ -54,6 +54,7 @@ impl Sound {
             return;
         }
         self.hush();
+        self.caller.suit(leg);
         self.open();
         self.caller.core(|core| {
             let caller = core.get(self.caller.id()).and_then(|c| c.stream);

@@ -162,6 +162,12 @@ pub struct Endpoint {
     pub outbound_auths: Vec<Rc<str>>,
     /// Formats, preferred first.
     pub allow: FormatSet,
+    /// What else there is to say about formats.
+    pub codecs: super::Codecs,
+    /// What we send stays what was agreed first, whatever the peer sends.
+    pub asymmetric_codec: bool,
+    /// RTP and RTCP on one port, where the peer wants that, too (RFC 5761).
+    pub rtcp_mux: bool,
     /// Name of the transport its requests leave by; empty: by address.
     pub transport: String,
     /// Caller id of its calls; empty fields are taken from From.

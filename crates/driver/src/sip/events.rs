@@ -196,7 +196,7 @@ impl SipDriver {
         true
     }
     /// The stream and the channel follow an agreement.
-    fn agreed(&mut self, core: &mut Core, handle: u64, agreed: &Negotiated) {
+    pub(crate) fn agreed(&mut self, core: &mut Core, handle: u64, agreed: &Negotiated) {
         let Some(plan) = self.plan(core, handle) else { return };
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let (channel, format) = (leg.channel, plan.format);
@@ -225,8 +225,9 @@ impl SipDriver {
             let addresses = self.names.addresses(&host, core.now);
             let address = addresses.iter().find(|ip| ip.is_ipv4() == like.is_ipv4()).copied();
             plan.remote = address.map(|ip| SocketAddr::new(ip, port));
-            plan.remote_rtcp =
-                plan.remote.and_then(|at| Some(SocketAddr::new(at.ip(), port.checked_add(1)?)));
+            let shared = leg.media.agreed().is_some_and(|agreed| agreed.rtcp_mux);
+            let after = port.checked_add(u16::from(!shared));
+            plan.remote_rtcp = plan.remote.and_then(|at| Some(SocketAddr::new(at.ip(), after?)));
         }
         Some(plan)
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use ::sip::sdp::Negotiated;
 use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused};
 use ::sip::{HeaderName, Message, Method};
-use base::{Cause, ChannelId, Command, FormatId, StreamId};
+use base::{Cause, ChannelId, Command, FormatId, FormatSet, StreamId};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
 use super::config::{Config, Endpoint, Rel100};
@@ -304,7 +304,7 @@ impl SipDriver {
         leg.stage = Stage::Up;
         leg.awaits_answer = leg.media.agreed().is_none();
         let (channel, endpoint, flow) = (leg.channel, leg.endpoint.clone(), leg.flow);
-        let sdp = self.description(handle);
+        let sdp = self.description(core, handle);
         let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();
         let host = self.own_host(flow);
         let mut headers = identity::assertions(&endpoint, &connected, &host, "called");
@@ -338,7 +338,7 @@ impl SipDriver {
         }
         leg.indicated = status;
         let with_session = with_session && leg.media.agreed().is_some();
-        let sdp = if with_session { self.description(handle) } else { Vec::new() };
+        let sdp = if with_session { self.description(core, handle) } else { Vec::new() };
         let headers = self.added_headers(handle);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let answer = Answer::new(status).headers(&headers);
@@ -351,15 +351,36 @@ impl SipDriver {
         .ok();
     }
     /// Our description for a response: the answer to their offer, or our offer when they made none.
-    fn description(&mut self, handle: u64) -> Vec<u8> {
+    fn description(&mut self, core: &mut Core, handle: u64) -> Vec<u8> {
         let config = self.config.clone();
         let Some(leg) = self.legs.get_mut(handle) else { return Vec::new() };
         let endpoint = leg.endpoint.clone();
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
         let offered = leg.invite.as_ref().is_some_and(|invite| invite.view().sdp().is_some());
+        if !offered {
+            return leg.media.offer(&terms);
+        }
+        let suits = std::mem::take(&mut leg.suits);
+        let chosen = leg.media.agreed().and_then(|agreed| better(agreed, suits)).filter(|_| !leg.described);
+        leg.described = true;
+        let offer = leg.invite.as_ref().filter(|_| chosen.is_some()).cloned();
+        let again = chosen.zip(offer.as_ref().and_then(|offer| offer.view().sdp()));
+        let agreed = again.and_then(|(format, offer)| leg.media.answer_with(format, offer, &terms).ok());
         // The offer was answered when the call came in: the same text again, so that 183 and 200 agree.
-        if offered { leg.media.repeat(&terms) } else { leg.media.offer(&terms) }
+        let sdp = leg.media.repeat(&terms);
+        if let Some(agreed) = agreed {
+            self.agreed(core, handle, &agreed);
+        }
+        sdp
     }
+}
+
+/// The format that spares transcoding, when another than the first agreed on does: the other party's most wanted one that
+/// both have.
+fn better(agreed: &Negotiated, suits: FormatSet) -> Option<FormatId> {
+    let formats = agreed.formats();
+    let best = suits.iter().find(|format| formats.contains(*format))?;
+    (formats.first() != Some(best)).then_some(best)
 }
 
 /// Headers of a refusal.

@@ -77,6 +77,10 @@ pub(crate) struct Leg {
     pub(crate) told: Option<call::PartyId>,
     /// The call goes on when the ACK brings the answer to our offer.
     pub(crate) awaits_answer: bool,
+    /// Our answer to the offer that began the call has left.
+    pub(crate) described: bool,
+    /// Formats of the other party, while our answer can be made to suit them.
+    pub(crate) suits: base::FormatSet,
 }
 
 impl Leg {
@@ -109,6 +113,8 @@ impl Leg {
             strayed: false,
             told: None,
             awaits_answer: false,
+            described: false,
+            suits: base::FormatSet::EMPTY,
             waits_for: None,
             ringing_tone: false,
             routes: Vec::new(),

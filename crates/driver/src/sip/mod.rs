@@ -5,6 +5,7 @@
 //! and leave through [`SipDriver::take_sends`].
 
 mod ask;
+mod codecs;
 mod config;
 mod events;
 mod gate;
@@ -37,6 +38,7 @@ use ::sip::stack::{ClientId, DialogId, Event, Flow, Output, Send, Stack, Transpo
 use base::{ChannelId, Instant};
 use call::{Core, Location};
 
+pub use codecs::{CodecPrefs, Codecs, Operation};
 pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
     Registration, Rel100, Trace, Traced, Watching,
@@ -252,6 +254,16 @@ impl SipDriver {
                 stats.round_trip_us
             );
             core.log(TOTALS_LEVEL, "res_rtp", &line);
+        }
+        if let base::Event::Sends { stream, format } = event
+            && let Some(channel) = core.channel_of_stream(stream)
+            && let Some(leg) = self.leg_of(channel, core)
+            && leg.media.follow(format, &leg.endpoint)
+            && let Some(handle) = core.get(channel).map(|c| c.handle)
+            && let Some(plan) = self.plan(core, handle)
+        {
+            core.media(base::Command::Plan { stream, plan: Box::new(plan) });
+            core.set_stream(channel, stream, format);
         }
         if let base::Event::RtpTimeout { stream } = event
             && let Some(channel) = core.channel_of_stream(stream)

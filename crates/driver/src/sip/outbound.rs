@@ -13,7 +13,7 @@ use call::{ChanState, Core, NewChannel, Request};
 use super::config::{Auth, Bind, Config, Endpoint, Redirect, Rel100};
 use super::leg::{Leg, Stage};
 use super::qualify::Reachable;
-use super::session::{Media, Terms, offer_formats};
+use super::session::{Media, Terms};
 use super::{SipDriver, ask, identity};
 
 /// How often one INVITE answers challenges; a peer that challenges on and on is given up.
@@ -250,7 +250,17 @@ impl SipDriver {
         if !self.legs.has_room() {
             return Err(Cause::SWITCH_CONGESTION);
         }
-        let formats = offer_formats(endpoint.allow, request.formats);
+        let caller =
+            request.requestor.and_then(|caller| self.leg_of(caller, core)).map(|leg| leg.endpoint.codecs);
+        let formats = endpoint.codecs.offered(request.formats, endpoint.allow, caller.as_ref());
+        if formats.is_empty() && !endpoint.allow.is_empty() {
+            let name = &endpoint.name;
+            let line = format!(
+                "no call to '{name}': it shares no format with the caller, and codec_prefs_* forbid to transcode"
+            );
+            core.log(call::Level::Notice, "chan_pjsip", &line);
+            return Err(Cause::BEARERCAPABILITY_NOTAVAIL);
+        }
         let media = Media::new(core, &endpoint, formats, advertised);
         let channel = core
             .create(NewChannel {

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use ::sip::sdp::{Local, Negotiated, Negotiator, SdpError};
+use ::sip::sdp::{Local, Negotiated, Negotiator, SdpError, SendFormat};
 use base::{DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Plan, SrtpKeys, StreamId, Wishes};
 use call::{Core, MediaRefused};
 
@@ -10,6 +10,9 @@ use super::config::{Config, Dtmf, Endpoint};
 
 /// Longest delay that the jitter buffer may build, milliseconds.
 const JITTER_MAX_MS: u16 = 200;
+
+/// How often what we send follows the peer within one agreement; one that changes on and on is not followed any more.
+const FOLLOWS_MAX: u8 = 8;
 
 /// One leg's session.
 #[derive(Debug, Clone)]
@@ -20,6 +23,9 @@ pub(crate) struct Media {
     port: u16,
     formats: FormatSet,
     telephone_event: bool,
+    /// The format that the peer has changed to since the last agreement.
+    followed: Option<FormatId>,
+    follows: u8,
     ssrc: u32,
     first_sequence: u16,
     first_timestamp: u32,
@@ -44,6 +50,8 @@ impl Media {
             port: 0,
             formats,
             telephone_event: !matches!(endpoint.dtmf, Dtmf::Inband | Dtmf::Info | Dtmf::None),
+            followed: None,
+            follows: 0,
             // The truncations take different bits of a random number.
             ssrc: random as u32,
             first_sequence: (more as u16) & 0x7fff,
@@ -63,8 +71,12 @@ impl Media {
         Ok(stream)
     }
     fn local<'a>(&self, terms: &'a Terms<'_>, answering: bool) -> Local<'a> {
+        let codecs = &terms.endpoint.codecs;
         Local {
-            prefer_remote: answering,
+            prefer_remote: answering && !codecs.answers_in_own_order(),
+            own_order: codecs.reads_in_own_order(),
+            single_format: answering && codecs.answers_one(),
+            rtcp_mux: terms.endpoint.rtcp_mux,
             telephone_event: self.telephone_event,
             ptime_ms: terms.endpoint.ptime_ms,
             use_remote_ptime: terms.endpoint.use_ptime,
@@ -90,7 +102,19 @@ impl Media {
         let mut out = Vec::with_capacity(512);
         let local = self.local(terms, true);
         let agreed = self.negotiator.answer(offer, &local, &mut out)?;
+        self.begin();
         Ok((out, agreed))
+    }
+    /// The same with this format first. For an answer that has not left yet.
+    pub(crate) fn answer_with(
+        &mut self,
+        first: FormatId,
+        offer: &[u8],
+        terms: &Terms<'_>,
+    ) -> Result<Negotiated, SdpError> {
+        let formats = core::iter::once(first).chain(self.formats.iter()).collect();
+        let local = Local { formats, prefer_remote: false, ..self.local(terms, true) };
+        self.negotiator.answer(offer, &local, &mut Vec::with_capacity(512))
     }
     /// The description that we gave last, once more; empty when there is none.
     pub(crate) fn repeat(&self, terms: &Terms<'_>) -> Vec<u8> {
@@ -101,7 +125,28 @@ impl Media {
     /// The peer's answer to our offer.
     pub(crate) fn accept(&mut self, answer: &[u8], terms: &Terms<'_>) -> Result<Negotiated, SdpError> {
         let local = self.local(terms, false);
-        self.negotiator.accept_answer(answer, &local)
+        let agreed = self.negotiator.accept_answer(answer, &local)?;
+        self.begin();
+        Ok(agreed)
+    }
+    /// What is sent is what the new agreement has first.
+    fn begin(&mut self) {
+        (self.followed, self.follows) = (None, 0);
+    }
+    /// The peer sends this format from here on; whether what we send follows.
+    pub(crate) fn follow(&mut self, format: FormatId, endpoint: &Endpoint) -> bool {
+        let Some(sent) = self.agreed().and_then(|agreed| self.sent(agreed)) else { return false };
+        let is_agreed = self.agreed().is_some_and(|agreed| agreed.formats().contains(format));
+        if endpoint.asymmetric_codec || !is_agreed || sent.format == format || self.follows == FOLLOWS_MAX {
+            return false;
+        }
+        (self.followed, self.follows) = (Some(format), self.follows + 1);
+        true
+    }
+    /// The format that is sent, and its payload type.
+    fn sent(&self, agreed: &Negotiated) -> Option<SendFormat> {
+        let followed = |send: &&SendFormat| Some(send.format) == self.followed;
+        agreed.send.iter().find(followed).copied().or(agreed.primary())
     }
     /// The last agreement.
     pub(crate) fn agreed(&self) -> Option<&Negotiated> {
@@ -129,7 +174,7 @@ impl Media {
     }
     /// The plan of the stream for an agreement; without one it sends nowhere and takes nothing.
     pub(crate) fn plan(&self, agreed: Option<&Negotiated>, terms: &Terms<'_>) -> Plan {
-        let primary = agreed.and_then(Negotiated::primary);
+        let primary = agreed.and_then(|agreed| self.sent(agreed));
         let format = primary.map(|p| p.format).or(self.formats.first()).unwrap_or(FormatId::ULAW);
         let remote = agreed.and_then(|a| a.remote);
         let held = agreed.is_some_and(|a| a.held);
@@ -143,6 +188,7 @@ impl Media {
             payload: primary.map_or(0, |p| p.payload),
             ptime_ms: agreed.map_or(terms.endpoint.ptime_ms, |a| a.ptime_ms),
             wishes: agreed
+                .filter(|agreed| agreed.primary() == primary)
                 .and_then(|agreed| agreed.fmtp.as_deref())
                 .map_or_else(Wishes::default, |fmtp| Wishes::read(format, fmtp)),
             rx: agreed.map_or([None; MAX_RX_PAYLOADS], |a| a.receive),
@@ -180,10 +226,4 @@ fn dtmf(agreed: Option<&Negotiated>, wish: Dtmf) -> DtmfMode {
         Dtmf::Inband => DtmfMode::Inband,
         Dtmf::Info | Dtmf::None => DtmfMode::Signalling,
     }
-}
-
-/// Formats for our offer: what the endpoint allows, with those that need no transcoding for the other party first.
-pub(crate) fn offer_formats(allowed: FormatSet, wanted: FormatSet) -> FormatSet {
-    let shared = wanted.iter().filter(|format| allowed.contains(*format));
-    shared.chain(allowed.iter()).collect()
 }

@@ -2,7 +2,7 @@
 
 use ::sip::stack::Body;
 use ::sip::{HeaderName, Method};
-use base::{Cause, ChannelId, Command, Digit, PlayId};
+use base::{Cause, ChannelId, Command, Digit, FormatSet, PlayId};
 use call::{Core, DeviceState, Indication, Request, Sending, Tech, TextMessage};
 
 use super::config::Dtmf;
@@ -44,6 +44,15 @@ impl Tech for SipDriver {
                 }
                 self.tell_connected(core, handle, party);
             }
+        }
+    }
+    fn suit(&mut self, core: &mut Core, channel: ChannelId, formats: FormatSet) {
+        let handle = core.get(channel).map(|c| c.handle);
+        let leg = handle.and_then(|handle| self.legs.get_mut(handle));
+        if let Some(leg) = leg.filter(|leg| leg.stage == Stage::Ringing && leg.channel == channel)
+            && !leg.endpoint.codecs.answers_in_own_order()
+        {
+            leg.suits = formats;
         }
     }
     fn answer(&mut self, core: &mut Core, channel: ChannelId) {

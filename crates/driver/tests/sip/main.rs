@@ -2,6 +2,7 @@
 
 mod asked;
 mod carrier;
+mod codecs;
 mod gate;
 mod incoming;
 mod lab;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use base::{Direction, Event, Latch};
 
-use crate::lab::{Lab, body, change, line, site};
+use crate::lab::{Lab, PHONE, body, change, header, line, site, udp};
 use crate::phone::{Phone, sdp, sdp_with};
 
 /// A call from `alice` that was answered.
@@ -240,5 +240,57 @@ fn requests_in_the_call_go_to_the_source_when_contacts_are_rewritten() {
         lab.finish(id, base::Cause::NORMAL_CLEARING);
         let (way, bye) = lab.next().unwrap();
         assert_eq!((line(&bye), way.remote), ("BYE".to_owned(), crate::lab::address(expected)), "{rewrite}");
+    }
+}
+
+#[test]
+fn rfc3261_14_1_offers_that_cross_are_refused_and_ours_is_made_again() {
+    // Who owns the Call-ID waits 2.1 to 4 s, the other one up to 2 s.
+    for (we_called, least, most) in [(false, 0, 2_000), (true, 2_100, 4_000)] {
+        let mut lab = Lab::new(site());
+        let mut phone = Phone::new("trunk");
+        let id = if we_called {
+            let id = lab.dial("trunk").unwrap();
+            let invite = lab.sent();
+            phone.called(&invite);
+            phone.respond(&mut lab, &invite, 200, "", &sdp("198.51.100.7", 4000, "0 101"));
+            id
+        } else {
+            let (alice, id) = up(&mut lab);
+            phone = alice;
+            id
+        };
+        lab.lines();
+        let ask = |lab: &mut Lab| {
+            lab.with(|sip, core| call::Tech::write(sip, core, id, "PJSIP_SEND_SESSION_REFRESH", "", "invite"))
+        };
+        assert!(ask(&mut lab));
+        let ours = lab.sent();
+        let theirs = sdp_with("198.51.100.7", 4000, "0 101", "a=sendonly\r\n");
+        phone.inside(&mut lab, "INVITE", "", &theirs);
+        let refusal = lab.sent();
+        assert_eq!(line(&refusal), "491", "ours is out");
+        let number = header(&refusal, "CSeq").split(' ').next().unwrap().parse().unwrap();
+        let ack = phone.same_branch("ACK", "sip:100@192.0.2.1", number, "", "");
+        lab.receive(udp(PHONE), ack);
+        assert!(lab.heard().iter().all(|heard| heard != "Hold"));
+        phone.respond(&mut lab, &ours, 491, "", "");
+        assert_eq!(lab.lines(), ["ACK"]);
+        let before = lab.now;
+        let again = loop {
+            lab.pass(Duration::from_millis(10));
+            assert!(lab.now.since(before) <= Duration::from_millis(most + 10), "it is made again");
+            if let Some((_, again)) = lab.next() {
+                break again;
+            }
+        };
+        assert_eq!(line(&again), "INVITE");
+        assert_eq!(body(&again), body(&ours), "what it offered");
+        assert!(lab.now.since(before) >= Duration::from_millis(least), "not before");
+        phone.respond(&mut lab, &again, 200, "", &sdp("198.51.100.7", 4000, "0 101"));
+        assert_eq!(lab.lines(), ["ACK"]);
+        // The way is free for theirs.
+        phone.inside(&mut lab, "INVITE", "", &theirs);
+        assert_eq!(line(&lab.sent()), "200");
     }
 }

@@ -122,6 +122,13 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "cos_audio=5", |c| e(c).marking.priority.to_string(), "0", "5"),
     ("endpoint", "media_encryption=sdes", |c| sealed(c), "none", "AES_CM_128_HMAC_SHA1_80 AES_256_CM_HMAC_SHA1_80 AEAD_AES_128_GCM AEAD_AES_256_GCM false false"),
     ("endpoint", "media_encryption=sdes\nmedia_encryption_optimistic=yes\nsrtp_tag_32=yes\nforce_avp=yes", |c| sealed(c), "none", "AES_CM_128_HMAC_SHA1_32 AES_CM_128_HMAC_SHA1_80 true true"),
+    ("endpoint", "codec_prefs_incoming_offer=prefer: configured, keep:first", |c| prefs(e(c).codecs.incoming_offer), "pending Intersect all true", "configured Intersect first true"),
+    ("endpoint", "codec_prefs_outgoing_offer=operation: only_preferred, transcode: prevent", |c| prefs(e(c).codecs.outgoing_offer), "pending Union all true", "pending OnlyPreferred all false"),
+    ("endpoint", "codec_prefs_incoming_answer=operation: only_nonpreferred", |c| prefs(e(c).codecs.incoming_answer), "pending Intersect all true", "pending OnlyNonpreferred all true"),
+    ("endpoint", "codec_prefs_outgoing_answer=prefer: configured, operation: union", |c| prefs(e(c).codecs.outgoing_answer), "pending Intersect all true", "configured Union all true"),
+    ("endpoint", "preferred_codec_only=yes", |c| e(c).codecs.single_answer.to_string(), "false", "true"),
+    ("endpoint", "asymmetric_rtp_codec=yes", |c| e(c).asymmetric_codec.to_string(), "false", "true"),
+    ("endpoint", "rtcp_mux=yes", |c| e(c).rtcp_mux.to_string(), "false", "true"),
     ("endpoint", "use_ptime=yes", |c| e(c).use_ptime.to_string(), "false", "true"),
     ("endpoint", "force_rport=no", |c| e(c).force_rport.to_string(), "true", "false"),
     ("endpoint", "rewrite_contact=yes", |c| e(c).rewrite_contact.to_string(), "false", "true"),
@@ -263,6 +270,17 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("endpoint", "direct_media"),
 ];
 
+fn prefs(prefs: CodecPrefs) -> String {
+    let first = |yes, no| move |is| if is { yes } else { no };
+    let (prefer, keep) = (first("configured", "pending"), first("first", "all"));
+    format!(
+        "{} {:?} {} {}",
+        prefer(prefs.configured),
+        prefs.operation,
+        keep(prefs.first_only),
+        prefs.transcode
+    )
+}
 fn sealed(config: &Config) -> String {
     let Some(encryption) = &e(config).encryption else { return "none".to_owned() };
     let names: Vec<_> = encryption.suites.iter().map(|suite| suite.name()).collect();

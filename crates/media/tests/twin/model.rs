@@ -727,7 +727,9 @@ impl Twin {
         if heard.format != line.arriving {
             line.arriving = heard.format;
             line.unsettled = true;
+            self.events.push(Event::Sends { stream: id, format: heard.format });
         }
+        let Some(line) = self.line(id) else { return };
         if line.unsettled {
             return;
         }

@@ -97,6 +97,7 @@ fn by_line(events: Vec<Event>) -> BTreeMap<StreamId, Vec<String>> {
             | Event::Silence { stream, .. }
             | Event::Talking { stream, .. }
             | Event::Latched { stream, .. }
+            | Event::Sends { stream, .. }
             | Event::RtpTimeout { stream }
             | Event::Stats { stream, .. }
             | Event::Closed { stream, .. } => stream,

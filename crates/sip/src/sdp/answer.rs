@@ -226,14 +226,15 @@ impl Negotiator {
         Ok(agreed)
     }
 
-    /// A later offer may end the stream by port 0, and a session without streams goes on (RFC 3264 §8.2).
+    /// A later offer may end all streams by port 0, and a session without streams goes on (RFC 3264 §8.2). One that wants
+    /// another kind of stream instead of audio, such as T.38, is refused, so that the audio goes on.
     fn answer_without_stream(
         &mut self,
         session: &Session<'_>,
         local: &Local<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Negotiated, SdpError> {
-        let ended = session.streams.iter().all(|stream| !is_audio(stream) || stream.port == 0);
+        let ended = session.streams.iter().all(|stream| stream.port == 0);
         let Some(mut agreed) = self.current.clone().filter(|_| ended && !session.streams.is_empty()) else {
             return Err(SdpError::NotAcceptable);
         };
@@ -263,7 +264,10 @@ impl Negotiator {
         if stream.port == 0 {
             return Err(SdpError::Refused);
         }
-        let theirs = Payloads::of(stream, offered);
+        let mut theirs = Payloads::of(stream, offered);
+        if local.own_order {
+            theirs.sort_by(&local.formats);
+        }
         let mut send = Payloads::default();
         let mut receive = Payloads::default();
         for (payload, meaning) in theirs.iter() {

@@ -13,6 +13,8 @@ pub struct Local<'a> {
     pub formats: FormatSet,
     /// Puts the peer's order before ours when we answer.
     pub prefer_remote: bool,
+    /// Sends what we like best of the peer's answer, whatever its order.
+    pub own_order: bool,
     /// Answers with the first common format only (`preferred_codec_only`).
     pub single_format: bool,
     /// Offers and accepts telephone-event (RFC 4733).
@@ -43,6 +45,7 @@ impl<'a> Local<'a> {
         Self {
             formats,
             prefer_remote: false,
+            own_order: false,
             single_format: false,
             telephone_event: true,
             address,

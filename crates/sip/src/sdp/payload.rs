@@ -122,6 +122,14 @@ impl Payloads {
             Meaning::Event(_) => None,
         })
     }
+    /// Puts audio into the order of `formats`; what is not in there stays behind it.
+    pub(super) fn sort_by(&mut self, formats: &FormatSet) {
+        let rank = |meaning: &Meaning| match meaning {
+            Meaning::Audio(format) => formats.iter().position(|own| own.agreed(*format).is_some()),
+            Meaning::Event(_) => None,
+        };
+        self.0.sort_by_key(|(_, meaning)| rank(meaning).unwrap_or(usize::MAX));
+    }
     pub(super) fn push(&mut self, payload: u8, meaning: Meaning) {
         if self.meaning(payload).is_none() {
             self.0.push((payload, meaning));

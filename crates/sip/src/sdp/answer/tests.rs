@@ -291,6 +291,56 @@ fn a_later_offer_may_end_the_stream_and_bring_it_back() {
 }
 
 #[test]
+fn rfc3264_8_an_offer_of_another_kind_of_stream_instead_of_audio_is_refused() {
+    let ours = local(&[F::ULAW]);
+    for (name, offer, refused) in [
+        ("T.38 in the place of audio", "m=image 4100 udptl t38\r\n", true),
+        ("T.38 beside ended audio", "m=audio 0 RTP/AVP 0\r\nm=image 4100 udptl t38\r\n", true),
+        ("video beside ended audio", "m=audio 0 RTP/AVP 0\r\nm=video 4100 RTP/AVP 99\r\n", true),
+        ("T.38 beside audio", "m=audio 4000 RTP/AVP 0\r\nm=image 4100 udptl t38\r\n", false),
+        ("all ended", "m=audio 0 RTP/AVP 0\r\nm=image 0 udptl t38\r\n", false),
+    ] {
+        let mut negotiator = Negotiator::new(20);
+        negotiator.answer(&remote("m=audio 4000 RTP/AVP 0\r\n"), &ours, &mut Vec::new()).unwrap();
+        let mut out = Vec::new();
+        let answer = negotiator.answer(&remote(offer), &ours, &mut out);
+        assert_eq!(answer.as_ref().err(), refused.then_some(&SdpError::NotAcceptable), "{name}");
+        assert_eq!(out.is_empty(), refused, "{name}");
+        if !refused {
+            let text = String::from_utf8(out).unwrap();
+            assert_eq!(text.matches("m=").count(), 2, "{name}");
+            assert!(text.contains("m=image 0 udptl t38"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn rfc8843_7_3_streams_that_are_offered_in_a_bundle_are_answered_without_it() {
+    let offer = "a=group:BUNDLE 0 1 2\r\nm=audio 4000 RTP/AVP 0\r\na=mid:0\r\na=rtcp-mux\r\n\
+        m=video 4000 RTP/AVP 99\r\na=mid:1\r\na=rtcp-mux\r\n\
+        m=application 0 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:2\r\na=bundle-only\r\n";
+    let (agreed, text) = answered(offer, &local(&[F::ULAW])).unwrap();
+    assert_eq!(
+        text,
+        "m=audio 10000 RTP/AVP 0|a=rtpmap:0 PCMU/8000|a=ptime:20|a=sendrecv|m=video 0 RTP/AVP 99|\
+         m=application 0 UDP/DTLS/SCTP webrtc-datachannel|"
+    );
+    assert_eq!(agreed.remote, "192.0.2.1:4000".parse().ok());
+}
+
+#[test]
+fn what_is_sent_by_an_answer_has_its_order_or_ours() {
+    for (own_order, first) in [(false, F::ULAW), (true, F::ALAW)] {
+        let ours = Local { own_order, ..local(&[F::ALAW, F::ULAW]) };
+        let mut negotiator = Negotiator::new(8);
+        negotiator.offer(&ours, &mut Vec::new());
+        let agreed = negotiator.accept_answer(&remote("m=audio 4000 RTP/AVP 0 8\r\n"), &ours).unwrap();
+        assert_eq!(agreed.primary().map(|primary| primary.format), Some(first));
+        assert_eq!(agreed.send.len(), 2);
+    }
+}
+
+#[test]
 fn a_refused_offer_leaves_the_session_as_it_was() {
     let ours = local(&[F::ULAW]);
     let mut negotiator = Negotiator::new(20);

@@ -1,9 +1,9 @@
 //! The objects of `pjsip.conf`, one table each.
 
 use super::values::{
-    AuthType, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice, Headers, IdentifyBy,
-    Inband, MediaEncryption, Ordered, Presence, Protocol, RedirectMethod, Rel100, SessionTimers, Sources,
-    TlsMethod,
+    AuthType, CodecPrefs, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice, Headers,
+    IdentifyBy, Inband, MediaEncryption, Ordered, Presence, Protocol, RedirectMethod, Rel100, SessionTimers,
+    Sources, TlsMethod,
 };
 use crate::config::acl::Access;
 use crate::config::kind::{
@@ -59,8 +59,13 @@ options! {
     rtp_timeout: Seconds<0, 86_400> = "0", "Silence of RTP after which the call ends; 0 never.";
     rtp_timeout_hold: Seconds<0, 86_400> = "0", "The same while on hold.";
     rtp_keepalive: Seconds<0, 86_400> = "0", "Time without sending after which a packet of comfort noise goes out; 0 never.";
-    asymmetric_rtp_codec: YesNo = "no", "Let both directions use different formats.",
-        Later "no" "both directions use the format that was agreed first";
+    asymmetric_rtp_codec: YesNo = "no", "Go on sending what was agreed first when it sends another of the formats that were agreed on; else what we send follows.";
+    codec_prefs_incoming_offer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "How its offers and allow= become what the call may use.";
+    codec_prefs_outgoing_offer: CodecPrefs = "prefer: pending, operation: union, keep: all, transcode: allow", "How the formats of the caller and allow= become our offers.";
+    codec_prefs_incoming_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "Which of the formats that it answers with is sent first.";
+    codec_prefs_outgoing_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "In which order our answers name the formats. With `prefer: pending` an answer that has not left yet begins with the format of the party that was dialled, if both share one, so that nothing is transcoded.";
+    preferred_codec_only: YesNo = "no", "Answer its offers with the first common format only.";
+    rtcp_mux: YesNo = "no", "RTCP on the port of RTP, if it can do that (RFC 5761).";
     use_ptime: YesNo = "no", "Send packets of the length it asks for.";
     force_rport: YesNo = "yes", "Answer to the source port even without rport (RFC 3581).";
     rewrite_contact: YesNo = "no", "Replace its Contact by the source address.";
@@ -122,10 +127,6 @@ options! {
         Later "" "channels have no tenant";
     @recognised {
         "bundle" "no" Later "streams are not bundled";
-        "codec_prefs_incoming_answer" "*" Later "answers keep the order of the offer";
-        "codec_prefs_incoming_offer" "*" Later "the order of allow= decides";
-        "codec_prefs_outgoing_answer" "*" Later "the order of allow= decides";
-        "codec_prefs_outgoing_offer" "*" Later "the order of allow= decides";
         "cos_video" "0" Later "video is declined";
         "direct_media_glare_mitigation" "none,outgoing,incoming" Ignored "media is never moved";
         "disable_direct_media_on_nat" "no,yes" Ignored "media is never moved";
@@ -153,10 +154,8 @@ options! {
         "moh_passthrough" "no" Later "music is played here";
         "one_touch_recording" "no" Later "recording by a key during a call is not built in";
         "outgoing_call_offer_pref" "remote_merge" Later "the order of allow= decides";
-        "preferred_codec_only" "no" Later "all common formats are answered";
         "record_off_feature" "automixmon" Later "recording by a key during a call is not built in";
         "record_on_feature" "automixmon" Later "recording by a key during a call is not built in";
-        "rtcp_mux" "no" Later "RTCP has its own port";
         "rtp_engine" "asterisk" Ignored "there is one engine for media";
         "security_mechanisms" "" Later "RFC 3329 is not built in";
         "security_negotiation" "no" Later "RFC 3329 is not built in";

@@ -128,11 +128,89 @@ choice! {
     }
 }
 
+choice! {
+    /// `prefer:` of `codec_prefs_*`.
+    CodecPrefer {
+        Pending | "pending" "What has come.";
+        Configured | "configured" "What allow= lists.";
+    }
+}
+choice! {
+    /// `operation:` of `codec_prefs_*`.
+    CodecOperation {
+        Intersect | "intersect" "What is in both lists.";
+        Union | "union" "What is in both lists, then the rest of allow=.";
+        OnlyPreferred | "only_preferred" "The preferred list, as far as allow= has it.";
+        OnlyNonpreferred | "only_nonpreferred" "The other list, as far as allow= has it.";
+    }
+}
+choice! {
+    /// `keep:` of `codec_prefs_*`.
+    CodecKeep {
+        All | "all" "All formats.";
+        First | "first" "The first.";
+    }
+}
+choice! {
+    /// `transcode:` of `codec_prefs_*`.
+    CodecTranscode {
+        Allow | "allow" "Also formats that the other party has not.";
+        Prevent | "prevent" "Only formats that the other party has, too.";
+    }
+}
+
+/// The value of `codec_prefs_*`; a word that is not written is the first of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CodecPreference {
+    /// Which list leads.
+    pub prefer: CodecPrefer,
+    /// How the two become one.
+    pub operation: CodecOperation,
+    /// How much of it is kept.
+    pub keep: CodecKeep,
+    /// Whether formats may be different on both sides.
+    pub transcode: CodecTranscode,
+}
+
+/// `prefer: pending, operation: intersect, keep: all, transcode: allow`; what a line leaves out stays.
+pub struct CodecPrefs;
+impl Kind for CodecPrefs {
+    type Value = CodecPreference;
+    fn describe() -> String {
+        format!(
+            "prefer: {}; operation: {}; keep: {}; transcode: {}; comma separated",
+            CodecPrefer::describe(),
+            CodecOperation::describe(),
+            CodecKeep::describe(),
+            CodecTranscode::describe()
+        )
+    }
+    fn set(value: &mut CodecPreference, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        let mut read = *value;
+        let known = |item: &str| {
+            let (key, text) = item.split_once(':')?;
+            let text = text.trim();
+            match key.trim().to_ascii_lowercase().as_str() {
+                "prefer" => read.prefer = word(text)?,
+                "operation" => read.operation = word(text)?,
+                "keep" => read.keep = word(text)?,
+                "transcode" => read.transcode = word(text)?,
+                _ => return None,
+            }
+            Some(())
+        };
+        let remedy = "write prefer: pending, operation: intersect, keep: all, transcode: allow";
+        each(variable, "word of this option", remedy, known)?;
+        *value = read;
+        Ok(())
+    }
+}
+
 fn each<T>(
     variable: &Variable,
     what: &str,
     remedy: &str,
-    parse: impl Fn(&str) -> Option<T>,
+    mut parse: impl FnMut(&str) -> Option<T>,
 ) -> Result<Vec<T>, Finding> {
     let items = variable.value.split(',').map(str::trim).filter(|item| !item.is_empty());
     items
