@@ -20,8 +20,8 @@ pub use digit::Digit;
 pub use format::{Codec, Coded, Coding, FormatId, FormatSet, Granule, VARIABLE_BYTES_MAX, Wishes};
 pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
 pub use media::{
-    AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Latch, MAX_RX_PAYLOADS, Marking, Packets,
-    Plan, PlayEnd, RxPayload, StreamStats,
+    AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, Latch, MAX_RX_PAYLOADS, Marking,
+    Packets, Plan, PlayEnd, RxPayload, StreamStats, UdptlProtection,
 };
 pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};
 pub use srtp::{SRTP_SECRET_BYTES_MAX, SrtpKeys, SrtpSecret, SrtpSuite};

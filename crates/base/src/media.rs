@@ -358,11 +358,40 @@ pub enum Command {
         /// Mean absolute amplitude of a 20 ms frame, 0 to 32767; the field's default is 256.
         threshold: u16,
     },
+    /// Carries fax over UDPTL from here on, to and from the plan's address, or audio again with `None`. What arrives goes on
+    /// to the bridged peer if that carries fax, too.
+    Fax {
+        /// Stream.
+        stream: StreamId,
+        /// How; begins anew where fax is carried already.
+        fax: Option<Fax>,
+    },
     /// Asks for [`Event::Stats`].
     Stats {
         /// Stream.
         stream: StreamId,
     },
+}
+
+/// How a stream carries fax (ITU-T T.38).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fax {
+    /// What protects our datagrams.
+    pub protection: UdptlProtection,
+    /// Longest datagram that the peer takes, bytes.
+    pub datagram_max: u16,
+}
+
+/// What protects datagrams of UDPTL against loss (ITU-T T.38 §9.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UdptlProtection {
+    /// Nothing.
+    #[default]
+    None,
+    /// Each repeats the packets before it.
+    Redundancy,
+    /// Each has parity over the packets before it.
+    Fec,
 }
 
 /// Why playing ended.

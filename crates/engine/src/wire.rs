@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use base::{Coded, SrtpSuite};
+use base::{Coded, SrtpSuite, UdptlProtection};
 use call::{Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
-    Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match,
-    Operation, Proof, Redirect, Registration, Rel100, Trace, Watching,
+    Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, Dtmf, Endpoint, FaxSettings, Identify, IdentifyBy,
+    Match, Operation, Proof, Redirect, Registration, Rel100, Trace, Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
@@ -229,6 +229,15 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<
         },
         asymmetric_codec: from.asymmetric_rtp_codec,
         rtcp_mux: from.rtcp_mux,
+        fax: from.t38_udptl.then(|| FaxSettings {
+            protection: match from.t38_udptl_ec {
+                pjsip::FaxProtection::None => UdptlProtection::None,
+                pjsip::FaxProtection::Redundancy => UdptlProtection::Redundancy,
+                pjsip::FaxProtection::Fec => UdptlProtection::Fec,
+            },
+            datagram_max: u16::try_from(from.t38_udptl_maxdatagram).unwrap_or(0),
+            nat: from.t38_udptl_nat,
+        }),
         transport: from.transport.clone(),
         caller,
         from_user: from.from_user.clone(),

@@ -13,6 +13,7 @@
 
 mod digits;
 mod ear;
+mod fax;
 mod groups;
 mod load;
 mod monitor;

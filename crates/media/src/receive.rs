@@ -15,6 +15,9 @@ use crate::worker::Desk;
 /// Longest chain of ties that one packet passes; Local channels that lead into each other end here.
 const TIES_MAX: u8 = 8;
 
+/// Changes of format that are told of within one plan: a peer that changes with each packet is not worth a message each.
+pub(crate) const CHANGES_TOLD_MAX: u8 = 16;
+
 /// Datagrams ahead of the one that is judged for whose streams memory is asked for: enough that it has come, and not so
 /// much that it has gone again.
 const AHEAD: usize = 16;
@@ -99,6 +102,9 @@ impl<P: PacketIo> Desk<'_, P> {
         let id = stream.id;
         *self.current = Some(id);
         let bytes = self.scratch.packets.bytes(packet.clone());
+        if stream.is_fax && !rtcp {
+            return self.fax_arrived(id, from, packet);
+        }
         if rtcp || rtp::is_rtcp(bytes) {
             return self.rtcp_arrived(id, from, packet);
         }
@@ -212,7 +218,10 @@ impl<P: PacketIo> Desk<'_, P> {
             // Another negotiated format: the next visit plans for it; this packet has no way.
             stream.rx_format = inbound.format;
             stream.reroute = true;
-            self.events.push(Event::Sends { stream: id, format: inbound.format });
+            if stream.changes_told < CHANGES_TOLD_MAX {
+                stream.changes_told += 1;
+                self.events.push(Event::Sends { stream: id, format: inbound.format });
+            }
             self.load.discards.count(Discard::WrongFormat);
             return;
         }

@@ -15,6 +15,7 @@ use srtp::Session;
 
 use crate::digits::Digits;
 use crate::ear::Ear;
+use crate::fax::FaxLine;
 use crate::mouth::Mouth;
 use crate::play::Playing;
 use crate::relay::Below;
@@ -86,6 +87,8 @@ pub(crate) struct Stream<L> {
     pub(crate) receives: bool,
     /// Its packets are SRTP.
     pub(crate) is_sealed: bool,
+    /// Its packets are UDPTL.
+    pub(crate) is_fax: bool,
     pub(crate) timed_out: bool,
     /// Latest accepted packet, or when waiting for one began.
     pub(crate) last_rtp: Instant,
@@ -123,7 +126,10 @@ pub(crate) struct Stream<L> {
     pub(crate) mouth: Option<Box<Mouth>>,
     /// What its peer hears besides, in a bridge that is transcoded for it.
     pub(crate) whisper: Option<Box<Whisper>>,
+    pub(crate) fax: Option<Box<FaxLine>>,
     pub(crate) report: Report,
+    /// Changes of the format that arrives since the plan, up to a bound.
+    pub(crate) changes_told: u8,
     /// The counters that only count; the rest is filled in by [`Self::stats`].
     pub(crate) totals: StreamStats,
 }
@@ -166,6 +172,7 @@ impl<L> Stream<L> {
             rx_format: plan.format,
             receives: false,
             is_sealed: false,
+            is_fax: false,
             timed_out: false,
             last_rtp: now,
             received: Traffic::default(),
@@ -189,8 +196,10 @@ impl<L> Stream<L> {
             tie: None,
             mouth: None,
             whisper: None,
+            fax: None,
             report: Report::new(&plan, now),
             totals: StreamStats::default(),
+            changes_told: 0,
             plan,
         };
         stream.take_keys();

@@ -11,6 +11,7 @@ use codec::Coders;
 use rtp::Discard;
 
 use crate::ear::FRAME_SAMPLES_MAX;
+use crate::fax::FaxLine;
 use crate::groups::{Groups, Lanes};
 use crate::load::Load;
 use crate::monitor::{self, Monitors};
@@ -527,6 +528,12 @@ impl<P: PacketIo> Desk<'_, P> {
             Command::WatchSilence { stream, ms, threshold } => {
                 self.with_taps(stream, |taps, _| taps.watch_silence(ms, threshold));
             }
+            Command::Fax { stream, fax } => {
+                if let Some(found) = self.enter(stream) {
+                    found.fax = fax.map(|fax| Box::new(FaxLine::new(fax)));
+                    found.is_fax = found.fax.is_some();
+                }
+            }
             Command::Stats { stream } => {
                 self.catch_up_both(stream);
                 if let Some(found) = self.streams.get(stream) {
@@ -606,6 +613,7 @@ impl<P: PacketIo> Desk<'_, P> {
         // The jitter buffer's bounds may have changed; an ear of the old ones is of no use.
         stream.ear = None;
         (stream.last_rtp, stream.timed_out) = (now, false);
+        stream.changes_told = 0;
         self.recode(id);
         self.planned(id);
     }

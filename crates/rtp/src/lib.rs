@@ -13,6 +13,7 @@ mod outgoing;
 mod random;
 mod reception;
 pub mod rtcp;
+mod udptl;
 
 pub use discard::{Discard, DiscardCounts};
 pub use events::{EventEdge, EventPacket, EventPayload, EventReceiver, EventSender};
@@ -22,3 +23,4 @@ pub use latch::{SourceLock, Verdict};
 pub use outgoing::{Outgoing, Stamp};
 pub use random::Seed;
 pub use reception::{Arrived, MAX_DROPOUT, Reception, smooth};
+pub use udptl::{IFP_BYTES_MAX, Piece, UDPTL_BYTES_MAX, UdptlReceiver, UdptlSender};

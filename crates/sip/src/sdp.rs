@@ -13,11 +13,13 @@ use crate::uri::parse_ip;
 
 mod answer;
 mod crypto;
+mod fax;
 mod local;
 mod payload;
 
 pub use answer::{Negotiated, Negotiator, SdpError, SendFormat};
 pub use crypto::{CryptoFlaw, Encryption, hide_keys};
+pub use fax::{FaxStream, FaxTerms};
 pub use local::Local;
 
 /// Longest session description in bytes; far more than the streams below can need.

@@ -124,7 +124,7 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("unistim.conf", Level::Note, "Unistim is not built in"),
     ("skinny.conf", Level::Note, "Skinny is not built in"),
     ("followme.conf", Level::Note, "FollowMe is not built in"),
-    ("udptl.conf", Level::Note, "T.38 is declined"),
+    ("udptl.conf", Level::Note, "T.38 uses the ports of rtp.conf and what pjsip.conf says of it"),
     ("res_fax.conf", Level::Note, "fax is not built in"),
     ("cli_aliases.conf", Level::Note, "its aliases are unknown to the console; the usual ones are built in"),
     ("cli.conf", Level::Note, "no command runs at start"),

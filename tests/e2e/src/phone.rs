@@ -591,6 +591,23 @@ impl Phone {
         response
     }
 
+    /// An offer inside the call as it stands there; its answer, acknowledged when it is a 200.
+    pub fn reinvite_with(&mut self, description: &str) -> Message {
+        let response = self.inside("INVITE", description);
+        self.follow(&response);
+        if response.status() == Some(200) {
+            let dialog = self.dialog.clone().expect("a call is up");
+            self.request("ACK", &dialog.target, &dialog, "", b"");
+        }
+        response
+    }
+
+    /// Takes an INVITE inside the call with a description as it stands there.
+    pub fn take_with(&mut self, invite: &Message, description: &str) {
+        self.respond_with(invite, (200, "OK"), "Content-Type: application/sdp\r\n", description);
+        self.expect("ACK");
+    }
+
     /// Ends the call.
     pub fn hang_up(&mut self) {
         let response = self.inside("BYE", "");

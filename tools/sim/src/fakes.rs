@@ -253,7 +253,8 @@ impl MediaDoor for Media {
             Command::Plan { .. }
             | Command::Tie { .. }
             | Command::DetectInband { .. }
-            | Command::WatchSilence { .. } => {}
+            | Command::WatchSilence { .. }
+            | Command::Fax { .. } => {}
         }
     }
 }

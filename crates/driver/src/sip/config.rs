@@ -166,6 +166,8 @@ pub struct Endpoint {
     pub codecs: super::Codecs,
     /// What we send stays what was agreed first, whatever the peer sends.
     pub asymmetric_codec: bool,
+    /// T.38, when it may (`t38_udptl`).
+    pub fax: Option<super::FaxSettings>,
     /// RTP and RTCP on one port, where the peer wants that, too (RFC 5761).
     pub rtcp_mux: bool,
     /// Name of the transport its requests leave by; empty: by address.

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use ::sip::sdp::Negotiated;
+use ::sip::sdp::{FaxStream, Negotiated};
 use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, ServerId, SubscriptionId};
 use ::sip::{HeaderName, Method, OwnedMessage};
 use base::{Cause, Command, Digit, Plan};
@@ -138,11 +138,15 @@ impl SipDriver {
                 };
                 self.over(core, dialog, cause, "SIP BYE");
             }
-            // The session goes on as it was; strangers' nonsense was answered by the stack.
-            Event::ReinviteFailed { .. }
-            | Event::Withdrawn { .. }
-            | Event::Response { .. }
-            | Event::Malformed { .. } => {}
+            // The session goes on as it was.
+            Event::ReinviteFailed { dialog, .. } => {
+                if let Some(handle) = self.legs.by_dialog(dialog) {
+                    self.fax_refused(core, handle);
+                }
+            }
+            Event::Withdrawn { request, .. } => self.fax_withdrawn(request),
+            // Strangers' nonsense was answered by the stack.
+            Event::Response { .. } | Event::Malformed { .. } => {}
         }
     }
 
@@ -197,6 +201,7 @@ impl SipDriver {
     }
     /// The stream and the channel follow an agreement.
     pub(crate) fn agreed(&mut self, core: &mut Core, handle: u64, agreed: &Negotiated) {
+        self.end_fax(core, handle);
         let Some(plan) = self.plan(core, handle) else { return };
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let (channel, format) = (leg.channel, plan.format);
@@ -219,6 +224,9 @@ impl SipDriver {
         let config = self.config.clone();
         let leg = self.legs.get(handle)?;
         let terms = Terms { config: &config, endpoint: &leg.endpoint, signalling: leg.flow.remote.ip() };
+        if let Some(fax) = &leg.fax {
+            return Some(leg.media.fax_plan(fax, &terms));
+        }
         let mut plan = leg.media.plan(leg.media.agreed(), &terms);
         if let Some((host, port)) = leg.media.agreed().and_then(|agreed| agreed.remote_name.clone()) {
             let like = leg.media.advertised();
@@ -255,7 +263,8 @@ impl SipDriver {
             self.with_stack(core, |stack, now, out| stack.bye(dialog, &[], now, out)).ok();
             return;
         };
-        let good = self.take_description(core, handle, &message);
+        let is_fax = self.fax_answered(core, handle, message.view().sdp());
+        let good = !is_fax && self.take_description(core, handle, &message);
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let channel = leg.channel;
         if let Some(takes) = super::timers::takes_update(&message.view()) {
@@ -343,6 +352,9 @@ impl SipDriver {
             return;
         }
         let (channel, unheard) = (leg.channel, leg.media.agreed().is_none());
+        if self.fax_answered(core, handle, message.view().sdp()) {
+            return;
+        }
         if !self.take_description(core, handle, message) && unheard {
             self.give_up(core, dialog, channel, "SIP ACK without a usable session");
         }
@@ -400,6 +412,10 @@ impl SipDriver {
             self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
             return;
         }
+        let fax = view.sdp().filter(|_| view.method() == Method::Invite).and_then(FaxStream::of);
+        if let Some(fax) = fax.filter(|_| !super::inbound::is_foreign(&view)) {
+            return self.fax_offered(core, handle, request, message, fax);
+        }
         let described = match view.sdp() {
             _ if super::inbound::is_foreign(&view) => Err(415),
             Some(offer) => match leg.media.answer(offer, &terms) {
@@ -407,7 +423,7 @@ impl SipDriver {
                 Err(why) => Err(why.status().code()),
             },
             None if view.method() != Method::Invite => Ok((None, None)),
-            None => Ok((Some(leg.media.offer(&terms)), None)),
+            None => Ok((Some(self.standing_offer(handle)), None)),
         };
         let (sdp, agreed) = match described {
             Ok(described) => described,
@@ -418,7 +434,9 @@ impl SipDriver {
                 return;
             }
         };
-        leg.awaits_answer |= sdp.is_some() && agreed.is_none();
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.awaits_answer |= sdp.is_some() && agreed.is_none();
+        }
         if let Some(agreed) = agreed {
             self.agreed(core, handle, &agreed);
         }

@@ -77,6 +77,10 @@ pub(crate) struct Leg {
     pub(crate) told: Option<call::PartyId>,
     /// The call goes on when the ACK brings the answer to our offer.
     pub(crate) awaits_answer: bool,
+    /// The fax stream that it carries instead of audio.
+    pub(crate) fax: Option<::sip::sdp::FaxStream>,
+    /// What is offered next is audio all the same.
+    pub(crate) leaves_fax: bool,
     /// Our answer to the offer that began the call has left.
     pub(crate) described: bool,
     /// Formats of the other party, while our answer can be made to suit them.
@@ -114,10 +118,23 @@ impl Leg {
             told: None,
             awaits_answer: false,
             described: false,
+            fax: None,
+            leaves_fax: false,
             suits: base::FormatSet::EMPTY,
             waits_for: None,
             ringing_tone: false,
             routes: Vec::new(),
+        }
+    }
+    /// Whether it may carry fax, or why not.
+    pub(crate) fn may_fax(&self) -> Result<(), &'static str> {
+        let must_seal = self.endpoint.encryption.is_some_and(|encryption| !encryption.optimistic);
+        let is_sealed = self.media.agreed().is_some_and(|agreed| agreed.keys.is_some());
+        match () {
+            () if self.endpoint.fax.is_none() => Err("its endpoint has no t38_udptl"),
+            () if must_seal || is_sealed => Err("its media is SRTP, and UDPTL is not encrypted"),
+            () if self.stage != Stage::Up || self.dialog.is_none() => Err("the call is not answered"),
+            () => Ok(()),
         }
     }
     /// Seconds of silence after which the call ends, as it stands.

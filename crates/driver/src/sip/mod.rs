@@ -8,6 +8,7 @@ mod ask;
 mod codecs;
 mod config;
 mod events;
+mod fax;
 mod gate;
 mod history;
 mod identify;
@@ -43,6 +44,7 @@ pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
     Registration, Rel100, Trace, Traced, Watching,
 };
+pub use fax::FaxSettings;
 pub use history::{Captured, Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History};
 pub use message::TEXT_BYTES_MAX;
 pub use outside::NotifyTo;
@@ -101,6 +103,7 @@ pub struct SipDriver {
     outside: HashMap<ClientId, outside::Sent>,
     requests: HashMap<ClientId, qualify::Probe>,
     trunks: trunk::Trunks,
+    faxes_asked: fax::FaxesAsked,
     sessions: timers::Sessions,
     /// UPDATEs of ours without an answer.
     updates: HashMap<ClientId, DialogId>,
@@ -152,6 +155,7 @@ impl SipDriver {
             outside: HashMap::new(),
             requests: HashMap::new(),
             trunks: trunk::Trunks::default(),
+            faxes_asked: fax::FaxesAsked::new(),
             sessions: timers::Sessions::default(),
             updates: HashMap::new(),
             out: Vec::new(),

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use ::sip::sdp::{Local, Negotiated, Negotiator, SdpError, SendFormat};
+use ::sip::sdp::{FaxStream, FaxTerms, Local, Negotiated, Negotiator, SdpError, SendFormat};
 use base::{DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Plan, SrtpKeys, StreamId, Wishes};
 use call::{Core, MediaRefused};
 
@@ -147,6 +147,39 @@ impl Media {
     fn sent(&self, agreed: &Negotiated) -> Option<SendFormat> {
         let followed = |send: &&SendFormat| Some(send.format) == self.followed;
         agreed.send.iter().find(followed).copied().or(agreed.primary())
+    }
+    /// Our offer of fax in the place of audio.
+    pub(crate) fn offer_fax(&mut self, fax: &FaxTerms, terms: &Terms<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        let local = self.local(terms, false);
+        self.negotiator.offer_fax(fax, &local, &mut out);
+        out
+    }
+    /// Our answer to an offer of fax.
+    pub(crate) fn answer_fax(
+        &mut self,
+        offer: &[u8],
+        stream: &FaxStream,
+        fax: &FaxTerms,
+        terms: &Terms<'_>,
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        let local = self.local(terms, true);
+        self.negotiator.answer_fax(offer, stream, fax, &local, &mut out);
+        out
+    }
+    /// The plan of the stream while it carries fax: no audio either way, and silence is no sign that anybody has gone.
+    pub(crate) fn fax_plan(&self, fax: &FaxStream, terms: &Terms<'_>) -> Plan {
+        let is_hidden = terms.endpoint.fax.is_some_and(|settings| settings.nat);
+        Plan {
+            remote: Some(fax.remote),
+            latch: if is_hidden { Latch::Learn(terms.signalling) } else { self.latch(terms) },
+            direction: base::Direction::Inactive,
+            rtcp_interval_ms: 0,
+            rtp_timeout_ms: 0,
+            keepalive_ms: 0,
+            ..self.plan(None, terms)
+        }
     }
     /// The last agreement.
     pub(crate) fn agreed(&self) -> Option<&Negotiated> {

@@ -62,6 +62,7 @@ impl Tech for SipDriver {
     }
     fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause) {
         let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
+        self.fax_leaves(core, handle);
         let Some(leg) = self.legs.remove(handle) else { return };
         if let (Some(stream), true) = (leg.stream, core.services.log.enabled(super::TOTALS_LEVEL)) {
             let name = core.get(channel).map(|c| c.name.clone()).unwrap_or_default();

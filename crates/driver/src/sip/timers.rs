@@ -12,7 +12,6 @@ use call::Core;
 
 use super::SipDriver;
 use super::leg::Stage;
-use super::session::Terms;
 
 /// Pause before a refresh that met another request in the same call.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
@@ -96,23 +95,29 @@ impl SipDriver {
             self.updates.insert(request, dialog);
         })
     }
-    /// Sends a re-INVITE that offers what stands.
+    /// Sends a re-INVITE that offers what stands: audio, or fax.
     pub(crate) fn send_reinvite(
         &mut self,
         core: &mut Core,
         handle: u64,
         headers: &[(impl AsRef<str>, String)],
     ) -> Result<(), Refused> {
-        let config = self.config.clone();
-        let leg = self.legs.get_mut(handle).ok_or(Refused::Gone)?;
-        let dialog = leg.dialog.ok_or(Refused::Gone)?;
-        let endpoint = leg.endpoint.clone();
-        let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
-        let sdp = leg.media.offer(&terms);
+        let sdp = self.standing_offer(handle);
+        self.send_offer(core, handle, &sdp, headers)
+    }
+    /// Sends a re-INVITE with this offer.
+    pub(crate) fn send_offer(
+        &mut self,
+        core: &mut Core,
+        handle: u64,
+        sdp: &[u8],
+        headers: &[(impl AsRef<str>, String)],
+    ) -> Result<(), Refused> {
+        let dialog = self.legs.get(handle).and_then(|leg| leg.dialog).ok_or(Refused::Gone)?;
         let supported = self.supported_in(dialog);
         let mut all = vec![("Supported", supported.as_str())];
         all.extend(headers.iter().map(|(name, value)| (name.as_ref(), value.as_str())));
-        self.with_stack(core, |stack, now, out| stack.reinvite(dialog, &all, Some(Body::sdp(&sdp)), now, out))
+        self.with_stack(core, |stack, now, out| stack.reinvite(dialog, &all, Some(Body::sdp(sdp)), now, out))
     }
     fn supported_in(&self, dialog: DialogId) -> String {
         let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle));

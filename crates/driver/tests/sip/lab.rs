@@ -29,6 +29,8 @@ pub struct Streams {
     pub opened: u32,
     /// What was played and stopped.
     pub commands: Vec<&'static str>,
+    /// Streams that were told to carry fax, or to cease.
+    pub fax: BTreeMap<StreamId, Option<base::Fax>>,
     /// Opening is refused.
     pub full: bool,
     /// A plan with this payload type makes the door panic: stands for a fault in a dialog's own code.
@@ -61,6 +63,10 @@ impl MediaDoor for Door {
             }
             Command::Close { stream } => {
                 assert!(streams.open.remove(&stream).is_some(), "a stream is closed twice");
+            }
+            Command::Fax { stream, fax } => {
+                assert!(streams.open.contains_key(&stream), "fax for a stream that is not open");
+                streams.fax.insert(stream, fax);
             }
             Command::Play { .. } => streams.commands.push("play"),
             Command::StopPlay { .. } => streams.commands.push("stop"),

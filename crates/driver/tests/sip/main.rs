@@ -3,6 +3,7 @@
 mod asked;
 mod carrier;
 mod codecs;
+mod fax;
 mod gate;
 mod incoming;
 mod lab;

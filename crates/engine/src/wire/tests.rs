@@ -128,6 +128,8 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "codec_prefs_outgoing_answer=prefer: configured, operation: union", |c| prefs(e(c).codecs.outgoing_answer), "pending Intersect all true", "configured Union all true"),
     ("endpoint", "preferred_codec_only=yes", |c| e(c).codecs.single_answer.to_string(), "false", "true"),
     ("endpoint", "asymmetric_rtp_codec=yes", |c| e(c).asymmetric_codec.to_string(), "false", "true"),
+    ("endpoint", "t38_udptl=yes", |c| format!("{:?}", e(c).fax), "None", "Some(FaxSettings { protection: None, datagram_max: 0, nat: false })"),
+    ("endpoint", "t38_udptl=yes\nt38_udptl_ec=fec\nt38_udptl_maxdatagram=400\nt38_udptl_nat=yes", |c| format!("{:?}", e(c).fax), "None", "Some(FaxSettings { protection: Fec, datagram_max: 400, nat: true })"),
     ("endpoint", "rtcp_mux=yes", |c| e(c).rtcp_mux.to_string(), "false", "true"),
     ("endpoint", "use_ptime=yes", |c| e(c).use_ptime.to_string(), "false", "true"),
     ("endpoint", "force_rport=no", |c| e(c).force_rport.to_string(), "true", "false"),

@@ -635,6 +635,7 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::StopMonitor { stream, .. }
         | Command::Whisper { stream, .. }
         | Command::WatchSilence { stream, .. }
+        | Command::Fax { stream, .. }
         | Command::Stats { stream } => (stream, None),
     })
 }

@@ -68,6 +68,7 @@ struct Line {
     /// Format that arrives; after a change nothing is heard until the next visit.
     arriving: FormatId,
     unsettled: bool,
+    changes: u8,
     ear: Option<Ear>,
     ear_is_pulled: bool,
     mouth: Option<Mouth>,
@@ -280,6 +281,7 @@ impl Twin {
             recode: None,
             arriving: plan.format,
             unsettled: false,
+            changes: 0,
             ear: None,
             ear_is_pulled: false,
             mouth: None,
@@ -324,6 +326,7 @@ impl Twin {
         let ended = player.take_if(|player| !player.retarget(plan, &self.coders));
         line.ear = None;
         (line.last_rtp, line.timed_out) = (now, false);
+        line.changes = 0;
         if let Some(Player { play: Some(play), offset, .. }) = ended {
             self.events.push(Event::Played { stream: id, play, end: PlayEnd::Failed, offset });
         }
@@ -727,7 +730,10 @@ impl Twin {
         if heard.format != line.arriving {
             line.arriving = heard.format;
             line.unsettled = true;
-            self.events.push(Event::Sends { stream: id, format: heard.format });
+            line.changes = line.changes.saturating_add(1);
+            if line.changes <= 16 {
+                self.events.push(Event::Sends { stream: id, format: heard.format });
+            }
         }
         let Some(line) = self.line(id) else { return };
         if line.unsettled {

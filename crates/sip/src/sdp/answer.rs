@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::crypto::{Crypto, Line};
 use super::payload::{Meaning, Payloads};
-use super::{Address, CryptoFlaw, Local, MAX_STREAM_FORMATS, Session, Stream};
+use super::{Address, CryptoFlaw, FaxStream, FaxTerms, Local, MAX_STREAM_FORMATS, Session, Stream};
 use crate::header::lex::{number, split_once, trim};
 use crate::message::Status;
 use crate::write::push_clean;
@@ -116,7 +116,8 @@ impl Negotiated {
 /// A stream line of the session so far; kept because a stream never leaves its place (RFC 3264 §8).
 #[derive(Debug, Clone)]
 enum Place {
-    Audio,
+    /// Ours: audio, or fax instead of it.
+    Served,
     /// Kind, protocol and formats of a declined stream.
     Declined(Box<[u8]>),
 }
@@ -162,7 +163,7 @@ impl Negotiator {
     /// Appends an offer to `out`: the first of a session, or a new one for a change.
     pub fn offer(&mut self, local: &Local<'_>, out: &mut Vec<u8>) {
         if self.places.is_empty() {
-            self.places.push(Place::Audio);
+            self.places.push(Place::Served);
             if local.encryption.is_some_and(|wanted| !wanted.optimistic && !wanted.force_avp) {
                 self.protocol = b"RTP/SAVP".as_slice().into();
             }
@@ -174,7 +175,13 @@ impl Negotiator {
         // A session that was agreed on as plain RTP stays that.
         let is_plain = self.current.as_ref().is_some_and(|agreed| agreed.keys.is_none());
         let lines = self.crypto.offer(local.encryption.as_ref().filter(|_| !is_plain)).to_vec();
-        self.describe(local, &payloads, local.direction, local.rtcp_mux, Some((local.port, &lines)), out);
+        let audio = Audio {
+            payloads: &payloads,
+            direction: local.direction,
+            rtcp_mux: local.rtcp_mux,
+            crypto: &lines,
+        };
+        self.describe(local, &Content::Audio(audio), out);
         self.offered = Some(payloads);
     }
 
@@ -219,8 +226,9 @@ impl Negotiator {
         for (payload, meaning) in common.iter() {
             self.used.push(payload, meaning);
         }
-        let place = Some((local.port, line.as_slice()));
-        self.describe(local, &common, agreed.direction, rtcp_mux, place, out);
+        let audio =
+            Audio { payloads: &common, direction: agreed.direction, rtcp_mux, crypto: line.as_slice() };
+        self.describe(local, &Content::Audio(audio), out);
         self.offered = None;
         self.current = Some(agreed.clone());
         Ok(agreed)
@@ -244,7 +252,7 @@ impl Negotiator {
         agreed.direction = Direction::Inactive;
         agreed.held = true;
         self.places = places(session, None);
-        self.describe(local, &Payloads::default(), Direction::Inactive, false, None, out);
+        self.describe(local, &Content::Ended, out);
         self.current = Some(agreed.clone());
         Ok(agreed)
     }
@@ -253,7 +261,7 @@ impl Negotiator {
     pub fn accept_answer(&mut self, answer: &[u8], local: &Local<'_>) -> Result<Negotiated, SdpError> {
         let offered = self.offered.as_ref().ok_or(SdpError::NoOffer)?;
         let session = Session::parse(answer).ok_or(SdpError::Malformed)?;
-        let at = self.places.iter().position(|place| matches!(place, Place::Audio)).unwrap_or(0);
+        let at = self.places.iter().position(|place| matches!(place, Place::Served)).unwrap_or(0);
         // Peers that drop declined streams from their answers shift the rest: the first audio stream is then meant.
         let stream = session
             .streams
@@ -305,15 +313,7 @@ impl Negotiator {
     }
 
     /// Appends a description and counts the version up when it differs from the last (RFC 3264 §8).
-    fn describe(
-        &mut self,
-        local: &Local<'_>,
-        payloads: &Payloads,
-        direction: Direction,
-        rtcp_mux: bool,
-        port: Option<(u16, &[Line])>,
-        out: &mut Vec<u8>,
-    ) {
+    fn describe(&mut self, local: &Local<'_>, content: &Content<'_>, out: &mut Vec<u8>) {
         let (family, address) = (family(local.address), local.address);
         let mut text = Vec::with_capacity(512);
         // Writing to a Vec cannot fail.
@@ -324,11 +324,10 @@ impl Negotiator {
         );
         write!(text, "\r\nc=IN {family} {address}\r\nt=0 0\r\n").ok();
         for place in &self.places {
-            match (place, port) {
-                (Place::Audio, Some((port, crypto))) => {
-                    audio(&mut text, &self.protocol, payloads, local, direction, rtcp_mux, (port, crypto));
-                }
-                (Place::Audio, None) => {
+            match (place, content) {
+                (Place::Served, Content::Audio(content)) => content.write(&self.protocol, local, &mut text),
+                (Place::Served, Content::Fax(terms)) => terms.write(local.port, &mut text),
+                (Place::Served, Content::Ended) => {
                     text.extend_from_slice(b"m=audio 0 ");
                     push_clean(&mut text, &self.protocol);
                     text.extend_from_slice(b" 0\r\n");
@@ -341,6 +340,25 @@ impl Negotiator {
             self.last = Zeroizing::new(text);
         }
         self.repeat(local, out);
+    }
+
+    /// Appends an offer of fax in the place of the audio (ITU-T T.38 annex D, RFC 3264 §8.3.3).
+    pub fn offer_fax(&mut self, terms: &FaxTerms, local: &Local<'_>, out: &mut Vec<u8>) {
+        self.describe(local, &Content::Fax(terms), out);
+    }
+    /// Appends our answer to an offer that has this fax stream.
+    pub fn answer_fax(
+        &mut self,
+        offer: &[u8],
+        stream: &FaxStream,
+        terms: &FaxTerms,
+        local: &Local<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(session) = Session::parse(offer) {
+            self.places = places(&session, Some(stream.place));
+        }
+        self.describe(local, &Content::Fax(terms), out);
     }
 
     /// Appends our last description as it was, for a response that says it again; false when there is none.
@@ -401,7 +419,7 @@ fn places(session: &Session<'_>, audio: Option<usize>) -> Vec<Place> {
         // A separator that cannot be part of any of the three keeps them apart.
         [stream.kind, b"\n", stream.protocol, b"\n", formats].concat().into()
     };
-    let place = |(at, stream)| if Some(at) == audio { Place::Audio } else { Place::Declined(line(stream)) };
+    let place = |(at, stream)| if Some(at) == audio { Place::Served } else { Place::Declined(line(stream)) };
     session.streams.iter().enumerate().map(place).collect()
 }
 
@@ -418,49 +436,59 @@ fn push_declined(text: &mut Vec<u8>, line: &[u8]) {
     text.extend_from_slice(b"\r\n");
 }
 
-fn audio(
-    text: &mut Vec<u8>,
-    protocol: &[u8],
-    payloads: &Payloads,
-    local: &Local<'_>,
+/// What the stream that is served carries.
+enum Content<'a> {
+    Audio(Audio<'a>),
+    Fax(&'a FaxTerms),
+    /// Nothing: it ends.
+    Ended,
+}
+
+struct Audio<'a> {
+    payloads: &'a Payloads,
     direction: Direction,
     rtcp_mux: bool,
-    (port, crypto): (u16, &[Line]),
-) {
-    write!(text, "m=audio {port} ").ok();
-    push_clean(text, protocol);
-    for (payload, _) in payloads.iter() {
-        write!(text, " {payload}").ok();
-    }
-    text.extend_from_slice(b"\r\n");
-    crypto.iter().for_each(|line| line.write(text));
-    for (payload, meaning) in payloads.iter() {
-        match meaning {
-            Meaning::Audio(format) => {
-                let (name, clock) = (format.rtp_name(), format.rtp_clock());
-                let channels = if name.eq_ignore_ascii_case("opus") { "/2" } else { "" };
-                write!(text, "a=rtpmap:{payload} {name}/{clock}{channels}\r\n").ok();
-                if let Some(fmtp) = format.fmtp() {
-                    write!(text, "a=fmtp:{payload} {fmtp}\r\n").ok();
+    crypto: &'a [Line],
+}
+
+impl Audio<'_> {
+    fn write(&self, protocol: &[u8], local: &Local<'_>, text: &mut Vec<u8>) {
+        write!(text, "m=audio {} ", local.port).ok();
+        push_clean(text, protocol);
+        for (payload, _) in self.payloads.iter() {
+            write!(text, " {payload}").ok();
+        }
+        text.extend_from_slice(b"\r\n");
+        self.crypto.iter().for_each(|line| line.write(text));
+        for (payload, meaning) in self.payloads.iter() {
+            match meaning {
+                Meaning::Audio(format) => {
+                    let (name, clock) = (format.rtp_name(), format.rtp_clock());
+                    let channels = if name.eq_ignore_ascii_case("opus") { "/2" } else { "" };
+                    write!(text, "a=rtpmap:{payload} {name}/{clock}{channels}\r\n").ok();
+                    if let Some(fmtp) = format.fmtp() {
+                        write!(text, "a=fmtp:{payload} {fmtp}\r\n").ok();
+                    }
+                }
+                Meaning::Event(clock) => {
+                    write!(text, "a=rtpmap:{payload} telephone-event/{clock}\r\na=fmtp:{payload} 0-16\r\n")
+                        .ok();
                 }
             }
-            Meaning::Event(clock) => {
-                write!(text, "a=rtpmap:{payload} telephone-event/{clock}\r\na=fmtp:{payload} 0-16\r\n").ok();
-            }
         }
+        if local.ptime_ms > 0 {
+            write!(text, "a=ptime:{}\r\n", local.ptime_ms).ok();
+        }
+        if self.rtcp_mux {
+            text.extend_from_slice(b"a=rtcp-mux\r\n");
+        }
+        text.extend_from_slice(match self.direction {
+            Direction::SendRecv => b"a=sendrecv\r\n",
+            Direction::SendOnly => b"a=sendonly\r\n",
+            Direction::RecvOnly => b"a=recvonly\r\n",
+            Direction::Inactive => b"a=inactive\r\n",
+        });
     }
-    if local.ptime_ms > 0 {
-        write!(text, "a=ptime:{}\r\n", local.ptime_ms).ok();
-    }
-    if rtcp_mux {
-        text.extend_from_slice(b"a=rtcp-mux\r\n");
-    }
-    text.extend_from_slice(match direction {
-        Direction::SendRecv => b"a=sendrecv\r\n",
-        Direction::SendOnly => b"a=sendonly\r\n",
-        Direction::RecvOnly => b"a=recvonly\r\n",
-        Direction::Inactive => b"a=inactive\r\n",
-    });
 }
 
 /// The formats of an offer that we allow, in the order of the answer, and telephone-event where its clock is used.

@@ -380,3 +380,34 @@ fn names_from_configuration_cannot_add_lines_or_words() {
     assert_eq!(session.streams.len(), 1);
     assert_eq!(session.origin.map(|origin| origin.version), Some(Some(4)));
 }
+
+#[test]
+fn rfc3264_8_3_3_fax_takes_the_place_of_audio_and_gives_it_back() {
+    let ours = local(&[F::ULAW]);
+    let mut negotiator = Negotiator::new(8);
+    let say = |negotiator: &mut Negotiator, what: &dyn Fn(&mut Negotiator, &mut Vec<u8>)| {
+        let mut out = Vec::new();
+        what(negotiator, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        let version: u64 = text.lines().nth(1).unwrap().split(' ').nth(2).unwrap().parse().unwrap();
+        let lines: Vec<String> =
+            text.lines().filter(|line| line.starts_with("m=")).map(str::to_owned).collect();
+        (version, lines.join("|"))
+    };
+    let first = say(&mut negotiator, &|negotiator, out| negotiator.offer(&ours, out));
+    negotiator.accept_answer(&remote("m=audio 4000 RTP/AVP 0\r\n"), &ours).unwrap();
+    let offer = remote("m=audio 0 RTP/AVP 0\r\nm=image 4100 udptl t38\r\na=T38MaxBitRate:14400\r\n");
+    let stream = FaxStream::of(&offer).unwrap();
+    let offered = say(&mut negotiator, &|negotiator, out| negotiator.offer_fax(&stream.terms, &ours, out));
+    assert_eq!(offered, (first.0 + 1, "m=image 10000 udptl t38".to_owned()));
+    let answered = say(&mut negotiator, &|negotiator, out| {
+        negotiator.answer_fax(&offer, &stream, &stream.terms, &ours, out);
+    });
+    assert_eq!(answered, (first.0 + 2, "m=audio 0 RTP/AVP 0|m=image 10000 udptl t38".to_owned()));
+    // The stream has come to the second place, and stays there.
+    let back = say(&mut negotiator, &|negotiator, out| negotiator.offer(&ours, out));
+    assert_eq!(back, (first.0 + 3, "m=audio 0 RTP/AVP 0|m=audio 10000 RTP/AVP 0 101".to_owned()));
+    let answer = remote("m=audio 0 RTP/AVP 0\r\nm=audio 4000 RTP/AVP 0\r\n");
+    let agreed = negotiator.accept_answer(&answer, &ours).unwrap();
+    assert_eq!(agreed.remote, "192.0.2.1:4000".parse().ok());
+}

@@ -1,9 +1,9 @@
 //! The objects of `pjsip.conf`, one table each.
 
 use super::values::{
-    AuthType, CodecPrefs, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice, Headers,
-    IdentifyBy, Inband, MediaEncryption, Ordered, Presence, Protocol, RedirectMethod, Rel100, SessionTimers,
-    Sources, TlsMethod,
+    AuthType, CodecPrefs, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice,
+    FaxProtection, Headers, IdentifyBy, Inband, MediaEncryption, Ordered, Presence, Protocol, RedirectMethod,
+    Rel100, SessionTimers, Sources, TlsMethod,
 };
 use crate::config::acl::Access;
 use crate::config::kind::{
@@ -65,6 +65,10 @@ options! {
     codec_prefs_incoming_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "Which of the formats that it answers with is sent first.";
     codec_prefs_outgoing_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "In which order our answers name the formats. With `prefer: pending` an answer that has not left yet begins with the format of the party that was dialled, if both share one, so that nothing is transcoded.";
     preferred_codec_only: YesNo = "no", "Answer its offers with the first common format only.";
+    t38_udptl: YesNo = "no", "Let T.38 fax pass to and from another endpoint that may, too. See [media.md](media.md#fax).";
+    t38_udptl_ec: FaxProtection = "none", "What protects fax datagrams to it, as our offers say; in our answers it is what its offer says.";
+    t38_udptl_maxdatagram: Int<0, 65_535> = "0", "Longest fax datagram to it, bytes; 0 is what it says.";
+    t38_udptl_nat: YesNo = "no", "Send fax datagrams to where its own come from.";
     rtcp_mux: YesNo = "no", "RTCP on the port of RTP, if it can do that (RFC 5761).";
     use_ptime: YesNo = "no", "Send packets of the length it asks for.";
     force_rport: YesNo = "yes", "Answer to the source port even without rport (RFC 3581).";
@@ -163,12 +167,8 @@ options! {
         "stir_shaken" "no,off" Later "calls are not signed";
         "stir_shaken_profile" "" Later "calls are neither signed nor verified";
         "suppress_moh_on_sendonly" "no" Later "music is played on hold";
-        "t38_bind_udptl_to_media_address" "no" Later "T.38 is declined";
-        "t38_udptl" "no" Later "T.38 is declined; fax goes as audio";
-        "t38_udptl_ec" "none" Later "T.38 is declined";
-        "t38_udptl_ipv6" "no" Later "T.38 is declined";
-        "t38_udptl_maxdatagram" "0" Later "T.38 is declined";
-        "t38_udptl_nat" "no" Later "T.38 is declined";
+        "t38_bind_udptl_to_media_address" "no" Later "fax uses the port of the audio";
+        "t38_udptl_ipv6" "no" Ignored "the address of the peer decides";
         "tos_video" "0" Later "video is declined";
         "use_avpf" "no" Later "offers say RTP/AVP or RTP/SAVP; those with AVPF are answered";
         "webrtc" "no" Later "browsers cannot call; ICE and DTLS are not built in";

@@ -129,6 +129,14 @@ choice! {
 }
 
 choice! {
+    /// `t38_udptl_ec=`: what protects fax datagrams against loss (ITU-T T.38 §9.1).
+    FaxProtection {
+        None | "none" | "no" "Nothing.";
+        Redundancy | "redundancy" "Each repeats the packets before it.";
+        Fec | "fec" "Each has parity over the packets before it.";
+    }
+}
+choice! {
     /// `prefer:` of `codec_prefs_*`.
     CodecPrefer {
         Pending | "pending" "What has come.";
