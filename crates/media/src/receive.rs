@@ -57,6 +57,7 @@ impl<P: PacketIo> Desk<'_, P> {
             if next.is_multiple_of(AHEAD) {
                 self.fetch(*next + AHEAD, Slab::fetch_receiver);
                 self.fetch(*next, Slab::fetch_sender);
+                self.fetch(*next, Slab::fetch_ear);
             }
             *next += 1;
             if let Err(why) = self.arrived(arrival, packet) {

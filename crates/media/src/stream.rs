@@ -344,6 +344,20 @@ impl<L> Slab<L> {
             prefetch(&**stream, Stream::<L>::IN);
         }
     }
+    /// Asks for what a stream hears with, which a packet for it goes to when no other stream takes it as it is.
+    pub(crate) fn fetch_ear(&self, slot: u32) {
+        if let Some(Some(stream)) = self.0.get(slot as usize)
+            && let Some(ear) = &stream.ear
+        {
+            prefetch(&**ear, 0..size_of::<Ear>().div_ceil(LINE_BYTES));
+        }
+    }
+    /// Asks for what a packet of its own touches that leaves by a stream.
+    pub(crate) fn fetch_leaving(&self, slot: u32) {
+        if let Some(Some(stream)) = self.0.get(slot as usize) {
+            prefetch(&**stream, Stream::<L>::OUT);
+        }
+    }
     /// Asks for what a packet touches that leaves by the bridge of a stream, or by itself when it plays.
     pub(crate) fn fetch_sender(&self, slot: u32) {
         let Some(Some(stream)) = self.0.get(slot as usize) else { return };

@@ -4,9 +4,10 @@
 //! SIPp calls where it is installed, callers of our own elsewhere, or when `STROWGER_BENCH_OWN` is set.
 
 use e2e::{SECRET, Server, Sipp, Site, address, installed};
-use loadbench::{ASTERISK, Callers, Figure, Meter, Plan, QUIET_LOG, median, run_windows};
+use loadbench::{ASTERISK, Awake, Callers, Figure, Meter, Plan, QUIET_LOG, median, run_windows};
 
 fn main() {
+    let _awake = Awake::keep();
     for (name, rate, kind, target, baseline) in [
         ("call_500_per_second", 500, Kind::Bare, 0.13, 1.34),
         ("call_500_per_second_digest", 500, Kind::Digest, 0.18, 1.77),

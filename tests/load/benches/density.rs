@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use base::{FormatId, FormatSet};
 use e2e::{Server, Site};
 use io::media::IoWish;
-use loadbench::{Ground, Meter, QUIET_LOG, World, ksoftirqd, short, thread_per_call};
+use loadbench::{Awake, Ground, Meter, QUIET_LOG, World, ksoftirqd, short, thread_per_call};
 use loadtest::{Hear, Load, Media, Plan, Report};
 use serde_json::json;
 
@@ -260,6 +260,7 @@ fn pace() -> Pace {
 fn main() {
     // A refusal shows up as an error of the first socket too many.
     let _raised = io::process::raise_file_limit();
+    let _awake = Awake::keep();
     let only = std::env::var("STROWGER_BENCH_ONLY").ok();
     let wanted = |row: &Row, column: char| {
         let calls = if column == 'c' { row.c.0 } else { row.a.0 };

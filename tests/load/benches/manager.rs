@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use e2e::{Server, Site};
-use loadbench::{ASTERISK, Figure, Meter, QUIET_LOG, median, run_windows};
+use loadbench::{ASTERISK, Awake, Figure, Meter, QUIET_LOG, median, run_windows};
 
 const SECRET: &str = "a-long-manager-secret";
 /// Programs that listen to all events: wallboards and call recorders of one site.
@@ -134,6 +134,7 @@ fn place() -> String {
 }
 
 fn main() {
+    let _awake = Awake::keep();
     let wanted = |name: &str| std::env::var("STROWGER_BENCH_ONLY").map_or(true, |only| only == name);
     let server = server();
     let meter = Meter::new(server.pid());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::{SECRET, Server, Site, address};
-use loadbench::{ASTERISK, Callers, Figure, Listener, Meter, Plan, QUIET_LOG, median, short};
+use loadbench::{ASTERISK, Awake, Callers, Figure, Listener, Meter, Plan, QUIET_LOG, median, short};
 
 /// Callers that listen.
 const CALLS: u64 = 500;
@@ -11,6 +11,7 @@ const CALLS: u64 = 500;
 const PACKETS: f64 = 50.0;
 
 fn main() {
+    let _awake = Awake::keep();
     let ip = address();
     let calls = if short() { CALLS / 10 } else { CALLS };
     let (windows, length) =

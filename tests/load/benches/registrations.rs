@@ -1,12 +1,13 @@
 //! Processor time of a registration with digest: REGISTER, 401, REGISTER with the proof, 200.
 
 use e2e::{SECRET, Server, Site, address};
-use loadbench::{ASTERISK, Figure, Meter, QUIET_LOG, Registrars, median, run_windows};
+use loadbench::{ASTERISK, Awake, Figure, Meter, QUIET_LOG, Registrars, median, run_windows};
 
 /// Phones that take turns.
 const PHONES: u64 = 1000;
 
 fn main() {
+    let _awake = Awake::keep();
     for (name, rate, target, baseline) in
         [("register_1500_per_second", 1500, 0.05, 0.43), ("register_250_per_second", 250, 0.10, 0.9)]
     {

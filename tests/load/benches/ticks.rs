@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use e2e::{SECRET, Server, Site};
-use loadbench::{Callers, Figure, Ground, Listener, Meter, Plan, QUIET_LOG, World, short};
+use loadbench::{Awake, Callers, Figure, Ground, Listener, Meter, Plan, QUIET_LOG, World, short};
 
 /// Callers that listen.
 const CALLS: u64 = 496;
@@ -30,6 +30,7 @@ struct Cost {
 }
 
 fn main() {
+    let _awake = Awake::keep();
     of_world("496_calls", &Ground::loopback());
     match Ground::wire("ticks") {
         Ok(world) => of_world("496_calls_xdp", &world),

@@ -8,6 +8,7 @@
 //! printed, never an error: what a shared machine measures must not fail a build.
 #![forbid(unsafe_code)]
 
+mod awake;
 mod baseline;
 mod caller;
 mod crowd;
@@ -21,6 +22,7 @@ mod registrar;
 mod secure;
 mod softirq;
 
+pub use awake::Awake;
 pub use baseline::thread_per_call;
 pub use caller::{Callers, Plan};
 pub use crowd::Crowd;

@@ -17,7 +17,13 @@ use crate::phase::Phase;
 use crate::room::bus::samples;
 use crate::room::mixdown::{NOBODY, Place};
 use crate::room::{Member, Room, Rooms};
+use crate::stream::Slab;
 use crate::worker::{Desk, Worker};
+
+/// Members ahead of the one whose turn it is for whose streams memory is asked for, and for whose ears, which are found
+/// through them: a large room is more than the caches keep from one round to the next.
+const STREAM_AHEAD: usize = 8;
+const EAR_AHEAD: usize = 4;
 
 impl Rooms {
     /// Takes out the rooms that are due in this millisecond.
@@ -135,6 +141,8 @@ impl<L> Worker<L> {
         turns.clear();
         self.each_member(running, at, is_due, io, events, |desk, room, n| {
             let (ms, _) = room.rounds();
+            desk.fetch_member(room, n + STREAM_AHEAD, Slab::fetch_receiver);
+            desk.fetch_member(room, n + EAR_AHEAD, Slab::fetch_ear);
             let Some(member) = room.members.get(n) else { return };
             let Some(format) = desk.gather(member.id, ms) else { return };
             let step = Step::Decode(format);
@@ -203,7 +211,10 @@ impl<L> Worker<L> {
             for room in running.iter_mut().filter(|room| is_due(room)) {
                 self.own_code(room, at, io, events, Room::code_voices);
             }
-            self.each_member(running, at, is_due, io, events, |desk, room, n| desk.send_mix(room, n));
+            self.each_member(running, at, is_due, io, events, |desk, room, n| {
+                desk.fetch_member(room, n + STREAM_AHEAD, Slab::fetch_leaving);
+                desk.send_mix(room, n);
+            });
             for room in running.iter_mut().filter(|room| is_due(room)) {
                 self.own_code(room, at, io, events, Room::next_packets);
             }
@@ -267,6 +278,12 @@ impl<L> Worker<L> {
 }
 
 impl<P: PacketIo> Desk<'_, P> {
+    /// Asks for memory of the stream of a member whose turn comes.
+    fn fetch_member(&self, room: &Room, n: usize, fetch: impl Fn(&Slab<P::Leg>, u32)) {
+        if let Some(member) = room.members.get(n) {
+            fetch(self.streams, member.id.slot);
+        }
+    }
     /// Takes `ms` from the jitter buffer of a member; the format when lanes are to decode it.
     fn gather(&mut self, id: StreamId, ms: u8) -> Option<FormatId> {
         let stream = self.streams.get_mut(id)?;
