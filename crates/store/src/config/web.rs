@@ -13,7 +13,7 @@ options! {
     bindport: Port = "8088", "TCP port.";
     prefix: Text = "", "First part of every path: prefix=asterisk makes /metrics /asterisk/metrics.";
     servername: Text = "Asterisk", "What the header Server of answers says; nothing when empty.";
-    ws_allowed_origins: Names = "", "Origins whose pages may speak SIP over WebSocket, such as https://phone.example.com; empty: every page, and what is no browser says nothing.";
+    ws_allowed_origins: Names = "", "Origins whose pages may speak SIP over WebSocket, such as `https://phone.example.com`; empty: every page, and what is no browser says nothing.";
     tlsenable: YesNo = "no", "Serve it under TLS too.";
     tlsbindaddr: BindTo = "", "Address and port to listen on under TLS; unless written, that of bindaddr, port 8089.";
     tlscertfile: Text = "asterisk.pem", "Certificate in PEM, then those between it and its authority.";
