@@ -113,6 +113,8 @@ pub struct Core {
     pub globals: dialplan::Vars,
     /// The gate for new calls.
     pub admission: Admission,
+    /// Who has guessed too many passwords.
+    pub bans: crate::Bans,
     /// Whether anybody reads notices; when not, none are made.
     pub watched: bool,
     /// Notices of this turn, in order.
@@ -170,6 +172,7 @@ impl Core {
             reach: |_, _, _, _| Reach::Whole,
             globals: dialplan::Vars::default(),
             admission: Admission::default(),
+            bans: crate::Bans::default(),
             watched: false,
             notices: Vec::new(),
             cdrs: Vec::new(),

@@ -11,6 +11,7 @@
 
 mod admission;
 mod agi;
+mod bans;
 mod bridge;
 mod cdr;
 mod chan;
@@ -34,6 +35,7 @@ mod watch;
 
 pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};
 pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
+pub use bans::{Ban, BanRules, Bans};
 pub use bridge::{BridgeEnd, BridgeLimits, SayRemaining, Warnings, bridge_pair};
 pub use cdr::{AmaFlags, CDR_FORKS_MAX, Cdr, CdrFork, CdrState, Disposition};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};

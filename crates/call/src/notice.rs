@@ -362,7 +362,8 @@ pub enum Notice {
     },
     /// Somebody proved who it is, or did not.
     Security {
-        /// `SuccessfulAuth`, `InvalidPassword`, `InvalidAccountID`, `FailedACL`, `ChallengeResponseFailed`.
+        /// `SuccessfulAuth`, `InvalidPassword`, `InvalidAccountID`, `FailedACL`, `ChallengeResponseFailed`, `AddressBanned`,
+        /// `AddressUnbanned`.
         event: &'static str,
         /// `AMI`, `PJSIP`.
         service: &'static str,

@@ -71,6 +71,8 @@ impl Reply {
     }
 }
 
+/// As whom those who read metrics are kept account of: there is one user, and whatever name is tried is a guess at it.
+const METRICS_USER: &str = "prometheus";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// What becomes of a request.
@@ -184,7 +186,7 @@ impl Http {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let found = WebForm::PATHS.iter().find(|(name, _)| path == snapshot.http.path(name));
         let Some((_, form)) = found.filter(|_| snapshot.manager.is_on_the_web()) else {
-            return Taken::Reply(self.metrics(request));
+            return Taken::Reply(self.metrics(request, peer));
         };
         let Some(method @ ("GET" | "POST")) = request.method else {
             return Taken::Reply(Reply {
@@ -212,7 +214,7 @@ impl Http {
         })
     }
 
-    fn metrics(&self, request: &httparse::Request<'_, '_>) -> Reply {
+    fn metrics(&self, request: &httparse::Request<'_, '_>, peer: SocketAddr) -> Reply {
         let snapshot = self.site.snapshot.borrow().clone();
         let (http, prometheus) = (&snapshot.http, &snapshot.prometheus);
         let target = request.path.unwrap_or("");
@@ -230,7 +232,17 @@ impl Http {
         let given = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("Authorization"));
         let is_open = user.is_empty() && password.is_empty();
         let is_known = || given.is_some_and(|given| is_basic(given.value, user, password));
-        if !is_open && !is_known() {
+        let may = || {
+            let core = self.site.shard.core.borrow();
+            !core.bans.is_user_banned(peer.ip(), METRICS_USER, core.now)
+        };
+        let is_let_in = is_open || (may() && is_known());
+        if !is_let_in {
+            if given.is_some() {
+                let home = || crate::ami::is_home(&self.site, peer.ip());
+                let mut core = self.site.shard.core.borrow_mut();
+                core.password_refused("HTTP", peer.ip(), METRICS_USER, home);
+            }
             let realm = prometheus.auth_realm.replace(['"', '\\', '\r', '\n'], "");
             return Reply {
                 headers: format!("WWW-Authenticate: Basic realm=\"{realm}\"\r\n"),

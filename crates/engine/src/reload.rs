@@ -174,6 +174,7 @@ impl Engine {
             let mut core = site.shard.core.borrow_mut();
             core.settings = Rc::new(wire::settings(&snapshot, coded));
             core.admission.set_limits(limits(&snapshot, self.asked));
+            core.bans.configure(wire::ban_rules(&snapshot));
             if program.general().clearglobalvars {
                 core.globals.clear();
             }

@@ -181,6 +181,7 @@ impl Engine {
         core.reach = apps::reach;
         core.hinted = apps::hinted;
         core.admission.set_limits(crate::reload::limits(&snapshot, options.asked));
+        core.bans.configure(wire::ban_rules(&snapshot));
         for (name, value) in program.globals() {
             core.globals.set(name.as_var(), value, dialplan::Inherit::Never);
         }

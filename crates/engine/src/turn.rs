@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -126,6 +126,11 @@ fn receive(site: &Site, flow: ::sip::stack::Flow, bytes: &[u8]) {
     }
 }
 
+/// Whether an address has guessed too many passwords to be listened to.
+pub(crate) fn is_banned(site: &Site, address: IpAddr, now: Instant) -> bool {
+    site.shard.core.borrow().bans.is_banned(address, now)
+}
+
 /// What an event of the wait asks of the loop, once the reactor is free again.
 enum Turn {
     Opened(FlowId, FlowKind, Peer, io::net::ListenerId),
@@ -146,7 +151,7 @@ enum Turn {
 impl Engine {
     #[expect(clippy::too_many_arguments, reason = "the parts that `start` has made, each once")]
     pub(crate) fn assemble(
-        net: Net,
+        mut net: Net,
         listeners: Listeners,
         site: Rc<Site>,
         local: Rc<RefCell<LocalDriver>>,
@@ -161,6 +166,8 @@ impl Engine {
         let loader = Loader::new(&site);
         let managers = Managers::new(&site, &commands);
         let web = Web::new(&site);
+        let asked = site.clone();
+        net.set_shut_out(move |address| is_banned(&asked, address, Clock.now()));
         Self {
             net,
             listeners,
@@ -294,7 +301,9 @@ impl Engine {
             let (site, listeners) = (&self.site, &self.listeners);
             self.net.wait(now, until, &mut |event| match event {
                 NetEvent::Datagram { transport, from, bytes, .. } => {
-                    if let Some(flow) = listeners.datagram(transport, from) {
+                    if let Some(flow) = listeners.datagram(transport, from)
+                        && !is_banned(site, from.ip(), now)
+                    {
                         receive(site, flow, bytes);
                     }
                 }
@@ -486,6 +495,10 @@ impl Engine {
     fn stream(&mut self, flow: FlowId, bytes: &[u8], now: Instant) {
         let Some(connection) = self.listeners.connection(flow) else { return };
         let source = connection.flow;
+        if is_banned(&self.site, source.remote.ip(), now) {
+            self.net.close_flow(flow, Closing::AtOnce);
+            return self.connection_lost(flow);
+        }
         let Framing::Stream(framer) = &mut connection.framing else { return };
         framer.push(bytes);
         loop {
@@ -519,6 +532,10 @@ impl Engine {
     fn frames(&mut self, flow: FlowId, bytes: &[u8], now: Instant) {
         let Some(connection) = self.listeners.connection(flow) else { return };
         let source = connection.flow;
+        if is_banned(&self.site, source.remote.ip(), now) {
+            self.net.close_flow(flow, Closing::AtOnce);
+            return self.connection_lost(flow);
+        }
         let Framing::WebSocket(socket) = &mut connection.framing else { return };
         let mut messages: Vec<Vec<u8>> = Vec::new();
         let over = socket.receive(bytes, &mut |message| messages.push(message.to_vec())).is_err();

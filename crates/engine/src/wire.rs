@@ -1,12 +1,12 @@
 //! What the configuration files say, in the words of the SIP driver and the call core.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use base::{Coded, SrtpSuite, UdptlProtection};
-use call::{Directories, PartyId, Presentation, Settings};
+use call::{BanRules, Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
     Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, Dtmf, Endpoint, FaxSettings, Identify, IdentifyBy,
@@ -567,6 +567,24 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         disabled_modules: snapshot.modules.disabled().clone(),
         live_dangerously: options.live_dangerously,
         conferences: snapshot.confbridge.profiles.clone(),
+    }
+}
+
+/// Who is banned when.
+pub(crate) fn ban_rules(snapshot: &Snapshot) -> BanRules {
+    let bans = &snapshot.asterisk.bans;
+    if !bans.enabled {
+        return BanRules::default();
+    }
+    let own = [(IpAddr::V4(Ipv4Addr::LOCALHOST), 8), (IpAddr::V6(Ipv6Addr::LOCALHOST), 128)];
+    let own = own.into_iter().filter(|_| !bans.loopback);
+    BanRules {
+        per_user: bans.maxretry,
+        per_address: bans.maxretry_address,
+        span: bans.findtime,
+        first: bans.bantime,
+        longest: bans.maxbantime.max(bans.bantime),
+        allowed: bans.ignoreip.iter().map(|net| net.parts()).chain(own).collect(),
     }
 }
 

@@ -90,9 +90,16 @@ pub struct Net {
     handshakes_left: usize,
     stats: NetStats,
     moderation: Moderation,
+    /// Whose connections are not taken at all.
+    shut_out: Box<dyn Fn(IpAddr) -> bool>,
 }
 
 impl Net {
+    /// From here on connections are not taken from addresses of which this says so. It is asked before anything is spent
+    /// on them.
+    pub fn set_shut_out(&mut self, shut_out: impl Fn(IpAddr) -> bool + 'static) {
+        self.shut_out = Box::new(shut_out);
+    }
     /// An empty reactor. Fails only when the process has no descriptor left.
     pub fn new(limits: Limits) -> io::Result<Self> {
         sys::ignore_sigpipe();
@@ -108,6 +115,7 @@ impl Net {
             plain: vec![0; READ_BYTES],
             handshakes_left: HANDSHAKES_PER_TURN,
             stats: NetStats::default(),
+            shut_out: Box::new(|_| false),
             moderation: Moderation::default(),
         })
     }
@@ -387,6 +395,10 @@ impl Net {
                     return;
                 }
             };
+            if remote.is_some_and(|addr| (self.shut_out)(addr.ip())) {
+                self.stats.refused += 1;
+                continue;
+            }
             match self.flows.admit(remote.map(|addr| addr.ip())) {
                 Admission::Admit => {}
                 Admission::Evict(oldest) => {

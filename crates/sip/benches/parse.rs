@@ -186,7 +186,7 @@ fn answer_sdp() -> (f64, f64) {
 fn verify_digest(algorithm: Algorithm) -> (f64, f64) {
     let gate = Gate::new([7; 32], std::time::Duration::from_secs(300));
     let mut challenge = b"SIP/2.0 401 Unauthorized\r\nWWW-Authenticate: ".to_vec();
-    gate.challenge(base::Instant::ZERO, b"asterisk", algorithm, false, &mut challenge);
+    gate.challenge(base::Instant::ZERO, b"asterisk", algorithm, false, &[192, 0, 2, 1], &mut challenge);
     challenge.extend_from_slice(b"\r\n\r\n");
     let mut index = Index::new();
     let response = Message::parse(&challenge, &mut index).expect("a good response");

@@ -91,6 +91,8 @@ events! {
     "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "FailedACL" "security" "An address that is not permitted was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "Cdr" "cdr" "A call record was written; with enabled=yes in cdr_manager.conf. The fields that its [mappings] name come last." ["AccountCode", "Source", "Destination", "DestinationContext", "CallerID", "Channel", "DestinationChannel", "LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition", "AMAFlags", "UniqueID", "UserField"];
+    "AddressBanned" "security" "Somebody gave too many wrong passwords: one user at an address, or without AccountID all that comes from it." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "AddressUnbanned" "security" "A ban was taken back before its time." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "Reload" "system" "The configuration was read again." ["Module", "Status"];
     "Shutdown" "system" "The process stops." ["Shutdown", "Restart"];
 }
@@ -397,8 +399,9 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         }),
         Notice::Security { event, service, account, session, remote } => Event::new(event).with(|m| {
             let good = *event == "SuccessfulAuth";
+            let informs = good || *event == "AddressUnbanned";
             let m = m
-                .field("Severity", if good { "Informational" } else { "Error" })
+                .field("Severity", if informs { "Informational" } else { "Error" })
                 .field("Service", service)
                 .field("EventVersion", 1)
                 .field("AccountID", account)

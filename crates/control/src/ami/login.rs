@@ -103,7 +103,8 @@ fn login(turn: &mut Turn<'_>) -> Done {
     let snapshot = turn.site.snapshot.borrow().clone();
     let challenge = turn.session.challenge.take();
     let user = snapshot.manager.users.get(&name);
-    if let Err(why) = prove(turn, user, challenge.as_deref()) {
+    let proved = prove(turn, user, challenge.as_deref());
+    if let Err(why) = judged(turn.site, turn.session.peer, &name, proved) {
         tell_denied(turn.site, turn.session.peer, turn.id, &name, why);
         turn.response("Error").field("Message", "Authentication failed").end();
         return Ok(After::Close);
@@ -181,6 +182,23 @@ fn prove(turn: &Turn<'_>, user: Option<&ManagerUser>, challenge: Option<&str>) -
     }
 }
 
+/// A proof as it counts: a user who has guessed too often from there has proved nothing, and who is right starts anew.
+pub(super) fn judged(
+    site: &Site,
+    peer: SocketAddr,
+    name: &str,
+    proved: Result<(), Denied>,
+) -> Result<(), Denied> {
+    let mut core = site.shard.core.borrow_mut();
+    let now = core.now;
+    proved?;
+    if core.bans.is_user_banned(peer.ip(), name, now) {
+        return Err(Denied::Secret);
+    }
+    core.bans.succeeded(peer.ip(), name);
+    Ok(())
+}
+
 pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut out, byte| {
@@ -206,7 +224,7 @@ pub(super) fn remote(peer: SocketAddr) -> String {
 /// Tells the log and watchers who was refused.
 pub(super) fn tell_denied(site: &Site, peer: SocketAddr, session: u64, name: &str, why: Denied) {
     let (ip, remote) = (peer.ip().to_canonical(), remote(peer));
-    let name = shown(name);
+    let (given, name) = (name, shown(name));
     let mut core = site.shard.core.borrow_mut();
     core.log(Level::Notice, "manager", &format!("{ip} failed to authenticate as '{name}'"));
     let event = why.event();
@@ -223,6 +241,12 @@ pub(super) fn tell_denied(site: &Site, peer: SocketAddr, session: u64, name: &st
              SessionID=\"{session}\",RemoteAddress=\"{remote}\""
         ),
     );
+    core.password_refused("AMI", ip, given, || is_home(site, ip));
+}
+
+/// Whether phones are at home where a manager client comes from.
+pub(crate) fn is_home(site: &Site, ip: std::net::IpAddr) -> bool {
+    site.sip.try_borrow().is_ok_and(|sip| sip.is_home(ip))
 }
 
 /// Takes what a reload changed for a user who is logged in; `false` when the user is no more.

@@ -32,6 +32,7 @@ use crate::site::Site;
 use crate::socket::{Commands, Output};
 
 pub use events::{EVENTS, EventRow};
+pub(crate) use login::is_home;
 pub use manual::manual;
 pub use packet::{ACTION_BYTES_MAX, Action, HEADERS_MAX, LINE_BYTES_MAX, STRANGER_BYTES_MAX};
 pub use table::{ActionRow, Field, actions};

@@ -249,15 +249,20 @@ impl Manager {
         let right =
             given.prove(&request.method, user.map_or("no user has this secret", |user| user.secret.expose()));
         let here = user.is_some_and(|user| user.access.allows(request.peer.ip()));
-        let Some(user) = user.filter(|_| right && here && given.uri == request.target) else {
-            let known = if user.is_none() {
-                login::Denied::UnknownUser
-            } else if !here {
-                login::Denied::Address
-            } else {
-                login::Denied::Key
-            };
-            login::tell_denied(&self.site, request.peer, 0, given.username, known);
+        let proved = if user.is_none() {
+            Err(login::Denied::UnknownUser)
+        } else if !here {
+            Err(login::Denied::Address)
+        } else if right && given.uri == request.target {
+            Ok(())
+        } else {
+            Err(login::Denied::Key)
+        };
+        let judged = login::judged(&self.site, request.peer, given.username, proved);
+        let Some(user) = user.filter(|_| judged.is_ok()) else {
+            if let Err(why) = judged {
+                login::tell_denied(&self.site, request.peer, 0, given.username, why);
+            }
             return Err(self.challenge(now, false));
         };
         let until = now + core::time::Duration::from_secs(NONCE_SECONDS) + self.web_idle();

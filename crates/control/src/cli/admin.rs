@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use call::DeviceState;
+use call::{Ban, DeviceState};
 use serde_json::{Value, json};
 use store::config::logger::{Channel as LogChannel, LogLevel, Target};
 use store::config::modules::{self, Capability};
@@ -82,6 +82,17 @@ pub(super) const ROWS: &[Row] = &[
         let what = if ask.view.muted { "disabled" } else { "enabled" };
         Said::done(format!("Logging to this console is {what}.\n"))
     }),
+    show(
+        "core show bans",
+        "Lists who is not listened to after too many wrong passwords; without a user it is the whole address.",
+        "bans [address user seconds_left count]",
+        Cli::show_bans,
+    ),
+    verb(
+        "core unban <address> [<user>]",
+        "Takes back the bans of an address, or of one user there; of everybody if the address is all.",
+        |cli, ask| cli.unban(ask),
+    ),
     show(
         "manager show settings",
         "Shows what manager.conf set.",
@@ -180,6 +191,42 @@ fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 impl Cli {
+    fn show_bans(&self, ask: &mut Ask<'_>) -> Said {
+        let core = self.site.shard.core.borrow();
+        let bans: Vec<Ban> = core.bans.list(core.now).collect();
+        let left = |ban: &Ban| ban.until.since(core.now).as_secs();
+        ask.show(
+            || {
+                let bans = bans.iter().map(|ban| {
+                    json!({ "address": ban.address, "user": ban.user, "seconds_left": left(ban), "count": ban.count })
+                });
+                json!({ "bans": bans.collect::<Vec<_>>() })
+            },
+            || {
+                let mut text = format!("{:<40} {:<24} {:>12} {:>6}\n", "Address", "User", "Seconds left", "Count");
+                for ban in &bans {
+                    let user = clean(ban.user.as_deref().unwrap_or("(all)"));
+                    // Writing to a String cannot fail.
+                    let _ = writeln!(text, "{:<40} {user:<24} {:>12} {:>6}", ban.address, left(ban), ban.count);
+                }
+                let _ = writeln!(text, "{} ban{}", bans.len(), s(bans.len()));
+                text
+            },
+        )
+    }
+    fn unban(&self, ask: &mut Ask<'_>) -> Said {
+        let text = ask.need("address");
+        let address = match text.parse() {
+            Ok(address) => Some(address),
+            Err(_) if text.eq_ignore_ascii_case("all") => None,
+            Err(_) => return Said::Usage,
+        };
+        let user = ask.arg("user").map(str::to_owned);
+        match self.site.shard.core.borrow_mut().unban(address, user.as_deref()) {
+            0 => Said::failed("There is no such ban\n"),
+            count => Said::done(format!("{count} ban{} lifted\n", s(count))),
+        }
+    }
     fn reload_module(&self, ask: &mut Ask<'_>) -> Said {
         let Some(asked) = ask.arg("module") else { return self.reload("", "") };
         let name = asked.trim_end_matches(".so");

@@ -1,11 +1,14 @@
 //! The password check. Unknown and wrong look alike: the same challenge, the same work.
 
+use core::net::IpAddr;
 use core::time::Duration;
 use std::rc::Rc;
 
 use ::sip::digest::{Algorithm, Credentials, Gate, NonceCounts, Verdict};
+use ::sip::stack::Flow;
 use ::sip::{HeaderName, Message};
 use base::Instant;
+use call::Bans;
 
 use super::config::{Auth, Config, Endpoint};
 
@@ -19,10 +22,18 @@ const CREDENTIALS_MAX: usize = 4;
 /// What became of a request at the gate.
 pub(crate) enum Admitted {
     /// It may pass; the user name that was proved, when one was asked for.
-    Yes,
-    /// It gets this challenge (values of WWW-Authenticate).
-    Challenge(Vec<String>),
+    Yes(Option<String>),
+    /// It gets this challenge.
+    Challenge {
+        /// Values of WWW-Authenticate.
+        values: Vec<String>,
+        /// Whose password was wrong, when whoever gave it is proved to be where the request came from.
+        guess: Option<String>,
+    },
 }
+
+/// Longest user name that is kept account of, bytes.
+const USER_BYTES_MAX: usize = 256;
 
 /// Keys and memory of the gate.
 pub(crate) struct Gatekeeper {
@@ -42,6 +53,8 @@ impl Gatekeeper {
         config: &Config,
         endpoint: Option<&Endpoint>,
         message: &Message<'_>,
+        source: Flow,
+        bans: &Bans,
         now: Instant,
     ) -> Admitted {
         let auths: Vec<Rc<Auth>> = endpoint
@@ -50,18 +63,35 @@ impl Gatekeeper {
             .filter_map(|name| config.auths.get(name).cloned())
             .collect();
         if endpoint.is_some_and(|endpoint| endpoint.auths.is_empty()) {
-            return Admitted::Yes;
+            return Admitted::Yes(None);
         }
-        let mut stale = false;
+        let ip = source.remote.ip().to_canonical();
+        let peer = octets(ip);
+        let (mut stale, mut guess) = (false, None);
         for value in message.headers(HeaderName::Authorization).take(CREDENTIALS_MAX) {
             let Some(credentials) = Credentials::parse(value) else { continue };
+            // A datagram whose nonce was not sent to where it says it comes from proves nothing, neither a password nor an
+            // address: it gets a nonce of its own. Otherwise whoever writes false addresses could guess without end, or
+            // have others banned.
+            if !source.protocol.is_reliable() && !self.gate.was_sent_to(credentials.nonce, &peer) {
+                stale = true;
+                continue;
+            }
+            let user = credentials.user();
+            let user = String::from_utf8_lossy(user.get(..USER_BYTES_MAX).unwrap_or(&user)).into_owned();
+            if bans.is_user_banned(ip, &user, now) {
+                guess = Some(user);
+                continue;
+            }
             match self.verify(config, &auths, &credentials, message, now) {
-                Verdict::Authenticated if self.counts.accept(&credentials) => return Admitted::Yes,
+                Verdict::Authenticated if self.counts.accept(&credentials) => {
+                    return Admitted::Yes(Some(user));
+                }
                 Verdict::Authenticated | Verdict::Stale => stale = true,
-                Verdict::Denied => {}
+                Verdict::Denied => guess = Some(user),
             }
         }
-        Admitted::Challenge(self.challenge(config, &auths, stale, now))
+        Admitted::Challenge { values: self.challenge(config, &auths, stale, &peer, now), guess }
     }
 
     fn verify(
@@ -82,7 +112,14 @@ impl Gatekeeper {
         self.gate.verify(credentials, method.as_bytes(), realm.as_bytes(), secret, now)
     }
 
-    fn challenge(&self, config: &Config, auths: &[Rc<Auth>], stale: bool, now: Instant) -> Vec<String> {
+    fn challenge(
+        &self,
+        config: &Config,
+        auths: &[Rc<Auth>],
+        stale: bool,
+        peer: &[u8],
+        now: Instant,
+    ) -> Vec<String> {
         let first = auths.first();
         let realm = first.map_or(&*config.default_realm, |auth| realm_of(config, auth));
         let algorithms = first.map_or(&config.default_algorithms, |auth| &auth.algorithms);
@@ -91,10 +128,17 @@ impl Gatekeeper {
             .iter()
             .map(|algorithm| {
                 let mut value = Vec::with_capacity(160);
-                self.gate.challenge(now, realm.as_bytes(), *algorithm, stale, &mut value);
+                self.gate.challenge(now, realm.as_bytes(), *algorithm, stale, peer, &mut value);
                 String::from_utf8(value).unwrap_or_default()
             })
             .collect()
+    }
+}
+
+fn octets(ip: IpAddr) -> Vec<u8> {
+    match ip {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Calls that come in: who it is, whether it may, where it goes, and what is agreed.
 
+use core::net::IpAddr;
 use std::rc::Rc;
 
 use ::sip::sdp::Negotiated;
@@ -8,7 +9,7 @@ use ::sip::{HeaderName, Message, Method};
 use base::{Cause, ChannelId, Command, FormatId, FormatSet, StreamId};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
-use super::config::{Config, Endpoint, Rel100};
+use super::config::{Config, Endpoint, Match, Rel100};
 use super::gate::Admitted;
 use super::leg::{Leg, Stage};
 use super::session::{Media, Terms};
@@ -35,23 +36,51 @@ impl SipDriver {
         let open = endpoint.as_ref().is_some_and(|endpoint| endpoint.unauthenticated_options)
             && incoming.message.view().method() == Method::Options;
         let verdict = match open {
-            true => Admitted::Yes,
-            false => self.gate.check(&config, endpoint.as_deref(), &incoming.message.view(), core.now),
+            true => Admitted::Yes(None),
+            false => self.gate.check(
+                &config,
+                endpoint.as_deref(),
+                &incoming.message.view(),
+                source,
+                &core.bans,
+                core.now,
+            ),
         };
         match (endpoint, verdict) {
-            (Some(endpoint), Admitted::Yes) => Some(Known { endpoint }),
-            (_, Admitted::Challenge(values)) => {
+            (Some(endpoint), Admitted::Yes(user)) => {
+                if let Some(user) = user {
+                    core.bans.succeeded(source.remote.ip(), &user);
+                }
+                Some(Known { endpoint })
+            }
+            (_, Admitted::Challenge { values, guess }) => {
                 self.note_refusal(core, incoming);
+                if let Some(user) = guess {
+                    let ip = source.remote.ip();
+                    core.password_refused("PJSIP", ip, &user, || self.is_home(ip));
+                }
                 let headers: Vec<(&str, &str)> =
                     values.iter().map(|v| ("WWW-Authenticate", v.as_str())).collect();
                 self.challenge(incoming, &Answer::new(401).headers(&headers));
                 None
             }
-            (None, Admitted::Yes) => {
+            (None, Admitted::Yes(_)) => {
                 self.refuse(incoming, &Answer::new(403));
                 None
             }
         }
+    }
+    /// Whether somebody is at home at an address: an endpoint that is told by it, or a phone that has registered from it.
+    /// Others who come from there, through one router, are not to shut them out.
+    pub fn is_home(&self, address: IpAddr) -> bool {
+        let ip = address.to_canonical();
+        let told = self.config.identifies.iter().flat_map(|identify| &identify.matches);
+        let told = told.filter_map(|way| match way {
+            Match::Source(is_in) => Some(is_in),
+            Match::Header(..) | Match::RequestUri(_) => None,
+        });
+        told.into_iter().any(|is_in| is_in(ip))
+            || self.bindings().any(|(_, binding)| binding.source.remote.ip().to_canonical() == ip)
     }
     /// Whose request it is: the line that a registration of ours gave out comes before everything else.
     fn endpoint_of(&self, config: &Config, message: &Message<'_>, source: Flow) -> Option<Rc<Endpoint>> {

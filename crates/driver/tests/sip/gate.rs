@@ -278,3 +278,48 @@ fn each_stored_hash_of_an_auth_admits_by_its_own_algorithm() {
         assert_eq!(line(&wrong), "401", "{offered:?}");
     }
 }
+
+#[test]
+fn passwords_are_counted_only_where_the_challenge_was_sent_and_over_connections() {
+    use ::sip::stack::{ConnectionId, Protocol};
+    let rules = call::BanRules {
+        per_user: 3,
+        per_address: 100,
+        span: core::time::Duration::from_secs(60),
+        first: core::time::Duration::from_secs(600),
+        longest: core::time::Duration::from_secs(600),
+        allowed: Vec::new(),
+    };
+    let (own, victim) = ("198.51.100.7:5060", "203.0.113.9:5060");
+    let stream = |flow: ::sip::stack::Flow| ::sip::stack::Flow {
+        protocol: Protocol::Tcp,
+        connection: Some(ConnectionId(1)),
+        ..flow
+    };
+    for (name, asked_from, guessed_from, counted) in [
+        ("an answer from where the challenge was sent", udp(own), udp(own), true),
+        ("an answer from another address", udp(own), udp(victim), false),
+        ("an answer over a connection", stream(udp(own)), stream(udp(own)), true),
+        ("a nonce of somebody else, over a connection", stream(udp(victim)), stream(udp(own)), true),
+    ] {
+        let mut lab = Lab::new(site());
+        lab.shard.core.borrow_mut().bans.configure(rules.clone());
+        let mut phone = Phone::new("alice").password(Some("guess"));
+        for _ in 0..3 {
+            let first = phone.request("REGISTER", "sip:strowger", "", "");
+            lab.receive(asked_from, first);
+            let challenge = lab.sent();
+            let credentials = phone.credentials(&challenge, "REGISTER", "sip:strowger");
+            let second = phone.request("REGISTER", "sip:strowger", &credentials, "");
+            lab.receive(guessed_from, second);
+            let answer = lab.sent();
+            assert_eq!(line(&answer), "401", "{name}");
+            // Nobody learns from a false address whether a password is right.
+            assert_eq!(header(&answer, "WWW-Authenticate").contains("stale=true"), !counted, "{name}");
+        }
+        let core = lab.shard.core.borrow();
+        let banned: Vec<String> = core.bans.list(core.now).map(|ban| ban.address.to_string()).collect();
+        let expected = if counted { vec!["198.51.100.7".to_owned()] } else { Vec::new() };
+        assert_eq!(banned, expected, "{name}");
+    }
+}

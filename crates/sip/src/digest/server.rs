@@ -12,6 +12,8 @@ use crate::write::push_clean;
 
 /// Hex digits of the time stamp in a nonce.
 const STAMP_DIGITS: usize = 16;
+/// Hex digits by which a nonce shows where it was sent: 64 bits of HMAC-SHA-256.
+const PLACE_DIGITS: usize = 16;
 /// Hex digits of the seal in a nonce: 128 bits of HMAC-SHA-256.
 const SEAL_DIGITS: usize = 32;
 
@@ -120,25 +122,33 @@ impl Gate {
         mac.finalize().into_bytes().into()
     }
 
-    fn seal(&self, stamp: &[u8], realm: &[u8]) -> Hex {
-        Hex::of(self.mac(b"nonce", &[stamp, realm]).get(..SEAL_DIGITS / 2).unwrap_or_default())
+    fn place(&self, stamp: &[u8], peer: &[u8]) -> Hex {
+        Hex::of(self.mac(b"place", &[stamp, peer]).get(..PLACE_DIGITS / 2).unwrap_or_default())
+    }
+
+    fn seal(&self, head: &[u8], realm: &[u8]) -> Hex {
+        Hex::of(self.mac(b"nonce", &[head, realm]).get(..SEAL_DIGITS / 2).unwrap_or_default())
     }
 
     /// Appends the value of a WWW-Authenticate or Proxy-Authenticate field to `out`. One field an algorithm, strongest first.
+    /// Who answers with its nonce has received what was sent to `peer`; see [`Gate::was_sent_to`].
     pub fn challenge(
         &self,
         now: Instant,
         realm: &[u8],
         algorithm: Algorithm,
         stale: bool,
+        peer: &[u8],
         out: &mut Vec<u8>,
     ) {
         let stamp = Hex::of(&now.as_nanos().to_be_bytes());
-        let seal = self.seal(stamp.as_bytes(), realm);
+        let place = self.place(stamp.as_bytes(), peer);
+        let head = [stamp.as_bytes(), place.as_bytes()].concat();
+        let seal = self.seal(&head, realm);
         out.extend_from_slice(b"Digest realm=\"");
         push_clean(out, realm);
         out.extend_from_slice(b"\",nonce=\"");
-        out.extend_from_slice(stamp.as_bytes());
+        out.extend_from_slice(&head);
         out.extend_from_slice(seal.as_bytes());
         out.extend_from_slice(b"\",algorithm=");
         out.extend_from_slice(algorithm.as_str().as_bytes());
@@ -150,10 +160,19 @@ impl Gate {
 
     /// Whether the nonce was made here for this realm, and if so when.
     fn made_at(&self, nonce: &[u8], realm: &[u8]) -> Option<Instant> {
-        let (stamp, seal) = nonce.split_at_checked(STAMP_DIGITS)?;
-        let genuine: bool = self.seal(stamp, realm).as_bytes().ct_eq(seal).into();
+        let (head, seal) = nonce.split_at_checked(STAMP_DIGITS + PLACE_DIGITS)?;
+        let stamp = head.get(..STAMP_DIGITS)?;
+        let genuine: bool = self.seal(head, realm).as_bytes().ct_eq(seal).into();
         let nanos = u64::from_str_radix(core::str::from_utf8(stamp).ok()?, 16).ok()?;
         genuine.then_some(Instant::from_nanos(nanos))
+    }
+
+    /// Whether a nonce was sent to this peer, however long ago: who answers with it is there, and has not just written
+    /// another address on its datagrams.
+    pub fn was_sent_to(&self, nonce: &[u8], peer: &[u8]) -> bool {
+        let Some((stamp, rest)) = nonce.split_at_checked(STAMP_DIGITS) else { return false };
+        let given = rest.get(..PLACE_DIGITS).unwrap_or_default();
+        self.place(stamp, peer).as_bytes().ct_eq(given).into()
     }
 
     /// Whether `credentials` prove knowledge of `secret` for a request of this method. `None` for a user that does not
@@ -284,7 +303,7 @@ mod tests {
     /// What a phone with this password answers to the gate's challenge.
     fn answer(gate: &Gate, algorithm: Algorithm, password: &[u8], qop: bool) -> Vec<u8> {
         let mut challenge = Vec::new();
-        gate.challenge(at(0), REALM, algorithm, false, &mut challenge);
+        gate.challenge(at(0), REALM, algorithm, false, b"192.0.2.1", &mut challenge);
         let mut challenge = String::from_utf8(challenge).unwrap();
         if !qop {
             challenge = challenge.replace(",qop=\"auth\"", "");
@@ -333,6 +352,23 @@ mod tests {
                 let wrong_kind = Secret::Ha1(wrong_kind, wrong_kind.ha1(b"alice", REALM, b"secret"));
                 assert_eq!(check(b"REGISTER", Some(wrong_kind), 1), Verdict::Denied);
             }
+        }
+    }
+
+    #[test]
+    fn a_nonce_shows_to_whom_it_was_sent_and_cannot_be_made_for_another() {
+        let value = answer(&gate(), Algorithm::Md5, b"secret", true);
+        let nonce = Credentials::parse(&value).unwrap().nonce;
+        assert!(gate().was_sent_to(nonce, b"192.0.2.1"));
+        assert!(!gate().was_sent_to(nonce, b"192.0.2.2"));
+        assert!(!Gate::new([8; 32], Duration::from_secs(300)).was_sent_to(nonce, b"192.0.2.1"));
+        for at in 0..STAMP_DIGITS + PLACE_DIGITS {
+            let mut other = nonce.to_vec();
+            other[at] = if other[at] == b'0' { b'1' } else { b'0' };
+            assert!(!gate().was_sent_to(&other, b"192.0.2.1"), "digit {at}");
+        }
+        for length in [0, 1, STAMP_DIGITS, STAMP_DIGITS + PLACE_DIGITS - 1] {
+            assert!(!gate().was_sent_to(&nonce[..length], b"192.0.2.1"), "{length} digits");
         }
     }
 

@@ -1,6 +1,6 @@
 //! `asterisk.conf`: where everything lies, and how the process behaves.
 
-use super::kind::{Decimal, Folder, Int, Text, YesNo};
+use super::kind::{Decimal, Folder, Int, Nets, Seconds, Text, YesNo};
 use super::{options, read_settings};
 use conf::{File, Findings};
 use std::path::PathBuf;
@@ -104,6 +104,20 @@ options! {
     @recognised {}
 }
 
+options! {
+    /// `[bans]`: who guesses passwords is not listened to for a while. The section is ours, not Asterisk's.
+    BanOptions, "asterisk.conf", "bans", IsIgnored;
+    enabled: YesNo = "yes", "Ban who gives too many wrong passwords, by SIP, the manager interface or HTTP.";
+    maxretry: Int<1, 100_000> = "10", "Wrong passwords of one user from one address within findtime; after them that user's are not looked at from there.";
+    maxretry_address: Int<1, 100_000> = "30", "Wrong passwords from one address, whoever the user; after them nothing from there is read, unless a phone has registered from it or identify names it.";
+    findtime: Seconds<1, 86_400> = "60", "Span they are counted in.";
+    bantime: Seconds<1, 604_800> = "600", "Length of the first ban; each further one within a day is twice as long.";
+    maxbantime: Seconds<1, 604_800> = "86400", "Length of the longest.";
+    ignoreip: Nets = "", "Networks that are never banned.";
+    loopback: YesNo = "no", "Ban 127.0.0.0/8 and ::1 too; behind a proxy on this machine everybody comes from there.";
+    @recognised {}
+}
+
 /// `asterisk.conf` as a whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Asterisk {
@@ -113,6 +127,8 @@ pub struct Asterisk {
     pub options: ProcessOptions,
     /// Control socket.
     pub files: ControlFiles,
+    /// Guessing.
+    pub bans: BanOptions,
 }
 
 impl Asterisk {
@@ -123,7 +139,12 @@ impl Asterisk {
             directories.astdbdir = directories.astvarlibdir.clone();
         }
         let files: ControlFiles = read_settings(file, "files", findings);
-        let asterisk = Self { directories, options: read_settings(file, "options", findings), files };
+        let asterisk = Self {
+            directories,
+            options: read_settings(file, "options", findings),
+            files,
+            bans: read_settings(file, "bans", findings),
+        };
         if u32::from_str_radix(&asterisk.files.astctlpermissions, 8).is_err() {
             let place = asterisk.files.origin.place_of("astctlpermissions");
             let message = format!(

@@ -293,6 +293,7 @@ pub fn manual() -> Vec<Row> {
         asterisk::Directories::rows(),
         asterisk::ProcessOptions::rows(),
         asterisk::ControlFiles::rows(),
+        asterisk::BanOptions::rows(),
         pjsip::rows(),
         legacy::rows(),
         wizard::rows(),

@@ -177,3 +177,50 @@ fn what_was_written_is_shown_and_secrets_are_not() {
     assert_eq!(desk.text("logger remove channel trouble"), "Removed trouble\n");
     assert_eq!(trouble(&mut desk), None);
 }
+
+#[test]
+fn bans_are_listed_and_taken_back() {
+    let mut desk = Desk::new("bans");
+    assert_eq!(desk.json("core show bans"), serde_json::json!({ "bans": [] }));
+    {
+        let mut core = desk.world.shard.core.borrow_mut();
+        core.bans.configure(call::BanRules {
+            per_user: 2,
+            per_address: 3,
+            span: core::time::Duration::from_secs(60),
+            first: core::time::Duration::from_secs(600),
+            longest: core::time::Duration::from_secs(600),
+            allowed: Vec::new(),
+        });
+        for user in ["6001", "6001", "6002"] {
+            core.password_refused("PJSIP", "192.0.2.1".parse().unwrap(), user, || false);
+        }
+    }
+    assert_eq!(
+        desk.json("core show bans"),
+        serde_json::json!({ "bans": [
+            { "address": "192.0.2.1", "user": null, "seconds_left": 600, "count": 1 },
+            { "address": "192.0.2.1", "user": "6001", "seconds_left": 600, "count": 1 },
+        ] })
+    );
+    let lines = desk.lines("core show bans");
+    assert!(lines[1].starts_with("192.0.2.1 ") && lines[1].contains(" (all) "), "{lines:?}");
+    assert_eq!(lines.last().unwrap(), "2 bans");
+    for (line, expected) in [
+        ("core unban 192.0.2.2", ("There is no such ban\n", 1)),
+        ("core unban 192.0.2.1 6001", ("1 ban lifted\n", 0)),
+        ("core unban all", ("1 ban lifted\n", 0)),
+        ("core unban all", ("There is no such ban\n", 1)),
+    ] {
+        assert_eq!(desk.run(line), (expected.0.to_owned(), expected.1), "{line}");
+    }
+    assert!(desk.run("core unban nowhere").0.starts_with("Usage: core unban <address> [<user>]\n"));
+    let log = desk.world.log(call::Level::Security);
+    assert_eq!(
+        log,
+        [
+            "user '6001' at 192.0.2.1 is banned for 600 s after too many wrong passwords; `core unban 192.0.2.1` lifts it",
+            "192.0.2.1 is banned for 600 s after too many wrong passwords; `core unban 192.0.2.1` lifts it",
+        ]
+    );
+}
