@@ -427,19 +427,19 @@ fn a_dialplan_sees_files_and_the_environment() {
 /// A DNS that knows one number, and is slow about it: what is known, and what has been asked for.
 #[derive(Clone, Default)]
 struct SlowDns {
-    known: std::rc::Rc<std::cell::RefCell<Option<call::NaptrAnswer>>>,
+    known: std::rc::Rc<std::cell::RefCell<Option<call::DnsAnswer>>>,
     asked: std::rc::Rc<std::cell::RefCell<Vec<String>>>,
 }
 
 impl call::Outside for SlowDns {
-    fn naptr(&self, name: &str) -> call::NaptrAnswer {
-        self.asked.borrow_mut().push(name.to_owned());
-        self.known.borrow().clone().unwrap_or(call::NaptrAnswer::Loading)
+    fn dns(&self, question: &base::dns::Question) -> call::DnsAnswer {
+        self.asked.borrow_mut().push(question.name.clone());
+        self.known.borrow().clone().unwrap_or(call::DnsAnswer::Loading)
     }
 }
 
-fn naptr_records() -> call::NaptrAnswer {
-    let record = |order, service: &str, regexp: &str| call::Naptr {
+fn naptr_records() -> call::DnsAnswer {
+    let record = |order, service: &str, regexp: &str| base::dns::Naptr {
         order,
         preference: 10,
         flags: "u".to_owned(),
@@ -452,7 +452,7 @@ fn naptr_records() -> call::NaptrAnswer {
         record(10, "E2U+sip", r"!^\+49(.*)$!sip:\1@first.example!"),
         record(30, "E2U+tel", "!^.*$!tel:+49999!"),
     ];
-    call::NaptrAnswer::Ready(records.into())
+    call::DnsAnswer::Ready(base::dns::Records::Naptr(records.into()))
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod audio;
 mod cause;
 mod digit;
+pub mod dns;
 mod format;
 mod id;
 mod media;

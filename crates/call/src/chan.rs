@@ -7,12 +7,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use base::dns::{Question, Records};
 use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, StreamId};
 
 use crate::channel::EVENTS_MAX;
 use crate::{
-    Advance, ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, Elsewhere, Indication, Level,
-    MusicAnswer, Naptr, NaptrAnswer, Notice, Shard, Steer,
+    Advance, ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, DnsAnswer, Elsewhere, Indication,
+    Level, MusicAnswer, Notice, Shard, Steer,
 };
 
 /// Why a story must stop what it does: `?` carries it out.
@@ -375,24 +376,24 @@ impl Chan {
         })
         .await
     }
-    /// NAPTR records of a domain name; `None` when no server answered before `deadline`. With `after_end` the end of the
+    /// What the DNS says; `None` when no server answered before `deadline`. With `after_end` the end of the
     /// call, which is over anyway, stops nothing.
-    pub fn naptr<'a>(
+    pub fn dns<'a>(
         &'a self,
-        name: &'a str,
+        question: &'a Question,
         deadline: Instant,
         after_end: bool,
-    ) -> impl Future<Output = Result<Option<Arc<[Naptr]>>, Stop>> + 'a {
+    ) -> impl Future<Output = Result<Option<Records>, Stop>> + 'a {
         std::future::poll_fn(move |_| {
             let mut core = self.shard.core.borrow_mut();
             let mut exec = self.shard.exec.borrow_mut();
             let now = core.now;
-            let answer = core.services.outside.naptr(name);
+            let answer = core.services.outside.dns(question);
             let Some(channel) = core.get_mut(self.id) else { return Poll::Ready(Err(Stop::Hangup)) };
             let done = match (answer, stop_of(channel, now).filter(|_| !after_end)) {
-                (NaptrAnswer::Ready(records), _) => Ok(Some(records)),
-                (NaptrAnswer::Loading, Some(stop)) => Err(stop),
-                (NaptrAnswer::Loading, None) if now < deadline => {
+                (DnsAnswer::Ready(records), _) => Ok(Some(records)),
+                (DnsAnswer::Loading, Some(stop)) => Err(stop),
+                (DnsAnswer::Loading, None) if now < deadline => {
                     channel.waiter = exec.current();
                     let absolute = channel.absolute_deadline.filter(|_| !after_end);
                     exec.set_deadline([Some(deadline), absolute].into_iter().flatten().min());
@@ -401,7 +402,7 @@ impl Chan {
                     }
                     return Poll::Pending;
                 }
-                (NaptrAnswer::Failed | NaptrAnswer::Loading, _) => Ok(None),
+                (DnsAnswer::Failed | DnsAnswer::Loading, _) => Ok(None),
             };
             exec.set_deadline(None);
             Poll::Ready(done)

@@ -52,8 +52,8 @@ pub use message::{MessageData, Sending, TextMessage};
 pub use notice::{Notice, Snapshot};
 pub use quality::{Quality, Series, paths, seconds};
 pub use services::{
-    Afterwards, ClipAnswer, ClipWant, Database, Directories, Level, Library, Log, MediaDoor, MediaRefused,
-    MusicAnswer, Naptr, NaptrAnswer, NoOutside, Outside, Progress, Recorder, RecorderState, Services, Take,
+    Afterwards, ClipAnswer, ClipWant, Database, Directories, DnsAnswer, Level, Library, Log, MediaDoor,
+    MediaRefused, MusicAnswer, NoOutside, Outside, Progress, Recorder, RecorderState, Services, Take,
     WallClock,
 };
 pub use shard::{Shard, panic_text};

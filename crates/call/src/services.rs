@@ -4,6 +4,7 @@ use core::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use base::dns::{Question, Records};
 use base::{AudioSink, Clip, Command, FormatId, Instant, Plan, StreamId};
 
 /// Why no media stream could be opened.
@@ -253,28 +254,11 @@ pub trait WallClock {
     }
 }
 
-/// A naming authority pointer (RFC 3403 §4.1): one way on from a domain name.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Naptr {
-    /// Records of a lower order come first; those of a higher one count only when none of a lower fits.
-    pub order: u16,
-    /// Among records of one order the lower comes first.
-    pub preference: u16,
-    /// `u`: the rule ends with a URI; empty: another look-up follows.
-    pub flags: String,
-    /// What can be done with the result: `E2U+sip`.
-    pub service: String,
-    /// Delimiter, extended regular expression, delimiter, replacement, delimiter, flags.
-    pub regexp: String,
-    /// Domain name to go on with; empty with `regexp`.
-    pub replacement: String,
-}
-
-/// Answer of an [`Outside`] about a domain name's NAPTR records.
+/// Answer of an [`Outside`] to a question for the DNS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NaptrAnswer {
+pub enum DnsAnswer {
     /// These are all it has; none when there is no such name.
-    Ready(Arc<[Naptr]>),
+    Ready(Records),
     /// It has been asked for; ask again when [`Core::outside_changed`](crate::Core::outside_changed) was called.
     Loading,
     /// No server gave a usable answer.
@@ -299,10 +283,10 @@ pub trait Outside {
         let _ = (path, most);
         None
     }
-    /// NAPTR records of a domain name; begins to ask when they are not known. Never waits.
-    fn naptr(&self, name: &str) -> NaptrAnswer {
-        let _ = name;
-        NaptrAnswer::Failed
+    /// What the DNS says; begins to ask when that is not known. Never waits.
+    fn dns(&self, question: &Question) -> DnsAnswer {
+        let _ = question;
+        DnsAnswer::Failed
     }
 }
 

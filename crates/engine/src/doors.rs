@@ -142,7 +142,7 @@ impl Recorder for NoRecorder {
 }
 
 /// Files and environment of the machine the process runs on, and what its name servers say.
-pub(crate) struct Machine(pub(crate) Rc<RefCell<crate::enumdns::EnumDns>>);
+pub(crate) struct Machine(pub(crate) Rc<RefCell<crate::names::Names>>);
 
 impl call::Outside for Machine {
     fn environment(&self, name: &str) -> Option<String> {
@@ -172,8 +172,8 @@ impl call::Outside for Machine {
         std::fs::File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
-    fn naptr(&self, name: &str) -> call::NaptrAnswer {
-        self.0.borrow_mut().ask(name, Clock.now())
+    fn dns(&self, question: &base::dns::Question) -> call::DnsAnswer {
+        self.0.borrow_mut().look_up(question, Clock.now())
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn regular_files_are_read_up_to_a_bound_and_nothing_else_is() {
-        let names = crate::enumdns::EnumDns::new(&Default::default()).unwrap();
+        let names = crate::names::Names::start(&Default::default()).unwrap();
         let machine = Machine(Rc::new(RefCell::new(names)));
         let path = std::env::temp_dir().join(format!("strowger-doors-{}", std::process::id()));
         std::fs::write(&path, "line one\nline two\n").unwrap();

@@ -7,14 +7,13 @@
 
 mod callfiles;
 mod dialplan_load;
-mod dns;
 mod doors;
-mod enumdns;
 mod externals;
 mod hep;
 mod links;
 mod listen;
 mod managers;
+mod names;
 mod records;
 mod registrations;
 mod reload;

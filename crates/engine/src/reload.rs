@@ -10,6 +10,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use ::sip::stack::Protocol;
+use base::dns::{Answer, Question, Records};
 use call::{Level, Limits, Notice};
 use codec::Coders;
 use conf::{Finding, Findings};
@@ -189,8 +190,8 @@ impl Engine {
         self.take_capture(&snapshot);
         let ports = PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend };
         site.media.borrow_mut().set_ports(ports);
-        wire::host_names(&snapshot).iter().for_each(|host| self.resolver.ask(host));
-        self.enum_names.borrow_mut().configure(&snapshot.resolver);
+        self.names.borrow_mut().configure(&snapshot.resolver);
+        wire::host_names(&snapshot).iter().for_each(|host| self.names.borrow_mut().ask_host(host));
         *site.snapshot.borrow_mut() = snapshot;
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
@@ -231,13 +232,14 @@ impl Engine {
         }
     }
 
-    /// An address of a host name came: identifies by name are made anew when one of theirs changed.
-    pub(crate) fn resolved(&mut self, host: &str, addresses: Vec<IpAddr>) {
-        self.resolver.answered(host);
+    /// The DNS has answered: identifies by name are made anew when an address of theirs changed.
+    pub(crate) fn resolved(&mut self, question: &Question, answer: Answer) {
         {
             let mut core = self.site.shard.core.borrow_mut();
-            self.site.sip.borrow_mut().resolved(&mut core, host, addresses.clone());
+            self.site.sip.borrow_mut().resolved(&mut core, question, answer.clone());
         }
+        let Some(Records::Addresses(addresses)) = answer.records else { return };
+        let (host, addresses) = (question.name.as_str(), addresses.to_vec());
         let known = self.loader.hosts.borrow_mut().insert(host.to_owned(), addresses.clone());
         if known.as_ref() == Some(&addresses) {
             return;

@@ -26,13 +26,12 @@ use store::sounds::{Catalogue, MusicList, Recordings, Sounds, packaged_sounds};
 use store::{Snapshot, Where};
 
 use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
-use crate::enumdns::EnumDns;
 use crate::externals::Externals;
 use crate::links::{LinkDesk, Links};
 use crate::listen::Listeners;
+use crate::names::Names;
 use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
-use crate::resolve::Resolver;
 use crate::secure::Wires;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
@@ -168,8 +167,8 @@ impl Engine {
         let sounds = Rc::new(RefCell::new(sounds));
         let tee = Tee::new(sender.clone());
         let program = dialplan_load::compile(&snapshot, None, &mut findings);
-        let names = EnumDns::new(&snapshot.resolver)
-            .map_err(|why| part("look-ups for ENUM", why, "raise the limit on open files (ulimit -n)"))?;
+        let names = Names::start(&snapshot.resolver)
+            .map_err(|why| part("the thread that asks name servers", why, "raise ulimit -n and ulimit -u"))?;
         let names = Rc::new(RefCell::new(names));
         let links = LinkDesk::start()
             .map_err(|why| part("the broker of programs", why, "raise ulimit -n and ulimit -u"))?;
@@ -208,26 +207,14 @@ impl Engine {
         let (registrations, restored) = Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), clocks)
             .map_err(|why| part("the journal of registrations", why, "make astdbdir writable"))?;
         let records = start_records(&snapshot)?;
-        let mut resolver = Resolver::start()
-            .map_err(|why| part("the thread that looks names up", why, "raise ulimit -u"))?;
-        wire::host_names(&snapshot).iter().for_each(|host| resolver.ask(host));
+        wire::host_names(&snapshot).iter().for_each(|host| names.borrow_mut().ask_host(host));
 
         let socket = options.socket.unwrap_or_else(|| snapshot.asterisk.control_socket());
         let site = site(&snapshot, &shard, &sip, &media, &sounds, (log, sender), clocks);
         site.translation.set_coded(coders.coded());
         *site.external.borrow_mut() = externals.lines();
-        let mut engine = Engine::assemble(
-            net,
-            listeners,
-            site,
-            local,
-            records,
-            registrations,
-            resolver,
-            (names, links),
-            wake,
-            tee,
-        );
+        let mut engine =
+            Engine::assemble(net, listeners, site, local, records, registrations, (names, links), wake, tee);
         engine.asked = options.asked;
         engine.externals = externals;
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
@@ -328,7 +315,7 @@ fn services(
     snapshot: &Snapshot,
     media: &Rc<RefCell<MediaFront>>,
     sounds: &Rc<RefCell<Sounds>>,
-    names: &Rc<RefCell<EnumDns>>,
+    names: &Rc<RefCell<Names>>,
     links: &Rc<RefCell<LinkDesk>>,
     tee: Tee,
 ) -> Result<Services, StartError> {

@@ -27,16 +27,15 @@ use store::Snapshot;
 
 use crate::callfiles::CallFiles;
 use crate::doors::Tee;
-use crate::enumdns::EnumDns;
 use crate::externals::Externals;
 use crate::hep::Capture;
 use crate::links::LinkDesk;
 use crate::listen::{Framing, Listeners};
 use crate::managers::Managers;
+use crate::names::Names;
 use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
-use crate::resolve::Resolver;
 use crate::secure::{Insecure, Wires};
 use crate::start::StartError;
 use crate::web::Web;
@@ -44,7 +43,6 @@ use crate::web::Web;
 const MEDIA: Token = Token(1);
 const SOUNDS: Token = Token(2);
 const NAMES: Token = Token(3);
-const ENUM: Token = Token(4);
 const MEASURED: Token = Token(5);
 const LINKS: Token = Token(6);
 const CALL_FILES: Token = Token(7);
@@ -68,8 +66,7 @@ pub struct Engine {
     pub(crate) listeners: Listeners,
     pub(crate) site: Rc<Site>,
     local: Rc<RefCell<LocalDriver>>,
-    pub(crate) resolver: Resolver,
-    pub(crate) enum_names: Rc<RefCell<EnumDns>>,
+    pub(crate) names: Rc<RefCell<Names>>,
     links: Rc<RefCell<LinkDesk>>,
     call_files: Option<CallFiles>,
     pub(crate) loader: Rc<Loader>,
@@ -141,7 +138,6 @@ enum Turn {
     Media,
     Sounds,
     Names,
-    Enum,
     Measured,
     Links,
     CallFiles,
@@ -157,8 +153,7 @@ impl Engine {
         local: Rc<RefCell<LocalDriver>>,
         records: Records,
         registrations: Registrations,
-        resolver: Resolver,
-        (enum_names, links): (Rc<RefCell<EnumDns>>, Rc<RefCell<LinkDesk>>),
+        (names, links): (Rc<RefCell<Names>>, Rc<RefCell<LinkDesk>>),
         sounds_wake: Arc<Wake>,
         tee: Tee,
     ) -> Self {
@@ -173,8 +168,7 @@ impl Engine {
             listeners,
             site,
             local,
-            resolver,
-            enum_names,
+            names,
             links,
             call_files: None,
             loader,
@@ -213,8 +207,7 @@ impl Engine {
         let watched = [
             (self.site.media.borrow().wake_fd().try_clone_to_owned(), MEDIA),
             (self.sounds_wake.as_fd().try_clone_to_owned(), SOUNDS),
-            (self.resolver.found.as_fd().try_clone_to_owned(), NAMES),
-            (self.enum_names.borrow().found().as_fd().try_clone_to_owned(), ENUM),
+            (self.names.borrow().client().as_fd().try_clone_to_owned(), NAMES),
             (self.links.borrow().reports().as_fd().try_clone_to_owned(), LINKS),
         ];
         let measured = self.site.translation.over().map(|fd| (fd.try_clone_to_owned(), MEASURED));
@@ -317,7 +310,6 @@ impl Engine {
                 }
                 NetEvent::Readable { token: SOUNDS } => turns.push(Turn::Sounds),
                 NetEvent::Readable { token: NAMES } => turns.push(Turn::Names),
-                NetEvent::Readable { token: ENUM } => turns.push(Turn::Enum),
                 NetEvent::Readable { token: MEASURED } => turns.push(Turn::Measured),
                 NetEvent::Readable { token: LINKS } => turns.push(Turn::Links),
                 NetEvent::Readable { token: CALL_FILES } => turns.push(Turn::CallFiles),
@@ -453,15 +445,12 @@ impl Engine {
                 }
             }
             Turn::Names => {
-                let mut found = Vec::new();
-                self.resolver.found.drain(|answer| found.push(answer));
-                for answer in found {
-                    self.resolved(&answer.host, answer.addresses);
-                }
-            }
-            Turn::Enum => {
-                if self.enum_names.borrow_mut().take_in(now) {
+                let came = self.names.borrow_mut().take_in(now);
+                if !came.is_empty() {
                     self.site.shard.core.borrow_mut().outside_changed();
+                }
+                for (question, answer) in came {
+                    self.resolved(&question, answer);
                 }
             }
             Turn::CallFiles => {
@@ -673,7 +662,7 @@ impl Engine {
                 self.log(Level::Error, "registrations", &trouble);
             }
         }
-        lookups.iter().for_each(|host| self.resolver.ask(host));
+        lookups.iter().for_each(|question| self.names.borrow_mut().ask(question));
         self.send_captured();
         let now = Clock.now();
         for send in sends {

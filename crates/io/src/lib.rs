@@ -4,6 +4,7 @@
 //! and in the media back-ends' own counterparts, each block with its reason.
 
 pub mod clock;
+pub mod dns;
 pub mod external;
 pub mod media;
 pub mod net;

@@ -8,6 +8,7 @@ pub mod digest;
 pub mod frame;
 pub mod header;
 mod layer;
+pub mod locate;
 pub mod message;
 pub mod registrar;
 pub mod registration;

@@ -6,7 +6,8 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use call::{Level, Naptr, NaptrAnswer, Stop};
+use base::dns::{Kind, Naptr, Question as Asked, Records};
+use call::{DnsAnswer, Level, Stop};
 use dialplan::Fault;
 use dialplan::ere::Regex;
 
@@ -39,7 +40,8 @@ impl Call {
             if self.run.fetched.borrow().iter().any(|(name, _)| *name == question.name) {
                 continue;
             }
-            let records = self.chan.naptr(&question.name, deadline, after_end).await?;
+            let asked = Asked::new(Kind::Naptr, &question.name);
+            let records = self.chan.dns(&asked, deadline, after_end).await?.and_then(naptr);
             self.run.fetched.borrow_mut().push((question.name, records));
         }
         Ok(())
@@ -52,11 +54,13 @@ pub(crate) fn read(call: &Call, args: &str, out: &mut String) -> Read {
     let fetched = call.run.fetched.borrow();
     let known = fetched.iter().find(|(name, _)| *name == question.name).map(|(_, records)| records.clone());
     // A call that no step spells out (EVAL, a manager) has what is known already.
-    let records =
-        known.unwrap_or_else(|| match call.chan.core(|core| core.services.outside.naptr(&question.name)) {
-            NaptrAnswer::Ready(records) => Some(records),
-            NaptrAnswer::Loading | NaptrAnswer::Failed => None,
-        });
+    let records = known.unwrap_or_else(|| {
+        let asked = Asked::new(Kind::Naptr, &question.name);
+        match call.chan.core(|core| core.services.outside.dns(&asked)) {
+            DnsAnswer::Ready(records) => naptr(records),
+            DnsAnswer::Loading | DnsAnswer::Failed => None,
+        }
+    });
     match records {
         Some(records) => question.answer(&records, out),
         None => {
@@ -67,6 +71,10 @@ pub(crate) fn read(call: &Call, args: &str, out: &mut String) -> Read {
         }
     }
     Ok(())
+}
+
+fn naptr(records: Records) -> Option<Arc<[Naptr]>> {
+    if let Records::Naptr(records) = records { Some(records) } else { None }
 }
 
 /// What one call of the function asks.

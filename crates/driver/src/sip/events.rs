@@ -25,7 +25,9 @@ pub(crate) fn dialog_of(event: &Event) -> Option<DialogId> {
         | Event::Canceled { dialog, .. }
         | Event::Withdrawn { dialog, .. }
         | Event::Ended { dialog, .. } => Some(*dialog),
-        Event::Response { dialog, .. } | Event::Unanswered { dialog, .. } => *dialog,
+        Event::Response { dialog, .. } | Event::Unanswered { dialog, .. } | Event::Moved { dialog, .. } => {
+            *dialog
+        }
         Event::Invite(_)
         | Event::Request(_)
         | Event::NotifyDue { .. }
@@ -121,6 +123,9 @@ impl SipDriver {
                 if let Some(probe) = self.requests.remove(&request) {
                     self.probed(core, &probe, false);
                 }
+            }
+            Event::Moved { dialog, request, failed, flow, contact } => {
+                self.moved(core, (dialog, request), (failed, flow), contact);
             }
             Event::Acked { dialog, message } => self.acked(core, dialog, &message),
             Event::Canceled { dialog, message } => {

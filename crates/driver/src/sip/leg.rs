@@ -44,6 +44,8 @@ pub(crate) struct Leg {
     pub(crate) invite: Option<OwnedMessage>,
     /// Routes of our INVITE, first hop first.
     pub(crate) routes: Vec<String>,
+    /// Servers that our INVITE goes to when the first one fails, until it is sent.
+    pub(crate) next: Vec<Flow>,
     /// Headers the dialplan added to our INVITE, or to our answers.
     pub(crate) headers: Vec<(String, String)>,
     /// Parameters the dialplan added to From of our INVITE.
@@ -124,6 +126,7 @@ impl Leg {
             waits_for: None,
             ringing_tone: false,
             routes: Vec::new(),
+            next: Vec::new(),
         }
     }
     /// Whether it may carry fax, or why not.

@@ -36,6 +36,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use ::sip::stack::{ClientId, DialogId, Event, Flow, Output, Send, Stack, TransportId};
+use base::dns::{Answer, Kind, Question};
 use base::{ChannelId, Instant};
 use call::{Core, Location};
 
@@ -118,9 +119,9 @@ pub struct SipDriver {
     parting: HashMap<base::StreamId, Rc<str>>,
     /// Calls of ours whose BYE is out and may be challenged.
     leaving: HashMap<DialogId, Rc<Endpoint>>,
-    /// The name whose address was missing when a way was looked for last.
-    awaited: Option<String>,
-    /// Calls that wait for the address of a name, in the order in which they give up.
+    /// What the DNS had not said when a way was looked for last.
+    awaited: Option<Question>,
+    /// Calls that wait for the DNS.
     waiting: Vec<outbound::Waiting>,
     in_hand: Begun,
     trace: Trace,
@@ -162,7 +163,7 @@ impl SipDriver {
             sends: Vec::new(),
             started: Vec::new(),
             ways: Ways::new(route),
-            names: Names::default(),
+            names: Names::new(seed as u64),
             proofs: Proofs::default(),
             tech_index: 0,
             parting: HashMap::new(),
@@ -198,7 +199,7 @@ impl SipDriver {
         self.registrations.configure(&self.config, now);
         self.qualify.configure(&self.config, &self.registrations, now);
         self.trunks.configure(&self.config, now);
-        self.names.foresee(&self.config, now);
+        self.foresee(now);
         self.watchers.configure(&self.config);
     }
     /// The configuration in force.
@@ -293,17 +294,19 @@ impl SipDriver {
     pub fn take_started(&mut self) -> Vec<(ChannelId, Location)> {
         std::mem::take(&mut self.started)
     }
-    /// Host names that the shell is to look up; it answers each with [`SipDriver::resolved`].
-    pub fn take_lookups(&mut self) -> Vec<String> {
+    /// What the shell is to ask the DNS; it answers each with [`SipDriver::resolved`].
+    pub fn take_lookups(&mut self) -> Vec<Question> {
         self.names.take_wanted()
     }
-    /// The addresses of a name; none when it has none. What waited for them goes on.
-    pub fn resolved(&mut self, core: &mut Core, host: &str, addresses: Vec<IpAddr>) {
-        if self.names.learn(host, addresses, core.now) {
-            self.qualify.ask_again(host, core.now);
-            self.replan_named(core, host);
+    /// What the DNS says. What waited for it goes on.
+    pub fn resolved(&mut self, core: &mut Core, question: &Question, answer: Answer) {
+        if self.names.learn(question, answer, core.now) {
+            self.qualify.ask_again(core.now);
+            if question.kind == Kind::Addresses {
+                self.replan_named(core, &question.name);
+            }
+            self.name_came(core);
         }
-        self.name_came(core, host);
     }
     /// Switches the message trace (`pjsip set logger on`).
     pub fn set_trace(&mut self, on: bool) {

@@ -1,23 +1,29 @@
-//! Addresses of host names: the shell looks them up, this remembers them for a while.
+//! What the DNS says of names: the shell asks it, this remembers the answers for as long as they hold, and finds the servers
+//! of a URI by them.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::collections::HashMap;
 
 use ::sip::Uri;
+use ::sip::locate::{Found, Wanted, locate};
+use ::sip::stack::{Flow, Protocol};
 use base::Instant;
+use base::dns::{Answer, Kind, Question, Records};
 
-use super::config::Config;
+use super::SipDriver;
 
-/// After this long a name is looked up again; the old addresses serve until the new ones come.
-const FRESH: Duration = Duration::from_secs(60);
-/// After this long a name without addresses is looked up again.
-const FRESH_NONE: Duration = Duration::from_secs(10);
-/// Names remembered; a site has tens. Beyond it the table starts over, so that nobody can fill it.
+/// After this long without an answer a name is asked for again.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// Questions remembered; a site has tens. Beyond it the table starts over, so that nobody can fill it.
 const NAMES_MAX: usize = 4096;
+/// For so long a server that failed is the last of its name to be tried, so that not every call waits for it.
+const SHUN: Duration = Duration::from_secs(60);
+/// Servers that are remembered to have failed.
+const SHUNNED_MAX: usize = 256;
 
 struct Known {
-    addresses: Vec<IpAddr>,
+    records: Records,
     ask_at: Instant,
     /// The shell has answered, be it with nothing.
     answered: bool,
@@ -26,60 +32,131 @@ struct Known {
 /// See the module's page.
 #[derive(Default)]
 pub(super) struct Names {
-    known: HashMap<String, Known>,
-    wanted: Vec<String>,
+    known: HashMap<Question, Known>,
+    wanted: Vec<Question>,
+    shunned: HashMap<(SocketAddr, Protocol), Instant>,
+    /// State of the numbers that weights are drawn with.
+    luck: u64,
 }
 
 impl Names {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { luck: seed, ..Self::default() }
+    }
+    /// What is known; `None` while the first answer is awaited. Asks when nothing is known, or it is no longer fresh: old
+    /// records serve until the new ones come.
+    fn ask(&mut self, question: &Question, now: Instant) -> Option<Records> {
+        if self.known.get(question).is_none_or(|known| known.ask_at <= now) {
+            self.want(question, now);
+        }
+        self.known.get(question).filter(|known| known.answered).map(|known| known.records.clone())
+    }
+    fn want(&mut self, question: &Question, now: Instant) {
+        if self.known.len() >= NAMES_MAX && !self.known.contains_key(question) {
+            self.known.clear();
+        }
+        let unknown = Known { records: Records::none(question.kind), ask_at: now, answered: false };
+        let known = self.known.entry(question.clone()).or_insert(unknown);
+        // Not again before the answer, or before it has taken too long.
+        known.ask_at = now + ASK_AGAIN;
+        if !self.wanted.contains(question) {
+            self.wanted.push(question.clone());
+        }
+    }
     /// The addresses of a name, as far as they are known; asks when they are not, or no longer fresh.
     pub(super) fn addresses(&mut self, host: &str, now: Instant) -> &[IpAddr] {
-        let key = host.to_ascii_lowercase();
-        if self.known.get(&key).is_none_or(|known| known.ask_at <= now) {
-            self.want(&key, now);
-        }
-        self.known.get(&key).map_or(&[], |known| &known.addresses)
+        self.ask(&Question::new(Kind::Addresses, host), now);
+        self.known(host)
     }
     /// The addresses of a name, as far as they are known; asks nobody.
     pub(super) fn known(&self, host: &str) -> &[IpAddr] {
-        self.known.get(&host.to_ascii_lowercase()).map_or(&[], |known| &known.addresses)
+        let known = self.known.get(&Question::new(Kind::Addresses, host));
+        known.map_or(&[], |known| known.records.addresses())
     }
-    /// Whether the first answer about a name is still to come.
-    pub(super) fn is_awaited(&self, host: &str) -> bool {
-        self.known.get(&host.to_ascii_lowercase()).is_none_or(|known| !known.answered)
+    /// The answer. Whether it is the first, or another one than before.
+    pub(super) fn learn(&mut self, question: &Question, answer: Answer, now: Instant) -> bool {
+        let records = answer.records.unwrap_or_else(|| Records::none(question.kind));
+        let known = Known { records: records.clone(), ask_at: now + answer.keep, answered: true };
+        let old = self.known.insert(question.clone(), known);
+        old.is_none_or(|old| !old.answered || old.records != records)
     }
-    fn want(&mut self, key: &str, now: Instant) {
-        if self.known.len() >= NAMES_MAX && !self.known.contains_key(key) {
-            self.known.clear();
+    pub(super) fn take_wanted(&mut self) -> Vec<Question> {
+        std::mem::take(&mut self.wanted)
+    }
+    /// The servers of a URI among these transports; the first question whose answer is awaited, when some are.
+    fn locate(
+        &mut self,
+        wanted: &Wanted,
+        available: &[Protocol],
+        now: Instant,
+    ) -> Result<Vec<::sip::locate::Target>, Question> {
+        let (mut missing, mut luck) = (None, self.luck);
+        let mut known = |question: &Question| {
+            let records = self.ask(question, now);
+            if records.is_none() {
+                missing.get_or_insert_with(|| question.clone());
+            }
+            records
+        };
+        // SplitMix64: what is drawn only shares out load.
+        let mut draw = |most: u32| {
+            luck = luck.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (luck ^ (luck >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            u32::try_from((mixed >> 33) % (u64::from(most) + 1)).unwrap_or_default()
+        };
+        let found = locate(wanted, available, &mut known, &mut draw);
+        self.luck = luck;
+        match (found, missing) {
+            (Found::Targets(targets), _) => Ok(targets),
+            (Found::Awaited, Some(question)) => Err(question),
+            (Found::Awaited, None) => Ok(Vec::new()),
         }
-        let known = self.known.entry(key.to_owned());
-        // Not again before the answer, or before it has taken too long.
-        known.or_insert(Known { addresses: Vec::new(), ask_at: now, answered: false }).ask_at =
-            now + FRESH_NONE;
-        if !self.wanted.iter().any(|wanted| wanted == key) {
-            self.wanted.push(key.to_owned());
+    }
+    /// A server has failed.
+    pub(super) fn shun(&mut self, flow: Flow, now: Instant) {
+        if self.shunned.len() >= SHUNNED_MAX {
+            self.shunned.retain(|_, until| *until > now);
+        }
+        if self.shunned.len() < SHUNNED_MAX {
+            self.shunned.insert((flow.remote, flow.protocol), now + SHUN);
         }
     }
-    /// Asks for the names that the configuration sends requests to, before the first call needs them.
-    pub(super) fn foresee(&mut self, config: &Config, now: Instant) {
-        let contacts = config.aors.values().flat_map(|aor| &aor.contacts);
-        let proxies = config.endpoints.values().map(|endpoint| &endpoint.outbound_proxy);
-        for text in contacts.chain(proxies).chain(super::trunk::Trunks::hosts(config)) {
-            let uri = Uri::parse(text.trim_matches(['<', '>', ' ']).as_bytes());
-            if let Some(uri) = uri.filter(|uri| uri.host.ip().is_none()) {
-                self.addresses(&String::from_utf8_lossy(uri.host.as_bytes()), now);
+    fn is_shunned(&self, flow: &Flow, now: Instant) -> bool {
+        self.shunned.get(&(flow.remote, flow.protocol)).is_some_and(|until| *until > now)
+    }
+    /// Those that have not failed lately first.
+    pub(super) fn prefer(&self, flows: &mut [Flow], now: Instant) {
+        flows.sort_by_key(|flow| self.is_shunned(flow, now));
+    }
+}
+
+impl SipDriver {
+    /// The servers that a URI leads to, best first; none when there are none, or while answers are awaited, which
+    /// `self.awaited` then says.
+    pub(super) fn servers(&mut self, wanted: &Wanted, now: Instant) -> Vec<::sip::locate::Target> {
+        let here = |protocol: &Protocol| self.config.binds.iter().any(|bind| bind.protocol == *protocol);
+        let available: Vec<Protocol> =
+            [Protocol::Udp, Protocol::Tcp, Protocol::Tls].into_iter().filter(here).collect();
+        match self.names.locate(wanted, &available, now) {
+            Ok(targets) => targets,
+            Err(question) => {
+                self.awaited = Some(question);
+                Vec::new()
             }
         }
     }
-    /// The answer. Whether it is another one than before.
-    pub(super) fn learn(&mut self, host: &str, addresses: Vec<IpAddr>, now: Instant) -> bool {
-        let fresh = if addresses.is_empty() { FRESH_NONE } else { FRESH };
-        let old = self.known.insert(
-            host.to_ascii_lowercase(),
-            Known { addresses: addresses.clone(), ask_at: now + fresh, answered: true },
-        );
-        old.is_none_or(|old| old.addresses != addresses)
-    }
-    pub(super) fn take_wanted(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.wanted)
+    /// Asks for the names that the configuration sends requests to, before the first call needs them.
+    pub(super) fn foresee(&mut self, now: Instant) {
+        let config = self.config.clone();
+        let contacts = config.aors.values().flat_map(|aor| &aor.contacts);
+        let proxies = config.endpoints.values().map(|endpoint| &endpoint.outbound_proxy);
+        for text in contacts.chain(proxies).chain(super::trunk::Trunks::hosts(&config)) {
+            let uri = Uri::parse(text.trim_matches(['<', '>', ' ']).as_bytes());
+            if let Some(wanted) = uri.and_then(|uri| Wanted::new(&uri, None)) {
+                self.servers(&wanted, now);
+            }
+        }
+        self.awaited = None;
     }
 }

@@ -5,8 +5,10 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use ::sip::digest::{Answer as AuthAnswer, Login};
-use ::sip::stack::{Body, ClientId, DialogId, Flow, Outgoing, PeerName, Protocol, TransportId};
+use ::sip::locate::Wanted;
+use ::sip::stack::{Body, ClientId, DialogId, Flow, Outgoing, PeerName, Protocol, TransportId, Way};
 use ::sip::{HeaderName, OwnedMessage, Uri};
+use base::dns::Question;
 use base::{Cause, ChannelId, Instant};
 use call::{ChanState, Core, NewChannel, Request};
 
@@ -30,6 +32,8 @@ pub(crate) struct Route {
     pub(crate) flow: Flow,
     /// Route values, first hop first.
     pub(crate) routes: Vec<String>,
+    /// Where it goes when the first server fails (RFC 3263 §4.3), in order.
+    pub(crate) next: Vec<Flow>,
 }
 
 /// Longest that a call waits for the address of a name: the resolver has tried every server twice by then.
@@ -37,7 +41,7 @@ const NAME_WAIT: Duration = Duration::from_secs(15);
 
 /// A call that waits for the address of a name before it can be placed.
 pub(crate) struct Waiting {
-    host: String,
+    question: Question,
     handle: u64,
     until: Instant,
 }
@@ -128,7 +132,7 @@ impl SipDriver {
         let rewritten = endpoint.is_none_or(|e| e.rewrite_contact);
         // Behind NAT, and on connections, only the way it came from leads back.
         if rewritten || source.connection.is_some() {
-            return Some(Route { uri: text, flow: source, routes });
+            return Some(Route { uri: text, flow: source, routes, next: Vec::new() });
         }
         let mut route = match routes.first() {
             Some(first) => self.hop(core, endpoint, first, Some(source))?,
@@ -153,7 +157,7 @@ impl SipDriver {
         let by = self.hop(core, endpoint, &proxy, like)?;
         Some(Route { uri: text.to_owned(), routes: vec![proxy], ..by })
     }
-    /// The way to the host of a URI or route value: its address, or its name when the shell has resolved it.
+    /// The way to the host of a URI or route value (RFC 3263), as far as the shell has asked the DNS.
     fn hop(
         &mut self,
         core: &Core,
@@ -163,54 +167,73 @@ impl SipDriver {
     ) -> Option<Route> {
         let bare = text.trim().strip_prefix('<').and_then(|rest| rest.split('>').next()).unwrap_or(text);
         let uri = Uri::parse(bare.as_bytes())?;
-        if !uri.is_sip() {
-            return None;
+        // The endpoint's transport goes before what the URI says.
+        let named = endpoint.filter(|e| !e.transport.is_empty());
+        let named = named.and_then(|e| self.config.binds.iter().find(|bind| bind.name == e.transport));
+        let mut wanted = Wanted::new(&uri, named.map(|bind| bind.protocol))?;
+        if !wanted.secure {
+            wanted.protocol = wanted.protocol.or(like.map(|flow| flow.protocol));
         }
-        let protocol = match uri.params.get(b"transport") {
-            Some(name) if name.eq_ignore_ascii_case(b"udp") => Protocol::Udp,
-            Some(name) if name.eq_ignore_ascii_case(b"tcp") => Protocol::Tcp,
-            Some(name) if name.eq_ignore_ascii_case(b"tls") => Protocol::Tls,
-            Some(name) if name.eq_ignore_ascii_case(b"ws") => Protocol::Ws,
-            Some(name) if name.eq_ignore_ascii_case(b"wss") => Protocol::Wss,
-            // RFC 3261 §19.1.2: every hop of a SIPS URI is secure.
-            _ if matches!(uri.scheme, ::sip::uri::Scheme::Sips) => Protocol::Tls,
-            _ => like.map_or(Protocol::Udp, |flow| flow.protocol),
-        };
         // Nobody is called by a WebSocket. Whoever is at one has come by it, and is reached by its connection; the host of
         // such a Contact is no name (RFC 7118 §5.2.3).
-        if matches!(protocol, Protocol::Ws | Protocol::Wss) {
+        let is_web = |protocol: Option<Protocol>| matches!(protocol, Some(Protocol::Ws | Protocol::Wss));
+        if is_web(wanted.protocol) || is_web(Wanted::new(&uri, None)?.protocol) {
             return None;
         }
-        let addresses = match uri.host.ip() {
-            Some(ip) => vec![ip],
-            None => {
-                let host = String::from_utf8_lossy(uri.host.as_bytes()).into_owned();
-                let addresses = self.names.addresses(&host, core.now).to_vec();
-                if addresses.is_empty() && self.names.is_awaited(&host) {
-                    self.awaited = Some(host);
-                }
-                addresses
-            }
-        };
-        // The first address that one of our binds can reach.
-        let (ip, bind) =
-            addresses.iter().find_map(|ip| Some((*ip, self.bind_for(endpoint, protocol, *ip, like)?)))?;
-        let port = uri.port.unwrap_or(bind.protocol.default_port());
-        let remote = SocketAddr::new(ip, port);
-        let (transport, protocol) = (bind.id, bind.protocol);
         // RFC 5922 §4: what the URI says is to be proved, not what the DNS made of it.
-        let name = match protocol {
-            Protocol::Tls => self.proofs.number(&match uri.host.ip() {
-                Some(ip) => ip.to_string(),
-                None => String::from_utf8_lossy(uri.host.as_bytes()).into_owned(),
-            })?,
-            Protocol::Udp | Protocol::Tcp => PeerName::NONE,
-            // The endpoint's `transport=` is one of WebSockets.
-            Protocol::Ws | Protocol::Wss => return None,
+        let proof = match uri.host.ip() {
+            Some(ip) => ip.to_string(),
+            None => String::from_utf8_lossy(uri.host.as_bytes()).into_owned(),
         };
-        let flow = Flow { transport, protocol, connection: None, name, remote };
-        let flow = self.ways.inward(&self.config.clone(), &mut self.stack, flow);
-        Some(Route { uri: bare.to_owned(), flow, routes: Vec::new() })
+        let config = self.config.clone();
+        let mut flows = Vec::new();
+        for target in self.servers(&wanted, core.now) {
+            let (protocol, remote) = (target.protocol, target.remote);
+            let Some(bind) = self.bind_for(endpoint, protocol, remote.ip(), like) else { continue };
+            let transport = bind.id;
+            let name = match protocol {
+                Protocol::Tls => self.proofs.number(&proof)?,
+                Protocol::Udp | Protocol::Tcp | Protocol::Ws | Protocol::Wss => PeerName::NONE,
+            };
+            let flow = Flow { transport, protocol, connection: None, name, remote };
+            flows.push(self.ways.inward(&config, &mut self.stack, flow));
+        }
+        self.names.prefer(&mut flows, core.now);
+        let mut flows = flows.into_iter();
+        let flow = flows.next()?;
+        Some(Route { uri: bare.to_owned(), flow, routes: Vec::new(), next: flows.collect() })
+    }
+    /// Those of these ways that a request may take when the one before fails, and our Contact there.
+    pub(crate) fn other_ways(&self, next: &[Flow], contact: impl Fn(&Self, Flow) -> String) -> Vec<Way> {
+        next.iter().map(|flow| Way { flow: *flow, contact: Some(contact(self, *flow)) }).collect()
+    }
+    /// A server failed, and a request of ours has gone to the next one.
+    pub(crate) fn moved(
+        &mut self,
+        core: &mut Core,
+        (dialog, request): (Option<DialogId>, Option<ClientId>),
+        (failed, flow): (Flow, Flow),
+        contact: Option<String>,
+    ) {
+        self.names.shun(failed, core.now);
+        let line = format!(
+            "{} {} failed; its request goes to {} {}",
+            failed.protocol.name(),
+            failed.remote,
+            flow.protocol.name(),
+            flow.remote
+        );
+        core.log(call::Level::Notice, "res_pjsip", &line);
+        let handle = dialog.and_then(|dialog| self.legs.by_dialog(dialog));
+        if let Some(leg) = handle.and_then(|handle| self.legs.get_mut(handle)) {
+            leg.flow = flow;
+            if let Some(contact) = &contact {
+                leg.contact.clone_from(contact);
+            }
+        }
+        if let Some(request) = request {
+            self.trunks.moved(request, flow, contact.as_deref());
+        }
     }
     fn bind_for(
         &self,
@@ -219,17 +242,12 @@ impl SipDriver {
         to: IpAddr,
         like: Option<Flow>,
     ) -> Option<&Bind> {
-        let fits = |bind: &&Bind| bind.local.is_ipv4() == to.is_ipv4();
+        let fits = |bind: &&Bind| bind.local.is_ipv4() == to.is_ipv4() && bind.protocol == protocol;
         let named = endpoint.filter(|e| !e.transport.is_empty());
-        if let Some(bind) =
-            named.and_then(|e| self.config.binds.iter().find(|b| b.name == e.transport && fits(b)))
-        {
-            return Some(bind);
-        }
+        let named = named.and_then(|e| self.config.binds.iter().find(|b| b.name == e.transport && fits(b)));
         let like = like.map(|flow| super::ways::bind_id(flow.transport));
-        let like = like.and_then(|id| self.config.binds.iter().find(|b| b.id == id && fits(b)));
-        like.filter(|bind| bind.protocol == protocol)
-            .or_else(|| self.config.binds.iter().filter(fits).find(|bind| bind.protocol == protocol))
+        let like = || like.and_then(|id| self.config.binds.iter().find(|b| b.id == id && fits(b)));
+        named.or_else(like).or_else(|| self.config.binds.iter().find(fits))
     }
 
     /// Makes the channel; nothing is sent.
@@ -282,6 +300,7 @@ impl SipDriver {
         let leg = Leg {
             target: request_uri(&endpoint, route.uri),
             routes: route.routes,
+            next: route.next,
             headers: inherited.unwrap_or_default(),
             waits_for,
             ..Leg::new(channel, endpoint.clone(), route.flow, media)
@@ -316,7 +335,7 @@ impl SipDriver {
     }
     /// Whether a call of this endpoint goes to a host that neither its contacts nor its proxy name.
     fn strays(&self, endpoint: &Endpoint, target: &str) -> bool {
-        let host = |text: &[u8]| Uri::parse(text).map(|uri| uri.host.as_bytes().to_ascii_lowercase());
+        let host = |text: &[u8]| Some(Wanted::new(&Uri::parse(text)?, None)?.host);
         let Some(wanted) = host(target.as_bytes()) else { return false };
         let fixed = |name: &Rc<str>| {
             let of = self.config.aors.get(name);
@@ -353,6 +372,7 @@ impl SipDriver {
         leg.strayed |= strayed;
         (leg.authenticator, leg.challenges) = (::sip::digest::Authenticator::new(), 0);
         (leg.target, leg.flow, leg.routes) = (request_uri(&endpoint, route.uri), route.flow, route.routes);
+        leg.next = route.next;
         if let Err(cause) = self.place_call(core, handle) {
             core.remote_hangup(channel, cause, "SIP 302 Moved Temporarily");
         }
@@ -370,22 +390,22 @@ impl SipDriver {
         self.awaited = None;
         let route = match (self.reach(core, &target), self.awaited.take()) {
             (Ok(route), _) => route,
-            (Err(_), Some(host)) => {
-                self.waiting.push(Waiting { host, handle, until: core.now + NAME_WAIT });
+            (Err(_), Some(question)) => {
+                self.waiting.push(Waiting { question, handle, until: core.now + NAME_WAIT });
                 return Ok(());
             }
             (Err(cause), None) => return Err(cause),
         };
         let advertised = self.advertised(&target.endpoint, route.flow)?;
         let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
-        (leg.flow, leg.routes, leg.waits_for) = (route.flow, route.routes, None);
+        (leg.flow, leg.routes, leg.next, leg.waits_for) = (route.flow, route.routes, route.next, None);
         leg.target = request_uri(&target.endpoint, route.uri);
         leg.media.advertise(advertised);
         self.place_call(core, handle)
     }
-    /// The address of a name came, or that it has none: calls that waited for it are placed or end.
-    pub(crate) fn name_came(&mut self, core: &mut Core, host: &str) {
-        self.go_on(core, |waiting, _| waiting.host.eq_ignore_ascii_case(host));
+    /// The DNS has said something new: calls that wait for it are placed, wait for more, or end.
+    pub(crate) fn name_came(&mut self, core: &mut Core) {
+        self.go_on(core, |_, _| true);
     }
     /// Calls that waited too long for a name end.
     pub(crate) fn names_due(&mut self, core: &mut Core) {
@@ -395,7 +415,7 @@ impl SipDriver {
     }
     /// When the first call has waited long enough.
     pub(crate) fn names_deadline(&self) -> Option<Instant> {
-        self.waiting.first().map(|waiting| waiting.until)
+        self.waiting.iter().map(|waiting| waiting.until).min()
     }
     fn go_on(&mut self, core: &mut Core, which: impl Fn(&Waiting, Instant) -> bool) {
         let now = core.now;
@@ -410,8 +430,12 @@ impl SipDriver {
                 true => Err(Cause::NO_ROUTE_DESTINATION),
                 false => self.call_leg(core, waiting.handle),
             };
+            // Who waits for more waits no longer than before.
+            if let Some(again) = self.waiting.iter_mut().find(|again| again.handle == waiting.handle) {
+                again.until = waiting.until;
+            }
             if let Err(cause) = placed {
-                let line = format!("no address of '{}' to call", waiting.host);
+                let line = format!("no address of '{}' to call", waiting.question.name);
                 core.log(call::Level::Warning, "chan_pjsip", &line);
                 core.remote_hangup(channel, cause, "no address of the host");
             }
@@ -486,6 +510,12 @@ impl SipDriver {
         let user = [&endpoint.contact_user, &endpoint.from_user, &config.default_from_user];
         let user = user.into_iter().find(|user| !user.is_empty()).cloned().unwrap_or_default();
         let contact = self.contact(flow, &user);
+        // What is offered names one address of ours, which has to be ours towards the others too.
+        let mut next =
+            std::mem::take(&mut self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?.next);
+        let own = self.advertised(&endpoint, flow)?;
+        next.retain(|next| self.advertised(&endpoint, *next) == Ok(own));
+        let ways = self.other_ways(&next, |driver, flow| driver.contact(flow, &user));
         let replacing = Self::replacing_headers(core, channel);
         let headers: Vec<(&str, &str)> = identities
             .iter()
@@ -506,7 +536,11 @@ impl SipDriver {
             symmetric: endpoint.rewrite_contact,
         };
         let dialog = self
-            .with_stack(core, |stack, now, out| stack.invite(&outgoing, now, out))
+            .with_stack(core, |stack, now, out| {
+                let dialog = stack.invite(&outgoing, now, out)?;
+                stack.invite_also_by(dialog, &ways);
+                Ok::<_, ::sip::stack::Refused>(dialog)
+            })
             .map_err(|_| Cause::SWITCH_CONGESTION)?;
         self.legs.bind(handle, dialog);
         if let Some(leg) = self.legs.get_mut(handle) {
@@ -640,6 +674,7 @@ const NOWHERE: Route = Route {
         remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
     },
     routes: Vec::new(),
+    next: Vec::new(),
 };
 
 /// The Request-URI as the endpoint wants it.

@@ -125,6 +125,10 @@ impl SipDriver {
             &endpoint.contact_user
         };
         let contact = self.contact(route.flow, user);
+        let mut ways = self.other_ways(&route.next, |driver, flow| driver.contact(flow, user));
+        if request.method == Method::Message {
+            ways.iter_mut().for_each(|way| way.contact = None);
+        }
         let to = format!("<{}>", without_params(&route.uri));
         let routes: Vec<&str> = route.routes.iter().map(String::as_str).collect();
         // MESSAGE has no Contact (RFC 3428 §4).
@@ -141,7 +145,12 @@ impl SipDriver {
             series: None,
             symmetric: false,
         };
-        match self.with_stack(core, |stack, now, out| stack.request(&outgoing, now, out)) {
+        let sent = self.with_stack(core, |stack, now, out| {
+            let id = stack.request(&outgoing, now, out)?;
+            stack.request_also_by(id, &ways);
+            Ok::<_, ::sip::stack::Refused>(id)
+        });
+        match sent {
             Ok(id) => {
                 self.outside.insert(id, Sent { endpoint: endpoint.clone() });
                 true

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
 use ::sip::Method;
-use ::sip::Uri;
-use ::sip::stack::{ClientId, Outgoing};
+use ::sip::stack::{ClientId, Flow, Outgoing};
 use base::Instant;
 use call::{Core, Level, Notice};
 
@@ -36,8 +35,8 @@ struct State {
     reachable: Reachable,
     roundtrip: Option<Duration>,
     generation: u32,
-    /// Host name of the contact that has no address yet.
-    unresolved: Option<String>,
+    /// The DNS knows no way to it, or has not answered yet.
+    unresolved: bool,
 }
 
 /// One OPTIONS on its way.
@@ -45,6 +44,7 @@ struct State {
 pub(crate) struct Probe {
     key: ContactKey,
     sent: Instant,
+    flow: Flow,
 }
 
 /// All contacts that are asked.
@@ -102,11 +102,10 @@ impl Qualify {
         let overdue = self.overdue.peek().map(|Reverse((at, _))| *at);
         [due, overdue].into_iter().flatten().min()
     }
-    /// A name has an address, or another one: its contacts are asked at once.
-    pub(crate) fn ask_again(&mut self, host: &str, now: Instant) {
+    /// The DNS has said something else than before: contacts to which it knew no way are asked at once.
+    pub(crate) fn ask_again(&mut self, now: Instant) {
         for (key, state) in &mut self.contacts {
-            if state.unresolved.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(host)) {
-                state.unresolved = None;
+            if std::mem::take(&mut state.unresolved) {
                 self.generation = self.generation.wrapping_add(1);
                 state.generation = self.generation;
                 self.due.push(Reverse((now, self.generation, key.clone())));
@@ -149,6 +148,8 @@ impl SipDriver {
         {
             self.qualify.overdue.pop();
             if let Some(probe) = self.requests.remove(&id).filter(|probe| probe.sent < at) {
+                // Its name may have another server, which is asked the next time.
+                self.names.shun(probe.flow, core.now);
                 self.probed(core, &probe, false);
             }
         }
@@ -164,19 +165,17 @@ impl SipDriver {
     }
     fn probe(&mut self, core: &mut Core, key: &ContactKey) {
         let endpoint = self.config.endpoints.get(&*self.endpoint_of_aor(&key.0)).cloned();
+        self.awaited = None;
         let Some(route) = self.route_to(core, endpoint.as_deref(), &key.0, &key.1) else {
-            let host = Uri::parse(&key.1)
-                .filter(|uri| uri.host.ip().is_none())
-                .map(|uri| identity::text(uri.host.as_bytes()));
-            let awaited = host.as_ref().is_some_and(|host| self.names.is_awaited(host));
             if let Some(state) = self.qualify.contacts.get_mut(key) {
-                state.unresolved = host;
+                state.unresolved = true;
             }
-            if awaited {
+            if self.awaited.take().is_some() {
                 return;
             }
             return self.heard(core, key, None);
         };
+        let ways = self.other_ways(&route.next, |driver, flow| driver.contact(flow, &key.0));
         let host = self.own_host(route.flow);
         let from = identity::name_addr("", &key.0, &host, false);
         let to = format!("<{}>", route.uri);
@@ -196,10 +195,14 @@ impl SipDriver {
             symmetric: false,
         };
         let timeout = self.config.aors.get(&key.0).map_or(Duration::ZERO, |aor| aor.qualify_timeout);
-        let sent = self.with_stack(core, |stack, now, out| stack.request(&request, now, out));
+        let sent = self.with_stack(core, |stack, now, out| {
+            let id = stack.request(&request, now, out)?;
+            stack.request_also_by(id, &ways);
+            Ok::<_, ::sip::stack::Refused>(id)
+        });
         match sent {
             Ok(id) => {
-                self.requests.insert(id, Probe { key: key.clone(), sent: core.now });
+                self.requests.insert(id, Probe { key: key.clone(), sent: core.now, flow: route.flow });
                 if !timeout.is_zero() {
                     self.qualify.overdue.push(Reverse((core.now + timeout, id)));
                 }

@@ -3,10 +3,10 @@
 use core::net::IpAddr;
 use std::collections::{BTreeSet, HashMap};
 
-use ::sip::Message;
 use ::sip::header::Contact;
 use ::sip::registrar::{Cause, Refusal, Registrar, Rules};
 use ::sip::stack::{Answer, ConnectionId, Flow, Incoming};
+use ::sip::{Message, Uri};
 use base::Instant;
 use call::{Core, Level, Notice};
 
@@ -67,7 +67,12 @@ fn contacts_allowed(config: &Config, endpoint: &Endpoint, message: &Message<'_>)
     let allowed = |address: Option<IpAddr>| {
         lists.iter().filter_map(|list| list.as_ref()).all(|list| address.is_some_and(|ip| list(ip)))
     };
-    message.contacts().filter_map(Contact::addr).all(|contact| allowed(contact.uri.host.ip()))
+    // Requests to a contact with `maddr` go there.
+    let elsewhere = |uri: &Uri<'_>| uri.params.get(b"maddr").map(::sip::uri::parse_ip);
+    message
+        .contacts()
+        .filter_map(Contact::addr)
+        .all(|contact| allowed(contact.uri.host.ip()) && elsewhere(&contact.uri).is_none_or(&allowed))
 }
 
 impl SipDriver {

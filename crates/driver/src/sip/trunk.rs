@@ -149,6 +149,15 @@ impl Trunks {
     pub(crate) fn owns(&self, request: ClientId) -> bool {
         self.by_name.values().chain(&self.leaving).any(|trunk| trunk.request == Some(request))
     }
+    /// A REGISTER has gone to another server.
+    pub(crate) fn moved(&mut self, request: ClientId, flow: Flow, contact: Option<&str>) {
+        if let Some(trunk) = self.waits(request) {
+            trunk.flow = Some(flow);
+            if let Some(contact) = contact {
+                trunk.contact = bare_uri(contact).to_owned();
+            }
+        }
+    }
     /// The endpoint whose line this Request-URI names.
     pub(crate) fn line<'c>(&self, config: &'c Config, message: &Message<'_>) -> Option<&'c Rc<Endpoint>> {
         let uri = message.request_uri()?;
@@ -388,17 +397,14 @@ impl SipDriver {
         }
         trunk.cseq = trunk.cseq.saturating_add(1);
         trunk.challenges = 0;
-        trunk.contact = contact_uri(&self.contact(route.flow, &config.contact_user), &config, &trunk.token);
-        let mut contact = format!("<{}>", trunk.contact);
-        if config.outbound {
-            // RFC 5626 §4.2: the same instance after a restart, another for every account.
-            let instance = instance_id(&config);
-            contact.push_str(&format!(";reg-id=1;+sip.instance=\"<urn:uuid:{instance}>\""));
-        }
-        if !config.contact_params.is_empty() {
-            contact.push(';');
-            contact.push_str(config.contact_params.trim_start_matches(';'));
-        }
+        let token = trunk.token.clone();
+        let binding = |driver: &Self, flow: Flow| {
+            let uri = contact_uri(&driver.contact(flow, &config.contact_user), &config, &token);
+            contact_value(&uri, &config)
+        };
+        let contact = binding(self, route.flow);
+        trunk.contact = bare_uri(&contact).to_owned();
+        let ways = self.other_ways(&route.next, binding);
         let lasts = expires.to_string();
         let mut headers = vec![("Expires".to_owned(), lasts)];
         let supported: Vec<&str> = [(config.path, "path"), (config.outbound, "outbound")]
@@ -430,7 +436,12 @@ impl SipDriver {
             symmetric: false,
         };
         trunk.flow = Some(route.flow);
-        trunk.request = self.with_stack(core, |stack, now, out| stack.request(&request, now, out)).ok();
+        let sent = self.with_stack(core, |stack, now, out| {
+            let id = stack.request(&request, now, out)?;
+            stack.request_also_by(id, &ways);
+            Ok::<_, ::sip::stack::Refused>(id)
+        });
+        trunk.request = sent.ok();
         trunk.request.is_some()
     }
 }
@@ -442,6 +453,26 @@ fn contact_uri(contact: &str, config: &Registration, token: &str) -> String {
         true => format!("{bare};line={token}"),
         false => bare.to_owned(),
     }
+}
+
+/// The Contact value: the URI with the parameters of the binding.
+fn contact_value(uri: &str, config: &Registration) -> String {
+    let mut contact = format!("<{uri}>");
+    if config.outbound {
+        // RFC 5626 §4.2: the same instance after a restart, another for every account.
+        let instance = instance_id(config);
+        contact.push_str(&format!(";reg-id=1;+sip.instance=\"<urn:uuid:{instance}>\""));
+    }
+    if !config.contact_params.is_empty() {
+        contact.push(';');
+        contact.push_str(config.contact_params.trim_start_matches(';'));
+    }
+    contact
+}
+
+/// The URI of such a value.
+fn bare_uri(contact: &str) -> &str {
+    contact.trim_start_matches('<').split('>').next().unwrap_or_default()
 }
 
 /// A name-based UUID (RFC 9562 §5.3) of the account.

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use ::sip::OwnedMessage;
 use ::sip::stack::{ConnectionId, Flow, PeerName, Protocol, TransportId};
+use base::dns::{Answer, Kind, Question, Records, Srv};
 use base::{Cause, ChannelId, Command, Instant, Plan, StreamId};
 use call::{Chan, Indication, MediaDoor, MediaRefused, Request, Shard};
 use driver::sip::{Aor, Auth, Bind, Config, Endpoint, IdentifyBy, Proof, SipDriver, Watching};
@@ -262,6 +263,41 @@ impl Lab {
         };
         self.settle();
         result
+    }
+    /// What is asked of the DNS, as `A name`, `SRV name`, `NAPTR name`.
+    pub fn lookups(&mut self) -> Vec<String> {
+        let asked = self.with(|sip, _| sip.take_lookups());
+        let kind = |kind| match kind {
+            Kind::Addresses => "A",
+            Kind::Srv => "SRV",
+            Kind::Naptr => "NAPTR",
+        };
+        asked.iter().map(|question| format!("{} {}", kind(question.kind), question.name)).collect()
+    }
+    /// The DNS has these addresses of a name, and no other records.
+    pub fn resolved(&mut self, host: &str, addresses: &[IpAddr]) {
+        let keep = Duration::from_secs(if addresses.is_empty() { 10 } else { 60 });
+        let mut answer = |kind, name: &str, records| {
+            let (question, answer) = (Question::new(kind, name), Answer { records: Some(records), keep });
+            self.with(|sip, core| sip.resolved(core, &question, answer));
+        };
+        answer(Kind::Naptr, host, Records::none(Kind::Naptr));
+        for service in ["_sip._udp", "_sip._tcp", "_sips._tcp"] {
+            answer(Kind::Srv, &format!("{service}.{host}"), Records::none(Kind::Srv));
+        }
+        answer(Kind::Addresses, host, Records::Addresses(addresses.into()));
+    }
+    /// The DNS has these services of a name: priority, weight, port, target.
+    pub fn serves(&mut self, name: &str, services: &[(u16, u16, u16, &str)]) {
+        let record = |of: &(u16, u16, u16, &str)| Srv {
+            priority: of.0,
+            weight: of.1,
+            port: of.2,
+            target: of.3.to_owned(),
+        };
+        let records = Some(Records::Srv(services.iter().map(record).collect()));
+        let answer = Answer { records, keep: Duration::from_secs(60) };
+        self.with(|sip, core| sip.resolved(core, &Question::new(Kind::Srv, name), answer));
     }
     fn settle(&mut self) {
         for _ in 0..100 {

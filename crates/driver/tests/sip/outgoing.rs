@@ -1,9 +1,12 @@
 //! Calls that go out.
 
+use core::net::SocketAddr;
 use core::time::Duration;
+use std::rc::Rc;
 
 use ::sip::stack::{Protocol, TransportId};
 use base::Cause;
+use base::dns::{Answer, Kind, Question};
 use call::{PartyId, Request};
 use driver::sip::{Auth, Bind, Proof};
 
@@ -547,10 +550,10 @@ fn a_call_to_a_name_that_nobody_resolved_yet_waits_for_its_address() {
     ] {
         let mut lab = Lab::new(site());
         let id = lab.dial("trunk/sip:bob@new.example:5070").unwrap();
-        assert_eq!(lab.with(|sip, _| sip.take_lookups()), ["new.example"], "{name}");
+        assert_eq!(lab.lookups(), ["A new.example"], "{name}");
         assert!(lab.lines().is_empty() && lab.heard().is_empty(), "{name}");
         match addresses {
-            Some(addresses) => lab.with(|sip, core| sip.resolved(core, "NEW.example", addresses)),
+            Some(addresses) => lab.resolved("NEW.example", &addresses),
             None => lab.pass(Duration::from_secs(15)),
         }
         if expected == "Called" {
@@ -569,7 +572,7 @@ fn a_call_to_a_name_that_nobody_resolved_yet_waits_for_its_address() {
     let mut lab = Lab::new(site());
     let id = lab.dial("trunk/sip:bob@new.example").unwrap();
     lab.finish(id, Cause::NORMAL_CLEARING);
-    lab.with(|sip, core| sip.resolved(core, "new.example", vec!["203.0.113.20".parse().unwrap()]));
+    lab.resolved("new.example", &["203.0.113.20".parse().unwrap()]);
     assert!(lab.lines().is_empty());
 }
 
@@ -596,7 +599,7 @@ fn rfc5922_4_a_way_by_tls_says_whom_it_has_to_lead_to() {
         ("sip:bob@new.example:5060;transport=tcp", "203.0.113.20:5060", Protocol::Tcp, None),
     ] {
         let id = lab.dial(&format!("trunk/{uri}")).unwrap();
-        lab.with(|sip, core| sip.resolved(core, "new.example", vec![found]));
+        lab.resolved("new.example", &[found]);
         let (flow, invite) = lab.next().unwrap();
         assert_eq!((flow.remote, flow.protocol), (address(remote), protocol), "{uri}");
         assert!(header(&invite, "Via").starts_with(&format!("SIP/2.0/{} ", protocol.name())), "{uri}");
@@ -605,5 +608,88 @@ fn rfc5922_4_a_way_by_tls_says_whom_it_has_to_lead_to() {
         lab.finish(id, Cause::NORMAL_CLEARING);
         lab.pass(Duration::from_secs(40));
         lab.lines();
+    }
+}
+
+#[test]
+fn rfc3263_4_2_services_say_which_server_and_port_and_the_next_is_called_when_it_fails() {
+    let mut lab = Lab::new(site());
+    lab.serves("_sip._udp.new.example", &[(20, 0, 5082, "b.new.example"), (10, 0, 5081, "a.new.example")]);
+    let id = lab.dial("trunk/sip:bob@new.example").unwrap();
+    let asked = lab.lookups();
+    for name in ["NAPTR new.example", "SRV _sip._tcp.new.example", "A new.example"] {
+        assert!(asked.contains(&name.to_owned()), "{name}: {asked:?}");
+    }
+    assert!(lab.lines().is_empty(), "whether there is another way on is not known");
+    let none = Answer { records: None, keep: Duration::from_secs(600) };
+    lab.with(|sip, core| sip.resolved(core, &Question::new(Kind::Naptr, "new.example"), none));
+    assert_eq!(lab.lookups(), ["A a.new.example", "A b.new.example"]);
+    lab.resolved("a.new.example", &["203.0.113.21".parse().unwrap()]);
+    assert!(lab.lines().is_empty(), "where the others are is not known");
+    lab.resolved("b.new.example", &["203.0.113.22".parse().unwrap()]);
+    let (first, invite) = lab.next().expect("the INVITE");
+    assert_eq!((first.remote, line(&invite).as_str()), (address("203.0.113.21:5081"), "INVITE"));
+    lab.with(|sip, core| sip.transport_error(core, first));
+    let (second, again) = lab.next().expect("the INVITE to the other");
+    assert_eq!((second.remote, line(&again).as_str()), (address("203.0.113.22:5082"), "INVITE"));
+    for name in ["Call-ID", "CSeq", "From"] {
+        assert_eq!(header(&invite, name), header(&again, name), "RFC 3263 §4.3: the same request");
+    }
+    assert_ne!(header(&invite, "Via"), header(&again, "Via"));
+    let answer = sdp("203.0.113.22", 4000, "0 101");
+    Phone::at("trunk", second).respond(
+        &mut lab,
+        &again,
+        200,
+        "Contact: <sip:bob@203.0.113.22:5082>\r\n",
+        &answer,
+    );
+    let (flow, ack) = lab.next().expect("the ACK");
+    assert_eq!((flow.remote, line(&ack).as_str()), (second.remote, "ACK"));
+    lab.finish(id, Cause::NORMAL_CLEARING);
+    lab.lines();
+    // Who has failed comes last for a while, and first again after it.
+    for (wait, port) in [(1, 5082), (120, 5081)] {
+        lab.pass(Duration::from_secs(wait));
+        lab.lines();
+        lab.serves(
+            "_sip._udp.new.example",
+            &[(20, 0, 5082, "b.new.example"), (10, 0, 5081, "a.new.example")],
+        );
+        let id = lab.dial("trunk/sip:bob@new.example").unwrap();
+        assert_eq!(lab.next().expect("an INVITE").0.remote.port(), port, "after {wait} s");
+        lab.finish(id, Cause::NORMAL_CLEARING);
+    }
+}
+
+#[test]
+fn a_contact_without_a_transport_is_asked_by_that_of_its_endpoint() {
+    for (transport, protocol, port) in
+        [("", Protocol::Udp, 5060), ("tls", Protocol::Tls, 5061), ("tcp", Protocol::Tcp, 5060)]
+    {
+        let mut config = site();
+        let like = config.binds.first().unwrap().clone();
+        for (id, name, protocol) in [(2, "tls", Protocol::Tls), (3, "tcp", Protocol::Tcp)] {
+            let local = SocketAddr::new(like.local.ip(), 5060 + id);
+            config.binds.push(Bind {
+                name: name.to_owned(),
+                id: TransportId(id),
+                protocol,
+                local,
+                ..like.clone()
+            });
+        }
+        change(&mut config, "trunk", |trunk| transport.clone_into(&mut trunk.transport));
+        let aor = Rc::make_mut(config.aors.get_mut("trunk").unwrap());
+        aor.contacts = vec!["sip:203.0.113.50".to_owned()];
+        aor.qualify_frequency = 60;
+        let mut lab = Lab::new(config);
+        lab.pass(Duration::from_secs(2));
+        let (flow, question) = lab.next().expect("the question");
+        assert_eq!(line(&question), "OPTIONS", "{transport}");
+        assert_eq!((flow.protocol, flow.remote.port()), (protocol, port), "{transport}");
+        lab.dial("trunk").unwrap();
+        let calls = std::iter::from_fn(|| lab.next()).find(|(_, message)| line(message) == "INVITE");
+        assert_eq!(calls.expect("the call").0.protocol, protocol, "{transport}");
     }
 }

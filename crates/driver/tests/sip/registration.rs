@@ -73,6 +73,9 @@ fn a_contact_list_holds_for_what_phones_register() {
         ("<sip:a@10.0.0.5>", "200"),
         ("<sip:a@203.0.113.5>", "403"),
         ("<sip:a@evil.example>", "403"),
+        ("<sip:a@10.0.0.5;maddr=203.0.113.5>", "403"),
+        ("<sip:a@10.0.0.5;maddr=10.0.0.6>", "200"),
+        ("<sip:a@10.0.0.5;maddr=evil.example>", "403"),
         ("*", "200"),
     ] {
         let mut config = site();
@@ -196,19 +199,19 @@ fn a_contact_by_name_is_asked_as_soon_as_its_address_is_known() {
         aor.qualify_frequency = 60;
     });
     let mut lab = Lab::new(config);
-    assert_eq!(lab.with(|sip, _| sip.take_lookups()), ["pbx.example"]);
+    assert_eq!(lab.lookups(), ["A pbx.example"]);
     lab.pass(Duration::from_secs(2));
     lab.dial("trunk").unwrap();
     assert_eq!(state(&lab, "trunk"), ContactState::Unknown);
     assert!(lab.heard().is_empty(), "the call waits for the address");
-    lab.with(|sip, core| sip.resolved(core, "pbx.example", Vec::new()));
+    lab.resolved("pbx.example", &[]);
     assert_eq!(lab.heard(), ["Hangup 20"]);
     lab.pass(Duration::from_secs(60));
     assert_eq!(state(&lab, "trunk"), ContactState::Unavailable, "a name without an address");
-    lab.with(|sip, _| sip.take_lookups());
+    lab.lookups();
     // The first address has no bind that leads to it.
-    let addresses = vec!["2001:db8::1".parse().unwrap(), "203.0.113.50".parse().unwrap()];
-    lab.with(|sip, core| sip.resolved(core, "PBX.example", addresses));
+    let addresses = ["2001:db8::1".parse().unwrap(), "203.0.113.50".parse().unwrap()];
+    lab.resolved("PBX.example", &addresses);
     let (flow, question) = lab.next().expect("the question");
     assert_eq!((flow.remote, line(&question)), (address("203.0.113.50:5070"), "OPTIONS".to_owned()));
     Phone::at("trunk", flow).respond(&mut lab, &question, 200, "", "");
@@ -217,7 +220,7 @@ fn a_contact_by_name_is_asked_as_soon_as_its_address_is_known() {
     // A minute later the name is looked up again, and serves meanwhile.
     lab.pass(Duration::from_secs(61));
     lab.dial("trunk").unwrap();
-    assert_eq!(lab.with(|sip, _| sip.take_lookups()), ["pbx.example"]);
+    assert_eq!(lab.lookups(), ["A pbx.example"]);
 }
 
 #[test]

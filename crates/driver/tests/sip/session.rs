@@ -215,8 +215,8 @@ fn rfc8866_5_7_a_name_in_the_connection_line_is_looked_up() {
     let id = alice.invite(&mut lab, "100", &offer);
     lab.answer(id);
     assert_eq!(lab.plan().remote, None);
-    assert_eq!(lab.with(|sip, _| sip.take_lookups()), ["media.example"]);
-    lab.with(|sip, core| sip.resolved(core, "media.example", vec!["203.0.113.20".parse().unwrap()]));
+    assert_eq!(lab.lookups(), ["A media.example"]);
+    lab.resolved("media.example", &["203.0.113.20".parse().unwrap()]);
     assert_eq!(lab.plan().remote, "203.0.113.20:4000".parse().ok());
     assert_eq!(lab.plan().remote_rtcp, "203.0.113.20:4001".parse().ok());
 }

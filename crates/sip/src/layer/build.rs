@@ -196,6 +196,30 @@ impl<'a> Written<'a> {
         out.extend_from_slice(self.body);
     }
 
+    /// The same request to another server: a new transaction by another Via, and our Contact as it is there
+    /// (RFC 3263 §4.3).
+    pub(crate) fn elsewhere(
+        self,
+        (protocol, sent_by, branch): (Protocol, &str, &str),
+        contact: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) {
+        for line in self.lines() {
+            match contact {
+                _ if line.starts_with(b"Via: ") => {
+                    via(protocol, sent_by, out);
+                    out.extend_from_slice(b";branch=");
+                    out.extend_from_slice(branch.as_bytes());
+                    out.extend_from_slice(b"\r\n");
+                }
+                Some(contact) if line.starts_with(b"Contact: ") => header(out, "Contact", contact),
+                _ => out.extend_from_slice(line),
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(self.body);
+    }
+
     /// The same request as a new transaction: new Via and CSeq, `headers` added in place of those of the same name.
     /// Credentials of an earlier try do not come along; when `headers` is empty they do (RFC 3261 §22.2: a repeated
     /// request keeps them).
@@ -313,6 +337,17 @@ mod tests {
             .replace("Authorization: Digest old\r\n", "")
             .replace("Content-Length", "Authorization: Digest new\r\nContent-Length");
         assert_eq!(text(&again), expected);
+        let mut elsewhere = Vec::new();
+        let way = (Protocol::Tcp, "192.0.2.1:5070", "z9hG4bK3");
+        Written::new(&invite()).elsewhere(way, Some(b"<sip:alice@192.0.2.1;transport=tcp>"), &mut elsewhere);
+        let expected = text(&invite())
+            .replace("SIP/2.0/UDP pc33.atlanta.example", "SIP/2.0/TCP 192.0.2.1:5070")
+            .replace("z9hG4bK1", "z9hG4bK3")
+            .replace(
+                "Contact: <sip:alice@pc33.atlanta.example>",
+                "Contact: <sip:alice@192.0.2.1;transport=tcp>",
+            );
+        assert_eq!(text(&elsewhere), expected);
         let mut same = Vec::new();
         Written::new(&invite()).again(
             (Protocol::Udp, "pc33.atlanta.example", "z9hG4bK1"),

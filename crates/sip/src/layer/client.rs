@@ -8,6 +8,7 @@ use crate::message::Status;
 use crate::stack::Output;
 use crate::transaction::{InviteClient, NonInviteClient, invite_client, non_invite_client};
 use base::Instant;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Our branch: magic cookie, place, and 64 unpredictable bits so that nobody off the path can forge a response.
@@ -59,6 +60,15 @@ enum Machine {
     Other(NonInviteClient),
 }
 
+/// Another server that a request may go to, and what it is called there.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub(crate) flow: Flow,
+    pub(crate) secret: u64,
+    pub(crate) sent_by: String,
+    pub(crate) contact: Option<Box<[u8]>>,
+}
+
 #[derive(Debug)]
 pub(super) struct Client {
     machine: Machine,
@@ -71,6 +81,8 @@ pub(super) struct Client {
     ack: Option<Arc<[u8]>>,
     /// The request as a datagram, should nobody answer at the stream that it went to because of its size.
     datagram: Option<Box<(Flow, Arc<[u8]>)>>,
+    /// Where it goes when this server fails (RFC 3263 §4.3), in order.
+    ways: VecDeque<Way>,
     /// The CANCEL transaction, which shares the branch (RFC 3261 §9.1).
     cancel: Option<Place>,
     scheduled: Scheduled,
@@ -117,6 +129,7 @@ impl Layer {
             request: None,
             ack: None,
             datagram: None,
+            ways: VecDeque::new(),
             cancel: None,
             scheduled,
         };
@@ -151,6 +164,12 @@ impl Layer {
         self.in_hand = Some(Member::Client(place));
         let client = self.clients.get_mut(place)?;
         client.datagram = None;
+        // RFC 3263 §4.3: a 503 is a failure of this server. Once the call has got further, it is that of the call.
+        let fails = status == Status::SERVICE_UNAVAILABLE && !client.ways.is_empty();
+        if status != Status::TRYING && !fails {
+            client.ways.clear();
+        }
+        let request = client.request.clone().filter(|_| fails);
         let mut deliver = false;
         match &mut client.machine {
             Machine::Invite(machine) if method == b"INVITE" => {
@@ -192,9 +211,56 @@ impl Layer {
         if owner.purpose == Purpose::Quiet {
             self.give_up(place, now);
         }
+        let moved = deliver && request.is_some_and(|request| self.elsewhere(place, &request, now, out));
         self.settle_client(place);
         self.in_hand = None;
-        deliver.then_some((place, owner))
+        (deliver && !moved).then_some((place, owner))
+    }
+
+    /// Says where a request goes when its server fails, that has just been started.
+    pub(crate) fn also_by(&mut self, place: Place, ways: impl IntoIterator<Item = Way>) {
+        if let Some(client) = self.clients.get_mut(place) {
+            client.ways.extend(ways);
+        }
+    }
+
+    /// The server has failed: the same request goes to the next one, as a transaction of its own (RFC 3263 §4.3). An INVITE
+    /// gets another place, for the old one may have to acknowledge its failure again. `false` when there is no next.
+    fn elsewhere(&mut self, place: Place, request: &[u8], now: Instant, out: &mut Vec<Output>) -> bool {
+        let Some(client) = self.clients.get_mut(place) else { return false };
+        let Some(Way { flow, secret, sent_by, contact }) = client.ways.pop_front() else { return false };
+        let (owner, failed) = (client.owner, client.flow);
+        let write = |branch: &str, bytes: &mut Vec<u8>| {
+            Written::new(request).elsewhere((flow.protocol, &sent_by, branch), contact.as_deref(), bytes);
+        };
+        let to = match client.machine {
+            Machine::Invite(_) => {
+                let ways = core::mem::take(&mut client.ways);
+                client.owner = Owner { dialog: None, purpose: Purpose::Quiet };
+                let started = self.start_client((ClientMethod::Invite, owner, flow, secret), write, now, out);
+                let Some(to) = started else {
+                    // There is no room for another transaction: the failure stands.
+                    if let Some(client) = self.clients.get_mut(place) {
+                        client.owner = owner;
+                    }
+                    return false;
+                };
+                self.also_by(to, ways);
+                to
+            }
+            Machine::Other(_) => {
+                self.scratch.clear();
+                write(&Branch { place, secret }.to_string(), &mut self.scratch);
+                let request = Arc::from(self.scratch.as_slice());
+                client.secret = secret;
+                self.by_peer.remove(&(failed.remote, Member::Client(place)));
+                self.by_peer.insert((flow.remote, Member::Client(place)));
+                self.restart(place, (flow, request), now, out);
+                place
+            }
+        };
+        self.notices.push_back(Notice::Moved { to, owner, failed, flow, contact });
+        true
     }
 
     /// The request of a transaction, while it is kept.
@@ -219,6 +285,9 @@ impl Layer {
         now: Instant,
         out: &mut Vec<Output>,
     ) -> bool {
+        if let Some(client) = self.clients.get_mut(place) {
+            client.ways.clear();
+        }
         if !self.may_cancel(place) {
             return false;
         }
@@ -247,6 +316,7 @@ impl Layer {
     pub(crate) fn disown_client(&mut self, place: Place, now: Instant) {
         if let Some(client) = self.clients.get_mut(place) {
             client.owner = Owner { dialog: None, purpose: Purpose::Quiet };
+            client.ways.clear();
         }
         self.give_up(place, now);
     }
@@ -273,8 +343,13 @@ impl Layer {
     /// The way of a request that has just been started and is too large for its datagram (RFC 3261 §18.1.1).
     pub(crate) fn too_large(&self, place: Place) -> Option<Flow> {
         let client = self.clients.get(place).filter(|client| client.flow.protocol == Protocol::Udp)?;
-        let size = client.request.as_ref().map_or(0, |request| request.len());
-        (size > DATAGRAM_REQUEST_MAX).then_some(client.flow)
+        self.is_large(place).then_some(client.flow)
+    }
+
+    /// Whether a request is larger than datagrams are to be.
+    pub(crate) fn is_large(&self, place: Place) -> bool {
+        let request = self.clients.get(place).and_then(|client| client.request.as_ref());
+        request.is_some_and(|request| request.len() > DATAGRAM_REQUEST_MAX)
     }
 
     /// Takes a request that has just been started to a stream; when that cannot be had, it goes as the datagram it was.
@@ -331,6 +406,8 @@ impl Layer {
         self.in_hand = Some(Member::Client(place));
         let Some(client) = self.clients.get_mut(place) else { return };
         let owner = client.owner;
+        let request = client.request.clone().filter(|_| !client.ways.is_empty());
+        let mut over = None;
         match &mut client.machine {
             Machine::Invite(machine) => {
                 use invite_client::{Input, Output as Said};
@@ -340,8 +417,8 @@ impl Layer {
                     match output {
                         Said::SendRequest => send(out, client.flow, &client.request),
                         Said::SendAck => send(out, client.flow, &client.ack),
-                        Said::TimedOut => self.notices.push_back(Notice::TimedOut(place, owner)),
-                        Said::Failed => self.notices.push_back(Notice::Failed(place, owner)),
+                        Said::TimedOut => over = Some(Notice::TimedOut(place, owner)),
+                        Said::Failed => over = Some(Notice::Failed(place, owner)),
                         // Only a response is delivered.
                         Said::Deliver(_) => {}
                     }
@@ -354,13 +431,18 @@ impl Layer {
                 for output in self.client_other.drain(..) {
                     match output {
                         Said::SendRequest => send(out, client.flow, &client.request),
-                        Said::TimedOut => self.notices.push_back(Notice::TimedOut(place, owner)),
-                        Said::Failed => self.notices.push_back(Notice::Failed(place, owner)),
+                        Said::TimedOut => over = Some(Notice::TimedOut(place, owner)),
+                        Said::Failed => over = Some(Notice::Failed(place, owner)),
                         // Only a response is delivered.
                         Said::Deliver(_) => {}
                     }
                 }
             }
+        }
+        if let Some(over) = over
+            && !request.is_some_and(|request| self.elsewhere(place, &request, now, out))
+        {
+            self.notices.push_back(over);
         }
         self.in_hand = None;
     }

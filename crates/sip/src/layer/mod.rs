@@ -12,7 +12,7 @@ mod reply;
 mod server;
 mod slab;
 
-pub(crate) use client::{Branch, ClientMethod};
+pub(crate) use client::{Branch, ClientMethod, Way};
 pub(crate) use deadlines::{Deadlines, Scheduled};
 pub use flow::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId, in_network};
 pub(crate) use hash::DigestMap;
@@ -61,6 +61,8 @@ pub(crate) enum Notice {
     Failed(Place, Owner),
     /// An INVITE client transaction that was accepted has ended: no further 2xx can come.
     InviteGone(Place, Owner),
+    /// A server failed and the request went to the next one.
+    Moved { to: Place, owner: Owner, failed: Flow, flow: Flow, contact: Option<Box<[u8]>> },
     /// The final response of this INVITE has no way to its dialog's peer.
     Unreachable(Place, Place),
 }
@@ -70,6 +72,7 @@ impl Notice {
     pub(crate) fn dialog(&self) -> Option<Place> {
         match self {
             Self::TimedOut(_, owner) | Self::Failed(_, owner) | Self::InviteGone(_, owner) => owner.dialog,
+            Self::Moved { owner, .. } => owner.dialog,
             Self::Unreachable(_, dialog) => Some(*dialog),
         }
     }

@@ -121,6 +121,19 @@ pub enum Event {
         /// Timeout or transport error.
         failure: Failure,
     },
+    /// A server failed, and our request has gone to the next one of those that were named for it (RFC 3263 §4.3).
+    Moved {
+        /// The dialog, when the request was its first INVITE.
+        dialog: Option<DialogId>,
+        /// The request, when it was another.
+        request: Option<ClientId>,
+        /// The server that failed.
+        failed: Flow,
+        /// Where it has gone.
+        flow: Flow,
+        /// Our Contact there.
+        contact: Option<String>,
+    },
     /// The ACK for our 2xx arrived; it may carry the answer to our offer.
     Acked {
         /// Dialog.
@@ -288,6 +301,15 @@ pub struct Outgoing<'a> {
     /// Requests in the dialog go to the address the peer's messages come from, whatever its Contact says
     /// (`rewrite_contact`).
     pub symmetric: bool,
+}
+
+/// Another server that a request may go to when the one before it fails (RFC 3263 §4.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// Where it is.
+    pub flow: Flow,
+    /// Our Contact value there, in angle brackets; that of the request when `None`.
+    pub contact: Option<String>,
 }
 
 /// How the stack behaves as the called side of one INVITE.

@@ -23,7 +23,7 @@ mod watch;
 
 pub use crate::layer::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId, in_network};
 pub use crate::transaction::Timers;
-pub use event::{Accept, Answer, Body, End, Event, Failure, Header, Incoming, Outgoing, Output};
+pub use event::{Accept, Answer, Body, End, Event, Failure, Header, Incoming, Outgoing, Output, Way};
 pub use watch::{SUBSCRIPTIONS_MAX, SubscriptionId};
 
 use crate::header::{HeaderName, Method};
@@ -460,6 +460,9 @@ impl Stack {
                     if let Some(call) = owner.dialog.and_then(|dialog| self.calls.get_mut(dialog)) {
                         call.invite_gone(place);
                     }
+                }
+                Notice::Moved { to, owner, failed, flow, contact } => {
+                    self.moved((to, owner), (failed, flow), contact, out);
                 }
                 Notice::Unreachable(request, dialog) => self.unreachable(request, dialog, out),
             }

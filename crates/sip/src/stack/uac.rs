@@ -3,11 +3,12 @@
 use super::call::{Answered, Call, Phase, held};
 use super::{
     Asked, Body, ClientId, DialogId, End, Event, Failure, Header, Outgoing, Output, Protocol, Refused, Stack,
+    Way,
 };
 use crate::dialog::{Dialog, FORKS_MAX};
 use crate::header::{HeaderName, Method};
 use crate::layer::build::{RequestHead, Written};
-use crate::layer::{ClientMethod, Flow, Owner, Place, Purpose, Send, build};
+use crate::layer::{self, ClientMethod, Flow, Owner, Place, Purpose, Send, build};
 use crate::message::{Message, Status};
 use base::Instant;
 use core::time::Duration;
@@ -112,6 +113,57 @@ impl Stack {
         self.started(started, now, out)
     }
 
+    /// Names the servers that a request goes to when the one before fails: by a transport error, by silence, or by a 503
+    /// (RFC 3263 §4.3). To be called right after [`request`](Self::request); [`Event::Moved`] tells each step.
+    pub fn request_also_by(&mut self, request: ClientId, ways: &[Way]) {
+        self.also_by(request.0, ways);
+    }
+
+    /// As [`request_also_by`](Self::request_also_by), right after [`invite`](Self::invite).
+    pub fn invite_also_by(&mut self, dialog: DialogId, ways: &[Way]) {
+        if let Some(invite) = self.calls.get(dialog.0).and_then(|call| call.invite_client) {
+            self.also_by(invite, ways);
+        }
+    }
+
+    fn also_by(&mut self, place: Place, ways: &[Way]) {
+        let large = self.layer.is_large(place);
+        let mut all = Vec::with_capacity(ways.len());
+        for Way { flow, contact } in ways {
+            // A large request goes by the bind's stream there too, and as a datagram after that (RFC 3261 §18.1.1).
+            let stream = Some(flow).filter(|flow| large && flow.protocol == Protocol::Udp);
+            let stream = stream.and_then(|flow| self.beside(*flow));
+            for flow in stream.into_iter().chain([*flow]) {
+                let Some(sent_by) = self.sent_by(flow).map(str::to_owned) else { continue };
+                let contact = contact.as_ref().map(|contact| contact.as_bytes().into());
+                all.push(layer::Way { flow, secret: self.random.next(), sent_by, contact });
+            }
+        }
+        self.layer.also_by(place, all);
+    }
+
+    /// A request of ours has gone to another server.
+    pub(super) fn moved(
+        &mut self,
+        (to, owner): (Place, Owner),
+        (failed, flow): (Flow, Flow),
+        contact: Option<Box<[u8]>>,
+        out: &mut Vec<Output>,
+    ) {
+        let dialog = owner.dialog.filter(|_| owner.purpose == Purpose::Invite);
+        let request = self.layer.request_bytes(to).map(|(bytes, ..)| bytes);
+        if let Some(call) = dialog.and_then(|dialog| self.calls.get_mut(dialog)) {
+            (call.invite_client, call.request, call.dialog.flow) = (Some(to), request, flow);
+            if let Some(contact) = &contact {
+                call.dialog.contact.clone_from(contact);
+            }
+        }
+        dialog.into_iter().for_each(|dialog| self.follow(dialog));
+        let contact = contact.map(|contact| String::from_utf8_lossy(&contact).into_owned());
+        let (dialog, request) = (dialog.map(DialogId), dialog.is_none().then_some(ClientId(to)));
+        out.push(Output::Event(Event::Moved { dialog, request, failed, flow, contact }));
+    }
+
     /// What a request of ours asked, while it may be sent again: while handling the 401 or 407 to it.
     pub fn asked(&self, request: ClientId) -> Option<Asked> {
         let (bytes, ..) = self.layer.request_bytes(request.0)?;
@@ -130,15 +182,19 @@ impl Stack {
         out: &mut Vec<Output>,
     ) -> Result<Place, Refused> {
         let place = started.ok_or(Refused::Full)?;
-        let Some(flow) = self.layer.too_large(place) else { return Ok(place) };
-        let transport = self.transports.get(usize::from(flow.transport.0)).and_then(Option::as_ref);
-        if let Some(transport) = transport.and_then(|transport| transport.stream) {
-            let flow = Flow { transport, protocol: Protocol::Tcp, connection: None, ..flow };
-            if let Some(sent_by) = self.sent_by(flow).map(str::to_owned) {
-                self.layer.take_to_stream(place, (flow, &sent_by), now, out);
-            }
+        let Some(flow) = self.layer.too_large(place).and_then(|flow| self.beside(flow)) else {
+            return Ok(place);
+        };
+        if let Some(sent_by) = self.sent_by(flow).map(str::to_owned) {
+            self.layer.take_to_stream(place, (flow, &sent_by), now, out);
         }
         Ok(place)
+    }
+
+    /// The same way by the stream beside a bind for datagrams.
+    fn beside(&self, flow: Flow) -> Option<Flow> {
+        let transport = self.transports.get(usize::from(flow.transport.0)).and_then(Option::as_ref)?;
+        Some(Flow { transport: transport.stream?, protocol: Protocol::Tcp, connection: None, ..flow })
     }
 
     /// Sends a request again with further headers, credentials as a rule, as a new transaction with the next CSeq number

@@ -1,4 +1,4 @@
-//! `resolver_unbound.conf`: which name servers answer `ENUMLOOKUP()`.
+//! `resolver_unbound.conf`: which name servers are asked.
 
 use super::kind::{Servers, Text};
 use super::{options, read_settings};
@@ -7,10 +7,10 @@ use conf::{File, Findings};
 options! {
     /// `[general]` of `resolver_unbound.conf`.
     Resolver, "resolver_unbound.conf", "general", IsIgnored;
-    nameserver: Servers = "", "A name server for ENUM, as 192.0.2.53 or 192.0.2.53@5353; lines add up. Without a line those of resolv hold.";
+    nameserver: Servers = "", "A name server, as 192.0.2.53 or 192.0.2.53@5353; lines add up. Without a line those of resolv hold.";
     resolv: Text = "system", "File that names the servers, in the form of resolv.conf; system is /etc/resolv.conf.";
     @recognised {
-        "hosts" "system" Ignored "ENUM names are in no hosts file";
+        "hosts" "system" Ignored "the hosts file is /etc/hosts";
         "ta_file" "" Later "answers are not checked with DNSSEC";
         "debug" "*" Ignored "look-ups that fail are in the log";
     }

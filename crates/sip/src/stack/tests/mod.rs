@@ -222,6 +222,7 @@ pub(super) fn word(event: &Event) -> String {
         Event::NotifyDue { standing, .. } => format!("NotifyDue {standing}"),
         Event::Resubscribe { .. } => "Resubscribe".into(),
         Event::Unsubscribed { .. } => "Unsubscribed".into(),
+        Event::Moved { flow, .. } => format!("Moved {}", flow.remote),
         Event::Malformed { .. } => "Malformed".into(),
     }
 }

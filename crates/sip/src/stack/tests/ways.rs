@@ -184,3 +184,150 @@ fn rfc3261_18_1_1_a_challenged_call_that_grew_too_large_goes_by_tcp() {
     stack.due(ms(40_000), &mut out);
     assert_eq!(told(&mut out), ["Failed Canceled"]);
 }
+
+/// A response to `request`.
+fn response(request: &str, status: &str) -> String {
+    let value = |name: &str| request.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    format!(
+        "SIP/2.0 {status}\r\n{}\r\n{}\r\n{};tag=x\r\n{}\r\n{}\r\nContent-Length: 0\r\n\r\n",
+        value("Via:"),
+        value("From:"),
+        value("To:"),
+        value("Call-ID:"),
+        value("CSeq:")
+    )
+}
+
+/// A message without what another server sees of it otherwise.
+fn same(text: &str) -> String {
+    let own = |line: &&str| !line.starts_with("Via: ") && !line.starts_with("Contact: ");
+    text.lines().filter(own).collect::<Vec<_>>().join("\n")
+}
+
+const SERVERS: [&str; 3] = ["10.0.0.2:5060", "10.0.0.3:5060", "10.0.0.4:5080"];
+
+fn others() -> Vec<Way> {
+    let way = |server: &&str| Way { flow: udp(server), contact: Some(format!("<sip:me@{server}>")) };
+    SERVERS[1..].iter().map(way).collect()
+}
+
+#[test]
+fn rfc3263_4_3_a_failed_server_is_followed_by_the_next_in_a_transaction_of_its_own() {
+    for (case, invite) in [("INVITE", true), ("another", false)] {
+        for (how, status) in [("silence", ""), ("a transport error", ""), ("503", "503 Service Unavailable")]
+        {
+            let name = format!("{case}, {how}");
+            let mut stack = stack(NAMES[0], config(), 80);
+            let mut out = Vec::new();
+            let request = outgoing(CONTACTS[0], SERVERS[0]);
+            match invite {
+                true => {
+                    let dialog = stack.invite(&request, ms(0), &mut out).unwrap();
+                    stack.invite_also_by(dialog, &others());
+                }
+                false => {
+                    let id = stack.request(&request, ms(0), &mut out).unwrap();
+                    stack.request_also_by(id, &others());
+                }
+            }
+            let mut now = ms(0);
+            let [(_, first)] = sent(&mut out).try_into().unwrap();
+            let mut last = first.clone();
+            for (server, next) in SERVERS.iter().zip(&SERVERS[1..]) {
+                match (how, status) {
+                    ("silence", _) => {
+                        now = ms(32_000) + now.since(ms(0));
+                        stack.due(now, &mut out);
+                    }
+                    (_, "") => stack.transport_error(udp(server), now, &mut out),
+                    (_, status) => {
+                        let refusal = response(&last, status);
+                        stack.receive(udp(server), refusal.as_bytes(), now, &mut out);
+                    }
+                }
+                let events: Vec<String> = out
+                    .iter()
+                    .filter_map(|output| match output {
+                        Output::Event(event) => Some(word(event)),
+                        Output::Send(_) => None,
+                    })
+                    .collect();
+                assert_eq!(events, [format!("Moved {next}")], "{name}");
+                let sends: Vec<(Flow, String)> =
+                    sent(&mut out).into_iter().filter(|(flow, _)| *flow == udp(next)).collect();
+                let [(_, again)] = sends.try_into().unwrap();
+                assert_eq!(same(&again), same(&first), "{name}: Call-ID, tag and CSeq stay");
+                assert!(again.contains(&format!("Contact: <sip:me@{next}>\r\n")), "{again}");
+                let branch =
+                    |text: &str| text.split("branch=").nth(1).unwrap().lines().next().unwrap().to_owned();
+                assert_ne!(branch(&again), branch(&last), "{name}");
+                if !status.is_empty() {
+                    // A failure that is said again is acknowledged again, and moves nothing.
+                    stack.receive(udp(server), response(&last, status).as_bytes(), now, &mut out);
+                    let acks = sent(&mut out);
+                    assert_eq!(acks.len(), usize::from(invite), "{name}: {acks:?}");
+                    assert!(acks.iter().all(|(flow, ack)| *flow == udp(server) && ack.starts_with("ACK ")));
+                }
+                last = again;
+            }
+            stack.receive(
+                udp(SERVERS[2]),
+                response(&last, "503 Service Unavailable").as_bytes(),
+                now,
+                &mut out,
+            );
+            let [event] = told(&mut out).try_into().unwrap();
+            assert!(
+                event.contains("503") || event.starts_with("Failed Refused"),
+                "the last one's word counts: {event}"
+            );
+            stack.due(now + Duration::from_secs(40), &mut out);
+            stack.due(now + Duration::from_secs(80), &mut out);
+            assert_eq!((stack.load(), stack.deadline()), (Load::default(), None), "{name}");
+        }
+    }
+}
+
+#[test]
+fn rfc3263_4_3_a_call_that_got_further_or_is_given_up_does_not_move() {
+    for (name, before, cancel) in [
+        ("it rang", "180 Ringing", false),
+        ("it was refused for its own sake", "486 Busy Here", false),
+        ("the caller gave up", "100 Trying", true),
+        ("the caller gave up before any answer", "", true),
+    ] {
+        let mut stack = stack(NAMES[0], config(), 81);
+        let mut out = Vec::new();
+        let dialog = stack.invite(&outgoing(CONTACTS[0], SERVERS[0]), ms(0), &mut out).unwrap();
+        stack.invite_also_by(dialog, &others());
+        let [(_, invite)] = sent(&mut out).try_into().unwrap();
+        if !before.is_empty() {
+            stack.receive(udp(SERVERS[0]), response(&invite, before).as_bytes(), ms(1), &mut out);
+        }
+        if cancel {
+            stack.cancel(dialog, &[], ms(2), &mut out).unwrap();
+        }
+        stack.receive(udp(SERVERS[0]), response(&invite, "503 Out").as_bytes(), ms(3), &mut out);
+        stack.due(ms(70_000), &mut out);
+        assert!(sent(&mut out).iter().all(|(flow, _)| *flow == udp(SERVERS[0])), "{name}");
+        stack.due(ms(140_000), &mut out);
+        assert_eq!(stack.load(), Load::default(), "{name}");
+    }
+}
+
+#[test]
+fn rfc3263_4_3_a_challenge_is_answered_where_it_came_from() {
+    let mut stack = stack(NAMES[0], config(), 82);
+    let mut out = Vec::new();
+    let dialog = stack.invite(&outgoing(CONTACTS[0], SERVERS[0]), ms(0), &mut out).unwrap();
+    stack.invite_also_by(dialog, &others());
+    out.clear();
+    stack.transport_error(udp(SERVERS[0]), ms(1), &mut out);
+    let [(_, again)] = sent(&mut out).try_into().unwrap();
+    stack.receive(udp(SERVERS[1]), response(&again, "401 Unauthorized").as_bytes(), ms(2), &mut out);
+    out.clear();
+    stack.retry_invite(dialog, &[("Authorization", "Digest x")], ms(3), &mut out).unwrap();
+    let [(flow, proved)] = sent(&mut out).try_into().unwrap();
+    assert_eq!(flow, udp(SERVERS[1]));
+    assert!(proved.contains(&format!("Contact: <sip:me@{}>", SERVERS[1])), "{proved}");
+}
