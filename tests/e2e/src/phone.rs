@@ -597,7 +597,7 @@ impl Phone {
         self.follow(&response);
         if response.status() == Some(200) {
             let dialog = self.dialog.clone().expect("a call is up");
-            self.request("ACK", &dialog.target, &dialog, "", b"");
+            self.ack(&response, &dialog, "");
         }
         response
     }

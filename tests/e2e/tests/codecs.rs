@@ -15,6 +15,10 @@ const FIRST_LOOK: usize = 6500;
 /// Milliseconds of sound after which it is not going to get better: a busy machine spoils some seconds now and then.
 const LAST_LOOK: usize = 40_000;
 
+/// What a codec in another process must keep: where it gets the processor too late a frame is missing, and a busy machine
+/// takes many. Pieces have to follow one another all the same, which other speech does not.
+const LATE: Least = Least { profile: 0.65, waveform: 0.5 };
+
 const DIALPLAN: &str = "
 [test]
 exten => bob,1,Dial(PJSIP/bob,20)
@@ -219,8 +223,8 @@ fn a_codec_in_another_process_carries_a_call_and_its_death_ends_none() {
     let invite = bob.ring();
     bob.take(&invite);
     assert_eq!(alice.outcome().status(), Some(200));
-    until_heard(&bob, &first.clip, &second.clip, WAVEFORM);
-    until_heard(&alice, &second.clip, &first.clip, WAVEFORM);
+    until_heard(&bob, &first.clip, &second.clip, LATE);
+    until_heard(&alice, &second.clip, &first.clip, LATE);
     let [process] = codec_processes(&server, &program)[..] else { panic!("one process") };
     let killed = std::process::Command::new("kill").args(["-9", &process.to_string()]).status();
     assert!(killed.is_ok_and(|status| status.success()));
@@ -231,8 +235,8 @@ fn a_codec_in_another_process_carries_a_call_and_its_death_ends_none() {
     assert!(again.is_some(), "it is not started again");
     alice.media.forget();
     bob.media.forget();
-    until_heard(&bob, &first.clip, &second.clip, WAVEFORM);
-    until_heard(&alice, &second.clip, &first.clip, WAVEFORM);
+    until_heard(&bob, &first.clip, &second.clip, LATE);
+    until_heard(&alice, &second.clip, &first.clip, LATE);
     let shown = server.cli("core show external codecs");
     let row = shown.lines().find(|line| line.starts_with("by-bcg729")).unwrap_or_else(|| panic!("{shown}"));
     let words: Vec<&str> = row.split_whitespace().collect();
@@ -256,10 +260,10 @@ fn a_prompt_is_heard_by_a_codec_in_another_process() {
         alice.until_hung_up();
         let heard = alice.media.heard();
         let sound = G729A.hear(&heard.payloads(G729A.payload_type));
-        assert_eq!(other.find(&sound, WAVEFORM).good, 0);
+        assert_eq!(other.find(&sound, LATE).good, 0);
         assert_eq!(heard.lost(), 0);
         // Each prompt has an encoder of its own, which begins from nothing.
-        let found = last.insert(said.find(&sound, WAVEFORM));
+        let found = last.insert(said.find(&sound, LATE));
         found.good >= GOOD
     });
     assert!(recognised, "{last:.2?}");
