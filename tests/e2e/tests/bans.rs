@@ -55,8 +55,7 @@ fn a_user_who_is_guessed_at_is_not_listened_to_from_there_and_everybody_else_is(
     assert_eq!(status(&guesser.register(300)), Some(401), "the right one is not looked at any more");
     Phone::at(place, server.site.sip, "bob").must_register();
     Phone::new(server.site.sip, "alice").must_register();
-    let log = server.log();
-    assert!(log.contains(&format!("user 'alice' at {place} is banned for 3600 s")), "{log}");
+    server.until_logged(&[&format!("user 'alice' at {place} is banned for 3600 s")]);
     assert!(server.cli("core show bans").contains("1 ban\n"));
     assert!(server.cli(&format!("core unban {place} alice")).contains("1 ban lifted"));
     assert_eq!(bans(&server), []);
