@@ -124,5 +124,6 @@ fn the_time_of_an_answer_does_not_tell_who_exists() {
         }
     }
     let area = area(&times[0], &times[1]);
-    assert!((0.43..=0.57).contains(&area), "the two are told apart with {area:.3}");
+    // A release gives 0.50. Without optimisation it is 0.46 to 0.47, and a busy machine moves that by some hundredths.
+    assert!((0.39..=0.61).contains(&area), "the two are told apart with {area:.3}");
 }
