@@ -11,6 +11,7 @@ pub mod dns;
 mod format;
 mod id;
 mod media;
+mod network;
 mod room;
 mod srtp;
 mod time;
@@ -24,6 +25,7 @@ pub use media::{
     AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, Latch, MAX_RX_PAYLOADS, Marking,
     Packets, Plan, PlayEnd, RxPayload, StreamStats, UdptlProtection,
 };
+pub use network::in_network;
 pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};
 pub use srtp::{SRTP_SECRET_BYTES_MAX, SrtpKeys, SrtpSecret, SrtpSuite};
 pub use time::Instant;

@@ -11,7 +11,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::Instant;
+use base::{Instant, in_network};
 
 use crate::{Level, Notice};
 
@@ -90,16 +90,6 @@ fn counted(address: IpAddr) -> IpAddr {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
     }
-}
-
-/// Whether `address` lies in the network.
-fn in_network((net, bits): (IpAddr, u8), address: IpAddr) -> bool {
-    let (differing, width) = match (net.to_canonical(), address.to_canonical()) {
-        (IpAddr::V4(net), IpAddr::V4(address)) => (u128::from(net.to_bits() ^ address.to_bits()), 32),
-        (IpAddr::V6(net), IpAddr::V6(address)) => (net.to_bits() ^ address.to_bits(), 128),
-        _ => return false,
-    };
-    differing.checked_shr(width - u32::from(bits).min(width)).unwrap_or(0) == 0
 }
 
 fn kept(user: &str) -> Box<str> {

@@ -442,7 +442,7 @@ pub struct Bind {
 impl Bind {
     /// Whether `peer` lies in none of `local_nets`; with no nets listed everybody is outside.
     pub fn is_outside(&self, peer: IpAddr) -> bool {
-        !self.local_nets.iter().any(|net| ::sip::stack::in_network(*net, peer))
+        !self.local_nets.iter().any(|net| base::in_network(*net, peer))
     }
 }
 

@@ -386,7 +386,7 @@ impl SipDriver {
             Trace::Off => false,
             Trace::All => true,
             Trace::Hosts(hosts) => hosts.iter().any(|traced| match traced {
-                Traced::Net(net, bits) => ::sip::stack::in_network((*net, *bits), peer),
+                Traced::Net(net, bits) => base::in_network((*net, *bits), peer),
                 Traced::Name(host) => {
                     self.names.known(host).iter().any(|ip| ip.to_canonical() == peer.to_canonical())
                 }

@@ -14,7 +14,7 @@ mod slab;
 
 pub(crate) use client::{Branch, ClientMethod, Way};
 pub(crate) use deadlines::{Deadlines, Scheduled};
-pub use flow::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId, in_network};
+pub use flow::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId};
 pub(crate) use hash::DigestMap;
 pub use hash::{Key, Randomness};
 pub(crate) use reply::{ReplyHead, TransactionKey, reply_flow};

@@ -21,7 +21,7 @@ mod uac;
 mod uas;
 mod watch;
 
-pub use crate::layer::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId, in_network};
+pub use crate::layer::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId};
 pub use crate::transaction::Timers;
 pub use event::{Accept, Answer, Body, End, Event, Failure, Header, Incoming, Outgoing, Output, Way};
 pub use watch::{SUBSCRIPTIONS_MAX, SubscriptionId};

@@ -1,0 +1,36 @@
+//! Networks of addresses.
+
+use core::net::IpAddr;
+
+/// Whether `address` lies in the network (address, prefix bits); an IPv4 address mapped into IPv6 counts as IPv4.
+pub fn in_network((net, bits): (IpAddr, u8), address: IpAddr) -> bool {
+    let (differing, width) = match (net.to_canonical(), address.to_canonical()) {
+        (IpAddr::V4(net), IpAddr::V4(address)) => (u128::from(net.to_bits() ^ address.to_bits()), 32),
+        (IpAddr::V6(net), IpAddr::V6(address)) => (net.to_bits() ^ address.to_bits(), 128),
+        _ => return false,
+    };
+    differing.checked_shr(width - u32::from(bits).min(width)).unwrap_or(0) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_lies_in_a_network_when_its_first_bits_are_the_same() {
+        for (net, bits, address, inside) in [
+            ("0.0.0.0", 0, "8.8.8.8", true),
+            ("8.8.8.8", 32, "8.8.8.8", true),
+            ("8.8.8.8", 32, "8.8.8.9", false),
+            ("8.8.8.8", 255, "8.8.8.9", false),
+            ("10.0.0.0", 8, "::ffff:10.1.1.1", true),
+            ("::", 0, "8.8.8.8", false),
+            ("::", 0, "2001:db8::1", true),
+            ("2001:db8::", 32, "2001:db8:1::1", true),
+            ("2001:db8::", 32, "2001:db9::1", false),
+        ] {
+            let network = (net.parse().unwrap(), bits);
+            assert_eq!(in_network(network, address.parse().unwrap()), inside, "{net}/{bits}, {address}");
+        }
+    }
+}
