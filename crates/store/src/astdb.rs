@@ -15,6 +15,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
+use crate::patience::Patience;
+
 /// Name of the file in astdbdir.
 pub const FILE_NAME: &str = "astdb.sqlite3";
 /// Longest full key, `/family/key`, in bytes; Asterisk's buffer without its terminator.
@@ -25,12 +27,8 @@ pub const VALUE_BYTES_MAX: usize = 64 << 10;
 pub const WAITING_MAX: usize = 100_000;
 /// Most writes of a transaction.
 const BATCH_MAX: usize = 1_000;
-/// Time between two tries to write to a file that refuses.
-const RETRY: Duration = Duration::from_secs(1);
 /// What to do about a file that refuses.
 const REMEDY: &str = "free space on the disk and let astdbdir belong to the user Strowger runs as";
-/// Tries at the end of the process before what waits is given up.
-const LAST_TRIES: u32 = 3;
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -240,27 +238,18 @@ struct Writer {
 
 impl Writer {
     fn run(&mut self, queue: &Receiver<Write>) {
-        let mut last_tries = LAST_TRIES;
+        let mut patience = Patience::new();
         // Sleeps here until there is something to write; ends when the owner is gone and nothing is left.
         while let Ok(first) = queue.recv() {
             let mut batch = vec![first];
             batch.extend(queue.try_iter().take(BATCH_MAX - 1));
-            let mut told = false;
-            while let Err(error) = self.write(&batch) {
-                if !std::mem::replace(&mut told, true) {
-                    let message = format!(
-                        "{}: cannot be written, trying again: {error}; {REMEDY}",
-                        self.path.display()
-                    );
-                    let _ = self.tell.send(message);
-                }
-                if self.shared.closing.load(Ordering::Relaxed) {
-                    last_tries -= 1;
-                    if last_tries == 0 {
-                        return;
-                    }
-                }
-                std::thread::sleep(RETRY);
+            let tell = |error| {
+                let message =
+                    format!("{}: cannot be written, trying again: {error}; {REMEDY}", self.path.display());
+                let _ = self.tell.send(message);
+            };
+            if !patience.write(&self.shared.closing, || write(&mut self.connection, &batch), tell) {
+                return;
             }
             for write in batch {
                 match write {
@@ -274,20 +263,21 @@ impl Writer {
             }
         }
     }
+}
 
-    fn write(&mut self, batch: &[Write]) -> rusqlite::Result<()> {
-        let transaction = self.connection.transaction()?;
-        for write in batch {
-            match write {
-                Write::Put(key, value) => transaction
-                    .prepare_cached("INSERT OR REPLACE INTO astdb (key, value) VALUES (?1, ?2)")?
-                    .execute([key, value])?,
-                Write::Delete(key) => {
-                    transaction.prepare_cached("DELETE FROM astdb WHERE key = ?1")?.execute([key])?
-                }
-                Write::Flush(_) => 0,
-            };
-        }
-        transaction.commit()
+/// Writes them all, or none.
+fn write(connection: &mut Connection, batch: &[Write]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    for write in batch {
+        match write {
+            Write::Put(key, value) => transaction
+                .prepare_cached("INSERT OR REPLACE INTO astdb (key, value) VALUES (?1, ?2)")?
+                .execute([key, value])?,
+            Write::Delete(key) => {
+                transaction.prepare_cached("DELETE FROM astdb WHERE key = ?1")?.execute([key])?
+            }
+            Write::Flush(_) => 0,
+        };
     }
+    transaction.commit()
 }

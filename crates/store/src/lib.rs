@@ -14,6 +14,7 @@ pub mod editable;
 mod folder;
 pub mod journal;
 pub mod log;
+mod patience;
 mod snapshot;
 pub mod sounds;
 pub mod spool;

@@ -13,6 +13,7 @@ pub use table::{DATABASE, Row};
 
 use crate::Snapshot;
 use crate::config::cdr::{CdrCsv, CdrCustom, CdrManager, CdrTable};
+use crate::patience::Patience;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -33,10 +34,6 @@ const GATHER: Duration = Duration::from_millis(20);
 const SYNC_EVERY: Duration = Duration::from_millis(100);
 /// Most records of one write.
 const BATCH_MAX: usize = 1_024;
-/// Time between two tries when the disk refuses.
-const RETRY: Duration = Duration::from_secs(1);
-/// Tries at the end of the process before what waits is given up.
-const LAST_TRIES: u32 = 3;
 
 /// The places that a configuration sends records to.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -179,30 +176,23 @@ impl<O> Writer<O> {
     where
         O: Outlet<T>,
     {
-        let mut last_tries = LAST_TRIES;
+        let mut patience = Patience::new();
         while let Ok(first) = queue.recv() {
             let batch = self.gather(*first, queue);
             let count = batch.len() as u64;
             self.outlet.take(batch);
-            let mut told = false;
-            while let Err(Refused { path, why }) = self.outlet.write() {
-                if !std::mem::replace(&mut told, true) {
-                    let kept = self.shared.handed.load(Ordering::Relaxed)
-                        - self.shared.written.load(Ordering::Relaxed);
-                    let message = format!(
-                        "{}: cannot be written: {why}; {kept} call records wait in memory; free space on the disk and let \
-                         astlogdir belong to the user Strowger runs as",
-                        path.display()
-                    );
-                    let _ = self.tell.send(message);
-                }
-                if self.shared.closing.load(Ordering::Relaxed) {
-                    last_tries -= 1;
-                    if last_tries == 0 {
-                        return;
-                    }
-                }
-                std::thread::sleep(RETRY);
+            let tell = |Refused { path, why }| {
+                let kept =
+                    self.shared.handed.load(Ordering::Relaxed) - self.shared.written.load(Ordering::Relaxed);
+                let message = format!(
+                    "{}: cannot be written: {why}; {kept} call records wait in memory; free space on the disk and let \
+                     astlogdir belong to the user Strowger runs as",
+                    path.display()
+                );
+                let _ = self.tell.send(message);
+            };
+            if !patience.write(&self.shared.closing, || self.outlet.write(), tell) {
+                return;
             }
             self.synced = Some(Instant::now());
             self.shared.written.fetch_add(count, Ordering::Release);
