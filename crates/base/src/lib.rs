@@ -1,23 +1,28 @@
 //! The words every other room speaks: time, identifiers, causes, digits, formats,
-//! and the two enums through which the signalling plane and the media plane talk.
+//! and the two enums through which the signalling plane and the media plane talk; and what every machine keeps its
+//! state in: slabs with generations, one heap of deadlines, maps under a keyed hash.
 //!
-//! This room knows no protocol, no socket, no thread and no clock. It allocates nothing on its own.
+//! This room knows no protocol, no socket, no thread and no clock.
 #![forbid(unsafe_code)]
 
 mod audio;
 mod cause;
+mod deadlines;
 mod digit;
 pub mod dns;
 mod format;
+pub mod hash;
 mod id;
 mod media;
 mod network;
 mod room;
+mod slab;
 mod srtp;
 mod time;
 
 pub use audio::{SampleRate, Samples, Tick};
 pub use cause::Cause;
+pub use deadlines::{Deadlines, Scheduled};
 pub use digit::Digit;
 pub use format::{Codec, Coded, Coding, FormatId, FormatSet, Granule, VARIABLE_BYTES_MAX, Wishes};
 pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
@@ -27,5 +32,6 @@ pub use media::{
 };
 pub use network::in_network;
 pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};
+pub use slab::{Place, Slab};
 pub use srtp::{SRTP_SECRET_BYTES_MAX, SrtpKeys, SrtpSecret, SrtpSuite};
 pub use time::Instant;

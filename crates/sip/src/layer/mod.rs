@@ -5,21 +5,17 @@
 
 pub(crate) mod build;
 mod client;
-mod deadlines;
 mod flow;
-mod hash;
 mod reply;
 mod server;
-mod slab;
 
+pub(crate) use base::hash::DigestMap;
+pub use base::hash::{Key, Randomness};
+pub(crate) use base::{Deadlines, Place, Scheduled, Slab};
 pub(crate) use client::{Branch, ClientMethod, Way};
-pub(crate) use deadlines::{Deadlines, Scheduled};
 pub use flow::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId};
-pub(crate) use hash::DigestMap;
-pub use hash::{Key, Randomness};
 pub(crate) use reply::{ReplyHead, TransactionKey, reply_flow};
 pub(crate) use server::{Matched, ServerMethod};
-pub(crate) use slab::{Place, Slab};
 
 use crate::stack::Output;
 use crate::transaction::{Pace, Timers};

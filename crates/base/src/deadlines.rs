@@ -4,7 +4,7 @@
 //! one is pushed beside it, a later one is found when the old moment comes and is pushed then. So every move costs at
 //! most O(log n), most cost nothing, and the heap holds few stale moments (each leaves at its own time).
 
-use base::Instant;
+use crate::Instant;
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -135,14 +135,32 @@ impl Randomness {
     }
 
     /// The next 64 unpredictable bits.
+    #[allow(clippy::should_implement_trait, reason = "it never ends, and nobody wants to iterate over it")]
     pub fn next(&mut self) -> u64 {
-        self.counter = self.counter.wrapping_add(1);
-        (self.key.digest(&[&self.counter.to_le_bytes()]) & u128::from(u64::MAX)) as u64
+        (self.next_wide() & u128::from(u64::MAX)) as u64
     }
 
-    /// A number from `0` up to and without `end`; 0 when `end` is 0.
+    /// The next 128 unpredictable bits.
+    pub fn next_wide(&mut self) -> u128 {
+        self.counter = self.counter.wrapping_add(1);
+        self.key.digest(&[&self.counter.to_le_bytes()])
+    }
+
+    /// A number from `0` up to and without `end`, each equally likely; 0 when `end` is 0.
+    ///
+    /// Multiplies and rejects (Lemire, "Fast Random Integer Generation in an Interval", 2019).
     pub fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+        if end == 0 {
+            return 0;
+        }
+        loop {
+            let product = u128::from(self.next()) * u128::from(end);
+            let low = product as u64;
+            // The products whose low half is below 2^64 mod `end` are one too many for some numbers.
+            if low >= end || low >= end.wrapping_neg() % end {
+                return (product >> 64) as u64;
+            }
+        }
     }
 }
 

@@ -29,6 +29,11 @@ impl<T> Slab<T> {
         self.count
     }
 
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Entries that may still be added.
     pub const fn room(&self) -> usize {
         self.max.saturating_sub(self.count)
