@@ -62,6 +62,8 @@ pub(crate) struct RunState {
     pub(crate) exception: RefCell<Option<Exception>>,
     /// What the DNS said for the calls of `ENUMLOOKUP()` in the step that runs.
     pub(crate) fetched: RefCell<Vec<crate::functions::enumlookup::Fetched>>,
+    /// What the commands of the calls of `SHELL()` in the step that runs have written.
+    pub(crate) wrote: RefCell<Vec<crate::functions::shell::Wrote>>,
 }
 
 /// What was raised, and where (`EXCEPTION()`).

@@ -57,13 +57,6 @@ fn check_step<'p>(
     match row.name {
         "Dial" => check_dial(step, concerns),
         "MixMonitor" | "Monitor" | "Record" => check_recording(step, row.name, concerns),
-        "System" | "TrySystem" => concerns.push(Concern {
-            step,
-            fatal: false,
-            message: format!("{} will not run its command: dialplans may not run programs", row.name),
-            remedy: "do the work outside, for instance from a manager client that hears a UserEvent"
-                .to_owned(),
-        }),
         _ => {}
     }
 }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use base::Digit;
 use call::Stop;
+use dialplan::Written;
 
 use crate::Call;
 
@@ -36,6 +37,8 @@ pub enum Run {
     Now(fn(&Call, &str) -> Outcome),
     /// It may wait.
     Story(fn(Call, String) -> AppFuture),
+    /// It may wait, and may run a program: it has to know what was written in the dialplan and what came in from elsewhere.
+    Command(fn(Call, Written) -> AppFuture),
 }
 
 /// One application.

@@ -64,7 +64,9 @@ pub struct HintRow {
     pub context: String,
     /// Devices joined by `&`, `${…}` expanded.
     pub devices: String,
-    /// Their state together.
+    /// Presence provider; empty without one.
+    pub presence: String,
+    /// The devices' state together.
     pub state: DeviceState,
 }
 
@@ -123,7 +125,9 @@ impl Hints {
             for device in devices.split('&').map(str::trim) {
                 self.by_device.entry(device.to_ascii_lowercase()).or_default().push(self.rows.len());
             }
-            let row = HintRow { exten: exten.to_owned(), context: context.to_owned(), devices, state };
+            let presence = nobody.expand(&hint.presence);
+            let row =
+                HintRow { exten: exten.to_owned(), context: context.to_owned(), devices, presence, state };
             let known = before.iter().find(|old| (&old.exten, &old.context) == (&row.exten, &row.context));
             if known.is_some_and(|old| old.state != state) {
                 tell(&mut shard.core.borrow_mut(), &row);

@@ -23,8 +23,10 @@ pub mod monitor;
 pub mod originate;
 pub mod pbx;
 mod playback;
+pub mod presence;
 pub mod records;
 mod say;
+mod shell;
 pub mod table;
 pub mod transfer;
 

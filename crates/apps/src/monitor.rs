@@ -6,9 +6,10 @@ use std::rc::Rc;
 use base::{ChannelId, Gain, MonitorSettings};
 use call::monitor::{FileName, Monitor, MonitorPlan, Side};
 use call::{Chan, Channel, Core, Level, Shard};
-use dialplan::Options;
+use dialplan::{Options, Written};
 
 use crate::call_ctx::args;
+use crate::shell::Script;
 use crate::{AppRow, Call, Flow, Outcome, Run};
 
 /// Loudest and quietest step of a volume.
@@ -29,7 +30,7 @@ options:
   a     appends to what is there.
   b     records only while the channel talks to another one or is in a conference.
   B(s)  both parties hear a beep every s seconds (15).
-  d     removes the file when the recording is over; not together with m or a command, which would have taken it before.
+  d     removes the file when the recording and the command are over; not together with m.
   D     both sides side by side, in a file of two channels (raw, sln, wav).
   i(v)  puts the recording's id into a variable.
   n     in the files of r and t nothing stands for times without packets; else silence does, and they stay in step.
@@ -41,9 +42,11 @@ options:
   v(x)  what it hears is recorded louder or quieter (-4 to 4).
   V(x)  what it says is.
   W(x)  both are.
-No effect have m and c, before there is voicemail, and the command: dialplans may not run programs. Both are logged. Sets
-MIXMONITOR_FILENAME.",
-        run: Run::Story(|call, args| Box::pin(async move { mix_monitor_here(&call, &args).await })),
+The command is run when the file is complete, as System runs one: values are never read as a command. ^{NAME} in it
+stands for a variable whose value is taken when the recording has begun. With d the file is removed when the command has
+ended. What the application was told by Exec(), AGI or a manager has no command. No effect have m and c, before there is
+voicemail; that is logged. Sets MIXMONITOR_FILENAME.",
+        run: Run::Command(|call, line| Box::pin(async move { mix_monitor_here(&call, &line).await })),
     },
     AppRow {
         name: "StopMixMonitor",
@@ -185,11 +188,6 @@ pub(crate) fn unmet(app: &str, parts: &[String]) -> Vec<Unmet> {
                 unmet.push(Unmet { what, remedy: "take the file from where MIXMONITOR_FILENAME says" });
             }
             unmet.extend(unknown_letters(&options));
-            let command = args::nth(parts, 2).trim();
-            if !command.is_empty() {
-                let what = "the command: dialplans may not run programs".to_owned();
-                unmet.push(Unmet { what, remedy: "let a manager client run it that hears MixMonitorStop" });
-            }
             if options.has('d') && !unmet.is_empty() {
                 "take the file away where it is taken from"
             } else {
@@ -259,15 +257,21 @@ fn mix_plan(core: &Core, parts: &[String]) -> Result<MonitorPlan, String> {
         beep_every: beeps(&options)?,
         beep_at_end: options.has('P'),
         settings,
+        then: None,
     })
 }
 
-/// Begins a MixMonitor on a channel and sets its variables: for dialplan, console and manager.
+/// Begins a MixMonitor on a channel and sets its variables: for console and manager.
 pub fn mix_monitor(shard: &Rc<Shard>, id: ChannelId, text: &str) -> Result<Begun, String> {
-    let call = Call::new(Chan::new(shard.clone(), id));
-    let parts = args::split(text);
+    begin_mix(&Call::new(Chan::new(shard.clone(), id)), &args::split(text), false)
+}
+
+/// Begins one; a command `follows` it.
+fn begin_mix(call: &Call, parts: &[String], follows: bool) -> Result<Begun, String> {
+    let id = call.chan.id();
     let (number, file) = call.chan.core(|core| {
-        let plan = mix_plan(core, &parts)?;
+        let mut plan = mix_plan(core, parts)?;
+        plan.discard &= !follows;
         let mixed = plan.files.iter().find(|(side, _)| *side == Side::Mixed);
         let file = mixed.map(|(_, (path, extension))| format!("{path}.{extension}")).unwrap_or_default();
         core.monitor_start(id, plan).map(|number| (number, file))
@@ -277,26 +281,29 @@ pub fn mix_monitor(shard: &Rc<Shard>, id: ChannelId, text: &str) -> Result<Begun
     };
     let id = call.chan.with(recording).ok().flatten().unwrap_or_default();
     call.set("MIXMONITOR_FILENAME", &file);
-    let options = Options::parse(args::nth(&parts, 1), MIX_OPTIONS);
+    let options = Options::parse(args::nth(parts, 1), MIX_OPTIONS);
     if let Some(variable) = options.arg('i').filter(|variable| !variable.is_empty()) {
         call.set(variable, &id);
     }
-    let ignored = unmet(MIX_MONITOR, &parts).into_iter().map(|unmet| unmet.what).collect();
+    let mut ignored: Vec<String> = unmet(MIX_MONITOR, parts).into_iter().map(|unmet| unmet.what).collect();
+    if !args::nth(parts, 2).trim().is_empty() {
+        ignored.push("the command: it is run only where a step of the dialplan spells it out".to_owned());
+    }
     Ok(Begun { id, file, ignored })
 }
 
 /// Begins a MixMonitor for whoever is not in the channel's dialplan: a beep that option p asks for is heard besides.
 pub fn mix_monitor_from_outside(shard: &Rc<Shard>, id: ChannelId, text: &str) -> Result<Begun, String> {
     let begun = mix_monitor(shard, id, text)?;
-    if beeps_first(text) {
+    if beeps_first(&args::split(text)) {
         // While the sound is being read there is none to hear.
         shard.core.borrow_mut().monitor_beep(id);
     }
     Ok(begun)
 }
 
-fn beeps_first(text: &str) -> bool {
-    Options::parse(args::nth(&args::split(text), 1), MIX_OPTIONS).has('p')
+fn beeps_first(parts: &[String]) -> bool {
+    Options::parse(args::nth(parts, 1), MIX_OPTIONS).has('p')
 }
 
 /// Whether a recording is one of MixMonitor.
@@ -311,19 +318,126 @@ pub(crate) fn file_of(channel: &Channel, id: &str) -> Option<String> {
     Some(format!("{path}.{extension}"))
 }
 
-async fn mix_monitor_here(call: &Call, text: &str) -> Outcome {
-    if beeps_first(text) {
+async fn mix_monitor_here(call: &Call, line: &Written) -> Outcome {
+    let (parts, command) = divide(line);
+    if beeps_first(&parts) {
         call.chan.play("beep", "").await?;
     }
-    match mix_monitor(call.chan.shard(), call.chan.id(), text) {
-        Ok(begun) => {
-            for what in &begun.ignored {
-                call.log(Level::Warning, &format!("MixMonitor: no effect has {what}"));
-            }
+    let command = command.filter(|command| !command.text.trim().is_empty());
+    let begun = match begin_mix(call, &parts, command.is_some()) {
+        Ok(begun) => begun,
+        Err(why) => {
+            call.log(Level::Warning, &format!("MixMonitor: {why}"));
+            return Ok(Flow::Continue);
         }
-        Err(why) => call.log(Level::Warning, &format!("MixMonitor: {why}")),
+    };
+    for what in &begun.ignored {
+        call.log(Level::Warning, &format!("MixMonitor: no effect has {what}"));
+    }
+    let Some(command) = command else { return Ok(Flow::Continue) };
+    match Script::new(&unescaped(call, &command)) {
+        Ok(script) => {
+            let removes =
+                Options::parse(args::nth(&parts, 1), MIX_OPTIONS).has('d') && !begun.file.is_empty();
+            let script = if removes { script.then_remove(&begun.file) } else { script };
+            call.chan
+                .core(|core| core.monitor_then(call.chan.id(), |m| m.id() == begun.id, &script.want(false)));
+        }
+        Err(why) => call.log(Level::Warning, &format!("MixMonitor: the command will not be run: {why}")),
     }
     Ok(Flow::Continue)
+}
+
+/// Filename and options, and what follows them, as they were written: commas of values divide nothing. `None` when it is
+/// not known what was written.
+fn divide(line: &Written) -> (Vec<String>, Option<Written>) {
+    let whole = 0..line.text.len();
+    let Some(values) = line.values.as_ref().filter(|values| **values != [whole]) else {
+        return (args::split(&line.text), None);
+    };
+    let mut masked = line.text.clone().into_bytes();
+    for range in values {
+        masked.get_mut(range.clone()).into_iter().for_each(|value| value.fill(b'x'));
+    }
+    let masked = String::from_utf8(masked).unwrap_or_default();
+    let mut ends = dialplan::args::split_raw(&masked, ',').into_iter().scan(0, |end, part| {
+        *end += part.len() + 1;
+        Some(*end)
+    });
+    let (name, options) = (ends.next().unwrap_or(0), ends.next());
+    let part = |from: usize, to: usize| {
+        dialplan::args::unquote(
+            line.text
+                .get(from..to.min(line.text.len()) - usize::from(to <= line.text.len()))
+                .unwrap_or_default(),
+        )
+    };
+    let mut parts = vec![part(0, name)];
+    parts.extend(options.map(|end| part(name, end)));
+    let from = options.unwrap_or(name).min(line.text.len());
+    let inside = values.iter().filter(|range| range.start >= from);
+    let values = inside.map(|range| range.start - from..range.end - from).collect();
+    let text = line.text.get(from..).unwrap_or_default().to_owned();
+    (parts, Some(Written { text, values: Some(values) }))
+}
+
+/// Longest name of a variable that `^{NAME}` stands for.
+const NAME_BYTES_MAX: usize = 80;
+
+/// A command with the values of what `^{NAME}` names. Within a value that has to be the name of a variable, in what was
+/// written it may be anything.
+fn unescaped(call: &Call, line: &Written) -> Written {
+    let mut out = Written { text: String::new(), values: Some(Vec::new()) };
+    let mut from = 0;
+    for range in line.values.iter().flatten() {
+        unescape_written(call, line.text.get(from..range.start).unwrap_or_default(), &mut out);
+        push_value(&mut out, &unescape_value(call, line.text.get(range.clone()).unwrap_or_default()));
+        from = range.end;
+    }
+    unescape_written(call, line.text.get(from..).unwrap_or_default(), &mut out);
+    out
+}
+
+fn push_value(out: &mut Written, value: &str) {
+    let from = out.text.len();
+    out.text.push_str(value);
+    out.values.get_or_insert_default().push(from..out.text.len());
+}
+
+fn unescape_written(call: &Call, text: &str, out: &mut Written) {
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("^{")
+        && let Some((name, after)) = after.split_once('}')
+    {
+        out.text.push_str(before);
+        push_value(out, &call.expand(&format!("${{{name}}}")));
+        rest = after;
+    }
+    out.text.push_str(rest);
+}
+
+fn unescape_value(call: &Call, text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("^{") {
+        out.push_str(before);
+        match after.split_once('}').filter(|(name, _)| is_name(name)) {
+            Some((name, after)) => {
+                out.push_str(&call.get(name).unwrap_or_default());
+                rest = after;
+            }
+            None => {
+                out.push_str("^{");
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 async fn stop_mix_monitor(call: &Call, text: &str) -> Outcome {

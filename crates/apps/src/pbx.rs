@@ -7,7 +7,7 @@ mod steps;
 use std::rc::Rc;
 
 use base::{Cause, ChannelId};
-use call::{Advance, Chan, Elsewhere, Leg, Level, Location, Shard, Stop};
+use call::{Advance, Chan, Elsewhere, HandlerChange, Leg, Level, Location, Notice, Shard, Stop};
 
 pub(crate) use place::Place;
 pub(crate) use steps::{Left, Until};
@@ -307,11 +307,18 @@ impl Call {
             self.steps(Until { frames: 0, after_end: true }).await;
         }
         while let Some(handler) = self.chan.with(|c| c.hangup_handlers.pop()).ok().flatten() {
+            self.tell_handler(HandlerChange::Run, handler.clone());
             let outcome = self.routine(&handler, true).await;
             if outcome.is_err() {
                 self.log(Level::Debug(1), &format!("hang-up handler {handler} was cut short"));
             }
         }
+    }
+    /// Tells watchers what became of a hang-up handler.
+    pub(crate) fn tell_handler(&self, change: HandlerChange, handler: String) {
+        let id = self.chan.id();
+        self.chan
+            .core(|core| core.notice_of(id, |channel| Notice::HangupHandler { channel, change, handler }));
     }
     /// Whether any of the dialplan runs after the end of the call: `h`, or a hang-up handler.
     pub(crate) fn hears_of_its_end(&self) -> bool {

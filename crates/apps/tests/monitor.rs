@@ -116,7 +116,6 @@ fn what_cannot_be_recorded_so_is_refused_with_a_reason_and_the_call_goes_on() {
         ("MixMonitor(a.wav,B(soon))", "one second or more"),
         ("MixMonitor(a.wav,m(100@default))", "no voicemail"),
         ("MixMonitor(a.wav,c)", "no voicemail"),
-        ("MixMonitor(a.wav,,echo)", "may not run programs"),
         ("MixMonitor(a.wav,dm(100@default))", "so it stays"),
         ("MixMonitor(a.wav,Z)", "option Z: there is none"),
         ("Monitor(wav,a,io)", "nothing to record"),
@@ -143,10 +142,7 @@ fn check_says_what_of_a_recording_will_have_no_effect() {
             "MixMonitor(a.wav,m(100@default)c)",
             vec!["option m: there is no voicemail", "option c: there is no voicemail"],
         ),
-        (
-            "MixMonitor(a.wav,d,/bin/move)",
-            vec!["the command: dialplans may not run programs", "option d: what would"],
-        ),
+        ("MixMonitor(a.wav,d,/bin/move)", vec![]),
         ("MixMonitor(a.wav,Q)", vec!["option Q: there is none"]),
         ("MixMonitor(a.wav,${OPTIONS},${COMMAND})", vec![]),
         ("Monitor(wav,a,mbB(5)io)", vec![]),
@@ -279,4 +275,73 @@ fn record_ends_when_its_file_cannot_be_written() {
     world.fail_recording("/x/note.wav", "Input/output error");
     world.run();
     assert_eq!(noted(&world), ["ERROR"]);
+}
+
+/// What was started, as the shell gets it: its line and the values.
+fn started(world: &sim::World) -> Vec<Vec<String>> {
+    let args = |want: &call::LinkWant| match want {
+        call::LinkWant::Program { path, args, .. } if path == "/bin/sh" => args.clone(),
+        other => panic!("{other:?}"),
+    };
+    world.wanted_links().iter().map(args).collect()
+}
+
+#[test]
+fn the_command_of_a_recording_runs_when_its_file_is_complete_and_gets_values_as_arguments() {
+    let quiet = "exec </dev/null >/dev/null\n";
+    for (step, script, values) in [
+        (
+            "MixMonitor(/x/a.wav,b,/bin/post \"^{MIXMONITOR_FILENAME}\" ${EVIL})",
+            "/bin/post \"${1}\" ${2:+\"${2}\"}",
+            &["/x/a.wav", "a,b; id"][..],
+        ),
+        ("MixMonitor(/x/a.wav,,/bin/post --name=${EVIL}, x)", "/bin/post --name=\"${1}\", x", &["a,b; id"]),
+        ("MixMonitor(/x/a.wav,,${COMMAND})", "\"${1}\" \"${2}\" \"${3}\"", &["/bin/mail", "-s", "/x/a.wav"]),
+        ("MixMonitor(/x/a.wav,d,/bin/post)", "( /bin/post\n)\nrm -f -- \"${1}\"", &["/x/a.wav"]),
+        (
+            "ExecIf($[\"${EVIL}\" != \"\"]?MixMonitor(/x/a.wav,,/bin/post ${EVIL}):NoOp())",
+            "/bin/post ${1:+\"${1}\"}",
+            &["a,b; id"],
+        ),
+    ] {
+        let plan = format!(
+            "[default]\nexten => 1,1,Set(EVIL=a,b; id)\nsame => n,Set(COMMAND=/bin/mail -s ^{{MIXMONITOR_FILENAME}})\n\
+             same => n,Answer()\nsame => n,{step}\nsame => n,Wait(5)\n"
+        )
+        .replace("; id", "\\; id");
+        let mut world = world(&plan);
+        world.watch();
+        world.script("/bin/sh", sim::Script::of(&[]));
+        call(&mut world, "1", &[(2000, BYE)]);
+        world.run();
+        world.shard.core.borrow_mut().monitor_look();
+        assert!(
+            started(&world).is_empty() && world.shard.core.borrow().monitor_waits(),
+            "{step}: the file is open"
+        );
+        world.complete_recording("/x/a.wav");
+        world.shard.core.borrow_mut().monitor_look();
+        let mut expected = vec!["-c".to_owned(), format!("{quiet}{script}"), "sh".to_owned()];
+        expected.extend(values.iter().map(|value| (*value).to_owned()));
+        assert_eq!(started(&world), [expected], "{step}: {:?}", warnings(&world));
+        assert!(!world.shard.core.borrow().monitor_waits(), "{step}");
+    }
+}
+
+#[test]
+fn a_command_that_nobody_wrote_down_is_not_run() {
+    for step in ["Exec(MixMonitor(/x/a.wav,,/bin/post))", "MixMonitor(${ALL})"] {
+        let plan = format!(
+            "[default]\nexten => 1,1,Set(ALL=/x/a.wav,,/bin/post)\nsame => n,Answer()\nsame => n,{step}\nsame => n,Wait(5)\n"
+        );
+        let mut world = world(&plan);
+        world.script("/bin/sh", sim::Script::of(&[]));
+        call(&mut world, "1", &[(2000, BYE)]);
+        world.run();
+        world.complete_recording("/x/a.wav");
+        world.shard.core.borrow_mut().monitor_look();
+        assert!(started(&world).is_empty(), "{step}");
+        assert_eq!(said(&world, "records /x/a.wav"), 1, "{step}");
+        assert!(warnings(&world).iter().any(|line| line.contains("the command")), "{step}");
+    }
 }

@@ -400,6 +400,7 @@ fn section5_without_autofallthrough_digits_are_awaited() {
 
 #[test]
 fn section5_hangup_tells_its_cause_and_runs_h_and_then_the_handlers_last_pushed_first() {
+    use call::HandlerChange::{Push, Run};
     let world = run(
         "[default]\nexten => 1,1,Set(CHANNEL(hangup_handler_push)=hh,s,1(first))\n same => n,Set(CHANNEL(hangup_handler_push)=hh,s,1(second))\n\
          same => n,Hangup(USER_BUSY)\nexten => h,1,NoOp(h ${HANGUPCAUSE})\n[hh]\nexten => s,1,NoOp(${ARG1})\n same => n,Return()\n",
@@ -407,6 +408,14 @@ fn section5_hangup_tells_its_cause_and_runs_h_and_then_the_handlers_last_pushed_
         &[],
     );
     assert_eq!(noted(&world), ["h 17", "second", "first"]);
+    let handler = |notice: &call::Notice| match notice {
+        call::Notice::HangupHandler { change, handler, .. } => Some((*change, handler.clone())),
+        _ => None,
+    };
+    let told: Vec<_> = world.notices.iter().filter_map(handler).collect();
+    let expected = [(Push, "first"), (Push, "second"), (Run, "second"), (Run, "first")]
+        .map(|(change, name)| (change, format!("hh,s,1({name})")));
+    assert_eq!(told, expected);
     assert_eq!(world.transcript(), ["0 SIM/6001-00000000 ends with 17"]);
     // cdr.conf `unanswered=no`: nobody answered and nobody was dialled.
     assert!(world.cdrs.is_empty());

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Instant, in_network};
 
+use crate::security::{Attempt, shown};
 use crate::{Level, Notice};
 
 /// Addresses and user names that are kept account of: at some 200 bytes each, 20 MB. The one that would be forgotten
@@ -216,14 +217,9 @@ impl Bans {
     }
 }
 
-/// A user name for a line of the log: no control characters, no quotation marks.
-fn shown(user: &str) -> String {
-    user.chars().filter(|c| !c.is_control() && !matches!(c, '"' | '\'')).collect()
-}
-
 impl crate::Core {
     /// Counts a password that was refused to somebody whose address is proved, and tells of the bans that begin with it.
-    /// `service` is as in [`Notice::Security`]; for `is_home` see [`Bans::failed`].
+    /// `service` is as in [`Attempt::service`]; for `is_home` see [`Bans::failed`].
     pub fn password_refused(
         &mut self,
         service: &'static str,
@@ -260,7 +256,16 @@ impl crate::Core {
     fn tell_ban(&mut self, event: &'static str, service: &'static str, address: IpAddr, account: String) {
         let family = if address.is_ipv4() { "IPV4" } else { "IPV6" };
         let remote = format!("{family}/ANY/{address}/0");
-        self.notice(|_| Some(Notice::Security { event, service, account, session: String::new(), remote }));
+        let attempt = Attempt {
+            event,
+            service,
+            account,
+            session: String::new(),
+            local: String::new(),
+            remote,
+            challenge: String::new(),
+        };
+        self.notice(|_| Some(Notice::Security(Box::new(attempt))));
     }
 }
 

@@ -148,6 +148,8 @@ pub struct Core {
     pub(crate) paused: Vec<TaskId>,
     pub(crate) library_waiters: Vec<TaskId>,
     pub(crate) outside_waiters: Vec<TaskId>,
+    /// Programs that wait for the files of recordings.
+    pub(crate) following: Vec<crate::monitor::Following>,
     pub(crate) link_waiters: HashMap<crate::LinkId, TaskId>,
     pub(crate) bridges: Vec<Bridge>,
     free_bridges: Vec<u32>,
@@ -193,6 +195,7 @@ impl Core {
             paused: Vec::new(),
             library_waiters: Vec::new(),
             outside_waiters: Vec::new(),
+            following: Vec::new(),
             link_waiters: HashMap::new(),
             agi_debug: false,
             bridges: Vec::new(),

@@ -28,6 +28,7 @@ pub mod monitor;
 pub mod mos;
 mod notice;
 mod quality;
+pub mod security;
 mod services;
 mod shard;
 mod tech;
@@ -49,8 +50,9 @@ pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
 pub use message::{MessageData, Sending, TextMessage};
-pub use notice::{Notice, Snapshot};
+pub use notice::{HandlerChange, Notice, Snapshot};
 pub use quality::{Quality, Series, paths, seconds};
+pub use security::Attempt;
 pub use services::{
     Afterwards, ClipAnswer, ClipWant, Database, Directories, DnsAnswer, Level, Library, Log, MediaDoor,
     MediaRefused, MusicAnswer, NoOutside, Outside, Progress, Recorder, RecorderState, Services, Take,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{ChannelId, Command, FormatId, Instant, MonitorSettings, MonitorSinks};
 
-use crate::{ClipAnswer, ClipWant, Core, Level, Notice, Progress};
+use crate::{ClipAnswer, ClipWant, Core, Level, LinkWant, Notice, Progress};
 
 /// Most files that one channel may be written to at once.
 const FILES_MAX: usize = 64;
@@ -43,7 +43,21 @@ pub struct MonitorPlan {
     pub beep_at_end: bool,
     /// Loudness, sides and when.
     pub settings: MonitorSettings,
+    /// The program that is started when the files are complete.
+    pub then: Option<LinkWant>,
 }
+
+/// A recording that has ended, and the program that waits for its files.
+#[derive(Debug)]
+pub(crate) struct Following {
+    files: Vec<Arc<Progress>>,
+    want: LinkWant,
+    /// It is started then, whatever became of the files.
+    at_last: Instant,
+}
+
+/// How long a program waits for its files to be complete: far longer than a disk that is not broken needs.
+const COMPLETE_WITHIN: Duration = Duration::from_secs(60);
 
 /// One recording of a channel.
 #[derive(Debug, Clone)]
@@ -172,6 +186,40 @@ impl Core {
             self.media(Command::StopMonitor { stream, monitor });
         }
     }
+    /// Has a program started when the files of the recordings of a channel that `which` chooses are complete.
+    pub fn monitor_then(&mut self, id: ChannelId, which: impl Fn(&Monitor) -> bool, want: &LinkWant) {
+        let Some(channel) = self.get_mut(id) else { return };
+        for monitor in channel.monitors.iter_mut().filter(|monitor| which(monitor)) {
+            monitor.plan.then = Some(want.clone());
+        }
+    }
+    /// A recording has ended.
+    fn monitor_ended(&mut self, monitor: Monitor) {
+        let Some(want) = monitor.plan.then else { return };
+        let files = monitor.files.into_iter().map(|(progress, _)| progress).collect();
+        self.following.push(Following { files, want, at_last: self.now + COMPLETE_WITHIN });
+    }
+    /// Starts the programs whose files are complete. Nobody talks to them.
+    fn monitor_follow(&mut self) {
+        let now = self.now;
+        let is_due = |waiting: &mut Following| {
+            waiting.at_last <= now || waiting.files.iter().all(|progress| progress.is_complete())
+        };
+        let due: Vec<_> = self.following.extract_if(.., is_due).collect();
+        for Following { want, .. } in due {
+            match self.services.links.open(want) {
+                Ok(link) => self.services.links.close(link),
+                Err(why) => {
+                    let text = format!("the program that follows a recording was not started: {why}");
+                    self.log(Level::Warning, "recordings", &text);
+                }
+            }
+        }
+    }
+    /// Whether [`Core::monitor_look`] has something to look at that no running recording shows.
+    pub fn monitor_waits(&self) -> bool {
+        !self.following.is_empty()
+    }
     /// Tells watchers what happened to a recording that this application began.
     pub fn monitor_notice(&mut self, id: ChannelId, by: &'static str, change: MonitorChange) {
         self.notice_of(id, |channel| Notice::Monitor { channel, by, change });
@@ -180,6 +228,7 @@ impl Core {
     /// hear the beeps that are due. To be asked each second while there are recordings.
     pub fn monitor_look(&mut self) {
         self.monitor_beeps();
+        self.monitor_follow();
         let failed = |monitor: &Monitor| monitor.failure().map(|why| (monitor.number, why));
         let failed: Vec<_> = self
             .channels()
@@ -264,6 +313,7 @@ impl Core {
         let Some(channel) = self.get_mut(id) else { return };
         for monitor in std::mem::take(&mut channel.monitors) {
             self.monitor_notice(id, monitor.plan.by, MonitorChange::Stopped);
+            self.monitor_ended(monitor);
         }
     }
     /// Ends recordings of a channel that `which` chooses; how many.
@@ -285,7 +335,9 @@ impl Core {
                 self.media(Command::StopMonitor { stream, monitor });
             }
         }
-        ended.iter().map(|monitor| monitor.plan.by).collect()
+        let by = ended.iter().map(|monitor| monitor.plan.by).collect();
+        ended.into_iter().for_each(|monitor| self.monitor_ended(monitor));
+        by
     }
     /// Changes what is wanted of the recordings of a channel that `which` chooses; how many.
     pub fn monitor_adjust(

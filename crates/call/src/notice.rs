@@ -46,6 +46,17 @@ impl Snapshot {
     }
 }
 
+/// What can happen to a hang-up handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandlerChange {
+    /// It was pushed.
+    Push,
+    /// It was taken away.
+    Pop,
+    /// It is about to run.
+    Run,
+}
+
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
@@ -234,6 +245,15 @@ pub enum Notice {
         /// Whether the channel received it (or we sent it).
         received: bool,
     },
+    /// Something happened to a hang-up handler of a channel.
+    HangupHandler {
+        /// Channel.
+        channel: Snapshot,
+        /// What.
+        change: HandlerChange,
+        /// `context,extension,priority(arguments)`.
+        handler: String,
+    },
     /// Its user put the other party on hold.
     Hold(Snapshot),
     /// And took it back.
@@ -342,6 +362,32 @@ pub enum Notice {
         /// State word.
         state: &'static str,
     },
+    /// A presence provider says something else.
+    PresenceStateChange {
+        /// `CustomPresence:alice`.
+        presentity: String,
+        /// State word.
+        state: &'static str,
+        /// More of it.
+        subtype: String,
+        /// For people.
+        message: String,
+    },
+    /// The presence of an extension changed whose hint names a provider.
+    PresenceStatus {
+        /// Extension.
+        exten: String,
+        /// Context.
+        context: String,
+        /// Its hint.
+        hint: String,
+        /// State word.
+        state: &'static str,
+        /// More of it.
+        subtype: String,
+        /// For people.
+        message: String,
+    },
     /// An extension with a hint changed.
     ExtensionStatus {
         /// Extension.
@@ -361,19 +407,7 @@ pub enum Notice {
         messages: crate::Mailbox,
     },
     /// Somebody proved who it is, or did not.
-    Security {
-        /// `SuccessfulAuth`, `InvalidPassword`, `InvalidAccountID`, `FailedACL`, `ChallengeResponseFailed`, `AddressBanned`,
-        /// `AddressUnbanned`.
-        event: &'static str,
-        /// `AMI`, `PJSIP`.
-        service: &'static str,
-        /// Who it said it is.
-        account: String,
-        /// Number of the session, or the Call-ID.
-        session: String,
-        /// `IPV4/TCP/192.0.2.1/5060`.
-        remote: String,
-    },
+    Security(Box<crate::Attempt>),
     /// A call record was written.
     Cdr {
         /// Its fields, by name, in order.

@@ -127,9 +127,18 @@ pub struct Progress {
     /// Samples lost since one was taken last.
     lost_in_a_row: AtomicU64,
     failure: OnceLock<String>,
+    complete: AtomicBool,
 }
 
 impl Progress {
+    /// Nothing will be written any more.
+    pub fn end(&self) {
+        self.complete.store(true, Ordering::Release);
+    }
+    /// Whether the file is as it will stay.
+    pub fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Acquire)
+    }
     /// What came was taken but for so many samples.
     pub fn took_but(&self, lost: usize) {
         if lost > 0 {

@@ -140,6 +140,10 @@ pub enum ChannelFunction {
     Muteaudio,
     /// AUDIOHOOK_INHERIT(); has no row until a channel can do it
     AudiohookInherit,
+    /// PRESENCE_STATE()
+    PresenceState,
+    /// SHELL()
+    Shell,
     /// SIP_HEADER(), the older name of PJSIP_HEADER(read,…)
     SipHeader,
     /// IFMODULE()

@@ -25,6 +25,8 @@ pub enum Kind {
     /// Any application: gets its argument text.
     #[default]
     Plain,
+    /// An application that may run a program: gets its argument text, and is told which parts of it are values.
+    Command,
     /// Set(name=value), Setvar.
     Set,
     /// Goto(place).
@@ -58,6 +60,7 @@ impl Kind {
             "execif" => Self::ExecIf,
             "execiftime" => Self::ExecIfTime,
             "exec" => Self::Exec,
+            "system" | "trysystem" | "mixmonitor" => Self::Command,
             _ => Self::Plain,
         }
     }
@@ -135,6 +138,15 @@ pub struct SubCall<'s> {
     pub args: Vec<&'s str>,
 }
 
+/// Substituted text of which it is known what was written in the dialplan and what came in by substitution.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    /// The whole text.
+    pub text: String,
+    /// Where its values stand, in order; two may touch, and one may be empty. `None`: nothing is known, all of it may be values.
+    pub values: Option<Vec<Range<usize>>>,
+}
+
 /// What a step asks for once its arguments are substituted.
 #[derive(Debug, Clone)]
 pub enum Ready<'s> {
@@ -153,6 +165,8 @@ pub enum Ready<'s> {
     Exec(Option<Nested<'s>>),
     /// Run the step's own application with this text.
     Run(&'s str),
+    /// The same for an application of [`Kind::Command`].
+    Command(Written),
     /// The arguments make no sense; the reason is to be logged. The call goes on.
     Bad(String),
 }
@@ -166,6 +180,8 @@ pub struct Nested<'s> {
     pub name: &'s str,
     /// Its argument text, substituted.
     pub args: Cow<'s, str>,
+    /// Where the values in it stand ([`Written::values`]), when it is of [`Kind::Command`] and that is known.
+    pub values: Option<Vec<Range<usize>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -240,6 +256,7 @@ pub struct Step {
     template: Template,
     form: Form,
     asks_enum: bool,
+    asks_shell: bool,
     asks_quality: bool,
 }
 
@@ -272,7 +289,8 @@ impl Step {
             kind,
             template,
             form,
-            asks_enum: crate::functions::enum_calls(source.args).next().is_some(),
+            asks_enum: crate::functions::calls(source.args, "ENUMLOOKUP").next().is_some(),
+            asks_shell: crate::functions::calls(source.args, "SHELL").next().is_some(),
             asks_quality: ["CHANNEL(rtcp", "CHANNEL(rtpqos"].iter().any(|call| mentions(source.args, call)),
         }
     }
@@ -283,6 +301,10 @@ impl Step {
     /// Whether its arguments hold a call of `ENUMLOOKUP()`, whose answer has to be fetched before they are expanded.
     pub fn asks_enum(&self) -> bool {
         self.asks_enum
+    }
+    /// Whether its arguments hold a call of `SHELL()`, whose command has to be run before they are expanded.
+    pub fn asks_shell(&self) -> bool {
+        self.asks_shell
     }
     /// What the run loop does to the arguments.
     pub fn kind(&self) -> Kind {
@@ -316,6 +338,11 @@ impl Step {
         scratch.text.clear();
         scratch.ranges.clear();
         match &self.form {
+            Form::Text if self.kind == Kind::Command => {
+                let (mut text, mut values) = (String::new(), Vec::new());
+                self.template.expand_marked(env, &mut text, &mut values);
+                Ready::Command(Written { text, values: Some(values) })
+            }
             Form::Text => {
                 if let Some(text) = self.template.literal() {
                     return self.interpret(env, text);
@@ -371,17 +398,25 @@ impl Step {
         scratch: &'s mut Scratch,
         (test, yes, no): (&Template, &'s Part, Option<&'s Part>),
     ) -> Ready<'s> {
-        let text = &mut scratch.text;
+        let (text, ranges) = (&mut scratch.text, &mut scratch.ranges);
+        let mut expand = |env: &mut dyn Env, part: &Part, text: &mut String| match part.commands() {
+            // What a value holds decides nothing here: else it could name the program.
+            true => {
+                part.template.expand_marked(env, text, ranges);
+                true
+            }
+            false => part.template.expand_guarded(env, text, CHOICE),
+        };
         let mut clean = test.expand_guarded(env, text, CHOICE);
         let truth = condition(text);
         text.push('?');
         let from = text.len();
-        clean &= yes.template.expand_guarded(env, text, CHOICE);
+        clean &= expand(env, yes, text);
         let mut chosen = (Some(yes), from..text.len());
         if let Some(no) = no {
             text.push(':');
             let from = text.len();
-            clean &= no.template.expand_guarded(env, text, CHOICE);
+            clean &= expand(env, no, text);
             if !truth {
                 chosen = (Some(no), from..text.len());
             }
@@ -389,15 +424,20 @@ impl Step {
             chosen = (None, 0..0);
         }
         let text: &'s str = &scratch.text;
-        if !clean || text.len() > EXPAND_BYTES_MAX {
+        let commands = chosen.0.is_some_and(Part::commands);
+        if (!clean && !commands) || text.len() > EXPAND_BYTES_MAX {
             return self.interpret(env, text);
         }
+        let start = chosen.1.start;
         let part = text.get(chosen.1).unwrap_or("");
-        let (_, args) = sub_text(part);
+        let (head, args) = sub_text(part);
         let gosub = self.kind == Kind::GosubIf;
         match chosen.0.map(|part| &part.head) {
             Some(Head::App { app, name }) => {
-                Ready::Exec(Some(Nested { app: *app, name, args: args.unwrap_or("").into() }))
+                let args = args.unwrap_or("");
+                let start = start + head.len() + 1;
+                let values = commands.then(|| within(&scratch.ranges, start..start + args.len()));
+                Ready::Exec(Some(Nested { app: *app, name, args: args.into(), values }))
             }
             Some(Head::Place(destination)) => {
                 let args = args.map(|args| split_raw(args, ',')).unwrap_or_default();
@@ -421,6 +461,13 @@ impl Step {
         let program = env.program();
         interpret(&program, env, self.kind, text)
     }
+    /// Whether it may run a program: then only [`Step::prepare`] knows what was written and what was substituted.
+    pub fn commands(&self) -> bool {
+        match &self.form {
+            Form::Choice { yes, no, .. } => yes.commands() || no.as_ref().is_some_and(Part::commands),
+            _ => self.kind == Kind::Command,
+        }
+    }
     /// The text Set() puts before the value, for showing a step's substituted arguments.
     pub fn set_prefix(&self) -> Option<&str> {
         match &self.form {
@@ -428,6 +475,13 @@ impl Step {
             _ => None,
         }
     }
+}
+
+/// The parts of `ranges` that lie in `part`, counted from its start.
+fn within(ranges: &[Range<usize>], part: Range<usize>) -> Vec<Range<usize>> {
+    let inside = |range: &&Range<usize>| range.start >= part.start && range.end <= part.end;
+    let moved = |range: &Range<usize>| range.start - part.start..range.end - part.start;
+    ranges.iter().filter(inside).map(moved).collect()
 }
 
 impl Scratch {
@@ -446,6 +500,10 @@ const ARGUMENTS: Guard = Guard::of(",()[]\"\\");
 const CHOICE: Guard = Guard::of("?:()[]\"\\");
 
 impl Part {
+    /// Whether it runs an application of [`Kind::Command`].
+    fn commands(&self) -> bool {
+        matches!(&self.head, Head::App { name, .. } if Kind::of(name) == Kind::Command)
+    }
     fn place(&self) -> Option<&Destination> {
         match &self.head {
             Head::Place(destination) => Some(destination),
@@ -580,7 +638,7 @@ impl Form {
             }
             Kind::Gosub => gosub_form(template).unwrap_or(Self::Text),
             Kind::ExecIf | Kind::GosubIf => choice_form(kind, template, apps).unwrap_or(Self::Text),
-            Kind::ExecIfTime | Kind::Exec | Kind::Plain => Self::Text,
+            Kind::ExecIfTime | Kind::Exec | Kind::Plain | Kind::Command => Self::Text,
         }
     }
 }
@@ -634,7 +692,8 @@ fn sub_call(text: &str) -> Option<SubCall<'_>> {
 
 fn nested<'s>(program: &Program, text: &'s str) -> Option<Nested<'s>> {
     let (name, args, _) = split_app(text);
-    (!name.is_empty()).then(|| Nested { app: program.apps().lookup(name), name, args: args.into() })
+    let app = program.apps().lookup(name);
+    (!name.is_empty()).then(|| Nested { app, name, args: args.into(), values: None })
 }
 
 /// Splits off at the first `separator` outside brackets and quotes.
@@ -647,6 +706,7 @@ fn split_first(text: &str, separator: char) -> (&str, Option<&str>) {
 fn interpret<'s>(program: &Program, env: &mut dyn Env, kind: Kind, text: &'s str) -> Ready<'s> {
     match kind {
         Kind::Plain => Ready::Run(text),
+        Kind::Command => Ready::Command(Written { text: text.to_owned(), values: None }),
         Kind::Set => match text.split_once('=') {
             Some((name, value)) => Ready::Set { target: Cow::Owned(Target::Named(name.into())), value },
             None => Ready::Bad(format!("Set({text}): there is no `=`")),

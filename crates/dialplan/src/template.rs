@@ -384,6 +384,30 @@ impl Template {
     pub fn expand(&self, env: &mut dyn Env, out: &mut String) {
         self.expand_guarded(env, out, Guard::NONE);
     }
+    /// Expands, and says where in `out` the values stand.
+    pub(crate) fn expand_marked(
+        &self,
+        env: &mut dyn Env,
+        out: &mut String,
+        values: &mut Vec<std::ops::Range<usize>>,
+    ) {
+        let start = out.len();
+        for piece in &self.pieces {
+            let from = out.len();
+            piece.expand(env, out);
+            let whole = out.len() - start <= EXPAND_BYTES_MAX;
+            if !whole {
+                cut(out, start + EXPAND_BYTES_MAX);
+                env.log(Level::Warning, "substitution gave more than 64 KiB: the rest was cut off");
+            }
+            if !matches!(piece, Piece::Text(_)) {
+                values.push(from..out.len());
+            }
+            if !whole {
+                break;
+            }
+        }
+    }
     /// Expands; false when substituted text held a guarded character.
     pub(crate) fn expand_guarded(&self, env: &mut dyn Env, out: &mut String, guard: Guard) -> bool {
         let start = out.len();
@@ -566,6 +590,15 @@ pub(crate) fn write_function(
             false
         }
     }
+}
+
+/// Expands text and says where its values stand.
+pub fn expand_written(env: &mut dyn Env, text: &str) -> crate::step::Written {
+    let program = env.program();
+    let template = Template::compile(text, program.symbols(), program.functions());
+    let (mut text, mut values) = (String::new(), Vec::new());
+    template.expand_marked(env, &mut text, &mut values);
+    crate::step::Written { text, values: Some(values) }
 }
 
 /// Appends `text` with its substitutions made, as EVAL() and run-time callers need it.

@@ -774,7 +774,7 @@ impl Engine {
             self.look_at = None;
             core.monitor_look();
         }
-        if core.services.recorder.state().running > 0 {
+        if core.services.recorder.state().running > 0 || core.monitor_waits() {
             self.look_at.get_or_insert(now + LOOK_EVERY);
         }
     }

@@ -7,6 +7,9 @@ use call::{LinkId, LinkNews, LinkWant, Links};
 
 use crate::fakes::{Due, Shared, State};
 
+/// The program that is not asked anything before it speaks.
+const SHELL: &str = "/bin/sh";
+
 /// What a program or server does.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
@@ -108,11 +111,15 @@ impl Links for Outside {
             }
             Some(_) => None,
         };
-        let script = script.unwrap_or_default();
+        let mut script = script.unwrap_or_default();
+        script.hasty |= name == SHELL;
         let left = script.lines.iter().cloned().collect();
         let news = failed.unwrap_or(LinkNews::Open { address: None, audio: None });
         let running = Running { script, left, news: [news].into(), program, closed: false, over: false };
         state.scripts.running.insert(link, running);
+        if name == SHELL {
+            go_on(state, link);
+        }
         Ok(link)
     }
     fn take(&mut self, link: LinkId) -> Option<LinkNews> {

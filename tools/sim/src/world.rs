@@ -259,6 +259,11 @@ impl World {
     pub fn recorded(&mut self, file: &str) {
         self.state.borrow_mut().recordings.insert(file.to_owned());
     }
+    /// The file of a recording will not be written to any more.
+    pub fn complete_recording(&mut self, file: &str) {
+        let state = self.state.borrow();
+        state.progress.get(file).iter().for_each(|progress| progress.end());
+    }
     /// The file of this name cannot be written any more.
     pub fn fail_recording(&self, file: &str, why: &str) {
         if let Some(progress) = self.state.borrow().progress.get(file) {

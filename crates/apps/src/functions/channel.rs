@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::ChannelId;
-use call::{Chan, Channel, Notice};
+use call::{Chan, Channel, HandlerChange, Notice};
 use dialplan::Fault;
 
 use super::{Read, gone, record, tech_read, tech_write, unknown};
@@ -105,6 +105,9 @@ pub(super) fn write(call: &Call, text: &str, value: &str) -> Read {
     if item == "accountcode" {
         return write_account(call, value);
     }
+    if let Some(act) = item.strip_prefix("hangup_handler_") {
+        return write_handlers(call, act, value);
+    }
     let written = call.chan.with(|c| write_item(c, &item, value)).map_err(gone)?;
     match written {
         Some(result) => result,
@@ -140,24 +143,6 @@ fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
             let value = if is_yes(value) { "1" } else { "0" };
             c.vars.set(dialplan::Var::named(name), value, dialplan::Inherit::Always);
         }
-        "hangup_handler_push" => {
-            if c.hangup_handlers.len() >= HANGUP_HANDLERS_MAX {
-                return Some(Err(Fault::new("the channel has as many hang-up handlers as it may")));
-            }
-            c.hangup_handlers.push(qualified(c, value));
-        }
-        "hangup_handler_pop" => {
-            c.hangup_handlers.pop();
-            if !value.trim().is_empty() {
-                c.hangup_handlers.push(qualified(c, value));
-            }
-        }
-        "hangup_handler_wipe" => {
-            c.hangup_handlers.clear();
-            if !value.trim().is_empty() {
-                c.hangup_handlers.push(qualified(c, value));
-            }
-        }
         "name" | "state" | "context" | "exten" | "priority" | "uniqueid" | "linkedid" | "peer"
         | "channeltype" => {
             return Some(Err(Fault::new("can only be read")));
@@ -166,6 +151,32 @@ fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
         _ => return None,
     }
     Some(Ok(()))
+}
+
+/// Pushes a hang-up handler, or takes the last one or all away and pushes another when one is named. Watchers hear of each.
+fn write_handlers(call: &Call, act: &str, value: &str) -> Read {
+    let change = |c: &mut Channel| {
+        let kept = match act {
+            "push" if c.hangup_handlers.len() >= HANGUP_HANDLERS_MAX => {
+                return Err(Fault::new("the channel has as many hang-up handlers as it may"));
+            }
+            "push" => c.hangup_handlers.len(),
+            "pop" => c.hangup_handlers.len().saturating_sub(1),
+            "wipe" => 0,
+            _ => return Err(unknown(&format!("hangup_handler_{act}"))),
+        };
+        let mut popped = c.hangup_handlers.split_off(kept);
+        popped.reverse();
+        let pushed = (act == "push" || !value.trim().is_empty()).then(|| qualified(c, value));
+        c.hangup_handlers.extend(pushed.clone());
+        Ok((popped, pushed))
+    };
+    let (popped, pushed) = call.chan.with(change).map_err(gone)??;
+    let told = popped.into_iter().map(|handler| (HandlerChange::Pop, handler));
+    for (change, handler) in told.chain(pushed.map(|handler| (HandlerChange::Push, handler))) {
+        call.tell_handler(change, handler);
+    }
+    Ok(())
 }
 
 /// A hang-up handler with the context and extension it was pushed from, where it does not name its own.

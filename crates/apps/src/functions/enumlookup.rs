@@ -34,7 +34,7 @@ impl Call {
         self.run.fetched.borrow_mut().clear();
         let deadline = self.chan.now() + WAIT;
         // An inner call stands after the one whose argument it is.
-        let calls: Vec<&str> = dialplan::functions::enum_calls(text).take(CALLS_MAX).collect();
+        let calls: Vec<&str> = dialplan::functions::calls(text, "ENUMLOOKUP").take(CALLS_MAX).collect();
         for args in calls.into_iter().rev() {
             let Ok(question) = Question::parse(&self.expand(args)) else { continue };
             if self.run.fetched.borrow().iter().any(|(name, _)| *name == question.name) {

@@ -7,6 +7,7 @@ pub(crate) mod enumlookup;
 mod party;
 mod quality;
 pub(crate) mod record;
+pub(crate) mod shell;
 mod state;
 
 use dialplan::{ChannelFunction, Fault};
@@ -50,6 +51,8 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Blacklist => state::read_blacklist(call, out),
         F::Ifmodule => state::read_module(call, text, out),
         F::Version => state::read_version(text, out),
+        F::PresenceState => state::read_presence(call, text, out),
+        F::Shell => shell::read(call, text, out),
         F::SipHeader => {
             let name = args::nth(&args::split(text), 0).to_owned();
             tech_read(call, "PJSIP_HEADER", &format!("read,{name}"), out)
@@ -88,6 +91,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         F::Cdr => record::write(call, text, value),
         F::CdrProp => record::write_prop(call, text, value),
         F::DeviceState => state::write_device(call, text, value),
+        F::PresenceState => state::write_presence(call, text, value),
         F::Group => count::write_group(call, text, value),
         F::Message => message::write(call, text, value),
         F::MessageData => message::write_data(call, text, value),
@@ -123,6 +127,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::Blacklist
         | F::SipHeader
         | F::Ifmodule
+        | F::Shell
         | F::Version => Err(Fault::new("cannot be written")),
     }
 }

@@ -6,7 +6,7 @@ use dialplan::Fault;
 use super::{Read, gone, unknown};
 use crate::Call;
 use crate::call_ctx::args;
-use crate::hints;
+use crate::{hints, presence};
 
 pub(super) fn read_device(call: &Call, device: &str, out: &mut String) -> Read {
     out.push_str(hints::device_state(call.chan.shard(), device.trim()).name());
@@ -22,6 +22,33 @@ pub(super) fn write_device(call: &Call, device: &str, value: &str) -> Read {
         DeviceState::parse(value).ok_or_else(|| Fault::new(format!("'{value}' is no device state")))?;
     call.chan.core(|core| hints::set_custom(core, name, state));
     Ok(())
+}
+
+/// `PRESENCE_STATE(provider,value|subtype|message[,e])`: with `e` subtype and message are Base64.
+pub(super) fn read_presence(call: &Call, text: &str, out: &mut String) -> Read {
+    let parts = args::split(text);
+    let said = call.chan.core(|core| presence::state(core, args::nth(&parts, 0)));
+    let said = said.ok_or(Fault::new("there is no provider but CustomPresence:name"))?;
+    let coded = args::nth(&parts, 2).contains('e');
+    let text = match args::nth(&parts, 1).trim() {
+        "value" => said.state.name().to_owned(),
+        "subtype" => said.subtype,
+        "message" => said.message,
+        other => return Err(unknown(other)),
+    };
+    let coded = coded && args::nth(&parts, 1).trim() != "value";
+    out.push_str(&if coded { dialplan::functions::base64_of(&text) } else { text });
+    Ok(())
+}
+
+/// `Set(PRESENCE_STATE(CustomPresence:name)=state[,subtype[,message[,e]]])`.
+pub(super) fn write_presence(call: &Call, provider: &str, value: &str) -> Read {
+    if presence::custom_name(provider).is_none() {
+        return Err(Fault::new("only CustomPresence: providers can be set"));
+    }
+    let said = presence::PresenceState::parse(value).map_err(Fault::new)?;
+    let kept = call.chan.core(|core| presence::set(core, provider, &said));
+    kept.then_some(()).ok_or(Fault::new("the database did not take it"))
 }
 
 /// `exten@context`, the context being this one when it is not named.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::Digit;
 use call::{Level, Notice, Stop};
-use dialplan::{Destination, Inherit, Kind, Nested, Program, Ready, Scratch, Step, SubCall, Var};
+use dialplan::{Destination, Inherit, Kind, Nested, Program, Ready, Scratch, Step, SubCall, Var, Written};
 
 use super::{Frame, FrameKind, Place};
 use crate::env::Scope;
@@ -45,7 +45,7 @@ pub(crate) struct Until {
 /// What one step asks of the loop, as far as it could be carried out without waiting.
 enum Done {
     Flow(Outcome),
-    Story(&'static AppRow, String),
+    Story(&'static AppRow, Written),
 }
 
 impl Call {
@@ -74,6 +74,12 @@ impl Call {
                 self.settle();
                 return Left::NoStep;
             };
+            if step.asks_shell()
+                && let Err(stop) = self.run_shell_calls(&step.args).await
+            {
+                self.settle();
+                return Left::Stopped(stop);
+            }
             if step.asks_enum()
                 && let Err(stop) = self.fetch_enum(&step.args, until.after_end).await
             {
@@ -127,10 +133,13 @@ impl Call {
         }
     }
 
-    async fn run_story(&self, row: &'static AppRow, args: String) -> Outcome {
-        let Run::Story(story) = row.run else { return Ok(Flow::Continue) };
+    async fn run_story(&self, row: &'static AppRow, args: Written) -> Outcome {
         self.settle();
-        let outcome = story(self.clone(), args).await;
+        let outcome = match row.run {
+            Run::Now(now) => now(self, &args.text),
+            Run::Story(story) => story(self.clone(), args.text).await,
+            Run::Command(story) => story(self.clone(), args).await,
+        };
         let _ = self.chan.with(|c| {
             c.app = "";
             c.app_data.clear();
@@ -162,12 +171,13 @@ impl Call {
         let mut scope = Scope::new(self);
         let mut whole = String::new();
         // While somebody watches, the step's whole text is shown, so it is substituted whole; the outcome is the same.
-        let ready = match step.app {
-            Some(app) if loud && step.kind() != Kind::Plain && step.kind() != Kind::Set => {
+        let shown = loud && !matches!(step.kind(), Kind::Plain | Kind::Set) && !step.commands();
+        let ready = match step.app.filter(|_| shown) {
+            Some(app) => {
                 step.template().expand(&mut scope, &mut whole);
                 program.interpret(&mut scope, app, &whole)
             }
-            _ => step.prepare(&mut scope, scratch),
+            None => step.prepare(&mut scope, scratch),
         };
         match &ready {
             Ready::Set { value, .. } => {
@@ -177,8 +187,9 @@ impl Call {
                 data.push_str(value);
             }
             Ready::Run(text) => self.enter_app(row.name, text),
+            Ready::Command(written) => self.enter_app(row.name, &written.text),
             Ready::Goto(_) | Ready::Gosub(_) | Ready::Exec(_) | Ready::Bad(_) => {
-                self.enter_app(row.name, if loud { &whole } else { &step.args });
+                self.enter_app(row.name, if shown { &whole } else { &step.args });
             }
         }
         self.run.unsettled.set(true);
@@ -202,8 +213,11 @@ impl Call {
             }
             Ready::Run(text) => match row.run {
                 Run::Now(now) => now(self, text),
-                Run::Story(_) => return Done::Story(row, text.to_owned()),
+                Run::Story(_) | Run::Command(_) => {
+                    return Done::Story(row, Written { text: text.to_owned(), values: None });
+                }
             },
+            Ready::Command(written) => return Done::Story(row, written),
             Ready::Goto(None) | Ready::Gosub(None) | Ready::Exec(None) => Ok(Flow::Continue),
             Ready::Goto(Some(to)) => self.jump(&to),
             Ready::Gosub(Some(sub)) => self.enter_gosub(&sub),
@@ -225,6 +239,9 @@ impl Call {
             return Done::Flow(self.unknown_app(nested.name, None));
         };
         self.enter_app(row.name, &nested.args);
+        if nested.values.is_some() {
+            return Done::Story(row, Written { text: nested.args.into_owned(), values: nested.values });
+        }
         let ready = program.interpret(&mut Scope::new(self), app, &nested.args);
         self.carry_out(table, program, row, ready)
     }
@@ -237,14 +254,14 @@ impl Call {
         let program = self.chan.core(|core| core.program.clone());
         let done = match program.apps().lookup(row.name) {
             Some(app) => {
-                let nested = Nested { app: Some(app), name: row.name, args: args.into() };
+                let nested = Nested { app: Some(app), name: row.name, args: args.into(), values: None };
                 self.carry_out_nested(crate::table::applications(), &program, nested)
             }
             // The dialplan in force was made without these applications; what they do with their text is the same.
             None => {
                 let program = crate::table::no_dialplan();
-                let nested =
-                    Nested { app: program.apps().lookup(row.name), name: row.name, args: args.into() };
+                let app = program.apps().lookup(row.name);
+                let nested = Nested { app, name: row.name, args: args.into(), values: None };
                 self.carry_out_nested(crate::table::applications(), &program, nested)
             }
         };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use base::BridgeId;
 use call::monitor::MonitorChange;
-use call::{AgiChange, DeviceState, Notice, Presentation, Snapshot};
+use call::{AgiChange, DeviceState, HandlerChange, Notice, Presentation, Snapshot};
 use store::config::manager::Classes;
 
 use super::packet::Message;
@@ -70,6 +70,9 @@ events! {
     "AGIExecEnd" "agi" "An AGI command is done." ["Channel*", "Command", "CommandId", "ResultCode", "Result"];
     "DTMFBegin" "dtmf" "A digit began." ["Channel*", "Digit", "Direction"];
     "DTMFEnd" "dtmf" "A digit ended." ["Channel*", "Digit", "DurationMs", "Direction"];
+    "HangupHandlerPush" "dialplan" "A hang-up handler was pushed on a channel." ["Channel*", "Handler"];
+    "HangupHandlerPop" "dialplan" "A hang-up handler was taken off a channel." ["Channel*", "Handler"];
+    "HangupHandlerRun" "dialplan" "A hang-up handler is about to run." ["Channel*", "Handler"];
     "Hold" "call" "A user put the other party on hold." ["Channel*"];
     "Unhold" "call" "A user took the other party back." ["Channel*"];
     "MusicOnHoldStart" "call" "Music on hold began." ["Channel*", "Class"];
@@ -83,13 +86,16 @@ events! {
     "ContactStatus" "system" "A contact changed." ["URI", "ContactStatus", "AOR", "EndpointName", "RoundtripUsec", "UserAgent"];
     "Registry" "system" "A registration of ours with another server was made, failed or was taken back." ["ChannelType", "Username", "Domain", "Status", "Cause"];
     "DeviceStateChange" "call" "The state of a device changed." ["Device", "State"];
+    "PresenceStateChange" "call" "A presence provider says something else." ["Presentity", "Status", "Subtype", "Message"];
+    "PresenceStatus" "call" "The presence of an extension changed whose hint names a provider." ["Exten", "Context", "Hint", "Status", "Subtype", "Message"];
     "ExtensionStatus" "call" "The state of an extension with a hint changed." ["Exten", "Context", "Hint", "Status", "StatusText"];
     "MessageWaiting" "call" "The messages in a mailbox changed." ["Mailbox", "Waiting", "New", "Old"];
-    "SuccessfulAuth" "security" "Somebody logged in." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress", "UsingPassword"];
-    "InvalidAccountID" "security" "A user who does not exist was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
-    "InvalidPassword" "security" "A wrong secret was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
-    "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
-    "FailedACL" "security" "An address that is not permitted was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "SuccessfulAuth" "security" "Somebody logged in." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "UsingPassword"];
+    "ChallengeSent" "security" "A phone was asked for its password." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
+    "InvalidAccountID" "security" "A user who does not exist was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
+    "InvalidPassword" "security" "A wrong secret was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
+    "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
+    "FailedACL" "security" "An address that is not permitted was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
     "Cdr" "cdr" "A call record was written; with enabled=yes in cdr_manager.conf. The fields that its [mappings] name come last." ["AccountCode", "Source", "Destination", "DestinationContext", "CallerID", "Channel", "DestinationChannel", "LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition", "AMAFlags", "UniqueID", "UserField"];
     "AddressBanned" "security" "Somebody gave too many wrong passwords: one user at an address, or without AccountID all that comes from it." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "AddressUnbanned" "security" "A ban was taken back before its time." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
@@ -247,6 +253,14 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::NewChannel(of) => plain("Newchannel", of),
         Notice::NewState(of) => plain("Newstate", of),
         Notice::NewConnectedLine(of) => plain("NewConnectedLine", of),
+        Notice::HangupHandler { channel, change, handler } => {
+            let name = match change {
+                HandlerChange::Push => "HangupHandlerPush",
+                HandlerChange::Pop => "HangupHandlerPop",
+                HandlerChange::Run => "HangupHandlerRun",
+            };
+            plain(name, channel).with(|m| m.field("Handler", handler))
+        }
         Notice::Hold(of) => plain("Hold", of),
         Notice::Agi { channel: of, change } => agi(of, change),
         Notice::Unhold(of) => plain("Unhold", of),
@@ -388,6 +402,16 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
             })
         }
         Notice::DeviceStateChange { device, state } => device_state(device, state),
+        Notice::PresenceStateChange { presentity, state, subtype, message } => {
+            Event::new("PresenceStateChange")
+                .with(|m| presence(m.field("Presentity", presentity), state, subtype, message))
+        }
+        Notice::PresenceStatus { exten, context, hint, state, subtype, message } => {
+            Event::new("PresenceStatus").with(|m| {
+                let m = m.field("Exten", exten).field("Context", context).field("Hint", hint);
+                presence(m, state, subtype, message)
+            })
+        }
         Notice::ExtensionStatus { exten, context, hint, state } => {
             Event::new("ExtensionStatus").with(|m| extension(m, exten, context, hint, *state))
         }
@@ -397,18 +421,8 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 .field("New", messages.new)
                 .field("Old", messages.old)
         }),
-        Notice::Security { event, service, account, session, remote } => Event::new(event).with(|m| {
-            let good = *event == "SuccessfulAuth";
-            let informs = good || *event == "AddressUnbanned";
-            let m = m
-                .field("Severity", if informs { "Informational" } else { "Error" })
-                .field("Service", service)
-                .field("EventVersion", 1)
-                .field("AccountID", account)
-                .field("SessionID", session)
-                .field("RemoteAddress", remote);
-            if good { m.field("UsingPassword", 1) } else { m }
-        }),
+        Notice::Security(attempt) => Event::new(attempt.event)
+            .with(|m| attempt.fields().fold(m, |m, (name, value)| m.field(name, value))),
         Notice::Cdr { fields } => {
             Event::new("Cdr").with(|m| fields.iter().fold(m, |m, (name, value)| m.field(name, value)))
         }
@@ -509,6 +523,11 @@ fn device_state(device: &str, state: &str) -> Event {
     Event::new("DeviceStateChange").with(|m| m.field("Device", device).field("State", state))
 }
 
+/// What a presence provider says.
+pub(crate) fn presence<'a>(of: Message<'a>, state: &str, subtype: &str, message: &str) -> Message<'a> {
+    of.field("Status", state).field("Subtype", subtype).field("Message", message)
+}
+
 /// The fields of an extension with a hint.
 pub(crate) fn extension<'a>(
     message: Message<'a>,
@@ -542,6 +561,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::BridgeLeave { channel: of, .. }
         | Notice::ConferenceMember { channel: of, .. }
         | Notice::Monitor { channel: of, .. }
+        | Notice::HangupHandler { channel: of, .. }
         | Notice::Agi { channel: of, .. }
         | Notice::Dtmf { channel: of, .. }
         | Notice::MusicOnHoldStart { channel: of, .. }
@@ -562,12 +582,14 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::ContactStatus { .. }
         | Notice::Registry { .. }
         | Notice::DeviceStateChange { .. }
+        | Notice::PresenceStateChange { .. }
+        | Notice::PresenceStatus { .. }
         | Notice::ExtensionStatus { .. }
         | Notice::LocalBridge { .. }
         | Notice::BlindTransfer { .. }
         | Notice::AttendedTransfer { .. }
         | Notice::MessageWaiting { .. }
-        | Notice::Security { .. }
+        | Notice::Security(_)
         | Notice::Cdr { .. }
         | Notice::Reload { .. }
         | Notice::Shutdown { .. } => (None, None),

@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 use store::config::manager::{Classes, ManagerGeneral, ManagerUser};
 use subtle::ConstantTimeEq as _;
 
-use call::{Level, Notice};
+use call::security;
+use call::{Attempt, Level};
 
 use super::filter::Filters;
 use super::packet::{Message, truth};
@@ -208,45 +209,32 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Text from outside for a log line: no control characters, not too long, and no quotation marks.
-fn shown(text: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 64;
-    text.chars().filter(|c| !c.is_control() && *c != '"' && *c != '\'').take(SHOWN_CHARS_MAX).collect()
-}
-
-/// An address as security events say it.
-pub(super) fn remote(peer: SocketAddr) -> String {
-    let (ip, port) = (peer.ip().to_canonical(), peer.port());
-    let family = if ip.is_ipv4() { "IPV4" } else { "IPV6" };
-    format!("{family}/TCP/{ip}/{port}")
-}
-
 /// Tells the log and watchers who was refused.
 pub(super) fn tell_denied(site: &Site, peer: SocketAddr, session: u64, name: &str, why: Denied) {
-    let (ip, remote) = (peer.ip().to_canonical(), remote(peer));
-    let (given, name) = (name, shown(name));
+    let ip = peer.ip().to_canonical();
     let mut core = site.shard.core.borrow_mut();
-    core.log(Level::Notice, "manager", &format!("{ip} failed to authenticate as '{name}'"));
-    let event = why.event();
-    let (account, session_name) = (name.clone(), session.to_string());
-    let told = remote.clone();
-    core.notice(|_| {
-        Some(Notice::Security { event, service: "AMI", account, session: session_name, remote: told })
-    });
-    core.log(
-        Level::Security,
-        "manager",
-        &format!(
-            "SecurityEvent=\"{event}\",Severity=\"Error\",Service=\"AMI\",EventVersion=\"1\",AccountID=\"{name}\",\
-             SessionID=\"{session}\",RemoteAddress=\"{remote}\""
-        ),
-    );
-    core.password_refused("AMI", ip, given, || is_home(site, ip));
+    let line = format!("{ip} failed to authenticate as '{}'", security::shown(name));
+    core.log(Level::Notice, "manager", &line);
+    core.tell_attempt(|_| attempt(why.event(), peer, session, name));
+    core.password_refused("AMI", ip, name, || is_home(site, ip));
 }
 
 /// Whether phones are at home where a manager client comes from.
 pub(crate) fn is_home(site: &Site, ip: std::net::IpAddr) -> bool {
     site.sip.try_borrow().is_ok_and(|sip| sip.is_home(ip))
+}
+
+/// Somebody who tries to log in.
+pub(super) fn attempt(event: &'static str, peer: SocketAddr, session: u64, name: &str) -> Attempt {
+    Attempt {
+        event,
+        service: "AMI",
+        account: name.to_owned(),
+        session: session.to_string(),
+        local: String::new(),
+        remote: security::address("TCP", peer),
+        challenge: String::new(),
+    }
 }
 
 /// Takes what a reload changed for a user who is logged in; `false` when the user is no more.

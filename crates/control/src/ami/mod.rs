@@ -342,11 +342,9 @@ impl Manager {
         if let Some(text) = told {
             self.log(Level::Verbose(2), &text);
         }
-        let remote = login::remote(peer);
-        self.site.shard.core.borrow_mut().notice(|_| {
-            let session = id.to_string();
-            Some(Notice::Security { event: "SuccessfulAuth", service: "AMI", account, session, remote })
-        });
+        let mut core = self.site.shard.core.borrow_mut();
+        core.tell_attempt(|_| login::attempt("SuccessfulAuth", peer, id, &account));
+        drop(core);
         let (_, wall) = self.times();
         let booted = fully_booted(self.ages(now));
         self.tell(id, &[booted], wall, now, out);

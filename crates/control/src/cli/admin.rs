@@ -159,6 +159,17 @@ pub(super) const ROWS: &[Row] = &[
         Cli::devstate_change,
     ),
     show(
+        "presencestate list",
+        "Lists what presence providers were told (CustomPresence:NAME).",
+        "providers [name state subtype message]",
+        Cli::presencestate_list,
+    ),
+    verb(
+        "presencestate change <provider> <state>",
+        "Sets a CustomPresence: provider to not_set, unavailable, available, away, xa, chat or dnd, with [,subtype[,message[,e]]].",
+        Cli::presencestate_change,
+    ),
+    show(
         "acl show [<name>]",
         "Lists the access lists of acl.conf, or the rules of one.",
         "acls [name rules]",
@@ -631,6 +642,45 @@ impl Cli {
         let Some(state) = DeviceState::parse(word) else { return Said::Usage };
         apps::hints::set_custom(&mut self.site.shard.core.borrow_mut(), name, state);
         Said::done(format!("Changing {} to {}\n", clean(device), state.name()))
+    }
+
+    fn presencestate_list(&self, ask: &mut Ask<'_>) -> Said {
+        let rows = apps::presence::all(&self.site.shard.core.borrow());
+        let data = || {
+            let row = |(name, said): &(String, apps::presence::PresenceState)| json!({ "name": name, "state": said.state.name(), "subtype": said.subtype, "message": said.message });
+            json!({ "providers": rows.iter().map(row).collect::<Vec<Value>>() })
+        };
+        let text = || {
+            let rule = "-".repeat(69);
+            let mut out = format!("\n{rule}\n--- Custom Presence States {}\n{rule}\n---\n", "-".repeat(42));
+            for (name, said) in &rows {
+                let (state, subtype, message) =
+                    (said.state.name(), clean(&said.subtype), clean(&said.message));
+                let _ = writeln!(
+                    out,
+                    "--- Name: '{}'\n --- State: '{state}'\n --- Subtype: '{subtype}'\n --- Message: '{message}'\n---",
+                    clean(name)
+                );
+            }
+            let _ = writeln!(out, "{rule}\n{rule}\n");
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn presencestate_change(&self, ask: &mut Ask<'_>) -> Said {
+        let (provider, text) = (ask.need("provider"), ask.need("state"));
+        if apps::presence::custom_name(provider).is_none() {
+            return Said::failed(format!(
+                "The presencestate command can only be used to set 'CustomPresence' states, not {}\n",
+                clean(provider)
+            ));
+        }
+        let Ok(said) = apps::presence::PresenceState::parse(text) else { return Said::Usage };
+        match apps::presence::set(&mut self.site.shard.core.borrow_mut(), provider, &said) {
+            true => Said::done(format!("Changing {} to {}\n", clean(provider), clean(text))),
+            false => Said::failed("The database did not take it\n".to_owned()),
+        }
     }
 
     fn acl_show(&self, ask: &mut Ask<'_>) -> Said {

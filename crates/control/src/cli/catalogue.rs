@@ -229,6 +229,10 @@ impl Cli {
                 Some(_) => String::new(),
                 None => "\n    -= Registered Asterisk Dial Plan Hints =-\n".to_owned(),
             };
+            let said = |provider: &str| {
+                let said = apps::presence::state(&self.site.shard.core.borrow(), provider);
+                said.unwrap_or_default().state.name()
+            };
             for row in &rows {
                 let place = format!("{}@{}", row.exten, row.context);
                 let _ = writeln!(
@@ -237,7 +241,7 @@ impl Cli {
                     clean(&place),
                     clean(&row.devices),
                     exten_state(row.state),
-                    "not_set",
+                    said(&row.presence),
                     0
                 );
             }

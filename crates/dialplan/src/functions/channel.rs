@@ -39,6 +39,15 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
         true,
     ),
+    row(
+        "PRESENCE_STATE",
+        "PRESENCE_STATE(provider,field[,options])",
+        "Gets what a presence provider says (value, subtype, message), or sets it for a CustomPresence: one.",
+        F::PresenceState,
+        true,
+        true,
+    ),
+    row("SHELL", "SHELL(command)", "Gives what a command of the shell writes.", F::Shell, true, false),
     row("CHANNELS", "CHANNELS([pattern])", "Lists the channels.", F::Channels, true, false),
     row(
         "CHANNEL_EXISTS",

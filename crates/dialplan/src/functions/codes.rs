@@ -21,7 +21,14 @@ pub(super) const ROWS: &[FunctionRow] = &[
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 fn base64_encode(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
-    for chunk in args.as_bytes().chunks(3) {
+    out.push_str(&base64_of(args));
+    Ok(())
+}
+
+/// Text in Base64 (RFC 4648 §4).
+pub fn base64_of(text: &str) -> String {
+    let mut out = String::new();
+    for chunk in text.as_bytes().chunks(3) {
         let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
         let group = byte(0) << 16 | byte(1) << 8 | byte(2);
         for at in 0..4 {
@@ -30,24 +37,28 @@ fn base64_encode(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
             out.push(if at <= chunk.len() { char::from(symbol) } else { '=' });
         }
     }
-    Ok(())
+    out
 }
 
 fn base64_decode(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    out.push_str(&text_of_base64(args).ok_or(Fault::new("the text is not Base64"))?);
+    Ok(())
+}
+
+/// The text that Base64 stands for; blanks and padding are left out.
+pub fn text_of_base64(coded: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let (mut group, mut bits) = (0u32, 0u32);
-    for symbol in args.bytes().filter(|symbol| !symbol.is_ascii_whitespace() && *symbol != b'=') {
+    for symbol in coded.bytes().filter(|symbol| !symbol.is_ascii_whitespace() && *symbol != b'=') {
         let value = BASE64.iter().position(|&known| known == symbol).and_then(|at| u32::try_from(at).ok());
-        let value = value.ok_or(Fault::new("the text is not Base64"))?;
-        group = group << 6 | value;
+        group = group << 6 | value?;
         bits += 6;
         if bits >= 8 {
             bits -= 8;
             bytes.push(u8::try_from(group >> bits & 0xff).unwrap_or(0));
         }
     }
-    out.push_str(&String::from_utf8_lossy(&bytes));
-    Ok(())
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn uriencode(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {

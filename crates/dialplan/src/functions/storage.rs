@@ -159,16 +159,15 @@ fn enumlookup(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     env.enum_lookup(args, out)
 }
 
-/// Argument texts of the calls of `ENUMLOOKUP()` in a step's arguments, as written; an inner one after the outer.
-pub fn enum_calls(text: &str) -> impl Iterator<Item = &str> {
-    const OPENING: &str = "ENUMLOOKUP(";
+/// Argument texts of the calls `${NAME(…)}` in a step's arguments, as written; an inner one after the outer.
+pub fn calls<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = &'t str> {
     let bytes = text.as_bytes();
-    let starts = bytes
-        .windows(OPENING.len())
-        .enumerate()
-        .filter(|(_, part)| part.eq_ignore_ascii_case(OPENING.as_bytes()))
-        .map(|(at, _)| at + OPENING.len());
-    starts.filter_map(move |start| {
+    let opens = move |start: usize| {
+        let open = text.get(start..)?.strip_prefix("${")?;
+        let call = open.get(..name.len()).filter(|call| call.eq_ignore_ascii_case(name))?;
+        open.get(call.len()..)?.starts_with('(').then_some(start + 3 + name.len())
+    };
+    (0..bytes.len()).filter_map(opens).filter_map(move |start| {
         let mut depth = 1_u32;
         let end = bytes.get(start..)?.iter().position(|byte| {
             match byte {

@@ -3,10 +3,12 @@
 use core::net::IpAddr;
 use std::rc::Rc;
 
+use ::sip::digest::Credentials;
 use ::sip::sdp::Negotiated;
 use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused};
 use ::sip::{HeaderName, Message, Method};
 use base::{Cause, ChannelId, Command, FormatId, FormatSet, StreamId};
+use call::security::{self, Attempt};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
 use super::config::{Config, Endpoint, Match, Rel100};
@@ -50,10 +52,17 @@ impl SipDriver {
             (Some(endpoint), Admitted::Yes(user)) => {
                 if let Some(user) = user {
                     core.bans.succeeded(source.remote.ip(), &user);
+                    self.tell_attempt(core, incoming, "SuccessfulAuth", Some(&endpoint), &[]);
                 }
                 Some(Known { endpoint })
             }
-            (_, Admitted::Challenge { values, guess }) => {
+            (endpoint, Admitted::Challenge { values, guess }) => {
+                let event = match endpoint {
+                    _ if guess.is_none() => "ChallengeSent",
+                    Some(_) => "ChallengeResponseFailed",
+                    None => "InvalidAccountID",
+                };
+                self.tell_attempt(core, incoming, event, endpoint.as_deref(), &values);
                 self.note_refusal(core, incoming);
                 if let Some(user) = guess {
                     let ip = source.remote.ip();
@@ -110,7 +119,7 @@ impl SipDriver {
             self.sends.pop();
         }
     }
-    /// A request with credentials that were not accepted is for the security log; one without is the normal first try.
+    /// A request with credentials that were not accepted is worth a notice; one without is the normal first try.
     fn note_refusal(&self, core: &mut Core, incoming: &Incoming) {
         let message = incoming.message.view();
         if message.has(HeaderName::Authorization) {
@@ -120,9 +129,41 @@ impl SipDriver {
                 message.method(),
                 incoming.source.remote
             );
-            core.log(Level::Security, "res_pjsip", &line);
             core.log(Level::Notice, "res_pjsip", &line);
         }
+    }
+    /// Tells the security log and watchers of an attempt to get in. Who it is shows where an endpoint was found or named.
+    fn tell_attempt(
+        &self,
+        core: &mut Core,
+        incoming: &Incoming,
+        event: &'static str,
+        endpoint: Option<&Endpoint>,
+        challenge: &[String],
+    ) {
+        core.tell_attempt(|_| {
+            let message = incoming.message.view();
+            let source = incoming.source;
+            let bind = self.bind(source.transport);
+            let transport =
+                bind.map_or_else(String::new, |bind| format!("{:?}", bind.protocol).to_uppercase());
+            let credentials = message.headers(HeaderName::Authorization).find_map(Credentials::parse);
+            let account = match (endpoint, &credentials) {
+                (Some(endpoint), _) => endpoint.name.to_string(),
+                (None, Some(credentials)) => String::from_utf8_lossy(&credentials.user()).into_owned(),
+                (None, None) => "<unknown>".to_owned(),
+            };
+            let nonce = |value: &String| Some(value.split_once("nonce=\"")?.1.split('"').next()?.to_owned());
+            Attempt {
+                event,
+                service: "PJSIP",
+                account,
+                session: identity::text(message.call_id().unwrap_or_default()),
+                local: bind.map_or_else(String::new, |bind| security::address(&transport, bind.local)),
+                remote: security::address(&transport, source.remote),
+                challenge: challenge.first().and_then(nonce).unwrap_or_default(),
+            }
+        });
     }
     /// Answers without keeping anything.
     pub(crate) fn refuse(&mut self, incoming: &Incoming, answer: &Answer<'_>) {

@@ -68,6 +68,54 @@ fn strangers_wrong_passwords_and_forbidden_addresses_get_the_same_answer() {
 }
 
 #[test]
+fn each_attempt_to_get_in_is_a_line_of_the_security_log_and_an_event() {
+    for (case, user, password, events) in [
+        ("the password", "alice", crate::lab::SECRET, &["ChallengeSent alice", "SuccessfulAuth alice"][..]),
+        ("a wrong password", "alice", "guess", &["ChallengeSent alice", "ChallengeResponseFailed alice"]),
+        ("a name that nobody has", "carol", "guess", &["ChallengeSent <unknown>", "InvalidAccountID carol"]),
+    ] {
+        let mut lab = Lab::new(site());
+        lab.world.watch();
+        let mut phone = Phone::new(user).password(Some(password));
+        let first = phone.request("OPTIONS", "sip:strowger", "", "");
+        lab.receive(phone.flow, first);
+        let challenge = lab.sent();
+        let credentials = phone.credentials(&challenge, "OPTIONS", "sip:strowger");
+        let second = phone.request("OPTIONS", "sip:strowger", &credentials, "");
+        lab.receive(phone.flow, second);
+        lab.sent();
+        let notices = std::mem::take(&mut lab.shard.core.borrow_mut().notices);
+        let told: Vec<call::Attempt> = notices
+            .into_iter()
+            .filter_map(|notice| match notice {
+                call::Notice::Security(attempt) => Some(*attempt),
+                _ => None,
+            })
+            .collect();
+        let short: Vec<String> = told.iter().map(|a| format!("{} {}", a.event, a.account)).collect();
+        assert_eq!(short, events, "{case}");
+        let log = lab.world.log(call::Level::Security);
+        assert_eq!(log.len(), told.len(), "{case}: {log:?}");
+        for (line, attempt) in log.iter().zip(&told) {
+            assert!(line.starts_with(&format!("SecurityEvent=\"{}\",Severity=\"", attempt.event)), "{line}");
+            assert!(
+                line.contains("Service=\"PJSIP\"") && line.contains("LocalAddress=\"IPV4/UDP/"),
+                "{line}"
+            );
+            assert!(
+                line.contains(&format!("RemoteAddress=\"IPV4/UDP/{}\"", PHONE.replace(':', "/"))),
+                "{line}"
+            );
+            assert!(!line.contains(password), "{line}");
+            let nonce = line.split_once("Challenge=\"").map(|(_, rest)| rest.len() > 16);
+            assert_eq!(nonce, (attempt.event != "SuccessfulAuth").then_some(true), "{line}");
+        }
+        let notices = lab.world.log(call::Level::Notice).len();
+        assert_eq!(notices, usize::from(case != "the password"), "{case}: what fail2ban matches");
+    }
+}
+
+#[test]
 fn the_challenge_of_strangers_is_that_of_an_auth_without_wishes() {
     let mut config = site();
     config.default_realm = "example.org".to_owned();

@@ -386,6 +386,12 @@ impl Track {
     }
 }
 
+impl Drop for Track {
+    fn drop(&mut self) {
+        self.shared.progress.end();
+    }
+}
+
 fn serve(inbox: &Receiver<Track>, begun: &Sender<Arc<Paper>>, totals: &Totals, told: &Told) {
     let mut tracks: Vec<Track> = Vec::new();
     let mut next_turn = Instant::now();

@@ -4,6 +4,7 @@ use apps::message;
 use call::{Mailbox, Sending, TextMessage};
 use driver::sip::NotifyTo;
 
+use super::super::events;
 use super::super::table::{ActionRow, After, Done, Turn, may, must};
 
 pub(super) const ROWS: &[ActionRow] = &[
@@ -47,6 +48,20 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("Variable", "Header=value that goes out with it; the header may be repeated"),
         ],
         run: send,
+    },
+    ActionRow {
+        name: "PresenceState",
+        class: &["call", "reporting"],
+        synopsis: "Tells what a presence provider says.",
+        fields: &[must("Provider", "CustomPresence:name")],
+        run: presence,
+    },
+    ActionRow {
+        name: "PresenceStateList",
+        class: &["call", "reporting"],
+        synopsis: "Lists what presence providers say.",
+        fields: &[],
+        run: presence_list,
     },
     ActionRow {
         name: "MailboxCount",
@@ -196,6 +211,30 @@ fn inbound(turn: &mut Turn<'_>) -> Done {
 fn outbound(turn: &mut Turn<'_>) -> Done {
     turn.begin_list("Following are Events for each outbound Subscription");
     turn.end_list("OutboundSubscriptionDetailComplete", 0).end();
+    Ok(After::Go)
+}
+
+fn presence(turn: &mut Turn<'_>) -> Done {
+    let provider = turn.need("Provider")?;
+    let said = apps::presence::state(&turn.site.shard.core.borrow(), provider);
+    let said = said.ok_or("There is no provider but CustomPresence:name")?;
+    turn.response("Success")
+        .field("Message", "Presence State")
+        .field("State", said.state.name())
+        .field("Subtype", &said.subtype)
+        .field("PresenceMessage", &said.message)
+        .end();
+    Ok(After::Go)
+}
+
+fn presence_list(turn: &mut Turn<'_>) -> Done {
+    let rows = apps::presence::all(&turn.site.shard.core.borrow());
+    turn.begin_list("Presence State Changes will follow");
+    for (provider, said) in &rows {
+        let item = turn.item("PresenceStateChange").field("Presentity", provider);
+        events::presence(item, said.state.name(), &said.subtype, &said.message).end();
+    }
+    turn.end_list("PresenceStateListComplete", rows.len()).end();
     Ok(After::Go)
 }
 

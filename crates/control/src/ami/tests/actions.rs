@@ -297,6 +297,32 @@ fn variables_are_read_and_written_on_channels_and_globally() {
 }
 
 #[test]
+fn what_people_say_of_themselves_is_set_told_and_listed() {
+    let mut desk = Desk::new("presence");
+    desk.login(1, "all");
+    desk.act(1, "Events|EventMask: on");
+    desk.act(1, "Setvar|Variable: PRESENCE_STATE(CustomPresence:alice)|Value: away,lunch,\"Back, soon\"");
+    desk.tell();
+    let told = desk.sent(1);
+    let said = "Status: away\r\nSubtype: lunch\r\nMessage: Back, soon\r\n";
+    assert!(told.contains("Event: PresenceStateChange\r\n") && told.contains(said), "{told}");
+    assert!(told.contains("Presentity: CustomPresence:alice\r\n"), "{told}");
+    let answer = desk.act(1, "PresenceState|Provider: CustomPresence:alice");
+    assert!(
+        answer.contains(
+            "Message: Presence State\r\nState: away\r\nSubtype: lunch\r\nPresenceMessage: Back, soon\r\n"
+        ),
+        "{answer}"
+    );
+    let list = desk.act(1, "PresenceStateList");
+    assert!(list.contains(said) && list.contains("Event: PresenceStateListComplete\r\n"), "{list}");
+    assert!(desk.act(1, "PresenceState|Provider: Custom:lamp").contains("Response: Error"));
+    desk.act(1, "Setvar|Variable: PRESENCE_STATE(CustomPresence:alice)|Value: away,lunch,\"Back, soon\"");
+    desk.tell();
+    assert!(!desk.sent(1).contains("PresenceStateChange"), "nothing has changed");
+}
+
+#[test]
 fn the_database_the_hints_and_the_dialplan_are_within_reach() {
     let mut desk = Desk::new("plan");
     desk.login(1, "all");

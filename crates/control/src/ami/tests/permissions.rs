@@ -91,7 +91,18 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
     };
     assert_eq!(
         of(capability::is_plain_to_read, dialplan::FunctionRow::readable),
-        ["DB_DELETE", "ENUMLOOKUP", "ENV", "EVAL", "EVAL_EXTEN", "FILE", "IMPORT", "MASTER_CHANNEL", "STAT"]
+        [
+            "DB_DELETE",
+            "ENUMLOOKUP",
+            "ENV",
+            "EVAL",
+            "EVAL_EXTEN",
+            "FILE",
+            "IMPORT",
+            "MASTER_CHANNEL",
+            "SHELL",
+            "STAT"
+        ]
     );
     assert_eq!(
         of(capability::is_plain_to_write, dialplan::FunctionRow::writable),

@@ -76,6 +76,15 @@ fn the_dialplan_is_shown_and_its_globals_set() {
     assert!(desk.text("core show hint 6001").contains("State:InUse "));
     assert!(desk.text("devstate list").contains("--- Name: 'Custom:lamp'  State: 'INUSE'\n"));
     assert_eq!(desk.run("devstate change PJSIP/6001 INUSE").1, 1);
+    let change = "presencestate change CustomPresence:alice \"away,,Out to lunch\"";
+    assert_eq!(desk.text(change), "Changing CustomPresence:alice to away,,Out to lunch\n");
+    assert!(
+        desk.text("presencestate list").contains("--- Name: 'CustomPresence:alice'\n --- State: 'away'\n")
+    );
+    assert_eq!(desk.run("presencestate change Custom:alice away").1, 1);
+    assert!(
+        desk.run("presencestate change CustomPresence:alice asleep").0.starts_with("Usage: presencestate")
+    );
     assert!(desk.run("devstate change Custom:lamp LIT").0.starts_with("Usage: devstate change"));
 }
 
