@@ -30,7 +30,7 @@ pub use media::{
     AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, Latch, MAX_RX_PAYLOADS, Marking,
     Packets, Plan, PlayEnd, RxPayload, StreamStats, UdptlProtection,
 };
-pub use network::in_network;
+pub use network::{in_network, source_of};
 pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};
 pub use slab::{Place, Slab};
 pub use srtp::{SRTP_SECRET_BYTES_MAX, SrtpKeys, SrtpSecret, SrtpSuite};

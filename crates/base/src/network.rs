@@ -1,6 +1,6 @@
 //! Networks of addresses.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 
 /// Whether `address` lies in the network (address, prefix bits); an IPv4 address mapped into IPv6 counts as IPv4.
 pub fn in_network((net, bits): (IpAddr, u8), address: IpAddr) -> bool {
@@ -10,6 +10,14 @@ pub fn in_network((net, bits): (IpAddr, u8), address: IpAddr) -> bool {
         _ => return false,
     };
     differing.checked_shr(width - u32::from(bits).min(width)).unwrap_or(0) == 0
+}
+
+/// What is counted as one source: an IPv4 address, or the /64 of an IPv6 address, which is the least that a site is given.
+pub fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+    }
 }
 
 #[cfg(test)]
@@ -31,6 +39,17 @@ mod tests {
         ] {
             let network = (net.parse().unwrap(), bits);
             assert_eq!(in_network(network, address.parse().unwrap()), inside, "{net}/{bits}, {address}");
+        }
+    }
+
+    #[test]
+    fn a_source_is_an_ipv4_address_or_64_bits_of_ipv6() {
+        for (address, source) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ] {
+            assert_eq!(source_of(address.parse().unwrap()), source.parse::<IpAddr>().unwrap(), "{address}");
         }
     }
 }

@@ -7,11 +7,11 @@
 //! Whoever reports a failure has made sure that the address is the sender's own: by a connection, or by an answer to a
 //! challenge that was sent there. So nobody can have somebody else banned by writing another address on a datagram.
 
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{Instant, in_network};
+use base::{Instant, in_network, source_of};
 
 use crate::security::{Attempt, shown};
 use crate::{Level, Notice};
@@ -85,14 +85,6 @@ pub struct Bans {
     banned: usize,
 }
 
-/// What is counted as one address: whoever has one of IPv6 has a /64 of them.
-fn counted(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
-    }
-}
-
 fn kept(user: &str) -> Box<str> {
     user.get(..user.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default().into()
 }
@@ -110,11 +102,11 @@ impl Bans {
     }
     /// Whether nothing from this address is to be read.
     pub fn is_banned(&self, address: IpAddr, now: Instant) -> bool {
-        self.banned > 0 && self.runs(&(counted(address), None), now)
+        self.banned > 0 && self.runs(&(source_of(address), None), now)
     }
     /// Whether the passwords that this user gives from this address are not to be looked at.
     pub fn is_user_banned(&self, address: IpAddr, user: &str, now: Instant) -> bool {
-        self.banned > 0 && self.runs(&(counted(address), Some(kept(user))), now)
+        self.banned > 0 && self.runs(&(source_of(address), Some(kept(user))), now)
     }
     fn runs(&self, key: &Key, now: Instant) -> bool {
         self.entries.get(key).is_some_and(|entry| entry.banned_until.is_some_and(|until| until > now))
@@ -131,7 +123,7 @@ impl Bans {
         if self.rules.allows(address) {
             return Vec::new();
         }
-        let address = counted(address);
+        let address = source_of(address);
         let of_user = self.count((address, Some(kept(user))), self.rules.per_user, || true, now);
         let of_all = self.count((address, None), self.rules.per_address, || !is_home(), now);
         of_user.into_iter().chain(of_all).collect()
@@ -139,7 +131,7 @@ impl Bans {
     /// A password was right: what the user failed before is forgotten.
     pub fn succeeded(&mut self, address: IpAddr, user: &str) {
         if !self.entries.is_empty() {
-            self.remove(&(counted(address), Some(kept(user))));
+            self.remove(&(source_of(address), Some(kept(user))));
         }
     }
     fn count(&mut self, key: Key, most: u32, may_ban: impl FnOnce() -> bool, now: Instant) -> Option<Ban> {
@@ -192,7 +184,7 @@ impl Bans {
     }
     /// Takes back bans of an address, of one user there, or all of them, and forgets what led to them; how many there were.
     pub fn lift(&mut self, address: Option<IpAddr>, user: Option<&str>) -> usize {
-        let address = address.map(counted);
+        let address = address.map(source_of);
         let user = user.map(kept);
         let fits = |(of, name): &Key| {
             address.is_none_or(|address| *of == address)
@@ -414,8 +406,9 @@ mod tests {
         let mut bans = bans();
         until_banned(&mut bans, "192.0.2.1", "6001", at(0));
         for number in 0..ENTRIES_MAX as u64 {
-            let address =
-                IpAddr::from(Ipv6Addr::from_bits((0x2001_0db8_u128 << 96) | u128::from(number) << 64));
+            let address = IpAddr::from(core::net::Ipv6Addr::from_bits(
+                (0x2001_0db8_u128 << 96) | u128::from(number) << 64,
+            ));
             bans.failed(address, &"n".repeat(500), || false, at(0));
         }
         assert_eq!(bans.entries.len(), ENTRIES_MAX);

@@ -4,6 +4,8 @@
 //! of the program each, and the least window of a tick counts, because others share the machine. While that does not give
 //! what is asked for there is one more round, up to [`ROUNDS`].
 //!
+//! Processors may sleep between ticks here, as at a site: to be woken is part of what a short tick costs.
+//!
 //! Twice: with `epoll` on the loopback interface, where most of the cost is the kernel's for each packet and no tick saves
 //! that; and with `xdp` across a wire between network namespaces, skipped without the privileges for that.
 //! `STROWGER_BENCH_ONLY` names one of them, `496_calls` or `496_calls_xdp`.
@@ -11,7 +13,7 @@
 use std::time::Duration;
 
 use e2e::{SECRET, Server, Site};
-use loadbench::{Awake, Callers, Figure, Ground, Listener, Meter, Plan, QUIET_LOG, World, short};
+use loadbench::{Callers, Figure, Ground, Listener, Meter, Plan, QUIET_LOG, World, short};
 
 /// Callers that listen.
 const CALLS: u64 = 496;
@@ -34,7 +36,6 @@ struct Cost {
 }
 
 fn main() {
-    let _awake = Awake::keep();
     let only = std::env::var("STROWGER_BENCH_ONLY").ok();
     let wanted =
         |load: &str| only.as_deref().is_none_or(|only| only.split(',').any(|word| word.trim() == load));

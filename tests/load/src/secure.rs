@@ -15,8 +15,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use crate::message::{authorization, header, status};
 use crate::pace::Pacer;
 
-/// Connections that stay open.
-const CONNECTIONS: u64 = 50;
+/// Connections that stay open: fewer than the program lets one address have that has not registered.
+const CONNECTIONS: u64 = 25;
 /// How long the program may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 

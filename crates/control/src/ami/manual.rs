@@ -59,7 +59,8 @@ pub fn manual() -> String {
          A line may have {LINE_BYTES_MAX} bytes and an action {HEADERS_MAX} headers; more is answered by an error, and \
          ends a connection that is not logged in.\n\
          A connection must log in within {} seconds, or within `authtimeout` when that is written, and one address may \
-         have {STRANGERS_OF_ADDRESS_MAX} that have not, `authlimit` all together.\n\
+         have {STRANGERS_OF_ADDRESS_MAX} that have not, `authlimit` all together. When that many wait, the address with most of them \
+         loses its oldest to the next that connects, so that connections which say nothing keep nobody out.\n\
          A client that does not read is disconnected when 1 MiB waits for it; it delays nobody else.\n\n\
          An unknown user, a wrong secret, a wrong key and an address that is not permitted are answered alike; the log \
          tells them apart, with the levels `notice` and `security`.\n",

@@ -19,13 +19,14 @@ mod web;
 
 use core::time::Duration;
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use apps::originate::Placed;
-use base::Instant;
+use base::{Instant, source_of};
 use call::{Level, Notice};
 
 use crate::site::Site;
@@ -122,21 +123,40 @@ impl Manager {
         }
     }
     /// A client has connected: greets it, or closes it when there are too many.
+    ///
+    /// When all places of strangers are taken, the address that has most of them gives up its oldest: connections that say
+    /// nothing must not keep out who has something to say.
     pub fn open(&mut self, session: u64, peer: SocketAddr, now: Instant, out: &mut Vec<Output>) {
         let ip = peer.ip().to_canonical();
-        let of_address = |other: IpAddr| other.to_canonical() == ip;
-        let strangers = self.sessions.values().filter(|session| session.login().is_none());
-        let (all, own) = strangers
-            .fold((0, 0), |(all, own), session| (all + 1, own + usize::from(of_address(session.peer.ip()))));
-        if self.sessions.len() >= SESSIONS_MAX || all >= self.strangers_max || own >= STRANGERS_OF_ADDRESS_MAX
-        {
-            self.log(Level::Warning, &format!("connection of {ip} refused: too many sessions"));
-            out.push(Output::Close(session));
-            return;
+        let strangers = self.strangers();
+        let own = strangers.get(&source_of(ip)).map_or(0, |(count, _)| *count);
+        if own >= STRANGERS_OF_ADDRESS_MAX {
+            return self.refuse(session, ip, out);
+        }
+        let all: usize = strangers.values().map(|(count, _)| count).sum();
+        if self.sessions.len() >= SESSIONS_MAX || all >= self.strangers_max {
+            // Of those that have as many, the one that has waited longest.
+            let crowded = strangers.values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)));
+            match crowded.copied() {
+                Some((count, oldest)) if count > own => self.close(oldest, out),
+                _ => return self.refuse(session, ip, out),
+            }
         }
         self.sessions.insert(session, Session::new(peer, now + self.login_timeout));
         let greeting = format!("Asterisk Call Manager/{PROTOCOL_VERSION}\r\n");
         out.push(Output::Send(session, greeting.into_bytes()));
+    }
+    fn refuse(&self, session: u64, ip: IpAddr, out: &mut Vec<Output>) {
+        self.log(Level::Warning, &format!("connection of {ip} refused: too many sessions"));
+        out.push(Output::Close(session));
+    }
+    /// How many connections each source has that nobody has logged in on, and the oldest of them.
+    fn strangers(&self) -> BTreeMap<IpAddr, (usize, u64)> {
+        let mut strangers = BTreeMap::new();
+        for (id, session) in self.sessions.iter().filter(|(_, session)| session.login().is_none()) {
+            strangers.entry(source_of(session.peer.ip())).or_insert((0, *id)).0 += 1;
+        }
+        strangers
     }
     /// Bytes came from a client: carries out what is complete in them.
     pub fn bytes(&mut self, session: u64, bytes: &[u8], now: Instant, out: &mut Vec<Output>) {

@@ -3,11 +3,11 @@
 //! Knows nothing of `epoll`; `Net` tells it what happened and does what it decides.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use base::Instant;
+use base::{Instant, source_of};
 
 use super::tls::Session;
 use super::{FlowId, FlowKind, Limits, ListenerId, Peer, WRITE_BACKLOG_BYTES};
@@ -157,8 +157,7 @@ impl Flows {
         let Some(source) = source else {
             return if self.is_full() { Admission::Refuse } else { Admission::Admit };
         };
-        let bucket = bucket(source);
-        if self.sources.get(&bucket).is_some_and(|&count| count >= self.limits.per_source) {
+        if self.sources.get(&source_of(source)).is_some_and(|&count| count >= self.limits.per_source) {
             return Admission::Refuse;
         }
         if self.probation.len() < self.limits.probation && !self.is_full() {
@@ -178,7 +177,7 @@ impl Flows {
     ) -> FlowId {
         let id = FlowId(self.next);
         self.next += 1;
-        let source = source.map(bucket);
+        let source = source.map(source_of);
         if let Some(source) = source {
             *self.sources.entry(source).or_default() += 1;
             self.probation.insert(id);
@@ -252,17 +251,6 @@ impl Flows {
     }
 }
 
-/// Whom a source address stands for: one IPv4 host, or one IPv6 /64, which is the least that a site is given.
-fn bucket(source: IpAddr) -> IpAddr {
-    match source {
-        IpAddr::V4(_) => source,
-        IpAddr::V6(ip) => match ip.to_ipv4_mapped() {
-            Some(v4) => IpAddr::V4(v4),
-            None => IpAddr::V6(Ipv6Addr::from(u128::from(ip) & !u128::from(u64::MAX))),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,7 +300,7 @@ mod tests {
         accept(&mut flows, "2001:db8:1:2::1".parse().unwrap());
         assert_eq!(flows.admit(Some("2001:db8:1:2:ffff::9".parse().unwrap())), Admission::Refuse);
         assert_eq!(flows.admit(Some("2001:db8:1:3::1".parse().unwrap())), Admission::Admit);
-        assert_eq!(bucket("::ffff:192.0.2.1".parse().unwrap()), ip(1));
+        assert_eq!(source_of("::ffff:192.0.2.1".parse().unwrap()), ip(1));
     }
 
     #[test]

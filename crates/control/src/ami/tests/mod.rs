@@ -80,8 +80,11 @@ impl Desk {
         Self { world, manager, out: Vec::new(), local, told: 0, folder }
     }
     fn open(&mut self, session: u64) -> String {
+        self.open_from(session, peer())
+    }
+    fn open_from(&mut self, session: u64, peer: SocketAddr) -> String {
         let now = self.world.now();
-        self.manager.open(session, peer(), now, &mut self.out);
+        self.manager.open(session, peer, now, &mut self.out);
         self.sent(session)
     }
     /// What was sent to a session since it was last asked; `<closed>` at its end.

@@ -85,6 +85,39 @@ fn strangers_are_few_bounded_and_closed_in_time_and_nothing_of_theirs_is_dispatc
 }
 
 #[test]
+fn connections_that_say_nothing_keep_nobody_out() {
+    let mut desk = Desk::new("silent");
+    let greeting = "Asterisk Call Manager/9.0.0\r\n";
+    let from = |host: u8| SocketAddr::from(([192, 0, 2, host], 40_000));
+    // 50 places by default: 20 of one address, then one of each of 30 others.
+    for session in 0..50 {
+        let host = if session < 20 { 1 } else { 1 + session as u8 };
+        assert_eq!(desk.open_from(session, from(host)), greeting);
+    }
+    // The crowd gives up its oldest first; who comes with others does not push out who is alone.
+    assert_eq!(desk.open_from(100, from(200)), greeting);
+    assert_eq!(
+        (desk.sent(0), desk.sent(1), desk.sent(20)),
+        ("<closed>".into(), String::new(), String::new())
+    );
+    // 18 more go, until no address has more than one; then whoever has waited longest.
+    for session in 101..119 {
+        assert_eq!(desk.open_from(session, from(session as u8)), greeting);
+    }
+    assert_eq!((desk.sent(18), desk.sent(19)), ("<closed>".into(), String::new()));
+    assert_eq!(desk.open_from(119, from(119)), greeting);
+    assert_eq!((desk.sent(19), desk.sent(20)), ("<closed>".into(), String::new()));
+    // The crowd itself gets no more places than others have.
+    assert_eq!(desk.open_from(120, from(119)), "<closed>");
+    // Whoever has logged in stays.
+    assert!(desk.act(119, &format!("Login|Username: all|Secret: {SECRET}")).starts_with("Response: Success"));
+    for session in 121..180 {
+        desk.open_from(session, from(session as u8));
+    }
+    assert!(desk.act(119, "Ping").starts_with("Response: Success"));
+}
+
+#[test]
 fn a_user_who_may_be_logged_in_once_is_not_logged_in_twice() {
     let mut desk = Desk::new("twice");
     desk.login(1, "apart");
