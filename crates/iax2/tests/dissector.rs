@@ -1,13 +1,17 @@
 //! What tshark's dissector, written by others, reads in the frames that are written here.
 
 mod common;
+mod world;
 
-use base::{Digit, FormatId};
+use base::{Cause, Digit, FormatId};
 use common::dissect;
 use iax2::frame::{
-    Auth, Command, Control, Element, Entry, Full, Kind, Media, Mini, Video, write_element, write_preferences,
-    write_trunk_entry, write_trunk_header,
+    Auth, Command, Control, Element, Entry, Full, Html, Kind, Media, Mini, Video, write_element,
+    write_preferences, write_trunk_entry, write_trunk_header,
 };
+use iax2::machine::{Challenge, Dial, Encrypt, Lease, Registration, Watch};
+use iax2::{Event, Secret};
+use world::{World, accept_any, address, ms, secs};
 
 fn full(kind: Kind, elements: &[Element<'_>]) -> Vec<u8> {
     let mut data = Vec::new();
@@ -42,7 +46,7 @@ fn tshark_reads_every_kind_of_frame_as_it_was_meant() {
         ("video", video, "4660||513|||||||||2|"),
         ("trunk", trunk, "||70000||||||||4660,4661|3|"),
     ];
-    let datagrams: Vec<_> = rows.iter().map(|(_, datagram, _)| datagram.clone()).collect();
+    let datagrams: Vec<_> = rows.iter().map(|(_, datagram, _)| (1, 2, datagram.clone())).collect();
     let fields = [
         "iax2.src_call",
         "iax2.dst_call",
@@ -101,12 +105,151 @@ fn tshark_reads_every_element_that_it_knows_as_it_was_meant() {
         ("iax2.iax.capability2", Element::Capability2(Media(12)), "0x000000000000000c"),
     ];
     let datagrams: Vec<_> =
-        rows.iter().map(|(_, element, _)| full(Kind::Iax(Command::NEW), &[*element])).collect();
+        rows.iter().map(|(_, element, _)| (1, 2, full(Kind::Iax(Command::NEW), &[*element]))).collect();
     let fields: Vec<_> = rows.iter().map(|(field, ..)| *field).collect();
     let Some(lines) = dissect("elements", &datagrams, &fields) else { return };
     for (at, ((field, _, expected), line)) in rows.iter().zip(&lines).enumerate() {
         let cells: Vec<_> = line.split('|').collect();
         assert_eq!(cells[at], *expected, "{field}");
         assert_eq!(cells.last(), Some(&""), "{field} without a mark");
+    }
+}
+
+/// Says everything that can be said on a call.
+fn say_everything(world: &mut World, caller: base::Place) {
+    let five = Digit::from_char('5').unwrap();
+    world.act(0, |machine, now, out| {
+        machine.digit(now, caller, five, true, out).unwrap();
+        machine.digit(now, caller, five, false, out).unwrap();
+        machine.control(now, caller, Control::HOLD, out).unwrap();
+        machine.text(now, caller, b"hello", out).unwrap();
+        machine.html(now, caller, Html::URL, b"http://example.org/", out).unwrap();
+        machine.quelch(now, caller, Some(b"jazz"), out).unwrap();
+        machine.unquelch(now, caller, out).unwrap();
+        machine.messages(now, caller, 0x0102, out).unwrap();
+        machine.ask_number(now, caller, b"12", out).unwrap();
+        machine.dial_on(now, caller, b"123", out).unwrap();
+        machine.send_on(now, caller, b"200", Some(b"office"), out).unwrap();
+    });
+    for format in [FormatId::ULAW, FormatId::ALAW] {
+        for _ in 0..3 {
+            world.act(0, |machine, now, out| machine.voice(now, caller, format, 20, &[7; 160], out)).unwrap();
+            world.run(ms(20), &mut |_, _, _| {});
+        }
+    }
+    for mark in [false, true] {
+        let h264 = Media(1 << 21);
+        world.act(0, |machine, now, out| machine.video(now, caller, h264, mark, &[1; 99], out)).unwrap();
+    }
+}
+
+/// Challenges whoever asks for something, and grants it.
+fn grant(world: &mut World, side: usize, event: &Event) {
+    match event {
+        Event::Call(leg, _) | Event::Register { leg, .. } => {
+            let leg = *leg;
+            let (methods, secret) = (Auth::MD5, Secret::new(b"secret"));
+            let challenge = Challenge { username: b"bob", methods, secret, encrypt: Encrypt::No };
+            world.act(side, |machine, now, out| machine.challenge(now, leg, &challenge, out)).unwrap();
+        }
+        Event::Proven(leg) => {
+            let leg = *leg;
+            world.act(side, |machine, now, out| {
+                if machine.accept(now, leg, &accept_any(), out).is_err() {
+                    let lease = Lease { refresh: 60, messages: Some(1), ..Lease::default() };
+                    machine.register(now, leg, &lease, out).unwrap();
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn tshark_makes_no_mark_at_anything_that_machines_say_to_each_other() {
+    let mut world = World::new(&[(); 3].map(|()| iax2::Settings::default()));
+    let secret = Secret::new(b"secret");
+    let registration = Registration {
+        at: address(1),
+        username: b"bob".to_vec(),
+        secret: secret.clone(),
+        refresh: 60,
+        plaintext: false,
+    };
+    let watch = Watch { to: address(1), most: ms(500), every: secs(60), every_down: secs(10) };
+    world.act(0, |machine, now, out| {
+        machine.keep_registered(now, registration, out).unwrap();
+        machine.watch(now, watch, out).unwrap();
+    });
+    let mut dial = Dial::to(address(1));
+    (dial.called, dial.username, dial.secret) = (b"100", b"bob", Some(secret));
+    (dial.name, dial.transferable, dial.trunk) = (b"Bob", true, true);
+    let caller = world.act(0, |machine, now, out| machine.dial(now, &dial, out)).unwrap();
+    world.run(secs(2), &mut grant);
+    say_everything(&mut world, caller);
+    world.run(secs(1), &mut grant);
+    // A call onward, and both ends of it joined.
+    let Some(there) = world.of(1).find_map(|event| match event {
+        Event::Call(leg, _) => Some(*leg),
+        _ => None,
+    }) else {
+        panic!("a call")
+    };
+    (dial.to, dial.trunk) = (address(2), false);
+    let onward = world.act(1, |machine, now, out| machine.dial(now, &dial, out)).unwrap();
+    world.run(secs(2), &mut grant);
+    world.act(1, |machine, now, out| machine.join(now, there, onward, false, out)).unwrap();
+    world.run(secs(90), &mut grant);
+    assert!(world.of(1).any(|event| *event == Event::Joined(there, onward)));
+    // Somebody who does not answer, so that frames are repeated.
+    world.net.loss = 100;
+    world.act(0, |machine, now, out| machine.hang_up(now, caller, Cause::NORMAL_CLEARING, out)).unwrap();
+    world.run(secs(60), &mut grant);
+    let last = |address: core::net::SocketAddr| match address.ip() {
+        core::net::IpAddr::V4(ip) => ip.octets()[3],
+        core::net::IpAddr::V6(_) => 0,
+    };
+    let datagrams: Vec<_> =
+        world.wire.iter().map(|(from, to, bytes)| (last(address(*from)), last(*to), bytes.clone())).collect();
+    assert!(datagrams.len() > 100);
+    let fields = ["frame.protocols", "iax2.type", "iax2.iax.subclass"];
+    let Some(lines) = dissect("machines", &datagrams, &fields) else { return };
+    let mut commands = std::collections::BTreeSet::new();
+    for (line, (.., bytes)) in lines.iter().zip(&datagrams) {
+        let cells: Vec<_> = line.split('|').collect();
+        assert!(cells[0].contains("iax2"), "{line}: {bytes:02x?}");
+        assert_eq!(cells[3], "", "{line}: {bytes:02x?}");
+        commands.extend(cells[2].parse::<u8>().ok().map(Command));
+    }
+    use Command as C;
+    for command in [
+        C::NEW,
+        C::PING,
+        C::PONG,
+        C::ACK,
+        C::HANGUP,
+        C::ACCEPT,
+        C::AUTHREQ,
+        C::AUTHREP,
+        C::LAGRQ,
+        C::LAGRP,
+        C::REGREQ,
+        C::REGAUTH,
+        C::REGACK,
+        C::DPREQ,
+        C::DIAL,
+        C::TXREQ,
+        C::TXCNT,
+        C::TXACC,
+        C::TXREADY,
+        C::TXREL,
+        C::QUELCH,
+        C::UNQUELCH,
+        C::POKE,
+        C::MWI,
+        C::TRANSFER,
+        C::CALLTOKEN,
+    ] {
+        assert!(commands.contains(&command), "{} was said", command.name());
     }
 }

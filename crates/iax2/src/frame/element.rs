@@ -295,7 +295,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Appends an element; text longer than [`ELEMENT_BYTES_MAX`] is cut there.
+/// Appends an element; text longer than 255 octets is cut there.
 pub fn write_element(element: &Element<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&[element.id(), 0]);
     let start = out.len();

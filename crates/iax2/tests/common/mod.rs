@@ -4,14 +4,17 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A capture of UDP datagrams between two ports 4569, as a file of libpcap with raw IPv4 packets.
-fn capture(datagrams: &[Vec<u8>]) -> Vec<u8> {
+/// A datagram between ports 4569 of two hosts, of which the last octets of the addresses are given.
+pub type Sent = (u8, u8, Vec<u8>);
+
+/// A capture of datagrams, as a file of libpcap with raw IPv4 packets.
+fn capture(datagrams: &[Sent]) -> Vec<u8> {
     const RAW_IP: u32 = 101;
     let mut pcap = Vec::new();
     pcap.extend_from_slice(&0xa1b2_c3d4u32.to_be_bytes());
     pcap.extend_from_slice(&[0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
     pcap.extend_from_slice(&RAW_IP.to_be_bytes());
-    for (second, datagram) in (0u32..).zip(datagrams) {
+    for (second, (from, to, datagram)) in (0u32..).zip(datagrams) {
         let udp = u16::try_from(datagram.len() + 8).expect("a datagram");
         let length = u32::from(udp) + 20;
         for word in [second, 0, length, length] {
@@ -19,7 +22,7 @@ fn capture(datagrams: &[Vec<u8>]) -> Vec<u8> {
         }
         pcap.extend_from_slice(&[0x45, 0]);
         pcap.extend_from_slice(&(udp + 20).to_be_bytes());
-        pcap.extend_from_slice(&[0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+        pcap.extend_from_slice(&[0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, *from, 192, 0, 2, *to]);
         pcap.extend_from_slice(&4569u16.to_be_bytes());
         pcap.extend_from_slice(&4569u16.to_be_bytes());
         pcap.extend_from_slice(&udp.to_be_bytes());
@@ -31,7 +34,7 @@ fn capture(datagrams: &[Vec<u8>]) -> Vec<u8> {
 
 /// What tshark reads in these datagrams: the named fields, joined by `|`, a line a datagram. The last field is the
 /// message of a mark that it makes beside a packet it does not like. `None`, and said, without tshark.
-pub fn dissect(name: &str, datagrams: &[Vec<u8>], fields: &[&str]) -> Option<Vec<String>> {
+pub fn dissect(name: &str, datagrams: &[Sent], fields: &[&str]) -> Option<Vec<String>> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{}.pcap", std::process::id()));
     std::fs::write(&path, capture(datagrams)).expect("a file for the capture");
     let mut command = Command::new("tshark");

@@ -1,0 +1,263 @@
+//! The two ends of one leg: numbers, sequence, timestamps, keys. It knows how frames are sent, not what they mean.
+
+use super::out::Out;
+use crate::cipher::{Cipher, FULL_CLEAR, MINI_CLEAR};
+use crate::frame::{Command, Full, Kind, Mini, NUMBER_MASK, Video};
+use crate::window::{Due, Pending, ROUND_TRIP_FIRST, Window, first_wait};
+use base::Instant;
+use base::hash::Randomness;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+/// Where a number comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Unique on the socket.
+    Shared,
+    /// Unique on the socket, of the upper half.
+    Trunked,
+    /// Unique for the remote.
+    Own,
+}
+
+/// The keys of both directions, and those before them while frames under them may be on their way.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    seal: Cipher,
+    seal_before: Option<Cipher>,
+    open: Cipher,
+    open_before: Option<Cipher>,
+    /// Counts the keys that were used to seal.
+    turn: u32,
+}
+
+impl Keys {
+    pub(crate) fn new(key: &[u8; 16]) -> Self {
+        let cipher = Cipher::new(key);
+        Self { seal: cipher.clone(), seal_before: None, open: cipher, open_before: None, turn: 0 }
+    }
+    /// From the next frame on we seal with another key.
+    pub(crate) fn turn_seal(&mut self, key: &[u8; 16]) {
+        self.seal_before = Some(core::mem::replace(&mut self.seal, Cipher::new(key)));
+        self.turn = self.turn.wrapping_add(1);
+    }
+    /// From the next frame on the other side seals with another key.
+    pub(crate) fn turn_open(&mut self, key: &[u8; 16]) {
+        self.open_before = Some(core::mem::replace(&mut self.open, Cipher::new(key)));
+    }
+    fn sealer(&self, turn: u32) -> &Cipher {
+        match &self.seal_before {
+            Some(before) if turn != self.turn => before,
+            _ => &self.seal,
+        }
+    }
+    /// Puts the frame in the clear into `opened`, under the key that makes something of it that `fits`.
+    pub(crate) fn open(
+        &self,
+        bytes: &[u8],
+        clear: usize,
+        opened: &mut Vec<u8>,
+        fits: impl Fn(&[u8]) -> bool,
+    ) -> bool {
+        let mut each = [Some(&self.open), self.open_before.as_ref()].into_iter().flatten();
+        each.any(|cipher| cipher.open(bytes, clear, opened) && fits(opened))
+    }
+}
+
+/// One leg's transport.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) remote: SocketAddr,
+    pub(crate) ours: u16,
+    /// 0 until the other side has said it.
+    pub(crate) theirs: u16,
+    pub(crate) space: Space,
+    pub(crate) born: Instant,
+    pub(crate) keys: Option<Keys>,
+    /// The number of the frame that is expected next.
+    pub(crate) iseq: u8,
+    pub(crate) round_trip: Duration,
+    window: Window,
+    last_stamp: u32,
+    /// Sequenced frames sent; tells whether an answer has acknowledged already.
+    sent: u32,
+    /// Where voice is put together before it is enciphered.
+    plain: Vec<u8>,
+}
+
+impl Link {
+    pub(crate) fn new(remote: SocketAddr, ours: u16, theirs: u16, space: Space, now: Instant) -> Self {
+        Self {
+            remote,
+            ours,
+            theirs,
+            space,
+            born: now,
+            keys: None,
+            iseq: 0,
+            round_trip: ROUND_TRIP_FIRST,
+            window: Window::default(),
+            last_stamp: 0,
+            sent: 0,
+            plain: Vec::new(),
+        }
+    }
+
+    /// Milliseconds since the leg began.
+    pub(crate) fn clock(&self, now: Instant) -> u32 {
+        (now - self.born).as_millis() as u32
+    }
+    pub(crate) const fn sent(&self) -> u32 {
+        self.sent
+    }
+    /// Whether the other side has acknowledged everything.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.window.is_empty()
+    }
+    pub(crate) fn acknowledge(&mut self, iseq: u8) {
+        self.window.acknowledge(iseq);
+    }
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.window.deadline()
+    }
+    /// Begins anew under the same number: a NEW that goes out again with a token, or a transferred call.
+    pub(crate) fn restart(&mut self) {
+        self.window.reset();
+        self.iseq = 0;
+        self.theirs = 0;
+    }
+
+    /// Sends a full frame, timed with the next moment; `false` when too many wait to be acknowledged.
+    pub(crate) fn full(
+        &mut self,
+        now: Instant,
+        kind: Kind,
+        data: &[u8],
+        random: &mut Randomness,
+        out: &mut Out,
+    ) -> bool {
+        let stamp = self.clock(now).max(self.last_stamp.wrapping_add(1));
+        let sent = self.full_at(now, stamp, kind, data, random, out);
+        if sent {
+            self.last_stamp = stamp;
+        }
+        sent
+    }
+
+    /// Sends a full frame with this timestamp: answers carry that of the question.
+    pub(crate) fn full_at(
+        &mut self,
+        now: Instant,
+        timestamp: u32,
+        kind: Kind,
+        data: &[u8],
+        random: &mut Randomness,
+        out: &mut Out,
+    ) -> bool {
+        let (source, dest, oseq, iseq) = (self.ours, self.theirs, self.window.next(), self.iseq);
+        let frame = Full { source, dest, again: false, timestamp, oseq, iseq, kind, data };
+        if frame.is_sequenced() && self.window.is_full() {
+            return false;
+        }
+        let mut bytes = Vec::with_capacity(crate::frame::FULL_BYTES + data.len());
+        frame.write(&mut bytes);
+        let turn = self.keys.as_ref().map_or(0, |keys| keys.turn);
+        transmit(self.remote, self.keys.as_ref(), turn, &bytes, random, out);
+        if frame.is_sequenced() {
+            self.window.push(bytes, turn, now, first_wait(self.round_trip));
+            self.sent = self.sent.wrapping_add(1);
+        }
+        true
+    }
+
+    /// Acknowledges a frame by its timestamp (RFC 5456 §6.9.1).
+    pub(crate) fn ack(&mut self, now: Instant, timestamp: u32, random: &mut Randomness, out: &mut Out) {
+        self.full_at(now, timestamp, Kind::Iax(Command::ACK), &[], random, out);
+    }
+
+    /// Asks for what is missing (RFC 5456 §6.9.3).
+    pub(crate) fn vnak(&mut self, now: Instant, random: &mut Randomness, out: &mut Out) {
+        let stamp = self.clock(now);
+        self.full_at(now, stamp, Kind::Iax(Command::VNAK), &[], random, out);
+    }
+
+    /// Sends voice without keeping it.
+    pub(crate) fn mini(
+        &mut self,
+        to: SocketAddr,
+        timestamp: u32,
+        data: &[u8],
+        random: &mut Randomness,
+        out: &mut Out,
+    ) {
+        let frame = Mini { source: self.ours & NUMBER_MASK, timestamp: timestamp as u16, data };
+        let plain = &mut self.plain;
+        out.datagram(to, |buffer| match &self.keys {
+            None => frame.write(buffer),
+            Some(keys) => {
+                plain.clear();
+                frame.write(plain);
+                keys.seal.seal(plain, MINI_CLEAR, random, buffer);
+            }
+        });
+    }
+
+    /// Sends video without keeping it; never on an enciphered leg, for which the protocol has no form of it.
+    pub(crate) fn video(&self, timestamp: u32, mark: bool, data: &[u8], out: &mut Out) {
+        if self.keys.is_none() {
+            let frame = Video { source: self.ours, timestamp: timestamp as u16 & 0x7fff, mark, data };
+            out.datagram(self.remote, |buffer| frame.write(buffer));
+        }
+    }
+
+    /// Repeats what is due; `false` when the other side is gone.
+    pub(crate) fn repeat(&mut self, now: Instant, random: &mut Randomness, out: &mut Out) -> bool {
+        match self.window.due(now) {
+            Due::Nothing => {}
+            Due::Dead => return false,
+            Due::Repeat => {
+                for frame in self.window.overdue(now) {
+                    again(frame, self.iseq, self.remote, self.keys.as_ref(), random, out);
+                }
+            }
+        }
+        true
+    }
+
+    /// Repeats what the other side misses.
+    pub(crate) fn asked(&mut self, iseq: u8, now: Instant, random: &mut Randomness, out: &mut Out) {
+        for frame in self.window.asked(iseq, now) {
+            again(frame, self.iseq, self.remote, self.keys.as_ref(), random, out);
+        }
+    }
+}
+
+/// Sends a kept frame again: marked, and with what has arrived since.
+fn again(
+    frame: &mut Pending,
+    iseq: u8,
+    to: SocketAddr,
+    keys: Option<&Keys>,
+    random: &mut Randomness,
+    out: &mut Out,
+) {
+    if let Some([_, _, dest, _, _, _, _, _, _, acknowledged, ..]) = frame.bytes.first_chunk_mut::<12>() {
+        *dest |= 0x80;
+        *acknowledged = iseq;
+    }
+    transmit(to, keys, frame.key, &frame.bytes, random, out);
+}
+
+fn transmit(
+    to: SocketAddr,
+    keys: Option<&Keys>,
+    turn: u32,
+    bytes: &[u8],
+    random: &mut Randomness,
+    out: &mut Out,
+) {
+    out.datagram(to, |buffer| match keys {
+        None => buffer.extend_from_slice(bytes),
+        Some(keys) => keys.sealer(turn).seal(bytes, FULL_CLEAR, random, buffer),
+    });
+}

@@ -1,0 +1,319 @@
+//! Media of a call: full frames where they must be, mini frames else, timestamps that run on (RFC 5456 §6.10, §8.1.2).
+
+use super::call::Call;
+use super::orders::Refused;
+use super::out::{Event, Out};
+use super::state::Core;
+use super::{Leg, Machine};
+use crate::frame::{Discard, Element, Full, Kind, Media, Mini, Video, write_element};
+use base::{FormatId, Instant, Place};
+use core::time::Duration;
+
+/// By so much the timestamps of voice may differ from the clock before they follow it, ms: a sender that keeps the pace
+/// of its codec gives the listener no jitter of its own.
+const DRIFT_MS: u32 = 240;
+/// Whenever this bit of the timestamp changes a full frame is sent (RFC 5456 §6.10).
+const FULL_EVERY: u32 = 0x8000;
+/// Between two requests for a full frame that has not come.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// One direction's latest.
+#[derive(Debug, Clone, Copy)]
+struct Latest<F> {
+    format: Option<F>,
+    timestamp: u32,
+}
+
+impl<F> Default for Latest<F> {
+    fn default() -> Self {
+        Self { format: None, timestamp: 0 }
+    }
+}
+
+/// Where media of a call is.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    voice_out: Latest<FormatId>,
+    /// The timestamp that comes next at the codec's pace.
+    next: Option<u32>,
+    voice_in: Latest<FormatId>,
+    video_out: Latest<Media>,
+    video_in: Latest<Media>,
+    /// When something was last heard.
+    pub(super) heard: Option<Instant>,
+    asked: Option<Instant>,
+    frames: u32,
+    late: u32,
+    /// Jitter, 1/16 ms (RFC 3550 §6.4.1, which PONG speaks of too).
+    jitter: u32,
+    transit: Option<u32>,
+}
+
+impl State {
+    /// The elements of PONG (RFC 5456 §6.7.3).
+    pub(super) fn report(&self) -> Vec<u8> {
+        let mut data = Vec::new();
+        for element in [
+            Element::RrJitter(self.jitter / 16),
+            Element::RrLoss(0),
+            Element::RrPackets(self.frames),
+            Element::RrDelay(0),
+            Element::RrDropped(0),
+            Element::RrOutOfOrder(self.late),
+        ] {
+            write_element(&element, &mut data);
+        }
+        data
+    }
+    /// Counts a voice frame and what it says of the way.
+    fn count(&mut self, timestamp: u32, clock: u32, now: Instant) {
+        self.heard = Some(now);
+        self.frames = self.frames.wrapping_add(1);
+        let transit = clock.wrapping_sub(timestamp);
+        if let Some(before) = self.transit.replace(transit) {
+            let change = (transit.wrapping_sub(before) as i32).unsigned_abs().min(10_000);
+            self.jitter = (self.jitter + change).saturating_sub((self.jitter + 8) / 16);
+        }
+        if (timestamp.wrapping_sub(self.voice_in.timestamp) as i32) < 0 {
+            self.late = self.late.wrapping_add(1);
+        } else {
+            self.voice_in.timestamp = timestamp;
+        }
+    }
+    /// After a transfer both directions begin with full frames.
+    pub(super) fn restart(&mut self) {
+        (self.voice_out, self.video_out, self.next) = (Latest::default(), Latest::default(), None);
+    }
+}
+
+/// The timestamp nearest to `latest` that ends in these `bits` bits.
+fn unwrap_stamp(latest: u32, low: u32, bits: u32) -> u32 {
+    let span = 1u32 << bits;
+    let ahead = low.wrapping_sub(latest) & (span - 1);
+    // The nearer half is ahead, the other one behind.
+    if ahead < span / 2 { latest.wrapping_add(ahead) } else { latest.wrapping_add(ahead).wrapping_sub(span) }
+}
+
+/// Voice in a mini frame.
+pub(super) fn voice(
+    leg: &mut Leg,
+    core: &mut Core,
+    place: Place,
+    mini: &Mini<'_>,
+    now: Instant,
+    out: &mut Out,
+) {
+    let clock = leg.link.clock(now);
+    let Some(call) = leg.call() else { return core.discard(Discard::Unexpected) };
+    let Some(format) = call.media.voice_in.format.filter(|_| call.is_accepted()) else {
+        // RFC 5456 §6.9.3: the full frame before it is missing.
+        let soon = call.media.asked.is_some_and(|asked| now - asked < ASK_EVERY);
+        if call.is_accepted() && !soon {
+            call.media.asked = Some(now);
+            leg.link.vnak(now, &mut core.random, out);
+        }
+        return core.discard(Discard::OutOfOrder);
+    };
+    let timestamp = unwrap_stamp(call.media.voice_in.timestamp, u32::from(mini.timestamp), 16);
+    call.media.count(timestamp, clock, now);
+    let payload = out.keep(mini.data);
+    out.event(Event::Voice { leg: place, format, timestamp, payload });
+}
+
+/// Voice in a trunk that tells no timestamps: it counts from when it comes.
+pub(super) fn unstamped(
+    leg: &mut Leg,
+    core: &mut Core,
+    place: Place,
+    data: &[u8],
+    now: Instant,
+    out: &mut Out,
+) {
+    let timestamp = leg.link.clock(now);
+    let known = leg.call().and_then(|call| {
+        call.media.heard = Some(now);
+        call.media.voice_in.format
+    });
+    match known {
+        Some(format) => {
+            let payload = out.keep(data);
+            out.event(Event::Voice { leg: place, format, timestamp, payload });
+        }
+        None => core.discard(Discard::OutOfOrder),
+    }
+}
+
+/// Voice in a full frame, which says the format of those that follow.
+pub(super) fn full_voice(
+    call: &mut Call,
+    core: &mut Core,
+    place: Place,
+    format: Media,
+    frame: &Full<'_>,
+    now: Instant,
+    out: &mut Out,
+) {
+    let Some(format) = format.format() else { return core.discard(Discard::Unexpected) };
+    if call.media.voice_in.format.is_none() {
+        call.media.voice_in.timestamp = frame.timestamp;
+    }
+    call.media.voice_in.format = Some(format);
+    // A full frame may have been repeated, so it says nothing of the way.
+    call.media.heard = Some(now);
+    call.media.frames = call.media.frames.wrapping_add(1);
+    if (frame.timestamp.wrapping_sub(call.media.voice_in.timestamp) as i32) > 0 {
+        call.media.voice_in.timestamp = frame.timestamp;
+    }
+    let payload = out.keep(frame.data);
+    out.event(Event::Voice { leg: place, format, timestamp: frame.timestamp, payload });
+}
+
+/// Video in a mini frame.
+pub(super) fn video(
+    leg: &mut Leg,
+    core: &mut Core,
+    place: Place,
+    video: &Video<'_>,
+    now: Instant,
+    out: &mut Out,
+) {
+    if leg.link.keys.is_some() {
+        return core.discard(Discard::Undeciphered);
+    }
+    let Some(call) = leg.call().filter(|call| call.is_accepted()) else {
+        return core.discard(Discard::Unexpected);
+    };
+    let Some(format) = call.media.video_in.format else { return core.discard(Discard::OutOfOrder) };
+    let timestamp = unwrap_stamp(call.media.video_in.timestamp, u32::from(video.timestamp), 15);
+    call.media.video_in.timestamp = timestamp;
+    call.media.heard = Some(now);
+    let payload = out.keep(video.data);
+    out.event(Event::Video { leg: place, format, timestamp, mark: video.mark, payload });
+}
+
+/// Video in a full frame.
+pub(super) fn full_video(
+    call: &mut Call,
+    place: Place,
+    format: Media,
+    mark: bool,
+    frame: &Full<'_>,
+    now: Instant,
+    out: &mut Out,
+) {
+    call.media.video_in = Latest { format: Some(format), timestamp: frame.timestamp };
+    call.media.heard = Some(now);
+    let payload = out.keep(frame.data);
+    out.event(Event::Video { leg: place, format, timestamp: frame.timestamp, mark, payload });
+}
+
+impl Machine {
+    /// Sends `millis` of voice. It is sent and forgotten; only the full frame that says the format is repeated until
+    /// acknowledged.
+    ///
+    /// # Errors
+    /// When there is no such call, it is not accepted, wants no media, or the format has no bit in the protocol.
+    pub fn voice(
+        &mut self,
+        now: Instant,
+        leg: Place,
+        format: FormatId,
+        millis: u16,
+        payload: &[u8],
+        out: &mut Out,
+    ) -> Result<(), Refused> {
+        let bit = Media::of(format).ok_or(Refused::NoFormat)?;
+        let Leg { link, role: super::Role::Call(call), closing: false, .. } =
+            self.legs.get_mut(leg).ok_or(Refused::NoLeg)?
+        else {
+            return Err(Refused::NoLeg);
+        };
+        if !call.is_accepted() || call.quelched {
+            return Err(Refused::WrongState);
+        }
+        let clock = link.clock(now);
+        let timestamp = call.media.next.filter(|next| next.abs_diff(clock) <= DRIFT_MS).unwrap_or(clock);
+        call.media.next = Some(timestamp.wrapping_add(u32::from(millis)));
+        let before =
+            core::mem::replace(&mut call.media.voice_out, Latest { format: Some(format), timestamp });
+        let known = before.format == Some(format) && before.timestamp / FULL_EVERY == timestamp / FULL_EVERY;
+        if !known && link.full_at(now, timestamp, Kind::Voice(bit), payload, &mut self.core.random, out) {
+            let deadline = link.deadline();
+            if let Some(leg_entry) = self.legs.get_mut(leg) {
+                self.core.deadlines.schedule(super::Timer::Leg(leg), &mut leg_entry.scheduled, deadline);
+            }
+            return Ok(());
+        }
+        if !known && before.format != Some(format) {
+            // Nobody could know what it is.
+            call.media.voice_out = before;
+            return Err(Refused::WindowFull);
+        }
+        match call.transfer.as_ref().and_then(|transfer| transfer.media_to()) {
+            Some(to) => link.mini(to, timestamp, payload, &mut self.core.random, out),
+            None if call.trunk && link.keys.is_none() => {
+                let (remote, ours) = (link.remote, link.ours);
+                self.core.trunk(now, remote, ours, timestamp, payload, out);
+            }
+            None => link.mini(link.remote, timestamp, payload, &mut self.core.random, out),
+        }
+        Ok(())
+    }
+
+    /// Sends a piece of video; `mark` when a picture ends with it.
+    ///
+    /// # Errors
+    /// As [`Machine::voice`].
+    pub fn video(
+        &mut self,
+        now: Instant,
+        leg: Place,
+        format: Media,
+        mark: bool,
+        payload: &[u8],
+        out: &mut Out,
+    ) -> Result<(), Refused> {
+        self.with(leg, now, out, |leg, core, out| {
+            let keep = super::Fate::Keep;
+            let Leg { link, role: super::Role::Call(call), .. } = leg else {
+                return (Err(Refused::NoLeg), keep);
+            };
+            if !call.is_accepted() || call.quelched {
+                return (Err(Refused::WrongState), keep);
+            }
+            let timestamp = link.clock(now);
+            let before = call.media.video_out;
+            let turned = before.timestamp / FULL_EVERY != timestamp / FULL_EVERY;
+            if before.format != Some(format) || turned || link.keys.is_some() {
+                let kind = Kind::Video(format, mark);
+                if !link.full_at(now, timestamp, kind, payload, &mut core.random, out) {
+                    return (Err(Refused::WindowFull), keep);
+                }
+            } else {
+                link.video(timestamp, mark, payload, out);
+            }
+            call.media.video_out = Latest { format: Some(format), timestamp };
+            (Ok(()), keep)
+        })
+        .unwrap_or(Err(Refused::NoLeg))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc5456_8_1_2_a_short_timestamp_means_the_nearest_long_one() {
+        for (name, latest, low, bits, expected) in [
+            ("the next", 0x0001_0000, 0x0014, 16, 0x0001_0014),
+            ("across the wrap", 0x0001_fff0, 0x0004, 16, 0x0002_0004),
+            ("a late one", 0x0002_0004, 0xfff0, 16, 0x0001_fff0),
+            ("the same", 0x0002_0004, 0x0004, 16, 0x0002_0004),
+            ("video, across its wrap", 0x0000_fff0, 0x0004, 15, 0x0001_0004),
+            ("the end of the clock", 0xffff_fff0, 0x0004, 16, 0x0000_0004),
+        ] {
+            assert_eq!(unwrap_stamp(latest, low, bits), expected, "{name}");
+        }
+    }
+}
