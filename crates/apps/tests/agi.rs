@@ -380,7 +380,7 @@ fn how_a_script_ended_is_agistatus() {
         ("a server", "agi://h/s", exits(7), "SUCCESS"),
         ("a server that is not there", "agi://h:1/s", exits(0), "FAILURE"),
         ("a server that cannot be reached", "agi://broken", exits(0), "FAILURE"),
-        ("servers by SRV records", "hagi://h/s", exits(0), "FAILURE"),
+        ("servers by SRV records that nobody has", "hagi://h/s", exits(0), "FAILURE"),
         ("a server without a name", "agi:///s", exits(0), "NOTFOUND"),
     ] {
         let mut world =
@@ -394,6 +394,56 @@ fn how_a_script_ended_is_agistatus() {
         assert_eq!(noted(&world), [expected], "{name}");
         at_rest(&world, name);
     }
+}
+
+/// A DNS that names two servers once it is let.
+#[derive(Clone, Default)]
+struct Names(std::rc::Rc<std::cell::Cell<bool>>);
+
+impl call::Outside for Names {
+    fn dns(&self, question: &base::dns::Question) -> call::DnsAnswer {
+        assert_eq!((question.kind, &*question.name), (base::dns::Kind::Srv, "_agi._tcp.example.com"));
+        if !self.0.get() {
+            return call::DnsAnswer::Loading;
+        }
+        let server = |priority, target: &str, port| base::dns::Srv {
+            priority,
+            weight: 0,
+            port,
+            target: target.into(),
+        };
+        let servers = [server(20, "second", 99), server(10, "first", 98)];
+        call::DnsAnswer::Ready(base::dns::Records::Srv(servers.into()))
+    }
+}
+
+#[test]
+fn rfc2782_hagi_goes_to_the_servers_that_the_dns_names_in_their_order() {
+    let mut world =
+        world("[default]\nexten => 1,1,AGI(hagi://example.com/s)\n same => n,NoOp(${AGISTATUS})\n");
+    world.watch();
+    world.script("first:98", Script::of(&["NOOP"]));
+    let names = Names::default();
+    world.shard.core.borrow_mut().services.outside = Box::new(names.clone());
+    call(&mut world, "1", &[]);
+    world.run_until(at(1_000));
+    assert!(noted(&world).is_empty(), "it waits for the DNS");
+    names.0.set(true);
+    world.shard.core.borrow_mut().outside_changed();
+    world.run();
+    assert_eq!(noted(&world), ["SUCCESS"]);
+    let hosts = vec![("first".to_owned(), 98), ("second".to_owned(), 99)];
+    assert_eq!(world.wanted_links(), [LinkWant::Server { hosts }]);
+    at_rest(&world, "hagi");
+    // Nobody answers for five seconds: the dialplan goes on.
+    let mut world =
+        common::world("[default]\nexten => 1,1,AGI(hagi://example.com/s)\n same => n,NoOp(${AGISTATUS})\n");
+    world.watch();
+    world.shard.core.borrow_mut().services.outside = Box::new(Names::default());
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(noted(&world), ["FAILURE"]);
+    assert_eq!(world.now(), at(5_000));
 }
 
 #[test]

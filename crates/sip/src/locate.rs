@@ -5,7 +5,8 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use base::dns::{Kind, Question, Records, Srv};
+pub use base::dns::by_rank;
+use base::dns::{Kind, Question, Records};
 
 use crate::layer::Protocol;
 use crate::uri::{Scheme, Uri};
@@ -238,30 +239,6 @@ fn usable(records: &Records, secure: bool, available: &[Protocol]) -> Vec<(Proto
         (leads && (protocol.is_secure() || !secure)).then(|| (*protocol, way.replacement.clone()))
     });
     read.collect()
-}
-
-/// SRV records in the order in which they are to be tried (RFC 2782): by priority, and by weight in one priority, where each
-/// place is drawn among those that are left. What names no host is left out.
-pub fn by_rank<'a>(records: &'a [Srv], random: &mut dyn FnMut(u32) -> u32) -> Vec<&'a Srv> {
-    let mut left: Vec<&Srv> = records.iter().filter(|record| !record.target.is_empty()).collect();
-    // Those of no weight first, so that they have a small chance (RFC 2782, "Weight").
-    left.sort_by_key(|record| (record.priority, record.weight != 0));
-    let mut ranked = Vec::with_capacity(left.len());
-    while let Some(priority) = left.first().map(|record| record.priority) {
-        let group = left.iter().take_while(|record| record.priority == priority);
-        let sum: u32 = group.clone().map(|record| u32::from(record.weight)).sum();
-        let drawn = random(sum);
-        let mut running = 0;
-        let chosen = group
-            .clone()
-            .position(|record| {
-                running += u32::from(record.weight);
-                running >= drawn
-            })
-            .unwrap_or(0);
-        ranked.push(left.remove(chosen));
-    }
-    ranked
 }
 
 #[cfg(test)]

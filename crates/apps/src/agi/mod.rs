@@ -107,7 +107,14 @@ async fn run(call: &Call, text: &str, audio: bool) -> Outcome {
 /// Talks to a program or a server.
 async fn converse(call: &Call, target: Target, words: &[String], audio: bool) -> (Status, Outcome) {
     let network = target.script().map(str::to_owned);
-    let (want, request) = match target.want(call, words, audio) {
+    let found = match target.service() {
+        None => Vec::new(),
+        Some(name) => match target::servers(call, name).await {
+            Ok(found) => found,
+            Err(stop) => return (Status::Hangup, Err(stop)),
+        },
+    };
+    let (want, request) = match target.want(call, words, audio, found) {
         Ok(want) => want,
         Err(why) => {
             call.log(call::Level::Warning, &why);

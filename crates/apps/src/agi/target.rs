@@ -1,11 +1,18 @@
 //! What the first argument of AGI names.
 
-use call::LinkWant;
+use core::time::Duration;
+
+use base::dns::{Kind, Question, Records, by_rank};
+use call::{LinkWant, Stop};
 
 use crate::Call;
 
 /// The port of AGI servers.
 const PORT: u16 = 4573;
+/// How long a call waits for the DNS to name the servers of hagi://.
+const LOOKUP: Duration = Duration::from_secs(5);
+/// Servers that are tried, one after the other.
+const SERVERS_MAX: usize = 8;
 
 /// Whom a call is steered by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,12 +69,21 @@ impl Target {
         }
     }
 
+    /// The name whose servers the DNS is to name.
+    pub(super) fn service(&self) -> Option<&str> {
+        match self {
+            Self::Server { host, by_service: true, .. } => Some(host),
+            Self::Server { .. } | Self::Program(_) | Self::Managers => None,
+        }
+    }
+
     /// What is to be opened, and what the script is told that it was asked for as.
     pub(super) fn want(
         self,
         call: &Call,
         words: &[String],
         audio: bool,
+        found: Vec<(String, u16)>,
     ) -> Result<(LinkWant, String), String> {
         match self {
             Self::Program(name) => Ok(program(call, &name, words, audio)),
@@ -75,12 +91,33 @@ impl Target {
             Self::Server { url, host, port, by_service: false, .. } => {
                 Ok((LinkWant::Server { hosts: vec![(host, port.unwrap_or(PORT))] }, url))
             }
-            Self::Server { url, by_service: true, .. } => {
-                Err(format!("{url}: SRV records are not looked up; name the server by agi://host:port"))
+            Self::Server { url, by_service: true, .. } if found.is_empty() => {
+                Err(format!("{url}: the DNS names no server in SRV records of _agi._tcp"))
             }
+            Self::Server { url, by_service: true, .. } => Ok((LinkWant::Server { hosts: found }, url)),
             Self::Managers => Err("managers are not connected to".to_owned()),
         }
     }
+}
+
+/// Servers of a name in the order in which they are to be tried (RFC 2782); none when the DNS names none in time.
+pub(super) async fn servers(call: &Call, name: &str) -> Result<Vec<(String, u16)>, Stop> {
+    let question = Question::new(Kind::Srv, &format!("_agi._tcp.{name}"));
+    if !question.is_askable() {
+        return Ok(Vec::new());
+    }
+    // A call that has ended before is steered all the same.
+    let after_end = call.chan.check().is_err();
+    let records = call.chan.dns(&question, call.chan.now() + LOOKUP, after_end).await?;
+    let Some(Records::Srv(records)) = records else { return Ok(Vec::new()) };
+    let ranked = call.chan.core(|core| {
+        by_rank(&records, &mut |most| (core.random() % (u64::from(most) + 1)) as u32)
+            .into_iter()
+            .take(SERVERS_MAX)
+            .map(|server| (server.target.trim_end_matches('.').to_owned(), server.port))
+            .collect()
+    });
+    Ok(ranked)
 }
 
 fn authority_of(text: &str) -> Option<(String, Option<u16>)> {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::dns::Naptr;
+use base::dns::{Naptr, Srv};
 
 use super::*;
 
