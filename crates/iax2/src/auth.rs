@@ -75,7 +75,8 @@ pub(crate) fn prove(
     }
 }
 
-/// Whether an answer proves one of the passwords; looks at each of them, right or not.
+/// Whether an answer proves one of the passwords; looks at each of them, right or not, and at one when there is none, so
+/// that unknown users take as long as known ones.
 pub(crate) fn check(
     secret: &Secret,
     methods: Auth,
@@ -84,13 +85,15 @@ pub(crate) fn check(
     plain: Option<&[u8]>,
 ) -> bool {
     let mut right = subtle::Choice::from(0);
-    for password in secret.each() {
+    let nobody = [&b""[..]].into_iter().filter(|_| secret.first().is_none());
+    for password in secret.each().chain(nobody) {
+        let known = subtle::Choice::from(u8::from(!password.is_empty()));
         if let Some(answer) = md5.filter(|_| methods.has(Auth::MD5)) {
-            right |= hex(hash(challenge, password)).ct_eq(&answer.to_ascii_lowercase());
+            right |= known & hex(hash(challenge, password)).ct_eq(&answer.to_ascii_lowercase());
         }
         if let Some(answer) = plain.filter(|_| methods.has(Auth::PLAINTEXT)) {
             // Of hashes, so that the time does not tell how much of it is right.
-            right |= hash(challenge, password).ct_eq(&hash(challenge, answer));
+            right |= known & hash(challenge, password).ct_eq(&hash(challenge, answer));
         }
     }
     right.into()

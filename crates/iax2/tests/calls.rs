@@ -512,6 +512,7 @@ fn frames_with_a_wrong_number_or_from_another_address_do_not_touch_a_call() {
         (([192, 0, 2, 1], 4570).into(), hangup),
         (address(0), Full { source: frame.source ^ 1, ..hangup }),
         (address(0), Full { dest: frame.dest ^ 1, ..hangup }),
+        (address(0), Full { dest: 0, ..hangup }),
         (address(0), Full { source: frame.source ^ 1, kind: Kind::Iax(Command::INVAL), ..hangup }),
     ];
     for (from, frame) in forged {

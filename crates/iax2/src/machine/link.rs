@@ -77,6 +77,8 @@ pub(crate) struct Link {
     /// The number of the frame that is expected next.
     pub(crate) iseq: u8,
     pub(crate) round_trip: Duration,
+    /// Whether the other side has shown that it knows our number.
+    pub(crate) met: bool,
     window: Window,
     last_stamp: u32,
     /// Sequenced frames sent; tells whether an answer has acknowledged already.
@@ -96,6 +98,7 @@ impl Link {
             keys: None,
             iseq: 0,
             round_trip: ROUND_TRIP_FIRST,
+            met: false,
             window: Window::default(),
             last_stamp: 0,
             sent: 0,
@@ -125,6 +128,7 @@ impl Link {
         self.window.reset();
         self.iseq = 0;
         self.theirs = 0;
+        self.met = false;
     }
 
     /// Sends a full frame, timed with the next moment; `false` when too many wait to be acknowledged.

@@ -189,8 +189,14 @@ impl Machine {
             };
             return self.settle(place, fate, now, out);
         }
+        // Without our number it is from a side that does not know it: believed until that side has shown that it does.
+        let blind = numbers(bytes).is_none_or(|numbers| numbers.dest == 0);
+        if blind && leg.link.met {
+            return self.core.discard(Discard::NoCall);
+        }
         // What answers without a leg has another number than the leg that comes after it.
         let stranger = source != leg.link.theirs && leg.link.theirs != 0;
+        leg.link.met |= !blind && !stranger;
         let fate = if stranger {
             match read(bytes) {
                 Some(frame) => return self.on_stray(now, from, &frame, out),
@@ -384,9 +390,9 @@ fn sequenced(
     fate
 }
 
-/// The other side's number, once it is said by a leg and not by an answer without one.
+/// The other side's number, once it says it. Tokens, which come without a leg, never get here.
 fn know(leg: &mut Leg, core: &mut Core, place: Place, source: u16) {
-    if leg.link.theirs == 0 && source > STATELESS {
+    if leg.link.theirs == 0 && source != 0 {
         leg.link.theirs = source;
         core.index_theirs(leg.link.remote, source, place);
     }
