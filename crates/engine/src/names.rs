@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use base::Instant;
-use base::dns::{Answer, Kind, Question, Records};
+use base::dns::{Answer, Question, Records};
 use call::DnsAnswer;
 use io::dns::Client;
 use store::config::resolver::Resolver;
@@ -52,10 +52,6 @@ impl Names {
     /// Asks, once until it was answered.
     pub(crate) fn ask(&mut self, question: &Question) {
         self.client.ask(question);
-    }
-    /// Asks for the addresses of a host.
-    pub(crate) fn ask_host(&mut self, host: &str) {
-        self.ask(&Question::new(Kind::Addresses, host));
     }
     /// What is known for dialplans; asks when nothing is.
     pub(crate) fn look_up(&mut self, question: &Question, now: Instant) -> DnsAnswer {
@@ -111,6 +107,8 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use base::dns::Kind;
 
     use super::*;
 

@@ -4,13 +4,12 @@
 //! borrowed ([`Engine::take_configuration`]).
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::collections::BTreeSet;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use ::sip::stack::Protocol;
-use base::dns::{Answer, Question, Records};
+use base::dns::{Answer, Kind, Question};
 use call::{Level, Limits, Notice};
 use codec::Coders;
 use conf::{Finding, Findings};
@@ -67,8 +66,8 @@ pub(crate) struct Prepared {
 #[derive(Default)]
 pub(crate) struct Loader {
     site: Weak<Site>,
-    /// Addresses of host names, as far as they are known.
-    pub(crate) hosts: RefCell<BTreeMap<String, Vec<IpAddr>>>,
+    /// What the DNS has said of the configuration's own names.
+    pub(crate) hosts: RefCell<wire::Hosts>,
     /// Errors of the configuration in force: what was wrong before does not stand in the way of what is new and right.
     pub(crate) errors: RefCell<BTreeSet<String>>,
     pub(crate) prepared: RefCell<Option<Prepared>>,
@@ -191,7 +190,8 @@ impl Engine {
         let ports = PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend };
         site.media.borrow_mut().set_ports(ports);
         self.names.borrow_mut().configure(&snapshot.resolver);
-        wire::host_names(&snapshot).iter().for_each(|host| self.names.borrow_mut().ask_host(host));
+        let wanted = wire::questions(&snapshot, &self.loader.hosts.borrow());
+        wanted.iter().for_each(|question| self.names.borrow_mut().ask(question));
         *site.snapshot.borrow_mut() = snapshot;
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
@@ -232,24 +232,25 @@ impl Engine {
         }
     }
 
-    /// The DNS has answered: identifies by name are made anew when an address of theirs changed.
+    /// The DNS has answered: what the configuration makes of names is made anew when they mean something else than before.
     pub(crate) fn resolved(&mut self, question: &Question, answer: Answer) {
         {
             let mut core = self.site.shard.core.borrow_mut();
             self.site.sip.borrow_mut().resolved(&mut core, question, answer.clone());
         }
-        let Some(Records::Addresses(addresses)) = answer.records else { return };
-        let (host, addresses) = (question.name.as_str(), addresses.to_vec());
-        let known = self.loader.hosts.borrow_mut().insert(host.to_owned(), addresses.clone());
-        if known.as_ref() == Some(&addresses) {
+        let snapshot = self.site.snapshot.borrow().clone();
+        let wanted = wire::questions(&snapshot, &self.loader.hosts.borrow());
+        let Some(records) = answer.records.filter(|_| wanted.contains(question)) else { return };
+        if !self.loader.hosts.borrow_mut().learn(question, &records) {
             return;
         }
-        let snapshot = self.site.snapshot.borrow().clone();
-        if wire::host_names(&snapshot).iter().any(|name| name == host) {
-            let binds = self.site.sip.borrow().config().binds.clone();
-            let config =
-                wire::sip_config(&snapshot, &self.loader.hosts.borrow(), &binds, &mut Findings::new());
-            self.site.sip.borrow_mut().configure(config, Clock.now());
+        if question.kind == Kind::Srv {
+            let more = wire::questions(&snapshot, &self.loader.hosts.borrow());
+            let more = more.iter().filter(|more| !wanted.contains(more));
+            more.for_each(|question| self.names.borrow_mut().ask(question));
         }
+        let binds = self.site.sip.borrow().config().binds.clone();
+        let config = wire::sip_config(&snapshot, &self.loader.hosts.borrow(), &binds, &mut Findings::new());
+        self.site.sip.borrow_mut().configure(config, Clock.now());
     }
 }

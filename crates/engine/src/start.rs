@@ -186,7 +186,7 @@ impl Engine {
         }
         let shard = Shard::new(core);
 
-        let config = wire::sip_config(&snapshot, &BTreeMap::new(), &[], &mut findings);
+        let config = wire::sip_config(&snapshot, &wire::Hosts::default(), &[], &mut findings);
         let routes = crate::resolve::Routes::default();
         let driver =
             SipDriver::new(config, u128::from_le_bytes(secret()), secret(), move |peer| routes.towards(peer));
@@ -207,7 +207,8 @@ impl Engine {
         let (registrations, restored) = Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), clocks)
             .map_err(|why| part("the journal of registrations", why, "make astdbdir writable"))?;
         let records = start_records(&snapshot)?;
-        wire::host_names(&snapshot).iter().for_each(|host| names.borrow_mut().ask_host(host));
+        let wanted = wire::questions(&snapshot, &wire::Hosts::default());
+        wanted.iter().for_each(|question| names.borrow_mut().ask(question));
 
         let socket = options.socket.unwrap_or_else(|| snapshot.asterisk.control_socket());
         let site = site(&snapshot, &shard, &sip, &media, &sounds, (log, sender), clocks);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use base::dns::{Kind, Question, Records};
 use base::{Coded, SrtpSuite, UdptlProtection};
 use call::{BanRules, Directories, PartyId, Presentation, Settings};
 use conf::Findings;
@@ -30,7 +31,7 @@ const PTIME_MS: u8 = 20;
 /// as they are known; binds that were there `before` keep their numbers.
 pub(crate) fn sip_config(
     snapshot: &Snapshot,
-    hosts: &BTreeMap<String, Vec<IpAddr>>,
+    hosts: &Hosts,
     before: &[Bind],
     findings: &mut Findings,
 ) -> Config {
@@ -118,12 +119,7 @@ fn order(names: &[String]) -> Vec<IdentifyBy> {
 
 /// The binds. One that listened at the same address `before` keeps its number, so that calls and registrations that
 /// came over it still know their way.
-fn binds(
-    pjsip: &pjsip::Pjsip,
-    hosts: &BTreeMap<String, Vec<IpAddr>>,
-    before: &[Bind],
-    findings: &mut Findings,
-) -> Vec<Bind> {
+fn binds(pjsip: &pjsip::Pjsip, hosts: &Hosts, before: &[Bind], findings: &mut Findings) -> Vec<Bind> {
     let mut made: Vec<Bind> = Vec::new();
     for (name, transport) in &pjsip.transports {
         let protocol = match transport.protocol {
@@ -172,8 +168,8 @@ fn marking(tos: u8, cos: u32) -> base::Marking {
 }
 
 /// An address written as one, or the first that its name has.
-fn address_of(text: &str, hosts: &BTreeMap<String, Vec<IpAddr>>) -> Option<IpAddr> {
-    let first = || hosts.get(&text.to_ascii_lowercase())?.first().copied();
+fn address_of(text: &str, hosts: &Hosts) -> Option<IpAddr> {
+    let first = || hosts.addresses.get(&text.to_ascii_lowercase())?.first().copied();
     text.parse().ok().or_else(first)
 }
 
@@ -207,7 +203,7 @@ fn encryption(from: &pjsip::Endpoint) -> Option<Encryption<'static>> {
     })
 }
 
-fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &BTreeMap<String, Vec<IpAddr>>) -> Endpoint {
+fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
     let mut caller = PartyId::parse(&from.callerid);
     caller.number_presentation = presentation(from.callerid_privacy);
     caller.name_presentation = caller.number_presentation;
@@ -464,11 +460,7 @@ fn algorithm(of: pjsip::DigestAlgorithm) -> Algorithm {
     }
 }
 
-fn identify(
-    from: &pjsip::Identify,
-    hosts: &BTreeMap<String, Vec<IpAddr>>,
-    findings: &mut Findings,
-) -> Identify {
+fn identify(from: &pjsip::Identify, hosts: &Hosts, findings: &mut Findings) -> Identify {
     let mut matches = Vec::new();
     for source in &from.match_source {
         match source {
@@ -477,8 +469,7 @@ fn identify(
                 matches.push(Match::Source(Rc::new(move |ip| net.contains(ip))));
             }
             SourceMatch::Host(host) => {
-                let name = host.split(':').next().unwrap_or(host).to_ascii_lowercase();
-                let known = hosts.get(&name).cloned().unwrap_or_default();
+                let known = hosts.of(&bare(host), from.srv_lookups);
                 matches.push(Match::Source(Rc::new(move |ip| known.contains(&ip.to_canonical()))));
             }
         }
@@ -503,14 +494,79 @@ fn identify(
     }
 }
 
+/// A host of `match=` without its port.
+fn bare(host: &str) -> String {
+    host.split(':').next().unwrap_or(host).to_ascii_lowercase()
+}
+
+/// The services of SIP that a name may have (RFC 3263 §4.1), as labels before it.
+const SERVICES: [&str; 3] = ["_sip._udp", "_sip._tcp", "_sips._tcp"];
+/// Servers of one service that are looked at.
+const SERVERS_MAX: usize = 32;
+
+/// What the DNS has said of the names that the configuration itself depends on.
+#[derive(Debug, Default)]
+pub(crate) struct Hosts {
+    /// Addresses of hosts.
+    addresses: BTreeMap<String, Vec<IpAddr>>,
+    /// Hosts that serve, by the name of the service.
+    services: BTreeMap<String, Vec<String>>,
+}
+
+impl Hosts {
+    /// Takes an answer in; whether it says something new.
+    pub(crate) fn learn(&mut self, question: &Question, records: &Records) -> bool {
+        let name = question.name.clone();
+        match records {
+            Records::Addresses(found) => {
+                let found = found.to_vec();
+                self.addresses.insert(name, found.clone()).as_ref() != Some(&found)
+            }
+            Records::Srv(found) => {
+                let targets = found.iter().take(SERVERS_MAX).filter(|record| !record.target.is_empty());
+                let targets: Vec<String> =
+                    targets.map(|record| Question::new(Kind::Addresses, &record.target).name).collect();
+                self.services.insert(name, targets.clone()).as_ref() != Some(&targets)
+            }
+            Records::Naptr(_) => false,
+        }
+    }
+    /// The addresses of a host, and of its servers when they count.
+    fn of(&self, host: &str, with_servers: bool) -> Vec<IpAddr> {
+        let servers = SERVICES.iter().filter(|_| with_servers).flat_map(|service| {
+            self.services.get(&format!("{service}.{host}")).into_iter().flatten().map(String::as_str)
+        });
+        let addresses = |name| self.addresses.get(name).into_iter().flatten().copied();
+        core::iter::once(host).chain(servers).flat_map(addresses).collect()
+    }
+}
+
+/// What is to be asked for `identify` objects and for our own addresses as the world sees them, as far as it is known that it
+/// has to be: which servers a name has, another answer says. Contacts and proxies are asked for by the driver.
+pub(crate) fn questions(snapshot: &Snapshot, hosts: &Hosts) -> Vec<Question> {
+    let mut questions: Vec<Question> =
+        host_names(snapshot).iter().map(|name| Question::new(Kind::Addresses, name)).collect();
+    let identifies = snapshot.pjsip.identifies.iter().filter(|identify| identify.srv_lookups);
+    for source in identifies.flat_map(|identify| &identify.match_source) {
+        let SourceMatch::Host(host) = source else { continue };
+        for service in SERVICES {
+            let service = Question::new(Kind::Srv, &format!("{service}.{}", bare(host)));
+            let servers = hosts.services.get(&service.name).into_iter().flatten();
+            questions.extend(servers.map(|server| Question::new(Kind::Addresses, server)));
+            questions.push(service);
+        }
+    }
+    questions
+}
+
 /// Host names that the configuration itself depends on, for the resolver: in `match=`, and our own addresses as the world
 /// sees them. Contacts and proxies are asked for by the driver.
-pub(crate) fn host_names(snapshot: &Snapshot) -> Vec<String> {
+fn host_names(snapshot: &Snapshot) -> Vec<String> {
     let pjsip = &snapshot.pjsip;
     let sources = pjsip.identifies.iter().flat_map(|identify| &identify.match_source);
     let mut names: Vec<String> = sources
         .filter_map(|source| match source {
-            SourceMatch::Host(host) => Some(host.split(':').next().unwrap_or(host).to_ascii_lowercase()),
+            SourceMatch::Host(host) => Some(bare(host)),
             SourceMatch::Net(_) => None,
         })
         .collect();

@@ -39,11 +39,25 @@ impl Drop for Site {
     }
 }
 
+/// What the DNS has said: `pbx.example` is one host, and served for SIP by another.
+fn hosts() -> Hosts {
+    let mut hosts = Hosts::default();
+    for (name, ip) in [("pbx.example", "203.0.113.9"), ("sbc.pbx.example", "203.0.113.10")] {
+        let addresses = Records::Addresses(vec![ip.parse().unwrap()].into());
+        assert!(hosts.learn(&Question::new(Kind::Addresses, name), &addresses));
+        assert!(!hosts.learn(&Question::new(Kind::Addresses, name), &addresses), "it is known");
+    }
+    let record =
+        base::dns::Srv { target: "SBC.pbx.example".to_owned(), port: 5060, ..base::dns::Srv::default() };
+    let services = Records::Srv(vec![record].into());
+    assert!(hosts.learn(&Question::new(Kind::Srv, "_sip._tcp.pbx.example"), &services));
+    hosts
+}
+
 fn config(pjsip: &str) -> (Config, Findings) {
     let site = Site::new(pjsip);
     let mut findings = Findings::new();
-    let hosts = [("pbx.example".to_owned(), vec!["203.0.113.9".parse().unwrap()])].into();
-    (sip_config(&site.snapshot(), &hosts, &[], &mut findings), findings)
+    (sip_config(&site.snapshot(), &hosts(), &[], &mut findings), findings)
 }
 
 /// A site with one object of each kind; `more` is added to the section named.
@@ -199,6 +213,8 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("auth", "supported_algorithms_uac=SHA-256,MD5", |c| algorithms(&auth(c).answers), "", "SHA-256+MD5"),
     ("identify", "endpoint=f", |c| c.identifies.first().map(|i| i.endpoint.to_string()).unwrap_or_default(), "e", "f"),
     ("identify", "match=10.0.0.0/8", |c| source(rule(c)), "false false", "true false"),
+    ("identify", "match=pbx.example", |c| match rule(c) { Match::Source(within) => within("203.0.113.10".parse().unwrap()).to_string(), _ => String::new() }, "false", "true"),
+    ("identify", "match=pbx.example\nsrv_lookups=no", |c| match rule(c) { Match::Source(within) => within("203.0.113.10".parse().unwrap()).to_string(), _ => String::new() }, "false", "false"),
     ("identify", "match=pbx.example", |c| match rule(c) { Match::Source(within) => within("203.0.113.9".parse().unwrap()).to_string(), _ => String::new() }, "false", "true"),
     ("identify", "match_header=X: /^a.c$/", |c| match rule(c) { Match::Header(name, test) => format!("{name} {} {}", test("abc"), test("abcd")), _ => String::new() }, "", "X true false"),
     ("identify", "match_request_uri=/^sip:1/", |c| match rule(c) { Match::RequestUri(test) => format!("{} {}", test("sip:1@x"), test("sip:2@x")), _ => String::new() }, "", "true false"),
@@ -336,7 +352,7 @@ fn no_option_is_called_supported_that_nothing_obeys() {
 fn binds_keep_their_numbers_when_others_come_and_go() {
     let site = |text: &str| Site::new(text).snapshot();
     let binds_of = |text: &str, before: &[Bind]| {
-        sip_config(&site(text), &BTreeMap::new(), before, &mut Findings::new()).binds
+        sip_config(&site(text), &Hosts::default(), before, &mut Findings::new()).binds
     };
     let m = "[m]\ntype=transport\nbind=127.0.0.1:5070\n";
     let first = binds_of(m, &[]);
@@ -374,4 +390,28 @@ fn an_expression_that_cannot_be_read_is_an_error_with_its_remedy() {
         said.iter().any(|line| line.contains("identify 'i'") && line.ends_with("; correct the expression")),
         "{said:?}"
     );
+}
+
+#[test]
+fn rfc3263_4_the_servers_of_a_matched_host_are_asked_for_as_they_become_known() {
+    let service = |kind: &str| format!("Srv {kind}.pbx.example");
+    let services = [service("_sip._udp"), service("_sip._tcp"), service("_sips._tcp")];
+    let own = ["Addresses pbx.example".to_owned()];
+    for (lines, before, after) in [
+        ("", [&own[..], &services].concat(), vec!["Addresses sbc.pbx.example".to_owned()]),
+        ("srv_lookups=no\n", own.to_vec(), vec![]),
+    ] {
+        let site = Site::new(&format!(
+            "[e]\ntype=endpoint\n[i]\ntype=identify\nendpoint=e\nmatch=PBX.example:5060,192.0.2.1\n{lines}"
+        ));
+        let snapshot = site.snapshot();
+        let asked = |hosts: &Hosts| -> BTreeSet<String> {
+            let text = |question: &Question| format!("{:?} {}", question.kind, question.name);
+            questions(&snapshot, hosts).iter().map(text).collect()
+        };
+        let first = asked(&Hosts::default());
+        assert_eq!(first, before.into_iter().collect(), "{lines}");
+        let more = asked(&hosts());
+        assert_eq!(more.difference(&first).cloned().collect::<Vec<_>>(), after, "{lines}");
+    }
 }

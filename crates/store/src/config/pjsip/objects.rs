@@ -326,8 +326,7 @@ options! {
     match_source as "match": Sources = "", "Addresses, networks and host names they come from.";
     match_header: Headers = "", "Headers they carry.";
     match_request_uri: Text = "", "Request URI they have; a /regular expression/ between slashes.";
-    srv_lookups: YesNo = "yes", "Look host names up by SRV too.",
-        Later "no,yes" "host names are looked up by address only";
+    srv_lookups: YesNo = "yes", "Servers that SRV records of the host names for SIP name count too.";
     transport: Text = "", "Transport they come by; empty is any.";
     @recognised {}
 }
