@@ -15,6 +15,7 @@ pub mod registration;
 pub mod sdp;
 pub mod session;
 pub mod stack;
+pub mod stun;
 pub mod subscription;
 mod transaction;
 pub mod uri;

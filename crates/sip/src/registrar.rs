@@ -77,18 +77,48 @@ pub struct Binding {
     pub expires_at: Instant,
 }
 
+/// Largest `reg-id` (RFC 5626 §4.2).
+const REG_ID_MAX: u32 = 0x7FFF_FFFF;
+
+/// Whether two bindings are one: by instance and flow when both name them (RFC 5626 §6), so that a phone may have several
+/// flows with one Contact; else by instance, or by what the contacts are called.
+fn is_same(
+    a: (Option<&[u8]>, Option<u32>),
+    b: (Option<&[u8]>, Option<u32>),
+    same_uri: impl Fn() -> bool,
+) -> bool {
+    let same_instance = a.0.is_some() && a == b;
+    let both_flows = a.1.is_some() && b.1.is_some();
+    same_instance || !both_flows && same_uri()
+}
+
 impl Binding {
-    fn is(&self, item: &Item<'_>) -> bool {
-        let same_instance = self.instance.is_some()
-            && self.reg_id == item.reg_id
-            && self.instance.as_deref() == item.instance.as_deref();
-        same_instance || Uri::parse(&self.uri).is_some_and(|uri| uri.matches(&item.addr.uri))
+    /// Whether the phone keeps the flow open that it registered by, and wants to be reached by no other (RFC 5626).
+    pub const fn is_outbound(&self) -> bool {
+        self.instance.is_some() && self.reg_id.is_some()
     }
 
-    /// Its Contact value in the 200 to a REGISTER.
+    fn flow_name(&self) -> (Option<&[u8]>, Option<u32>) {
+        (self.instance.as_deref(), self.reg_id)
+    }
+
+    fn is(&self, item: &Item<'_>) -> bool {
+        let same_uri = || Uri::parse(&self.uri).is_some_and(|uri| uri.matches(&item.addr.uri));
+        is_same(self.flow_name(), (item.instance.as_deref(), item.reg_id), same_uri)
+    }
+
+    /// Its Contact value in the 200 to a REGISTER; with the parameters that a phone of several flows knows it by.
     pub fn contact(&self, now: Instant) -> Vec<u8> {
         let left = self.expires_at.since(now).as_millis().div_ceil(1000);
         let mut value = [b"<", self.uri.as_slice(), b">"].concat();
+        // What would end a quoted string is nothing that an instance is named by (a URN).
+        let is_plain =
+            |id: &&Vec<u8>| id.iter().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(byte));
+        if let (Some(instance), Some(reg_id)) = (self.instance.as_ref().filter(is_plain), self.reg_id) {
+            value.extend_from_slice(format!(";reg-id={reg_id};+sip.instance=\"").as_bytes());
+            value.extend_from_slice(instance);
+            value.push(b'"');
+        }
         if self.q < 1000 {
             value.extend_from_slice(format!(";q=0.{:03}", self.q).as_bytes());
         }
@@ -262,7 +292,7 @@ impl Registrar {
     pub fn restore(&mut self, aor: &str, binding: Binding, now: Instant) {
         if binding.expires_at > now {
             let mut next = self.bindings(aor).to_vec();
-            next.retain(|other| other.uri != binding.uri);
+            next.retain(|other| !same(other, &binding));
             next.push(binding);
             self.replace(aor, next, now, &mut Vec::new());
         }
@@ -270,8 +300,19 @@ impl Registrar {
 
     /// Takes one binding away, by its URI as it stands in [`Binding::uri`]. Says whether it was there.
     pub fn remove(&mut self, aor: &str, uri: &[u8], now: Instant, changes: &mut Vec<Change>) -> bool {
+        self.remove_those(aor, &|binding| binding.uri == uri, now, changes)
+    }
+
+    /// Takes away those bindings of an address of record of which `gone` says so. Says whether there were any.
+    pub fn remove_those(
+        &mut self,
+        aor: &str,
+        gone: &dyn Fn(&Binding) -> bool,
+        now: Instant,
+        changes: &mut Vec<Change>,
+    ) -> bool {
         let current = self.bindings(aor);
-        let next: Vec<Binding> = current.iter().filter(|binding| binding.uri != uri).cloned().collect();
+        let next: Vec<Binding> = current.iter().filter(|binding| !gone(binding)).cloned().collect();
         let found = next.len() < current.len();
         if found {
             self.replace(aor, next, now, changes);
@@ -341,8 +382,7 @@ impl Registrar {
 }
 
 fn same(a: &Binding, b: &Binding) -> bool {
-    let instance = a.instance.is_some() && a.instance == b.instance && a.reg_id == b.reg_id;
-    instance || a.uri == b.uri
+    is_same(a.flow_name(), b.flow_name(), || a.uri == b.uri)
 }
 
 /// The contacts of a request with their lifetimes; `None` for `*` (§10.3 steps 6 and 7).
@@ -368,7 +408,9 @@ fn items<'a>(request: &Message<'a>, rules: &Rules) -> Result<Option<Vec<Item<'a>
                 let seconds = u64::from(seconds.min(rules.maximum_expiration.max(rules.minimum_expiration)));
                 let instance =
                     addr.params.get(b"+sip.instance").map(|id| crate::header::unquote(id).into_owned());
+                // RFC 5626 §6: a flow is one of an instance.
                 let reg_id = addr.params.get(b"reg-id").and_then(crate::header::delta_seconds);
+                let reg_id = reg_id.filter(|id| instance.is_some() && (1..=REG_ID_MAX).contains(id));
                 // The same contact twice in one request: the later one counts.
                 items.retain(|item| !item.addr.uri.matches(&addr.uri));
                 let lifetime = (seconds > 0).then(|| Duration::from_secs(seconds));

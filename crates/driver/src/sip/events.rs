@@ -33,6 +33,7 @@ pub(crate) fn dialog_of(event: &Event) -> Option<DialogId> {
         | Event::NotifyDue { .. }
         | Event::Resubscribe { .. }
         | Event::Unsubscribed { .. }
+        | Event::Stranded { .. }
         | Event::Malformed { .. } => None,
     }
 }
@@ -115,8 +116,12 @@ impl SipDriver {
             Event::Unsubscribed { subscription } => self.unsubscribed(core, subscription),
             Event::Response { request, status, .. } if status >= 200 => {
                 if let Some(probe) = self.requests.remove(&request) {
-                    let good = self.counts_as_answer(&probe, status);
+                    let good = status != 430 && self.counts_as_answer(&probe, status);
                     self.probed(core, &probe, good);
+                    if status == 430 {
+                        let (aor, uri) = probe.contact();
+                        self.flow_lost(core, aor, |binding| *binding.uri == *uri);
+                    }
                 }
             }
             Event::Unanswered { request, .. } => {
@@ -126,6 +131,9 @@ impl SipDriver {
             }
             Event::Moved { dialog, request, failed, flow, contact } => {
                 self.moved(core, (dialog, request), (failed, flow), contact);
+            }
+            Event::Stranded { request, host, port, failed } => {
+                self.strand(core, request, (host, port), failed)
             }
             Event::Acked { dialog, message } => self.acked(core, dialog, &message),
             Event::Canceled { dialog, message } => {
@@ -305,6 +313,9 @@ impl SipDriver {
     }
     /// Our INVITE failed for good.
     fn failed(&mut self, core: &mut Core, dialog: DialogId, failure: &Failure) {
+        if self.by_another_flow(core, dialog, failure) {
+            return;
+        }
         let (cause, source) = match failure {
             Failure::Refused { status: status @ 300..=399, message } => {
                 if self.redirected(core, dialog, message) {

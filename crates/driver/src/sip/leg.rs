@@ -46,6 +46,8 @@ pub(crate) struct Leg {
     pub(crate) routes: Vec<String>,
     /// Servers that our INVITE goes to when the first one fails, until it is sent.
     pub(crate) next: Vec<Flow>,
+    /// The flow of a phone that it takes.
+    pub(crate) bound: Option<super::flows::Bound>,
     /// Headers the dialplan added to our INVITE, or to our answers.
     pub(crate) headers: Vec<(String, String)>,
     /// Parameters the dialplan added to From of our INVITE.
@@ -127,6 +129,7 @@ impl Leg {
             ringing_tone: false,
             routes: Vec::new(),
             next: Vec::new(),
+            bound: None,
         }
     }
     /// Whether it may carry fax, or why not.

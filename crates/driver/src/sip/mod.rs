@@ -5,10 +5,12 @@
 //! and leave through [`SipDriver::take_sends`].
 
 mod ask;
+mod back;
 mod codecs;
 mod config;
 mod events;
 mod fax;
+mod flows;
 mod gate;
 mod history;
 mod identify;
@@ -123,6 +125,8 @@ pub struct SipDriver {
     awaited: Option<Question>,
     /// Calls that wait for the DNS.
     waiting: Vec<outbound::Waiting>,
+    /// Responses that do.
+    stranded: Vec<back::Stranded>,
     in_hand: Begun,
     trace: Trace,
     history: History,
@@ -170,6 +174,7 @@ impl SipDriver {
             leaving: HashMap::new(),
             awaited: None,
             waiting: Vec::new(),
+            stranded: Vec::new(),
             in_hand: Begun::default(),
             trace: Trace::Off,
             history: History::default(),
@@ -242,6 +247,12 @@ impl SipDriver {
         self.turn_stack(core, |stack, now, out| stack.transport_error(inward, now, out));
         self.connection_lost(core, flow);
         self.trunks_lost(core, flow);
+    }
+    /// The network says that a datagram could not be delivered, and quotes how it began: the request that it was goes to
+    /// the next server, or fails, without waiting for an answer that nobody can give.
+    pub fn undelivered(&mut self, core: &mut Core, flow: Flow, quoted: &[u8]) {
+        let flow = self.ways.inward(&self.config, &mut self.stack, flow);
+        self.turn_stack(core, |stack, now, out| stack.undelivered(flow, quoted, now, out));
     }
     /// Takes in what a media worker says: the core hears it, and silence of RTP ends the call as the endpoint asks.
     pub fn media_event(&mut self, core: &mut Core, event: base::Event) {

@@ -13,6 +13,7 @@ use base::{Cause, ChannelId, Instant};
 use call::{ChanState, Core, NewChannel, Request};
 
 use super::config::{Auth, Bind, Config, Endpoint, Redirect, Rel100};
+use super::flows::Bound;
 use super::leg::{Leg, Stage};
 use super::qualify::Reachable;
 use super::session::{Media, Terms};
@@ -34,6 +35,8 @@ pub(crate) struct Route {
     pub(crate) routes: Vec<String>,
     /// Where it goes when the first server fails (RFC 3263 §4.3), in order.
     pub(crate) next: Vec<Flow>,
+    /// The flow of a phone that it is.
+    pub(crate) bound: Option<Bound>,
 }
 
 /// Longest that a call waits for the address of a name: the resolver has tried every server twice by then.
@@ -84,6 +87,11 @@ impl SipDriver {
     /// The first contact of the endpoint's AORs that is not known to be unreachable, and the way to it.
     pub(crate) fn reach(&mut self, core: &mut Core, target: &Target) -> Result<Route, Cause> {
         if let Some(uri) = &target.uri {
+            if let Some((aor, binding)) = self.binding_called(&target.endpoint, uri) {
+                return self
+                    .route_to_binding(core, Some(&target.endpoint), &aor, &binding)
+                    .ok_or(Cause::NO_ROUTE_DESTINATION);
+            }
             return self
                 .route_uri(core, Some(&target.endpoint), uri, None)
                 .ok_or(Cause::NO_ROUTE_DESTINATION);
@@ -98,6 +106,7 @@ impl SipDriver {
                 if let Some(mut route) = self.route_to(core, Some(&target.endpoint), &aor.name, &uri) {
                     if let Some(number) = &target.number {
                         route.uri = with_user(&route.uri, number);
+                        route.bound.iter_mut().for_each(|bound| bound.number = Some(number.clone()));
                     }
                     return Ok(self.by_service_route(core, &target.endpoint, route));
                 }
@@ -123,22 +132,36 @@ impl SipDriver {
         aor: &str,
         uri: &[u8],
     ) -> Option<Route> {
-        let binding = self.registrations.registrar.bindings(aor).iter().find(|b| b.uri == uri).cloned();
-        let text = core::str::from_utf8(uri).ok()?.to_owned();
-        let Some(binding) = binding else { return self.route_uri(core, endpoint, &text, None) };
+        let bindings = self.registrations.registrar.bindings(aor).iter();
+        match bindings.rev().find(|binding| binding.uri == uri).cloned() {
+            Some(binding) => self.route_to_binding(core, endpoint, aor, &binding),
+            None => self.route_uri(core, endpoint, core::str::from_utf8(uri).ok()?, None),
+        }
+    }
+    /// The way to a registered contact. A phone that keeps its flow open is reached by that flow and no other: by the
+    /// Path that names it, or straight (RFC 5626 §5.3).
+    pub(crate) fn route_to_binding(
+        &mut self,
+        core: &Core,
+        endpoint: Option<&Endpoint>,
+        aor: &str,
+        binding: &super::Binding,
+    ) -> Option<Route> {
+        let text = core::str::from_utf8(&binding.uri).ok()?.to_owned();
+        let bound = Bound::of(aor, binding);
         let source = self.ways.inward(&self.config, &mut self.stack, binding.source);
         let routes: Vec<String> =
             binding.path.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
         let rewritten = endpoint.is_none_or(|e| e.rewrite_contact);
         // Behind NAT, and on connections, only the way it came from leads back.
-        if rewritten || source.connection.is_some() {
-            return Some(Route { uri: text, flow: source, routes, next: Vec::new() });
+        if rewritten || source.connection.is_some() || binding.is_outbound() && routes.is_empty() {
+            return Some(Route { uri: text, flow: source, routes, next: Vec::new(), bound });
         }
         let mut route = match routes.first() {
             Some(first) => self.hop(core, endpoint, first, Some(source))?,
             None => return self.route_uri(core, endpoint, &text, Some(source)),
         };
-        (route.uri, route.routes) = (text, routes);
+        (route.uri, route.routes, route.bound) = (text, routes, bound);
         Some(route)
     }
     /// The way to a URI, through the endpoint's proxy when it has one.
@@ -201,7 +224,7 @@ impl SipDriver {
         self.names.prefer(&mut flows, core.now);
         let mut flows = flows.into_iter();
         let flow = flows.next()?;
-        Some(Route { uri: bare.to_owned(), flow, routes: Vec::new(), next: flows.collect() })
+        Some(Route { uri: bare.to_owned(), flow, routes: Vec::new(), next: flows.collect(), bound: None })
     }
     /// Those of these ways that a request may take when the one before fails, and our Contact there.
     pub(crate) fn other_ways(&self, next: &[Flow], contact: impl Fn(&Self, Flow) -> String) -> Vec<Way> {
@@ -301,6 +324,7 @@ impl SipDriver {
             target: request_uri(&endpoint, route.uri),
             routes: route.routes,
             next: route.next,
+            bound: route.bound,
             headers: inherited.unwrap_or_default(),
             waits_for,
             ..Leg::new(channel, endpoint.clone(), route.flow, media)
@@ -364,19 +388,27 @@ impl SipDriver {
         let endpoint = leg.endpoint.clone();
         let Some(route) = self.route_uri(core, Some(&endpoint), &uri, None) else { return false };
         let strayed = self.strays(&endpoint, &route.uri);
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.redirects += 1;
+            leg.strayed |= strayed;
+        }
+        self.call_anew(core, handle, dialog, route);
+        true
+    }
+    /// The INVITE failed in a way that another one may not: it goes out once more, by another way.
+    pub(crate) fn call_anew(&mut self, core: &mut Core, handle: u64, dialog: DialogId, route: Route) {
         self.legs.unbind(dialog);
-        let Some(leg) = self.legs.get_mut(handle) else { return false };
+        let Some(leg) = self.legs.get_mut(handle) else { return };
         let channel = leg.channel;
         leg.stage = Stage::Idle;
-        leg.redirects += 1;
-        leg.strayed |= strayed;
         (leg.authenticator, leg.challenges) = (::sip::digest::Authenticator::new(), 0);
-        (leg.target, leg.flow, leg.routes) = (request_uri(&endpoint, route.uri), route.flow, route.routes);
-        leg.next = route.next;
+        let number = route.bound.as_ref().and_then(|bound| bound.number.as_deref());
+        let uri = number.map_or_else(|| route.uri.clone(), |number| with_user(&route.uri, number));
+        leg.target = request_uri(&leg.endpoint, uri);
+        (leg.flow, leg.routes, leg.next, leg.bound) = (route.flow, route.routes, route.next, route.bound);
         if let Err(cause) = self.place_call(core, handle) {
-            core.remote_hangup(channel, cause, "SIP 302 Moved Temporarily");
+            core.remote_hangup(channel, cause, "no other way");
         }
-        true
     }
     /// The address that our descriptions name in a call by this way.
     fn advertised(&self, endpoint: &Endpoint, flow: Flow) -> Result<IpAddr, Cause> {
@@ -399,23 +431,27 @@ impl SipDriver {
         let advertised = self.advertised(&target.endpoint, route.flow)?;
         let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         (leg.flow, leg.routes, leg.next, leg.waits_for) = (route.flow, route.routes, route.next, None);
+        leg.bound = route.bound;
         leg.target = request_uri(&target.endpoint, route.uri);
         leg.media.advertise(advertised);
         self.place_call(core, handle)
     }
     /// The DNS has said something new: calls that wait for it are placed, wait for more, or end.
     pub(crate) fn name_came(&mut self, core: &mut Core) {
+        self.look_back_again(core);
         self.go_on(core, |_, _| true);
     }
     /// Calls that waited too long for a name end.
     pub(crate) fn names_due(&mut self, core: &mut Core) {
         if self.names_deadline().is_some_and(|at| at <= core.now) {
+            self.look_back_again(core);
             self.go_on(core, |waiting, now| waiting.until <= now);
         }
     }
     /// When the first call has waited long enough.
     pub(crate) fn names_deadline(&self) -> Option<Instant> {
-        self.waiting.iter().map(|waiting| waiting.until).min()
+        let waiting = self.waiting.iter().map(|waiting| waiting.until).min();
+        waiting.into_iter().chain(self.stranded_deadline()).min()
     }
     fn go_on(&mut self, core: &mut Core, which: impl Fn(&Waiting, Instant) -> bool) {
         let now = core.now;
@@ -675,6 +711,7 @@ const NOWHERE: Route = Route {
     },
     routes: Vec::new(),
     next: Vec::new(),
+    bound: None,
 };
 
 /// The Request-URI as the endpoint wants it.

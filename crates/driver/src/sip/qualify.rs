@@ -47,6 +47,13 @@ pub(crate) struct Probe {
     flow: Flow,
 }
 
+impl Probe {
+    /// AOR and URI of the contact that is asked.
+    pub(crate) fn contact(&self) -> (&str, &[u8]) {
+        (&self.key.0, &self.key.1)
+    }
+}
+
 /// All contacts that are asked.
 #[derive(Default)]
 pub(crate) struct Qualify {

@@ -11,6 +11,7 @@ use base::Instant;
 use call::{Core, Level, Notice};
 
 use super::config::{Aor, Config, Endpoint};
+use super::flows::Asks;
 use super::inbound::Known;
 use super::{SipDriver, identity};
 
@@ -25,11 +26,18 @@ pub(crate) struct Registrations {
     pub(crate) changes: Journal,
     /// AORs that registered over a connection; forgotten when it closes.
     over: HashMap<ConnectionId, BTreeSet<String>>,
+    /// Connections of phones that keep their flows open, and die when nothing comes on them.
+    pub(crate) timed: BTreeSet<ConnectionId>,
 }
 
 impl Registrations {
     pub(crate) fn new(seed: u128) -> Self {
-        Self { registrar: Registrar::new(seed), changes: Vec::new(), over: HashMap::new() }
+        Self {
+            registrar: Registrar::new(seed),
+            changes: Vec::new(),
+            over: HashMap::new(),
+            timed: BTreeSet::new(),
+        }
     }
     /// AORs that are gone lose their bindings.
     pub(crate) fn configure(&mut self, config: &Config, now: Instant) {
@@ -115,6 +123,15 @@ impl SipDriver {
             core.log(Level::Warning, "res_pjsip_registrar", &line);
             return self.refuse(&incoming, &Answer::new(403));
         }
+        let asks = Asks::of(&message);
+        if asks == Asks::Unsupported {
+            return self.refuse(&incoming, &Answer::new(439));
+        }
+        let requires_path =
+            message.values(::sip::HeaderName::Require).any(|tag| tag.eq_ignore_ascii_case(b"path"));
+        if requires_path && !aor.support_path {
+            return self.refuse(&incoming, &Answer::new(420).headers(&[("Unsupported", "path")]));
+        }
         let before = self.registrations.changes.len();
         let qualify = &self.qualify;
         let source = super::ways::outward(incoming.source);
@@ -140,8 +157,13 @@ impl SipDriver {
                     message.headers(::sip::HeaderName::Path).filter(|_| aor.support_path).map(identity::text);
                 let path: Vec<String> = path.collect();
                 let paths = path.iter().map(|p| ("Path", p.as_str()));
+                let bound = self.registrations.registrar.bindings(&aor.name).iter();
+                let is_bound =
+                    bound.into_iter().any(|binding| binding.is_outbound() && binding.source == source);
+                let of_flow = if is_bound { self.flow_headers(asks, source) } else { Vec::new() };
+                let of_flow = of_flow.iter().map(|(name, value)| (*name, value.as_str()));
                 let headers: Vec<(&str, &str)> =
-                    contacts.iter().map(|c| ("Contact", c.as_str())).chain(paths).collect();
+                    contacts.iter().map(|c| ("Contact", c.as_str())).chain(paths).chain(of_flow).collect();
                 self.refuse(&incoming, &Answer::new(200).headers(&headers));
             }
             Err(Refusal::TooBrief(seconds)) => {
@@ -160,16 +182,12 @@ impl SipDriver {
     pub(crate) fn connection_lost(&mut self, core: &mut Core, flow: Flow) {
         let Some(connection) = flow.connection else { return };
         let aors = self.registrations.over.remove(&connection).unwrap_or_default();
-        let registrar = &self.registrations.registrar;
-        let bindings =
-            aors.iter().flat_map(|aor| registrar.bindings(aor).iter().map(move |binding| (aor, binding)));
-        let lost: Vec<(String, Vec<u8>)> = bindings
-            .filter(|(_, binding)| binding.source.connection == Some(connection))
-            .map(|(aor, binding)| (aor.clone(), binding.uri.clone()))
-            .collect();
+        self.registrations.timed.remove(&connection);
         let before = self.registrations.changes.len();
-        for (aor, uri) in lost {
-            self.registrations.registrar.remove(&aor, &uri, core.now, &mut self.registrations.changes);
+        let lost = |binding: &Binding| binding.source.connection == Some(connection);
+        for aor in aors {
+            let Registrations { registrar, changes, .. } = &mut self.registrations;
+            registrar.remove_those(&aor, &lost, core.now, changes);
         }
         self.tell_changes(core, before);
     }
@@ -180,7 +198,7 @@ impl SipDriver {
         self.tell_changes(core, before);
     }
     /// Tells watchers, the log and the prober of changes from `from` on.
-    fn tell_changes(&mut self, core: &mut Core, from: usize) {
+    pub(crate) fn tell_changes(&mut self, core: &mut Core, from: usize) {
         let changes: Vec<Change> = self.registrations.changes.get(from..).unwrap_or_default().to_vec();
         for change in changes {
             let endpoint = self.endpoint_of_aor(&change.aor);
@@ -201,7 +219,13 @@ impl SipDriver {
                     self.qualify.add(&self.config, &change.aor, &change.binding.uri, core.now);
                     self.tell_new_contact(core, &change.aor, &change.binding.uri);
                 }
-                Cause::Removed | Cause::Expired => self.qualify.remove(&change.aor, &change.binding.uri),
+                // Another flow may have the same contact.
+                Cause::Removed | Cause::Expired => {
+                    let left = self.registrations.registrar.bindings(&change.aor);
+                    if !left.iter().any(|binding| binding.uri == change.binding.uri) {
+                        self.qualify.remove(&change.aor, &change.binding.uri);
+                    }
+                }
                 Cause::Refreshed => {}
             }
             if change.cause != Cause::Refreshed {

@@ -380,8 +380,7 @@ impl SipDriver {
         let Some(endpoint) = self.config.endpoints.get(name) else { return String::new() };
         let mut dial = Vec::new();
         for aor in endpoint.aors.iter().filter(|aor| only.is_none_or(|only| ***aor == *only)) {
-            let registered =
-                self.registrations.registrar.bindings(aor).iter().map(|b| identity::text(&b.uri));
+            let registered = self.contacts_called(aor).into_iter();
             let fixed = self.config.aors.get(aor).into_iter().flat_map(|a| a.contacts.iter().cloned());
             dial.extend(registered.chain(fixed).map(|uri| format!("PJSIP/{name}/{uri}")));
         }

@@ -4,6 +4,7 @@ mod asked;
 mod carrier;
 mod codecs;
 mod fax;
+mod flows;
 mod gate;
 mod incoming;
 mod lab;

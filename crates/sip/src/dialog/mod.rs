@@ -195,7 +195,8 @@ impl Dialog {
 
     /// Notes the way that a message of the peer came: the way back, when requests follow the peer's address.
     pub(crate) fn arrived(&mut self, source: Flow) {
-        if self.way == Way::Symmetric || (self.way == Way::Routed && source.protocol.is_reliable()) {
+        let follows = source.protocol.is_reliable() || self.peer().is_some_and(Peer::keeps_flow);
+        if self.way == Way::Symmetric || (self.way == Way::Routed && follows) {
             self.flow = source;
         }
     }
@@ -212,13 +213,14 @@ impl Dialog {
 
     /// Where requests in the dialog go (§12.2.1.1, §8.1.2).
     ///
-    /// A connection is used as long as it lasts: the peer's Contact port is often one it does not listen on. A host name
+    /// A connection is used as long as it lasts: the peer's Contact port is often one it does not listen on. A peer whose
+    /// Contact has `ob` is reached by the flow that it has opened and nowhere else (RFC 5626 §4.3). A host name
     /// would have to be resolved, which is the driver's to do; until it says otherwise the known way is taken.
     pub(crate) fn next_hop(&self) -> Flow {
         if self.way != Way::Routed || self.flow.connection.is_some() {
             return self.flow;
         }
-        let Some(peer) = self.peer() else { return self.flow };
+        let Some(peer) = self.peer().filter(|peer| !peer.keeps_flow()) else { return self.flow };
         let hop = peer.routes.first().map_or(&peer.target, |route| route);
         match resolved(hop) {
             Some(remote) => self.flow.towards(remote),
@@ -244,6 +246,12 @@ impl Peer {
         if let Some(contact) = message.contact() {
             self.target = contact.uri.as_bytes().into();
         }
+    }
+
+    /// Whether it asks to be sent to by the flow that its messages come by (`ob`, RFC 5626 §4.3), and no proxy stands
+    /// between that would see to it.
+    fn keeps_flow(&self) -> bool {
+        self.routes.is_empty() && Uri::parse(&self.target).is_some_and(|uri| uri.params.has(b"ob"))
     }
 
     /// Its From or To value, tag included.

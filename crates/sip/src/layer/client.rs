@@ -26,6 +26,9 @@ impl core::fmt::Display for Branch {
 }
 
 impl Branch {
+    /// Length of every branch of ours.
+    pub(crate) const BYTES: usize = MAGIC_COOKIE.len() + 32;
+
     /// Reads a branch that we wrote.
     pub(crate) fn parse(branch: &[u8]) -> Option<Self> {
         let digits = branch.strip_prefix(MAGIC_COOKIE)?;
@@ -100,6 +103,15 @@ impl Client {
             Machine::Invite(machine) => machine.is_terminated(),
             Machine::Other(machine) => machine.is_terminated(),
         }
+    }
+    /// Whether a branch is that of this transaction, and the peer has not answered it yet: what the network says of an
+    /// earlier copy of the request is out of date then.
+    pub(super) fn is_meant(&self, branch: Branch) -> bool {
+        let unanswered = match &self.machine {
+            Machine::Invite(machine) => machine.is_calling(),
+            Machine::Other(machine) => machine.is_trying(),
+        };
+        self.secret == branch.secret && unanswered
     }
 }
 

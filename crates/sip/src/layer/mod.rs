@@ -14,7 +14,7 @@ pub use base::hash::{Key, Randomness};
 pub(crate) use base::{Deadlines, Place, Scheduled, Slab};
 pub(crate) use client::{Branch, ClientMethod, Way};
 pub use flow::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId};
-pub(crate) use reply::{ReplyHead, TransactionKey, reply_flow};
+pub(crate) use reply::{ReplyHead, TransactionKey, reply_flow, way_back};
 pub(crate) use server::{Matched, ServerMethod};
 
 use crate::stack::Output;
@@ -61,6 +61,8 @@ pub(crate) enum Notice {
     Moved { to: Place, owner: Owner, failed: Flow, flow: Flow, contact: Option<Box<[u8]>> },
     /// The final response of this INVITE has no way to its dialog's peer.
     Unreachable(Place, Place),
+    /// A response cannot go where it should: what the DNS says of its peer may help.
+    Stranded { request: Place, host: String, port: Option<u16>, failed: Flow },
 }
 
 impl Notice {
@@ -70,6 +72,7 @@ impl Notice {
             Self::TimedOut(_, owner) | Self::Failed(_, owner) | Self::InviteGone(_, owner) => owner.dialog,
             Self::Moved { owner, .. } => owner.dialog,
             Self::Unreachable(_, dialog) => Some(*dialog),
+            Self::Stranded { .. } => None,
         }
     }
 }
@@ -195,8 +198,8 @@ impl Layer {
     /// A flow is gone or refused a message: tells every transaction that uses it.
     ///
     /// A request whose connection the driver made for it fails with that connection. A response may still leave by
-    /// another one (RFC 3261 §18.2.2), so that a closed connection is only forgotten; when no connection can be made
-    /// either, the transaction fails.
+    /// another one (RFC 3261 §18.2.2), so that after a closed connection it is only looked for there; when no connection
+    /// can be made either, and the DNS knows no other server of the peer's (RFC 3263 §5), the transaction fails.
     pub(crate) fn transport_error(&mut self, flow: Flow, now: Instant, out: &mut Vec<Output>) {
         let made_for = Flow { connection: None, ..flow };
         for member in self.members_of(flow.remote) {
@@ -208,16 +211,29 @@ impl Layer {
                     }
                 }
                 Member::Server(place) => {
-                    let Some(server) = self.servers.get_mut(place).filter(|server| server.flow == flow)
-                    else {
-                        continue;
-                    };
+                    let Some(uses) = self.servers.get(place).map(|server| server.flow) else { continue };
                     match flow.connection {
-                        Some(_) => server.flow.connection = None,
-                        None => self.server_failed(place, now, out),
+                        Some(_) if uses == flow => self.server_cut_off(place),
+                        // Of a connection that was to be made for the response, or of a datagram.
+                        _ if uses == made_for => self.server_stranded(place, now, out),
+                        _ => {}
                     }
                 }
             }
+        }
+    }
+
+    /// The network says that a datagram to this peer could not be delivered, and quotes how it began (RFC 3261 §18.4). The
+    /// quotation has to hold a branch of ours, which nobody can guess: anybody can make such a message up.
+    pub(crate) fn undelivered(&mut self, flow: Flow, quoted: &[u8], now: Instant, out: &mut Vec<Output>) {
+        let Some(branch) = quoted_branch(quoted) else { return };
+        let fits = |client: &&Client| {
+            client.is_meant(branch)
+                && client.flow.remote == flow.remote
+                && !client.flow.protocol.is_reliable()
+        };
+        if self.clients.get(branch.place).filter(fits).is_some() {
+            self.client_failed(branch.place, now, out);
         }
     }
 
@@ -234,6 +250,13 @@ impl Layer {
         self.by_peer.remove(&(client.flow.remote, Member::Client(place)));
         Some(client)
     }
+}
+
+/// The branch in the beginning of a request of ours: its Via is the first header, and `branch` the last parameter there.
+fn quoted_branch(quoted: &[u8]) -> Option<Branch> {
+    const NAME: &[u8] = b";branch=";
+    let at = memchr::memmem::find(quoted, NAME)? + NAME.len();
+    Branch::parse(quoted.get(at..at + Branch::BYTES)?)
 }
 
 fn send(out: &mut Vec<Output>, flow: Flow, bytes: &Option<Arc<[u8]>>) {

@@ -1,8 +1,10 @@
 //! What a response takes from its request, and the keys under which a request is found again.
 
-use super::{Flow, Key};
-use crate::header::{HeaderName, Method};
+use super::build::Written;
+use super::{Flow, Key, Protocol};
+use crate::header::{HeaderName, Method, Via};
 use crate::message::{Message, Status};
+use crate::uri::Host;
 use crate::write::{MessageWriter, Reply};
 use core::net::SocketAddr;
 
@@ -74,6 +76,25 @@ pub(crate) fn reply_flow(message: &Message<'_>, source: Flow, force_rport: bool)
     source.towards(SocketAddr::new(source.remote.ip(), port))
 }
 
+/// Where the sender of a request says that it is, in a response to it: host and port of the topmost Via.
+pub(crate) fn sent_by(response: &[u8]) -> Option<(Host<'_>, Option<u16>)> {
+    let via = Via::parse(Written::new(response).value("Via")?)?;
+    Some((via.host, via.port))
+}
+
+/// Where a response goes whose connection is gone: to the address that the request came from, at the port that its sender
+/// says it listens at (RFC 3261 §18.2.2). Nobody can be connected to by WebSocket.
+pub(crate) fn way_back(response: &[u8], flow: Flow) -> Flow {
+    let back = Flow { connection: None, ..flow };
+    match (flow.protocol, sent_by(response)) {
+        (Protocol::Ws | Protocol::Wss, _) | (_, None) => back,
+        (Protocol::Udp | Protocol::Tcp | Protocol::Tls, Some((_, port))) => {
+            let port = port.unwrap_or(flow.protocol.default_port());
+            back.towards(SocketAddr::new(flow.remote.ip(), port))
+        }
+    }
+}
+
 /// Via, From, To with our tag, Call-ID, CSeq and Record-Route as all responses to one request carry them.
 #[derive(Debug)]
 pub(crate) struct ReplyHead {
@@ -94,6 +115,11 @@ impl ReplyHead {
         let _unfinished = MessageWriter::response(scratch, message, status, &reply);
         let start = memchr::memchr(b'\n', scratch).map_or(0, |at| at + 1);
         Self { lines: scratch.get(start..).unwrap_or_default().into() }
+    }
+
+    /// These lines, behind an empty one that stands for the status line.
+    pub(crate) fn as_response(&self) -> Vec<u8> {
+        [b"\r\n", &*self.lines].concat()
     }
 
     /// Appends the status line and these lines.

@@ -1,10 +1,12 @@
 //! Server transactions: found by a keyed digest of what the peer chose (RFC 3261 §17.2.3).
 
-use super::{Flow, Layer, Member, Notice, Place, ReplyHead, Scheduled, TransactionKey, send};
+use super::reply::{sent_by, way_back};
+use super::{Flow, Layer, Member, Notice, Pace, Place, Protocol, ReplyHead, Scheduled, TransactionKey, send};
 use crate::message::Status;
 use crate::stack::Output;
 use crate::transaction::{InviteServer, NonInviteServer, invite_server, non_invite_server};
 use base::Instant;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What kind of transaction a request makes.
@@ -30,10 +32,18 @@ pub(super) struct Server {
     head: Option<Box<ReplyHead>>,
     /// The latest response, while it may have to be repeated.
     response: Option<Arc<[u8]>>,
+    /// Whoever can ask the DNS has been asked for other ways to the peer (RFC 3263 §5).
+    searched: bool,
+    /// Those, best first, as far as they have not been tried.
+    ways: VecDeque<Flow>,
     scheduled: Scheduled,
 }
 
 impl Server {
+    /// Whether the connection that the request came by is gone.
+    fn is_cut_off(&self) -> bool {
+        self.flow.protocol.is_reliable() && self.flow.connection.is_none()
+    }
     fn deadline(&self) -> Option<Instant> {
         match &self.machine {
             Machine::Invite(machine) => machine.deadline(),
@@ -80,8 +90,17 @@ impl Layer {
             ServerMethod::Other => Machine::Other(NonInviteServer::start(pace, now)),
         };
         let scheduled = Scheduled::default();
-        let server =
-            Server { machine, key, flow, dialog, head: Some(Box::new(head)), response: None, scheduled };
+        let server = Server {
+            machine,
+            key,
+            flow,
+            dialog,
+            head: Some(Box::new(head)),
+            response: None,
+            searched: false,
+            ways: VecDeque::new(),
+            scheduled,
+        };
         let place = self.servers.insert_with(|_| server)?;
         self.by_peer.insert((flow.remote, Member::Server(place)));
         self.by_key.insert(key.transaction, place);
@@ -153,6 +172,8 @@ impl Layer {
     ) -> Option<(Arc<[u8]>, Flow)> {
         let server = self.servers.get(place).filter(|server| server.is_open())?;
         let (pace, flow) = (self.pace(server.flow), server.flow);
+        // A connection that has still to be made may fail: the response is kept as if it were a datagram.
+        let linger = Pace { reliable: pace.reliable && !server.is_cut_off(), ..pace };
         self.in_hand = Some(Member::Server(place));
         let server = self.servers.get_mut(place)?;
         self.scratch.clear();
@@ -167,7 +188,12 @@ impl Layer {
                 machine.handle(invite_server::Input::Respond(status), pace, now, &mut self.server_invite);
             }
             Machine::Other(machine) => {
-                machine.handle(non_invite_server::Input::Respond(status), pace, now, &mut self.server_other);
+                machine.handle(
+                    non_invite_server::Input::Respond(status),
+                    linger,
+                    now,
+                    &mut self.server_other,
+                );
             }
         }
         self.carry_out(place, out);
@@ -220,6 +246,60 @@ impl Layer {
             self.drive_server(place, false, now, out);
         }
         self.settle_server(place);
+    }
+
+    /// The connection that a request came by is gone: its responses go where its sender says that it listens.
+    pub(super) fn server_cut_off(&mut self, place: Place) {
+        let Some(server) = self.servers.get(place) else { return };
+        let response = match (&server.response, &server.head) {
+            (Some(response), _) => response.to_vec(),
+            (None, Some(head)) => head.as_response(),
+            (None, None) => return,
+        };
+        self.turn_server(place, way_back(&response, server.flow));
+    }
+
+    /// Responses go by another way from here on.
+    fn turn_server(&mut self, place: Place, flow: Flow) {
+        let Some(server) = self.servers.get_mut(place) else { return };
+        let before = core::mem::replace(&mut server.flow, flow);
+        self.by_peer.remove(&(before.remote, Member::Server(place)));
+        self.by_peer.insert((flow.remote, Member::Server(place)));
+    }
+
+    /// A response could not be sent: it goes by the next way there is, and when there is none whoever knows the DNS is
+    /// asked for some, once (RFC 3261 §18.2.2, RFC 3263 §5).
+    pub(super) fn server_stranded(&mut self, place: Place, now: Instant, out: &mut Vec<Output>) {
+        let Some(server) = self.servers.get_mut(place) else { return };
+        if let Some(next) = server.ways.pop_front() {
+            self.turn_server(place, next);
+            let Some(server) = self.servers.get(place) else { return };
+            return send(out, server.flow, &server.response);
+        }
+        let named = server.response.as_deref().filter(|_| !server.searched).and_then(sent_by);
+        let searchable = !matches!(server.flow.protocol, Protocol::Ws | Protocol::Wss);
+        match named.filter(|_| searchable) {
+            Some((host, port)) => {
+                let host = String::from_utf8_lossy(host.as_bytes()).into_owned();
+                self.notices.push_back(Notice::Stranded { request: place, host, port, failed: server.flow });
+                server.searched = true;
+            }
+            None => self.server_failed(place, now, out),
+        }
+    }
+
+    /// The ways that were asked for: the response that is stranded goes by the first of them.
+    pub(crate) fn server_ways(
+        &mut self,
+        place: Place,
+        ways: impl Iterator<Item = Flow>,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(server) = self.servers.get_mut(place).filter(|server| server.searched) else { return };
+        let failed = server.flow;
+        server.ways.extend(ways.filter(|way| *way != failed));
+        self.server_stranded(place, now, out);
     }
 
     pub(super) fn server_failed(&mut self, place: Place, now: Instant, out: &mut Vec<Output>) {

@@ -171,6 +171,51 @@ fn rfc5626_a_phone_that_comes_back_on_another_connection_keeps_one_binding() {
 }
 
 #[test]
+fn rfc5626_6_a_flow_is_known_by_instance_and_reg_id_and_several_of_them_by_one_contact() {
+    let contact = |params: &str| format!("Contact: <sip:a@h>{params}\r\n");
+    let flow = |id: u32| contact(&format!(";reg-id={id};+sip.instance=\"<urn:uuid:1>\""));
+    let rows: [(&str, [String; 2], &[&str]); 7] = [
+        ("two flows", [flow(1), flow(2)], &["1", "2"]),
+        ("one flow twice", [flow(1), flow(1)], &["1"]),
+        ("another phone", [flow(1), contact(";reg-id=1;+sip.instance=\"<urn:uuid:2>\"")], &["1", "1"]),
+        ("a flow of no instance is none", [contact(";reg-id=1"), contact(";reg-id=2")], &["-"]),
+        ("nor is the flow 0", [flow(0), flow(0)], &["-"]),
+        ("nor is one beyond the largest", [flow(2_147_483_648), flow(0)], &["-"]),
+        ("a phone that gives flows up", [flow(1), contact("")], &["-"]),
+    ];
+    for (name, requests, expected) in rows {
+        let mut site = Site::new(Rules { max_contacts: 5, ..Rules::default() });
+        for (at, headers) in requests.iter().enumerate() {
+            site.say(at as u64, &format!("call-{at}"), 1, headers).unwrap();
+        }
+        let bindings = site.registrar.bindings("a");
+        let ids: Vec<String> =
+            bindings.iter().map(|b| b.reg_id.map_or_else(|| "-".into(), |id| id.to_string())).collect();
+        assert_eq!(ids, expected, "{name}");
+        assert!(bindings.iter().all(|b| b.is_outbound() == b.reg_id.is_some()), "{name}");
+    }
+    // One flow goes, and its twin stays; the journal keeps them apart too.
+    let mut site = Site::new(Rules { max_contacts: 5, ..Rules::default() });
+    site.say(0, "x", 1, &flow(1)).unwrap();
+    site.say(0, "y", 1, &flow(2)).unwrap();
+    let kept = site.registrar.bindings("a").to_vec();
+    assert_eq!(
+        String::from_utf8(kept[1].contact(at(0))).unwrap(),
+        "<sip:a@h>;reg-id=2;+sip.instance=\"<urn:uuid:1>\";expires=3600"
+    );
+    let mut changes = Vec::new();
+    assert!(site.registrar.remove_those("a", &|binding| binding.reg_id == Some(1), at(1), &mut changes));
+    assert_eq!((changes.len(), site.registrar.bindings("a")), (1, &kept[1..]));
+    let mut other = Registrar::new(2);
+    kept.iter().chain(&kept).for_each(|binding| other.restore("a", binding.clone(), at(1)));
+    assert_eq!(other.bindings("a"), kept);
+    // What could end the quotation is not said again.
+    let mut odd = kept[1].clone();
+    odd.instance = Some(b"<urn:x>\"\r\nInjected: 1".to_vec());
+    assert_eq!(odd.contact(at(0)), b"<sip:a@h>;expires=3600");
+}
+
+#[test]
 fn path_source_and_q_are_kept_and_survive_the_store() {
     let mut site = Site::new(Rules { support_path: true, ..Rules::default() });
     site.say(0, "x", 1, "Contact: <sip:a@10.0.0.1>;q=0.25\r\nPath: <sip:p1;lr>, <sip:p2;lr>\r\n").unwrap();

@@ -3,7 +3,7 @@
 use super::reliable::Reliable;
 use super::{DialogId, Stack};
 use crate::dialog::Dialog;
-use crate::layer::{ConnectionId, Flow, Place, Scheduled, Send};
+use crate::layer::{self, ConnectionId, Flow, Place, Scheduled, Send};
 use crate::stack::{Event, Header, Output};
 use base::Instant;
 use core::time::Duration;
@@ -174,6 +174,11 @@ impl Stack {
         for place in self.by_connection.of(connection) {
             if let Some(call) = self.calls.get_mut(place) {
                 call.dialog.flow.connection = None;
+                // A 2xx is repeated until it is acknowledged, where its peer can be reached.
+                let unacked = call.unacked.as_mut().map(|unacked| &mut unacked.response);
+                if let Some(sent) = unacked.filter(|sent| sent.flow.connection == Some(connection)) {
+                    sent.flow = layer::way_back(&sent.bytes, sent.flow);
+                }
             }
             self.follow(place);
         }

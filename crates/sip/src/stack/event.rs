@@ -134,6 +134,18 @@ pub enum Event {
         /// Our Contact there.
         contact: Option<String>,
     },
+    /// A response can be sent neither back nor to the address that its request came from. The driver says by
+    /// [`Stack::respond_by`](super::Stack::respond_by) where the DNS finds the peer (RFC 3263 §5).
+    Stranded {
+        /// The request that is answered.
+        request: ServerId,
+        /// Who its sender says to be: `sent-by` of its Via.
+        host: String,
+        /// With this port.
+        port: Option<u16>,
+        /// The last way that failed.
+        failed: Flow,
+    },
     /// The ACK for our 2xx arrived; it may carry the answer to our offer.
     Acked {
         /// Dialog.

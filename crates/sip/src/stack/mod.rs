@@ -296,6 +296,21 @@ impl Stack {
         self.heed_notices(now, out);
     }
 
+    /// The network says that a datagram on `flow` could not be delivered, and quotes how it began.
+    pub fn undelivered(&mut self, flow: Flow, quoted: &[u8], now: Instant, out: &mut Vec<Output>) {
+        self.in_hand = None;
+        self.layer.undelivered(flow, quoted, now, out);
+        self.heed_notices(now, out);
+    }
+
+    /// The servers that the DNS knows of a peer, for the response that [`Event::Stranded`] has told of: it goes to the
+    /// first, to the next when that fails, and to nobody after the last.
+    pub fn respond_by(&mut self, request: ServerId, ways: &[Flow], now: Instant, out: &mut Vec<Output>) {
+        let known: Vec<Flow> = ways.iter().copied().filter(|way| self.sent_by(*way).is_some()).collect();
+        self.layer.server_ways(request.0, known.into_iter(), now, out);
+        self.heed_notices(now, out);
+    }
+
     /// What a dialog is called on the wire.
     pub fn names(&self, dialog: DialogId) -> Option<Names<'_>> {
         let dialog = &self.calls.get(dialog.0)?.dialog;
@@ -415,7 +430,12 @@ impl Stack {
         let supported = |tag: &[u8]| {
             self.config.supported.split(',').any(|known| known.trim().as_bytes().eq_ignore_ascii_case(tag))
         };
-        let unknown = message.values(HeaderName::Require).filter(|tag| !supported(tag));
+        // What these ask of a registrar is the driver's to do (RFC 3327 §5.3, RFC 5626 §6).
+        let register = message.method() == Method::Register;
+        let understood = |tag: &[u8]| {
+            register && [&b"path"[..], b"outbound"].iter().any(|known| tag.eq_ignore_ascii_case(known))
+        };
+        let unknown = message.values(HeaderName::Require).filter(|tag| !supported(tag) && !understood(tag));
         unknown.map(String::from_utf8_lossy).collect::<Vec<_>>().join(", ")
     }
 
@@ -465,6 +485,10 @@ impl Stack {
                     self.moved((to, owner), (failed, flow), contact, out);
                 }
                 Notice::Unreachable(request, dialog) => self.unreachable(request, dialog, out),
+                Notice::Stranded { request, host, port, failed } => {
+                    let request = ServerId(request);
+                    out.push(Output::Event(Event::Stranded { request, host, port, failed }));
+                }
             }
         }
     }

@@ -65,6 +65,11 @@ impl InviteClient {
         earliest(self.retransmit_at, self.give_up_at)
     }
 
+    /// Whether nothing has come from the peer.
+    pub fn is_calling(&self) -> bool {
+        matches!(self.state, State::Calling { .. })
+    }
+
     /// Whether a provisional response has come and no final one: only then may CANCEL be sent (§9.1).
     pub fn is_proceeding(&self) -> bool {
         self.state == State::Proceeding

@@ -60,6 +60,11 @@ impl NonInviteClient {
         earliest(self.retransmit_at, self.give_up_at)
     }
 
+    /// Whether nothing has come from the peer.
+    pub fn is_trying(&self) -> bool {
+        matches!(self.state, State::Trying { .. })
+    }
+
     /// Whether the machine has done all it ever will.
     pub fn is_terminated(&self) -> bool {
         self.state == State::Terminated

@@ -223,6 +223,7 @@ pub(super) fn word(event: &Event) -> String {
         Event::Resubscribe { .. } => "Resubscribe".into(),
         Event::Unsubscribed { .. } => "Unsubscribed".into(),
         Event::Moved { flow, .. } => format!("Moved {}", flow.remote),
+        Event::Stranded { host, port, failed, .. } => format!("Stranded {host} {port:?} {}", failed.remote),
         Event::Malformed { .. } => "Malformed".into(),
     }
 }

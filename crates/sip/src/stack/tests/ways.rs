@@ -289,6 +289,51 @@ fn rfc3263_4_3_a_failed_server_is_followed_by_the_next_in_a_transaction_of_its_o
 }
 
 #[test]
+fn rfc3261_18_4_what_the_network_could_not_deliver_fails_at_once_when_the_quotation_proves_it() {
+    let quote = |request: &str, bytes: usize| request.as_bytes()[..bytes.min(request.len())].to_vec();
+    for (name, expected) in [
+        ("as much as routers quote", vec![format!("Moved {}", SERVERS[1])]),
+        ("eight bytes of it", vec![]),
+        ("somebody else's branch", vec![]),
+        ("from another address", vec![]),
+        ("after an answer", vec![]),
+    ] {
+        let mut stack = stack(NAMES[0], config(), 83);
+        let mut out = Vec::new();
+        let dialog = stack.invite(&outgoing(CONTACTS[0], SERVERS[0]), ms(0), &mut out).unwrap();
+        stack.invite_also_by(dialog, &others());
+        let [(_, invite)] = sent(&mut out).try_into().unwrap();
+        let (mut from, mut quoted) = (udp(SERVERS[0]), quote(&invite, 500));
+        match name {
+            "eight bytes of it" => quoted = quote(&invite, 8),
+            "somebody else's branch" => {
+                quoted = quote(&invite.replace("branch=z9hG4bK00000000", "branch=z9hG4bK00000001"), 500)
+            }
+            "from another address" => from = udp(SERVERS[2]),
+            "after an answer" => {
+                stack.receive(udp(SERVERS[0]), response(&invite, "100 Trying").as_bytes(), ms(1), &mut out);
+                out.clear();
+            }
+            _ => {}
+        }
+        stack.undelivered(from, &quoted, ms(2), &mut out);
+        assert_eq!(told(&mut out), expected, "{name}");
+        for cut in 0..quoted.len() {
+            stack.undelivered(udp(SERVERS[1]), &quoted[cut..], ms(3), &mut out);
+        }
+        assert_eq!(told(&mut out), [""; 0], "{name}: pieces prove nothing of another server");
+    }
+    // The last server: the request fails, much sooner than by silence.
+    let mut stack = stack(NAMES[0], config(), 84);
+    let mut out = Vec::new();
+    stack.request(&outgoing(CONTACTS[0], SERVERS[0]), ms(0), &mut out).unwrap();
+    let [(_, request)] = sent(&mut out).try_into().unwrap();
+    stack.undelivered(udp(SERVERS[0]), request.as_bytes(), ms(3), &mut out);
+    assert_eq!(told(&mut out), ["Unanswered Transport"]);
+    assert_eq!(stack.load(), Load::default());
+}
+
+#[test]
 fn rfc3263_4_3_a_call_that_got_further_or_is_given_up_does_not_move() {
     for (name, before, cancel) in [
         ("it rang", "180 Ringing", false),

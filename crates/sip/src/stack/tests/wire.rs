@@ -458,19 +458,115 @@ fn rfc3261_18_4_a_dialog_whose_connection_closed_asks_for_another_one() {
 }
 
 #[test]
-fn rfc3261_18_2_2_an_answer_looks_for_another_connection_and_the_call_ends_when_there_is_none() {
+fn rfc3261_18_2_2_rfc3263_5_an_answer_without_its_connection_goes_where_the_peer_listens_and_then_where_the_dns_says()
+ {
+    let tcp = Flow { protocol: Protocol::Tcp, connection: Some(ConnectionId(1)), ..udp("192.0.2.9:40001") };
+    let at = |remote: &str| Flow { connection: None, remote: remote.parse().unwrap(), ..tcp };
+    for (name, via, received, stranded) in [
+        ("a port", "192.0.2.9:5070", "192.0.2.9:5070", "Stranded 192.0.2.9 Some(5070) 192.0.2.9:5070"),
+        ("no port", "phone.example", "192.0.2.9:5060", "Stranded phone.example None 192.0.2.9:5060"),
+    ] {
+        for (ways, last) in
+            [(vec![], vec!["Ended PeerLost"]), (vec!["192.0.2.20:5060", "192.0.2.21:5062"], vec![])]
+        {
+            let mut desk = Desk::new(config());
+            let named = invite().replace("UDP 192.0.2.9:5062", &format!("TCP {via}"));
+            let incoming = desk.hear_from(tcp, &named).incoming();
+            let dialog = desk.accept(&incoming);
+            let ((), heard) = desk.act(|stack, now, out| stack.transport_error(tcp, now, out));
+            assert!(heard.events.is_empty() && desk.stack.load().dialogs == 1, "{name}");
+            let ((), heard) =
+                desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(180), now, out).unwrap());
+            assert_eq!(heard.sent[0].0, at(received), "{name}");
+            // The connection that was made for it was refused.
+            let made = Flow { connection: Some(ConnectionId(2)), ..at(received) };
+            let ((), mut heard) = desk.act(|stack, now, out| stack.transport_error(made, now, out));
+            assert_eq!(heard.words(), [stranded], "{name}");
+            let Event::Stranded { request, .. } = heard.events.remove(0) else { panic!("{name}") };
+            let ways: Vec<Flow> = ways.iter().map(|way| at(way)).collect();
+            let ((), mut heard) = desk.act(|stack, now, out| {
+                stack.respond_by(request, &[&[at(received)], &*ways].concat(), now, out);
+            });
+            for way in &ways {
+                assert_eq!(heard.sent[0].0, *way, "{name}");
+                assert!(heard.sent[0].1.view().status().is_some_and(|status| status.code() == 180));
+                heard = desk.act(|stack, now, out| stack.transport_error(*way, now, out)).1;
+            }
+            let ended = if ways.is_empty() { last } else { vec!["Ended PeerLost"] };
+            assert_eq!(heard.words(), ended, "{name}");
+            // What the DNS says twice, or late, moves nothing.
+            let ((), heard) =
+                desk.act(|stack, now, out| stack.respond_by(request, &[at("192.0.2.30:5060")], now, out));
+            assert!(heard.sent.is_empty() && heard.events.is_empty(), "{name}");
+            assert_eq!(desk.stack.load(), Load::default());
+        }
+    }
+}
+
+#[test]
+fn rfc3261_18_2_2_the_final_answer_to_another_request_waits_until_the_new_connection_stands() {
+    let tcp = Flow { protocol: Protocol::Tcp, connection: Some(ConnectionId(1)), ..udp("192.0.2.9:40001") };
+    let mut desk = Desk::new(config());
+    let incoming = desk.hear_from(tcp, &request("OPTIONS", "o", 1, "", "").replace("UDP", "TCP")).incoming();
+    let (request, _) = desk.act(|stack, now, _| stack.accept(&incoming, now).unwrap());
+    desk.act(|stack, now, out| stack.transport_error(tcp, now, out));
+    let ((), heard) =
+        desk.act(|stack, now, out| stack.respond(request, &Answer::new(200), now, out).unwrap());
+    let (back, _) = heard.sent[0];
+    assert_eq!((back.connection, back.remote.ip()), (None, tcp.remote.ip()));
+    let ((), heard) = desk.act(|stack, now, out| stack.transport_error(back, now, out));
+    assert!(heard.words()[0].starts_with("Stranded "), "{:?}", heard.words());
+    let found = Flow { remote: "192.0.2.20:5060".parse().unwrap(), ..back };
+    let ((), heard) = desk.act(|stack, now, out| stack.respond_by(request, &[found], now, out));
+    assert_eq!(heard.sent[0].0, found);
+    desk.wait(40_000);
+    assert_eq!(desk.stack.load(), Load::default());
+}
+
+#[test]
+fn rfc3261_13_3_1_4_a_2xx_is_repeated_where_the_peer_listens_when_its_connection_is_gone() {
     let tcp = Flow { protocol: Protocol::Tcp, connection: Some(ConnectionId(1)), ..udp("192.0.2.9:40001") };
     let mut desk = Desk::new(config());
     let incoming = desk.hear_from(tcp, &invite().replace("UDP", "TCP")).incoming();
     let dialog = desk.accept(&incoming);
-    let ((), heard) = desk.act(|stack, now, out| stack.transport_error(tcp, now, out));
-    assert!(heard.events.is_empty() && desk.stack.load().dialogs == 1);
-    let ((), heard) = desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(180), now, out).unwrap());
-    let anew = Flow { connection: None, ..tcp };
-    assert_eq!(heard.sent[0].0, anew);
-    let ((), heard) = desk.act(|stack, now, out| stack.transport_error(anew, now, out));
-    assert_eq!(heard.words(), ["Ended PeerLost"]);
-    assert_eq!(desk.stack.load(), Load::default());
+    let ((), heard) = desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(200), now, out).unwrap());
+    assert_eq!(heard.sent[0].0, tcp);
+    desk.act(|stack, now, out| stack.transport_error(tcp, now, out));
+    let heard = desk.wait(500);
+    assert_eq!(heard.sent[0].0, Flow { connection: None, remote: PEER.parse().unwrap(), ..tcp });
+}
+
+#[test]
+fn rfc5626_4_3_a_peer_whose_contact_has_ob_is_reached_by_its_flow() {
+    for (name, contact, routes, expected) in [
+        ("as its Contact says", "sip:peer@192.0.2.77:5070", "", "192.0.2.77:5070"),
+        ("by its flow", "sip:peer@192.0.2.77:5070;ob", "", "192.0.2.9:40001"),
+        (
+            "by the proxy that knows the flow",
+            "sip:peer@192.0.2.77:5070;ob",
+            "Record-Route: <sip:192.0.2.50;lr>\n",
+            "192.0.2.50:5060",
+        ),
+    ] {
+        let mut desk = Desk::new(config());
+        let source = udp("192.0.2.9:40001");
+        let with = format!("Contact: <{contact}>\n{routes}");
+        let incoming = desk.hear_from(source, &request("INVITE", "inv", 1, "", &with)).incoming();
+        let (dialog, _) = desk.act(|stack, now, _| {
+            stack.accept_invite(&incoming, &Accept { contact: "<sip:us@h>", symmetric: false }, now).unwrap()
+        });
+        desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(200), now, out).unwrap());
+        assert_eq!(desk.stack.names(dialog).unwrap().flow.remote, expected.parse().unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn rfc3327_5_3_rfc5626_6_a_registrar_may_be_required_to_know_path_and_outbound() {
+    for (method, words) in [("REGISTER", vec!["Request"]), ("OPTIONS", vec![])] {
+        let mut desk = Desk::new(config());
+        let heard = desk.hear(&request(method, "o", 1, "", "Require: path, outbound\n"));
+        assert_eq!(heard.words(), words, "{method}");
+    }
 }
 
 #[test]
