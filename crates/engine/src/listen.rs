@@ -58,6 +58,10 @@ pub(crate) struct Connection {
     pub(crate) framing: Framing,
     /// When it is pinged next.
     ping_at: Option<Instant>,
+    /// The peer has answered pings.
+    answers: bool,
+    /// When it is given up unless something comes.
+    silent_at: Option<Instant>,
 }
 
 /// All of them.
@@ -77,6 +81,7 @@ pub(crate) struct Listeners {
     wires: BTreeMap<TransportId, Wire>,
     ping: Option<Duration>,
     pings: BTreeSet<(Instant, FlowId)>,
+    silent: BTreeSet<(Instant, FlowId)>,
 }
 
 /// Whether a bind keeps the socket it has.
@@ -84,6 +89,8 @@ pub(crate) fn same_socket(old: &Bind, new: &Bind) -> bool {
     new.id == old.id && new.local == old.local && new.protocol == old.protocol
 }
 
+/// How long the answer to a ping may take, from a peer that has answered others (RFC 5626 §4.4.1).
+const PONG_WITHIN: Duration = Duration::from_secs(10);
 /// Most SIP connections; beyond it the reactor's own limit has long closed the door.
 const CONNECTIONS_MAX: usize = 8192;
 
@@ -232,8 +239,16 @@ impl Listeners {
         let connection = ConnectionId(self.next);
         let ping_at = self.ping.map(|ping| now + ping);
         let sip = Flow { connection: Some(connection), ..way };
-        self.connections
-            .insert(flow, Connection { flow: sip, framing: Framing::Stream(Framer::new()), ping_at });
+        self.connections.insert(
+            flow,
+            Connection {
+                flow: sip,
+                framing: Framing::Stream(Framer::new()),
+                ping_at,
+                answers: false,
+                silent_at: None,
+            },
+        );
         self.pings.extend(ping_at.map(|at| (at, flow)));
         if shared {
             self.by_remote.insert((way.transport, way.remote, way.name), flow);
@@ -243,17 +258,32 @@ impl Listeners {
     }
     /// When the next connection is to be pinged.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.pings.first().map(|(at, _)| *at)
+        self.pings.first().into_iter().chain(self.silent.first()).map(|(at, _)| *at).min()
     }
-    /// Pings what has to be (RFC 5626 §3.5.1): routers on the way keep what is used.
-    pub(crate) fn due(&mut self, net: &mut Net, now: Instant) {
+    /// Something came on a connection; `answers` when it was the answer to a ping, of which more are expected then.
+    pub(crate) fn heard(&mut self, flow: FlowId, answers: bool) {
+        let Some(connection) = self.connections.get_mut(&flow) else { return };
+        connection.answers |= answers;
+        if let Some(at) = connection.silent_at.take() {
+            self.silent.remove(&(at, flow));
+        }
+    }
+    /// Pings what has to be (RFC 5626 §3.5.1): routers on the way keep what is used. Gives the connections whose peers have
+    /// answered pings before, and this time not: they are dead, whatever the kernel believes.
+    #[must_use]
+    pub(crate) fn due(&mut self, net: &mut Net, now: Instant) -> Vec<FlowId> {
         while let Some((at, flow)) = self.pings.first().copied().filter(|(at, _)| *at <= now) {
             self.pings.remove(&(at, flow));
             let Some(connection) = self.connections.get_mut(&flow) else { continue };
             net.send_flow(flow, &connection.framing.ping());
             connection.ping_at = self.ping.map(|ping| now + ping);
             self.pings.extend(connection.ping_at.map(|at| (at, flow)));
+            if connection.answers && connection.silent_at.is_none() {
+                connection.silent_at = Some(now + PONG_WITHIN);
+                self.silent.insert((now + PONG_WITHIN, flow));
+            }
         }
+        self.silent.iter().take_while(|(at, _)| *at <= now).map(|(_, flow)| *flow).collect()
     }
     /// A connection's state.
     pub(crate) fn connection(&mut self, flow: FlowId) -> Option<&mut Connection> {
@@ -264,6 +294,9 @@ impl Listeners {
         let connection = self.connections.remove(&flow)?;
         if let Some(at) = connection.ping_at {
             self.pings.remove(&(at, flow));
+        }
+        if let Some(at) = connection.silent_at {
+            self.silent.remove(&(at, flow));
         }
         let key = (connection.flow.transport, connection.flow.remote, connection.flow.name);
         if self.by_remote.get(&key) == Some(&flow) {
@@ -360,6 +393,70 @@ mod tests {
     /// An address that nobody listens at.
     fn free() -> SocketAddr {
         std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    }
+
+    #[test]
+    fn rfc5626_4_4_1_a_peer_that_answers_pings_is_dead_when_it_answers_one_no_more() {
+        let mut net = Net::new(Limits::within(256)).unwrap();
+        let mut listeners = Listeners::default();
+        let door = free();
+        let wires = Wires { ping: Some(Duration::from_secs(90)), ..Wires::default() };
+        assert!(listeners.configure(&mut net, &[bind("b", 1, Protocol::Tcp, door)], &wires).is_empty());
+        let listener = *listeners.by_listener.keys().next().unwrap();
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        // Whether anybody is there is not the point: they are names.
+        let [answering, mute] = [(); 2].map(|()| net.connect_tcp(door, None, FlowKind::Sip).unwrap());
+        for flow in [answering, mute] {
+            assert!(listeners.accepted(listener, flow, "192.0.2.1:4000".parse().unwrap(), at(0)));
+        }
+        assert_eq!(listeners.due(&mut net, at(90)), []);
+        listeners.heard(answering, true);
+        listeners.heard(mute, false);
+        assert_eq!(listeners.due(&mut net, at(180)), [], "the second ping leaves");
+        assert_eq!(listeners.deadline(), Some(at(190)));
+        // Whatever comes shows that the peer is there.
+        listeners.heard(answering, false);
+        assert_eq!(listeners.due(&mut net, at(270)), []);
+        assert_eq!(listeners.due(&mut net, at(279)), []);
+        assert_eq!(listeners.due(&mut net, at(280)), [answering], "who never answered is not asked to");
+        assert!(listeners.closed(answering).is_some());
+        assert_eq!(listeners.due(&mut net, at(281)), []);
+    }
+
+    #[test]
+    fn rfc5923_8_a_connection_is_shared_by_those_who_ask_for_the_same_name_and_by_nobody_else() {
+        let mut net = Net::new(Limits::within(256)).unwrap();
+        let mut listeners = Listeners::default();
+        let (door, peer) = (free(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let own = bind("b", 1, Protocol::Tcp, door);
+        assert!(listeners.configure(&mut net, &[own], &Wires::default()).is_empty());
+        let remote = peer.local_addr().unwrap();
+        let flow = |name| Flow {
+            transport: TransportId(1),
+            protocol: Protocol::Tcp,
+            connection: None,
+            name: PeerName(name),
+            remote,
+        };
+        for (what, name, connections) in [
+            ("the first", 1, 1),
+            ("the same name", 1, 1),
+            ("another name at the same address", 2, 2),
+            ("no name", 0, 3),
+            ("the first again", 1, 3),
+        ] {
+            assert!(listeners.send(&mut net, flow(name), None, b"x", Instant::ZERO), "{what}");
+            assert_eq!(listeners.connections.len(), connections, "{what}");
+        }
+        // Who came to us under TLS has proved no name: nobody else is sent there.
+        let listener = *listeners.by_listener.keys().next().unwrap();
+        let came = net.connect_tcp(remote, None, FlowKind::Sip).unwrap();
+        if let Some((bind, _)) = listeners.open.get_mut(&TransportId(1)) {
+            bind.protocol = Protocol::Tls;
+        }
+        let shared = listeners.by_remote.len();
+        assert!(listeners.accepted(listener, came, "192.0.2.1:4000".parse().unwrap(), Instant::ZERO));
+        assert_eq!((listeners.connections.len(), listeners.by_remote.len()), (4, shared));
     }
 
     #[test]

@@ -134,6 +134,8 @@ enum Turn {
     Bytes(FlowId, FlowKind, Vec<u8>),
     Closed(FlowId, FlowKind),
     Unsent(::sip::stack::Flow),
+    Undelivered(::sip::stack::Flow, Vec<u8>),
+    Reply(io::net::TransportId, SocketAddr, Vec<u8>),
     Insecure(FlowKind, SocketAddr, TlsFault),
     Media,
     Sounds,
@@ -297,7 +299,13 @@ impl Engine {
                     if let Some(flow) = listeners.datagram(transport, from)
                         && !is_banned(site, from.ip(), now)
                     {
-                        receive(site, flow, bytes);
+                        match ::sip::stun::is_stun(bytes) {
+                            true => turns.extend(
+                                ::sip::stun::answer(bytes, from)
+                                    .map(|answer| Turn::Reply(transport, from, answer)),
+                            ),
+                            false => receive(site, flow, bytes),
+                        }
                     }
                 }
                 NetEvent::Accepted { flow, kind, peer, listener } => {
@@ -307,6 +315,10 @@ impl Engine {
                 NetEvent::Closed { flow, kind, why: _ } => turns.push(Turn::Closed(flow, kind)),
                 NetEvent::Unsent { transport, to, .. } => {
                     turns.extend(listeners.unsent(transport, to).map(Turn::Unsent));
+                }
+                NetEvent::Undelivered { transport, to, quoted } => {
+                    let flow = listeners.unsent(transport, to);
+                    turns.extend(flow.map(|flow| Turn::Undelivered(flow, quoted.to_vec())));
                 }
                 NetEvent::Readable { token: SOUNDS } => turns.push(Turn::Sounds),
                 NetEvent::Readable { token: NAMES } => turns.push(Turn::Names),
@@ -420,6 +432,11 @@ impl Engine {
                 let mut core = self.site.shard.core.borrow_mut();
                 self.site.sip.borrow_mut().transport_error(&mut core, flow);
             }
+            Turn::Undelivered(flow, quoted) => {
+                let mut core = self.site.shard.core.borrow_mut();
+                self.site.sip.borrow_mut().undelivered(&mut core, flow, &quoted);
+            }
+            Turn::Reply(socket, to, bytes) => self.net.send_udp(socket, None, to, &bytes),
             Turn::Insecure(kind, remote, fault) => {
                 let mut core = self.site.shard.core.borrow_mut();
                 for line in self.insecure.tell(kind, remote, &fault, now) {
@@ -490,6 +507,7 @@ impl Engine {
         }
         let Framing::Stream(framer) = &mut connection.framing else { return };
         framer.push(bytes);
+        let mut answers = false;
         loop {
             match framer.next_frame() {
                 Ok(Some(Frame::Message(message))) => {
@@ -497,13 +515,19 @@ impl Engine {
                     receive(&self.site, source, message);
                 }
                 Ok(Some(Frame::Ping)) => self.net.send_flow(flow, b"\r\n"),
-                Ok(Some(Frame::Pong)) => {}
-                Ok(None) => return,
-                Err(_) => break,
+                Ok(Some(Frame::Pong)) => answers = true,
+                Ok(None) => break,
+                Err(_) => {
+                    self.net.close_flow(flow, Closing::Flush);
+                    return self.connection_lost(flow);
+                }
             }
         }
-        self.net.close_flow(flow, Closing::Flush);
-        self.connection_lost(flow);
+        self.listeners.heard(flow, answers);
+        // A phone that keeps its flow open is there as long as anything comes (RFC 5626 §4.4.1).
+        if let Some(patience) = self.site.sip.borrow().patience(source) {
+            self.net.keep(flow, Some(now + patience));
+        }
     }
     /// A connection of HTTP speaks SIP in frames from here on. It stays on probation until its first message.
     fn upgrade(&mut self, upgraded: Upgraded, now: Instant) {
@@ -566,7 +590,10 @@ impl Engine {
         self.start_dialplans(started);
         site.hints.borrow_mut().update(&site.shard);
         site.sip.borrow_mut().tell_watchers(&mut site.shard.core.borrow_mut());
-        self.listeners.due(&mut self.net, now);
+        for silent in self.listeners.due(&mut self.net, now) {
+            self.net.close_flow(silent, Closing::AtOnce);
+            self.connection_lost(silent);
+        }
         self.write_records();
         self.tell_troubles();
         self.send();

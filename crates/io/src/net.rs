@@ -365,7 +365,12 @@ impl Net {
         let which = word & (u64::MAX >> 8);
         let small = u32::try_from(which).unwrap_or(u32::MAX);
         match (word >> 56) as u8 {
-            KEY_UDP => self.udp.receive(TransportId(small), &mut self.stats, sink),
+            KEY_UDP => {
+                if events & libc::EPOLLERR as u32 != 0 {
+                    self.udp.read_errors(TransportId(small), &mut self.stats, sink);
+                }
+                self.udp.receive(TransportId(small), &mut self.stats, sink);
+            }
             KEY_LISTENER => self.accept(ListenerId(small), sink),
             KEY_FLOW => self.flow_ready(FlowId(which), events, sink),
             KEY_WATCH => sink(NetEvent::Readable { token: Token(small) }),

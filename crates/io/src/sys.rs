@@ -353,6 +353,81 @@ impl RecvBatch {
     }
 }
 
+/// Control room of a report: the report with an IPv6 address takes 64 bytes, and the packet's own addresses stand before it.
+const REPORT_CONTROL_BYTES: usize = 256;
+
+#[repr(align(8))]
+struct ReportControl([u8; REPORT_CONTROL_BYTES]);
+
+/// What the network said of a datagram of ours.
+pub(crate) struct NetworkError {
+    /// Whom it was for.
+    pub(crate) to: SocketAddr,
+    /// Nothing can be delivered there (RFC 1122 §3.2.2.1, RFC 4443 §3.1), as opposed to what passes.
+    pub(crate) is_unreachable: bool,
+    /// Bytes of the datagram that are quoted, at the front of the buffer.
+    pub(crate) quoted: usize,
+}
+
+/// Takes the next report out of the error queue of a datagram socket that was given one (`report_errors`); `None` when it is
+/// empty. `Some(None)` is a report of something else than a peer.
+pub(crate) fn next_error(fd: &OwnedFd, buffer: &mut [u8]) -> Option<Option<NetworkError>> {
+    let mut name = RawAddr::empty();
+    let mut control = ReportControl([0; REPORT_CONTROL_BYTES]);
+    // SAFETY: all-zero bytes are a valid `msghdr` (null pointers, zero lengths).
+    let mut head: libc::msghdr = unsafe { mem::zeroed() };
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    head.msg_name = (&raw mut name.storage).cast();
+    head.msg_namelen = len_of::<libc::sockaddr_storage>();
+    head.msg_iov = &raw mut part;
+    head.msg_iovlen = 1;
+    head.msg_control = control.0.as_mut_ptr().cast();
+    head.msg_controllen = REPORT_CONTROL_BYTES;
+    // SAFETY: `head` points at `name`, `part` and `control`, which live until after the call, each with its true length.
+    let size =
+        unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut head, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
+    let quoted = check_size(size).ok()?;
+    name.len = head.msg_namelen;
+    let report = extended_error(control.0.get(..head.msg_controllen).unwrap_or_default());
+    let of_peer = name.to_std().zip(report).map(|(to, (origin, kind, code))| NetworkError {
+        to,
+        is_unreachable: is_unreachable(origin, kind, code),
+        quoted: quoted.min(buffer.len()),
+    });
+    Some(of_peer)
+}
+
+/// Origin, ICMP type and ICMP code of the report in a control message block written by the kernel.
+fn extended_error(mut control: &[u8]) -> Option<(u8, u8, u8)> {
+    let header = mem::size_of::<libc::cmsghdr>();
+    while control.len() >= header {
+        // SAFETY: the block holds at least one header; `read_unaligned` asks nothing of its alignment.
+        let head: libc::cmsghdr = unsafe { ptr::read_unaligned(control.as_ptr().cast()) };
+        let body = control.get(header..head.cmsg_len.min(control.len()))?;
+        if matches!(
+            (head.cmsg_level, head.cmsg_type),
+            (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
+        ) {
+            // struct sock_extended_err: errno in four bytes, then origin, type and code.
+            return Some((*body.get(4)?, *body.get(5)?, *body.get(6)?));
+        }
+        // Blocks begin at multiples of the size of a word.
+        control = control.get(head.cmsg_len.max(header).next_multiple_of(mem::size_of::<usize>())..)?;
+    }
+    None
+}
+
+/// Whether a message of ICMP says that nothing can be delivered (RFC 3261 §18.4: host, network, port or protocol
+/// unreachable, or a parameter problem), and not only that a router is busy or a packet was too long.
+fn is_unreachable(origin: u8, kind: u8, code: u8) -> bool {
+    const FRAGMENTATION_NEEDED: u8 = 4;
+    match origin {
+        libc::SO_EE_ORIGIN_ICMP => kind == 3 && code != FRAGMENTATION_NEEDED || kind == 12,
+        libc::SO_EE_ORIGIN_ICMP6 => kind == 1 || kind == 4,
+        _ => false,
+    }
+}
+
 /// The destination address in a control message block written by the kernel.
 fn destination(control: &[u8]) -> Option<IpAddr> {
     let header = mem::size_of::<libc::cmsghdr>();

@@ -117,6 +117,16 @@ pub enum NetEvent<'a> {
         /// The kernel's reason.
         why: io::ErrorKind,
     },
+    /// The network says that a datagram could not be delivered. Anybody can make such a message up, so that only what it
+    /// quotes proves that it is about something we have sent.
+    Undelivered {
+        /// The bind that it left by.
+        transport: TransportId,
+        /// Whom it was for.
+        to: SocketAddr,
+        /// How it began, as far as that was sent back; often nothing.
+        quoted: &'a [u8],
+    },
     /// TLS with somebody could not begin or go on. An incoming flow was not reported before and is not from here on; an
     /// outgoing one is `Closed` next.
     Insecure {
@@ -211,6 +221,8 @@ pub struct NetStats {
     pub datagrams_out: u64,
     /// Datagrams it did not take.
     pub datagrams_unsent: u64,
+    /// Datagrams of which the network said that they could not be delivered.
+    pub datagrams_undelivered: u64,
     /// Flows let in.
     pub accepted: u64,
     /// Connections closed at the door: a source over its share, or no place.

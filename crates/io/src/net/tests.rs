@@ -13,6 +13,7 @@ use crate::wake;
 enum Seen {
     Datagram(SocketAddr, SocketAddr, Vec<u8>),
     Unsent(SocketAddr),
+    Undelivered(SocketAddr, Vec<u8>),
     Accepted(FlowId, Peer),
     Connected(FlowId),
     Bytes(FlowId, Vec<u8>),
@@ -26,6 +27,7 @@ fn remember(event: NetEvent<'_>) -> Seen {
     match event {
         NetEvent::Datagram { from, local, bytes, .. } => Seen::Datagram(from, local, bytes.to_vec()),
         NetEvent::Unsent { to, .. } => Seen::Unsent(to),
+        NetEvent::Undelivered { to, quoted, .. } => Seen::Undelivered(to, quoted.to_vec()),
         NetEvent::Accepted { flow, peer, .. } => Seen::Accepted(flow, peer),
         NetEvent::Connected { flow, .. } => Seen::Connected(flow),
         NetEvent::Bytes { flow, bytes, .. } => Seen::Bytes(flow, bytes.to_vec()),
@@ -69,6 +71,38 @@ fn patiently<T>(mut receive: impl FnMut() -> io::Result<T>) -> io::Result<T> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
         }
+    }
+}
+
+#[test]
+fn rfc3261_18_4_a_port_where_nobody_listens_is_reported_with_what_was_sent_there() {
+    for (own, other) in [("127.0.0.1:0", "127.0.0.1:0"), ("0.0.0.0:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")]
+    {
+        let mut net = Net::new(Limits::default()).unwrap();
+        let Ok(bind) = net.bind_udp(own.parse().unwrap()) else {
+            println!("skipped: no IPv6 here");
+            continue;
+        };
+        let good = UdpSocket::bind(other).unwrap();
+        good.set_read_timeout(Some(GUARD)).unwrap();
+        // A port that was free a moment ago, and stays so: nobody else is told of it.
+        let gone = UdpSocket::bind(other).unwrap().local_addr().unwrap();
+        let request = [b"OPTIONS sip:gone SIP/2.0\r\n".to_vec(), vec![b'x'; 200]].concat();
+        net.send_udp(bind, None, gone, &request);
+        let seen = turn_until(&mut net, |seen| seen.iter().any(|seen| matches!(seen, Seen::Undelivered(..))));
+        let Some(Seen::Undelivered(to, quoted)) = seen.first() else { panic!("{seen:?}") };
+        assert_eq!(*to, gone, "{own}");
+        assert!(!quoted.is_empty() && request.starts_with(quoted), "{own}: {quoted:?}");
+        assert_eq!(net.stats().datagrams_undelivered, 1, "{own}");
+        // The report is nobody else's: what is sent next, to others, leaves.
+        net.send_udp(bind, None, gone, &request);
+        net.flush();
+        net.send_udp(bind, None, good.local_addr().unwrap(), b"still here");
+        net.flush();
+        let mut buffer = [0; 64];
+        let (length, _) = patiently(|| good.recv_from(&mut buffer)).unwrap();
+        assert_eq!(buffer.get(..length), Some(&b"still here"[..]), "{own}");
+        assert_eq!(net.stats().datagrams_unsent, 0, "{own}");
     }
 }
 

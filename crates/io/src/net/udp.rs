@@ -30,7 +30,14 @@ pub(super) struct Udp {
     /// The bytes of everything in `queue`.
     arena: Vec<u8>,
     scratch: Vec<Outgoing>,
+    /// What a report quotes.
+    quoted: Vec<u8>,
 }
+
+/// Reports of the network taken in one turn; a flood of them leaves room for the rest.
+const REPORTS_PER_TURN: usize = 64;
+/// Bytes of a datagram that a report may quote: routers send 548 at most (RFC 1812 §4.3.2.3).
+const QUOTED_BYTES: usize = 576;
 
 /// A datagram that the kernel refused.
 pub(super) struct Refused {
@@ -47,6 +54,25 @@ impl Udp {
             queue: Vec::new(),
             arena: Vec::new(),
             scratch: Vec::new(),
+            quoted: vec![0; QUOTED_BYTES],
+        }
+    }
+
+    /// What the network says of datagrams that have left; what is left wakes the loop again.
+    pub(super) fn read_errors(
+        &mut self,
+        id: TransportId,
+        stats: &mut NetStats,
+        sink: &mut dyn FnMut(NetEvent<'_>),
+    ) {
+        let Some(bound) = self.bound.get(id.0 as usize).and_then(Option::as_ref) else { return };
+        for _ in 0..REPORTS_PER_TURN {
+            let Some(report) = sys::next_error(&bound.fd, &mut self.quoted) else { return };
+            if let Some(report) = report.filter(|report| report.is_unreachable) {
+                stats.datagrams_undelivered += 1;
+                let quoted = self.quoted.get(..report.quoted).unwrap_or_default();
+                sink(NetEvent::Undelivered { transport: id, to: report.to, quoted });
+            }
         }
     }
 
@@ -149,6 +175,7 @@ fn send_run(
     stats: &mut NetStats,
     mut refused: impl FnMut(SocketAddr, io::ErrorKind),
 ) {
+    let mut once_more = true;
     while let Some(first) = run.first() {
         let taken = match sys::send_batch(fd, arena, run) {
             Ok(0) => return,
@@ -157,6 +184,11 @@ fn send_run(
                 sent
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            // It may be what the network said of an earlier datagram, to anybody: being told clears it.
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock && once_more => {
+                once_more = false;
+                continue;
+            }
             Err(error) => {
                 // The error is the first datagram's: no route, too long, or no room. The rest may still go.
                 stats.datagrams_unsent += 1;
@@ -166,6 +198,7 @@ fn send_run(
                 1
             }
         };
+        once_more = true;
         run = run.get(taken..).unwrap_or(&[]);
     }
 }
@@ -179,6 +212,13 @@ fn open(epoll: &Epoll, addr: SocketAddr, id: TransportId) -> io::Result<Bound> {
     } else if wildcard {
         sys::set_option(&fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
     }
+    // Without reports of what could not be delivered silence says it, later.
+    let (level, option) = if addr.is_ipv4() {
+        (libc::IPPROTO_IP, libc::IP_RECVERR)
+    } else {
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
+    };
+    let _silent = sys::set_option(&fd, level, option, 1);
     // A smaller buffer than asked for still works.
     let _capped = sys::set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER_BYTES);
     sys::bind(&fd, addr)?;
