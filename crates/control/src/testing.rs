@@ -175,6 +175,7 @@ pub(crate) fn sip_config() -> Config {
         external_media: None,
         external_signaling: None,
         local_nets: Vec::new(),
+        domain: String::new(),
         marking: base::Marking::default(),
     });
     config

@@ -384,6 +384,7 @@ mod tests {
             external_media: None,
             external_signaling: None,
             local_nets: Vec::new(),
+            domain: String::new(),
             marking: base::Marking::default(),
         }
     }

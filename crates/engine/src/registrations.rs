@@ -222,6 +222,7 @@ mod tests {
             external_media: None,
             external_signaling: None,
             local_nets: Vec::new(),
+            domain: String::new(),
             marking: base::Marking::default(),
         }
     }
@@ -238,6 +239,8 @@ mod tests {
             qualify_frequency: 0,
             qualify_timeout: Duration::from_secs(3),
             qualify_2xx_only: false,
+            authenticate_qualify: false,
+            outbound_proxy: String::new(),
             support_path: true,
             mailboxes: Vec::new(),
             voicemail: String::new(),

@@ -38,7 +38,10 @@ pub(crate) fn sip_config(
     let pjsip = &snapshot.pjsip;
     let endpoints = pjsip.endpoints.iter().map(|(name, endpoint)| {
         let name: Rc<str> = name.as_str().into();
-        (name.clone(), Rc::new(self::endpoint(name, endpoint, hosts)))
+        let mut endpoint = self::endpoint(name.clone(), endpoint, hosts);
+        endpoint.follow_fork &= pjsip.system.follow_early_media_fork;
+        endpoint.take_every_answer &= pjsip.system.accept_multiple_sdp_answers;
+        (name, Rc::new(endpoint))
     });
     let aors = pjsip.aors.iter().map(|(name, aor)| {
         let name: Rc<str> = name.as_str().into();
@@ -46,10 +49,15 @@ pub(crate) fn sip_config(
     });
     let defaults: Vec<Algorithm> =
         pjsip.global.default_auth_algorithms_uas.iter().map(|a| algorithm(*a)).collect();
-    let auths = pjsip
-        .auths
-        .iter()
-        .map(|(name, auth)| (Rc::from(name.as_str()), Rc::new(self::auth(auth, &defaults))));
+    let answered: Vec<Algorithm> =
+        pjsip.global.default_auth_algorithms_uac.iter().map(|a| algorithm(*a)).collect();
+    let auths = pjsip.auths.iter().map(|(name, auth)| {
+        let mut auth = self::auth(auth, &defaults);
+        if auth.answers.is_empty() {
+            auth.answers.clone_from(&answered);
+        }
+        (Rc::from(name.as_str()), Rc::new(auth))
+    });
     let contact_acls: Vec<_> =
         pjsip.acls.iter().filter(|acl| !acl.contact_access.is_empty()).cloned().collect();
     let contact_access: Option<Access> = (!contact_acls.is_empty())
@@ -81,6 +89,9 @@ pub(crate) fn sip_config(
         trace: trace(&pjsip.global.debug),
         ignore_user_options: pjsip.global.ignore_uri_user_options,
         ringing_after_progress: pjsip.global.allow_sending_180_after_183,
+        initial_qualify: pjsip.global.max_initial_qualify_time,
+        callerid_contact: pjsip.global.use_callerid_contact,
+        tells_refreshes: pjsip.global.send_contact_status_on_update_registration,
     }
 }
 
@@ -157,6 +168,7 @@ fn binds(pjsip: &pjsip::Pjsip, hosts: &Hosts, before: &[Bind], findings: &mut Fi
             external_media: address_of(&transport.external_media_address, hosts),
             external_signaling: (!external.is_empty()).then(|| host_port(external, port)),
             local_nets: transport.local_net.iter().map(|net| net.parts()).collect(),
+            domain: transport.domain.clone(),
             marking: marking(transport.tos, transport.cos),
         });
     }
@@ -302,6 +314,8 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         connected_by_update: from.connected_line_method == pjsip::ConnectedLine::Update,
         rpid_immediate: from.rpid_immediate,
         ignore_183_without_sdp: from.ignore_183_without_sdp,
+        follow_fork: from.follow_early_media_fork,
+        take_every_answer: from.accept_multiple_sdp_answers,
         suppress_reason: from.suppress_q850_reason_headers,
         contact_access: (!contact_access.is_empty())
             .then(|| Rc::new(move |ip| contact_access.allows(ip)) as Access),
@@ -415,6 +429,8 @@ fn aor(name: Rc<str>, from: &pjsip::Aor) -> Aor {
         qualify_frequency: seconds(from.qualify_frequency),
         qualify_timeout: from.qualify_timeout,
         qualify_2xx_only: from.qualify_2xx_only,
+        authenticate_qualify: from.authenticate_qualify,
+        outbound_proxy: from.outbound_proxy.clone(),
         support_path: from.support_path,
         mailboxes: list(&from.mailboxes),
         voicemail: from.voicemail_extension.clone(),

@@ -258,6 +258,10 @@ pub struct Endpoint {
     pub rpid_immediate: bool,
     /// A 183 without SDP means nothing.
     pub ignore_183_without_sdp: bool,
+    /// Early media is that of the branch of a fork that described it last (`follow_early_media_fork`).
+    pub follow_fork: bool,
+    /// A second description of the same branch counts (`accept_multiple_sdp_answers`).
+    pub take_every_answer: bool,
     /// Send no Q.850 causes in Reason.
     pub suppress_reason: bool,
     /// Addresses its contacts may have.
@@ -311,6 +315,10 @@ pub struct Aor {
     pub qualify_timeout: Duration,
     /// Only a 2xx counts as an answer.
     pub qualify_2xx_only: bool,
+    /// Challenges to OPTIONS are answered.
+    pub authenticate_qualify: bool,
+    /// URI that OPTIONS go through; empty: as calls of the endpoint do.
+    pub outbound_proxy: String,
     /// Path is kept.
     pub support_path: bool,
     /// Mailboxes that subscribers are told of (`mailboxes`).
@@ -435,6 +443,8 @@ pub struct Bind {
     pub external_signaling: Option<String>,
     /// Networks that see us directly.
     pub local_nets: Vec<(IpAddr, u8)>,
+    /// Domain of From in requests that leave by it; empty: its address.
+    pub domain: String,
     /// How its packets are marked.
     pub marking: base::Marking,
 }
@@ -495,4 +505,10 @@ pub struct Config {
     pub trace: Trace,
     /// 180 may follow 183.
     pub ringing_after_progress: bool,
+    /// The first OPTIONS to all contacts are spread over so long; zero: over a second.
+    pub initial_qualify: Duration,
+    /// Contact of a call has the caller's number.
+    pub callerid_contact: bool,
+    /// Watchers hear of registrations that are refreshed too.
+    pub tells_refreshes: bool,
 }

@@ -109,6 +109,11 @@ impl SipDriver {
             Event::Unanswered { request, .. } if self.outside.contains_key(&request) => {
                 self.outside.remove(&request);
             }
+            Event::Response { request, status: 401 | 407, message, .. }
+                if self.requests.contains_key(&request) =>
+            {
+                self.probe_challenged(core, request, &message);
+            }
             Event::NotifyDue { subscription, standing } => self.notify_due(core, subscription, standing),
             Event::Resubscribe { subscription, request, message } => {
                 self.resubscribed(core, subscription, request, &message);
@@ -175,7 +180,7 @@ impl SipDriver {
     /// 101 to 199 to our INVITE. A 183 means early audio even without a description, unless the endpoint says otherwise.
     fn progressed(&mut self, core: &mut Core, dialog: DialogId, status: u16, message: &OwnedMessage) {
         let Some(handle) = self.legs.by_dialog(dialog) else { return };
-        let early = self.take_description(core, handle, message);
+        let early = self.take_answer(core, handle, message, false);
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let channel = leg.channel;
         leg.status = status;
@@ -192,6 +197,17 @@ impl SipDriver {
         } else if !matches!(status, 180 | 183) {
             core.push_event(channel, ChanEvent::Proceeding);
         }
+    }
+    /// Takes the answer to the offer of our first INVITE from a response, when it counts; whether it was taken and good.
+    fn take_answer(&mut self, core: &mut Core, handle: u64, message: &OwnedMessage, is_final: bool) -> bool {
+        let view = message.view();
+        let tag = view.to_tag().unwrap_or_default();
+        let counts = self.legs.get(handle).is_some_and(|leg| leg.takes_answer(tag, is_final));
+        let good = counts && self.take_description(core, handle, message);
+        if let Some(leg) = self.legs.get_mut(handle).filter(|_| good) {
+            leg.described_by = Some(tag.into());
+        }
+        good
     }
     /// Takes the answer to our offer from a response or an ACK; whether there was a good one.
     fn take_description(&mut self, core: &mut Core, handle: u64, message: &OwnedMessage) -> bool {
@@ -277,21 +293,29 @@ impl SipDriver {
             return;
         };
         let is_fax = self.fax_answered(core, handle, message.view().sdp());
-        let good = !is_fax && self.take_description(core, handle, &message);
+        let first = self.legs.get(handle).is_some_and(|leg| leg.stage == Stage::Calling);
+        let tag = message.view().to_tag().unwrap_or_default().to_vec();
+        // A branch that has described itself need not do it again, and what it says then may be ignored.
+        let known = self.legs.get(handle).is_some_and(|leg| leg.described_by.as_deref() == Some(&*tag));
+        let good = match first {
+            _ if is_fax => false,
+            true => self.take_answer(core, handle, &message, true),
+            false => self.take_description(core, handle, &message),
+        };
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let channel = leg.channel;
         if let Some(takes) = super::timers::takes_update(&message.view()) {
             leg.peer_updates = takes;
         }
         leg.timer.accepted(&message.view(), core.now);
-        let first = leg.stage == Stage::Calling;
         // An answer may have come with a reliable or early 183 and need not be repeated.
-        let usable = good || (!described && leg.media.agreed().is_some());
+        let usable = good || ((!described || known) && leg.media.agreed().is_some());
         if first && !usable {
             return self.give_up(core, dialog, channel, "SIP 200 without a usable session");
         }
         if first {
             leg.stage = Stage::Up;
+            leg.described_by = None;
             leg.status = 200;
             let told = identity::asserted_by(&message.view(), &leg.endpoint);
             leg.invite = Some(message);

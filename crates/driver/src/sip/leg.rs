@@ -55,6 +55,8 @@ pub(crate) struct Leg {
     pub(crate) authenticator: Authenticator,
     /// How often a challenge was answered; bounds a peer that challenges for ever.
     pub(crate) challenges: u8,
+    /// To tag of the branch whose description answered our offer last, while the call is not answered.
+    pub(crate) described_by: Option<Box<[u8]>>,
     /// The last status of our INVITE.
     pub(crate) status: u16,
     /// Whether 180 or 183 went out, so that the same is not said twice.
@@ -110,6 +112,7 @@ impl Leg {
             from_params: Vec::new(),
             authenticator: Authenticator::new(),
             challenges: 0,
+            described_by: None,
             status: 0,
             indicated: 0,
             held: false,
@@ -141,6 +144,16 @@ impl Leg {
             () if must_seal || is_sealed => Err("its media is SRTP, and UDPTL is not encrypted"),
             () if self.stage != Stage::Up || self.dialog.is_none() => Err("the call is not answered"),
             () => Ok(()),
+        }
+    }
+    /// Whether the description in a response to our INVITE counts, the first of its branch or of the call. A branch that
+    /// answers for good always does: the call is with it.
+    pub(crate) fn takes_answer(&self, tag: &[u8], is_final: bool) -> bool {
+        match &self.described_by {
+            None => true,
+            // RFC 3261 §13.2.1: what follows the first answer is ignored.
+            Some(same) if **same == *tag => self.endpoint.take_every_answer,
+            Some(_) => is_final || self.endpoint.follow_fork,
         }
     }
     /// Seconds of silence after which the call ends, as it stands.

@@ -510,6 +510,7 @@ impl SipDriver {
         let own_host = self.own_host(flow);
         let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let channel = leg.channel;
+        leg.described_by = None;
         // A call that was sent elsewhere has its stream already.
         if leg.stream.is_none() {
             let stream = leg.media.open(core, local, &terms).map_err(|why| {
@@ -523,7 +524,8 @@ impl SipDriver {
         }
         let sdp = leg.media.offer(&terms);
         let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();
-        let from = identity::from(&endpoint, &connected, &own_host, &config.default_from_user);
+        let domain = if bind.domain.is_empty() { &own_host } else { &bind.domain };
+        let from = identity::from(&endpoint, &connected, domain, &config.default_from_user);
         let mut identities = identity::assertions(&endpoint, &connected, &own_host, "calling");
         if let Some(redirecting) = core.get(channel).map(|c| &c.redirecting) {
             identities.extend(identity::redirections(&endpoint, redirecting, &own_host, &leg.target));
@@ -543,7 +545,8 @@ impl SipDriver {
         let to = format!("<{to}>");
         let (added, routes) = (leg.headers.clone(), leg.routes.clone());
         let routes: Vec<&str> = routes.iter().map(String::as_str).collect();
-        let user = [&endpoint.contact_user, &endpoint.from_user, &config.default_from_user];
+        let number = connected.number.clone().filter(|_| config.callerid_contact).unwrap_or_default();
+        let user = [&endpoint.contact_user, &number, &endpoint.from_user, &config.default_from_user];
         let user = user.into_iter().find(|user| !user.is_empty()).cloned().unwrap_or_default();
         let contact = self.contact(flow, &user);
         // What is offered names one address of ours, which has to be ours towards the others too.

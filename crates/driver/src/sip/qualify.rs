@@ -14,6 +14,11 @@ use super::config::Config;
 use super::register::Registrations;
 use super::{SipDriver, identity};
 
+/// First questions are spread over so long when the site does not say.
+const SPREAD: Duration = Duration::from_secs(1);
+/// In so many steps.
+const SPREAD_STEPS: u32 = 1000;
+
 /// What is known of a contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reachable {
@@ -87,7 +92,7 @@ impl Qualify {
             }
         }
     }
-    /// A contact came up; the first question is spread over a second so that a restart does not ask all at once.
+    /// A contact came up; the first question is spread so that a restart does not ask all at once.
     pub(crate) fn add(&mut self, config: &Config, aor: &str, uri: &[u8], now: Instant) {
         let Some(rules) = config.aors.get(aor) else { return };
         let key: ContactKey = (rules.name.clone(), Rc::from(uri));
@@ -97,7 +102,8 @@ impl Qualify {
         self.contacts
             .insert(key.clone(), State { reachable, generation: self.generation, ..State::default() });
         if asked {
-            let spread = Duration::from_millis(u64::from(self.generation.wrapping_mul(37) % 1000));
+            let span = if config.initial_qualify.is_zero() { SPREAD } else { config.initial_qualify };
+            let spread = span * (self.generation.wrapping_mul(37) % SPREAD_STEPS) / SPREAD_STEPS;
             self.due.push(Reverse((now + spread, self.generation, key)));
         }
     }
@@ -172,6 +178,15 @@ impl SipDriver {
     }
     fn probe(&mut self, core: &mut Core, key: &ContactKey) {
         let endpoint = self.config.endpoints.get(&*self.endpoint_of_aor(&key.0)).cloned();
+        // The AOR may have a proxy of its own for these.
+        let proxy = self.config.aors.get(&key.0).map(|aor| aor.outbound_proxy.clone()).unwrap_or_default();
+        let endpoint = match (endpoint, proxy.is_empty()) {
+            (endpoint, true) => endpoint,
+            (endpoint, false) => {
+                let own = endpoint.as_deref().cloned().unwrap_or_default();
+                Some(Rc::new(super::Endpoint { outbound_proxy: proxy, ..own }))
+            }
+        };
         self.awaited = None;
         let Some(route) = self.route_to(core, endpoint.as_deref(), &key.0, &key.1) else {
             if let Some(state) = self.qualify.contacts.get_mut(key) {
@@ -215,6 +230,36 @@ impl SipDriver {
                 }
             }
             Err(_) => self.heard(core, key, None),
+        }
+    }
+    /// A question was challenged: it is asked once more with the endpoint's login, where the AOR wants that and there is
+    /// one; else the challenge is an answer as any other.
+    pub(crate) fn probe_challenged(
+        &mut self,
+        core: &mut Core,
+        request: ClientId,
+        message: &::sip::OwnedMessage,
+    ) {
+        let Some(probe) = self.requests.remove(&request) else { return };
+        let asks = self.config.aors.get(&probe.key.0).is_some_and(|aor| aor.authenticate_qualify);
+        let endpoint = self.config.endpoints.get(&*self.endpoint_of_aor(&probe.key.0)).cloned();
+        let again = endpoint
+            .filter(|_| asks)
+            .and_then(|endpoint| self.prove(core, request, message, &endpoint.outbound_auths));
+        match again {
+            Some(again) => {
+                let timeout =
+                    self.config.aors.get(&probe.key.0).map_or(Duration::ZERO, |aor| aor.qualify_timeout);
+                if !timeout.is_zero() {
+                    self.qualify.overdue.push(Reverse((probe.sent + timeout, again)));
+                }
+                self.requests.insert(again, probe);
+            }
+            None => {
+                let status = message.view().status().map_or(401, |status| status.code());
+                let good = !asks && self.counts_as_answer(&probe, status);
+                self.probed(core, &probe, good);
+            }
         }
     }
     /// Whether this status shows that the contact is there.

@@ -240,9 +240,10 @@ impl SipDriver {
             }
             let user_agent = identity::text(&change.binding.user_agent);
             let (aor, address) = (change.aor, change.binding.source.remote.to_string());
+            let told = change.cause != Cause::Refreshed || self.config.tells_refreshes;
             core.notice(|_| {
                 let endpoint = endpoint.clone();
-                Some(Notice::ContactStatus {
+                told.then_some(Notice::ContactStatus {
                     uri,
                     status: contact_status,
                     aor,

@@ -128,6 +128,7 @@ pub fn endpoint(name: &str) -> Endpoint {
         sdp_owner: "-".to_owned(),
         sdp_session: "Strowger".to_owned(),
         watching: Watching { allow: true, aggregate: true, ..Watching::default() },
+        follow_fork: true,
         allow_transfer: true,
         refer_progress: true,
         ..Endpoint::default()
@@ -147,6 +148,8 @@ pub fn aor(name: &str) -> Aor {
         qualify_frequency: 0,
         qualify_timeout: Duration::from_secs(3),
         qualify_2xx_only: false,
+        authenticate_qualify: false,
+        outbound_proxy: String::new(),
         support_path: false,
         mailboxes: Vec::new(),
         voicemail: String::new(),
@@ -164,6 +167,7 @@ pub fn site() -> Config {
         external_media: None,
         external_signaling: None,
         local_nets: Vec::new(),
+        domain: String::new(),
         marking: base::Marking::default(),
     };
     let mut config = Config {
@@ -175,6 +179,7 @@ pub fn site() -> Config {
         default_algorithms: vec![::sip::digest::Algorithm::Md5],
         strict_rtp: true,
         max_forwards: 70,
+        tells_refreshes: true,
         rtcp_interval_ms: 5000,
         ..Config::default()
     };

@@ -174,12 +174,62 @@ fn rfc3261_13_2_2_4_the_fork_that_answers_is_the_one_that_is_heard() {
 }
 
 #[test]
+fn rfc3261_13_2_1_of_several_answers_the_one_counts_that_the_endpoint_wants() {
+    let (left, right) = ("left", "right");
+    for (name, follow, every, responses, expected) in [
+        ("the first of a branch", true, false, [(183, left, 4000), (183, left, 5000)], 4000),
+        ("the last of a branch", true, true, [(183, left, 4000), (183, left, 5000)], 5000),
+        ("that of the last branch", true, false, [(183, left, 4000), (183, right, 5000)], 5000),
+        ("that of the first branch", false, true, [(183, left, 4000), (183, right, 5000)], 4000),
+        ("that of the branch that answers", false, false, [(183, left, 4000), (200, right, 5000)], 5000),
+        ("the first of the branch that answers", true, false, [(183, left, 4000), (200, left, 5000)], 4000),
+        ("the last of the branch that answers", true, true, [(183, left, 4000), (200, left, 5000)], 5000),
+    ] {
+        let mut config = site();
+        change(&mut config, "trunk", |trunk| (trunk.follow_fork, trunk.take_every_answer) = (follow, every));
+        let mut lab = Lab::new(config);
+        let mut trunk = Phone::new("trunk");
+        let id = lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        for (status, tag, port) in responses {
+            tag.clone_into(&mut trunk.tag);
+            trunk.respond(&mut lab, &invite, status, "", &sdp("198.51.100.7", port, "0"));
+        }
+        assert_eq!(lab.plan().remote, format!("198.51.100.7:{expected}").parse().ok(), "{name}");
+        lab.finish(id, Cause::NORMAL_CLEARING);
+        let last = lab.lines().pop();
+        let ended = if responses[1].0 == 200 { "BYE" } else { "CANCEL" };
+        assert_eq!(last.as_deref(), Some(ended), "{name}: the call lives until then");
+    }
+}
+
+#[test]
+fn contact_and_from_say_what_the_site_wants_of_them() {
+    type Change = fn(&mut driver::sip::Config);
+    let rows: [(&str, Change, &str, &str); 4] = [
+        ("the site's user", |_| {}, "Contact", "<sip:asterisk@192.0.2.1:5060>"),
+        ("the caller's number", |c| c.callerid_contact = true, "Contact", "<sip:6001@192.0.2.1:5060>"),
+        ("the transport's address", |_| {}, "From", "<sip:6001@192.0.2.1>"),
+        ("its domain", |c| c.binds[0].domain = "pbx.example".into(), "From", "<sip:6001@pbx.example>"),
+    ];
+    for (name, edit, names, expected) in rows {
+        let mut config = site();
+        edit(&mut config);
+        let mut lab = Lab::new(config);
+        let request = Request { caller: Some(PartyId::parse("6001")), ..Request::default() };
+        lab.dial_with("trunk", request, |_, _| {}).unwrap();
+        let found = header(&lab.sent(), names);
+        assert_eq!(found.split(";tag=").next().unwrap(), expected, "{name}");
+    }
+}
+
+#[test]
 fn an_answer_without_a_session_ends_the_call() {
     for (name, early, last, lives) in [
         ("no description at all", "", "", false),
         ("a refused stream", "", "refused", false),
         ("the description of the 183 holds", "good", "", true),
-        ("another one in the 200 counts", "good", "other", true),
+        ("another one in the 200 is ignored", "good", "other", true),
     ] {
         let text = |which: &str| match which {
             "good" => answer(),
@@ -198,8 +248,7 @@ fn an_answer_without_a_session_ends_the_call() {
         let lines = lab.lines();
         if lives {
             assert_eq!(lines, ["ACK"], "{name}");
-            let port = if last == "other" { "198.51.100.9:4444" } else { "198.51.100.7:4000" };
-            assert_eq!(lab.plan().remote, port.parse().ok(), "{name}");
+            assert_eq!(lab.plan().remote, "198.51.100.7:4000".parse().ok(), "{name}");
         } else {
             assert_eq!(lines, ["ACK", "BYE"], "{name}");
             assert_eq!(lab.heard(), ["Hangup 58"], "{name}");

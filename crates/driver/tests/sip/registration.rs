@@ -126,6 +126,24 @@ fn registrations_lapse_and_watchers_hear_of_it() {
 }
 
 #[test]
+fn watchers_hear_of_refreshed_registrations_where_the_site_wants_it() {
+    for (tells, expected) in [(true, 2), (false, 1)] {
+        let mut config = site();
+        config.tells_refreshes = tells;
+        let mut lab = Lab::new(config);
+        lab.shard.core.borrow_mut().watched = true;
+        let mut alice = Phone::new("alice");
+        for _ in 0..2 {
+            assert_eq!(line(&alice.register(&mut lab, "Expires: 600\r\n")), "200");
+            lab.pass(Duration::from_secs(60));
+        }
+        let core = lab.shard.core.borrow();
+        let told = core.notices.iter().filter(|notice| matches!(notice, call::Notice::ContactStatus { .. }));
+        assert_eq!(told.count(), expected, "{tells}");
+    }
+}
+
+#[test]
 fn a_phone_behind_a_connection_is_reached_over_it_until_it_closes() {
     let mut lab = Lab::new(site());
     let flow = tcp("203.0.113.9:41000", 7);
@@ -188,6 +206,96 @@ fn an_answer_that_is_no_2xx_counts_unless_the_aor_says_otherwise() {
         let question = lab.sent();
         Phone::new("trunk").respond(&mut lab, &question, 404, "", "");
         assert_eq!(state(&lab, "trunk"), expected, "qualify_2xx_only={only}");
+    }
+}
+
+#[test]
+fn a_challenged_question_is_proved_where_the_aor_wants_it_and_is_an_answer_where_it_does_not() {
+    let challenge = "WWW-Authenticate: Digest realm=\"carrier\",nonce=\"n1\",algorithm=MD5,qop=\"auth\"\r\n";
+    for (name, proves, login, proved, expected) in [
+        ("left alone", false, true, false, ContactState::Available),
+        ("proved", true, true, true, ContactState::Available),
+        ("without a login", true, false, false, ContactState::Unavailable),
+    ] {
+        let mut config = site();
+        change_aor(&mut config, "trunk", |aor| {
+            (aor.qualify_frequency, aor.authenticate_qualify) = (60, proves)
+        });
+        if login {
+            change(&mut config, "trunk", |trunk| trunk.outbound_auths = vec!["alice".into()]);
+        }
+        let mut lab = Lab::new(config);
+        lab.pass(Duration::from_secs(1));
+        let question = lab.sent();
+        lab.lines();
+        assert!(header(&question, "Authorization").is_empty(), "{name}");
+        let trunk = Phone::new("trunk");
+        trunk.respond(&mut lab, &question, 401, challenge, "");
+        let again = lab.next();
+        assert_eq!(again.is_some(), proved, "{name}");
+        if let Some((_, again)) = again {
+            assert_eq!(line(&again), "OPTIONS");
+            assert!(header(&again, "Authorization").contains("realm=\"carrier\""), "{name}");
+            assert_eq!(state(&lab, "trunk"), ContactState::Unknown, "{name}");
+            trunk.respond(&mut lab, &again, 200, "", "");
+        }
+        assert_eq!(state(&lab, "trunk"), expected, "{name}");
+        lab.pass(Duration::from_secs(10));
+        assert_eq!(state(&lab, "trunk"), expected, "{name}: the first question is not missed");
+    }
+    // Challenged again, the login is wrong: nobody tries for ever.
+    let mut config = site();
+    change_aor(&mut config, "trunk", |aor| (aor.qualify_frequency, aor.authenticate_qualify) = (60, true));
+    change(&mut config, "trunk", |trunk| trunk.outbound_auths = vec!["alice".into()]);
+    let mut lab = Lab::new(config);
+    lab.pass(Duration::from_secs(1));
+    let trunk = Phone::new("trunk");
+    for _ in 0..2 {
+        let question = lab.sent();
+        lab.lines();
+        trunk.respond(&mut lab, &question, 401, challenge, "");
+    }
+    assert!(lab.lines().is_empty());
+    assert_eq!(state(&lab, "trunk"), ContactState::Unavailable);
+}
+
+#[test]
+fn questions_go_through_the_proxy_of_their_aor_and_calls_do_not() {
+    let mut config = site();
+    change_aor(&mut config, "trunk", |aor| {
+        aor.qualify_frequency = 60;
+        aor.outbound_proxy = "sip:203.0.113.8".to_owned();
+    });
+    let mut lab = Lab::new(config);
+    lab.pass(Duration::from_secs(1));
+    let (flow, question) = lab.next().expect("a question");
+    assert_eq!((flow.remote, line(&question)), (address("203.0.113.8:5060"), "OPTIONS".to_owned()));
+    assert_eq!(header(&question, "Route"), "<sip:203.0.113.8;lr>");
+    lab.lines();
+    lab.dial("trunk").unwrap();
+    assert_eq!(lab.next().unwrap().0.remote, address(crate::lab::PHONE));
+}
+
+#[test]
+fn first_questions_are_spread_over_the_span_that_the_site_gives() {
+    for (span, within) in [(0, 1), (30, 30)] {
+        let mut config = site();
+        config.initial_qualify = Duration::from_secs(span);
+        for at in 0..40 {
+            let (name, uri) = (format!("t{at}"), format!("sip:t@203.0.113.{at}"));
+            let asked = driver::sip::Aor { contacts: vec![uri], qualify_frequency: 600, ..aor(&name) };
+            add(&mut config, endpoint(&name), asked);
+        }
+        let mut lab = Lab::new(config);
+        let mut asked = std::collections::BTreeSet::new();
+        let mut after = |lab: &mut Lab, half: u64| {
+            lab.pass(Duration::from_millis(half));
+            asked.extend(core::iter::from_fn(|| lab.next()).map(|(flow, _)| flow.remote));
+            asked.len()
+        };
+        let half = after(&mut lab, within * 500);
+        assert!((5..35).contains(&half), "{span}: {half} of 40 in half the time");
+        assert_eq!(after(&mut lab, within * 500), 40, "{span}");
     }
 }
 

@@ -149,6 +149,16 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "force_rport=no", |c| e(c).force_rport.to_string(), "true", "false"),
     ("endpoint", "rewrite_contact=yes", |c| e(c).rewrite_contact.to_string(), "false", "true"),
     ("endpoint", "inband_progress=yes", |c| e(c).inband_progress.to_string(), "false", "true"),
+    ("endpoint", "follow_early_media_fork=no", |c| e(c).follow_fork.to_string(), "true", "false"),
+    ("system", "follow_early_media_fork=no", |c| e(c).follow_fork.to_string(), "true", "false"),
+    ("endpoint", "accept_multiple_sdp_answers=yes", |c| e(c).take_every_answer.to_string(), "false", "false"),
+    ("system", "accept_multiple_sdp_answers=yes", |c| e(c).take_every_answer.to_string(), "false", "false"),
+    ("aor", "authenticate_qualify=yes", |c| aor(c).authenticate_qualify.to_string(), "false", "true"),
+    ("aor", "outbound_proxy=sip:p", |c| aor(c).outbound_proxy.clone(), "", "sip:p"),
+    ("transport", "domain=pbx.example", |c| c.binds[0].domain.clone(), "", "pbx.example"),
+    ("global", "max_initial_qualify_time=30", |c| c.initial_qualify.as_secs().to_string(), "0", "30"),
+    ("global", "use_callerid_contact=yes", |c| c.callerid_contact.to_string(), "false", "true"),
+    ("global", "send_contact_status_on_update_registration=no", |c| c.tells_refreshes.to_string(), "true", "false"),
     ("endpoint", "ignore_183_without_sdp=yes", |c| e(c).ignore_183_without_sdp.to_string(), "false", "true"),
     ("endpoint", "allow_overlap=no", |c| e(c).allow_overlap.to_string(), "true", "false"),
     ("endpoint", "allow_unauthenticated_options=yes", |c| e(c).unauthenticated_options.to_string(), "false", "true"),
@@ -257,6 +267,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("global", "max_forwards=20", |c| c.max_forwards.to_string(), "70", "20"),
     ("global", "ignore_uri_user_options=yes", |c| c.ignore_user_options.to_string(), "false", "true"),
     ("global", "allow_sending_180_after_183=yes", |c| c.ringing_after_progress.to_string(), "false", "true"),
+    ("global", "default_auth_algorithms_uac=SHA-256", |c| algorithms(&auth(c).answers), "", "SHA-256"),
     ("global", "default_auth_algorithms_uas=SHA-256", |c| format!("{} {}", algorithms(&c.default_algorithms), algorithms(&auth(c).algorithms)), "MD5 MD5", "SHA-256 SHA-256"),
     ("system", "timer_t1=200", |c| c.timers.t1.as_millis().to_string(), "500", "200"),
     ("system", "timer_b=8000", |c| c.timers.timeout.as_millis().to_string(), "32000", "8000"),
@@ -414,4 +425,26 @@ fn rfc3263_4_the_servers_of_a_matched_host_are_asked_for_as_they_become_known() 
         let more = asked(&hosts());
         assert_eq!(more.difference(&first).cloned().collect::<Vec<_>>(), after, "{lines}");
     }
+}
+
+#[test]
+fn what_two_sections_say_of_one_thing_is_put_together() {
+    let of = |endpoint: &str, system: &str| {
+        let config = config(&format!("[e]\ntype=endpoint\n{endpoint}\n[system]\ntype=system\n{system}\n")).0;
+        (e(&config).take_every_answer, e(&config).follow_fork)
+    };
+    let (every, none) = ("accept_multiple_sdp_answers=yes", "follow_early_media_fork=no");
+    for (endpoint, system, expected) in [
+        ("", "", (false, true)),
+        (every, "", (false, true)),
+        ("", every, (false, true)),
+        (every, every, (true, true)),
+        (none, "", (false, false)),
+        ("", none, (false, false)),
+    ] {
+        assert_eq!(of(endpoint, system), expected, "{endpoint} / {system}");
+    }
+    let text = "[e]\ntype=auth\nusername=u\npassword=p\nsupported_algorithms_uac=MD5\n\
+                [global]\ntype=global\ndefault_auth_algorithms_uac=SHA-256\n";
+    assert_eq!(algorithms(&auth(&config(text).0).answers), "MD5", "the auth goes before");
 }

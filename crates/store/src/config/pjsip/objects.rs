@@ -80,10 +80,10 @@ options! {
     redirect_method: RedirectMethod = "user", "What a 3xx to a call does.";
     inband_progress: Inband = "no", "Play ringing in early media.";
     ignore_183_without_sdp: YesNo = "no", "Take a 183 without SDP for nothing.";
-    follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.",
-        Later "yes" "the last answer with SDP is heard";
-    accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.",
-        Later "no,yes" "the latest answer of a dialog holds";
+    follow_early_media_fork: YesNo = "yes",
+        "When a call forks, hear the branch that described its media last before the answer; no: the first. That of the section system has to say yes too.";
+    accept_multiple_sdp_answers: YesNo = "no",
+        "Take over a description that differs from the first one of the same branch. That of the section system has to say yes too.";
     allow_transfer: YesNo = "yes", "Let it transfer with REFER.";
     allow_subscribe: YesNo = "yes", "Let it subscribe.";
     allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.";
@@ -237,10 +237,9 @@ options! {
     qualify_frequency: Seconds<0, 86_400> = "0", "Time between OPTIONS to each contact; 0 sends none.";
     qualify_timeout: DecimalSeconds = "3.0", "Time after which a contact that does not answer is unreachable.";
     qualify_2xx_only: YesNo = "no", "Only a 2xx answer counts as reachable.";
-    authenticate_qualify: YesNo = "no", "Answer challenges to OPTIONS.",
-        Later "no" "a challenge counts as an answer, and is left alone";
-    outbound_proxy: Text = "", "SIP URI OPTIONS go through.",
-        Later "" "OPTIONS go through the outbound_proxy of the endpoint";
+    authenticate_qualify: YesNo = "no",
+        "Answer challenges to OPTIONS with the outbound_auth of the endpoint; no: a challenge counts as an answer.";
+    outbound_proxy: Text = "", "SIP URI OPTIONS go through; empty is that of the endpoint.";
     support_path: YesNo = "no", "Obey Path (RFC 3327).";
     mailboxes: Gathered = "", "Mailboxes whose state subscribers are told.";
     voicemail_extension: Text = "", "Extension told with the state of mailboxes.";
@@ -412,8 +411,7 @@ options! {
     external_signaling_port: Port = "0", "Port in Via and Contact for peers outside local_net; 0 keeps the bound one.";
     external_media_address: Text = "", "Address in SDP for peers outside local_net.";
     local_net: Nets = "", "Networks that need no external address.";
-    domain: Text = "", "Domain of From for requests that leave by it.",
-        Later "" "From has the address";
+    domain: Text = "", "Domain of From for requests that leave by it; empty is its address.";
     symmetric_transport: YesNo = "no", "Send requests of a dialog by the transport its first request came by.",
         Ignored "*" "a dialog stays on the transport and connection it began on";
     tos: Tos = "0", "Type of service of packets.";
@@ -533,8 +531,7 @@ options! {
     keep_alive_interval: Seconds<0, 86_400> = "90", "Time between keepalives on connections (RFC 5626 §3.5.1); 0 sends none.";
     contact_expiration_check_interval: Seconds<0, 86_400> = "30", "Contacts expire at their time; the number is not used.",
         Ignored "*" "each contact has its own deadline";
-    max_initial_qualify_time: Seconds<0, 86_400> = "0", "Span the first OPTIONS are spread over; 0 is the frequency of each.",
-        Later "0" "first OPTIONS are spread over a second";
+    max_initial_qualify_time: Seconds<0, 86_400> = "0", "Span the first OPTIONS are spread over; 0 is a second.";
     user_agent: Text = "Strowger PBX", "User-Agent and Server header; empty sends none.";
     default_outbound_endpoint: Text = "default_outbound_endpoint", "Endpoint for requests that belong to none.";
     default_from_user: Text = "asterisk", "User part of From when nothing else gives one.";
@@ -546,8 +543,8 @@ options! {
     ignore_uri_user_options: YesNo = "no", "Cut the user part of a URI at its first semicolon.";
     disable_multi_domain: YesNo = "no", "Look names up without their domain.",
         Ignored "*" "names are looked up without their domain";
-    use_callerid_contact: YesNo = "no", "Use the caller id as user part of Contact.",
-        Later "no" "Contact has from_user, or asterisk";
+    use_callerid_contact: YesNo = "no",
+        "Contact of a call has the caller's number as user part, unless contact_user says another; no: from_user.";
     unidentified_request_count: Int<0, {u32::MAX}> = "5", "Requests of nobody from one address after which it is reported.",
         Later "*" "each refused password is logged with its address";
     unidentified_request_period: Seconds<0, 86_400> = "5", "Span they are counted in.",
@@ -559,11 +556,10 @@ options! {
     allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.";
     norefersub: YesNo = "yes", "Offer REFER without a subscription (RFC 4488).",
         Ignored "no" "it is offered in any case";
-    send_contact_status_on_update_registration: YesNo = "yes", "Send a ContactStatus event for each refresh.",
-        Later "*" "each refresh is told";
+    send_contact_status_on_update_registration: YesNo = "yes", "Send a ContactStatus event for each refresh.";
     default_auth_algorithms_uas: Ordered<DigestAlgorithm> = "MD5", "Algorithms we challenge with.";
-    default_auth_algorithms_uac: Ordered<DigestAlgorithm> = "MD5", "Algorithms we answer challenges with.",
-        Ignored "*" "the strongest algorithm that is offered is answered";
+    default_auth_algorithms_uac: Ordered<DigestAlgorithm> = "",
+        "Algorithms of challenges that we answer where the auth does not say, the strongest first; empty answers all.";
     @recognised {
         "mwi_tps_queue_high" "*" Ignored "there are no such queues";
         "mwi_tps_queue_low" "*" Ignored "there are no such queues";
@@ -586,10 +582,8 @@ options! {
     disable_tcp_switch: YesNo = "yes",
         "Keep requests of more than 1,300 bytes on UDP; `no` sends them by TCP, from the TCP transport on the same \
          address, and by UDP if the peer takes no connection.";
-    follow_early_media_fork: YesNo = "yes", "Follow early media of a fork.",
-        Later "yes" "the last answer with SDP is heard";
-    accept_multiple_sdp_answers: YesNo = "no", "Accept different answers of one fork.",
-        Later "no,yes" "the latest answer of a dialog holds";
+    follow_early_media_fork: YesNo = "yes", "Whether endpoints may follow early media of a fork.";
+    accept_multiple_sdp_answers: YesNo = "no", "Whether endpoints may take over further descriptions of one branch.";
     @recognised {
         "threadpool_initial_size" "*" Ignored "one thread signals";
         "threadpool_auto_increment" "*" Ignored "one thread signals";
