@@ -1,9 +1,10 @@
 //! One call: from NEW over its proof to ACCEPT, what is said on it, and its end (RFC 5456 §6.2, §6.3, §6.7).
 
+use super::dial::Encrypt;
 use super::join::{self, Transfer};
 use super::link::{Keys, Link};
 use super::negotiate::Offer;
-use super::orders::{Encrypt, cause_elements};
+use super::orders::cause_elements;
 use super::out::{Event, Out};
 use super::state::{Challenged, Core};
 use super::{ANSWER_WAIT, Fate, Leg, Role, media};
@@ -289,7 +290,10 @@ fn message(
     let Leg { link, role: Role::Call(call), give_up_at, .. } = &mut *leg else { return Fate::Keep };
     match (command, &call.state) {
         (Command::HANGUP | Command::REJECT, _) => {
-            let cause = fields.causecode.filter(|code| *code < 128).map_or(Cause::NORMAL_CLEARING, Cause);
+            // Many say why only in words.
+            let unsaid =
+                if command == Command::REJECT { Cause::CALL_REJECTED } else { Cause::NORMAL_CLEARING };
+            let cause = fields.causecode.filter(|code| (1..128).contains(code)).map_or(unsaid, Cause);
             return Fate::Over(cause, fields.cause.unwrap_or_default().to_vec());
         }
         (Command::PING, _) => {

@@ -5,6 +5,7 @@
 //! elsewhere is an event, and an order answers it later.
 
 mod call;
+mod dial;
 mod join;
 mod link;
 mod media;
@@ -18,8 +19,9 @@ mod state;
 mod trunk;
 mod watch;
 
+pub use dial::{Dial, Encrypt};
 pub use negotiate::Priority;
-pub use orders::{Accept, Challenge, Dial, Encrypt, Lease, Refused};
+pub use orders::{Accept, Challenge, Lease, Refused};
 pub use out::{Event, Out, Reach, Request};
 pub use registrant::Registration;
 pub use state::{Counts, Settings, TokenRule};

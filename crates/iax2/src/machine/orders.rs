@@ -1,6 +1,7 @@
 //! What a driver orders: calls to make, and what to say on them.
 
 use super::call::{AES, Call, Dialling, KEYS_CHANGE, State, format_elements, reply};
+use super::dial::{Dial, Encrypt};
 use super::link::{Link, Space};
 use super::negotiate::Priority;
 use super::out::{Event, Out};
@@ -8,12 +9,12 @@ use super::registrar;
 use super::state::{Challenged, Core};
 use super::{ANSWER_WAIT, Fate, Leg, Machine, Role};
 use crate::auth::{Proof, Secret, prove};
-use crate::frame::{Auth, Command, Control, Element, Html, Kind, Media, write_element, write_preferences};
+use crate::frame::{Auth, Command, Control, Element, Html, Kind, Media, write_element};
 use base::{Cause, Digit, FormatId, Instant, Place};
 use core::net::SocketAddr;
 
 /// Most octets of elements in one frame: they have to fit a datagram of any network, enciphered.
-const ELEMENTS_BYTES_MAX: usize = 1300;
+pub(super) const ELEMENTS_BYTES_MAX: usize = 1300;
 
 /// Why an order was not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,143 +33,6 @@ pub enum Refused {
     NoCipher,
     /// Too many frames wait to be acknowledged.
     WindowFull,
-}
-
-/// Whether a call is enciphered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Encrypt {
-    /// Never.
-    #[default]
-    No,
-    /// If the other side can.
-    Wanted,
-    /// Or not made.
-    Required,
-}
-
-/// A call to make. [`Dial::to`] gives one with nothing but its address.
-#[derive(Debug, Clone)]
-pub struct Dial<'a> {
-    /// Where to.
-    pub to: SocketAddr,
-    /// The number; empty to ask for numbers first ([`Machine::ask_number`]).
-    pub called: &'a [u8],
-    /// The context of the number.
-    pub context: &'a [u8],
-    /// Our user at the other side.
-    pub username: &'a [u8],
-    /// Its password; `None` to be asked when it is needed.
-    pub secret: Option<Secret>,
-    /// Formats, best first; one at least that the protocol has a bit for.
-    pub formats: &'a [FormatId],
-    /// The caller's number.
-    pub calling: &'a [u8],
-    /// The caller's number for billing.
-    pub ani: &'a [u8],
-    /// The caller's name.
-    pub name: &'a [u8],
-    /// Presentation, type and transit network of the caller's number (RFC 5456 §8.6.29 to §8.6.31).
-    pub presentation: (u8, u8, u16),
-    /// The number that was dialled first.
-    pub dnid: &'a [u8],
-    /// The number that redirected the call.
-    pub rdnis: &'a [u8],
-    /// The language.
-    pub language: &'a [u8],
-    /// Variables for the other side.
-    pub variables: &'a [(&'a [u8], &'a [u8])],
-    /// Date and time in UTC (RFC 5456 §8.6.28).
-    pub datetime: Option<u32>,
-    /// Whether the other side shall answer at once.
-    pub auto_answer: bool,
-    /// Whether to encipher.
-    pub encrypt: Encrypt,
-    /// Whether the password may go out in the clear.
-    pub plaintext: bool,
-    /// Whether voice goes together with that of other calls.
-    pub trunk: bool,
-    /// Whether the other side may send the call elsewhere.
-    pub transferable: bool,
-    /// Most numbers of this peer, instead of its address's limit.
-    pub numbers_max: Option<u32>,
-}
-
-impl Dial<'_> {
-    /// A call to an address.
-    pub fn to(to: SocketAddr) -> Self {
-        Self {
-            to,
-            called: b"",
-            context: b"",
-            username: b"",
-            secret: None,
-            formats: &[FormatId::ULAW],
-            calling: b"",
-            ani: b"",
-            name: b"",
-            presentation: (0, 0, 0),
-            dnid: b"",
-            rdnis: b"",
-            language: b"",
-            variables: &[],
-            datetime: None,
-            auto_answer: false,
-            encrypt: Encrypt::No,
-            plaintext: false,
-            trunk: false,
-            transferable: false,
-            numbers_max: None,
-        }
-    }
-
-    /// The elements of NEW; the version goes first (RFC 5456 §8.6.10).
-    fn elements(&self) -> Vec<u8> {
-        let (mut data, mut letters) = (Vec::new(), Vec::new());
-        write_element(&Element::Version(2), &mut data);
-        write_preferences(self.formats, &mut letters);
-        for (text, element) in [
-            (self.called, Element::CalledNumber as fn(_) -> _),
-            (&letters, Element::CodecPrefs),
-            (self.calling, Element::CallingNumber),
-            (self.ani, Element::CallingAni),
-            (self.name, Element::CallingName),
-            (self.language, Element::Language),
-            (self.context, Element::CalledContext),
-            (self.username, Element::Username),
-            (self.dnid, Element::Dnid),
-            (self.rdnis, Element::Rdnis),
-        ] {
-            if !text.is_empty() {
-                write_element(&element(text), &mut data);
-            }
-        }
-        let (presentation, ton, tns) = self.presentation;
-        write_element(&Element::CallingPresentation(presentation), &mut data);
-        write_element(&Element::CallingTon(ton), &mut data);
-        write_element(&Element::CallingTns(tns), &mut data);
-        if let Some(first) = self.formats.iter().find(|format| Media::of(**format).is_some()) {
-            format_elements(*first, &mut data);
-        }
-        let can = Media::all(self.formats);
-        write_element(&Element::Capability(can.0 as u32), &mut data);
-        write_element(&Element::Capability2(can), &mut data);
-        if self.encrypt != Encrypt::No {
-            write_element(&Element::Encryption(AES | KEYS_CHANGE), &mut data);
-        }
-        if self.auto_answer {
-            write_element(&Element::AutoAnswer(()), &mut data);
-        }
-        if let Some(datetime) = self.datetime {
-            write_element(&Element::DateTime(datetime), &mut data);
-        }
-        for (name, value) in self.variables {
-            let pair = [name, &b"="[..], value].concat();
-            if data.len() + pair.len() <= ELEMENTS_BYTES_MAX && pair.len() <= 255 {
-                write_element(&Element::Variable(&pair), &mut data);
-            }
-        }
-        data
-    }
 }
 
 /// How a stranger shall prove who it is.
