@@ -123,6 +123,48 @@ fn a_wrong_password_and_an_unknown_user_are_refused_with_the_same_frames() {
 }
 
 #[test]
+fn rfc5456_8_6_16_a_registration_is_proven_by_a_signature_where_the_registrar_wants_one() {
+    for right in [true, false] {
+        let mut world = World::two();
+        world
+            .act(0, |machine, now, out| machine.keep_registered(now, registration(b"secret", 60), out))
+            .unwrap();
+        let mut asked = Vec::new();
+        world.run(secs(2), &mut |world, side, event| match event {
+            Event::Register { leg, .. } => {
+                let leg = *leg;
+                let (methods, secret) = (Auth::RSA, Secret::new(b""));
+                let challenge = Challenge { username: b"bob", methods, secret, encrypt: Encrypt::No };
+                world.act(side, |machine, now, out| machine.challenge(now, leg, &challenge, out)).unwrap();
+            }
+            Event::Challenged { leg, challenge, .. } => {
+                let leg = *leg;
+                asked = challenge.clone();
+                let twice = world.act(side, |machine, now, out| {
+                    machine.sign(now, leg, b"c2ln", out).unwrap();
+                    machine.sign(now, leg, b"c2ln", out)
+                });
+                assert!(twice.is_err(), "one signature for one challenge");
+            }
+            Event::Signed { leg, challenge, signature } => {
+                assert_eq!((challenge, &signature[..]), (&asked, &b"c2ln"[..]));
+                let leg = *leg;
+                world.act(side, |machine, now, out| machine.judge(now, leg, right, out)).unwrap();
+            }
+            Event::Proven(leg) => {
+                let leg = *leg;
+                let lease = Lease { refresh: 60, ..Lease::default() };
+                world.act(side, |machine, now, out| machine.register(now, leg, &lease, out)).unwrap();
+            }
+            _ => {}
+        });
+        let registered = world.of(0).any(|event| matches!(event, Event::Registered { .. }));
+        let refused = world.of(0).any(|event| matches!(event, Event::RegistrationRefused { .. }));
+        assert_eq!((registered, refused), (right, !right));
+    }
+}
+
+#[test]
 fn a_registrar_that_does_not_answer_is_tried_again_and_found_when_it_is_back() {
     let mut world = World::two();
     let mut office = Office::new(b"secret", 60);

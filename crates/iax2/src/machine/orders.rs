@@ -5,9 +5,9 @@ use super::dial::{Dial, Encrypt};
 use super::link::{Link, Space};
 use super::negotiate::Priority;
 use super::out::{Event, Out};
-use super::registrar;
 use super::state::{Challenged, Core};
 use super::{ANSWER_WAIT, Fate, Leg, Machine, Role};
+use super::{registrant, registrar};
 use crate::auth::{Proof, Secret, prove};
 use crate::frame::{Auth, Command, Control, Element, Html, Kind, Media, write_element};
 use base::{Cause, Digit, FormatId, Instant, Place};
@@ -242,13 +242,15 @@ impl Machine {
         })
     }
 
-    /// Proves who we are with a signature in base 64, after [`Event::Challenged`].
+    /// Proves who we are with a signature in base 64, after [`Event::Challenged`], on a call or for a registration.
     ///
     /// # Errors
     /// When the leg was not challenged, or not for a signature.
     pub fn sign(&mut self, now: Instant, leg: Place, signature: &[u8], out: &mut Out) -> Result<(), Refused> {
         self.order(leg, now, out, |leg, core, out| {
-            let Leg { link, role: Role::Call(call), .. } = leg else { return Err(Refused::WrongState) };
+            let Leg { link, role: Role::Call(call), .. } = leg else {
+                return registrant::sign(leg, core, signature, now, out);
+            };
             let challenge = call.dialling.as_mut().and_then(|dialling| dialling.challenge.take());
             if !challenge.is_some_and(|(methods, ..)| methods.has(Auth::RSA)) {
                 return Err(Refused::WrongState);

@@ -113,7 +113,8 @@ pub enum Event {
         /// The signature in base 64.
         signature: Vec<u8>,
     },
-    /// The other side wants a proof that the leg has no password for. Answer with `prove` or `sign`, or hang up.
+    /// The other side wants a proof that the leg has no password for. Answer with `prove` or `sign`, or hang up; a leg
+    /// that registers us takes `sign` only, and gives up by itself.
     Challenged {
         /// The leg.
         leg: Place,

@@ -371,7 +371,7 @@ fn sequenced(
         match &leg.role {
             Role::Call(_) => call::frame(leg, core, place, frame, now, out),
             Role::Registrar(_) => registrar::frame(leg, core, place, frame, now, out),
-            Role::Registrant(_) => registrant::frame(leg, core, frame, now, out),
+            Role::Registrant(_) => registrant::frame(leg, core, place, frame, now, out),
             Role::Watch(_) => watch::frame(leg, core, frame, now, out),
         }
     };

@@ -6,7 +6,7 @@ use super::out::{Event, Out};
 use super::state::{Core, Timer};
 use super::{Fate, Leg, Machine, Role};
 use crate::auth::{Secret, prove};
-use crate::frame::{Command, Discard, Element, Fields, Full, Kind, write_element};
+use crate::frame::{Auth, Command, Discard, Element, Fields, Full, Kind, write_element};
 use base::{Cause, Instant, Place, Scheduled};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -48,6 +48,8 @@ pub(super) struct Registering {
     ending: bool,
     failures: u32,
     tokens: u8,
+    /// Whether the driver was asked for a signature.
+    signing: bool,
     at: Instant,
     scheduled: Scheduled,
 }
@@ -86,6 +88,7 @@ impl Machine {
                 ending: false,
                 failures: 0,
                 tokens: 0,
+                signing: false,
                 at: now,
                 scheduled: Scheduled::default(),
             })
@@ -110,7 +113,7 @@ impl Machine {
 
     fn attempt(&mut self, place: Place, now: Instant, out: &mut Out) {
         let Some(kept) = self.core.registrations.get_mut(place) else { return };
-        kept.tokens = 0;
+        (kept.tokens, kept.signing) = (0, false);
         let (to, command, mut data) = (kept.what.at, kept.command(), kept.elements());
         write_element(&Element::CallToken(b""), &mut data);
         match self.leg_to(now, to, Space::Own, None, Role::Registrant(place)) {
@@ -186,7 +189,14 @@ pub(super) fn token(leg: &mut Leg, core: &mut Core, token: &[u8], now: Instant, 
 }
 
 /// A frame in its turn.
-pub(super) fn frame(leg: &mut Leg, core: &mut Core, frame: &Full<'_>, now: Instant, out: &mut Out) -> Fate {
+pub(super) fn frame(
+    leg: &mut Leg,
+    core: &mut Core,
+    leg_place: Place,
+    frame: &Full<'_>,
+    now: Instant,
+    out: &mut Out,
+) -> Fate {
     let Role::Registrant(place) = leg.role else { return Fate::Keep };
     let fields = Fields::collect(frame.data);
     let (Kind::Iax(command), Some(fields)) = (frame.kind, fields) else {
@@ -198,6 +208,12 @@ pub(super) fn frame(leg: &mut Leg, core: &mut Core, frame: &Full<'_>, now: Insta
         Command::REGAUTH => {
             let methods = fields.methods.unwrap_or_default();
             let Some(proof) = prove(&kept.what.secret, methods, fields.challenge, kept.what.plaintext) else {
+                if let Some(challenge) = fields.challenge.filter(|_| methods.has(Auth::RSA)) {
+                    kept.signing = true;
+                    let challenge = challenge.to_vec();
+                    out.event(Event::Challenged { leg: leg_place, methods, challenge });
+                    return Fate::Keep;
+                }
                 return refused(core, place, Cause::CALL_REJECTED, b"No method in common", now, out);
             };
             let (command, mut data) = (kept.command(), kept.elements());
@@ -233,6 +249,25 @@ pub(super) fn frame(leg: &mut Leg, core: &mut Core, frame: &Full<'_>, now: Insta
             Fate::Keep
         }
     }
+}
+
+/// Sends the signature that the driver was asked for.
+pub(super) fn sign(
+    leg: &mut Leg,
+    core: &mut Core,
+    signature: &[u8],
+    now: Instant,
+    out: &mut Out,
+) -> Result<(), Refused> {
+    let Role::Registrant(place) = leg.role else { return Err(Refused::WrongState) };
+    let kept = core.registrations.get_mut(place).ok_or(Refused::NoLeg)?;
+    if !core::mem::take(&mut kept.signing) {
+        return Err(Refused::WrongState);
+    }
+    let (command, mut data) = (kept.command(), kept.elements());
+    write_element(&Element::RsaResult(signature), &mut data);
+    leg.link.full(now, Kind::Iax(command), &data, &mut core.random, out);
+    Ok(())
 }
 
 fn refused(core: &mut Core, place: Place, cause: Cause, text: &[u8], now: Instant, out: &mut Out) -> Fate {
