@@ -78,7 +78,8 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'st
         a.log(Level::Warning, "bridge", &text);
         return BridgeEnd::Disconnected(a.id());
     }
-    let _joined = Joined::new(&shard, a.id(), b.id(), creator);
+    let listens = limits.hangup_digit_a.is_some() || limits.hangup_digit_b.is_some();
+    let _joined = Joined::new(&shard, a.id(), b.id(), creator, listens);
     let mut clock = LimitClock::new(a.now(), &limits);
     let (mut first, mut second) =
         (Party::new(a, limits.hangup_digit_a), Party::new(b, limits.hangup_digit_b));
@@ -117,6 +118,9 @@ async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Re
         }
         ChanEvent::Hold => {
             other.chan.indicate(&Indication::Hold);
+            if other.chan.with(|c| c.passes_hold)? {
+                return Ok(());
+            }
             let class = other.music_class(own.chan);
             other.hears_music = other.chan.start_music(&class).await?;
         }
@@ -223,9 +227,10 @@ struct Joined {
 }
 
 impl Joined {
-    fn new(shard: &Rc<Shard>, a: ChannelId, b: ChannelId, creator: &'static str) -> Self {
+    fn new(shard: &Rc<Shard>, a: ChannelId, b: ChannelId, creator: &'static str, listens: bool) -> Self {
         let mut core = shard.core.borrow_mut();
         let bridge = core.bridge_create(creator);
+        core.bridge_pairs(bridge, listens);
         core.bridge_enter(bridge, a);
         core.bridge_enter(bridge, b);
         let streams = (core.get(a).and_then(|c| c.stream), core.get(b).and_then(|c| c.stream));

@@ -295,6 +295,10 @@ pub struct Channel {
     pub(crate) is_told_ringing: bool,
     /// It hears ringing until it is bridged.
     pub(crate) rings_inside: bool,
+    /// Its driver tells its peer of a hold: no music is played to it.
+    pub passes_hold: bool,
+    /// What the media plane does for it.
+    pub(crate) engaged: crate::engaged::Engaged,
 }
 
 /// Most events a channel keeps for a story that does not listen; digits beyond are dropped, oldest first.

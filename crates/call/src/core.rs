@@ -65,6 +65,8 @@ pub(crate) struct Bridge {
     generation: u32,
     pub(crate) members: Vec<ChannelId>,
     pub(crate) alive: bool,
+    /// Two talk in it and nobody else; whether their digits are waited for.
+    pub(crate) pair: Option<bool>,
 }
 
 /// Whether the dialplan has a number.
@@ -152,6 +154,7 @@ pub struct Core {
     pub(crate) following: Vec<crate::monitor::Following>,
     pub(crate) link_waiters: HashMap<crate::LinkId, TaskId>,
     pub(crate) bridges: Vec<Bridge>,
+    pub(crate) regrouped: Vec<ChannelId>,
     free_bridges: Vec<u32>,
     random: u64,
     name_serial: u32,
@@ -199,6 +202,7 @@ impl Core {
             link_waiters: HashMap::new(),
             agi_debug: false,
             bridges: Vec::new(),
+            regrouped: Vec::new(),
             free_bridges: Vec::new(),
             random: seed,
             name_serial: 0,
@@ -290,6 +294,8 @@ impl Core {
             advance_watch: None,
             is_told_ringing: false,
             rings_inside: false,
+            passes_hold: false,
+            engaged: Default::default(),
         }));
         self.alive += 1;
         if !new.outgoing {
@@ -364,6 +370,7 @@ impl Core {
     }
     /// Sends a media command.
     pub fn media(&mut self, command: Command) {
+        self.note_engaged(&command);
         self.services.media.command(command);
     }
 
@@ -501,6 +508,9 @@ impl Core {
             }
         };
         if let Some(id) = self.channel_of_stream(stream) {
+            if let ChanEvent::Played { play, .. } = heard {
+                self.note_played(id, play);
+            }
             self.push_event(id, heard);
         }
     }
@@ -640,11 +650,11 @@ impl Core {
 
     pub(crate) fn bridge_create(&mut self, creator: &'static str) -> BridgeId {
         let slot = self.free_bridges.pop().unwrap_or_else(|| {
-            self.bridges.push(Bridge { generation: 0, members: Vec::new(), alive: false });
+            self.bridges.push(Bridge { generation: 0, members: Vec::new(), alive: false, pair: None });
             u32::try_from(self.bridges.len() - 1).unwrap_or(u32::MAX)
         });
         let generation = self.bridges.get_mut(slot as usize).map_or(0, |bridge| {
-            bridge.alive = true;
+            (bridge.alive, bridge.pair) = (true, None);
             bridge.generation
         });
         let bridge = BridgeId::new(slot, generation);
@@ -658,6 +668,7 @@ impl Core {
         if let Some(channel) = self.get_mut(id) {
             channel.bridge = Some(bridge);
         }
+        self.regroup(id);
         self.advance(id, Advance::Connected);
         self.notice_of(id, |channel| Notice::BridgeEnter { bridge, count, channel });
     }
@@ -672,6 +683,7 @@ impl Core {
         if let Some(channel) = self.get_mut(id) {
             channel.bridge = None;
         }
+        self.regroup(id);
         self.notice_of(id, |channel| Notice::BridgeLeave { bridge, count, channel });
     }
     /// Takes a channel out of a bridge; whoever calls this tells watchers.
@@ -682,6 +694,7 @@ impl Core {
         if let Some(channel) = self.get_mut(id) {
             channel.bridge = None;
         }
+        self.regroup(id);
     }
     /// Takes a channel out of its slot for a moment.
     pub(crate) fn take_channel(&mut self, id: ChannelId) -> Option<Box<Channel>> {
@@ -721,7 +734,14 @@ impl Core {
             self.notice(|_| Some(Notice::BridgeDestroy { bridge }));
         }
     }
-    fn bridge_mut(&mut self, bridge: BridgeId) -> Option<&mut Bridge> {
+    /// Whether digits are waited for in a bridge of two; `None` for any other bridge.
+    pub(crate) fn bridge_pair(&self, bridge: BridgeId) -> Option<bool> {
+        self.bridges
+            .get(bridge.slot as usize)
+            .filter(|b| b.alive && b.generation == bridge.generation)
+            .and_then(|b| b.pair)
+    }
+    pub(crate) fn bridge_mut(&mut self, bridge: BridgeId) -> Option<&mut Bridge> {
         self.bridges.get_mut(bridge.slot as usize).filter(|b| b.alive && b.generation == bridge.generation)
     }
     /// Channels in a bridge.

@@ -47,6 +47,8 @@ impl Core {
             return;
         }
         self.tell_bridges(place, newcomer);
+        self.regroup(place);
+        self.regroup(newcomer);
         let Some((bridge, state, play)) = self.get(place).map(|c| (c.bridge, c.state, c.last_play)) else {
             return;
         };

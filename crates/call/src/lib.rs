@@ -19,6 +19,7 @@ mod channel;
 pub mod conference;
 mod core;
 mod device;
+mod engaged;
 mod exchange;
 mod exec;
 mod identity;

@@ -589,6 +589,7 @@ impl Engine {
         let started = self.local.borrow_mut().take_started();
         self.start_dialplans(started);
         site.hints.borrow_mut().update(&site.shard);
+        site.sip.borrow_mut().follow_bridges(&mut site.shard.core.borrow_mut());
         site.sip.borrow_mut().tell_watchers(&mut site.shard.core.borrow_mut());
         for silent in self.listeners.due(&mut self.net, now) {
             self.net.close_flow(silent, Closing::AtOnce);

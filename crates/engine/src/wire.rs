@@ -10,8 +10,8 @@ use base::{Coded, SrtpSuite, UdptlProtection};
 use call::{BanRules, Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
-    Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, Dtmf, Endpoint, FaxSettings, Identify, IdentifyBy,
-    Match, Operation, Proof, Redirect, Registration, Rel100, Trace, Watching,
+    Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, DirectMedia, Dtmf, Endpoint, FaxSettings, Feedback,
+    Glare, Identify, IdentifyBy, Match, Operation, Proof, Redirect, Registration, Rel100, Trace, Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
@@ -229,14 +229,31 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         outbound_auths: names(&from.outbound_auth),
         allow: from.allow.formats,
         codecs: Codecs {
-            incoming_offer: codec_prefs(from.codec_prefs_incoming_offer),
-            outgoing_offer: codec_prefs(from.codec_prefs_outgoing_offer),
+            incoming_offer: incoming_offer(from),
+            outgoing_offer: outgoing_offer(from),
             incoming_answer: codec_prefs(from.codec_prefs_incoming_answer),
             outgoing_answer: codec_prefs(from.codec_prefs_outgoing_answer),
             single_answer: from.preferred_codec_only,
         },
+        direct: from.direct_media.then(|| DirectMedia {
+            by_update: from.direct_media_method == pjsip::DirectMediaMethod::Update,
+            glare: match from.direct_media_glare_mitigation {
+                pjsip::GlareMitigation::None => Glare::None,
+                pjsip::GlareMitigation::Outgoing => Glare::Outgoing,
+                pjsip::GlareMitigation::Incoming => Glare::Incoming,
+            },
+            not_behind_nat: from.disable_direct_media_on_nat,
+        }),
         asymmetric_codec: from.asymmetric_rtp_codec,
         rtcp_mux: from.rtcp_mux,
+        feedback: from.use_avpf.then_some(match from.media_use_received_transport {
+            true => Feedback::Offered,
+            false => Feedback::Required,
+        }),
+        g726_aal2: from.g726_non_standard,
+        passes_hold: from.moh_passthrough,
+        silent_hold: from.suppress_moh_on_sendonly,
+        bind_media: from.bind_rtp_to_media_address,
         fax: from.t38_udptl.then(|| FaxSettings {
             protection: match from.t38_udptl_ec {
                 pjsip::FaxProtection::None => UdptlProtection::None,
@@ -325,6 +342,48 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         allow_transfer: from.allow_transfer,
         refer_progress: from.refer_blind_progress,
         message_context: from.message_context.clone(),
+    }
+}
+
+/// `incoming_call_offer_pref`, or else `codec_prefs_incoming_offer`.
+fn incoming_offer(from: &pjsip::Endpoint) -> CodecPrefs {
+    use pjsip::IncomingOfferPref::{CodecPrefs as Long, Local, LocalFirst, Remote, RemoteFirst};
+    let long = codec_prefs(from.codec_prefs_incoming_offer);
+    let short = |configured, first_only| CodecPrefs {
+        configured,
+        first_only,
+        operation: Operation::Intersect,
+        transcode: long.transcode,
+    };
+    match from.incoming_call_offer_pref {
+        Long => long,
+        Local => short(true, false),
+        LocalFirst => short(true, true),
+        Remote => short(false, false),
+        RemoteFirst => short(false, true),
+    }
+}
+
+/// `outgoing_call_offer_pref`, or else `codec_prefs_outgoing_offer`.
+fn outgoing_offer(from: &pjsip::Endpoint) -> CodecPrefs {
+    use pjsip::OutgoingOfferPref::{
+        CodecPrefs as Long, Local, LocalFirst, LocalMerge, Remote, RemoteFirst, RemoteMerge,
+    };
+    let long = codec_prefs(from.codec_prefs_outgoing_offer);
+    let short = |configured, operation, first_only| CodecPrefs {
+        configured,
+        first_only,
+        operation,
+        transcode: long.transcode,
+    };
+    match from.outgoing_call_offer_pref {
+        Long => long,
+        Local => short(true, Operation::Intersect, false),
+        LocalMerge => short(true, Operation::Union, false),
+        LocalFirst => short(true, Operation::Intersect, true),
+        Remote => short(false, Operation::Intersect, false),
+        RemoteMerge => short(false, Operation::Union, false),
+        RemoteFirst => short(false, Operation::Intersect, true),
     }
 }
 

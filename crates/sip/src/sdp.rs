@@ -20,7 +20,7 @@ mod payload;
 pub use answer::{Negotiated, Negotiator, SdpError, SendFormat};
 pub use crypto::{CryptoFlaw, Encryption, hide_keys};
 pub use fax::{FaxStream, FaxTerms};
-pub use local::Local;
+pub use local::{Elsewhere, Feedback, Local};
 
 /// Longest session description in bytes; far more than the streams below can need.
 pub const MAX_SDP: usize = 16 * 1024;

@@ -193,9 +193,9 @@ fn what_asterisk_rejects_skips_the_object_and_names_line_and_remedy() {
 #[test]
 fn what_is_not_supported_yet_keeps_the_object_and_says_what_happens() {
     for (name, line, expected) in [
-        ("an option", "use_avpf=yes", Some("known to Asterisk and not supported yet: offers say RTP/AVP")),
-        ("an option at its default", "use_avpf=no", None),
-        ("a default in other words", "use_avpf=off", None),
+        ("an option", "webrtc=yes", Some("known to Asterisk and not supported yet: browsers cannot call")),
+        ("an option at its default", "webrtc=no", None),
+        ("a default in other words", "webrtc=off", None),
         ("a default that is a word", "rtp_engine=asterisk", None),
         ("an option without meaning", "rtp_engine=other", Some("has no meaning here")),
         ("a note of the administrator", "@owner=me", None),

@@ -691,12 +691,16 @@ impl Phone {
     /// As [`Phone::take`], before the ACK has come.
     pub fn accept(&mut self, invite: &Message) {
         self.follow(invite);
+        let call_id = invite.must("Call-ID");
+        // Inside a call its numbers go on.
+        let said =
+            self.dialog.as_ref().filter(|dialog| dialog.call_id == call_id).map(|dialog| dialog.sequence);
         self.dialog = Some(Dialog {
-            call_id: invite.must("Call-ID").to_owned(),
+            call_id: call_id.to_owned(),
             local: self.tagged_to(invite),
             remote: invite.must("From").to_owned(),
             target: invite.contact().unwrap_or_default().to_owned(),
-            sequence: 100,
+            sequence: said.unwrap_or(100),
         });
         self.respond(invite, 200, "OK", true);
     }

@@ -168,8 +168,20 @@ pub struct Endpoint {
     pub asymmetric_codec: bool,
     /// T.38, when it may (`t38_udptl`).
     pub fax: Option<super::FaxSettings>,
+    /// Media from phone to phone, when it may go there (`direct_media`).
+    pub direct: Option<super::DirectMedia>,
     /// RTP and RTCP on one port, where the peer wants that, too (RFC 5761).
     pub rtcp_mux: bool,
+    /// What it calls G726-32 is packed as AAL2 packs it (`g726_non_standard`).
+    pub g726_aal2: bool,
+    /// RTP with feedback (`use_avpf`).
+    pub feedback: Option<::sip::sdp::Feedback>,
+    /// Who it holds hears nothing (`suppress_moh_on_sendonly`).
+    pub silent_hold: bool,
+    /// Its peer is told that it is held, and hears no music from here (`moh_passthrough`).
+    pub passes_hold: bool,
+    /// Media is bound to `media_address`.
+    pub bind_media: bool,
     /// Name of the transport its requests leave by; empty: by address.
     pub transport: String,
     /// Caller id of its calls; empty fields are taken from From.

@@ -50,6 +50,9 @@ pub(crate) fn subscription_of(event: &Event) -> Option<SubscriptionId> {
 
 impl SipDriver {
     pub(crate) fn event(&mut self, core: &mut Core, event: Event) {
+        if let Some(handle) = dialog_of(&event).and_then(|dialog| self.legs.by_dialog(dialog)) {
+            self.unsettle(handle);
+        }
         match event {
             Event::Invite(incoming) => self.invited(core, *incoming),
             Event::Request(incoming) => match incoming.message.view().method() {
@@ -160,6 +163,11 @@ impl SipDriver {
             Event::ReinviteFailed { dialog, .. } => {
                 if let Some(handle) = self.legs.by_dialog(dialog) {
                     self.fax_refused(core, handle);
+                    self.fax_stays(core, handle);
+                    self.direct_refused(core, handle);
+                    if let Some(leg) = self.legs.get_mut(handle) {
+                        leg.media.lead(None);
+                    }
                 }
             }
             Event::Withdrawn { request, .. } => self.fax_withdrawn(request),
@@ -210,7 +218,7 @@ impl SipDriver {
         good
     }
     /// Takes the answer to our offer from a response or an ACK; whether there was a good one.
-    fn take_description(&mut self, core: &mut Core, handle: u64, message: &OwnedMessage) -> bool {
+    pub(crate) fn take_description(&mut self, core: &mut Core, handle: u64, message: &OwnedMessage) -> bool {
         let config = self.config.clone();
         let Some(leg) = self.legs.get_mut(handle) else { return false };
         let endpoint = leg.endpoint.clone();
@@ -234,6 +242,12 @@ impl SipDriver {
         let Some(plan) = self.plan(core, handle) else { return };
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let (channel, format) = (leg.channel, plan.format);
+        // Where media was seen to come from is no news of where it comes from after a move.
+        if leg.moving.seen.is_some() && leg.agreed_at != agreed.remote {
+            leg.moving.seen = None;
+        }
+        leg.agreed_at = agreed.remote;
+        leg.taken = leg.taken.iter().chain(agreed.formats().iter()).collect();
         let was_held = std::mem::replace(&mut leg.held, agreed.held);
         if let Some(stream) = leg.stream {
             core.media(Command::Plan { stream, plan: Box::new(plan) });
@@ -241,6 +255,10 @@ impl SipDriver {
         }
         if let Some(entry) = core.get_mut(channel) {
             entry.formats = agreed.formats();
+        }
+        // Nobody is told of a hold that nobody is to hear.
+        if leg.endpoint.silent_hold {
+            return;
         }
         match (was_held, agreed.held) {
             (false, true) => core.push_event(channel, ChanEvent::Hold),
@@ -292,6 +310,7 @@ impl SipDriver {
             self.with_stack(core, |stack, now, out| stack.bye(dialog, &[], now, out)).ok();
             return;
         };
+        self.direct_agreed(handle);
         let is_fax = self.fax_answered(core, handle, message.view().sdp());
         let first = self.legs.get(handle).is_some_and(|leg| leg.stage == Stage::Calling);
         let tag = message.view().to_tag().unwrap_or_default().to_vec();
@@ -439,10 +458,7 @@ impl SipDriver {
     }
     /// A re-INVITE or UPDATE: hold, resume, another address, another format. Without an offer we offer what stands.
     fn renegotiated(&mut self, core: &mut Core, handle: u64, request: ServerId, message: &OwnedMessage) {
-        let config = self.config.clone();
         let Some(leg) = self.legs.get_mut(handle) else { return };
-        let endpoint = leg.endpoint.clone();
-        let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
         let view = message.view();
         let timed = matches!(view.method(), Method::Invite | Method::Update);
         if let (true, Err(refusal)) = (timed, leg.timer.judge(&view)) {
@@ -458,12 +474,17 @@ impl SipDriver {
         }
         let described = match view.sdp() {
             _ if super::inbound::is_foreign(&view) => Err(415),
-            Some(offer) => match leg.media.answer(offer, &terms) {
-                Ok((sdp, agreed)) => Ok((Some(sdp), Some(agreed))),
-                Err(why) => Err(why.status().code()),
+            Some(offer) => match self.answer_offer(core, handle, offer) {
+                Some(Ok((sdp, agreed))) => Ok((Some(sdp), Some(agreed))),
+                Some(Err(why)) => Err(why.status().code()),
+                None => return,
             },
             None if view.method() != Method::Invite => Ok((None, None)),
-            None => Ok((Some(self.standing_offer(handle)), None)),
+            None => {
+                // Whoever asks for all that there is hears of all formats, and of our address.
+                leg.media.set_direct(None);
+                Ok((Some(self.standing_offer(handle)), None))
+            }
         };
         let (sdp, agreed) = match described {
             Ok(described) => described,
@@ -479,7 +500,9 @@ impl SipDriver {
         }
         if let Some(agreed) = agreed {
             self.agreed(core, handle, &agreed);
+            self.has_chosen(core, handle);
         }
+        self.unsettle(handle);
         let headers = match self.legs.get_mut(handle).filter(|_| timed) {
             Some(leg) => {
                 if let Some(takes) = super::timers::takes_update(&view) {

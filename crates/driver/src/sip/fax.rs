@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use ::sip::OwnedMessage;
 use ::sip::sdp::{FaxStream, FaxTerms};
 use ::sip::stack::{Answer, Body, Refused, ServerId};
-use base::{Command, Fax, UdptlProtection};
+use base::{Cause, Command, Fax, UdptlProtection};
 use call::{Core, Level};
 
 use super::SipDriver;
 use super::config::Endpoint;
+use super::leg::Stage;
 use super::session::Terms;
 
 /// Longest datagram that we take, as our descriptions say.
@@ -79,15 +80,52 @@ impl SipDriver {
         let leg = self.legs.get(handle).ok_or("the call is gone")?;
         leg.may_fax()?;
         let elsewhere = "the other party is no SIP call, and a T.38 gateway is not built in";
-        let bridge = core.get(leg.channel).and_then(|channel| channel.bridge).ok_or(elsewhere)?;
-        let [a, b] = core.bridge_members(bridge) else { return Err(elsewhere) };
-        let other = if *a == leg.channel { *b } else { *a };
-        let channel = core.get(other).filter(|channel| channel.tech == self.tech_index).ok_or(elsewhere)?;
-        let partner = self.legs.get(channel.handle).filter(|leg| leg.channel == other).ok_or(elsewhere)?;
+        let handle = self.partner(core, handle).ok_or(elsewhere)?;
+        let partner = self.legs.get(handle).ok_or(elsewhere)?;
         partner.may_fax().map_err(
             |_| "the other party's endpoint has no t38_udptl, or SRTP, and a T.38 gateway is not built in",
         )?;
-        Ok(channel.handle)
+        Ok(handle)
+    }
+    /// Takes a leg whose fax has nobody to go to any more back to audio, and refuses what it waits for.
+    pub(crate) fn settle_fax(&mut self, core: &mut Core, handle: u64) {
+        let partner = self.partner(core, handle);
+        let parted = |(asked, of): &(&u64, &FaxAsked)| {
+            of.request.is_some()
+                && (**asked == handle && partner != Some(of.from)
+                    || of.from == handle && partner != Some(**asked))
+        };
+        let parted: Vec<u64> = self.faxes_asked.iter().filter(parted).map(|(asked, _)| *asked).collect();
+        for asked in parted {
+            if let Some(request) = self.faxes_asked.get_mut(&asked).and_then(|asked| asked.request.take()) {
+                self.answer_request(core, request, 488);
+            }
+        }
+        let goes_on = partner.and_then(|partner| self.legs.get(partner)).is_some_and(|leg| leg.fax.is_some());
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.fax.is_some() && leg.stage == Stage::Up)
+        else {
+            return;
+        };
+        // One that is about to end is asked for nothing any more.
+        let ends = core.get(leg.channel).is_none_or(|channel| channel.hangup.is_some());
+        if ends || leg.asked_back || goes_on && !leg.leaves_fax {
+            return;
+        }
+        leg.leaves_fax = true;
+        let back = self.send_reinvite(core, handle, &[] as &[(&str, String)]);
+        // What is in the way goes away; it is tried again then.
+        if let (Ok(()), Some(leg)) = (back, self.legs.get_mut(handle)) {
+            leg.asked_back = true;
+        }
+    }
+    /// A leg that was to go back to audio would not: a call that carries nothing any more ends.
+    pub(crate) fn fax_stays(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.asked_back) else { return };
+        leg.asked_back = false;
+        let (channel, name) = (leg.channel, leg.endpoint.name.clone());
+        let line = format!("'{name}' does not go back from T.38 to audio, its call is ended");
+        core.log(Level::Notice, "res_pjsip_t38", &line);
+        core.request_hangup(channel, Cause::BEARERCAPABILITY_NOTAVAIL);
     }
     /// Offers fax to a leg in a re-INVITE.
     fn offer_fax(&mut self, core: &mut Core, handle: u64, wanted: &FaxTerms) -> Result<(), Refused> {
@@ -151,7 +189,10 @@ impl SipDriver {
                 if let (Some(accepted), Some(leg)) = (accepted, self.legs.get_mut(handle)) {
                     (leg.fax, leg.leaves_fax) = (Some(accepted), true);
                 }
-                self.send_reinvite(core, handle, &[] as &[(&str, String)]).ok();
+                let sent = self.send_reinvite(core, handle, &[] as &[(&str, String)]).is_ok();
+                if let Some(leg) = self.legs.get_mut(handle) {
+                    leg.asked_back = sent;
+                }
             }
         }
         true
@@ -199,20 +240,15 @@ impl SipDriver {
     /// A leg has agreed on audio: its stream carries that again, and so does the other party's.
     pub(crate) fn end_fax(&mut self, core: &mut Core, handle: u64) {
         let Some(leg) = self.legs.get_mut(handle) else { return };
-        leg.leaves_fax = false;
+        (leg.leaves_fax, leg.asked_back) = (false, false);
         if leg.fax.take().is_none() {
             return;
         }
         if let Some(stream) = leg.stream {
             core.media(Command::Fax { stream, fax: None });
         }
-        if let Ok(partner) = self.fax_partner(core, handle)
-            && self.legs.get(partner).is_some_and(|leg| leg.fax.is_some())
-        {
-            if let Some(leg) = self.legs.get_mut(partner) {
-                leg.leaves_fax = true;
-            }
-            self.send_reinvite(core, partner, &[] as &[(&str, String)]).ok();
+        if let Some(partner) = self.partner(core, handle) {
+            self.settle_fax(core, partner);
         }
     }
     /// What a re-INVITE or a response that has to make an offer says: what stands, audio or fax.

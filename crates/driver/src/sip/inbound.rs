@@ -306,6 +306,7 @@ impl SipDriver {
             reliable: wants_reliable(&incoming.message.view(), endpoint),
             peer_updates: super::timers::takes_update(&incoming.message.view()).unwrap_or(false),
             stream: Some(stream),
+            taken: agreed.as_ref().map_or(FormatSet::EMPTY, Negotiated::formats),
             invite: Some(incoming.message.clone()),
             ..Leg::new(channel, endpoint.clone(), source, media)
         };
@@ -317,6 +318,7 @@ impl SipDriver {
             entry.handle = handle;
             entry.dialed = Some(exten);
             entry.tone_zone.clone_from(&endpoint.tone_zone);
+            entry.passes_hold = endpoint.passes_hold;
             if let Some(redirecting) = identity::redirected_by(&incoming.message.view()) {
                 entry.redirecting = redirecting;
             }

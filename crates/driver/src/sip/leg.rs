@@ -87,10 +87,24 @@ pub(crate) struct Leg {
     pub(crate) fax: Option<::sip::sdp::FaxStream>,
     /// What is offered next is audio all the same.
     pub(crate) leaves_fax: bool,
+    /// An offer of audio instead of fax is out.
+    pub(crate) asked_back: bool,
     /// Our answer to the offer that began the call has left.
     pub(crate) described: bool,
     /// Formats of the other party, while our answer can be made to suit them.
     pub(crate) suits: base::FormatSet,
+    /// The other party holds it, and its peer is to be told (`moh_passthrough`).
+    pub(crate) to_be_held: bool,
+    /// Where its media goes, and how that changes.
+    pub(crate) moving: super::direct::Moving,
+    /// Where the last agreement had its media.
+    pub(crate) agreed_at: Option<core::net::SocketAddr>,
+    /// All formats that its peer has agreed to.
+    pub(crate) taken: base::FormatSet,
+    /// The format that it was asked to take for the sake of the other party.
+    pub(crate) adapted: Option<base::FormatId>,
+    /// Its peer has chosen its format during the call, later than the other party.
+    pub(crate) chose: bool,
 }
 
 impl Leg {
@@ -127,7 +141,14 @@ impl Leg {
             described: false,
             fax: None,
             leaves_fax: false,
+            asked_back: false,
             suits: base::FormatSet::EMPTY,
+            to_be_held: false,
+            moving: Default::default(),
+            agreed_at: None,
+            taken: base::FormatSet::EMPTY,
+            adapted: None,
+            chose: false,
             waits_for: None,
             ringing_tone: false,
             routes: Vec::new(),

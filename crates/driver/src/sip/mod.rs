@@ -8,6 +8,7 @@ mod ask;
 mod back;
 mod codecs;
 mod config;
+mod direct;
 mod events;
 mod fax;
 mod flows;
@@ -42,11 +43,13 @@ use base::dns::{Answer, Kind, Question};
 use base::{ChannelId, Instant};
 use call::{Core, Location};
 
+pub use ::sip::sdp::Feedback;
 pub use codecs::{CodecPrefs, Codecs, Operation};
 pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
     Registration, Rel100, Trace, Traced, Watching,
 };
+pub use direct::{DirectMedia, Glare};
 pub use fax::FaxSettings;
 pub use history::{Captured, Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History};
 pub use message::TEXT_BYTES_MAX;
@@ -107,6 +110,8 @@ pub struct SipDriver {
     requests: HashMap<ClientId, qualify::Probe>,
     trunks: trunk::Trunks,
     faxes_asked: fax::FaxesAsked,
+    /// Legs whose media may have to go elsewhere than it goes.
+    unsettled: Vec<u64>,
     sessions: timers::Sessions,
     /// UPDATEs of ours without an answer.
     updates: HashMap<ClientId, DialogId>,
@@ -161,6 +166,7 @@ impl SipDriver {
             requests: HashMap::new(),
             trunks: trunk::Trunks::default(),
             faxes_asked: fax::FaxesAsked::new(),
+            unsettled: Vec::new(),
             sessions: timers::Sessions::default(),
             updates: HashMap::new(),
             out: Vec::new(),
@@ -280,6 +286,13 @@ impl SipDriver {
         {
             core.media(base::Command::Plan { stream, plan: Box::new(plan) });
             core.set_stream(channel, stream, format);
+        }
+        if let base::Event::Latched { stream, remote } = event
+            && let Some(handle) = core.channel_of_stream(stream).and_then(|id| core.get(id)).map(|c| c.handle)
+            && let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.stream == Some(stream))
+            && leg.moving.seen.replace(remote) != Some(remote)
+        {
+            self.unsettle(handle);
         }
         if let base::Event::RtpTimeout { stream } = event
             && let Some(channel) = core.channel_of_stream(stream)
@@ -540,6 +553,9 @@ impl SipDriver {
     }
     /// Where the media of a call with `peer` is bound, and the address SDP names for it.
     fn media_address(&self, bind: &Bind, endpoint: &Endpoint, peer: IpAddr) -> (IpAddr, IpAddr) {
+        if let Some(address) = endpoint.media_address.filter(|_| endpoint.bind_media) {
+            return (address, address);
+        }
         let local = self.ways.local_ip(bind, peer);
         let translated = bind.external_media.filter(|_| bind.is_outside(peer));
         (local, endpoint.media_address.or(translated).unwrap_or(local))

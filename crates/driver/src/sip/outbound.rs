@@ -338,6 +338,7 @@ impl SipDriver {
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
             entry.caller = endpoint.caller.clone();
+            entry.passes_hold = endpoint.passes_hold;
             if let Some(caller) = &request.caller {
                 entry.connected = caller.clone();
             }

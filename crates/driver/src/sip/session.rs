@@ -3,10 +3,13 @@
 use core::net::IpAddr;
 
 use ::sip::sdp::{FaxStream, FaxTerms, Local, Negotiated, Negotiator, SdpError, SendFormat};
-use base::{DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Plan, SrtpKeys, StreamId, Wishes};
+use base::{
+    DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Plan, RxPayload, SrtpKeys, StreamId, Wishes,
+};
 use call::{Core, MediaRefused};
 
 use super::config::{Config, Dtmf, Endpoint};
+use super::direct::Direct;
 
 /// Longest delay that the jitter buffer may build, milliseconds.
 const JITTER_MAX_MS: u16 = 200;
@@ -26,6 +29,12 @@ pub(crate) struct Media {
     /// The format that the peer has changed to since the last agreement.
     followed: Option<FormatId>,
     follows: u8,
+    /// What our descriptions say of the other party instead of us.
+    direct: Option<Direct>,
+    /// We hold the peer.
+    holds: bool,
+    /// What our next offer begins with.
+    lead: Option<FormatId>,
     ssrc: u32,
     first_sequence: u16,
     first_timestamp: u32,
@@ -52,6 +61,9 @@ impl Media {
             telephone_event: !matches!(endpoint.dtmf, Dtmf::Inband | Dtmf::Info | Dtmf::None),
             followed: None,
             follows: 0,
+            direct: None,
+            holds: false,
+            lead: None,
             // The truncations take different bits of a random number.
             ssrc: random as u32,
             first_sequence: (more as u16) & 0x7fff,
@@ -72,24 +84,32 @@ impl Media {
     }
     fn local<'a>(&self, terms: &'a Terms<'_>, answering: bool) -> Local<'a> {
         let codecs = &terms.endpoint.codecs;
+        let formats = self.direct.map_or(self.formats, |direct| core::iter::once(direct.format).collect());
         Local {
+            direction: if self.holds { base::Direction::SendOnly } else { base::Direction::SendRecv },
+            elsewhere: self.direct.map(|direct| direct.at),
             prefer_remote: answering && !codecs.answers_in_own_order(),
             own_order: codecs.reads_in_own_order(),
             single_format: answering && codecs.answers_one(),
-            rtcp_mux: terms.endpoint.rtcp_mux,
-            telephone_event: self.telephone_event,
+            rtcp_mux: self.direct.map_or(terms.endpoint.rtcp_mux, |direct| direct.mux),
+            telephone_event: self.telephone_event && self.direct.is_none_or(|direct| direct.events),
             ptime_ms: terms.endpoint.ptime_ms,
             use_remote_ptime: terms.endpoint.use_ptime,
             encryption: terms.endpoint.encryption,
+            feedback: terms.endpoint.feedback,
             owner: &terms.endpoint.sdp_owner,
             session_name: &terms.endpoint.sdp_session,
-            ..Local::new(self.formats, self.advertised, self.port)
+            ..Local::new(formats, self.advertised, self.port)
         }
     }
-    /// Our offer.
+    /// Our offer. One inside the call begins with the format in use, so that nothing changes by it.
     pub(crate) fn offer(&mut self, terms: &Terms<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
-        let local = self.local(terms, false);
+        let mut local = self.local(terms, false);
+        let used = self.agreed().and_then(Negotiated::primary).map(|sent| sent.format);
+        if let Some(first) = self.lead.or(used).filter(|format| local.formats.contains(*format)) {
+            local.formats = core::iter::once(first).chain(local.formats.iter()).collect();
+        }
         self.negotiator.offer(&local, &mut out);
         out
     }
@@ -131,10 +151,12 @@ impl Media {
     }
     /// What is sent is what the new agreement has first.
     fn begin(&mut self) {
-        (self.followed, self.follows) = (None, 0);
+        (self.followed, self.follows, self.lead) = (None, 0, None);
     }
     /// The peer sends this format from here on; whether what we send follows.
     pub(crate) fn follow(&mut self, format: FormatId, endpoint: &Endpoint) -> bool {
+        let is_so_called = endpoint.g726_aal2 && format == FormatId::G726AAL2;
+        let format = if is_so_called { FormatId::G726 } else { format };
         let Some(sent) = self.agreed().and_then(|agreed| self.sent(agreed)) else { return false };
         let is_agreed = self.agreed().is_some_and(|agreed| agreed.formats().contains(format));
         if endpoint.asymmetric_codec || !is_agreed || sent.format == format || self.follows == FOLLOWS_MAX {
@@ -151,6 +173,7 @@ impl Media {
     /// Our offer of fax in the place of audio.
     pub(crate) fn offer_fax(&mut self, fax: &FaxTerms, terms: &Terms<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
+        self.direct = None;
         let local = self.local(terms, false);
         self.negotiator.offer_fax(fax, &local, &mut out);
         out
@@ -164,6 +187,7 @@ impl Media {
         terms: &Terms<'_>,
     ) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
+        self.direct = None;
         let local = self.local(terms, true);
         self.negotiator.answer_fax(offer, stream, fax, &local, &mut out);
         out
@@ -193,6 +217,26 @@ impl Media {
     pub(crate) fn advertised(&self) -> IpAddr {
         self.advertised
     }
+    /// What our descriptions say of the other party instead of us.
+    pub(crate) fn direct(&self) -> Option<Direct> {
+        self.direct
+    }
+    /// Whether we hold the peer.
+    pub(crate) fn holds(&self) -> bool {
+        self.holds
+    }
+    /// Holds the peer from the next description on.
+    pub(crate) fn set_holds(&mut self, holds: bool) {
+        self.holds = holds;
+    }
+    /// What our next offer begins with instead of the format in use.
+    pub(crate) fn lead(&mut self, format: Option<FormatId>) {
+        self.lead = format;
+    }
+    /// What they say from here on.
+    pub(crate) fn set_direct(&mut self, direct: Option<Direct>) {
+        self.direct = direct;
+    }
     /// Formats of our offers.
     pub(crate) fn formats(&self) -> FormatSet {
         self.formats
@@ -206,7 +250,10 @@ impl Media {
         self.port
     }
     /// The plan of the stream for an agreement; without one it sends nowhere and takes nothing.
+    ///
+    /// Nothing comes and nothing is to be sent while media goes elsewhere: silence is no sign that anybody has gone.
     pub(crate) fn plan(&self, agreed: Option<&Negotiated>, terms: &Terms<'_>) -> Plan {
+        let here = u32::from(self.direct.is_none());
         let primary = agreed.and_then(|agreed| self.sent(agreed));
         let format = primary.map(|p| p.format).or(self.formats.first()).unwrap_or(FormatId::ULAW);
         let remote = agreed.and_then(|a| a.remote);
@@ -217,23 +264,30 @@ impl Media {
             remote_rtcp: agreed.and_then(|a| a.remote_rtcp),
             latch: self.latch(terms),
             relearn: true,
-            format,
+            format: packed(format, terms.endpoint),
             payload: primary.map_or(0, |p| p.payload),
             ptime_ms: agreed.map_or(terms.endpoint.ptime_ms, |a| a.ptime_ms),
             wishes: agreed
                 .filter(|agreed| agreed.primary() == primary)
                 .and_then(|agreed| agreed.fmtp.as_deref())
                 .map_or_else(Wishes::default, |fmtp| Wishes::read(format, fmtp)),
-            rx: agreed.map_or([None; MAX_RX_PAYLOADS], |a| a.receive),
+            rx: agreed.map_or([None; MAX_RX_PAYLOADS], |agreed| {
+                agreed.receive.map(|entry| match entry {
+                    Some(RxPayload::Audio(payload, format)) => {
+                        Some(RxPayload::Audio(payload, packed(format, terms.endpoint)))
+                    }
+                    other => other,
+                })
+            }),
             dtmf: dtmf(agreed, terms.endpoint.dtmf),
             direction: agreed.map_or(base::Direction::SendRecv, |a| a.direction),
             ssrc: self.ssrc,
             first_sequence: self.first_sequence,
             first_timestamp: self.first_timestamp,
             jitter_max_ms: JITTER_MAX_MS,
-            rtcp_interval_ms: terms.config.rtcp_interval_ms,
-            rtp_timeout_ms: timeout.saturating_mul(1000),
-            keepalive_ms: terms.endpoint.rtp_keepalive.saturating_mul(1000),
+            rtcp_interval_ms: if self.direct.is_some() { 0 } else { terms.config.rtcp_interval_ms },
+            rtp_timeout_ms: timeout.saturating_mul(1000 * here),
+            keepalive_ms: terms.endpoint.rtp_keepalive.saturating_mul(1000 * here),
             marking: terms.endpoint.marking,
             keys: agreed.and_then(|agreed| agreed.keys.clone()).map(|keys| {
                 Box::new(SrtpKeys { replay_protection: terms.config.srtp_replay_protection, ..*keys })
@@ -247,6 +301,11 @@ impl Media {
             (false, false) => Latch::Off,
         }
     }
+}
+
+/// The format as its packets come: some say G726-32 and pack it as AAL2 does.
+fn packed(format: FormatId, endpoint: &Endpoint) -> FormatId {
+    if endpoint.g726_aal2 && format == FormatId::G726 { FormatId::G726AAL2 } else { format }
 }
 
 /// How digits leave, by the endpoint's wish and what the peer takes.

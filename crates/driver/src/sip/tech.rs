@@ -22,9 +22,9 @@ impl Tech for SipDriver {
         self.call_leg(core, handle)
     }
     fn indicate(&mut self, core: &mut Core, channel: ChannelId, indication: &Indication) {
+        let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
         let Some(leg) = self.leg_of(channel, core) else { return };
         let (ringing, inband) = (leg.stage == Stage::Ringing, leg.endpoint.inband_progress);
-        let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
         match indication {
             Indication::Ringing if ringing && inband => {
                 self.provisional(core, handle, 183, true);
@@ -37,7 +37,10 @@ impl Tech for SipDriver {
             }
             // The stack says 100 by itself; hold and identity need no message for a bridged leg.
             Indication::Ringing | Indication::Progress | Indication::Proceeding => {}
-            Indication::Hold | Indication::Unhold => {}
+            Indication::Hold | Indication::Unhold => {
+                leg.to_be_held = *indication == Indication::Hold && leg.endpoint.passes_hold;
+                self.unsettle(handle);
+            }
             Indication::ConnectedLine(party) => {
                 if let Some(entry) = core.get_mut(channel) {
                     entry.connected = party.clone();
@@ -330,8 +333,9 @@ impl SipDriver {
             ("rtp", "secure") => {
                 Some(u8::from(leg.media.agreed().is_some_and(|agreed| agreed.keys.is_some())).to_string())
             }
-            // Media always flows through here.
-            ("rtp", "direct") => Some(String::new()),
+            ("rtp", "direct") => {
+                Some(leg.media.direct().map(|direct| direct.at.rtp.to_string()).unwrap_or_default())
+            }
             ("rtp", "hold") => Some(u8::from(leg.held).to_string()),
             _ => None,
         }

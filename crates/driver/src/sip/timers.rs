@@ -37,10 +37,15 @@ impl SipDriver {
             self.sessions.0.push(Reverse((at, handle)));
         }
     }
+    /// Looks at a leg's media again then.
+    pub(crate) fn look_again(&mut self, handle: u64, at: Instant) {
+        self.sessions.0.push(Reverse((at, handle)));
+    }
     /// Refreshes what is to be refreshed and ends what nobody refreshed.
     pub(crate) fn sessions_due(&mut self, core: &mut Core) {
         while let Some(handle) = self.sessions.pop_due(core.now) {
             let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.stage == Stage::Up) else { continue };
+            self.unsettled.push(handle);
             let due = leg.timer.due(core.now);
             match due {
                 Some(Due::Refresh) => self.refresh_session(core, handle),
@@ -85,11 +90,21 @@ impl SipDriver {
         dialog: DialogId,
         headers: &[(impl AsRef<str>, String)],
     ) -> Result<(), Refused> {
+        self.send_update_with(core, dialog, headers, None)
+    }
+    /// Sends an UPDATE.
+    pub(crate) fn send_update_with(
+        &mut self,
+        core: &mut Core,
+        dialog: DialogId,
+        headers: &[(impl AsRef<str>, String)],
+        body: Option<Body<'_>>,
+    ) -> Result<(), Refused> {
         let supported = self.supported_in(dialog);
         let mut all = vec![("Supported", supported.as_str())];
         all.extend(headers.iter().map(|(name, value)| (name.as_ref(), value.as_str())));
         let sent = self.with_stack(core, |stack, now, out| {
-            stack.request_inside(dialog, (Method::Update, &all, None), now, out)
+            stack.request_inside(dialog, (Method::Update, &all, body), now, out)
         });
         sent.map(|request| {
             self.updates.insert(request, dialog);
@@ -102,6 +117,9 @@ impl SipDriver {
         handle: u64,
         headers: &[(impl AsRef<str>, String)],
     ) -> Result<(), Refused> {
+        let dialog = self.legs.get(handle).and_then(|leg| leg.dialog).ok_or(Refused::Gone)?;
+        // What is out already is answered by what it says, not by another offer of ours.
+        self.stack.may_offer(dialog)?;
         let sdp = self.standing_offer(handle);
         self.send_offer(core, handle, &sdp, headers)
     }
@@ -138,6 +156,10 @@ impl SipDriver {
             Ok((200..300, message)) => {
                 leg.timer.accepted(&message.view(), core.now);
                 self.watch_session(handle);
+                if message.view().sdp().is_some() {
+                    self.take_description(core, handle, message);
+                }
+                self.direct_agreed(handle);
             }
             Ok((422, message)) => {
                 if let Some(again) = leg.timer.too_small(&message.view()) {
@@ -147,16 +169,18 @@ impl SipDriver {
             // They said that they take UPDATE and do not: the other way is left.
             Ok((405 | 501, _)) => {
                 leg.peer_updates = false;
+                self.direct_crossed(core, handle);
                 self.refresh_session(core, handle);
             }
             Ok((491, _)) => {
                 leg.timer.postpone(core.now + BUSY_PAUSE);
                 self.watch_session(handle);
+                self.direct_crossed(core, handle);
             }
             // RFC 4028 §10: nobody is there.
             Err(Failure::Timeout) | Ok((408, _)) => self.lapsed(core, handle),
             // The session stands until it lapses.
-            Ok(_) | Err(_) => {}
+            Ok(_) | Err(_) => self.direct_refused(core, handle),
         }
     }
     /// A 422 to an INVITE of ours: it is sent again with the interval that the peer wants. `false` when that has no hope.

@@ -220,3 +220,45 @@ fn datagrams_are_sent_as_the_endpoint_says() {
     let latch = pair.lab.streams.borrow().open[&stream].latch;
     assert_eq!(latch, base::Latch::Learn("198.51.100.7".parse().unwrap()));
 }
+
+/// Somebody else sends the caller elsewhere, out of the call.
+fn part(pair: &mut Pair) {
+    let to = call::Location { context: "phones".to_owned(), exten: "1".to_owned(), priority: 1 };
+    let caller = pair.caller;
+    pair.lab.with(|_, core| core.request_goto(caller, to));
+}
+
+#[test]
+fn rfc3264_8_3_3_who_is_left_alone_with_a_fax_is_taken_back_to_audio_or_ends() {
+    let mut pair = pair(ON, ON);
+    pair.begin_fax();
+    part(&mut pair);
+    let mut sent = [pair.lab.sent(), pair.lab.sent()];
+    sent.sort_by_key(line);
+    let [bye, asked] = &sent;
+    assert_eq!((line(bye), line(asked)), ("BYE".to_owned(), "INVITE".to_owned()));
+    assert!(stream(asked).starts_with("m=audio RTP/AVP"), "{}", body(asked));
+    assert!(pair.carries(pair.caller).0.is_some(), "until it has answered");
+    pair.alice.respond(&mut pair.lab, asked, 200, "", &sdp("198.51.100.7", 4004, "0 101"));
+    assert_eq!(pair.lab.lines(), ["ACK"]);
+    assert_eq!(pair.carries(pair.caller), (None, Some(4004), Direction::SendRecv));
+    // One that will not go back carries nothing any more.
+    let mut pair = self::pair(ON, ON);
+    pair.begin_fax();
+    part(&mut pair);
+    let asked =
+        std::iter::from_fn(|| pair.lab.next()).map(|(_, sent)| sent).find(|sent| line(sent) == "INVITE");
+    pair.alice.respond(&mut pair.lab, &asked.unwrap(), 488, "", "");
+    assert_eq!(pair.lab.lines(), ["ACK"]);
+    let hangup = pair.lab.shard.core.borrow().get(pair.caller).unwrap().hangup;
+    assert_eq!(hangup, Some(Cause::BEARERCAPABILITY_NOTAVAIL));
+    // Who waits for an answer to its offer of fax is not left waiting.
+    let mut pair = self::pair(ON, ON);
+    pair.trunk.inside(&mut pair.lab, "INVITE", "", &fax(4200, ""));
+    let asked = pair.lab.sent();
+    part(&mut pair);
+    let lines = pair.lab.lines();
+    assert!(lines.iter().any(|line| line == "487" || line == "488"), "{lines:?}");
+    pair.alice.respond(&mut pair.lab, &asked, 200, "", &fax(4300, REDUNDANCY));
+    assert_eq!(pair.lab.lines(), ["ACK", "INVITE"], "it has taken what nobody wants any more");
+}

@@ -32,6 +32,8 @@ pub struct Streams {
     pub commands: Vec<&'static str>,
     /// Streams that were told to carry fax, or to cease.
     pub fax: BTreeMap<StreamId, Option<base::Fax>>,
+    /// Where the last one was opened.
+    pub bound: Option<IpAddr>,
     /// Opening is refused.
     pub full: bool,
     /// A plan with this payload type makes the door panic: stands for a fault in a dialog's own code.
@@ -41,8 +43,9 @@ pub struct Streams {
 struct Door(Rc<RefCell<Streams>>);
 
 impl MediaDoor for Door {
-    fn open(&mut self, _: IpAddr, plan: Plan) -> Result<(StreamId, u16), MediaRefused> {
+    fn open(&mut self, local: IpAddr, plan: Plan) -> Result<(StreamId, u16), MediaRefused> {
         let mut streams = self.0.borrow_mut();
+        streams.bound = Some(local);
         if streams.full {
             return Err(MediaRefused::NoPorts);
         }
@@ -315,6 +318,7 @@ impl Lab {
                     drop_listener(&self.shard, id, &self.heard);
                 }
             }
+            sip.follow_bridges(&mut self.shard.core.borrow_mut());
             sip.tell_watchers(&mut self.shard.core.borrow_mut());
             let sends = sip.take_sends();
             for send in &sends {

@@ -3,6 +3,7 @@
 mod asked;
 mod carrier;
 mod codecs;
+mod direct;
 mod fax;
 mod flows;
 mod gate;

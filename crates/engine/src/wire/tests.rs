@@ -142,6 +142,19 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "codec_prefs_outgoing_answer=prefer: configured, operation: union", |c| prefs(e(c).codecs.outgoing_answer), "pending Intersect all true", "configured Union all true"),
     ("endpoint", "preferred_codec_only=yes", |c| e(c).codecs.single_answer.to_string(), "false", "true"),
     ("endpoint", "asymmetric_rtp_codec=yes", |c| e(c).asymmetric_codec.to_string(), "false", "true"),
+    ("endpoint", "incoming_call_offer_pref=local_first", |c| prefs(e(c).codecs.incoming_offer), "pending Intersect all true", "configured Intersect first true"),
+    ("endpoint", "outgoing_call_offer_pref=local_merge\ncodec_prefs_outgoing_offer=keep: first", |c| prefs(e(c).codecs.outgoing_offer), "pending Union all true", "configured Union all true"),
+    ("endpoint", "use_avpf=yes", |c| format!("{:?}", e(c).feedback), "None", "Some(Required)"),
+    ("endpoint", "use_avpf=yes\nmedia_use_received_transport=yes", |c| format!("{:?}", e(c).feedback), "None", "Some(Offered)"),
+    ("endpoint", "g726_non_standard=yes", |c| e(c).g726_aal2.to_string(), "false", "true"),
+    ("endpoint", "moh_passthrough=yes", |c| e(c).passes_hold.to_string(), "false", "true"),
+    ("endpoint", "suppress_moh_on_sendonly=yes", |c| e(c).silent_hold.to_string(), "false", "true"),
+    ("endpoint", "bind_rtp_to_media_address=yes", |c| e(c).bind_media.to_string(), "false", "true"),
+    ("endpoint", "direct_media=no", |c| e(c).direct.is_some().to_string(), "true", "false"),
+    ("endpoint", "direct_media_method=update", |c| e(c).direct.unwrap().by_update.to_string(), "false", "true"),
+    ("endpoint", "direct_media_method=reinvite", |c| e(c).direct.unwrap().by_update.to_string(), "false", "false"),
+    ("endpoint", "direct_media_glare_mitigation=outgoing", |c| format!("{:?}", e(c).direct.unwrap().glare), "None", "Outgoing"),
+    ("endpoint", "disable_direct_media_on_nat=yes", |c| e(c).direct.unwrap().not_behind_nat.to_string(), "false", "true"),
     ("endpoint", "t38_udptl=yes", |c| format!("{:?}", e(c).fax), "None", "Some(FaxSettings { protection: None, datagram_max: 0, nat: false })"),
     ("endpoint", "t38_udptl=yes\nt38_udptl_ec=fec\nt38_udptl_maxdatagram=400\nt38_udptl_nat=yes", |c| format!("{:?}", e(c).fax), "None", "Some(FaxSettings { protection: Fec, datagram_max: 400, nat: true })"),
     ("endpoint", "rtcp_mux=yes", |c| e(c).rtcp_mux.to_string(), "false", "true"),
@@ -278,7 +291,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("acl", "contact_acl=office", |c| both(c.contact_access.as_ref()), "true true", "true false"),
 ];
 
-/// Supported options that other parts obey: the reader of pjsip.conf, and media, which always flows through here.
+/// Supported options that other parts obey: the reader of pjsip.conf, and what connections are given.
 const ELSEWHERE: &[(&str, &str)] = &[
     // What connections are given: `crate::secure`.
     ("transport", "cert_file"),
@@ -296,7 +309,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("transport", "tcp_keepalive_interval_time"),
     ("transport", "tcp_keepalive_probe_count"),
     ("global", "keep_alive_interval"),
-    ("endpoint", "direct_media"),
 ];
 
 fn prefs(prefs: CodecPrefs) -> String {

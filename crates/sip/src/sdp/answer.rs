@@ -8,7 +8,9 @@ use zeroize::Zeroizing;
 
 use super::crypto::{Crypto, Line};
 use super::payload::{Meaning, Payloads};
-use super::{Address, CryptoFlaw, FaxStream, FaxTerms, Local, MAX_STREAM_FORMATS, Session, Stream};
+use super::{
+    Address, CryptoFlaw, Elsewhere, FaxStream, FaxTerms, Feedback, Local, MAX_STREAM_FORMATS, Session, Stream,
+};
 use crate::header::lex::{number, split_once, trim};
 use crate::message::Status;
 use crate::write::push_clean;
@@ -164,9 +166,14 @@ impl Negotiator {
     pub fn offer(&mut self, local: &Local<'_>, out: &mut Vec<u8>) {
         if self.places.is_empty() {
             self.places.push(Place::Served);
-            if local.encryption.is_some_and(|wanted| !wanted.optimistic && !wanted.force_avp) {
-                self.protocol = b"RTP/SAVP".as_slice().into();
-            }
+            let is_secure = local.encryption.is_some_and(|wanted| !wanted.optimistic && !wanted.force_avp);
+            let profile: &[u8] = match (is_secure, local.feedback.is_some()) {
+                (false, false) => b"RTP/AVP",
+                (false, true) => b"RTP/AVPF",
+                (true, false) => b"RTP/SAVP",
+                (true, true) => b"RTP/SAVPF",
+            };
+            self.protocol = profile.into();
         }
         let payloads = Payloads::offered(&local.formats, local.telephone_event, &self.used);
         for (payload, meaning) in payloads.iter() {
@@ -200,7 +207,8 @@ impl Negotiator {
         let mut acceptable = None;
         for (at, stream) in session.streams.iter().enumerate().filter(|(_, stream)| is_audio(stream)) {
             let common = common(&Payloads::of(stream, &none), local);
-            if stream.port == 0 || !common.has_audio() {
+            let suits = local.feedback != Some(Feedback::Required) || has_feedback(stream.protocol);
+            if stream.port == 0 || !common.has_audio() || !suits {
                 continue;
             }
             match secured(&mut crypto, stream, local) {
@@ -314,7 +322,8 @@ impl Negotiator {
 
     /// Appends a description and counts the version up when it differs from the last (RFC 3264 §8).
     fn describe(&mut self, local: &Local<'_>, content: &Content<'_>, out: &mut Vec<u8>) {
-        let (family, address) = (family(local.address), local.address);
+        let address = local.elsewhere.map_or(local.address, |elsewhere| elsewhere.rtp.ip());
+        let family = family(address);
         let mut text = Vec::with_capacity(512);
         // Writing to a Vec cannot fail.
         text.extend_from_slice(b"s=");
@@ -393,6 +402,11 @@ fn is_secure(protocol: &[u8]) -> bool {
     protocol.eq_ignore_ascii_case(b"RTP/SAVP") || protocol.eq_ignore_ascii_case(b"RTP/SAVPF")
 }
 
+/// Whether the profile has feedback (RFC 4585 §4, RFC 5124).
+fn has_feedback(protocol: &[u8]) -> bool {
+    protocol.eq_ignore_ascii_case(b"RTP/AVPF") || protocol.eq_ignore_ascii_case(b"RTP/SAVPF")
+}
+
 /// How an offered stream is secured; `None` when it is plain and may be.
 fn secured(
     crypto: &mut Crypto,
@@ -453,7 +467,8 @@ struct Audio<'a> {
 
 impl Audio<'_> {
     fn write(&self, protocol: &[u8], local: &Local<'_>, text: &mut Vec<u8>) {
-        write!(text, "m=audio {} ", local.port).ok();
+        let port = local.elsewhere.map_or(local.port, |elsewhere| elsewhere.rtp.port());
+        write!(text, "m=audio {port} ").ok();
         push_clean(text, protocol);
         for (payload, _) in self.payloads.iter() {
             write!(text, " {payload}").ok();
@@ -478,6 +493,11 @@ impl Audio<'_> {
         }
         if local.ptime_ms > 0 {
             write!(text, "a=ptime:{}\r\n", local.ptime_ms).ok();
+        }
+        if let Some(Elsewhere { rtp, rtcp: Some(rtcp) }) = local.elsewhere
+            && (rtcp.ip() != rtp.ip() || Some(rtcp.port()) != rtp.port().checked_add(1))
+        {
+            write!(text, "a=rtcp:{} IN {} {}\r\n", rtcp.port(), family(rtcp.ip()), rtcp.ip()).ok();
         }
         if self.rtcp_mux {
             text.extend_from_slice(b"a=rtcp-mux\r\n");

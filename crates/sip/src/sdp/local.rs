@@ -1,10 +1,28 @@
 //! What our side wants of a session.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use base::{Direction, FormatSet};
 
 use super::Encryption;
+
+/// Where media goes instead of to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// RTP.
+    pub rtp: SocketAddr,
+    /// RTCP; `None`: on the port of RTP.
+    pub rtcp: Option<SocketAddr>,
+}
+
+/// Profiles with feedback (RFC 4585, RFC 5124).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feedback {
+    /// Our offers say one; what comes is answered in its own profile.
+    Offered,
+    /// Offers of others are refused, too.
+    Required,
+}
 
 /// Our side of a session: from configuration, from the call, and from the port that was leased.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +41,8 @@ pub struct Local<'a> {
     pub address: IpAddr,
     /// RTP port; RTCP is one above unless multiplexed.
     pub port: u16,
+    /// Whose address stands in `c=` and `m=` instead of ours; `o=` is ours all the same (RFC 3264 §8).
+    pub elsewhere: Option<Elsewhere>,
     /// Offers and accepts RTP and RTCP on one port (RFC 5761).
     pub rtcp_mux: bool,
     /// Milliseconds a packet that we ask for and, unless the peer's wish counts, send.
@@ -33,6 +53,8 @@ pub struct Local<'a> {
     pub direction: Direction,
     /// SRTP with keys in the description; `None` is plain RTP.
     pub encryption: Option<Encryption<'a>>,
+    /// Profiles with feedback; `None`: our offers are without, and those with it are answered in theirs.
+    pub feedback: Option<Feedback>,
     /// User name in `o=`.
     pub owner: &'a str,
     /// Name in `s=`.
@@ -50,11 +72,13 @@ impl<'a> Local<'a> {
             telephone_event: true,
             address,
             port,
+            elsewhere: None,
             rtcp_mux: false,
             ptime_ms: 20,
             use_remote_ptime: false,
             direction: Direction::SendRecv,
             encryption: None,
+            feedback: None,
             owner: "-",
             session_name: "Strowger",
         }

@@ -35,6 +35,15 @@ impl Stack {
         Ok(ClientId(place))
     }
 
+    /// Whether an offer may be made in a session that is up, or what is in its way (RFC 3264 §4, RFC 6337 §3): one of either
+    /// side that is not answered, an INVITE that is not over, or the wait after a glare.
+    pub fn may_offer(&self, dialog: DialogId) -> Result<(), Refused> {
+        let call = self.calls.get(dialog.0).ok_or(Refused::Gone)?;
+        match call.may_offer() && call.retry_at.is_none() {
+            true => Ok(()),
+            false => Err(Refused::Pending),
+        }
+    }
     /// Sends a re-INVITE. [`Event::Answered`], [`Event::Challenged`] or [`Event::ReinviteFailed`] follows; a glare (491)
     /// is tried again by the stack.
     pub fn reinvite(
@@ -47,8 +56,7 @@ impl Stack {
     ) -> Result<(), Refused> {
         let call = self.calls.get(dialog.0).ok_or(Refused::Gone)?;
         match call.phase {
-            Phase::Confirmed if !call.is_busy() && call.retry_at.is_none() => {}
-            Phase::Confirmed => return Err(Refused::Pending),
+            Phase::Confirmed => self.may_offer(dialog)?,
             _ => return Err(Refused::WrongState),
         }
         if call.answered.as_ref().is_some_and(|answered| answered.ack.is_none()) {

@@ -411,3 +411,62 @@ fn rfc3264_8_3_3_fax_takes_the_place_of_audio_and_gives_it_back() {
     let agreed = negotiator.accept_answer(&answer, &ours).unwrap();
     assert_eq!(agreed.remote, "192.0.2.1:4000".parse().ok());
 }
+
+#[test]
+fn rfc4585_4_profiles_with_feedback_are_offered_taken_and_asked_for_as_configured() {
+    let offer = |profile: &str| format!("m=audio 4000 {profile} 0\r\n");
+    for (name, feedback, offered, answers) in [
+        ("without", None, "RTP/AVP", ["RTP/AVP", "RTP/AVPF"].map(Some)),
+        ("taken", Some(Feedback::Offered), "RTP/AVPF", ["RTP/AVP", "RTP/AVPF"].map(Some)),
+        ("asked for", Some(Feedback::Required), "RTP/AVPF", [None, Some("RTP/AVPF")]),
+    ] {
+        let local = Local { feedback, ..local(&[F::ULAW]) };
+        let mut out = Vec::new();
+        Negotiator::new(8).offer(&local, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(&format!("m=audio 10000 {offered} 0")), "{name}: {text}");
+        for (profile, expected) in ["RTP/AVP", "RTP/AVPF"].into_iter().zip(answers) {
+            let answered = answered(&offer(profile), &local);
+            match expected {
+                Some(profile) => {
+                    let text = answered.unwrap().1;
+                    assert!(text.starts_with(&format!("m=audio 10000 {profile} 0|")), "{name}: {text}");
+                }
+                None => assert_eq!(answered.unwrap_err(), SdpError::NotAcceptable, "{name} {profile}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn rfc3264_8_media_may_be_elsewhere_and_the_session_stays_ours() {
+    let rtp = "203.0.113.5:7000".parse().unwrap();
+    for (rtcp, said) in [
+        (Some("203.0.113.5:7001"), None),
+        (Some("203.0.113.5:9000"), Some("a=rtcp:9000 IN IP4 203.0.113.5\r\n")),
+        (None, None),
+    ] {
+        let mut negotiator = Negotiator::new(8);
+        let elsewhere = Some(Elsewhere { rtp, rtcp: rtcp.and_then(|at| at.parse().ok()) });
+        let mut texts = [Vec::new(), Vec::new(), Vec::new()];
+        let ours = local(&[F::ULAW]);
+        negotiator.offer(&ours, &mut texts[0]);
+        negotiator.offer(&Local { elsewhere, ..ours }, &mut texts[1]);
+        negotiator.offer(&ours, &mut texts[2]);
+        let [first, moved, back] = texts.map(|text| String::from_utf8(text).unwrap());
+        assert!(
+            moved.contains("c=IN IP4 203.0.113.5\r\n") && moved.contains("m=audio 7000 RTP/AVP 0"),
+            "{moved}"
+        );
+        assert_eq!(
+            moved.lines().find(|line| line.starts_with("a=rtcp:")),
+            said.map(str::trim_end),
+            "{moved}"
+        );
+        let origins = [&first, &moved, &back].map(|text| text.lines().nth(1).unwrap().to_owned());
+        assert_eq!(
+            origins,
+            ["o=- 4 4 IN IP4 198.51.100.1", "o=- 4 5 IN IP4 198.51.100.1", "o=- 4 6 IN IP4 198.51.100.1"]
+        );
+    }
+}

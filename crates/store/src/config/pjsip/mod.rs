@@ -8,9 +8,9 @@ mod values;
 pub use objects::{Aor, Auth, Endpoint, Global, Identify, Registration, SipAcl, System, Transport};
 pub use values::{
     AuthType, CodecKeep, CodecOperation, CodecPrefer, CodecPreference, CodecTranscode, ConnectedLine,
-    DigestAlgorithm, DirectMediaMethod, DtmfChoice, FaxProtection, HeaderMatch, IdentifyBy, Inband,
-    MediaEncryption, PasswordDigest, Presence, Protocol, RedirectMethod, Rel100, SessionTimers, SourceMatch,
-    TlsMethod,
+    DigestAlgorithm, DirectMediaMethod, DtmfChoice, FaxProtection, GlareMitigation, HeaderMatch, IdentifyBy,
+    Inband, IncomingOfferPref, MediaEncryption, OutgoingOfferPref, PasswordDigest, Presence, Protocol,
+    RedirectMethod, Rel100, SessionTimers, SourceMatch, TlsMethod,
 };
 
 use super::acl::NamedAcls;

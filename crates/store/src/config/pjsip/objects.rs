@@ -2,8 +2,8 @@
 
 use super::values::{
     AuthType, CodecPrefs, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice,
-    FaxProtection, Headers, IdentifyBy, Inband, MediaEncryption, Ordered, Presence, Protocol, RedirectMethod,
-    Rel100, SessionTimers, Sources, TlsMethod,
+    FaxProtection, GlareMitigation, Headers, IdentifyBy, Inband, IncomingOfferPref, MediaEncryption, Ordered,
+    OutgoingOfferPref, Presence, Protocol, RedirectMethod, Rel100, SessionTimers, Sources, TlsMethod,
 };
 use crate::config::acl::Access;
 use crate::config::kind::{
@@ -40,19 +40,22 @@ options! {
     connected_line_method: ConnectedLine = "invite", "Request that tells a changed party; update falls back to invite for peers without it.";
     rpid_immediate: YesNo = "no", "Tell a party that changes while it rings at once.";
     identify_by: Ordered<IdentifyBy> = "username,ip", "Ways to tell that a request comes from it.";
-    direct_media: YesNo = "yes", "Let media flow between the phones; Strowger always carries it.";
-    direct_media_method: DirectMediaMethod = "invite", "Request that moves media.",
-        Ignored "*" "media is never moved";
+    direct_media: YesNo = "yes", "Let media go from phone to phone while nothing here has to hear it. See [media.md](media.md#from-phone-to-phone).";
+    direct_media_method: DirectMediaMethod = "invite", "Request that moves media; update falls back to invite for peers without it.";
+    direct_media_glare_mitigation: GlareMitigation = "none", "First request that is left out, so that it does not cross one of a peer that moves media, too.";
+    disable_direct_media_on_nat: YesNo = "no", "Leave media here when its address is not that of the signalling, or not the one that its SDP names.";
     dtmf_mode: DtmfChoice = "rfc4733", "How digits travel.";
     media_encryption: MediaEncryption = "no", "SRTP: sdes has the keys in the SDP. See [srtp.md](srtp.md). An endpoint that asks for dtls, which is not built in, is skipped.";
     media_encryption_optimistic: YesNo = "no", "Serve with plain RTP who does not do SRTP, and offer keys in the RTP/AVP profile.";
     srtp_tag_32: YesNo = "no", "Offer SRTP with tags of 32 bits, and prefer them.";
     force_avp: YesNo = "no", "Offer RTP/AVP also where the stream must be SRTP.";
     media_address: Text = "", "Address in our SDP instead of the one the media leaves by.";
-    bind_rtp_to_media_address: YesNo = "no", "Bind media sockets to media_address.",
-        Later "no" "media sockets are bound to the address that leads to the peer";
-    media_use_received_transport: YesNo = "no", "Answer with the transport profile of the offer.",
-        Later "no" "answers have the profile of the offer, and offers that of media_encryption";
+    bind_rtp_to_media_address: YesNo = "no", "Bind media sockets to media_address.";
+    media_use_received_transport: YesNo = "no", "With use_avpf, take offers without feedback, too, and answer in their profile.";
+    use_avpf: YesNo = "no", "Offer RTP/AVPF or RTP/SAVPF (RFC 4585, RFC 5124), and refuse offers of others. Without it such offers are answered in their profile.";
+    g726_non_standard: YesNo = "no", "What it calls G726-32 is packed as AAL2-G726-32 should be.";
+    moh_passthrough: YesNo = "no", "Tell it by a re-INVITE (`a=sendonly`) that the other party holds it, and let it play its own music.";
+    suppress_moh_on_sendonly: YesNo = "no", "Play no music to the other party when it holds the call.";
     rtp_symmetric: YesNo = "no", "Send media to where its media comes from.";
     rtp_ipv6: YesNo = "no", "Use IPv6 for media.",
         Ignored "*" "the address of the peer decides";
@@ -64,6 +67,8 @@ options! {
     codec_prefs_outgoing_offer: CodecPrefs = "prefer: pending, operation: union, keep: all, transcode: allow", "How the formats of the caller and allow= become our offers.";
     codec_prefs_incoming_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "Which of the formats that it answers with is sent first.";
     codec_prefs_outgoing_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "In which order our answers name the formats. With `prefer: pending` an answer that has not left yet begins with the format of the party that was dialled, if both share one, so that nothing is transcoded.";
+    incoming_call_offer_pref: IncomingOfferPref = "codec_prefs", "The same in fewer words; what is written here counts before codec_prefs_incoming_offer.";
+    outgoing_call_offer_pref: OutgoingOfferPref = "codec_prefs", "The same in fewer words; what is written here counts before codec_prefs_outgoing_offer.";
     preferred_codec_only: YesNo = "no", "Answer its offers with the first common format only.";
     t38_udptl: YesNo = "no", "Let T.38 fax pass to and from another endpoint that may, too. See [media.md](media.md#fax).";
     t38_udptl_ec: FaxProtection = "none", "What protects fax datagrams to it, as our offers say; in our answers it is what its offer says.";
@@ -132,8 +137,6 @@ options! {
     @recognised {
         "bundle" "no" Later "streams are not bundled";
         "cos_video" "0" Later "video is declined";
-        "direct_media_glare_mitigation" "none,outgoing,incoming" Ignored "media is never moved";
-        "disable_direct_media_on_nat" "no,yes" Ignored "media is never moved";
         "disable_directed_pickup" "no" Later "it is not an option of Asterisk 23";
         "dtls_auto_generate_cert" "no" Later "DTLS is not built in";
         "dtls_ca_file" "" Later "DTLS is not built in";
@@ -148,16 +151,12 @@ options! {
         "fax_detect" "no" Later "fax tones are not detected";
         "fax_detect_timeout" "0" Later "fax tones are not detected";
         "follow_redirect_methods" "message" Later "redirected requests are not followed";
-        "g726_non_standard" "no" Later "G.726 is not built in";
         "geoloc_incoming_call_profile" "" Later "locations are not read";
         "geoloc_outgoing_call_profile" "" Later "locations are not sent";
         "ice_support" "no" Later "ICE is not built in; media uses the addresses of the SDP";
-        "incoming_call_offer_pref" "local" Later "the order of allow= decides";
         "incoming_mwi_mailbox" "" Later "message waiting is not received";
         "max_video_streams" "0,1" Later "video is declined";
-        "moh_passthrough" "no" Later "music is played here";
         "one_touch_recording" "no" Later "recording by a key during a call is not built in";
-        "outgoing_call_offer_pref" "remote_merge" Later "the order of allow= decides";
         "record_off_feature" "automixmon" Later "recording by a key during a call is not built in";
         "record_on_feature" "automixmon" Later "recording by a key during a call is not built in";
         "rtp_engine" "asterisk" Ignored "there is one engine for media";
@@ -166,11 +165,9 @@ options! {
         "send_aoc" "no" Later "charges are not sent";
         "stir_shaken" "no,off" Later "calls are not signed";
         "stir_shaken_profile" "" Later "calls are neither signed nor verified";
-        "suppress_moh_on_sendonly" "no" Later "music is played on hold";
-        "t38_bind_udptl_to_media_address" "no" Later "fax uses the port of the audio";
+        "t38_bind_udptl_to_media_address" "no" Ignored "fax uses the port of the audio, which bind_rtp_to_media_address binds";
         "t38_udptl_ipv6" "no" Ignored "the address of the peer decides";
         "tos_video" "0" Later "video is declined";
-        "use_avpf" "no" Later "offers say RTP/AVP or RTP/SAVP; those with AVPF are answered";
         "webrtc" "no" Later "browsers cannot call; ICE and DTLS are not built in";
     }
     resolved {
@@ -215,10 +212,6 @@ impl Endpoint {
             let message =
                 format!("endpoint '{name}' has no aors: it cannot register and cannot be dialled by name");
             findings.note(&self.origin.place, message, "add aors= if it should");
-        }
-        if self.origin.has("direct_media") && self.direct_media {
-            let place = self.origin.place_of("direct_media");
-            findings.note(place, "media always flows through Strowger, whatever direct_media says", "");
         }
         true
     }

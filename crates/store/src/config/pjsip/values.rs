@@ -40,6 +40,36 @@ choice! {
     }
 }
 choice! {
+    /// `direct_media_glare_mitigation=`: which of our first offers that move media is left out.
+    GlareMitigation {
+        None | "none" "None.";
+        Outgoing | "outgoing" "That on a leg that we called.";
+        Incoming | "incoming" "That on a leg that called us.";
+    }
+}
+choice! {
+    /// `incoming_call_offer_pref=`: whose order counts for an offer that came.
+    IncomingOfferPref {
+        CodecPrefs | "codec_prefs" "What codec_prefs_incoming_offer says.";
+        Local | "local" "What both have, in the order of allow=.";
+        LocalFirst | "local_first" "The first of that.";
+        Remote | "remote" "What both have, in the order of the offer.";
+        RemoteFirst | "remote_first" "The first of that.";
+    }
+}
+choice! {
+    /// `outgoing_call_offer_pref=`: what an offer to it has, and in which order.
+    OutgoingOfferPref {
+        CodecPrefs | "codec_prefs" "What codec_prefs_outgoing_offer says.";
+        Local | "local" "What the caller and allow= have, in the order of allow=.";
+        LocalMerge | "local_merge" "All of allow=.";
+        LocalFirst | "local_first" "The first that the caller and allow= have, in the order of allow=.";
+        Remote | "remote" "What the caller and allow= have, in the caller's order.";
+        RemoteMerge | "remote_merge" "The same, then the rest of allow=.";
+        RemoteFirst | "remote_first" "The first that the caller and allow= have, in the caller's order.";
+    }
+}
+choice! {
     /// `redirect_method=`: what a 3xx to a call does.
     RedirectMethod {
         User | "user" "The number in Contact is dialled in the endpoint's context.";

@@ -1,0 +1,160 @@
+//! What the media plane does for a channel besides carrying its sound: as long as it does any of it, the sound has to come
+//! here. Read off the commands that it is given, so that no application has to say it.
+
+use base::{BridgeId, ChannelId, Command, PlayId, StreamId};
+
+use crate::Core;
+
+/// Monitors of one stream that are told apart; more count until the call ends.
+const MONITORS_MAX: usize = 64;
+
+/// What is done for one channel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Engaged {
+    plays: Option<PlayId>,
+    music: bool,
+    echo: bool,
+    records: bool,
+    seeks_tones: bool,
+    seeks_silence: bool,
+    in_room: bool,
+    monitors: Vec<u32>,
+}
+
+impl Engaged {
+    pub(crate) fn is_busy(&self) -> bool {
+        *self != Self::default()
+    }
+    fn take(&mut self, command: &Command) {
+        match command {
+            Command::Play { play, .. } => (self.plays, self.music) = (Some(*play), false),
+            Command::Music { .. } => (self.plays, self.music) = (None, true),
+            Command::StopPlay { .. } => (self.plays, self.music) = (None, false),
+            Command::Echo { on, .. } => self.echo = *on,
+            Command::Record { .. } => self.records = true,
+            Command::StopRecord { .. } => self.records = false,
+            Command::DetectInband { on, .. } => self.seeks_tones = *on,
+            Command::WatchSilence { ms, .. } => self.seeks_silence = *ms > 0,
+            Command::Enter { .. } => self.in_room = true,
+            Command::Part { .. } => self.in_room = false,
+            Command::Monitor { monitor, .. } => {
+                self.monitors.retain(|number| number != monitor);
+                if self.monitors.len() < MONITORS_MAX {
+                    self.monitors.push(*monitor);
+                }
+            }
+            Command::StopMonitor { monitor, .. } => self.monitors.retain(|number| number != monitor),
+            _ => {}
+        }
+    }
+}
+
+/// The stream of a command that [`Engaged`] reads.
+fn engaging(command: &Command) -> Option<StreamId> {
+    match command {
+        Command::Play { stream, .. }
+        | Command::Music { stream, .. }
+        | Command::StopPlay { stream }
+        | Command::Echo { stream, .. }
+        | Command::Record { stream, .. }
+        | Command::StopRecord { stream }
+        | Command::DetectInband { stream, .. }
+        | Command::WatchSilence { stream, .. }
+        | Command::Enter { stream, .. }
+        | Command::Part { stream }
+        | Command::Monitor { stream, .. }
+        | Command::StopMonitor { stream, .. } => Some(*stream),
+        _ => None,
+    }
+}
+
+impl Core {
+    /// Takes note of what a command begins or ends.
+    pub(crate) fn note_engaged(&mut self, command: &Command) {
+        if let Some(id) = engaging(command).and_then(|stream| self.channel_of_stream(stream)) {
+            self.engage(id, |engaged| engaged.take(command));
+        }
+    }
+    /// A play request has ended by itself.
+    pub(crate) fn note_played(&mut self, id: ChannelId, ended: PlayId) {
+        self.engage(id, |engaged| engaged.plays = engaged.plays.filter(|play| *play != ended));
+    }
+    fn engage(&mut self, id: ChannelId, change: impl FnOnce(&mut Engaged)) {
+        let Some(channel) = self.get_mut(id) else { return };
+        let before = channel.engaged.is_busy();
+        change(&mut channel.engaged);
+        if channel.engaged.is_busy() != before {
+            self.regroup(id);
+        }
+    }
+    /// Who talks to this channel, or what hears it there, has changed: its driver hears of it.
+    pub(crate) fn regroup(&mut self, id: ChannelId) {
+        if self.regrouped.last() != Some(&id) {
+            self.regrouped.push(id);
+        }
+    }
+    /// Channels of which this is true since the last time, each once or more often.
+    pub fn take_regrouped(&mut self) -> Vec<ChannelId> {
+        std::mem::take(&mut self.regrouped)
+    }
+    /// Two talk in this bridge and nobody else; `listens`: their digits are waited for.
+    pub(crate) fn bridge_pairs(&mut self, bridge: BridgeId, listens: bool) {
+        if let Some(entry) = self.bridge_mut(bridge) {
+            entry.pair = Some(listens);
+        }
+    }
+    /// The one other channel that this one talks to, when there is exactly one.
+    pub fn talks_to(&self, id: ChannelId) -> Option<ChannelId> {
+        let bridge = self.get(id)?.bridge?;
+        self.bridge_pair(bridge)?;
+        let [a, b] = self.bridge_members(bridge) else { return None };
+        Some(if *a == id { *b } else { *a })
+    }
+    /// Whether something here hears the channel, or is heard by it, besides the other one in its bridge.
+    pub fn is_overheard(&self, id: ChannelId) -> bool {
+        let Some(channel) = self.get(id) else { return false };
+        let awaited = channel.bridge.and_then(|bridge| self.bridge_pair(bridge));
+        channel.engaged.is_busy() || awaited == Some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_is_engaged_until_the_last_thing_that_is_done_for_it_ends() {
+        let stream = StreamId::new(1, 0);
+        let (echo, no_echo) = (Command::Echo { stream, on: true }, Command::Echo { stream, on: false });
+        let silence = |ms| Command::WatchSilence { stream, ms, threshold: 256 };
+        let tones = |on| Command::DetectInband { stream, on };
+        let monitor = |monitor| Command::Monitor {
+            stream,
+            monitor,
+            format: base::FormatId::SLIN,
+            settings: Default::default(),
+            sinks: Box::default(),
+        };
+        let end = |monitor| Command::StopMonitor { stream, monitor };
+        let digit = Command::SendDigit { stream, digit: base::Digit::FLASH, duration_ms: 80 };
+        let mut engaged = Engaged::default();
+        for (name, command, busy) in [
+            ("a digit passes", digit, false),
+            ("echo", echo, true),
+            ("silence is watched for as well", silence(500), true),
+            ("no more echo", no_echo, true),
+            ("no more silence", silence(0), false),
+            ("tones", tones(true), true),
+            ("no more tones", tones(false), false),
+            ("a monitor", monitor(1), true),
+            ("the same again", monitor(1), true),
+            ("another", monitor(2), true),
+            ("the first ends", end(1), true),
+            ("the other ends", end(2), false),
+            ("what had ended", Command::StopPlay { stream }, false),
+        ] {
+            engaged.take(&command);
+            assert_eq!(engaged.is_busy(), busy, "{name}");
+        }
+    }
+}
