@@ -1,6 +1,8 @@
 //! An invented network and an invented clock around one worker.
 #![allow(dead_code)] // each test binary uses its part
 
+pub mod forgery;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

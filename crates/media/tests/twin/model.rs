@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use base::{
     Clip, Digit, Direction, DtmfMode, Event, Fault, FormatId, Instant, Latch, MemberSettings, Plan, PlayEnd,
-    PlayId, RoomId, RoomSettings, RxPayload, SampleRate, StreamId, StreamStats,
+    PlayId, RoomId, RoomSettings, RxPayload, SampleRate, SrtpKeys, StreamId, StreamStats,
 };
 use codec::Coders;
 use rtp::{
     Arrived, EventEdge, EventReceiver, Header, Outgoing, Reception, Seed, SourceLock, Stamp, Verdict, rtcp,
 };
+
+use srtp::{RTCP_TRAILER_MAX, RTP_TRAILER_MAX, Session};
 
 use crate::dialler::{Dialler, Turn, Way};
 use crate::hall::{Hall, Ways};
@@ -51,6 +53,8 @@ struct Line {
     id: StreamId,
     internal: bool,
     plan: Plan,
+    /// What its packets are opened and sealed with, when it has keys.
+    seal: Option<Session>,
     seat: Seat,
     visits_left: u8,
     lock: SourceLock,
@@ -144,6 +148,16 @@ pub struct Moved(Line);
 
 pub fn instant(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)
+}
+
+/// What packets are opened and sealed with from here on: a direction whose key stays goes on with its counters.
+pub fn rekeyed(seal: Option<Session>, keys: Option<&SrtpKeys>) -> Option<Session> {
+    let keys = keys?;
+    let mut seal = seal;
+    match seal.as_mut().and_then(|seal| seal.rekey(keys)) {
+        Some(()) => seal,
+        None => Session::new(keys),
+    }
 }
 
 /// Brings a plan into what lines can do: packets of 10 to 60 ms in whole frames.
@@ -292,6 +306,7 @@ impl Twin {
             last_rtp: now,
             timed_out: false,
             poisoned: false,
+            seal: plan.keys.as_deref().and_then(Session::new),
             plan,
         };
         self.lines.insert(id.slot, line);
@@ -316,6 +331,7 @@ impl Twin {
             line.out = Outgoing::new(plan.ssrc, plan.first_sequence, plan.first_timestamp, clock);
         }
         line.lock.replan(plan.latch, plan.relearn, plan.remote != line.plan.remote);
+        line.seal = rekeyed(line.seal.take(), plan.keys.as_deref());
         line.plan = plan;
         let Line { plan, report, dialler, player, arriving, .. } = line;
         report.replan(plan, now);
@@ -626,13 +642,19 @@ impl Twin {
 /// What arrives.
 impl Twin {
     pub fn arrived(&mut self, slot: u32, is_rtcp: bool, from: SocketAddr, bytes: &[u8]) {
-        let Some(id) = self.lines.get(&slot).filter(|line| !line.internal).map(|line| line.id) else {
-            return;
+        let Some(line) = self.lines.get_mut(&slot).filter(|line| !line.internal) else { return };
+        let (id, is_rtcp) = (line.id, is_rtcp || rtp::is_rtcp(bytes));
+        let mut bytes = bytes.to_vec();
+        let opened = match &mut line.seal {
+            None => Some(bytes.len()),
+            Some(seal) if is_rtcp => seal.open_rtcp(&mut bytes).ok(),
+            Some(seal) => seal.open_rtp(&mut bytes).ok(),
         };
-        let taken = if is_rtcp || rtp::is_rtcp(bytes) {
-            self.rtcp_arrived(id, from, bytes)
-        } else {
-            self.rtp_arrived(id, from, bytes)
+        bytes.truncate(opened.unwrap_or(0));
+        let taken = match (opened, is_rtcp) {
+            (None, _) => None,
+            (Some(_), true) => self.rtcp_arrived(id, from, &bytes),
+            (Some(_), false) => self.rtp_arrived(id, from, &bytes),
         };
         if taken.is_none()
             && let Some(line) = self.lines.get_mut(&slot)
@@ -1109,9 +1131,16 @@ impl Twin {
         line.last_sent = now;
         let Stamp { sequence, timestamp, marker } = stamp;
         let header = Header { payload_type, marker, sequence, timestamp, ssrc: line.out.ssrc() };
+        let mut bytes = [&rtp::write(&header)[..], payload].concat();
+        if let Some(seal) = &mut line.seal {
+            let length = bytes.len();
+            bytes.resize(length + RTP_TRAILER_MAX, 0);
+            // What was relayed under this number before is not sealed again: its key stream would be the same.
+            let Ok(sealed) = seal.seal_rtp(&mut bytes, length) else { return };
+            bytes.truncate(sealed);
+        }
         line.totals.sent_packets += 1;
         line.totals.sent_bytes += payload.len() as u64;
-        let bytes = [&rtp::write(&header)[..], payload].concat();
         let sent = Sent { at_ms, to, rtcp: false, shared: false, bytes, is_exact };
         self.sent.entry(id).or_default().push(sent);
     }
@@ -1172,7 +1201,12 @@ impl Twin {
             _ => (named, shared),
         };
         if !internal {
-            let bytes = buffer[..length].to_vec();
+            let mut bytes = buffer[..length].to_vec();
+            if let Some(seal) = self.line(id).and_then(|line| line.seal.as_mut()) {
+                bytes.resize(length + RTCP_TRAILER_MAX, 0);
+                let sealed = seal.seal_rtcp(&mut bytes, length).expect("a report of ours");
+                bytes.truncate(sealed);
+            }
             let sent = Sent { at_ms, to, rtcp: true, shared, bytes, is_exact: true };
             self.sent.entry(id).or_default().push(sent);
         }

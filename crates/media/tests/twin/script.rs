@@ -6,10 +6,13 @@ use std::net::SocketAddr;
 
 use base::{
     Digit, Direction, DtmfMode, FormatId, Gain, Latch, MAX_RX_PAYLOADS, Marking, MemberSettings, Plan,
-    PlayId, RoomId, RoomSettings, RxPayload, StreamId, Wishes,
+    PlayId, RoomId, RoomSettings, RxPayload, SrtpKeys, SrtpSecret, SrtpSuite, StreamId, Wishes,
 };
 use kit::Random;
 use rtp::{EventPayload, Header, rtcp};
+use srtp::{RTCP_TRAILER_MAX, Session};
+
+use crate::model::rekeyed;
 
 /// Workers of a run.
 pub const WORKERS: usize = 2;
@@ -267,6 +270,8 @@ struct Phone {
     /// Until when it says nothing.
     silent_until: u64,
     key: Option<Key>,
+    /// What it seals with, when its line has keys.
+    session: Option<Session>,
     network: Network,
     has_entered: bool,
 }
@@ -301,6 +306,8 @@ struct Writer {
     wait_ms: u8,
     /// What phones of this run talk: anything, or little, so that many talk the same.
     formats: Vec<FormatId>,
+    /// Of so many lines one is SRTP; 0: none is.
+    sealed: usize,
     plays: u32,
     now: u64,
 }
@@ -317,6 +324,7 @@ pub fn script(seed: u64, voices: Voices) -> (Script, Voices) {
         1 => vec![FormatId::ULAW, FormatId::GSM, FormatId::ILBC, FormatId::G722],
         _ => formats(),
     };
+    let sealed = [0, 1, 2, 4][random.below(4)];
     let mut writer = Writer {
         random,
         voices,
@@ -325,6 +333,7 @@ pub fn script(seed: u64, voices: Voices) -> (Script, Voices) {
         generations: BTreeMap::new(),
         wait_ms,
         formats,
+        sealed,
         plays: 0,
         now: BEGIN_MS,
     };
@@ -460,8 +469,18 @@ impl Writer {
             rtp_timeout_ms: if self.one_in(3) { 100 + self.random.below(300) as u32 } else { 0 },
             keepalive_ms: if self.one_in(3) { 100 + self.random.below(300) as u32 } else { 0 },
             marking: Marking::default(),
-            keys: None,
+            keys: self.keys(internal),
         }
+    }
+    fn keys(&mut self, internal: bool) -> Option<Box<SrtpKeys>> {
+        if internal || self.sealed == 0 || !self.one_in(self.sealed) {
+            return None;
+        }
+        let suite = self.of(&SUITES);
+        let mut secret =
+            || SrtpSecret::new(suite, &self.random.bytes(suite.secret_bytes())).expect("its length");
+        let (send, receive) = (secret(), secret());
+        Some(Box::new(SrtpKeys { suite, send, receive, replay_protection: self.one_in(2) }))
     }
     fn free_slot(&mut self) -> StreamId {
         let slot = (0..).find(|slot| self.phones.iter().all(|phone| phone.line.slot != *slot)).unwrap_or(0);
@@ -518,6 +537,7 @@ impl Writer {
             turn: self.random.below(100),
             silent_until: self.now,
             key: None,
+            session: plan.keys.as_deref().and_then(|keys| Session::new(&far(keys))),
             network,
             has_entered: false,
             plan,
@@ -642,7 +662,18 @@ impl Writer {
         if has_entered && !may_enter(plan.format, internal) {
             return;
         }
+        // Another agreement may leave one direction its key, or both.
+        if let (Some(old), Some(new)) = (&old.keys, &mut plan.keys) {
+            match self.random.below(4) {
+                0 => *new = old.clone(),
+                1 if old.suite == new.suite => new.send = old.send.clone(),
+                2 if old.suite == new.suite => new.receive = old.receive.clone(),
+                _ => {}
+            }
+        }
         self.act_now(Act::Plan { line, plan: plan.clone() });
+        let session = &mut self.phones[at].session;
+        *session = rekeyed(session.take(), plan.keys.as_deref().map(far).as_ref());
         let format = Self::first_heard(&plan);
         let ms = self.length_of(format);
         let phone = &mut self.phones[at];
@@ -780,6 +811,18 @@ impl Writer {
     fn arrive(&mut self, at: usize, rtcp: bool, from: SocketAddr, mut bytes: Vec<u8>) {
         let Phone { network, line, .. } = self.phones[at];
         let slot = line.slot;
+        // Somebody without the key says something now and then.
+        let is_forged = self.one_in(30);
+        if let Some(session) = self.phones[at].session.as_mut().filter(|_| !is_forged) {
+            let length = bytes.len();
+            let is_report = rtcp || rtp::is_rtcp(&bytes);
+            bytes.resize(length + RTCP_TRAILER_MAX, 0);
+            let sealed = match is_report {
+                true => session.seal_rtcp(&mut bytes, length),
+                false => session.seal_rtp(&mut bytes, length),
+            };
+            bytes.truncate(sealed.unwrap_or(length));
+        }
         if self.random.below(1000) < network.lost {
             return;
         }
@@ -795,6 +838,19 @@ impl Writer {
             self.push(self.now + delay as u64, Act::Packet { slot, rtcp, from, bytes: bytes.clone() });
         }
     }
+}
+
+/// Suites of lines that are SRTP.
+const SUITES: [SrtpSuite; 4] = [
+    SrtpSuite::AesCm128Sha1Tag80,
+    SrtpSuite::AesCm128Sha1Tag32,
+    SrtpSuite::AesCm256Sha1Tag80,
+    SrtpSuite::AesGcm128,
+];
+
+/// The keys of a line as its phone has them.
+fn far(keys: &SrtpKeys) -> SrtpKeys {
+    SrtpKeys { send: keys.receive.clone(), receive: keys.send.clone(), ..keys.clone() }
 }
 
 /// Whether a line that sends this format is put into rooms. Those share encoders, and what one with a memory makes that is
