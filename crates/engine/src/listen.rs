@@ -391,6 +391,10 @@ mod tests {
     fn names(listeners: &Listeners) -> Vec<String> {
         listeners.open.values().map(|(bind, _)| bind.name.clone()).collect()
     }
+    /// Any port that is free.
+    fn any() -> SocketAddr {
+        "127.0.0.1:0".parse().unwrap()
+    }
     /// An address that nobody listens at.
     fn free() -> SocketAddr {
         std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
@@ -400,10 +404,10 @@ mod tests {
     fn rfc5626_4_4_1_a_peer_that_answers_pings_is_dead_when_it_answers_one_no_more() {
         let mut net = Net::new(Limits::within(256)).unwrap();
         let mut listeners = Listeners::default();
-        let door = free();
         let wires = Wires { ping: Some(Duration::from_secs(90)), ..Wires::default() };
-        assert!(listeners.configure(&mut net, &[bind("b", 1, Protocol::Tcp, door)], &wires).is_empty());
+        assert!(listeners.configure(&mut net, &[bind("b", 1, Protocol::Tcp, any())], &wires).is_empty());
         let listener = *listeners.by_listener.keys().next().unwrap();
+        let door = net.listener_addr(listener).unwrap();
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         // Whether anybody is there is not the point: they are names.
         let [answering, mute] = [(); 2].map(|()| net.connect_tcp(door, None, FlowKind::Sip).unwrap());
@@ -428,8 +432,8 @@ mod tests {
     fn rfc5923_8_a_connection_is_shared_by_those_who_ask_for_the_same_name_and_by_nobody_else() {
         let mut net = Net::new(Limits::within(256)).unwrap();
         let mut listeners = Listeners::default();
-        let (door, peer) = (free(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-        let own = bind("b", 1, Protocol::Tcp, door);
+        let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = bind("b", 1, Protocol::Tcp, any());
         assert!(listeners.configure(&mut net, &[own], &Wires::default()).is_empty());
         let remote = peer.local_addr().unwrap();
         let flow = |name| Flow {

@@ -64,6 +64,25 @@ fn rfc3263_4_3_a_call_goes_on_to_the_server_that_answers() {
 }
 
 #[test]
+fn rfc3261_18_4_a_server_that_is_not_there_is_passed_over_as_soon_as_the_network_says_so() {
+    // Silence would be waited for during an hour.
+    let site = site("dns-icmp", "[system]\ntype=system\ntimer_b=3600000\n");
+    let (mut good, dead) = (Phone::new(site.sip, "good"), Phone::new(site.sip, "dead"));
+    let zone = [service(10, "dead.carrier.example", &dead), service(20, "good.carrier.example", &good)];
+    drop(dead);
+    let dns = NameServer::start(&zone.concat());
+    let server = Server::start(site.add("resolver_unbound.conf", &dns.configuration()));
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.begin("94930");
+    let invite = good.ring();
+    good.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    alice.hang_up();
+    good.until_hung_up();
+    server.until_idle();
+}
+
+#[test]
 fn rfc3263_4_2_an_account_is_registered_where_its_domain_says() {
     let site = site(
         "dns-register",
