@@ -33,6 +33,8 @@ struct Record {
     protocol: String,
     instance: Option<Octets>,
     reg_id: Option<u32>,
+    #[serde(default)]
+    outbound: bool,
     user_agent: Octets,
 }
 
@@ -89,7 +91,20 @@ pub(crate) struct Clocks {
     pub(crate) wall: Duration,
 }
 
+/// What a binding of an AOR is known by: its instance and flow, or what it is called.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Identity {
+    Flow(Octets, Option<u32>),
+    Contact(Octets),
+}
+
 impl Record {
+    fn identity(&self) -> Identity {
+        match &self.instance {
+            Some(instance) => Identity::Flow(instance.clone(), self.reg_id),
+            None => Identity::Contact(self.uri.clone()),
+        }
+    }
     fn of(aor: &str, binding: &Binding, gone: bool, binds: &[Bind], clocks: Clocks) -> Self {
         let bind = binds.iter().find(|bind| bind.id == binding.source.transport);
         let left = binding.expires_at.since(clocks.now);
@@ -106,6 +121,7 @@ impl Record {
             protocol: binding.source.protocol.name().to_owned(),
             instance: binding.instance.as_deref().map(Octets::of),
             reg_id: binding.reg_id,
+            outbound: binding.outbound,
             user_agent: Octets::of(&binding.user_agent),
         }
     }
@@ -133,6 +149,7 @@ impl Record {
             source,
             instance: self.instance.map(|instance| instance.0),
             reg_id: self.reg_id,
+            outbound: self.outbound,
             user_agent: self.user_agent.0,
             expires_at: clocks.now + left,
         };
@@ -154,9 +171,9 @@ impl Registrations {
         clocks: Clocks,
     ) -> std::io::Result<(Self, usize)> {
         let (journal, replay) = Journal::open(&folder.join(STEM))?;
-        let mut last: BTreeMap<(String, Octets), Record> = BTreeMap::new();
+        let mut last: BTreeMap<(String, Identity), Record> = BTreeMap::new();
         for record in replay.records.iter().filter_map(|bytes| serde_json::from_slice::<Record>(bytes).ok()) {
-            last.insert((record.aor.clone(), record.uri.clone()), record);
+            last.insert((record.aor.clone(), record.identity()), record);
         }
         let mut count = 0;
         let config = driver.config().clone();
@@ -262,11 +279,17 @@ mod tests {
                 name: PeerName::NONE,
                 remote: "198.51.100.7:5062".parse().unwrap(),
             },
-            instance: Some(b"urn:uuid:1".to_vec()),
-            reg_id: Some(1),
+            instance: None,
+            reg_id: None,
+            outbound: false,
             user_agent: b"phone".to_vec(),
             expires_at: now + Duration::from_secs(seconds),
         }
+    }
+
+    fn by_flow(uri: &str, now: Instant) -> Binding {
+        let instance = Some(b"<urn:uuid:1>".to_vec());
+        Binding { instance, outbound: true, ..binding(uri, Protocol::Udp, 1, 600, now) }
     }
 
     #[test]
@@ -291,12 +314,19 @@ mod tests {
             let (mut journal, restored) = Registrations::open(&folder, &mut driver, before).unwrap();
             assert_eq!(restored, 0);
             let change = |cause, binding| Change { aor: "alice".to_owned(), cause, binding };
+            let flow = |uri, reg_id| Binding { reg_id: Some(reg_id), ..by_flow(uri, before.now) };
             let changes = [
                 change(Cause::Added, binding("sip:kept@h", Protocol::Udp, 1, 600, before.now)),
                 change(Cause::Added, binding("sip:gone@h", Protocol::Udp, 1, 600, before.now)),
                 change(Cause::Removed, binding("sip:gone@h", Protocol::Udp, 1, 600, before.now)),
                 change(Cause::Added, binding("sip:short@h", Protocol::Udp, 1, 60, before.now)),
                 change(Cause::Added, binding("sip:tcp@h", Protocol::Tcp, 2, 600, before.now)),
+                // One phone by three flows: one moves, one goes, and their contacts are the same.
+                change(Cause::Added, flow("sip:moved@h", 1)),
+                change(Cause::Refreshed, flow("sip:a@h", 1)),
+                change(Cause::Added, flow("sip:a@h", 2)),
+                change(Cause::Added, flow("sip:a@h", 3)),
+                change(Cause::Removed, flow("sip:a@h", 2)),
             ];
             assert_eq!(journal.write(&changes, &driver, before), None);
         }
@@ -305,11 +335,15 @@ mod tests {
             Clocks { now: Instant::ZERO + Duration::from_secs(3), wall: wall + Duration::from_secs(100) };
         let mut driver = driver(vec![udp("b", 0), udp("z", 1)]);
         let (_, restored) = Registrations::open(&folder, &mut driver, after).unwrap();
-        assert_eq!(restored, 1);
-        let kept: Vec<Binding> = driver.bindings().map(|(_, binding)| binding.clone()).collect();
+        assert_eq!(restored, 3);
+        let mut kept: Vec<Binding> = driver.bindings().map(|(_, binding)| binding.clone()).collect();
+        kept.sort_by_key(|binding| binding.reg_id);
+        let flows: Vec<Option<u32>> = kept.iter().map(|binding| binding.reg_id).collect();
+        assert_eq!(flows, [None, Some(1), Some(3)]);
+        assert!(kept.iter().skip(1).all(|flow| flow.uri == b"sip:a@h" && flow.outbound));
         let mut expected = binding("sip:kept@h", Protocol::Udp, 0, 500, after.now);
         expected.source.transport = TransportId(0);
-        assert_eq!(kept, [expected]);
+        assert_eq!(kept.first(), Some(&expected));
         std::fs::remove_dir_all(&folder).ok();
     }
 }

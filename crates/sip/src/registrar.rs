@@ -71,6 +71,9 @@ pub struct Binding {
     pub instance: Option<Vec<u8>>,
     /// `reg-id` (RFC 5626).
     pub reg_id: Option<u32>,
+    /// The phone keeps the flow open that it registered by, and wants to be reached by no other: it named the flow and said
+    /// that it supports `outbound`. Many phones name one and mean nothing by it.
+    pub outbound: bool,
     /// User-Agent of the last REGISTER.
     pub user_agent: Vec<u8>,
     /// When it lapses.
@@ -93,11 +96,6 @@ fn is_same(
 }
 
 impl Binding {
-    /// Whether the phone keeps the flow open that it registered by, and wants to be reached by no other (RFC 5626).
-    pub const fn is_outbound(&self) -> bool {
-        self.instance.is_some() && self.reg_id.is_some()
-    }
-
     fn flow_name(&self) -> (Option<&[u8]>, Option<u32>) {
         (self.instance.as_deref(), self.reg_id)
     }
@@ -443,6 +441,8 @@ fn bind(
         source,
         instance: item.instance.as_deref().map(bounded),
         reg_id: item.reg_id,
+        outbound: item.reg_id.is_some()
+            && request.values(HeaderName::Supported).any(|tag| tag.eq_ignore_ascii_case(b"outbound")),
         user_agent: bounded(request.header(HeaderName::UserAgent).unwrap_or_default()),
         expires_at: now + item.lifetime?,
     })

@@ -31,7 +31,7 @@ pub(crate) struct Bound {
 impl Bound {
     /// The flow that a binding names.
     pub(crate) fn of(aor: &str, binding: &super::Binding) -> Option<Self> {
-        let (instance, reg_id) = (binding.instance.clone()?, binding.reg_id?);
+        let (instance, reg_id) = (binding.instance.clone()?, binding.reg_id.filter(|_| binding.outbound)?);
         Some(Self { aor: aor.into(), instance, tried: vec![reg_id], number: None })
     }
 }
@@ -56,16 +56,17 @@ impl Asks {
             .contacts()
             .filter_map(::sip::header::Contact::addr)
             .any(|contact| contact.params.has(b"reg-id") && contact.params.has(b"+sip.instance"));
-        if !flow {
+        let supports = message.values(HeaderName::Supported).any(|tag| tag.eq_ignore_ascii_case(b"outbound"));
+        if !flow || !supports {
             return Self::Nothing;
         }
-        let supports = message.values(HeaderName::Supported).any(|tag| tag.eq_ignore_ascii_case(b"outbound"));
         let first = message.values(HeaderName::Path).last().and_then(::sip::NameAddr::parse);
         match (message.values(HeaderName::Via).nth(1), first) {
             (None, None) => Self::Straight,
             (_, Some(first)) if first.uri.params.has(b"ob") => Self::ByProxy,
-            (Some(_), _) if supports => Self::Unsupported,
-            _ => Self::Nothing,
+            (Some(_), _) => Self::Unsupported,
+            // A Path that nobody has written on the way.
+            (None, Some(_)) => Self::Nothing,
         }
     }
 }
@@ -133,7 +134,7 @@ impl SipDriver {
     /// The proxy that kept a flow says that it is no more (430): so is its binding.
     pub(crate) fn flow_lost(&mut self, core: &mut Core, aor: &str, which: impl Fn(&super::Binding) -> bool) {
         let before = self.registrations.changes.len();
-        let gone = |binding: &super::Binding| binding.is_outbound() && which(binding);
+        let gone = |binding: &super::Binding| binding.outbound && which(binding);
         self.registrations.registrar.remove_those(aor, &gone, core.now, &mut self.registrations.changes);
         self.tell_changes(core, before);
     }
@@ -153,7 +154,7 @@ impl SipDriver {
         let bindings = self.registrations.registrar.bindings(aor);
         let newest = |at: usize, binding: &super::Binding| {
             let later = bindings.get(at + 1..).unwrap_or_default();
-            !binding.is_outbound() || !later.iter().any(|b| b.is_outbound() && b.instance == binding.instance)
+            !binding.outbound || !later.iter().any(|b| b.outbound && b.instance == binding.instance)
         };
         let called = bindings.iter().enumerate().filter(|(at, binding)| newest(*at, binding));
         called.map(|(_, binding)| identity::text(&binding.uri)).collect()

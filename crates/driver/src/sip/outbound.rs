@@ -154,7 +154,7 @@ impl SipDriver {
             binding.path.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
         let rewritten = endpoint.is_none_or(|e| e.rewrite_contact);
         // Behind NAT, and on connections, only the way it came from leads back.
-        if rewritten || source.connection.is_some() || binding.is_outbound() && routes.is_empty() {
+        if rewritten || source.connection.is_some() || binding.outbound && routes.is_empty() {
             return Some(Route { uri: text, flow: source, routes, next: Vec::new(), bound });
         }
         let mut route = match routes.first() {

@@ -158,8 +158,7 @@ impl SipDriver {
                 let path: Vec<String> = path.collect();
                 let paths = path.iter().map(|p| ("Path", p.as_str()));
                 let bound = self.registrations.registrar.bindings(&aor.name).iter();
-                let is_bound =
-                    bound.into_iter().any(|binding| binding.is_outbound() && binding.source == source);
+                let is_bound = bound.into_iter().any(|binding| binding.outbound && binding.source == source);
                 let of_flow = if is_bound { self.flow_headers(asks, source) } else { Vec::new() };
                 let of_flow = of_flow.iter().map(|(name, value)| (*name, value.as_str()));
                 let headers: Vec<(&str, &str)> =

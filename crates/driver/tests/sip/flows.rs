@@ -33,7 +33,8 @@ fn rfc5626_6_the_answer_to_a_registration_says_what_becomes_of_its_flow() {
         ("by a proxy that keeps the flow", tcp, format!("{via}{flow}{knows}"), "200", "outbound", ""),
         ("by one that does not", tcp, format!("{via}{flow}{does_not}"), "439", "", ""),
         ("by one that says nothing", tcp, format!("{via}{flow}"), "439", "", ""),
-        ("by one, and the phone does not insist", tcp, format!("{via}{silent}"), "200", "", ""),
+        ("a phone that names a flow and means nothing by it", tcp, silent.clone(), "200", "", ""),
+        ("that one by a proxy", tcp, format!("{via}{silent}"), "200", "", ""),
         ("taken back", tcp, format!("{flow}Expires: 0\r\n"), "200", "", ""),
     ] {
         let mut config = site();

@@ -172,7 +172,7 @@ fn rfc5626_a_phone_that_comes_back_on_another_connection_keeps_one_binding() {
 
 #[test]
 fn rfc5626_6_a_flow_is_known_by_instance_and_reg_id_and_several_of_them_by_one_contact() {
-    let contact = |params: &str| format!("Contact: <sip:a@h>{params}\r\n");
+    let contact = |params: &str| format!("Contact: <sip:a@h>{params}\r\nSupported: path, Outbound\r\n");
     let flow = |id: u32| contact(&format!(";reg-id={id};+sip.instance=\"<urn:uuid:1>\""));
     let rows: [(&str, [String; 2], &[&str]); 7] = [
         ("two flows", [flow(1), flow(2)], &["1", "2"]),
@@ -192,8 +192,12 @@ fn rfc5626_6_a_flow_is_known_by_instance_and_reg_id_and_several_of_them_by_one_c
         let ids: Vec<String> =
             bindings.iter().map(|b| b.reg_id.map_or_else(|| "-".into(), |id| id.to_string())).collect();
         assert_eq!(ids, expected, "{name}");
-        assert!(bindings.iter().all(|b| b.is_outbound() == b.reg_id.is_some()), "{name}");
+        assert!(bindings.iter().all(|b| b.outbound == b.reg_id.is_some()), "{name}");
     }
+    // Who names a flow and does not say what it is for means nothing by it.
+    let mut site = Site::new(Rules::default());
+    site.say(0, "x", 1, &flow(1).replace("Outbound", "timer")).unwrap();
+    assert!(!site.registrar.bindings("a")[0].outbound);
     // One flow goes, and its twin stays; the journal keeps them apart too.
     let mut site = Site::new(Rules { max_contacts: 5, ..Rules::default() });
     site.say(0, "x", 1, &flow(1)).unwrap();
