@@ -130,6 +130,8 @@ pub(crate) fn sip_config() -> Config {
             qualify_frequency: 0,
             qualify_timeout: core::time::Duration::from_secs(3),
             qualify_2xx_only: false,
+            authenticate_qualify: false,
+            outbound_proxy: String::new(),
             support_path: false,
             mailboxes: Vec::new(),
             voicemail: String::new(),
