@@ -86,6 +86,8 @@ pub struct Net {
     buffer: Vec<u8>,
     /// What came under TLS, in the clear.
     plain: Vec<u8>,
+    /// Connections that were read in this turn.
+    reads: u64,
     /// Handshakes that may go on in this turn.
     handshakes_left: usize,
     stats: NetStats,
@@ -113,6 +115,7 @@ impl Net {
             signals: None,
             buffer: vec![0; READ_BYTES],
             plain: vec![0; READ_BYTES],
+            reads: 0,
             handshakes_left: HANDSHAKES_PER_TURN,
             stats: NetStats::default(),
             shut_out: Box::new(|_| false),
@@ -290,8 +293,8 @@ impl Net {
     }
 
     /// Flushes, ends what is overdue at `now`, then sleeps until `until` (`None`: for ever) or the reactor's own
-    /// earliest deadline, and reports what happened. Returns at once when there is something to report, and a few
-    /// milliseconds later when datagrams come so fast that turns are to be shared.
+    /// earliest deadline, and reports what happened. Returns at once when there is something to report, and a moment
+    /// later when so much comes that turns are to be shared.
     pub fn wait(
         &mut self,
         now: Instant,
@@ -327,7 +330,7 @@ impl Net {
         for event in ready.into_iter().take(count) {
             self.dispatch(event, sink);
         }
-        self.moderation.arrived(self.stats.datagrams_in - before);
+        self.moderation.arrived(self.stats.datagrams_in - before, std::mem::take(&mut self.reads));
         self.report_pending(sink);
         Ok(())
     }
@@ -493,6 +496,7 @@ impl Net {
             self.handshakes_left = left;
         }
         let talking = open.phase == Phase::Open;
+        self.reads += 1;
         match sys::recv(&open.fd, &mut self.buffer) {
             Ok(0) if talking && !open.unwritten().is_empty() => {
                 // A client that has said everything and closed its side still gets its answers.

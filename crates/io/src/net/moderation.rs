@@ -5,6 +5,9 @@
 //! message). So once datagrams come fast the reactor naps between two turns, as a network card moderates its interrupts,
 //! and takes in together what came meanwhile. A frame of audio is far below anything that a SIP timer (T1 is 500 ms) or a
 //! caller notices; a quiet reactor answers at once.
+//!
+//! Connections are moderated in the same way, on another scale: programs that ask a thousand things a second wait for each
+//! answer, so that a nap may be a fraction of what one answer takes, and pays only while several of them ask at once.
 
 use std::time::Duration;
 
@@ -21,18 +24,63 @@ const NAP_MAX: Duration = Duration::from_millis(20);
 /// A nap shorter than this costs more than it saves: at such a rate turns fill by themselves.
 const NAP_MIN: Duration = Duration::from_millis(1);
 
+/// Below this many reads a second connections are looked at when something comes: no program of a person asks so fast.
+const CALM_PER_SECOND: u64 = 8_000;
+/// The nap between two turns of busy connections: what the kernel needs to let a handful of other programs ask.
+const MOMENT: Duration = Duration::from_micros(50);
+/// Reads that a turn has to find for the nap to have paid: one alone was only delayed.
+const COMPANY: u64 = 2;
+/// Most windows without naps after some that did not pay: one program that asks as fast as it can loses a hundredth.
+const RESTS_MAX: u32 = 64;
+
 /// Counts arrivals and says how long to nap.
 #[derive(Debug, Default)]
 pub(super) struct Moderation {
     since: Instant,
     arrivals: u64,
     nap: Duration,
+    streams: Streams,
+}
+
+/// The same for connections.
+#[derive(Debug, Default)]
+struct Streams {
+    reads: u64,
+    /// Turns that read something.
+    turns: u64,
+    naps: bool,
+    /// Windows until naps are tried again, and how many it were the last time.
+    rest: u32,
+    rested: u32,
+}
+
+impl Streams {
+    /// Decides after a window of so many milliseconds.
+    fn decide(&mut self, millis: u64) {
+        let rate = self.reads.saturating_mul(1000) / millis;
+        let has_company = self.reads >= self.turns.saturating_mul(COMPANY);
+        if self.naps && !has_company {
+            self.naps = false;
+            self.rested = (self.rested * 2).clamp(1, RESTS_MAX);
+            self.rest = self.rested;
+        } else if self.naps {
+            self.naps = rate >= CALM_PER_SECOND;
+            self.rested = 0;
+        } else if self.rest > 0 {
+            self.rest -= 1;
+        } else {
+            self.naps = rate >= CALM_PER_SECOND;
+        }
+        (self.reads, self.turns) = (0, 0);
+    }
 }
 
 impl Moderation {
-    /// Notes what a turn found.
-    pub(super) fn arrived(&mut self, count: u64) {
+    /// Notes what a turn found: datagrams, and connections that were read.
+    pub(super) fn arrived(&mut self, count: u64, reads: u64) {
         self.arrivals += count;
+        self.streams.reads += reads;
+        self.streams.turns += u64::from(reads > 0);
     }
     /// How long to nap before the next look.
     pub(super) fn nap(&mut self, now: Instant) -> Duration {
@@ -41,9 +89,10 @@ impl Moderation {
             let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
             let rate = self.arrivals.saturating_mul(1000) / millis;
             self.nap = nap_at(rate);
+            self.streams.decide(millis);
             (self.since, self.arrivals) = (now, 0);
         }
-        self.nap
+        if self.streams.naps { self.nap.max(MOMENT) } else { self.nap }
     }
 }
 
@@ -84,11 +133,40 @@ mod tests {
     fn a_burst_is_followed_by_naps_until_it_is_over() {
         let mut moderation = Moderation::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        moderation.arrived(320);
+        moderation.arrived(320, 0);
         assert_eq!(moderation.nap(at(50)), Duration::ZERO, "not known yet");
         assert_eq!(moderation.nap(at(100)), Duration::from_millis(10));
-        moderation.arrived(5);
+        moderation.arrived(5, 0);
         assert_eq!(moderation.nap(at(199)), Duration::from_millis(10));
         assert_eq!(moderation.nap(at(200)), Duration::ZERO);
+    }
+
+    /// Windows of 100 ms with so many reads in so many turns, and whether there are naps after each.
+    fn naps_after(windows: &[(u64, u64)]) -> Vec<bool> {
+        let mut moderation = Moderation::default();
+        let mut at = Instant::ZERO;
+        let mut after = Vec::new();
+        for (reads, turns) in windows {
+            for turn in 0..*turns {
+                moderation.arrived(0, reads / turns + u64::from(turn < reads % turns));
+            }
+            at += WINDOW;
+            after.push(moderation.nap(at) == MOMENT);
+        }
+        after
+    }
+
+    #[test]
+    fn several_programs_that_ask_fast_share_turns() {
+        assert_eq!(naps_after(&[(799, 799)]), [false], "calm");
+        assert_eq!(naps_after(&[(6_000, 5_000), (6_000, 1_000), (6_000, 1_000)]), [true, true, true]);
+        assert_eq!(naps_after(&[(6_000, 5_000), (6_000, 1_000), (100, 30)]), [true, true, false], "over");
+    }
+
+    #[test]
+    fn one_program_that_asks_fast_is_left_alone_for_longer_and_longer() {
+        let alone: Vec<bool> = naps_after(&[(3_000, 3_000); 400]);
+        let naps: Vec<usize> = (0..alone.len()).filter(|window| alone[*window]).collect();
+        assert_eq!(naps, [0, 3, 7, 13, 23, 41, 75, 141, 207, 273, 339]);
     }
 }
