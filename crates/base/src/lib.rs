@@ -28,7 +28,7 @@ pub use format::{Codec, Coded, Coding, FormatId, FormatSet, Granule, VARIABLE_BY
 pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
 pub use media::{
     AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, Latch, MAX_RX_PAYLOADS, Marking,
-    Packets, Plan, PlayEnd, RxPayload, StreamStats, UdptlProtection,
+    Packets, Plan, PlayEnd, ReportBlock, RtcpReport, RxPayload, SenderInfo, StreamStats, UdptlProtection,
 };
 pub use network::{in_network, source_of};
 pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};

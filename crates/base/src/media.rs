@@ -244,6 +244,15 @@ pub enum Command {
         /// On or off.
         on: bool,
     },
+    /// Lets no audio through one way or both, whatever it is made of; digits of telephone-events and RTCP go on.
+    Mute {
+        /// Stream.
+        stream: StreamId,
+        /// What its peer says reaches nobody.
+        heard: bool,
+        /// Its peer is sent nothing.
+        sent: bool,
+    },
     /// Bridges two streams until [`Command::Part`]; relay when formats match, else transcode. Replaces earlier joins.
     Join {
         /// One leg.
@@ -449,6 +458,55 @@ pub struct StreamStats {
     pub peer_ssrc: u32,
 }
 
+/// What a sender says of itself in a report of RTCP (RFC 3550 §6.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SenderInfo {
+    /// Wall time, 32.32 fixed point since 1900.
+    pub ntp: u64,
+    /// The same moment on the RTP clock.
+    pub timestamp: u32,
+    /// Packets sent.
+    pub packets: u32,
+    /// Payload bytes sent.
+    pub bytes: u32,
+}
+
+/// What a receiver says of one source in a report of RTCP (RFC 3550 §6.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportBlock {
+    /// The source that is reported on.
+    pub ssrc: u32,
+    /// Share lost since the last report, 1/256.
+    pub fraction_lost: u8,
+    /// Packets lost in all, 24 bits signed.
+    pub lost: i32,
+    /// Extended highest sequence number.
+    pub highest: u32,
+    /// Interarrival jitter, timestamp units.
+    pub jitter: u32,
+    /// Middle 32 bits of the last sender report's NTP time.
+    pub last_report: u32,
+    /// Time since that report, 1/65536 s.
+    pub delay: u32,
+}
+
+/// One report of RTCP that left or came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RtcpReport {
+    /// It left; else it came.
+    pub sent: bool,
+    /// Where it went, or came from.
+    pub peer: SocketAddr,
+    /// Who reports.
+    pub ssrc: u32,
+    /// What it says of what it sends; a receiver report has none.
+    pub sender: Option<SenderInfo>,
+    /// What it says of what it hears: of the first source, which is the only one between two.
+    pub block: Option<ReportBlock>,
+    /// Round trip as known after it, microseconds; 0 when unknown.
+    pub round_trip_us: u32,
+}
+
 /// Worker → signalling. Edges (digits, played, closed) are never dropped; statistics may be merged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event {
@@ -529,6 +587,13 @@ pub enum Event {
         stats: StreamStats,
         /// It is the answer; reports are no news that anybody waits for.
         asked: bool,
+    },
+    /// A report of RTCP left or came, while such are told.
+    Rtcp {
+        /// Stream.
+        stream: StreamId,
+        /// What it said.
+        report: RtcpReport,
     },
     /// The stream is gone; last event of its id.
     Closed {

@@ -115,8 +115,9 @@ impl Chan {
     pub fn log(&self, level: Level, place: &str, text: &str) {
         let mut core = self.shard.core.borrow_mut();
         if core.services.log.enabled(level) {
-            let name = core.get(self.id).map(|c| c.name.clone()).unwrap_or_default();
-            core.services.log.line(level, place, &format!("{name}: {text}"));
+            let of = core.get(self.id).map(|c| (c.name.clone(), c.call_number));
+            let (name, call) = of.map_or((Default::default(), None), |(name, call)| (name, Some(call)));
+            core.services.log.line_of_call(call, level, place, &format!("{name}: {text}"));
         }
     }
 

@@ -187,6 +187,10 @@ pub struct Channel {
     pub uniqueid: Rc<str>,
     /// UNIQUEID of the oldest channel of the call.
     pub linkedid: Rc<str>,
+    /// Audio is let through neither from its party, nor to it; see [`Core::mute`](crate::Core::mute).
+    pub muted: (bool, bool),
+    /// Number of the call for the log; all channels of one LINKEDID have the same.
+    pub call_number: u32,
     /// Index of the technology.
     pub tech: usize,
     /// The driver's own handle.

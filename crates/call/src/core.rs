@@ -159,6 +159,10 @@ pub struct Core {
     random: u64,
     name_serial: u32,
     unique_serial: u64,
+    /// The number of the latest call, for the log.
+    call_numbers: u32,
+    /// The call whose story is running.
+    speaking: Option<u32>,
 }
 
 impl Core {
@@ -207,6 +211,8 @@ impl Core {
             random: seed,
             name_serial: 0,
             unique_serial: 0,
+            call_numbers: 0,
+            speaking: None,
         }
     }
 
@@ -223,7 +229,14 @@ impl Core {
             }
         };
         let wall = self.services.wall.now_micros();
-        let linked = new.linked_to.and_then(|id| self.get(id)).map(|c| c.linkedid.clone());
+        let linked = new.linked_to.and_then(|id| self.get(id)).map(|c| (c.linkedid.clone(), c.call_number));
+        let (linked, call_number) = match linked {
+            Some((linkedid, number)) => (Some(linkedid), number),
+            None => {
+                self.call_numbers = self.call_numbers.wrapping_add(1);
+                (None, self.call_numbers)
+            }
+        };
         let name: Rc<str> = match new.exact_name {
             Some(name) => name.into(),
             None => format!("{}-{:08x}", new.base_name, self.next_serial()).into(),
@@ -296,6 +309,8 @@ impl Core {
             rings_inside: false,
             passes_hold: false,
             engaged: Default::default(),
+            muted: (false, false),
+            call_number,
         }));
         self.alive += 1;
         if !new.outgoing {
@@ -495,8 +510,8 @@ impl Core {
             }
             Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
             Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
-            // What to send then is between the driver and its peer.
-            Event::Sends { .. } => return,
+            // What to send then is between the driver and its peer, and a driver tells of reports: it knows both ends.
+            Event::Sends { .. } | Event::Rtcp { .. } => return,
             Event::Stats { stream, stats, asked } => return self.stats_came(stream, stats, asked),
             Event::Closed { stream, fault, .. } => {
                 if let (Some(id), Some(fault)) = (self.by_stream.remove(&stream), fault) {
@@ -527,6 +542,16 @@ impl Core {
         } else {
             quality.report(stats);
         }
+    }
+    /// Lets no audio through from the party of a channel (`heard`), or to it (`sent`), or lets it through again; `None`
+    /// leaves a way as it is. Digits go on. False without media.
+    pub fn mute(&mut self, id: ChannelId, heard: Option<bool>, sent: Option<bool>) -> bool {
+        let Some(channel) = self.get_mut(id) else { return false };
+        let Some(stream) = channel.stream else { return false };
+        channel.muted = (heard.unwrap_or(channel.muted.0), sent.unwrap_or(channel.muted.1));
+        let (heard, sent) = channel.muted;
+        self.media(Command::Mute { stream, heard, sent });
+        true
     }
     /// A sound that was being read has arrived: whoever waits asks again.
     pub fn library_changed(&mut self) {
@@ -602,8 +627,12 @@ impl Core {
     /// Writes a log line, if anybody reads its level.
     pub fn log(&mut self, level: Level, place: &str, text: &str) {
         if self.services.log.enabled(level) {
-            self.services.log.line(level, place, text);
+            self.services.log.line_of_call(self.speaking, level, place, text);
         }
+    }
+    /// Lines that are logged from here on are about the call of this channel; with `None` about none.
+    pub(crate) fn speak_of(&mut self, owner: Option<ChannelId>) {
+        self.speaking = owner.and_then(|id| self.get(id)).map(|channel| channel.call_number);
     }
     fn touch_device(&mut self, id: ChannelId) {
         let Some(channel) = self.get(id) else { return };

@@ -14,6 +14,7 @@ pub(crate) struct Engaged {
     plays: Option<PlayId>,
     music: bool,
     echo: bool,
+    mutes: bool,
     records: bool,
     seeks_tones: bool,
     seeks_silence: bool,
@@ -31,6 +32,7 @@ impl Engaged {
             Command::Music { .. } => (self.plays, self.music) = (None, true),
             Command::StopPlay { .. } => (self.plays, self.music) = (None, false),
             Command::Echo { on, .. } => self.echo = *on,
+            Command::Mute { heard, sent, .. } => self.mutes = *heard || *sent,
             Command::Record { .. } => self.records = true,
             Command::StopRecord { .. } => self.records = false,
             Command::DetectInband { on, .. } => self.seeks_tones = *on,
@@ -56,6 +58,7 @@ fn engaging(command: &Command) -> Option<StreamId> {
         | Command::Music { stream, .. }
         | Command::StopPlay { stream }
         | Command::Echo { stream, .. }
+        | Command::Mute { stream, .. }
         | Command::Record { stream, .. }
         | Command::StopRecord { stream }
         | Command::DetectInband { stream, .. }
@@ -144,6 +147,8 @@ mod tests {
             ("silence is watched for as well", silence(500), true),
             ("no more echo", no_echo, true),
             ("no more silence", silence(0), false),
+            ("muted one way", Command::Mute { stream, heard: true, sent: false }, true),
+            ("no more", Command::Mute { stream, heard: false, sent: false }, false),
             ("tones", tones(true), true),
             ("no more tones", tones(false), false),
             ("a monitor", monitor(1), true),

@@ -78,6 +78,10 @@ impl Executor {
     pub fn current(&self) -> Option<TaskId> {
         self.current
     }
+    /// The channel that a story runs on.
+    pub(crate) fn owner(&mut self, id: TaskId) -> Option<ChannelId> {
+        self.get_mut(id)?.owner
+    }
     /// Stories alive.
     pub fn len(&self) -> usize {
         self.tasks.len() - self.free.len()

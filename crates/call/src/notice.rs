@@ -1,8 +1,9 @@
 //! What watchers are told. Made only while somebody watches.
 
+use core::net::SocketAddr;
 use std::rc::Rc;
 
-use base::{BridgeId, Cause, Digit};
+use base::{BridgeId, Cause, Digit, RtcpReport};
 
 use crate::{ChanState, Channel, Location, PartyId};
 
@@ -156,6 +157,28 @@ pub enum Notice {
         /// The half that runs the dialplan.
         second: Box<Snapshot>,
     },
+    /// The two halves of a Local channel are about to be taken out of the way of the two that they connect.
+    LocalOptimizationBegin {
+        /// The half that was dialled.
+        first: Box<Snapshot>,
+        /// The half that runs the dialplan.
+        second: Box<Snapshot>,
+        /// Who moves into the other's bridge.
+        source: Box<Snapshot>,
+        /// The bridge in which the two meet.
+        bridge: BridgeId,
+        /// Number of the attempt.
+        id: u32,
+    },
+    /// That is done.
+    LocalOptimizationEnd {
+        /// The half that was dialled.
+        first: Box<Snapshot>,
+        /// The half that runs the dialplan.
+        second: Box<Snapshot>,
+        /// Number of the attempt.
+        id: u32,
+    },
     /// A party sent the other one elsewhere.
     BlindTransfer {
         /// Who sent it.
@@ -253,6 +276,15 @@ pub enum Notice {
         change: HandlerChange,
         /// `context,extension,priority(arguments)`.
         handler: String,
+    },
+    /// A report of RTCP left or came.
+    Rtcp {
+        /// Channel.
+        channel: Snapshot,
+        /// Our end.
+        local: SocketAddr,
+        /// What it said.
+        report: Box<RtcpReport>,
     },
     /// Its user put the other party on hold.
     Hold(Snapshot),

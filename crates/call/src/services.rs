@@ -250,6 +250,11 @@ pub trait Log {
     fn enabled(&self, level: Level) -> bool;
     /// Writes a line; `place` is `app_dial`, `extensions.conf:12` and the like.
     fn line(&mut self, level: Level, place: &str, text: &str);
+    /// The same about a call with this number.
+    fn line_of_call(&mut self, call: Option<u32>, level: Level, place: &str, text: &str) {
+        let _ = call;
+        self.line(level, place, text);
+    }
 }
 
 /// Wall-clock time; only a stamp, never a timer.

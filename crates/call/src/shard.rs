@@ -159,6 +159,8 @@ impl Shard {
     }
     fn poll(&self, id: TaskId, mut story: Story) {
         let mut context = Context::from_waker(Waker::noop());
+        let owner = self.exec.borrow_mut().owner(id);
+        self.core.borrow_mut().speak_of(owner);
         let outcome = catch_unwind(AssertUnwindSafe(|| story.as_mut().poll(&mut context)));
         match outcome {
             Ok(Poll::Pending) => self.exec.borrow_mut().put_back(id, story),
@@ -173,6 +175,7 @@ impl Shard {
                 self.bury(owner, &*panic);
             }
         }
+        self.core.borrow_mut().speak_of(None);
     }
     fn bury(&self, owner: Option<ChannelId>, panic: &(dyn std::any::Any + Send)) {
         let said = panic_text(panic);

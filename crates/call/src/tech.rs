@@ -68,6 +68,10 @@ pub trait Tech {
     /// Two channels have changed places: what was known of one id is true of the other from here on, as
     /// [`Channel::handle`](crate::Channel::handle) says. Called for every technology; either may be another's.
     fn exchanged(&mut self, _core: &Core, _a: ChannelId, _b: ChannelId) {}
+    /// Takes a channel that only connects two others out of their way, at once or as soon as it can be; `false`: it is none.
+    fn optimize_away(&mut self, _core: &mut Core, _channel: ChannelId) -> bool {
+        false
+    }
     /// Sends a text message outside of calls; the destination has its protocol's word before a colon.
     fn message(&mut self, _core: &mut Core, _destination: &str, _message: &TextMessage) -> Sending {
         Sending::InvalidUri

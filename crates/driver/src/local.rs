@@ -10,8 +10,8 @@ use base::{
     StreamId,
 };
 use call::{
-    ChanEvent, ChanState, Core, DeviceState, Indication, Location, NewChannel, Notice, PartyId, Reach,
-    Request, Tech,
+    ChanEvent, ChanState, Core, DeviceState, Exchange, Indication, Location, NewChannel, Notice, PartyId,
+    Reach, Request, Tech,
 };
 
 /// Milliseconds a frame that crosses between the halves.
@@ -24,6 +24,9 @@ pub struct LocalDriver {
     /// Each half and its other.
     others: HashMap<ChannelId, ChannelId>,
     started: Vec<(ChannelId, Location)>,
+    /// First halves that somebody wants out of the way, until they can go.
+    unwanted: Vec<ChannelId>,
+    optimizations: u32,
 }
 
 impl LocalDriver {
@@ -34,6 +37,49 @@ impl LocalDriver {
     /// Second halves whose dialplan is to be started, and where.
     pub fn take_started(&mut self) -> Vec<(ChannelId, Location)> {
         std::mem::take(&mut self.started)
+    }
+
+    /// Takes halves out of the way that somebody wants there, as far as both sides talk by now; true when some go.
+    pub fn optimize(&mut self, core: &mut Core) -> bool {
+        let unwanted = std::mem::take(&mut self.unwanted);
+        let before = self.optimizations;
+        for first in unwanted {
+            let Some(second) = self.others.get(&first).copied() else { continue };
+            if !self.connect_directly(core, first, second) {
+                self.unwanted.push(first);
+            }
+        }
+        self.optimizations != before
+    }
+    /// One of the two that a pair connects takes the place of the half that talks to the other one.
+    fn connect_directly(&mut self, core: &mut Core, first: ChannelId, second: ChannelId) -> bool {
+        let found = mover(core, first, second).map(|mover| (first, mover));
+        let Some((place, mover)) = found.or_else(|| Some((second, mover(core, second, first)?))) else {
+            return false;
+        };
+        let Some(bridge) = core.get(place).and_then(|half| half.bridge) else { return false };
+        let snapshots = (core.snapshot(first), core.snapshot(second), core.snapshot(mover));
+        let (Some(one), Some(two), Some(source)) = snapshots else { return false };
+        self.optimizations = self.optimizations.wrapping_add(1);
+        let id = self.optimizations;
+        let (one, two) = (Box::new(one), Box::new(two));
+        let begin = Notice::LocalOptimizationBegin {
+            first: one.clone(),
+            second: two.clone(),
+            source: Box::new(source),
+            bridge,
+            id,
+        };
+        core.notice(|_| Some(begin));
+        core.request_exchange(Exchange {
+            place,
+            newcomer: mover,
+            leaving: vec![if place == first { second } else { first }],
+            is_fresh: false,
+            notice: Some(Notice::LocalOptimizationEnd { first: one, second: two, id }),
+            cause: Cause::NORMAL_CLEARING,
+        });
+        true
     }
 
     fn half(
@@ -113,6 +159,24 @@ fn plan(format: FormatId) -> Plan {
         marking: base::Marking::default(),
         keys: None,
     }
+}
+
+/// Who talks to `half` and may take the place of `place`, which talks to somebody, too: it has no dialplan of its own to go
+/// on with, and nothing is written down of the halves.
+fn mover(core: &Core, place: ChannelId, half: ChannelId) -> Option<ChannelId> {
+    let talks = |id: ChannelId| {
+        let channel =
+            core.get(id).filter(|channel| channel.monitors.is_empty() && channel.hangup.is_none())?;
+        match (channel.bridge, core.bridge_members(channel.bridge?)) {
+            (Some(bridge), &[a, b]) if !core.conferences.iter().any(|room| room.bridge == bridge) => {
+                Some((bridge, if a == id { b } else { a }))
+            }
+            _ => None,
+        }
+    };
+    let ((here, _), (there, mover)) = (talks(place)?, talks(half)?);
+    let goes_on = core.get(mover).is_some_and(|channel| !channel.has_pbx && channel.hangup.is_none());
+    (here != there && goes_on).then_some(mover)
 }
 
 /// `exten@context[/options]`; without a context it is `default`.
@@ -232,6 +296,16 @@ impl Tech for LocalDriver {
     fn transfer(&mut self, _: &mut Core, _: ChannelId, _: &str) -> bool {
         false
     }
+    fn optimize_away(&mut self, core: &mut Core, channel: ChannelId) -> bool {
+        let Some(&other) = self.others.get(&channel) else { return false };
+        // The first half is the one that was dialled.
+        let first = if core.get(channel).is_some_and(|half| half.outgoing) { channel } else { other };
+        if !self.unwanted.contains(&first) {
+            self.unwanted.push(first);
+        }
+        self.optimize(core);
+        true
+    }
     fn exchanged(&mut self, _: &Core, a: ChannelId, b: ChannelId) {
         let moved = |id: ChannelId| match id {
             id if id == a => b,
@@ -239,7 +313,7 @@ impl Tech for LocalDriver {
             id => id,
         };
         self.others = self.others.drain().map(|(half, other)| (moved(half), moved(other))).collect();
-        for (id, _) in &mut self.started {
+        for id in self.started.iter_mut().map(|(id, _)| id).chain(&mut self.unwanted) {
             *id = moved(*id);
         }
     }

@@ -1,4 +1,4 @@
-//! Copies of SIP messages for a capture server: HEPv3 over UDP, from a thread of its own.
+//! Copies of SIP messages, and what RTCP says, for a capture server: HEPv3 over UDP, from a thread of its own.
 //!
 //! The shard hands a copy over and goes on. What does not fit the queue, and what cannot be sent, is counted.
 
@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use ::sip::stack::Protocol;
-use driver::sip::Captured;
+use driver::sip::{Captured, CapturedReport};
+use serde_json::{Value, json};
 use store::config::hep::Hep;
 
 /// Most messages that wait for the thread: what 1,000 calls a second say in half a second.
@@ -18,6 +19,15 @@ pub(crate) const WAITING_MAX: usize = 4_096;
 const ADDRESS_HOLDS: Duration = Duration::from_secs(60);
 /// Largest payload of a UDP datagram over IPv4, bytes.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// What a capture server is told.
+#[derive(Debug, Clone)]
+pub(crate) enum Told {
+    /// A SIP message.
+    Message(Captured),
+    /// A report of RTCP.
+    Report(CapturedReport),
+}
 
 /// What became of the copies.
 #[derive(Debug, Default)]
@@ -29,7 +39,7 @@ struct Shared {
 /// The shard's end.
 pub(crate) struct Capture {
     wanted: Hep,
-    copies: SyncSender<Captured>,
+    copies: SyncSender<Told>,
     shared: Arc<Shared>,
 }
 
@@ -48,7 +58,7 @@ impl Capture {
         &self.wanted
     }
     /// Hands a copy over; with a full queue it is lost and counted.
-    pub(crate) fn send(&self, copy: Captured) {
+    pub(crate) fn send(&self, copy: Told) {
         if self.copies.try_send(copy).is_err() {
             self.shared.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -67,7 +77,7 @@ struct Sender {
 }
 
 impl Sender {
-    fn run(&mut self, queue: &Receiver<Captured>) {
+    fn run(&mut self, queue: &Receiver<Told>) {
         let mut packet = Vec::new();
         while let Ok(copy) = queue.recv() {
             let whole = encode(&copy, &self.hep, &mut packet);
@@ -120,16 +130,29 @@ const IPV4: u8 = 2;
 const IPV6: u8 = 10;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// The kind of payload that SIP is.
+/// The kinds of payload: SIP, and RTCP as JSON.
 const SIP: u8 = 1;
+const RTCP: u8 = 5;
 
 /// Writes a packet; false when it would be too large for a datagram.
-fn encode(copy: &Captured, hep: &Hep, out: &mut Vec<u8>) -> bool {
-    let (from, to) = if copy.outgoing { (copy.local, copy.remote) } else { (copy.remote, copy.local) };
+fn encode(copy: &Told, hep: &Hep, out: &mut Vec<u8>) -> bool {
+    let spoken: String;
+    let (at_micros, outgoing, local, remote, call_id) = match copy {
+        Told::Message(copy) => (copy.at_micros, copy.outgoing, copy.local, copy.remote, &copy.call_id),
+        Told::Report(copy) => (copy.at_micros, copy.report.sent, copy.local, copy.report.peer, &copy.call_id),
+    };
+    let (kind, carrier, payload) = match copy {
+        Told::Message(copy) if copy.protocol == Protocol::Udp => (SIP, UDP, &*copy.bytes),
+        Told::Message(copy) => (SIP, TCP, &*copy.bytes),
+        Told::Report(copy) => {
+            spoken = report(&copy.report).to_string();
+            (RTCP, UDP, spoken.as_bytes())
+        }
+    };
+    let (from, to) = if outgoing { (local, remote) } else { (remote, local) };
     let (from, to) = (canonical(from), canonical(to));
-    let micros = u64::try_from(copy.at_micros).unwrap_or(0);
+    let micros = u64::try_from(at_micros).unwrap_or(0);
     let (seconds, rest) = ((micros / 1_000_000) as u32, (micros % 1_000_000) as u32);
-    let carrier = if copy.protocol == Protocol::Udp { UDP } else { TCP };
     out.clear();
     out.extend_from_slice(b"HEP3\0\0");
     let mut put = |kind: u16, value: &[u8]| {
@@ -156,7 +179,7 @@ fn encode(copy: &Captured, hep: &Hep, out: &mut Vec<u8>) -> bool {
     put(chunk::TARGET_PORT, &to.port().to_be_bytes());
     put(chunk::SECONDS, &seconds.to_be_bytes());
     put(chunk::MICROS, &rest.to_be_bytes());
-    put(chunk::KIND, &[SIP]);
+    put(chunk::KIND, &[kind]);
     put(chunk::AGENT, &hep.general.capture_id.to_be_bytes());
     if !hep.general.capture_password.is_empty() {
         put(chunk::KEY, hep.general.capture_password.expose().as_bytes());
@@ -164,16 +187,56 @@ fn encode(copy: &Captured, hep: &Hep, out: &mut Vec<u8>) -> bool {
     if !hep.general.capture_name.is_empty() {
         put(chunk::NAME, hep.general.capture_name.as_bytes());
     }
-    if !copy.call_id.is_empty() {
-        put(chunk::CORRELATION, &copy.call_id);
+    if !call_id.is_empty() {
+        put(chunk::CORRELATION, call_id);
     }
-    put(chunk::PAYLOAD, &copy.bytes);
+    put(chunk::PAYLOAD, payload);
     let Ok(length) = u16::try_from(out.len()) else { return false };
     if let Some(place) = out.get_mut(4..6) {
         place.copy_from_slice(&length.to_be_bytes());
     }
     out.len() <= DATAGRAM_BYTES_MAX
 }
+
+/// What a report said, in the words of Asterisk's res_hep_rtcp, which capture servers read: the halves of the NTP time are
+/// texts, all else is numbers.
+fn report(said: &base::RtcpReport) -> Value {
+    let kind = if said.sender.is_some() { SENDER_REPORT } else { RECEIVER_REPORT };
+    let blocks: Vec<Value> = said
+        .block
+        .iter()
+        .map(|block| {
+            json!({
+                "source_ssrc": block.ssrc,
+                "fraction_lost": block.fraction_lost,
+                "packets_lost": block.lost,
+                "highest_seq_no": block.highest,
+                "ia_jitter": block.jitter,
+                "lsr": block.last_report,
+                "dlsr": block.delay,
+            })
+        })
+        .collect();
+    let mut told =
+        json!({ "ssrc": said.ssrc, "type": kind, "report_count": blocks.len(), "report_blocks": blocks });
+    if let (Some(sender), Some(told)) = (&said.sender, told.as_object_mut()) {
+        let information = json!({
+            "ntp_timestamp_sec": (sender.ntp >> 32).saturating_sub(NTP_UNIX).to_string(),
+            "ntp_timestamp_usec": (((sender.ntp & 0xffff_ffff) * 1_000_000) >> 32).to_string(),
+            "rtp_timestamp": sender.timestamp,
+            "packets": sender.packets,
+            "octets": sender.bytes,
+        });
+        told.insert("sender_information".to_owned(), information);
+    }
+    told
+}
+
+/// Seconds from NTP's epoch (1900) to Unix's (1970), in whose words the field tells the time.
+const NTP_UNIX: u64 = 2_208_988_800;
+/// Packet types of RTCP (RFC 3550 §6.4).
+const SENDER_REPORT: u8 = 200;
+const RECEIVER_REPORT: u8 = 201;
 
 /// IPv4 in IPv6 as IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
@@ -199,8 +262,8 @@ mod tests {
         Hep { host: "127.0.0.1".into(), port: 9060, general }
     }
 
-    fn copy(outgoing: bool, local: &str, remote: &str, bytes: &[u8]) -> Captured {
-        Captured {
+    fn copy(outgoing: bool, local: &str, remote: &str, bytes: &[u8]) -> Told {
+        Told::Message(Captured {
             at_micros: 1_763_762_068_250_001,
             outgoing,
             protocol: Protocol::Tls,
@@ -208,7 +271,7 @@ mod tests {
             remote: remote.parse().unwrap(),
             call_id: b"one".to_vec(),
             bytes: bytes.into(),
-        }
+        })
     }
 
     /// Chunks of a packet, by type.
@@ -254,6 +317,63 @@ mod tests {
         assert_eq!(found[0], (1, vec![10]));
         assert_eq!(found[1].1[15], 2, "the peer is the source");
         assert!(!found.iter().any(|(kind, _)| [14, 19].contains(kind)), "neither key nor name");
+    }
+
+    #[test]
+    fn reports_of_rtcp_are_kind_5_and_json_as_res_hep_rtcp_writes_it() {
+        use base::{ReportBlock, RtcpReport, SenderInfo};
+        let sender = SenderInfo { ntp: 0xE8AD_2F00_8000_0000, timestamp: 160, packets: 50, bytes: 8000 };
+        let block = ReportBlock {
+            ssrc: 7,
+            fraction_lost: 64,
+            lost: -1,
+            highest: 65_537,
+            jitter: 11,
+            last_report: 9,
+            delay: 65_536,
+        };
+        let whole = RtcpReport {
+            sent: true,
+            peer: "198.51.100.7:4001".parse().unwrap(),
+            ssrc: 5,
+            sender: Some(sender),
+            block: Some(block),
+            round_trip_us: 0,
+        };
+        let told = |report: RtcpReport| {
+            let local = "192.0.2.1:4001".parse().unwrap();
+            let copy = CapturedReport { at_micros: 2_000_003, local, call_id: b"one".to_vec(), report };
+            let mut packet = Vec::new();
+            assert!(encode(&Told::Report(copy), &hep(1, ""), &mut packet));
+            chunks(&packet)
+        };
+        let found = told(whole);
+        let of = |kind: u16| found.iter().find(|(k, _)| *k == kind).map(|(_, value)| value.clone());
+        assert_eq!(of(11), Some(vec![5]));
+        assert_eq!(of(2), Some(vec![17]));
+        assert_eq!(of(3), Some(vec![192, 0, 2, 1]));
+        assert_eq!(of(17), Some(b"one".to_vec()));
+        let payload: Value = serde_json::from_slice(&of(15).unwrap()).unwrap();
+        assert_eq!(
+            payload,
+            json!({
+                "ssrc": 5, "type": 200, "report_count": 1,
+                "report_blocks": [{
+                    "source_ssrc": 7, "fraction_lost": 64, "packets_lost": -1, "highest_seq_no": 65537,
+                    "ia_jitter": 11, "lsr": 9, "dlsr": 65536
+                }],
+                "sender_information": {
+                    "ntp_timestamp_sec": "1694675072", "ntp_timestamp_usec": "500000",
+                    "rtp_timestamp": 160, "packets": 50, "octets": 8000
+                }
+            })
+        );
+        // Of one who only listens, and came: no sender's part, and the peer is the source.
+        let found = told(RtcpReport { sent: false, sender: None, block: None, ..whole });
+        let of = |kind: u16| found.iter().find(|(k, _)| *k == kind).map(|(_, value)| value.clone());
+        assert_eq!(of(3), Some(vec![198, 51, 100, 7]));
+        let payload: Value = serde_json::from_slice(&of(15).unwrap()).unwrap();
+        assert_eq!(payload, json!({ "ssrc": 5, "type": 201, "report_count": 0, "report_blocks": [] }));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use store::Snapshot;
 use crate::callfiles::CallFiles;
 use crate::doors::Tee;
 use crate::externals::Externals;
-use crate::hep::Capture;
+use crate::hep::{Capture, Told};
 use crate::links::LinkDesk;
 use crate::listen::{Framing, Listeners};
 use crate::managers::Managers;
@@ -585,6 +585,9 @@ impl Engine {
         let started = site.sip.borrow_mut().take_started();
         self.start_dialplans(started);
         site.shard.run(now);
+        if self.local.borrow_mut().optimize(&mut site.shard.core.borrow_mut()) {
+            site.shard.run(now);
+        }
         // A Dial of `Local/…` has begun a call of its own.
         let started = self.local.borrow_mut().take_started();
         self.start_dialplans(started);
@@ -658,6 +661,8 @@ impl Engine {
     pub(crate) fn take_capture(&mut self, snapshot: &Snapshot) {
         let wanted = snapshot.hep.as_ref().filter(|_| snapshot.modules.has_module("res_hep"));
         let wanted = wanted.filter(|_| snapshot.modules.has_module("res_hep_pjsip"));
+        let reports = wanted.is_some() && snapshot.modules.has_module("res_hep_rtcp");
+        self.site.sip.borrow_mut().set_report_capture(reports);
         if self.capture.as_ref().map(Capture::wanted) == wanted {
             return;
         }
@@ -672,8 +677,12 @@ impl Engine {
     /// Hands copies of messages to whoever sends them on.
     fn send_captured(&mut self) {
         let Some(capture) = &self.capture else { return };
-        let copies = self.site.sip.borrow_mut().take_captured();
-        copies.into_iter().for_each(|copy| capture.send(copy));
+        let (copies, reports) = {
+            let mut sip = self.site.sip.borrow_mut();
+            (sip.take_captured(), sip.take_captured_reports())
+        };
+        copies.into_iter().for_each(|copy| capture.send(Told::Message(copy)));
+        reports.into_iter().for_each(|report| capture.send(Told::Report(report)));
         let (sent, lost) = capture.counts();
         self.count(|counters| (counters.captured, counters.capture_lost) = (sent, lost));
     }
@@ -712,6 +721,7 @@ impl Engine {
             core.watched = self.managers.manager.watching();
             std::mem::take(&mut core.notices)
         };
+        self.want_reports();
         if !notices.is_empty() {
             self.managers.manager.notices(&notices, &mut out);
         }
@@ -730,6 +740,15 @@ impl Engine {
             self.commands.borrow_mut().set_connected(self.managers.manager.connected());
         }
         self.carry_out(out);
+    }
+    /// Has the media plane tell of RTCP while a manager or a capture server wants that.
+    fn want_reports(&mut self) {
+        let wanted = self.managers.manager.wants_reports() || self.site.sip.borrow().captures_reports();
+        let mut media = self.site.media.borrow_mut();
+        let tracing = media.tracing();
+        if tracing.reports != wanted {
+            media.trace(io::media::Tracing { reports: wanted, ..tracing });
+        }
     }
     /// Requests over HTTP that the manager has answered.
     fn answer_web(&mut self, out: &mut Vec<Output>) {

@@ -212,7 +212,7 @@ fn rfc3550_5_1_a_bridge_goes_below_and_comes_back_for_everything_that_wants_its_
             ),
             (
                 "rtp set debug on",
-                Box::new(|front, _| front.trace(Tracing { rtp: Watch::All, rtcp: Watch::Off })),
+                Box::new(|front, _| front.trace(Tracing { rtp: Watch::All, ..Tracing::default() })),
                 Box::new(|front, _| front.trace(Tracing::default())),
             ),
             (

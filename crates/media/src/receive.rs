@@ -88,8 +88,11 @@ impl<P: PacketIo> Desk<'_, P> {
             return Err(Discard::WrongSource);
         }
         let length = packet.len();
-        stream.read_report(self.scratch.packets.bytes(packet), self.at, ntp)?;
+        let said = stream.read_report(self.scratch.packets.bytes(packet), self.at, ntp)?;
         self.note(false, from, Carried::Rtcp, length);
+        if let Some(said) = said {
+            self.tell_report(id, said, false, from);
+        }
         Ok(())
     }
 
@@ -169,7 +172,7 @@ impl<P: PacketIo> Desk<'_, P> {
             Arrived::InOrder | Arrived::OutOfOrder => {}
         }
         stream.received.count(payload.len());
-        let (receives, partner) = (stream.receives, stream.passes(kind));
+        let (receives, takes_audio, partner) = (stream.receives, stream.takes_audio, stream.passes(kind));
         let Header { payload_type, sequence, timestamp, .. } = header;
         self.note(false, from, Carried::Rtp { payload_type, sequence, timestamp }, payload.len());
         // A digit that the restart cut off ends, whatever becomes of this packet.
@@ -181,6 +184,7 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         let format = match kind {
             RxPayload::Event(_, clock) => return self.event_arrived(id, clock, &header, payload),
+            RxPayload::Audio(..) if !takes_audio => return Err(Discard::Muted),
             RxPayload::Audio(_, format) => format,
         };
         let source = u64::from(id.slot) << 32 | u64::from(header.ssrc);
@@ -252,7 +256,7 @@ impl<P: PacketIo> Desk<'_, P> {
     fn forward(&mut self, to: StreamId, from: StreamId, inbound: Inbound) {
         let Some(stream) = self.streams.get_mut(to) else { return };
         let is_busy = stream.play.is_some() || stream.dials && stream.digits.mutes_relay();
-        if stream.feed != Feed::Relay(from) || is_busy || !stream.sends {
+        if stream.feed != Feed::Relay(from) || is_busy || !stream.gives_audio {
             return;
         }
         *self.current = Some(to);
@@ -285,7 +289,7 @@ impl<P: PacketIo> Desk<'_, P> {
         *self.current = Some(id);
         stream.last_rtp = self.at;
         stream.received.count(inbound.payload.len());
-        if stream.receives {
+        if stream.takes_audio {
             self.heard(id, inbound);
         }
     }

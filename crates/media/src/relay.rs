@@ -157,7 +157,9 @@ impl<L> Stream<L> {
         let listens = self.ear.is_some() || self.taps.is_some() || self.events_in.is_busy();
         // What is sealed is opened and sealed up here.
         let elsewhere = self.is_sealed || self.leg.is_none() || self.room.is_some() || self.tie.is_some();
-        !(makes || listens || elsewhere || self.reroute || self.poisoned) && self.sends && self.receives
+        !(makes || listens || elsewhere || self.reroute || self.poisoned)
+            && self.gives_audio
+            && self.takes_audio
     }
     /// How what this stream hears reaches `to`, when that is a relay which needs nothing of us.
     fn relay_plan(&self, to: &Self, now: Instant) -> Option<RelayPlan> {

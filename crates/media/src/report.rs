@@ -3,13 +3,21 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use base::{Instant, Plan};
+use base::{Instant, Plan, ReportBlock, RtcpReport, SenderInfo};
 use rtp::{Discard, Seed, rtcp};
 
 use crate::stream::Stream;
 
 /// Bytes of the largest compound that we write: SR with a block, SDES, BYE.
 pub(crate) const COMPOUND_BYTES: usize = 128;
+
+/// What one report says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said {
+    ssrc: u32,
+    sender: Option<SenderInfo>,
+    block: Option<ReportBlock>,
+}
 
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -94,7 +102,13 @@ impl<L> Stream<L> {
         }
     }
     /// Writes the report that is due, with BYE when the stream ends; sets the next date.
-    pub(crate) fn write_report(&mut self, now: Instant, ntp: u64, bye: bool, buffer: &mut [u8]) -> usize {
+    pub(crate) fn write_report(
+        &mut self,
+        now: Instant,
+        ntp: u64,
+        bye: bool,
+        buffer: &mut [u8],
+    ) -> (usize, Said) {
         let ssrc = self.out.ssrc();
         let sent = self.sent.packets;
         let sender = (sent > self.report.sent_before).then(|| rtcp::SenderInfo {
@@ -134,13 +148,21 @@ impl<L> Stream<L> {
         }
         let interval = rtcp::interval(self.plan.rtcp_interval_ms, false, &mut self.report.seed);
         self.report.next_at = (!bye && self.report.is_on()).then(|| now + interval);
-        writer.len()
+        (writer.len(), Said { ssrc, sender, block })
     }
-    /// Reads the peer's compound.
-    pub(crate) fn read_report(&mut self, packet: &[u8], now: Instant, ntp: u64) -> Result<(), Discard> {
+    /// Reads the peer's compound; what its first report says.
+    pub(crate) fn read_report(
+        &mut self,
+        packet: &[u8],
+        now: Instant,
+        ntp: u64,
+    ) -> Result<Option<Said>, Discard> {
         let ours = self.out.ssrc();
+        let mut said = None;
         for part in rtcp::Compound::parse(packet)? {
-            let rtcp::Packet::Report { sender, blocks, .. } = part else { continue };
+            let rtcp::Packet::Report { ssrc, sender, blocks } = part else { continue };
+            let block = { blocks }.next();
+            said.get_or_insert(Said { ssrc, sender, block });
             if let Some(info) = sender {
                 self.report.last_sr = Some(((info.ntp >> 16) as u32, now));
             }
@@ -152,6 +174,12 @@ impl<L> Stream<L> {
                 }
             }
         }
-        Ok(())
+        Ok(said)
+    }
+    /// What a report said, for those who are told of reports.
+    pub(crate) fn told(&self, said: Said, sent: bool, peer: SocketAddr) -> RtcpReport {
+        let Said { ssrc, sender, block } = said;
+        let round_trip_us = u32::try_from(self.report.round_trip.as_micros()).unwrap_or(u32::MAX);
+        RtcpReport { sent, peer, ssrc, sender, block, round_trip_us }
     }
 }

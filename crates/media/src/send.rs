@@ -139,7 +139,7 @@ impl<P: PacketIo> Desk<'_, P> {
         self.catch_up_both(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let mut buffer = [0; COMPOUND_BYTES + RTCP_TRAILER_MAX];
-        let length =
+        let (length, said) =
             stream.write_report(self.at, ntp, bye, buffer.get_mut(..COMPOUND_BYTES).unwrap_or_default());
         if !bye {
             self.events.push(Event::Stats { stream: id, stats: stream.stats(), asked: false });
@@ -155,6 +155,7 @@ impl<P: PacketIo> Desk<'_, P> {
         if self.io.put_rtcp(id.slot, leg, to, shared, packet) {
             self.load.sent += 1;
             self.note(true, to, Carried::Rtcp, length);
+            self.tell_report(id, said, true, to);
         } else {
             self.load.discards.count(Discard::SendFailed);
         }
@@ -383,7 +384,7 @@ impl<P: PacketIo> Desk<'_, P> {
             return;
         }
         let Some(stream) = self.streams.get_mut(id) else { return };
-        if !stream.sends {
+        if !stream.gives_audio {
             return; // before a number is taken: the peer would see loss
         }
         let stamp = stream.out.local(self.at, stream.frame_units);
@@ -403,7 +404,7 @@ impl<P: PacketIo> Desk<'_, P> {
         ties: u8,
     ) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        if !stream.sends {
+        if !stream.sends || format.is_some() && !stream.gives_audio {
             return;
         }
         let Stamp { sequence, timestamp, marker } = stamp;

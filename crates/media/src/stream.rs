@@ -85,6 +85,8 @@ pub(crate) struct Stream<L> {
     /// Format that arrives at present; another negotiated one makes the routes be planned anew.
     pub(crate) rx_format: FormatId,
     pub(crate) receives: bool,
+    /// The audio of its packets is taken, too.
+    pub(crate) takes_audio: bool,
     /// Its packets are SRTP.
     pub(crate) is_sealed: bool,
     /// Its packets are UDPTL.
@@ -104,6 +106,8 @@ pub(crate) struct Stream<L> {
     pub(crate) format: FormatId,
     pub(crate) payload_type: u8,
     pub(crate) sends: bool,
+    /// What it sends may be audio.
+    pub(crate) gives_audio: bool,
     /// What they are sealed with; a sealed stream that has none sends and accepts nothing.
     pub(crate) seal: Option<Box<Session>>,
     /// Byte by byte what a relay turns into another format by.
@@ -120,6 +124,8 @@ pub(crate) struct Stream<L> {
     pub(crate) lock: SourceLock,
     pub(crate) events_in: EventReceiver,
     pub(crate) digits: Digits,
+    /// Audio is let through neither from its peer, nor to it.
+    pub(crate) muted: (bool, bool),
     /// The room it is in, instead of a bridge.
     pub(crate) room: Option<RoomId>,
     pub(crate) tie: Option<StreamId>,
@@ -171,6 +177,7 @@ impl<L> Stream<L> {
             kind_clock: 0,
             rx_format: plan.format,
             receives: false,
+            takes_audio: false,
             is_sealed: false,
             is_fax: false,
             timed_out: false,
@@ -183,6 +190,7 @@ impl<L> Stream<L> {
             format: plan.format,
             payload_type: plan.payload,
             sends: false,
+            gives_audio: false,
             seal: None,
             recode: None,
             out: Outgoing::new(plan.ssrc, plan.first_sequence, plan.first_timestamp, plan.format.rtp_clock()),
@@ -192,6 +200,7 @@ impl<L> Stream<L> {
             lock: SourceLock::new(plan.latch),
             events_in: EventReceiver::default(),
             digits: Digits::new(&plan, coders),
+            muted: (false, false),
             room: None,
             tie: None,
             mouth: None,
@@ -216,6 +225,8 @@ impl<L> Stream<L> {
         };
         self.receives = matches!(plan.direction, Direction::SendRecv | Direction::RecvOnly);
         self.sends = matches!(plan.direction, Direction::SendRecv | Direction::SendOnly);
+        self.takes_audio = self.receives && !self.muted.0;
+        self.gives_audio = self.sends && !self.muted.1;
         (self.format, self.payload_type, self.ptime_ms) = (plan.format, plan.payload, plan.ptime_ms);
         self.frame_units = plan.format.rtp_clock() / 100 * u32::from(plan.ptime_ms) / 10;
         (self.kind, self.wake_at) = (None, Instant::ZERO);

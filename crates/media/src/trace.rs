@@ -34,6 +34,8 @@ pub struct Tracing {
     pub rtp: Watch,
     /// RTCP.
     pub rtcp: Watch,
+    /// Each report of RTCP is told as an event.
+    pub reports: bool,
 }
 
 /// What a packet carried.
@@ -86,6 +88,14 @@ impl Trace {
         let noted = || Noted { packets: Vec::with_capacity(ROOM), missed: 0 };
         (tracing != Tracing::default()).then(|| Box::new(Self { tracing, noted: noted() }))
     }
+    /// What is traced.
+    pub(crate) fn tracing(&self) -> Tracing {
+        self.tracing
+    }
+    /// Whether reports of RTCP are told.
+    pub(crate) fn tells_reports(&self) -> bool {
+        self.tracing.reports
+    }
     /// Whether somebody wants to see RTP.
     pub(crate) fn watches_rtp(&self) -> bool {
         self.tracing.rtp != Watch::Off
@@ -130,7 +140,7 @@ mod tests {
             ("one port", Watch::Host(alice.ip(), Some(4000)), Watch::Host(bob.ip(), Some(4000)), 2),
             ("another port", Watch::Host(alice.ip(), Some(4002)), Watch::Off, 0),
         ] {
-            let mut trace = Trace::new(Tracing { rtp: rtp_watch, rtcp: rtcp_watch }).unwrap();
+            let mut trace = Trace::new(Tracing { rtp: rtp_watch, rtcp: rtcp_watch, reports: false }).unwrap();
             for peer in [alice, bob] {
                 trace.note(packet(peer, rtp));
                 trace.note(packet(peer, Carried::Rtcp));
@@ -139,7 +149,7 @@ mod tests {
             assert_eq!(trace.take(), None, "{name}");
         }
         assert!(Trace::new(Tracing::default()).is_none());
-        let mut trace = Trace::new(Tracing { rtp: Watch::All, rtcp: Watch::Off }).unwrap();
+        let mut trace = Trace::new(Tracing { rtp: Watch::All, ..Tracing::default() }).unwrap();
         (0..ROOM + 3).for_each(|_| trace.note(packet(alice, rtp)));
         let noted = trace.take().unwrap();
         assert_eq!((noted.packets.len(), noted.missed), (ROOM, 3));

@@ -18,6 +18,7 @@ use crate::monitor::{self, Monitors};
 use crate::packet_io::{Batch, PacketIo};
 use crate::phase::Phase;
 use crate::play::Playing;
+use crate::report::Said;
 use crate::room::Rooms;
 use crate::stream::{Moving, Slab, Stream, tidy};
 use crate::taps::Taps;
@@ -125,6 +126,15 @@ impl<P: PacketIo> Desk<'_, P> {
     pub(crate) fn note(&mut self, sent: bool, peer: SocketAddr, carried: Carried, length: usize) {
         if let Some(trace) = self.trace {
             trace.note(Traced { sent, peer, carried, length });
+        }
+    }
+    /// Tells what a report of RTCP said, if anybody wants to know.
+    pub(crate) fn tell_report(&mut self, id: StreamId, said: Said, sent: bool, peer: SocketAddr) {
+        if self.trace.as_ref().is_some_and(|trace| trace.tells_reports())
+            && let Some(stream) = self.streams.get(id)
+        {
+            let report = stream.told(said, sent, peer);
+            self.events.push(Event::Rtcp { stream: id, report });
         }
     }
     /// Wall time as NTP's 32.32 fixed point.
@@ -398,7 +408,11 @@ impl<L> Worker<L> {
     where
         P: PacketIo<Leg = L>,
     {
+        let before = self.trace.take().map(|trace| trace.tracing()).unwrap_or_default();
         self.trace = Trace::new(tracing);
+        if (before.rtp, before.rtcp) == (tracing.rtp, tracing.rtcp) {
+            return;
+        }
         // What passes below is not seen here.
         let ids: Vec<_> = self.streams.ids().collect();
         for id in ids {
@@ -477,6 +491,12 @@ impl<P: PacketIo> Desk<'_, P> {
                 if let Some(found) = self.enter(stream) {
                     found.echo = on;
                     self.plan_routes(stream);
+                }
+            }
+            Command::Mute { stream, heard, sent } => {
+                if let Some(found) = self.enter(stream) {
+                    found.muted = (heard, sent);
+                    found.settle();
                 }
             }
             Command::Play { stream, play, clip, offset } => {

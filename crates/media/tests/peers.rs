@@ -4,9 +4,9 @@ mod common;
 
 use std::time::Duration;
 
-use base::{Command, Event, Fault, FormatId, Instant, Latch, PlayEnd, PlayId};
+use base::{Command, Event, Fault, FormatId, Instant, Latch, PlayEnd, PlayId, RtcpReport};
 use common::*;
-use media::Input;
+use media::{Input, Tracing};
 use rtp::{Discard, rtcp};
 
 fn thief() -> std::net::SocketAddr {
@@ -209,6 +209,57 @@ fn rfc3550_6_3_reports_come_at_random_intervals_and_tell_loss_and_round_trip() {
     assert!((29_000..=32_000).contains(&stats.round_trip_us), "{}", stats.round_trip_us);
     assert_eq!((stats.peer_lost_packets, stats.peer_jitter_us, stats.lost_packets), (5, 2000, 49));
     assert_eq!(plant.worker.load().discards.of(Discard::WrongSource), 1);
+}
+
+#[test]
+fn rfc3550_6_4_what_reports_say_is_told_while_somebody_wants_to_know() {
+    let mut plant = Plant::new();
+    let mut own = plan(0, FormatId::ULAW, 0);
+    let peer: std::net::SocketAddr = "192.0.2.1:4001".parse().unwrap();
+    (own.remote_rtcp, own.rtcp_interval_ms) = (Some(peer), 1000);
+    let a = plant.open(own);
+    let told = |plant: &Plant| -> Vec<RtcpReport> {
+        let report = |event: &Event| match event {
+            Event::Rtcp { report, .. } => Some(*report),
+            _ => None,
+        };
+        plant.events.iter().filter_map(report).collect()
+    };
+    let reports_sent = |plant: &Plant| plant.net.sent.iter().filter(|sent| sent.rtcp).count();
+    plant.run(3_000);
+    let before = reports_sent(&plant);
+    assert!(before > 0 && told(&plant).is_empty());
+    plant.input(Input::Trace(Tracing { reports: true, ..Tracing::default() }));
+    plant.run(3_000);
+    let left = told(&plant);
+    assert_eq!(left.len(), reports_sent(&plant) - before);
+    let expected = RtcpReport { sent: true, peer, ssrc: 0x1000, sender: None, block: None, round_trip_us: 0 };
+    assert!(!left.is_empty() && left.iter().all(|report| *report == expected), "{left:?}");
+    // What the peer says is told as it said it; what others say is not.
+    let sender = rtcp::SenderInfo { ntp: 7 << 32, timestamp: 160, packets: 5, bytes: 800 };
+    let block = rtcp::Block {
+        ssrc: 0x1000,
+        fraction_lost: 64,
+        lost: -5,
+        highest: 70_000,
+        jitter: 16,
+        last_report: 0,
+        delay: 0,
+    };
+    let mut buffer = [0; 128];
+    let mut writer = rtcp::Writer::new(&mut buffer);
+    writer.report(0x55, Some(sender), Some(block));
+    let length = writer.len();
+    plant.rtcp(a, thief(), buffer[..length].to_vec());
+    plant.rtcp(a, peer, buffer[..length].to_vec());
+    plant.run(20);
+    let came: Vec<_> = told(&plant).into_iter().filter(|report| !report.sent).collect();
+    let (sender, block) = (Some(sender), Some(block));
+    assert_eq!(came, [RtcpReport { sent: false, ssrc: 0x55, sender, block, ..expected }]);
+    plant.input(Input::Trace(Tracing::default()));
+    let before = told(&plant).len();
+    plant.run(3_000);
+    assert_eq!(told(&plant).len(), before, "nobody wants to know any more");
 }
 
 #[test]

@@ -255,7 +255,7 @@ fn a_trace_notes_packets_of_both_directions_of_the_host_that_was_asked_for() {
     streams.iter().for_each(|&stream| plant.command(play(stream)));
     plant.run(40);
     assert_eq!(plant.worker.take_trace(), None, "nobody watches");
-    let tracing = Tracing { rtp: Watch::Host(watched.ip(), None), rtcp: Watch::Off };
+    let tracing = Tracing { rtp: Watch::Host(watched.ip(), None), ..Tracing::default() };
     plant.input(Input::Trace(tracing));
     let mut phones: Vec<_> = streams.iter().map(|&stream| Phone::new(stream, 0)).collect();
     phones.iter_mut().for_each(|phone| phone.say(&mut plant, &[0; 160]));

@@ -130,7 +130,7 @@ impl History {
             }
             6 => (Command::Stats { stream: a }, Command::Join { a: b, b: a }),
             _ => {
-                self.plant.input(Input::Trace(Tracing { rtp: Watch::All, rtcp: Watch::Off }));
+                self.plant.input(Input::Trace(Tracing { rtp: Watch::All, ..Tracing::default() }));
                 (Command::Stats { stream: a }, Command::Stats { stream: b })
             }
         };

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+pub use base::{ReportBlock as Block, SenderInfo};
+
 use crate::{Discard, Seed};
 
 /// Sender report.
@@ -16,38 +18,6 @@ const BYE: u8 = 203;
 pub const CNAME_BYTES_MAX: usize = 32;
 /// Report blocks read of one report; a point-to-point peer sends one (RFC 3550 §6.4 allows 31).
 pub const BLOCKS_MAX: usize = 31;
-
-/// What a sender says of itself (RFC 3550 §6.4.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SenderInfo {
-    /// Wall time, 32.32 fixed point since 1900.
-    pub ntp: u64,
-    /// The same moment on the RTP clock.
-    pub timestamp: u32,
-    /// Packets sent.
-    pub packets: u32,
-    /// Payload bytes sent.
-    pub bytes: u32,
-}
-
-/// What a receiver says of one source (RFC 3550 §6.4.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
-    /// The source that is reported on.
-    pub ssrc: u32,
-    /// Share lost since the last report, 1/256.
-    pub fraction_lost: u8,
-    /// Packets lost in all, 24 bits signed.
-    pub lost: i32,
-    /// Extended highest sequence number.
-    pub highest: u32,
-    /// Interarrival jitter, timestamp units.
-    pub jitter: u32,
-    /// Middle 32 bits of the last sender report's NTP time.
-    pub last_report: u32,
-    /// Time since that report, 1/65536 s.
-    pub delay: u32,
-}
 
 /// One packet of a compound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

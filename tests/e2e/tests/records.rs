@@ -310,6 +310,9 @@ fn a_capture_server_gets_a_copy_of_every_message_of_a_call() {
             received => received.expect("a copy in time"),
         };
         let chunks = hep_chunks(&buffer[..length]);
+        if chunks[&11] == [5] {
+            continue; // what RTCP says, when the call lasted so long
+        }
         let text = String::from_utf8_lossy(&chunks[&15]).into_owned();
         let (from, to) = (hep_address(&chunks, 3, 7), hep_address(&chunks, 4, 8));
         assert!([from, to].contains(&server.site.sip), "{from} {to}: {text}");

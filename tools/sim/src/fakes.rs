@@ -193,6 +193,9 @@ impl MediaDoor for Media {
                 let stats = state.stats;
                 state.at(now, Due::Media(Event::Stats { stream, stats, asked: true }));
             }
+            Command::Mute { stream, heard, sent } => {
+                state.say(&format!("#{} muted heard={heard} sent={sent}", stream.slot));
+            }
             Command::Echo { stream, on } => state.say(&format!("#{} echo {on}", stream.slot)),
             Command::SendDigit { stream, digit, .. } => {
                 state.say(&format!("#{} is sent digit {}", stream.slot, digit.to_char()));

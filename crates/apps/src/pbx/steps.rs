@@ -296,7 +296,8 @@ impl Call {
                     "Executing [{}@{}:{}] {}(\"{}\", \"{data}\") in new stack",
                     at.exten, at.context, at.priority, row.name, c.name
                 );
-                core.services.log.line(Level::Verbose(3), "pbx", &line);
+                let call = Some(c.call_number);
+                core.services.log.line_of_call(call, Level::Verbose(3), "pbx", &line);
             }
             core.notice_of(id, |channel| Notice::NewExten { channel, application: row.name, data });
         });

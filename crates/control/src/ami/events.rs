@@ -1,8 +1,9 @@
 //! Notices as the events that manager clients know.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 
-use base::BridgeId;
+use base::{BridgeId, RtcpReport};
 use call::monitor::MonitorChange;
 use call::{AgiChange, DeviceState, HandlerChange, Notice, Presentation, Snapshot};
 use store::config::manager::Classes;
@@ -48,6 +49,8 @@ events! {
     "BridgeEnter" "call" "A channel entered a bridge." ["Bridge*", "Channel*"];
     "BridgeLeave" "call" "A channel left a bridge." ["Bridge*", "Channel*"];
     "LocalBridge" "call" "The two halves of a Local channel were tied to each other." ["LocalOne*", "LocalTwo*", "Context", "Exten", "LocalOptimization"];
+    "LocalOptimizationBegin" "call" "A Local channel is about to be taken out of the way of the two that it connects." ["LocalOne*", "LocalTwo*", "Source*", "DestUniqueId", "Id"];
+    "LocalOptimizationEnd" "call" "A Local channel was taken out of the way." ["LocalOne*", "LocalTwo*", "Success", "Id"];
     "BlindTransfer" "call" "A party sent the other elsewhere." ["Result", "Transferer*", "Transferee*", "Bridge*", "IsExternal", "Context", "Extension"];
     "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "SecondTransferer*", "Transferee*", "TransferTarget*", "IsExternal", "DestType"];
     "BridgeDestroy" "call" "A bridge is gone." ["Bridge*"];
@@ -73,6 +76,8 @@ events! {
     "HangupHandlerPush" "dialplan" "A hang-up handler was pushed on a channel." ["Channel*", "Handler"];
     "HangupHandlerPop" "dialplan" "A hang-up handler was taken off a channel." ["Channel*", "Handler"];
     "HangupHandlerRun" "dialplan" "A hang-up handler is about to run." ["Channel*", "Handler"];
+    "RTCPSent" "reporting" "A report of RTCP left." ["Channel*", "To", "From", "SSRC", "PT", "ReportCount", "SentNTP", "SentRTP", "SentPackets", "SentOctets", "Report0SourceSSRC", "Report0FractionLost", "Report0CumulativeLost", "Report0HighestSequence", "Report0SequenceNumberCycles", "Report0IAJitter", "Report0LSR", "Report0DLSR"];
+    "RTCPReceived" "reporting" "A report of RTCP came; RTT is in seconds." ["Channel*", "To", "From", "RTT", "SSRC", "PT", "ReportCount", "SentNTP", "SentRTP", "SentPackets", "SentOctets", "Report0SourceSSRC", "Report0FractionLost", "Report0CumulativeLost", "Report0HighestSequence", "Report0SequenceNumberCycles", "Report0IAJitter", "Report0LSR", "Report0DLSR"];
     "Hold" "call" "A user put the other party on hold." ["Channel*"];
     "Unhold" "call" "A user took the other party back." ["Channel*"];
     "MusicOnHoldStart" "call" "Music on hold began." ["Channel*", "Class"];
@@ -191,7 +196,7 @@ pub(crate) fn bridge<'a>(message: Message<'a>, id: BridgeId, count: usize) -> Me
 }
 
 /// The unique name of a bridge, in the form of a UUID because clients match that.
-pub(crate) fn bridge_name(id: BridgeId) -> String {
+pub fn bridge_name(id: BridgeId) -> String {
     format!("{:08x}-0000-4000-8000-0000{:08x}", id.slot, id.generation)
 }
 
@@ -308,6 +313,17 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 .field("Exten", &second.location.exten)
                 .field("LocalOptimization", "No")
         }),
+        Notice::LocalOptimizationBegin { first, second, source, bridge: of, id } => {
+            Event::new("LocalOptimizationBegin").with(|m| {
+                let m = channel(channel(m, "LocalOne", first), "LocalTwo", second);
+                channel(m, "Source", source).field("DestUniqueId", bridge_name(*of)).field("Id", id)
+            })
+        }
+        Notice::LocalOptimizationEnd { first, second, id } => Event::new("LocalOptimizationEnd").with(|m| {
+            let m = channel(channel(m, "LocalOne", first), "LocalTwo", second);
+            m.field("Success", "Yes").field("Id", id)
+        }),
+        Notice::Rtcp { channel: of, local, report } => rtcp(of, *local, report),
         Notice::BlindTransfer { transferer, transferee, bridge: (of, count), external, to } => {
             Event::new("BlindTransfer").with(|m| {
                 let m = channel(m.field("Result", "Success"), "Transferer", transferer);
@@ -505,6 +521,44 @@ fn agi(of: &Snapshot, change: &AgiChange) -> Event {
     }
 }
 
+/// Seconds between NTP's epoch (1900) and Unix's (1970), in which the field tells the time.
+const NTP_UNIX: u64 = 2_208_988_800;
+
+/// A report of RTCP. Both ends as host and port; the delay since the last report in seconds.
+fn rtcp(of: &Snapshot, local: SocketAddr, report: &RtcpReport) -> Event {
+    let name = if report.sent { "RTCPSent" } else { "RTCPReceived" };
+    let (from, to) = if report.sent { (local, report.peer) } else { (report.peer, local) };
+    let seconds = |fraction: f64| format!("{fraction:.4}");
+    Event::new(name).with(|m| {
+        let m = channel(m, "", of).field("To", to).field("From", from);
+        let m = if report.sent { m } else { m.field("RTT", seconds(f64::from(report.round_trip_us) / 1e6)) };
+        let m = m
+            .field("SSRC", format_args!("{:#010x}", report.ssrc))
+            .field("PT", if report.sender.is_some() { "200(SR)" } else { "201(RR)" })
+            .field("ReportCount", u8::from(report.block.is_some()));
+        let m = match &report.sender {
+            Some(sender) => {
+                let micros = ((sender.ntp & 0xffff_ffff) * 1_000_000) >> 32;
+                let whole = (sender.ntp >> 32).saturating_sub(NTP_UNIX);
+                m.field("SentNTP", format_args!("{whole}.{micros:06}"))
+                    .field("SentRTP", sender.timestamp)
+                    .field("SentPackets", sender.packets)
+                    .field("SentOctets", sender.bytes)
+            }
+            None => m,
+        };
+        let Some(block) = &report.block else { return m };
+        m.field("Report0SourceSSRC", format_args!("{:#010x}", block.ssrc))
+            .field("Report0FractionLost", block.fraction_lost)
+            .field("Report0CumulativeLost", block.lost)
+            .field("Report0HighestSequence", block.highest & 0xffff)
+            .field("Report0SequenceNumberCycles", block.highest >> 16)
+            .field("Report0IAJitter", block.jitter)
+            .field("Report0LSR", block.last_report)
+            .field("Report0DLSR", seconds(f64::from(block.delay) / 65_536.0))
+    })
+}
+
 /// Text in which everything but what RFC 3986 §2.3 leaves alone is escaped.
 fn uri_escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -564,6 +618,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::HangupHandler { channel: of, .. }
         | Notice::Agi { channel: of, .. }
         | Notice::Dtmf { channel: of, .. }
+        | Notice::Rtcp { channel: of, .. }
         | Notice::MusicOnHoldStart { channel: of, .. }
         | Notice::SoftHangup { channel: of, .. }
         | Notice::HangupRequest { channel: of, .. }
@@ -586,6 +641,8 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::PresenceStatus { .. }
         | Notice::ExtensionStatus { .. }
         | Notice::LocalBridge { .. }
+        | Notice::LocalOptimizationBegin { .. }
+        | Notice::LocalOptimizationEnd { .. }
         | Notice::BlindTransfer { .. }
         | Notice::AttendedTransfer { .. }
         | Notice::MessageWaiting { .. }

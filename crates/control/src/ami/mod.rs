@@ -28,11 +28,12 @@ use std::rc::Rc;
 use apps::originate::Placed;
 use base::{Instant, source_of};
 use call::{Level, Notice};
+use store::config::manager::Classes;
 
 use crate::site::Site;
 use crate::socket::{Commands, Output};
 
-pub use events::{EVENTS, EventRow};
+pub use events::{EVENTS, EventRow, bridge_name};
 pub(crate) use login::is_home;
 pub use manual::manual;
 pub use packet::{ACTION_BYTES_MAX, Action, HEADERS_MAX, LINE_BYTES_MAX, STRANGER_BYTES_MAX};
@@ -52,6 +53,9 @@ pub const SESSIONS_MAX: usize = 1024;
 pub const STRANGERS_OF_ADDRESS_MAX: usize = 32;
 /// How long a stranger may take, when `authtimeout` is not written: programs log in within milliseconds.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What most answers have room in, bytes: so many make no second allocation.
+const ANSWER_BYTES: usize = 256;
 
 /// An answer that comes when something has ended.
 pub(crate) struct Later {
@@ -245,6 +249,11 @@ impl Manager {
             (None, _) => false,
         })
     }
+    /// Whether some session wants events of the class that those of RTCP have.
+    pub fn wants_reports(&self) -> bool {
+        let Some(class) = Classes::named("reporting") else { return false };
+        self.sessions.values().any(|session| session.hears(class))
+    }
     /// Sessions that logged in since this was last asked.
     pub fn authenticated(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.authenticated)
@@ -313,7 +322,17 @@ impl Manager {
         let again = action.get("Username").is_some_and(|user| self.is_elsewhere(id, user));
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let (site, later, commands) = (&self.site, &self.later, self.commands.as_ref());
-        let mut turn = Turn { site, session, id, action, commands, later, again, now, out: String::new() };
+        let mut turn = Turn {
+            site,
+            session,
+            id,
+            action,
+            commands,
+            later,
+            again,
+            now,
+            out: String::with_capacity(ANSWER_BYTES),
+        };
         let done = match permitted(&turn) {
             Ok(run) => catch_unwind(AssertUnwindSafe(|| run(&mut turn))),
             Err(refusal) => Ok(Err(refusal)),

@@ -28,6 +28,19 @@ pub struct Heard {
     pub bytes: Box<[u8]>,
 }
 
+/// What a report of RTCP said, for a capture server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapturedReport {
+    /// Microseconds since the epoch.
+    pub at_micros: i64,
+    /// Our end.
+    pub local: SocketAddr,
+    /// The Call-ID of the leg.
+    pub call_id: Vec<u8>,
+    /// What it said, to or from whom.
+    pub report: base::RtcpReport,
+}
+
 /// A copy of a message for a capture server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {

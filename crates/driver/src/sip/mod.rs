@@ -41,7 +41,7 @@ use std::rc::Rc;
 use ::sip::stack::{ClientId, DialogId, Event, Flow, Output, Send, Stack, TransportId};
 use base::dns::{Answer, Kind, Question};
 use base::{ChannelId, Instant};
-use call::{Core, Location};
+use call::{Core, Location, Notice};
 
 pub use ::sip::sdp::Feedback;
 pub use codecs::{CodecPrefs, Codecs, Operation};
@@ -51,7 +51,7 @@ pub use config::{
 };
 pub use direct::{DirectMedia, Glare};
 pub use fax::FaxSettings;
-pub use history::{Captured, Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History};
+pub use history::{Captured, CapturedReport, Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History};
 pub use message::TEXT_BYTES_MAX;
 pub use outside::NotifyTo;
 pub use register::{Binding, Change, Journal};
@@ -137,6 +137,8 @@ pub struct SipDriver {
     history: History,
     /// Copies of messages since they were taken last; `None` when nobody wants them.
     captured: Option<Vec<Captured>>,
+    /// What RTCP said, while somebody wants that.
+    captured_reports: Option<Vec<CapturedReport>>,
     /// What endpoints say of `force_rport`: challenges obey all of it, whomever they ask for.
     challenge_ports: [Option<bool>; 2],
     /// How many of `sends` have been traced.
@@ -185,6 +187,7 @@ impl SipDriver {
             trace: Trace::Off,
             history: History::default(),
             captured: None,
+            captured_reports: None,
             challenge_ports: [Some(true), None],
             traced: 0,
         };
@@ -294,6 +297,9 @@ impl SipDriver {
         {
             self.unsettle(handle);
         }
+        if let base::Event::Rtcp { stream, report } = event {
+            self.tell_report(core, stream, report);
+        }
         if let base::Event::RtpTimeout { stream } = event
             && let Some(channel) = core.channel_of_stream(stream)
             && let Some(leg) = self.leg_of(channel, core)
@@ -306,6 +312,18 @@ impl SipDriver {
             core.request_hangup(channel, base::Cause::REQUESTED_CHAN_UNAVAIL);
         }
         core.media_event(event);
+    }
+    /// A report of RTCP left or came on a leg's stream.
+    fn tell_report(&mut self, core: &mut Core, stream: base::StreamId, report: base::RtcpReport) {
+        let Some(channel) = core.channel_of_stream(stream) else { return };
+        let Some(leg) = self.leg_of(channel, core) else { return };
+        let local = leg.media.rtcp_address();
+        core.notice_of(channel, |channel| Notice::Rtcp { channel, local, report: Box::new(report) });
+        if self.captured_reports.is_some() {
+            let call_id = self.call_id(core, channel).unwrap_or_default();
+            let copy = CapturedReport { at_micros: core.services.wall.now_micros(), local, call_id, report };
+            self.captured_reports.iter_mut().for_each(|captured| captured.push(copy.clone()));
+        }
     }
     /// Messages to send, in order.
     pub fn take_sends(&mut self) -> Vec<Send> {
@@ -378,6 +396,18 @@ impl SipDriver {
     /// Copies of the messages that came and went since the last time.
     pub fn take_captured(&mut self) -> Vec<Captured> {
         self.captured.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+    /// Whether what RTCP says is wanted; see [`Self::take_captured_reports`].
+    pub fn set_report_capture(&mut self, wanted: bool) {
+        self.captured_reports = wanted.then(|| self.captured_reports.take().unwrap_or_default());
+    }
+    /// Whether they are wanted.
+    pub fn captures_reports(&self) -> bool {
+        self.captured_reports.is_some()
+    }
+    /// Reports of RTCP that came and went since the last time.
+    pub fn take_captured_reports(&mut self) -> Vec<CapturedReport> {
+        self.captured_reports.as_mut().map(std::mem::take).unwrap_or_default()
     }
     /// The Call-ID of a channel's dialog.
     pub fn call_id(&mut self, core: &Core, channel: ChannelId) -> Option<Vec<u8>> {

@@ -1,6 +1,6 @@
 //! The media session of a leg: offer and answer on one side, the stream's plan on the other.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use ::sip::sdp::{FaxStream, FaxTerms, Local, Negotiated, Negotiator, SdpError, SendFormat};
 use base::{
@@ -23,6 +23,8 @@ pub(crate) struct Media {
     negotiator: Negotiator,
     /// Address that SDP names.
     advertised: IpAddr,
+    /// Address that the stream is bound to.
+    bound: IpAddr,
     port: u16,
     formats: FormatSet,
     telephone_event: bool,
@@ -56,6 +58,7 @@ impl Media {
         Self {
             negotiator: Negotiator::new(core.random()),
             advertised,
+            bound: advertised,
             port: 0,
             formats,
             telephone_event: !matches!(endpoint.dtmf, Dtmf::Inband | Dtmf::Info | Dtmf::None),
@@ -80,7 +83,15 @@ impl Media {
         let plan = self.plan(None, terms);
         let (stream, port) = core.services.media.open(local, plan)?;
         self.port = port;
+        if !local.is_unspecified() {
+            self.bound = local;
+        }
         Ok(stream)
+    }
+    /// Our end of RTCP.
+    pub(crate) fn rtcp_address(&self) -> SocketAddr {
+        let shared = self.agreed().is_some_and(|agreed| agreed.rtcp_mux);
+        SocketAddr::new(self.bound, if shared { self.port } else { self.port.saturating_add(1) })
     }
     fn local<'a>(&self, terms: &'a Terms<'_>, answering: bool) -> Local<'a> {
         let codecs = &terms.endpoint.codecs;

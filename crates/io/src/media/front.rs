@@ -624,6 +624,7 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::Music { stream, .. }
         | Command::StopPlay { stream }
         | Command::Echo { stream, .. }
+        | Command::Mute { stream, .. }
         | Command::Part { stream }
         | Command::Adjust { stream, .. }
         | Command::SendDigit { stream, .. }

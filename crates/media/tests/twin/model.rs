@@ -67,6 +67,7 @@ struct Line {
     room: Option<RoomId>,
     tie: Option<StreamId>,
     echo: bool,
+    muted: (bool, bool),
     feed: Feed,
     recode: Option<&'static [u8; 256]>,
     /// Format that arrives; after a change nothing is heard until the next visit.
@@ -173,6 +174,12 @@ impl Line {
     }
     fn receives(&self) -> bool {
         matches!(self.plan.direction, Direction::SendRecv | Direction::RecvOnly)
+    }
+    fn gives_audio(&self) -> bool {
+        self.sends() && !self.muted.1
+    }
+    fn takes_audio(&self) -> bool {
+        self.receives() && !self.muted.0
     }
     fn target(&self) -> Option<SocketAddr> {
         let named = self.plan.remote;
@@ -291,6 +298,7 @@ impl Twin {
             room: None,
             tie: None,
             echo: false,
+            muted: (false, false),
             feed: Feed::Quiet,
             recode: None,
             arriving: plan.format,
@@ -422,6 +430,11 @@ impl Twin {
         if let Some(line) = self.line(id) {
             line.echo = on;
             self.settle(id);
+        }
+    }
+    pub fn mute(&mut self, id: StreamId, heard: bool, sent: bool) {
+        if let Some(line) = self.line(id) {
+            line.muted = (heard, sent);
         }
     }
     pub fn play(&mut self, id: StreamId, play: PlayId, clip: Arc<Clip>, offset: usize) {
@@ -724,7 +737,7 @@ impl Twin {
         }
         line.totals.received_packets += 1;
         line.totals.received_bytes += payload.len() as u64;
-        let receives = line.receives();
+        let (receives, takes_audio) = (line.receives(), line.takes_audio());
         if let Some(edge) = ended {
             self.digit(id, edge, false);
         }
@@ -738,6 +751,7 @@ impl Twin {
                     self.digit(id, edge, false);
                 }
             }
+            RxPayload::Audio(..) if !takes_audio => return None,
             RxPayload::Audio(_, format) => {
                 let Header { sequence, timestamp, marker, ssrc, .. } = header;
                 let source = u64::from(id.slot) << 32 | u64::from(ssrc);
@@ -775,7 +789,11 @@ impl Twin {
     fn relay(&mut self, to: StreamId, from: StreamId, heard: Heard) {
         let now = self.at;
         let Some(line) = self.line(to) else { return };
-        if line.feed != Feed::Relay(from) || line.player.is_some() || line.dialler.mutes() || !line.sends() {
+        if line.feed != Feed::Relay(from)
+            || line.player.is_some()
+            || line.dialler.mutes()
+            || !line.gives_audio()
+        {
             return;
         }
         let units = line.units();
@@ -1070,7 +1088,7 @@ impl Twin {
     fn emit_local(&mut self, id: StreamId, packet: Vec<u8>, is_exact: bool) {
         let now = self.at;
         let Some(line) = self.line(id) else { return };
-        if packet.is_empty() || !line.sends() {
+        if packet.is_empty() || !line.gives_audio() {
             return;
         }
         let units = line.units();
@@ -1091,7 +1109,7 @@ impl Twin {
     ) {
         let now = self.at;
         let Some(line) = self.line(id) else { return };
-        if !line.sends() {
+        if !line.sends() || format.is_some() && !line.gives_audio() {
             return;
         }
         if !line.internal {
@@ -1112,7 +1130,7 @@ impl Twin {
         line.last_rtp = now;
         line.totals.received_packets += 1;
         line.totals.received_bytes += payload.len() as u64;
-        if line.receives() {
+        if line.takes_audio() {
             let ties = ties + 1;
             self.heard(partner, Heard { source, sequence, timestamp, marker, format, payload, ties });
         }

@@ -52,6 +52,11 @@ pub enum Act {
         line: StreamId,
         on: bool,
     },
+    Mute {
+        line: StreamId,
+        heard: bool,
+        sent: bool,
+    },
     Play {
         line: StreamId,
         play: PlayId,
@@ -133,6 +138,7 @@ impl Act {
             | Self::Close { line }
             | Self::Part { line }
             | Self::Echo { line, .. }
+            | Self::Mute { line, .. }
             | Self::Play { line, .. }
             | Self::Music { line, .. }
             | Self::StopPlay { line }
@@ -586,6 +592,7 @@ impl Writer {
                 Act::Close { line }
             }
             // Nobody is in a room and in echo: both would hear by one ear.
+            15 if self.one_in(2) => Act::Mute { line, heard: self.one_in(3), sent: self.one_in(3) },
             15 => {
                 let entered = self.phones.iter().any(|phone| phone.line == line && phone.has_entered);
                 Act::Echo { line, on: !entered && self.one_in(2) }

@@ -100,6 +100,7 @@ fn by_line(events: Vec<Event>) -> BTreeMap<StreamId, Vec<String>> {
             | Event::Sends { stream, .. }
             | Event::RtpTimeout { stream }
             | Event::Stats { stream, .. }
+            | Event::Rtcp { stream, .. }
             | Event::Closed { stream, .. } => stream,
         };
         lines.entry(stream).or_default().push(format!("{event:?}"));
@@ -197,6 +198,7 @@ impl Cast for Workers {
             Act::Join { a, b } => self.command(|| Command::Join { a, b }),
             Act::Part { line } => self.command(|| Command::Part { stream: line }),
             Act::Echo { line, on } => self.command(|| Command::Echo { stream: line, on }),
+            Act::Mute { line, heard, sent } => self.command(|| Command::Mute { stream: line, heard, sent }),
             Act::Play { line, play, clip, offset } => {
                 self.command(|| Command::Play { stream: line, play, clip: clips[clip].clone(), offset });
             }
@@ -284,6 +286,7 @@ impl Cast for Twins {
                 Act::Join { a, b } => twin.join(a, b),
                 Act::Part { line } => twin.part(line),
                 Act::Echo { line, on } => twin.echo(line, on),
+                Act::Mute { line, heard, sent } => twin.mute(line, heard, sent),
                 Act::Play { line, play, clip, offset } => {
                     twin.play(line, play, clips[clip].clone(), offset);
                 }

@@ -147,6 +147,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("res_clioriginate", &[]),
     ("res_hep", &[]),
     ("res_hep_pjsip", &[]),
+    ("res_hep_rtcp", &[]),
     ("res_indications", &[Capability::Indications]),
     ("res_musiconhold", &[Capability::MusicOnHold, A("MusicOnHold"), A("StartMusicOnHold"), A("StopMusicOnHold")]),
     ("res_pjsip", &[Technology("PJSIP"), Technology("SIP")]),

@@ -8,7 +8,7 @@ use call::{Chan, ChanEvent, Channel, Core, Snapshot, Steer};
 use dialplan::ere::Regex;
 
 use super::super::events;
-use super::super::packet::Message;
+use super::super::packet::{Message, truth};
 use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
 
 /// Longest digit `PlayDTMF` sends, milliseconds.
@@ -50,8 +50,8 @@ pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
         name: "LocalOptimizeAway",
         class: &["system", "call"],
-        synopsis: "Has no effect: a Local channel stays where it is and costs next to nothing.",
-        fields: &[must("Channel", "name of a Local channel")],
+        synopsis: "Takes a Local channel out of the way of the two that it connects, as soon as both talk. By itself it stays where it is: that costs next to nothing.",
+        fields: &[must("Channel", "name of one half of a Local channel")],
         run: optimize_away,
     },
     ActionRow {
@@ -109,6 +109,17 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("Receive", "true to act as if the channel had sent it"),
         ],
         run: play_dtmf,
+    },
+    ActionRow {
+        name: "MuteAudio",
+        class: &["system"],
+        synopsis: "Lets no audio of a channel through, or lets it through again; digits go on.",
+        fields: &[
+            must("Channel", "name or UNIQUEID"),
+            must("Direction", "in (what its party says), out (what its party hears) or all"),
+            must("State", "on or off"),
+        ],
+        run: mute_audio,
     },
     ActionRow {
         name: "ControlPlayback",
@@ -199,8 +210,8 @@ fn send_text(turn: &mut Turn<'_>) -> Done {
 
 fn optimize_away(turn: &mut Turn<'_>) -> Done {
     let id = turn.channel("Channel")?;
-    let is_local = turn.site.shard.core.borrow().get(id).is_some_and(|c| c.name.starts_with("Local/"));
-    if is_local {
+    let queued = turn.site.shard.with_tech(id, |tech, core| tech.optimize_away(core, id));
+    if queued == Some(true) {
         turn.success("Queued channel to be optimized away")
     } else {
         Err("Unable to optimize channel".into())
@@ -357,6 +368,28 @@ fn play_dtmf(turn: &mut Turn<'_>) -> Done {
     }
     Chan::new(turn.site.shard.clone(), id).send_digit(digit, duration);
     turn.success("DTMF successfully queued")
+}
+
+fn mute_audio(turn: &mut Turn<'_>) -> Done {
+    let id = turn.channel("Channel")?;
+    let on = match turn.need("State")? {
+        state if truth(state) => true,
+        state if ["off", "no", "false", "n", "f", "0"].iter().any(|off| off.eq_ignore_ascii_case(state)) => {
+            false
+        }
+        _ => return Err("Invalid state".into()),
+    };
+    let (heard, sent) = match turn.need("Direction")?.to_ascii_lowercase().as_str() {
+        "in" => (Some(on), None),
+        "out" => (None, Some(on)),
+        "all" => (Some(on), Some(on)),
+        _ => return Err("Invalid direction".into()),
+    };
+    if !turn.site.shard.core.borrow_mut().mute(id, heard, sent) {
+        return Err("Failed to mute the channel: it has no media".into());
+    }
+    turn.response("Success").end();
+    Ok(After::Go)
 }
 
 fn control_playback(turn: &mut Turn<'_>) -> Done {

@@ -192,3 +192,98 @@ fn an_attended_transfer_that_is_cancelled_brings_the_two_together_again() {
     assert_eq!(desk.world.joins(), 1);
     assert_eq!(desk.world.shard.core.borrow().channel_count(), 2);
 }
+
+#[test]
+fn a_local_channel_leaves_the_way_of_the_two_that_it_connects_once_both_talk() {
+    let mut desk = Desk::new("optimize");
+    desk.login(1, "all");
+    desk.world.phone("bob", Phone { acts: vec![(1_000, Act::Answer)], refuses: None });
+    desk.world.phone("dan", Phone { acts: vec![(100, Act::Answer)], refuses: None });
+    // ;1 goes to dan, once ;2 has bob.
+    desk.act(1, "Originate|Async: true|Channel: Local/102@default|Application: Dial|Data: SIM/dan");
+    desk.act(1, "Events|EventMask: call");
+    desk.pass_to(100);
+    desk.sent(1);
+    let one = desk.act(1, "Status");
+    let all = messages(&one);
+    let halves: Vec<&str> = all
+        .iter()
+        .filter_map(|message| field(message, "Channel"))
+        .filter(|name| name.starts_with("Local/"))
+        .collect();
+    assert_eq!(halves.len(), 2, "{one}");
+    // Nobody talks yet: it goes as soon as it can.
+    let act = format!("LocalOptimizeAway|Channel: {}", halves[0]);
+    assert!(desk.act(1, &act).contains("Queued channel to be optimized away"));
+    desk.sent(1);
+    desk.pass_to(5_000);
+    {
+        let core = desk.world.shard.clone();
+        assert!(desk.local.borrow_mut().optimize(&mut core.core.borrow_mut()));
+    }
+    desk.pass_to(6_000);
+    let text = desk.sent(1);
+    let told = messages(&text);
+    let of = |name: &str| told.iter().find(|message| field(message, "Event") == Some(name));
+    let (begin, end) = (of("LocalOptimizationBegin").unwrap(), of("LocalOptimizationEnd").unwrap());
+    assert_eq!(field(begin, "SourceChannel").map(|name| name.starts_with("SIM/bob-")), Some(true));
+    assert_eq!((field(begin, "Id"), field(end, "Success")), (field(end, "Id"), Some("Yes")));
+    let names = event_names(&text);
+    let at = |name: &str| names.iter().position(|known| known == name).unwrap();
+    assert!(at("LocalOptimizationBegin") < at("LocalOptimizationEnd"), "{names:?}");
+    assert!(at("LocalOptimizationEnd") < at("Hangup"), "{names:?}");
+    // The two talk in one bridge, and nobody else is left.
+    let list = desk.act(1, "CoreShowChannels");
+    let left: Vec<(String, String)> = messages(&list)
+        .iter()
+        .filter(|message| field(message, "Event") == Some("CoreShowChannel"))
+        .map(|message| {
+            let text = |name: &str| field(message, name).unwrap_or_default().to_owned();
+            (text("Channel"), text("BridgeId"))
+        })
+        .collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.iter().all(|(name, _)| name.starts_with("SIM/")), "{left:?}");
+    assert!(!left[0].1.is_empty() && left[0].1 == left[1].1, "{left:?}");
+    assert_eq!(desk.world.joins(), 1);
+    // Either ends it for both.
+    let act = format!("Hangup|Channel: {}", left[0].0);
+    desk.act(1, &act);
+    desk.pass_to(8_000);
+    assert_eq!((desk.world.shard.core.borrow().channel_count(), desk.world.shard.stories()), (0, 0));
+    assert_eq!(desk.world.open_streams(), 0);
+    let alice = desk.call("alice", "100");
+    let name = desk.world.shard.core.borrow().get(alice).map(|c| c.name.to_string()).unwrap();
+    desk.sent(1);
+    let act = format!("LocalOptimizeAway|Channel: {name}");
+    assert_eq!(desk.act(1, &act), error("Unable to optimize channel"));
+}
+
+#[test]
+fn mute_audio_is_a_command_to_the_media_plane_for_each_way() {
+    let mut desk = Desk::new("mute");
+    desk.login(1, "all");
+    let id = desk.call("alice", "100");
+    desk.pass_to(100);
+    let muted = |desk: &Desk| desk.world.shard.core.borrow().get(id).map(|channel| channel.muted);
+    let channel = "SIM/alice-00000000";
+    for (act, after) in [
+        ("Direction: in|State: on", (true, false)),
+        ("Direction: out|State: on", (true, true)),
+        ("Direction: in|State: off", (false, true)),
+        ("Direction: all|State: on", (true, true)),
+        ("Direction: ALL|State: OFF", (false, false)),
+    ] {
+        let answer = desk.act(1, &format!("MuteAudio|Channel: {channel}|{act}"));
+        assert_eq!(answer, "Response: Success\r\n\r\n", "{act}");
+        assert_eq!(muted(&desk), Some(after), "{act}");
+    }
+    for (act, why) in [
+        ("Channel: SIM/alice-00000000|Direction: up|State: on", "Invalid direction"),
+        ("Channel: SIM/alice-00000000|Direction: in|State: maybe", "Invalid state"),
+        ("Channel: SIM/nobody|Direction: in|State: on", "No such channel"),
+        ("Channel: SIM/alice-00000000|Direction: in", "State not specified"),
+    ] {
+        assert_eq!(desk.act(1, &format!("MuteAudio|{act}")), error(why), "{act}");
+    }
+}

@@ -270,3 +270,92 @@ fn variables_that_the_configuration_names_come_with_events_and_disabled_events_d
     let text = desk.sent(1);
     assert!(text.contains("Variable: who\r\nValue: me\r\nChanVariable: who=me\r\n"), "{text}");
 }
+
+#[test]
+fn reports_of_rtcp_are_told_with_the_fields_of_sender_and_block_rfc3550_6_4_1() {
+    use base::{ReportBlock, RtcpReport, SenderInfo};
+    let mut desk = Desk::new("rtcp");
+    desk.login(1, "all");
+    assert!(!desk.manager.wants_reports());
+    desk.act(1, "Events|EventMask: call");
+    assert!(!desk.manager.wants_reports());
+    desk.act(1, "Events|EventMask: reporting");
+    assert!(desk.manager.wants_reports());
+    let id = desk.call("alice", "100");
+    let sender = SenderInfo { ntp: 0xE8AD_2F00_8000_0000, timestamp: 160, packets: 50, bytes: 8000 };
+    let block = ReportBlock {
+        ssrc: 0x17,
+        fraction_lost: 64,
+        lost: -1,
+        highest: 3 << 16 | 9,
+        jitter: 11,
+        last_report: 5,
+        delay: 32_768,
+    };
+    let sent = RtcpReport {
+        sent: true,
+        peer: "192.0.2.7:4001".parse().unwrap(),
+        ssrc: 0xABC,
+        sender: Some(sender),
+        block: Some(block),
+        round_trip_us: 25_000,
+    };
+    let came = RtcpReport { sent: false, sender: None, block: None, ..sent };
+    for report in [sent, came] {
+        let local = "192.0.2.1:5005".parse().unwrap();
+        desk.world.shard.core.borrow_mut().notice_of(id, |channel| call::Notice::Rtcp {
+            channel,
+            local,
+            report: Box::new(report),
+        });
+    }
+    desk.tell();
+    let text = desk.sent(1);
+    let all = messages(&text);
+    assert_eq!(event_names(&text), ["RTCPSent", "RTCPReceived"]);
+    for (message, expected) in [
+        (
+            &all[0],
+            &[
+                ("Privilege", "reporting,all"),
+                ("Channel", "SIM/alice-00000000"),
+                ("To", "192.0.2.7:4001"),
+                ("From", "192.0.2.1:5005"),
+                ("SSRC", "0x00000abc"),
+                ("PT", "200(SR)"),
+                ("ReportCount", "1"),
+                ("SentNTP", "1694675072.500000"),
+                ("SentRTP", "160"),
+                ("SentPackets", "50"),
+                ("SentOctets", "8000"),
+                ("Report0SourceSSRC", "0x00000017"),
+                ("Report0FractionLost", "64"),
+                ("Report0CumulativeLost", "-1"),
+                ("Report0HighestSequence", "9"),
+                ("Report0SequenceNumberCycles", "3"),
+                ("Report0IAJitter", "11"),
+                ("Report0LSR", "5"),
+                ("Report0DLSR", "0.5000"),
+            ][..],
+        ),
+        (
+            &all[1],
+            &[
+                ("To", "192.0.2.1:5005"),
+                ("From", "192.0.2.7:4001"),
+                ("RTT", "0.0250"),
+                ("PT", "201(RR)"),
+                ("ReportCount", "0"),
+            ],
+        ),
+    ] {
+        for (name, value) in expected {
+            assert_eq!(field(message, name), Some(*value), "{name}");
+        }
+        let row = EVENTS.iter().find(|row| Some(row.name) == field(message, "Event")).unwrap();
+        for (name, _) in message.iter().skip(16) {
+            assert!(row.fields.contains(name), "{name} is not in the row");
+        }
+    }
+    assert!(field(&all[1], "Report0SSRC").is_none() && field(&all[0], "RTT").is_none());
+}

@@ -4,6 +4,7 @@ mod actions;
 mod agi;
 mod bridges;
 mod config;
+mod coverage;
 mod events;
 mod permissions;
 mod sessions;

@@ -141,7 +141,11 @@ fn packets_are_traced_of_everybody_or_one_host() {
         ("rtp set debug off", "RTP Packet Debugging Disabled\n".to_owned(), Watch::Off, host),
     ] {
         assert_eq!(desk.text(line), text, "{line}");
-        assert_eq!(desk.cli.site.media.borrow().tracing(), Tracing { rtp, rtcp }, "{line}");
+        assert_eq!(
+            desk.cli.site.media.borrow().tracing(),
+            Tracing { rtp, rtcp, ..Tracing::default() },
+            "{line}"
+        );
     }
     let refused = desk.run("rtp set debug ip nobody");
     assert_eq!(refused, ("Could not look up IP address nobody\n".to_owned(), 1));
