@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use store::config::logger::{Levels, LogLevel};
+
 /// Longest request: a command line of the shell's usual limit for one argument is far longer than any command.
 pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// Longest frame either side sends; longer answers are cut into several.
@@ -197,6 +199,8 @@ pub struct View {
     pub debug: u8,
     /// It wants no log for a while (`logger mute`).
     pub muted: bool,
+    /// Levels that it does not want (`logger set level`).
+    pub hidden: Levels,
 }
 
 impl View {
@@ -205,9 +209,9 @@ impl View {
         self.attached
             && !self.muted
             && match weight {
-                Weight::Always => true,
-                Weight::Verbose(level) => level <= self.verbose,
-                Weight::Debug(level) => level <= self.debug,
+                Weight::Of(level) => !self.hidden.contains(level),
+                Weight::Verbose(level) => level <= self.verbose && !self.hidden.contains(LogLevel::Verbose),
+                Weight::Debug(level) => level <= self.debug && !self.hidden.contains(LogLevel::Debug),
             }
     }
 }
@@ -216,7 +220,7 @@ impl View {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
     /// Errors, warnings and notices.
-    Always,
+    Of(LogLevel),
     /// `VERBOSE[n]`.
     Verbose(u8),
     /// `DEBUG[n]`.
@@ -360,6 +364,7 @@ impl Sessions {
             verbose: widest.verbose.max(open.view.verbose),
             debug: widest.debug.max(open.view.debug),
             muted: false,
+            hidden: Levels::default(),
         })
     }
     /// How many clients there are.
@@ -395,7 +400,8 @@ impl Sessions {
                     out.push(Output::Send(session, frame));
                 }
                 Request::Attach { verbose, debug } => {
-                    open.view = View { attached: true, verbose, debug, muted: false };
+                    let hidden = Levels::default();
+                    open.view = View { attached: true, verbose, debug, muted: false, hidden };
                 }
             }
         }
@@ -542,14 +548,23 @@ mod tests {
         sessions.bytes(2, &attach(0), &mut Demo, &mut out);
         sessions.log(Weight::Verbose(2), "two", &mut out);
         assert_eq!(replies(&mut out, 1), [Reply::Log("two".into())]);
-        sessions.log(Weight::Always, "all", &mut out);
+        sessions.log(Weight::Of(LogLevel::Error), "all", &mut out);
         assert_eq!(out.drain(..).count(), 2);
         sessions.bytes(1, &run("verbose 1"), &mut Demo, &mut out);
         assert_eq!(replies(&mut out, 1), [Reply::Done { status: 0 }]);
         sessions.log(Weight::Verbose(2), "two", &mut out);
         sessions.log(Weight::Debug(1), "debug", &mut out);
         assert_eq!(out, []);
-        assert_eq!(sessions.widest(), View { attached: true, verbose: 1, debug: 0, muted: false });
+        for (levels, hears) in [(&[LogLevel::Error][..], false), (&[], true), (&[LogLevel::Warning], true)] {
+            if let Some(open) = sessions.table.get_mut(&1) {
+                open.view.hidden = Levels::default();
+                levels.iter().for_each(|level| open.view.hidden.insert(*level));
+            }
+            sessions.log(Weight::Of(LogLevel::Error), "x", &mut out);
+            let told = out.drain(..).filter(|output| matches!(output, Output::Send(1, _))).count();
+            assert_eq!(told, usize::from(hears), "{levels:?}");
+        }
+        assert_eq!(sessions.widest(), View { attached: true, verbose: 1, ..View::default() });
         sessions.closed(1);
         sessions.closed(2);
         assert_eq!((sessions.count(), sessions.widest().attached), (1, false));

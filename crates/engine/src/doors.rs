@@ -12,6 +12,7 @@ use call::{ClipAnswer, ClipWant, Level, Library, MediaDoor, MediaRefused, MusicA
 use control::socket::{View, Weight};
 use io::clock::Clock;
 use io::media::{MediaFront, OpenError};
+use store::config::logger::LogLevel;
 use store::date::Zones;
 use store::log::LogSender;
 use store::sounds::Sounds;
@@ -103,7 +104,11 @@ fn weight(level: Level) -> Weight {
     match level {
         Level::Debug(number) => Weight::Debug(number),
         Level::Verbose(number) => Weight::Verbose(number),
-        Level::Notice | Level::Warning | Level::Error | Level::Dtmf | Level::Security => Weight::Always,
+        Level::Notice => Weight::Of(LogLevel::Notice),
+        Level::Warning => Weight::Of(LogLevel::Warning),
+        Level::Error => Weight::Of(LogLevel::Error),
+        Level::Dtmf => Weight::Of(LogLevel::Dtmf),
+        Level::Security => Weight::Of(LogLevel::Security),
     }
 }
 
@@ -112,6 +117,9 @@ impl call::Log for Tee {
         self.attached.borrow().view.shows(weight(level)) || self.sender.enabled(level)
     }
     fn line(&mut self, level: Level, place: &str, text: &str) {
+        self.line_of_call(None, level, place, text);
+    }
+    fn line_of_call(&mut self, call: Option<u32>, level: Level, place: &str, text: &str) {
         let mut attached = self.attached.borrow_mut();
         let weight = weight(level);
         // Dialled digits and security events are for the files that ask for them.
@@ -119,7 +127,7 @@ impl call::Log for Tee {
         if for_people && attached.view.shows(weight) && attached.lines.len() < LINES_MAX {
             attached.lines.push((weight, store::log::console_line(level, place, text)));
         }
-        self.sender.line(level, place, text);
+        self.sender.line_of_call(call, level, place, text);
     }
 }
 

@@ -1,7 +1,9 @@
-//! The log: lines from the shard to the console and to files, as `logger.conf` says.
+//! The log: lines from the shard to the console, to files and to the system's log, as `logger.conf` says.
 //!
 //! The shard's end decides by a bit whether anyone would read a line and hands it over; a thread writes. When lines come
 //! faster than the disk takes them, further ones are dropped and counted, and the count is logged.
+
+pub(crate) mod syslog;
 
 use crate::config::logger::{Channel, Formatter, LogLevel, Logger, Rotate, Target};
 use crate::date::{Zone, format};
@@ -13,11 +15,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
+use syslog::Syslog;
 
 /// Longest message written, in bytes; the rest is cut off. Asterisk's own buffer is 4 kB.
 pub const MESSAGE_BYTES_MAX: usize = 8 << 10;
@@ -31,6 +35,8 @@ const OLD_FILES_MAX: u32 = 100_000;
 struct Line {
     at_micros: i64,
     level: Level,
+    /// The number of the call that it is about.
+    call: Option<u32>,
     place: String,
     message: String,
 }
@@ -96,6 +102,8 @@ impl LogSink {
             logger: logger.clone(),
             files: BTreeMap::new(),
             refusing: BTreeMap::new(),
+            syslog: Syslog::default(),
+            host: hostname(),
             tell,
             zone: Zone::local(),
             process: std::process::id(),
@@ -249,6 +257,10 @@ impl LogSender {
     /// Hands a line over; drops it when too many wait. `place` is `app_dial`, `extensions.conf:12` and the like. Secrets
     /// and, above debug, numbers do not belong into messages.
     pub fn line(&self, level: Level, place: &str, message: &str) {
+        self.line_of_call(None, level, place, message);
+    }
+    /// The same about a call with this number.
+    pub fn line_of_call(&self, call: Option<u32>, level: Level, place: &str, message: &str) {
         if !self.enabled(level) {
             return;
         }
@@ -261,6 +273,7 @@ impl LogSender {
         let line = Line {
             at_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
             level,
+            call,
             place: place.to_owned(),
             message: cut(message).to_owned(),
         };
@@ -278,6 +291,9 @@ impl call::Log for LogSender {
     fn line(&mut self, level: Level, place: &str, text: &str) {
         LogSender::line(self, level, place, text);
     }
+    fn line_of_call(&mut self, call: Option<u32>, level: Level, place: &str, text: &str) {
+        LogSender::line_of_call(self, call, level, place, text);
+    }
 }
 
 fn cut(message: &str) -> &str {
@@ -293,8 +309,10 @@ struct Writer {
     console: Option<Box<dyn Write + Send>>,
     logger: Logger,
     files: BTreeMap<PathBuf, File>,
-    /// Files that cannot be written, and the lines that each has lost so far.
+    /// Files that cannot be written, and the lines that each has lost so far; the socket of syslog is one of them.
     refusing: BTreeMap<PathBuf, u64>,
+    syslog: Syslog,
+    host: String,
     tell: Sender<String>,
     zone: Zone,
     process: u32,
@@ -305,7 +323,7 @@ impl Writer {
     fn run(&mut self, queue: &Receiver<Job>) {
         let mut told_dropped = 0;
         while let Ok(first) = queue.recv() {
-            let mut text: BTreeMap<Target, String> = BTreeMap::new();
+            let mut text = Texts::default();
             for job in std::iter::once(first).chain(queue.try_iter().take(BATCH_MAX)) {
                 match job {
                     Job::Line(line) => {
@@ -337,7 +355,8 @@ impl Writer {
                 told_dropped = dropped;
                 let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
                 let at_micros = i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
-                let line = Line { at_micros, level: Level::Warning, place: "logger".into(), message };
+                let line =
+                    Line { at_micros, level: Level::Warning, call: None, place: "logger".into(), message };
                 self.write(&line, &mut text);
             }
             self.put(&mut text);
@@ -345,7 +364,7 @@ impl Writer {
     }
 
     /// Adds a line to the text of every channel that wants it.
-    fn write(&self, line: &Line, text: &mut BTreeMap<Target, String>) {
+    fn write(&self, line: &Line, text: &mut Texts) {
         let verbose = self.shared.verbose.load(Ordering::Relaxed);
         let stamped = self.shared.timestamps.load(Ordering::Relaxed);
         for channel in &self.logger.channels {
@@ -354,20 +373,34 @@ impl Writer {
                 _ => true,
             };
             if loud && channel.levels.contains(kind(line.level)) {
-                let out = text.entry(channel.target.clone()).or_default();
                 let written = Written {
                     dateformat: &self.logger.general.dateformat,
                     zone: &self.zone,
                     process: self.process,
                     stamped,
+                    numbered: self.logger.general.use_callids,
+                    host: &self.host,
                 };
+                if let Target::Syslog(facility) = channel.target {
+                    let mut one = String::new();
+                    render(line, channel, &written, &mut one);
+                    text.syslog.push(syslog::datagram(line, facility, &self.zone, self.process, &one));
+                    continue;
+                }
+                let out = text.lines.entry(channel.target.clone()).or_default();
                 render(line, channel, &written, out);
             }
         }
     }
 
-    fn put(&mut self, text: &mut BTreeMap<Target, String>) {
-        for (target, text) in std::mem::take(text) {
+    fn put(&mut self, text: &mut Texts) {
+        let Texts { lines, syslog } = std::mem::take(text);
+        if !syslog.is_empty() {
+            let path = PathBuf::from(&self.logger.general.syslog_socket);
+            let (lost, sent) = self.syslog.send(&path, &syslog);
+            self.heed(path, sent, lost);
+        }
+        for (target, text) in lines {
             match target {
                 Target::Console => {
                     if let Some(console) = &mut self.console {
@@ -381,6 +414,7 @@ impl Writer {
                     let lines = text.lines().count() as u64;
                     self.heed(path, written, lines);
                 }
+                Target::Syslog(_) => {}
             }
         }
     }
@@ -398,9 +432,13 @@ impl Writer {
                     *lost += lines;
                     return;
                 }
+                let remedy = if path == Path::new(&self.logger.general.syslog_socket) {
+                    "see that a daemon of syslog listens there"
+                } else {
+                    "free space on the disk and let astlogdir belong to the user Strowger runs as"
+                };
                 let told = format!(
-                    "{}: cannot be written: {error}; its lines are lost until it can: free space on the disk and let \
-                     astlogdir belong to the user Strowger runs as",
+                    "{}: cannot be written: {error}; its lines are lost until it can: {remedy}",
                     path.display()
                 );
                 self.refusing.insert(path, lines);
@@ -412,15 +450,10 @@ impl Writer {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        let host = if self.logger.general.appendhostname {
-            std::fs::read_to_string("/etc/hostname").ok()
-        } else {
-            None
-        };
         let path = self.folder.join(name);
-        match host {
-            Some(host) => PathBuf::from(format!("{}.{}", path.display(), host.trim())),
-            None => path,
+        match self.logger.general.appendhostname {
+            true => PathBuf::from(format!("{}.{}", path.display(), self.host)),
+            false => path,
         }
     }
 
@@ -445,16 +478,56 @@ impl Writer {
             .iter()
             .filter_map(|channel| match &channel.target {
                 Target::File(name) => Some(name.clone()),
-                Target::Console => None,
+                Target::Console | Target::Syslog(_) => None,
             })
             .collect();
         for name in names {
             let path = self.path(&name);
             if path.exists() {
                 let _ = set_aside(&path, self.logger.general.rotatestrategy);
+                self.follow_up(&path);
             }
         }
     }
+    /// Starts what `exec_after_rotate` wants done with a file. Nobody waits for it.
+    fn follow_up(&self, path: &Path) {
+        let command = &self.logger.general.exec_after_rotate;
+        if command.is_empty() {
+            return;
+        }
+        // The shell puts the name in the place of ${filename}: no name can become a part of the command.
+        let started = Command::new("/bin/sh")
+            .args(["-c", command])
+            .env("filename", path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let told = match started {
+            Ok(mut child) => {
+                // Who has ended is to be asked, or stays in the table of processes.
+                let waits = std::thread::Builder::new().name("rotated".into()).spawn(move || child.wait());
+                waits.err().map(|why| format!("exec_after_rotate is not waited for: {why}"))
+            }
+            Err(why) => Some(format!("exec_after_rotate={command} cannot be started: {why}")),
+        };
+        if let Some(told) = told {
+            let _ = self.tell.send(told);
+        }
+    }
+}
+
+/// Text of one batch, by where it goes.
+#[derive(Default)]
+struct Texts {
+    lines: BTreeMap<Target, String>,
+    syslog: Vec<Vec<u8>>,
+}
+
+/// The name of this machine.
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map(|name| name.trim().to_owned()).unwrap_or_default()
 }
 
 fn numbered(path: &Path, number: impl std::fmt::Display) -> PathBuf {
@@ -482,11 +555,14 @@ fn set_aside(path: &Path, strategy: Rotate) -> io::Result<()> {
 
 /// What is the same for all lines.
 struct Written<'a> {
+    host: &'a str,
     dateformat: &'a str,
     zone: &'a Zone,
     process: u32,
     /// Verbose lines of the console have a date too.
     stamped: bool,
+    /// Lines about a call have its number.
+    numbered: bool,
 }
 
 /// One line, in the format of its channel.
@@ -495,12 +571,17 @@ fn render(line: &Line, channel: &Channel, written: &Written<'_>, out: &mut Strin
     let date = format(line.at_micros, written.zone, written.dateformat);
     let level = kind(line.level).name();
     let console = channel.target == Target::Console;
+    let call = line.call.filter(|_| written.numbered).map(|number| format!("C-{number:08x}"));
     // Writing to a String cannot fail.
     let _ = match channel.formatter {
         Formatter::Json => {
-            let object = serde_json::json!({
-                "timestamp": date, "level": level, "process": process, "location": line.place, "message": line.message,
+            let mut object = serde_json::json!({
+                "hostname": written.host, "timestamp": date, "level": level, "process": process,
+                "location": line.place, "message": line.message,
             });
+            if let (Some(call), Some(object)) = (&call, object.as_object_mut()) {
+                object.insert("identifiers".to_owned(), serde_json::json!({ "callid": call }));
+            }
             writeln!(out, "{object}")
         }
         // What the dialplan does reads as a story on the console, without date and level.
@@ -509,7 +590,13 @@ fn render(line: &Line, channel: &Channel, written: &Written<'_>, out: &mut Strin
             writeln!(out, "{date}{}", Escaped(&line.message))
         }
         Formatter::Default | Formatter::Plain => {
-            writeln!(out, "[{date}] {level}[{process}]: {}: {}", Escaped(&line.place), Escaped(&line.message))
+            // The system's log stamps lines itself, and knows the process.
+            let head = match channel.target {
+                Target::Syslog(_) => level.to_owned(),
+                Target::Console | Target::File(_) => format!("[{date}] {level}[{process}]"),
+            };
+            let call = call.map(|call| format!("[{call}]")).unwrap_or_default();
+            writeln!(out, "{head}{call}: {}: {}", Escaped(&line.place), Escaped(&line.message))
         }
     };
 }
@@ -546,17 +633,99 @@ mod tests {
     use crate::config::logger::Levels;
 
     fn rendered(level: Level, target: Target, formatter: Formatter, message: &str) -> String {
+        rendered_of(None, level, target, formatter, message)
+    }
+    fn rendered_of(
+        call: Option<u32>,
+        level: Level,
+        target: Target,
+        formatter: Formatter,
+        message: &str,
+    ) -> String {
         let line = Line {
             at_micros: 1_763_762_068_000_000,
             level,
+            call,
             place: "app_dial".into(),
             message: message.into(),
         };
         let channel = Channel { target, formatter, levels: Levels::ALL, verbose: None };
         let mut out = String::new();
-        let written = Written { dateformat: "%b %e %T", zone: &Zone::utc(), process: 42, stamped: false };
+        let written = written(false);
         render(&line, &channel, &written, &mut out);
         out
+    }
+
+    static UTC: std::sync::LazyLock<Zone> = std::sync::LazyLock::new(Zone::utc);
+
+    fn written(stamped: bool) -> Written<'static> {
+        Written { dateformat: "%b %e %T", zone: &UTC, process: 42, stamped, numbered: true, host: "north" }
+    }
+
+    #[test]
+    fn a_line_about_a_call_has_its_number_where_people_look_for_it() {
+        let file = || Target::File("full".into());
+        let of = |target, formatter| rendered_of(Some(0x1F), Level::Notice, target, formatter, "busy");
+        assert_eq!(
+            of(file(), Formatter::Default),
+            "[Nov 21 21:54:28] NOTICE[42][C-0000001f]: app_dial: busy\n"
+        );
+        assert_eq!(of(Target::Syslog(16), Formatter::Default), "NOTICE[C-0000001f]: app_dial: busy\n");
+        let json: serde_json::Value = serde_json::from_str(&of(file(), Formatter::Json)).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "hostname": "north", "timestamp": "Nov 21 21:54:28", "level": "NOTICE", "process": 42,
+                "location": "app_dial", "message": "busy", "identifiers": { "callid": "C-0000001f" },
+            })
+        );
+        let unnumbered = Written { numbered: false, ..written(false) };
+        let line = Line {
+            at_micros: 1_763_762_068_000_000,
+            level: Level::Notice,
+            call: Some(1),
+            place: "x".into(),
+            message: "y".into(),
+        };
+        let channel =
+            Channel { target: file(), formatter: Formatter::Plain, levels: Levels::ALL, verbose: None };
+        let mut out = String::new();
+        render(&line, &channel, &unnumbered, &mut out);
+        assert_eq!(out, "[Nov 21 21:54:28] NOTICE[42]: x: y\n");
+    }
+
+    #[test]
+    fn datagrams_for_syslog_have_facility_and_severity_rfc5424_6_2_1() {
+        for (level, facility, priority) in [
+            (Level::Error, 16, 131),
+            (Level::Warning, 16, 132),
+            (Level::Notice, 23, 189),
+            (Level::Security, 4, 37),
+            (Level::Verbose(1), 3, 31),
+            (Level::Debug(1), 0, 7),
+        ] {
+            let line = Line {
+                at_micros: 1_763_762_068_000_000,
+                level,
+                call: None,
+                place: "x".into(),
+                message: "y".into(),
+            };
+            let sent = syslog::datagram(&line, facility, &UTC, 42, "X: x: y\n\n");
+            assert_eq!(
+                String::from_utf8(sent).unwrap(),
+                format!("<{priority}>Nov 21 21:54:28 asterisk[42]: X: x: y")
+            );
+        }
+        let line = Line {
+            at_micros: 0,
+            level: Level::Error,
+            call: None,
+            place: String::new(),
+            message: String::new(),
+        };
+        let long = syslog::datagram(&line, 1, &UTC, 1, &"é".repeat(9_000));
+        assert!((8 * 1024 - 1..=8 * 1024).contains(&long.len()), "cut between characters: {}", long.len());
     }
 
     #[test]
@@ -564,6 +733,7 @@ mod tests {
         let line = Line {
             at_micros: 1_763_762_068_000_000,
             level: Level::Verbose(3),
+            call: Some(1),
             place: "app_dial".into(),
             message: "    -- Called".into(),
         };
@@ -573,9 +743,8 @@ mod tests {
             levels: Levels::ALL,
             verbose: None,
         };
-        let written = Written { dateformat: "%b %e %T", zone: &Zone::utc(), process: 42, stamped: true };
         let mut out = String::new();
-        render(&line, &channel, &written, &mut out);
+        render(&line, &channel, &written(true), &mut out);
         assert_eq!(out, "[Nov 21 21:54:28]     -- Called\n");
     }
 

@@ -7,7 +7,10 @@ use common::Scratch;
 use rusqlite::Connection;
 use std::fs;
 use std::io::Write;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use store::astdb::{AstDb, FILE_NAME, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use store::cdr::{CdrSink, Line, Row, Sink};
 use store::config::cdr::{CdrCsv, CdrTable};
@@ -385,6 +388,94 @@ fn log_files_rotate_by_their_strategy() {
         }
         assert_eq!(fs::read_dir(&dir.0).unwrap().count(), files.len(), "{name}");
     }
+}
+
+/// A socket as the system's log has one.
+fn daemon(path: &Path) -> UnixDatagram {
+    let socket = UnixDatagram::bind(path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    socket
+}
+
+fn heard(daemon: &UnixDatagram) -> String {
+    let mut buffer = [0; 16_384];
+    let length = daemon.recv(&mut buffer).unwrap();
+    String::from_utf8(buffer[..length].to_vec()).unwrap()
+}
+
+#[test]
+fn lines_go_to_the_systems_log_by_facility_and_level_and_a_daemon_that_comes_again_is_found() {
+    let dir = Scratch::new("log-syslog");
+    let path = dir.0.join("dev-log");
+    let mut findings = conf::Findings::new();
+    let text = format!(
+        "[general]\nsyslog_socket={}\n[logfiles]\nsyslog.local0 => notice,warning,error\n\
+         syslog.nothing => error\nfull => warning\n",
+        path.display()
+    );
+    let source = conf::Memory::new().with("logger.conf", text.as_str());
+    let file = conf::load(&source, "logger.conf", conf::Options::default(), &mut findings).unwrap();
+    let logger = Logger::read(&file, &mut findings);
+    assert_eq!(logger.channels.len(), 2);
+    assert_eq!(findings.iter().filter(|found| found.message.contains("syslog.nothing")).count(), 1);
+    let first = daemon(&path);
+    let (sink, log) = LogSink::start(&logger, &dir.0, None).unwrap();
+    log.line(Level::Verbose(1), "t", "unheard");
+    log.line_of_call(Some(0xA), Level::Warning, "app_dial", "two\nlines");
+    let line = heard(&first);
+    assert!(line.starts_with("<132>"), "{line}");
+    let rest = format!("asterisk[{}]: WARNING[C-0000000a]: app_dial: two\\nlines", std::process::id());
+    assert!(line.ends_with(&rest), "{line}");
+    // The daemon goes: what is logged meanwhile is lost to it, counted and told, and nothing else waits.
+    drop(first);
+    fs::remove_file(&path).unwrap();
+    log.line(Level::Error, "t", "lost");
+    log.line(Level::Warning, "t", "written");
+    sink.flush();
+    assert!(fs::read_to_string(dir.0.join("full")).unwrap().ends_with("t: written\n"));
+    let told = sink.trouble().unwrap();
+    assert!(told.contains("dev-log: cannot be written"), "{told}");
+    let second = daemon(&path);
+    log.line(Level::Notice, "t", "back");
+    assert!(heard(&second).ends_with("]: NOTICE: t: back"));
+    sink.flush();
+    let told = sink.trouble().unwrap();
+    assert!(told.contains("can be written again; 2 lines were lost"), "{told}");
+    drop(sink);
+}
+
+#[test]
+fn a_command_runs_after_each_rotation_and_knows_the_file_whatever_its_name() {
+    let dir = Scratch::new("log-follow-up");
+    let mut logger = Logger::default();
+    logger.general.exec_after_rotate = "cp \"${filename}.0\" \"${filename}.copy\"".to_owned();
+    logger.channels = vec![channel(Target::File("a $(touch b) full".into()), &[LogLevel::Error], None)];
+    let (sink, log) = LogSink::start(&logger, &dir.0, None).unwrap();
+    log.line(Level::Error, "t", "kept");
+    sink.rotate();
+    sink.flush();
+    let copy = dir.0.join("a $(touch b) full.copy");
+    let since = Instant::now();
+    while !fs::read_to_string(&copy).is_ok_and(|text| text.ends_with("t: kept\n")) {
+        assert!(since.elapsed() < Duration::from_secs(60), "no copy");
+        std::thread::yield_now();
+    }
+    assert!(!dir.0.join("b").exists(), "no name is a command");
+    drop(sink);
+}
+
+#[test]
+fn files_may_be_named_after_the_machine() {
+    let dir = Scratch::new("log-host");
+    let mut logger = Logger::default();
+    logger.general.appendhostname = true;
+    logger.channels = vec![channel(Target::File("full".into()), &[LogLevel::Error], None)];
+    let (sink, log) = LogSink::start(&logger, &dir.0, None).unwrap();
+    log.line(Level::Error, "t", "here");
+    sink.flush();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let file = dir.0.join(format!("full.{}", host.trim()));
+    assert!(fs::read_to_string(file).unwrap().ends_with("t: here\n"));
 }
 
 #[test]

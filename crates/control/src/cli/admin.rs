@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use call::{Ban, DeviceState};
 use serde_json::{Value, json};
-use store::config::logger::{Channel as LogChannel, LogLevel, Target};
+use store::config::logger::{Channel as LogChannel, LogLevel, Target, facility_name};
 use store::config::modules::{self, Capability};
 
 use super::text::{clean, holds, or, s, yes_no};
@@ -73,6 +73,15 @@ pub(super) const ROWS: &[Row] = &[
         "logger remove channel <file>",
         "Takes back what logger add channel did.",
         Cli::logger_remove_channel,
+    ),
+    show("logger show levels", "Lists the levels of log lines.", "levels [id name]", Cli::logger_show_levels),
+    verb(
+        "logger set level <level> on|off",
+        "Shows lines of a level on this console, or hides them.",
+        Cli::logger_set_level,
+    )
+    .detail(
+        "The level is one of logger show levels. It is about this console only; what files get stands in logger.conf.",
     ),
     verb("logger mute", "Stops the log on this console, or lets it go on.", |_, ask| {
         if !ask.view.attached {
@@ -303,10 +312,41 @@ impl Cli {
 
     fn logger_remove_channel(&self, ask: &mut Ask<'_>) -> Said {
         let file = ask.need("file");
-        match self.site.log.remove(&Target::File(file.to_owned())) {
+        let target = LogChannel::named(file, "error").map(|channel| channel.target);
+        match target.is_ok_and(|target| self.site.log.remove(&target)) {
             true => Said::done(format!("Removed {}\n", clean(file))),
             false => Said::failed(format!("{} was not added by logger add channel\n", clean(file))),
         }
+    }
+
+    fn logger_show_levels(&self, ask: &mut Ask<'_>) -> Said {
+        let levels = || LogLevel::ALL.iter().map(|level| (*level as u8, level.name()));
+        let data = || {
+            let rows: Vec<Value> = levels().map(|(id, name)| json!({ "id": id, "name": name })).collect();
+            json!({ "levels": rows })
+        };
+        let text = || {
+            let rows = levels().map(|(id, name)| format!("{id:<6}{name}\n")).collect::<String>();
+            format!("ID    Level\n{rows}")
+        };
+        ask.show(data, text)
+    }
+
+    fn logger_set_level(&self, ask: &mut Ask<'_>) -> Said {
+        if !ask.view.attached {
+            return Said::failed("Only a console (strowger -r) has levels of its own\n");
+        }
+        let name = ask.need("level").to_owned();
+        let Some(level) = LogLevel::ALL.iter().find(|level| level.name().eq_ignore_ascii_case(&name)) else {
+            return Said::failed(format!("{} is no level: logger show levels lists them\n", clean(&name)));
+        };
+        let on = ask.choice() == Some("on");
+        match on {
+            true => ask.view.hidden.remove(*level),
+            false => ask.view.hidden.insert(*level),
+        }
+        let state = if on { "on" } else { "off" };
+        Said::done(format!("Logger status for '{}' has been set to '{state}'.\n", level.name()))
     }
 
     fn http_show_status(&self, ask: &mut Ask<'_>) -> Said {
@@ -366,6 +406,7 @@ impl Cli {
                 let (name, kind) = match &channel.target {
                     Target::Console => ("Console".to_owned(), "Console"),
                     Target::File(name) => (folder.join(name).display().to_string(), "File"),
+                    Target::Syslog(facility) => (format!("syslog.{}", facility_name(*facility)), "Syslog"),
                 };
                 let levels: Vec<&str> = LogLevel::ALL
                     .iter()

@@ -2,6 +2,7 @@
 
 use super::kind::{Int, Text, YesNo, choice};
 use super::{options, read_settings};
+use crate::log::syslog::FACILITIES;
 use conf::{File, Findings, Level as FindingLevel, Variable};
 
 /// How much a log message matters, in Asterisk's words.
@@ -67,6 +68,14 @@ impl Levels {
     pub fn insert(&mut self, level: LogLevel) {
         self.0 |= level.bit();
     }
+    /// Takes one out.
+    pub fn remove(&mut self, level: LogLevel) {
+        self.0 &= !level.bit();
+    }
+    /// What is in both sets.
+    pub fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
     /// Whether it is in the set.
     pub fn contains(self, level: LogLevel) -> bool {
         self.0 & level.bit() != 0
@@ -91,10 +100,11 @@ options! {
     /// `[general]` of `logger.conf`.
     LoggerGeneral, "logger.conf", "general", IsIgnored;
     dateformat: Text = "%b %e %T", "Date in log lines, in the words of strftime.";
-    use_callids: YesNo = "yes", "Write the call's number into its lines.",
-        Later "yes,no" "lines carry no call number";
+    use_callids: YesNo = "yes", "Write the number of the call into lines about it: [C-00000001].";
     appendhostname: YesNo = "no", "Append the host name to file names.";
     rotatestrategy: Rotate = "sequential", "What a rotation does with the old file.";
+    exec_after_rotate: Text = "", "Shell command to run after a file was rotated; ${filename} stands for the file's name.";
+    syslog_socket: Text = "/dev/log", "Socket of the system's log, for targets such as syslog.local0.";
     logger_queue_limit: Int<1, 1_000_000> = "1000", "Lines that wait for the disk; further ones are dropped and counted.";
     @recognised {
         "queue_log" "yes,no" Later "there are no queues to log";
@@ -103,7 +113,6 @@ options! {
         "queue_log_realtime_use_gmt" "no" Later "there are no queues to log";
         "queue_adaptive_realtime" "no" Later "there are no queues to log";
         "event_log" "yes,no" Ignored "Asterisk does not write one either";
-        "exec_after_rotate" "" Later "no program is started after a rotation; use logrotate with rotatestrategy=none";
         "display_callids" "yes,no" Ignored "use_callids is its name";
     }
 }
@@ -124,6 +133,8 @@ pub enum Target {
     Console,
     /// A file; relative to astlogdir.
     File(String),
+    /// The system's log, with this facility.
+    Syslog(u8),
 }
 
 /// One line of `[logfiles]`.
@@ -197,17 +208,35 @@ impl Channel {
 /// Longest name of a file of the log that a console may make, bytes; a file name has at most 255, and rotation adds to it.
 const NAME_BYTES_MAX: usize = 200;
 
+/// The name of a facility of the system's log.
+pub fn facility_name(number: u8) -> &'static str {
+    FACILITIES.iter().find(|(_, known)| *known == number).map_or("", |(name, _)| name)
+}
+
+/// The facility that a target of the system's log names; `None` for other targets. Without one it is local0.
+fn syslog(name: &str) -> Option<&str> {
+    match name.split_once('.') {
+        Some((word, facility)) => word.eq_ignore_ascii_case("syslog").then_some(facility.trim()),
+        None => name.eq_ignore_ascii_case("syslog").then_some("local0"),
+    }
+}
+
 fn channel(variable: &Variable, findings: &mut Findings) -> Option<Channel> {
     let name = &*variable.name;
     let target = if name.eq_ignore_ascii_case("console") {
         Target::Console
-    } else if name.to_ascii_lowercase().starts_with("syslog") {
-        findings.push(variable.finding(
-            FindingLevel::Warning,
-            format!("{name} is known to Asterisk and not supported yet: nothing is sent to syslog"),
-            "log to the console and let systemd's journal collect it, or log to a file",
-        ));
-        return None;
+    } else if let Some(facility) = syslog(name) {
+        let Some((_, number)) = FACILITIES.iter().find(|(known, _)| known.eq_ignore_ascii_case(facility))
+        else {
+            let names: Vec<_> = FACILITIES.iter().map(|(name, _)| *name).collect();
+            findings.push(variable.finding(
+                FindingLevel::Warning,
+                format!("{name} names no facility of syslog; nothing is sent there"),
+                super::suggestion(facility, &names),
+            ));
+            return None;
+        };
+        Target::Syslog(*number)
     } else {
         Target::File(name.to_owned())
     };
