@@ -67,12 +67,18 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (
         "strowger_captured_total",
         Kind::Counter,
-        "Copies of SIP messages that hep.conf sent to a capture server.",
+        "Copies of SIP messages, and reports of RTCP, that hep.conf sent to a capture server.",
     ),
     (
         "strowger_captured_lost_total",
         Kind::Counter,
-        "Copies of SIP messages that were lost: more came than could be sent, or the server has no address.",
+        "Copies and reports that were lost: more came than could be sent, or the server has no address.",
+    ),
+    ("strowger_spans_total", Kind::Counter, "Spans of calls that opentelemetry.conf sent to a collector."),
+    (
+        "strowger_spans_lost_total",
+        Kind::Counter,
+        "Spans that were lost: more came than could be sent, or the collector took none.",
     ),
 ];
 
@@ -156,6 +162,8 @@ pub fn text(site: &Site) -> String {
     page.single("strowger_call_records_total", counters.records as f64);
     page.single("strowger_captured_total", counters.captured as f64);
     page.single("strowger_captured_lost_total", counters.capture_lost as f64);
+    page.single("strowger_spans_total", counters.spans as f64);
+    page.single("strowger_spans_lost_total", counters.spans_lost as f64);
     page.out
 }
 

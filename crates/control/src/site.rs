@@ -69,10 +69,14 @@ pub struct Counters {
     pub turns: u64,
     /// Call records handed to the sink.
     pub records: u64,
-    /// Copies of SIP messages sent to the capture server of hep.conf.
+    /// Copies of SIP messages, and reports of RTCP, sent to the capture server of hep.conf.
     pub captured: u64,
     /// Copies that were lost on the way there.
     pub capture_lost: u64,
+    /// Spans that the collector of opentelemetry.conf took.
+    pub spans: u64,
+    /// Spans that were lost.
+    pub spans_lost: u64,
 }
 
 /// A codec in another process, for those who show it.

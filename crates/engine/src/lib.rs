@@ -20,6 +20,7 @@ mod reload;
 mod resolve;
 mod secure;
 mod start;
+mod telemetry;
 mod trace;
 mod turn;
 mod web;

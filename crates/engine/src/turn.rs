@@ -38,6 +38,7 @@ use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
 use crate::secure::{Insecure, Wires};
 use crate::start::StartError;
+use crate::telemetry::Traces;
 use crate::web::Web;
 
 const MEDIA: Token = Token(1);
@@ -74,6 +75,8 @@ pub struct Engine {
     pub(crate) records: Records,
     /// Where copies of SIP messages go, when hep.conf wants them to.
     capture: Option<Capture>,
+    /// Traces of calls, when opentelemetry.conf wants them.
+    traces: Option<Traces>,
     pub(crate) managers: Managers,
     pub(crate) web: Web,
     commands: Rc<RefCell<Cli>>,
@@ -177,6 +180,7 @@ impl Engine {
             registrations,
             records,
             capture: None,
+            traces: None,
             managers,
             web,
             commands,
@@ -640,7 +644,8 @@ impl Engine {
         let db = core.services.db.trouble();
         let others = [("astdb", db), ("logger", log)];
         let others = others.into_iter().filter_map(|(place, trouble)| Some((place, trouble?)));
-        for (place, trouble) in records.into_iter().chain(others) {
+        let traces = self.traces.as_ref().and_then(Traces::trouble).map(|told| ("opentelemetry", told));
+        for (place, trouble) in records.into_iter().chain(others).chain(traces) {
             core.log(Level::Error, place, &trouble);
         }
         for (level, line) in self.externals.news() {
@@ -673,6 +678,26 @@ impl Engine {
             self.log(Level::Error, "res_hep", &line);
             None
         });
+    }
+    /// Traces calls as opentelemetry.conf says, from here on.
+    pub(crate) fn take_traces(&mut self, snapshot: &Snapshot) {
+        let wanted = snapshot.telemetry.as_ref();
+        if self.traces.as_ref().map(Traces::wanted) == wanted {
+            return;
+        }
+        let seed = self.site.shard.core.borrow_mut().random();
+        let started = wanted.map(|wanted| Traces::start(wanted, seed)).transpose();
+        self.traces = started.unwrap_or_else(|why| {
+            let line = format!("calls are not traced: {why}; raise ulimit -u");
+            self.log(Level::Error, "opentelemetry", &line);
+            None
+        });
+    }
+    /// Makes spans of what happened.
+    fn trace(&mut self, notices: &[Notice]) {
+        let Some(traces) = &mut self.traces else { return };
+        let (sent, lost) = traces.take_in(notices, &self.site);
+        self.count(|counters| (counters.spans, counters.spans_lost) = (sent, lost));
     }
     /// Hands copies of messages to whoever sends them on.
     fn send_captured(&mut self) {
@@ -718,10 +743,11 @@ impl Engine {
         let mut out = Vec::new();
         let notices = {
             let mut core = self.site.shard.core.borrow_mut();
-            core.watched = self.managers.manager.watching();
+            core.watched = self.managers.manager.watching() || self.traces.is_some();
             std::mem::take(&mut core.notices)
         };
         self.want_reports();
+        self.trace(&notices);
         if !notices.is_empty() {
             self.managers.manager.notices(&notices, &mut out);
         }
@@ -890,6 +916,9 @@ impl Engine {
             self.send();
         }
         self.net.flush();
+        if let Some(traces) = &mut self.traces {
+            traces.finish(GOODBYE);
+        }
         self.site.log.flush();
     }
 }

@@ -126,7 +126,6 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("followme.conf", Level::Note, "FollowMe is not built in"),
     ("udptl.conf", Level::Note, "T.38 uses the ports of rtp.conf and what pjsip.conf says of it"),
     ("res_fax.conf", Level::Note, "fax is not built in"),
-    ("cli_aliases.conf", Level::Note, "its aliases are unknown to the console; the usual ones are built in"),
     ("cli.conf", Level::Note, "no command runs at start"),
     ("cli_permissions.conf", Level::Note, "everyone who may open the control socket may use every command"),
     ("extensions.ael", Level::Warning, "AEL is not compiled; its contexts do not exist"),

@@ -3,6 +3,7 @@
 //! A reload makes a new one beside the old; whoever holds the old keeps it until the new one is complete.
 
 use crate::config::acl::NamedAcls;
+use crate::config::aliases::Aliases;
 use crate::config::asterisk::Asterisk;
 use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
 use crate::config::codecs::CodecsConf;
@@ -16,6 +17,7 @@ use crate::config::notify::Notify;
 use crate::config::pjsip::Pjsip;
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
+use crate::config::telemetry::Telemetry;
 use crate::config::tones::Tones;
 use crate::config::web::{HttpGeneral, Prometheus};
 use crate::config::{legacy, wizard};
@@ -64,6 +66,10 @@ pub struct Snapshot {
     pub cdr_manager: CdrManager,
     /// `hep.conf`.
     pub hep: Option<Hep>,
+    /// `cli_aliases.conf`.
+    pub aliases: Aliases,
+    /// `opentelemetry.conf`.
+    pub telemetry: Option<Telemetry>,
     /// `manager.conf`, its named lists resolved.
     pub manager: Manager,
     /// `modules.conf`.
@@ -329,6 +335,8 @@ impl<'a> Reading<'a> {
             cdr_table: self.read("cdr_sqlite3_custom.conf", CdrTable::read),
             cdr_manager: self.read("cdr_manager.conf", CdrManager::read),
             hep: self.read("hep.conf", Hep::read),
+            aliases: self.read("cli_aliases.conf", Aliases::read),
+            telemetry: self.read("opentelemetry.conf", Telemetry::read),
             manager,
             modules,
             notify: self.read("pjsip_notify.conf", Notify::read),

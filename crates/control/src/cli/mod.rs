@@ -298,7 +298,12 @@ impl Commands for Cli {
                 best = Some((count, args, shape.row));
             }
         }
-        let Some((_, args, row)) = best else { return misfit(call.line, &words) };
+        let Some((_, args, row)) = best else {
+            return match self.aliased(call.line) {
+                Some(line) if !line.is_empty() => self.run_as(call, &line),
+                _ => misfit(call.line, &words),
+            };
+        };
         let Call { session, json, may_wait, view, .. } = call;
         let mut ask = Ask { args, session, json, may_wait, view };
         match (row.run)(self, &mut ask) {
@@ -318,9 +323,33 @@ impl Commands for Cli {
         } else {
             words.pop().unwrap_or_default()
         };
+        let mut found = self.next_words(&words);
+        for (alias, command) in &self.site.snapshot.borrow().aliases.known {
+            let alias: Vec<&str> = alias.split_whitespace().collect();
+            let same = words.iter().zip(&alias).all(|(word, known)| word.eq_ignore_ascii_case(known));
+            match (same, alias.get(words.len()), words.get(alias.len()..)) {
+                (true, Some(next), _) => found.extend([(*next).to_owned()]),
+                (true, None, Some(rest)) => {
+                    let whole: Vec<String> =
+                        grammar::words(command).into_iter().chain(rest.iter().cloned()).collect();
+                    found.extend(self.next_words(&whole));
+                }
+                _ => {}
+            }
+        }
+        let fits = |word: &String| {
+            word.get(..partial.len()).is_some_and(|start| start.eq_ignore_ascii_case(&partial))
+        };
+        found.into_iter().filter(fits).take(COMPLETIONS_MAX).collect()
+    }
+}
+
+impl Cli {
+    /// The words that may stand behind these.
+    fn next_words(&self, words: &[String]) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for shape in SHAPES.iter().filter(|shape| !shape.old) {
-            for piece in grammar::next(&shape.pieces, &words) {
+            for piece in grammar::next(&shape.pieces, words) {
                 match piece {
                     Piece::Word(known) => found.extend([known.to_owned()]),
                     Piece::Pick(known) => found.extend(known.into_iter().map(str::to_owned)),
@@ -329,10 +358,31 @@ impl Commands for Cli {
                 }
             }
         }
-        let fits = |word: &String| {
-            word.get(..partial.len()).is_some_and(|start| start.eq_ignore_ascii_case(&partial))
-        };
-        found.into_iter().filter(fits).take(COMPLETIONS_MAX).collect()
+        found
+    }
+    /// The line that an alias of cli_aliases.conf makes of one.
+    fn aliased(&self, line: &str) -> Option<String> {
+        let snapshot = self.site.snapshot.borrow();
+        snapshot.aliases.known.iter().find_map(|(alias, command)| {
+            let mut rest = line.trim_start();
+            for known in alias.split_whitespace() {
+                let (word, tail) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+                if !word.eq_ignore_ascii_case(known) {
+                    return None;
+                }
+                rest = tail.trim_start();
+            }
+            Some(format!("{command} {rest}").trim_end().to_owned())
+        })
+    }
+    /// Runs what an alias stands for; an alias of an alias stands for nothing.
+    fn run_as(&mut self, call: Call<'_>, line: &str) -> Answer {
+        let words = grammar::words(line);
+        let fits = |shape: &&Shape| grammar::fit(&shape.pieces, &words, &mut Args::new()).is_some();
+        match SHAPES.iter().any(|shape| fits(&shape)) {
+            true => self.run(Call { line, ..call }),
+            false => misfit(line, &words),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `hep.conf`: copies of SIP messages for a capture server.
 
 use super::kind::{Hidden, Int, Text, YesNo};
-use super::{options, read_settings};
+use super::{host_and_port, options, read_settings};
 use conf::{File, Findings};
 
 /// Port of capture servers when none is written.
@@ -38,7 +38,7 @@ impl Hep {
         if !general.enabled {
             return None;
         }
-        let Some((host, port)) = host_and_port(&general.capture_address) else {
+        let Some((host, port)) = host_and_port(&general.capture_address, PORT) else {
             let place = general.origin.place_of("capture_address");
             let message = if general.capture_address.is_empty() {
                 "there is no capture_address=; nothing is captured".to_owned()
@@ -50,23 +50,6 @@ impl Hep {
         };
         Some(Self { host, port, general })
     }
-}
-
-/// `host`, `host:port`, `[address]:port`, or an IPv6 address alone.
-fn host_and_port(text: &str) -> Option<(String, u16)> {
-    if text.parse::<std::net::Ipv6Addr>().is_ok() {
-        return Some((text.to_owned(), PORT));
-    }
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, rest) = rest.split_once(']')?;
-            (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
-        }
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let port = port.map_or(Some(PORT), |port| port.parse().ok().filter(|port| *port > 0))?;
-    let plain = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c.is_control());
-    plain.then(|| (host.to_owned(), port))
 }
 
 #[cfg(test)]
@@ -89,7 +72,7 @@ mod tests {
             ("[host", None),
             ("two hosts", None),
         ] {
-            let found = host_and_port(text);
+            let found = host_and_port(text, PORT);
             assert_eq!(found.as_ref().map(|(host, port)| (host.as_str(), *port)), expected, "{text}");
         }
     }

@@ -5,6 +5,7 @@
 //! with what happens instead.
 
 pub mod acl;
+pub mod aliases;
 pub mod asterisk;
 pub mod cdr;
 pub mod codecs;
@@ -21,6 +22,7 @@ pub mod notify;
 pub mod pjsip;
 pub mod resolver;
 pub mod rtp;
+pub mod telemetry;
 pub mod tones;
 pub mod web;
 pub(crate) mod wizard;
@@ -316,10 +318,29 @@ pub fn manual() -> Vec<Row> {
         confbridge::Bridge::rows(),
         confbridge::User::rows(),
         hep::HepGeneral::rows(),
+        telemetry::TelemetryGeneral::rows(),
         web::HttpGeneral::rows(),
         web::Prometheus::rows(),
+        aliases::AliasesGeneral::rows(),
     ]
     .concat()
+}
+
+/// A host, and its port when one is written: `host`, `host:port`, `[address]:port`, or an IPv6 address alone.
+pub(crate) fn host_and_port(text: &str, default: u16) -> Option<(String, u16)> {
+    if text.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Some((text.to_owned(), default));
+    }
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']')?;
+            (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
+        }
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Some(default), |port| port.parse().ok().filter(|port| *port > 0))?;
+    let plain = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c.is_control());
+    plain.then(|| (host.to_owned(), port))
 }
 
 /// Reads one section into an object; `None` when an error skips it. Lines that `extra` takes are its business.

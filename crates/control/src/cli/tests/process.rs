@@ -84,6 +84,16 @@ fn levels_belong_to_the_console_that_sets_them() {
     assert_eq!(desk.run("core set verbose much").1, 1);
     assert_eq!(desk.text("logger mute"), "Logging to this console is disabled.\n");
     assert!(desk.view.muted);
+    for (line, said, hidden) in [
+        ("logger set level debug off", "Logger status for 'DEBUG' has been set to 'off'.\n", true),
+        ("logger set level DEBUG on", "Logger status for 'DEBUG' has been set to 'on'.\n", false),
+        ("logger set level loud on", "loud is no level: logger show levels lists them\n", false),
+    ] {
+        assert_eq!(desk.run(line).0, said);
+        assert_eq!(desk.view.hidden.contains(store::config::logger::LogLevel::Debug), hidden, "{line}");
+    }
+    assert!(desk.text("logger show levels").contains("WARNING"));
+    assert_eq!(desk.json("logger show levels")["levels"][0]["name"], "DEBUG");
     desk.view = View::default();
     assert_eq!(desk.text("core set verbose 4"), "Console verbose was 1 and is now 4.\n");
     assert_eq!(desk.text("core set verbose 4"), "Console verbose is still 4.\n");
@@ -223,4 +233,36 @@ fn bans_are_listed_and_taken_back() {
             "192.0.2.1 is banned for 600 s after too many wrong passwords; `core unban 192.0.2.1` lifts it",
         ]
     );
+}
+
+#[test]
+fn commands_have_the_names_that_cli_aliases_conf_gives_them() {
+    let mut desk = Desk::new("aliases");
+    let known = [
+        ("up", "core show uptime"),
+        ("tell me", "core show"),
+        ("core show uptime", "core show version"),
+        ("loop", "loop"),
+        ("twice", "up"),
+    ];
+    let mut snapshot = (**desk.cli.site.snapshot.borrow()).clone();
+    snapshot.aliases.known =
+        known.iter().map(|(alias, command)| ((*alias).to_owned(), (*command).to_owned())).collect();
+    *desk.cli.site.snapshot.borrow_mut() = snapshot.into();
+    let uptime = desk.text("core show uptime");
+    assert!(uptime.starts_with("System uptime"), "a command keeps its name: {uptime}");
+    assert_eq!(desk.text("UP"), uptime);
+    assert_eq!(desk.text(" tell  me uptime"), uptime);
+    for (line, answer) in [
+        ("loop", "No such command 'loop'"),
+        ("twice", "No such command 'up'"),
+        ("upp", "No such command 'upp'"),
+        ("tell", "No such command 'tell'"),
+    ] {
+        let (text, status) = desk.run(line);
+        assert!(text.starts_with(answer) && status == 1, "{line}: {text}");
+    }
+    for (line, word) in [("tel", "tell"), ("tell m", "me"), ("tell me upt", "uptime"), ("core sh", "show")] {
+        assert!(desk.cli.complete(line).iter().any(|known| known == word), "{line}");
+    }
 }
