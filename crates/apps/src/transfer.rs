@@ -108,9 +108,18 @@ pub fn bridge(shard: &Rc<Shard>, a: ChannelId, b: ChannelId) -> Result<(), Refus
 }
 
 async fn talk(a: Party, b: Party, creator: &'static str) {
+    show(a.chan(), b.chan()).await;
+    show(b.chan(), a.chan()).await;
     let _ = bridge_pair(a.chan(), b.chan(), BridgeLimits::default(), creator).await;
     b.go();
     a.go();
+}
+
+/// One learns who the other is.
+async fn show(to: &Chan, whom: &Chan) {
+    if let Ok(party) = whom.with(|c| c.caller.clone()) {
+        to.connect_line(party).await;
+    }
 }
 
 /// Sends a channel out of its bridge: on in its dialplan, else to its end.
@@ -208,6 +217,7 @@ async fn consult(shard: &Rc<Shard>, transferer: Party, held: Party, resource: St
     let rang = ring(shard, transferer.chan(), asked.chan()).await;
     let connects = match rang {
         Rang::Answered => {
+            show(transferer.chan(), asked.chan()).await;
             let end =
                 bridge_pair(transferer.chan(), asked.chan(), BridgeLimits::default(), "AttendedTransfer");
             matches!(end.await, BridgeEnd::Stopped(id, _) if id == transferer.chan().id())

@@ -128,6 +128,8 @@ async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Re
             other.end_music();
             other.chan.indicate(&Indication::Unhold);
         }
+        ChanEvent::ConnectedLine(party) => other.chan.connect_line(*party).await,
+        ChanEvent::Redirecting(redirecting) => other.chan.redirect_line(*redirecting).await,
         ChanEvent::Text(text) => {
             let other = other.chan;
             other.shard().with_tech(other.id(), |tech, core| tech.send_text(core, other.id(), &text));

@@ -109,6 +109,10 @@ pub enum ChanEvent {
     Conference,
     /// Somebody else steers what it plays.
     Steer(Steer),
+    /// Its side tells who is there.
+    ConnectedLine(Box<PartyId>),
+    /// Its side sends the call on.
+    Redirecting(Box<Redirecting>),
     /// Held by its own user.
     Hold,
     /// No longer held.

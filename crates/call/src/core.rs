@@ -135,6 +135,8 @@ pub struct Core {
     pub agi_debug: bool,
     /// Exchanges of channels that drivers have asked for.
     pub(crate) exchanges: Vec<crate::Exchange>,
+    /// Who is to take seats in conferences, as drivers have asked.
+    pub(crate) stand_ins: Vec<crate::StandIn>,
     /// How transferred calls came on: the number that [`Channel::advance_watch`] was given, and what happened.
     pub advances: Vec<(u64, Advance)>,
     /// Calls that have entered the dialplan since start.
@@ -190,6 +192,7 @@ impl Core {
             hinted: |_, _, _| false,
             conferences: Default::default(),
             exchanges: Vec::new(),
+            stand_ins: Vec::new(),
             advances: Vec::new(),
             calls_processed: 0,
             channels: Vec::new(),

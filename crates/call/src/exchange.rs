@@ -8,7 +8,7 @@ use base::{Cause, ChannelId, Command, PlayEnd};
 use std::mem::swap;
 use std::rc::Rc;
 
-use crate::{ChanEvent, ChanState, Channel, Core, Indication, Notice, Shard};
+use crate::{Advance, ChanEvent, ChanState, Channel, Core, Indication, Location, Notice, Request, Shard};
 
 /// An exchange that a driver has asked for; the shard carries it out at its next turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,27 @@ pub struct Exchange {
     pub cause: Cause,
 }
 
+/// Somebody who is found at an extension takes a seat among several: how one of a conference is transferred, who has no
+/// peer that could be sent. The shard carries it out at its next turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandIn {
+    /// Whose seat is taken.
+    pub place: ChannelId,
+    /// Where whoever takes it is found.
+    pub to: Location,
+    /// Number under which the call to him is followed ([`Channel::advance_watch`]).
+    pub watch: Option<u64>,
+    /// What the dialplan there is to know.
+    pub variables: Vec<(String, String)>,
+    /// A phone has asked for it.
+    pub external: bool,
+}
+
 impl Core {
+    /// Asks for somebody to take a seat; nothing happens when it is empty by then.
+    pub fn request_stand_in(&mut self, stand_in: StandIn) {
+        self.stand_ins.push(stand_in);
+    }
     /// Asks for an exchange; nothing happens when either channel is gone by then.
     pub fn request_exchange(&mut self, exchange: Exchange) {
         self.exchanges.push(exchange);
@@ -188,6 +208,8 @@ fn keep_story(a: &mut Channel, b: &mut Channel) {
     swap(&mut a.app_data, &mut b.app_data);
     swap(&mut a.last_play, &mut b.last_play);
     swap(&mut a.bridge, &mut b.bridge);
+    // Who is at the other end of the conversation.
+    swap(&mut a.connected, &mut b.connected);
     swap(&mut a.goto, &mut b.goto);
     swap(&mut a.keeper, &mut b.keeper);
     swap(&mut a.consulted, &mut b.consulted);
@@ -208,6 +230,53 @@ impl Shard {
         for exchange in wanted {
             self.exchange(exchange);
         }
+    }
+
+    /// Calls those who are to take seats: each by a Local channel, which sits there from the first moment on.
+    pub(crate) fn seat_pending(&self) {
+        let wanted = std::mem::take(&mut self.core.borrow_mut().stand_ins);
+        for stand_in in wanted {
+            let (place, watch) = (stand_in.place, stand_in.watch);
+            if self.seat(stand_in).is_none() {
+                let mut core = self.core.borrow_mut();
+                core.advances.extend(watch.map(|token| (token, Advance::Failed(Cause::SWITCH_CONGESTION))));
+                core.request_hangup(place, Cause::NORMAL_CLEARING);
+            }
+        }
+    }
+    fn seat(&self, wanted: StandIn) -> Option<()> {
+        let StandIn { place, to, watch, variables, external } = wanted;
+        let (formats, caller) = {
+            let core = self.core.borrow();
+            let channel = core.get(place).filter(|channel| channel.hangup.is_none())?;
+            (channel.formats, channel.caller.clone())
+        };
+        let resource = format!("{}@{}", to.exten, to.context);
+        let (requestor, caller) = (Some(place), Some(caller));
+        let request = Request { resource, requestor, caller, formats, variables, ..Request::default() };
+        let newcomer = self.request("Local", &request).ok()?;
+        {
+            let mut core = self.core.borrow_mut();
+            let notice = (|| {
+                let bridge = core.get(place)?.bridge?;
+                Some(Notice::BlindTransfer {
+                    transferer: core.snapshot(place).map(Box::new)?,
+                    transferee: core.snapshot(newcomer).map(Box::new)?,
+                    bridge: (bridge, core.bridge_members(bridge).len()),
+                    external,
+                    to: (to.context.clone(), to.exten.clone()),
+                })
+            })();
+            core.notice(|_| notice);
+            if let Some(channel) = core.get_mut(newcomer) {
+                channel.advance_watch = watch;
+            }
+        }
+        let (leaving, cause) = (Vec::new(), Cause::NORMAL_CLEARING);
+        self.exchange(Exchange { place, newcomer, leaving, is_fresh: true, notice: None, cause });
+        let called = self.with_tech(place, |tech, core| tech.call(core, place))?;
+        called.is_err().then(|| self.core.borrow_mut().request_hangup(place, Cause::NORMAL_CLEARING));
+        Some(())
     }
 
     fn exchange(&self, wanted: Exchange) {
@@ -234,22 +303,26 @@ impl Shard {
         self.finish(newcomer, cause);
     }
 
-    /// Who talks to whom is another: both sides of the bridge are told.
+    /// Who talks to whom is another: both sides of a bridge are told by the story that has it, and whoever came into an
+    /// application or to somebody who rings hears of who is there.
     fn tell_parties(&self, place: ChannelId) {
-        let parties = {
-            let core = self.core.borrow();
-            let Some(here) = core.get(place) else { return };
-            let members = here.bridge.map(|bridge| core.bridge_members(bridge)).unwrap_or_default();
-            let &[a, b] = members else { return };
+        let mut core = self.core.borrow_mut();
+        let Some(here) = core.get(place) else { return };
+        let members = here.bridge.filter(|_| core.conferences.of(place).is_none());
+        let members = members.map(|bridge| core.bridge_members(bridge)).unwrap_or_default();
+        if let &[a, b] = members {
             let other = if a == place { b } else { a };
-            let there = core.get(other).map(|channel| channel.caller.clone()).unwrap_or_default();
-            [(place, there), (other, here.caller.clone())]
-        };
-        for (id, party) in parties {
-            if let Some(channel) = self.core.borrow_mut().get_mut(id) {
-                channel.connected = party.clone();
+            for id in [place, other] {
+                let party = core.get(id).map(|channel| channel.caller.clone()).unwrap_or_default();
+                core.push_event(id, ChanEvent::ConnectedLine(Box::new(party)));
             }
-            self.indicate(id, &Indication::ConnectedLine(party));
+            return;
+        }
+        let party = here.connected.clone();
+        if party.number.is_some() || party.name.is_some() {
+            core.notice_of(place, Notice::NewConnectedLine);
+            drop(core);
+            self.indicate(place, &Indication::ConnectedLine(party));
         }
     }
 }

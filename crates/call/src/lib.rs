@@ -17,6 +17,7 @@ mod cdr;
 mod chan;
 mod channel;
 pub mod conference;
+mod connect;
 mod core;
 mod device;
 mod engaged;
@@ -44,9 +45,10 @@ pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};
 pub use channel::{
     ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, SECURE_MEDIA, SECURE_SIGNALING, Steer,
 };
+pub use connect::{Interception, Told};
 pub use core::{Advance, Core, Reach, Settings};
 pub use device::DeviceState;
-pub use exchange::Exchange;
+pub use exchange::{Exchange, StandIn};
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};

@@ -1,6 +1,6 @@
 //! One thread's worth of calls: the core, the technologies and the executor, and the turn that moves them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use base::{Cause, ChannelId, Instant};
 
 use crate::exec::Story;
-use crate::{Advance, ChanState, Core, Executor, Indication, Level, Request, TaskId, Tech};
+use crate::{Advance, ChanState, Core, Executor, Indication, Interception, Level, Request, TaskId, Tech};
 
 /// A story may be polled this often in one turn before datagrams and deadlines get theirs.
 const POLLS_PER_TURN: usize = 4096;
@@ -18,6 +18,8 @@ const POLLS_PER_TURN: usize = 4096;
 pub struct Shard {
     /// The owner of channels.
     pub core: RefCell<Core>,
+    /// What the dialplan has to say before a channel's side is told who it talks to. Set by whoever runs the dialplan.
+    pub interception: Cell<Interception>,
     techs: RefCell<Vec<Rc<RefCell<dyn Tech>>>>,
     pub(crate) exec: RefCell<Executor>,
 }
@@ -25,7 +27,12 @@ pub struct Shard {
 impl Shard {
     /// A shard without technologies.
     pub fn new(core: Core) -> Rc<Self> {
-        Rc::new(Self { core: RefCell::new(core), techs: RefCell::default(), exec: RefCell::default() })
+        Rc::new(Self {
+            core: RefCell::new(core),
+            interception: Cell::new(|_, _| None),
+            techs: RefCell::default(),
+            exec: RefCell::default(),
+        })
     }
     /// Adds a technology; the index goes into [`NewChannel::tech`](crate::NewChannel::tech).
     pub fn add_tech(&self, tech: Rc<RefCell<dyn Tech>>) -> usize {
@@ -125,6 +132,7 @@ impl Shard {
             core.woken.extend(paused);
         }
         self.exchange_pending();
+        self.seat_pending();
         self.exec.borrow_mut().expire(now);
         for _ in 0..POLLS_PER_TURN {
             self.hand_over_wakes();

@@ -2,7 +2,7 @@
 
 use base::{Cause, ChannelId, Digit, FormatSet};
 
-use crate::{Core, DeviceState, PartyId, Sending, TextMessage};
+use crate::{Core, DeviceState, PartyId, Redirecting, Sending, TextMessage};
 
 /// What the other side of a channel is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Indication {
     Unhold,
     /// The other party is someone else from here on.
     ConnectedLine(PartyId),
+    /// The call that its side made is sent on.
+    Redirecting(Box<Redirecting>),
 }
 
 /// An outgoing channel that an application asks for.

@@ -227,13 +227,15 @@ impl Tech for LocalDriver {
     }
     fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause> {
         let second = *self.others.get(&channel).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
-        let (vars, connected, account) = core
-            .get(channel)
-            .map(|c| (c.vars.clone(), c.connected.clone(), c.peer_account.clone()))
+        let (vars, connected, account, watch) = core
+            .get_mut(channel)
+            .map(|c| (c.vars.clone(), c.connected.clone(), c.peer_account.clone(), c.advance_watch.take()))
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
             other.vars = vars;
+            // Who follows the call follows what the other half comes to.
+            other.advance_watch = watch;
             if connected.number.is_some() || connected.name.is_some() {
                 other.caller = connected;
             }
@@ -261,9 +263,13 @@ impl Tech for LocalDriver {
             Indication::Hold => core.push_event(other, ChanEvent::Hold),
             Indication::Unhold => core.push_event(other, ChanEvent::Unhold),
             Indication::ConnectedLine(party) => {
-                if let Some(channel) = core.get_mut(other) {
-                    channel.connected = party.clone();
+                if let Some(channel) = core.get_mut(other).filter(|c| c.caller != *party) {
+                    channel.caller = party.clone();
+                    core.push_event(other, ChanEvent::ConnectedLine(Box::new(party.clone())));
                 }
+            }
+            Indication::Redirecting(redirecting) => {
+                core.push_event(other, ChanEvent::Redirecting(redirecting.clone()));
             }
         }
     }

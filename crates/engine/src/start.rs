@@ -185,6 +185,7 @@ impl Engine {
             core.globals.set(name.as_var(), value, dialplan::Inherit::Never);
         }
         let shard = Shard::new(core);
+        shard.interception.set(apps::intercept);
 
         let config = wire::sip_config(&snapshot, &wire::Hosts::default(), &[], &mut findings);
         let routes = crate::resolve::Routes::default();

@@ -11,7 +11,7 @@ use call::{BanRules, Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
     Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, DirectMedia, Dtmf, Endpoint, FaxSettings, Feedback,
-    Glare, Identify, IdentifyBy, Match, Operation, Proof, Redirect, Registration, Rel100, Trace, Watching,
+    Glare, Identify, IdentifyBy, Match, Operation, Proof, Redirect, Registration, Rel100, ResourceList, Trace, Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
@@ -70,6 +70,11 @@ pub(crate) fn sip_config(
         aors: aors.collect(),
         auths: auths.collect(),
         identifies: pjsip.identifies.iter().map(|i| identify(i, hosts, findings)).collect(),
+        lists: pjsip
+            .lists
+            .iter()
+            .map(|(name, list)| (name.as_str().into(), Rc::new(resource_list(list))))
+            .collect(),
         registrations: pjsip.registrations.iter().map(|(name, of)| Rc::new(registration(name, of))).collect(),
         binds: binds(pjsip, hosts, before, findings),
         order: order(&pjsip.global.endpoint_identifier_order),
@@ -92,6 +97,16 @@ pub(crate) fn sip_config(
         initial_qualify: pjsip.global.max_initial_qualify_time,
         callerid_contact: pjsip.global.use_callerid_contact,
         tells_refreshes: pjsip.global.send_contact_status_on_update_registration,
+    }
+}
+
+fn resource_list(from: &pjsip::ResourceList) -> ResourceList {
+    ResourceList {
+        event: from.event.clone(),
+        items: from.list_item.clone(),
+        full_state: from.full_state,
+        display_names: from.resource_display_name,
+        batch: Duration::from_millis(from.notification_batch_interval.into()),
     }
 }
 
@@ -328,6 +343,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         send_diversion: from.send_diversion,
         send_history: from.send_history_info,
         send_connected_line: from.send_connected_line,
+        trust_connected_line: from.trust_connected_line,
         connected_by_update: from.connected_line_method == pjsip::ConnectedLine::Update,
         rpid_immediate: from.rpid_immediate,
         ignore_183_without_sdp: from.ignore_183_without_sdp,

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use base::{Cause, ChannelId, Digit, FormatId, FormatSet};
-use call::{ChanState, Core, DeviceState, Indication, Location, NewChannel, PartyId, Request, Tech};
+use call::{
+    ChanState, Core, DeviceState, Indication, Location, NewChannel, PartyId, Redirecting, Request, Tech,
+};
 
 use crate::fakes::{Due, Shared};
 
@@ -26,6 +28,8 @@ pub enum Act {
     Press(char),
     /// It sends the call elsewhere.
     Forward(String),
+    /// It tells who is there.
+    Tell(PartyId),
     /// Hold is pressed.
     Hold,
     /// And pressed again.
@@ -153,7 +157,13 @@ impl Tech for SimTech {
             Indication::Hold => "is held",
             Indication::Unhold => "is held no more",
             Indication::ConnectedLine(party) => {
-                let text = format!("is told it talks to {}", party.all());
+                let text = format!("is shown {}", party.all());
+                return self.say(core, channel, &text);
+            }
+            Indication::Redirecting(redirecting) => {
+                let Redirecting { from, to, reason, count, .. } = &**redirecting;
+                let text =
+                    format!("is told that {} sends it on to {} ({reason}, {count})", from.all(), to.all());
                 return self.say(core, channel, &text);
             }
         };

@@ -231,6 +231,12 @@ impl World {
                     }
                     Act::Redirect(to) => core.request_goto(id, to),
                     Act::Forward(target) => core.push_event(id, ChanEvent::Forwarded(target)),
+                    Act::Tell(party) => {
+                        if let Some(channel) = core.get_mut(id) {
+                            channel.caller = party.clone();
+                        }
+                        core.push_event(id, ChanEvent::ConnectedLine(Box::new(party)));
+                    }
                     Act::Hold => core.push_event(id, ChanEvent::Hold),
                     Act::Unhold => core.push_event(id, ChanEvent::Unhold),
                 }

@@ -17,6 +17,7 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     call.set("DIALEDPEERNAME", &leg.chan().name());
     call.set("DIALEDPEERNUMBER", &ringing.answered_number);
     note_peer(call, &leg)?;
+    show_parties(call, options, &leg, ringing).await;
     caller.suit(leg.chan().id());
     if options.answer_at_once {
         caller.answer()?;
@@ -66,16 +67,25 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     after_talk(call, options, leg, end).await
 }
 
-/// The record names the peer; the caller learns who answered.
+/// Each of the two learns who the other is, as far as it does not know.
+async fn show_parties(call: &Call, options: &DialOptions, leg: &Leg, ringing: &Ringing<'_>) {
+    if let Some(newcomer) = ringing.newcomer() {
+        leg.chan().connect_line(newcomer).await;
+    }
+    if !options.ignore_parties {
+        let party = leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
+        call.chan.connect_line(party).await;
+    }
+}
+
+/// The record names the peer.
 fn note_peer(call: &Call, leg: &Leg) -> Result<(), Stop> {
-    let (name, account, identity) =
-        leg.chan().with(|c| (c.name.to_string(), c.account.clone(), c.caller.clone())).unwrap_or_default();
+    let (name, account) = leg.chan().with(|c| (c.name.to_string(), c.account.clone())).unwrap_or_default();
     call.chan.with(|c| {
         c.cdr.dst_channel = name;
         c.cdr.peer_account = account.clone();
         c.cdr.disposition = Disposition::Answered;
         c.peer_account = account;
-        c.connected = identity;
         c.last_cause = Cause::NORMAL_CLEARING;
     })
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::{Cause, ChannelId, Instant};
-use call::{Chan, ChanEvent, Disposition, Leg, Level, Notice, PartyId, Request, Stop};
+use call::{Chan, ChanEvent, Disposition, Leg, Level, Notice, PartyId, Redirecting, Request, Stop};
 
 use super::sound::Sound;
 use super::{DialOptions, Status, notice_end};
@@ -47,6 +47,8 @@ pub(crate) struct Ringing<'a> {
     refusals: Vec<Cause>,
     forwards: u32,
     sound: Sound,
+    /// Who called, when the legs were called.
+    caller: PartyId,
     /// When the legs were called, by both clocks.
     dialled_at: (Instant, i64),
     /// How the leg ended that the caller's record is about, when all have refused.
@@ -67,6 +69,7 @@ impl<'a> Ringing<'a> {
             refusals: Vec::new(),
             forwards: 0,
             sound: Sound::new(&call.chan),
+            caller: call.chan.with(|c| c.caller.clone()).unwrap_or_default(),
             dialled_at: (call.chan.now(), 0),
             last_refusal: None,
             answered_number: String::new(),
@@ -87,6 +90,10 @@ impl<'a> Ringing<'a> {
         self.started = self.call.chan.now();
         for entry in std::mem::take(&mut self.legs) {
             self.ring(entry);
+        }
+        if let [entry] = self.legs.as_slice() {
+            let party = entry.leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
+            self.show(party).await;
         }
         let called = self.wait(self.started + timeout).await;
         self.sound.end();
@@ -238,7 +245,7 @@ impl<'a> Ringing<'a> {
             let called = match heard {
                 Err(stop) if id == caller.id() => return self.give_up(stop),
                 Ok(event) if id == caller.id() => self.caller_event(event),
-                heard => self.leg_event(id, heard),
+                heard => self.leg_event(id, heard).await,
             };
             if let Some(called) = called {
                 return called;
@@ -277,7 +284,7 @@ impl<'a> Ringing<'a> {
         None
     }
 
-    fn leg_event(&mut self, id: ChannelId, heard: Result<ChanEvent, Stop>) -> Option<Called> {
+    async fn leg_event(&mut self, id: ChannelId, heard: Result<ChanEvent, Stop>) -> Option<Called> {
         let at = self.legs.iter().position(|entry| entry.leg.chan().id() == id)?;
         match heard {
             Err(Stop::Goto) => {
@@ -303,7 +310,12 @@ impl<'a> Ringing<'a> {
                 entry.leg.end(cause);
             }
             Ok(ChanEvent::Answered) => return Some(self.answered(at)),
-            Ok(ChanEvent::Forwarded(target)) => self.forward(at, &target),
+            Ok(ChanEvent::Forwarded(target)) => self.forward(at, &target).await,
+            // One of several is shown when it answers.
+            Ok(ChanEvent::ConnectedLine(party)) if self.legs.len() == 1 => self.show(*party).await,
+            Ok(ChanEvent::Redirecting(redirecting)) if self.legs.len() == 1 => {
+                self.show_redirecting(*redirecting).await;
+            }
             Ok(ChanEvent::Ringing) => {
                 let first = self.ringing_at.is_none();
                 self.ringing_at.get_or_insert(self.call.chan.now());
@@ -337,12 +349,41 @@ impl<'a> Ringing<'a> {
         self.call.log(Level::Verbose(3), &format!("{} answered", entry.leg.chan().name()));
         Called::Answered(entry.leg)
     }
+    /// The caller's side learns who rings, unless option `I` keeps that from it.
+    async fn show(&self, party: PartyId) {
+        if !self.options.ignore_parties {
+            self.call.chan.connect_line(party).await;
+        }
+    }
+    async fn show_redirecting(&self, redirecting: Redirecting) {
+        if !self.options.ignore_parties {
+            self.call.chan.redirect_line(redirecting).await;
+        }
+    }
+    /// Who sent the call on, when a leg has: whom it said itself, else the leg.
+    fn redirected(&self, leg: &Leg, target: &str) -> Redirecting {
+        let before = self.call.chan.with(|c| c.redirecting.clone()).unwrap_or_default();
+        let (told, own) = leg.chan().with(|c| (c.redirecting.clone(), c.caller.clone())).unwrap_or_default();
+        let number = target.split_once('/').map_or(target, |(_, resource)| resource);
+        let number = number.split_once('@').map_or(number, |(number, _)| number).to_owned();
+        let is_told = told != before;
+        let from = if is_told { told.from } else { own };
+        let orig = if before.count == 0 { from.clone() } else { before.orig };
+        Redirecting {
+            orig,
+            from,
+            to: PartyId { number: Some(number), ..PartyId::default() },
+            reason: if is_told { told.reason } else { "unknown".to_owned() },
+            count: before.count.saturating_add(1),
+        }
+    }
     /// The leg sent the call elsewhere: another takes its place.
-    fn forward(&mut self, at: usize, target: &str) {
+    async fn forward(&mut self, at: usize, target: &str) {
         let entry = self.legs.remove(at);
         notice_end(&self.call.chan, &entry.leg, Status::Cancel.name(), Some(target));
         self.call.log(Level::Verbose(3), &format!("{} is forwarded to {target}", entry.target));
         let name = entry.leg.chan().name();
+        let redirecting = self.redirected(&entry.leg, target);
         entry.leg.end(Cause::NORMAL_CLEARING);
         self.forwards += 1;
         if self.forwards > FORWARDS_MAX {
@@ -356,6 +397,10 @@ impl<'a> Ringing<'a> {
                 channel.cdr.dst_channel = after.to_string();
                 Some(())
             });
+            let _ = leg.chan().with(|c| c.redirecting = redirecting.clone());
+            if self.legs.is_empty() {
+                self.show_redirecting(redirecting).await;
+            }
             self.ring(Entry { leg, target: target.to_owned() });
         }
     }
@@ -390,6 +435,11 @@ impl<'a> Ringing<'a> {
             .into_iter()
             .find(|status| statuses.contains(status))
             .unwrap_or(Status::ChanUnavail)
+    }
+    /// Who the caller is, when another has taken his place meanwhile.
+    pub(crate) fn newcomer(&self) -> Option<PartyId> {
+        let caller = self.call.chan.with(|c| c.caller.clone()).ok()?;
+        (caller != self.caller).then_some(caller)
     }
     pub(crate) fn times(&self) -> Times {
         let now = self.call.chan.now();

@@ -47,6 +47,7 @@ options:
   g  goes on with the dialplan when the called party hangs up.
   G(ctx^ext^prio)  after the answer the caller goes to prio and the called party to prio+1; they are not bridged.
   h / H  the called / calling party may hang up with '*'; while it rings H goes on with the dialplan.
+  I  the caller is not shown who rings, answers or forwards.
   L(x[:y[:z]])  ends the call after x ms, warns y ms before the end and then every z ms. LIMIT_PLAYAUDIO_CALLER (yes)
                 and LIMIT_PLAYAUDIO_CALLEE say who hears LIMIT_CONNECT_FILE, LIMIT_WARNING_FILE (else the time left)
                 and LIMIT_TIMEOUT_FILE.
@@ -209,7 +210,7 @@ pub(crate) fn routine(call: &Call, text: &str) -> Option<String> {
         Ok(_) => "there is no such step".to_owned(),
         Err(why) => why.to_string(),
     };
-    call.log(Level::Error, &format!("Dial cannot run routine '{place}': {why}"));
+    call.log(Level::Error, &format!("cannot run routine '{place}': {why}"));
     None
 }
 

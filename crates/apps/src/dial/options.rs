@@ -5,9 +5,9 @@ use core::time::Duration;
 use dialplan::Options;
 
 /// Letters that Asterisk knows and this build does not act on; `check` and the log name them.
-pub const UNSUPPORTED_OPTIONS: &str = "tTkKwWxXpPnNMOQCEIijsuvyz";
+pub const UNSUPPORTED_OPTIONS: &str = "tTkKwWxXpPnNMOQCEijsuvyz";
 /// Letters that Dial acts on.
-const SUPPORTED_OPTIONS: &str = "aAbBcdDefFgGhHLmorRSU";
+const SUPPORTED_OPTIONS: &str = "aAbBcdDefFgGhHILmorRSU";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +33,7 @@ pub struct DialOptions {
     pub(crate) answered_routine: Option<String>,
     pub(crate) digit_exit: bool,
     pub(crate) answered_elsewhere: bool,
+    pub(crate) ignore_parties: bool,
     without_effect: Vec<(char, &'static str)>,
 }
 
@@ -91,6 +92,7 @@ impl DialOptions {
             answered_routine: arg('U').map(answered_routine),
             digit_exit: given.has('d'),
             answered_elsewhere: given.has('c'),
+            ignore_parties: given.has('I'),
             without_effect,
         })
     }

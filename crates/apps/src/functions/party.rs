@@ -187,7 +187,8 @@ const REASONS: &[&str] = &[
 ];
 
 pub(super) fn write_redirecting(call: &Call, text: &str, value: &str) -> Read {
-    let item = args::nth(&args::split(text), 0).to_ascii_lowercase();
+    let parts = args::split(text);
+    let item = args::nth(&parts, 0).to_ascii_lowercase();
     call.chan
         .with(|c| match item.as_str() {
             "count" => {
@@ -208,7 +209,13 @@ pub(super) fn write_redirecting(call: &Call, text: &str, value: &str) -> Read {
                 None => Err(unknown(other)),
             },
         })
-        .map_err(gone)?
+        .map_err(gone)??;
+    // `i`: more items follow, tell the caller's side only after the last.
+    if !args::nth(&parts, 1).contains('i') && !item.starts_with("priv-") {
+        let redirecting = call.chan.with(|c| c.redirecting.clone()).map_err(gone)?;
+        call.chan.indicate(&Indication::Redirecting(Box::new(redirecting)));
+    }
+    Ok(())
 }
 
 fn tell(call: &Call, notice: impl FnOnce(call::Snapshot) -> Notice) {

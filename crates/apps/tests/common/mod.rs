@@ -21,7 +21,9 @@ pub fn world(dialplan: &str) -> World {
     let (program, findings) = sim::parse_dialplan(dialplan, &apps::table::tables());
     let errors: Vec<_> = findings.iter().filter(|line| line.contains("error")).collect();
     assert!(errors.is_empty(), "{errors:?}");
-    World::new(program)
+    let world = World::new(program);
+    world.shard.interception.set(apps::intercept);
+    world
 }
 
 /// Starts a call from phone 6001 to `exten` of `default`.

@@ -121,6 +121,21 @@ pub struct Watching {
     pub voicemail: String,
 }
 
+/// `type=resource_list`: things that are watched by one subscription (RFC 4662).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ResourceList {
+    /// Package: `presence`, `dialog` or `message-summary`.
+    pub event: String,
+    /// Extensions, AORs with mailboxes, or other lists.
+    pub items: Vec<String>,
+    /// Each document speaks of all of them.
+    pub full_state: bool,
+    /// Documents say their names.
+    pub display_names: bool,
+    /// How long changes are gathered before they are told.
+    pub batch: Duration,
+}
+
 /// Reliable provisional responses (`100rel`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rel100 {
@@ -264,6 +279,8 @@ pub struct Endpoint {
     pub send_history: bool,
     /// Tell it when the other party changes.
     pub send_connected_line: bool,
+    /// It is believed when it tells who it is connected to.
+    pub trust_connected_line: bool,
     /// A changed party is told by UPDATE, where the peer takes it.
     pub connected_by_update: bool,
     /// A party that changes while it rings is told at once.
@@ -479,6 +496,8 @@ pub struct Config {
     pub auths: BTreeMap<Rc<str>, Rc<Auth>>,
     /// Identifies in file order.
     pub identifies: Vec<Identify>,
+    /// Resource lists by name.
+    pub lists: BTreeMap<Rc<str>, Rc<ResourceList>>,
     /// Registrations of ours, in the order of their names.
     pub registrations: Vec<Rc<Registration>>,
     /// Binds.

@@ -4,9 +4,9 @@ use core::net::SocketAddr;
 
 use ::sip::sdp::{FaxStream, Negotiated};
 use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, ServerId, SubscriptionId};
-use ::sip::{HeaderName, Method, OwnedMessage};
+use ::sip::{HeaderName, Message, Method, OwnedMessage};
 use base::{Cause, Command, Digit, Plan};
-use call::{ChanEvent, Core};
+use call::{ChanEvent, Core, Notice};
 
 use super::leg::Stage;
 use super::session::Terms;
@@ -118,8 +118,8 @@ impl SipDriver {
                 self.probe_challenged(core, request, &message);
             }
             Event::NotifyDue { subscription, standing } => self.notify_due(core, subscription, standing),
-            Event::Resubscribe { subscription, request, message } => {
-                self.resubscribed(core, subscription, request, &message);
+            Event::Resubscribe { subscription, request, source, message } => {
+                self.resubscribed(core, subscription, (request, source), &message);
             }
             Event::Unsubscribed { subscription } => self.unsubscribed(core, subscription),
             Event::Response { request, status, .. } if status >= 200 => {
@@ -168,6 +168,7 @@ impl SipDriver {
                     if let Some(leg) = self.legs.get_mut(handle) {
                         leg.media.lead(None);
                     }
+                    self.tell_owed(core, handle);
                 }
             }
             Event::Withdrawn { request, .. } => self.fax_withdrawn(request),
@@ -195,6 +196,11 @@ impl SipDriver {
         if let Some(takes) = super::timers::takes_update(&message.view()) {
             leg.peer_updates = takes;
         }
+        self.connected_by(core, handle, &message.view());
+        let Some(leg) = self.legs.get(handle) else { return };
+        if status == 181 {
+            sent_on(core, channel, &message.view());
+        }
         let bare_progress = status == 183 && !leg.endpoint.ignore_183_without_sdp;
         if status == 180 {
             core.set_state(channel, call::ChanState::Ringing);
@@ -216,6 +222,18 @@ impl SipDriver {
             leg.described_by = Some(tag.into());
         }
         good
+    }
+    /// Who a message of the peer says it speaks for, when that is believed: its channel is that party from here on, and
+    /// whoever talks to it learns so.
+    fn connected_by(&mut self, core: &mut Core, handle: u64, message: &Message<'_>) {
+        let Some(leg) = self.legs.get(handle).filter(|leg| leg.endpoint.trust_connected_line) else { return };
+        let Some(mut told) = identity::asserted_by(message, &leg.endpoint) else { return };
+        told.tag.clone_from(&leg.endpoint.caller.tag);
+        let channel = leg.channel;
+        let Some(entry) = core.get_mut(channel).filter(|entry| entry.caller != told) else { return };
+        entry.caller.clone_from(&told);
+        core.notice_of(channel, Notice::NewCallerId);
+        core.push_event(channel, ChanEvent::ConnectedLine(Box::new(told)));
     }
     /// Takes the answer to our offer from a response or an ACK; whether there was a good one.
     pub(crate) fn take_description(&mut self, core: &mut Core, handle: u64, message: &OwnedMessage) -> bool {
@@ -336,15 +354,13 @@ impl SipDriver {
             leg.stage = Stage::Up;
             leg.described_by = None;
             leg.status = 200;
-            let told = identity::asserted_by(&message.view(), &leg.endpoint);
-            leg.invite = Some(message);
-            if let Some((told, entry)) = told.zip(core.get_mut(channel)) {
-                entry.caller = told;
-            }
+            leg.invite = Some(message.clone());
+            self.connected_by(core, handle, &message.view());
             core.answered(channel);
             core.push_event(channel, ChanEvent::Answered);
         }
         self.watch_session(handle);
+        self.tell_owed(core, handle);
     }
     /// Ends an answered call whose session cannot be used.
     fn give_up(&mut self, core: &mut Core, dialog: DialogId, channel: base::ChannelId, source: &str) {
@@ -383,6 +399,7 @@ impl SipDriver {
     fn forwarded(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) {
         let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) else { return };
         let view = message.view();
+        sent_on(core, leg.channel, &view);
         let user =
             view.contact().map(|contact| identity::text(&contact.uri.user_decoded())).unwrap_or_default();
         // What would end the number in a dial string has no place in one.
@@ -406,6 +423,7 @@ impl SipDriver {
     /// The ACK carries the answer when our 200 made the offer; a call without an answer has no session and ends.
     fn acked(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) {
         let Some(handle) = self.legs.by_dialog(dialog) else { return };
+        self.tell_owed(core, handle);
         let Some(leg) = self.legs.get_mut(handle) else { return };
         if !std::mem::take(&mut leg.awaits_answer) {
             return;
@@ -503,6 +521,9 @@ impl SipDriver {
             self.has_chosen(core, handle);
         }
         self.unsettle(handle);
+        if timed {
+            self.connected_by(core, handle, &view);
+        }
         let headers = match self.legs.get_mut(handle).filter(|_| timed) {
             Some(leg) => {
                 if let Some(takes) = super::timers::takes_update(&view) {
@@ -577,6 +598,15 @@ fn digit_of(text: &str) -> Option<Digit> {
         (Some(_), Some(_)) => text.parse::<u8>().ok().and_then(Digit::from_event),
         (None, _) => None,
     }
+}
+
+/// The peer sends the call on: whoever dialled learns by whom, when Diversion or History-Info says it.
+fn sent_on(core: &mut Core, channel: base::ChannelId, message: &Message<'_>) {
+    let Some(redirecting) = identity::redirected_by(message) else { return };
+    if let Some(entry) = core.get_mut(channel) {
+        entry.redirecting.clone_from(&redirecting);
+    }
+    core.push_event(channel, ChanEvent::Redirecting(Box::new(redirecting)));
 }
 
 /// The cause that a Reason header gives (RFC 3326): its Q.850 value; the SIP status 200 of a CANCEL says that another

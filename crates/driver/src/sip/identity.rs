@@ -52,12 +52,15 @@ pub(crate) fn caller_of(message: &Message<'_>, endpoint: &Endpoint) -> PartyId {
 /// P-Asserted-Identity (RFC 3325) before Remote-Party-ID.
 fn asserted(message: &Message<'_>) -> Option<PartyId> {
     let first = |name| message.values(name).next().and_then(NameAddr::parse);
-    if let Some(identity) = first(HeaderName::PAssertedIdentity) {
-        return Some(party(&identity));
-    }
-    let rpid = first(HeaderName::RemotePartyId)?;
-    let mut found = party(&rpid);
-    if rpid.params.get(b"privacy").is_some_and(|p| !p.eq_ignore_ascii_case(b"off")) {
+    let (mut found, hidden) = match first(HeaderName::PAssertedIdentity) {
+        Some(identity) => (party(&identity), wants_privacy(message)),
+        None => {
+            let rpid = first(HeaderName::RemotePartyId)?;
+            let hidden = rpid.params.get(b"privacy").is_some_and(|p| !p.eq_ignore_ascii_case(b"off"));
+            (party(&rpid), hidden)
+        }
+    };
+    if hidden {
         found.number_presentation = Presentation::ProhibPassedScreen;
         found.name_presentation = Presentation::ProhibPassedScreen;
     }

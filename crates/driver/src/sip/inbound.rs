@@ -79,6 +79,30 @@ impl SipDriver {
             }
         }
     }
+    /// Asks for a password inside a dialog as it was asked for at its beginning: the status and headers that challenge,
+    /// `None` when the request has proved itself.
+    pub(crate) fn challenge_inside(
+        &mut self,
+        core: &mut Core,
+        endpoint: &Endpoint,
+        message: &Message<'_>,
+        source: Flow,
+    ) -> Option<(u16, Headers)> {
+        let config = self.config.clone();
+        let ip = source.remote.ip();
+        match self.gate.check(&config, Some(endpoint), message, source, &core.bans, core.now) {
+            Admitted::Yes(user) => {
+                user.into_iter().for_each(|user| core.bans.succeeded(ip, &user));
+                None
+            }
+            Admitted::Challenge { values, guess } => {
+                if let Some(user) = guess {
+                    core.password_refused("PJSIP", ip, &user, || self.is_home(ip));
+                }
+                Some((401, values.into_iter().map(|value| ("WWW-Authenticate", value)).collect()))
+            }
+        }
+    }
     /// Whether somebody is at home at an address: an endpoint that is told by it, or a phone that has registered from it.
     /// Others who come from there, through one router, are not to shut them out.
     pub fn is_home(&self, address: IpAddr) -> bool {
@@ -379,7 +403,10 @@ impl SipDriver {
         let sdp = self.description(core, handle);
         let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();
         let host = self.own_host(flow);
-        let mut headers = identity::assertions(&endpoint, &connected, &host, "called");
+        let mut headers = match endpoint.send_connected_line {
+            true => identity::assertions(&endpoint, &connected, &host, "called"),
+            false => Vec::new(),
+        };
         headers.extend(self.added_headers(handle));
         if let Some(leg) = self.legs.get_mut(handle) {
             leg.told = Some(connected);
@@ -396,6 +423,16 @@ impl SipDriver {
         }
         self.watch_session(handle);
     }
+    /// Who rings, for the responses to a call that is not answered.
+    fn shown_party(&mut self, core: &Core, handle: u64) -> Vec<(String, String)> {
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.endpoint.send_connected_line) else {
+            return Vec::new();
+        };
+        let Some(party) = core.get(leg.channel).map(|c| c.connected.clone()) else { return Vec::new() };
+        let (endpoint, flow) = (leg.endpoint.clone(), leg.flow);
+        leg.told = Some(party.clone());
+        identity::assertions(&endpoint, &party, &self.own_host(flow), "called")
+    }
     fn added_headers(&self, handle: u64) -> Vec<(String, String)> {
         self.legs.get(handle).map(|leg| leg.headers.clone()).unwrap_or_default()
     }
@@ -411,7 +448,8 @@ impl SipDriver {
         leg.indicated = status;
         let with_session = with_session && leg.media.agreed().is_some();
         let sdp = if with_session { self.description(core, handle) } else { Vec::new() };
-        let headers = self.added_headers(handle);
+        let mut headers = self.shown_party(core, handle);
+        headers.extend(self.added_headers(handle));
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let answer = Answer::new(status).headers(&headers);
         let answer = if with_session { answer.body(Body::sdp(&sdp)) } else { answer };

@@ -47,6 +47,7 @@ impl Tech for SipDriver {
                 }
                 self.tell_connected(core, handle, party);
             }
+            Indication::Redirecting(_) => self.tell_redirected(core, handle),
         }
     }
     fn suit(&mut self, core: &mut Core, channel: ChannelId, formats: FormatSet) {
@@ -226,20 +227,19 @@ impl SipDriver {
             return;
         }
         let (flow, stage, dialog) = (leg.flow, leg.stage, leg.dialog);
+        if stage == Stage::Ringing {
+            // The next response says it, at once where the endpoint wants that.
+            let status = leg.indicated;
+            if endpoint.rpid_immediate && status >= 180 && !party.number().is_empty() {
+                leg.indicated = 0;
+                self.provisional(core, handle, status, status == 183);
+            }
+            return;
+        }
         let role = if leg.target.is_empty() { "called" } else { "calling" };
         let headers = identity::assertions(&endpoint, party, &self.own_host(flow), role);
         let Some(leg) = self.legs.get_mut(handle).filter(|_| !headers.is_empty()) else { return };
         match (stage, dialog) {
-            (Stage::Ringing, Some(_)) if endpoint.rpid_immediate && leg.indicated >= 180 => {
-                leg.told = Some(party.clone());
-                let status = std::mem::take(&mut leg.indicated);
-                let before = leg.headers.len();
-                leg.headers.extend(headers);
-                self.provisional(core, handle, status, status == 183);
-                if let Some(leg) = self.legs.get_mut(handle) {
-                    leg.headers.truncate(before);
-                }
-            }
             (Stage::Up, Some(dialog)) => {
                 leg.told = Some(party.clone());
                 let by_update = endpoint.connected_by_update && leg.peer_updates;
@@ -249,12 +249,43 @@ impl SipDriver {
                     true => self.send_update(core, dialog, &headers),
                     false => self.send_reinvite(core, handle, &headers),
                 };
-                // Another request is in the way; the next change tells it.
+                // Another request is in the way: told when that is over.
                 if let (Err(_), Some(leg)) = (sent, self.legs.get_mut(handle)) {
                     leg.told = None;
                 }
             }
             (Stage::Idle | Stage::Calling | Stage::Ringing | Stage::Up | Stage::Over, _) => {}
+        }
+    }
+}
+
+impl SipDriver {
+    /// What another request was in the way of is told.
+    pub(crate) fn tell_owed(&mut self, core: &mut Core, handle: u64) {
+        let owed = |leg: &&super::Leg| leg.stage == Stage::Up && leg.told.is_none();
+        let Some(channel) = self.legs.get(handle).filter(owed).map(|leg| leg.channel) else { return };
+        if let Some(party) = core.get(channel).map(|c| c.connected.clone()) {
+            self.tell_connected(core, handle, &party);
+        }
+    }
+    /// Tells a caller that is not answered that the call is sent on: 181, with the Diversion that its endpoint is to get.
+    fn tell_redirected(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get(handle).filter(|leg| leg.stage == Stage::Ringing) else { return };
+        let (endpoint, flow) = (leg.endpoint.clone(), leg.flow);
+        let Some(redirecting) = core.get(leg.channel).map(|c| c.redirecting.clone()) else { return };
+        let host = self.own_host(flow);
+        let target = identity::name_addr("", redirecting.to.number(), &host, endpoint.user_eq_phone);
+        let target = target.trim_matches(['<', '>']);
+        let headers = identity::redirections(&endpoint, &redirecting, &host, target);
+        let Some(leg) = self.legs.get_mut(handle) else { return };
+        let before = leg.headers.len();
+        leg.headers.extend(headers);
+        let status = std::mem::replace(&mut leg.indicated, 0);
+        self.provisional(core, handle, 181, false);
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.headers.truncate(before);
+            // What was said before needs not be said again.
+            leg.indicated = status;
         }
     }
 }

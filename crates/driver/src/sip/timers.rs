@@ -160,6 +160,7 @@ impl SipDriver {
                     self.take_description(core, handle, message);
                 }
                 self.direct_agreed(handle);
+                self.tell_owed(core, handle);
             }
             Ok((422, message)) => {
                 if let Some(again) = leg.timer.too_small(&message.view()) {
@@ -169,6 +170,9 @@ impl SipDriver {
             // They said that they take UPDATE and do not: the other way is left.
             Ok((405 | 501, _)) => {
                 leg.peer_updates = false;
+                if leg.endpoint.connected_by_update {
+                    leg.told = None;
+                }
                 self.direct_crossed(core, handle);
                 self.refresh_session(core, handle);
             }

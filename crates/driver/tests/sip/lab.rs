@@ -134,6 +134,7 @@ pub fn endpoint(name: &str) -> Endpoint {
         follow_fork: true,
         allow_transfer: true,
         refer_progress: true,
+        send_connected_line: true,
         ..Endpoint::default()
     }
 }
@@ -360,6 +361,15 @@ impl Lab {
     #[track_caller]
     pub fn sent(&mut self) -> OwnedMessage {
         self.next().expect("a message").1
+    }
+    /// The next message that left when it is a challenge.
+    pub fn challenge(&mut self) -> Option<OwnedMessage> {
+        let (flow, message) = self.sent.pop_front()?;
+        if line(&message) == "401" {
+            return Some(message);
+        }
+        self.sent.push_front((flow, message));
+        None
     }
     /// What left, as `200` and `INVITE`, oldest first.
     pub fn lines(&mut self) -> Vec<String> {

@@ -35,8 +35,7 @@ options! {
     send_diversion: YesNo = "yes", "Send Diversion for redirected calls.";
     send_history_info: YesNo = "no", "Send History-Info for redirected calls.";
     send_connected_line: YesNo = "yes", "Tell it when the other party changes, by the headers of send_pai and send_rpid.";
-    trust_connected_line: YesNo = "yes", "Believe it when it tells who it is connected to.",
-        Later "no,yes" "an identity that changes during the call is not taken over";
+    trust_connected_line: YesNo = "yes", "Believe it when it tells during a call who is there, given that trust_id_inbound is set.";
     connected_line_method: ConnectedLine = "invite", "Request that tells a changed party; update falls back to invite for peers without it.";
     rpid_immediate: YesNo = "no", "Tell a party that changes while it rings at once.";
     identify_by: Ordered<IdentifyBy> = "username,ip", "Ways to tell that a request comes from it.";
@@ -338,6 +337,34 @@ impl Identify {
         };
         let message = format!("identify '{name}' {skipped} and is skipped");
         findings.error(&self.origin.place, message, "add endpoint= and match=");
+        false
+    }
+}
+
+options! {
+    /// `type=resource_list`: things that are watched by one subscription (RFC 4662).
+    ResourceList, "pjsip.conf", "resource_list", SkipsObject;
+    event: Text = "", "What is watched of each: presence, dialog or message-summary.";
+    list_item: Gathered = "", "Extensions with hints, for message-summary AORs with mailboxes, or other lists; at most 512.";
+    full_state: YesNo = "no", "Tell the state of all each time, not only of what has changed.";
+    notification_batch_interval: Int<0, {u32::MAX}> = "0", "Milliseconds in which changes are gathered before they are told; 0 tells each at once.";
+    resource_display_name: YesNo = "no", "Tell the names of the items as well.";
+    @recognised {}
+}
+
+impl ResourceList {
+    pub(super) fn check(&self, findings: &mut Findings) -> bool {
+        let name = &self.origin.name;
+        let (option, problem, remedy) = if !["presence", "dialog", "message-summary"].contains(&&*self.event)
+        {
+            ("event", "has no event that can be watched", "write event=presence, dialog or message-summary")
+        } else if self.list_item.is_empty() {
+            ("list_item", "has no list_item", "add list_item= with extensions")
+        } else {
+            return true;
+        };
+        let message = format!("resource_list '{name}' {problem} and is skipped");
+        findings.error(self.origin.place_of(option), message, remedy);
         false
     }
 }
