@@ -247,12 +247,7 @@ fn sections_that_make_no_object_are_named() {
     for (name, text, level, message) in [
         ("no type", "[x]\nallow=ulaw", Level::Error, "[x] has no type"),
         ("a type nobody knows", "[x]\ntype=endpont", Level::Error, "type=endpont"),
-        (
-            "a type for later",
-            "[x]\ntype=resource_list",
-            Level::Warning,
-            "subscriptions to the list are refused",
-        ),
+        ("a type for later", "[x]\ntype=phoneprov", Level::Warning, "phones are not provisioned"),
         (
             "a second of a type and name",
             "[a]\ntype=aor\nmax_contacts=1",

@@ -47,7 +47,7 @@ pub use ::sip::sdp::Feedback;
 pub use codecs::{CodecPrefs, Codecs, Operation};
 pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
-    Registration, Rel100, Trace, Traced, Watching,
+    Registration, Rel100, ResourceList, Trace, Traced, Watching,
 };
 pub use direct::{DirectMedia, Glare};
 pub use fax::FaxSettings;
@@ -237,6 +237,7 @@ impl SipDriver {
         self.trunks_due(core);
         self.sessions_due(core);
         self.names_due(core);
+        self.tell_batches(core);
     }
     /// When [`due`](Self::due) next wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
@@ -246,6 +247,7 @@ impl SipDriver {
             self.trunks.deadline(),
             self.sessions.deadline(),
             self.referrals.deadline(),
+            self.watchers.deadline(),
         ];
         [self.stack.deadline(), self.registrations.deadline()].into_iter().chain(own).flatten().min()
     }
@@ -613,7 +615,12 @@ fn stack_config(config: &Config) -> ::sip::stack::Config {
         timers: config.timers,
         product: config.user_agent.clone(),
         allow: ALLOW.to_owned(),
-        supported: ["100rel", "timer"].iter().chain(EXTENSIONS).copied().collect::<Vec<_>>().join(", "),
+        supported: ["100rel", "timer", "eventlist"]
+            .iter()
+            .chain(EXTENSIONS)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", "),
         ..::sip::stack::Config::default()
     }
 }

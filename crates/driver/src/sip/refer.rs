@@ -11,7 +11,7 @@ use ::sip::stack::{Answer, Body, ClientId, DialogId, Header, Incoming, ServerId}
 use ::sip::subscription::{Input, Notifier, Output, Reason, Standing};
 use ::sip::{HeaderName, Message, Method, NameAddr, OwnedMessage, Status, Uri};
 use base::{Cause, ChannelId, Instant};
-use call::{Advance, ChanEvent, Core, Exchange, Level, Location, Notice, Reach};
+use call::{Advance, ChanEvent, Core, Exchange, Level, Location, Notice, Reach, StandIn};
 use dialplan::{Inherit, Var};
 
 use super::config::Endpoint;
@@ -83,6 +83,8 @@ struct ReferTo {
 enum Plan {
     /// The other party goes to an extension.
     Blind { to: Location, transferee: ChannelId, external: Option<(String, String)> },
+    /// Whoever is at an extension takes the transferer's seat in a conference.
+    Seat { to: Location, external: Option<(String, String)> },
     /// The newcomer takes the place of one of the transferer's own channels.
     Attended { place: ChannelId, newcomer: ChannelId, second: ChannelId },
 }
@@ -124,7 +126,9 @@ impl SipDriver {
         let answer = if silent { answer.headers(&headers) } else { answer };
         self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
         let referred_by = view.header(HeaderName::ReferredBy).map(identity::text).unwrap_or_default();
-        let follows = !silent && endpoint.refer_progress && matches!(plan, Plan::Blind { .. });
+        let follows = !silent && endpoint.refer_progress && !matches!(plan, Plan::Attended { .. });
+        // The seat has to be there until somebody else sits in it.
+        let takes_seat = matches!(plan, Plan::Seat { .. });
         self.referrals.next += 1;
         let token = self.referrals.next;
         match plan {
@@ -134,13 +138,20 @@ impl SipDriver {
                     other.advance_watch = Some(token);
                 }
             }
+            Plan::Seat { to, external } => {
+                let variables = seat_variables(core, channel, &referred_by, external);
+                let watch = follows.then_some(token);
+                core.request_stand_in(StandIn { place: channel, to, watch, variables, external: true });
+            }
             Plan::Attended { place, newcomer, second } => attended(core, channel, (place, newcomer, second)),
         }
         if !silent {
             let number = view.cseq().map_or(0, |cseq| cseq.number);
             self.begin_referral(core, dialog, (token, number), follows);
         }
-        core.request_hangup(channel, Cause::NORMAL_CLEARING);
+        if !takes_seat {
+            core.request_hangup(channel, Cause::NORMAL_CLEARING);
+        }
     }
 
     /// What a REFER comes to, or the status that refuses it.
@@ -176,7 +187,12 @@ impl SipDriver {
                 };
             }
         }
-        let transferee = peer.ok_or(404_u16)?;
+        let in_conference = core.conferences.of(channel).is_some();
+        let transferee = match peer {
+            Some(peer) => peer,
+            None if in_conference => channel,
+            None => return Err(404),
+        };
         let context = core.get(channel).and_then(|c| c.vars.get_name("TRANSFER_CONTEXT")).unwrap_or_default();
         let context = if context.is_empty() { &endpoint.context } else { context };
         let (exten, external) = match target.replaces {
@@ -187,6 +203,9 @@ impl SipDriver {
         match (core.reach)(core, context, &exten, &caller) {
             Reach::Whole => {
                 let to = Location { context: context.to_owned(), exten, priority: 1 };
+                if in_conference {
+                    return Ok(Plan::Seat { to, external });
+                }
                 Ok(Plan::Blind { to, transferee, external })
             }
             Reach::Partial | Reach::None | Reach::Separator(_) => Err(404),
@@ -455,6 +474,25 @@ fn blind(
         })
     });
     core.request_goto(transferee, to);
+}
+
+/// What the dialplan of whoever takes the transferer's seat may want to know.
+fn seat_variables(
+    core: &Core,
+    transferer: ChannelId,
+    referred_by: &str,
+    external: Option<(String, String)>,
+) -> Vec<(String, String)> {
+    let by = core.get(transferer).map(|channel| channel.name.to_string()).unwrap_or_default();
+    let mut variables =
+        vec![("BLINDTRANSFER", by.clone()), ("TRANSFERERNAME", by), ("SIPTRANSFER", "yes".to_owned())];
+    if !referred_by.is_empty() {
+        variables.push(("__SIPREFERREDBYHDR", referred_by.to_owned()));
+    }
+    if let Some((uri, replaces)) = external {
+        variables.extend([("SIPREFERTOHDR", uri), ("__SIPREPLACESHDR", replaces)]);
+    }
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Lets the newcomer take the transferer's place.

@@ -1,9 +1,11 @@
 //! What `pjsip show …` and the manager's lists tell, as data; the dialects print it.
 
 use core::time::Duration;
+use std::rc::Rc;
 
 use call::{Core, DeviceState, Tech as _};
 
+use super::config::ResourceList;
 use super::qualify::Reachable;
 use super::{SipDriver, identity};
 
@@ -88,6 +90,10 @@ pub struct EndpointRow {
 }
 
 impl SipDriver {
+    /// Resource lists by name.
+    pub fn resource_lists(&self) -> Vec<(String, Rc<ResourceList>)> {
+        self.config.lists.iter().map(|(name, list)| (name.to_string(), list.clone())).collect()
+    }
     /// Contacts, of one AOR or of all.
     pub fn contact_rows(&self, only: Option<&str>, core: &Core) -> Vec<ContactRow> {
         let mut rows = Vec::new();

@@ -189,6 +189,17 @@ impl Phone {
         let text = self.request(method, &self.target.clone(), headers, body);
         lab.receive(self.flow, text);
     }
+    /// The same, once more with the password when it is challenged.
+    pub fn inside_proved(&mut self, lab: &mut Lab, method: &str, headers: &str, body: &str) {
+        // A nonce of another moment is another one.
+        lab.pass(core::time::Duration::from_millis(1));
+        let target = self.target.clone();
+        self.inside(lab, method, headers, body);
+        if let Some(challenge) = lab.challenge() {
+            let credentials = self.credentials(&challenge, method, &target);
+            self.inside(lab, method, &format!("{headers}{credentials}"), body);
+        }
+    }
     /// The text of a response to a request of ours.
     pub fn response(&self, request: &OwnedMessage, status: u16, headers: &str, body: &str) -> String {
         let tag = format!(";tag={}", self.tag);

@@ -2,9 +2,14 @@
 
 use core::time::Duration;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use ::sip::OwnedMessage;
-use base::{Cause, ChannelId};
+use base::{Cause, ChannelId, RoomSettings};
+use call::conference::Seat;
 use call::{Advance, ChanEvent, Elsewhere, Notice};
+use driver::local::LocalDriver;
 
 use crate::lab::{Lab, add, aor, body, change, endpoint, header, line, site, udp};
 use crate::phone::{Phone, sdp};
@@ -230,6 +235,77 @@ fn an_unknown_replaces_goes_out_with_the_invite_that_the_dialplan_makes_of_it() 
     .unwrap();
     let invite = lab.sent();
     assert_eq!((header(&invite, "Replaces"), header(&invite, "Require")), (replaces, "replaces".to_owned()));
+}
+
+/// RFC 5589 §6.1, as a focus: the seat is transferred, not somebody in it.
+#[test]
+fn rfc3515_who_is_in_a_conference_gives_his_seat_to_whoever_answers_at_the_target() {
+    for (name, target, answers) in [
+        ("somebody answers", "200", true),
+        ("nobody does", "200", false),
+        ("another server's call", "700@203.0.113.9?Replaces=abc%3Bto-tag%3D7%3Bfrom-tag%3D8", true),
+        ("no such extension", "nobody", false),
+    ] {
+        let mut lab = laboratory();
+        let local: Rc<RefCell<LocalDriver>> = Rc::default();
+        let tech = lab.shard.add_tech(local.clone());
+        local.borrow_mut().set_tech_index(tech);
+        let mut alice = Phone::new("alice");
+        let seat = incoming(&mut lab, &mut alice);
+        let (other, _) = outgoing(&mut lab, "trunk");
+        lab.with(|_, core| {
+            for id in [seat, other] {
+                core.conference_enter("board", id, Seat::default(), RoomSettings::default(), 0).unwrap();
+            }
+        });
+        let target = if target.contains('@') { target.to_owned() } else { format!("{target}@strowger") };
+        let by = self::name(&lab, seat);
+        alice.inside(
+            &mut lab,
+            "REFER",
+            &format!("Refer-To: <sip:{target}>\r\nReferred-By: <sip:a@h>\r\n"),
+            "",
+        );
+        if target.starts_with("nobody") {
+            assert_eq!(lab.lines(), ["404"], "{name}");
+            continue;
+        }
+        assert_eq!(line(&lab.sent()), "202", "{name}");
+        assert_eq!(told(&mut lab, &alice).1, "SIP/2.0 100 Trying\r\n", "{name}");
+        let started = local.borrow_mut().take_started();
+        let [(second, place)] = started.as_slice() else { panic!("{name}: {started:?}") };
+        let exten = if target.contains("Replaces") { "external_replaces" } else { "200" };
+        assert_eq!((place.context.as_str(), place.exten.as_str()), ("phones", exten), "{name}");
+        assert!(self::name(&lab, seat).ends_with(";1"), "{name}: who sits there");
+        let members = |lab: &Lab| lab.shard.core.borrow().conferences.get("board").map(|c| c.members.len());
+        assert_eq!(members(&lab), Some(2), "{name}");
+        let replaces = if target.contains("Replaces") { "abc;to-tag=7;from-tag=8" } else { "" };
+        for (what, expected) in [
+            ("BLINDTRANSFER", by.as_str()),
+            ("SIPTRANSFER", "yes"),
+            ("SIPREFERREDBYHDR", "<sip:a@h>"),
+            ("SIPREPLACESHDR", replaces),
+        ] {
+            assert_eq!(variable(&lab, *second, what), expected, "{name}: {what}");
+        }
+        let second = *second;
+        if answers {
+            lab.with(|_, core| core.advance(second, Advance::Connected));
+        } else {
+            lab.shard.core.borrow_mut().request_hangup(second, Cause::USER_BUSY);
+            lab.finish(second, Cause::USER_BUSY);
+        }
+        let (standing, fragment) = told(&mut lab, &alice);
+        assert_eq!(standing, "terminated;reason=noresource", "{name}");
+        assert_eq!(
+            fragment,
+            if answers { "SIP/2.0 200 OK\r\n" } else { "SIP/2.0 486 Busy Here\r\n" },
+            "{name}"
+        );
+        assert_eq!(lab.lines(), ["BYE"], "{name}");
+        let ended = lab.shard.core.borrow().get(seat).is_some_and(|channel| channel.hangup.is_some());
+        assert_eq!(ended, !answers, "{name}: the seat is empty when nobody answered");
+    }
 }
 
 /// The transferer's two calls in every combination of who had called whom, and who talks to whom afterwards.

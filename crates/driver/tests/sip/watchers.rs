@@ -71,7 +71,7 @@ fn rfc6665_4_2_1_a_lamp_is_accepted_told_at_once_and_at_each_change() {
     assert_eq!(state_in(&second), "confirmed", "what changed meanwhile is told as it is then");
     alice.respond(&mut lab, &second, 200, "", "");
     // The watcher leaves.
-    alice.inside(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 0\r\n", "");
+    alice.inside_proved(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 0\r\n", "");
     assert_eq!(line(&lab.sent()), "200");
     assert_eq!(
         next_notify(&mut lab, &alice),
@@ -88,7 +88,7 @@ fn rfc6665_4_2_2_without_a_refresh_it_ends_and_with_one_it_goes_on() {
     tell(&mut lab, Some(DeviceState::NotInUse));
     assert_eq!(next_notify(&mut lab, &alice).0, "active;expires=100");
     lab.pass(Duration::from_secs(90));
-    alice.inside(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 100\r\n", "");
+    alice.inside_proved(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 100\r\n", "");
     assert_eq!(line(&lab.sent()), "200");
     assert_eq!(next_notify(&mut lab, &alice).0, "active;expires=100");
     lab.pass(Duration::from_secs(99));
@@ -96,9 +96,35 @@ fn rfc6665_4_2_2_without_a_refresh_it_ends_and_with_one_it_goes_on() {
     lab.pass(Duration::from_secs(1));
     assert_eq!(next_notify(&mut lab, &alice).0, "terminated;reason=timeout");
     // Too late: it is gone.
-    alice.inside(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 100\r\n", "");
+    alice.inside_proved(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 100\r\n", "");
     assert_eq!(lab.lines(), ["481"]);
     lab.rest();
+}
+
+#[test]
+fn rfc6665_5_a_subscribe_inside_a_subscription_proves_itself_as_the_first_one_did() {
+    for (name, password) in [("no password", None), ("a wrong one", Some("guess"))] {
+        let mut lab = Lab::new(site());
+        let mut alice = Phone::new("alice");
+        watch(&mut lab, &mut alice, 600);
+        tell(&mut lab, Some(DeviceState::NotInUse));
+        next_notify(&mut lab, &alice);
+        // Somebody who has read a NOTIFY on its way.
+        let mut thief = Phone::at("alice", udp("198.51.100.66:5060")).call(&alice.call_id).password(password);
+        (thief.remote_tag, thief.target, thief.cseq) =
+            (alice.remote_tag.clone(), alice.target.clone(), alice.cseq);
+        let headers = "Event: dialog\r\nExpires: 0\r\nContact: <sip:alice@198.51.100.66>\r\n";
+        if password.is_some() {
+            thief.inside_proved(&mut lab, "SUBSCRIBE", headers, "");
+        } else {
+            thief.inside(&mut lab, "SUBSCRIBE", headers, "");
+        }
+        assert_eq!(lab.lines(), ["401"], "{name}");
+        tell(&mut lab, Some(DeviceState::InUse));
+        let (flow, notify) = lab.next().expect("the subscription goes on");
+        assert_eq!((flow.remote, line(&notify)), (alice.flow.remote, "NOTIFY".to_owned()), "{name}");
+        assert!(header(&notify, "Subscription-State").starts_with("active"), "{name}");
+    }
 }
 
 #[test]
@@ -192,9 +218,9 @@ fn what_may_not_be_watched_is_refused_with_the_status_that_says_why() {
             "RFC 3261 8.2.2.3",
             "alice",
             LAMP,
-            "Event: dialog\r\nRequire: eventlist\r\n",
+            "Event: dialog\r\nRequire: nothing-known\r\n",
             "420",
-            ("Unsupported", "eventlist"),
+            ("Unsupported", "nothing-known"),
         ),
     ] {
         let mut lab = Lab::new(config.clone());

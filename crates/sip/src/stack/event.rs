@@ -191,6 +191,8 @@ pub enum Event {
         subscription: SubscriptionId,
         /// Transaction to answer.
         request: ServerId,
+        /// Where it came from.
+        source: Flow,
         /// The request.
         message: OwnedMessage,
     },

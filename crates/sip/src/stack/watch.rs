@@ -26,6 +26,8 @@ pub struct SubscriptionId(pub(crate) Place);
 struct Watch {
     dialog: Dialog,
     machine: Notifier,
+    /// What is watched is a list (RFC 4662 §4.1).
+    is_list: bool,
     /// `Event` as the watcher gave it, which each NOTIFY repeats.
     event: Box<str>,
     /// The NOTIFY that has no final response.
@@ -85,13 +87,13 @@ impl Watches {
 
 impl Stack {
     /// Accepts a SUBSCRIBE for so many seconds: answers 200 and asks for the first NOTIFY by [`Event::NotifyDue`].
-    /// `event` is what each NOTIFY says of its package.
+    /// `event` is what each NOTIFY says of its package; `is_list` tells the watcher that it is a list.
     ///
     /// A retransmission of a SUBSCRIBE that was accepted before is answered by its transaction and never comes here.
     pub fn accept_subscribe(
         &mut self,
         incoming: &Incoming,
-        (accept, event, seconds): (&Accept<'_>, &str, u32),
+        (accept, event, seconds, is_list): (&Accept<'_>, &str, u32, bool),
         now: Instant,
         out: &mut Vec<Output>,
     ) -> Result<SubscriptionId, Refused> {
@@ -113,6 +115,7 @@ impl Stack {
         let watch = Watch {
             dialog,
             machine,
+            is_list,
             event: event.into(),
             out: None,
             owed: None,
@@ -122,24 +125,29 @@ impl Stack {
         let place = self.watches.all.insert_with(|_| watch).ok_or(Refused::Full)?;
         self.watches.by_tag.insert(key, place);
         self.watches.follow(place);
-        self.answer_subscribe(request, accept.contact, seconds, now, out)?;
+        self.answer_subscribe(request, (accept.contact, is_list), seconds, now, out)?;
         self.step(place, steps, out);
         Ok(SubscriptionId(place))
     }
 
     /// Answers [`Event::Resubscribe`] with 200: the subscription lasts so many seconds from here, 0 ends it. The state is
-    /// told once more.
+    /// told once more, to where `message` says that the watcher is.
     pub fn refresh(
         &mut self,
         subscription: SubscriptionId,
         request: ServerId,
+        (message, source): (&Message<'_>, Flow),
         seconds: u32,
         now: Instant,
         out: &mut Vec<Output>,
     ) -> Result<(), Refused> {
+        let watch = self.watches.all.get_mut(subscription.0).ok_or(Refused::Gone)?;
+        watch.dialog.arrived(source);
+        watch.dialog.refresh_target(message);
+        self.watches.follow(subscription.0);
         let watch = self.watches.all.get(subscription.0).ok_or(Refused::Gone)?;
-        let contact = String::from_utf8_lossy(&watch.dialog.contact).into_owned();
-        self.answer_subscribe(request, &contact, seconds, now, out)?;
+        let (contact, is_list) = (String::from_utf8_lossy(&watch.dialog.contact).into_owned(), watch.is_list);
+        self.answer_subscribe(request, (&contact, is_list), seconds, now, out)?;
         self.turn_watch(subscription.0, Input::Subscribed(seconds), now, out);
         Ok(())
     }
@@ -221,14 +229,15 @@ impl Stack {
     fn answer_subscribe(
         &mut self,
         request: ServerId,
-        contact: &str,
+        (contact, is_list): (&str, bool),
         seconds: u32,
         now: Instant,
         out: &mut Vec<Output>,
     ) -> Result<(), Refused> {
         let expires = seconds.to_string();
-        let headers = [("Contact", contact), ("Expires", expires.as_str())];
-        let answer = Answer::new(200).headers(&headers);
+        let headers = [("Contact", contact), ("Expires", expires.as_str()), ("Require", "eventlist")];
+        let count = if is_list { headers.len() } else { headers.len() - 1 };
+        let answer = Answer::new(200).headers(headers.get(..count).unwrap_or_default());
         self.respond_with(request.0, Status::OK, &answer, None, now, out).map(drop)
     }
 
@@ -259,13 +268,12 @@ impl Stack {
             self.refuse_inside(message, source, (key, force_rport), &answer, now, out);
             return true;
         }
-        watch.dialog.arrived(source);
-        watch.dialog.refresh_target(message);
-        self.watches.follow(place);
+        // Who sends it has still to prove himself: nothing is learned from it yet.
         match self.start_server(message, source, force_rport, key, None, now) {
             Ok(request) => out.push(Output::Event(Event::Resubscribe {
                 subscription: SubscriptionId(place),
                 request: ServerId(request),
+                source,
                 message: message.into_owned(),
             })),
             Err(_) => self.answer_statelessly(message, source, force_rport, &Answer::new(503), out),

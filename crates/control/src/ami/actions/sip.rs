@@ -93,13 +93,9 @@ pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
         name: "PJSIPShowResourceLists",
         class: &["system", "reporting"],
-        synopsis: "Lists resource lists: there are none, each extension is watched by itself.",
+        synopsis: "Lists resource lists.",
         fields: &[],
-        run: |turn| {
-            turn.begin_list("A listing of ResourceLists follows, presented as ResourceListDetail events");
-            turn.end_list("ResourceListDetailComplete", 0).end();
-            Ok(After::Go)
-        },
+        run: resource_lists,
     },
     ActionRow {
         name: "PJSIPRegister",
@@ -450,6 +446,25 @@ fn inbound_contacts(turn: &mut Turn<'_>) -> Done {
         contact_fields(turn.item("ContactStatusDetail"), row).field("EndpointName", &row.endpoint).end();
     }
     turn.end_list("ContactStatusDetailComplete", rows.len()).end();
+    Ok(After::Go)
+}
+
+fn resource_lists(turn: &mut Turn<'_>) -> Done {
+    let lists = turn.site.sip.borrow().resource_lists();
+    turn.begin_list("A listing of ResourceLists follows, presented as ResourceListDetail events");
+    for (name, list) in &lists {
+        let yes = |said: bool| if said { "true" } else { "false" };
+        turn.item("ResourceListDetail")
+            .field("ObjectType", "resource_list")
+            .field("ObjectName", name)
+            .field("Event", &list.event)
+            .field("ListItem", list.items.join(","))
+            .field("FullState", yes(list.full_state))
+            .field("NotificationBatchInterval", list.batch.as_millis())
+            .field("ResourceDisplayName", yes(list.display_names))
+            .end();
+    }
+    turn.end_list("ResourceListDetailComplete", lists.len()).end();
     Ok(After::Go)
 }
 

@@ -136,7 +136,7 @@ pub(crate) fn extension(kind: Kind, state: DeviceState, exten: &str, entity: &st
     })
 }
 
-const XML: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+pub(super) const XML: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
 /// Writes the state of mailboxes (RFC 3842 §5.2). `account` is the URI by which messages are fetched, when there is one.
 pub(crate) fn summary(messages: Mailbox, account: &str) -> Rc<Document> {
@@ -151,7 +151,7 @@ pub(crate) fn summary(messages: Mailbox, account: &str) -> Rc<Document> {
 }
 
 /// Text inside XML, attributes included.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -168,7 +168,7 @@ fn escape(text: &str) -> String {
 }
 
 /// A name that an attribute of type ID may have: what else stands in it becomes `_`, and no digit begins it.
-fn xml_id(text: &str) -> String {
+pub(super) fn xml_id(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     std::iter::once('e').chain(text.chars().map(plain)).collect()
 }

@@ -61,6 +61,15 @@ impl SipDriver {
         Some(Topic::Mailboxes { boxes: boxes.into(), account: account.into() })
     }
 
+    /// The mailboxes of an AOR that a list names.
+    pub(super) fn mailboxes_of_aor(&self, endpoint: &Endpoint, name: &str) -> Option<Topic> {
+        let aor = self.config.aors.get(name).filter(|aor| !aor.mailboxes.is_empty())?;
+        let voicemail = [&aor.voicemail, &endpoint.watching.voicemail];
+        let voicemail = voicemail.into_iter().find(|exten| exten.contains('@'));
+        let account = voicemail.map(|exten| account(exten, "")).unwrap_or_default();
+        Some(Topic::Mailboxes { boxes: aor.mailboxes.clone().into(), account: account.into() })
+    }
+
     pub(super) fn mailboxes_changed(&mut self, core: &mut Core, changed: &BTreeSet<String>) {
         let touches = |topic: &&Topic| match topic {
             Topic::Mailboxes { boxes, .. } => {
@@ -93,7 +102,8 @@ impl SipDriver {
     fn tell_unasked(&mut self, core: &mut Core, endpoint: &Rc<Endpoint>, aor: &str, uri: &[u8]) {
         let watching = &endpoint.watching;
         let subscribes = |watcher: &super::Watcher| {
-            watcher.endpoint.name == endpoint.name && matches!(watcher.topic, Topic::Mailboxes { .. })
+            watcher.endpoint.name == endpoint.name
+                && watcher.items.iter().any(|item| matches!(item.topic, Topic::Mailboxes { .. }))
         };
         if watching.subscribing_replaces && self.watchers.all.values().any(subscribes) {
             return;

@@ -4,15 +4,17 @@
 //! form shares its document: a change is written once, however many lamps it lights.
 
 mod body;
+mod list;
 mod mailboxes;
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use ::sip::header::Event as EventHeader;
-use ::sip::stack::{Accept, Answer, Body, Incoming, Refused, ServerId, SubscriptionId};
+use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused, ServerId, SubscriptionId};
 use ::sip::subscription::{Reason, Standing};
 use ::sip::{HeaderName, Message, OwnedMessage};
+use base::Instant;
 use call::{Core, Level, Watched};
 
 use super::config::Endpoint;
@@ -42,12 +44,34 @@ enum Topic {
 
 struct Watcher {
     endpoint: Rc<Endpoint>,
-    topic: Topic,
-    kind: Kind,
+    /// One thing, or what a list is made of.
+    items: Vec<Item>,
     /// URI that is watched, as the watcher wrote it.
     entity: Rc<str>,
+    /// Set when it watches a list.
+    list: Option<list::Listed>,
+}
+
+/// One thing that is watched.
+struct Item {
+    topic: Topic,
+    kind: Kind,
+    /// URI that its documents speak of.
+    entity: Rc<str>,
+    /// What a list calls it.
+    name: Rc<str>,
     /// Number of its next dialog-info document.
     version: u32,
+    /// It has changed since it was told.
+    changed: bool,
+    /// It is not there any more.
+    gone: bool,
+}
+
+impl Item {
+    fn new(topic: Topic, kind: Kind, entity: Rc<str>, name: &str) -> Self {
+        Self { topic, kind, entity, name: name.into(), version: 0, changed: false, gone: false }
+    }
 }
 
 /// A document with its form and the URI that it speaks of.
@@ -69,6 +93,8 @@ pub(crate) struct Watchers {
     subjects: HashMap<Topic, Subject>,
     per_endpoint: HashMap<Rc<str>, usize>,
     told_unasked: mailboxes::ToldUnasked,
+    /// When changes in lists are told that are gathered for a while.
+    batches: BTreeSet<(Instant, SubscriptionId)>,
     /// The configuration is another.
     pub(crate) to_review: bool,
     /// Documents written since the start.
@@ -96,10 +122,17 @@ pub struct SubscriptionRow {
 
 /// What a SUBSCRIBE asks for.
 struct Wanted {
-    topic: Topic,
-    kind: Kind,
+    items: Vec<Item>,
+    entity: Rc<str>,
+    list: Option<list::Listed>,
     event: String,
     seconds: u32,
+}
+
+impl Watchers {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.batches.first().map(|(at, _)| *at)
+    }
 }
 
 impl SipDriver {
@@ -123,25 +156,26 @@ impl SipDriver {
         }
         let view = incoming.message.view();
         let exten = exten_of(&view, self.config.ignore_user_options);
-        let entity: Rc<str> =
-            view.to().map(|to| identity::text(to.uri.as_bytes())).unwrap_or_default().into();
         let contact = self.contact(incoming.source, &exten);
         let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
         let (event, seconds) = (wanted.event.as_str(), wanted.seconds);
         // The first NOTIFY is asked for while the watcher is not written down yet; it follows below.
         let mut out = Vec::new();
-        let made = self.stack.accept_subscribe(&incoming, (&accept, event, seconds), core.now, &mut out);
+        let terms = (&accept, event, seconds, wanted.list.is_some());
+        let made = self.stack.accept_subscribe(&incoming, terms, core.now, &mut out);
         let subscription = match made {
             Ok(subscription) => subscription,
             Err(Refused::Gone) => return,
             Err(_) => return self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", "60")])),
         };
         *self.watchers.per_endpoint.entry(endpoint.name.clone()).or_default() += 1;
-        self.watchers.subjects.entry(wanted.topic.clone()).or_default().watchers.insert(subscription);
-        if let Topic::Extension(extension) = &wanted.topic {
-            core.board.follow(extension);
+        for Item { topic, .. } in &wanted.items {
+            self.watchers.subjects.entry(topic.clone()).or_default().watchers.insert(subscription);
+            if let Topic::Extension(extension) = topic {
+                core.board.follow(extension);
+            }
         }
-        let watcher = Watcher { endpoint, topic: wanted.topic, kind: wanted.kind, entity, version: 0 };
+        let watcher = Watcher { endpoint, items: wanted.items, entity: wanted.entity, list: wanted.list };
         self.watchers.all.insert(subscription, watcher);
         self.carry_out(core, &mut out);
     }
@@ -172,25 +206,43 @@ impl SipDriver {
         };
         let kind = kinds.iter().copied().find(|kind| accepts(*kind)).ok_or((406, None))?;
         let exten = exten_of(message, self.config.ignore_user_options);
-        let topic = match kind {
-            Kind::Summary => self.mailboxes_topic(endpoint, &exten, message).ok_or((404, None))?,
-            _ => {
-                let context = [&endpoint.watching.context, &endpoint.context];
-                let context =
-                    context.into_iter().find(|context| !context.is_empty()).cloned().unwrap_or_default();
-                if !(core.hinted)(core, &context, &exten) {
-                    return Err((404, None));
-                }
-                Topic::Extension(Rc::new(Watched { context, exten }))
+        let entity: Rc<str> =
+            message.to().map(|to| identity::text(to.uri.as_bytes())).unwrap_or_default().into();
+        let context = [&endpoint.watching.context, &endpoint.context];
+        let context = context.into_iter().find(|context| !context.is_empty()).cloned().unwrap_or_default();
+        let list = self.list_of(&exten, &identity::text(event.package));
+        let (items, list) = match list.filter(|_| list::is_understood(message)) {
+            Some(list) => {
+                let host = message.to().map(|to| identity::text(to.uri.host.as_bytes())).unwrap_or_default();
+                let items = self.items_of(core, endpoint, &list, (kind, &context, &host));
+                (items, Some(list::Listed::new(&list)))
+            }
+            None => {
+                let topic = match kind {
+                    Kind::Summary => self.mailboxes_topic(endpoint, &exten, message),
+                    _ => (core.hinted)(core, &context, &exten)
+                        .then(|| Topic::Extension(Rc::new(Watched { context, exten: exten.clone() }))),
+                };
+                (
+                    topic.map(|topic| Item::new(topic, kind, entity.clone(), &exten)).into_iter().collect(),
+                    None,
+                )
             }
         };
+        if items.is_empty() {
+            // RFC 4662 §4.1: what is a list only is nothing to who does not know lists.
+            let package = identity::text(event.package);
+            let is_list = list.is_none() && self.list_of(&exten, &package).is_some();
+            let needed = is_list.then(|| ("Require", "eventlist".to_owned()));
+            return Err((if is_list { 421 } else { 404 }, needed));
+        }
         let seconds = granted(endpoint, message)?;
         let package = identity::text(event.package);
         let event = match event.id() {
             Some(id) => format!("{package};id={}", identity::text(id)),
             None => package,
         };
-        Ok(Wanted { topic, kind, event, seconds })
+        Ok(Wanted { items, entity, list, event, seconds })
     }
 
     /// A SUBSCRIBE inside a subscription: it goes on, or ends.
@@ -198,13 +250,25 @@ impl SipDriver {
         &mut self,
         core: &mut Core,
         subscription: SubscriptionId,
-        request: ServerId,
+        (request, source): (ServerId, Flow),
         message: &OwnedMessage,
     ) {
-        let Some(watcher) = self.watchers.all.get(&subscription) else { return };
-        let granted = granted(&watcher.endpoint, &message.view());
+        let Some(endpoint) = self.watchers.all.get(&subscription).map(|watcher| watcher.endpoint.clone())
+        else {
+            return;
+        };
+        let view = message.view();
+        let granted = match self.challenge_inside(core, &endpoint, &view, source) {
+            Some(challenge) => Err(challenge),
+            None => granted(&endpoint, &view)
+                .map_err(|(status, header)| (status, header.into_iter().collect::<Vec<_>>())),
+        };
+        let list = self.watchers.all.get_mut(&subscription).and_then(|watcher| watcher.list.as_mut());
+        if let (Some(list), Ok(_)) = (list, &granted) {
+            list.tells_all = true;
+        }
         let done = self.with_stack(core, |stack, now, out| match &granted {
-            Ok(seconds) => stack.refresh(subscription, request, *seconds, now, out),
+            Ok(seconds) => stack.refresh(subscription, request, (&view, source), *seconds, now, out),
             Err((status, header)) => {
                 let headers: Vec<(&str, &str)> = header.iter().map(|(n, v)| (*n, v.as_str())).collect();
                 stack.respond(request, &Answer::new(*status).headers(&headers), now, out)
@@ -216,38 +280,43 @@ impl SipDriver {
 
     /// A NOTIFY is to leave: with the state as it is.
     pub(crate) fn notify_due(&mut self, core: &mut Core, subscription: SubscriptionId, standing: Standing) {
-        let Some((kind, document)) = self.document(core, subscription) else {
+        let Some(watcher) = self.watchers.all.get(&subscription) else { return };
+        if watcher.list.is_some() {
+            return self.list_due(core, subscription, standing);
+        }
+        let Some(item) = watcher.items.first() else { return };
+        let (topic, kind, entity) = (item.topic.clone(), item.kind, item.entity.clone());
+        let Some(document) = self.document(core, &topic, kind, &entity) else {
             // The state of an extension comes when its hint has been looked at; the NOTIFY is owed until then.
             if matches!(standing, Standing::Terminated(_)) {
                 self.with_stack(core, |stack, now, out| stack.notify(subscription, &[], None, now, out)).ok();
             }
             return;
         };
-        let Some(watcher) = self.watchers.all.get_mut(&subscription) else { return };
-        let bytes = document.bytes(watcher.version);
-        watcher.version = watcher.version.wrapping_add(1);
+        let item = self.watchers.all.get_mut(&subscription).and_then(|watcher| watcher.items.first_mut());
+        let Some(item) = item else { return };
+        let bytes = document.bytes(item.version);
+        item.version = item.version.wrapping_add(1);
         let body = Body { content_type: kind.content_type(), bytes: &bytes };
         self.with_stack(core, |stack, now, out| stack.notify(subscription, &[], Some(body), now, out)).ok();
     }
 
-    /// The document that a watcher reads as things stand.
-    fn document(&mut self, core: &Core, subscription: SubscriptionId) -> Option<(Kind, Rc<Document>)> {
-        let watcher = self.watchers.all.get(&subscription)?;
-        let (kind, entity) = (watcher.kind, watcher.entity.clone());
-        let subject = self.watchers.subjects.get_mut(&watcher.topic)?;
+    /// The document that watchers read as things stand.
+    fn document(&mut self, core: &Core, topic: &Topic, kind: Kind, entity: &Rc<str>) -> Option<Rc<Document>> {
+        let subject = self.watchers.subjects.get_mut(topic)?;
         let key = (kind, entity.clone());
         if let Some((_, known)) = subject.documents.iter().find(|(known, _)| *known == key) {
-            return Some((kind, known.clone()));
+            return Some(known.clone());
         }
-        let document = match &watcher.topic {
+        let document = match topic {
             Topic::Extension(extension) => {
-                body::extension(kind, core.board.state(extension)?, &extension.exten, &entity)
+                body::extension(kind, core.board.state(extension)?, &extension.exten, entity)
             }
             Topic::Mailboxes { boxes, account } => body::summary(mailboxes::sum(core, boxes), account),
         };
         self.watchers.written += 1;
         subject.documents.push((key, document.clone()));
-        Some((kind, document))
+        Some(document)
     }
 
     /// The subscription is gone.
@@ -260,15 +329,18 @@ impl SipDriver {
                 self.watchers.per_endpoint.remove(name);
             }
         }
-        if let Some(subject) = self.watchers.subjects.get_mut(&watcher.topic) {
-            subject.watchers.remove(&subscription);
-            if subject.watchers.is_empty() {
-                self.watchers.subjects.remove(&watcher.topic);
+        for Item { topic, .. } in &watcher.items {
+            if let Some(subject) = self.watchers.subjects.get_mut(topic) {
+                subject.watchers.remove(&subscription);
+                if subject.watchers.is_empty() {
+                    self.watchers.subjects.remove(topic);
+                }
+            }
+            if let Topic::Extension(extension) = topic {
+                core.board.unfollow(extension);
             }
         }
-        if let Topic::Extension(extension) = &watcher.topic {
-            core.board.unfollow(extension);
-        }
+        self.forget_batch(subscription, watcher.list.as_ref());
     }
 
     /// Tells watchers what has changed this turn, and transferers how it goes. The shard's owner calls it each turn, after the hints were looked at.
@@ -291,6 +363,9 @@ impl SipDriver {
         subject.documents.clear();
         let watchers: Vec<SubscriptionId> = subject.watchers.iter().copied().collect();
         for subscription in watchers {
+            if self.list_changed(core, subscription, topic, end.is_some()) {
+                continue;
+            }
             match (end, self.stack.owed(subscription)) {
                 (Some(reason), None) => {
                     self.with_stack(core, |stack, now, out| {
@@ -329,11 +404,13 @@ impl SipDriver {
     pub fn subscription_rows(&self, core: &Core) -> Vec<SubscriptionRow> {
         let row = |(id, watcher): (&SubscriptionId, &Watcher)| {
             let (call_id, flow) = self.stack.subscription_names(*id)?;
-            let (resource, context) = match &watcher.topic {
-                Topic::Extension(extension) => (extension.exten.clone(), extension.context.clone()),
-                Topic::Mailboxes { boxes, .. } => (boxes.join(","), String::new()),
+            let first = watcher.items.first()?;
+            let (resource, context) = match (&first.topic, &watcher.list) {
+                (_, Some(_)) => (watcher.entity.to_string(), String::new()),
+                (Topic::Extension(extension), None) => (extension.exten.clone(), extension.context.clone()),
+                (Topic::Mailboxes { boxes, .. }, None) => (boxes.join(","), String::new()),
             };
-            let event = match watcher.kind {
+            let event = match first.kind {
                 Kind::DialogInfo { .. } => "dialog",
                 Kind::Pidf { .. } | Kind::Xpidf { .. } => "presence",
                 Kind::Summary => "message-summary",

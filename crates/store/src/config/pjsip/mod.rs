@@ -5,7 +5,9 @@
 mod objects;
 mod values;
 
-pub use objects::{Aor, Auth, Endpoint, Global, Identify, Registration, SipAcl, System, Transport};
+pub use objects::{
+    Aor, Auth, Endpoint, Global, Identify, Registration, ResourceList, SipAcl, System, Transport,
+};
 pub use values::{
     AuthType, CodecKeep, CodecOperation, CodecPrefer, CodecPreference, CodecTranscode, ConnectedLine,
     DigestAlgorithm, DirectMediaMethod, DtmfChoice, FaxProtection, GlareMitigation, HeaderMatch, IdentifyBy,
@@ -43,6 +45,8 @@ pub struct Pjsip {
     pub identifies: Vec<Identify>,
     /// `type=registration`: where we register ourselves.
     pub registrations: BTreeMap<String, Registration>,
+    /// `type=resource_list`: what is watched by one subscription.
+    pub lists: BTreeMap<String, ResourceList>,
     /// `type=acl`: who may send SIP at all. Every list must allow.
     pub acls: Vec<SipAcl>,
 }
@@ -51,7 +55,6 @@ pub struct Pjsip {
 const LATER_TYPES: &[(&str, &str)] = &[
     ("contact", "the contact is not created; list it in the contact= of its aor"),
     ("domain_alias", "the domain is not rewritten; requests to it are matched by user"),
-    ("resource_list", "subscriptions to the list are refused"),
     ("phoneprov", "phones are not provisioned"),
     ("outbound-publish", "nothing is published"),
     ("inbound-publication", "publications are refused"),
@@ -62,8 +65,18 @@ const LATER_TYPES: &[(&str, &str)] = &[
     ("http_client", "it is not read"),
 ];
 
-const TYPES: &[&str] =
-    &["endpoint", "aor", "auth", "identify", "registration", "transport", "global", "system", "acl"];
+const TYPES: &[&str] = &[
+    "endpoint",
+    "aor",
+    "auth",
+    "identify",
+    "registration",
+    "resource_list",
+    "transport",
+    "global",
+    "system",
+    "acl",
+];
 
 /// Options of every type, for the manual.
 pub(crate) fn rows() -> Vec<Row> {
@@ -73,6 +86,7 @@ pub(crate) fn rows() -> Vec<Row> {
         Auth::rows(),
         Identify::rows(),
         Registration::rows(),
+        ResourceList::rows(),
         Transport::rows(),
         Global::rows(),
         System::rows(),
@@ -133,6 +147,7 @@ impl Pjsip {
                 "auth" => keep(&mut pjsip.auths, read(section, findings), section, findings),
                 "transport" => keep(&mut pjsip.transports, read(section, findings), section, findings),
                 "registration" => keep(&mut pjsip.registrations, read(section, findings), section, findings),
+                "resource_list" => keep(&mut pjsip.lists, read(section, findings), section, findings),
                 "identify" => pjsip.identifies.extend(read::<Identify>(section, findings)),
                 "acl" => pjsip.acls.extend(read::<SipAcl>(section, findings)),
                 "global" => pjsip.global = read(section, findings).unwrap_or_default(),
@@ -167,6 +182,7 @@ impl Pjsip {
         self.aors.values().for_each(|aor| aor.check(findings));
         self.identifies.retain(|identify| identify.check(findings));
         self.registrations.retain(|_, registration| registration.check(findings));
+        self.lists.retain(|_, list| list.check(findings));
         for (name, auth) in &self.auths {
             check_secret(name, auth, findings);
         }
