@@ -21,7 +21,8 @@ fn tells(at: u64, party: &str) -> (u64, Act) {
 fn a_dial_shows_the_caller_who_rings_and_who_answers() {
     let rings =
         |acts: &[(u64, Act)]| phone(&[&[(100, Act::Ring), (3000, Act::Answer), (8000, BYE)], acts].concat());
-    let rows: Vec<(&str, &str, Vec<(&str, Phone)>, Vec<&str>)> = vec![
+    type Row<'a> = (&'a str, &'a str, Vec<(&'a str, Phone)>, Vec<&'a str>);
+    let rows: Vec<Row> = vec![
         (
             "one that rings",
             "Dial(SIM/6002,20)",
