@@ -33,6 +33,7 @@ fn package_of(program: &str) -> &str {
     match program {
         "sipp" => "sip-tester",
         "xz" => "xz-utils",
+        "linphonec" => "linphone-cli",
         other => other,
     }
 }
