@@ -11,7 +11,8 @@ use call::{BanRules, Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
     Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, DirectMedia, Dtmf, Endpoint, FaxSettings, Feedback,
-    Glare, Identify, IdentifyBy, Match, Operation, Proof, Redirect, Registration, Rel100, ResourceList, Trace, Watching,
+    Glare, Identify, IdentifyBy, Match, Operation, Proof, Redirect, Registration, Rel100, ResourceList,
+    Trace, Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
@@ -39,6 +40,9 @@ pub(crate) fn sip_config(
     let endpoints = pjsip.endpoints.iter().map(|(name, endpoint)| {
         let name: Rc<str> = name.as_str().into();
         let mut endpoint = self::endpoint(name.clone(), endpoint, hosts);
+        if endpoint.watching.voicemail.is_empty() {
+            endpoint.watching.voicemail.clone_from(&pjsip.global.default_voicemail_extension);
+        }
         endpoint.follow_fork &= pjsip.system.follow_early_media_fork;
         endpoint.take_every_answer &= pjsip.system.accept_multiple_sdp_answers;
         (name, Rc::new(endpoint))
@@ -70,6 +74,7 @@ pub(crate) fn sip_config(
         aors: aors.collect(),
         auths: auths.collect(),
         identifies: pjsip.identifies.iter().map(|i| identify(i, hosts, findings)).collect(),
+        no_initial_mwi: pjsip.global.mwi_disable_initial_unsolicited,
         lists: pjsip
             .lists
             .iter()
@@ -428,6 +433,7 @@ fn watching(from: &pjsip::Endpoint) -> Watching {
         subscribing_replaces: from.mwi_subscribe_replaces_unsolicited,
         from_user: from.mwi_from_user.clone(),
         voicemail: from.voicemail_extension.clone(),
+        incoming: from.incoming_mwi_mailbox.clone(),
     }
 }
 

@@ -115,6 +115,8 @@ pub struct Watching {
     /// An endpoint that subscribes to mailboxes is not told of them without asking
     /// (`mwi_subscribe_replaces_unsolicited`).
     pub subscribing_replaces: bool,
+    /// Mailbox whose state it tells us (`incoming_mwi_mailbox`); empty: none.
+    pub incoming: String,
     /// User of From in what it is told (`mwi_from_user`).
     pub from_user: String,
     /// Extension by which messages are heard (`voicemail_extension`).
@@ -496,6 +498,8 @@ pub struct Config {
     pub auths: BTreeMap<Rc<str>, Rc<Auth>>,
     /// Identifies in file order.
     pub identifies: Vec<Identify>,
+    /// Endpoints are told of their mailboxes when these change, and not when they register.
+    pub no_initial_mwi: bool,
     /// Resource lists by name.
     pub lists: BTreeMap<Rc<str>, Rc<ResourceList>>,
     /// Registrations of ours, in the order of their names.

@@ -60,6 +60,7 @@ impl SipDriver {
                 Method::Options => self.pinged(core, *incoming),
                 Method::Subscribe => self.subscribed(core, *incoming),
                 Method::Message => self.messaged(core, *incoming),
+                Method::Notify => self.told_of_mailbox(core, *incoming),
                 _ => self.not_served(core, *incoming),
             },
             Event::InDialog { dialog, request, message, .. } => {

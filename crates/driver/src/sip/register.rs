@@ -285,7 +285,6 @@ impl SipDriver {
         }
         let status = match incoming.message.view().method() {
             ::sip::Method::Publish => 489,
-            ::sip::Method::Notify => 481,
             method if method.known().is_some() => 405,
             _ => 501,
         };

@@ -352,3 +352,51 @@ fn subscriptions_of_one_endpoint_are_bounded_and_each_is_given_back() {
     watch(&mut lab, &mut bob, 60);
     assert_eq!(lab.sip.borrow().load().subscriptions, driver::sip::PER_ENDPOINT_MAX + 1);
 }
+
+#[test]
+fn rfc3842_5_2_what_a_provider_says_is_in_a_mailbox_of_ours() {
+    let summary = "Content-Type: application/simple-message-summary\r\n";
+    for (name, event, kind, body, status, expected) in [
+        (
+            "counts",
+            "message-summary",
+            summary,
+            "Messages-Waiting: yes\r\nVoice-Message: 3/4 (1/0)\r\n",
+            "200",
+            Some((3, 4)),
+        ),
+        ("no counts", "message-summary", summary, "messages-waiting: yes\r\n", "200", Some((1, 0))),
+        (
+            "none",
+            "message-summary",
+            summary,
+            "Messages-Waiting: no\r\nVoice-Message: 0/2\r\n",
+            "200",
+            Some((0, 2)),
+        ),
+        ("nonsense", "message-summary", summary, "Voice-Message: many/some\r\n", "400", None),
+        (
+            "numbers that are none",
+            "message-summary",
+            summary,
+            "Messages-Waiting: yes\r\nVoice-Message: -1/x\r\n",
+            "400",
+            None,
+        ),
+        ("another kind", "message-summary", "Content-Type: text/plain\r\n", "x", "415", None),
+        ("another package", "presence", summary, "Messages-Waiting: yes\r\n", "481", None),
+    ] {
+        for trusted in [true, false] {
+            let mut config = site();
+            let mailbox = if trusted { "300" } else { "" };
+            change(&mut config, "trunk", |trunk| trunk.watching.incoming = mailbox.to_owned());
+            let mut lab = Lab::new(config);
+            let mut trunk = Phone::new("trunk");
+            let headers = format!("Event: {event}\r\nSubscription-State: terminated\r\n{kind}");
+            let answer = trunk.ask(&mut lab, "NOTIFY", "sip:trunk@strowger", &headers, body);
+            assert_eq!(line(&answer), if trusted { status } else { "481" }, "{name}");
+            let mailbox = lab.shard.core.borrow().mailbox("300").map(|mailbox| (mailbox.new, mailbox.old));
+            assert_eq!(mailbox, expected.filter(|_| trusted), "{name}");
+        }
+    }
+}

@@ -3,12 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use ::sip::stack::Body;
-use ::sip::{Message, Method};
+use ::sip::header::Event as EventHeader;
+use ::sip::stack::{Answer, Body, Incoming};
+use ::sip::{HeaderName, Message, Method};
 use call::{Core, Mailbox};
 
 use super::{Topic, Watchers, body};
 use crate::sip::config::{Config, Endpoint};
+use crate::sip::inbound::Known;
 use crate::sip::outside::Request;
 use crate::sip::{SipDriver, identity};
 
@@ -93,11 +95,36 @@ impl SipDriver {
     }
     /// A contact has registered: its endpoint is told what is in its mailboxes.
     pub(crate) fn tell_new_contact(&mut self, core: &mut Core, aor: &str, uri: &[u8]) {
+        if self.config.no_initial_mwi {
+            return;
+        }
         let name = self.endpoint_of_aor(aor);
         let Some(endpoint) = self.config.endpoints.get(&*name).cloned() else { return };
         if !endpoint.watching.mailboxes.is_empty() {
             self.tell_unasked(core, &endpoint, aor, uri);
         }
+    }
+    /// A NOTIFY outside of subscriptions: what a provider says is in a mailbox of ours (`incoming_mwi_mailbox`).
+    pub(crate) fn told_of_mailbox(&mut self, core: &mut Core, mut incoming: Incoming) {
+        let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
+        let view = incoming.message.view();
+        let event = view.header(HeaderName::Event).and_then(EventHeader::parse);
+        let about_mail = event.is_some_and(|event| event.package.eq_ignore_ascii_case(b"message-summary"));
+        let mailbox = &endpoint.watching.incoming;
+        if mailbox.is_empty() || !about_mail {
+            return self.refuse(&incoming, &Answer::new(481).headers(&[("Allow", crate::sip::ALLOW)]));
+        }
+        let is_summary =
+            view.content_type().is_some_and(|kind| kind.is("application", "simple-message-summary"));
+        if !is_summary {
+            let accept = [("Accept", "application/simple-message-summary")];
+            return self.refuse(&incoming, &Answer::new(415).headers(&accept));
+        }
+        let Some(messages) = read_summary(view.body()) else {
+            return self.refuse(&incoming, &Answer::new(400));
+        };
+        core.set_mailbox(mailbox, Some(messages));
+        self.refuse(&incoming, &Answer::new(200));
     }
     fn tell_unasked(&mut self, core: &mut Core, endpoint: &Rc<Endpoint>, aor: &str, uri: &[u8]) {
         let watching = &endpoint.watching;
@@ -134,6 +161,23 @@ impl SipDriver {
             };
             self.send_outside(core, endpoint, route, &request);
         }
+    }
+}
+
+/// What a message summary says of voice messages (RFC 3842 §5.2); without a count, whether there are any.
+fn read_summary(body: &[u8]) -> Option<Mailbox> {
+    let text = core::str::from_utf8(body).ok()?;
+    let value = |name: &str| {
+        text.lines().find_map(|line| {
+            let (own, value) = line.split_once(':')?;
+            own.trim().eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    };
+    let waiting = value("Messages-Waiting")?.eq_ignore_ascii_case("yes");
+    let counts = value("Voice-Message").map(|value| value.split('(').next().unwrap_or_default().trim());
+    match counts.and_then(|counts| counts.split_once('/')) {
+        Some((new, old)) => Some(Mailbox { new: new.trim().parse().ok()?, old: old.trim().parse().ok()? }),
+        None => Some(Mailbox { new: u32::from(waiting), old: 0 }),
     }
 }
 

@@ -133,6 +133,7 @@ options! {
     suppress_q850_reason_headers: YesNo = "no", "Send no Reason header with a Q.850 cause.";
     tenantid: Text = "", "Tenant of its channels.",
         Later "" "channels have no tenant";
+    incoming_mwi_mailbox: Text = "", "Mailbox whose state it tells us, by NOTIFY outside of a subscription.";
     @recognised {
         "bundle" "no" Later "streams are not bundled";
         "cos_video" "0" Later "video is declined";
@@ -153,7 +154,6 @@ options! {
         "geoloc_incoming_call_profile" "" Later "locations are not read";
         "geoloc_outgoing_call_profile" "" Later "locations are not sent";
         "ice_support" "no" Later "ICE is not built in; media uses the addresses of the SDP";
-        "incoming_mwi_mailbox" "" Later "message waiting is not received";
         "max_video_streams" "0,1" Later "video is declined";
         "one_touch_recording" "no" Later "recording by a key during a call is not built in";
         "record_off_feature" "automixmon" Later "recording by a key during a call is not built in";
@@ -556,8 +556,8 @@ options! {
     default_outbound_endpoint: Text = "default_outbound_endpoint", "Endpoint for requests that belong to none.";
     default_from_user: Text = "asterisk", "User part of From when nothing else gives one.";
     default_realm: Text = "asterisk", "Realm of challenges.";
-    default_voicemail_extension: Text = "", "Extension told with the state of mailboxes.",
-        Later "" "message waiting is not reported";
+    default_voicemail_extension: Text = "", "Extension told with the state of mailboxes, where aor and endpoint name none.";
+    mwi_disable_initial_unsolicited: YesNo = "no", "Do not tell endpoints with mailboxes= when they register, only of changes.";
     debug: Text = "no", "Log SIP messages: no, yes, or an address.";
     endpoint_identifier_order: Names = "ip,username,anonymous", "Order of the ways to tell the endpoint.";
     ignore_uri_user_options: YesNo = "no", "Cut the user part of a URI at its first semicolon.";
@@ -583,7 +583,6 @@ options! {
     @recognised {
         "mwi_tps_queue_high" "*" Ignored "there are no such queues";
         "mwi_tps_queue_low" "*" Ignored "there are no such queues";
-        "mwi_disable_initial_unsolicited" "no" Later "endpoints with mailboxes= are told when they register";
         "taskprocessor_overload_trigger" "global" Ignored "overload is judged by maxcalls, load and calls a second";
         "all_codecs_on_empty_reinvite" "no" Later "an offer asked for by a re-INVITE lists the format in use first";
         "regcontext_priority" "*" Ignored "it is not an option of Asterisk 23";
