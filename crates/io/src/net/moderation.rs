@@ -30,6 +30,8 @@ const CALM_PER_SECOND: u64 = 8_000;
 const MOMENT: Duration = Duration::from_micros(50);
 /// Reads that a turn has to find for the nap to have paid: one alone was only delayed.
 const COMPANY: u64 = 2;
+/// Windows with naps before it is looked whether turns still find one read alone without them.
+const NAPS_MAX: u32 = 20;
 /// Most windows without naps after some that did not pay: one program that asks as fast as it can loses a hundredth.
 const RESTS_MAX: u32 = 64;
 
@@ -49,6 +51,8 @@ struct Streams {
     /// Turns that read something.
     turns: u64,
     naps: bool,
+    /// Windows with naps so far.
+    napped: u32,
     /// Windows until naps are tried again, and how many it were the last time.
     rest: u32,
     rested: u32,
@@ -64,12 +68,15 @@ impl Streams {
             self.rested = (self.rested * 2).clamp(1, RESTS_MAX);
             self.rest = self.rested;
         } else if self.naps {
-            self.naps = rate >= CALM_PER_SECOND;
+            self.napped += 1;
+            self.naps = rate >= CALM_PER_SECOND && self.napped < NAPS_MAX;
             self.rested = 0;
         } else if self.rest > 0 {
             self.rest -= 1;
         } else {
-            self.naps = rate >= CALM_PER_SECOND;
+            // A thread that has no time to sleep finds company without naps.
+            self.naps = rate >= CALM_PER_SECOND && !has_company;
+            self.napped = 0;
         }
         (self.reads, self.turns) = (0, 0);
     }
@@ -161,6 +168,11 @@ mod tests {
         assert_eq!(naps_after(&[(799, 799)]), [false], "calm");
         assert_eq!(naps_after(&[(6_000, 5_000), (6_000, 1_000), (6_000, 1_000)]), [true, true, true]);
         assert_eq!(naps_after(&[(6_000, 5_000), (6_000, 1_000), (100, 30)]), [true, true, false], "over");
+        assert_eq!(naps_after(&[(6_000, 1_000), (6_000, 1_000)]), [false, false], "turns are full already");
+        let naps = naps_after(&[&[(6_000, 5_000)][..], &[(6_000, 1_000); 40]].concat());
+        let looked = naps.iter().position(|naps| !naps);
+        assert_eq!(looked, Some(20), "once in a while it is looked whether they are needed");
+        assert!(naps.iter().skip(20).all(|naps| !naps), "they are not");
     }
 
     #[test]
