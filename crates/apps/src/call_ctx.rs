@@ -62,6 +62,12 @@ pub(crate) struct RunState {
     pub(crate) exception: RefCell<Option<Exception>>,
     /// What the DNS said for the calls of `ENUMLOOKUP()` in the step that runs.
     pub(crate) fetched: RefCell<Vec<crate::functions::enumlookup::Fetched>>,
+    /// What came of the calls of `CURL()` in the step that runs.
+    pub(crate) pages: RefCell<Vec<crate::functions::web::Fetched>>,
+    /// What `CURLOPT()` was told.
+    pub(crate) web: RefCell<crate::functions::web::Options>,
+    /// What the DNS said of services (`SRVRESULT()`).
+    pub(crate) served: RefCell<Vec<crate::functions::service::Served>>,
     /// What the commands of the calls of `SHELL()` in the step that runs have written.
     pub(crate) wrote: RefCell<Vec<crate::functions::shell::Wrote>>,
 }

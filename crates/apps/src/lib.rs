@@ -16,6 +16,7 @@ mod env;
 mod flow;
 mod functions;
 mod gate;
+mod hear;
 pub mod hints;
 mod intercept;
 mod listen;

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use dialplan::{Apps, Functions, Program, Tables};
 
 use crate::{
-    AppRow, agi, conference, control_playback, dial, dtmf, flow, gate, listen, monitor, originate, playback,
-    say,
+    AppRow, agi, conference, control_playback, dial, dtmf, flow, gate, hear, listen, monitor, originate,
+    playback, say,
 };
 
 static TABLE: LazyLock<Vec<&'static AppRow>> = LazyLock::new(|| PARTS.iter().copied().flatten().collect());
@@ -32,6 +32,7 @@ const PARTS: &[&[AppRow]] = &[
     dial::ROWS,
     dtmf::ROWS,
     gate::ROWS,
+    hear::ROWS,
     listen::ROWS,
     monitor::ROWS,
     originate::ROWS,

@@ -79,6 +79,13 @@ fn channel_functions_read_and_write() {
              ${PRESENCE_STATE(CustomPresence:a,message)} ${PRESENCE_STATE(CustomPresence:b,value)}",
             "xa bHVuY2g= out not_set",
         ),
+        (
+            "CONFBRIDGE_INFO of nobody's conference",
+            "",
+            "${CONFBRIDGE_INFO(parties,1)}${CONFBRIDGE_INFO(Locked,1)}[${CONFBRIDGE_INFO(colour,1)}${CONFBRIDGE_INFO(parties,)}]",
+            "00[]",
+        ),
+        ("AUDIOHOOK_INHERIT", "Set(AUDIOHOOK_INHERIT(MixMonitor)=yes)", "a", "a"),
         ("SHARED", "Set(SHARED(x)=1)", "${SHARED(x)} ${SHARED(x,SIM/6001-00000000)}", "1 1"),
         (
             "IMPORT and MASTER_CHANNEL",
@@ -622,5 +629,149 @@ fn a_command_that_does_not_end_holds_nobody_up_for_ever() {
         world.run();
         assert_eq!(noted(&world), expected);
         common::at_rest(&world, "sleep");
+    }
+}
+
+fn srv_records() -> call::DnsAnswer {
+    let record = |priority, weight, port, target: &str| base::dns::Srv {
+        priority,
+        weight,
+        port,
+        target: target.to_owned(),
+    };
+    let records = [record(20, 0, 5061, "b.example"), record(10, 5, 5060, "a.example")];
+    call::DnsAnswer::Ready(base::dns::Records::Srv(records.into()))
+}
+
+#[test]
+fn rfc2782_who_serves_a_service_can_be_asked_in_the_order_of_trial() {
+    let query = "Set(ID=${SRVQUERY(_sip._udp.Example.com)})";
+    for (name, before, read, expected, asked) in [
+        ("how many", query, "${SRVRESULT(${ID},getnum)}", "2", 1),
+        (
+            "each field",
+            query,
+            "${SRVRESULT(${ID},1,host)} ${SRVRESULT(${ID},1,port)} ${SRVRESULT(${ID},1,priority)} \
+             ${SRVRESULT(${ID},1,weight)} ${SRVRESULT(${ID},2)}",
+            "a.example 5060 10 5 b.example",
+            1,
+        ),
+        ("without a query it is asked", "NoOp()", "${SRVRESULT(_sip._udp.example.com,1)}", "a.example", 1),
+        ("again", query, "${SRVRESULT(${SRVQUERY(_sip._udp.example.com)},2,port)}", "5061", 2),
+        (
+            "no such result",
+            query,
+            "[${SRVRESULT(${ID},3)}${SRVRESULT(${ID},0)}${SRVRESULT(${ID},x)}]",
+            "[]",
+            1,
+        ),
+        ("no such field", query, "[${SRVRESULT(${ID},1,colour)}]", "[]", 1),
+        ("what is no name", "Set(ID=${SRVQUERY(a..b)})", "[${ID}${SRVRESULT(x y,1)}]", "[]", 0),
+    ] {
+        let dns = SlowDns::default();
+        *dns.known.borrow_mut() = Some(srv_records());
+        let mut world = world(&format!(
+            "[default]\nexten => 1,1,{before}\n same => n,Set(x={read})\n same => n,NoOp(${{x}})\n"
+        ));
+        world.shard.core.borrow_mut().services.outside = Box::new(dns.clone());
+        world.watch();
+        call(&mut world, "1", &[]);
+        world.run();
+        assert_eq!(noted(&world).last().map(String::as_str), Some(expected), "{name}");
+        assert_eq!(dns.asked.borrow().len(), asked, "{name}");
+        assert_eq!(
+            !world.log(Level::Warning).is_empty(),
+            expected == "[]",
+            "{name}: {:?}",
+            world.log(Level::Warning)
+        );
+    }
+}
+
+#[test]
+fn a_service_of_which_the_dns_says_nothing_has_no_id() {
+    let dns = SlowDns::default();
+    let mut world =
+        world("[default]\nexten => 1,1,Set(x=[${SRVQUERY(_sip._udp.example.com)}])\n same => n,NoOp(${x})\n");
+    world.shard.core.borrow_mut().services.outside = Box::new(dns);
+    world.watch();
+    let start = world.now();
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(noted(&world), ["[]"]);
+    assert!(world.now() - start >= Duration::from_secs(5), "it was waited for");
+    assert!(world.log(Level::Warning).iter().any(|line| line.contains("gave no answer")));
+}
+
+/// Files by their full names.
+struct Disk(&'static [(&'static str, &'static str)]);
+
+impl call::Outside for Disk {
+    fn file_facts(&self, path: &str) -> Option<dialplan::FileFacts> {
+        let (_, text) = self.0.iter().find(|(name, _)| *name == path)?;
+        Some(dialplan::FileFacts {
+            directory: false,
+            file: true,
+            size: text.len() as u64,
+            mode: 0o644,
+            modified: 0,
+            accessed: 0,
+            changed: 0,
+        })
+    }
+    fn file_text(&self, path: &str, most: usize) -> Option<String> {
+        let (_, text) = self.0.iter().find(|(name, _)| *name == path)?;
+        Some(text.chars().take(most).collect())
+    }
+}
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "/etc/strowger/shop.conf",
+        "[base](!)\nopen=no\n[door](base)\nname=red\nname=blue\nname = green\nopen=yes\n#include more.conf\n",
+    ),
+    ("/etc/strowger/more.conf", "[more]\ncolour=white\n"),
+    ("/else/a.conf", "[a]\nb=c\n"),
+];
+
+#[test]
+fn values_of_configuration_files_can_be_read_and_nothing_above_their_folder() {
+    for (read, expected, why) in [
+        ("shop.conf,door,name", "red", ""),
+        ("shop.conf,DOOR,Name,0", "red", ""),
+        ("shop.conf,door,name,2", "green", ""),
+        ("shop.conf,door,name,-1", "green", ""),
+        ("shop.conf,door,open", "no", ""),
+        ("shop.conf,door,open,-1", "yes", ""),
+        ("shop.conf,more,colour", "white", ""),
+        ("/else/a.conf,a,b", "c", ""),
+        ("shop.conf,door,name,3", "", "no such 'name'"),
+        ("shop.conf,door,name,-2", "", "neither -1 nor 0"),
+        ("shop.conf,door,name,last", "", "is no number"),
+        ("shop.conf,base,open", "", "no such 'open'"),
+        ("shop.conf,door", "", "name of the variable is missing"),
+        ("shop.conf,,name", "", "the category is missing"),
+        (",door,name", "", "the file is missing"),
+        ("nosuch.conf,a,b", "", "cannot be read"),
+        ("../else/a.conf,a,b", "", "leads out"),
+    ] {
+        let mut world = world(&format!(
+            "[default]\nexten => 1,1,Set(x=${{AST_CONFIG({read})}})\n same => n,NoOp(${{x}})\n"
+        ));
+        {
+            let core = &mut *world.shard.core.borrow_mut();
+            core.services.outside = Box::new(Disk(FILES));
+            let directories = call::Directories([("etc".to_owned(), "/etc/strowger".to_owned())].into());
+            core.settings = call::Settings { directories, ..(*core.settings).clone() }.into();
+        }
+        world.watch();
+        call(&mut world, "1", &[]);
+        world.run();
+        assert_eq!(noted(&world), [expected], "{read}");
+        let said = world.log(Level::Warning);
+        assert!(
+            if why.is_empty() { said.is_empty() } else { said.iter().any(|line| line.contains(why)) },
+            "{read}: {said:?}"
+        );
     }
 }

@@ -27,8 +27,9 @@ pub use digit::Digit;
 pub use format::{Codec, Coded, Coding, FormatId, FormatSet, Granule, VARIABLE_BYTES_MAX, Wishes};
 pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
 pub use media::{
-    AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, Latch, MAX_RX_PAYLOADS, Marking,
-    Packets, Plan, PlayEnd, ReportBlock, RtcpReport, RxPayload, SenderInfo, StreamStats, UdptlProtection,
+    AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, HoldBack, Latch, Listener,
+    MAX_RX_PAYLOADS, Marking, Packets, Plan, PlayEnd, ReportBlock, RtcpReport, RxPayload, SenderInfo,
+    SoundWatch, StreamStats, UdptlProtection,
 };
 pub use network::{in_network, source_of};
 pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};

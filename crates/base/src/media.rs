@@ -367,6 +367,22 @@ pub enum Command {
         /// Mean absolute amplitude of a 20 ms frame, 0 to 32767; the field's default is 256.
         threshold: u16,
     },
+    /// Reports [`Event::Sound`] whenever what is received has become sound or silence.
+    WatchSound {
+        /// Stream.
+        stream: StreamId,
+        /// Whose watch it is; one that it has begins anew.
+        listener: Listener,
+        /// What is watched for; `None`: nothing any more.
+        watch: Option<SoundWatch>,
+    },
+    /// Holds what is received back for other times than the plan says, so that it is heard evenly; what waits is lost.
+    HoldBack {
+        /// Stream.
+        stream: StreamId,
+        /// How long; `None`: as the plan says.
+        limits: Option<HoldBack>,
+    },
     /// Carries fax over UDPTL from here on, to and from the plan's address, or audio again with `None`. What arrives goes on
     /// to the bridged peer if that carries fax, too.
     Fax {
@@ -380,6 +396,42 @@ pub enum Command {
         /// Stream.
         stream: StreamId,
     },
+}
+
+/// Who wants to know when a stream hears sound and when silence. Each has a watch of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listener {
+    /// The application that runs.
+    Application,
+    /// Whoever watches over the call, whatever runs.
+    Watcher,
+}
+
+impl Listener {
+    /// How many there are.
+    pub const COUNT: usize = 2;
+}
+
+/// When a stream counts as hearing sound, and when silence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SoundWatch {
+    /// Mean absolute amplitude of a 20 ms frame from which on it is sound; the field's default is 256.
+    pub threshold: u16,
+    /// Milliseconds that frames of sound follow each other before it counts as one; brought to whole frames, at least one.
+    pub sound_ms: u32,
+    /// The same for silence.
+    pub silence_ms: u32,
+    /// What it counts as before anything was heard, which is not reported: sound; else silence.
+    pub sounds: bool,
+}
+
+/// For how long packets are held back, so that they are heard evenly; milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldBack {
+    /// At least.
+    pub least_ms: u16,
+    /// At most; 0: not at all.
+    pub most_ms: u16,
 }
 
 /// How a stream carries fax (ITU-T T.38).
@@ -552,6 +604,17 @@ pub enum Event {
         stream: StreamId,
         /// Milliseconds of silence so far.
         ms: u32,
+    },
+    /// What a stream hears has become sound, or silence.
+    Sound {
+        /// Stream.
+        stream: StreamId,
+        /// Whose watch says so.
+        listener: Listener,
+        /// It is sound.
+        sounds: bool,
+        /// Milliseconds that the opposite lasted before, up to where this began.
+        before_ms: u32,
     },
     /// A member of a room began or ceased to talk.
     Talking {

@@ -105,6 +105,13 @@ pub enum ChanEvent {
     DigitsSent,
     /// The watched silence lasted this long, milliseconds.
     Silence(u32),
+    /// What it says has become sound or silence, as the watch of the application tells them apart.
+    Sound {
+        /// Sound.
+        sounds: bool,
+        /// Milliseconds that the opposite lasted before.
+        before_ms: u32,
+    },
     /// Its place in its conference was changed or taken away by somebody else; the conference knows how.
     Conference,
     /// Somebody else steers what it plays.

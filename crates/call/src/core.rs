@@ -3,7 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use base::{BridgeId, Cause, ChannelId, Coded, Command, Event, FormatId, Instant, PlayId, StreamId};
+use base::{
+    BridgeId, Cause, ChannelId, Coded, Command, Event, FormatId, Instant, Listener, PlayId, StreamId,
+};
 
 use crate::channel::EVENTS_MAX;
 use crate::exec::TaskId;
@@ -47,6 +49,51 @@ pub struct Settings {
     pub live_dangerously: bool,
     /// Profiles of confbridge.conf.
     pub conferences: crate::conference::Profiles,
+    /// How answering machines are told from people, where a dialplan does not say.
+    pub machines: MachineSettings,
+}
+
+/// How an answering machine is told from somebody who answers; times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineSettings {
+    /// Longest silence before a greeting.
+    pub initial_silence_ms: u32,
+    /// Longest greeting.
+    pub greeting_ms: u32,
+    /// Silence after a greeting that people leave.
+    pub after_greeting_silence_ms: u32,
+    /// After this it is not sure.
+    pub total_ms: u32,
+    /// Shortest sound that is a word.
+    pub word_min_ms: u32,
+    /// Shortest silence that parts words.
+    pub between_words_ms: u32,
+    /// Words by which it is a machine.
+    pub words_max: u32,
+    /// Mean absolute amplitude from which on it is sound.
+    pub silence_threshold: u32,
+    /// Longest word.
+    pub word_max_ms: u32,
+    /// Sound that is played meanwhile; empty: none.
+    pub audio_file: String,
+}
+
+impl Default for MachineSettings {
+    /// The field's.
+    fn default() -> Self {
+        Self {
+            initial_silence_ms: 2500,
+            greeting_ms: 1500,
+            after_greeting_silence_ms: 800,
+            total_ms: 5000,
+            word_min_ms: 100,
+            between_words_ms: 50,
+            words_max: 2,
+            silence_threshold: 256,
+            word_max_ms: 5000,
+            audio_file: String::new(),
+        }
+    }
 }
 
 impl Settings {
@@ -505,6 +552,16 @@ impl Core {
             }
             Event::DigitsSent { stream } => (stream, ChanEvent::DigitsSent),
             Event::Silence { stream, ms } => (stream, ChanEvent::Silence(ms)),
+            Event::Sound { stream, listener: Listener::Application, sounds, before_ms } => {
+                (stream, ChanEvent::Sound { sounds, before_ms })
+            }
+            Event::Sound { stream, listener: Listener::Watcher, sounds, before_ms } => {
+                if let Some(id) = self.channel_of_stream(stream) {
+                    let duration_ms = (!sounds).then_some(before_ms);
+                    self.notice_of(id, |channel| Notice::Talking { channel, duration_ms });
+                }
+                return;
+            }
             Event::Talking { stream, talks } => {
                 if let Some(id) = self.channel_of_stream(stream) {
                     self.conference_talking(id, talks);

@@ -46,12 +46,12 @@ pub use channel::{
     ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, SECURE_MEDIA, SECURE_SIGNALING, Steer,
 };
 pub use connect::{Interception, Told};
-pub use core::{Advance, Core, Reach, Settings};
+pub use core::{Advance, Core, MachineSettings, Reach, Settings};
 pub use device::DeviceState;
 pub use exchange::{Exchange, StandIn};
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
-pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
+pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks, PageWant};
 pub use message::{MessageData, Sending, TextMessage};
 pub use notice::{HandlerChange, Notice, Snapshot};
 pub use quality::{Quality, Series, paths, seconds};

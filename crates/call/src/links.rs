@@ -4,6 +4,7 @@
 //! the bytes calls [`Core::link_changed`] when a conversation has news.
 
 use core::net::SocketAddr;
+use core::time::Duration;
 use std::future::Future;
 use std::task::Poll;
 
@@ -29,11 +30,36 @@ pub enum LinkWant {
         /// It reads what the caller says, linear at 8 kHz, from descriptor 3.
         audio: bool,
     },
+    /// A page of a web server.
+    Page(Box<PageWant>),
     /// A server, by TCP; the first of these that takes the connection.
     Server {
         /// Host names or addresses, and ports.
         hosts: Vec<(String, u16)>,
     },
+}
+
+/// A page of a web server that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageWant {
+    /// `http://…` or `https://…`.
+    pub url: String,
+    /// Lines of the request's head.
+    pub headers: Vec<(String, String)>,
+    /// What is sent by POST; without it the page is got by GET.
+    pub body: Option<String>,
+    /// How often it may lead elsewhere.
+    pub redirects: u32,
+    /// How long its host's name may be looked up.
+    pub resolve_within: Duration,
+    /// How long its host may take to accept.
+    pub connect_within: Duration,
+    /// How long all of it may take.
+    pub within: Duration,
+    /// Whether its host has to prove its name.
+    pub verify: bool,
+    /// The proxy, as a URL; empty: none.
+    pub proxy: String,
 }
 
 /// What has happened to a conversation.
@@ -47,6 +73,15 @@ pub enum LinkNews {
     },
     /// Bytes, in any portions.
     Bytes(Vec<u8>),
+    /// The page that was wanted.
+    Page {
+        /// Status of the answer.
+        status: u16,
+        /// Its head, with the empty line after it.
+        head: String,
+        /// Its body, up to a bound.
+        body: Vec<u8>,
+    },
     /// The other side says no more. Of a program [`LinkNews::Exited`] follows.
     End,
     /// The program has ended with this code; `None`: by a signal.

@@ -268,6 +268,13 @@ pub enum Notice {
         /// Whether the channel received it (or we sent it).
         received: bool,
     },
+    /// The user of a channel began or ceased to talk (`TALK_DETECT()`).
+    Talking {
+        /// Channel.
+        channel: Snapshot,
+        /// Milliseconds that it has talked; `None` at its beginning.
+        duration_ms: Option<u32>,
+    },
     /// Something happened to a hang-up handler of a channel.
     HangupHandler {
         /// Channel.

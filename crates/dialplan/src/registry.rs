@@ -138,8 +138,24 @@ pub enum ChannelFunction {
     Volume,
     /// MUTEAUDIO(); has no row until a channel can do it
     Muteaudio,
-    /// AUDIOHOOK_INHERIT(); has no row until a channel can do it
+    /// AUDIOHOOK_INHERIT()
     AudiohookInherit,
+    /// TALK_DETECT()
+    TalkDetect,
+    /// CONFBRIDGE_INFO()
+    ConfbridgeInfo,
+    /// AST_CONFIG()
+    AstConfig,
+    /// JITTERBUFFER()
+    Jitterbuffer,
+    /// CURL()
+    Curl,
+    /// CURLOPT()
+    Curlopt,
+    /// SRVQUERY()
+    SrvQuery,
+    /// SRVRESULT()
+    SrvResult,
     /// PRESENCE_STATE()
     PresenceState,
     /// SHELL()

@@ -255,9 +255,37 @@ pub struct Step {
     kind: Kind,
     template: Template,
     form: Form,
-    asks_enum: bool,
-    asks_shell: bool,
-    asks_quality: bool,
+    asks: Option<Asks>,
+}
+
+/// What has to be asked of others before a step's arguments are expanded, by the functions that they spell out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asks {
+    /// `ENUMLOOKUP()`.
+    pub numbers: bool,
+    /// `SRVQUERY()`, `SRVRESULT()`.
+    pub services: bool,
+    /// `SHELL()`.
+    pub shell: bool,
+    /// `CURL()`.
+    pub web: bool,
+    /// `CHANNEL(rtcp,…)`, `CHANNEL(rtpqos,…)`.
+    pub quality: bool,
+}
+
+impl Asks {
+    fn of(args: &str) -> Option<Self> {
+        let calls =
+            |names: &[&str]| names.iter().any(|name| crate::functions::calls(args, name).next().is_some());
+        let asks = Self {
+            numbers: calls(&["ENUMLOOKUP"]),
+            services: calls(&["SRVQUERY", "SRVRESULT"]),
+            shell: calls(&["SHELL"]),
+            web: calls(&["CURL"]),
+            quality: ["CHANNEL(rtcp", "CHANNEL(rtpqos"].iter().any(|call| mentions(args, call)),
+        };
+        (asks != Self::default()).then_some(asks)
+    }
 }
 
 /// Everything a step is made of before it is compiled.
@@ -289,22 +317,12 @@ impl Step {
             kind,
             template,
             form,
-            asks_enum: crate::functions::calls(source.args, "ENUMLOOKUP").next().is_some(),
-            asks_shell: crate::functions::calls(source.args, "SHELL").next().is_some(),
-            asks_quality: ["CHANNEL(rtcp", "CHANNEL(rtpqos"].iter().any(|call| mentions(source.args, call)),
+            asks: Asks::of(source.args),
         }
     }
-    /// Whether its arguments hold a call of `CHANNEL(rtcp,…)`, whose answer has to be fetched before they are expanded.
-    pub fn asks_quality(&self) -> bool {
-        self.asks_quality
-    }
-    /// Whether its arguments hold a call of `ENUMLOOKUP()`, whose answer has to be fetched before they are expanded.
-    pub fn asks_enum(&self) -> bool {
-        self.asks_enum
-    }
-    /// Whether its arguments hold a call of `SHELL()`, whose command has to be run before they are expanded.
-    pub fn asks_shell(&self) -> bool {
-        self.asks_shell
+    /// What has to be asked of others before its arguments are expanded; `None`: nothing, as of most.
+    pub fn asks(&self) -> Option<Asks> {
+        self.asks
     }
     /// What the run loop does to the arguments.
     pub fn kind(&self) -> Kind {

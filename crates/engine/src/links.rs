@@ -1,30 +1,74 @@
-//! Programs and servers that calls talk to: the broker's reports, sorted by conversation.
+//! Programs and servers that calls talk to, and pages that they want: what is reported of each, sorted by conversation.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use call::{LinkId, LinkNews, LinkWant};
+use call::{LinkId, LinkNews, LinkWant, PageWant};
 use io::process::broker::{Broker, Report, Want};
 use io::wake::Receiver;
+use io::web::{self, Fetcher};
+
+/// Numbers of pages have this bit, those of conversations have not.
+const PAGE: u64 = 1 << 63;
 
 /// The loop's end.
 pub(crate) struct LinkDesk {
     broker: Broker,
+    fetcher: Fetcher,
+    /// Of each page that is wanted, what came of it.
+    pages: HashMap<u64, Option<web::Report>>,
     /// What came of each conversation and was not taken. The broker bounds it.
     news: HashMap<u64, VecDeque<Report>>,
 }
 
 impl LinkDesk {
     pub(crate) fn start() -> std::io::Result<Self> {
-        Ok(Self { broker: Broker::start()?, news: HashMap::new() })
+        Ok(Self {
+            broker: Broker::start()?,
+            fetcher: Fetcher::start()?,
+            pages: HashMap::new(),
+            news: HashMap::new(),
+        })
     }
     pub(crate) fn reports(&self) -> &Receiver<(u64, Report)> {
         self.broker.reports()
     }
+    /// Readable when pages came.
+    pub(crate) fn pages(&self) -> &Fetcher {
+        &self.fetcher
+    }
+    /// Takes in the pages that came; those that somebody still wants.
+    pub(crate) fn take_in_pages(&mut self) -> Vec<LinkId> {
+        let mut changed = Vec::new();
+        for (number, report) in self.fetcher.take_in() {
+            if let Some(page) = self.pages.get_mut(&(PAGE | number)) {
+                *page = Some(report);
+                changed.push(LinkId(PAGE | number));
+            }
+        }
+        changed
+    }
+    fn fetch(&mut self, want: PageWant) -> Result<LinkId, String> {
+        let PageWant { url, headers, body, redirects, resolve_within, connect_within, within, verify, proxy } =
+            want;
+        let number = self.fetcher.fetch(web::Want {
+            url,
+            headers,
+            body,
+            redirects,
+            resolve_within,
+            connect_within,
+            within,
+            verify,
+            proxy,
+        })?;
+        self.pages.insert(PAGE | number, None);
+        Ok(LinkId(PAGE | number))
+    }
     /// Takes in what came; the conversations that have news.
     pub(crate) fn take_in(&mut self) -> Vec<LinkId> {
-        let Self { broker, news } = self;
+        let Self { broker, news, .. } = self;
         let mut changed = Vec::new();
         broker.reports().drain(|(talk, report)| {
             // Of those that were let go nobody wants to know.
@@ -43,17 +87,25 @@ pub(crate) struct Links(pub(crate) Rc<RefCell<LinkDesk>>);
 impl call::Links for Links {
     fn open(&mut self, want: LinkWant) -> Result<LinkId, String> {
         let desk = &mut *self.0.borrow_mut();
-        let talk = desk.broker.open(match want {
+        let want = match want {
             LinkWant::Program { path, args, environment, audio } => {
                 Want::Program { path, args, environment, audio }
             }
             LinkWant::Server { hosts } => Want::Server { hosts },
-        });
+            LinkWant::Page(want) => return desk.fetch(*want),
+        };
+        let talk = desk.broker.open(want);
         desk.news.insert(talk, VecDeque::new());
         Ok(LinkId(talk))
     }
     fn take(&mut self, link: LinkId) -> Option<LinkNews> {
         let desk = &mut *self.0.borrow_mut();
+        if link.0 & PAGE != 0 {
+            return Some(match desk.pages.get_mut(&link.0)?.take()? {
+                Ok(web::Page { status, head, body }) => LinkNews::Page { status, head, body },
+                Err(why) => LinkNews::Failed { not_found: false, why },
+            });
+        }
         let report = desk.news.get_mut(&link.0)?.pop_front()?;
         Some(match report {
             Report::Open { address, audio } => LinkNews::Open { address, audio },
@@ -74,6 +126,10 @@ impl call::Links for Links {
     }
     fn close(&mut self, link: LinkId) {
         let desk = &mut *self.0.borrow_mut();
+        if link.0 & PAGE != 0 {
+            desk.pages.remove(&link.0);
+            return desk.fetcher.forget(link.0 & !PAGE);
+        }
         desk.news.remove(&link.0);
         desk.broker.close(link.0);
     }

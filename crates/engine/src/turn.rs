@@ -47,6 +47,7 @@ const NAMES: Token = Token(3);
 const MEASURED: Token = Token(5);
 const LINKS: Token = Token(6);
 const CALL_FILES: Token = Token(7);
+const PAGES: Token = Token(8);
 
 /// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
@@ -145,6 +146,7 @@ enum Turn {
     Names,
     Measured,
     Links,
+    Pages,
     CallFiles,
     Signal(Signal),
 }
@@ -215,6 +217,7 @@ impl Engine {
             (self.sounds_wake.as_fd().try_clone_to_owned(), SOUNDS),
             (self.names.borrow().client().as_fd().try_clone_to_owned(), NAMES),
             (self.links.borrow().reports().as_fd().try_clone_to_owned(), LINKS),
+            (self.links.borrow().pages().as_fd().try_clone_to_owned(), PAGES),
         ];
         let measured = self.site.translation.over().map(|fd| (fd.try_clone_to_owned(), MEASURED));
         for (fd, token) in watched.into_iter().chain(measured) {
@@ -328,6 +331,7 @@ impl Engine {
                 NetEvent::Readable { token: NAMES } => turns.push(Turn::Names),
                 NetEvent::Readable { token: MEASURED } => turns.push(Turn::Measured),
                 NetEvent::Readable { token: LINKS } => turns.push(Turn::Links),
+                NetEvent::Readable { token: PAGES } => turns.push(Turn::Pages),
                 NetEvent::Readable { token: CALL_FILES } => turns.push(Turn::CallFiles),
                 NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
                 NetEvent::Insecure { kind, remote, fault, .. } => {
@@ -481,6 +485,11 @@ impl Engine {
             }
             Turn::Links => {
                 let changed = self.links.borrow_mut().take_in();
+                let mut core = self.site.shard.core.borrow_mut();
+                changed.into_iter().for_each(|link| core.link_changed(link));
+            }
+            Turn::Pages => {
+                let changed = self.links.borrow_mut().take_in_pages();
                 let mut core = self.site.shard.core.borrow_mut();
                 changed.into_iter().for_each(|link| core.link_changed(link));
             }

@@ -720,6 +720,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         disabled_modules: snapshot.modules.disabled().clone(),
         live_dangerously: options.live_dangerously,
         conferences: snapshot.confbridge.profiles.clone(),
+        machines: snapshot.amd.machines(),
     }
 }
 

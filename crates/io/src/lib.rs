@@ -12,3 +12,4 @@ pub mod probe;
 pub mod process;
 mod sys;
 pub mod wake;
+pub mod web;

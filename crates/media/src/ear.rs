@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use base::{FormatId, Granule};
+use base::{FormatId, Granule, HoldBack};
 use codec::{Coders, DecodeTask, Decoder};
 use rtp::{Grid, Jitter, JitterLimits, LENGTH_BYTES, Pulled};
 
@@ -115,11 +115,14 @@ pub(crate) struct Ear {
 
 impl Ear {
     pub(crate) fn new(format: FormatId, jitter_max_ms: u16, coders: &Coders) -> Self {
+        let limits = HoldBack { least_ms: AIM_MS.min(jitter_max_ms), most_ms: jitter_max_ms };
+        Self::holding_back(format, limits, coders)
+    }
+    pub(crate) fn holding_back(format: FormatId, limits: HoldBack, coders: &Coders) -> Self {
         let grid = grid(format);
-        let limits = if jitter_max_ms == 0 {
-            JitterLimits { min_ms: 0, max_ms: OFF_MAX_MS }
-        } else {
-            JitterLimits { min_ms: AIM_MS.min(jitter_max_ms), max_ms: jitter_max_ms }
+        let limits = match limits.most_ms {
+            0 => JitterLimits { min_ms: 0, max_ms: OFF_MAX_MS },
+            most_ms => JitterLimits { min_ms: limits.least_ms.min(most_ms), max_ms: most_ms },
         };
         let rate = u64::from(format.rate().0);
         let unit_samples = (rate * u64::from(grid.unit_us) / 1_000_000) as usize;

@@ -133,7 +133,11 @@ impl<P: PacketIo> Desk<'_, P> {
         if !self.coders.coded().contains(format) || (!pulled && !mixed && !waits && stream.taps.is_none()) {
             stream.ear = None;
         } else if stream.ear.as_ref().is_none_or(|ear| !ear.fits(format)) {
-            stream.ear = Some(Box::new(Ear::new(format, stream.plan.jitter_max_ms, self.coders)));
+            let ear = match stream.held_back {
+                Some(limits) => Ear::holding_back(format, limits, self.coders),
+                None => Ear::new(format, stream.plan.jitter_max_ms, self.coders),
+            };
+            stream.ear = Some(Box::new(ear));
         }
         if let Some(taps) = &mut stream.taps {
             taps.prepare(format.rate());

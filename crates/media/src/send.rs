@@ -15,6 +15,7 @@ use crate::phase::Phase;
 use crate::receive::Inbound;
 use crate::report::COMPOUND_BYTES;
 use crate::stream::{Feed, Stream};
+use crate::taps::Change;
 use crate::trace::Carried;
 use crate::whisper::Whisper;
 use crate::worker::{Desk, Scratch};
@@ -245,6 +246,9 @@ impl<P: PacketIo> Desk<'_, P> {
         }
         if let Some(ms) = found.silence_ms {
             self.events.push(Event::Silence { stream: id, ms });
+        }
+        for Change { listener, sounds, before_ms } in found.changes.into_iter().flatten() {
+            self.events.push(Event::Sound { stream: id, listener, sounds, before_ms });
         }
         for edge in found.digits.into_iter().flatten() {
             self.digit_edge(id, edge, true);

@@ -6,7 +6,8 @@ use core::ops::Range;
 use core::time::Duration;
 
 use base::{
-    Direction, FormatId, Instant, Latch, MAX_RX_PAYLOADS, Plan, RoomId, RxPayload, StreamId, StreamStats,
+    Direction, FormatId, HoldBack, Instant, Latch, MAX_RX_PAYLOADS, Plan, RoomId, RxPayload, StreamId,
+    StreamStats,
 };
 use codec::Coders;
 use lanes::{LINE_BYTES, prefetch};
@@ -121,6 +122,8 @@ pub(crate) struct Stream<L> {
 
     // All that a call is besides.
     pub(crate) plan: Box<Plan>,
+    /// For how long its ear holds packets back, when not as the plan says.
+    pub(crate) held_back: Option<HoldBack>,
     pub(crate) lock: SourceLock,
     pub(crate) events_in: EventReceiver,
     pub(crate) digits: Digits,
@@ -161,6 +164,7 @@ impl<L> Stream<L> {
             play: None,
             ear: None,
             taps: None,
+            held_back: None,
             feed: Feed::Quiet,
             seat,
             visits_left: 1,

@@ -1,6 +1,6 @@
-//! What listens to a stream besides its bridge: recording, silence watch, tone detection.
+//! What listens to a stream besides its bridge: recording, watches for sound and silence, tone detection.
 
-use base::{AudioSink, FormatId, SampleRate};
+use base::{AudioSink, FormatId, Listener, SampleRate, SoundWatch};
 use codec::{DtmfDetector, DtmfEdge, Resampler};
 use rtp::EventEdge;
 
@@ -11,6 +11,8 @@ use crate::monitor::Monitors;
 const JUDGED_MS: u32 = 20;
 /// Edges that one frame of 60 ms can hold: the detector wants 25 ms on each side of one.
 const EDGES_MAX: usize = 4;
+/// Changes between sound and silence that one frame may tell; what comes besides is told with the next.
+const CHANGES_MAX: usize = 4;
 /// Rate at which tones are looked for.
 const DETECTOR_RATE: SampleRate = SampleRate(8000);
 
@@ -19,6 +21,7 @@ const DETECTOR_RATE: SampleRate = SampleRate(8000);
 pub(crate) struct Taps {
     record: Option<Record>,
     silence: Option<SilenceWatch>,
+    sound: [Option<Sound>; Listener::COUNT],
     pub(crate) inband: Option<Inband>,
     pub(crate) monitors: Option<Box<Monitors>>,
 }
@@ -34,8 +37,34 @@ struct SilenceWatch {
     wanted_ms: u32,
     threshold: u16,
     silent_ms: u32,
+    level: Level,
+}
+
+/// How loud frames of [`JUDGED_MS`] are.
+#[derive(Default)]
+struct Level {
     sum: u64,
     samples: u32,
+}
+
+/// Sound and silence as one listener tells them apart.
+struct Sound {
+    watch: SoundWatch,
+    level: Level,
+    /// What the last frame was, and for how long it has been so, frame after frame.
+    is_loud: bool,
+    run_ms: u32,
+    /// What it counts as, and for how long.
+    sounds: bool,
+    lasted_ms: u32,
+}
+
+/// What a listener is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) listener: Listener,
+    pub(crate) sounds: bool,
+    pub(crate) before_ms: u32,
 }
 
 /// What the taps found in one frame.
@@ -43,12 +72,14 @@ struct SilenceWatch {
 pub(crate) struct Found {
     pub(crate) silence_ms: Option<u32>,
     pub(crate) digits: [Option<EventEdge>; EDGES_MAX],
+    pub(crate) changes: [Option<Change>; CHANGES_MAX],
 }
 
 impl Taps {
     pub(crate) fn is_empty(&self) -> bool {
         let monitored = self.monitors.as_ref().is_some_and(|monitors| !monitors.is_empty());
-        self.record.is_none() && self.silence.is_none() && self.inband.is_none() && !monitored
+        let watched = self.silence.is_some() || self.sound.iter().any(Option::is_some);
+        self.record.is_none() && !watched && self.inband.is_none() && !monitored
     }
     pub(crate) fn record(&mut self, format: FormatId, sink: Box<dyn AudioSink>) {
         self.record = Some(Record { sink, format, from: format.rate(), resampler: None });
@@ -57,8 +88,13 @@ impl Taps {
         self.record = None;
     }
     pub(crate) fn watch_silence(&mut self, ms: u32, threshold: u16) {
-        self.silence =
-            (ms > 0).then_some(SilenceWatch { wanted_ms: ms, threshold, silent_ms: 0, sum: 0, samples: 0 });
+        let watch = SilenceWatch { wanted_ms: ms, threshold, silent_ms: 0, level: Level::default() };
+        self.silence = (ms > 0).then_some(watch);
+    }
+    pub(crate) fn watch_sound(&mut self, listener: Listener, watch: Option<SoundWatch>) {
+        if let Some(slot) = self.sound.get_mut(listener as usize) {
+            *slot = watch.map(Sound::new);
+        }
     }
     pub(crate) fn detect_inband(&mut self, on: bool) {
         match (on, &self.inband) {
@@ -97,6 +133,11 @@ impl Taps {
         if let Some(watch) = &mut self.silence {
             found.silence_ms = watch.frame(linear, rate);
         }
+        for (sound, listener) in self.sound.iter_mut().zip([Listener::Application, Listener::Watcher]) {
+            if let Some(sound) = sound {
+                sound.frame(linear, rate, listener, &mut found);
+            }
+        }
         if let Some(inband) = &mut self.inband {
             inband.frame(linear, &mut found);
         }
@@ -104,25 +145,58 @@ impl Taps {
     }
 }
 
-impl SilenceWatch {
-    fn frame(&mut self, linear: &[i16], rate: SampleRate) -> Option<u32> {
+impl Level {
+    /// Takes samples; tells the mean absolute amplitude of each frame that is whole.
+    fn frames(&mut self, linear: &[i16], rate: SampleRate, mut judge: impl FnMut(u64)) {
         let judged = (rate.0 * JUDGED_MS / 1000).max(1);
-        let mut reached = None;
         for sample in linear {
             self.sum += u64::from(sample.unsigned_abs());
             self.samples += 1;
-            if self.samples < judged {
-                continue;
-            }
-            let silent = self.sum / u64::from(self.samples) < u64::from(self.threshold);
-            (self.sum, self.samples) = (0, 0);
-            self.silent_ms = if silent { self.silent_ms + JUDGED_MS } else { 0 };
-            if self.silent_ms >= self.wanted_ms {
-                reached = Some(self.silent_ms);
-                self.silent_ms = 0;
+            if self.samples >= judged {
+                judge(self.sum / u64::from(self.samples));
+                *self = Self::default();
             }
         }
+    }
+}
+
+impl SilenceWatch {
+    fn frame(&mut self, linear: &[i16], rate: SampleRate) -> Option<u32> {
+        let Self { wanted_ms, threshold, silent_ms, level } = self;
+        let mut reached = None;
+        level.frames(linear, rate, |mean| {
+            *silent_ms = if mean < u64::from(*threshold) { *silent_ms + JUDGED_MS } else { 0 };
+            if *silent_ms >= *wanted_ms {
+                reached = Some(*silent_ms);
+                *silent_ms = 0;
+            }
+        });
         reached
+    }
+}
+
+impl Sound {
+    fn new(watch: SoundWatch) -> Self {
+        let SoundWatch { sounds, .. } = watch;
+        Self { watch, level: Level::default(), is_loud: sounds, run_ms: 0, sounds, lasted_ms: 0 }
+    }
+    fn frame(&mut self, linear: &[i16], rate: SampleRate, listener: Listener, found: &mut Found) {
+        let Self { watch, level, is_loud, run_ms, sounds, lasted_ms } = self;
+        level.frames(linear, rate, |mean| {
+            let loud = mean >= u64::from(watch.threshold);
+            *run_ms = if loud == *is_loud { run_ms.saturating_add(JUDGED_MS) } else { JUDGED_MS };
+            *is_loud = loud;
+            *lasted_ms = lasted_ms.saturating_add(JUDGED_MS);
+            let wanted_ms = if loud { watch.sound_ms } else { watch.silence_ms };
+            let slot = found.changes.iter_mut().find(|slot| slot.is_none());
+            if loud != *sounds
+                && *run_ms >= wanted_ms
+                && let Some(slot) = slot
+            {
+                *slot = Some(Change { listener, sounds: loud, before_ms: *lasted_ms - *run_ms });
+                (*sounds, *lasted_ms) = (loud, *run_ms);
+            }
+        });
     }
 }
 
@@ -184,6 +258,64 @@ mod tests {
         }
         assert_eq!(at, [(5, 60), (8, 60)]);
         taps.watch_silence(0, 256);
+        assert!(taps.is_empty());
+    }
+
+    #[test]
+    fn sound_and_silence_are_told_when_they_have_lasted_with_the_length_of_what_was_before() {
+        let watch =
+            |sound_ms, silence_ms, sounds| SoundWatch { threshold: 256, sound_ms, silence_ms, sounds };
+        for (name, watch, frames, expected) in [
+            (
+                "each frame",
+                watch(20, 20, false),
+                "..##.#",
+                &[(2, true, 40), (4, false, 40), (5, true, 20)][..],
+            ),
+            ("a word of 60 ms", watch(60, 40, false), ".#.###.#..", &[(5, true, 60), (9, false, 100)]),
+            ("what is too short is none", watch(60, 40, false), "##.##.#.", &[]),
+            ("silence from the start", watch(20, 60, true), "....", &[(2, false, 0)]),
+            ("sound first", watch(20, 60, true), "##...", &[(4, false, 40)]),
+            ("no time at all is one frame", watch(0, 0, false), "#.", &[(0, true, 0), (1, false, 20)]),
+        ] {
+            for (rate, frame_ms) in [(8000, 20), (16_000, 10), (48_000, 60)] {
+                let rate = SampleRate(rate);
+                let linear: Vec<i16> = frames
+                    .chars()
+                    .flat_map(|symbol| vec![if symbol == '#' { 256 } else { 255 }; rate.0 as usize / 50])
+                    .collect();
+                let mut taps = Taps::default();
+                taps.watch_sound(Listener::Watcher, Some(watch));
+                let mut told = Vec::new();
+                for (n, frame) in linear.chunks(rate.0 as usize * frame_ms / 1000).enumerate() {
+                    let found = taps.frame(frame, rate);
+                    told.extend(found.changes.into_iter().flatten().map(|c| (n, c.sounds, c.before_ms)));
+                    assert!(found.changes.into_iter().flatten().all(|c| c.listener == Listener::Watcher));
+                }
+                // Frames of other lengths tell it with the one in which it happens.
+                let at = |n: usize| ((n + 1) * 20).div_ceil(frame_ms) - 1;
+                let expected: Vec<_> = expected.iter().map(|&(n, sounds, ms)| (at(n), sounds, ms)).collect();
+                assert_eq!(told, expected, "{name}, {} Hz, frames of {frame_ms} ms", rate.0);
+            }
+        }
+    }
+
+    #[test]
+    fn each_listener_has_a_watch_of_its_own() {
+        let watch = |threshold| SoundWatch { threshold, sound_ms: 20, silence_ms: 20, sounds: false };
+        let mut taps = Taps::default();
+        taps.watch_sound(Listener::Application, Some(watch(1000)));
+        taps.watch_sound(Listener::Watcher, Some(watch(100)));
+        let mut who = |level: i16| {
+            let found = taps.frame(&[level; 160], SampleRate(8000));
+            found.changes.into_iter().flatten().map(|change| change.listener).collect::<Vec<_>>()
+        };
+        assert_eq!(who(500), [Listener::Watcher]);
+        assert_eq!(who(5000), [Listener::Application]);
+        assert_eq!(who(0), [Listener::Application, Listener::Watcher]);
+        taps.watch_sound(Listener::Application, None);
+        assert!(!taps.is_empty());
+        taps.watch_sound(Listener::Watcher, None);
         assert!(taps.is_empty());
     }
 

@@ -548,6 +548,16 @@ impl<P: PacketIo> Desk<'_, P> {
             Command::WatchSilence { stream, ms, threshold } => {
                 self.with_taps(stream, |taps, _| taps.watch_silence(ms, threshold));
             }
+            Command::HoldBack { stream, limits } => {
+                if let Some(found) = self.enter(stream) {
+                    found.held_back = limits;
+                    found.ear = None;
+                    self.plan_routes(stream);
+                }
+            }
+            Command::WatchSound { stream, listener, watch } => {
+                self.with_taps(stream, |taps, _| taps.watch_sound(listener, watch));
+            }
             Command::Fax { stream, fax } => {
                 if let Some(found) = self.enter(stream) {
                     found.fax = fax.map(|fax| Box::new(FaxLine::new(fax)));

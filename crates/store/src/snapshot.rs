@@ -4,6 +4,7 @@
 
 use crate::config::acl::NamedAcls;
 use crate::config::aliases::Aliases;
+use crate::config::amd::Amd;
 use crate::config::asterisk::Asterisk;
 use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
 use crate::config::codecs::CodecsConf;
@@ -82,6 +83,8 @@ pub struct Snapshot {
     pub codecs: CodecsConf,
     /// `confbridge.conf`.
     pub confbridge: ConfBridge,
+    /// `amd.conf`.
+    pub amd: Amd,
     /// `http.conf`.
     pub http: HttpGeneral,
     /// `prometheus.conf`.
@@ -343,6 +346,7 @@ impl<'a> Reading<'a> {
             resolver: self.read("resolver_unbound.conf", Resolver::read),
             codecs,
             confbridge: self.read("confbridge.conf", ConfBridge::read),
+            amd: self.read("amd.conf", Amd::read),
             http,
             prometheus,
             acls,

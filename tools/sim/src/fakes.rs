@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{AudioSink, ChannelId, Clip, Command, Event, FormatId, Instant, Plan, PlayEnd, PlayId, StreamId};
+use base::{
+    AudioSink, ChannelId, Clip, Command, Event, FormatId, Instant, Plan, PlayEnd, PlayId, SoundWatch,
+    StreamId,
+};
 use call::{
     Afterwards, ClipAnswer, ClipWant, Database, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
     Progress, Recorder, Take, WallClock,
@@ -240,6 +243,22 @@ impl MediaDoor for Media {
             Command::WatchSilence { stream, ms, .. } if ms > 0 => {
                 state.say(&format!("#{} is watched for {ms} ms of silence", stream.slot));
             }
+            Command::HoldBack { stream, limits: Some(limits) } => {
+                state.say(&format!(
+                    "#{} is held back {} to {} ms",
+                    stream.slot, limits.least_ms, limits.most_ms
+                ));
+            }
+            Command::HoldBack { stream, limits: None } => {
+                state.say(&format!("#{} is held back as usual", stream.slot))
+            }
+            Command::WatchSound { stream, listener, watch: Some(watch) } => {
+                let SoundWatch { threshold, sound_ms, silence_ms, .. } = watch;
+                state.say(&format!(
+                    "#{} {listener:?} watches for {sound_ms} ms above {threshold} and {silence_ms} ms below",
+                    stream.slot
+                ));
+            }
             Command::Enter { stream, room, member, .. } => {
                 state.part(stream);
                 let muted = if member.muted { " muted" } else { "" };
@@ -257,6 +276,7 @@ impl MediaDoor for Media {
             | Command::Tie { .. }
             | Command::DetectInband { .. }
             | Command::WatchSilence { .. }
+            | Command::WatchSound { watch: None, .. }
             | Command::Fax { .. } => {}
         }
     }

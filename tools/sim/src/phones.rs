@@ -40,6 +40,8 @@ pub enum Act {
     Text(String),
     /// Its user has said nothing for so many milliseconds.
     Silence(u32),
+    /// What it says has become sound, or silence, which the opposite lasted so many milliseconds before; its watches say so.
+    Sound(bool, u32),
     /// No RTP came for the time that is allowed.
     MediaTimeout,
     /// Somebody else sends it to another place in the dialplan.

@@ -10,7 +10,7 @@ use crate::fakes::{Due, Shared, State};
 /// The program that is not asked anything before it speaks.
 const SHELL: &str = "/bin/sh";
 
-/// What a program or server does.
+/// What a program or server does. A web server's page is its lines, with `exit` as status (0: 200).
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     /// Lines, each said so many milliseconds after the one before was answered.
@@ -99,7 +99,9 @@ impl Links for Outside {
                 let (host, port) = hosts.first().cloned().unwrap_or_default();
                 (format!("{host}:{port}"), false)
             }
+            LinkWant::Page(want) => (want.url.clone(), false),
         };
+        let page = matches!(want, LinkWant::Page(_));
         let script = state.scripts.known.get(&name).cloned();
         state.scripts.wanted.push(want);
         state.scripts.next += 1;
@@ -111,10 +113,20 @@ impl Links for Outside {
             }
             Some(_) => None,
         };
+        let known = script.is_some();
         let mut script = script.unwrap_or_default();
         script.hasty |= name == SHELL;
         let left = script.lines.iter().cloned().collect();
         let news = failed.unwrap_or(LinkNews::Open { address: None, audio: None });
+        let news = match (&script.fails, page && known) {
+            (None, true) => {
+                let said: Vec<&str> = script.lines.iter().map(|(_, line)| line.as_str()).collect();
+                let (status, head) =
+                    (if script.exit == 0 { 200 } else { script.exit as u16 }, "HTTP/1.1 \r\n\r\n");
+                LinkNews::Page { status, head: head.to_owned(), body: said.join("\n").into_bytes() }
+            }
+            (Some(_), _) | (None, false) => news,
+        };
         let running = Running { script, left, news: [news].into(), program, closed: false, over: false };
         state.scripts.running.insert(link, running);
         if name == SHELL {

@@ -224,6 +224,16 @@ impl World {
                     Act::PressRelayed(symbol) => press(core, id, symbol, true),
                     Act::Text(text) => core.push_event(id, ChanEvent::Text(text)),
                     Act::Silence(ms) => of_stream(core, id, |stream| Event::Silence { stream, ms }),
+                    Act::Sound(sounds, before_ms) => {
+                        for listener in [base::Listener::Application, base::Listener::Watcher] {
+                            of_stream(core, id, |stream| Event::Sound {
+                                stream,
+                                listener,
+                                sounds,
+                                before_ms,
+                            });
+                        }
+                    }
                     // The driver ends such a call, as its endpoint asks.
                     Act::MediaTimeout => {
                         core.request_hangup(id, Cause::REQUESTED_CHAN_UNAVAIL);

@@ -2,7 +2,7 @@
 
 use dialplan::Fault;
 
-use super::{Read, gone};
+use super::{Read, gone, unknown};
 use crate::Call;
 
 /// Categories one channel may be counted in.
@@ -42,6 +42,30 @@ pub(super) fn write_group(call: &Call, category: &str, value: &str) -> Read {
             Ok(())
         })
         .map_err(gone)?
+}
+
+/// `CONFBRIDGE_INFO(type,conference)`; one that nobody is in has none of anything.
+pub(super) fn read_conference(call: &Call, text: &str, out: &mut String) -> Read {
+    let (item, name) = text.split_once(',').ok_or(Fault::new("needs a type and a conference"))?;
+    let (item, name) = (item.trim(), name.trim());
+    if name.is_empty() {
+        return Err(Fault::new("the conference is missing"));
+    }
+    let answer = call.chan.core(|core| {
+        let conference = core.conferences.get(name);
+        let members = || conference.iter().flat_map(|conference| &conference.members);
+        Some(match item.to_ascii_lowercase().as_str() {
+            "parties" => members().count(),
+            "admins" => members().filter(|member| member.seat.is_admin).count(),
+            // Nobody is marked: profiles that say so are told by `check`.
+            "marked" => 0,
+            "locked" => usize::from(conference.is_some_and(|conference| conference.is_locked)),
+            "muted" => usize::from(conference.is_some_and(call::conference::Conference::is_muted)),
+            _ => return None,
+        })
+    });
+    out.push_str(&answer.ok_or_else(|| unknown(item))?.to_string());
+    Ok(())
 }
 
 fn count(call: &Call, matches: impl Fn(&str, &str) -> bool) -> usize {

@@ -2,13 +2,17 @@
 //! dialplan's function table.
 
 mod channel;
+mod config;
 mod count;
 pub(crate) mod enumlookup;
+mod listening;
 mod party;
 mod quality;
 pub(crate) mod record;
+pub(crate) mod service;
 pub(crate) mod shell;
 mod state;
+pub(crate) mod web;
 
 use dialplan::{ChannelFunction, Fault};
 
@@ -33,7 +37,15 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Import => channel::read_import(call, text, out),
         F::Timeout => channel::read_timeout(call, text, out),
         F::Cdr => record::read(call, text, out),
-        F::CdrProp | F::PjsipSendSessionRefresh => Err(Fault::new("can only be written")),
+        F::CdrProp | F::PjsipSendSessionRefresh | F::TalkDetect | F::AudiohookInherit | F::Jitterbuffer => {
+            Err(Fault::new("can only be written"))
+        }
+        F::AstConfig => config::read(call, text, out),
+        F::Curl => web::read(call, text, out),
+        F::Curlopt => web::read_option(call, text, out),
+        F::SrvQuery => service::read_query(call, text, out),
+        F::SrvResult => service::read_result(call, text, out),
+        F::ConfbridgeInfo => count::read_conference(call, text, out),
         F::DeviceState => state::read_device(call, text, out),
         F::ExtensionState => state::read_extension(call, text, out),
         F::Hint => state::read_hint(call, text, out),
@@ -74,7 +86,7 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         | F::PjsipEndpoint
         | F::PjsipAor
         | F::PjsipContact => tech_read(call, tech_name(function), text, out),
-        F::Volume | F::Muteaudio | F::AudiohookInherit => Err(Fault::new("is not built in")),
+        F::Volume | F::Muteaudio => Err(Fault::new("is not built in")),
     }
 }
 
@@ -100,8 +112,17 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::PjsipInheritableHeader
         | F::PjsipMediaOffer
         | F::PjsipSendSessionRefresh => tech_write(call, tech_name(function), text, value),
-        F::Volume | F::Muteaudio | F::AudiohookInherit => Err(Fault::new("is not built in")),
-        F::Channels
+        F::Curlopt => web::write_option(call, text, value),
+        F::Jitterbuffer => listening::write_buffer(call, text, value),
+        F::TalkDetect => listening::write_talk(call, text, value),
+        F::AudiohookInherit => listening::write_inherit(text),
+        F::Volume | F::Muteaudio => Err(Fault::new("is not built in")),
+        F::AstConfig
+        | F::Curl
+        | F::SrvQuery
+        | F::SrvResult
+        | F::ConfbridgeInfo
+        | F::Channels
         | F::ChannelExists
         | F::ExtensionState
         | F::Hangupcause

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use base::Digit;
 use call::{Level, Notice, Stop};
-use dialplan::{Destination, Inherit, Kind, Nested, Program, Ready, Scratch, Step, SubCall, Var, Written};
+use dialplan::{
+    Asks, Destination, Inherit, Kind, Nested, Program, Ready, Scratch, Step, SubCall, Var, Written,
+};
 
 use super::{Frame, FrameKind, Place};
 use crate::env::Scope;
@@ -74,20 +76,8 @@ impl Call {
                 self.settle();
                 return Left::NoStep;
             };
-            if step.asks_shell()
-                && let Err(stop) = self.run_shell_calls(&step.args).await
-            {
-                self.settle();
-                return Left::Stopped(stop);
-            }
-            if step.asks_enum()
-                && let Err(stop) = self.fetch_enum(&step.args, until.after_end).await
-            {
-                self.settle();
-                return Left::Stopped(stop);
-            }
-            if step.asks_quality()
-                && let Err(stop) = self.chan.refresh_quality(until.after_end).await
+            if let Some(asks) = step.asks()
+                && let Err(stop) = self.ask_for(asks, &step.args, until.after_end).await
             {
                 self.settle();
                 return Left::Stopped(stop);
@@ -131,6 +121,26 @@ impl Call {
                 self.chan.pause().await;
             }
         }
+    }
+
+    /// Asks others for what the functions that a step spells out will answer.
+    async fn ask_for(&self, asks: Asks, args: &str, after_end: bool) -> Result<(), Stop> {
+        if asks.shell {
+            self.run_shell_calls(args).await?;
+        }
+        if asks.services {
+            self.fetch_services(args, after_end).await?;
+        }
+        if asks.numbers {
+            self.fetch_enum(args, after_end).await?;
+        }
+        if asks.web {
+            self.fetch_pages(args, after_end).await?;
+        }
+        if asks.quality {
+            self.chan.refresh_quality(after_end).await?;
+        }
+        Ok(())
     }
 
     async fn run_story(&self, row: &'static AppRow, args: Written) -> Outcome {

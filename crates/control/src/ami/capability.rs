@@ -3,8 +3,10 @@
 
 /// Applications that act on calls alone: no files, no database, no other application by name.
 pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
+    "AMD",
     "Answer",
     "BackGround",
+    "BackgroundDetect",
     "Busy",
     "ChanIsAvail",
     "ConfBridge",
@@ -77,6 +79,7 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "Wait",
     "WaitDigit",
     "WaitExten",
+    "WaitForNoise",
     "WaitForSilence",
     "WaitUntil",
     "While",
@@ -92,6 +95,7 @@ const PLAIN_READS: &[&str] = &[
     "CHANNEL",
     "CHANNELS",
     "CHANNEL_EXISTS",
+    "CONFBRIDGE_INFO",
     "CONNECTEDLINE",
     "CSV_QUOTE",
     "CUT",
@@ -166,6 +170,8 @@ const PLAIN_READS: &[&str] = &[
     "SIP_HEADER",
     "SORT",
     "SPRINTF",
+    "SRVQUERY",
+    "SRVRESULT",
     "STACK_PEEK",
     "STRBETWEEN",
     "STRFTIME",
@@ -184,6 +190,7 @@ const PLAIN_READS: &[&str] = &[
 /// Functions that write calls and their variables.
 const PLAIN_WRITES: &[&str] = &[
     "ARRAY",
+    "AUDIOHOOK_INHERIT",
     "CALLERID",
     "CDR",
     "CDR_PROP",
@@ -193,6 +200,7 @@ const PLAIN_WRITES: &[&str] = &[
     "GLOBAL",
     "GROUP",
     "HASH",
+    "JITTERBUFFER",
     "LOCAL",
     "MESSAGE",
     "MESSAGE_DATA",
@@ -205,6 +213,7 @@ const PLAIN_WRITES: &[&str] = &[
     "PUSH",
     "REDIRECTING",
     "SHARED",
+    "TALK_DETECT",
     "TIMEOUT",
     "UNSHIFT",
 ];

@@ -73,6 +73,8 @@ events! {
     "AGIExecEnd" "agi" "An AGI command is done." ["Channel*", "Command", "CommandId", "ResultCode", "Result"];
     "DTMFBegin" "dtmf" "A digit began." ["Channel*", "Digit", "Direction"];
     "DTMFEnd" "dtmf" "A digit ended." ["Channel*", "Digit", "DurationMs", "Direction"];
+    "ChannelTalkingStart" "call" "The user of a channel began to talk; with TALK_DETECT()." ["Channel*"];
+    "ChannelTalkingStop" "call" "The user of a channel ceased to talk. Duration: milliseconds that it talked." ["Channel*", "Duration"];
     "HangupHandlerPush" "dialplan" "A hang-up handler was pushed on a channel." ["Channel*", "Handler"];
     "HangupHandlerPop" "dialplan" "A hang-up handler was taken off a channel." ["Channel*", "Handler"];
     "HangupHandlerRun" "dialplan" "A hang-up handler is about to run." ["Channel*", "Handler"];
@@ -258,6 +260,10 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::NewChannel(of) => plain("Newchannel", of),
         Notice::NewState(of) => plain("Newstate", of),
         Notice::NewConnectedLine(of) => plain("NewConnectedLine", of),
+        Notice::Talking { channel, duration_ms: None } => plain("ChannelTalkingStart", channel),
+        Notice::Talking { channel, duration_ms: Some(ms) } => {
+            plain("ChannelTalkingStop", channel).with(|m| m.field("Duration", ms))
+        }
         Notice::HangupHandler { channel, change, handler } => {
             let name = match change {
                 HandlerChange::Push => "HangupHandlerPush",
@@ -615,6 +621,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::BridgeLeave { channel: of, .. }
         | Notice::ConferenceMember { channel: of, .. }
         | Notice::Monitor { channel: of, .. }
+        | Notice::Talking { channel: of, .. }
         | Notice::HangupHandler { channel: of, .. }
         | Notice::Agi { channel: of, .. }
         | Notice::Dtmf { channel: of, .. }

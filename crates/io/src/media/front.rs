@@ -636,6 +636,8 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::StopMonitor { stream, .. }
         | Command::Whisper { stream, .. }
         | Command::WatchSilence { stream, .. }
+        | Command::WatchSound { stream, .. }
+        | Command::HoldBack { stream, .. }
         | Command::Fax { stream, .. }
         | Command::Stats { stream } => (stream, None),
     })

@@ -95,6 +95,7 @@ fn by_line(events: Vec<Event>) -> BTreeMap<StreamId, Vec<String>> {
             | Event::DigitEnd { stream, .. }
             | Event::DigitsSent { stream }
             | Event::Silence { stream, .. }
+            | Event::Sound { stream, .. }
             | Event::Talking { stream, .. }
             | Event::Latched { stream, .. }
             | Event::Sends { stream, .. }

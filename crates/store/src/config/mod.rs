@@ -6,6 +6,7 @@
 
 pub mod acl;
 pub mod aliases;
+pub mod amd;
 pub mod asterisk;
 pub mod cdr;
 pub mod codecs;
@@ -317,6 +318,7 @@ pub fn manual() -> Vec<Row> {
         codecs::External::rows(),
         confbridge::Bridge::rows(),
         confbridge::User::rows(),
+        amd::Amd::rows(),
         hep::HepGeneral::rows(),
         telemetry::TelemetryGeneral::rows(),
         web::HttpGeneral::rows(),

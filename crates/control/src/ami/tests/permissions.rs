@@ -92,6 +92,9 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
     assert_eq!(
         of(capability::is_plain_to_read, dialplan::FunctionRow::readable),
         [
+            "AST_CONFIG",
+            "CURL",
+            "CURLOPT",
             "DB_DELETE",
             "ENUMLOOKUP",
             "ENV",
@@ -106,7 +109,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
     );
     assert_eq!(
         of(capability::is_plain_to_write, dialplan::FunctionRow::writable),
-        ["DB", "DB_DELETE", "MASTER_CHANNEL"]
+        ["CURLOPT", "DB", "DB_DELETE", "MASTER_CHANNEL"]
     );
     for act in [
         "Getvar|Variable: ENV(HOME)",

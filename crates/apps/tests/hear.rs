@@ -1,0 +1,216 @@
+//! What listens for speech: WaitForNoise, BackgroundDetect, AMD, TALK_DETECT().
+
+mod common;
+
+use std::time::Duration;
+
+use call::Notice;
+use common::{BYE, at_rest, call, lines, noted, warnings, world};
+use sim::{Act, World};
+
+const LOUD: Act = Act::Sound(true, 0);
+
+fn quiet(after_ms: u32) -> Act {
+    Act::Sound(false, after_ms)
+}
+
+/// One call of `1`: its step, and what is read after it.
+fn run(step: &str, read: &str, acts: &[(u64, Act)]) -> World {
+    let read = if read.is_empty() { String::new() } else { format!(" same => n,NoOp({read})\n") };
+    let mut world =
+        world(&format!("[default]\nexten => 1,1,{step}\n{read}exten => h,1,NoOp(h ${{AMDSTATUS}})\n"));
+    world.watch();
+    call(&mut world, "1", acts);
+    world.run();
+    at_rest(&world, step);
+    world
+}
+
+#[test]
+fn noise_is_waited_for_so_often_and_so_long() {
+    for (step, acts, expected) in [
+        ("WaitForNoise(500)", vec![(2000, LOUD)], vec!["NOISE"]),
+        ("WaitForNoise(500,2)", vec![(2000, LOUD), (3000, LOUD)], vec!["NOISE"]),
+        ("WaitForNoise(500,2,5)", vec![(2000, LOUD), (2500, quiet(500))], vec!["TIMEOUT"]),
+        ("WaitForNoise(500,1,5)", vec![(1000, Act::Press('1'))], vec!["TIMEOUT"]),
+        ("WaitForNoise(none,0,)", vec![(2000, LOUD)], vec!["NOISE"]),
+        ("WaitForNoise()", vec![(2000, BYE)], vec![]),
+    ] {
+        let world = run(step, "${WAITSTATUS}", &acts);
+        assert_eq!(noted(&world)[..expected.len()], expected, "{step}");
+        assert_eq!(noted(&world).len(), expected.len() + 1, "{step}");
+    }
+    for (step, watch) in [
+        ("WaitForNoise(500)", "0 #1 Application watches for 500 ms above 256 and 0 ms below"),
+        ("WaitForNoise()", "0 #1 Application watches for 1000 ms above 256 and 0 ms below"),
+    ] {
+        assert_eq!(lines(&run(step, "", &[(2000, LOUD)]), "watches"), [watch], "{step}");
+    }
+}
+
+/// One call of `1`, whose prompt `long` takes ten seconds.
+fn prompted(steps: &str, acts: &[(u64, Act)]) -> World {
+    let mut world = world(&format!(
+        "[default]\nexten => 1,1,{steps}\n same => n,NoOp(on)\nexten => talk,1,NoOp(talk)\nexten => 7,1,NoOp(seven)\n\
+         [mute]\nexten => 1,1,BackgroundDetect(long)\n same => n,NoOp(on)\n"
+    ));
+    world.watch();
+    world.clip("long", Duration::from_secs(10));
+    world.missing("none");
+    call(&mut world, "1", acts);
+    world.run();
+    at_rest(&world, steps);
+    world
+}
+
+#[test]
+fn a_prompt_stops_for_talk_of_the_right_length_and_for_digits_that_begin_an_extension() {
+    for (name, step, acts, expected) in [
+        ("to its end", "BackgroundDetect(long)", vec![], "on"),
+        ("talk", "BackgroundDetect(long)", vec![(1000, LOUD), (3000, quiet(900))], "talk"),
+        ("sound that does not end", "BackgroundDetect(long)", vec![(1000, LOUD)], "on"),
+        (
+            "as long as it may be",
+            "BackgroundDetect(long,500,50,900)",
+            vec![(1000, LOUD), (3000, quiet(900))],
+            "talk",
+        ),
+        ("too long", "BackgroundDetect(long,500,50,899)", vec![(1000, LOUD), (3000, quiet(900))], "on"),
+        (
+            "the second is short enough",
+            "BackgroundDetect(long,500,50,899)",
+            vec![(1000, LOUD), (3000, quiet(900)), (4000, LOUD), (5000, quiet(500))],
+            "talk",
+        ),
+        ("in time", "BackgroundDetect(long,500,,,3000)", vec![(1000, LOUD), (3400, quiet(900))], "talk"),
+        ("too late", "BackgroundDetect(long,500,,,2000)", vec![(1000, LOUD), (3400, quiet(900))], "on"),
+        ("a digit", "BackgroundDetect(long)", vec![(1000, Act::Press('7'))], "seven"),
+        ("no extension begins with it", "BackgroundDetect(long)", vec![(1000, Act::Press('8'))], "on"),
+        ("no such sound", "BackgroundDetect(none)", vec![(1000, LOUD), (3000, quiet(900))], "on"),
+        ("no sound", "BackgroundDetect()", vec![], "on"),
+        ("no extension talk", "Goto(mute,1,1)", vec![(1000, LOUD), (3000, quiet(900))], "on"),
+    ] {
+        assert_eq!(noted(&prompted(step, &acts)), [expected], "{name}");
+    }
+    for (step, watch) in [
+        ("BackgroundDetect(long)", "Application watches for 100 ms above 256 and 1000 ms below"),
+        ("BackgroundDetect(long,500,50)", "Application watches for 50 ms above 256 and 500 ms below"),
+    ] {
+        assert!(lines(&prompted(step, &[]), "watches")[0].ends_with(watch), "{step}");
+    }
+    for (step, said) in
+        [("BackgroundDetect()", "requires an argument"), ("Goto(mute,1,1)", "no extension 'talk'")]
+    {
+        let world = prompted(step, &[(1000, LOUD), (3000, quiet(900))]);
+        assert!(warnings(&world).iter().any(|line| line.contains(said)), "{step}");
+    }
+}
+
+#[test]
+fn amd_says_who_has_answered_and_why() {
+    let word = |from: u64, to: u64| {
+        let lasted = u32::try_from(to - from).unwrap();
+        [(from + 100, LOUD), (to + 50, quiet(lasted))]
+    };
+    for (step, acts, expected) in [
+        ("AMD()", word(300, 700).to_vec(), "HUMAN HUMAN-800-800"),
+        ("AMD()", vec![], "MACHINE INITIALSILENCE-2500-2500"),
+        ("AMD(3000)", vec![], "MACHINE INITIALSILENCE-3000-3000"),
+        ("AMD()", vec![(300, LOUD)], "MACHINE LONGGREETING-1501-1500"),
+        ("AMD(,2000)", vec![(300, LOUD)], "MACHINE LONGGREETING-2001-2000"),
+        ("AMD(,,400)", word(300, 700).to_vec(), "HUMAN HUMAN-400-400"),
+        ("AMD(9000,,,2000)", vec![], "NOTSURE TOOLONG-2000"),
+        ("AMD()", [word(300, 700), word(900, 1200)].concat(), "MACHINE MAXWORDS-2-2"),
+        ("AMD(,,,,,,3)", [word(300, 700), word(900, 1200)].concat(), "HUMAN HUMAN-800-800"),
+        ("AMD(,,,,,,,,600)", vec![(300, LOUD)], "MACHINE MAXWORDLENGTH-601-600"),
+        ("AMD(soon,,,,,,,,600)", vec![(300, LOUD)], "MACHINE MAXWORDLENGTH-601-600"),
+    ] {
+        let world = run(step, "${AMDSTATUS} ${AMDCAUSE}", &acts);
+        assert_eq!(noted(&world)[0], expected, "{step}");
+        let wrong = warnings(&world).iter().any(|line| line.contains("initialSilence 'soon' is no number"));
+        assert_eq!(wrong, step.contains("soon"), "{step}");
+    }
+    assert_eq!(noted(&run("AMD()", "", &[(1000, BYE)])), ["h HANGUP"]);
+    let world = run("AMD(,,,,80,60,,300,,tune)", "", &[]);
+    assert_eq!(lines(&world, "watches"), ["0 #1 Application watches for 80 ms above 300 and 60 ms below"]);
+    assert_eq!(lines(&world, "hears tune").len(), 1);
+}
+
+#[test]
+fn amd_conf_says_what_the_arguments_do_not() {
+    let mut world = world("[default]\nexten => 1,1,AMD()\n same => n,NoOp(${AMDCAUSE})\n");
+    world.watch();
+    {
+        let core = &mut *world.shard.core.borrow_mut();
+        let machines = call::MachineSettings { initial_silence_ms: 700, ..Default::default() };
+        core.settings = call::Settings { machines, ..(*core.settings).clone() }.into();
+    }
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(noted(&world), ["INITIALSILENCE-700-700"]);
+}
+
+#[test]
+fn watchers_hear_who_talks_until_it_is_taken_back() {
+    let spoken = |steps: &str| {
+        let mut world = world(&format!("[default]\nexten => 1,1,{steps}\n same => n,Wait(20)\n"));
+        world.watch();
+        call(&mut world, "1", &[(1000, LOUD), (5000, quiet(1400))]);
+        world.run();
+        let talk = |notice: &Notice| match notice {
+            Notice::Talking { duration_ms, .. } => Some(*duration_ms),
+            _ => None,
+        };
+        (
+            world.notices.iter().filter_map(talk).collect::<Vec<_>>(),
+            lines(&world, "watches"),
+            warnings(&world),
+        )
+    };
+    for (value, watch) in [
+        ("", "0 #1 Watcher watches for 0 ms above 256 and 2500 ms below"),
+        ("1200", "0 #1 Watcher watches for 0 ms above 256 and 1200 ms below"),
+        (",128", "0 #1 Watcher watches for 0 ms above 128 and 2500 ms below"),
+        ("1200,70000", "0 #1 Watcher watches for 0 ms above 65535 and 1200 ms below"),
+    ] {
+        let (told, watches, said) = spoken(&format!("Set(TALK_DETECT(set)={value})"));
+        assert_eq!(told, [None, Some(1400)], "{value}");
+        assert_eq!(watches, [watch], "{value}");
+        assert!(said.is_empty(), "{value}: {said:?}");
+    }
+    for (step, why) in [
+        ("Set(TALK_DETECT(set)=0)", "no number from 1"),
+        ("Set(TALK_DETECT(set)=soon)", "no number from 1"),
+        ("Set(TALK_DETECT(on)=)", "no item 'on'"),
+        ("NoOp(${TALK_DETECT(set)})", "cannot be read"),
+    ] {
+        let (_, watches, said) = spoken(step);
+        assert!(watches.is_empty() && said.iter().any(|line| line.contains(why)), "{step}: {said:?}");
+    }
+    let (_, watches, said) = spoken("Set(TALK_DETECT(remove)=)");
+    assert!(watches.is_empty() && said.is_empty());
+}
+
+#[test]
+fn the_jitter_buffer_holds_back_as_long_as_it_is_told() {
+    for (step, held, why) in [
+        ("JITTERBUFFER(adaptive)=default", "0 #1 is held back 20 to 200 ms", ""),
+        ("JITTERBUFFER(adaptive)=", "0 #1 is held back 20 to 200 ms", ""),
+        ("JITTERBUFFER(Adaptive)=120,1000,40,yes", "0 #1 is held back 20 to 120 ms", ""),
+        ("JITTERBUFFER(fixed)=60", "0 #1 is held back 60 to 60 ms", ""),
+        ("JITTERBUFFER(fixed)=default", "0 #1 is held back 200 to 200 ms", ""),
+        ("JITTERBUFFER(disabled)=", "0 #1 is held back 0 to 0 ms", ""),
+        ("JITTERBUFFER(fixed)=5", "", "no number of milliseconds"),
+        ("JITTERBUFFER(fixed)=long", "", "no number of milliseconds"),
+        ("JITTERBUFFER(elastic)=", "", "no item 'elastic'"),
+    ] {
+        let world = run(&format!("Set({step})"), "", &[]);
+        let lines = lines(&world, "held back");
+        assert_eq!(lines, if held.is_empty() { vec![] } else { vec![held] }, "{step}");
+        let said = warnings(&world);
+        assert!(
+            if why.is_empty() { said.is_empty() } else { said.iter().any(|line| line.contains(why)) },
+            "{step}: {said:?}"
+        );
+    }
+}

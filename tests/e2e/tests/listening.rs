@@ -1,0 +1,72 @@
+//! Callers who are listened to: AMD, WaitForNoise, BackgroundDetect, TALK_DETECT().
+
+use e2e::{Phone, Server, Site, Speak, wait};
+
+const DIALPLAN: &str = "
+[test]
+exten => noise,1,Answer()
+ same => n,Set(DB(heard/begun)=yes)
+ same => n,WaitForNoise(200,1,60)
+ same => n,Set(DB(heard/noise)=${WAITSTATUS})
+exten => amd,1,Answer()
+ same => n,Set(JITTERBUFFER(adaptive)=default)
+ same => n,AMD(60000,1500,30000,60000,100,50,1000)
+ same => n,Set(DB(heard/amd)=${AMDSTATUS} ${CUT(AMDCAUSE,-,1)})
+exten => silent,1,Answer()
+ same => n,AMD(1000)
+ same => n,Set(DB(heard/silent)=${AMDSTATUS} ${CUT(AMDCAUSE,-,1)})
+exten => prompt,1,Answer()
+ same => n,Set(DB(heard/begun)=yes)
+ same => n,BackgroundDetect(tone,200)
+ same => n,Set(DB(heard/prompt)=whole)
+exten => talk,1,Set(DB(heard/prompt)=interrupted)
+";
+
+fn server(name: &str) -> Server {
+    let site = Site::new(name).phone_with("alice", "allow=ulaw\n").prompt("tone", 1000.0, 50.0);
+    Server::start(site.dialplan(DIALPLAN))
+}
+
+#[test]
+fn noise_is_heard_when_it_comes() {
+    let server = server("listen-noise");
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.media.speak(Speak::Silence);
+    alice.must_call("noise");
+    wait::until_true("it listens", || server.database("heard", "begun") == "yes");
+    alice.media.speak(Speak::Tone(440.0));
+    alice.until_hung_up();
+    assert_eq!(server.database("heard", "noise"), "NOISE");
+    server.until_idle();
+}
+
+#[test]
+fn who_talks_without_end_or_says_nothing_is_a_machine() {
+    let server = server("listen-amd");
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.media.speak(Speak::Tone(440.0));
+    alice.must_call("amd");
+    alice.until_hung_up();
+    assert_eq!(server.database("heard", "amd"), "MACHINE LONGGREETING");
+    alice.media.speak(Speak::Silence);
+    alice.must_call("silent");
+    alice.until_hung_up();
+    assert_eq!(server.database("heard", "silent"), "MACHINE INITIALSILENCE");
+    server.until_idle();
+}
+
+#[test]
+fn a_prompt_stops_when_somebody_has_talked() {
+    let server = server("listen-prompt");
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.media.speak(Speak::Silence);
+    alice.must_call("prompt");
+    wait::until_true("it plays", || alice.media.heard().tone(1000.0) >= 500);
+    alice.media.speak(Speak::Tone(440.0));
+    let before = alice.media.sent();
+    wait::until_true("it has talked for a second", || alice.media.sent() >= before + 50);
+    alice.media.speak(Speak::Silence);
+    alice.until_hung_up();
+    assert_eq!(server.database("heard", "prompt"), "interrupted");
+    server.until_idle();
+}
