@@ -67,6 +67,7 @@ fn with(section: &str, more: &str) -> Config {
         "[e]\ntype=endpoint\nallow=!all,ulaw\n{}\n[e]\ntype=aor\n{}\n[e]\ntype=auth\nusername=u\npassword=p\n{}\n\
          [i]\ntype=identify\nendpoint=e\nmatch=192.0.2.1\n{}\n[t]\ntype=transport\nbind=127.0.0.1:5070\n{}\n\
          [r]\ntype=registration\nserver_uri=sip:s\nclient_uri=sip:c@s\n{}\n\
+         [l]\ntype=resource_list\nevent=dialog\nlist_item=1\n{}\n\
          [global]\ntype=global\n{}\n[system]\ntype=system\n{}\n[a]\ntype=acl\n{}\n",
         add("endpoint"),
         add("aor"),
@@ -74,6 +75,7 @@ fn with(section: &str, more: &str) -> Config {
         add("identify"),
         add("transport"),
         add("registration"),
+        add("resource_list"),
         add("global"),
         add("system"),
         add("acl"),
@@ -83,6 +85,9 @@ fn with(section: &str, more: &str) -> Config {
 
 fn e(config: &Config) -> &Endpoint {
     config.endpoints.get("e").expect("the endpoint")
+}
+fn lamps(config: &Config) -> &driver::sip::ResourceList {
+    config.lists.get("l").expect("the list")
 }
 fn aor(config: &Config) -> &Aor {
     config.aors.get("e").expect("the aor")
@@ -210,6 +215,8 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "mailboxes=1@a,2@a\nmailboxes=3@a", |c| e(c).watching.mailboxes.join("+"), "", "1@a+2@a+3@a"),
     ("endpoint", "notify_early_inuse_ringing=yes", |c| e(c).watching.early_ringing.to_string(), "false", "true"),
     ("endpoint", "aggregate_mwi=no", |c| e(c).watching.aggregate.to_string(), "true", "false"),
+    ("endpoint", "trust_connected_line=no", |c| e(c).trust_connected_line.to_string(), "true", "false"),
+    ("endpoint", "incoming_mwi_mailbox=9", |c| e(c).watching.incoming.clone(), "", "9"),
     ("endpoint", "mwi_from_user=x", |c| e(c).watching.from_user.clone(), "", "x"),
     ("endpoint", "mwi_subscribe_replaces_unsolicited=yes", |c| e(c).watching.subscribing_replaces.to_string(), "false", "true"),
     ("endpoint", "voicemail_extension=x", |c| e(c).watching.voicemail.clone(), "", "x"),
@@ -242,6 +249,13 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("identify", "match_header=X: /^a.c$/", |c| match rule(c) { Match::Header(name, test) => format!("{name} {} {}", test("abc"), test("abcd")), _ => String::new() }, "", "X true false"),
     ("identify", "match_request_uri=/^sip:1/", |c| match rule(c) { Match::RequestUri(test) => format!("{} {}", test("sip:1@x"), test("sip:2@x")), _ => String::new() }, "", "true false"),
     ("identify", "transport=t", |c| c.identifies[0].transport.clone(), "", "t"),
+    ("resource_list", "event=presence", |c| lamps(c).event.clone(), "dialog", "presence"),
+    ("resource_list", "list_item=2,3", |c| lamps(c).items.join("+"), "1", "1+2+3"),
+    ("resource_list", "full_state=yes", |c| lamps(c).full_state.to_string(), "false", "true"),
+    ("resource_list", "resource_display_name=yes", |c| lamps(c).display_names.to_string(), "false", "true"),
+    ("resource_list", "notification_batch_interval=5", |c| lamps(c).batch.as_millis().to_string(), "0", "5"),
+    ("global", "default_voicemail_extension=*97", |c| e(c).watching.voicemail.clone(), "", "*97"),
+    ("global", "mwi_disable_initial_unsolicited=yes", |c| c.no_initial_mwi.to_string(), "false", "true"),
     ("registration", "server_uri=sip:x", |c| registration(c).server_uri.clone(), "sip:s", "sip:x"),
     ("registration", "client_uri=sip:y@x", |c| registration(c).client_uri.clone(), "sip:c@s", "sip:y@x"),
     ("registration", "outbound_auth=e", |c| registration(c).outbound_auths.join("+"), "", "e"),

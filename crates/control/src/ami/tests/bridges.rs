@@ -76,7 +76,7 @@ fn bridge_takes_two_out_of_what_they_do_and_their_dialplans_go_on_afterwards() {
     desk.sent(1);
     let both = "Bridge|Channel1: SIM/alice-00000000|Channel2: SIM/carol-00000001";
     let names = after(&mut desk, both, "Channels have been bridged");
-    assert_eq!(names, ["BridgeCreate", "BridgeEnter", "BridgeEnter"]);
+    assert_eq!(names, ["NewConnectedLine", "NewConnectedLine", "BridgeCreate", "BridgeEnter", "BridgeEnter"]);
     assert_eq!(desk.world.joins(), 1);
     let text = desk.act(1, "BridgeList");
     let id = field(&messages(&text)[1], "BridgeUniqueid").unwrap().to_owned();
