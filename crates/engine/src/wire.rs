@@ -102,6 +102,8 @@ pub(crate) fn sip_config(
         initial_qualify: pjsip.global.max_initial_qualify_time,
         callerid_contact: pjsip.global.use_callerid_contact,
         tells_refreshes: pjsip.global.send_contact_status_on_update_registration,
+        form: sip::Form { compact: pjsip.system.compact_headers, no_rport: pjsip.system.disable_rport },
+        offers_all_when_asked: pjsip.global.all_codecs_on_empty_reinvite,
     }
 }
 
@@ -340,6 +342,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
             min_se: seconds(from.timers_min_se),
             expires: seconds(from.timers_sess_expires),
         },
+        follows_messages: from.follow_redirect_methods.contains(&pjsip::RedirectedMethod::Message),
         redirect: match from.redirect_method {
             pjsip::RedirectMethod::User => Redirect::User,
             pjsip::RedirectMethod::UriCore => Redirect::UriCore,

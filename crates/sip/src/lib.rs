@@ -5,6 +5,7 @@
 
 mod dialog;
 pub mod digest;
+mod form;
 pub mod frame;
 pub mod header;
 mod layer;
@@ -21,6 +22,7 @@ mod transaction;
 pub mod uri;
 pub mod write;
 
+pub use form::Form;
 pub use header::{CSeq, Contact, HeaderName, Method, NameAddr, Via};
 pub use message::{Flaw, Index, Invalid, Message, OwnedMessage, ParseError, Status};
 pub use uri::{Host, Scheme, Uri};

@@ -275,6 +275,8 @@ pub struct Endpoint {
     pub timers: ::sip::session::Terms,
     /// What a 3xx does.
     pub redirect: Redirect,
+    /// A message follows a 3xx (`follow_redirect_methods`).
+    pub follows_messages: bool,
     /// Send Diversion.
     pub send_diversion: bool,
     /// Send History-Info.
@@ -546,4 +548,8 @@ pub struct Config {
     pub callerid_contact: bool,
     /// Watchers hear of registrations that are refreshed too.
     pub tells_refreshes: bool,
+    /// How messages are spelled (`compact_headers`, `disable_rport`).
+    pub form: ::sip::Form,
+    /// An offer that a re-INVITE asks for has all formats of its endpoint (`all_codecs_on_empty_reinvite`).
+    pub offers_all_when_asked: bool,
 }

@@ -502,6 +502,9 @@ impl SipDriver {
             None => {
                 // Whoever asks for all that there is hears of all formats, and of our address.
                 leg.media.set_direct(None);
+                if self.config.offers_all_when_asked {
+                    leg.media.set_formats(leg.endpoint.allow);
+                }
                 Ok((Some(self.standing_offer(handle)), None))
             }
         };

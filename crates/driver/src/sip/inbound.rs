@@ -193,10 +193,11 @@ impl SipDriver {
     pub(crate) fn refuse(&mut self, incoming: &Incoming, answer: &Answer<'_>) {
         let mut out = Vec::new();
         self.stack.respond_stateless(incoming, answer, &mut out);
-        self.sends.extend(out.into_iter().filter_map(|output| match output {
-            ::sip::stack::Output::Send(send) => Some(send),
-            ::sip::stack::Output::Event(_) => None,
-        }));
+        for output in out {
+            if let ::sip::stack::Output::Send(send) = output {
+                self.put(send);
+            }
+        }
     }
 
     /// An INVITE outside any dialog. What its body may be is asked after who sent it: strangers get the same answer

@@ -503,7 +503,7 @@ impl SipDriver {
     fn carry_out(&mut self, core: &mut Core, out: &mut Vec<Output>) {
         for output in out.drain(..) {
             match output {
-                Output::Send(send) => self.sends.push(send),
+                Output::Send(send) => self.put(send),
                 Output::Event(event) => self.guarded(core, event),
             }
         }
@@ -515,6 +515,13 @@ impl SipDriver {
             self.sends = sends;
             self.traced = self.sends.len();
         }
+    }
+    /// Queues a message in the form that the configuration asks for.
+    fn put(&mut self, mut send: Send) {
+        if let Some(spelled) = self.config.form.of(&send.bytes) {
+            send.bytes = spelled.into();
+        }
+        self.sends.push(send);
     }
     fn guarded(&mut self, core: &mut Core, event: Event) {
         let (dialog, subscription) = (events::dialog_of(&event), events::subscription_of(&event));

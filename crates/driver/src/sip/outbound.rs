@@ -23,7 +23,7 @@ use super::{SipDriver, ask, identity};
 const CHALLENGES_MAX: u8 = 3;
 
 /// How often one call follows a 3xx; a peer that sends it on and on is given up.
-const REDIRECTS_MAX: u8 = 5;
+pub(crate) const REDIRECTS_MAX: u8 = 5;
 
 /// Where a request goes.
 #[derive(Debug, Clone)]
@@ -359,7 +359,7 @@ impl SipDriver {
         Some(came.saturating_sub(1).min(most))
     }
     /// Whether a call of this endpoint goes to a host that neither its contacts nor its proxy name.
-    fn strays(&self, endpoint: &Endpoint, target: &str) -> bool {
+    pub(crate) fn strays(&self, endpoint: &Endpoint, target: &str) -> bool {
         let host = |text: &[u8]| Some(Wanted::new(&Uri::parse(text)?, None)?.host);
         let Some(wanted) = host(target.as_bytes()) else { return false };
         let fixed = |name: &Rc<str>| {

@@ -8,11 +8,41 @@ use call::Core;
 
 use super::SipDriver;
 use super::config::Endpoint;
-use super::outbound::{Route, without_params};
+use super::outbound::{REDIRECTS_MAX, Route, without_params};
 
-/// A request on its way, for as long as it may be challenged.
+/// A request on its way, for as long as it may be challenged or sent elsewhere.
 pub(crate) struct Sent {
     endpoint: Rc<Endpoint>,
+    /// What it takes to say it again elsewhere, when it may follow there.
+    errand: Option<Box<Errand>>,
+}
+
+/// A message that follows a 3xx.
+struct Errand {
+    from: String,
+    to: String,
+    headers: Vec<(String, String)>,
+    content_type: String,
+    bytes: Vec<u8>,
+    /// Where it has been, the first place first.
+    been: Vec<String>,
+    /// It is at a host that the configuration does not name: only logins for a realm of their own are shown there.
+    strayed: bool,
+}
+
+impl Errand {
+    fn new(request: &Request<'_>, to: &str, target: &str) -> Self {
+        let owned = |(name, value): &Header<'_>| ((*name).to_owned(), (*value).to_owned());
+        Self {
+            from: request.from.clone(),
+            to: to.to_owned(),
+            headers: request.headers.iter().map(owned).collect(),
+            content_type: request.body.map(|body| body.content_type.to_owned()).unwrap_or_default(),
+            bytes: request.body.map(|body| body.bytes.to_vec()).unwrap_or_default(),
+            been: vec![target.to_owned()],
+            strayed: false,
+        }
+    }
 }
 
 /// What is sent.
@@ -119,6 +149,20 @@ impl SipDriver {
         route: Route,
         request: &Request<'_>,
     ) -> bool {
+        let to = format!("<{}>", without_params(&route.uri));
+        let follows = request.method == Method::Message && endpoint.follows_messages;
+        let errand = follows.then(|| Box::new(Errand::new(request, &to, &route.uri)));
+        self.send_by(core, route, request, &to, Sent { endpoint: endpoint.clone(), errand })
+    }
+    fn send_by(
+        &mut self,
+        core: &mut Core,
+        route: Route,
+        request: &Request<'_>,
+        to: &str,
+        sent: Sent,
+    ) -> bool {
+        let endpoint = sent.endpoint.clone();
         let user = if endpoint.contact_user.is_empty() {
             &self.config.default_from_user
         } else {
@@ -129,14 +173,13 @@ impl SipDriver {
         if request.method == Method::Message {
             ways.iter_mut().for_each(|way| way.contact = None);
         }
-        let to = format!("<{}>", without_params(&route.uri));
         let routes: Vec<&str> = route.routes.iter().map(String::as_str).collect();
         // MESSAGE has no Contact (RFC 3428 §4).
         let outgoing = Outgoing {
             method: request.method,
             target: &route.uri,
             from: &request.from,
-            to: &to,
+            to,
             contact: Some(contact.as_str()).filter(|_| request.method != Method::Message),
             routes: &routes,
             headers: request.headers,
@@ -145,14 +188,14 @@ impl SipDriver {
             series: None,
             symmetric: false,
         };
-        let sent = self.with_stack(core, |stack, now, out| {
+        let left = self.with_stack(core, |stack, now, out| {
             let id = stack.request(&outgoing, now, out)?;
             stack.request_also_by(id, &ways);
             Ok::<_, ::sip::stack::Refused>(id)
         });
-        match sent {
+        match left {
             Ok(id) => {
-                self.outside.insert(id, Sent { endpoint: endpoint.clone() });
+                self.outside.insert(id, sent);
                 true
             }
             Err(_) => false,
@@ -170,11 +213,47 @@ impl SipDriver {
             return;
         }
         let Some(sent) = self.outside.remove(&request) else { return };
-        if !matches!(status, 401 | 407) {
+        match status {
+            300..=399 => self.follow(core, sent, message),
+            401 | 407 => {
+                let strayed = sent.errand.as_ref().is_some_and(|errand| errand.strayed);
+                let config = self.config.clone();
+                let has_realm =
+                    |name: &&Rc<str>| config.auths.get(*name).is_some_and(|auth| !auth.realm.is_empty());
+                let auths = sent.endpoint.outbound_auths.iter();
+                let auths: Vec<Rc<str>> = auths.filter(|name| !strayed || has_realm(name)).cloned().collect();
+                if let Some(again) = self.prove(core, request, message, &auths) {
+                    self.outside.insert(again, sent);
+                }
+            }
+            _ => {}
+        }
+    }
+    /// A message was sent elsewhere (RFC 3261 §8.1.3.4): it goes there, unless it has been there or to too many places.
+    fn follow(&mut self, core: &mut Core, mut sent: Sent, message: &OwnedMessage) {
+        let Some(mut errand) = sent.errand.take() else { return };
+        let contact = message.view().contact().map(|contact| super::identity::text(contact.uri.as_bytes()));
+        let Some(target) = contact.filter(|_| errand.been.len() <= usize::from(REDIRECTS_MAX)) else {
+            return;
+        };
+        if errand.been.contains(&target) {
             return;
         }
-        if let Some(again) = self.prove(core, request, message, &sent.endpoint.outbound_auths) {
-            self.outside.insert(again, sent);
-        }
+        let endpoint = sent.endpoint.clone();
+        let Some(route) = self.route_uri(core, Some(&endpoint), &target, None) else {
+            let line =
+                format!("'{}' sends a message to '{target}', and there is no way there", endpoint.name);
+            return core.log(call::Level::Notice, "res_pjsip_messaging", &line);
+        };
+        errand.strayed |= self.strays(&endpoint, &route.uri);
+        errand.been.push(target);
+        let headers = errand.headers.clone();
+        let headers: Vec<Header<'_>> = headers.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let (content_type, bytes) = (errand.content_type.clone(), errand.bytes.clone());
+        let body = Some(Body { content_type: &content_type, bytes: &bytes });
+        let (from, to) = (errand.from.clone(), errand.to.clone());
+        let request = Request { method: Method::Message, from, headers: &headers, body };
+        sent.errand = Some(errand);
+        self.send_by(core, route, &request, &to, sent);
     }
 }

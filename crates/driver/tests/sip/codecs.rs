@@ -105,6 +105,34 @@ fn codec_settings_shape_answers_and_offers() {
 }
 
 #[test]
+fn rfc3261_14_2_an_offer_that_a_reinvite_asks_for_lists_all_formats_when_told_so() {
+    for (all, expected) in [(false, "8 101"), (true, "8 0 101")] {
+        let mut config = site();
+        config.offers_all_when_asked = all;
+        change(&mut config, "trunk", |trunk| {
+            trunk.codecs.outgoing_offer = CodecPrefs::new(Operation::Intersect);
+        });
+        let mut lab = Lab::new(config);
+        let request = Request { formats: [F::ALAW].into_iter().collect(), ..Request::default() };
+        let callee = lab.dial_with("trunk", request, |_, _| {}).unwrap();
+        let invite = lab.sent();
+        assert_eq!(formats(&body(&invite)), "8 101");
+        let mut trunk = Phone::new("trunk");
+        trunk.respond(&mut lab, &invite, 200, "", &sdp("198.51.100.7", 4000, "8 101"));
+        lab.lines();
+        trunk.called(&invite);
+        trunk.inside(&mut lab, "INVITE", "", "");
+        let answer = lab.sent();
+        assert_eq!((line(&answer).as_str(), formats(&body(&answer)).as_str()), ("200", expected), "{all}");
+        // What was listed may be chosen.
+        trunk.ack(&mut lab, &answer, &sdp("198.51.100.7", 4000, if all { "0 101" } else { "8 101" }));
+        let chosen = if all { F::ULAW } else { F::ALAW };
+        assert_eq!(lab.plan().format, chosen, "{all}");
+        assert_eq!(lab.shard.core.borrow().get(callee).unwrap().format, chosen, "{all}");
+    }
+}
+
+#[test]
 fn rfc5761_5_1_1_rtcp_shares_the_port_where_both_want_that() {
     for (ours, theirs) in [(true, true), (true, false), (false, true)] {
         let mut config = site();

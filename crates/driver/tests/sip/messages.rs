@@ -66,6 +66,48 @@ fn rfc3428_8_a_message_that_came_twice_runs_once() {
 }
 
 #[test]
+fn rfc3261_8_1_3_4_a_message_that_is_sent_elsewhere_goes_there_unless_it_has_been_there() {
+    let to = |n: usize| format!("Contact: <sip:200@198.51.100.9:{}>\r\n", 5070 + n);
+    let login = "WWW-Authenticate: Digest realm=\"x\", nonce=\"y\", algorithm=MD5\r\n";
+    for (follows, name, places, expected) in [
+        (false, "not asked for", [0, 1, 2, 3, 4, 5, 6], 0),
+        (true, "on and on", [0, 1, 2, 3, 4, 5, 6], 5),
+        (true, "in a circle", [0, 1, 0, 1, 0, 1, 0], 2),
+        (true, "to where it is", [0, 0, 0, 0, 0, 0, 0], 1),
+    ] {
+        let mut config = site();
+        change(&mut config, "trunk", |trunk| {
+            (trunk.follows_messages, trunk.outbound_auths) = (follows, vec!["alice".into()]);
+        });
+        let mut lab = Lab::new(config);
+        let mut message = TextMessage { body: "hi".to_owned(), ..TextMessage::default() };
+        message.set("X-Room", "12", true);
+        assert_eq!(lab.with(|sip, core| sip.message(core, "pjsip:trunk", &message)), Sending::Sent);
+        let first = lab.sent();
+        let (mut last, mut phone, mut followed) = (first.clone(), Phone::new("trunk"), 0);
+        for place in places {
+            phone.respond(&mut lab, &last, 302, &to(place), "");
+            let Some((flow, next)) = lab.next() else { break };
+            assert_eq!(flow.remote, format!("198.51.100.9:{}", 5070 + place).parse().unwrap(), "{name}");
+            assert_eq!((header(&next, "X-Room").as_str(), body(&next).as_str()), ("12", "hi"), "{name}");
+            assert_eq!(header(&next, "To"), header(&first, "To"), "{name}");
+            (last, phone, followed) = (next, Phone::at("elsewhere", flow), followed + 1);
+        }
+        assert_eq!(followed, expected, "{name}");
+        // A stranger who asks for a login gets none.
+        if name == "on and on" {
+            let mut lab = Lab::new((**lab.sip.borrow().config()).clone());
+            assert_eq!(lab.with(|sip, core| sip.message(core, "pjsip:trunk", &message)), Sending::Sent);
+            let first = lab.sent();
+            Phone::new("trunk").respond(&mut lab, &first, 302, &to(0), "");
+            let (flow, next) = lab.next().unwrap();
+            Phone::at("elsewhere", flow).respond(&mut lab, &next, 401, login, "");
+            assert_eq!(lab.lines(), [""; 0]);
+        }
+    }
+}
+
+#[test]
 fn messages_leave_to_endpoints_numbers_and_uris_and_to_nobody_else() {
     let mut config = site();
     config.default_outbound = "trunk".to_owned();

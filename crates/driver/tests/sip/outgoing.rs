@@ -742,3 +742,35 @@ fn a_contact_without_a_transport_is_asked_by_that_of_its_endpoint() {
         assert_eq!(calls.expect("the call").0.protocol, protocol, "{transport}");
     }
 }
+
+#[test]
+fn rfc3261_7_3_3_short_names_and_a_via_without_rport_leave_in_requests_and_answers_alike() {
+    let raw = |message: &::sip::OwnedMessage| String::from_utf8_lossy(message.view().as_bytes()).into_owned();
+    for (compact, no_rport) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut config = site();
+        config.form = ::sip::Form { compact, no_rport };
+        let mut lab = Lab::new(config);
+        let mut trunk = Phone::new("trunk");
+        let id = lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        let told = raw(&invite);
+        assert_eq!(told.contains("\r\ni: ") && told.contains("\r\nl: "), compact, "{told}");
+        assert_eq!(told.contains("\r\nCall-ID: "), !compact, "{told}");
+        assert_eq!(header(&invite, "Via").contains(";rport"), !no_rport, "{told}");
+        trunk.called(&invite);
+        trunk.respond(&mut lab, &invite, 200, "", &answer());
+        assert_eq!(raw(&lab.sent()).contains("\r\nf: "), compact, "the ACK");
+        // A challenge leaves without a transaction, an answer by one.
+        let stranger = Phone::new("carol").password(None).register(&mut lab, "");
+        assert_eq!((line(&stranger).as_str(), raw(&stranger).contains("\r\nt: ")), ("401", compact));
+        trunk.inside(&mut lab, "OPTIONS", "", "");
+        let ok = lab.sent();
+        assert_eq!((line(&ok).as_str(), raw(&ok).contains("\r\nl: 0\r\n")), ("200", compact));
+        lab.finish(id, Cause::NORMAL_CLEARING);
+        let bye = lab.sent();
+        assert_eq!(line(&bye), "BYE");
+        assert_eq!(raw(&bye).contains("\r\nv: "), compact);
+        trunk.respond(&mut lab, &bye, 200, "", "");
+        lab.rest();
+    }
+}

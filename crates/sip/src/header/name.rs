@@ -132,6 +132,10 @@ impl<'a> HeaderName<'a> {
     pub fn from_bytes(name: &'a [u8]) -> Self {
         find(name).and_then(|id| Self::from_id(id, name)).unwrap_or(Self::Other(name))
     }
+    /// Its compact form, if it has one.
+    pub(crate) fn compact(self) -> Option<&'static str> {
+        TABLE.get(usize::from(self.id())).map(|row| row.compact).filter(|letter| !letter.is_empty())
+    }
     /// The variant of row `id`; `written` when the row is [`OTHER`].
     pub(crate) fn from_id(id: u8, written: &'a [u8]) -> Option<Self> {
         if id == OTHER {

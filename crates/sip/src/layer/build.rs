@@ -1,7 +1,7 @@
 //! Writes requests and responses, and derives ACK, CANCEL and retries from a request that we wrote.
 //!
-//! Everything we send has one shape: long header names, one header a line, `branch` last in our Via. So a request of
-//! ours is read back by lines, without a parser.
+//! Everything we write has one shape: long header names, one header a line, `branch` last in our Via. So a request of
+//! ours is read back by lines, without a parser; [`crate::Form`] spells it otherwise on its way out.
 
 use super::flow::Protocol;
 use crate::header::Method;

@@ -3,7 +3,8 @@
 use super::values::{
     AuthType, CodecPrefs, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice,
     FaxProtection, GlareMitigation, Headers, IdentifyBy, Inband, IncomingOfferPref, MediaEncryption, Ordered,
-    OutgoingOfferPref, Presence, Protocol, RedirectMethod, Rel100, SessionTimers, Sources, TlsMethod,
+    OutgoingOfferPref, Presence, Protocol, RedirectMethod, RedirectedMethod, Rel100, SessionTimers, Sources,
+    TlsMethod,
 };
 use crate::config::acl::Access;
 use crate::config::kind::{
@@ -82,6 +83,8 @@ options! {
     timers_min_se: Seconds<90, 86_400> = "90", "Shortest session interval; shorter ones are answered 422.";
     timers_sess_expires: Seconds<90, 86_400> = "1800", "Session interval asked for.";
     redirect_method: RedirectMethod = "user", "What a 3xx to a call does.";
+    follow_redirect_methods: Ordered<RedirectedMethod> = "message",
+        "Requests outside calls that follow a 3xx to the Contact that it names, five times at most and nowhere twice.";
     inband_progress: Inband = "no", "Play ringing in early media.";
     ignore_183_without_sdp: YesNo = "no", "Take a 183 without SDP for nothing.";
     follow_early_media_fork: YesNo = "yes",
@@ -150,7 +153,6 @@ options! {
         "dtls_verify" "no" Later "DTLS is not built in";
         "fax_detect" "no" Later "fax tones are not detected";
         "fax_detect_timeout" "0" Later "fax tones are not detected";
-        "follow_redirect_methods" "message" Later "redirected requests are not followed";
         "geoloc_incoming_call_profile" "" Later "locations are not read";
         "geoloc_outgoing_call_profile" "" Later "locations are not sent";
         "ice_support" "no" Later "ICE is not built in; media uses the addresses of the SDP";
@@ -577,6 +579,9 @@ options! {
     norefersub: YesNo = "yes", "Offer REFER without a subscription (RFC 4488).",
         Ignored "no" "it is offered in any case";
     send_contact_status_on_update_registration: YesNo = "yes", "Send a ContactStatus event for each refresh.";
+    all_codecs_on_empty_reinvite: YesNo = "no",
+        "An offer that a re-INVITE without SDP asks for lists all of allow=, the format in use first (RFC 3261 §14.2); \
+         no: the formats that the call was made with, in the same way.";
     default_auth_algorithms_uas: Ordered<DigestAlgorithm> = "MD5", "Algorithms we challenge with.";
     default_auth_algorithms_uac: Ordered<DigestAlgorithm> = "",
         "Algorithms of challenges that we answer where the auth does not say, the strongest first; empty answers all.";
@@ -584,7 +589,6 @@ options! {
         "mwi_tps_queue_high" "*" Ignored "there are no such queues";
         "mwi_tps_queue_low" "*" Ignored "there are no such queues";
         "taskprocessor_overload_trigger" "global" Ignored "overload is judged by maxcalls, load and calls a second";
-        "all_codecs_on_empty_reinvite" "no" Later "an offer asked for by a re-INVITE lists the format in use first";
         "regcontext_priority" "*" Ignored "it is not an option of Asterisk 23";
     }
 }
@@ -594,10 +598,9 @@ options! {
     System, "pjsip.conf", "system", SkipsObject;
     timer_t1: Millis<100, 60_000> = "500", "Round trip estimate (RFC 3261 timer T1).";
     timer_b: Millis<0, 3_600_000> = "32000", "Time an INVITE waits for an answer (timer B); 64 T1 is usual.";
-    compact_headers: YesNo = "no", "Short forms of headers.",
-        Later "no" "headers are written in full";
-    disable_rport: YesNo = "no", "Send no rport (RFC 3581).",
-        Later "no" "rport is sent";
+    compact_headers: YesNo = "no", "Write the short forms of headers that have one (RFC 3261 §7.3.3).";
+    disable_rport: YesNo = "no",
+        "Send no rport in Via (RFC 3581): answers come to the port that Via names, not to the one requests come from.";
     disable_tcp_switch: YesNo = "yes",
         "Keep requests of more than 1,300 bytes on UDP; `no` sends them by TCP, from the TCP transport on the same \
          address, and by UDP if the peer takes no connection.";

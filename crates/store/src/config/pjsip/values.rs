@@ -70,6 +70,12 @@ choice! {
     }
 }
 choice! {
+    /// `follow_redirect_methods=`: requests that follow a 3xx.
+    RedirectedMethod {
+        Message | "message" "MESSAGE.";
+    }
+}
+choice! {
     /// `redirect_method=`: what a 3xx to a call does.
     RedirectMethod {
         User | "user" "The number in Contact is dialled in the endpoint's context.";
