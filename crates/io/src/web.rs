@@ -155,6 +155,17 @@ fn serve(thread: usize, inbox: &mpsc::Receiver<(u64, Want)>, reports: &Sender<(u
     }
 }
 
+/// For a thread of one's own: fetches a page and waits for it. Connections are kept for the next.
+#[derive(Default)]
+pub struct Client(Agents);
+
+impl Client {
+    /// The page, or why there is none.
+    pub fn fetch(&mut self, want: &Want) -> Report {
+        page(&mut self.0, want)
+    }
+}
+
 /// Clients that keep their connections: to hosts that prove who they are, and to others.
 #[derive(Default)]
 struct Agents {

@@ -28,7 +28,8 @@ fn request(stream: &mut TcpStream) -> Option<String> {
         bytes.extend_from_slice(&buffer[..length]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let wanted = head.lines().find_map(|line| line.strip_prefix("Content-Length: "))?;
+        let head = head.to_ascii_lowercase();
+        let wanted = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
         if body.len() >= wanted.parse().ok()? {
             return Some(body.to_owned());
         }

@@ -1,16 +1,14 @@
 //! Spans to a collector: OTLP/JSON over HTTP, from a thread of its own.
 //!
 //! The shard hands finished spans over and goes on. What does not fit the queue, and what the collector does not take, is
-//! counted. Each batch is a request and a connection of its own: a collector on the same machine or network takes one a
-//! second.
+//! counted.
 
-use std::io::{Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
+use io::web::{Client, Want};
 use serde_json::{Value, json};
 use store::config::telemetry::Telemetry;
 
@@ -24,8 +22,6 @@ const BATCH_MAX: usize = 512;
 const BATCH_WITHIN: Duration = Duration::from_secs(1);
 /// How long the collector may take to let us in, and to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// Longest answer that is read, bytes; a good one is `{}`.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 /// How often a batch is offered, the pause doubling from the first, before it is given up.
 const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -61,8 +57,14 @@ impl Exporter {
         let (end, done) = channel();
         let shared = Arc::new(Shared::default());
         let resource = resource(&wanted.general.service_name);
-        let mut sender =
-            Sender { wanted: wanted.clone(), resource, shared: shared.clone(), tell, refuses: false };
+        let mut sender = Sender {
+            wanted: wanted.clone(),
+            client: Client::default(),
+            resource,
+            shared: shared.clone(),
+            tell,
+            refuses: false,
+        };
         std::thread::Builder::new().name("otlp".into()).spawn(move || {
             sender.run(&queue);
             // Nobody waits any more when the process does not end.
@@ -97,6 +99,7 @@ impl Exporter {
 
 struct Sender {
     wanted: Telemetry,
+    client: Client,
     resource: Value,
     shared: Arc<Shared>,
     tell: std::sync::mpsc::Sender<String>,
@@ -129,7 +132,7 @@ impl Sender {
         let body = body(&self.resource, batch).to_string();
         let mut pause = FIRST_PAUSE;
         for left in (0..TRIES).rev() {
-            match self.post(body.as_bytes()) {
+            match self.post(&body) {
                 Ok(rejected) => {
                     let rejected = rejected.min(batch.len() as u64);
                     self.shared.sent.fetch_add(batch.len() as u64 - rejected, Ordering::Relaxed);
@@ -160,48 +163,38 @@ impl Sender {
         self.shared.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
     }
     /// One request; the spans of it that the collector rejects.
-    fn post(&self, body: &[u8]) -> Result<u64, Refused> {
-        let later = |why: std::io::Error| Refused { why: why.to_string(), passes: true };
-        let Telemetry { host, port, path, general } = &self.wanted;
-        let mut addresses = (host.as_str(), *port).to_socket_addrs().map_err(later)?;
-        let address = addresses
-            .next()
-            .ok_or_else(|| Refused { why: format!("{host} has no address"), passes: true })?;
-        let mut stream = TcpStream::connect_timeout(&address, ANSWER_WITHIN).map_err(later)?;
-        stream.set_read_timeout(Some(ANSWER_WITHIN)).map_err(later)?;
-        stream.set_write_timeout(Some(ANSWER_WITHIN)).map_err(later)?;
-        let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-        let mut head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {shown}:{port}\r\nUser-Agent: strowger/{}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n",
-            env!("CARGO_PKG_VERSION"),
-            body.len()
-        );
+    fn post(&mut self, body: &str) -> Result<u64, Refused> {
+        let Telemetry { url, general } = &self.wanted;
+        let mut headers = vec![
+            ("Content-Type".to_owned(), "application/json".to_owned()),
+            ("User-Agent".to_owned(), concat!("strowger/", env!("CARGO_PKG_VERSION")).to_owned()),
+        ];
         if !general.authorization.is_empty() {
             let value: String = general.authorization.expose().chars().filter(|c| !c.is_control()).collect();
-            head.push_str(&format!("Authorization: {value}\r\n"));
+            headers.push(("Authorization".to_owned(), value));
         }
-        head.push_str("\r\n");
-        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).map_err(later)?;
-        let mut answer = Vec::new();
-        // A collector that does not close has answered nevertheless.
-        match stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer) {
-            Err(why) if answer.is_empty() => Err(later(why)),
-            _ => judged(&answer),
-        }
+        let want = Want {
+            url: url.clone(),
+            headers,
+            body: Some(body.to_owned()),
+            redirects: 0,
+            resolve_within: ANSWER_WITHIN,
+            connect_within: ANSWER_WITHIN,
+            within: ANSWER_WITHIN,
+            verify: true,
+            proxy: String::new(),
+        };
+        let answer = self.client.fetch(&want).map_err(|why| Refused { why, passes: true })?;
+        judged(answer.status, &answer.body)
     }
 }
 
 /// What an answer says: the spans that were rejected (OTLP 1.5, "partial success"), or why none was taken.
-fn judged(answer: &[u8]) -> Result<u64, Refused> {
-    let text = String::from_utf8_lossy(answer);
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    let line = head.lines().next().unwrap_or_default();
-    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse::<u16>().ok());
+fn judged(status: u16, body: &[u8]) -> Result<u64, Refused> {
     match status {
-        Some(200..=299) => {
-            let rejected = serde_json::from_str::<Value>(body).ok();
-            let rejected = rejected.as_ref().and_then(|said| said.pointer("/partialSuccess/rejectedSpans"));
+        200..=299 => {
+            let said = serde_json::from_slice::<Value>(body).ok();
+            let rejected = said.as_ref().and_then(|said| said.pointer("/partialSuccess/rejectedSpans"));
             // 64 bits are a text in the JSON of protobuf; some write a number.
             Ok(rejected.map_or(0, |count| match count {
                 Value::String(text) => text.parse().unwrap_or(0),
@@ -209,11 +202,10 @@ fn judged(answer: &[u8]) -> Result<u64, Refused> {
             }))
         }
         // Those that OTLP names retryable.
-        Some(status @ (429 | 502 | 503 | 504)) => {
-            Err(Refused { why: format!("it answers {status}"), passes: true })
-        }
-        Some(status) => Err(Refused { why: format!("it answers {status}"), passes: false }),
-        None => Err(Refused { why: "it does not speak HTTP".to_owned(), passes: false }),
+        _ => Err(Refused {
+            why: format!("it answers {status}"),
+            passes: matches!(status, 429 | 502 | 503 | 504),
+        }),
     }
 }
 
@@ -271,6 +263,7 @@ fn body(resource: &Value, batch: &[Span]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
 
     fn span(id: u64) -> Span {
@@ -303,19 +296,18 @@ mod tests {
                     bytes.extend_from_slice(&buffer[..length]);
                     let text = String::from_utf8_lossy(&bytes).into_owned();
                     let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-                    let said = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+                    let head = head.to_lowercase();
+                    let said = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
                     if body.len() >= said.parse::<usize>().unwrap() {
-                        break (head.to_owned(), body.to_owned());
+                        break (head, body.to_owned());
                     }
                 };
                 stream.write_all(answer.as_bytes()).unwrap();
                 tell.send((head, serde_json::from_str(&body).unwrap())).unwrap();
             }
         });
-        let mut general = store::config::telemetry::TelemetryGeneral::default();
-        general.endpoint = format!("http://127.0.0.1:{port}/v1/traces");
-        let telemetry = Telemetry { host: "127.0.0.1".into(), port, path: "/v1/traces".into(), general };
-        (telemetry, told)
+        let general = store::config::telemetry::TelemetryGeneral::default();
+        (Telemetry { url: format!("http://127.0.0.1:{port}/v1/traces"), general }, told)
     }
 
     #[test]
@@ -326,8 +318,8 @@ mod tests {
         exporter.send(Span { parent: 0x17, failed: false, events: Vec::new(), ..span(0x18) });
         exporter.finish(Duration::from_secs(60));
         let (head, body) = told.recv().unwrap();
-        assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
-        assert!(head.contains("Content-Type: application/json") && !head.contains("Authorization"), "{head}");
+        assert!(head.starts_with("post /v1/traces http/1.1\r\n"), "{head}");
+        assert!(head.contains("content-type: application/json") && !head.contains("authorization"), "{head}");
         let spans = body.pointer("/resourceSpans/0/scopeSpans/0/spans").unwrap();
         assert_eq!(
             spans[0],
@@ -351,19 +343,18 @@ mod tests {
 
     #[test]
     fn what_a_collector_answers_is_judged_as_otlp_says() {
-        let later = |status: u16| Err(Refused { why: format!("it answers {status}"), passes: true });
-        for (answer, expected) in [
-            ("HTTP/1.1 200 OK\r\n\r\n", Ok(0)),
-            ("HTTP/1.0 202 Accepted\r\n\r\n{}", Ok(0)),
-            ("HTTP/1.1 200 OK\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":\"3\"}}", Ok(3)),
-            ("HTTP/1.1 200 OK\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":2}}", Ok(2)),
-            ("HTTP/1.1 429 Slow down\r\n\r\n", later(429)),
-            ("HTTP/1.1 503 Later\r\n\r\n", later(503)),
-            ("HTTP/1.1 400 No\r\n\r\n", Err(Refused { why: "it answers 400".into(), passes: false })),
-            ("SSH-2.0-x\r\n", Err(Refused { why: "it does not speak HTTP".into(), passes: false })),
-            ("", Err(Refused { why: "it does not speak HTTP".into(), passes: false })),
+        let refused = |status, passes| Err(Refused { why: format!("it answers {status}"), passes });
+        for (status, body, expected) in [
+            (200, "", Ok(0)),
+            (202, "{}", Ok(0)),
+            (200, "{\"partialSuccess\":{\"rejectedSpans\":\"3\"}}", Ok(3)),
+            (200, "{\"partialSuccess\":{\"rejectedSpans\":2}}", Ok(2)),
+            (429, "", refused(429, true)),
+            (503, "", refused(503, true)),
+            (400, "", refused(400, false)),
+            (301, "", refused(301, false)),
         ] {
-            assert_eq!(judged(answer.as_bytes()), expected, "{answer:?}");
+            assert_eq!(judged(status, body.as_bytes()), expected, "{status} {body}");
         }
     }
 
@@ -378,7 +369,7 @@ mod tests {
         for number in 1..=3 {
             exporter.send(span(number));
             let (head, _) = told.recv().unwrap();
-            assert!(head.contains("\r\nAuthorization: Bearer x"), "{head}");
+            assert!(head.contains("\r\nauthorization: bearer x"), "{head}");
         }
         exporter.finish(Duration::from_secs(60));
         assert_eq!(exporter.counts(), (0, 3));
@@ -393,7 +384,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let general = store::config::telemetry::TelemetryGeneral::default();
-        let wanted = Telemetry { host: "127.0.0.1".into(), port, path: "/".into(), general };
+        let wanted = Telemetry { url: format!("http://127.0.0.1:{port}/"), general };
         let exporter = Exporter::start(&wanted).unwrap();
         let sent = (WAITING_MAX + 2 * BATCH_MAX) as u64;
         (0..sent).for_each(|number| exporter.send(span(number)));

@@ -4,8 +4,10 @@ use super::kind::{Hidden, Int, Names, Text, YesNo};
 use super::{options, read_settings};
 use conf::{File, Findings};
 
-/// Port of collectors that take OTLP over HTTP, when none is written.
+/// Port of collectors that take OTLP over HTTP, when none is written after `http://`.
 const PORT: u16 = 4318;
+/// The same after `https://`.
+const TLS_PORT: u16 = 443;
 /// Where they take traces, when no path is written.
 const PATH: &str = "/v1/traces";
 
@@ -13,7 +15,7 @@ options! {
     /// `[general]` of `opentelemetry.conf`. Without the file nothing is traced.
     TelemetryGeneral, "opentelemetry.conf", "general", IsIgnored;
     enabled: YesNo = "yes", "Send traces of calls to a collector, as OTLP over HTTP (JSON).";
-    endpoint: Text = "http://127.0.0.1:4318/v1/traces", "Where the collector takes traces: http://host, with port 4318 and path /v1/traces unless written.";
+    endpoint: Text = "http://127.0.0.1:4318/v1/traces", "Where the collector takes traces: http://host (port 4318) or https://host (port 443), with path /v1/traces unless written.";
     authorization: Hidden = "", "Header Authorization of each request; empty sends none.";
     service_name: Text = "strowger", "The service that traces are of (service.name).";
     sample: Int<0, 100> = "100", "Calls in a hundred that are traced.";
@@ -25,12 +27,8 @@ options! {
 /// Where traces go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Telemetry {
-    /// Host name or address of the collector.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// The path that takes traces.
-    pub path: String,
+    /// `http://host:port/path`, or the same with `https`.
+    pub url: String,
     /// The rest.
     pub general: TelemetryGeneral,
 }
@@ -43,10 +41,11 @@ impl Telemetry {
             return None;
         }
         let place = general.origin.place_of("endpoint");
-        match parts(&general.endpoint) {
-            Ok((host, port, path)) => Some(Self { host, port, path, general }),
-            Err(why) => {
-                let message = format!("{why}; nothing is traced");
+        match url(&general.endpoint) {
+            Some(url) => Some(Self { url, general }),
+            None => {
+                let message =
+                    format!("'{}' is no http://host:port/path; nothing is traced", general.endpoint);
                 findings.warning(place, message, "write endpoint=http://host:4318, or enabled=no");
                 None
             }
@@ -54,25 +53,23 @@ impl Telemetry {
     }
 }
 
-/// Host, port and path of an address.
-fn parts(text: &str) -> Result<(String, u16, String), String> {
-    let wrong = || format!("'{text}' is no http://host:port/path");
-    if text.starts_with("https://") {
-        return Err(format!(
-            "'{text}' asks for TLS, which traces are not sent under: have a collector on this machine pass them on"
-        ));
-    }
-    let rest = text.strip_prefix("http://").ok_or_else(wrong)?;
+/// An address with all its parts.
+fn url(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let port = match scheme {
+        "http" => PORT,
+        "https" => TLS_PORT,
+        _ => return None,
+    };
     let (authority, path) = match rest.find('/') {
         Some(at) => rest.split_at(at),
         None => (rest, ""),
     };
-    let (host, port) = super::host_and_port(authority, PORT).ok_or_else(wrong)?;
+    let (host, port) = super::host_and_port(authority, port)?;
     let path = if path.trim_matches('/').is_empty() { PATH } else { path };
-    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(wrong());
-    }
-    Ok((host, port, path.to_owned()))
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    (plain(path) && plain(&host)).then(|| format!("{scheme}://{host}:{port}{path}"))
 }
 
 #[cfg(test)]
@@ -82,20 +79,20 @@ mod tests {
     #[test]
     fn a_collector_is_an_address_of_http() {
         for (text, expected) in [
-            ("http://127.0.0.1:4318/v1/traces", Some(("127.0.0.1", 4318, "/v1/traces"))),
-            ("http://collector", Some(("collector", 4318, "/v1/traces"))),
-            ("http://collector:9/", Some(("collector", 9, "/v1/traces"))),
-            ("http://[2001:db8::1]:9/otlp/v1/traces?a=b", Some(("2001:db8::1", 9, "/otlp/v1/traces?a=b"))),
-            ("https://collector", None),
+            ("http://127.0.0.1:4318/v1/traces", Some("http://127.0.0.1:4318/v1/traces")),
+            ("http://collector", Some("http://collector:4318/v1/traces")),
+            ("http://collector:9/", Some("http://collector:9/v1/traces")),
+            ("http://[2001:db8::1]:9/otlp/v1/traces?a=b", Some("http://[2001:db8::1]:9/otlp/v1/traces?a=b")),
+            ("https://collector", Some("https://collector:443/v1/traces")),
+            ("https://collector:4318/v1/traces", Some("https://collector:4318/v1/traces")),
             ("collector:4318", None),
+            ("ftp://collector", None),
             ("http://", None),
             ("http://a:b", None),
             ("http://a/b c", None),
             ("http://a/b\r\nX: y", None),
         ] {
-            let found = parts(text);
-            let found = found.as_ref().ok().map(|(host, port, path)| (host.as_str(), *port, path.as_str()));
-            assert_eq!(found, expected, "{text}");
+            assert_eq!(url(text).as_deref(), expected, "{text}");
         }
     }
 
@@ -105,7 +102,8 @@ mod tests {
             ("as it stands", "[general]\n", true, 0),
             ("off", "[general]\nenabled = no\nendpoint = nonsense\n", false, 0),
             ("no call", "[general]\nsample = 0\n", false, 0),
-            ("under TLS", "[general]\nendpoint = https://collector\n", false, 1),
+            ("no address", "[general]\nendpoint = nonsense\n", false, 1),
+            ("under TLS", "[general]\nendpoint = https://collector\n", true, 0),
         ] {
             let mut findings = Findings::new();
             let source = conf::Memory::new().with("opentelemetry.conf", text);
