@@ -11,8 +11,8 @@ use call::{BanRules, Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
     Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, DirectMedia, Dtmf, Endpoint, FaxSettings, Feedback,
-    Glare, Identify, IdentifyBy, Match, Operation, Proof, Redirect, Registration, Rel100, ResourceList,
-    Trace, Watching,
+    Glare, Identify, IdentifyBy, Match, Operation, Patience, Proof, Redirect, Registration, Rel100,
+    ResourceList, Trace, Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
@@ -102,6 +102,11 @@ pub(crate) fn sip_config(
         initial_qualify: pjsip.global.max_initial_qualify_time,
         callerid_contact: pjsip.global.use_callerid_contact,
         tells_refreshes: pjsip.global.send_contact_status_on_update_registration,
+        patience: Patience {
+            count: pjsip.global.unidentified_request_count,
+            period: pjsip.global.unidentified_request_period,
+            prune: pjsip.global.unidentified_request_prune_interval,
+        },
         form: sip::Form { compact: pjsip.system.compact_headers, no_rport: pjsip.system.disable_rport },
         offers_all_when_asked: pjsip.global.all_codecs_on_empty_reinvite,
     }

@@ -548,6 +548,8 @@ pub struct Config {
     pub callerid_contact: bool,
     /// Watchers hear of registrations that are refreshed too.
     pub tells_refreshes: bool,
+    /// When somebody whose requests are no endpoint's is reported.
+    pub patience: super::Patience,
     /// How messages are spelled (`compact_headers`, `disable_rport`).
     pub form: ::sip::Form,
     /// An offer that a re-INVITE asks for has all formats of its endpoint (`all_codecs_on_empty_reinvite`).

@@ -62,6 +62,9 @@ impl SipDriver {
                     Some(_) => "ChallengeResponseFailed",
                     None => "InvalidAccountID",
                 };
+                if endpoint.is_none() {
+                    self.count_stranger(core, incoming, event == "ChallengeSent");
+                }
                 self.tell_attempt(core, incoming, event, endpoint.as_deref(), &values);
                 self.note_refusal(core, incoming);
                 if let Some(user) = guess {
@@ -101,6 +104,21 @@ impl SipDriver {
                 }
                 Some((401, values.into_iter().map(|value| ("WWW-Authenticate", value)).collect()))
             }
+        }
+    }
+    /// Somebody who is no endpoint: a report, when there are too many requests of that address. Who has tried to prove an
+    /// account is reported in any case, which is what `untold` denies.
+    fn count_stranger(&mut self, core: &mut Core, incoming: &Incoming, untold: bool) {
+        let (from, patience) = (incoming.source.remote.ip(), self.config.patience);
+        let Some(count) = self.strangers.comes(from, patience, core.now) else { return };
+        if untold {
+            self.tell_attempt(core, incoming, "InvalidAccountID", None, &[]);
+        }
+        // Once a period is enough for people.
+        if count == patience.count.max(1) {
+            let (from, secs) = (from.to_canonical(), patience.period.as_secs());
+            let line = format!("{count} requests from '{from}' within {secs} s are of no endpoint");
+            core.log(Level::Notice, "res_pjsip", &line);
         }
     }
     /// Whether somebody is at home at an address: an endpoint that is told by it, or a phone that has registered from it.

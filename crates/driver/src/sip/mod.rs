@@ -28,6 +28,7 @@ mod refer;
 mod register;
 mod session;
 mod show;
+mod strangers;
 mod tech;
 mod timers;
 mod trunk;
@@ -56,6 +57,7 @@ pub use message::TEXT_BYTES_MAX;
 pub use outside::NotifyTo;
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
+pub use strangers::Patience;
 pub use trunk::RegistrationRow;
 pub use watch::{PER_ENDPOINT_MAX, SubscriptionRow};
 pub use ways::BINDS_MAX;
@@ -98,6 +100,7 @@ pub struct SipDriver {
     config: Rc<Config>,
     stack: Stack,
     gate: Gatekeeper,
+    strangers: strangers::Strangers,
     legs: Legs,
     registrations: Registrations,
     qualify: Qualify,
@@ -158,6 +161,7 @@ impl SipDriver {
             config: Rc::new(Config::default()),
             stack,
             gate: Gatekeeper::new(key),
+            strangers: strangers::Strangers::default(),
             legs: Legs::default(),
             registrations: Registrations::new(seed.rotate_left(64)),
             qualify: Qualify::default(),

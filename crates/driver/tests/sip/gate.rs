@@ -116,6 +116,39 @@ fn each_attempt_to_get_in_is_a_line_of_the_security_log_and_an_event() {
 }
 
 #[test]
+fn an_address_whose_requests_are_of_no_endpoint_is_reported_when_they_are_many() {
+    let mut lab = Lab::new(site());
+    lab.world.watch();
+    let ask = |lab: &mut Lab, user: &str, times: usize| -> Vec<String> {
+        for _ in 0..times {
+            let mut phone = Phone::new(user).password(None);
+            phone.call_id = format!("scan-{:?}", lab.now);
+            assert_eq!(line(&phone.register(lab, "")), "401");
+            lab.now += core::time::Duration::from_millis(900);
+        }
+        let notices = std::mem::take(&mut lab.shard.core.borrow_mut().notices);
+        let event = |notice| match notice {
+            call::Notice::Security(attempt) => Some(format!("{} {}", attempt.event, attempt.account)),
+            _ => None,
+        };
+        notices.into_iter().filter_map(event).collect()
+    };
+    let challenge = "ChallengeSent <unknown>";
+    assert_eq!(ask(&mut lab, "carol", 4), [challenge; 4]);
+    assert_eq!(ask(&mut lab, "dave", 2), ["InvalidAccountID <unknown>", challenge].repeat(2));
+    let log = lab.world.log(call::Level::Notice);
+    assert_eq!(
+        log,
+        [format!("5 requests from '{}' within 5 s are of no endpoint", PHONE.split(':').next().unwrap())]
+    );
+    // The next period begins with nothing.
+    assert_eq!(ask(&mut lab, "carol", 1), [challenge]);
+    // Those of an endpoint do not count.
+    lab.now += core::time::Duration::from_secs(5);
+    assert_eq!(ask(&mut lab, "alice", 8), ["ChallengeSent alice"; 8]);
+}
+
+#[test]
 fn the_challenge_of_strangers_is_that_of_an_auth_without_wishes() {
     let mut config = site();
     config.default_realm = "example.org".to_owned();

@@ -567,12 +567,11 @@ options! {
         Ignored "*" "names are looked up without their domain";
     use_callerid_contact: YesNo = "no",
         "Contact of a call has the caller's number as user part, unless contact_user says another; no: from_user.";
-    unidentified_request_count: Int<0, {u32::MAX}> = "5", "Requests of nobody from one address after which it is reported.",
-        Later "*" "each refused password is logged with its address";
-    unidentified_request_period: Seconds<0, 86_400> = "5", "Span they are counted in.",
-        Later "*" "each refused password is logged with its address";
-    unidentified_request_prune_interval: Seconds<0, 86_400> = "30", "Addresses are forgotten in time; the number is not used.",
-        Ignored "*" "no addresses are remembered";
+    unidentified_request_count: Int<0, {u32::MAX}> = "5",
+        "From so many requests on that are no endpoint's, from one address within the period, each is a security event.";
+    unidentified_request_period: Seconds<0, 86_400> = "5", "Span they are counted in, from the first one on.";
+    unidentified_request_prune_interval: Seconds<0, 86_400> = "30",
+        "Addresses that have ceased are forgotten so often; 4,096 are counted at once.";
     regcontext: Text = "", "Context that gets an extension for every registered AOR.",
         Later "" "no extensions are made for registrations";
     allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.";
