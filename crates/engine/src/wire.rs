@@ -74,7 +74,6 @@ pub(crate) fn sip_config(
         aors: aors.collect(),
         auths: auths.collect(),
         identifies: pjsip.identifies.iter().map(|i| identify(i, hosts, findings)).collect(),
-        no_initial_mwi: pjsip.global.mwi_disable_initial_unsolicited,
         lists: pjsip
             .lists
             .iter()

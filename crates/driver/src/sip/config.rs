@@ -500,8 +500,6 @@ pub struct Config {
     pub auths: BTreeMap<Rc<str>, Rc<Auth>>,
     /// Identifies in file order.
     pub identifies: Vec<Identify>,
-    /// Endpoints are told of their mailboxes when these change, and not when they register.
-    pub no_initial_mwi: bool,
     /// Resource lists by name.
     pub lists: BTreeMap<Rc<str>, Rc<ResourceList>>,
     /// Registrations of ours, in the order of their names.

@@ -256,7 +256,6 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("resource_list", "resource_display_name=yes", |c| lamps(c).display_names.to_string(), "false", "true"),
     ("resource_list", "notification_batch_interval=5", |c| lamps(c).batch.as_millis().to_string(), "0", "5"),
     ("global", "default_voicemail_extension=*97", |c| e(c).watching.voicemail.clone(), "", "*97"),
-    ("global", "mwi_disable_initial_unsolicited=yes", |c| c.no_initial_mwi.to_string(), "false", "true"),
     ("registration", "server_uri=sip:x", |c| registration(c).server_uri.clone(), "sip:s", "sip:x"),
     ("registration", "client_uri=sip:y@x", |c| registration(c).client_uri.clone(), "sip:c@s", "sip:y@x"),
     ("registration", "outbound_auth=e", |c| registration(c).outbound_auths.join("+"), "", "e"),

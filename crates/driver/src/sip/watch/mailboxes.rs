@@ -95,9 +95,6 @@ impl SipDriver {
     }
     /// A contact has registered: its endpoint is told what is in its mailboxes.
     pub(crate) fn tell_new_contact(&mut self, core: &mut Core, aor: &str, uri: &[u8]) {
-        if self.config.no_initial_mwi {
-            return;
-        }
         let name = self.endpoint_of_aor(aor);
         let Some(endpoint) = self.config.endpoints.get(&*name).cloned() else { return };
         if !endpoint.watching.mailboxes.is_empty() {

@@ -559,7 +559,8 @@ options! {
     default_from_user: Text = "asterisk", "User part of From when nothing else gives one.";
     default_realm: Text = "asterisk", "Realm of challenges.";
     default_voicemail_extension: Text = "", "Extension told with the state of mailboxes, where aor and endpoint name none.";
-    mwi_disable_initial_unsolicited: YesNo = "no", "Do not tell endpoints with mailboxes= when they register, only of changes.";
+    mwi_disable_initial_unsolicited: YesNo = "no", "Do not tell endpoints with mailboxes= at the start, only when they register and of changes.",
+        Ignored "no" "nobody is told at the start, each when it registers";
     debug: Text = "no", "Log SIP messages: no, yes, or an address.";
     endpoint_identifier_order: Names = "ip,username,anonymous", "Order of the ways to tell the endpoint.";
     ignore_uri_user_options: YesNo = "no", "Cut the user part of a URI at its first semicolon.";
