@@ -72,7 +72,7 @@ options:
   B(s)  both parties hear a beep every s seconds (15).
   i     nothing of what the channel says.
   o     nothing of what it hears.
-No effect have urlbase, MONITOR_EXEC and MONITOR_EXEC_ARGS: dialplans may not run programs.",
+No effect have urlbase, MONITOR_EXEC and MONITOR_EXEC_ARGS: for a command after the recording use MixMonitor.",
         run: Run::Now(monitor),
     },
     AppRow {
@@ -511,7 +511,10 @@ fn monitor(call: &Call, text: &str) -> Outcome {
         call.log(Level::Warning, &format!("Monitor: no effect has {what}"));
     }
     if call.get("MONITOR_EXEC").is_some_and(|program| !program.is_empty()) {
-        call.log(Level::Warning, "Monitor: no effect has MONITOR_EXEC: dialplans may not run programs");
+        call.log(
+            Level::Warning,
+            "Monitor: no effect has MONITOR_EXEC: MixMonitor runs a command after the recording",
+        );
     }
     if let Err(why) = call.chan.core(|core| begin_monitor(core, call.chan.id(), &parts)) {
         call.log(Level::Warning, &format!("Monitor: {why}"));

@@ -2,7 +2,7 @@
 //! and then.
 
 use e2e::{Authority, Secure, Server, Site, installed};
-use loadbench::{Crowd, Figure, QUIET_LOG, short};
+use loadbench::{Awake, Crowd, Figure, QUIET_LOG, short};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -10,6 +10,7 @@ use std::time::Instant;
 const CROWD: usize = 5000;
 
 fn main() {
+    let _awake = Awake::keep();
     if !installed(&["openssl"]) {
         return;
     }

@@ -2,7 +2,7 @@
 //! session, after a whole one. The server's key is ECDSA with P-256.
 
 use e2e::{Authority, SECRET, Server, Site, installed};
-use loadbench::{Figure, Handshake, Meter, QUIET_LOG, SecureRegistrars, median, run_windows};
+use loadbench::{Awake, Figure, Handshake, Meter, QUIET_LOG, SecureRegistrars, median, run_windows};
 use std::net::SocketAddr;
 
 /// Phones that take turns.
@@ -13,6 +13,7 @@ const GOAL: &str = "the goal of this project";
 const NAME: &str = "pbx.example.com";
 
 fn main() {
+    let _awake = Awake::keep();
     if !installed(&["openssl"]) {
         return;
     }
