@@ -1,5 +1,6 @@
 //! Drivers: each translates one protocol to and from the call core. Translation only; no socket, no clock.
 #![forbid(unsafe_code)]
 
+pub mod iax;
 pub mod local;
 pub mod sip;

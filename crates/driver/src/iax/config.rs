@@ -1,0 +1,294 @@
+//! What the IAX2 driver needs to know of `iax.conf`, resolved: templates applied, lists parsed, defaults filled in.
+
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use ::iax2::Secret;
+use ::iax2::frame::Auth;
+use ::iax2::machine::{Encrypt, Priority, TokenRule, TrunkSettings};
+use base::{FormatSet, Marking};
+use call::PartyId;
+
+/// Decides whether an address may do something; made from permit/deny lists and named ACLs.
+pub type Access = Rc<dyn Fn(IpAddr) -> bool>;
+
+/// Whether whoever talks through us may be connected directly (`transfer`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transfer {
+    /// Never.
+    #[default]
+    No,
+    /// Signalling and media (`yes`).
+    Yes,
+    /// Media, while signalling goes on through us (`mediaonly`).
+    MediaOnly,
+}
+
+/// What is the same for users and peers, and has its default in `[general]`.
+#[derive(Clone)]
+pub struct Common {
+    /// Formats, preferred first (`allow`, `disallow`).
+    pub formats: FormatSet,
+    /// Whose wishes go first (`codecpriority`, `reqonly`, `disabled`).
+    pub priority: Priority,
+    /// Methods to prove who one is (`auth`); without [`Auth::PLAINTEXT`] unless it is asked for.
+    pub auth: Auth,
+    /// `encryption` and `forceencryption`.
+    pub encrypt: Encrypt,
+    /// `transfer`.
+    pub transfer: Transfer,
+    /// `trunk`: voice goes together with that of other calls.
+    pub trunk: bool,
+    /// `jitterbuffer`: what arrives is put in order, and waits so long at most; `None` hands it on as it comes.
+    pub jitter: Option<Duration>,
+    /// `requirecalltoken`.
+    pub token: TokenRule,
+    /// `maxcallnumbers`; `None` is that of its address.
+    pub numbers_max: Option<u32>,
+    /// `language`; empty is the system's.
+    pub language: String,
+    /// `mohinterpret`: music that others hear when it holds them; empty is the default.
+    pub music_class: String,
+    /// `mohsuggest`: music that is suggested when it is held.
+    pub music_suggested: String,
+    /// `accountcode`.
+    pub account: String,
+    /// `callerid`, `cid_number`, `fullname`: empty fields are taken from its calls.
+    pub caller: PartyId,
+    /// `callingpres`: presentation of numbers, in place of what it brings.
+    pub presentation: Option<call::Presentation>,
+    /// `setvar`.
+    pub set_var: Vec<(String, String)>,
+    /// `permit`, `deny`, `acl`.
+    pub access: Option<Access>,
+    /// `connectedline`, `sendconnectedline`: a changed party is told.
+    pub send_connected: bool,
+    /// `connectedline`, `recvconnectedline`: it is believed who it is connected to.
+    pub take_connected: bool,
+    /// `maxauthreq`: challenges without an answer at once; 0 is any.
+    pub challenges_max: u32,
+    /// `parkinglot`.
+    pub parking_lot: String,
+    /// `adsi`, `immediate`: a call without a number goes to extension `s` at once, and the caller is told so.
+    pub immediate: bool,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Self {
+            formats: [base::FormatId::ULAW, base::FormatId::ALAW, base::FormatId::GSM].into_iter().collect(),
+            priority: Priority::Host,
+            auth: Auth::MD5,
+            encrypt: Encrypt::No,
+            transfer: Transfer::Yes,
+            trunk: false,
+            jitter: Some(JITTER_DEFAULT),
+            token: TokenRule::Yes,
+            numbers_max: None,
+            language: String::new(),
+            music_class: String::new(),
+            music_suggested: String::new(),
+            account: String::new(),
+            caller: PartyId::default(),
+            presentation: None,
+            set_var: Vec::new(),
+            access: None,
+            send_connected: false,
+            take_connected: false,
+            challenges_max: 3,
+            parking_lot: String::new(),
+            immediate: false,
+        }
+    }
+}
+
+/// `maxjitterbuffer` when it is not given, ms.
+pub const JITTER_DEFAULT: Duration = Duration::from_millis(1000);
+
+/// `type=user`: who may call.
+#[derive(Clone, Default)]
+pub struct User {
+    /// Section name.
+    pub name: Rc<str>,
+    /// Contexts that its calls may go to, the default one first (`context`); none: `default`.
+    pub contexts: Vec<String>,
+    /// `secret`; `None` with no `secret` line at all: whoever names this user is let in unless keys are named.
+    pub secret: Option<Secret>,
+    /// `dbsecret`: family and key of the secret in the astdb; goes before `secret`.
+    pub secret_in: Option<String>,
+    /// `inkeys`: names of public keys in astkeydir, of which any proves it.
+    pub keys: Vec<String>,
+    /// What users and peers have in common.
+    pub common: Common,
+    /// `amaflags`: what call records say.
+    pub ama_flags: String,
+}
+
+/// Where a peer is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Host {
+    /// Where it registers from; the address is the one to try before it has (`defaultip`).
+    Dynamic(Option<SocketAddr>),
+    /// Always here.
+    Fixed(SocketAddr),
+    /// Where the DNS says, at this port; `true` asks for its services first (`srvlookup`).
+    Named(String, u16, bool),
+    /// Nowhere: a section without `host`.
+    #[default]
+    Nowhere,
+}
+
+/// `type=peer`: who is called, and who registers.
+#[derive(Clone, Default)]
+pub struct Peer {
+    /// Section name.
+    pub name: Rc<str>,
+    /// `host`, `port`, `defaultip`.
+    pub host: Host,
+    /// Our user name there (`username`); empty: none is sent.
+    pub username: String,
+    /// What proves who we are, and who registers is (`secret`, `dbsecret`).
+    pub secret: Option<Secret>,
+    /// See [`User::secret_in`].
+    pub secret_in: Option<String>,
+    /// `inkeys`.
+    pub keys: Vec<String>,
+    /// `outkey`: name of our private key.
+    pub own_key: String,
+    /// `peercontext`: context at the other side, when a dial string names none.
+    pub context: String,
+    /// `regexten`: extensions that exist in `regcontext` while it is registered, separated by `&`; empty: its name.
+    pub extensions: String,
+    /// `qualify`: the longest round trip that counts as reachable; `None` asks nobody.
+    pub qualify: Option<Duration>,
+    /// `qualifyfreqok`.
+    pub qualify_every: Duration,
+    /// `qualifyfreqnotok`.
+    pub qualify_every_down: Duration,
+    /// `qualifysmoothing`: the mean of the last two round trips counts.
+    pub qualify_smooth: bool,
+    /// `mailbox`: what its message counts are of, as `user@context`.
+    pub mailboxes: Vec<String>,
+    /// `sendani`.
+    pub send_ani: bool,
+    /// Whether it is a friend: a user with the same name exists.
+    pub is_friend: bool,
+    /// What users and peers have in common.
+    pub common: Common,
+}
+
+/// `register =>`: where we register ourselves.
+#[derive(Clone)]
+pub struct Registration {
+    /// Host name or address of the registrar.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Our user there.
+    pub username: String,
+    /// The password; `None` with a key.
+    pub secret: Option<Secret>,
+    /// Name of our private key (`[key]`).
+    pub key: String,
+    /// Seconds that we ask for.
+    pub refresh: u16,
+    /// Whether the password may go out in the clear.
+    pub plaintext: bool,
+    /// `user[:secret]@host[:port]` without the secret, for the console: `user`, `host:port`.
+    pub place: String,
+}
+
+/// Says whether the owner of a public key, by its name, has signed a challenge: name, challenge, signature in base 64.
+pub type CheckSignature = Rc<dyn Fn(&str, &[u8], &[u8]) -> bool>;
+/// Signs a challenge with a private key, by its name; base 64. `None`: there is no such key.
+pub type Sign = Rc<dyn Fn(&str, &[u8]) -> Option<Vec<u8>>>;
+
+/// The keys of astkeydir.
+#[derive(Clone, Default)]
+pub struct Keys {
+    /// Public ones.
+    pub check: Option<CheckSignature>,
+    /// Private ones.
+    pub sign: Option<Sign>,
+}
+
+/// Everything, replaced whole by a reload.
+#[derive(Clone)]
+pub struct Config {
+    /// Addresses to listen on (`bindaddr`, `bindport`); none: there is no IAX2.
+    pub binds: Vec<SocketAddr>,
+    /// Marks of our packets (`tos`, `cos`).
+    pub marking: Marking,
+    /// Users by name.
+    pub users: BTreeMap<Rc<str>, Rc<User>>,
+    /// Peers by name.
+    pub peers: BTreeMap<Rc<str>, Rc<Peer>>,
+    /// Registrations of ours, in file order.
+    pub registrations: Vec<Rc<Registration>>,
+    /// What calls of nobody in particular get: those of the user `guest`, when there is one, are in `users`.
+    pub defaults: Common,
+    /// `regcontext`: extensions of registered peers exist there; empty: nowhere.
+    pub reg_context: String,
+    /// `minregexpire`, seconds.
+    pub lease_min: u16,
+    /// `maxregexpire`, seconds.
+    pub lease_max: u16,
+    /// `autokill`: calls and pokes that nobody acknowledges end after so long; `None`: as the protocol says.
+    pub autokill: Option<Duration>,
+    /// `delayreject`: who fails to prove who it is hears so after a second.
+    pub delay_reject: bool,
+    /// `authdebug`: what was wrong about who fails is told in the log.
+    pub auth_debug: bool,
+    /// `mailboxdetail`: message counts rather than whether there are any.
+    pub mailbox_detail: bool,
+    /// `calltokenoptional`: networks that need no call token.
+    pub token_optional: Vec<(IpAddr, u8)>,
+    /// `maxcallnumbers`.
+    pub numbers_of_address: u32,
+    /// `[callnumberlimits]`, the first that fits decides.
+    pub number_ranges: Vec<((IpAddr, u8), u32)>,
+    /// `maxcallnumbers_nonvalidated`.
+    pub numbers_without_token: u32,
+    /// `trunkfreq`, `trunkmtu`, `trunktimestamps`.
+    pub trunk: TrunkSettings,
+    /// `dpcache`-like: seconds that our answers about numbers stay true (`dialplan` switches of others).
+    pub number_refresh: u16,
+    /// Keys of astkeydir.
+    pub keys: Keys,
+    /// `qualify` and the like are asked of so many peers a second at the start.
+    pub start_rate: u32,
+    /// Frames in the log from the start.
+    pub trace: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let machine = ::iax2::Settings::default();
+        Self {
+            binds: Vec::new(),
+            marking: Marking::default(),
+            users: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            registrations: Vec::new(),
+            defaults: Common::default(),
+            reg_context: String::new(),
+            lease_min: 60,
+            lease_max: 3600,
+            autokill: None,
+            delay_reject: false,
+            auth_debug: false,
+            mailbox_detail: true,
+            token_optional: Vec::new(),
+            numbers_of_address: machine.numbers_of_address,
+            number_ranges: Vec::new(),
+            numbers_without_token: machine.numbers_without_token,
+            trunk: machine.trunk,
+            number_refresh: 60,
+            keys: Keys::default(),
+            start_rate: 1000,
+            trace: false,
+        }
+    }
+}
