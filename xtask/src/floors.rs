@@ -15,11 +15,12 @@ const fn room(name: &'static str, floor: u8, may_know: &'static [&'static str]) 
 
 const EVERYTHING: &[&str] = &[
     "base", "lanes", "bound", "conf", "sip", "rtp", "srtp", "iax2", "tdm", "ilbc", "speex", "codec", "media",
-    "dialplan", "call", "driver", "apps", "io", "store", "cluster", "control", "engine",
+    "dialplan", "call", "driver", "apps", "io", "realtime", "store", "cluster", "control", "engine",
 ];
 
 /// What the command line knows: the running system, and the load generator for others like it.
-const COMMANDS: &[&str] = &["base", "codec", "conf", "control", "engine", "io", "loadtest", "store"];
+const COMMANDS: &[&str] =
+    &["base", "codec", "conf", "control", "engine", "io", "loadtest", "realtime", "store"];
 
 /// Protocols do not know each other; `call` knows no protocol; `driver` translates; `apps` sees only channels.
 const ROOMS: &[Room] = &[
@@ -43,7 +44,9 @@ const ROOMS: &[Room] = &[
     room("driver", 2, &["base", "call", "dialplan", "sip", "rtp", "iax2", "tdm"]),
     room("apps", 2, &["base", "conf", "call", "dialplan"]),
     room("io", 3, &["base", "lanes", "media", "rtp", "codec"]),
-    room("store", 3, &["base", "call", "codec", "conf", "dialplan", "io"]),
+    // Databases on threads of their own: what a table means stands above.
+    room("realtime", 3, &["base", "conf", "io"]),
+    room("store", 3, &["base", "call", "codec", "conf", "dialplan", "io", "realtime"]),
     room("cluster", 3, &["base", "io"]),
     room("control", 3, &["apps", "base", "conf", "call", "dialplan", "driver", "store", "io"]),
     // The running system, wired; `strowger` is its command line and `loadtest` its opposite.
