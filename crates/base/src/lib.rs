@@ -15,6 +15,8 @@ pub mod hash;
 mod id;
 mod media;
 mod network;
+mod page;
+mod random;
 mod room;
 mod slab;
 mod srtp;
@@ -32,6 +34,8 @@ pub use media::{
     SoundWatch, StreamStats, UdptlProtection,
 };
 pub use network::{in_network, source_of};
+pub use page::PageWant;
+pub use random::Random;
 pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};
 pub use slab::{Place, Slab};
 pub use srtp::{SRTP_SECRET_BYTES_MAX, SrtpKeys, SrtpSecret, SrtpSuite};

@@ -205,7 +205,7 @@ pub struct Core {
     pub(crate) bridges: Vec<Bridge>,
     pub(crate) regrouped: Vec<ChannelId>,
     free_bridges: Vec<u32>,
-    random: u64,
+    random: base::Random,
     name_serial: u32,
     unique_serial: u64,
     /// The number of the latest call, for the log.
@@ -258,7 +258,7 @@ impl Core {
             bridges: Vec::new(),
             regrouped: Vec::new(),
             free_bridges: Vec::new(),
-            random: seed,
+            random: base::Random::new(seed),
             name_serial: 0,
             unique_serial: 0,
             call_numbers: 0,
@@ -722,13 +722,9 @@ impl Core {
             system => format!("{system}-{seconds}.{serial}"),
         }
     }
-    /// A random number (SplitMix64): for spreading, shuffling and dialplans; never for secrets.
+    /// A random number ([`base::Random`]): for spreading, shuffling and dialplans; never for secrets.
     pub fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.random.bits()
     }
     /// A fresh [`PlayId`] for the channel; answers to older requests are told apart by it.
     pub(crate) fn next_play(&mut self, id: ChannelId) -> PlayId {

@@ -51,7 +51,7 @@ pub use device::DeviceState;
 pub use exchange::{Exchange, StandIn};
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
-pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks, PageWant};
+pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
 pub use message::{MessageData, Sending, TextMessage};
 pub use notice::{HandlerChange, Notice, Snapshot};
 pub use quality::{Quality, Series, paths, seconds};

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use call::{LinkId, LinkNews, LinkWant, PageWant};
+use base::PageWant;
+use call::{LinkId, LinkNews, LinkWant};
 use io::process::broker::{Broker, Report, Want};
 use io::wake::Receiver;
 use io::web::{self, Fetcher};
@@ -50,19 +51,7 @@ impl LinkDesk {
         changed
     }
     fn fetch(&mut self, want: PageWant) -> Result<LinkId, String> {
-        let PageWant { url, headers, body, redirects, resolve_within, connect_within, within, verify, proxy } =
-            want;
-        let number = self.fetcher.fetch(web::Want {
-            url,
-            headers,
-            body,
-            redirects,
-            resolve_within,
-            connect_within,
-            within,
-            verify,
-            proxy,
-        })?;
+        let number = self.fetcher.fetch(want)?;
         self.pages.insert(PAGE | number, None);
         Ok(LinkId(PAGE | number))
     }

@@ -112,7 +112,7 @@ pub(crate) struct Tracer {
     wanted: Wanted,
     calls: HashMap<Rc<str>, Call>,
     legs: HashMap<Rc<str>, Leg>,
-    random: u64,
+    random: base::Random,
     finished: Vec<Span>,
     /// Spans that were not made because their channel had so many.
     dropped: u64,
@@ -127,7 +127,7 @@ impl Tracer {
             wanted,
             calls: HashMap::new(),
             legs: HashMap::new(),
-            random: seed,
+            random: base::Random::new(seed),
             finished: Vec::new(),
             dropped: 0,
         }
@@ -162,14 +162,9 @@ impl Tracer {
         }
     }
 
-    /// SplitMix64: ids have to differ, not to be secret.
+    /// Ids have to differ, not to be secret; zero stands for no span.
     fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        // Zero stands for no span.
-        (z ^ (z >> 31)).max(1)
+        self.random.bits().max(1)
     }
     fn span(&mut self, trace: u128, parent: u64, name: &str, now: i64) -> Span {
         Span {

@@ -6,8 +6,8 @@ use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender, sync_channel};
-use std::time::Duration;
 
+use base::PageWant;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use ureq::http;
@@ -25,29 +25,6 @@ pub const BODY_BYTES_MAX: usize = 64 * 1024;
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Whom the system trusts.
 const SYSTEM_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
-
-/// A page that is wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Want {
-    /// `http://…` or `https://…`.
-    pub url: String,
-    /// Lines of the request's head.
-    pub headers: Vec<(String, String)>,
-    /// What is sent by POST; without it the page is got by GET.
-    pub body: Option<String>,
-    /// How often it may lead elsewhere.
-    pub redirects: u32,
-    /// How long its host's name may be looked up.
-    pub resolve_within: Duration,
-    /// How long its host may take to accept.
-    pub connect_within: Duration,
-    /// How long all of it may take.
-    pub within: Duration,
-    /// Whether its host has to prove its name.
-    pub verify: bool,
-    /// The proxy, as a URL with user and password; empty: none.
-    pub proxy: String,
-}
 
 /// What came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +44,7 @@ pub type Report = Result<Page, String>;
 /// hands out the next.
 pub struct Fetcher {
     threads: Vec<Thread>,
-    waiting: VecDeque<(u64, Want)>,
+    waiting: VecDeque<(u64, PageWant)>,
     /// From which thread, of which page, what.
     reports: Receiver<(usize, u64, Report)>,
     sender: Sender<(usize, u64, Report)>,
@@ -75,7 +52,7 @@ pub struct Fetcher {
 }
 
 struct Thread {
-    pages: SyncSender<(u64, Want)>,
+    pages: SyncSender<(u64, PageWant)>,
     is_busy: bool,
 }
 
@@ -86,7 +63,7 @@ impl Fetcher {
         Ok(Self { threads: Vec::new(), waiting: VecDeque::new(), reports, sender, next: 0 })
     }
     /// Asks for a page; the number that its report will have, or why it is not asked for.
-    pub fn fetch(&mut self, want: Want) -> Result<u64, String> {
+    pub fn fetch(&mut self, want: PageWant) -> Result<u64, String> {
         if self.waiting.len() >= WAITING_MAX {
             return Err(format!("{WAITING_MAX} pages wait already"));
         }
@@ -144,7 +121,7 @@ impl AsFd for Fetcher {
 }
 
 /// A thread: until nobody owns it any more.
-fn serve(thread: usize, inbox: &mpsc::Receiver<(u64, Want)>, reports: &Sender<(usize, u64, Report)>) {
+fn serve(thread: usize, inbox: &mpsc::Receiver<(u64, PageWant)>, reports: &Sender<(usize, u64, Report)>) {
     let mut agents = Agents::default();
     while let Ok((number, want)) = inbox.recv() {
         let fetched = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| page(&mut agents, &want)));
@@ -161,7 +138,7 @@ pub struct Client(Agents);
 
 impl Client {
     /// The page, or why there is none.
-    pub fn fetch(&mut self, want: &Want) -> Report {
+    pub fn fetch(&mut self, want: &PageWant) -> Report {
         page(&mut self.0, want)
     }
 }
@@ -201,7 +178,7 @@ fn agent(verify: bool) -> ureq::Agent {
         .new_agent()
 }
 
-fn page(agents: &mut Agents, want: &Want) -> Report {
+fn page(agents: &mut Agents, want: &PageWant) -> Report {
     let agent = agents.of(want.verify);
     let method = if want.body.is_some() { http::Method::POST } else { http::Method::GET };
     let mut head = http::Request::builder().method(method).uri(&want.url);
@@ -215,7 +192,7 @@ fn page(agents: &mut Agents, want: &Want) -> Report {
     }
 }
 
-fn run<S: ureq::AsSendBody>(agent: &ureq::Agent, want: &Want, request: http::Request<S>) -> Report {
+fn run<S: ureq::AsSendBody>(agent: &ureq::Agent, want: &PageWant, request: http::Request<S>) -> Report {
     let proxy = match want.proxy.as_str() {
         "" => None,
         url => Some(ureq::Proxy::new(url).map_err(|why| format!("the proxy cannot be used: {why}"))?),

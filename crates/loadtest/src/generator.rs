@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
-use base::{FormatId, Instant};
+use base::{FormatId, Instant, Random};
 use io::clock::Clock;
 use io::media::{Batch, Wire, thread_cpu};
 
@@ -85,7 +85,7 @@ pub(crate) struct Generator {
     checker: Checker,
     cursor: usize,
     probes_due: f64,
-    random: u64,
+    random: Random,
     /// When calling began, and calls begun and taken since the start.
     calling_since: Option<Instant>,
     begun: u64,
@@ -127,7 +127,7 @@ impl Generator {
             checker: Checker::default(),
             cursor: 0,
             probes_due: 0.0,
-            random,
+            random: Random::new(random),
             calling_since: None,
             begun: 0,
             taken: 0,
@@ -166,10 +166,7 @@ impl Generator {
     }
 
     fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.random.bits()
     }
 
     /// The thread's whole life.

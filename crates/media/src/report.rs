@@ -3,8 +3,8 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use base::{Instant, Plan, ReportBlock, RtcpReport, SenderInfo};
-use rtp::{Discard, Seed, rtcp};
+use base::{Instant, Plan, Random, ReportBlock, RtcpReport, SenderInfo};
+use rtp::{Discard, rtcp};
 
 use crate::stream::Stream;
 
@@ -21,7 +21,7 @@ pub(crate) struct Said {
 
 #[derive(Debug)]
 pub(crate) struct Report {
-    seed: Seed,
+    seed: Random,
     next_at: Option<Instant>,
     /// Packets sent when the last report left: an SR only when there are newer ones (RFC 3550 §6.4).
     sent_before: u64,
@@ -38,7 +38,7 @@ impl Report {
     pub(crate) fn new(plan: &Plan, now: Instant) -> Self {
         let seed = u64::from(plan.ssrc) << 32 | u64::from(plan.first_timestamp);
         let mut report = Self {
-            seed: Seed::new(seed),
+            seed: Random::new(seed),
             next_at: None,
             sent_before: 0,
             reported: false,
@@ -138,9 +138,9 @@ impl<L> Stream<L> {
         writer.report(ssrc, sender, block);
         // A short-term persistent CNAME without names or addresses (RFC 7022 §4.2).
         let mut cname = [0; 12];
-        let mut bits = Seed::new(u64::from(ssrc) ^ 0x5354_5257_4743_4e4d);
+        let mut bits = Random::new(u64::from(ssrc) ^ 0x5354_5257_4743_4e4d);
         for letter in &mut cname {
-            *letter = b'a' + (bits.next_u32() % 26) as u8;
+            *letter = b'a' + (bits.word() % 26) as u8;
         }
         writer.cname(ssrc, &cname);
         if bye {

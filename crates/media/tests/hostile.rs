@@ -12,10 +12,10 @@ fn the_shared_bad_input_disturbs_neither_the_worker_nor_the_call_that_is_up() {
         inputs.extend(kit::bad_input(name, ""));
     }
     // Without the sets, noise that looks like RTP does for a test.
-    let mut seed = rtp::Seed::new(11);
+    let mut seed = base::Random::new(11);
     for n in 0..3000_u32 {
-        let length = seed.next_u32() as usize % 400;
-        let mut noise: Vec<u8> = (0..length).map(|_| seed.next_u32() as u8).collect();
+        let length = seed.word() as usize % 400;
+        let mut noise: Vec<u8> = (0..length).map(|_| seed.word() as u8).collect();
         if let [first, second, ..] = &mut noise[..] {
             *first = 0x80 | *first & 0x3f;
             *second = [0, EVENT, 200, 201, 203, 8][n as usize % 6] | *second & 0x80;

@@ -3,9 +3,9 @@
 
 mod common;
 
-use base::{Command, Event, FormatId, Plan, StreamId};
+use base::{Command, Event, FormatId, Plan, Random, StreamId};
 use common::*;
-use rtp::{Discard, Seed};
+use rtp::Discard;
 
 const PAYLOAD: u8 = 97;
 /// Calls of one format: the last one's peer is ill.
@@ -46,9 +46,9 @@ fn packets(format: FormatId, hertz: f64, count: usize) -> Vec<Vec<u8>> {
 }
 
 /// Nonsense number `number` of the size of `packet`, or of another.
-fn nonsense(packet: &[u8], number: usize, seed: &mut Seed) -> Vec<u8> {
+fn nonsense(packet: &[u8], number: usize, seed: &mut Random) -> Vec<u8> {
     let length = packet.len();
-    let mut noise = |length: usize| (0..length).map(|_| seed.next_u32() as u8).collect::<Vec<_>>();
+    let mut noise = |length: usize| (0..length).map(|_| seed.word() as u8).collect::<Vec<_>>();
     match number % 12 {
         0 => noise(length),
         1 => vec![0; length],
@@ -75,7 +75,7 @@ fn calls(format: FormatId, sick: bool) -> (Plant, Vec<StreamId>) {
     let mut plant = Plant::new();
     let ms = format.usual_ms();
     let count = 2 * WELL + SICK;
-    let mut seed = Seed::new(7);
+    let mut seed = Random::new(7);
     let mut phones = Vec::new();
     let mut hearers = Vec::new();
     for number in 0..CALLS {

@@ -157,14 +157,14 @@ fn packets_that_are_not_authentic_neither_move_the_latch_nor_count_nor_end_a_sil
             Latch::Strict | Latch::Off => "203.0.113.9:9".parse().unwrap(),
         };
         let mut wrong = far_end(&keys_of(SrtpSuite::AesCm128Sha1Tag80, 9));
-        let mut seed = rtp::Seed::new(3);
+        let mut seed = base::Random::new(3);
         let mut forge = |plant: &mut Plant, at: u32| {
             // Plain packets, packets under another key, the call's own with a bit turned, with its source and a stranger's.
             let packet = forger.packet(&[0x55; 160]);
             let mut packet = if at.is_multiple_of(2) { packet } else { sealed(&mut wrong, &packet) };
             if at.is_multiple_of(3) {
                 packet[8..12].copy_from_slice(&0xabc0_u32.to_be_bytes());
-                packet[2..4].copy_from_slice(&(seed.next_u32() as u16).to_be_bytes());
+                packet[2..4].copy_from_slice(&(seed.word() as u16).to_be_bytes());
             }
             plant.datagram(a, if at.is_multiple_of(5) { phone(a) } else { forger.from }, packet.clone());
             plant.rtcp(a, forger.from, packet);

@@ -597,17 +597,17 @@ mod tests {
     #[test]
     fn hostile_timestamps_and_lengths_neither_panic_nor_grow_memory() {
         let mut jitter = buffer(20, 100);
-        let mut seed = crate::Seed::new(3);
+        let mut seed = base::Random::new(3);
         let payload = [0; 1500];
         for _ in 0..40_000 {
-            let timestamp = match seed.next_u32() % 4 {
-                0 => seed.next_u32(),
-                1 => seed.next_u32() % 4000,
-                2 => (seed.next_u32() % 4000).wrapping_neg(),
-                _ => 0x7fff_ff00 + seed.next_u32() % 512,
+            let timestamp = match seed.word() % 4 {
+                0 => seed.word(),
+                1 => seed.word() % 4000,
+                2 => (seed.word() % 4000).wrapping_neg(),
+                _ => 0x7fff_ff00 + seed.word() % 512,
             };
-            jitter.push(timestamp, &payload[..(seed.next_u32() % 1500) as usize]);
-            if seed.next_u32().is_multiple_of(3) {
+            jitter.push(timestamp, &payload[..(seed.word() % 1500) as usize]);
+            if seed.word().is_multiple_of(3) {
                 let mut units = 0;
                 jitter.pull(20, |run| match run {
                     Pulled::Audio(coded) => units += coded.len(),
@@ -625,12 +625,12 @@ mod tests {
     #[test]
     fn a_frame_at_once_is_the_same_as_its_units_one_by_one() {
         for units in [1, 3, 17, 60] {
-            let mut seed = crate::Seed::new(units as u64);
+            let mut seed = base::Random::new(units as u64);
             let (mut whole, mut single) = (buffer(20, 100), buffer(20, 100));
             for n in 0..3000_u32 {
-                let place = (n * 20).wrapping_add(seed.next_u32() % 50).wrapping_sub(seed.next_u32() % 50);
-                let is_odd = seed.next_u32().is_multiple_of(7);
-                let length = if is_odd { seed.next_u32() as usize % 60 } else { 20 };
+                let place = (n * 20).wrapping_add(seed.word() % 50).wrapping_sub(seed.word() % 50);
+                let is_odd = seed.word().is_multiple_of(7);
+                let length = if is_odd { seed.word() as usize % 60 } else { 20 };
                 let payload: Vec<u8> = (0..length).map(|unit| (place as usize + unit) as u8).collect();
                 let heard =
                     [&mut whole, &mut single].map(|jitter| jitter.push(place.wrapping_mul(8), &payload));

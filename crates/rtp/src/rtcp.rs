@@ -4,7 +4,9 @@ use core::time::Duration;
 
 pub use base::{ReportBlock as Block, SenderInfo};
 
-use crate::{Discard, Seed};
+use base::Random;
+
+use crate::Discard;
 
 /// Sender report.
 const SR: u8 = 200;
@@ -226,9 +228,9 @@ pub fn round_trip(block: &Block, ntp_now: u64) -> Option<Duration> {
 /// When the next report is due: half to one and a half times the interval, over e - 3/2 (RFC 3550 §6.3.1).
 ///
 /// `first` halves it (§6.2). Two members never need reconsideration beyond that.
-pub fn interval(ms: u16, first: bool, seed: &mut Seed) -> Duration {
+pub fn interval(ms: u16, first: bool, seed: &mut Random) -> Duration {
     let base = u64::from(ms) * if first { 500 } else { 1000 };
-    let spread = base / 2 + (base * u64::from(seed.next_u32() >> 16)) / 65_536;
+    let spread = base / 2 + (base * u64::from(seed.word() >> 16)) / 65_536;
     Duration::from_micros(spread * 100_000 / 121_828)
 }
 
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn rfc3550_6_3_1_intervals_spread_around_the_configured_one() {
-        let mut seed = Seed::new(1);
+        let mut seed = Random::new(1);
         let all: Vec<_> = (0..2000).map(|_| interval(5000, false, &mut seed).as_millis()).collect();
         assert!(all.iter().all(|ms| (2052..=6157).contains(ms)));
         let mean = all.iter().sum::<u128>() / 2000;

@@ -6,7 +6,8 @@
 
 use core::time::Duration;
 
-use call::{Level, LinkNews, LinkWant, PageWant, Stop};
+use base::PageWant;
+use call::{Level, LinkNews, LinkWant, Stop};
 use dialplan::{Fault, Written};
 
 use super::{Read, unknown};

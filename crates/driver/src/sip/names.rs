@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use ::sip::Uri;
 use ::sip::locate::{Found, Wanted, locate};
 use ::sip::stack::{Flow, Protocol};
-use base::Instant;
 use base::dns::{Answer, Kind, Question, Records};
+use base::{Instant, Random};
 
 use super::SipDriver;
 
@@ -30,18 +30,17 @@ struct Known {
 }
 
 /// See the module's page.
-#[derive(Default)]
 pub(super) struct Names {
     known: HashMap<Question, Known>,
     wanted: Vec<Question>,
     shunned: HashMap<(SocketAddr, Protocol), Instant>,
     /// State of the numbers that weights are drawn with.
-    luck: u64,
+    luck: Random,
 }
 
 impl Names {
     pub(super) fn new(seed: u64) -> Self {
-        Self { luck: seed, ..Self::default() }
+        Self { known: HashMap::new(), wanted: Vec::new(), shunned: HashMap::new(), luck: Random::new(seed) }
     }
     /// What is known; `None` while the first answer is awaited. Asks when nothing is known, or it is no longer fresh: old
     /// records serve until the new ones come.
@@ -98,13 +97,8 @@ impl Names {
             }
             records
         };
-        // SplitMix64: what is drawn only shares out load.
-        let mut draw = |most: u32| {
-            luck = luck.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (luck ^ (luck >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            u32::try_from((mixed >> 33) % (u64::from(most) + 1)).unwrap_or_default()
-        };
+        // What is drawn only shares out load.
+        let mut draw = |most: u32| u32::try_from(luck.below(u64::from(most) + 1)).unwrap_or_default();
         let found = locate(wanted, available, &mut known, &mut draw);
         self.luck = luck;
         match (found, missing) {

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
-use io::web::{Client, Want};
+use base::PageWant;
+use io::web::Client;
 use serde_json::{Value, json};
 use store::config::telemetry::Telemetry;
 
@@ -173,7 +174,7 @@ impl Sender {
             let value: String = general.authorization.expose().chars().filter(|c| !c.is_control()).collect();
             headers.push(("Authorization".to_owned(), value));
         }
-        let want = Want {
+        let want = PageWant {
             url: url.clone(),
             headers,
             body: Some(body.to_owned()),

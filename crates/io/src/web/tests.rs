@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -38,8 +38,8 @@ fn serve(stream: TcpStream, answers: &[(&str, &str)], tell: &std::sync::mpsc::Se
     }
 }
 
-fn want(url: String) -> Want {
-    Want {
+fn want(url: String) -> PageWant {
+    PageWant {
         url,
         headers: Vec::new(),
         body: None,
@@ -53,7 +53,7 @@ fn want(url: String) -> Want {
 }
 
 /// Fetches until each has its report.
-fn fetch(fetcher: &mut Fetcher, wants: Vec<Want>) -> Vec<Report> {
+fn fetch(fetcher: &mut Fetcher, wants: Vec<PageWant>) -> Vec<Report> {
     let numbers: Vec<u64> = wants.into_iter().map(|want| fetcher.fetch(want).unwrap()).collect();
     let mut reports = BTreeMap::new();
     let until = Instant::now() + Duration::from_secs(60);
@@ -77,7 +77,7 @@ fn pages_come_with_status_head_and_body_and_what_leads_elsewhere_as_it_was_asked
         ("a page", want(url("/page")), 200, "hello\n"),
         ("none", want(url("/none")), 404, "none"),
         ("it leads elsewhere, and stays", want(url("/moved")), 302, "gone"),
-        ("it is followed", Want { redirects: 1, ..want(url("/moved")) }, 200, "hello\n"),
+        ("it is followed", PageWant { redirects: 1, ..want(url("/moved")) }, 200, "hello\n"),
         ("without a length", want(url("/open")), 200, "to the end"),
     ] {
         let report = fetch(&mut fetcher, vec![want]).remove(0).expect(name);
@@ -91,7 +91,7 @@ fn pages_come_with_status_head_and_body_and_what_leads_elsewhere_as_it_was_asked
     told.try_iter().for_each(drop);
     let headers =
         vec![("X-Key".to_owned(), "a b".to_owned()), ("User-Agent".to_owned(), "door/1".to_owned())];
-    fetch(&mut fetcher, vec![Want { body: Some("a=1&b=2".to_owned()), headers, ..want(url("/page")) }]);
+    fetch(&mut fetcher, vec![PageWant { body: Some("a=1&b=2".to_owned()), headers, ..want(url("/page")) }]);
     let asked = told.recv().unwrap();
     assert!(asked.starts_with("POST /page HTTP/1.1\r\n") && asked.ends_with("\r\n\r\na=1&b=2"), "{asked}");
     let lower = asked.to_ascii_lowercase();
@@ -103,7 +103,7 @@ fn a_server_that_says_nothing_delays_nobody_and_is_given_up_in_time() {
     let (host, _told) =
         server(&[("/page", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), ("/silent", "")]);
     let mut fetcher = Fetcher::start().unwrap();
-    let silent = Want { within: Duration::from_millis(300), ..want(format!("http://{host}/silent")) };
+    let silent = PageWant { within: Duration::from_millis(300), ..want(format!("http://{host}/silent")) };
     let mut wants = vec![silent; THREADS_MAX - 1];
     wants.push(want(format!("http://{host}/page")));
     let mut reports = fetch(&mut fetcher, wants);
@@ -124,7 +124,7 @@ fn what_cannot_be_fetched_says_why_and_a_page_has_a_bound() {
         (&*format!("http://{closed}/"), ""),
         ("http://127.0.0.1:1/", "not a proxy at all"),
     ] {
-        let want = Want { proxy: proxy.to_owned(), ..want(url.to_owned()) };
+        let want = PageWant { proxy: proxy.to_owned(), ..want(url.to_owned()) };
         assert!(fetch(&mut fetcher, vec![want]).remove(0).is_err(), "{url}");
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

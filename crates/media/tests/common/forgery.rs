@@ -28,9 +28,9 @@ pub fn withstand(count: u32) {
     assert!(events.iter().any(|event| matches!(event, Event::Latched { .. })), "{events:?}");
     let (sent, discarded) = (plant.sent_by(stream).len(), plant.worker.load().discards.total());
 
-    let mut seed = rtp::Seed::new(7);
+    let mut seed = base::Random::new(7);
     for at in 0..count {
-        let random = seed.next_u32();
+        let random = seed.word();
         let mut forged = match at % 4 {
             // What was heard, again.
             0 => heard[random as usize % heard.len()].clone(),

@@ -8,12 +8,10 @@ use std::time::Duration;
 
 use base::{
     Clip, Digit, Direction, DtmfMode, Event, Fault, FormatId, Instant, Latch, MemberSettings, Plan, PlayEnd,
-    PlayId, RoomId, RoomSettings, RxPayload, SampleRate, SrtpKeys, StreamId, StreamStats,
+    PlayId, Random, RoomId, RoomSettings, RxPayload, SampleRate, SrtpKeys, StreamId, StreamStats,
 };
 use codec::Coders;
-use rtp::{
-    Arrived, EventEdge, EventReceiver, Header, Outgoing, Reception, Seed, SourceLock, Stamp, Verdict, rtcp,
-};
+use rtp::{Arrived, EventEdge, EventReceiver, Header, Outgoing, Reception, SourceLock, Stamp, Verdict, rtcp};
 
 use srtp::{RTCP_TRAILER_MAX, RTP_TRAILER_MAX, Session};
 
@@ -88,7 +86,7 @@ struct Line {
 
 /// RTCP of a line.
 struct Report {
-    seed: Seed,
+    seed: Random,
     next_at: Option<Instant>,
     sent_before: u64,
     reported: bool,
@@ -272,7 +270,7 @@ impl Twin {
         }
         let seat = self.timetable.sit(id.slot, plan.ptime_ms);
         let mut report = Report {
-            seed: Seed::new(u64::from(plan.ssrc) << 32 | u64::from(plan.first_timestamp)),
+            seed: Random::new(u64::from(plan.ssrc) << 32 | u64::from(plan.first_timestamp)),
             next_at: None,
             sent_before: 0,
             reported: false,
@@ -1191,8 +1189,8 @@ impl Twin {
         let mut buffer = [0; 128];
         let mut writer = rtcp::Writer::new(&mut buffer);
         writer.report(ssrc, sender, block);
-        let mut letters = Seed::new(u64::from(ssrc) ^ 0x5354_5257_4743_4e4d);
-        let cname: [u8; 12] = core::array::from_fn(|_| b'a' + (letters.next_u32() % 26) as u8);
+        let mut letters = Random::new(u64::from(ssrc) ^ 0x5354_5257_4743_4e4d);
+        let cname: [u8; 12] = core::array::from_fn(|_| b'a' + (letters.word() % 26) as u8);
         writer.cname(ssrc, &cname);
         if bye {
             writer.bye(ssrc);

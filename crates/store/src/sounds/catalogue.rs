@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use base::{Clip, FormatId};
+use base::{Clip, FormatId, Random};
 use call::ClipWant;
 use codec::{Coders, SoundFile};
 use include_dir::{Dir, include_dir};
@@ -150,7 +150,7 @@ impl Catalogue {
         stems.sort();
         stems.dedup();
         if random {
-            shuffle(&mut stems, self.seed);
+            Random::new(self.seed).shuffle(&mut stems);
         }
         stems.iter().take(MUSIC_FILES_MAX).filter_map(|stem| any_of(stem, format)).collect()
     }
@@ -252,17 +252,4 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).ok()?);
     std::io::Read::read_to_end(&mut std::fs::File::open(path).ok()?, &mut bytes).ok()?;
     Some(bytes)
-}
-
-/// Fisher-Yates on SplitMix64, so that a seed gives one order everywhere.
-fn shuffle(list: &mut [PathBuf], seed: u64) {
-    let mut state = seed;
-    for at in (1..list.len()).rev() {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z ^= z >> 27;
-        let other = usize::try_from(z % (at as u64 + 1)).unwrap_or(0);
-        list.swap(at, other);
-    }
 }

@@ -5,8 +5,9 @@ use std::os::fd::AsFd as _;
 
 use aya::maps::Map;
 use aya::programs::{TestRun as _, TestRunOptions, Xdp};
+use base::Random;
 use media::{RelayPlan, Relayed};
-use rtp::{Header, Seed};
+use rtp::Header;
 
 use super::frame::{self, HEADERS, IPV4, Template};
 use super::ports::{Owner, Ports};
@@ -67,43 +68,43 @@ fn the_program_relays_what_its_twin_carries_and_leaves_the_rest_as_it_is() {
         (result.return_value, result.data_size_out as usize)
     };
 
-    let mut random = Seed::new(0x7e1a);
+    let mut random = Random::new(0x7e1a);
     let (mut sequence, mut expected, mut carried) = (plan.highest, plan.begin(), 0);
     for number in 0..FRAMES {
-        let one_of = |random: &mut Seed, chances: u32| random.next_u32().is_multiple_of(chances);
-        sequence = match random.next_u32() % 40 {
-            0 => sequence.wrapping_add(random.next_u32() as u16),
-            1 => sequence.wrapping_sub(random.next_u32() as u16 % 200),
-            2..5 => sequence.wrapping_add(random.next_u32() as u16 % 3_100),
+        let one_of = |random: &mut Random, chances: u32| random.word().is_multiple_of(chances);
+        sequence = match random.word() % 40 {
+            0 => sequence.wrapping_add(random.word() as u16),
+            1 => sequence.wrapping_sub(random.word() as u16 % 200),
+            2..5 => sequence.wrapping_add(random.word() as u16 % 3_100),
             _ => expected.highest.wrapping_add(1),
         };
         let header = Header {
-            payload_type: if one_of(&mut random, 20) { random.next_u32() as u8 & 0x7f } else { 0 },
+            payload_type: if one_of(&mut random, 20) { random.word() as u8 & 0x7f } else { 0 },
             marker: one_of(&mut random, 10),
             sequence,
-            timestamp: random.next_u32(),
-            ssrc: if one_of(&mut random, 30) { random.next_u32() } else { plan.ssrc.0 },
+            timestamp: random.word(),
+            ssrc: if one_of(&mut random, 30) { random.word() } else { plan.ssrc.0 },
         };
-        let length = match random.next_u32() % 20 {
+        let length = match random.word() % 20 {
             0 => 0,
-            1 => random.next_u32() as usize % 1_200,
-            2..8 => 6 + random.next_u32() as usize % 250,
+            1 => random.word() as usize % 1_200,
+            2..8 => 6 + random.word() as usize % 250,
             _ => 160,
         };
         let mut packet = rtp::write(&header).to_vec();
-        packet.extend((0..length).map(|_| random.next_u32() as u8));
+        packet.extend((0..length).map(|_| random.word() as u8));
         if one_of(&mut random, 20) {
-            packet[0] = random.next_u32() as u8;
+            packet[0] = random.word() as u8;
         }
-        let from = match random.next_u32() % 30 {
+        let from = match random.word() % 30 {
             0 => SocketAddrV4::new(*source.ip(), source.port() ^ 1),
-            1 => SocketAddrV4::new(Ipv4Addr::from(random.next_u32()), source.port()),
+            1 => SocketAddrV4::new(Ipv4Addr::from(random.word()), source.port()),
             _ => source,
         };
         let mut frame = vec![0; HEADERS + packet.len()];
         let written = Template::new(from, ours, 0, ([1; 6], [3; 6])).write(&packet, &mut frame);
         assert_eq!(written, frame.len());
-        match random.next_u32() % 8 {
+        match random.word() % 8 {
             // Without a checksum; left to hardware that is not there; damaged; longer than the datagram.
             0 => frame[40..42].fill(0),
             1 => {
@@ -114,8 +115,8 @@ fn the_program_relays_what_its_twin_carries_and_leaves_the_rest_as_it_is() {
                 frame[40..42].copy_from_slice(&[!high, !low]);
             }
             2 => {
-                let at = 14 + random.next_u32() as usize % (frame.len() - 14);
-                frame[at] ^= 1 << (random.next_u32() % 8);
+                let at = 14 + random.word() as usize % (frame.len() - 14);
+                frame[at] ^= 1 << (random.word() % 8);
             }
             3 if one_of(&mut random, 4) => frame.push(0),
             _ => {}
