@@ -104,7 +104,6 @@ fn walk(folder: &Path, depth: usize, found: &mut dyn FnMut(&Path)) {
 /// Files that Asterisk reads and Strowger does not read yet: what happens instead, and whether a site misses it.
 #[rustfmt::skip]
 const UNREAD: &[(&str, Level, &str)] = &[
-    ("iax.conf", Level::Warning, "IAX2 is not built in; Dial(IAX2/…) ends with CHANUNAVAIL"),
     ("queues.conf", Level::Warning, "Queue is not built in"),
     ("queuerules.conf", Level::Note, "Queue is not built in"),
     ("agents.conf", Level::Warning, "AgentLogin is not built in"),

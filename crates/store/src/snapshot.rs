@@ -10,6 +10,7 @@ use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
 use crate::config::codecs::CodecsConf;
 use crate::config::confbridge::ConfBridge;
 use crate::config::hep::Hep;
+use crate::config::iax::Iax;
 use crate::config::logger::Logger;
 use crate::config::manager::Manager;
 use crate::config::modules::{Capability, Modules};
@@ -67,6 +68,8 @@ pub struct Snapshot {
     pub cdr_manager: CdrManager,
     /// `hep.conf`.
     pub hep: Option<Hep>,
+    /// `iax.conf`, its named lists resolved.
+    pub iax: Iax,
     /// `cli_aliases.conf`.
     pub aliases: Aliases,
     /// `opentelemetry.conf`.
@@ -319,6 +322,15 @@ impl<'a> Reading<'a> {
         pjsip.resolve_acls(&acls, self.findings);
         let codecs = self.read("codecs.conf", CodecsConf::read);
         pjsip.resolve_formats(codecs.coded(), self.findings);
+        let mut iax = self.read("iax.conf", Iax::read);
+        iax.enabled &= modules.has_module("chan_iax2");
+        iax.resolve_acls(&acls, self.findings);
+        iax.resolve_formats(codecs.coded());
+        if iax.enabled {
+            let place = self.whole("iax.conf");
+            let message = "the file is read, and IAX2 is not served yet; Dial(IAX2/…) ends with CHANUNAVAIL";
+            self.findings.warning(&place, message, "");
+        }
         let mut manager = self.read("manager.conf", Manager::read);
         manager.resolve_acls(&acls, self.findings);
         let cdr = self.read("cdr.conf", Cdr::read);
@@ -338,6 +350,7 @@ impl<'a> Reading<'a> {
             cdr_table: self.read("cdr_sqlite3_custom.conf", CdrTable::read),
             cdr_manager: self.read("cdr_manager.conf", CdrManager::read),
             hep: self.read("hep.conf", Hep::read),
+            iax,
             aliases: self.read("cli_aliases.conf", Aliases::read),
             telemetry: self.read("opentelemetry.conf", Telemetry::read),
             manager,

@@ -12,6 +12,7 @@ pub mod cdr;
 pub mod codecs;
 pub mod confbridge;
 pub mod hep;
+pub mod iax;
 mod kind;
 pub(crate) mod legacy;
 pub mod logger;
@@ -319,6 +320,8 @@ pub fn manual() -> Vec<Row> {
         confbridge::Bridge::rows(),
         confbridge::User::rows(),
         amd::Amd::rows(),
+        iax::IaxGeneral::rows(),
+        iax::IaxPeer::rows(),
         hep::HepGeneral::rows(),
         telemetry::TelemetryGeneral::rows(),
         web::HttpGeneral::rows(),
