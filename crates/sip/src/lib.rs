@@ -11,6 +11,8 @@ pub mod header;
 mod layer;
 pub mod locate;
 pub mod message;
+pub mod publication;
+pub mod publisher;
 pub mod registrar;
 pub mod registration;
 pub mod sdp;
