@@ -25,8 +25,14 @@ pub fn set_custom(core: &mut Core, name: &str, state: DeviceState) {
     core.touched_devices.push(format!("Custom:{name}"));
 }
 
-/// The state of one device: `PJSIP/6001`, or `Custom:lamp`.
+/// The state of one device, `PJSIP/6001` or `Custom:lamp`, here and on servers that tell us.
 pub fn device_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
+    let own = own_state(shard, device);
+    shard.core.borrow().with_elsewhere(device, own)
+}
+
+/// The state of one device as it is here.
+fn own_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
     if let Some(name) = custom_name(device) {
         let word = shard.core.borrow().services.db.get(CUSTOM_FAMILY, name);
         return word.and_then(|word| DeviceState::parse(&word)).unwrap_or_default();
@@ -78,6 +84,8 @@ pub struct Hints {
     /// Lower-case device to the rows that name it.
     by_device: HashMap<String, Vec<usize>>,
     devices: HashMap<String, DeviceState>,
+    /// What other servers were told of devices, by lower-case name.
+    told: HashMap<String, DeviceState>,
     /// Extensions that somebody outside watches, and their devices; a pattern's hint has one for each number asked for.
     followed: HashMap<Rc<Watched>, String>,
     /// Lower-case device to the followed extensions that it is one of.
@@ -91,7 +99,8 @@ impl Hints {
         let (touched, program, watched) = {
             let mut core = shard.core.borrow_mut();
             let same = self.program.as_ref().is_some_and(|known| Arc::ptr_eq(known, &core.program));
-            if core.touched_devices.is_empty() && same && !core.board.has_requests() {
+            let idle = core.touched_devices.is_empty() && !core.board.has_requests();
+            if idle && same && !core.outward.wants_all {
                 return;
             }
             (std::mem::take(&mut core.touched_devices), (!same).then(|| core.program.clone()), core.watched)
@@ -106,6 +115,21 @@ impl Hints {
         begun.into_iter().for_each(|extension| self.follow(shard, extension));
         for device in touched {
             self.touch(shard, device, watched);
+        }
+        let core = &mut *shard.core.borrow_mut();
+        if core.outward.wants_all {
+            core.outward.wants_all = false;
+            // A pattern has no state of its own.
+            let rows = self.rows.iter().filter(|row| !row.exten.starts_with('_'));
+            rows.for_each(|row| tell_outward(core, row));
+            if core.outward.wants_devices {
+                let prefix = format!("/{CUSTOM_FAMILY}");
+                let custom = core.services.db.list(&prefix).into_iter().filter_map(|(key, word)| {
+                    let name = key.strip_prefix(&prefix)?.strip_prefix('/')?;
+                    Some((format!("Custom:{name}"), DeviceState::parse(&word)?))
+                });
+                core.outward.devices.extend(custom);
+            }
         }
     }
     /// The hints, in the order of the dialplan.
@@ -129,10 +153,22 @@ impl Hints {
             let row =
                 HintRow { exten: exten.to_owned(), context: context.to_owned(), devices, presence, state };
             let known = before.iter().find(|old| (&old.exten, &old.context) == (&row.exten, &row.context));
-            if known.is_some_and(|old| old.state != state) {
-                tell(&mut shard.core.borrow_mut(), &row);
+            match known {
+                Some(old) if old.state != state => tell(&mut shard.core.borrow_mut(), &row),
+                Some(_) => {}
+                None => tell_outward(&mut shard.core.borrow_mut(), &row),
             }
             self.rows.push(row);
+        }
+        let core = &mut *shard.core.borrow_mut();
+        let is_there = |old: &HintRow| {
+            self.rows.iter().any(|row| (&old.exten, &old.context) == (&row.exten, &row.context))
+        };
+        if core.outward.wants_extensions {
+            for old in before.iter().filter(|old| !is_there(old)) {
+                let extension = Watched { context: old.context.clone(), exten: old.exten.clone() };
+                core.outward.extensions.push((extension, None));
+            }
         }
         self.program = Some(program);
     }
@@ -169,6 +205,7 @@ impl Hints {
             let state = self.followed.get(extension).map(|devices| hint_state(shard, devices));
             shard.core.borrow_mut().board.tell(extension, state);
         }
+        self.tell_own(shard, &key, &device);
         let hinted = self.by_device.get(&key);
         if hinted.is_none() && !watched {
             self.devices.remove(&key);
@@ -196,6 +233,33 @@ impl Hints {
     }
 }
 
+impl Hints {
+    /// Tells other servers, when they want to be told, what a device does here.
+    fn tell_own(&mut self, shard: &Rc<Shard>, key: &str, device: &str) {
+        if !shard.core.borrow().outward.wants_devices {
+            self.told.clear();
+            return;
+        }
+        let state = own_state(shard, device);
+        // Forgotten while idle, as above.
+        let before =
+            if is_idle(state) { self.told.remove(key) } else { self.told.insert(key.to_owned(), state) };
+        // Of a phone of theirs there is nothing to tell them.
+        let is_known = !matches!(state, DeviceState::Invalid | DeviceState::Unknown);
+        if before != Some(state) && (is_known || before.is_some()) {
+            shard.core.borrow_mut().outward.devices.push((device.to_owned(), state));
+        }
+    }
+}
+
+/// Tells other servers, when they want to be told, what an extension does.
+fn tell_outward(core: &mut Core, row: &HintRow) {
+    if core.outward.wants_extensions && !row.exten.starts_with('_') {
+        let extension = Watched { context: row.context.clone(), exten: row.exten.clone() };
+        core.outward.extensions.push((extension, Some(row.state)));
+    }
+}
+
 fn is_idle(state: DeviceState) -> bool {
     matches!(
         state,
@@ -204,6 +268,7 @@ fn is_idle(state: DeviceState) -> bool {
 }
 
 fn tell(core: &mut Core, row: &HintRow) {
+    tell_outward(core, row);
     core.notice(|_| {
         Some(Notice::ExtensionStatus {
             exten: row.exten.clone(),

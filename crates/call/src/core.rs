@@ -174,6 +174,10 @@ pub struct Core {
     pub touched_devices: Vec<String>,
     /// What is watched from outside: extensions with hints, mailboxes.
     pub board: crate::Board,
+    /// What devices do on other servers.
+    pub(crate) others: crate::others::OtherServers,
+    /// What other servers are to be told.
+    pub outward: crate::Outward,
     /// Whether an extension has a hint: context, extension. Set by whoever runs the dialplan.
     pub hinted: fn(&Core, &str, &str) -> bool,
     /// Conferences; changed by the `conference_…` methods.
@@ -236,6 +240,8 @@ impl Core {
             cdrs: Vec::new(),
             touched_devices: Vec::new(),
             board: Default::default(),
+            others: Default::default(),
+            outward: Default::default(),
             hinted: |_, _, _| false,
             conferences: Default::default(),
             exchanges: Vec::new(),

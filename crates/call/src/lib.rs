@@ -29,6 +29,7 @@ mod message;
 pub mod monitor;
 pub mod mos;
 mod notice;
+mod others;
 mod quality;
 pub mod security;
 mod services;
@@ -54,6 +55,7 @@ pub use identity::{PartyId, Presentation, Redirecting};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
 pub use message::{MessageData, Sending, TextMessage};
 pub use notice::{HandlerChange, Notice, Snapshot};
+pub use others::{DEVICES_MAX, Outward};
 pub use quality::{Quality, Series, paths, seconds};
 pub use security::Attempt;
 pub use services::{

@@ -58,6 +58,13 @@ pub struct Target<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicationId(Place);
 
+impl PublicationId {
+    /// A number that no other publication has at the same time, nor has had for long.
+    pub const fn number(self) -> u64 {
+        (self.0.generation as u64) << 32 | self.0.slot as u64
+    }
+}
+
 /// Event state that somebody has published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
@@ -241,9 +248,14 @@ impl Compositor {
         self.change(place, request, seconds, now, changes)
     }
 
-    /// Takes back those of which `gone` says so: their publisher may publish no more.
-    pub fn remove_those(&mut self, gone: &dyn Fn(&Publication) -> bool, changes: &mut Vec<Change>) {
-        let all = self.entries.iter().filter(|(_, entry)| gone(&entry.publication));
+    /// Takes back those of which `gone` says so: their publisher may publish no more, or has begun anew.
+    pub fn remove_those(
+        &mut self,
+        gone: &dyn Fn(PublicationId, &Publication) -> bool,
+        changes: &mut Vec<Change>,
+    ) {
+        let all =
+            self.entries.iter().filter(|(place, entry)| gone(PublicationId(*place), &entry.publication));
         let places: Vec<Place> = all.map(|(place, _)| place).collect();
         for place in places {
             self.take(place, Cause::Removed, changes);

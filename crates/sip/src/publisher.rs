@@ -145,6 +145,12 @@ impl Publisher {
             State::Idle | State::Published { .. } | State::Waiting { .. } => self.send(now, out),
         }
     }
+    /// The wait that a failure began ends at `at`: what stood in the way is gone by then.
+    pub fn hasten(&mut self, at: Instant) {
+        if let State::Waiting { until } = self.state {
+            self.state = State::Waiting { until: until.min(at) };
+        }
+    }
     /// Time has passed.
     pub fn due(&mut self, now: Instant, out: &mut Vec<Output>) {
         if self.deadline().is_some_and(|at| at <= now) {
@@ -432,6 +438,22 @@ mod tests {
             let told: Vec<(&str, Option<u64>)> = told.iter().map(|(word, at)| (word.as_str(), *at)).collect();
             assert_eq!(told, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_wait_may_be_shortened_and_never_drawn_out() {
+        let (mut publisher, mut out) = (Publisher::new(600), Vec::new());
+        publisher.hasten(at(1));
+        assert_eq!(publisher.deadline(), None, "there is nothing to wait for");
+        publisher.update(at(0), &mut out);
+        publisher.outcome(Unanswered, at(0), &mut out);
+        for (wish, deadline) in [(90, 60), (1, 1), (30, 1)] {
+            publisher.hasten(at(wish));
+            assert_eq!(publisher.deadline(), Some(at(deadline)), "{wish}");
+        }
+        out.clear();
+        publisher.due(at(1), &mut out);
+        assert_eq!(out.iter().map(word).collect::<Vec<_>>(), ["new 600 state"]);
     }
 
     #[test]

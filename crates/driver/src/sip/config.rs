@@ -459,6 +459,101 @@ pub struct Registration {
     pub user_agent: String,
 }
 
+/// A test of names, with the text that it was made from.
+#[derive(Clone)]
+pub struct Filter {
+    /// Regular expression; empty lets everything pass.
+    pub text: String,
+    /// The test.
+    pub test: Rc<dyn Fn(&str) -> bool>,
+}
+
+impl Filter {
+    /// Whether a name passes.
+    pub fn passes(&self, name: &str) -> bool {
+        (self.test)(name)
+    }
+}
+impl Default for Filter {
+    fn default() -> Self {
+        Self { text: String::new(), test: Rc::new(|_| true) }
+    }
+}
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+impl Eq for Filter {}
+impl core::fmt::Debug for Filter {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Filter").field(&self.text).finish()
+    }
+}
+
+/// `type=outbound-publish`: state of ours that another server is told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OutboundPublish {
+    /// Section name.
+    pub name: Rc<str>,
+    /// Package: `dialog`, `presence`, `asterisk-devicestate` or `asterisk-mwi`.
+    pub event: String,
+    /// Request-URI.
+    pub server_uri: String,
+    /// URI in From; empty: the Request-URI.
+    pub from_uri: String,
+    /// URI in To; empty: the Request-URI.
+    pub to_uri: String,
+    /// Seconds that a publication is to last.
+    pub expiration: u32,
+    /// Challenges that could not be met until nothing is published any more; 0: any number.
+    pub rejections_max: u32,
+    /// Each extension is a user of its own in the URIs.
+    pub multi_user: bool,
+    /// Auths that answer challenges.
+    pub outbound_auths: Vec<Rc<str>>,
+    /// First route; empty: none.
+    pub outbound_proxy: String,
+    /// Name of the transport; empty: by address.
+    pub transport: String,
+    /// Content-Type of documents of extensions.
+    pub body: String,
+    /// Contexts of extensions.
+    pub contexts: Filter,
+    /// Extensions.
+    pub extens: Filter,
+    /// Devices.
+    pub devices: Filter,
+    /// Mailboxes.
+    pub mailboxes: Filter,
+    /// The other server is asked for all of its states.
+    pub asks: bool,
+}
+
+/// `type=inbound-publication`: what may be published to its name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InboundPublication {
+    /// Who may publish; empty: any endpoint.
+    pub endpoint: Rc<str>,
+    /// Exchange of states of devices; empty: none.
+    pub devices: Rc<str>,
+    /// Exchange of states of mailboxes; empty: none.
+    pub mailboxes: Rc<str>,
+}
+
+/// `type=asterisk-publication`: what is believed of another server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Exchange {
+    /// States of these devices.
+    pub devices: Option<Filter>,
+    /// States of these mailboxes.
+    pub mailboxes: Option<Filter>,
+    /// The outbound-publish by which that server is told of devices; empty: all of them.
+    pub devices_publish: String,
+    /// The outbound-publish by which it is told of mailboxes; empty: all of them.
+    pub mailboxes_publish: String,
+}
+
 /// One bind.
 #[derive(Debug, Clone)]
 pub struct Bind {
@@ -502,6 +597,12 @@ pub struct Config {
     pub identifies: Vec<Identify>,
     /// Resource lists by name.
     pub lists: BTreeMap<Rc<str>, Rc<ResourceList>>,
+    /// What other servers are told, in the order of the names.
+    pub publishes: Vec<Rc<OutboundPublish>>,
+    /// What may be published here, by the user of the Request-URI.
+    pub publications: BTreeMap<Rc<str>, Rc<InboundPublication>>,
+    /// What is believed of other servers, by name.
+    pub exchanges: BTreeMap<Rc<str>, Rc<Exchange>>,
     /// Registrations of ours, in the order of their names.
     pub registrations: Vec<Rc<Registration>>,
     /// Binds.

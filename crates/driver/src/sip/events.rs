@@ -61,6 +61,7 @@ impl SipDriver {
                 Method::Subscribe => self.subscribed(core, *incoming),
                 Method::Message => self.messaged(core, *incoming),
                 Method::Notify => self.told_of_mailbox(core, *incoming),
+                Method::Publish => self.published(core, *incoming),
                 _ => self.not_served(core, *incoming),
             },
             Event::InDialog { dialog, request, message, .. } => {
@@ -104,6 +105,12 @@ impl SipDriver {
             }
             Event::Unanswered { request, .. } if self.trunks.owns(request) => {
                 self.registration_answered(core, request, None);
+            }
+            Event::Response { request, status, message, .. } if self.publishing.outward.owns(request) => {
+                self.publish_answered(core, request, Some((status, &message)));
+            }
+            Event::Unanswered { request, .. } if self.publishing.outward.owns(request) => {
+                self.publish_answered(core, request, None);
             }
             Event::Response { request, dialog: None, status, message }
                 if self.outside.contains_key(&request) =>

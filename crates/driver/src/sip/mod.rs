@@ -23,6 +23,7 @@ mod names;
 mod outbound;
 mod outside;
 mod proofs;
+mod publish;
 mod qualify;
 mod refer;
 mod register;
@@ -47,8 +48,9 @@ use call::{Core, Location, Notice};
 pub use ::sip::sdp::Feedback;
 pub use codecs::{CodecPrefs, Codecs, Operation};
 pub use config::{
-    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Identify, IdentifyBy, Match, Proof, Redirect,
-    Registration, Rel100, ResourceList, Trace, Traced, Watching,
+    Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Exchange, Filter, Identify, IdentifyBy,
+    InboundPublication, Match, OutboundPublish, Proof, Redirect, Registration, Rel100, ResourceList, Trace,
+    Traced, Watching,
 };
 pub use direct::{DirectMedia, Glare};
 pub use fax::FaxSettings;
@@ -71,8 +73,7 @@ use register::Registrations;
 use ways::Ways;
 
 /// Methods we serve.
-const ALLOW: &str =
-    "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, INFO, MESSAGE, REFER, SUBSCRIBE, NOTIFY, REGISTER";
+const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, INFO, MESSAGE, REFER, SUBSCRIBE, NOTIFY, PUBLISH, REGISTER";
 
 /// Extensions that every call supports, beside those that endpoints choose.
 const EXTENSIONS: &[&str] = &["replaces", "norefersub"];
@@ -112,6 +113,7 @@ pub struct SipDriver {
     outside: HashMap<ClientId, outside::Sent>,
     requests: HashMap<ClientId, qualify::Probe>,
     trunks: trunk::Trunks,
+    publishing: publish::Publishing,
     faxes_asked: fax::FaxesAsked,
     /// Legs whose media may have to go elsewhere than it goes.
     unsettled: Vec<u64>,
@@ -171,6 +173,7 @@ impl SipDriver {
             outside: HashMap::new(),
             requests: HashMap::new(),
             trunks: trunk::Trunks::default(),
+            publishing: publish::Publishing::new(seed.rotate_left(96)),
             faxes_asked: fax::FaxesAsked::new(),
             unsettled: Vec::new(),
             sessions: timers::Sessions::default(),
@@ -217,6 +220,7 @@ impl SipDriver {
         self.registrations.configure(&self.config, now);
         self.qualify.configure(&self.config, &self.registrations, now);
         self.trunks.configure(&self.config, now);
+        self.publishing.configure(&self.config);
         self.foresee(now);
         self.watchers.configure(&self.config);
     }
@@ -252,6 +256,7 @@ impl SipDriver {
             self.sessions.deadline(),
             self.referrals.deadline(),
             self.watchers.deadline(),
+            self.publishing.deadline(),
         ];
         [self.stack.deadline(), self.registrations.deadline()].into_iter().chain(own).flatten().min()
     }

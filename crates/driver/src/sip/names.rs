@@ -145,7 +145,8 @@ impl SipDriver {
         let config = self.config.clone();
         let contacts = config.aors.values().flat_map(|aor| &aor.contacts);
         let proxies = config.endpoints.values().map(|endpoint| &endpoint.outbound_proxy);
-        for text in contacts.chain(proxies).chain(super::trunk::Trunks::hosts(&config)) {
+        let own = super::trunk::Trunks::hosts(&config).chain(super::publish::Outward::hosts(&config));
+        for text in contacts.chain(proxies).chain(own) {
             let uri = Uri::parse(text.trim_matches(['<', '>', ' ']).as_bytes());
             if let Some(wanted) = uri.and_then(|uri| Wanted::new(&uri, None)) {
                 self.servers(&wanted, now);

@@ -284,7 +284,6 @@ impl SipDriver {
             return;
         }
         let status = match incoming.message.view().method() {
-            ::sip::Method::Publish => 489,
             method if method.known().is_some() => 405,
             _ => 501,
         };

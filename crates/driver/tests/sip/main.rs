@@ -14,6 +14,7 @@ mod messages;
 mod outgoing;
 mod parties;
 mod phone;
+mod publications;
 mod registration;
 mod secure;
 mod session;

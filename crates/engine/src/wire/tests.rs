@@ -68,6 +68,8 @@ fn with(section: &str, more: &str) -> Config {
          [i]\ntype=identify\nendpoint=e\nmatch=192.0.2.1\n{}\n[t]\ntype=transport\nbind=127.0.0.1:5070\n{}\n\
          [r]\ntype=registration\nserver_uri=sip:s\nclient_uri=sip:c@s\n{}\n\
          [l]\ntype=resource_list\nevent=dialog\nlist_item=1\n{}\n\
+         [p]\ntype=outbound-publish\nserver_uri=sip:x\nevent=asterisk-mwi\n{}\n\
+         [p]\ntype=inbound-publication\n{}\n[p]\ntype=asterisk-publication\n{}\n\
          [global]\ntype=global\n{}\n[system]\ntype=system\n{}\n[a]\ntype=acl\n{}\n",
         add("endpoint"),
         add("aor"),
@@ -76,6 +78,9 @@ fn with(section: &str, more: &str) -> Config {
         add("transport"),
         add("registration"),
         add("resource_list"),
+        add("outbound-publish"),
+        add("inbound-publication"),
+        add("asterisk-publication"),
         add("global"),
         add("system"),
         add("acl"),
@@ -100,6 +105,19 @@ fn rule(config: &Config) -> &Match {
 }
 fn registration(config: &Config) -> &Registration {
     config.registrations.first().expect("the registration")
+}
+fn publish(config: &Config) -> &OutboundPublish {
+    config.publishes.first().expect("the outbound-publish")
+}
+fn publication(config: &Config) -> &InboundPublication {
+    config.publications.get("p").expect("the inbound-publication")
+}
+fn believed(config: &Config) -> &Exchange {
+    config.exchanges.get("p").expect("the asterisk-publication")
+}
+/// Whether a filter lets `alpha` and `beta` pass.
+fn passes(filter: &Filter) -> String {
+    format!("{} {}", filter.passes("alpha"), filter.passes("beta"))
 }
 fn ask(access: Option<&Access>, inside: &str, outside: &str) -> String {
     let allows = |ip: &str| access.is_none_or(|access| access(ip.parse().unwrap()));
@@ -256,6 +274,30 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("resource_list", "resource_display_name=yes", |c| lamps(c).display_names.to_string(), "false", "true"),
     ("resource_list", "notification_batch_interval=5", |c| lamps(c).batch.as_millis().to_string(), "0", "5"),
     ("global", "default_voicemail_extension=*97", |c| e(c).watching.voicemail.clone(), "", "*97"),
+    ("outbound-publish", "server_uri=sip:y", |c| publish(c).server_uri.clone(), "sip:x", "sip:y"),
+    ("outbound-publish", "event=dialog\n@body=application/dialog-info+xml", |c| publish(c).event.clone(), "asterisk-mwi", "dialog"),
+    ("outbound-publish", "from_uri=sip:y", |c| publish(c).from_uri.clone(), "", "sip:y"),
+    ("outbound-publish", "to_uri=sip:y", |c| publish(c).to_uri.clone(), "", "sip:y"),
+    ("outbound-publish", "expiration=60", |c| publish(c).expiration.to_string(), "3600", "60"),
+    ("outbound-publish", "max_auth_attempts=2", |c| publish(c).rejections_max.to_string(), "5", "2"),
+    ("outbound-publish", "multi_user=yes", |c| publish(c).multi_user.to_string(), "false", "true"),
+    ("outbound-publish", "outbound_auth=e", |c| publish(c).outbound_auths.join("+"), "", "e"),
+    ("outbound-publish", "outbound_proxy=sip:z", |c| publish(c).outbound_proxy.clone(), "", "sip:z"),
+    ("outbound-publish", "transport=t", |c| publish(c).transport.clone(), "", "t"),
+    ("outbound-publish", "@body=application/pidf+xml", |c| publish(c).body.clone(), "", "application/pidf+xml"),
+    ("outbound-publish", "@context=^a", |c| passes(&publish(c).contexts), "true true", "true false"),
+    ("outbound-publish", "@exten=^a", |c| passes(&publish(c).extens), "true true", "true false"),
+    ("outbound-publish", "@device_state_filter=^a", |c| passes(&publish(c).devices), "true true", "true false"),
+    ("outbound-publish", "@mailbox_state_filter=^a", |c| passes(&publish(c).mailboxes), "true true", "true false"),
+    ("inbound-publication", "endpoint=e", |c| publication(c).endpoint.to_string(), "", "e"),
+    ("inbound-publication", "event_asterisk-devicestate=p", |c| publication(c).devices.to_string(), "", "p"),
+    ("inbound-publication", "event_asterisk-mwi=p", |c| publication(c).mailboxes.to_string(), "", "p"),
+    ("asterisk-publication", "device_state=yes", |c| believed(c).devices.is_some().to_string(), "false", "true"),
+    ("asterisk-publication", "device_state=yes\ndevice_state_filter=^a", |c| believed(c).devices.as_ref().map(passes).unwrap_or_default(), "", "true false"),
+    ("asterisk-publication", "devicestate_publish=p", |c| believed(c).devices_publish.clone(), "", "p"),
+    ("asterisk-publication", "mailbox_state=yes", |c| believed(c).mailboxes.is_some().to_string(), "false", "true"),
+    ("asterisk-publication", "mailbox_state=yes\nmailbox_state_filter=^a", |c| believed(c).mailboxes.as_ref().map(passes).unwrap_or_default(), "", "true false"),
+    ("asterisk-publication", "mailboxstate_publish=p", |c| believed(c).mailboxes_publish.clone(), "", "p"),
     ("registration", "server_uri=sip:x", |c| registration(c).server_uri.clone(), "sip:s", "sip:x"),
     ("registration", "client_uri=sip:y@x", |c| registration(c).client_uri.clone(), "sip:c@s", "sip:y@x"),
     ("registration", "outbound_auth=e", |c| registration(c).outbound_auths.join("+"), "", "e"),

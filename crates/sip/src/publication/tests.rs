@@ -247,7 +247,7 @@ fn rfc3903_6_several_devices_of_one_user_are_several_publications() {
     site.say_to(mobile, 2, &pidf(&tag, 0), "").unwrap();
     assert_eq!(site.bodies(), ["<desk/>"]);
     let mut changes = Vec::new();
-    site.compositor.remove_those(&|publication| &*publication.publisher == "alice", &mut changes);
+    site.compositor.remove_those(&|_, publication| &*publication.publisher == "alice", &mut changes);
     assert_eq!(changes.iter().map(|change| change.cause).collect::<Vec<_>>(), [Removed]);
     assert!(site.compositor.is_empty());
 }

@@ -3,7 +3,7 @@
 //! The stack owns dialogs and expiry; here is who may watch what, and the documents. Whoever watches one thing in one
 //! form shares its document: a change is written once, however many lamps it lights.
 
-mod body;
+pub(crate) mod body;
 mod list;
 mod mailboxes;
 
@@ -356,7 +356,9 @@ impl SipDriver {
         }
         if !mailboxes.is_empty() {
             self.mailboxes_changed(core, &mailboxes);
+            self.publish_mailboxes(core, &mailboxes);
         }
+        self.publications_due(core);
     }
     fn topic_changed(&mut self, core: &mut Core, topic: &Topic, end: Option<Reason>) {
         let Some(subject) = self.watchers.subjects.get_mut(topic) else { return };

@@ -6,7 +6,8 @@ mod objects;
 mod values;
 
 pub use objects::{
-    Aor, Auth, Endpoint, Global, Identify, Registration, ResourceList, SipAcl, System, Transport,
+    Aor, AsteriskPublication, Auth, Endpoint, Global, Identify, InboundPublication, OutboundPublish,
+    Registration, ResourceList, SipAcl, System, Transport,
 };
 pub use values::{
     AuthType, CodecKeep, CodecOperation, CodecPrefer, CodecPreference, CodecTranscode, ConnectedLine,
@@ -17,7 +18,7 @@ pub use values::{
 
 use super::acl::NamedAcls;
 use super::web::HttpGeneral;
-use super::{Object, Row, Status, kind::Secret, read_object, suggestion};
+use super::{Object, Origin, Row, Status, kind::Secret, read_object, suggestion};
 use base::Coded;
 use conf::{File, Findings, Place, Section};
 use std::collections::BTreeMap;
@@ -47,6 +48,12 @@ pub struct Pjsip {
     pub registrations: BTreeMap<String, Registration>,
     /// `type=resource_list`: what is watched by one subscription.
     pub lists: BTreeMap<String, ResourceList>,
+    /// `type=outbound-publish`: state of ours that other servers are told by PUBLISH.
+    pub publishes: BTreeMap<String, OutboundPublish>,
+    /// `type=inbound-publication`: what may be published here.
+    pub publications: BTreeMap<String, InboundPublication>,
+    /// `type=asterisk-publication`: which states of other servers are believed.
+    pub exchanges: BTreeMap<String, AsteriskPublication>,
     /// `type=acl`: who may send SIP at all. Every list must allow.
     pub acls: Vec<SipAcl>,
 }
@@ -56,9 +63,6 @@ const LATER_TYPES: &[(&str, &str)] = &[
     ("contact", "the contact is not created; list it in the contact= of its aor"),
     ("domain_alias", "the domain is not rewritten; requests to it are matched by user"),
     ("phoneprov", "phones are not provisioned"),
-    ("outbound-publish", "nothing is published"),
-    ("inbound-publication", "publications are refused"),
-    ("asterisk-publication", "device state is not exchanged with other servers"),
     ("subscription_persistence", "subscriptions do not outlive a restart"),
     ("mwi", "message waiting is not reported"),
     ("wizard", "it belongs to pjsip_wizard.conf, which is not read; write the endpoint, aor and auth"),
@@ -72,6 +76,9 @@ const TYPES: &[&str] = &[
     "identify",
     "registration",
     "resource_list",
+    "outbound-publish",
+    "inbound-publication",
+    "asterisk-publication",
     "transport",
     "global",
     "system",
@@ -87,6 +94,9 @@ pub(crate) fn rows() -> Vec<Row> {
         Identify::rows(),
         Registration::rows(),
         ResourceList::rows(),
+        OutboundPublish::rows(),
+        InboundPublication::rows(),
+        AsteriskPublication::rows(),
         Transport::rows(),
         Global::rows(),
         System::rows(),
@@ -148,6 +158,13 @@ impl Pjsip {
                 "transport" => keep(&mut pjsip.transports, read(section, findings), section, findings),
                 "registration" => keep(&mut pjsip.registrations, read(section, findings), section, findings),
                 "resource_list" => keep(&mut pjsip.lists, read(section, findings), section, findings),
+                "outbound-publish" => keep(&mut pjsip.publishes, read(section, findings), section, findings),
+                "inbound-publication" => {
+                    keep(&mut pjsip.publications, read(section, findings), section, findings);
+                }
+                "asterisk-publication" => {
+                    keep(&mut pjsip.exchanges, read(section, findings), section, findings);
+                }
                 "identify" => pjsip.identifies.extend(read::<Identify>(section, findings)),
                 "acl" => pjsip.acls.extend(read::<SipAcl>(section, findings)),
                 "global" => pjsip.global = read(section, findings).unwrap_or_default(),
@@ -183,6 +200,7 @@ impl Pjsip {
         self.identifies.retain(|identify| identify.check(findings));
         self.registrations.retain(|_, registration| registration.check(findings));
         self.lists.retain(|_, list| list.check(findings));
+        self.publishes.retain(|_, publish| publish.check(findings));
         for (name, auth) in &self.auths {
             check_secret(name, auth, findings);
         }
@@ -252,6 +270,7 @@ impl Pjsip {
             );
         }
         self.check_registrations(findings);
+        self.check_publications(findings);
         let default = &self.global.default_outbound_endpoint;
         if self.global.origin.has("default_outbound_endpoint") && !self.endpoints.contains_key(default) {
             findings.warning(
@@ -286,6 +305,54 @@ impl Pjsip {
             for (place, text) in found.into_iter().flatten() {
                 findings.warning(&place, text, "correct the name");
             }
+        }
+    }
+
+    /// What publications in both directions say about auths, transports, endpoints and each other.
+    fn check_publications(&self, findings: &mut Findings) {
+        let mut missing = |origin: &Origin, option: &str, name: &str, known: bool| {
+            if !known && !name.is_empty() {
+                let message = format!("[{}] names {option}={name}, which does not exist", origin.name);
+                findings.warning(origin.place_of(option), message, "correct the name");
+            }
+        };
+        for publish in self.publishes.values() {
+            let origin = &publish.origin;
+            for auth in &publish.outbound_auth {
+                missing(origin, "outbound_auth", auth, self.auths.contains_key(auth));
+            }
+            let transport = &publish.transport;
+            missing(origin, "transport", transport, self.transports.contains_key(transport));
+        }
+        for publication in self.publications.values() {
+            let origin = &publication.origin;
+            let endpoint = &publication.endpoint;
+            missing(origin, "endpoint", endpoint, self.endpoints.contains_key(endpoint));
+            for (option, name) in [
+                ("event_asterisk-devicestate", &publication.devices),
+                ("event_asterisk-mwi", &publication.mailboxes),
+            ] {
+                missing(origin, option, name, self.exchanges.contains_key(name));
+            }
+        }
+        for exchange in self.exchanges.values() {
+            for (option, name) in [
+                ("devicestate_publish", &exchange.devicestate_publish),
+                ("mailboxstate_publish", &exchange.mailboxstate_publish),
+            ] {
+                missing(&exchange.origin, option, name, self.publishes.contains_key(name));
+            }
+        }
+        for exchange in self.exchanges.values() {
+            findings.note(
+                &exchange.origin.place,
+                format!(
+                    "asterisk-publication '{}' takes part with other Strowger servers only: the body in which Asterisk sends \
+                     states is documented nowhere, and is refused with 415",
+                    exchange.origin.name
+                ),
+                "",
+            );
         }
     }
 

@@ -372,6 +372,102 @@ impl ResourceList {
 }
 
 options! {
+    /// `type=outbound-publish`: state of ours that another server is told by PUBLISH (RFC 3903).
+    OutboundPublish, "pjsip.conf", "outbound-publish", SkipsObject;
+    server_uri: Text = "", "SIP URI of the other server, and of what is published there.";
+    event: Text = "", "What is published: dialog or presence (states of extensions with hints), asterisk-devicestate or asterisk-mwi (states for another Strowger).";
+    from_uri: Text = "", "SIP URI in From; empty is that of server_uri.";
+    to_uri: Text = "", "SIP URI in To; empty is that of server_uri.";
+    expiration: Seconds<1, 86_400> = "3600", "Time a publication is to last.";
+    max_auth_attempts: Int<0, {u32::MAX}> = "5", "Challenges that could not be met, one after the other, until nothing is published any more; 0 goes on.";
+    multi_user: YesNo = "no", "Publish each extension as a user of its own: it takes the place of the user in the URIs.";
+    outbound_auth: Names = "", "Auths that answer challenges.";
+    outbound_proxy: Text = "", "SIP URI that PUBLISH goes through.";
+    transport: Text = "", "Transport it leaves by; empty chooses by the address.";
+    body as "@body": Text = "", "Type of the documents of extensions: application/dialog-info+xml, application/pidf+xml or application/xpidf+xml.";
+    context as "@context": Text = "", "Regular expression: contexts of extensions that are published; empty publishes all.";
+    exten as "@exten": Text = "", "Regular expression: extensions that are published; empty publishes all.";
+    device_state_filter as "@device_state_filter": Text = "", "Regular expression: devices that are published; empty publishes all.";
+    mailbox_state_filter as "@mailbox_state_filter": Text = "", "Regular expression: mailboxes that are published; empty publishes all.";
+    @recognised {}
+}
+
+/// Packages that can be published, and the bodies that `@body` may name for them.
+const PUBLISHED: &[(&str, &[&str])] = &[
+    ("dialog", &["application/dialog-info+xml"]),
+    ("presence", &["application/pidf+xml", "application/xpidf+xml"]),
+    ("asterisk-devicestate", &[]),
+    ("asterisk-mwi", &[]),
+];
+
+impl OutboundPublish {
+    pub(super) fn check(&self, findings: &mut Findings) -> bool {
+        let name = &self.origin.name;
+        let uri = |text: &str| {
+            (text.starts_with("sip:") || text.starts_with("sips:"))
+                && !text.chars().any(|c| c.is_control() || c.is_whitespace() || "<>\"".contains(c))
+        };
+        let event = PUBLISHED.iter().find(|(event, _)| *event == self.event);
+        let bodies = event.map_or(&[][..], |(_, bodies)| bodies);
+        let (option, problem, remedy) = if !uri(&self.server_uri) {
+            ("server_uri", "has no SIP URI in server_uri", "write server_uri=sip:…")
+        } else if !self.from_uri.is_empty() && !uri(&self.from_uri) {
+            ("from_uri", "has no SIP URI in from_uri", "write from_uri=sip:…, or remove the line")
+        } else if !self.to_uri.is_empty() && !uri(&self.to_uri) {
+            ("to_uri", "has no SIP URI in to_uri", "write to_uri=sip:…, or remove the line")
+        } else if event.is_none() {
+            (
+                "event",
+                "has no event that can be published",
+                "write event=dialog, presence, asterisk-devicestate or asterisk-mwi",
+            )
+        } else if !bodies.is_empty() && !bodies.contains(&&*self.body) {
+            (
+                "@body",
+                "has no @body that fits its event",
+                "write @body=application/dialog-info+xml for dialog, application/pidf+xml for presence",
+            )
+        } else {
+            if !bodies.is_empty() && !self.multi_user {
+                findings.warning(
+                    &self.origin.place,
+                    format!(
+                        "outbound-publish '{name}' publishes all extensions as one user, the last to change"
+                    ),
+                    "write multi_user=yes",
+                );
+            }
+            return true;
+        };
+        let message = format!("outbound-publish '{name}' {problem} and is skipped");
+        findings.error(self.origin.place_of(option), message, remedy);
+        false
+    }
+}
+
+options! {
+    /// `type=inbound-publication`: what may be published here (RFC 3903). The name of the section is the user of the
+    /// Request-URI.
+    InboundPublication, "pjsip.conf", "inbound-publication", SkipsObject;
+    endpoint: Text = "", "Endpoint that may publish; empty is any.";
+    devices as "event_asterisk-devicestate": Text = "", "The asterisk-publication that says which states of devices are believed.";
+    mailboxes as "event_asterisk-mwi": Text = "", "The asterisk-publication that says which states of mailboxes are believed.";
+    @recognised {}
+}
+
+options! {
+    /// `type=asterisk-publication`: which states of devices and mailboxes are believed that another server publishes here.
+    AsteriskPublication, "pjsip.conf", "asterisk-publication", SkipsObject;
+    device_state: YesNo = "no", "Believe states of devices.";
+    device_state_filter: Text = "", "Regular expression: devices of which they are believed; empty believes all.";
+    devicestate_publish: Text = "", "The outbound-publish by which the other server is asked for the states of all its devices.";
+    mailbox_state: YesNo = "no", "Believe states of mailboxes.";
+    mailbox_state_filter: Text = "", "Regular expression: mailboxes of which they are believed; empty believes all.";
+    mailboxstate_publish: Text = "", "The outbound-publish by which the other server is asked for the states of all its mailboxes.";
+    @recognised {}
+}
+
+options! {
     /// `type=registration`: an account of ours with another server.
     Registration, "pjsip.conf", "registration", SkipsObject;
     server_uri: Text = "", "SIP URI of the registrar, such as sip:sip.example.com.";
