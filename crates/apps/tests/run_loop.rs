@@ -530,6 +530,55 @@ fn a_call_goes_on_over_a_reload_with_the_new_dialplan() {
 }
 
 #[test]
+fn other_servers_are_told_what_happens_here_and_not_what_they_said() {
+    use call::DeviceState::{InUse, NotInUse, Unavailable};
+    let lamp =
+        "exten => 100,hint,Custom:lamp\nexten => 200,hint,SIM/7001\nexten => _3XX,hint,Custom:${EXTEN}\n";
+    let mut world = world(&format!("[default]\n{lamp}exten => 1,1,Set(DEVICE_STATE(Custom:lamp)=INUSE)\n"));
+    let mut hints = apps::hints::Hints::default();
+    let shard = world.shard.clone();
+    hints.update(&shard);
+    let told = |hints: &mut apps::hints::Hints| {
+        hints.update(&shard);
+        let mut core = shard.core.borrow_mut();
+        let extensions = std::mem::take(&mut core.outward.extensions);
+        let extensions: Vec<_> = extensions.into_iter().map(|(of, state)| (of.exten, state)).collect();
+        (extensions, std::mem::take(&mut core.outward.devices))
+    };
+    // Nobody wants to know.
+    shard.core.borrow_mut().touched_devices.push("Custom:lamp".to_owned());
+    assert_eq!(told(&mut hints), (vec![], vec![]));
+    {
+        let outward = &mut shard.core.borrow_mut().outward;
+        (outward.wants_extensions, outward.wants_devices, outward.wants_all) = (true, true, true);
+    }
+    let before = hints.rows()[0].state;
+    let (extensions, _) = told(&mut hints);
+    assert_eq!(extensions.len(), 2, "a pattern has no state: {extensions:?}");
+    assert_eq!(extensions[0], ("100".to_owned(), Some(before)));
+    assert_eq!(told(&mut hints), (vec![], vec![]), "once");
+    call(&mut world, "1", &[]);
+    world.run();
+    let (extensions, devices) = told(&mut hints);
+    assert_eq!(extensions, [("100".to_owned(), Some(InUse))]);
+    assert!(devices.contains(&("Custom:lamp".to_owned(), InUse)), "{devices:?}");
+    // A phone of theirs.
+    shard.core.borrow_mut().told_of_device("SIM/7001", 1, InUse);
+    let (extensions, devices) = told(&mut hints);
+    assert_eq!((extensions, devices), (vec![("200".to_owned(), Some(InUse))], vec![]));
+    assert_eq!(apps::hints::device_state(&shard, "SIM/7001"), InUse);
+    shard.core.borrow_mut().told_of_device("SIM/7001", 1, NotInUse);
+    assert_eq!(told(&mut hints).0, [("200".to_owned(), Some(NotInUse))]);
+    shard.core.borrow_mut().forget_teller(1);
+    assert_eq!(told(&mut hints).0, [("200".to_owned(), Some(Unavailable))], "there is no such phone here");
+    // Its hint goes.
+    let tables = apps::table::tables();
+    let (program, _) = sim::parse_dialplan("[default]\nexten => 200,hint,SIM/7001\n", &tables);
+    shard.core.borrow_mut().program = std::sync::Arc::new(program);
+    assert!(told(&mut hints).0.contains(&("100".to_owned(), None)));
+}
+
+#[test]
 fn hints_tell_when_their_devices_change() {
     let mut world = world(
         "[default]\nexten => 100,hint,SIM/6002&Custom:lamp\nexten => 1,1,Set(DEVICE_STATE(Custom:lamp)=INUSE)\n same => n,NoOp(${EXTENSION_STATE(100)} ${HINT(100)})\n",

@@ -243,6 +243,52 @@ fn registrations_are_read_and_say_what_they_miss() {
 }
 
 #[test]
+fn publications_are_read_and_say_what_they_miss() {
+    let head = "[p]\ntype=outbound-publish\nserver_uri=sip:esc.example.com\n";
+    let hints = "event=dialog\n@body=application/dialog-info+xml\n";
+    let (pjsip, findings) = read(&format!("{head}{hints}multi_user=yes\n@context=^phones\n"));
+    let publish = &pjsip.publishes["p"];
+    assert_eq!((publish.expiration.as_secs(), publish.max_auth_attempts), (3600, 5));
+    assert_eq!((publish.context.as_str(), publish.exten.as_str()), ("^phones", ""));
+    assert!(!findings.to_string().contains("publish"), "{findings}");
+    for (name, more, kept, message) in [
+        ("no event", "", false, "no event that can be published"),
+        ("an event of no use", "event=message-summary\n", false, "no event that can be published"),
+        ("no body", "event=presence\n", false, "no @body that fits"),
+        (
+            "a body of another event",
+            "event=presence\n@body=application/dialog-info+xml\n",
+            false,
+            "no @body that fits",
+        ),
+        ("no URI", "event=asterisk-mwi\nserver_uri=esc\n", false, "no SIP URI in server_uri"),
+        (
+            "a URI that would add a header",
+            "event=asterisk-mwi\nfrom_uri=sip:a b\n",
+            false,
+            "no SIP URI in from_uri",
+        ),
+        ("no URI in To", "event=asterisk-mwi\nto_uri=x\n", false, "no SIP URI in to_uri"),
+        ("all as one user", hints, true, "write multi_user=yes"),
+        ("an auth that is not there", "event=asterisk-mwi\noutbound_auth=x\n", true, "names outbound_auth=x"),
+        ("a transport that is not there", "event=asterisk-mwi\ntransport=x\n", true, "names transport=x"),
+    ] {
+        let (pjsip, findings) = read(&format!("{head}{more}"));
+        assert_eq!(pjsip.publishes.contains_key("p"), kept, "{name}");
+        assert!(findings.to_string().contains(message), "{name}: {findings}");
+    }
+    for (name, text, message) in [
+        ("an endpoint", "type=inbound-publication\nendpoint=x", "names endpoint=x"),
+        ("an exchange", "type=inbound-publication\nevent_asterisk-mwi=x", "names event_asterisk-mwi=x"),
+        ("a publish", "type=asterisk-publication\ndevicestate_publish=x", "names devicestate_publish=x"),
+        ("what it is good for", "type=asterisk-publication", "with other Strowger servers only"),
+    ] {
+        let (_, findings) = read(&format!("[q]\n{text}\n"));
+        assert!(findings.to_string().contains(message), "{name}: {findings}");
+    }
+}
+
+#[test]
 fn sections_that_make_no_object_are_named() {
     for (name, text, level, message) in [
         ("no type", "[x]\nallow=ulaw", Level::Error, "[x] has no type"),

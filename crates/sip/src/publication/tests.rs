@@ -280,3 +280,49 @@ fn who_publishes_without_end_is_told_to_come_later_and_takes_no_room() {
     assert_eq!(site.compositor.held, 0, "what has lapsed takes no room");
     assert!(site.say(601, &pidf("", 600), &large).is_ok());
 }
+
+/// Thousands of publishers that forget, guess and repeat: the tables never disagree, and time empties them.
+#[test]
+fn whatever_is_published_the_tables_agree_and_time_empties_them() {
+    let mut random = kit::Random(3903);
+    let mut site = Site::new();
+    // Tags with their resource and publisher.
+    let mut tags = vec![("dx200xyz".to_owned(), 0, 0)];
+    let mut now = 0;
+    for step in 0..20_000 {
+        now += random.below(20) as u64;
+        let (tag, mut resource, mut publisher) = match random.below(3) {
+            0 => (String::new(), random.below(40), random.below(2)),
+            _ => tags[random.below(tags.len())].clone(),
+        };
+        if random.below(10) == 0 {
+            (resource, publisher) = (random.below(40), random.below(2));
+        }
+        let name = resource.to_string();
+        let target = Target { resource: &name, publisher: ["a", "b"][publisher] };
+        let seconds = [0, 60, 90, 600][random.below(4)];
+        let body = "x".repeat(random.below(2) * random.below(50));
+        if let Ok(granted) = site.say_to(target, now, &pidf(&tag, seconds), &body) {
+            tags.push((granted.tag, resource, publisher));
+            if tags.len() > 20 {
+                tags.swap_remove(random.below(20));
+            }
+        }
+        site.compositor.due(at(now), &mut site.changes);
+        let compositor = &site.compositor;
+        let subjects: usize = compositor.by_subject.values().map(Vec::len).sum();
+        assert_eq!((compositor.by_tag.len(), subjects), (compositor.len(), compositor.len()), "{step}");
+        let bytes: usize = compositor.entries.iter().map(|(_, entry)| entry.publication.body.len()).sum();
+        assert_eq!(compositor.held, bytes, "{step}");
+        let lapsed = |(_, entry): (Place, &Entry)| entry.publication.expires_at <= at(now);
+        assert!(!compositor.entries.iter().any(lapsed), "{step}");
+    }
+    let added = site.changes.iter().filter(|change| change.cause == Added).count();
+    for cause in [Added, Modified, Refreshed, Removed, Expired] {
+        assert!(site.changes.iter().filter(|change| change.cause == cause).count() > 100, "{cause:?}");
+    }
+    site.compositor.due(at(now + 600), &mut site.changes);
+    let gone = site.changes.iter().filter(|change| matches!(change.cause, Removed | Expired)).count();
+    assert_eq!((site.compositor.len(), added), (0, gone), "who came has gone, once");
+    assert!(site.compositor.by_subject.is_empty() && site.compositor.deadline().is_none());
+}
