@@ -70,7 +70,7 @@ impl Content {
     }
     /// The body of the next request, with its type; `None` when there is nothing to tell. `anew`: the other side knows
     /// nothing of it.
-    fn body(&mut self, config: &OutboundPublish, user: &str, anew: bool) -> Option<(&'static str, Vec<u8>)> {
+    fn body(&mut self, config: &OutboundPublish, user: &str, anew: bool) -> Option<(String, Vec<u8>)> {
         match self {
             Self::Extension { extension, state, version } => {
                 let kind = kind_of(&config.body);
@@ -78,7 +78,7 @@ impl Content {
                 let document = body::extension(kind, *state, &extension.exten, &entity);
                 let bytes = document.bytes(*version);
                 *version = version.wrapping_add(1);
-                Some((kind.content_type(), bytes))
+                Some((config.body.clone(), bytes))
             }
             Self::States { all, waiting, out, asks } => {
                 let mut bytes = Vec::new();
@@ -101,7 +101,7 @@ impl Content {
                 if bytes.is_empty() && anew {
                     bytes.extend_from_slice(b"\r\n");
                 }
-                (!bytes.is_empty()).then_some((states::CONTENT_TYPE, bytes))
+                (!bytes.is_empty()).then(|| (states::CONTENT_TYPE.to_owned(), bytes))
             }
         }
     }
@@ -121,7 +121,8 @@ impl Content {
 
 fn kind_of(content_type: &str) -> Kind {
     match content_type {
-        "application/pidf+xml" => Kind::Pidf { early: false },
+        // The name that PIDF had before RFC 3863.
+        "application/pidf+xml" | "application/cpim-pidf+xml" => Kind::Pidf { early: false },
         "application/xpidf+xml" => Kind::Xpidf { early: false },
         _ => Kind::DialogInfo { early: false },
     }

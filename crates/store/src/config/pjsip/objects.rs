@@ -384,7 +384,7 @@ options! {
     outbound_auth: Names = "", "Auths that answer challenges.";
     outbound_proxy: Text = "", "SIP URI that PUBLISH goes through.";
     transport: Text = "", "Transport it leaves by; empty chooses by the address.";
-    body as "@body": Text = "", "Type of the documents of extensions: application/dialog-info+xml, application/pidf+xml or application/xpidf+xml.";
+    body as "@body": Text = "", "Type of the documents of extensions: application/dialog-info+xml, application/pidf+xml, application/cpim-pidf+xml or application/xpidf+xml.";
     context as "@context": Text = "", "Regular expression: contexts of extensions that are published; empty publishes all.";
     exten as "@exten": Text = "", "Regular expression: extensions that are published; empty publishes all.";
     device_state_filter as "@device_state_filter": Text = "", "Regular expression: devices that are published; empty publishes all.";
@@ -395,7 +395,7 @@ options! {
 /// Packages that can be published, and the bodies that `@body` may name for them.
 const PUBLISHED: &[(&str, &[&str])] = &[
     ("dialog", &["application/dialog-info+xml"]),
-    ("presence", &["application/pidf+xml", "application/xpidf+xml"]),
+    ("presence", &["application/pidf+xml", "application/xpidf+xml", "application/cpim-pidf+xml"]),
     ("asterisk-devicestate", &[]),
     ("asterisk-mwi", &[]),
 ];
