@@ -629,6 +629,11 @@ impl Phone {
         self.respond_with(request, (status, reason), kind, &body);
     }
 
+    /// Answers a request 200 with more header lines.
+    pub fn grant(&mut self, request: &Message, more: &str) {
+        self.respond_with(request, (200, "OK"), more, "");
+    }
+
     fn respond_with(&mut self, request: &Message, (status, reason): (u16, &str), more: &str, body: &str) {
         let mut text = format!("SIP/2.0 {status} {reason}\r\n");
         for name in ["Via", "From", "Call-ID", "CSeq", "Record-Route"] {
