@@ -58,6 +58,8 @@ fn headers(event: &str, tag: &str, expires: u32) -> String {
 #[track_caller]
 fn publish(lab: &mut Lab, server: &mut Phone, tag: &str, expires: u32, states: &str) -> String {
     let asked = headers("asterisk-devicestate", tag, expires);
+    // A nonce proves one request; that of the next second is another.
+    lab.pass(Duration::from_secs(1));
     let answer = server.ask(lab, "PUBLISH", RESOURCE, &asked, states);
     assert_eq!(line(&answer), "200", "{states}");
     assert_eq!(header(&answer, "Expires"), expires.to_string());
@@ -186,6 +188,7 @@ fn only_what_the_filters_let_pass_is_believed() {
     assert_eq!(device(&lab, "PJSIP/7001"), DeviceState::InUse);
     assert_eq!(device(&lab, "Custom:lamp"), DeviceState::Invalid);
     let asked = headers("asterisk-mwi", "", 600);
+    lab.pass(Duration::from_secs(1));
     let answer = branch.ask(&mut lab, "PUBLISH", RESOURCE, &asked, "mailbox 2/5 7001@default\r\n");
     assert_eq!(line(&answer), "200");
     assert_eq!(lab.shard.core.borrow().mailbox("7001"), None, "mailbox_state=no");

@@ -62,6 +62,13 @@ impl Content {
         waiting.insert(name.to_owned());
         true
     }
+    /// The other side has said something else of a name than what it was told.
+    fn forget(&mut self, name: &str) {
+        if let Self::States { all, waiting, .. } = self {
+            all.remove(name);
+            waiting.remove(name);
+        }
+    }
     /// All that was ever told is to be told again.
     fn again(&mut self) {
         if let Self::States { all, waiting, .. } = self {
@@ -273,7 +280,11 @@ impl SipDriver {
         let mut states = Vec::new();
         for name in changed {
             let messages = core.mailbox(name).unwrap_or_default();
-            if !is_told(core, name, messages) {
+            if is_told(core, name, messages) {
+                // What it was before counts no longer: when it is that again, they are told.
+                let streams = self.publishing.outward.streams.values_mut();
+                streams.for_each(|stream| stream.content.forget(name));
+            } else {
                 core.services.db.delete(TOLD_FAMILY, name);
                 states.push((name.clone(), states::of_mailbox(name, messages)));
             }
