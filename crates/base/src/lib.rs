@@ -30,7 +30,7 @@ pub use format::{Codec, Coded, Coding, FormatId, FormatSet, Granule, VARIABLE_BY
 pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
 pub use media::{
     AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, HoldBack, Latch, Listener,
-    MAX_RX_PAYLOADS, Marking, Packets, Plan, PlayEnd, ReportBlock, RtcpReport, RxPayload, SenderInfo,
+    MAX_RX_PAYLOADS, Marking, PIPE, Packets, Plan, PlayEnd, ReportBlock, RtcpReport, RxPayload, SenderInfo,
     SoundWatch, StreamStats, UdptlProtection,
 };
 pub use network::{in_network, source_of};

@@ -111,6 +111,9 @@ pub struct Plan {
     pub keys: Option<Box<SrtpKeys>>,
 }
 
+/// Where packets of streams without ports come from and go to: they pass through the signalling plane.
+pub const PIPE: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 4569);
+
 /// How the packets of a socket are marked for the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marking {

@@ -43,6 +43,15 @@ pub trait MediaDoor {
     fn open(&mut self, local: IpAddr, plan: Plan) -> Result<(StreamId, u16), MediaRefused>;
     /// Starts a stream without a socket, to be tied to another ([`Command::Tie`]).
     fn open_internal(&mut self, plan: Plan) -> Result<StreamId, MediaRefused>;
+    /// Starts a stream without ports for a protocol that carries voice itself: its packets, RTP from and to
+    /// [`PIPE`](base::PIPE), come by [`feed`](Self::feed), and the shell hands what it sends to the protocol's driver.
+    fn open_piped(&mut self, _plan: Plan) -> Result<StreamId, MediaRefused> {
+        Err(MediaRefused::Busy)
+    }
+    /// Hands a packet to such a stream; false when it is lost.
+    fn feed(&mut self, _stream: StreamId, _packet: &[u8]) -> bool {
+        false
+    }
     /// Sends a command; commands arrive in order.
     fn command(&mut self, command: Command);
 }

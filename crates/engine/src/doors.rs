@@ -27,6 +27,12 @@ impl MediaDoor for Media {
     fn open_internal(&mut self, plan: Plan) -> Result<StreamId, MediaRefused> {
         self.0.borrow_mut().open_internal(plan).map_err(|why| refused(&why))
     }
+    fn open_piped(&mut self, plan: Plan) -> Result<StreamId, MediaRefused> {
+        self.0.borrow_mut().open_piped(plan).map_err(|why| refused(&why))
+    }
+    fn feed(&mut self, stream: StreamId, packet: &[u8]) -> bool {
+        self.0.borrow_mut().feed(stream, packet)
+    }
     fn command(&mut self, command: Command) {
         self.0.borrow_mut().command(command);
     }

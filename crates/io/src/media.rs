@@ -8,6 +8,7 @@ mod front;
 mod kernel;
 mod load;
 mod own;
+mod pipe;
 mod ports;
 mod rooms;
 mod sight;

@@ -543,3 +543,60 @@ fn a_tick_that_is_set_stays_whatever_the_load_is() {
         assert!(load.ticks <= most && load.ticks >= 5, "{tick_ms} ms: {} ticks in {passed} ms", load.ticks);
     }
 }
+
+/// What a stream without ports is handed: RTP as the phone's.
+fn piped_packet(sequence: u16, byte: u8) -> Vec<u8> {
+    let header = Header {
+        payload_type: 0,
+        marker: false,
+        sequence,
+        timestamp: u32::from(sequence) * 160,
+        ssrc: 0xbeef,
+    };
+    [&rtp::write(&header)[..], &[byte; 160]].concat()
+}
+
+#[test]
+fn a_stream_without_ports_is_bridged_to_one_that_has_them_wherever_they_live() {
+    for workers in [1, 2] {
+        let (first, last) = if workers == 1 { (36_000, 36_019) } else { (36_020, 36_039) };
+        let mut front = front(first, last, workers);
+        let mut phone = Phone::new(LOCAL);
+        phone.socket.set_nonblocking(true).unwrap();
+        let stream = open(&mut front, &mut phone);
+        // One of them is on the other worker, when there are two.
+        let piped: Vec<StreamId> =
+            (0..2).map(|_| front.open_piped(plan(Some(base::PIPE))).unwrap()).collect();
+        for (round, piped) in piped.into_iter().enumerate() {
+            front.command(Command::Join { a: stream, b: piped });
+            let (to_phone, from_phone) = (0x40 + round as u8, 0x50 + round as u8);
+            let (mut heard, mut fetched, mut sequence) = (false, false, 0);
+            let mut buffer = [0; 2048];
+            let give_up = Wall::now() + PATIENCE;
+            while !(heard && fetched) {
+                assert!(Wall::now() < give_up, "{workers} workers, round {round}: {heard} {fetched}");
+                phone.say(from_phone);
+                front.feed(piped, &piped_packet(sequence, to_phone));
+                sequence += 1;
+                front.drain_events(|event| assert!(!matches!(event, Event::Closed { .. }), "{event:?}"));
+                front.drain_piped(|from, packet| {
+                    assert_eq!(from, piped);
+                    let (_, payload) = rtp::parse(packet).unwrap();
+                    fetched |= packet[payload.start] == from_phone;
+                });
+                while let Ok(length) = phone.socket.recv(&mut buffer) {
+                    let (_, payload) = rtp::parse(&buffer[..length]).unwrap();
+                    heard |= buffer[payload.start] == to_phone;
+                }
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+            front.command(Command::Close { stream: piped });
+            await_event(
+                &mut front,
+                |event| matches!(event, Event::Closed { stream, fault: None, .. } if *stream == piped),
+            );
+            assert!(!front.feed(piped, &piped_packet(0, 0)), "a stream that is gone");
+            front.drain_piped(|_, _| {});
+        }
+    }
+}

@@ -6,11 +6,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::str::FromStr;
 
-use base::Marking;
-use media::{Batch, PacketIo, RelayPlan, Relayed};
+use base::{Marking, PIPE, StreamId};
+use media::{Arrival, Batch, PacketIo, RelayPlan, Relayed};
 
 use super::kernel::{Kernel, Refused, SteeredIo, SteeredLeg};
 use super::own::OwnSockets;
+use super::pipe::{Inlet, Outlet};
 use super::ports::Lease;
 use super::sockets::SocketLeg;
 use super::uring;
@@ -203,6 +204,7 @@ impl Io {
             has_sockets: false,
             steered: steered.map(Box::new),
             steered_done: false,
+            pipe: None,
         })
     }
     /// A leg on a port that was leased and bound, for a stream that will live on `worker`. What arrives waits from here on.
@@ -240,6 +242,47 @@ pub(crate) enum Leg {
     Socket(SocketLeg),
     /// On a worker's socket.
     Steered(SteeredLeg),
+    /// Without ports: what it receives and sends passes through the signalling shard.
+    Piped(StreamId),
+}
+
+/// A worker's ends of the pipes to and from the shard.
+pub(crate) struct Pipe {
+    from_shard: Outlet,
+    to_shard: Inlet,
+    /// Whose packets are let in, by slot: one that waited while its stream ended is not the next stream's.
+    streams: Vec<Option<StreamId>>,
+    /// Something was put in since the shard was told.
+    has_put: bool,
+}
+
+impl Pipe {
+    pub(crate) const fn new(from_shard: Outlet, to_shard: Inlet) -> Self {
+        Self { from_shard, to_shard, streams: Vec::new(), has_put: false }
+    }
+    fn attach(&mut self, stream: StreamId) {
+        let slot = stream.slot as usize;
+        if self.streams.len() <= slot {
+            self.streams.resize(slot + 1, None);
+        }
+        if let Some(place) = self.streams.get_mut(slot) {
+            *place = Some(stream);
+        }
+    }
+    fn detach(&mut self, stream: StreamId) {
+        if let Some(place) = self.streams.get_mut(stream.slot as usize) {
+            *place = None;
+        }
+    }
+    /// Moves packets into the batch, as many as have room.
+    fn receive(&mut self, batch: &mut Batch) {
+        while let Some(room) = batch.room() {
+            let Some((stream, length)) = self.from_shard.take(room) else { return };
+            if self.streams.get(stream.slot as usize) == Some(&Some(stream)) {
+                batch.push(Arrival { slot: stream.slot, rtcp: false, from: PIPE, length });
+            }
+        }
+    }
 }
 
 /// What one worker receives from and sends to.
@@ -251,6 +294,8 @@ pub(crate) struct MediaIo {
     steered: Option<Box<SteeredIo>>,
     /// In this receive phase nothing is left of theirs.
     steered_done: bool,
+    /// To the shard, where there is one.
+    pipe: Option<Box<Pipe>>,
 }
 
 impl MediaIo {
@@ -259,13 +304,22 @@ impl MediaIo {
         let made = if self.wants_uring { self.sockets.use_uring() } else { Ok(()) };
         made.err().map(|why| format!("a media worker uses epoll instead of io_uring: {why}"))
     }
+    /// Streams may be piped from here on.
+    pub(crate) fn connect(&mut self, pipe: Pipe) {
+        self.pipe = Some(Box::new(pipe));
+    }
+    /// Whether the shard has packets to fetch that it was not told of.
+    pub(crate) fn has_piped(&mut self) -> bool {
+        self.pipe.as_mut().is_some_and(|pipe| std::mem::take(&mut pipe.has_put))
+    }
     /// Datagrams received by AF_XDP.
     pub(crate) fn by_xdp(&self) -> u64 {
         self.steered.as_ref().map_or(0, |steered| steered.by_xdp())
     }
     /// Packets that were taken for sending and that no socket took.
     pub(crate) fn refused(&self) -> u64 {
-        self.sockets.refused() + self.steered.as_ref().map_or(0, |steered| steered.refused())
+        let piped = self.pipe.as_ref().map_or(0, |pipe| pipe.to_shard.lost());
+        self.sockets.refused() + self.steered.as_ref().map_or(0, |steered| steered.refused()) + piped
     }
 }
 
@@ -279,6 +333,7 @@ impl PacketIo for MediaIo {
                 self.sockets.attach(slot, leg)
             }
             Leg::Steered(leg) => self.steered.as_mut().is_some_and(|steered| steered.attach(slot, leg)),
+            Leg::Piped(stream) => self.pipe.as_mut().map(|pipe| pipe.attach(*stream)).is_some(),
         }
     }
     fn detach(&mut self, leg: &mut Leg) {
@@ -286,9 +341,20 @@ impl PacketIo for MediaIo {
             (Leg::Socket(leg), _) => self.sockets.detach(leg),
             (Leg::Steered(leg), Some(steered)) => steered.detach(leg),
             (Leg::Steered(_), None) => {}
+            (Leg::Piped(stream), _) => {
+                if let Some(pipe) = &mut self.pipe {
+                    pipe.detach(*stream);
+                }
+            }
         }
     }
     fn rx_batch(&mut self, batch: &mut Batch) -> bool {
+        if let Some(pipe) = &mut self.pipe {
+            pipe.receive(batch);
+            if !batch.is_empty() {
+                return true;
+            }
+        }
         if !self.steered_done
             && let Some(steered) = &mut self.steered
         {
@@ -306,20 +372,24 @@ impl PacketIo for MediaIo {
             (Leg::Socket(leg), _) => self.sockets.put(slot, leg, to, packet),
             (Leg::Steered(leg), Some(steered)) => steered.put(slot, leg, to, packet),
             (Leg::Steered(_), None) => false,
+            (Leg::Piped(stream), _) => self.pipe.as_mut().is_some_and(|pipe| {
+                pipe.has_put = true;
+                pipe.to_shard.put(*stream, packet)
+            }),
         }
     }
     fn put_rtcp(&mut self, slot: u32, leg: &mut Leg, to: SocketAddr, shared: bool, packet: &[u8]) -> bool {
         match (leg, &mut self.steered) {
             (Leg::Socket(leg), _) => self.sockets.put_rtcp(slot, leg, to, shared, packet),
             (Leg::Steered(leg), Some(steered)) => steered.put_rtcp(slot, leg, to, shared, packet),
-            (Leg::Steered(_), None) => false,
+            (Leg::Steered(_) | Leg::Piped(_), _) => false,
         }
     }
     fn lock(&mut self, leg: &mut Leg, source: Option<SocketAddr>) {
         match (leg, &mut self.steered) {
             (Leg::Socket(leg), _) => self.sockets.lock(leg, source),
             (Leg::Steered(leg), Some(steered)) => steered.lock(leg, source),
-            (Leg::Steered(_), None) => {}
+            (Leg::Steered(_) | Leg::Piped(_), _) => {}
         }
     }
     fn relay(&mut self, from: &mut Leg, to: &mut Leg, plan: &RelayPlan) -> bool {

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use base::{Command, Event, Plan, StreamId};
 use codec::Coders;
-use media::{Config, Input, Lanes, Moving, Noted, STREAMS_MAX, Tracing};
+use media::{Config, Input, Lanes, Moving, Noted, PACKET_BYTES_MAX, STREAMS_MAX, Tracing};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-use super::backend::{Io, Leg, MediaIo};
+use super::backend::{Io, Leg, MediaIo, Pipe};
 use super::load::{LoadCell, MediaLoads};
+use super::pipe::{Inlet, Outlet, pipe};
 use super::ports::{NoPort, PortPool, PortRange};
 use super::rooms::{Rooms, Stay};
 use super::sys;
@@ -133,6 +134,9 @@ struct WorkerHandle {
     bell: Wake,
     /// The worker has no tick ahead of it: without the bell it would sleep on.
     asleep: Arc<AtomicBool>,
+    /// Packets of streams without ports.
+    to_piped: Inlet,
+    from_piped: Outlet,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -260,6 +264,33 @@ impl MediaFront {
         let stream = self.occupy(slot, worker);
         self.push(worker, ToWorker::Input(Input::OpenInternal { stream, plan: Box::new(plan) }));
         Ok(stream)
+    }
+    /// Opens a stream without ports, whose packets come by [`Self::feed`] and leave by [`Self::drain_piped`]: RTP, from and
+    /// to [`PIPE`](base::PIPE). RTCP has no way there.
+    pub fn open_piped(&mut self, plan: Plan) -> Result<StreamId, OpenError> {
+        let slot = self.free_slot()?;
+        let worker = slot as usize % self.workers.len();
+        let stream = self.occupy(slot, worker);
+        let leg = Leg::Piped(stream);
+        self.push(worker, ToWorker::Input(Input::Open { stream, leg, plan: Box::new(plan) }));
+        Ok(stream)
+    }
+    /// Hands a packet to a stream without ports; false when it is lost, because the stream is gone or on its way between two
+    /// workers, or the worker is behind. The worker looks for it at its next tick.
+    pub fn feed(&mut self, stream: StreamId, packet: &[u8]) -> bool {
+        let Some(worker) = self.place(stream).filter(|place| !place.moving).map(|place| place.worker) else {
+            return false;
+        };
+        self.workers.get_mut(worker).is_some_and(|worker| worker.to_piped.put(stream, packet))
+    }
+    /// Hands out what streams without ports have sent, in order of each worker.
+    pub fn drain_piped(&mut self, mut each: impl FnMut(StreamId, &[u8])) {
+        let mut packet = [0; PACKET_BYTES_MAX];
+        for worker in &mut self.workers {
+            while let Some((stream, length)) = worker.from_piped.take(&mut packet) {
+                each(stream, packet.get(..length).unwrap_or_default());
+            }
+        }
     }
     /// Passes a command on; one for a stream that is gone is ignored.
     pub fn command(&mut self, command: Command) {
@@ -645,7 +676,7 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
 
 fn start_worker(
     number: usize,
-    io: MediaIo,
+    mut io: MediaIo,
     cell: Arc<LoadCell>,
     shard: &Wake,
     manner: Manner,
@@ -654,6 +685,9 @@ fn start_worker(
 ) -> io::Result<(WorkerHandle, Vec<String>)> {
     let (to_worker, inputs) = RingBuffer::new(RING);
     let (outputs, from_worker) = RingBuffer::new(RING);
+    let (to_piped, from_shard) = pipe();
+    let (to_shard, from_piped) = pipe();
+    io.connect(Pipe::new(from_shard, to_shard));
     let bell = Wake::new()?;
     let asleep = Arc::new(AtomicBool::new(true));
     let ends =
@@ -674,6 +708,8 @@ fn start_worker(
         waiting: VecDeque::new(),
         bell,
         asleep,
+        to_piped,
+        from_piped,
         thread: Some(thread),
     };
     Ok((handle, warnings))

@@ -192,6 +192,9 @@ impl Thread {
                 self.lateness.add(now - due);
             }
             self.worker.tick(now, &mut self.io, &mut self.events);
+            if self.io.inner_mut().has_piped() {
+                self.ends.shard.ring();
+            }
             // The first packet after a silence ends the long ticks at once, not with the next measurement.
             if self.step_ms == STILL_MS && self.packets() > self.rate.packets {
                 self.step_ms = self.manner.step_ms(1);
