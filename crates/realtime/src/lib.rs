@@ -5,6 +5,8 @@
 //! is not known here.
 #![forbid(unsafe_code)]
 
+pub mod behind;
+pub mod cache;
 mod failure;
 mod query;
 mod settings;
