@@ -57,12 +57,27 @@ pub(crate) struct Pacer {
 
 impl Pacer {
     /// Calls `each` with 0, 1, 2… `rate` times a second, `limit` times at most.
-    pub(crate) fn start(rate: u32, limit: u64, mut each: impl FnMut(u64) + Send + 'static) -> Self {
+    pub(crate) fn start(rate: u32, limit: u64, each: impl FnMut(u64) + Send + 'static) -> Self {
+        Self::spawn(rate, 0..limit, each)
+    }
+    /// One of `of` threads that share a rate: calls `each` with `share`, `share + of`… when their turns come.
+    pub(crate) fn start_shared(
+        rate: u32,
+        (share, of): (u64, usize),
+        each: impl FnMut(u64) + Send + 'static,
+    ) -> Self {
+        Self::spawn(rate, (share..u64::MAX).step_by(of), each)
+    }
+    fn spawn(
+        rate: u32,
+        numbers: impl Iterator<Item = u64> + Send + 'static,
+        mut each: impl FnMut(u64) + Send + 'static,
+    ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             let begin = Instant::now();
-            for number in 0..limit {
+            for number in numbers {
                 let due = begin + Duration::from_nanos(number * 1_000_000_000 / u64::from(rate));
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
                 if stopped.load(Ordering::Relaxed) {

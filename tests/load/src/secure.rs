@@ -15,8 +15,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use crate::message::{authorization, header, status};
 use crate::pace::Pacer;
 
-/// Connections that stay open: fewer than the program lets one address have that has not registered.
-const CONNECTIONS: u64 = 25;
+/// Phones at work at once, each waiting for its answers.
+const CREWS: usize = 50;
 /// How long the program may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -35,11 +35,12 @@ pub enum Handshake {
 #[derive(Debug)]
 pub struct SecureRegistrars {
     registered: Arc<AtomicU64>,
-    _pacer: Pacer,
+    _crews: Vec<Pacer>,
 }
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
+#[derive(Clone)]
 struct Client {
     server: SocketAddr,
     name: ServerName<'static>,
@@ -70,21 +71,24 @@ impl SecureRegistrars {
         }
         let name = ServerName::try_from(name).expect("a name");
         let client = Client { server, name, config: Arc::new(config), secret: secret.to_owned() };
-        let mut open: Vec<Stream> = match handshake {
-            Handshake::None => (0..CONNECTIONS).map(|_| client.connect()).collect(),
-            Handshake::Resumed | Handshake::Full => Vec::new(),
-        };
         let registered = Arc::new(AtomicU64::new(0));
-        let counter = registered.clone();
-        let pacer = Pacer::start(rate, u64::MAX, move |number| {
-            let phone = number % phones;
-            match open.get_mut((number % CONNECTIONS) as usize) {
-                Some(stream) => client.register(stream, phone, number),
-                None => client.register(&mut client.connect(), phone, number),
-            }
-            counter.fetch_add(1, Relaxed);
+        let crews = (0..CREWS as u64).map(|crew| {
+            let (client, counter) = (client.clone(), registered.clone());
+            // Registered before the next one connects: of one address the program keeps few connections that have not.
+            let mut open = (handshake == Handshake::None).then(|| {
+                let mut stream = client.connect();
+                client.register(&mut stream, crew % phones, 0);
+                stream
+            });
+            Pacer::start_shared(rate, (crew, CREWS), move |number| {
+                match &mut open {
+                    Some(stream) => client.register(stream, crew % phones, number + 1),
+                    None => client.register(&mut client.connect(), number % phones, number + 1),
+                }
+                counter.fetch_add(1, Relaxed);
+            })
         });
-        Self { registered, _pacer: pacer }
+        Self { _crews: crews.collect(), registered }
     }
     /// Registrations that have been granted; one that is refused ends the bench.
     pub fn registered(&self) -> u64 {

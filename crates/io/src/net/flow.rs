@@ -58,6 +58,10 @@ pub(super) struct Flow {
 }
 
 impl Flow {
+    /// Whether its owner has vouched for it, or it was opened from here.
+    pub(super) const fn is_trusted(&self) -> bool {
+        self.source.is_none()
+    }
     /// What is left to write.
     pub(super) fn unwritten(&self) -> &[u8] {
         self.out.get(self.written..).unwrap_or(&[])

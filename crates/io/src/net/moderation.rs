@@ -6,7 +6,8 @@
 //! and takes in together what came meanwhile. A frame of audio is far below anything that a SIP timer (T1 is 500 ms) or a
 //! caller notices; a quiet reactor answers at once.
 //!
-//! Connections are moderated in the same way, on another scale: programs that ask a thousand things a second wait for each
+//! What registered phones send over their connections counts as datagrams do. Other connections are moderated in the same
+//! way, on another scale: programs that ask a thousand things a second wait for each
 //! answer, so that a nap may be a fraction of what one answer takes, and pays only while several of them ask at once.
 
 use std::time::Duration;
@@ -83,11 +84,16 @@ impl Streams {
 }
 
 impl Moderation {
-    /// Notes what a turn found: datagrams, and connections that were read.
+    /// Notes what a turn found: datagrams and reads of phones' connections, and other connections that were read.
     pub(super) fn arrived(&mut self, count: u64, reads: u64) {
         self.arrivals += count;
         self.streams.reads += reads;
         self.streams.turns += u64::from(reads > 0);
+    }
+    /// What has arrived in this window so far.
+    #[cfg(test)]
+    pub(super) const fn counted(&self) -> u64 {
+        self.arrivals
     }
     /// How long to nap before the next look.
     pub(super) fn nap(&mut self, now: Instant) -> Duration {

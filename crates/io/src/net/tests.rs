@@ -302,6 +302,24 @@ fn a_flow_that_is_kept_outlives_probation_up_to_its_own_deadline() {
 }
 
 #[test]
+fn only_phones_that_were_vouched_for_count_towards_a_nap() {
+    let mut net = Net::new(Limits::default()).unwrap();
+    let listener = net.listen_tcp(loopback(0), FlowKind::Sip).unwrap();
+    let mut client = TcpStream::connect(net.listener_addr(listener).unwrap()).unwrap();
+    let flow = accepted(&turn(&mut net, 1));
+    // What the next look counts for a nap, after a request has come.
+    let mut counted = |net: &mut Net| {
+        let before = net.moderation.counted();
+        client.write_all(b"OPTIONS").unwrap();
+        turn(net, 1);
+        net.moderation.counted() - before
+    };
+    assert_eq!(counted(&mut net), 0, "a stranger");
+    net.keep(flow, None);
+    assert_eq!(counted(&mut net), 1, "a phone");
+}
+
+#[test]
 fn a_source_over_its_share_is_closed_at_the_door_and_others_are_served() {
     let (mut net, addr) = manager(Limits { flows: 64, probation: 64, per_source: 3 });
     let greedy: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(addr).unwrap()).collect();
