@@ -33,6 +33,9 @@ enum Act {
     Due,
 }
 
+/// A name, the rules, and what is done at which second with what comes of it.
+type Case = (&'static str, Rules, Vec<(u64, Act, &'static str)>);
+
 /// What came out, in the words of the rows of the table.
 fn words(out: &mut Outputs) -> String {
     let words = out.drain(..).map(|output| match output {
@@ -56,7 +59,7 @@ fn what_is_served_asked_and_told_when() {
     let known = |row| Get(Given::Known(row));
     let none = || Get(Given::Absent);
     let whole = || Rules { whole: true, ..rules() };
-    let cases: Vec<(&str, Rules, Vec<(u64, Act, &str)>)> = vec![
+    let cases: Vec<Case> = vec![
         (
             "one question however many wait, and each is told",
             rules(),

@@ -17,6 +17,7 @@ use crate::config::modules::{Capability, Modules};
 use crate::config::music::Music;
 use crate::config::notify::Notify;
 use crate::config::pjsip::Pjsip;
+use crate::config::realtime::{self, DataSources, Realtime};
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
 use crate::config::telemetry::Telemetry;
@@ -94,6 +95,8 @@ pub struct Snapshot {
     pub prometheus: Prometheus,
     /// `acl.conf`.
     pub acls: NamedAcls,
+    /// `extconfig.conf`, `sorcery.conf` and the files of databases.
+    pub realtime: Realtime,
     /// `extensions.conf`, sections as written; the dialplan compiles them.
     pub extensions: File,
     files: Vec<(PathBuf, Option<SystemTime>)>,
@@ -315,9 +318,28 @@ impl<'a> Reading<'a> {
         Pjsip::read(&file, self.findings)
     }
 
+    /// Where configuration lies that is in databases.
+    fn realtime(&mut self) -> Realtime {
+        let files = realtime::Files {
+            extconfig: self.file("extconfig.conf"),
+            sorcery: self.file("sorcery.conf"),
+            odbc: self.file("res_odbc.conf"),
+            mysql: self.file("res_config_mysql.conf"),
+            pgsql: self.file("res_pgsql.conf"),
+            sqlite: self.file("res_config_sqlite3.conf"),
+        };
+        let on_disk = self.on_disk;
+        let read = |path: PathBuf| std::fs::read_to_string(path).ok().filter(|_| on_disk).unwrap_or_default();
+        let sources = |of: &realtime::Environment| {
+            DataSources::parse(&read(of.sources_file()), &read(of.drivers_file()))
+        };
+        Realtime::read(&files, &sources, self.findings)
+    }
+
     fn finish(mut self, asterisk: Asterisk) -> Option<Snapshot> {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut modules = self.read("modules.conf", Modules::read);
+        let realtime = self.realtime();
         let mut pjsip = self.pjsip(&mut modules);
         pjsip.resolve_acls(&acls, self.findings);
         let codecs = self.read("codecs.conf", CodecsConf::read);
@@ -363,6 +385,7 @@ impl<'a> Reading<'a> {
             http,
             prometheus,
             acls,
+            realtime,
             extensions: self.expect("extensions.conf", "there is no dialplan", |file, _| file.clone()),
             files: self.files,
             ran_exec: self.ran_exec,

@@ -22,6 +22,7 @@ pub mod modules;
 pub mod music;
 pub mod notify;
 pub mod pjsip;
+pub mod realtime;
 pub mod resolver;
 pub mod rtp;
 pub mod telemetry;
@@ -327,6 +328,7 @@ pub fn manual() -> Vec<Row> {
         web::HttpGeneral::rows(),
         web::Prometheus::rows(),
         aliases::AliasesGeneral::rows(),
+        realtime::rows(),
     ]
     .concat()
 }
