@@ -1,5 +1,8 @@
 //! What the configuration files say, in the words of the SIP driver and the call core.
 
+#[cfg_attr(not(test), allow(dead_code, reason = "until the driver is started with it"))]
+pub(crate) mod iax;
+
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -243,6 +243,13 @@ impl Iax {
         }
     }
 
+    /// What holds for calls of nobody in particular.
+    pub fn defaults(&self) -> IaxPeer {
+        let mut defaults = IaxPeer::default();
+        self.fill_in(&mut defaults);
+        defaults
+    }
+
     /// Resolves the named lists that sections refer to. A missing list lets nobody in.
     pub fn resolve_acls(&mut self, named: &NamedAcls, findings: &mut Findings) {
         self.each(|peer| {

@@ -234,11 +234,13 @@ options! {
     transfer: Transfer = "yes", "Whether a call may leave us, its two sides talking to each other, for sections that do not say.";
     encryption: Encryption = "no", "Encipher calls with those who can. It hides what is said from who only listens and does not know the password; see [iax2.md](iax2.md#enciphered-calls).";
     forceencryption: Encryption = "no", "Have no call that is not enciphered.";
-    keyrotate: YesNo = "yes", "Change the keys of calls while they last.";
+    keyrotate: YesNo = "yes", "Change the keys of calls while they last.",
+        Later "yes" "keys are changed when the other side can";
     jitterbuffer: YesNo = "no", "Even out when voice arrives.",
         Ignored "*" "voice is evened out wherever it is not relayed as it comes";
     forcejitterbuffer: YesNo = "no", "Even out when voice arrives even when it is relayed.",
         Later "no" "voice that is relayed as it comes is evened out by who hears it";
+    maxjitterbuffer: Millis<20, 10_000> = "1000", "Longest time in milliseconds for which voice is held back to even out when it arrives.";
     trunkfreq: Millis<1, 1_000> = "20", "Milliseconds for which voice waits for that of other calls of a trunk.";
     trunkmtu: Int<0, 65_000> = "1240", "Longest datagram of a trunk in octets; 0 is the default.";
     trunkmaxsize: Int<1, 1_000_000> = "128000", "Octets of voice that may wait on a trunk.",
@@ -255,8 +257,8 @@ options! {
         Later "no" "a call is given up when its frames were repeated four times, after 50 s at most";
     authdebug: YesNo = "yes", "Log who fails to prove who it is.", Ignored "*" "it is logged";
     shrinkcallerid: YesNo = "yes", "Take brackets, blanks and dashes out of callers' numbers.";
-    maxauthreq: Int<0, 32_766> = "0", "Calls of a user that may wait for its proof at once; 0 is no limit.",
-        Later "0" "maxcallnumbers bounds what an address may have under way";
+    maxauthreq: Int<0, 32_766> = "3", "Calls of a user that may wait for its proof at once; 0 is no limit.",
+        Later "3" "maxcallnumbers bounds what an address may have under way";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
         Later "no" "they are neither sent nor taken";
     callerid: Text = "", "Caller of calls that come in, for users that write none: \"Name\" <number>.";
@@ -285,7 +287,6 @@ options! {
         "calltokenexpiration" "10" Ignored "call tokens are good for 10 s";
         "pingtime" "*" Ignored "connections are asked every 21 s, less often while they are heard";
         "lagrqtime" "*" Ignored "round trips are asked for every 10 s, less often while they stay the same";
-        "maxjitterbuffer" "*" Ignored "the jitter buffer adapts";
         "maxjitterinterps" "*" Ignored "the jitter buffer adapts";
         "jittertargetextra" "*" Ignored "the jitter buffer adapts";
         "resyncthreshold" "*" Ignored "the jitter buffer adapts";
@@ -335,7 +336,8 @@ options! {
     transfer: Transfer = "yes", "Whether a call may leave us, its two sides talking to each other.";
     encryption: Encryption = "no", "Encipher calls if it can.";
     forceencryption: Encryption = "no", "Have no call with it that is not enciphered.";
-    keyrotate: YesNo = "yes", "Change the keys of calls while they last.";
+    keyrotate: YesNo = "yes", "Change the keys of calls while they last.",
+        Later "yes" "keys are changed when the other side can";
     requirecalltoken: RequireToken = "yes", "Whether it has to show first that it receives where it says to be: yes, no, or auto, from the first time on that it did.";
     maxcallnumbers: Int<0, NUMBERS_MAX> = "0", "Call numbers that its address may have for calls to it; 0 is what [general] and [callnumberlimits] say.";
     callerid: Text = "", "Caller of its calls: \"Name\" <number>.";
@@ -356,8 +358,8 @@ options! {
     immediate: YesNo = "no", "Begin at extension s, whatever it dials.";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
         Later "no" "they are neither sent nor taken";
-    maxauthreq: Int<0, 32_766> = "0", "Calls of it that may wait for its proof at once; 0 is no limit.",
-        Later "0" "maxcallnumbers bounds what an address may have under way";
+    maxauthreq: Int<0, 32_766> = "3", "Calls of it that may wait for its proof at once; 0 is no limit.",
+        Later "3" "maxcallnumbers bounds what an address may have under way";
     sourceaddress: Text = "", "Address of ours, with an optional port, from which we talk to it.",
         Later "" "the first address that is listened on is used";
     description: Text = "", "Text for lists.";
