@@ -47,6 +47,8 @@ pub enum Codec {
     Siren7,
     /// G.722.1 annex C at 48 kbit/s.
     Siren14,
+    /// Moving pictures, whose format the table alone tells apart: nobody here looks into them.
+    Picture,
 }
 
 /// Who codes and decodes a format in this build.
@@ -115,18 +117,31 @@ use Payload::{Dynamic, Static, Usual};
 
 macro_rules! formats {
     ($($index:literal $konst:ident $name:literal $codec:ident $rate:literal $coding:ident
-        $rtp:literal $clock:literal $pt:expr, $samples:literal/$bytes:literal $description:literal;)*) => {
+        $rtp:literal $clock:literal $pt:expr, $samples:literal/$bytes:literal $description:literal;)*
+    video: $($video_index:literal $video:ident $video_name:literal $video_rtp:literal $video_pt:expr,
+        $video_description:literal;)*) => {
         impl FormatId {
             $(#[doc = $description] pub const $konst: Self = Self($index);)*
-            /// Every format this build knows, in table order.
+            $(#[doc = $video_description] pub const $video: Self = Self($video_index);)*
+            /// Every format of sound this build knows, in table order.
             pub const ALL: &'static [Self] = &[$(Self($index),)*];
+            /// Every format of video that it passes through; they follow those of sound in the table.
+            pub const VIDEO: &'static [Self] = &[$(Self($video_index),)*];
         }
         const TABLE: &[Row] = &[$(Row {
             name: $name, codec: Codec::$codec, rate: $rate, coding: Coding::$coding, rtp_name: $rtp, rtp_clock: $clock,
             payload: $pt, granule: ($samples, $bytes), description: $description,
+        },)* $(Row {
+            name: $video_name, codec: Codec::Picture, rate: VIDEO_CLOCK, coding: Coding::PassThrough, rtp_name: $video_rtp,
+            rtp_clock: VIDEO_CLOCK, payload: $video_pt, granule: (VIDEO_STEP, 1), description: $video_description,
         },)*];
     };
 }
+
+/// Hertz of the RTP timestamps of all video (RFC 3551 §5).
+const VIDEO_CLOCK: u32 = 90_000;
+/// Pictures have no packet length; their streams are looked after in steps of 20 ms.
+const VIDEO_STEP: u16 = 1800;
 
 formats! {
     0 ULAW "ulaw" Ulaw 8000 Native "PCMU" 8000 Static(0), 1/1 "G.711 u-law";
@@ -157,6 +172,16 @@ formats! {
     25 AMRWB "amrwb" AmrWb 16000 PassThrough "AMR-WB" 16000 Dynamic, 320/61 "AMR WB";
     26 SIREN7 "siren7" Siren7 16000 PassThrough "G7221" 16000 Usual(102), 320/80 "ITU G.722.1 (Siren7, licensed from Polycom)";
     27 SIREN14 "siren14" Siren14 32000 PassThrough "G7221" 32000 Usual(115), 640/120 "ITU G.722.1 Annex C, (Siren14, licensed from Polycom)";
+    video:
+    28 H261 "h261" "H261" Static(31), "H.261 video";
+    29 H263 "h263" "H263" Static(34), "H.263 video";
+    30 H263P "h263p" "H263-1998" Usual(98), "H.263+ video";
+    31 H264 "h264" "H264" Usual(99), "H.264 video";
+    32 H265 "h265" "H265" Dynamic, "H.265 video";
+    33 MPEG4 "mpeg4" "MP4V-ES" Usual(104), "MPEG4 video";
+    34 VP8 "vp8" "VP8" Usual(108), "VP8 video";
+    35 VP9 "vp9" "VP9" Dynamic, "VP9 video";
+    36 AV1 "av1" "AV1" Dynamic, "AV1 video";
 }
 
 /// Other names of the field for formats.
@@ -210,6 +235,14 @@ impl FormatId {
         let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|&(_, id)| id);
         alias.or_else(|| Self::ALL.iter().copied().find(|id| id.name().eq_ignore_ascii_case(name)))
     }
+    /// The video format an administrator names in `allow=`, in any case.
+    pub fn video_from_name(name: &str) -> Option<Self> {
+        Self::VIDEO.iter().copied().find(|id| id.name().eq_ignore_ascii_case(name.trim()))
+    }
+    /// Whether it is one of [`Self::VIDEO`].
+    pub fn is_video(self) -> bool {
+        self.row().codec == Codec::Picture
+    }
     /// How samples are coded.
     pub fn codec(self) -> Codec {
         self.row().codec
@@ -256,6 +289,17 @@ impl FormatId {
     /// The format an `a=rtpmap` names, encoding name in any case. [`Self::refined`] takes `a=fmtp` into account.
     pub fn from_rtpmap(name: &str, clock: u32) -> Option<Self> {
         Self::ALL
+            .iter()
+            .copied()
+            .find(|id| id.rtp_name().eq_ignore_ascii_case(name) && id.rtp_clock() == clock)
+    }
+    /// The video format a static payload type stands for without an `a=rtpmap` (RFC 3551 table 5).
+    pub fn video_from_static_payload(payload: u8) -> Option<Self> {
+        Self::VIDEO.iter().copied().find(|id| id.static_payload() == Some(payload))
+    }
+    /// The video format an `a=rtpmap` names, encoding name in any case.
+    pub fn video_from_rtpmap(name: &str, clock: u32) -> Option<Self> {
+        Self::VIDEO
             .iter()
             .copied()
             .find(|id| id.rtp_name().eq_ignore_ascii_case(name) && id.rtp_clock() == clock)
@@ -318,7 +362,13 @@ impl FormatId {
     pub fn is_constant(self) -> bool {
         !matches!(
             self.row().codec,
-            Codec::Speex | Codec::Opus | Codec::G723 | Codec::G729 | Codec::Amr | Codec::AmrWb
+            Codec::Speex
+                | Codec::Opus
+                | Codec::G723
+                | Codec::G729
+                | Codec::Amr
+                | Codec::AmrWb
+                | Codec::Picture
         )
     }
     /// Packets last a multiple of so many milliseconds: 10, or two or three times that where a codec's frame is longer.
@@ -359,7 +409,7 @@ impl FormatId {
         let rate = self.row().rate;
         Self::ALL.iter().copied().find(|id| id.is_linear() && id.row().rate == rate).unwrap_or(Self::SLIN)
     }
-    /// Index in the table, for arrays with a slot a format; less than `FormatId::ALL.len()`.
+    /// Index in the table, for arrays with a slot a format; of sound less than `FormatId::ALL.len()`.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -380,8 +430,8 @@ fn parameter<'a>(fmtp: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 /// Formats that a running system decodes and encodes: those of this build, and those of external codecs that it has
 /// started. Decided at start and reload; one word, compared by bit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Coded(u32);
-const _: () = assert!(TABLE.len() <= u32::BITS as usize);
+pub struct Coded(u64);
+const _: () = assert!(TABLE.len() <= u64::BITS as usize);
 
 impl Default for Coded {
     /// Those of this build.
@@ -494,16 +544,17 @@ fn decimal(text: &[u8]) -> Option<u32> {
     digits.then(|| text.iter().fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0')))
 }
 
-/// An ordered list of formats without repeats: `allow=`/`disallow=` in order of preference. `Copy`, no allocation.
+/// An ordered list of formats without repeats, all of sound or all of video: `allow=`/`disallow=` in order of preference.
+/// `Copy`, no allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct FormatSet {
-    list: [u8; TABLE.len()],
+    list: [u8; FormatId::ALL.len()],
     len: u8,
 }
 
 impl FormatSet {
     /// No format.
-    pub const EMPTY: Self = Self { list: [0; TABLE.len()], len: 0 };
+    pub const EMPTY: Self = Self { list: [0; FormatId::ALL.len()], len: 0 };
 
     /// Formats in order of preference.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = FormatId> + '_ {
@@ -576,6 +627,29 @@ mod tests {
         assert_eq!(FormatId::from_name("G711U"), Some(FormatId::ULAW));
         assert_eq!(FormatId::from_name("g729a"), Some(FormatId::G729));
         assert_eq!(FormatId::from_name("silk8"), None);
+    }
+
+    #[test]
+    fn rfc3551_table_5_video_is_known_by_its_own_names_and_numbers_only() {
+        for (at, &id) in FormatId::VIDEO.iter().enumerate() {
+            assert_eq!(id.index(), FormatId::ALL.len() + at, "{id}");
+            assert_eq!(FormatId::video_from_name(&id.name().to_ascii_uppercase()), Some(id), "{id}");
+            assert_eq!(FormatId::video_from_rtpmap(&id.rtp_name().to_ascii_lowercase(), 90_000), Some(id));
+            assert_eq!(
+                (FormatId::from_name(id.name()), FormatId::from_rtpmap(id.rtp_name(), 90_000)),
+                (None, None)
+            );
+            assert!(id.is_video() && !id.is_coded() && !id.is_constant(), "{id}");
+            assert!(!Coded::default().contains(id) && !Coded::default().leads(id, FormatId::ULAW), "{id}");
+            assert_eq!((id.rtp_clock(), id.packet_step_ms()), (90_000, 20), "{id}");
+        }
+        assert!(FormatId::ALL.iter().all(|id| !id.is_video()));
+        for (payload, expected) in
+            [(31, Some(FormatId::H261)), (34, Some(FormatId::H263)), (99, None), (0, None)]
+        {
+            assert_eq!(FormatId::video_from_static_payload(payload), expected, "{payload}");
+        }
+        assert_eq!((FormatId::from_static_payload(31), FormatId::video_from_name("ulaw")), (None, None));
     }
 
     #[test]

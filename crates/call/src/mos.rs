@@ -33,6 +33,8 @@ const fn impairment(codec: Codec) -> (f64, f64) {
         Codec::Adpcm => (10.0, 20.0),
         Codec::Codec2 => (40.0, 10.0),
         Codec::Lpc10 => (50.0, 10.0),
+        // Nothing is heard of it.
+        Codec::Picture => (0.0, 25.1),
     }
 }
 

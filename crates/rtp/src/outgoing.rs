@@ -154,6 +154,15 @@ impl Outgoing {
         Some((sequence, mapping.timestamp_out.wrapping_sub(mapping.timestamp_in)))
     }
 
+    /// The number under which the packet came from `source` that left under this one; `None` when it did not.
+    pub fn origin(&self, source: u64, sequence: u16) -> Option<u16> {
+        let mapping = self.mapping.as_ref().filter(|mapping| mapping.source == source)?;
+        let newest = mapping.sequence_out.wrapping_add(mapping.newest as u16);
+        let position = mapping.newest.checked_sub(i32::from(newest.wrapping_sub(sequence).cast_signed()))?;
+        let is_its = (0..=mapping.newest).contains(&position);
+        is_its.then(|| mapping.sequence_in.wrapping_add(position as u16))
+    }
+
     fn take_sequence(&mut self) -> u16 {
         let sequence = self.next_sequence;
         self.next_sequence = sequence.wrapping_add(1);
@@ -209,6 +218,31 @@ mod tests {
         assert_eq!(out.event_sequence(), 5);
         // After a pause of 5 s the timestamp shows it.
         assert_eq!(out.relay(8, 9, 9, true, ms(5120), 160), Some(stamp(6, 1960 + 40_000, true)));
+    }
+
+    #[test]
+    fn what_left_is_traced_back_to_the_numbers_that_it_came_under() {
+        let mut out = Outgoing::new(1, 65_534, 0, 90_000);
+        out.relay(7, 500, 0, false, ms(0), 1800);
+        out.relay(7, 504, 0, false, ms(1), 1800);
+        for (source, sequence, expected) in [
+            (7, 65_533, None),
+            (7, 65_534, Some(500)),
+            (7, 0, Some(502)),
+            (7, 2, Some(504)),
+            (7, 3, None),
+            (7, 40_000, None),
+            (8, 0, None),
+        ] {
+            assert_eq!(out.origin(source, sequence), expected, "{source} {sequence}");
+        }
+        out.relay(8, 9, 0, false, ms(2), 1800);
+        assert_eq!((out.origin(7, 2), out.origin(8, 3)), (None, Some(9)), "only of the present source");
+        // Numbers go round many times in a call.
+        (10..80_000_u32).for_each(|sequence| {
+            out.relay(8, sequence as u16, 0, false, ms(3), 1800);
+        });
+        assert_eq!(out.origin(8, (3 + 79_990_u32) as u16), Some(79_999_u32 as u16));
     }
 
     #[test]

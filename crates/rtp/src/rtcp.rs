@@ -16,8 +16,23 @@ const RR: u8 = 201;
 const SDES: u8 = 202;
 /// Goodbye.
 const BYE: u8 = 203;
+/// Feedback about packets (RFC 4585 §6.2), of which type 1 names those that are missing.
+const RTPFB: u8 = 205;
+const NACK: u8 = 1;
+/// Feedback about pictures (RFC 4585 §6.3): one was lost, a whole one is wanted (RFC 5104 §4.3.1), or what an application
+/// says.
+const PSFB: u8 = 206;
+const PLI: u8 = 1;
+const FIR: u8 = 4;
+const ALFB: u8 = 15;
+/// What begins an estimate of the rate that gets through (draft-alvestrand-rmcat-remb §2.2).
+const REMB: [u8; 4] = *b"REMB";
 /// Longest CNAME that we write, bytes; ours have 12.
 pub const CNAME_BYTES_MAX: usize = 32;
+/// Entries of one list of missing packets that are passed on; each names up to 17.
+pub const NACKS_MAX: usize = 32;
+/// Sources of one request that are looked at: a peer has one of ours.
+const SOURCES_MAX: usize = 16;
 /// Report blocks read of one report; a point-to-point peer sends one (RFC 3550 §6.4 allows 31).
 pub const BLOCKS_MAX: usize = 31;
 
@@ -35,8 +50,52 @@ pub enum Packet<'a> {
     },
     /// BYE of these sources, four bytes each.
     Bye(&'a [u8]),
+    /// Feedback about the pictures that a peer is sent.
+    Feedback(Feedback<'a>),
     /// SDES, APP and whatever else: nothing here needs it.
     Other(u8),
+}
+
+/// Feedback that a relay passes on (RFC 4585, RFC 5104).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feedback<'a> {
+    /// Packets of this source are missing: entries of four bytes.
+    Nack(u32, &'a [u8]),
+    /// A picture of this source was lost.
+    Pli(u32),
+    /// Whole pictures are wanted: entries of eight bytes, each of one source.
+    Fir(&'a [u8]),
+    /// The highest rate that gets through: number of sources and rate, then the sources, four bytes each.
+    Remb([u8; 4], &'a [u8]),
+}
+
+impl<'a> Feedback<'a> {
+    fn read(kind: u8, format: u8, body: &'a [u8]) -> Option<Self> {
+        let rest = body.get(8..)?;
+        let media = be32(body, 4);
+        Some(match (kind, format) {
+            (RTPFB, NACK) => Self::Nack(media, rest),
+            (PSFB, PLI) => Self::Pli(media),
+            (PSFB, FIR) => Self::Fir(rest),
+            (PSFB, ALFB) => {
+                let rate = rest.strip_prefix(&REMB)?;
+                let (rate, sources) = rate.split_first_chunk::<4>()?;
+                Self::Remb(*rate, sources)
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// Who is meant by feedback on its way through a relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passage {
+    /// Our source, which the peer means.
+    pub about: u32,
+    /// The source that it was relayed from, which is told.
+    pub origin: u32,
+    /// Our source towards that one's sender, which tells it.
+    pub sender: u32,
 }
 
 /// Report blocks of one report.
@@ -110,6 +169,9 @@ impl<'a> Iterator for Compound<'a> {
                 Packet::Report { ssrc: be32(body, 0), sender: None, blocks: blocks(body, 4, count) }
             }
             BYE => Packet::Bye(body.get(..count * 4).unwrap_or(&[])),
+            RTPFB | PSFB => {
+                Feedback::read(*kind, *flags & 0x1f, body).map_or(Packet::Other(*kind), Packet::Feedback)
+            }
             other => Packet::Other(other),
         })
     }
@@ -190,6 +252,66 @@ impl<'a> Writer<'a> {
     /// Leaves (RFC 3550 §6.6).
     pub fn bye(&mut self, ssrc: u32) {
         self.packet(BYE, 1, &ssrc.to_be_bytes());
+    }
+    /// Feedback under the numbers of the source that it is for; `number` gives that of a packet which it sent. What is about
+    /// another source, or about packets that are not its, is left out.
+    pub fn feedback(
+        &mut self,
+        feedback: &Feedback<'_>,
+        Passage { about, origin, sender }: Passage,
+        number: impl Fn(u16) -> Option<u16>,
+    ) {
+        let mut body = [0_u8; 8 + 4 * NACKS_MAX];
+        let mut used = 0;
+        let mut put = |bytes: &[u8]| {
+            if let Some(room) = body.get_mut(used..used + bytes.len()) {
+                room.copy_from_slice(bytes);
+                used += bytes.len();
+            }
+        };
+        put(&sender.to_be_bytes());
+        let (kind, format) = match *feedback {
+            Feedback::Nack(media, entries) if media == about => {
+                put(&origin.to_be_bytes());
+                for [p0, p1, b0, b1] in entries.as_chunks::<4>().0.iter().take(NACKS_MAX) {
+                    if let Some(first) = number(u16::from_be_bytes([*p0, *p1])) {
+                        put(&first.to_be_bytes());
+                        put(&[*b0, *b1]);
+                    }
+                }
+                (RTPFB, NACK)
+            }
+            Feedback::Pli(media) if media == about => {
+                put(&origin.to_be_bytes());
+                (PSFB, PLI)
+            }
+            // The sources stand in the entries (RFC 5104 §4.3.1.2).
+            Feedback::Fir(entries) => {
+                put(&[0; 4]);
+                let entries = entries.as_chunks::<8>().0.iter().take(SOURCES_MAX);
+                for [_, _, _, _, sequence, ..] in entries.filter(|entry| be32(&entry[..], 0) == about).take(1)
+                {
+                    put(&origin.to_be_bytes());
+                    put(&[*sequence, 0, 0, 0]);
+                }
+                (PSFB, FIR)
+            }
+            Feedback::Remb([_, r0, r1, r2], sources) => {
+                put(&[0; 4]);
+                let sources = sources.as_chunks::<4>().0.iter().take(SOURCES_MAX);
+                if sources.copied().any(|source| u32::from_be_bytes(source) == about) {
+                    put(&REMB);
+                    put(&[1, r0, r1, r2]);
+                    put(&origin.to_be_bytes());
+                }
+                (PSFB, ALFB)
+            }
+            Feedback::Nack(..) | Feedback::Pli(_) => return,
+        };
+        let says_something = used > 8 || (kind, format) == (PSFB, PLI);
+        if says_something {
+            self.packet(kind, format, body.get(..used).unwrap_or(&[]));
+        }
     }
     /// Bytes written.
     pub const fn len(&self) -> usize {
@@ -274,6 +396,83 @@ mod tests {
         };
         assert_eq!(blocks.collect::<Vec<_>>(), [BLOCK]);
         assert_eq!(gone, 7_u32.to_be_bytes());
+    }
+
+    #[test]
+    fn rfc4585_6_feedback_goes_on_under_the_numbers_of_the_source_that_it_is_for() {
+        const OURS: u32 = 0x0a0a_0a0a;
+        let passage = Passage { about: OURS, origin: 0x0b0b_0b0b, sender: 0x0c0c_0c0c };
+        // Packets from 100 on are the source's from 65,530 on.
+        let number = |sequence: u16| (100..200).contains(&sequence).then(|| sequence.wrapping_add(65_430));
+        let ours = OURS.to_be_bytes();
+        let told = |kind: u8, format: u8, media: [u8; 4], fci: &[u8]| {
+            let body = [&[0x0c; 4][..], &media, fci].concat();
+            let words = (body.len() / 4) as u8;
+            [&[0x80 | format, kind, 0, words][..], &body].concat()
+        };
+        let said = |kind, format, media: [u8; 4], fci: &[u8]| {
+            let mut bytes = told(kind, format, media, fci);
+            bytes[4..8].copy_from_slice(&7_u32.to_be_bytes());
+            bytes
+        };
+        let other = [9; 4];
+        let source = [0x0b; 4];
+        let fir = |source: [u8; 4], sequence| [&source[..], &[sequence, 0, 0, 0]].concat();
+        let remb = |sources: &[[u8; 4]]| {
+            [&b"REMB"[..], &[sources.len() as u8, 0x0b, 0x52, 0x34], &sources.concat()].concat()
+        };
+        let many: Vec<u8> = (0..40).flat_map(|at| [0, 100 + at, 0, 0]).collect();
+        let passed: Vec<u8> = (0..32_u16)
+            .flat_map(|at| {
+                let [p0, p1] = 65_530_u16.wrapping_add(at).to_be_bytes();
+                [p0, p1, 0, 0]
+            })
+            .collect();
+        let nothing = Vec::new;
+        for (name, incoming, outgoing) in [
+            ("6.3.1 a picture", said(206, 1, ours, &[]), told(206, 1, source, &[])),
+            ("of another source", said(206, 1, other, &[]), nothing()),
+            (
+                "6.2.1 packets, across the wrap",
+                said(205, 1, ours, &[0, 107, 0xa0, 0x01]),
+                told(205, 1, source, &[0, 1, 0xa0, 0x01]),
+            ),
+            ("none of them its", said(205, 1, ours, &[0, 99, 0, 0]), nothing()),
+            (
+                "some of them its",
+                said(205, 1, ours, &[0, 99, 0, 0, 0, 100, 0, 1]),
+                told(205, 1, source, &[0xff, 0xfa, 0, 1]),
+            ),
+            ("more than are passed on", said(205, 1, ours, &many), told(205, 1, source, &passed)),
+            ("an empty list", said(205, 1, ours, &[]), nothing()),
+            (
+                "5104 4.3.1 a whole picture",
+                said(206, 4, [0; 4], &[fir(other, 3), fir(ours, 200)].concat()),
+                told(206, 4, [0; 4], &fir(source, 200)),
+            ),
+            ("5104 4.3.1 of another source", said(206, 4, [0; 4], &fir(other, 3)), nothing()),
+            (
+                "an estimate",
+                said(206, 15, [0; 4], &remb(&[other, ours])),
+                told(206, 15, [0; 4], &remb(&[source])),
+            ),
+            ("an estimate of another source", said(206, 15, [0; 4], &remb(&[other])), nothing()),
+            ("another application's", said(206, 15, [0; 4], b"XEMB\x01\x00\x00\x00"), nothing()),
+            ("a limit of the rate", said(205, 3, [0; 4], &fir(ours, 3)), nothing()),
+            ("cut short", said(206, 1, ours, &[])[..8].to_vec(), nothing()),
+        ] {
+            let mut incoming = incoming;
+            incoming[3] = (incoming.len() / 4 - 1) as u8;
+            let whole = [compound(|writer| writer.report(7, None, None)), incoming].concat();
+            let written = compound(|writer| {
+                for packet in Compound::parse(&whole).unwrap() {
+                    if let Packet::Feedback(feedback) = packet {
+                        writer.feedback(&feedback, passage, number);
+                    }
+                }
+            });
+            assert_eq!(written, outgoing, "{name}");
+        }
     }
 
     #[test]

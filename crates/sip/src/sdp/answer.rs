@@ -1,4 +1,5 @@
-//! Offer and answer (RFC 3264) for one audio stream; further streams are declined in their places.
+//! Offer and answer (RFC 3264) for one audio stream, and video streams beside it ([`VideoPlace`]); further streams are
+//! declined in their places.
 
 use core::net::{IpAddr, SocketAddr};
 use std::io::Write as _;
@@ -8,8 +9,10 @@ use zeroize::Zeroizing;
 
 use super::crypto::{Crypto, Line};
 use super::payload::{Meaning, Payloads};
+use super::video::{NegotiatedVideo, VideoPlace, is_video};
 use super::{
-    Address, CryptoFlaw, Elsewhere, FaxStream, FaxTerms, Feedback, Local, MAX_STREAM_FORMATS, Session, Stream,
+    Address, CryptoFlaw, Elsewhere, FaxStream, FaxTerms, Feedback, Local, MAX_STREAM_FORMATS, MAX_STREAMS,
+    Session, Stream,
 };
 use crate::header::lex::{number, split_once, trim};
 use crate::message::Status;
@@ -102,6 +105,8 @@ pub struct Negotiated {
     pub fmtp: Option<Box<[u8]>>,
     /// What SRTP is sealed with; `None` is plain RTP.
     pub keys: Option<Box<SrtpKeys>>,
+    /// The video streams, by their order among them; `None` where one is declined.
+    pub video: Vec<Option<NegotiatedVideo>>,
 }
 
 impl Negotiated {
@@ -120,6 +125,8 @@ impl Negotiated {
 enum Place {
     /// Ours: audio, or fax instead of it.
     Served,
+    /// Video, which is passed through.
+    Video(Box<VideoPlace>),
     /// Kind, protocol and formats of a declined stream.
     Declined(Box<[u8]>),
 }
@@ -182,6 +189,7 @@ impl Negotiator {
         // A session that was agreed on as plain RTP stays that.
         let is_plain = self.current.as_ref().is_some_and(|agreed| agreed.keys.is_none());
         let lines = self.crypto.offer(local.encryption.as_ref().filter(|_| !is_plain)).to_vec();
+        self.offer_video(local, is_plain);
         let audio = Audio {
             payloads: &payloads,
             direction: local.direction,
@@ -190,6 +198,56 @@ impl Negotiator {
         };
         self.describe(local, &Content::Audio(audio), out);
         self.offered = Some(payloads);
+    }
+
+    /// Sets out what our offer says of the video streams. Those that the session does not have yet follow the others, and a
+    /// declined one may come back in its place (RFC 3264 §8.1).
+    fn offer_video(&mut self, local: &Local<'_>, is_plain: bool) {
+        let is_wanted = |at: usize| local.video.get(at).is_some_and(|own| !own.formats.is_empty());
+        let mut at = 0;
+        for place in &mut self.places {
+            let Some(protocol) = place.video_protocol() else { continue };
+            if let Place::Declined(_) = place
+                && is_wanted(at)
+            {
+                let video = VideoPlace::new(at, protocol);
+                *place = Place::Video(Box::new(video));
+            }
+            at += 1;
+        }
+        while is_wanted(at) && self.places.len() < MAX_STREAMS {
+            self.places.push(Place::Video(Box::new(VideoPlace::new(at, &self.protocol))));
+            at += 1;
+        }
+        for place in &mut self.places {
+            if let Place::Video(video) = place {
+                video.offer(local, is_plain);
+            }
+        }
+    }
+    /// The places of an offer's streams, of which the audio is at `audio`, with our answer to its video.
+    fn answer_video(
+        &self,
+        session: &Session<'_>,
+        audio: usize,
+        local: &Local<'_>,
+    ) -> (Vec<Place>, Vec<Option<NegotiatedVideo>>) {
+        let mut places = places(session, Some(audio));
+        let mut agreed = Vec::new();
+        let videos = session.streams.iter().enumerate().filter(|(_, stream)| is_video(stream));
+        for (at, (index, stream)) in videos.enumerate().take(local.video.len()) {
+            let before = match self.places.get(index) {
+                Some(Place::Video(video)) if video.at == at => (**video).clone(),
+                _ => VideoPlace::new(at, stream.protocol),
+            };
+            let answered = before.answer(session, stream, local);
+            let (place, negotiated) = answered.unzip();
+            if let (Some(place), Some(slot)) = (place, places.get_mut(index)) {
+                *slot = Place::Video(Box::new(place));
+            }
+            agreed.push(negotiated);
+        }
+        (places, agreed)
     }
 
     /// Takes the peer's offer and appends our answer to `out`; on an error nothing of the session changes.
@@ -225,12 +283,14 @@ impl Negotiator {
             return flaw.map_or_else(|| self.answer_without_stream(&session, local, out), Err);
         };
         self.crypto = crypto;
-        self.places = places(&session, Some(at));
+        let (places, video) = self.answer_video(&session, at, local);
+        self.places = places;
         self.protocol = stream.protocol.into();
         let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
         let mut agreed = agree(&session, stream, &common, &common, local, rtcp_mux);
         let (line, keys) = secured.unzip();
         agreed.keys = keys.map(Box::new);
+        agreed.video = video;
         for (payload, meaning) in common.iter() {
             self.used.push(payload, meaning);
         }
@@ -259,6 +319,7 @@ impl Negotiator {
         agreed.remote_name = None;
         agreed.direction = Direction::Inactive;
         agreed.held = true;
+        agreed.video = Vec::new();
         self.places = places(session, None);
         self.describe(local, &Content::Ended, out);
         self.current = Some(agreed.clone());
@@ -316,8 +377,26 @@ impl Negotiator {
         let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
         let mut agreed = agree(&session, stream, &send, &receive, local, rtcp_mux);
         agreed.keys = keys.map(Box::new);
+        agreed.video = self.accept_video(&session, local);
         self.current = Some(agreed.clone());
         Ok(agreed)
+    }
+    /// What the answer says of the video that we offered.
+    fn accept_video(&mut self, session: &Session<'_>, local: &Local<'_>) -> Vec<Option<NegotiatedVideo>> {
+        let mut agreed = Vec::new();
+        let shifted = || session.streams.iter().filter(|stream| is_video(stream));
+        for (index, place) in self.places.iter_mut().enumerate() {
+            let Place::Video(video) = place else { continue };
+            let stream = session.streams.get(index).filter(|stream| is_video(stream));
+            let stream = stream.or_else(|| shifted().nth(video.at));
+            let taken =
+                stream.filter(|_| video.is_said()).and_then(|stream| video.accept(session, stream, local));
+            agreed.resize(agreed.len().max(video.at + 1), None);
+            if let Some(slot) = agreed.get_mut(video.at) {
+                *slot = taken;
+            }
+        }
+        agreed
     }
 
     /// Appends a description and counts the version up when it differs from the last (RFC 3264 §8).
@@ -336,6 +415,8 @@ impl Negotiator {
             match (place, content) {
                 (Place::Served, Content::Audio(content)) => content.write(&self.protocol, local, &mut text),
                 (Place::Served, Content::Fax(terms)) => terms.write(local.port, &mut text),
+                (Place::Video(video), Content::Audio(_)) => video.write(Some(local), &mut text),
+                (Place::Video(video), Content::Fax(_) | Content::Ended) => video.write(None, &mut text),
                 (Place::Served, Content::Ended) => {
                     text.extend_from_slice(b"m=audio 0 ");
                     push_clean(&mut text, &self.protocol);
@@ -386,19 +467,38 @@ impl Negotiator {
     }
 }
 
-const fn family(address: IpAddr) -> &'static str {
+impl Place {
+    /// The profile of a video stream that has this place, as far as such can be passed through.
+    fn video_protocol(&self) -> Option<&[u8]> {
+        match self {
+            Self::Served => None,
+            Self::Video(video) => Some(video.protocol()),
+            Self::Declined(line) => {
+                let (kind, rest) = split_once(line, b'\n');
+                let protocol = split_once(rest?, b'\n').0;
+                (kind.eq_ignore_ascii_case(b"video") && is_rtp(protocol)).then_some(protocol)
+            }
+        }
+    }
+}
+
+pub(super) const fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "IP4" } else { "IP6" }
 }
 
 fn is_audio(stream: &Stream<'_>) -> bool {
-    stream.kind.eq_ignore_ascii_case(b"audio")
-        && [&b"RTP/AVP"[..], b"RTP/AVPF", b"RTP/SAVP", b"RTP/SAVPF"]
-            .iter()
-            .any(|name| stream.protocol.eq_ignore_ascii_case(name))
+    stream.kind.eq_ignore_ascii_case(b"audio") && is_rtp(stream.protocol)
+}
+
+/// Whether the profile is one of RTP.
+pub(super) fn is_rtp(protocol: &[u8]) -> bool {
+    [&b"RTP/AVP"[..], b"RTP/AVPF", b"RTP/SAVP", b"RTP/SAVPF"]
+        .iter()
+        .any(|name| protocol.eq_ignore_ascii_case(name))
 }
 
 /// Whether the profile says that packets are SRTP (RFC 3711 §12, RFC 5124).
-fn is_secure(protocol: &[u8]) -> bool {
+pub(super) fn is_secure(protocol: &[u8]) -> bool {
     protocol.eq_ignore_ascii_case(b"RTP/SAVP") || protocol.eq_ignore_ascii_case(b"RTP/SAVPF")
 }
 
@@ -408,7 +508,7 @@ fn has_feedback(protocol: &[u8]) -> bool {
 }
 
 /// How an offered stream is secured; `None` when it is plain and may be.
-fn secured(
+pub(super) fn secured(
     crypto: &mut Crypto,
     stream: &Stream<'_>,
     local: &Local<'_>,
@@ -438,7 +538,7 @@ fn places(session: &Session<'_>, audio: Option<usize>) -> Vec<Place> {
 }
 
 /// A declined stream keeps kind, protocol and formats, and says port 0 (RFC 3264 §6).
-fn push_declined(text: &mut Vec<u8>, line: &[u8]) {
+pub(super) fn push_declined(text: &mut Vec<u8>, line: &[u8]) {
     let (kind, rest) = split_once(line, b'\n');
     let (protocol, formats) = split_once(rest.unwrap_or_default(), b'\n');
     text.extend_from_slice(b"m=");
@@ -502,12 +602,17 @@ impl Audio<'_> {
         if self.rtcp_mux {
             text.extend_from_slice(b"a=rtcp-mux\r\n");
         }
-        text.extend_from_slice(match self.direction {
-            Direction::SendRecv => b"a=sendrecv\r\n",
-            Direction::SendOnly => b"a=sendonly\r\n",
-            Direction::RecvOnly => b"a=recvonly\r\n",
-            Direction::Inactive => b"a=inactive\r\n",
-        });
+        text.extend_from_slice(direction_line(self.direction));
+    }
+}
+
+/// The attribute of a direction.
+pub(super) const fn direction_line(direction: Direction) -> &'static [u8] {
+    match direction {
+        Direction::SendRecv => b"a=sendrecv\r\n",
+        Direction::SendOnly => b"a=sendonly\r\n",
+        Direction::RecvOnly => b"a=recvonly\r\n",
+        Direction::Inactive => b"a=inactive\r\n",
     }
 }
 
@@ -568,17 +673,7 @@ fn agree(
     rtcp_mux: bool,
 ) -> Negotiated {
     let address = session.address(stream);
-    let ip = match address {
-        Some(Address::Ip(ip)) => Some(ip),
-        _ => None,
-    };
-    let on_old_hold = ip.is_some_and(|ip| ip.is_unspecified());
-    let theirs = session.direction(stream);
-    let they_send = matches!(theirs, Direction::SendRecv | Direction::SendOnly);
-    let they_receive = matches!(theirs, Direction::SendRecv | Direction::RecvOnly) && !on_old_hold;
-    let we_send = matches!(local.direction, Direction::SendRecv | Direction::SendOnly) && they_receive;
-    let we_receive = matches!(local.direction, Direction::SendRecv | Direction::RecvOnly) && they_send;
-    let remote = ip.filter(|ip| !ip.is_unspecified()).map(|ip| SocketAddr::new(ip, stream.port));
+    let Reach { remote, direction, held } = reach(session, stream, local.direction);
     let send_formats: Vec<_> = send
         .iter()
         .filter_map(|(payload, meaning)| match meaning {
@@ -600,6 +695,36 @@ fn agree(
         receive: receive_table(receive),
         ptime_ms: ptime(session, stream, primary, local),
         dtmf: event_for(send, primary),
+        direction,
+        held,
+        fmtp: primary.and_then(|primary| fmtp(stream, primary.payload)),
+        keys: None,
+        send: send_formats,
+        video: Vec::new(),
+    }
+}
+
+/// Where a stream of the peer goes, and which way.
+pub(super) struct Reach {
+    pub(super) remote: Option<SocketAddr>,
+    pub(super) direction: Direction,
+    pub(super) held: bool,
+}
+
+/// What a peer's description and our own wish make of a stream.
+pub(super) fn reach(session: &Session<'_>, stream: &Stream<'_>, wanted: Direction) -> Reach {
+    let ip = match session.address(stream) {
+        Some(Address::Ip(ip)) => Some(ip),
+        _ => None,
+    };
+    let on_old_hold = ip.is_some_and(|ip| ip.is_unspecified());
+    let theirs = session.direction(stream);
+    let they_send = matches!(theirs, Direction::SendRecv | Direction::SendOnly);
+    let they_receive = matches!(theirs, Direction::SendRecv | Direction::RecvOnly) && !on_old_hold;
+    let we_send = matches!(wanted, Direction::SendRecv | Direction::SendOnly) && they_receive;
+    let we_receive = matches!(wanted, Direction::SendRecv | Direction::RecvOnly) && they_send;
+    Reach {
+        remote: ip.filter(|ip| !ip.is_unspecified()).map(|ip| SocketAddr::new(ip, stream.port)),
         direction: match (we_send, we_receive) {
             (true, true) => Direction::SendRecv,
             (true, false) => Direction::SendOnly,
@@ -607,9 +732,6 @@ fn agree(
             (false, false) => Direction::Inactive,
         },
         held: !they_receive,
-        fmtp: primary.and_then(|primary| fmtp(stream, primary.payload)),
-        keys: None,
-        send: send_formats,
     }
 }
 
@@ -638,7 +760,7 @@ fn event_for(send: &Payloads, primary: Option<SendFormat>) -> Option<(u8, u32)> 
 }
 
 /// `a=rtcp:port [IN IP4 address]` (RFC 3605), or the port after that of RTP.
-fn rtcp_address(stream: &Stream<'_>, rtp: Option<SocketAddr>) -> Option<SocketAddr> {
+pub(super) fn rtcp_address(stream: &Stream<'_>, rtp: Option<SocketAddr>) -> Option<SocketAddr> {
     let rtp = rtp?;
     let next = rtp.port().checked_add(1).map(|port| SocketAddr::new(rtp.ip(), port));
     let Some(value) = stream.attribute(b"rtcp") else { return next };

@@ -4,7 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use base::{Direction, FormatSet};
 
-use super::Encryption;
+use super::{Encryption, LocalVideo};
 
 /// Where media goes instead of to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct Local<'a> {
     pub encryption: Option<Encryption<'a>>,
     /// Profiles with feedback; `None`: our offers are without, and those with it are answered in theirs.
     pub feedback: Option<Feedback>,
+    /// Our sides of the video streams, by their order among them; further ones are declined.
+    pub video: &'a [LocalVideo<'a>],
     /// User name in `o=`.
     pub owner: &'a str,
     /// Name in `s=`.
@@ -62,7 +64,7 @@ pub struct Local<'a> {
 }
 
 impl<'a> Local<'a> {
-    /// Both ways, 20 ms, telephone-event, no RTCP multiplexing.
+    /// Both ways, 20 ms, telephone-event, no RTCP multiplexing, no video.
     pub fn new(formats: FormatSet, address: IpAddr, port: u16) -> Self {
         Self {
             formats,
@@ -79,6 +81,7 @@ impl<'a> Local<'a> {
             direction: Direction::SendRecv,
             encryption: None,
             feedback: None,
+            video: &[],
             owner: "-",
             session_name: "Strowger",
         }

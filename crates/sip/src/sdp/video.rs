@@ -1,0 +1,368 @@
+//! Video streams in offer and answer (RFC 3264). They are passed through: which formats a side has, what it says of them and
+//! what feedback it understands comes from the other party of the call, and is told word by word.
+
+use core::net::SocketAddr;
+use std::io::Write as _;
+
+use base::{Direction, FormatId, SrtpKeys};
+
+use super::answer::{family, is_rtp, is_secure, push_declined, reach, rtcp_address, secured};
+use super::crypto::{Crypto, Line};
+use super::{Local, MAX_STREAM_FORMATS, Session, Stream, words};
+use crate::header::lex::{number, split_once, trim};
+use crate::write::push_clean;
+
+/// Dynamic payload types that our offers give out (RFC 3551 §6).
+const DYNAMIC: core::ops::RangeInclusive<u8> = 96..=127;
+
+/// A video format, with what one side says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VideoFormat {
+    /// Format.
+    pub format: FormatId,
+    /// What stands behind the payload type in `a=fmtp`; `None`: nothing is said.
+    pub fmtp: Option<Box<[u8]>>,
+}
+
+impl VideoFormat {
+    /// A format of which nothing is said.
+    pub const fn plain(format: FormatId) -> Self {
+        Self { format, fmtp: None }
+    }
+}
+
+/// Feedback about pictures that a side understands, of that which is passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VideoFeedback {
+    /// Packets that were lost (RFC 4585 §6.2.1).
+    pub nack: bool,
+    /// A picture was lost (RFC 4585 §6.3.1).
+    pub pli: bool,
+    /// A whole picture is wanted (RFC 5104 §4.3.1).
+    pub fir: bool,
+    /// The highest rate that gets through, as receivers estimate it (draft-alvestrand-rmcat-remb).
+    pub remb: bool,
+}
+
+impl VideoFeedback {
+    /// All that is passed on.
+    pub const ALL: Self = Self { nack: true, pli: true, fir: true, remb: true };
+
+    /// What both understand.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            nack: self.nack && other.nack,
+            pli: self.pli && other.pli,
+            fir: self.fir && other.fir,
+            remb: self.remb && other.remb,
+        }
+    }
+    const fn rows(self) -> [(bool, &'static str); 4] {
+        [(self.nack, "nack"), (self.pli, "nack pli"), (self.fir, "ccm fir"), (self.remb, "goog-remb")]
+    }
+    /// What `a=rtcp-fb` says of a payload type (RFC 4585 §4.2).
+    fn of(stream: &Stream<'_>, payload: u8) -> Self {
+        let mut found = Self::default();
+        let lines = stream.attributes().filter(|(name, _)| name.eq_ignore_ascii_case(b"rtcp-fb"));
+        for (_, value) in lines.take(4 * MAX_STREAM_FORMATS) {
+            let mut words = words(value);
+            let about = words.next().unwrap_or_default();
+            if about != b"*" && number(about) != Some(payload.into()) {
+                continue;
+            }
+            let is =
+                |word: Option<&[u8]>, wanted: &[u8]| word.is_some_and(|w| w.eq_ignore_ascii_case(wanted));
+            let (kind, more) = (words.next(), words.next());
+            found.nack |= is(kind, b"nack") && more.is_none();
+            found.pli |= is(kind, b"nack") && is(more, b"pli");
+            found.fir |= is(kind, b"ccm") && is(more, b"fir");
+            found.remb |= is(kind, b"goog-remb");
+        }
+        found
+    }
+}
+
+/// Our side of one video stream.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalVideo<'a> {
+    /// Formats in order of preference; none declines the stream. What nothing is said of is answered in the offer's words.
+    pub formats: &'a [VideoFormat],
+    /// RTP port; RTCP is one above unless multiplexed.
+    pub port: u16,
+    /// What we say that we understand, as far as the peer does.
+    pub feedback: VideoFeedback,
+}
+
+/// What offer and answer agreed on for a video stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NegotiatedVideo {
+    /// Where the peer wants RTP; `None` on the old form of hold, and for a name.
+    pub remote: Option<SocketAddr>,
+    /// Where the peer wants RTCP; equal to `remote` with `rtcp_mux`.
+    pub remote_rtcp: Option<SocketAddr>,
+    /// RTP and RTCP share a port.
+    pub rtcp_mux: bool,
+    /// The formats that both have, with what the peer says of them. The first one is sent; never empty.
+    pub formats: Vec<VideoFormat>,
+    /// Payload type of the first one towards the peer.
+    pub payload: u8,
+    /// Payload types under which it may come.
+    pub receive: [Option<u8>; 2],
+    /// Which way it flows, from our side.
+    pub direction: Direction,
+    /// The peer wants none: `sendonly`, `inactive` or `c=0.0.0.0`.
+    pub held: bool,
+    /// Feedback that the peer understands.
+    pub feedback: VideoFeedback,
+    /// What SRTP is sealed with; `None` is plain RTP.
+    pub keys: Option<Box<SrtpKeys>>,
+}
+
+impl NegotiatedVideo {
+    /// The format that is sent.
+    pub fn primary(&self) -> Option<&VideoFormat> {
+        self.formats.first()
+    }
+}
+
+/// A video stream in its place among the streams of a session.
+#[derive(Debug, Clone)]
+pub(super) struct VideoPlace {
+    /// Its number among the video streams.
+    pub(super) at: usize,
+    protocol: Box<[u8]>,
+    crypto: Crypto,
+    /// What every payload type has meant: within a session none changes its meaning (RFC 3264 §8.3.2).
+    used: Vec<(u8, FormatId)>,
+    /// What our last description says of it; nothing when it declines it.
+    said: Vec<(u8, VideoFormat)>,
+    direction: Direction,
+    rtcp_mux: bool,
+    feedback: VideoFeedback,
+    keys: Vec<Line>,
+}
+
+/// Whether this is a video stream of a kind that can be passed through.
+pub(super) fn is_video(stream: &Stream<'_>) -> bool {
+    stream.kind.eq_ignore_ascii_case(b"video") && is_rtp(stream.protocol)
+}
+
+impl VideoPlace {
+    /// A stream that nobody has spoken of.
+    pub(super) fn new(at: usize, protocol: &[u8]) -> Self {
+        Self {
+            at,
+            protocol: protocol.into(),
+            crypto: Crypto::default(),
+            used: Vec::new(),
+            said: Vec::new(),
+            direction: Direction::SendRecv,
+            rtcp_mux: false,
+            feedback: VideoFeedback::default(),
+            keys: Vec::new(),
+        }
+    }
+    /// Its profile.
+    pub(super) fn protocol(&self) -> &[u8] {
+        &self.protocol
+    }
+    /// Sets out what an offer of ours says of it.
+    pub(super) fn offer(&mut self, local: &Local<'_>, is_plain: bool) {
+        self.said.clear();
+        let Some(own) = local.video.get(self.at) else { return };
+        for format in own.formats {
+            if self.said.iter().any(|(_, said)| said.format == format.format) {
+                continue;
+            }
+            if let Some(payload) = self.payload_for(format.format) {
+                self.said.push((payload, format.clone()));
+            }
+        }
+        for (payload, format) in &self.said {
+            keep(&mut self.used, *payload, format.format);
+        }
+        (self.direction, self.rtcp_mux, self.feedback) = (local.direction, local.rtcp_mux, own.feedback);
+        self.keys = self.crypto.offer(local.encryption.as_ref().filter(|_| !is_plain)).to_vec();
+    }
+    fn payload_for(&self, format: FormatId) -> Option<u8> {
+        let free = |payload: &u8| {
+            self.said.iter().all(|(said, _)| said != payload)
+                && self.used.iter().all(|(used, meant)| used != payload || *meant == format)
+        };
+        let before = self.used.iter().find(|(_, meant)| *meant == format).map(|(payload, _)| *payload);
+        before.filter(free).or(format.usual_payload().filter(free)).or_else(|| DYNAMIC.clone().find(free))
+    }
+    /// Answers an offered stream; `None` declines it.
+    pub(super) fn answer(
+        mut self,
+        session: &Session<'_>,
+        stream: &Stream<'_>,
+        local: &Local<'_>,
+    ) -> Option<(Self, NegotiatedVideo)> {
+        let own = local.video.get(self.at).filter(|_| stream.port != 0)?;
+        let theirs = offered(stream, &[]);
+        let rank = |format: FormatId| own.formats.iter().position(|own| own.format == format);
+        let mut common: Vec<_> = theirs.into_iter().filter(|(_, f)| rank(f.format).is_some()).collect();
+        if !local.prefer_remote {
+            common.sort_by_key(|(_, format)| rank(format.format));
+        }
+        let (payload, first) = common.first()?.clone();
+        let secured = secured(&mut self.crypto, stream, local).ok()?;
+        let (line, keys) = secured.unzip();
+        let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
+        let mut agreed = agree(session, stream, local, rtcp_mux);
+        agreed.formats = common.into_iter().map(|(_, format)| format).collect();
+        (agreed.payload, agreed.receive) = (payload, [Some(payload), None]);
+        agreed.feedback = VideoFeedback::of(stream, payload);
+        agreed.keys = keys.map(Box::new);
+        keep(&mut self.used, payload, first.format);
+        let ours = rank(first.format).and_then(|rank| own.formats.get(rank)?.fmtp.clone());
+        self.said = vec![(payload, VideoFormat { format: first.format, fmtp: ours.or(first.fmtp) })];
+        self.protocol = stream.protocol.into();
+        (self.direction, self.rtcp_mux) = (agreed.direction, rtcp_mux);
+        self.feedback = own.feedback.and(agreed.feedback);
+        self.keys = line.into_iter().collect();
+        Some((self, agreed))
+    }
+    /// What the answer to our offer of the stream says; `None` when it is declined or cannot be used.
+    pub(super) fn accept(
+        &mut self,
+        session: &Session<'_>,
+        stream: &Stream<'_>,
+        local: &Local<'_>,
+    ) -> Option<NegotiatedVideo> {
+        if stream.port == 0 {
+            return None;
+        }
+        let ours = |format: FormatId| self.said.iter().find(|(_, said)| said.format == format);
+        let both: Vec<_> = offered(stream, &self.said)
+            .into_iter()
+            .filter_map(|(payload, theirs)| Some((payload, ours(theirs.format)?.0, theirs)))
+            .collect();
+        let (payload, own_payload) = both.first().map(|(payload, own, _)| (*payload, *own))?;
+        let keys = self.crypto.accept(stream).ok()?;
+        let must = self.crypto.is_offered() && local.encryption.is_some_and(|wanted| !wanted.optimistic);
+        if keys.is_none() && (must || is_secure(stream.protocol)) {
+            return None;
+        }
+        let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
+        let mut agreed = agree(session, stream, local, rtcp_mux);
+        agreed.payload = payload;
+        // Some peers send under the number of their answer instead of that of our offer.
+        let other =
+            Some(payload).filter(|p| *p != own_payload && self.said.iter().all(|(said, _)| said != p));
+        agreed.receive = [Some(own_payload), other];
+        agreed.feedback = VideoFeedback::of(stream, payload).and(self.feedback);
+        agreed.formats = both.into_iter().map(|(_, _, format)| format).collect();
+        agreed.keys = keys.map(Box::new);
+        Some(agreed)
+    }
+    /// Whether our last description has it.
+    pub(super) fn is_said(&self) -> bool {
+        !self.said.is_empty()
+    }
+    /// Appends the stream; without `local`, or when nothing is said of it, port 0 declines it.
+    pub(super) fn write(&self, local: Option<&Local<'_>>, text: &mut Vec<u8>) {
+        let own = local.and_then(|local| Some((local, local.video.get(self.at)?)));
+        let Some((local, own)) = own.filter(|_| self.is_said()) else {
+            let formats: Vec<String> = self.used.iter().map(|(payload, _)| payload.to_string()).collect();
+            let formats = if formats.is_empty() { "0".to_owned() } else { formats.join(" ") };
+            let line = [b"video\n", &*self.protocol, b"\n", formats.as_bytes()].concat();
+            return push_declined(text, &line);
+        };
+        // Writing to a Vec cannot fail.
+        write!(text, "m=video {} ", own.port).ok();
+        push_clean(text, &self.protocol);
+        self.said.iter().for_each(|(payload, _)| {
+            write!(text, " {payload}").ok();
+        });
+        text.extend_from_slice(b"\r\n");
+        if local.elsewhere.is_some() {
+            write!(text, "c=IN {} {}\r\n", family(local.address), local.address).ok();
+        }
+        self.keys.iter().for_each(|line| line.write(text));
+        for (payload, VideoFormat { format, fmtp }) in &self.said {
+            write!(text, "a=rtpmap:{payload} {}/{}\r\n", format.rtp_name(), format.rtp_clock()).ok();
+            if let Some(fmtp) = fmtp {
+                write!(text, "a=fmtp:{payload} ").ok();
+                push_clean(text, fmtp);
+                text.extend_from_slice(b"\r\n");
+            }
+        }
+        for (payload, _) in &self.said {
+            for (_, name) in self.feedback.rows().iter().filter(|(understood, _)| *understood) {
+                write!(text, "a=rtcp-fb:{payload} {name}\r\n").ok();
+            }
+        }
+        if self.rtcp_mux {
+            text.extend_from_slice(b"a=rtcp-mux\r\n");
+        }
+        text.extend_from_slice(super::answer::direction_line(self.direction));
+    }
+}
+
+fn keep(used: &mut Vec<(u8, FormatId)>, payload: u8, format: FormatId) {
+    if used.iter().all(|(used, _)| *used != payload) {
+        used.push((payload, format));
+    }
+}
+
+/// What can be said of a stream without looking at its formats.
+fn agree(session: &Session<'_>, stream: &Stream<'_>, local: &Local<'_>, rtcp_mux: bool) -> NegotiatedVideo {
+    let reach = reach(session, stream, local.direction);
+    NegotiatedVideo {
+        remote: reach.remote,
+        remote_rtcp: if rtcp_mux { reach.remote } else { rtcp_address(stream, reach.remote) },
+        rtcp_mux,
+        formats: Vec::new(),
+        payload: 0,
+        receive: [None; 2],
+        direction: reach.direction,
+        held: reach.held,
+        feedback: VideoFeedback::default(),
+        keys: None,
+    }
+}
+
+/// The formats of a stream in its order, the first payload type of each. `known` explains dynamic numbers without a map.
+fn offered(stream: &Stream<'_>, known: &[(u8, VideoFormat)]) -> Vec<(u8, VideoFormat)> {
+    let maps: Vec<_> = attributes_of(stream, b"rtpmap").collect();
+    let mut found: Vec<(u8, VideoFormat)> = Vec::new();
+    for payload in stream.payloads() {
+        let format = match maps.iter().find(|(mapped, _)| *mapped == payload) {
+            Some((_, map)) => named(map),
+            None => FormatId::video_from_static_payload(payload).or_else(|| {
+                known.iter().find(|(number, _)| *number == payload).map(|(_, known)| known.format)
+            }),
+        };
+        let Some(format) = format.filter(|format| found.iter().all(|(_, other)| other.format != *format))
+        else {
+            continue;
+        };
+        let fmtp = attributes_of(stream, b"fmtp")
+            .find(|(number, _)| *number == payload)
+            .map(|(_, rest)| rest.into());
+        found.push((payload, VideoFormat { format, fmtp }));
+    }
+    found
+}
+
+/// The attributes of a name that begin with a payload type, and what follows it.
+fn attributes_of<'a>(stream: &Stream<'a>, wanted: &'static [u8]) -> impl Iterator<Item = (u8, &'a [u8])> {
+    let all = stream.attributes().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+    all.take(2 * MAX_STREAM_FORMATS).filter_map(|(_, value)| {
+        let (payload, rest) = split_once(value, b' ');
+        Some((u8::try_from(number(payload)?).ok()?, trim(rest?)))
+    })
+}
+
+/// `H264/90000` as a format.
+fn named(map: &[u8]) -> Option<FormatId> {
+    let (name, clock) = split_once(map, b'/');
+    let clock = u32::try_from(number(trim(split_once(clock?, b'/').0))?).ok()?;
+    FormatId::video_from_rtpmap(core::str::from_utf8(trim(name)).ok()?, clock)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+use super::*;
+use crate::sdp::{Encryption, Negotiated, Negotiator, SdpError};
+use base::{FormatId as F, SrtpSuite};
+
+fn remote(body: &str) -> Vec<u8> {
+    format!("v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n{body}").into_bytes()
+}
+fn plain(formats: &[F]) -> Vec<VideoFormat> {
+    formats.iter().copied().map(VideoFormat::plain).collect()
+}
+fn said(format: F, fmtp: &str) -> VideoFormat {
+    VideoFormat { format, fmtp: Some(fmtp.as_bytes().into()) }
+}
+/// Our side: one stream of these formats on port 20000.
+fn ours(formats: &[VideoFormat]) -> LocalVideo<'_> {
+    LocalVideo { formats, port: 20_000, feedback: VideoFeedback::ALL }
+}
+fn local<'a>(video: &'a [LocalVideo<'a>]) -> Local<'a> {
+    Local {
+        video,
+        telephone_event: false,
+        ..Local::new([F::ULAW].into_iter().collect(), [198, 51, 100, 1].into(), 10_000)
+    }
+}
+/// What a description says from the first stream on that is no audio.
+fn videos(text: &[u8]) -> String {
+    let text = String::from_utf8(text.to_vec()).unwrap().replace("\r\n", "|");
+    let audio = text.find("m=audio").unwrap();
+    let next = text[audio..].find("|m=").map_or(text.len(), |at| audio + at + 1);
+    text[next..].to_owned()
+}
+fn answered(offer: &str, local: &Local<'_>) -> (Negotiated, String) {
+    let mut out = Vec::new();
+    let agreed = Negotiator::new(8).answer(&remote(offer), local, &mut out).unwrap();
+    (agreed, videos(&out))
+}
+
+const AUDIO: &str = "m=audio 4000 RTP/AVP 0\r\n";
+const CAMERA: &str = "m=video 5000 RTP/AVP 97 98 31\r\na=rtpmap:97 H264/90000\r\na=fmtp:97 profile-level-id=42801F;packetization-mode=1\r\n\
+    a=rtpmap:98 VP8/90000\r\na=rtcp-fb:97 nack pli\r\na=rtcp-fb:* ccm fir\r\na=rtcp-fb:98 nack\r\n";
+
+#[test]
+fn rfc3264_6_a_video_stream_is_answered_with_one_common_format_or_declined_with_port_0() {
+    let line = |text: &str| text.to_owned();
+    let declined = "m=video 0 RTP/AVP 97 98 31|";
+    for (name, offer, formats, expected) in [
+        (
+            "what the offer says of its format is said back",
+            CAMERA.to_owned(),
+            plain(&[F::H264, F::VP8]),
+            line(
+                "m=video 20000 RTP/AVP 97|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F;packetization-mode=1|\
+                  a=rtcp-fb:97 nack pli|a=rtcp-fb:97 ccm fir|a=sendrecv|",
+            ),
+        ),
+        (
+            "our order, and feedback of that format",
+            CAMERA.to_owned(),
+            plain(&[F::VP8, F::H264]),
+            line(
+                "m=video 20000 RTP/AVP 98|a=rtpmap:98 VP8/90000|a=rtcp-fb:98 nack|a=rtcp-fb:98 ccm fir|a=sendrecv|",
+            ),
+        ),
+        (
+            "what the other party says comes before that",
+            CAMERA.to_owned(),
+            vec![said(F::H264, "profile-level-id=42e01f")],
+            line(
+                "m=video 20000 RTP/AVP 97|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42e01f|\
+                  a=rtcp-fb:97 nack pli|a=rtcp-fb:97 ccm fir|a=sendrecv|",
+            ),
+        ),
+        (
+            "a static number without a map",
+            CAMERA.to_owned(),
+            plain(&[F::H261]),
+            line("m=video 20000 RTP/AVP 31|a=rtpmap:31 H261/90000|a=rtcp-fb:31 ccm fir|a=sendrecv|"),
+        ),
+        ("no common format", CAMERA.to_owned(), plain(&[F::AV1]), line(declined)),
+        ("none wanted", CAMERA.to_owned(), Vec::new(), line(declined)),
+        ("declined by the offer", CAMERA.replace("5000", "0"), plain(&[F::H264]), line(declined)),
+        (
+            "DTLS",
+            CAMERA.replace("RTP/AVP", "UDP/TLS/RTP/SAVPF"),
+            plain(&[F::H264]),
+            line("m=video 0 UDP/TLS/RTP/SAVPF 97 98 31|"),
+        ),
+        (
+            "another clock",
+            CAMERA.replace("H264/90000", "H264/8000").replace("VP8/90000", "VP8"),
+            plain(&[F::H264, F::VP8]),
+            line(declined),
+        ),
+        (
+            "in its profile, one way",
+            format!("{}a=sendonly\r\n", CAMERA.replace("RTP/AVP", "RTP/AVPF")),
+            plain(&[F::VP8]),
+            line(
+                "m=video 20000 RTP/AVPF 98|a=rtpmap:98 VP8/90000|a=rtcp-fb:98 nack|a=rtcp-fb:98 ccm fir|a=recvonly|",
+            ),
+        ),
+    ] {
+        let video = [ours(&formats)];
+        let (agreed, text) = answered(&format!("{AUDIO}{offer}"), &local(&video));
+        assert_eq!(text, expected, "{name}");
+        assert_eq!(agreed.video.len(), usize::from(!offer.contains("TLS")), "{name}");
+        let is_there = agreed.video.iter().flatten().next().is_some();
+        assert_eq!(is_there, !expected.starts_with("m=video 0"), "{name}");
+    }
+}
+
+#[test]
+fn what_is_agreed_of_video_is_what_the_media_plane_needs() {
+    let formats = plain(&[F::VP8, F::H264]);
+    let video = [ours(&formats)];
+    let wanted = Local { rtcp_mux: true, prefer_remote: true, ..local(&video) };
+    let camera = format!("{AUDIO}{CAMERA}c=IN IP4 192.0.2.9\r\na=rtcp:5008\r\n");
+    let (agreed, _) = answered(&camera, &wanted);
+    let [Some(agreed)] = &agreed.video[..] else { panic!("{agreed:?}") };
+    assert_eq!(agreed.remote, "192.0.2.9:5000".parse().ok());
+    assert_eq!(agreed.remote_rtcp, "192.0.2.9:5008".parse().ok());
+    assert_eq!((agreed.payload, agreed.receive), (97, [Some(97), None]));
+    let both =
+        vec![said(F::H264, "profile-level-id=42801F;packetization-mode=1"), VideoFormat::plain(F::VP8)];
+    assert_eq!(agreed.formats, both, "the offer's order and words, for the other party");
+    let feedback = VideoFeedback { pli: true, fir: true, ..VideoFeedback::default() };
+    assert_eq!((agreed.feedback, agreed.direction, agreed.held), (feedback, Direction::SendRecv, false));
+    let shared = format!("{camera}a=rtcp-mux\r\n");
+    let (agreed, text) = answered(&shared, &wanted);
+    assert!(text.ends_with("a=rtcp-mux|a=sendrecv|"), "{text}");
+    let agreed = agreed.video[0].clone().unwrap();
+    assert!(agreed.rtcp_mux && agreed.remote_rtcp == agreed.remote);
+}
+
+#[test]
+fn rfc3264_8_4_video_is_held_by_either_form() {
+    let formats = plain(&[F::VP8]);
+    let video = [ours(&formats)];
+    for (lines, ours, direction, held) in [
+        ("", Direction::SendRecv, Direction::SendRecv, false),
+        ("a=sendonly\r\n", Direction::SendRecv, Direction::RecvOnly, true),
+        ("a=inactive\r\n", Direction::SendRecv, Direction::Inactive, true),
+        ("a=recvonly\r\n", Direction::SendRecv, Direction::SendOnly, false),
+        ("c=IN IP4 0.0.0.0\r\n", Direction::SendRecv, Direction::RecvOnly, true),
+        ("", Direction::SendOnly, Direction::SendOnly, false),
+    ] {
+        let wanted = Local { direction: ours, ..local(&video) };
+        let (agreed, _) = answered(&format!("{AUDIO}{CAMERA}{lines}"), &wanted);
+        let agreed = agreed.video[0].clone().unwrap();
+        assert_eq!((agreed.direction, agreed.held), (direction, held), "{lines}");
+    }
+}
+
+#[test]
+fn rfc3264_5_an_offer_says_of_each_format_what_the_caller_said_and_its_answer_is_read() {
+    let formats = [
+        said(F::H264, "profile-level-id=42801F;packetization-mode=1"),
+        said(F::H265, "profile-id=1"),
+        VideoFormat::plain(F::H263),
+    ];
+    let feedback = VideoFeedback { pli: true, remb: true, ..VideoFeedback::default() };
+    let video = [LocalVideo { feedback, ..ours(&formats) }];
+    let local = local(&video);
+    let offered = "m=video 20000 RTP/AVP 99 96 34|a=rtpmap:99 H264/90000|a=fmtp:99 profile-level-id=42801F;packetization-mode=1|\
+        a=rtpmap:96 H265/90000|a=fmtp:96 profile-id=1|a=rtpmap:34 H263/90000|\
+        a=rtcp-fb:99 nack pli|a=rtcp-fb:99 goog-remb|a=rtcp-fb:96 nack pli|a=rtcp-fb:96 goog-remb|\
+        a=rtcp-fb:34 nack pli|a=rtcp-fb:34 goog-remb|a=sendrecv|";
+    type Outcome = Option<(F, Option<&'static str>, u8, [Option<u8>; 2])>;
+    let rows: [(&str, &str, Outcome); 8] = [
+        (
+            "taken",
+            "m=video 5000 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\na=fmtp:99 profile-level-id=42e01f\r\n",
+            Some((F::H264, Some("profile-level-id=42e01f"), 99, [Some(99), None])),
+        ),
+        ("without a map", "m=video 5000 RTP/AVP 96\r\n", Some((F::H265, None, 96, [Some(96), None]))),
+        (
+            "under a number of its own",
+            "m=video 5000 RTP/AVP 120\r\na=rtpmap:120 h264/90000\r\n",
+            Some((F::H264, None, 120, [Some(99), Some(120)])),
+        ),
+        (
+            "a number that means another format here",
+            "m=video 5000 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n",
+            Some((F::H264, None, 96, [Some(99), None])),
+        ),
+        ("declined", "m=video 0 RTP/AVP 99\r\n", None),
+        ("left out", "", None),
+        ("not offered", "m=video 5000 RTP/AVP 100\r\na=rtpmap:100 VP8/90000\r\n", None),
+        ("audio in its place", "m=audio 5000 RTP/AVP 0\r\n", None),
+    ];
+    for (name, answer, expected) in rows {
+        let mut negotiator = Negotiator::new(8);
+        let mut out = Vec::new();
+        negotiator.offer(&local, &mut out);
+        assert_eq!(videos(&out), offered);
+        let agreed = negotiator.accept_answer(&remote(&format!("{AUDIO}{answer}")), &local).unwrap();
+        let found = agreed.video[0].as_ref().map(|video| {
+            let first = video.primary().unwrap();
+            let fmtp = first.fmtp.as_deref().map(|fmtp| core::str::from_utf8(fmtp).unwrap());
+            (first.format, fmtp, video.payload, video.receive)
+        });
+        assert_eq!(found, expected, "{name}");
+        assert!(!agreed.held, "{name}: the audio is agreed on whatever becomes of the video");
+    }
+}
+
+#[test]
+fn rfc3264_8_a_stream_keeps_its_place_its_numbers_and_may_end_and_come_back() {
+    let formats = [said(F::VP8, "max-fs=3600")];
+    let (none, some) = ([ours(&[])], [ours(&formats)]);
+    let mut negotiator = Negotiator::new(8);
+    let mut offer = |video: &[LocalVideo<'_>]| {
+        let mut out = Vec::new();
+        negotiator.offer(&local(video), &mut out);
+        videos(&out)
+    };
+    let full = "m=video 20000 RTP/AVP 108|a=rtpmap:108 VP8/90000|a=fmtp:108 max-fs=3600|a=rtcp-fb:108 nack|\
+        a=rtcp-fb:108 nack pli|a=rtcp-fb:108 ccm fir|a=rtcp-fb:108 goog-remb|a=sendrecv|";
+    assert_eq!(offer(&none), "", "who wants none says nothing");
+    assert_eq!(offer(&some), full, "it comes behind what is there (§8.1)");
+    assert_eq!(offer(&none), "m=video 0 RTP/AVP 108|", "it ends in its place (§8.2)");
+    assert_eq!(offer(&some), full);
+    // Who has declined a stream may offer it later.
+    let mut negotiator = Negotiator::new(8);
+    let mut out = Vec::new();
+    let theirs = "m=application 9 UDP/BFCP *\r\nm=video 5000 RTP/AVP 108\r\na=rtpmap:108 H264/90000\r\n";
+    negotiator.answer(&remote(&format!("{AUDIO}{theirs}")), &local(&none), &mut out).unwrap();
+    assert_eq!(videos(&out), "m=application 0 UDP/BFCP *|m=video 0 RTP/AVP 108|");
+    out.clear();
+    negotiator.offer(&local(&some), &mut out);
+    assert!(
+        videos(&out).starts_with("m=application 0 UDP/BFCP *|m=video 20000 RTP/AVP 108|"),
+        "{}",
+        videos(&out)
+    );
+    // A number that meant one format in this stream never means another.
+    let other = [VideoFormat::plain(F::H264), said(F::VP8, "max-fs=3600")];
+    let video = [ours(&other)];
+    out.clear();
+    negotiator.offer(&local(&video), &mut out);
+    assert!(videos(&out).contains("m=video 20000 RTP/AVP 99 108|"), "{}", videos(&out));
+}
+
+#[test]
+fn several_streams_are_told_apart_by_their_order_and_further_ones_declined() {
+    let formats = plain(&[F::H264, F::VP8]);
+    let two = [ours(&formats), LocalVideo { port: 20_002, ..ours(&formats) }];
+    let slides = "m=video 5002 RTP/AVP 98\r\na=rtpmap:98 VP8/90000\r\n";
+    let offer = format!("{AUDIO}{}{slides}{slides}", CAMERA.replace("5000", "0"));
+    let (agreed, text) = answered(&offer, &local(&two));
+    assert_eq!(
+        text,
+        "m=video 0 RTP/AVP 97 98 31|m=video 20002 RTP/AVP 98|a=rtpmap:98 VP8/90000|a=sendrecv|m=video 0 RTP/AVP 98|"
+    );
+    let [None, Some(second)] = &agreed.video[..] else { panic!("{:?}", agreed.video) };
+    assert_eq!(second.remote, "192.0.2.1:5002".parse().ok());
+}
+
+#[test]
+fn rfc4568_7_1_video_is_sealed_as_the_audio_is_or_declined_alone() {
+    fn random(bytes: &mut [u8]) {
+        bytes.fill(7);
+    }
+    let formats = plain(&[F::VP8]);
+    let video = [ours(&formats)];
+    let suites = [SrtpSuite::AesCm128Sha1Tag80];
+    let encryption = Encryption { suites: &suites, optimistic: false, force_avp: false, random };
+    let sealed = Local { encryption: Some(encryption), ..local(&video) };
+    let key = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:MTIzNDU2Nzg5QUJDREUwMTIzNDU2Nzg5QUJjZGVm\r\n";
+    let audio = format!("m=audio 4000 RTP/SAVP 0\r\n{key}");
+    let camera = "m=video 5000 RTP/SAVP 98\r\na=rtpmap:98 VP8/90000\r\n";
+    let (agreed, text) = answered(&format!("{audio}{camera}{key}"), &sealed);
+    assert!(text.contains("m=video 20000 RTP/SAVP 98|a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:"), "{text}");
+    assert!(agreed.video[0].as_ref().is_some_and(|video| video.keys.is_some()));
+    for (name, camera) in
+        [("no key", camera.to_owned()), ("a bad key", format!("{camera}{}", key.replace("MTIz", "M")))]
+    {
+        let (agreed, text) = answered(&format!("{audio}{camera}"), &sealed);
+        assert_eq!((text.as_str(), agreed.video), ("m=video 0 RTP/SAVP 98|", vec![None]), "{name}");
+    }
+    let mut negotiator = Negotiator::new(8);
+    let mut out = Vec::new();
+    negotiator.offer(&sealed, &mut out);
+    let text = videos(&out);
+    assert!(text.starts_with("m=video 20000 RTP/SAVP 108|a=crypto:1 AES_CM_128"), "{text}");
+    let answer = |more: &str| remote(&format!("{audio}{}{more}", camera.replace("98", "108")));
+    let agreed = negotiator.accept_answer(&answer(key), &sealed).unwrap();
+    assert!(agreed.video[0].as_ref().is_some_and(|video| video.keys.is_some()));
+    assert_eq!(
+        negotiator.accept_answer(&answer(""), &sealed).unwrap().video,
+        [None],
+        "no answer to our keys"
+    );
+}
+
+#[test]
+fn audio_decides_whether_there_is_a_session() {
+    let formats = plain(&[F::VP8]);
+    let video = [ours(&formats)];
+    let mut negotiator = Negotiator::new(8);
+    let mut out = Vec::new();
+    let alone = negotiator.answer(&remote(CAMERA), &local(&video), &mut out);
+    assert_eq!(alone, Err(SdpError::NotAcceptable));
+    negotiator.answer(&remote(&format!("{AUDIO}{CAMERA}")), &local(&video), &mut out).unwrap();
+    out.clear();
+    let over = format!("{AUDIO}{CAMERA}").replace("4000", "0").replace("5000", "0");
+    let agreed = negotiator.answer(&remote(&over), &local(&video), &mut out).unwrap();
+    assert!(agreed.video.is_empty());
+    assert_eq!(videos(&out), "m=video 0 RTP/AVP 97 98 31|");
+}
+
+#[test]
+fn what_a_peer_says_of_a_format_adds_no_lines() {
+    let formats = [said(F::VP8, "a=b\r\nm=audio 1 RTP/AVP 0")];
+    let video = [ours(&formats)];
+    let mut out = Vec::new();
+    Negotiator::new(8).offer(&local(&video), &mut out);
+    assert_eq!(Session::parse(&out).unwrap().streams.len(), 2);
+}
