@@ -5,8 +5,10 @@ use core::ops::Range;
 
 use base::{DtmfMode, Event, FormatId, Instant, Latch, RxPayload, StreamId};
 use rtp::{Arrived, Discard, EventEdge, Header, Verdict};
+use srtp::RTCP_TRAILER_MAX;
 
 use crate::packet_io::{Arrival, PacketIo};
+use crate::report::FEEDBACK_BYTES;
 use crate::sealed::Kind;
 use crate::stream::{Feed, Slab};
 use crate::trace::Carried;
@@ -88,12 +90,31 @@ impl<P: PacketIo> Desk<'_, P> {
             return Err(Discard::WrongSource);
         }
         let length = packet.len();
-        let said = stream.read_report(self.scratch.packets.bytes(packet), self.at, ntp)?;
+        let is_video = stream.is_video;
+        let said = stream.read_report(self.scratch.packets.bytes(packet.clone()), self.at, ntp)?;
         self.note(false, from, Carried::Rtcp, length);
         if let Some(said) = said {
             self.tell_report(id, said, false, from);
         }
+        if is_video {
+            self.pass_feedback(id, packet);
+        }
         Ok(())
+    }
+    /// What a peer says of the pictures that it gets goes on to who sends them.
+    fn pass_feedback(&mut self, id: StreamId, packet: Range<usize>) {
+        let Some(stream) = self.streams.get(id) else { return };
+        let Feed::Relay(source) = stream.feed else { return };
+        let Some(origin) = self.streams.get(source) else { return };
+        let mut buffer = [0; FEEDBACK_BYTES + RTCP_TRAILER_MAX];
+        let room = buffer.get_mut(..FEEDBACK_BYTES).unwrap_or_default();
+        let length = origin.write_feedback(self.scratch.packets.bytes(packet), stream, room);
+        if length > 0
+            && self.put_control(source, &mut buffer, length).is_some()
+            && let Some(origin) = self.streams.get_mut(source)
+        {
+            origin.report.reported = true;
+        }
     }
 
     /// Judges one datagram, counts it, and passes on what it carries.
@@ -262,10 +283,14 @@ impl<P: PacketIo> Desk<'_, P> {
         *self.current = Some(to);
         let Inbound { source, sequence, timestamp, marker, .. } = inbound;
         let stamp = stream.out.relay(source, sequence, timestamp, marker, self.at, stream.frame_units);
-        let Some(stamp) = stamp else {
+        let Some(mut stamp) = stamp else {
             self.load.discards.count(Discard::Late);
             return;
         };
+        if stream.is_video {
+            // It marks where a picture ends, whoever was seen before (RFC 6184 §5.1).
+            stamp.marker = marker;
+        }
         let (format, payload_type) = (stream.format, stream.payload_type);
         if let Some(table) = stream.recode
             && let Some(payload) = self.scratch.packets.bytes_mut(inbound.payload.clone())

@@ -157,7 +157,8 @@ impl<L> Stream<L> {
         let listens = self.ear.is_some() || self.taps.is_some() || self.events_in.is_busy();
         // What is sealed is opened and sealed up here.
         let elsewhere = self.is_sealed || self.leg.is_none() || self.room.is_some() || self.tie.is_some();
-        !(makes || listens || elsewhere || self.reroute || self.poisoned)
+        // Pictures come in bursts of packets, and what peers say of them goes on from here.
+        !(makes || listens || elsewhere || self.reroute || self.poisoned || self.is_video)
             && self.gives_audio
             && self.takes_audio
     }

@@ -11,6 +11,9 @@ use crate::stream::Stream;
 /// Bytes of the largest compound that we write: SR with a block, SDES, BYE.
 pub(crate) const COMPOUND_BYTES: usize = 128;
 
+/// Bytes of the largest compound of feedback that goes on: RR, SDES, and what the peer's compound has, as far as it fits.
+pub(crate) const FEEDBACK_BYTES: usize = 1024;
+
 /// What one report says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Said {
@@ -26,7 +29,7 @@ pub(crate) struct Report {
     /// Packets sent when the last report left: an SR only when there are newer ones (RFC 3550 §6.4).
     sent_before: u64,
     /// A report has left.
-    reported: bool,
+    pub(crate) reported: bool,
     /// Middle 32 bits of the peer's last SR, and when it came.
     last_sr: Option<(u32, Instant)>,
     pub(crate) round_trip: Duration,
@@ -136,19 +139,31 @@ impl<L> Stream<L> {
         });
         let mut writer = rtcp::Writer::new(buffer);
         writer.report(ssrc, sender, block);
-        // A short-term persistent CNAME without names or addresses (RFC 7022 §4.2).
-        let mut cname = [0; 12];
-        let mut bits = Random::new(u64::from(ssrc) ^ 0x5354_5257_4743_4e4d);
-        for letter in &mut cname {
-            *letter = b'a' + (bits.word() % 26) as u8;
-        }
-        writer.cname(ssrc, &cname);
+        writer.cname(ssrc, &cname(ssrc));
         if bye {
             writer.bye(ssrc);
         }
         let interval = rtcp::interval(self.plan.rtcp_interval_ms, false, &mut self.report.seed);
         self.report.next_at = (!bye && self.report.is_on()).then(|| now + interval);
         (writer.len(), Said { ssrc, sender, block })
+    }
+    /// Writes what the compound of a peer says of pictures that it was sent by `about`, which relays them, for who sends them
+    /// to this stream, as the smallest compound there is (RFC 4585 §3.1). 0 when it says nothing of them.
+    pub(crate) fn write_feedback(&self, compound: &[u8], about: &Self, buffer: &mut [u8]) -> usize {
+        let Some(origin) = self.reception.ssrc() else { return 0 };
+        let Ok(compound) = rtcp::Compound::parse(compound) else { return 0 };
+        let key = self.source_key(origin);
+        let passage = rtcp::Passage { about: about.out.ssrc(), origin, sender: self.out.ssrc() };
+        let mut writer = rtcp::Writer::new(buffer);
+        writer.report(passage.sender, None, None);
+        writer.cname(passage.sender, &cname(passage.sender));
+        let before = writer.len();
+        for part in compound {
+            if let rtcp::Packet::Feedback(feedback) = part {
+                writer.feedback(&feedback, passage, |sequence| about.out.origin(key, sequence));
+            }
+        }
+        if writer.len() > before { writer.len() } else { 0 }
     }
     /// Reads the peer's compound; what its first report says.
     pub(crate) fn read_report(
@@ -182,4 +197,10 @@ impl<L> Stream<L> {
         let round_trip_us = u32::try_from(self.report.round_trip.as_micros()).unwrap_or(u32::MAX);
         RtcpReport { sent, peer, ssrc, sender, block, round_trip_us }
     }
+}
+
+/// A short-term persistent CNAME without names or addresses (RFC 7022 §4.2).
+fn cname(ssrc: u32) -> [u8; 12] {
+    let mut bits = Random::new(u64::from(ssrc) ^ 0x5354_5257_4743_4e4d);
+    [(); 12].map(|()| b'a' + (bits.word() % 26) as u8)
 }

@@ -145,21 +145,36 @@ impl<P: PacketIo> Desk<'_, P> {
         if !bye {
             self.events.push(Event::Stats { stream: id, stats: stream.stats(), asked: false });
         }
-        let Some((to, shared)) = stream.rtcp_target() else { return };
-        let Some(leg) = &mut stream.leg else { return };
+        if let Some(to) = self.put_control(id, &mut buffer, length) {
+            self.tell_report(id, said, true, to);
+        }
+    }
+    /// Sends a compound of RTCP, sealed where the stream is; where it went. The buffer has room for the seal behind it.
+    pub(crate) fn put_control(
+        &mut self,
+        id: StreamId,
+        buffer: &mut [u8],
+        length: usize,
+    ) -> Option<SocketAddr> {
+        let stream = self.streams.get_mut(id)?;
+        let (to, shared) = stream.rtcp_target()?;
+        let leg = stream.leg.as_mut()?;
         let length = match stream.is_sealed {
-            true => stream.seal.as_mut().and_then(|seal| seal.seal_rtcp(&mut buffer, length).ok()),
+            true => stream.seal.as_mut().and_then(|seal| seal.seal_rtcp(buffer, length).ok()),
             false => Some(length),
         };
-        let Some(length) = length else { return self.load.discards.count(Discard::NotSealed) };
+        let Some(length) = length else {
+            self.load.discards.count(Discard::NotSealed);
+            return None;
+        };
         let packet = buffer.get(..length).unwrap_or_default();
-        if self.io.put_rtcp(id.slot, leg, to, shared, packet) {
-            self.load.sent += 1;
-            self.note(true, to, Carried::Rtcp, length);
-            self.tell_report(id, said, true, to);
-        } else {
+        if !self.io.put_rtcp(id.slot, leg, to, shared, packet) {
             self.load.discards.count(Discard::SendFailed);
+            return None;
         }
+        self.load.sent += 1;
+        self.note(true, to, Carried::Rtcp, length);
+        Some(to)
     }
 
     /// `ms` of what `from` hears are due: at once to its taps and, when it `speaks`, out of `to`; or as a turn that waits

@@ -109,6 +109,8 @@ pub(crate) struct Stream<L> {
     pub(crate) sends: bool,
     /// What it sends may be audio.
     pub(crate) gives_audio: bool,
+    /// It carries video, which only goes on from stream to stream.
+    pub(crate) is_video: bool,
     /// What they are sealed with; a sealed stream that has none sends and accepts nothing.
     pub(crate) seal: Option<Box<Session>>,
     /// Byte by byte what a relay turns into another format by.
@@ -195,6 +197,7 @@ impl<L> Stream<L> {
             payload_type: plan.payload,
             sends: false,
             gives_audio: false,
+            is_video: false,
             seal: None,
             recode: None,
             out: Outgoing::new(plan.ssrc, plan.first_sequence, plan.first_timestamp, plan.format.rtp_clock()),
@@ -233,6 +236,7 @@ impl<L> Stream<L> {
         self.gives_audio = self.sends && !self.muted.1;
         (self.format, self.payload_type, self.ptime_ms) = (plan.format, plan.payload, plan.ptime_ms);
         self.frame_units = plan.format.rtp_clock() / 100 * u32::from(plan.ptime_ms) / 10;
+        self.is_video = plan.format.is_video();
         (self.kind, self.wake_at) = (None, Instant::ZERO);
     }
     /// Whether all turns are run before its visit: a worker that fell behind comes again before the last one was, and new

@@ -11,6 +11,7 @@ use base::{
     PlayId, Random, RoomId, RoomSettings, RxPayload, SampleRate, SrtpKeys, StreamId, StreamStats,
 };
 use codec::Coders;
+use rtp::rtcp::Feedback;
 use rtp::{Arrived, EventEdge, EventReceiver, Header, Outgoing, Reception, SourceLock, Stamp, Verdict, rtcp};
 
 use srtp::{RTCP_TRAILER_MAX, RTP_TRAILER_MAX, Session};
@@ -699,6 +700,60 @@ impl Twin {
                 }
             }
         }
+        self.pass_feedback(id, bytes);
+        Some(())
+    }
+    /// What is said of pictures goes on to the line that they are relayed from.
+    fn pass_feedback(&mut self, id: StreamId, bytes: &[u8]) -> Option<()> {
+        let line = self.peek(id).filter(|line| line.plan.format.is_video())?;
+        let Feed::Relay(from) = line.feed else { return None };
+        let origin = self.peek(from)?;
+        let (ours, theirs) = (line.out.ssrc(), origin.reception.ssrc()?);
+        let sender = origin.out.ssrc();
+        let source = u64::from(from.slot) << 32 | u64::from(theirs);
+        let mut told = Vec::new();
+        for packet in rtcp::Compound::parse(bytes).ok()? {
+            let rtcp::Packet::Feedback(feedback) = packet else { continue };
+            let (kind, format, media, entries) = match feedback {
+                Feedback::Pli(about) if about == ours => (206, 1, theirs, Vec::new()),
+                Feedback::Nack(about, entries) if about == ours => {
+                    let entries = entries.chunks_exact(4).filter_map(|entry| {
+                        let number = line.out.origin(source, u16::from_be_bytes([entry[0], entry[1]]))?;
+                        Some([&number.to_be_bytes()[..], &entry[2..]].concat())
+                    });
+                    (205, 1, theirs, entries.collect::<Vec<_>>().concat())
+                }
+                Feedback::Fir(entries) => {
+                    let entry = entries.chunks_exact(8).find(|entry| entry[..4] == ours.to_be_bytes());
+                    let entry = entry.map(|entry| [&theirs.to_be_bytes()[..], &[entry[4], 0, 0, 0]].concat());
+                    (206, 4, 0, entry.unwrap_or_default())
+                }
+                Feedback::Remb(rate, sources) => {
+                    let is_meant = sources.chunks_exact(4).any(|source| source == ours.to_be_bytes());
+                    let entry = [&b"REMB\x01"[..], &rate[1..], &theirs.to_be_bytes()].concat();
+                    (206, 15, 0, if is_meant { entry } else { Vec::new() })
+                }
+                Feedback::Pli(_) | Feedback::Nack(..) => continue,
+            };
+            if entries.is_empty() && (kind, format) != (206, 1) {
+                continue;
+            }
+            let words = 2 + entries.len() as u8 / 4;
+            told.push(
+                [&[0x80 | format, kind, 0, words][..], &sender.to_be_bytes(), &media.to_be_bytes(), &entries]
+                    .concat(),
+            );
+        }
+        if told.is_empty() {
+            return None;
+        }
+        let mut buffer = [0; 32];
+        let mut writer = rtcp::Writer::new(&mut buffer);
+        writer.report(sender, None, None);
+        writer.cname(sender, &cname(sender));
+        let head = writer.len();
+        self.send_control(from, [&buffer[..head], &told.concat()].concat())?;
+        self.line(from)?.report.reported = true;
         Some(())
     }
     fn rtp_arrived(&mut self, id: StreamId, from: SocketAddr, bytes: &[u8]) -> Option<()> {
@@ -796,7 +851,10 @@ impl Twin {
         }
         let units = line.units();
         let Heard { source, sequence, timestamp, marker, mut payload, ties, .. } = heard;
-        let Some(stamp) = line.out.relay(source, sequence, timestamp, marker, now, units) else { return };
+        let Some(mut stamp) = line.out.relay(source, sequence, timestamp, marker, now, units) else { return };
+        if line.plan.format.is_video() {
+            stamp.marker = marker;
+        }
         if let Some(table) = line.recode {
             payload.iter_mut().for_each(|byte| *byte = table[usize::from(*byte)]);
         }
@@ -1161,7 +1219,7 @@ impl Twin {
         self.sent.entry(id).or_default().push(sent);
     }
     fn send_report(&mut self, id: StreamId, bye: bool) {
-        let (now, ntp, at_ms) = (self.at, self.ntp(), self.now_ms);
+        let (now, ntp) = (self.at, self.ntp());
         let Some(line) = self.line(id) else { return };
         let ssrc = line.out.ssrc();
         let sender = (line.totals.sent_packets > line.report.sent_before).then(|| rtcp::SenderInfo {
@@ -1189,9 +1247,7 @@ impl Twin {
         let mut buffer = [0; 128];
         let mut writer = rtcp::Writer::new(&mut buffer);
         writer.report(ssrc, sender, block);
-        let mut letters = Random::new(u64::from(ssrc) ^ 0x5354_5257_4743_4e4d);
-        let cname: [u8; 12] = core::array::from_fn(|_| b'a' + (letters.word() % 26) as u8);
-        writer.cname(ssrc, &cname);
+        writer.cname(ssrc, &cname(ssrc));
         if bye {
             writer.bye(ssrc);
         }
@@ -1200,15 +1256,19 @@ impl Twin {
         (report.sent_before, report.reported) = (line.totals.sent_packets, true);
         let interval = rtcp::interval(line.plan.rtcp_interval_ms, false, &mut report.seed);
         report.next_at = report.next_at.filter(|_| !bye).map(|_| now + interval);
-        let (locked, named, remote) = (line.lock.locked(), line.plan.remote_rtcp, line.plan.remote);
-        let internal = line.internal;
         if !bye {
             let stats = line.stats();
             self.events.push(Event::Stats { stream: id, stats, asked: false });
         }
-        let Some(named) = named else { return };
+        self.send_control(id, buffer[..length].to_vec());
+    }
+    /// Sends RTCP, sealed where the line is.
+    fn send_control(&mut self, id: StreamId, mut bytes: Vec<u8>) -> Option<()> {
+        let at_ms = self.now_ms;
+        let line = self.line(id)?;
+        let (named, remote) = (line.plan.remote_rtcp?, line.plan.remote);
         let shared = Some(named) == remote;
-        let (to, shared) = match locked {
+        let (to, shared) = match line.lock.locked() {
             Some(locked) if shared => (locked, true),
             // Behind a NAT the report follows RTP, one port above it.
             Some(locked) if locked.ip() != named.ip() => {
@@ -1216,15 +1276,22 @@ impl Twin {
             }
             _ => (named, shared),
         };
-        if !internal {
-            let mut bytes = buffer[..length].to_vec();
-            if let Some(seal) = self.line(id).and_then(|line| line.seal.as_mut()) {
-                bytes.resize(length + RTCP_TRAILER_MAX, 0);
-                let sealed = seal.seal_rtcp(&mut bytes, length).expect("a report of ours");
-                bytes.truncate(sealed);
-            }
-            let sent = Sent { at_ms, to, rtcp: true, shared, bytes, is_exact: true };
-            self.sent.entry(id).or_default().push(sent);
+        if line.internal {
+            return None;
         }
+        if let Some(seal) = &mut line.seal {
+            let length = bytes.len();
+            bytes.resize(length + RTCP_TRAILER_MAX, 0);
+            let sealed = seal.seal_rtcp(&mut bytes, length).expect("RTCP of ours");
+            bytes.truncate(sealed);
+        }
+        let sent = Sent { at_ms, to, rtcp: true, shared, bytes, is_exact: true };
+        self.sent.entry(id).or_default().push(sent);
+        Some(())
     }
+}
+
+fn cname(ssrc: u32) -> [u8; 12] {
+    let mut letters = Random::new(u64::from(ssrc) ^ 0x5354_5257_4743_4e4d);
+    core::array::from_fn(|_| b'a' + (letters.word() % 26) as u8)
 }

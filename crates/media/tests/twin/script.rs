@@ -201,6 +201,7 @@ fn formats() -> Vec<FormatId> {
         FormatId::SPEEX16,
         FormatId::OPUS,
         FormatId::G729,
+        FormatId::VP8,
     ]
     .into_iter()
     .filter(|format| !missing.contains(format))
@@ -325,7 +326,8 @@ pub fn script(seed: u64, voices: Voices) -> (Script, Voices) {
     let end = BEGIN_MS + 1000 + random.below(3500) as u64;
     let ticks = ticks(&mut random, end);
     let batch = 1 + random.below(64);
-    let formats = match random.below(3) {
+    let formats = match random.below(4) {
+        3 => vec![FormatId::VP8],
         0 => vec![FormatId::ULAW, FormatId::ULAW, FormatId::ALAW],
         1 => vec![FormatId::ULAW, FormatId::GSM, FormatId::ILBC, FormatId::G722],
         _ => formats(),
@@ -699,7 +701,9 @@ impl Writer {
         if self.one_in(900) {
             self.change_habits(at);
         }
-        if self.one_in(400) {
+        // Whoever sees pictures says more about them.
+        let is_video = self.phones[at].plan.format.is_video();
+        if self.one_in(if is_video { 30 } else { 400 }) {
             let bytes = self.noise(at);
             let stranger = SocketAddr::from(([198, 51, 100, 7], 9000));
             let from = if self.one_in(2) { stranger } else { self.phones[at].from };
@@ -795,10 +799,32 @@ impl Writer {
         writer.cname(theirs, b"phone");
         let length = writer.len();
         let mut bytes = buffer[..length].to_vec();
+        if self.one_in(2) {
+            bytes.extend(self.complaint(ours, theirs));
+        }
         if self.one_in(3) {
             self.spoil(&mut bytes);
         }
         bytes
+    }
+    /// Feedback about pictures, nearly always about ours (RFC 4585 §6, RFC 5104 §4.3.1).
+    fn complaint(&mut self, ours: u32, theirs: u32) -> Vec<u8> {
+        let about = if self.one_in(8) { theirs } else { ours };
+        let bits = self.random.bits();
+        let first =
+            self.phones.iter().find(|phone| phone.plan.ssrc == ours).map(|phone| phone.plan.first_sequence);
+        let sequence = first.unwrap_or_default().wrapping_add(bits as u16 % 200);
+        let [s0, s1] = sequence.to_be_bytes();
+        let source = about.to_be_bytes();
+        let (kind, format, media, entries) = match self.random.below(5) {
+            0 => (206, 1, about, Vec::new()),
+            1 => (205, 1, about, vec![s0, s1, bits as u8, 1, 0, 0, 0, 0]),
+            2 => (206, 4, 0, [&source[..], &[bits as u8, 0, 0, 0]].concat()),
+            3 => (206, 15, 0, [&b"REMB\x01\x0b\x52\x34"[..], &source].concat()),
+            _ => (205, 15, about, vec![0; 8]),
+        };
+        let words = 2 + entries.len() as u8 / 4;
+        [&[0x80 | format, kind, 0, words][..], &theirs.to_be_bytes(), &media.to_be_bytes(), &entries].concat()
     }
     fn spoil(&mut self, bytes: &mut Vec<u8>) {
         match self.random.below(3) {
