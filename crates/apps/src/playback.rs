@@ -228,7 +228,7 @@ fn milliwatt(call: Call, args: String) -> AppFuture {
 }
 
 async fn echo(call: &Call) -> Outcome {
-    call.chan.media(|stream| base::Command::Echo { stream, on: true });
+    show_echo(&call.chan, true);
     let _off = EchoOff(&call.chan);
     loop {
         match call.chan.event(None).await? {
@@ -245,8 +245,15 @@ struct EchoOff<'a>(&'a Chan);
 
 impl Drop for EchoOff<'_> {
     fn drop(&mut self) {
-        self.0.media(|stream| base::Command::Echo { stream, on: false });
+        show_echo(self.0, false);
     }
+}
+
+/// Sound and video come back.
+fn show_echo(chan: &Chan, on: bool) {
+    let echo = |stream| base::Command::Echo { stream, on };
+    chan.media(echo);
+    chan.core(|core| core.video_command(chan.id(), echo));
 }
 
 fn music_on_hold(call: Call, args: String) -> AppFuture {

@@ -235,16 +235,13 @@ impl Joined {
         core.bridge_pairs(bridge, listens);
         core.bridge_enter(bridge, a);
         core.bridge_enter(bridge, b);
-        let streams = (core.get(a).and_then(|c| c.stream), core.get(b).and_then(|c| c.stream));
         for id in [a, b] {
             let rings = core.get_mut(id).is_some_and(|c| std::mem::take(&mut c.rings_inside));
             if let Some(stream) = core.get(id).and_then(|c| c.stream).filter(|_| rings) {
                 core.media(Command::StopPlay { stream });
             }
         }
-        if let (Some(a), Some(b)) = streams {
-            core.media(Command::Join { a, b });
-        }
+        core.join_streams(a, b);
         Self { shard: shard.clone(), bridge, a, b }
     }
 }
@@ -252,10 +249,9 @@ impl Joined {
 impl Drop for Joined {
     fn drop(&mut self) {
         let mut core = self.shard.core.borrow_mut();
-        let of = |id| core.get(id).and_then(|c| c.stream);
         // Parting one parts both; the first may be gone already.
-        if let Some(stream) = of(self.a).or_else(|| of(self.b)) {
-            core.media(Command::Part { stream });
+        if !core.part_streams(self.a) {
+            core.part_streams(self.b);
         }
         core.bridge_leave(self.bridge, self.b);
         core.bridge_leave(self.bridge, self.a);

@@ -134,7 +134,7 @@ impl Chan {
         };
         let formats = self.core(|core| core.get(other).map(formats));
         if let Some(formats) = formats {
-            self.shard.with_tech(self.id, |tech, core| tech.suit(core, self.id, formats));
+            self.shard.with_tech(self.id, |tech, core| tech.suit(core, self.id, other, formats));
         }
     }
     /// Tells the other side.

@@ -242,6 +242,8 @@ pub struct Channel {
     pub format: FormatId,
     /// Media stream, once the driver has opened one.
     pub stream: Option<StreamId>,
+    /// Its streams of video, by their order in its description; `None` where one is declined.
+    pub video: Vec<Option<StreamId>>,
     /// The last play request.
     pub last_play: PlayId,
     /// Bridge it is in.

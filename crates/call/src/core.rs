@@ -329,6 +329,7 @@ impl Core {
             format: new.formats.first().unwrap_or(FormatId::SLIN),
             formats: new.formats,
             stream: None,
+            video: Vec::new(),
             last_play: PlayId(0),
             bridge: None,
             hangup: None,
@@ -653,6 +654,9 @@ impl Core {
         self.woken.extend(channel.waiter);
         if let Some(stream) = channel.stream {
             self.by_stream.remove(&stream);
+            self.media(Command::Close { stream });
+        }
+        for stream in channel.video.into_iter().flatten() {
             self.media(Command::Close { stream });
         }
     }

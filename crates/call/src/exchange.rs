@@ -75,15 +75,13 @@ impl Core {
         if self.conferences.of(place).is_none()
             && let Some(bridge) = bridge
         {
-            for stream in [left, came].into_iter().flatten() {
-                self.media(Command::Part { stream });
+            for id in [place, newcomer] {
+                self.part_streams(id);
             }
             let others: Vec<ChannelId> =
                 self.bridge_members(bridge).iter().copied().filter(|member| *member != place).collect();
             for other in others {
-                if let (Some(a), Some(b)) = (came, stream(self, other)) {
-                    self.media(Command::Join { a, b });
-                }
+                self.join_streams(place, other);
             }
         }
         if bridge.is_none() {

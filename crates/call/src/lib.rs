@@ -35,6 +35,7 @@ pub mod security;
 mod services;
 mod shard;
 mod tech;
+mod video;
 mod watch;
 
 pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};

@@ -54,9 +54,9 @@ pub trait Tech {
     fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause>;
     /// Tells the other side.
     fn indicate(&mut self, core: &mut Core, channel: ChannelId, indication: &Indication);
-    /// The other party of `channel` uses these formats, the one in use first. What has still to be agreed on with the
+    /// The other party of `channel` is `_other` and uses these formats, the one in use first. What has still to be agreed on with the
     /// channel's own peer may be chosen so that nothing has to be transcoded.
-    fn suit(&mut self, _core: &mut Core, _channel: ChannelId, _formats: FormatSet) {}
+    fn suit(&mut self, _core: &mut Core, _channel: ChannelId, _other: ChannelId, _formats: FormatSet) {}
     /// Answers an incoming call; the media stream carries both ways after it.
     fn answer(&mut self, core: &mut Core, channel: ChannelId);
     /// Ends the call if the other side has not, and forgets the channel. The last call for `channel`.

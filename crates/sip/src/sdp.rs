@@ -22,7 +22,7 @@ pub use answer::{Negotiated, Negotiator, SdpError, SendFormat};
 pub use crypto::{CryptoFlaw, Encryption, hide_keys};
 pub use fax::{FaxStream, FaxTerms};
 pub use local::{Elsewhere, Feedback, Local};
-pub use video::{LocalVideo, NegotiatedVideo, VideoFeedback, VideoFormat};
+pub use video::{LocalVideo, NegotiatedVideo, VideoFeedback, VideoFormat, videos_offered};
 
 /// Longest session description in bytes; far more than the streams below can need.
 pub const MAX_SDP: usize = 16 * 1024;

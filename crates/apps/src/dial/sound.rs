@@ -57,10 +57,7 @@ impl Sound {
         self.caller.suit(leg);
         self.open();
         self.caller.core(|core| {
-            let caller = core.get(self.caller.id()).and_then(|c| c.stream);
-            if let Some((a, b)) = caller.zip(core.get(leg).and_then(|c| c.stream)) {
-                core.media(Command::Join { a, b });
-            }
+            core.join_streams(self.caller.id(), leg);
         });
     }
     pub(crate) fn is_early_audio(&self) -> bool {
@@ -70,7 +67,7 @@ impl Sound {
     pub(crate) fn end(&mut self) {
         self.hush();
         if std::mem::take(&mut self.early_audio) {
-            self.caller.media(|stream| Command::Part { stream });
+            self.caller.core(|core| core.part_streams(self.caller.id()));
         }
     }
 

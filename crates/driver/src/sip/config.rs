@@ -185,6 +185,8 @@ pub struct Endpoint {
     pub asymmetric_codec: bool,
     /// T.38, when it may (`t38_udptl`).
     pub fax: Option<super::FaxSettings>,
+    /// Video (`allow=`, `max_video_streams`).
+    pub video: super::VideoSettings,
     /// Media from phone to phone, when it may go there (`direct_media`).
     pub direct: Option<super::DirectMedia>,
     /// RTP and RTCP on one port, where the peer wants that, too (RFC 5761).

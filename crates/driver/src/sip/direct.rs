@@ -88,7 +88,9 @@ impl Leg {
         let heard_here = matches!(self.endpoint.dtmf, Dtmf::Inband)
             || (self.endpoint.dtmf == Dtmf::Auto && agreed.dtmf.is_none());
         let is_up = self.stage == Stage::Up && self.dialog.is_some();
-        let flows = flows && !self.to_be_held && !self.media.holds();
+        // Video is passed through here, and both stay together.
+        let is_seen = agreed.video.iter().any(Option::is_some);
+        let flows = flows && !self.to_be_held && !self.media.holds() && !is_seen;
         if !is_up || !flows || heard_here || self.fax.is_some() || self.moving.stays || agreed.keys.is_some()
         {
             return None;

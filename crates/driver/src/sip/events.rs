@@ -279,6 +279,8 @@ impl SipDriver {
             core.media(Command::Plan { stream, plan: Box::new(plan) });
             core.set_stream(channel, stream, format);
         }
+        self.plan_video(core, handle, false);
+        let Some(leg) = self.legs.get(handle) else { return };
         if let Some(entry) = core.get_mut(channel) {
             entry.formats = agreed.formats();
         }

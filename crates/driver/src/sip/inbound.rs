@@ -357,6 +357,9 @@ impl SipDriver {
         if let Some(plan) = agreed.and_then(|_| self.plan(core, handle)) {
             core.media(Command::Plan { stream, plan: Box::new(plan) });
         }
+        if let Some(offer) = incoming.message.view().sdp() {
+            self.answer_video(core, handle, offer);
+        }
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
             entry.dialed = Some(exten);
@@ -489,16 +492,23 @@ impl SipDriver {
         if !offered {
             return leg.media.offer(&terms);
         }
+        let has_video = self.suit_video(core, handle);
+        let Some(leg) = self.legs.get_mut(handle) else { return Vec::new() };
         let suits = std::mem::take(&mut leg.suits);
         let chosen = leg.media.agreed().and_then(|agreed| better(agreed, suits)).filter(|_| !leg.described);
-        leg.described = true;
-        let offer = leg.invite.as_ref().filter(|_| chosen.is_some()).cloned();
-        let again = chosen.zip(offer.as_ref().and_then(|offer| offer.view().sdp()));
-        let agreed = again.and_then(|(format, offer)| leg.media.answer_with(format, offer, &terms).ok());
+        let is_first = !std::mem::replace(&mut leg.described, true);
+        let offer = leg.invite.as_ref().filter(|_| chosen.is_some() || has_video).cloned();
+        let again = offer.as_ref().and_then(|offer| offer.view().sdp()).and_then(|offer| match chosen {
+            Some(format) => leg.media.answer_with(format, offer, &terms).ok(),
+            None => leg.media.answer(offer, &terms).ok().map(|(_, agreed)| agreed),
+        });
         // The offer was answered when the call came in: the same text again, so that 183 and 200 agree.
         let sdp = leg.media.repeat(&terms);
-        if let Some(agreed) = agreed {
+        if let Some(agreed) = again {
             self.agreed(core, handle, &agreed);
+        }
+        if is_first {
+            self.plan_video(core, handle, true);
         }
         sdp
     }

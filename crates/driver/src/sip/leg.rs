@@ -93,6 +93,8 @@ pub(crate) struct Leg {
     pub(crate) described: bool,
     /// Formats of the other party, while our answer can be made to suit them.
     pub(crate) suits: base::FormatSet,
+    /// Whose video it is offered or answered: the one that it is called for, or the one that was called for it.
+    pub(crate) video_with: Option<ChannelId>,
     /// The other party holds it, and its peer is to be told (`moh_passthrough`).
     pub(crate) to_be_held: bool,
     /// Where its media goes, and how that changes.
@@ -143,6 +145,7 @@ impl Leg {
             leaves_fax: false,
             asked_back: false,
             suits: base::FormatSet::EMPTY,
+            video_with: None,
             to_be_held: false,
             moving: Default::default(),
             agreed_at: None,

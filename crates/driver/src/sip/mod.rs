@@ -33,6 +33,7 @@ mod strangers;
 mod tech;
 mod timers;
 mod trunk;
+mod video;
 mod watch;
 mod ways;
 
@@ -61,6 +62,7 @@ pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
 pub use strangers::Patience;
 pub use trunk::RegistrationRow;
+pub use video::{VIDEO_STREAMS_MAX, VideoSettings};
 pub use watch::{PER_ENDPOINT_MAX, SubscriptionRow};
 pub use ways::BINDS_MAX;
 

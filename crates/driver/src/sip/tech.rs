@@ -50,12 +50,14 @@ impl Tech for SipDriver {
             Indication::Redirecting(_) => self.tell_redirected(core, handle),
         }
     }
-    fn suit(&mut self, core: &mut Core, channel: ChannelId, formats: FormatSet) {
+    fn suit(&mut self, core: &mut Core, channel: ChannelId, other: ChannelId, formats: FormatSet) {
         let handle = core.get(channel).map(|c| c.handle);
         let leg = handle.and_then(|handle| self.legs.get_mut(handle));
-        if let Some(leg) = leg.filter(|leg| leg.stage == Stage::Ringing && leg.channel == channel)
-            && !leg.endpoint.codecs.answers_in_own_order()
-        {
+        let Some(leg) = leg.filter(|leg| leg.stage == Stage::Ringing && leg.channel == channel) else {
+            return;
+        };
+        leg.video_with = Some(other);
+        if !leg.endpoint.codecs.answers_in_own_order() {
             leg.suits = formats;
         }
     }

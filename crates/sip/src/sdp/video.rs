@@ -126,6 +126,13 @@ impl NegotiatedVideo {
     }
 }
 
+/// How many streams of video an offer has that could be passed through, up to the last one that it does not decline.
+pub fn videos_offered(offer: &[u8]) -> usize {
+    let Some(session) = Session::parse(offer) else { return 0 };
+    let videos = session.streams.iter().filter(|stream| is_video(stream)).enumerate();
+    videos.filter(|(_, stream)| stream.port != 0).map(|(at, _)| at + 1).last().unwrap_or(0)
+}
+
 /// A video stream in its place among the streams of a session.
 #[derive(Debug, Clone)]
 pub(super) struct VideoPlace {

@@ -1,0 +1,249 @@
+//! Video of a leg: streams beside its audio, which are passed through. Nothing is chosen here: a callee is offered what the
+//! caller has and says of it, and a caller is answered what the callee has taken, as far as both endpoints allow it.
+
+use ::sip::sdp::{LocalVideo, NegotiatedVideo, VideoFeedback, VideoFormat, videos_offered};
+use base::{
+    ChannelId, Command, Direction, DtmfMode, FormatId, FormatSet, MAX_RX_PAYLOADS, Plan, RxPayload, StreamId,
+};
+use call::{Core, Level};
+
+use super::SipDriver;
+use super::session::{Media, Terms};
+
+/// Streams of video of one leg at most, whatever `max_video_streams` says: a camera and a screen, twice.
+pub const VIDEO_STREAMS_MAX: u8 = 4;
+
+/// Packets of video have no length; their streams are looked after this often, milliseconds.
+const STEP_MS: u8 = 20;
+
+/// What an endpoint may do with video.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VideoSettings {
+    /// Formats of `allow=`, preferred first.
+    pub formats: FormatSet,
+    /// Streams of a call (`max_video_streams`).
+    pub streams: u8,
+    /// How its packets are marked (`tos_video`, `cos_video`).
+    pub marking: base::Marking,
+}
+
+/// One of a leg's streams.
+#[derive(Debug, Clone)]
+pub(crate) struct Video {
+    stream: StreamId,
+    port: u16,
+    said: Said,
+    is_agreed: bool,
+    ssrc: u32,
+    first_sequence: u16,
+    first_timestamp: u32,
+}
+
+/// What our descriptions say of a stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    formats: Vec<VideoFormat>,
+    feedback: VideoFeedback,
+}
+
+impl Said {
+    /// Nothing: it is declined.
+    const NOTHING: Self = Self { formats: Vec::new(), feedback: VideoFeedback::ALL };
+}
+
+/// Our sides of these streams, for a description.
+pub(crate) fn local(video: &[Option<Video>]) -> Vec<LocalVideo<'_>> {
+    video
+        .iter()
+        .map(|video| match video {
+            Some(Video { said, port, .. }) => {
+                LocalVideo { formats: &said.formats, port: *port, feedback: said.feedback }
+            }
+            None => LocalVideo { formats: &[], port: 0, feedback: VideoFeedback::default() },
+        })
+        .collect()
+}
+
+impl Video {
+    /// Its stream.
+    pub(crate) fn stream(&self) -> StreamId {
+        self.stream
+    }
+    /// The plan of the stream for an agreement; without one it sends nothing and takes nothing.
+    fn plan(&self, media: &Media, agreed: Option<&NegotiatedVideo>, terms: &Terms<'_>) -> Plan {
+        let first = agreed.map(|agreed| &agreed.formats).unwrap_or(&self.said.formats).first();
+        let format = first.map_or(FormatId::H264, |first| first.format);
+        let mut rx = [None; MAX_RX_PAYLOADS];
+        let payloads = agreed.into_iter().flat_map(|agreed| agreed.receive).flatten();
+        for (entry, payload) in rx.iter_mut().zip(payloads) {
+            *entry = Some(RxPayload::Audio(payload, format));
+        }
+        Plan {
+            remote: agreed.and_then(|agreed| agreed.remote),
+            remote_rtcp: agreed.and_then(|agreed| agreed.remote_rtcp),
+            format,
+            payload: agreed.map_or(0, |agreed| agreed.payload),
+            ptime_ms: STEP_MS,
+            rx,
+            dtmf: DtmfMode::Signalling,
+            direction: agreed.map_or(Direction::Inactive, |agreed| agreed.direction),
+            ssrc: self.ssrc,
+            first_sequence: self.first_sequence,
+            first_timestamp: self.first_timestamp,
+            jitter_max_ms: 0,
+            // A camera that is covered is no sign that anybody has gone, and no sound keeps its way open.
+            rtp_timeout_ms: 0,
+            keepalive_ms: 0,
+            marking: terms.endpoint.video.marking,
+            keys: agreed.and_then(|agreed| media.sealed(agreed.keys.as_deref(), terms)),
+            ..media.plan(None, terms)
+        }
+    }
+}
+
+impl SipDriver {
+    /// A caller's offer may have video: it is answered with what its endpoint allows, until it is known who the other party
+    /// is. Before the answer leaves.
+    pub(crate) fn answer_video(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {
+        let Some(leg) = self.legs.get(handle) else { return };
+        let formats: Vec<_> = leg.endpoint.video.formats.iter().map(VideoFormat::plain).collect();
+        let said = Said { formats, feedback: VideoFeedback::ALL };
+        let wanted = vec![said; videos_offered(offer)];
+        if self.open_video(core, handle, wanted) {
+            self.answer_video_again(core, handle, offer);
+        }
+    }
+    /// What the callee has taken of a caller's video becomes the answer to its offer, when that has not left; whether the
+    /// offer has to be answered again.
+    pub(crate) fn suit_video(&mut self, core: &Core, handle: u64) -> bool {
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| !leg.described) else { return false };
+        let Some(other) = leg.video_with.take().filter(|_| !leg.media.video.is_empty()) else { return false };
+        let Some(taken) = self.video_of(core, other) else { return false };
+        let Some(leg) = self.legs.get_mut(handle) else { return false };
+        for (at, video) in leg.media.video.iter_mut().enumerate() {
+            let Some(video) = video else { continue };
+            let taken = taken.get(at).cloned().unwrap_or(Said::NOTHING);
+            // One who sends another format than the other party sends could not be seen.
+            let first = taken.formats.into_iter().take(1).collect();
+            video.said = Said { formats: first, feedback: taken.feedback };
+        }
+        true
+    }
+    /// Opens the streams that a callee is offered: those of the caller, as far as its endpoint allows their formats.
+    pub(crate) fn offer_video(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get(handle) else { return };
+        let Some(caller) = leg.video_with else { return };
+        let allowed = leg.endpoint.video.formats;
+        let mut wanted = self.video_of(core, caller).unwrap_or_default();
+        for said in &mut wanted {
+            said.formats.retain(|format| allowed.contains(format.format));
+        }
+        self.open_video(core, handle, wanted);
+    }
+    /// What a channel's peer has said of its video, of one that knows our answer already only what that takes; `None` when
+    /// it is a SIP call whose peer has said nothing yet.
+    fn video_of(&self, core: &Core, channel: ChannelId) -> Option<Vec<Said>> {
+        let handle = core.get(channel).filter(|channel| channel.tech == self.tech_index).map(|c| c.handle);
+        let leg = handle.and_then(|handle| self.legs.get(handle)).filter(|leg| leg.channel == channel);
+        let Some(leg) = leg else { return Some(Vec::new()) };
+        let agreed = leg.media.agreed()?;
+        let is_settled = leg.described || !leg.target.is_empty();
+        let said = |video: &Option<NegotiatedVideo>| {
+            let Some(video) = video else { return Said::NOTHING };
+            let count = if is_settled { 1 } else { usize::MAX };
+            Said { formats: video.formats.iter().take(count).cloned().collect(), feedback: video.feedback }
+        };
+        Some(agreed.video.iter().map(said).collect())
+    }
+    /// Opens streams for what is wanted and not there yet; whether there is any video then.
+    fn open_video(&mut self, core: &mut Core, handle: u64, wanted: Vec<Said>) -> bool {
+        let config = self.config.clone();
+        let Some(leg) = self.legs.get(handle) else { return false };
+        let (endpoint, flow, channel) = (leg.endpoint.clone(), leg.flow, leg.channel);
+        let Some(bind) = self.bind(flow.transport).cloned() else { return false };
+        let (local, _) = self.media_address(&bind, &endpoint, flow.remote.ip());
+        let terms = Terms { config: &config, endpoint: &endpoint, signalling: flow.remote.ip() };
+        let Some(leg) = self.legs.get_mut(handle) else { return false };
+        let most = usize::from(endpoint.video.streams.min(VIDEO_STREAMS_MAX));
+        for (at, said) in wanted.into_iter().enumerate().take(most) {
+            if said.formats.is_empty() || leg.media.video.get(at).is_some_and(Option::is_some) {
+                continue;
+            }
+            let (random, more) = (core.random(), core.random());
+            let mut video = Video {
+                stream: StreamId::new(0, 0),
+                port: 0,
+                said,
+                is_agreed: false,
+                // The truncations take different bits of a random number.
+                ssrc: random as u32,
+                first_sequence: (more as u16) & 0x7fff,
+                first_timestamp: (more >> 32) as u32,
+            };
+            let plan = video.plan(&leg.media, None, &terms);
+            match core.services.media.open(local, plan) {
+                Ok((stream, port)) => (video.stream, video.port) = (stream, port),
+                Err(why) => {
+                    let line = format!("no video for a call of '{}': {why}", endpoint.name);
+                    core.log(Level::Warning, "chan_pjsip", &line);
+                    break;
+                }
+            }
+            let streams = &mut leg.media.video;
+            streams.resize(streams.len().max(at + 1), None);
+            if let Some(slot) = streams.get_mut(at) {
+                *slot = Some(video);
+            }
+        }
+        let ids = leg.media.video_streams();
+        let has_some = !ids.is_empty();
+        core.set_video(channel, ids);
+        has_some
+    }
+    /// Answers the offer once more, which has not been answered on the wire.
+    fn answer_video_again(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {
+        let config = self.config.clone();
+        let Some(leg) = self.legs.get_mut(handle) else { return };
+        let endpoint = leg.endpoint.clone();
+        let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
+        if leg.media.answer(offer, &terms).is_ok() {
+            self.plan_video(core, handle, true);
+        }
+    }
+    /// The streams of video follow the last agreement. What it declines is closed when it is `new`, or waits to be taken up
+    /// again.
+    pub(crate) fn plan_video(&mut self, core: &mut Core, handle: u64, new: bool) {
+        let config = self.config.clone();
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| !leg.media.video.is_empty()) else { return };
+        let endpoint = leg.endpoint.clone();
+        let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
+        let agreed = match leg.fax {
+            Some(_) => Vec::new(),
+            None => leg.media.agreed().map(|agreed| agreed.video.clone()).unwrap_or_default(),
+        };
+        let mut streams = std::mem::take(&mut leg.media.video);
+        for (at, slot) in streams.iter_mut().enumerate() {
+            let Some(video) = slot else { continue };
+            let agreed = agreed.get(at).and_then(Option::as_ref);
+            if agreed.is_none() && (new || !video.is_agreed) {
+                core.media(Command::Close { stream: video.stream });
+                *slot = None;
+                continue;
+            }
+            video.is_agreed = true;
+            let plan = Box::new(video.plan(&leg.media, agreed, &terms));
+            core.media(Command::Plan { stream: video.stream, plan });
+            if let Some(first) =
+                agreed.and_then(NegotiatedVideo::primary).filter(|_| leg.described || !leg.target.is_empty())
+            {
+                // What follows in the session keeps to it.
+                let own = video.said.formats.iter().find(|own| own.format == first.format);
+                let fmtp = own.and_then(|own| own.fmtp.clone()).or_else(|| first.fmtp.clone());
+                video.said.formats = vec![VideoFormat { format: first.format, fmtp }];
+            }
+        }
+        leg.media.video = streams;
+        let (channel, ids) = (leg.channel, leg.media.video_streams());
+        core.set_video(channel, ids);
+    }
+}
