@@ -15,7 +15,8 @@ use conf::Findings;
 use driver::sip::{
     Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, DirectMedia, Dtmf, Endpoint, Exchange, FaxSettings,
     Feedback, Filter, Glare, Identify, IdentifyBy, InboundPublication, Match, Operation, OutboundPublish,
-    Patience, Proof, Redirect, Registration, Rel100, ResourceList, Trace, Watching,
+    Patience, Proof, Redirect, Registration, Rel100, ResourceList, Trace, VIDEO_STREAMS_MAX, VideoSettings,
+    Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
@@ -412,6 +413,11 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         rtp_timeout_hold: seconds(from.rtp_timeout_hold),
         rtp_keepalive: seconds(from.rtp_keepalive),
         marking: marking(from.tos_audio, from.cos_audio),
+        video: VideoSettings {
+            formats: from.allow.video,
+            streams: u8::try_from(from.max_video_streams).unwrap_or(VIDEO_STREAMS_MAX).min(VIDEO_STREAMS_MAX),
+            marking: marking(from.tos_video, from.cos_video),
+        },
         access: (!access.is_empty()).then(|| Rc::new(move |ip| access.allows(ip)) as Access),
         inband_progress: from.inband_progress == pjsip::Inband::Yes,
         user_eq_phone: from.user_eq_phone,

@@ -1,6 +1,6 @@
 //! What the caller hears while his Dial rings.
 
-use base::{ChannelId, Command};
+use base::ChannelId;
 use call::{Advance, Chan, ChanState, Indication, Stop};
 
 use super::DialOptions;

@@ -32,6 +32,8 @@ pub struct Streams {
     pub commands: Vec<&'static str>,
     /// Streams that were told to carry fax, or to cease.
     pub fax: BTreeMap<StreamId, Option<base::Fax>>,
+    /// Streams that were joined to each other, or parted.
+    pub joined: Vec<(StreamId, Option<StreamId>)>,
     /// Where the last one was opened.
     pub bound: Option<IpAddr>,
     /// Opening is refused.
@@ -72,6 +74,8 @@ impl MediaDoor for Door {
                 assert!(streams.open.contains_key(&stream), "fax for a stream that is not open");
                 streams.fax.insert(stream, fax);
             }
+            Command::Join { a, b } => streams.joined.push((a, Some(b))),
+            Command::Part { stream } => streams.joined.push((stream, None)),
             Command::Play { .. } => streams.commands.push("play"),
             Command::StopPlay { .. } => streams.commands.push("stop"),
             _ => {}

@@ -21,4 +21,5 @@ mod session;
 mod storm;
 mod transfers;
 mod trunks;
+mod video;
 mod watchers;

@@ -197,7 +197,7 @@ impl VideoPlace {
             self.said.iter().all(|(said, _)| said != payload)
                 && self.used.iter().all(|(used, meant)| used != payload || *meant == format)
         };
-        let before = self.used.iter().find(|(_, meant)| *meant == format).map(|(payload, _)| *payload);
+        let before = self.used.iter().rev().find(|(_, meant)| *meant == format).map(|(payload, _)| *payload);
         before.filter(free).or(format.usual_payload().filter(free)).or_else(|| DYNAMIC.clone().find(free))
     }
     /// Answers an offered stream; `None` declines it.

@@ -21,7 +21,7 @@ options! {
     record_conference: YesNo = "no", "Record the conference.",
         Later "no" "conferences are not recorded";
     video_mode: Text = "none", "Whose video is seen.",
-        Later "none" "there is no video";
+        Later "none" "conferences have no video";
     language: Text = "en", "Language of announcements.",
         Later "*" "announcements are in the language of each member";
     @recognised {
@@ -30,7 +30,7 @@ options! {
         "record_options" "*" Later "conferences are not recorded";
         "record_command" "*" Later "conferences are not recorded";
         "regcontext" "*" Later "no extension is made";
-        "remb_behavior" "*" Later "there is no video";
+        "remb_behavior" "*" Later "conferences have no video";
         "enable_events" "no" Later "talkers are told to managers only";
     }
 }

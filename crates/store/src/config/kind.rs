@@ -396,8 +396,10 @@ fn parse_tos(text: &str) -> Option<u8> {
 /// Formats an endpoint may use, in order of preference.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Codecs {
-    /// Formats of this build, in order of preference.
+    /// Formats of sound of this build, in order of preference.
     pub formats: FormatSet,
+    /// Formats of video, in order of preference.
+    pub video: FormatSet,
     /// Packet length asked for with `codec:ms`, in milliseconds.
     pub packet_ms: Vec<(FormatId, u16)>,
     /// Allowed formats that this build does not have.
@@ -422,8 +424,7 @@ impl Codecs {
 
 /// Formats that Asterisk names and this build cannot code.
 const NOT_BUILT: &[&str] = &[
-    "g719", "silk8", "silk12", "silk16", "silk24", "slin96", "slin192", "testlaw", "jpeg", "png", "h261",
-    "h263", "h263p", "h264", "h265", "mpeg4", "vp8", "vp9", "av1", "red", "t140", "evs",
+    "g719", "silk8", "silk12", "silk16", "silk24", "slin96", "slin192", "testlaw", "jpeg", "png", "red", "t140", "evs",
 ];
 
 /// Longest packet a `codec:ms` may ask for, in milliseconds.
@@ -434,7 +435,9 @@ pub struct CodecList;
 impl Kind for CodecList {
     type Value = Codecs;
     fn describe() -> String {
-        "formats, comma separated, in order of preference; !name removes, all means every one that is coded here".into()
+        "formats, comma separated, in order of preference; !name removes, all means every one that is coded \
+         here, and all video"
+            .into()
     }
     fn set(value: &mut Codecs, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
         let disallow = variable.is("disallow");
@@ -446,6 +449,7 @@ impl Kind for CodecList {
                 *value = Codecs::default();
                 if add {
                     value.formats = FormatId::coded().collect();
+                    value.video = FormatId::VIDEO.iter().copied().collect();
                     value.all = true;
                 }
                 continue;
@@ -464,6 +468,12 @@ impl Kind for CodecList {
                         ms.ok_or_else(|| bad(variable, "a format with its packet length", "write ulaw:20"))?;
                     value.packet_ms.retain(|(id, _)| *id != format);
                     value.packet_ms.push((format, ms));
+                }
+            } else if let Some(format) = FormatId::video_from_name(name) {
+                if add {
+                    value.video.push(format);
+                } else {
+                    value.video.remove(format);
                 }
             } else if let Some(missing) = NOT_BUILT.iter().find(|known| **known == lower) {
                 value.missing.retain(|name| name != missing);

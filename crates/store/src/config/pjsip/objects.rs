@@ -120,6 +120,9 @@ options! {
         Later "1" "further audio streams are declined";
     tos_audio: Tos = "0", "Type of service of audio packets.";
     cos_audio: Int<0, 7> = "0", "Priority (802.1p) of audio packets; 7 needs CAP_NET_ADMIN.";
+    max_video_streams: Int<0, 64> = "1", "Streams of video of a call, which are passed through to the other party in the formats of allow=; 0 none, and never more than 4. See [media.md](media.md#video).";
+    tos_video: Tos = "0", "Type of service of video packets.";
+    cos_video: Int<0, 7> = "0", "Priority (802.1p) of video packets; 7 needs CAP_NET_ADMIN.";
     sdp_owner: Text = "-", "User in the o= line.";
     sdp_session: Text = "Asterisk", "Name in the s= line.";
     permit also "deny": Rules = "", "Addresses its requests may come from.";
@@ -139,7 +142,6 @@ options! {
     incoming_mwi_mailbox: Text = "", "Mailbox whose state it tells us, by NOTIFY outside of a subscription.";
     @recognised {
         "bundle" "no" Later "streams are not bundled";
-        "cos_video" "0" Later "video is declined";
         "disable_directed_pickup" "no" Later "it is not an option of Asterisk 23";
         "dtls_auto_generate_cert" "no" Later "DTLS is not built in";
         "dtls_ca_file" "" Later "DTLS is not built in";
@@ -156,7 +158,6 @@ options! {
         "geoloc_incoming_call_profile" "" Later "locations are not read";
         "geoloc_outgoing_call_profile" "" Later "locations are not sent";
         "ice_support" "no" Later "ICE is not built in; media uses the addresses of the SDP";
-        "max_video_streams" "0,1" Later "video is declined";
         "one_touch_recording" "no" Later "recording by a key during a call is not built in";
         "record_off_feature" "automixmon" Later "recording by a key during a call is not built in";
         "record_on_feature" "automixmon" Later "recording by a key during a call is not built in";
@@ -168,7 +169,6 @@ options! {
         "stir_shaken_profile" "" Later "calls are neither signed nor verified";
         "t38_bind_udptl_to_media_address" "no" Ignored "fax uses the port of the audio, which bind_rtp_to_media_address binds";
         "t38_udptl_ipv6" "no" Ignored "the address of the peer decides";
-        "tos_video" "0" Later "video is declined";
         "webrtc" "no" Later "browsers cannot call; ICE and DTLS are not built in";
     }
     resolved {

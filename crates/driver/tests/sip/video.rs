@@ -1,0 +1,351 @@
+//! Video that is passed through: who is offered it, what is answered, and what becomes of it in the call (RFC 3264).
+
+use ::sip::OwnedMessage;
+use base::{ChannelId, Direction, FormatId as F, FormatSet, Plan, RxPayload, StreamId};
+use call::{Chan, Indication, Request};
+use driver::sip::{Config, DirectMedia, FaxSettings, Glare, VideoSettings};
+
+use crate::lab::{Lab, body, change, line, site};
+use crate::phone::{Phone, sdp};
+
+const HOST: &str = "198.51.100.7";
+/// A camera that speaks two formats.
+const CAMERA: &str = "m=video 5000 RTP/AVP 97 98\r\na=rtpmap:97 H264/90000\r\na=fmtp:97 profile-level-id=42801F\r\n\
+    a=rtpmap:98 VP8/90000\r\na=rtcp-fb:* nack pli\r\na=rtcp-fb:98 ccm fir\r\n";
+
+fn audio(port: u16) -> String {
+    sdp(HOST, port, "0 101")
+}
+fn with(port: u16, video: &str) -> String {
+    format!("{}{video}", audio(port))
+}
+fn video(formats: &[F]) -> VideoSettings {
+    VideoSettings {
+        formats: formats.iter().copied().collect::<FormatSet>(),
+        streams: 1,
+        ..VideoSettings::default()
+    }
+}
+fn site_with(alice: VideoSettings, trunk: VideoSettings) -> Config {
+    let mut config = site();
+    change(&mut config, "alice", |endpoint| endpoint.video = alice);
+    change(&mut config, "trunk", |endpoint| endpoint.video = trunk);
+    config
+}
+fn both(formats: &[F]) -> Config {
+    site_with(video(formats), video(formats))
+}
+/// What a message says of video, line by line.
+fn videos(message: &OwnedMessage) -> String {
+    let text = body(message);
+    let text = text.find("m=video").map_or("", |at| &text[at..]);
+    text.replace("\r\n", "|")
+}
+
+/// A call from `alice`, and one on its behalf to `trunk`.
+struct Pair {
+    lab: Lab,
+    alice: Phone,
+    trunk: Phone,
+    caller: ChannelId,
+    callee: ChannelId,
+    /// The INVITE to the trunk.
+    invite: OwnedMessage,
+}
+
+impl Pair {
+    fn new(config: Config, offer: &str) -> Self {
+        let mut lab = Lab::new(config);
+        lab.storyless = true;
+        let mut alice = Phone::new("alice");
+        let caller = alice.invite(&mut lab, "100", offer);
+        let request = Request { requestor: Some(caller), ..Request::default() };
+        let callee = lab.dial_with("trunk", request, |_, _| {}).unwrap();
+        let invite = lab.sent();
+        let mut trunk = Phone::new("trunk");
+        trunk.called(&invite);
+        Self { lab, alice, trunk, caller, callee, invite }
+    }
+    /// The trunk answers, and so the caller is; what it hears.
+    fn answer(&mut self, answer: &str) -> OwnedMessage {
+        self.trunk.respond(&mut self.lab, &self.invite, 200, "", answer);
+        assert_eq!(self.lab.lines(), ["ACK"]);
+        self.suit();
+        self.lab.answer(self.caller);
+        let ok = self.lab.sent();
+        self.alice.ack(&mut self.lab, &ok, "");
+        self.lab.talk(self.caller, self.callee);
+        ok
+    }
+    fn suit(&self) {
+        Chan::new(self.lab.shard.clone(), self.caller).suit(self.callee);
+    }
+    fn streams(&self, id: ChannelId) -> Vec<Option<StreamId>> {
+        self.lab.shard.core.borrow().get(id).unwrap().video.clone()
+    }
+    /// The plan of a channel's first stream of video.
+    fn plan(&self, id: ChannelId) -> Plan {
+        let stream = self.streams(id)[0].unwrap();
+        self.lab.streams.borrow().open[&stream].clone()
+    }
+    fn is_open(&self, id: ChannelId) -> bool {
+        !self.streams(id).is_empty()
+    }
+}
+
+#[test]
+fn a_callee_is_offered_what_the_caller_has_and_the_caller_answered_what_the_callee_takes() {
+    let mut pair = Pair::new(
+        site_with(video(&[F::H264, F::VP8]), video(&[F::VP8, F::H264, F::AV1])),
+        &with(4000, CAMERA),
+    );
+    assert_eq!(
+        videos(&pair.invite),
+        "m=video 10008 RTP/AVP 99 108|a=rtpmap:99 H264/90000|a=fmtp:99 profile-level-id=42801F|a=rtpmap:108 VP8/90000|\
+         a=rtcp-fb:99 nack pli|a=rtcp-fb:108 nack pli|a=sendrecv|",
+        "the caller's order and words, and the feedback of its first format"
+    );
+    let ok = pair.answer(&with(
+        4100,
+        "m=video 5100 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\na=fmtp:99 profile-level-id=42e01f\r\na=rtcp-fb:99 nack pli\r\n",
+    ));
+    assert_eq!(
+        videos(&ok),
+        "m=video 10004 RTP/AVP 97|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42e01f|a=rtcp-fb:97 nack pli|a=sendrecv|"
+    );
+    for (id, remote, payload) in [(pair.caller, 5000, 97), (pair.callee, 5100, 99)] {
+        let plan = pair.plan(id);
+        assert_eq!(plan.remote, format!("{HOST}:{remote}").parse().ok());
+        assert_eq!(plan.remote_rtcp, format!("{HOST}:{}", remote + 1).parse().ok());
+        assert_eq!((plan.format, plan.payload, plan.direction), (F::H264, payload, Direction::SendRecv));
+        assert_eq!(plan.rx[..2], [Some(RxPayload::Audio(payload, F::H264)), None]);
+        assert_eq!((plan.rtp_timeout_ms, plan.keepalive_ms), (0, 0), "silence says nothing");
+    }
+    let (a, b) = (pair.streams(pair.caller)[0].unwrap(), pair.streams(pair.callee)[0].unwrap());
+    assert!(pair.lab.streams.borrow().joined.contains(&(a, Some(b))), "they are bridged as the sound is");
+    assert_eq!(pair.lab.streams.borrow().open.len(), 4);
+    pair.alice.inside(&mut pair.lab, "BYE", "", "");
+    pair.lab.lines();
+    assert!(pair.lab.streams.borrow().open.len() <= 2, "the video goes with the call");
+}
+
+#[test]
+fn rfc3264_6_video_that_not_both_have_is_declined_with_port_0_and_the_call_goes_on() {
+    let h264 = "m=video 5100 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\n";
+    let declined = "m=video 0 RTP/AVP 97 98|";
+    let none = VideoSettings { streams: 0, ..video(&[F::H264]) };
+    for (name, config, offer, offered, answer, expected) in [
+        ("the callee declines it", both(&[F::H264]), CAMERA, true, "m=video 0 RTP/AVP 99\r\n", declined),
+        ("the callee leaves it out", both(&[F::H264]), CAMERA, true, "", declined),
+        (
+            "the callee's endpoint has no format",
+            site_with(video(&[F::H264]), video(&[])),
+            CAMERA,
+            false,
+            "",
+            declined,
+        ),
+        ("another one", site_with(video(&[F::H264]), video(&[F::VP8])), CAMERA, false, "", declined),
+        (
+            "max_video_streams=0 of the callee",
+            site_with(video(&[F::H264]), none),
+            CAMERA,
+            false,
+            "",
+            declined,
+        ),
+        (
+            "max_video_streams=0 of the caller",
+            site_with(none, video(&[F::H264])),
+            CAMERA,
+            false,
+            "",
+            declined,
+        ),
+        (
+            "no format of the caller",
+            site_with(video(&[F::AV1]), video(&[F::H264])),
+            CAMERA,
+            false,
+            "",
+            declined,
+        ),
+        ("the caller has none", both(&[F::H264]), "", false, "", ""),
+        ("taken", both(&[F::H264]), CAMERA, true, h264, "m=video 10004 RTP/AVP 97|"),
+    ] {
+        let mut pair = Pair::new(config, &with(4000, offer));
+        assert_eq!(!videos(&pair.invite).is_empty(), offered, "{name}");
+        let ok = pair.answer(&with(4100, answer));
+        assert!(
+            videos(&ok).starts_with(expected) && videos(&ok).is_empty() == expected.is_empty(),
+            "{name}: {}",
+            videos(&ok)
+        );
+        let is_on = answer == h264;
+        assert_eq!((pair.is_open(pair.caller), pair.is_open(pair.callee)), (is_on, is_on), "{name}");
+        assert_eq!(
+            pair.lab.streams.borrow().open.len(),
+            if is_on { 4 } else { 2 },
+            "{name}: no port is kept"
+        );
+    }
+}
+
+#[test]
+fn who_is_answered_before_anybody_is_called_has_the_first_format_and_others_are_offered_that() {
+    let mut lab = Lab::new(both(&[F::VP8, F::H264]));
+    lab.storyless = true;
+    let mut alice = Phone::new("alice");
+    let caller = alice.invite(&mut lab, "100", &with(4000, CAMERA));
+    lab.answer(caller);
+    let ok = lab.sent();
+    assert!(
+        videos(&ok).starts_with(
+            "m=video 10004 RTP/AVP 97|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F|"
+        ),
+        "{}",
+        videos(&ok)
+    );
+    alice.ack(&mut lab, &ok, "");
+    let request = Request { requestor: Some(caller), ..Request::default() };
+    lab.dial_with("trunk", request, |_, _| {}).unwrap();
+    let offered = videos(&lab.sent());
+    assert!(
+        offered.starts_with(
+            "m=video 10008 RTP/AVP 99|a=rtpmap:99 H264/90000|a=fmtp:99 profile-level-id=42801F|"
+        ),
+        "{offered}"
+    );
+}
+
+#[test]
+fn early_media_settles_the_callers_video_and_the_answer_repeats_it() {
+    let mut pair = Pair::new(both(&[F::H264, F::VP8]), &with(4000, CAMERA));
+    let vp8 = with(4100, "m=video 5100 RTP/AVP 108\r\na=rtpmap:108 VP8/90000\r\n");
+    pair.trunk.respond(&mut pair.lab, &pair.invite, 183, "", &vp8);
+    pair.suit();
+    pair.lab.indicate(pair.caller, Indication::Progress);
+    let progress = pair.lab.sent();
+    assert_eq!(line(&progress), "183");
+    assert!(
+        videos(&progress).starts_with("m=video 10004 RTP/AVP 98|a=rtpmap:98 VP8/90000|"),
+        "{}",
+        videos(&progress)
+    );
+    let ok = pair.answer(&vp8);
+    assert_eq!(body(&ok), body(&progress));
+    assert_eq!((pair.plan(pair.caller).format, pair.plan(pair.callee).format), (F::VP8, F::VP8));
+}
+
+#[test]
+fn an_offer_of_ours_has_no_video_before_anybody_has_said_what_there_is() {
+    let mut pair = Pair::new(both(&[F::H264]), "");
+    assert_eq!(videos(&pair.invite), "");
+    pair.trunk.respond(&mut pair.lab, &pair.invite, 200, "", &audio(4100));
+    pair.lab.lines();
+    pair.suit();
+    pair.lab.answer(pair.caller);
+    let ok = pair.lab.sent();
+    assert!(body(&ok).contains("m=audio 10002 ") && videos(&ok).is_empty(), "{}", body(&ok));
+    pair.alice.ack(&mut pair.lab, &ok, &audio(4000));
+    assert!(!pair.is_open(pair.caller) && !pair.is_open(pair.callee));
+}
+
+#[test]
+fn rfc3264_8_video_is_held_ended_and_brought_back_inside_the_call() {
+    let mut pair = Pair::new(both(&[F::H264]), &with(4000, CAMERA));
+    pair.answer(&with(4100, "m=video 5100 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\n"));
+    let off = CAMERA.replace("5000", "0");
+    for (name, offer, answered, direction, remote) in [
+        ("held", format!("{CAMERA}a=sendonly\r\n"), "a=recvonly|", Direction::RecvOnly, Some(5000)),
+        ("resumed", CAMERA.to_owned(), "a=sendrecv|", Direction::SendRecv, Some(5000)),
+        ("elsewhere", CAMERA.replace("5000", "5020"), "a=sendrecv|", Direction::SendRecv, Some(5020)),
+        ("ended", off, "", Direction::Inactive, None),
+        ("brought back", CAMERA.to_owned(), "a=sendrecv|", Direction::SendRecv, Some(5000)),
+        (
+            "as it was: under another number",
+            CAMERA.replace("97", "120"),
+            "a=sendrecv|",
+            Direction::SendRecv,
+            Some(5000),
+        ),
+    ] {
+        pair.alice.inside(&mut pair.lab, "INVITE", "", &with(4000, &offer));
+        let ok = pair.lab.sent();
+        let text = videos(&ok);
+        let start = if remote.is_some() { "m=video 10004 RTP/AVP " } else { "m=video 0 RTP/AVP " };
+        assert!(line(&ok) == "200" && text.starts_with(start) && text.ends_with(answered), "{name}: {text}");
+        pair.alice.ack(&mut pair.lab, &ok, "");
+        let plan = pair.plan(pair.caller);
+        let at = remote.map(|port| format!("{HOST}:{port}").parse().unwrap());
+        assert_eq!((plan.direction, plan.remote), (direction, at), "{name}");
+        assert_eq!(
+            (plan.ssrc, plan.first_sequence),
+            (pair.plan(pair.caller).ssrc, plan.first_sequence),
+            "{name}"
+        );
+        pair.lab.lines();
+    }
+    // A session that is refreshed without an offer says what stands (RFC 3261 §14.2).
+    pair.alice.inside(&mut pair.lab, "INVITE", "", "");
+    let offer = videos(&pair.lab.sent());
+    assert!(offer.starts_with("m=video 10004 RTP/AVP 120|a=rtpmap:120 H264/90000|"), "{offer}");
+}
+
+#[test]
+fn a_side_that_adds_video_to_a_call_without_is_declined() {
+    let mut pair = Pair::new(both(&[F::H264]), &audio(4000));
+    pair.answer(&audio(4100));
+    pair.alice.inside(&mut pair.lab, "INVITE", "", &with(4000, CAMERA));
+    let ok = pair.lab.sent();
+    assert_eq!((line(&ok).as_str(), videos(&ok).as_str()), ("200", "m=video 0 RTP/AVP 97 98|"));
+    pair.alice.ack(&mut pair.lab, &ok, "");
+    assert_eq!(pair.lab.lines(), [""; 0], "nobody else is asked");
+}
+
+#[test]
+fn further_streams_are_declined_and_two_go_side_by_side_where_both_may_have_two() {
+    let slides = "m=video 5002 RTP/AVP 98\r\na=rtpmap:98 VP8/90000\r\n";
+    let offer = with(4000, &format!("{CAMERA}{slides}"));
+    let two = VideoSettings { streams: 2, ..video(&[F::H264, F::VP8]) };
+    let count = |message: &OwnedMessage| {
+        let ports = videos(message);
+        let open = |line: &&str| line.starts_with("m=video") && !line.starts_with("m=video 0");
+        ports.split('|').filter(open).count()
+    };
+    for (trunk, offered) in [(two, 2), (video(&[F::H264, F::VP8]), 1)] {
+        let mut pair = Pair::new(site_with(two, trunk), &offer);
+        assert_eq!(count(&pair.invite), offered);
+        let answer = videos(&pair.invite).replace('|', "\r\n").replace("m=video 1", "m=video 2");
+        let ok = pair.answer(&with(4100, &answer));
+        assert_eq!(count(&ok), offered, "{}", videos(&ok));
+        assert_eq!(pair.streams(pair.caller).len(), offered);
+        let joined = pair.streams(pair.caller).into_iter().zip(pair.streams(pair.callee)).collect::<Vec<_>>();
+        let streams = pair.lab.streams.borrow();
+        assert!(joined.iter().all(|(a, b)| streams.joined.contains(&(a.unwrap(), *b))), "{joined:?}");
+    }
+}
+
+#[test]
+fn media_with_video_stays_here_and_fax_ends_the_video() {
+    let mut config = both(&[F::H264]);
+    let on = DirectMedia { by_update: false, glare: Glare::None, not_behind_nat: false };
+    for name in ["alice", "trunk"] {
+        change(&mut config, name, |endpoint| {
+            (endpoint.direct, endpoint.fax) = (Some(on), Some(FaxSettings::default()));
+        });
+    }
+    let mut pair = Pair::new(config, &with(4000, CAMERA));
+    pair.answer(&with(4100, "m=video 5100 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\n"));
+    assert_eq!(pair.lab.lines(), [""; 0], "nobody is told another address");
+    let fax = format!("{}m=image 4000 udptl t38\r\n", audio(0));
+    pair.alice.inside(&mut pair.lab, "INVITE", "", &fax);
+    let invite = pair.lab.sent();
+    assert!(
+        body(&invite).contains("m=image ") && videos(&invite) == "m=video 0 RTP/AVP 99|",
+        "{}",
+        body(&invite)
+    );
+    pair.trunk.respond(&mut pair.lab, &invite, 200, "", &format!("{}m=image 4100 udptl t38\r\n", ""));
+    pair.lab.lines();
+}
