@@ -570,7 +570,7 @@ impl SipDriver {
         } else if kind.is("application", "dtmf") {
             bare_digit(view.body()).map(|digit| (digit, INFO_DIGIT_MS))
         } else if kind.is("application", "media_control+xml") {
-            // A picture is asked for (RFC 5168); there is no video to send one of.
+            self.pass_picture_request(core, handle, view.body());
             return 200;
         } else {
             return 415;

@@ -1,7 +1,9 @@
 //! Video of a leg: streams beside its audio, which are passed through. Nothing is chosen here: a callee is offered what the
 //! caller has and says of it, and a caller is answered what the callee has taken, as far as both endpoints allow it.
 
+use ::sip::Method;
 use ::sip::sdp::{LocalVideo, NegotiatedVideo, VideoFeedback, VideoFormat, videos_offered};
+use ::sip::stack::Body;
 use base::{
     ChannelId, Command, Direction, DtmfMode, FormatId, FormatSet, MAX_RX_PAYLOADS, Plan, RxPayload, StreamId,
 };
@@ -15,6 +17,11 @@ pub const VIDEO_STREAMS_MAX: u8 = 4;
 
 /// Packets of video have no length; their streams are looked after this often, milliseconds.
 const STEP_MS: u8 = 20;
+
+/// What asks for a whole picture, and the document that does (RFC 5168 §7).
+const PICTURE_REQUEST: &[u8] = b"picture_fast_update";
+const PICTURE_XML: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\r\n<media_control><vc_primitive><to_encoder>\
+    <picture_fast_update/></to_encoder></vc_primitive></media_control>\r\n";
 
 /// What an endpoint may do with video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -199,6 +206,23 @@ impl SipDriver {
         let has_some = !ids.is_empty();
         core.set_video(channel, ids);
         has_some
+    }
+    /// A side asks for a whole picture in signalling (RFC 5168): so is the other side, when both have video.
+    pub(crate) fn pass_picture_request(&mut self, core: &mut Core, handle: u64, asked: &[u8]) {
+        let is_seen = |handle| {
+            let agreed = self.legs.get(handle).and_then(|leg| leg.media.agreed());
+            agreed.is_some_and(|agreed| agreed.video.iter().any(Option::is_some))
+        };
+        let is_request = asked.windows(PICTURE_REQUEST.len()).any(|part| part == PICTURE_REQUEST);
+        let partner =
+            self.partner(core, handle).filter(|partner| is_request && is_seen(handle) && is_seen(*partner));
+        let dialog = partner.and_then(|partner| self.legs.get(partner)?.dialog);
+        let Some(dialog) = dialog else { return };
+        let body = Body { content_type: "application/media_control+xml", bytes: PICTURE_XML.as_bytes() };
+        self.with_stack(core, |stack, now, out| {
+            stack.request_inside(dialog, (Method::Info, &[], Some(body)), now, out)
+        })
+        .ok();
     }
     /// Answers the offer once more, which has not been answered on the wire.
     fn answer_video_again(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {

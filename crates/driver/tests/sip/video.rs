@@ -293,6 +293,36 @@ fn rfc3264_8_video_is_held_ended_and_brought_back_inside_the_call() {
 }
 
 #[test]
+fn rfc5168_7_who_asks_for_a_picture_by_info_has_it_asked_of_the_other_side() {
+    let xml = |what: &str| {
+        format!(
+            "<media_control><vc_primitive><to_encoder><{what}/></to_encoder></vc_primitive></media_control>"
+        )
+    };
+    let h264 = "m=video 5100 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\n";
+    for (name, answer, what, passed) in [
+        ("asked", h264, "picture_fast_update", true),
+        ("something else", h264, "picture_freeze", false),
+        ("no video", "", "picture_fast_update", false),
+    ] {
+        let mut pair = Pair::new(both(&[F::H264]), &with(4000, CAMERA));
+        pair.answer(&with(4100, answer));
+        pair.alice.inside(
+            &mut pair.lab,
+            "INFO",
+            "Content-Type: application/media_control+xml\r\n",
+            &xml(what),
+        );
+        let sent: Vec<_> = std::iter::from_fn(|| pair.lab.next()).map(|(_, message)| message).collect();
+        let lines: Vec<_> = sent.iter().map(line).collect();
+        assert!(lines.contains(&"200".to_owned()), "{name}: {lines:?}");
+        let info = sent.iter().find(|message| line(message) == "INFO");
+        assert_eq!(info.is_some(), passed, "{name}");
+        assert!(info.is_none_or(|info| body(info).contains("<picture_fast_update/>")), "{name}");
+    }
+}
+
+#[test]
 fn a_side_that_adds_video_to_a_call_without_is_declined() {
     let mut pair = Pair::new(both(&[F::H264]), &audio(4000));
     pair.answer(&audio(4100));
