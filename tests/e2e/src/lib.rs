@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod baresip;
+pub mod camera;
 mod capture;
 mod digest;
 pub mod likeness;

@@ -45,6 +45,8 @@ pub struct Phone {
     pub wire: Option<&'static Wire>,
     /// What it offers instead of a description of its audio; bytes, because a test may offer nonsense.
     pub offer: Option<Vec<u8>>,
+    /// Further lines of its descriptions, behind those of its audio.
+    pub also: String,
     /// The address it claims to have in Contact and in its descriptions, as a phone behind NAT does.
     pub claims: Option<SocketAddr>,
     /// Its audio.
@@ -82,6 +84,7 @@ impl Phone {
             codecs: vec![0],
             wire: None,
             offer: None,
+            also: String::new(),
             claims: None,
             media: Media::open(ip),
             seen: Vec::new(),
@@ -309,7 +312,8 @@ impl Phone {
         let ptime = self.wire.map_or(20, |wire| wire.ms);
         let _ = write!(
             text,
-            "a=rtpmap:{EVENTS} telephone-event/8000\r\na=fmtp:{EVENTS} 0-16\r\na=ptime:{ptime}\r\na={direction}\r\n"
+            "a=rtpmap:{EVENTS} telephone-event/8000\r\na=fmtp:{EVENTS} 0-16\r\na=ptime:{ptime}\r\na={direction}\r\n{}",
+            self.also
         );
         text
     }

@@ -1,0 +1,126 @@
+//! Video through the program: pictures of one phone reach the other as they are, and its complaints come back (RFC 3264,
+//! RFC 4585).
+
+use e2e::camera::{Camera, Shown};
+use e2e::{Message, Phone, Server, Site, wait};
+use std::net::{IpAddr, SocketAddr};
+
+const DIALPLAN: &str = "
+[test]
+exten => bob,1,Dial(PJSIP/bob,20)
+exten => echo,1,Answer()
+ same => n,Echo()
+";
+const H264: &str = "H264/90000";
+
+/// Where a description wants video; `None` when it declines it.
+fn wanted(message: &Message) -> Option<SocketAddr> {
+    let video = message.sdp("m=video ").unwrap_or_else(|| panic!("no video in\n{}", message.text()));
+    let port: u16 = video.split(' ').next().and_then(|port| port.parse().ok()).expect("a port");
+    let ip: IpAddr = message.sdp("c=IN IP4 ").and_then(|ip| ip.parse().ok()).expect("an address");
+    (port != 0).then_some((ip, port).into())
+}
+fn control(rtp: SocketAddr) -> SocketAddr {
+    (rtp.ip(), rtp.port() + 1).into()
+}
+fn site(bob: &str) -> Site {
+    Site::new("video")
+        .phone_with("alice", "allow=ulaw,h264\n")
+        .phone_with("bob", &format!("allow={bob}\n"))
+        .dialplan(DIALPLAN)
+}
+/// A phone with a camera whose packets have this payload type.
+fn phone(server: &Server, name: &str, payload_type: u8, words: &str) -> (Phone, Camera) {
+    let mut phone = Phone::new(server.site.sip, name);
+    let camera = Camera::open(phone.media.local().ip(), payload_type);
+    phone.also =
+        camera.sdp(H264, &format!("a=fmtp:{payload_type} {words}\r\na=rtcp-fb:{payload_type} nack pli\r\n"));
+    (phone, camera)
+}
+/// Shows pictures until one is seen whole; all that was seen.
+fn until_seen(from: &mut Camera, to: SocketAddr, screen: &Camera) -> Vec<Shown> {
+    let mut seen = Vec::new();
+    wait::until_true("a picture is seen", || {
+        from.show(to, 8);
+        seen.extend(screen.seen());
+        seen.iter().filter(|packet: &&Shown| packet.marked).count() >= 3
+    });
+    seen
+}
+/// Packets follow each other, and each is what was sent.
+fn assert_whole(seen: &[Shown], payload_type: u8) {
+    for pair in seen.windows(2) {
+        let (before, after) = (&pair[0], &pair[1]);
+        assert_eq!(after.sequence, before.sequence.wrapping_add(1), "no gap");
+        assert_eq!(after.ssrc, before.ssrc);
+        let same = after.payload[0] == before.payload[0];
+        assert_eq!(after.timestamp == before.timestamp, same, "one picture, one time");
+    }
+    for packet in seen {
+        let [_, at, packets, rest @ ..] = &packet.payload[..] else { panic!("{packet:?}") };
+        assert_eq!((packet.payload_type, packet.marked), (payload_type, at + 1 == *packets));
+        assert!(rest.len() == 1000 && rest.iter().all(|byte| *byte == 0x5a));
+    }
+}
+
+#[test]
+fn pictures_go_both_ways_as_they_are_and_losses_are_told_to_the_camera() {
+    let server = Server::start(site("ulaw,h264"));
+    let (mut alice, mut hers) = phone(&server, "alice", 97, "profile-level-id=42801F;packetization-mode=1");
+    let (mut bob, mut his) = phone(&server, "bob", 99, "profile-level-id=42e01f;packetization-mode=1");
+    bob.must_register();
+    alice.begin("bob");
+    let invite = bob.ring();
+    assert!(invite.text().contains("profile-level-id=42801F;packetization-mode=1\r\n"), "{}", invite.text());
+    bob.take(&invite);
+    let ok = alice.outcome();
+    assert!(
+        ok.text().contains("a=fmtp:97 profile-level-id=42e01f;packetization-mode=1\r\n"),
+        "{}",
+        ok.text()
+    );
+    let (to_alice, to_bob) = (wanted(&ok).expect("video"), wanted(&invite).expect("video"));
+    let bob_saw = until_seen(&mut hers, to_alice, &his);
+    let alice_saw = until_seen(&mut his, to_bob, &hers);
+    assert_whole(&bob_saw, 99);
+    assert_whole(&alice_saw, 97);
+    assert!(bob_saw[0].ssrc != hers.ssrc() && alice_saw[0].ssrc != his.ssrc(), "sources are ours");
+    wait::until_true("alice hears that bob lost a picture of hers", || {
+        his.lose(control(to_bob), bob_saw[0].ssrc);
+        hers.lost().contains(&hers.ssrc())
+    });
+    alice.hang_up();
+    bob.until_hung_up();
+}
+
+#[test]
+fn video_that_the_other_side_may_not_have_is_declined_and_the_call_goes_on() {
+    let server = Server::start(site("ulaw"));
+    let (mut alice, _camera) = phone(&server, "alice", 97, "packetization-mode=1");
+    let mut bob = Phone::new(server.site.sip, "bob");
+    bob.must_register();
+    alice.begin("bob");
+    let invite = bob.ring();
+    assert_eq!(invite.sdp("m=video "), None, "{}", invite.text());
+    bob.take(&invite);
+    let ok = alice.outcome();
+    assert_eq!((ok.status(), wanted(&ok)), (Some(200), None), "{}", ok.text());
+    alice.hang_up();
+    bob.until_hung_up();
+}
+
+#[test]
+fn echo_shows_a_caller_what_its_camera_sees() {
+    let server = Server::start(site("ulaw"));
+    let (mut alice, mut camera) = phone(&server, "alice", 97, "packetization-mode=1");
+    let ok = alice.must_call("echo");
+    let to = wanted(&ok).expect("video");
+    let mut seen = Vec::new();
+    wait::until_true("she sees herself", || {
+        camera.show(to, 8);
+        seen.extend(camera.seen());
+        seen.iter().filter(|packet| packet.marked).count() >= 3
+    });
+    assert_whole(&seen, 97);
+    alice.hang_up();
+}
