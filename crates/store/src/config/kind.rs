@@ -424,7 +424,8 @@ impl Codecs {
 
 /// Formats that Asterisk names and this build cannot code.
 const NOT_BUILT: &[&str] = &[
-    "g719", "silk8", "silk12", "silk16", "silk24", "slin96", "slin192", "testlaw", "jpeg", "png", "red", "t140", "evs",
+    "g719", "silk8", "silk12", "silk16", "silk24", "slin96", "slin192", "testlaw", "jpeg", "png", "red",
+    "t140", "evs",
 ];
 
 /// Longest packet a `codec:ms` may ask for, in milliseconds.
