@@ -121,6 +121,7 @@ impl SipDriver {
             self.settle_fax(core, handle);
             self.settle_hold(core, handle);
             self.settle_direct(core, handle);
+            self.settle_video(core, handle);
             self.settle_format(core, handle);
         }
     }
@@ -289,10 +290,11 @@ impl SipDriver {
     /// once.
     pub(crate) fn answer_offer(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         handle: u64,
         offer: &[u8],
     ) -> Option<Result<(Vec<u8>, Negotiated), SdpError>> {
+        self.add_video(core, handle, offer);
         let config = self.config.clone();
         let leg = self.legs.get(handle)?;
         let endpoint = leg.endpoint.clone();
@@ -316,6 +318,7 @@ impl SipDriver {
         let answered = leg.media.answer(offer, &terms);
         if answered.is_err() {
             leg.media.set_direct(told);
+            self.plan_video(core, handle, false);
         }
         Some(answered)
     }

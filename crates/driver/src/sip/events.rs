@@ -173,6 +173,7 @@ impl SipDriver {
                     self.fax_refused(core, handle);
                     self.fax_stays(core, handle);
                     self.direct_refused(core, handle);
+                    self.plan_video(core, handle, false);
                     if let Some(leg) = self.legs.get_mut(handle) {
                         leg.media.lead(None);
                     }

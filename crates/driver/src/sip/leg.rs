@@ -95,6 +95,8 @@ pub(crate) struct Leg {
     pub(crate) suits: base::FormatSet,
     /// Whose video it is offered or answered: the one that it is called for, or the one that was called for it.
     pub(crate) video_with: Option<ChannelId>,
+    /// For whose video its peer was offered some last, and how many streams that had.
+    pub(crate) video_asked: Option<(ChannelId, usize)>,
     /// The other party holds it, and its peer is to be told (`moh_passthrough`).
     pub(crate) to_be_held: bool,
     /// Where its media goes, and how that changes.
@@ -146,6 +148,7 @@ impl Leg {
             asked_back: false,
             suits: base::FormatSet::EMPTY,
             video_with: None,
+            video_asked: None,
             to_be_held: false,
             moving: Default::default(),
             agreed_at: None,
@@ -158,6 +161,10 @@ impl Leg {
             next: Vec::new(),
             bound: None,
         }
+    }
+    /// Whether its peer knows what was agreed on: what follows keeps to that.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.described || !self.target.is_empty() || self.stage == Stage::Up
     }
     /// Whether it may carry fax, or why not.
     pub(crate) fn may_fax(&self) -> Result<(), &'static str> {

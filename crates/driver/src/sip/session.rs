@@ -120,7 +120,7 @@ impl Media {
     /// Our offer. One inside the call begins with the format in use, so that nothing changes by it.
     pub(crate) fn offer(&mut self, terms: &Terms<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
-        let video = video::local(&self.video);
+        let video = video::offered(&self.video);
         let mut local = Local { video: &video, ..self.local(terms, false) };
         let used = self.agreed().and_then(Negotiated::primary).map(|sent| sent.format);
         if let Some(first) = self.lead.or(used).filter(|format| local.formats.contains(*format)) {

@@ -10,6 +10,7 @@ use base::{
 use call::{Core, Level};
 
 use super::SipDriver;
+use super::leg::Stage;
 use super::session::{Media, Terms};
 
 /// Streams of video of one leg at most, whatever `max_video_streams` says: a camera and a screen, twice.
@@ -41,6 +42,8 @@ pub(crate) struct Video {
     port: u16,
     said: Said,
     is_agreed: bool,
+    /// The peer has ended it: our offers leave it so.
+    is_off: bool,
     ssrc: u32,
     first_sequence: u16,
     first_timestamp: u32,
@@ -58,7 +61,22 @@ impl Said {
     const NOTHING: Self = Self { formats: Vec::new(), feedback: VideoFeedback::ALL };
 }
 
-/// Our sides of these streams, for a description.
+/// How many of these streams are not declined.
+fn shown(said: &[Said]) -> usize {
+    said.iter().filter(|said| !said.formats.is_empty()).count()
+}
+
+/// Our sides of these streams, for an offer.
+pub(crate) fn offered(video: &[Option<Video>]) -> Vec<LocalVideo<'_>> {
+    let mut sides = local(video);
+    for (side, _) in sides.iter_mut().zip(video).filter(|(_, video)| video.as_ref().is_some_and(|v| v.is_off))
+    {
+        side.formats = &[];
+    }
+    sides
+}
+
+/// Our sides of these streams, for an answer.
 pub(crate) fn local(video: &[Option<Video>]) -> Vec<LocalVideo<'_>> {
     video
         .iter()
@@ -142,10 +160,89 @@ impl SipDriver {
         let Some(caller) = leg.video_with else { return };
         let allowed = leg.endpoint.video.formats;
         let mut wanted = self.video_of(core, caller).unwrap_or_default();
+        let count = shown(&wanted);
         for said in &mut wanted {
             said.formats.retain(|format| allowed.contains(format.format));
         }
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.video_asked = Some((caller, count));
+        }
         self.open_video(core, handle, wanted);
+    }
+    /// An offer inside the call may have video that the session has not (RFC 3264 §8.1): it is answered with a format that
+    /// the other party may have, too, who is asked when the answer has left. One that talks to nobody, but to an application,
+    /// is answered as at the start of a call. Before the answer is made.
+    pub(crate) fn add_video(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {
+        let Some(leg) = self.legs.get(handle).filter(|leg| leg.stage == Stage::Up) else { return };
+        let (channel, allowed) = (leg.channel, leg.endpoint.video.formats);
+        let is_new = |at: &usize| leg.media.video.get(*at).is_none_or(Option::is_none);
+        let offered = videos_offered(offer);
+        if !(0..offered).any(|at| is_new(&at)) {
+            return;
+        }
+        let partner = self.partner(core, handle);
+        let wanted = match core.talks_to(channel) {
+            None => {
+                let formats: Vec<_> = allowed.iter().map(VideoFormat::plain).collect();
+                vec![Said { formats, feedback: VideoFeedback::ALL }; offered]
+            }
+            Some(other) => {
+                let shown = self.video_of(core, other).unwrap_or_default();
+                let most = partner.and_then(|partner| self.legs.get(partner)).map(|leg| leg.endpoint.video);
+                let VideoSettings { formats, streams, .. } = most.unwrap_or_default();
+                let may = |at: usize| match shown.get(at).filter(|said| !said.formats.is_empty()) {
+                    Some(said) => said.clone(),
+                    None if at >= usize::from(streams) => Said::NOTHING,
+                    None => {
+                        let both = allowed.iter().filter(|format| formats.contains(*format));
+                        Said { formats: both.map(VideoFormat::plain).collect(), feedback: VideoFeedback::ALL }
+                    }
+                };
+                (0..offered).map(may).collect()
+            }
+        };
+        self.open_video(core, handle, wanted);
+    }
+    /// The other party of a call shows what this leg's peer was not offered yet: it is, once. One that will have none keeps
+    /// the session as it is.
+    pub(crate) fn settle_video(&mut self, core: &mut Core, handle: u64) {
+        let Some(partner) = self.partner(core, handle).and_then(|partner| self.legs.get(partner)) else {
+            return;
+        };
+        let other = partner.channel;
+        if partner.stage != Stage::Up || partner.fax.is_some() {
+            return;
+        }
+        let Some(leg) = self.legs.get(handle).filter(|leg| leg.stage == Stage::Up) else { return };
+        let (Some(dialog), Some(mut wanted)) = (leg.dialog, self.video_of(core, other)) else { return };
+        let count = shown(&wanted);
+        let was_asked = leg.video_asked.is_some_and(|(whose, streams)| whose == other && streams >= count);
+        if was_asked
+            || leg.fax.is_some()
+            || leg.media.direct().is_some()
+            || self.stack.may_offer(dialog).is_err()
+        {
+            return;
+        }
+        wanted.truncate(usize::from(leg.endpoint.video.streams.min(VIDEO_STREAMS_MAX)));
+        for (at, said) in wanted.iter_mut().enumerate() {
+            // What it has ended itself it brings back itself.
+            let has_it = leg.media.video.get(at).is_some_and(Option::is_some);
+            let allowed = leg.endpoint.video.formats;
+            said.formats.retain(|format| !has_it && allowed.contains(format.format));
+        }
+        if shown(&wanted) == 0 {
+            return;
+        }
+        self.open_video(core, handle, wanted);
+        match self.send_reinvite(core, handle, &[] as &[(&str, String)]) {
+            Ok(()) => {
+                if let Some(leg) = self.legs.get_mut(handle) {
+                    leg.video_asked = Some((other, count));
+                }
+            }
+            Err(_) => self.plan_video(core, handle, false),
+        }
     }
     /// What a channel's peer has said of its video, of one that knows our answer already only what that takes; `None` when
     /// it is a SIP call whose peer has said nothing yet.
@@ -154,7 +251,7 @@ impl SipDriver {
         let leg = handle.and_then(|handle| self.legs.get(handle)).filter(|leg| leg.channel == channel);
         let Some(leg) = leg else { return Some(Vec::new()) };
         let agreed = leg.media.agreed()?;
-        let is_settled = leg.described || !leg.target.is_empty();
+        let is_settled = leg.is_settled();
         let said = |video: &Option<NegotiatedVideo>| {
             let Some(video) = video else { return Said::NOTHING };
             let count = if is_settled { 1 } else { usize::MAX };
@@ -182,6 +279,7 @@ impl SipDriver {
                 port: 0,
                 said,
                 is_agreed: false,
+                is_off: false,
                 // The truncations take different bits of a random number.
                 ssrc: random as u32,
                 first_sequence: (more as u16) & 0x7fff,
@@ -245,6 +343,7 @@ impl SipDriver {
             Some(_) => Vec::new(),
             None => leg.media.agreed().map(|agreed| agreed.video.clone()).unwrap_or_default(),
         };
+        let (is_fax, is_settled) = (leg.fax.is_some(), leg.is_settled());
         let mut streams = std::mem::take(&mut leg.media.video);
         for (at, slot) in streams.iter_mut().enumerate() {
             let Some(video) = slot else { continue };
@@ -254,12 +353,10 @@ impl SipDriver {
                 *slot = None;
                 continue;
             }
-            video.is_agreed = true;
+            (video.is_agreed, video.is_off) = (true, agreed.is_none() && !is_fax);
             let plan = Box::new(video.plan(&leg.media, agreed, &terms));
             core.media(Command::Plan { stream: video.stream, plan });
-            if let Some(first) =
-                agreed.and_then(NegotiatedVideo::primary).filter(|_| leg.described || !leg.target.is_empty())
-            {
+            if let Some(first) = agreed.and_then(NegotiatedVideo::primary).filter(|_| is_settled) {
                 // What follows in the session keeps to it.
                 let own = video.said.formats.iter().find(|own| own.format == first.format);
                 let fmtp = own.and_then(|own| own.fmtp.clone()).or_else(|| first.fmtp.clone());

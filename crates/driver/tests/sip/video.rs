@@ -322,15 +322,137 @@ fn rfc5168_7_who_asks_for_a_picture_by_info_has_it_asked_of_the_other_side() {
     }
 }
 
+/// All that has left, as lines, and the INVITE among it.
+fn left(lab: &mut Lab) -> (Vec<String>, Option<OwnedMessage>) {
+    let sent: Vec<_> = std::iter::from_fn(|| lab.next()).map(|(_, message)| message).collect();
+    let lines = sent.iter().map(line).collect();
+    (lines, sent.into_iter().find(|message| line(message) == "INVITE"))
+}
+
 #[test]
-fn a_side_that_adds_video_to_a_call_without_is_declined() {
-    let mut pair = Pair::new(both(&[F::H264]), &audio(4000));
-    pair.answer(&audio(4100));
-    pair.alice.inside(&mut pair.lab, "INVITE", "", &with(4000, CAMERA));
+fn rfc3264_8_1_video_that_one_side_adds_is_offered_to_the_other() {
+    let h264 = "m=video 5100 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\na=fmtp:99 profile-level-id=42e01f\r\n";
+    for calls in [true, false] {
+        let mut pair = Pair::new(both(&[F::H264, F::VP8]), &audio(4000));
+        pair.answer(&audio(4100));
+        let (id, other) = match calls {
+            true => (pair.caller, pair.callee),
+            false => (pair.callee, pair.caller),
+        };
+        let (adds, asked) = match calls {
+            true => (&mut pair.alice, &mut pair.trunk),
+            false => (&mut pair.trunk, &mut pair.alice),
+        };
+        adds.inside(&mut pair.lab, "INVITE", "", &with(4000, CAMERA));
+        let ok = pair.lab.next().unwrap().1;
+        assert_eq!(line(&ok), "200");
+        assert!(
+            videos(&ok).starts_with(
+                "m=video 10006 RTP/AVP 97|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F|"
+            ),
+            "{}",
+            videos(&ok)
+        );
+        adds.ack(&mut pair.lab, &ok, "");
+        let invite = left(&mut pair.lab).1.expect("the other side is asked");
+        assert!(
+            videos(&invite).starts_with(
+                "m=video 10008 RTP/AVP 99|a=rtpmap:99 H264/90000|a=fmtp:99 profile-level-id=42801F|"
+            ),
+            "{}",
+            videos(&invite)
+        );
+        asked.respond(&mut pair.lab, &invite, 200, "", &with(4100, h264));
+        assert_eq!(left(&mut pair.lab).0, ["ACK"]);
+        for (id, remote, payload) in [(id, 5000, 97), (other, 5100, 99)] {
+            let plan = pair.plan(id);
+            assert_eq!((plan.format, plan.payload, plan.direction), (F::H264, payload, Direction::SendRecv));
+            assert_eq!(plan.remote, format!("{HOST}:{remote}").parse().ok());
+        }
+        let (a, b) = (pair.streams(id)[0].unwrap(), pair.streams(other)[0].unwrap());
+        let joined = pair.lab.streams.borrow().joined.clone();
+        assert!(joined.contains(&(a, Some(b))) || joined.contains(&(b, Some(a))), "{joined:?}");
+        pair.alice.inside(&mut pair.lab, "BYE", "", "");
+        pair.lab.lines();
+        assert!(pair.lab.streams.borrow().open.len() <= 2, "the video goes with the call");
+    }
+}
+
+#[test]
+fn a_side_that_will_have_no_video_is_asked_once_and_one_that_may_not_never() {
+    let off = "m=video 0 RTP/AVP 99\r\n";
+    for (name, trunk, answer) in [
+        ("it declines the stream", video(&[F::H264]), Some((200, with(4100, off)))),
+        ("it leaves it out", video(&[F::H264]), Some((200, audio(4100)))),
+        ("it refuses the offer", video(&[F::H264]), Some((488, String::new()))),
+        ("its endpoint has no format", video(&[]), None),
+        ("another one", video(&[F::AV1]), None),
+        ("max_video_streams=0", VideoSettings { streams: 0, ..video(&[F::H264]) }, None),
+    ] {
+        let mut pair = Pair::new(site_with(video(&[F::H264]), trunk), &audio(4000));
+        pair.answer(&audio(4100));
+        for round in 0..2 {
+            pair.alice.inside(&mut pair.lab, "INVITE", "", &with(4000, CAMERA));
+            let ok = pair.lab.next().unwrap().1;
+            pair.alice.ack(&mut pair.lab, &ok, "");
+            let (_, invite) = left(&mut pair.lab);
+            assert_eq!(invite.is_some(), answer.is_some() && round == 0, "{name}, offer {round}");
+            let port = if answer.is_some() { 10_006 } else { 0 };
+            assert!(videos(&ok).starts_with(&format!("m=video {port} ")), "{name}: {}", videos(&ok));
+            if let Some((invite, (status, text))) = invite.zip(answer.as_ref()) {
+                pair.trunk.respond(&mut pair.lab, &invite, *status, "", text);
+                assert_eq!(left(&mut pair.lab).0, ["ACK"], "{name}");
+            }
+            assert!(!pair.is_open(pair.callee), "{name}: no port is kept");
+            assert_eq!(pair.is_open(pair.caller), answer.is_some(), "{name}");
+        }
+        let open = pair.lab.streams.borrow().open.len();
+        assert_eq!(open, if answer.is_some() { 3 } else { 2 }, "{name}");
+    }
+}
+
+#[test]
+fn who_is_alone_with_an_application_may_add_video_and_whoever_joins_later_is_asked() {
+    let mut lab = Lab::new(both(&[F::H264]));
+    lab.storyless = true;
+    let mut alice = Phone::new("alice");
+    let caller = alice.invite(&mut lab, "100", &audio(4000));
+    lab.answer(caller);
+    let ok = lab.sent();
+    alice.ack(&mut lab, &ok, "");
+    let callee = lab.dial_with("trunk", Request::default(), |_, _| {}).unwrap();
+    let invite = lab.sent();
+    assert_eq!(videos(&invite), "");
+    let mut trunk = Phone::new("trunk");
+    trunk.called(&invite);
+    trunk.respond(&mut lab, &invite, 200, "", &audio(4100));
+    lab.lines();
+    alice.inside(&mut lab, "INVITE", "", &with(4000, CAMERA));
+    let ok = lab.sent();
+    assert!(videos(&ok).starts_with("m=video 10006 RTP/AVP 97|a=rtpmap:97 H264/"), "{}", videos(&ok));
+    alice.ack(&mut lab, &ok, "");
+    assert_eq!(lab.lines(), [""; 0]);
+    lab.talk(caller, callee);
+    let invite = lab.sent();
+    assert!(
+        line(&invite) == "INVITE" && videos(&invite).starts_with("m=video 10008 "),
+        "{}",
+        videos(&invite)
+    );
+}
+
+#[test]
+fn video_that_a_side_has_ended_is_not_offered_to_it_again() {
+    let h264 = "m=video 5100 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\n";
+    let mut pair = Pair::new(both(&[F::H264]), &with(4000, CAMERA));
+    pair.answer(&with(4100, h264));
+    pair.alice.inside(&mut pair.lab, "INVITE", "", &with(4000, &CAMERA.replace("5000", "0")));
     let ok = pair.lab.sent();
-    assert_eq!((line(&ok).as_str(), videos(&ok).as_str()), ("200", "m=video 0 RTP/AVP 97 98|"));
     pair.alice.ack(&mut pair.lab, &ok, "");
-    assert_eq!(pair.lab.lines(), [""; 0], "nobody else is asked");
+    assert_eq!(pair.lab.lines(), [""; 0], "the other side's stays");
+    pair.alice.inside(&mut pair.lab, "INVITE", "", "");
+    let offer = pair.lab.sent();
+    assert!(videos(&offer).starts_with("m=video 0 "), "{}", videos(&offer));
 }
 
 #[test]
