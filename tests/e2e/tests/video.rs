@@ -124,3 +124,27 @@ fn echo_shows_a_caller_what_its_camera_sees() {
     assert_whole(&seen, 97);
     alice.hang_up();
 }
+
+#[test]
+fn rfc3264_8_1_a_camera_that_is_switched_on_during_the_call_is_seen() {
+    let server = Server::start(site("ulaw,h264"));
+    let (mut alice, mut hers) = phone(&server, "alice", 97, "packetization-mode=1");
+    let (mut bob, mut his) = phone(&server, "bob", 99, "packetization-mode=1");
+    let [hers_said, his_said] = [&mut alice, &mut bob].map(|phone| std::mem::take(&mut phone.also));
+    bob.must_register();
+    alice.begin("bob");
+    let invite = bob.ring();
+    assert_eq!(invite.sdp("m=video "), None, "{}", invite.text());
+    bob.take(&invite);
+    assert_eq!(alice.outcome().sdp("m=video "), None);
+    (alice.also, bob.also) = (hers_said, his_said);
+    let ok = alice.reinvite("sendrecv");
+    let to_alice = wanted(&ok).expect("video");
+    let invite = bob.expect("INVITE");
+    let to_bob = wanted(&invite).expect("video");
+    bob.take(&invite);
+    assert_whole(&until_seen(&mut hers, to_alice, &his), 99);
+    assert_whole(&until_seen(&mut his, to_bob, &hers), 97);
+    alice.hang_up();
+    bob.until_hung_up();
+}
