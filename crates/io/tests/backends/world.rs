@@ -283,6 +283,7 @@ impl Phone {
                 rtcp::Packet::Report { sender: Some(_), .. } => "sender report",
                 rtcp::Packet::Report { .. } => "receiver report",
                 rtcp::Packet::Bye(_) => "bye",
+                rtcp::Packet::Feedback(_) => "feedback",
                 rtcp::Packet::Other(_) => "other",
             })
             .collect()
