@@ -235,8 +235,9 @@ async fn consult(shard: &Rc<Shard>, transferer: Party, held: Party, resource: St
         Some(Notice::AttendedTransfer {
             transferer: core.snapshot(transferer.chan().id()).map(Box::new)?,
             second: None,
-            transferee: core.snapshot(held.chan().id()).map(Box::new)?,
+            transferee: core.snapshot(held.chan().id()).map(Box::new),
             target: core.snapshot(asked.chan().id()).map(Box::new),
+            link: None,
             external: false,
         })
     });

@@ -188,6 +188,7 @@ pub struct Core {
     pub(crate) exchanges: Vec<crate::Exchange>,
     /// Who is to take seats in conferences, as drivers have asked.
     pub(crate) stand_ins: Vec<crate::StandIn>,
+    pub(crate) couplings: Vec<crate::Coupling>,
     /// How transferred calls came on: the number that [`Channel::advance_watch`] was given, and what happened.
     pub advances: Vec<(u64, Advance)>,
     /// Calls that have entered the dialplan since start.
@@ -246,6 +247,7 @@ impl Core {
             conferences: Default::default(),
             exchanges: Vec::new(),
             stand_ins: Vec::new(),
+            couplings: Vec::new(),
             advances: Vec::new(),
             calls_processed: 0,
             channels: Vec::new(),

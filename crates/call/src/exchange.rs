@@ -8,7 +8,11 @@ use base::{Cause, ChannelId, Command, PlayEnd};
 use std::mem::swap;
 use std::rc::Rc;
 
-use crate::{Advance, ChanEvent, ChanState, Channel, Core, Indication, Location, Notice, Request, Shard};
+use dialplan::{Inherit, Var};
+
+use crate::{
+    Advance, ChanEvent, ChanState, Channel, Core, Indication, Level, Location, Notice, Request, Shard,
+};
 
 /// An exchange that a driver has asked for; the shard carries it out at its next turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +47,20 @@ pub struct StandIn {
     pub external: bool,
 }
 
+/// Two places of one party hear each other from here on, through a pair of Local channels that sit there in its stead: how
+/// an attended transfer comes out between conferences, of which neither is one party that could be sent. The shard carries
+/// it out at its next turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coupling {
+    /// The transferer's channel that asks for it, and its other one; the first sits in a conference.
+    pub places: [ChannelId; 2],
+}
+
 impl Core {
+    /// Asks for two places to be coupled; nothing happens when either is empty by then.
+    pub fn request_coupling(&mut self, coupling: Coupling) {
+        self.couplings.push(coupling);
+    }
     /// Asks for somebody to take a seat; nothing happens when it is empty by then.
     pub fn request_stand_in(&mut self, stand_in: StandIn) {
         self.stand_ins.push(stand_in);
@@ -274,6 +291,59 @@ impl Shard {
         self.exchange(Exchange { place, newcomer, leaving, is_fresh: true, notice: None, cause });
         let called = self.with_tech(place, |tech, core| tech.call(core, place))?;
         called.is_err().then(|| self.core.borrow_mut().request_hangup(place, Cause::NORMAL_CLEARING));
+        Some(())
+    }
+
+    /// Couples the places of those who have asked for it.
+    pub(crate) fn couple_pending(&self) {
+        let wanted = std::mem::take(&mut self.core.borrow_mut().couplings);
+        for Coupling { places } in wanted {
+            if self.couple(places).is_none() {
+                let mut core = self.core.borrow_mut();
+                core.log(
+                    Level::Warning,
+                    "bridge",
+                    "two calls of a transferer cannot be coupled: no room, or one is over",
+                );
+            }
+        }
+    }
+    fn couple(&self, places: [ChannelId; 2]) -> Option<()> {
+        let tech = self.tech_named("Local")?;
+        let (by, notice, halves) = {
+            let mut core = self.core.borrow_mut();
+            let [first, second] = places.map(|id| core.snapshot(id).map(Box::new));
+            let (transferer, second) = (first?, second?);
+            let goes_on = |id| core.get(id).is_some_and(|channel: &Channel| channel.hangup.is_none());
+            if !places.into_iter().all(goes_on) {
+                return None;
+            }
+            let by = transferer.name.to_string();
+            let notice = |transferee, link| Notice::AttendedTransfer {
+                transferer,
+                second: Some(second),
+                transferee,
+                target: None,
+                link,
+                external: true,
+            };
+            (by, notice, tech.borrow_mut().pair(&mut core, "_attended@transfer", places)?)
+        };
+        for (place, newcomer) in places.into_iter().zip(halves) {
+            if let Some(channel) = self.core.borrow_mut().get_mut(newcomer) {
+                channel.vars.set(Var::named("ATTENDEDTRANSFER"), &by, Inherit::Never);
+            }
+            let (leaving, cause) = (Vec::new(), Cause::NORMAL_CLEARING);
+            self.exchange(Exchange { place, newcomer, leaving, is_fresh: true, notice: None, cause });
+        }
+        let mut core = self.core.borrow_mut();
+        let [one, two] = places.map(|id| core.snapshot(id).map(Box::new));
+        let notice = match core.get(places[1])?.bridge {
+            Some(_) => notice(None, Some((one?, two?))),
+            // The second place is an application, which talks to a conference.
+            None => notice(two, None),
+        };
+        core.notice(|_| Some(notice));
         Some(())
     }
 

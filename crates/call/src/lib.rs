@@ -50,7 +50,7 @@ pub use channel::{
 pub use connect::{Interception, Told};
 pub use core::{Advance, Core, MachineSettings, Reach, Settings};
 pub use device::DeviceState;
-pub use exchange::{Exchange, StandIn};
+pub use exchange::{Coupling, Exchange, StandIn};
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};

@@ -198,10 +198,12 @@ pub enum Notice {
         transferer: Box<Snapshot>,
         /// Its other channel, on which it asked; the same one when a program did the asking.
         second: Option<Box<Snapshot>>,
-        /// Who had been talking to it.
-        transferee: Box<Snapshot>,
+        /// Who had been talking to it; nobody when its calls were to conferences.
+        transferee: Option<Box<Snapshot>>,
         /// Whom it asked; nobody when that is an application.
         target: Option<Box<Snapshot>>,
+        /// The pair of Local channels through which two conferences hear each other.
+        link: Option<(Box<Snapshot>, Box<Snapshot>)>,
         /// A phone asked for it, not a program.
         external: bool,
     },

@@ -133,6 +133,7 @@ impl Shard {
         }
         self.exchange_pending();
         self.seat_pending();
+        self.couple_pending();
         self.exec.borrow_mut().expire(now);
         for _ in 0..POLLS_PER_TURN {
             self.hand_over_wakes();

@@ -74,6 +74,11 @@ pub trait Tech {
     fn optimize_away(&mut self, _core: &mut Core, _channel: ChannelId) -> bool {
         false
     }
+    /// Two answered channels back to back that run no dialplan, named after `name`, each with what its place has: caller,
+    /// formats, account. `None`: this technology has none, or there is no room.
+    fn pair(&mut self, _core: &mut Core, _name: &str, _places: [ChannelId; 2]) -> Option<[ChannelId; 2]> {
+        None
+    }
     /// Sends a text message outside of calls; the destination has its protocol's word before a colon.
     fn message(&mut self, _core: &mut Core, _destination: &str, _message: &TextMessage) -> Sending {
         Sending::InvalidUri

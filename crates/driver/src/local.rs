@@ -27,6 +27,8 @@ pub struct LocalDriver {
     /// First halves that somebody wants out of the way, until they can go.
     unwanted: Vec<ChannelId>,
     optimizations: u32,
+    /// Pairs that connect conferences.
+    couplings: Vec<[ChannelId; 2]>,
 }
 
 impl LocalDriver {
@@ -39,8 +41,10 @@ impl LocalDriver {
         std::mem::take(&mut self.started)
     }
 
-    /// Takes halves out of the way that somebody wants there, as far as both sides talk by now; true when some go.
+    /// Takes halves out of the way that somebody wants there, as far as both sides talk by now; true when some go. Pairs that
+    /// connect a conference with nobody else in it end.
     pub fn optimize(&mut self, core: &mut Core) -> bool {
+        let uncoupled = self.uncouple(core);
         let unwanted = std::mem::take(&mut self.unwanted);
         let before = self.optimizations;
         for first in unwanted {
@@ -49,7 +53,23 @@ impl LocalDriver {
                 self.unwanted.push(first);
             }
         }
-        self.optimizations != before
+        uncoupled || self.optimizations != before
+    }
+    /// Ends pairs that connect a conference with nobody else in it.
+    fn uncouple(&mut self, core: &mut Core) -> bool {
+        self.couplings.retain(|pair| self.others.contains_key(&pair[0]));
+        let couplings = &self.couplings;
+        let is_half = |id: ChannelId| couplings.iter().flatten().any(|half| *half == id);
+        let is_empty = |half: &&ChannelId| {
+            let goes_on = core.get(**half).is_some_and(|half| half.hangup.is_none());
+            let conference = core.conferences.of(**half).filter(|_| goes_on);
+            conference.is_some_and(|room| room.members.iter().all(|member| is_half(member.channel)))
+        };
+        let over: Vec<ChannelId> = couplings.iter().flatten().filter(is_empty).copied().collect();
+        for half in &over {
+            core.request_hangup(*half, Cause::NORMAL_CLEARING);
+        }
+        !over.is_empty()
     }
     /// One of the two that a pair connects takes the place of the half that talks to the other one.
     fn connect_directly(&mut self, core: &mut Core, first: ChannelId, second: ChannelId) -> bool {
@@ -118,6 +138,32 @@ impl LocalDriver {
             uniqueid: if second { second_id } else { request.uniqueid.clone() },
             ..NewChannel::default()
         })
+    }
+    /// Makes the other half and ties both; without room for that the first is gone as well.
+    fn back_to_back(
+        &mut self,
+        core: &mut Core,
+        first: ChannelId,
+        (name, request, place): (&str, &Request, &Location),
+    ) -> Option<ChannelId> {
+        let format = core.get(first).map_or(FormatId::SLIN, |c| c.format);
+        let second = self.half(core, format!("{name};2"), request, place, Some(first));
+        let streams = Self::tie(core, format);
+        let (Some(second), Some((a, b))) = (second, streams) else {
+            for id in [Some(first), second].into_iter().flatten() {
+                core.discard(id);
+            }
+            if let Some((a, b)) = streams {
+                core.media(Command::Close { stream: a });
+                core.media(Command::Close { stream: b });
+            }
+            return None;
+        };
+        core.set_stream(first, a, format);
+        core.set_stream(second, b, format);
+        self.others.insert(first, second);
+        self.others.insert(second, first);
+        Some(second)
     }
     /// Opens both streams and ties them; `None` when the media plane has no room.
     fn tie(core: &mut Core, format: FormatId) -> Option<(StreamId, StreamId)> {
@@ -200,23 +246,7 @@ impl Tech for LocalDriver {
         let name = format!("Local/{}@{}-{serial:08x}", place.exten, place.context);
         let first =
             self.half(core, format!("{name};1"), request, &place, None).ok_or(Cause::SWITCH_CONGESTION)?;
-        let format = core.get(first).map_or(FormatId::SLIN, |c| c.format);
-        let second = self.half(core, format!("{name};2"), request, &place, Some(first));
-        let streams = Self::tie(core, format);
-        let (Some(second), Some((a, b))) = (second, streams) else {
-            for id in [Some(first), second].into_iter().flatten() {
-                core.discard(id);
-            }
-            if let Some((a, b)) = streams {
-                core.media(Command::Close { stream: a });
-                core.media(Command::Close { stream: b });
-            }
-            return Err(Cause::SWITCH_CONGESTION);
-        };
-        core.set_stream(first, a, format);
-        core.set_stream(second, b, format);
-        self.others.insert(first, second);
-        self.others.insert(second, first);
+        self.back_to_back(core, first, (&name, request, &place)).ok_or(Cause::SWITCH_CONGESTION)?;
         if let Some(channel) = core.get_mut(first) {
             for (variable, value) in &request.variables {
                 let (inherit, variable) = dialplan::Inherit::strip(variable);
@@ -312,6 +342,33 @@ impl Tech for LocalDriver {
         self.optimize(core);
         true
     }
+    fn pair(&mut self, core: &mut Core, name: &str, places: [ChannelId; 2]) -> Option<[ChannelId; 2]> {
+        let place = place_of(name);
+        let name = format!("Local/{name}-{:08x}", core.next_serial());
+        let of = |core: &Core, id| {
+            let from = core.get(id)?;
+            let (requestor, caller) = (Some(id), Some(from.caller.clone()));
+            Some((
+                Request { requestor, caller, formats: from.formats, ..Request::default() },
+                from.caller.clone(),
+            ))
+        };
+        let [(one, party), (two, _)] = [of(core, places[0])?, of(core, places[1])?];
+        let first = self.half(core, format!("{name};1"), &one, &place, None)?;
+        let second = self.back_to_back(core, first, (&name, &two, &place))?;
+        if let Some(channel) = core.get_mut(first) {
+            channel.caller = party;
+        }
+        for half in [first, second] {
+            core.answered(half);
+        }
+        self.couplings.push([first, second]);
+        core.notice(|core| {
+            let (first, second) = (core.snapshot(first)?, core.snapshot(second)?);
+            Some(Notice::LocalBridge { first: Box::new(first), second: Box::new(second) })
+        });
+        Some([first, second])
+    }
     fn exchanged(&mut self, _: &Core, a: ChannelId, b: ChannelId) {
         let moved = |id: ChannelId| match id {
             id if id == a => b,
@@ -319,7 +376,8 @@ impl Tech for LocalDriver {
             id => id,
         };
         self.others = self.others.drain().map(|(half, other)| (moved(half), moved(other))).collect();
-        for id in self.started.iter_mut().map(|(id, _)| id).chain(&mut self.unwanted) {
+        let coupled = self.couplings.iter_mut().flatten();
+        for id in self.started.iter_mut().map(|(id, _)| id).chain(&mut self.unwanted).chain(coupled) {
             *id = moved(*id);
         }
     }

@@ -8,6 +8,8 @@ exten => alice,1,Dial(PJSIP/alice,20)
 exten => bob,1,Dial(PJSIP/bob,20)
 exten => carol,1,Set(DB(transfer/by)=${TRANSFERERNAME})
  same => n,Dial(PJSIP/carol,20)
+exten => one,1,ConfBridge(one)
+exten => two,1,ConfBridge(two)
 exten => busy,1,Busy(2)
 exten => away,1,Answer()
  same => n,Transfer(carol)
@@ -171,6 +173,30 @@ fn rfc5589_7_an_attended_transfer_lets_the_other_two_talk() {
         carol.until_hung_up();
         server.until_idle();
     }
+}
+
+#[test]
+fn rfc5589_7_an_attended_transfer_between_conferences_lets_all_hear_each_other() {
+    let Three { server, mut alice, mut bob, mut carol } = three("attended-conferences");
+    let mut second = Phone::new(server.site.sip, "bob");
+    second.media.speak(Speak::Tone(BOB));
+    for (phone, room) in [(&mut alice, "one"), (&mut bob, "one"), (&mut second, "two"), (&mut carol, "two")] {
+        phone.begin(room);
+        assert_eq!(phone.outcome().status(), Some(200));
+    }
+    talk((&alice, ALICE), (&bob, BOB));
+    talk((&second, BOB), (&carol, CAROL));
+    let refer = format!("Refer-To: <sip:x@strowger?Replaces={}>\r\n", second.replaces());
+    accepted(&bob.inside_with("REFER", &refer));
+    assert_eq!(told_at_last(&mut bob).1, "SIP/2.0 200 OK");
+    bob.until_hung_up();
+    second.until_hung_up();
+    talk((&alice, ALICE), (&carol, CAROL));
+    wait::until_true("two phones and a pair are left", || server.channels() == 4);
+    alice.hang_up();
+    wait::until_true("nobody hears what the pair would bring", || server.channels() == 1);
+    carol.hang_up();
+    server.until_idle();
 }
 
 #[test]

@@ -52,7 +52,7 @@ events! {
     "LocalOptimizationBegin" "call" "A Local channel is about to be taken out of the way of the two that it connects." ["LocalOne*", "LocalTwo*", "Source*", "DestUniqueId", "Id"];
     "LocalOptimizationEnd" "call" "A Local channel was taken out of the way." ["LocalOne*", "LocalTwo*", "Success", "Id"];
     "BlindTransfer" "call" "A party sent the other elsewhere." ["Result", "Transferer*", "Transferee*", "Bridge*", "IsExternal", "Context", "Extension"];
-    "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "SecondTransferer*", "Transferee*", "TransferTarget*", "IsExternal", "DestType"];
+    "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "SecondTransferer*", "Transferee*", "TransferTarget*", "LocalOne*", "LocalTwo*", "IsExternal", "DestType"];
     "BridgeDestroy" "call" "A bridge is gone." ["Bridge*"];
     "ConfbridgeStart" "call" "A conference began." ["Conference", "Bridge*"];
     "ConfbridgeEnd" "call" "A conference ended." ["Conference", "Bridge*"];
@@ -339,14 +339,18 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                     .field("Extension", &to.1)
             })
         }
-        Notice::AttendedTransfer { transferer, second, transferee, target, external } => {
+        Notice::AttendedTransfer { transferer, second, transferee, target, link, external } => {
             Event::new("AttendedTransfer").with(|m| {
                 let m = channel(m.field("Result", "Success"), "OrigTransferer", transferer);
                 let m = channel(m, "SecondTransferer", second.as_ref().unwrap_or(transferer));
-                let m = channel(m, "Transferee", transferee);
-                let (m, kind) = match target {
-                    Some(target) => (channel(m, "TransferTarget", target), "Bridge"),
-                    None => (m, "App"),
+                let m = match transferee {
+                    Some(transferee) => channel(m, "Transferee", transferee),
+                    None => m,
+                };
+                let (m, kind) = match (target, link) {
+                    (_, Some((one, two))) => (channel(channel(m, "LocalOne", one), "LocalTwo", two), "Link"),
+                    (Some(target), None) => (channel(m, "TransferTarget", target), "Bridge"),
+                    (None, None) => (m, "App"),
                 };
                 m.field("IsExternal", yes_no(*external)).field("DestType", kind)
             })

@@ -11,7 +11,7 @@ use ::sip::stack::{Answer, Body, ClientId, DialogId, Header, Incoming, ServerId}
 use ::sip::subscription::{Input, Notifier, Output, Reason, Standing};
 use ::sip::{HeaderName, Message, Method, NameAddr, OwnedMessage, Status, Uri};
 use base::{Cause, ChannelId, Instant};
-use call::{Advance, ChanEvent, Core, Exchange, Level, Location, Notice, Reach, StandIn};
+use call::{Advance, ChanEvent, Core, Coupling, Exchange, Level, Location, Notice, Reach, StandIn};
 use dialplan::{Inherit, Var};
 
 use super::config::Endpoint;
@@ -87,6 +87,8 @@ enum Plan {
     Seat { to: Location, external: Option<(String, String)> },
     /// The newcomer takes the place of one of the transferer's own channels.
     Attended { place: ChannelId, newcomer: ChannelId, second: ChannelId },
+    /// A conference hears what the transferer's other channel is in: another conference, or an application.
+    Coupled { places: [ChannelId; 2] },
 }
 
 impl SipDriver {
@@ -126,9 +128,11 @@ impl SipDriver {
         let answer = if silent { answer.headers(&headers) } else { answer };
         self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
         let referred_by = view.header(HeaderName::ReferredBy).map(identity::text).unwrap_or_default();
-        let follows = !silent && endpoint.refer_progress && !matches!(plan, Plan::Attended { .. });
+        let follows = !silent
+            && endpoint.refer_progress
+            && !matches!(plan, Plan::Attended { .. } | Plan::Coupled { .. });
         // The seat has to be there until somebody else sits in it.
-        let takes_seat = matches!(plan, Plan::Seat { .. });
+        let takes_seat = matches!(plan, Plan::Seat { .. } | Plan::Coupled { .. });
         self.referrals.next += 1;
         let token = self.referrals.next;
         match plan {
@@ -144,6 +148,7 @@ impl SipDriver {
                 core.request_stand_in(StandIn { place: channel, to, watch, variables, external: true });
             }
             Plan::Attended { place, newcomer, second } => attended(core, channel, (place, newcomer, second)),
+            Plan::Coupled { places } => core.request_coupling(Coupling { places }),
         }
         if !silent {
             let number = view.cseq().map_or(0, |cseq| cseq.number);
@@ -183,7 +188,7 @@ impl SipDriver {
                 return match (peer, peer_of(core, second)) {
                     (Some(newcomer), _) => Ok(Plan::Attended { place: second, newcomer, second }),
                     (None, Some(newcomer)) => Ok(Plan::Attended { place: channel, newcomer, second }),
-                    (None, None) => Err(404),
+                    (None, None) => coupled(core, [channel, second]).ok_or(404),
                 };
             }
         }
@@ -437,6 +442,17 @@ fn peer_of(core: &Core, channel: ChannelId) -> Option<ChannelId> {
     }
 }
 
+/// How two channels come together of which neither talks to exactly one: one of them has to be in a conference. Two seats in
+/// the same one are its own echo.
+fn coupled(core: &Core, [own, second]: [ChannelId; 2]) -> Option<Plan> {
+    match (core.conferences.of(own), core.conferences.of(second)) {
+        (Some(a), Some(b)) if a.room == b.room => None,
+        (Some(_), _) => Some(Plan::Coupled { places: [own, second] }),
+        (None, Some(_)) => Some(Plan::Coupled { places: [second, own] }),
+        (None, None) => None,
+    }
+}
+
 /// Sends the transferee to its extension, with what its dialplan may want to know.
 fn blind(
     core: &mut Core,
@@ -508,8 +524,9 @@ fn attended(core: &mut Core, first: ChannelId, (place, newcomer, second): (Chann
         Some(Notice::AttendedTransfer {
             transferer: snapshot(first)?,
             second: snapshot(second),
-            transferee: snapshot(newcomer)?,
+            transferee: Some(snapshot(newcomer)?),
             target: target.and_then(snapshot),
+            link: None,
             external: true,
         })
     })();

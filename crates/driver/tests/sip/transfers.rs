@@ -373,11 +373,78 @@ fn rfc5589_7_an_attended_transfer_connects_the_others_whoever_called_whom() {
         let event = core.notices.iter().find_map(|notice| match notice {
             Notice::AttendedTransfer { second, transferee, target, .. } => {
                 let name = |of: &call::Snapshot| of.name.to_string();
-                Some((second.as_deref().map(name), name(transferee), target.as_deref().map(name)))
+                Some((second.as_deref().map(name), name(transferee.as_deref()?), target.as_deref().map(name)))
             }
             _ => None,
         });
         assert_eq!(event, Some((Some(was_x2), was_y, Some(was_z))));
+    }
+}
+
+/// Neither call of the transferer is with one party that could take a place: a pair of channels sits in both.
+#[test]
+fn rfc5589_7_an_attended_transfer_between_conferences_couples_them() {
+    for (name, rooms, status) in [
+        ("two conferences", [Some("one"), Some("two")], "202"),
+        ("a conference and an application", [Some("one"), None], "202"),
+        ("an application and a conference", [None, Some("two")], "202"),
+        ("the same conference twice", [Some("one"), Some("one")], "404"),
+        ("two applications", [None, None], "404"),
+    ] {
+        let mut lab = laboratory();
+        let local: Rc<RefCell<LocalDriver>> = Rc::default();
+        let tech = lab.shard.add_tech(local.clone());
+        local.borrow_mut().set_tech_index(tech);
+        let (mut first, mut second) = (Phone::new("trunk").call("one"), Phone::new("trunk").call("two"));
+        let places = [incoming(&mut lab, &mut first), incoming(&mut lab, &mut second)];
+        let others = [outgoing(&mut lab, "trunk").0, outgoing(&mut lab, "trunk").0];
+        for (room, (place, other)) in rooms.into_iter().zip(places.into_iter().zip(others)) {
+            for id in [place, other] {
+                let Some(room) = room else { break };
+                let settings = RoomSettings::default();
+                lab.with(|_, core| core.conference_enter(room, id, Seat::default(), settings, 0)).unwrap();
+            }
+        }
+        let by = places.map(|id| self::name(&lab, id));
+        lab.shard.core.borrow_mut().notices.clear();
+        let replaces = format!("two%3Bto-tag%3D{}%3Bfrom-tag%3D{}", second.remote_tag, second.tag);
+        first.inside(&mut lab, "REFER", &format!("Refer-To: <sip:x@strowger?Replaces={replaces}>\r\n"), "");
+        assert_eq!(line(&lab.sent()), status, "{name}");
+        if status != "202" {
+            assert_eq!(lab.lines(), [""; 0], "{name}: both calls go on");
+            continue;
+        }
+        let rest: Vec<OwnedMessage> = std::iter::from_fn(|| lab.next().map(|(_, message)| message)).collect();
+        assert_eq!(rest.iter().map(line).collect::<Vec<_>>(), ["NOTIFY", "BYE"], "{name}");
+        assert_eq!(body(&rest[0]), "SIP/2.0 200 OK\r\n", "{name}");
+        first.respond(&mut lab, &rest[0], 200, "", "");
+        assert_eq!(lab.lines(), ["BYE"], "{name}");
+        for (place, room) in places.into_iter().zip(rooms) {
+            let is_half = self::name(&lab, place).starts_with("Local/_attended@transfer-");
+            assert!(is_half, "{name}: {}", self::name(&lab, place));
+            let core = lab.shard.core.borrow();
+            let sits = core.conferences.of(place).map(|room| (room.name.as_str(), room.members.len()));
+            assert_eq!(sits, room.map(|room| (room, 2)), "{name}");
+            assert_eq!(core.get(place).map(|half| half.state), Some(call::ChanState::Up), "{name}");
+        }
+        let asked_first = if rooms[0].is_some() { 0 } else { 1 };
+        let event = lab.shard.core.borrow().notices.iter().find_map(|notice| match notice {
+            Notice::AttendedTransfer { transferer, second, transferee, target: None, link, .. } => {
+                let name = |of: &call::Snapshot| of.name.to_string();
+                Some((name(transferer), second.as_deref().map(name), transferee.is_some(), link.is_some()))
+            }
+            _ => None,
+        });
+        let linked = rooms.iter().all(Option::is_some);
+        let expected = (by[asked_first].clone(), Some(by[1 - asked_first].clone()), !linked, linked);
+        assert_eq!(event, Some(expected), "{name}");
+        // The last one goes: nobody is left whom the pair could let hear anything.
+        assert!(!lab.with(|_, core| local.borrow_mut().optimize(core)), "{name}");
+        let gone = others[if rooms[0].is_some() { 0 } else { 1 }];
+        lab.with(|_, core| core.conference_leave(gone));
+        assert!(lab.with(|_, core| local.borrow_mut().optimize(core)), "{name}");
+        let half = places[if rooms[0].is_some() { 0 } else { 1 }];
+        assert!(lab.shard.core.borrow().get(half).is_some_and(|half| half.hangup.is_some()), "{name}");
     }
 }
 
