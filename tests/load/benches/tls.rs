@@ -19,6 +19,7 @@ fn main() {
     }
     for (name, rate, handshake, target) in [
         ("register_tls_open", 500, Handshake::None, 0.07),
+        ("register_tls_open_busy", 1_500, Handshake::None, 0.07),
         ("register_tls_resumed", 150, Handshake::Resumed, 0.3),
         ("register_tls_full", 150, Handshake::Full, 0.6),
     ] {

@@ -15,8 +15,10 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use crate::message::{authorization, header, status};
 use crate::pace::Pacer;
 
-/// Phones at work at once, each waiting for its answers.
-const CREWS: usize = 50;
+/// Phones at work at once on connections that stay, each waiting for its answers.
+const OPEN: usize = 80;
+/// Phones at work at once on new connections: fewer than the program lets one address have before it has registered.
+const COMING: usize = 20;
 /// How long the program may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -72,15 +74,15 @@ impl SecureRegistrars {
         let name = ServerName::try_from(name).expect("a name");
         let client = Client { server, name, config: Arc::new(config), secret: secret.to_owned() };
         let registered = Arc::new(AtomicU64::new(0));
-        let crews = (0..CREWS as u64).map(|crew| {
+        let crews = if handshake == Handshake::None { OPEN } else { COMING };
+        let pacers = (0..crews as u64).map(|crew| {
             let (client, counter) = (client.clone(), registered.clone());
-            // Registered before the next one connects: of one address the program keeps few connections that have not.
             let mut open = (handshake == Handshake::None).then(|| {
                 let mut stream = client.connect();
                 client.register(&mut stream, crew % phones, 0);
                 stream
             });
-            Pacer::start_shared(rate, (crew, CREWS), move |number| {
+            Pacer::start_shared(rate, (crew, crews), move |number| {
                 match &mut open {
                     Some(stream) => client.register(stream, crew % phones, number + 1),
                     None => client.register(&mut client.connect(), number % phones, number + 1),
@@ -88,7 +90,7 @@ impl SecureRegistrars {
                 counter.fetch_add(1, Relaxed);
             })
         });
-        Self { _crews: crews.collect(), registered }
+        Self { _crews: pacers.collect(), registered }
     }
     /// Registrations that have been granted; one that is refused ends the bench.
     pub fn registered(&self) -> u64 {
