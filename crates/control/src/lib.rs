@@ -6,6 +6,7 @@ pub mod cli;
 pub mod cli_client;
 pub mod console;
 pub mod http;
+pub mod iax;
 pub mod metrics;
 pub mod site;
 pub mod socket;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use driver::iax::PeerState;
 use io::clock::Clock;
 use io::media::LATENESS_US;
 
@@ -20,6 +21,21 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     ("asterisk_channels_count", Kind::Gauge, "Channels."),
     ("asterisk_bridges_count", Kind::Gauge, "Bridges."),
     ("asterisk_endpoints_count", Kind::Gauge, "Endpoints that are configured."),
+    ("strowger_iax2_channels", Kind::Gauge, "IAX2 calls."),
+    ("strowger_iax2_peers", Kind::Gauge, "IAX2 peers, by state: online, offline, unmonitored."),
+    ("strowger_iax2_legs", Kind::Gauge, "IAX2 calls, registrations and pokes under way."),
+    ("strowger_iax2_datagrams_total", Kind::Counter, "IAX2 datagrams, by direction."),
+    ("strowger_iax2_discarded_total", Kind::Counter, "IAX2 datagrams thrown away, by reason."),
+    (
+        "strowger_iax2_numbers",
+        Kind::Gauge,
+        "IAX2 call numbers that are unique on their socket, by state: used and resting.",
+    ),
+    (
+        "strowger_iax2_numbers_without_token",
+        Kind::Gauge,
+        "IAX2 call numbers that were given without a call token.",
+    ),
     ("strowger_media_streams", Kind::Gauge, "Media streams that are open."),
     ("strowger_media_ports", Kind::Gauge, "Pairs of media ports, by state: used and free."),
     ("strowger_media_worker_streams", Kind::Gauge, "Media streams of a worker."),
@@ -152,6 +168,7 @@ pub fn text(site: &Site) -> String {
         core(site, &mut page);
     }
     calls(site, &mut page);
+    iax2(site, &mut page);
     media(site, &mut page);
     let recorder = site.shard.core.borrow().services.recorder.state();
     page.single("strowger_recordings", recorder.running as f64);
@@ -198,6 +215,35 @@ fn calls(site: &Site, page: &mut Page) {
         page.sample("", &[("of", "least")], scores.iter().copied().fold(f64::INFINITY, f64::min));
         page.sample("", &[("of", "mean")], scores.iter().sum::<f64>() / scores.len() as f64);
     }
+}
+
+/// IAX2, where it is served.
+fn iax2(site: &Site, page: &mut Page) {
+    let iax = site.iax_sight.borrow();
+    let Some(iax) = iax.as_ref().map(|iax| iax.borrow()) else { return };
+    page.single("strowger_iax2_channels", iax.channels().len() as f64);
+    let peers = iax.peers(None);
+    let count = |wanted: fn(PeerState) -> bool| peers.iter().filter(|peer| wanted(peer.state)).count() as f64;
+    page.metric("strowger_iax2_peers");
+    let online = count(|state| matches!(state, PeerState::Ok(_) | PeerState::Lagged(_)));
+    let unmonitored = count(|state| state == PeerState::Unmonitored);
+    page.sample("", &[("state", "online")], online);
+    page.sample("", &[("state", "offline")], peers.len() as f64 - online - unmonitored);
+    page.sample("", &[("state", "unmonitored")], unmonitored);
+    let stats = iax.stats();
+    page.single("strowger_iax2_legs", stats.legs as f64);
+    page.metric("strowger_iax2_datagrams_total");
+    page.sample("", &[("direction", "received")], stats.received as f64);
+    page.sample("", &[("direction", "sent")], stats.sent as f64);
+    page.metric("strowger_iax2_discarded_total");
+    for (reason, count) in &stats.discards {
+        page.sample("", &[("reason", reason)], *count as f64);
+    }
+    let numbers = iax.numbers();
+    page.metric("strowger_iax2_numbers");
+    page.sample("", &[("state", "used")], numbers.shared_in_use as f64);
+    page.sample("", &[("state", "resting")], numbers.shared_resting as f64);
+    page.single("strowger_iax2_numbers_without_token", f64::from(numbers.without_token));
 }
 
 /// Nanoseconds as seconds.
@@ -289,6 +335,8 @@ mod tests {
         let (snapshot, _) = Snapshot::load(&Where::Dir(folder.to_path_buf())).unwrap();
         let mut world = testing::world("[default]\nexten => 1,1,Answer()\nsame => n,Wait(9)\n");
         let site = testing::site(&world, &folder, snapshot, sip_config());
+        *site.iax_sight.borrow_mut() =
+            Some(std::rc::Rc::new(std::cell::RefCell::new(testing::Iax::default())));
         let location = call::Location { context: "default".into(), exten: "1".into(), priority: 1 };
         let id = world.incoming("6001", "<6001>", location.clone(), &[]);
         assert!(apps::pbx::start(&world.shard, id, location));

@@ -17,6 +17,8 @@ use store::Snapshot;
 use store::log::{LogSender, LogSink};
 use store::sounds::Sounds;
 
+use crate::iax::Show;
+
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
@@ -134,6 +136,8 @@ pub struct Site {
     pub counters: Cell<Counters>,
     /// The console may make parts of calls panic ([`cli::FAULT_INJECTION`](crate::cli::FAULT_INJECTION)).
     pub fault_injection: Cell<bool>,
+    /// What there is to see of IAX2, when it is served.
+    pub iax_sight: RefCell<Option<Rc<RefCell<dyn Show>>>>,
 }
 
 impl Site {

@@ -91,6 +91,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
         reload: RefCell::default(),
         counters: Cell::default(),
         fault_injection: Cell::default(),
+        iax_sight: RefCell::default(),
     })
 }
 
@@ -181,4 +182,92 @@ pub(crate) fn sip_config() -> Config {
         marking: base::Marking::default(),
     });
     config
+}
+
+/// IAX2 as a table: two peers, one registration, one call.
+#[derive(Default)]
+pub(crate) struct Iax {
+    /// Peers that are not registered any more.
+    pub(crate) unregistered: Vec<String>,
+    /// What was last asked to be told.
+    pub(crate) trace: crate::iax::Trace,
+}
+
+impl crate::iax::Show for Iax {
+    fn peers(&self, only: Option<&str>) -> Vec<driver::iax::PeerRow> {
+        use driver::iax::{PeerRow, PeerState};
+        let row = |name: &str, address: Option<&str>, state| PeerRow {
+            name: name.to_owned(),
+            username: String::new(),
+            address: address.map(|address| address.parse().unwrap()),
+            is_dynamic: false,
+            trunk: false,
+            encrypted: false,
+            state,
+            expires: None,
+            channels: Vec::new(),
+            options: vec![("description", "a site".to_owned())],
+        };
+        let mut site =
+            row("site-b", Some("192.0.2.7:4569"), PeerState::Ok(std::time::Duration::from_millis(12)));
+        (site.trunk, site.encrypted, site.username) = (true, true, "site-a".to_owned());
+        site.channels = vec!["IAX2/site-b-00000001".to_owned()];
+        let mut phone = row("phone", None, PeerState::Unknown);
+        phone.is_dynamic = true;
+        let mut rows = vec![phone, site];
+        rows.retain(|row| only.is_none_or(|only| only == row.name));
+        rows
+    }
+    fn registry(&self) -> Vec<driver::iax::RegistryRow> {
+        vec![driver::iax::RegistryRow {
+            place: "iax.example.com:4569".to_owned(),
+            address: None,
+            username: "us".to_owned(),
+            perceived: Some("198.51.100.1:4569".parse().unwrap()),
+            refresh: 60,
+            state: driver::iax::RegistryState::Registered,
+        }]
+    }
+    fn channels(&self) -> Vec<driver::iax::ChannelRow> {
+        vec![driver::iax::ChannelRow {
+            channel: "IAX2/site-b-00000001".to_owned(),
+            remote: "192.0.2.7:4569".parse().unwrap(),
+            username: "site-b".to_owned(),
+            numbers: (17_000, 3),
+            round_trip: std::time::Duration::from_millis(12),
+            jitter_ms: 2,
+            format: Some(FormatId::ULAW),
+            encrypted: false,
+            trunk: true,
+        }]
+    }
+    fn netstats(&self) -> Vec<driver::iax::NetstatRow> {
+        let side = driver::iax::Netstats { jitter_ms: 2, received: 5_000, lost: 7, ..Default::default() };
+        vec![driver::iax::NetstatRow {
+            channel: "IAX2/site-b-00000001".to_owned(),
+            round_trip: std::time::Duration::from_millis(12),
+            local: side,
+            remote: driver::iax::Netstats::default(),
+        }]
+    }
+    fn stats(&self) -> driver::iax::Stats {
+        let discards = vec![("too_short", 3), ("bad_version", 0)];
+        driver::iax::Stats { received: 100, sent: 90, legs: 2, trunks: 1, discards }
+    }
+    fn numbers(&self) -> driver::iax::Numbers {
+        driver::iax::Numbers {
+            shared_in_use: 1,
+            without_token_max: 8192,
+            of_address_max: 2048,
+            ..Default::default()
+        }
+    }
+    fn unregister(&mut self, peer: &str) -> bool {
+        let known = peer == "phone" && !self.unregistered.iter().any(|gone| gone == peer);
+        self.unregistered.extend(known.then(|| peer.to_owned()));
+        known
+    }
+    fn set_trace(&mut self, trace: crate::iax::Trace) {
+        self.trace = trace;
+    }
 }

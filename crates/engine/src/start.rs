@@ -385,6 +385,7 @@ fn site(
         reload: RefCell::new(None),
         counters: Cell::new(Counters::default()),
         fault_injection: Cell::new(false),
+        iax_sight: RefCell::default(),
     })
 }
 

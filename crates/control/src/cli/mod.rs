@@ -15,6 +15,7 @@ mod database;
 mod faults;
 mod grammar;
 mod history;
+mod iax;
 mod media;
 mod monitors;
 mod peers;
@@ -41,6 +42,7 @@ use crate::site::Site;
 use crate::socket::{Answer, Call, Commands, View};
 pub use faults::SWITCH as FAULT_INJECTION;
 use grammar::{Args, CHOICE, Piece};
+pub(crate) use iax::netstats_text as iax_netstats;
 
 /// Most words that completion offers: more than anyone reads, and they fit one frame.
 const COMPLETIONS_MAX: usize = 1_000;
@@ -163,6 +165,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("SIP", sip::ROWS),
     ("SIP messages", history::ROWS),
     ("SIP in the words of chan_sip", peers::ROWS),
+    ("IAX2", iax::ROWS),
     ("Media", media::ROWS),
     ("How well media runs", sight::ROWS),
     ("Database", database::ROWS),
@@ -278,6 +281,7 @@ impl Cli {
             "application" => self.applications().map(|row| row.name.to_owned()).collect(),
             "function" => self.function_names(),
             "endpoint" | "aor" | "auth" | "registration" | "transport" => self.sip_names(name),
+            "iax-peer" => self.iax_peer_names(),
             "context" | "exten@context" => self.context_names(),
             "module" => admin::module_names(),
             "family" => self.families(),

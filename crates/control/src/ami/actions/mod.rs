@@ -6,6 +6,7 @@ mod channels;
 mod conferences;
 mod config;
 mod database;
+mod iax;
 mod monitors;
 mod originate;
 mod plan;
@@ -37,6 +38,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     database::ROWS,
     config::ROWS,
     sip::ROWS,
+    iax::ROWS,
     watch::ROWS,
 ];
 

@@ -574,3 +574,62 @@ fn phones_are_sent_notifies_and_texts_by_name_only() {
         assert!(answer.starts_with(&format!("Response: Error\r\nMessage: {expected}")), "{act}: {answer}");
     }
 }
+
+#[test]
+fn iax2_is_listed_in_the_events_of_the_field_and_is_empty_where_it_is_not_served() {
+    let mut desk = Desk::new("iax");
+    desk.login(1, "all");
+    for (act, complete) in [
+        ("IAXpeers", "PeerlistComplete"),
+        ("IAXpeerlist", "PeerlistComplete"),
+        ("IAXregistry", "RegistrationsComplete"),
+    ] {
+        let text = desk.act(1, act);
+        let list = messages(&text);
+        assert_eq!(list.len(), 2, "{act}");
+        assert_eq!((field(&list[1], "Event"), field(&list[1], "ListItems")), (Some(complete), Some("0")));
+    }
+    let iax = std::rc::Rc::new(std::cell::RefCell::new(crate::testing::Iax::default()));
+    *desk.manager.site.iax_sight.borrow_mut() = Some(iax);
+    let text = desk.act(1, "IAXpeers|ActionID: 9");
+    let list = messages(&text);
+    assert_eq!(field(&list[3], "ListItems"), Some("2"));
+    for (header, phone, site) in [
+        ("Event", "PeerEntry", "PeerEntry"),
+        ("ActionID", "9", "9"),
+        ("Channeltype", "IAX2", "IAX2"),
+        ("ObjectName", "phone", "site-b"),
+        ("ChanObjectType", "peer", "peer"),
+        ("IPaddress", "(null)", "192.0.2.7"),
+        ("Port", "0", "4569"),
+        ("Dynamic", "yes", "no"),
+        ("Trunk", "no", "yes"),
+        ("Encryption", "no", "yes"),
+        ("Status", "UNKNOWN", "OK (12 ms)"),
+    ] {
+        assert_eq!((field(&list[1], header), field(&list[2], header)), (Some(phone), Some(site)), "{header}");
+    }
+    assert_eq!(
+        (field(&list[1], "ObjectUsername"), field(&list[2], "ObjectUsername")),
+        (None, Some("site-a"))
+    );
+    let text = desk.act(1, "IAXregistry");
+    let list = messages(&text);
+    for (header, expected) in [
+        ("Event", "RegistryEntry"),
+        ("Host", "iax.example.com:4569"),
+        ("DNSmanager", "Y"),
+        ("Username", "us"),
+        ("Perceived", "198.51.100.1:4569"),
+        ("Refresh", "60"),
+        ("State", "Registered"),
+    ] {
+        assert_eq!(field(&list[1], header), Some(expected), "{header}");
+    }
+    let text = desk.act(1, "IAXnetstats");
+    assert!(
+        text.contains("Output: IAX2/site-b-00000001   12 ")
+            && text.contains("Output: 1 active IAX channel\r\n"),
+        "{text}"
+    );
+}

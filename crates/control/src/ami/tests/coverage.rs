@@ -111,7 +111,6 @@ const NO_SUBSYSTEM: &[(&str, &str)] = &[
     ("ParkedCalls", "parking"),
     ("Parkinglots", "parking"),
     ("Agents", "agents"),
-    ("IAXpeers", "IAX2"),
     ("VoicemailUsersList", "voicemail"),
 ];
 

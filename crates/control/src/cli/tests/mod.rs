@@ -3,6 +3,7 @@
 mod calls;
 mod conferences;
 mod content;
+mod iax;
 mod process;
 mod sight;
 mod sip;

@@ -1,0 +1,514 @@
+//! IAX2: peers, users, registrations, calls and how the network treats them, in the field's columns.
+
+use std::fmt::Write as _;
+
+use driver::iax::{ChannelRow, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow};
+use serde_json::{Value, json};
+use store::config::iax::{CodecPriority, IaxPeer};
+
+use super::text::{clean, s, yes_no};
+use super::{Ask, Cli, Row, Said, show, verb};
+use crate::iax::{Show, Trace};
+
+const PEER_KEYS: &str = "peers [name username host port dynamic trunk encryption status expires channels]";
+
+pub(super) const ROWS: &[Row] = &[
+    show("iax2 show peers [like <pattern>]", "Lists IAX2 peers.", PEER_KEYS, Cli::iax_peers)
+        .detail("pattern is a regular expression that is looked for in names."),
+    show(
+        "iax2 show peer <iax-peer>",
+        "Shows one IAX2 peer and its options in effect; never its secret.",
+        "peers [name username host port dynamic trunk encryption status expires channels options]",
+        Cli::iax_peer,
+    ),
+    show(
+        "iax2 show users [like <pattern>]",
+        "Lists IAX2 users; never their secrets.",
+        "users [name secret auth context restricted codec_priority]",
+        Cli::iax_users,
+    )
+    .detail("pattern is a regular expression that is looked for in names."),
+    show(
+        "iax2 show registry",
+        "Lists registrations of ours at IAX2 servers.",
+        "registry [host username perceived refresh state]",
+        Cli::iax_registry,
+    ),
+    show(
+        "iax2 show channels",
+        "Lists IAX2 calls.",
+        "channels [name peer username local_number remote_number lag_ms jitter_ms format encrypted trunk]",
+        Cli::iax_channels,
+    ),
+    show(
+        "iax2 show netstats",
+        "Shows how the network treats IAX2 calls: as we receive them, and as the other side says it does.",
+        "channels [name round_trip_ms local remote]",
+        Cli::iax_netstats,
+    ),
+    show(
+        "iax2 show stats",
+        "Counts IAX2 datagrams, and those that were dropped by reason.",
+        "received sent legs trunks discards",
+        Cli::iax_stats,
+    ),
+    show(
+        "iax2 show callnumber usage",
+        "Shows how many IAX2 call numbers are taken.",
+        "in_use resting own_resting addresses without_token without_token_max of_address_max",
+        Cli::iax_numbers,
+    ),
+    show("iax2 show cache", "Lists what IAX2 servers said of numbers.", "numbers", |cli, ask| {
+        cli.iax(|_| {
+            ask.show(|| json!({ "numbers": [] }), || "Nothing is kept: each switch asks anew.\n".to_owned())
+        })
+    }),
+    show("iax2 show threads", "Tells what serves IAX2.", "threads", |cli, ask| {
+        cli.iax(|_| {
+            ask.show(|| json!({ "threads": 1 }), || "One thread serves IAX2, SIP and calls.\n".to_owned())
+        })
+    }),
+    verb("iax2 set debug on|off", "Switches the log of IAX2 frames.", Cli::iax_set_debug)
+        .detail("Passwords, challenges' answers and keys are never logged."),
+    verb(
+        "iax2 set debug ip <address>",
+        "Switches the log of IAX2 frames on for one address.",
+        Cli::iax_set_debug,
+    ),
+    verb(
+        "iax2 unregister <iax-peer>",
+        "Forgets where an IAX2 peer has registered from.",
+        Cli::iax_unregister,
+    ),
+    verb(
+        "iax2 reload",
+        "Reads iax.conf again, and everything else with it. Calls and registrations go on.",
+        |cli, _| cli.reload("chan_iax2", "Module 'chan_iax2.so' reloaded successfully.\n"),
+    ),
+];
+
+impl Cli {
+    /// What IAX2 says, when it is served.
+    fn iax(&self, answer: impl FnOnce(&mut dyn Show) -> Said) -> Said {
+        match self.site.iax_sight.borrow().as_ref() {
+            Some(iax) => answer(&mut *iax.borrow_mut()),
+            None => Said::failed("IAX2 is not served\n"),
+        }
+    }
+
+    pub(super) fn iax_peer_names(&self) -> Vec<String> {
+        self.site.snapshot.borrow().iax.peers.keys().cloned().collect()
+    }
+
+    fn iax_peers(&self, ask: &mut Ask<'_>) -> Said {
+        let like = match pattern(ask) {
+            Ok(like) => like,
+            Err(said) => return said,
+        };
+        self.iax(|iax| {
+            let mut rows = iax.peers(None);
+            rows.retain(|row| like.as_ref().is_none_or(|like| like.find(&row.name).is_some()));
+            ask.show(
+                || json!({ "peers": rows.iter().map(peer_json).collect::<Vec<_>>() }),
+                || peers_text(&rows),
+            )
+        })
+    }
+
+    fn iax_peer(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("iax-peer").to_owned();
+        self.iax(|iax| {
+            let rows = iax.peers(Some(&name));
+            let Some(row) = rows.first() else {
+                return Said::failed(format!("Peer {} not found.\n", clean(&name)));
+            };
+            let data = || {
+                let mut data = peer_json(row);
+                if let Some(object) = data.as_object_mut() {
+                    let options =
+                        row.options.iter().map(|(name, value)| json!({ "name": name, "value": value }));
+                    object.insert("options".to_owned(), options.collect());
+                }
+                json!({ "peers": [data] })
+            };
+            ask.show(data, || peer_text(row))
+        })
+    }
+
+    fn iax_users(&self, ask: &mut Ask<'_>) -> Said {
+        let like = match pattern(ask) {
+            Ok(like) => like,
+            Err(said) => return said,
+        };
+        let snapshot = self.site.snapshot.borrow();
+        let users = || {
+            let fits = |name: &str| like.as_ref().is_none_or(|like| like.find(name).is_some());
+            snapshot.iax.users.iter().filter(move |(name, _)| fits(name))
+        };
+        let data = || {
+            let rows = users().map(|(name, user)| {
+                json!({
+                    "name": name, "secret": secret(user), "auth": methods(user), "context": context(user),
+                    "restricted": !user.access.is_empty(), "codec_priority": priority(user),
+                })
+            });
+            json!({ "users": rows.collect::<Vec<_>>() })
+        };
+        let text = || {
+            let line = |cells: [&str; 6]| {
+                let [name, secret, auth, context, limited, codecs] = cells;
+                format!(
+                    "{name:<15.15}  {secret:<20.20}  {auth:<15.15}  {context:<15.15}  {limited:<5.5}  {codecs:<5.10}\n"
+                )
+            };
+            let head = line(["Username", "Secret", "Authen", "Def.Context", "A/C", "Codec Pref"]);
+            users().fold(head, |out, (name, user)| {
+                let limited = yes_no(!user.access.is_empty());
+                let cells = [
+                    &*clean(name),
+                    secret(user),
+                    &methods(user),
+                    &clean(context(user)),
+                    limited,
+                    priority(user),
+                ];
+                out + &line(cells)
+            })
+        };
+        ask.show(data, text)
+    }
+
+    fn iax_registry(&self, ask: &mut Ask<'_>) -> Said {
+        self.iax(|iax| {
+            let rows = iax.registry();
+            let data = || json!({ "registry": rows.iter().map(registry_json).collect::<Vec<_>>() });
+            ask.show(data, || registry_text(&rows))
+        })
+    }
+
+    fn iax_channels(&self, ask: &mut Ask<'_>) -> Said {
+        self.iax(|iax| {
+            let rows = iax.channels();
+            let data = || json!({ "channels": rows.iter().map(channel_json).collect::<Vec<_>>() });
+            ask.show(data, || channels_text(&rows))
+        })
+    }
+
+    fn iax_netstats(&self, ask: &mut Ask<'_>) -> Said {
+        self.iax(|iax| {
+            let rows = iax.netstats();
+            let data = || {
+                let rows = rows.iter().map(|row| {
+                    json!({
+                        "name": row.channel, "round_trip_ms": millis(row.round_trip),
+                        "local": side_json(&row.local), "remote": side_json(&row.remote),
+                    })
+                });
+                json!({ "channels": rows.collect::<Vec<_>>() })
+            };
+            ask.show(data, || netstats_text(&rows))
+        })
+    }
+
+    fn iax_stats(&self, ask: &mut Ask<'_>) -> Said {
+        self.iax(|iax| {
+            let stats = iax.stats();
+            let data = || {
+                let discards: serde_json::Map<String, Value> =
+                    stats.discards.iter().map(|(why, count)| ((*why).to_owned(), json!(count))).collect();
+                json!({
+                    "received": stats.received, "sent": stats.sent, "legs": stats.legs, "trunks": stats.trunks,
+                    "discards": discards,
+                })
+            };
+            let text = || {
+                let mut out = String::from("    IAX Statistics\n---------------------\n");
+                let _ = writeln!(out, "Datagrams: {} received, {} sent", stats.received, stats.sent);
+                let _ = writeln!(out, "Calls, registrations and pokes under way: {}", stats.legs);
+                let _ = writeln!(out, "Trunks: {}", stats.trunks);
+                let dropped: u64 = stats.discards.iter().map(|(_, count)| count).sum();
+                let _ = writeln!(out, "Datagrams dropped: {dropped}");
+                for (why, count) in stats.discards.iter().filter(|(_, count)| *count > 0) {
+                    let _ = writeln!(out, "    {why}: {count}");
+                }
+                out
+            };
+            ask.show(data, text)
+        })
+    }
+
+    fn iax_numbers(&self, ask: &mut Ask<'_>) -> Said {
+        self.iax(|iax| {
+            let numbers = iax.numbers();
+            let data = || {
+                json!({
+                    "in_use": numbers.shared_in_use, "resting": numbers.shared_resting,
+                    "own_resting": numbers.own_resting, "addresses": numbers.hosts,
+                    "without_token": numbers.without_token, "without_token_max": numbers.without_token_max,
+                    "of_address_max": numbers.of_address_max,
+                })
+            };
+            ask.show(data, || numbers_text(&numbers))
+        })
+    }
+
+    fn iax_set_debug(&self, ask: &mut Ask<'_>) -> Said {
+        let (trace, told) = match (ask.arg("address").map(str::parse), ask.choice()) {
+            (Some(Ok(address)), _) => {
+                (Trace::Of(address), format!("IAX2 Debugging Enabled for IP: {address}\n"))
+            }
+            (Some(Err(_)), _) => {
+                return Said::failed(format!("'{}' is no address\n", clean(ask.need("address"))));
+            }
+            (None, Some("off")) => (Trace::Off, "IAX2 Debugging Disabled\n".to_owned()),
+            (None, _) => (Trace::All, "IAX2 Debugging Enabled\n".to_owned()),
+        };
+        self.iax(|iax| {
+            iax.set_trace(trace);
+            Said::Done(told)
+        })
+    }
+
+    fn iax_unregister(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("iax-peer").to_owned();
+        self.iax(|iax| match iax.unregister(&name) {
+            true => Said::done(format!("Peer {} unregistered\n", clean(&name))),
+            false => Said::failed(format!("Peer {} is not registered\n", clean(&name))),
+        })
+    }
+}
+
+/// The regular expression behind `like`.
+fn pattern(ask: &Ask<'_>) -> Result<Option<dialplan::ere::Regex>, Said> {
+    let Some(text) = ask.arg("pattern") else { return Ok(None) };
+    dialplan::ere::Regex::new(text)
+        .map(Some)
+        .map_err(|_| Said::failed(format!("'{}' is no regular expression\n", clean(text))))
+}
+
+fn millis(duration: core::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn host_port(row: &PeerRow) -> (String, u16) {
+    row.address.map_or_else(|| ("(null)".to_owned(), 0), |address| (address.ip().to_string(), address.port()))
+}
+
+fn peer_json(row: &PeerRow) -> Value {
+    json!({
+        "name": row.name, "username": row.username, "host": row.address.map(|address| address.ip()),
+        "port": row.address.map(|address| address.port()), "dynamic": row.is_dynamic, "trunk": row.trunk,
+        "encryption": row.encrypted, "status": row.state.text(), "expires": row.expires,
+        "channels": row.channels,
+    })
+}
+
+fn peers_text(rows: &[PeerRow]) -> String {
+    let line = |cells: [&str; 8]| {
+        let [name, host, dynamic, mask, port, marks, status, description] = cells;
+        format!(
+            "{name:<15.15}  {host:<40.40} {dynamic}  {mask:<40.40}  {port:<6} {marks:<6}  {status:<11} {description:<32.32}\n"
+        )
+    };
+    let mut out = line(["Name/Username", "Host", "   ", "Mask", "Port", "", "Status", "Description"]);
+    for row in rows {
+        let name =
+            if row.username.is_empty() { row.name.clone() } else { format!("{}/{}", row.name, row.username) };
+        let (host, port) = host_port(row);
+        let marks =
+            format!("{}{}", if row.trunk { "(T)" } else { "   " }, if row.encrypted { "(E)" } else { "   " });
+        let dynamic = if row.is_dynamic { "(D)" } else { "(S)" };
+        let description =
+            row.options.iter().find(|(name, _)| *name == "description").map_or("", |(_, text)| text);
+        out += &line([
+            &clean(&name),
+            &host,
+            dynamic,
+            "(null)",
+            &port.to_string(),
+            &marks,
+            &row.state.text(),
+            &clean(description),
+        ]);
+    }
+    let count = |wanted: fn(PeerState) -> bool| rows.iter().filter(|row| wanted(row.state)).count();
+    let _ = writeln!(
+        out,
+        "{} iax2 peers [{} online, {} offline, {} unmonitored]",
+        rows.len(),
+        count(|state| matches!(state, PeerState::Ok(_) | PeerState::Lagged(_))),
+        count(|state| matches!(state, PeerState::Unknown | PeerState::Unreachable)),
+        count(|state| state == PeerState::Unmonitored),
+    );
+    out
+}
+
+fn peer_text(row: &PeerRow) -> String {
+    let (host, port) = host_port(row);
+    let mut out = String::from("\n\n");
+    let _ = writeln!(out, "  * Name       : {}", clean(&row.name));
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(out, "    {name:<13}: {}", clean(value));
+    };
+    line("Dynamic", yes_no(row.is_dynamic));
+    line("Trunk", yes_no(row.trunk));
+    line("Encryption", yes_no(row.encrypted));
+    line("Expire", &row.expires.map_or_else(|| "-1".to_owned(), |seconds| seconds.to_string()));
+    line("Addr->IP", &format!("{host} Port {port}"));
+    line("Username", &row.username);
+    line("Status", &row.state.text());
+    line("Channels", &row.channels.join(", "));
+    for (name, value) in &row.options {
+        line(name, value);
+    }
+    out + "\n"
+}
+
+/// Whether there is a secret, or which key there is; the secret itself is for nobody.
+fn secret(user: &IaxPeer) -> &'static str {
+    match (user.secret.is_empty(), user.inkeys.is_empty()) {
+        (false, _) => "<Set>",
+        (true, false) => "<Key>",
+        (true, true) => "-no secret-",
+    }
+}
+
+fn methods(user: &IaxPeer) -> String {
+    let each = [(user.auth.md5, "md5"), (user.auth.rsa, "rsa"), (user.auth.plaintext, "plaintext")];
+    each.iter().filter(|(wanted, _)| *wanted).map(|(_, name)| *name).collect::<Vec<_>>().join(",")
+}
+
+fn context(user: &IaxPeer) -> &str {
+    user.context.first().map_or("default", String::as_str)
+}
+
+fn priority(user: &IaxPeer) -> &'static str {
+    match user.codecpriority {
+        CodecPriority::Host => "Host",
+        CodecPriority::Caller => "Caller",
+        CodecPriority::Disabled => "Disabled",
+        CodecPriority::ReqOnly => "REQ Only",
+    }
+}
+
+fn registry_json(row: &RegistryRow) -> Value {
+    json!({
+        "host": row.place, "username": row.username, "perceived": row.perceived, "refresh": row.refresh,
+        "state": row.state.name(),
+    })
+}
+
+fn registry_text(rows: &[RegistryRow]) -> String {
+    let line = |cells: [&str; 6]| {
+        let [host, dns, username, perceived, refresh, state] = cells;
+        format!("{host:<45.45}  {dns:<6.6}  {username:<10.10}  {perceived:<45.45} {refresh:>8}  {state}\n")
+    };
+    let mut out = line(["Host", "dnsmgr", "Username", "Perceived", "Refresh", "State"]);
+    for row in rows {
+        let perceived =
+            row.perceived.map_or_else(|| "<Unregistered>".to_owned(), |address| address.to_string());
+        // Names are looked up again by themselves; addresses have none.
+        let by_name = row.place.parse::<core::net::SocketAddr>().is_err();
+        out += &line([
+            &clean(&row.place),
+            if by_name { "Y" } else { "N" },
+            &clean(&row.username),
+            &perceived,
+            &row.refresh.to_string(),
+            row.state.name(),
+        ]);
+    }
+    let _ = writeln!(out, "{} IAX2 registration{}.", rows.len(), s(rows.len()));
+    out
+}
+
+fn channel_json(row: &ChannelRow) -> Value {
+    json!({
+        "name": row.channel, "peer": row.remote, "username": row.username, "local_number": row.numbers.0,
+        "remote_number": row.numbers.1, "lag_ms": millis(row.round_trip), "jitter_ms": row.jitter_ms,
+        "format": row.format.map(base::FormatId::name), "encrypted": row.encrypted, "trunk": row.trunk,
+    })
+}
+
+fn channels_text(rows: &[ChannelRow]) -> String {
+    let line = |cells: [&str; 8]| {
+        let [name, peer, user, ids, lag, jitter, format, marks] = cells;
+        format!(
+            "{name:<20.20}  {peer:<40.40}  {user:<10.10}  {ids:<11.11}  {lag:<7}  {jitter:<6}  {format:<6.6}  {marks}\n"
+        )
+    };
+    let mut out = line(["Channel", "Peer", "Username", "ID (Lo/Rem)", "Lag", "Jitter", "Format", "Marks"]);
+    for row in rows {
+        let marks = [(row.trunk, "(T)"), (row.encrypted, "(E)")];
+        let marks: String = marks.iter().filter(|(wanted, _)| *wanted).map(|(_, mark)| *mark).collect();
+        let username = if row.username.is_empty() { "(None)" } else { &row.username };
+        out += &line([
+            &clean(&row.channel),
+            &row.remote.ip().to_string(),
+            &clean(username),
+            &format!("{:05}/{:05}", row.numbers.0, row.numbers.1),
+            &format!("{:05}ms", millis(row.round_trip)),
+            &format!("{:04}ms", row.jitter_ms),
+            row.format.map_or("(None)", base::FormatId::name),
+            &marks,
+        ]);
+    }
+    let _ = writeln!(out, "{} active IAX channel{}", rows.len(), s(rows.len()));
+    out
+}
+
+fn side_json(side: &Netstats) -> Value {
+    json!({
+        "jitter_ms": side.jitter_ms, "delay_ms": side.delay_ms, "lost": side.lost,
+        "loss_percent": side.loss_percent, "dropped": side.dropped, "out_of_order": side.out_of_order,
+        "received": side.received,
+    })
+}
+
+fn side_text(side: &Netstats) -> String {
+    format!(
+        "{:>4} {:>4} {:>5} {:>3} {:>5} {:>4} {:>6}",
+        side.jitter_ms,
+        side.delay_ms,
+        side.lost,
+        side.loss_percent,
+        side.dropped,
+        side.out_of_order,
+        side.received / 1000
+    )
+}
+
+/// The table, for the console and for `IAXnetstats`.
+pub(crate) fn netstats_text(rows: &[NetstatRow]) -> String {
+    let (local, remote) = ("-------- LOCAL ---------------------", "-------- REMOTE --------------------");
+    let mut out = format!("{:24} {local}  {remote}\n", "");
+    let side = " Jit  Del  Lost   %  Drop  OOO  Kpkts";
+    let _ = writeln!(out, "{:<20.20} {:>4}{side} {side}", "Channel", "RTT");
+    for row in rows {
+        let _ = writeln!(
+            out,
+            "{:<20.20} {:>4} {} {}",
+            clean(&row.channel),
+            millis(row.round_trip),
+            side_text(&row.local),
+            side_text(&row.remote)
+        );
+    }
+    let _ = writeln!(out, "{} active IAX channel{}", rows.len(), s(rows.len()));
+    out
+}
+
+fn numbers_text(numbers: &Numbers) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "{name:<46}: {value}");
+    };
+    line("Shared call numbers in use", numbers.shared_in_use.to_string());
+    line("Shared call numbers at rest", numbers.shared_resting.to_string());
+    line("Call numbers of one remote at rest", numbers.own_resting.to_string());
+    line("Addresses with call numbers", numbers.hosts.to_string());
+    line("Default callno limit of an address", numbers.of_address_max.to_string());
+    line("Non-CallToken Validation Callno Limit", numbers.without_token_max.to_string());
+    line("Non-CallToken Validated Callno Count", numbers.without_token.to_string());
+    out
+}

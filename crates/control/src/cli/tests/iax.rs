@@ -1,0 +1,143 @@
+//! What `iax2 …` says, over a table in place of the driver.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::*;
+use crate::iax::Trace;
+use crate::testing::Iax;
+
+/// A desk where IAX2 is served, and the table behind it.
+fn served(name: &str) -> (Desk, Rc<RefCell<Iax>>) {
+    let desk = Desk::new(name);
+    let iax = Rc::new(RefCell::new(Iax::default()));
+    *desk.cli.site.iax_sight.borrow_mut() = Some(iax.clone());
+    (desk, iax)
+}
+
+#[test]
+fn without_iax_conf_every_command_says_so_and_fails() {
+    let mut desk = Desk::new("iax-none");
+    for row in super::super::iax::ROWS {
+        let line =
+            row.shape.replace("[like <pattern>]", "").replace("<iax-peer>", "x").replace("on|off", "on");
+        let line = line.replace("<address>", "192.0.2.1");
+        if line == "iax2 reload" || line.starts_with("iax2 show users") {
+            continue;
+        }
+        assert_eq!(desk.run(&line), ("IAX2 is not served\n".to_owned(), 1), "{line}");
+    }
+}
+
+#[test]
+fn peers_are_listed_in_the_columns_of_the_field() {
+    let (mut desk, _) = served("iax-peers");
+    let lines = desk.lines("iax2 show peers");
+    assert!(lines[0].starts_with(&format!("{:<17}{:<46}Mask ", "Name/Username", "Host")), "{}", lines[0]);
+    assert!(lines[0].contains("Port ") && lines[0].contains("Status      Description"), "{}", lines[0]);
+    assert!(
+        lines[1].starts_with("phone            (null)                                   (D)  (null)"),
+        "{}",
+        lines[1]
+    );
+    assert!(lines[1].contains(" 0 ") && lines[1].contains("UNKNOWN     a site"), "{}", lines[1]);
+    assert!(
+        lines[2].starts_with("site-b/site-a    192.0.2.7                                (S)"),
+        "{}",
+        lines[2]
+    );
+    assert!(lines[2].contains("4569   (T)(E)  OK (12 ms)  a site"), "{}", lines[2]);
+    assert_eq!(lines[3], "2 iax2 peers [1 online, 1 offline, 0 unmonitored]");
+    assert_eq!(desk.lines("iax2 show peers like ^site").len(), 3);
+    assert_eq!(desk.run("iax2 show peers like ["), ("'[' is no regular expression\n".to_owned(), 1));
+    let peer = desk.text("iax2 show peer site-b");
+    assert!(
+        peer.contains("  * Name       : site-b\n    Dynamic      : No\n    Trunk        : Yes\n"),
+        "{peer}"
+    );
+    assert!(
+        peer.contains("    Addr->IP     : 192.0.2.7 Port 4569\n")
+            && peer.contains("    description  : a site\n"),
+        "{peer}"
+    );
+    assert_eq!(desk.run("iax2 show peer nobody"), ("Peer nobody not found.\n".to_owned(), 1));
+}
+
+#[test]
+fn registrations_calls_and_totals_are_told() {
+    let (mut desk, _) = served("iax-tables");
+    let registry = desk.text("iax2 show registry");
+    assert!(
+        registry.contains("dnsmgr  Username    Perceived") && registry.contains("1 IAX2 registration.\n"),
+        "{registry}"
+    );
+    assert!(registry.contains("  Y       us          198.51.100.1:4569"), "{registry}");
+    assert!(registry.contains("      60  Registered\n"), "{registry}");
+    let channels = desk.text("iax2 show channels");
+    assert!(
+        channels.contains("IAX2/site-b-00000001  192.0.2.7 ")
+            && channels.contains("  17000/00003  00012ms  0002ms  ulaw    (T)\n1 active IAX channel\n"),
+        "{channels}"
+    );
+    let netstats = desk.text("iax2 show netstats");
+    assert!(
+        netstats.contains("IAX2/site-b-00000001   12    2    0     7   0     0    0      5    0    0"),
+        "{netstats}"
+    );
+    let stats = desk.text("iax2 show stats");
+    assert!(
+        stats.contains("Datagrams: 100 received, 90 sent\n")
+            && stats.contains("dropped: 3\n    too_short: 3\n"),
+        "{stats}"
+    );
+    assert!(!stats.contains("bad_version"), "{stats}");
+    let numbers = desk.text("iax2 show callnumber usage");
+    assert!(numbers.contains("Non-CallToken Validation Callno Limit         : 8192\n"), "{numbers}");
+}
+
+#[test]
+fn debug_is_switched_and_a_registration_is_forgotten_once() {
+    let (mut desk, iax) = served("iax-debug");
+    for (line, told, trace) in [
+        ("iax2 set debug on", "IAX2 Debugging Enabled\n", Trace::All),
+        (
+            "iax2 set debug ip 192.0.2.7",
+            "IAX2 Debugging Enabled for IP: 192.0.2.7\n",
+            Trace::Of([192, 0, 2, 7].into()),
+        ),
+        ("iax2 set debug off", "IAX2 Debugging Disabled\n", Trace::Off),
+    ] {
+        assert_eq!(desk.run(line), (told.to_owned(), 0));
+        assert_eq!(iax.borrow().trace, trace);
+    }
+    assert_eq!(desk.run("iax2 set debug ip nonsense"), ("'nonsense' is no address\n".to_owned(), 1));
+    assert_eq!(desk.run("iax2 unregister phone"), ("Peer phone unregistered\n".to_owned(), 0));
+    assert_eq!(desk.run("iax2 unregister phone"), ("Peer phone is not registered\n".to_owned(), 1));
+}
+
+#[test]
+fn json_has_the_keys_of_the_manual() {
+    let (mut desk, _) = served("iax-json");
+    for (line, pointer, expected) in [
+        ("iax2 show peers", "/peers/1/status", "\"OK (12 ms)\""),
+        ("iax2 show peers", "/peers/0/host", "null"),
+        ("iax2 show peer phone", "/peers/0/options/0/value", "\"a site\""),
+        ("iax2 show registry", "/registry/0/state", "\"Registered\""),
+        ("iax2 show channels", "/channels/0/local_number", "17000"),
+        ("iax2 show netstats", "/channels/0/local/lost", "7"),
+        ("iax2 show stats", "/discards/too_short", "3"),
+        ("iax2 show callnumber usage", "/of_address_max", "2048"),
+        ("iax2 show users", "/users", "[]"),
+        ("iax2 show threads", "/threads", "1"),
+        ("iax2 show cache", "/numbers", "[]"),
+    ] {
+        let (text, status) = desk.ask(line, true);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(status, 0, "{line}: {text}");
+        assert_eq!(
+            value.pointer(pointer).map(ToString::to_string).as_deref(),
+            Some(expected),
+            "{line}: {text}"
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! What console, managers and metrics see of IAX2, and what they may ask of it; filled by the engine.
+
+use std::net::IpAddr;
+
+use driver::iax::{ChannelRow, NetstatRow, Numbers, PeerRow, RegistryRow, Stats};
+
+/// Which frames are told in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Trace {
+    /// None.
+    #[default]
+    Off,
+    /// All.
+    All,
+    /// Those from and to this address.
+    Of(IpAddr),
+}
+
+/// IAX2 as it is seen from outside: the driver in the running system, tables in tests.
+pub trait Show {
+    /// Peers in the order of their names, all or the one of this name.
+    fn peers(&self, only: Option<&str>) -> Vec<PeerRow>;
+    /// Registrations of ours in file order.
+    fn registry(&self) -> Vec<RegistryRow>;
+    /// Calls.
+    fn channels(&self) -> Vec<ChannelRow>;
+    /// How the network treats each call.
+    fn netstats(&self) -> Vec<NetstatRow>;
+    /// Totals.
+    fn stats(&self) -> Stats;
+    /// Use of call numbers.
+    fn numbers(&self) -> Numbers;
+    /// Forgets where a peer has registered from; `false` when there is no such peer, or it has not.
+    fn unregister(&mut self, peer: &str) -> bool;
+    /// Says which frames are told in the log.
+    fn set_trace(&mut self, trace: Trace);
+}
