@@ -58,6 +58,8 @@ pub(crate) struct Connection {
     pub(crate) framing: Framing,
     /// When it is pinged next.
     ping_at: Option<Instant>,
+    /// Time between pings that its peer has to have, whatever the site says.
+    quiet: Option<Duration>,
     /// The peer has answered pings.
     answers: bool,
     /// When it is given up unless something comes.
@@ -245,6 +247,7 @@ impl Listeners {
                 flow: sip,
                 framing: Framing::Stream(Framer::new()),
                 ping_at,
+                quiet: None,
                 answers: false,
                 silent_at: None,
             },
@@ -268,6 +271,19 @@ impl Listeners {
             self.silent.remove(&(at, flow));
         }
     }
+    /// The peer of a connection keeps it as a flow: it is pinged at least this often, and answers (RFC 5626 §4.4.1).
+    pub(crate) fn keep(&mut self, flow: FlowId, quiet: Duration, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&flow) else { return };
+        if connection.quiet.replace(quiet) == Some(quiet) {
+            return;
+        }
+        connection.answers = true;
+        let at = connection.ping_at.map_or(now + quiet, |at| at.min(now + quiet));
+        if let Some(before) = connection.ping_at.replace(at) {
+            self.pings.remove(&(before, flow));
+        }
+        self.pings.insert((at, flow));
+    }
     /// Pings what has to be (RFC 5626 §3.5.1): routers on the way keep what is used. Gives the connections whose peers have
     /// answered pings before, and this time not: they are dead, whatever the kernel believes.
     #[must_use]
@@ -276,7 +292,8 @@ impl Listeners {
             self.pings.remove(&(at, flow));
             let Some(connection) = self.connections.get_mut(&flow) else { continue };
             net.send_flow(flow, &connection.framing.ping());
-            connection.ping_at = self.ping.map(|ping| now + ping);
+            let every = self.ping.into_iter().chain(connection.quiet).min();
+            connection.ping_at = every.map(|every| now + every);
             self.pings.extend(connection.ping_at.map(|at| (at, flow)));
             if connection.answers && connection.silent_at.is_none() {
                 connection.silent_at = Some(now + PONG_WITHIN);
@@ -426,6 +443,36 @@ mod tests {
         assert_eq!(listeners.due(&mut net, at(280)), [answering], "who never answered is not asked to");
         assert!(listeners.closed(answering).is_some());
         assert_eq!(listeners.due(&mut net, at(281)), []);
+    }
+
+    #[test]
+    fn rfc5626_4_4_1_a_flow_is_pinged_as_often_as_its_registrar_wants_and_dead_without_an_answer() {
+        let mut net = Net::new(Limits::within(256)).unwrap();
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        for (name, site, quiet, second) in [
+            ("the site's pings are too seldom", Some(90), 30, 60),
+            ("they are enough", Some(90), 110, 180),
+            ("the site has none", None, 110, 220),
+        ] {
+            let mut listeners = Listeners::default();
+            let wires = Wires { ping: site.map(Duration::from_secs), ..Wires::default() };
+            assert!(listeners.configure(&mut net, &[bind("b", 1, Protocol::Tcp, any())], &wires).is_empty());
+            let listener = *listeners.by_listener.keys().next().unwrap();
+            let door = net.listener_addr(listener).unwrap();
+            let flow = net.connect_tcp(door, None, FlowKind::Sip).unwrap();
+            assert!(listeners.accepted(listener, flow, "192.0.2.1:4000".parse().unwrap(), at(0)));
+            listeners.keep(flow, Duration::from_secs(quiet), at(0));
+            let first = listeners.deadline().unwrap();
+            assert_eq!(first, at(second / 2), "{name}");
+            assert_eq!(listeners.due(&mut net, first), [], "{name}");
+            listeners.heard(flow, true);
+            // What is said again changes nothing.
+            listeners.keep(flow, Duration::from_secs(quiet), first);
+            assert_eq!(listeners.deadline(), Some(at(second)), "{name}");
+            assert_eq!(listeners.due(&mut net, at(second)), [], "{name}");
+            assert_eq!(listeners.due(&mut net, at(second + 10)), [flow], "{name}");
+            assert!(listeners.closed(flow).is_some());
+        }
     }
 
     #[test]

@@ -127,6 +127,13 @@ fn receive(site: &Site, flow: ::sip::stack::Flow, bytes: &[u8]) {
     }
 }
 
+/// A registrar may have answered whether our flow is there.
+fn stun_answered(site: &Site, flow: ::sip::stack::Flow, bytes: &[u8]) {
+    let mut core = site.shard.core.borrow_mut();
+    core.now = Clock.now();
+    site.sip.borrow_mut().stun_answered(&mut core, flow, bytes);
+}
+
 /// Whether an address has guessed too many passwords to be listened to.
 pub(crate) fn is_banned(site: &Site, address: IpAddr, now: Instant) -> bool {
     site.shard.core.borrow().bans.is_banned(address, now)
@@ -307,10 +314,10 @@ impl Engine {
                         && !is_banned(site, from.ip(), now)
                     {
                         match ::sip::stun::is_stun(bytes) {
-                            true => turns.extend(
-                                ::sip::stun::answer(bytes, from)
-                                    .map(|answer| Turn::Reply(transport, from, answer)),
-                            ),
+                            true => match ::sip::stun::answer(bytes, from) {
+                                Some(answer) => turns.push(Turn::Reply(transport, from, answer)),
+                                None => stun_answered(site, flow, bytes),
+                            },
                             false => receive(site, flow, bytes),
                         }
                     }
@@ -540,6 +547,9 @@ impl Engine {
         // A phone that keeps its flow open is there as long as anything comes (RFC 5626 §4.4.1).
         if let Some(patience) = self.site.sip.borrow().patience(source) {
             self.net.keep(flow, Some(now + patience));
+        }
+        if let Some(quiet) = self.site.sip.borrow().quiet(source) {
+            self.listeners.keep(flow, quiet, now);
         }
     }
     /// A connection of HTTP speaks SIP in frames from here on. It stays on probation until its first message.

@@ -8,6 +8,7 @@ pub mod digest;
 mod form;
 pub mod frame;
 pub mod header;
+pub mod keeper;
 mod layer;
 pub mod locate;
 pub mod message;

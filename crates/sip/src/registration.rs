@@ -66,6 +66,8 @@ pub enum Outcome {
     Accepted(Option<u32>),
     /// 423: seconds that the registrar wants at least.
     TooBrief(u32),
+    /// A failure that the same request without an extension may not meet: it leaves at once.
+    Again,
     /// 401 or 407 that no login of ours answers.
     Rejected,
     /// Another failure: its status, and seconds of Retry-After.
@@ -182,6 +184,7 @@ impl Registration {
                 self.expires = least;
                 self.send(out);
             }
+            (State::Binding, Outcome::Again) => self.send(out),
             (State::Binding, Outcome::TooBrief(_)) => self.failed(self.rules.fatal_retry, now, out),
             (State::Binding, Outcome::Rejected) => {
                 let wait = match self.rules.rejection_is_permanent {

@@ -1,7 +1,8 @@
-//! Keep-alives of phones that speak SIP by datagrams (RFC 5626 §3.5.2): a STUN binding request (RFC 5389 §7.3.1) at the port
-//! of SIP is answered with the address that it came from, by which a phone sees that its flow has another one.
+//! Keep-alives of flows of datagrams that SIP goes by (RFC 5626 §3.5.2): a STUN binding request (RFC 5389 §7.3.1) at the port
+//! of SIP is answered with the address that it came from, by which who asks sees that its flow has another one.
 //!
-//! Nothing else of STUN is spoken here: there is nothing to log in to, and an answer is hardly longer than its request.
+//! Phones ask us ([`answer`]), and we ask registrars ([`request`], [`told`]). Nothing else of STUN is spoken here: there is
+//! nothing to log in to, and an answer is hardly longer than its request.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -54,6 +55,51 @@ pub fn answer(request: &[u8], source: SocketAddr) -> Option<Vec<u8>> {
     message.extend_from_slice(transaction);
     message.extend_from_slice(&body);
     Some(message)
+}
+
+/// The number of a request and its answer.
+pub type Transaction = [u8; 12];
+
+/// A binding request.
+pub fn request(transaction: &Transaction) -> Vec<u8> {
+    [&BINDING_REQUEST.to_be_bytes()[..], &[0, 0], &COOKIE, transaction].concat()
+}
+
+/// What an answer to a binding request says: the address that it came from, or nothing when it was refused or has no
+/// address that can be read. `None`: it answers another request, or none.
+pub fn told(answer: &[u8], transaction: &Transaction) -> Option<Option<SocketAddr>> {
+    let (head, attributes) = answer.split_at_checked(HEAD_BYTES)?;
+    let [k0, k1, l0, l1, ..] = *head else { return None };
+    let is_whole = usize::from(u16::from_be_bytes([l0, l1])) == attributes.len();
+    if !is_stun(answer) || !is_whole || head.get(8..) != Some(transaction) {
+        return None;
+    }
+    match u16::from_be_bytes([k0, k1]) {
+        BINDING_SUCCESS => Some(mapped_in(attributes, head.get(4..).unwrap_or_default())),
+        BINDING_ERROR => Some(None),
+        _ => None,
+    }
+}
+
+/// The first XOR-MAPPED-ADDRESS.
+fn mapped_in(mut rest: &[u8], mask: &[u8]) -> Option<SocketAddr> {
+    while let Some(([k0, k1, l0, l1], behind)) = rest.split_first_chunk::<4>() {
+        let length = usize::from(u16::from_be_bytes([*l0, *l1]));
+        if u16::from_be_bytes([*k0, *k1]) == XOR_MAPPED_ADDRESS {
+            let [_, family, port @ ..] = behind.get(..4)? else { return None };
+            let clear =
+                |bytes: &[u8]| bytes.iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect::<Vec<u8>>();
+            let port = u16::from_be_bytes(clear(port).try_into().ok()?);
+            let ip = clear(behind.get(4..length)?);
+            return match family {
+                1 => Some(SocketAddr::new(<[u8; 4]>::try_from(ip).ok()?.into(), port)),
+                2 => Some(SocketAddr::new(<[u8; 16]>::try_from(ip).ok()?.into(), port)),
+                _ => None,
+            };
+        }
+        rest = behind.get(length.next_multiple_of(4)..)?;
+    }
+    None
 }
 
 /// Attributes that would have to be understood; `None` when they cannot be told apart.
@@ -124,6 +170,30 @@ mod tests {
             assert_eq!(said.get(20..), Some(expected), "{source}");
             assert_eq!(usize::from(said[2]) << 8 | usize::from(said[3]), expected.len(), "{source}");
         }
+    }
+
+    #[test]
+    fn rfc5389_7_3_3_an_answer_is_that_of_its_request_and_says_where_that_came_from() {
+        for source in ["192.0.2.1:32853", "[2001:db8::1]:5060"] {
+            let source: SocketAddr = source.parse().unwrap();
+            let asked = super::request(&NUMBER);
+            let said = answer(&asked, source).unwrap();
+            assert_eq!(told(&said, &NUMBER), Some(Some(source)));
+            assert_eq!(told(&said, &[0; 12]), None, "of another request");
+            assert_eq!(told(&asked, &NUMBER), None, "no answer");
+            for length in 0..said.len() {
+                assert_eq!(told(&said[..length], &NUMBER), None, "{length} bytes of it");
+            }
+        }
+        let refused = answer(
+            &request(BINDING_REQUEST, &[0x00, 0x03, 0, 4, 0, 0, 0, 2]),
+            "192.0.2.1:1".parse().unwrap(),
+        );
+        assert_eq!(told(&refused.unwrap(), &NUMBER), Some(None));
+        let unreadable = request(BINDING_SUCCESS, &[0, 0x20, 0, 8, 0, 9, 0xa1, 0x47, 0xe1, 0x12, 0xa6, 0x43]);
+        assert_eq!(told(&unreadable, &NUMBER), Some(None), "of no family");
+        let too_long = request(BINDING_SUCCESS, &[0, 0x20, 0, 80, 0, 1, 0xa1, 0x47, 0xe1, 0x12, 0xa6, 0x43]);
+        assert_eq!(told(&too_long, &NUMBER), Some(None), "longer than the message");
     }
 
     #[test]

@@ -3,13 +3,15 @@
 //! When one leaves and what a failure means is [`sip::registration`]'s to know. A registration with `line` puts a token
 //! into its Contact; a request that comes back with the token belongs to the endpoint that the registration names.
 
+use core::net::SocketAddr;
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use ::sip::digest::{Answer as AuthAnswer, Authenticator};
+use ::sip::keeper::{self, Keeper};
 use ::sip::registration::{Outcome, Output, Registration as Machine, Status};
-use ::sip::stack::{ClientId, Flow, Outgoing};
+use ::sip::stack::{ClientId, Flow, Outgoing, Protocol, Send};
 use ::sip::{HeaderName, Message, Method, OwnedMessage, Uri};
 use base::Instant;
 use call::{Core, Level, Notice};
@@ -25,6 +27,12 @@ const NAME_PAUSE: Duration = Duration::from_millis(500);
 const STARTS_A_SECOND: u32 = 100;
 /// Most routes of a Service-Route that are kept (RFC 3608); a network that needs more has a loop.
 const SERVICE_ROUTES_MAX: usize = 16;
+
+/// Longest silence on a connection to a registrar that knows flows but does not say how long it waits, and on a flow of
+/// datagrams, which routers forget sooner (RFC 5626 §4.4.1, §4.4.2).
+const QUIET_MAX: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(29)];
+/// However short a `Flow-Timer` is, we ask no more often: registrars of the field say 30 seconds and more.
+const QUIET_MIN: Duration = Duration::from_secs(5);
 
 /// One registration as it runs.
 struct Trunk {
@@ -45,6 +53,19 @@ struct Trunk {
     contact: String,
     /// Where requests of ours are to go first (RFC 3608).
     service_route: Vec<String>,
+    /// The server before us knows nothing of flows (439): they are not spoken of to it.
+    without_outbound: bool,
+    /// How long the flow may be silent, when the registrar keeps it as one (RFC 5626 §4.4).
+    quiet: Option<Duration>,
+    /// Asks the registrar whether the flow is there, when it is one of datagrams.
+    keeper: Option<Keeper>,
+}
+
+impl Trunk {
+    /// Whether flows are spoken of.
+    fn is_outbound(&self) -> bool {
+        self.config.outbound && !self.without_outbound
+    }
 }
 
 /// One line of `pjsip show registrations`.
@@ -74,6 +95,8 @@ pub(crate) struct Trunks {
     leaving: Vec<Trunk>,
     /// The earliest deadline of any.
     next: Option<Instant>,
+    /// How long flows to these registrars may be silent.
+    quiets: HashMap<SocketAddr, (Protocol, Duration)>,
 }
 
 impl Trunks {
@@ -121,6 +144,9 @@ impl Trunks {
                         flow: None,
                         contact: String::new(),
                         service_route: Vec::new(),
+                        without_outbound: false,
+                        quiet: None,
+                        keeper: None,
                     }
                 }
             };
@@ -135,10 +161,20 @@ impl Trunks {
         self.next
     }
     fn settle(&mut self) {
+        let quiet = |trunk: &Trunk| {
+            trunk.flow.zip(trunk.quiet).map(|(flow, quiet)| (flow.remote, (flow.protocol, quiet)))
+        };
+        self.quiets = self.by_name.values().filter_map(quiet).collect();
         let waiting = self.leaving.iter().any(|trunk| trunk.request.is_none());
         self.next = match waiting {
             true => Some(Instant::ZERO),
-            false => self.by_name.values().filter_map(|trunk| trunk.machine.deadline()).min(),
+            false => {
+                let deadlines = |trunk: &Trunk| {
+                    let keeper = trunk.keeper.as_ref().and_then(Keeper::deadline);
+                    trunk.machine.deadline().into_iter().chain(keeper).min()
+                };
+                self.by_name.values().filter_map(deadlines).min()
+            }
         };
     }
     fn waits(&mut self, request: ClientId) -> Option<&mut Trunk> {
@@ -157,6 +193,13 @@ impl Trunks {
                 trunk.contact = bare_uri(contact).to_owned();
             }
         }
+    }
+    /// How long a flow of ours may be silent before it has to be shown to be in use, when a registrar keeps it as one.
+    pub(crate) fn quiet(&self, flow: Flow) -> Option<Duration> {
+        self.quiets
+            .get(&flow.remote)
+            .filter(|(protocol, _)| *protocol == flow.protocol)
+            .map(|(_, quiet)| *quiet)
     }
     /// The endpoint whose line this Request-URI names.
     pub(crate) fn line<'c>(&self, config: &'c Config, message: &Message<'_>) -> Option<&'c Rc<Endpoint>> {
@@ -202,6 +245,10 @@ impl SipDriver {
                 trunk.machine.due(core.now, &mut out);
             }
             self.trunk_out(core, &name, out);
+            let random = [core.random(), core.random()];
+            let keeper = self.trunks.by_name.get_mut(&name).and_then(|trunk| trunk.keeper.as_mut());
+            let said = keeper.and_then(|keeper| keeper.due(random, core.now));
+            self.keeper_said(core, &name, said);
         }
         let leaving = std::mem::take(&mut self.trunks.leaving);
         for mut trunk in leaving {
@@ -214,6 +261,39 @@ impl SipDriver {
             self.trunks.leaving.push(trunk);
         }
         self.trunks.settle();
+    }
+    /// How long nothing may leave on a flow, when it is one of ours that a registrar keeps (RFC 5626 §4.4.1).
+    pub fn quiet(&self, flow: Flow) -> Option<Duration> {
+        self.trunks.quiet(flow)
+    }
+    /// A message of STUN that is no request came: the answer of a registrar that was asked whether our flow is there.
+    pub fn stun_answered(&mut self, core: &mut Core, flow: Flow, message: &[u8]) {
+        let of = |trunk: &Trunk| trunk.flow.is_some_and(|own| same_way(own, flow));
+        let names: Vec<Rc<str>> =
+            self.trunks.by_name.iter().filter(|(_, trunk)| of(trunk)).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            let keeper = self.trunks.by_name.get_mut(&name).and_then(|trunk| trunk.keeper.as_mut());
+            let said = keeper.and_then(|keeper| keeper.handle(message, core.now));
+            self.keeper_said(core, &name, said);
+        }
+        self.trunks.settle();
+    }
+    fn keeper_said(&mut self, core: &mut Core, name: &str, said: Option<keeper::Output>) {
+        let Some(trunk) = self.trunks.by_name.get_mut(name) else { return };
+        match (said, trunk.flow) {
+            (Some(keeper::Output::Send(bytes)), Some(flow)) => {
+                self.sends.push(Send { flow, bytes: bytes.into() });
+            }
+            (Some(keeper::Output::Lost), _) => {
+                trunk.keeper = None;
+                if trunk.machine.status() == Status::Registered && trunk.request.is_none() {
+                    trunk.machine.start_at(core.now);
+                }
+                let line = format!("the flow of registration '{name}' is lost, it registers anew");
+                core.log(Level::Notice, "res_pjsip_outbound_registration", &line);
+            }
+            (Some(keeper::Output::Send(_)) | None, _) => {}
+        }
     }
     /// A connection closed: what registered over it cannot be reached any more and registers anew.
     pub(crate) fn trunks_lost(&mut self, core: &Core, flow: Flow) {
@@ -344,6 +424,8 @@ impl SipDriver {
         said: Option<String>,
     ) {
         let spread = (core.random() % 100) as u32;
+        // Flows of many are shown to be in use at different moments (RFC 5626 §4.4.1).
+        let percent = 80 + (core.random() % 21) as u32;
         let left = self.trunks.leaving.iter().position(|trunk| trunk.request == Some(request));
         if let Some(left) = left {
             self.trunks.leaving.swap_remove(left);
@@ -353,7 +435,11 @@ impl SipDriver {
         trunk.request = None;
         let before = trunk.machine.status();
         let mut out = Vec::new();
+        let is_news = matches!(outcome, Outcome::Accepted(_));
         trunk.machine.outcome(outcome, spread, core.now, &mut out);
+        if is_news || trunk.machine.status() != Status::Registered {
+            keep_open(trunk, percent, core.now);
+        }
         let (name, said) = (trunk.config.name.clone(), said.unwrap_or_else(|| "no answer".to_owned()));
         tell(core, trunk, before, &said);
         self.trunk_out(core, &name, out);
@@ -398,16 +484,17 @@ impl SipDriver {
         trunk.cseq = trunk.cseq.saturating_add(1);
         trunk.challenges = 0;
         let token = trunk.token.clone();
+        let outbound = trunk.is_outbound();
         let binding = |driver: &Self, flow: Flow| {
             let uri = contact_uri(&driver.contact(flow, &config.contact_user), &config, &token);
-            contact_value(&uri, &config)
+            contact_value(&uri, &config, outbound)
         };
         let contact = binding(self, route.flow);
         trunk.contact = bare_uri(&contact).to_owned();
         let ways = self.other_ways(&route.next, binding);
         let lasts = expires.to_string();
         let mut headers = vec![("Expires".to_owned(), lasts)];
-        let supported: Vec<&str> = [(config.path, "path"), (config.outbound, "outbound")]
+        let supported: Vec<&str> = [(config.path, "path"), (outbound, "outbound")]
             .iter()
             .filter(|(on, _)| *on)
             .map(|(_, tag)| *tag)
@@ -456,9 +543,9 @@ fn contact_uri(contact: &str, config: &Registration, token: &str) -> String {
 }
 
 /// The Contact value: the URI with the parameters of the binding.
-fn contact_value(uri: &str, config: &Registration) -> String {
+fn contact_value(uri: &str, config: &Registration, outbound: bool) -> String {
     let mut contact = format!("<{uri}>");
-    if config.outbound {
+    if outbound {
         // RFC 5626 §4.2: the same instance after a restart, another for every account.
         let instance = instance_id(config);
         contact.push_str(&format!(";reg-id=1;+sip.instance=\"<urn:uuid:{instance}>\""));
@@ -537,11 +624,50 @@ fn read(trunk: &mut Trunk, status: u16, message: &Message<'_>) -> Outcome {
         200..300 => {
             let routes = message.values(HeaderName::ServiceRoute).take(SERVICE_ROUTES_MAX);
             trunk.service_route = routes.map(|route| String::from_utf8_lossy(route).into_owned()).collect();
+            let timer =
+                message.header(HeaderName::Other(b"Flow-Timer")).and_then(::sip::header::delta_seconds);
+            let required = message.values(HeaderName::Require);
+            let knows =
+                timer.is_some() || required.into_iter().any(|tag| tag.eq_ignore_ascii_case(b"outbound"));
+            trunk.quiet = (trunk.is_outbound() && knows).then(|| quiet(timer, trunk.flow));
             Outcome::Accepted(granted(trunk, message).or_else(|| seconds(HeaderName::Expires)))
+        }
+        // RFC 5626 §11.6: once more as everybody else.
+        439 if trunk.is_outbound() => {
+            trunk.without_outbound = true;
+            Outcome::Again
         }
         423 => seconds(HeaderName::MinExpires).map_or(Outcome::Refused(423, None), Outcome::TooBrief),
         _ => Outcome::Refused(status, seconds(HeaderName::RetryAfter)),
     }
+}
+
+/// The longest silence on a flow, of which a registrar says so many seconds or nothing.
+fn quiet(timer: Option<u32>, flow: Option<Flow>) -> Duration {
+    let [stream, datagrams] = QUIET_MAX;
+    let usual = match flow.map(|flow| flow.protocol) {
+        Some(Protocol::Udp) | None => datagrams,
+        Some(Protocol::Tcp | Protocol::Tls | Protocol::Ws | Protocol::Wss) => stream,
+    };
+    timer.map_or(usual, |seconds| Duration::from_secs(seconds.into())).max(QUIET_MIN)
+}
+
+/// Keeps a flow of datagrams open, or ceases to, as the last answer has it. Connections are pinged by whoever owns them.
+fn keep_open(trunk: &mut Trunk, percent: u32, now: Instant) {
+    let is_bound = trunk.machine.status() == Status::Registered;
+    trunk.quiet = trunk.quiet.filter(|_| is_bound).map(|quiet| (quiet * percent / 100).max(QUIET_MIN));
+    let is_datagrams = trunk.flow.is_some_and(|flow| flow.protocol == Protocol::Udp);
+    match (trunk.quiet.filter(|_| is_datagrams), &mut trunk.keeper) {
+        (Some(every), Some(keeper)) if keeper.deadline().is_some() => keeper.set_interval(every, now),
+        (Some(every), keeper) => *keeper = Some(Keeper::new(every, now)),
+        (None, keeper) => *keeper = None,
+    }
+}
+
+/// Whether two flows are the same way to a peer.
+fn same_way(one: Flow, other: Flow) -> bool {
+    let [one, other] = [one, other].map(super::ways::outward);
+    (one.transport, one.protocol, one.remote) == (other.transport, other.protocol, other.remote)
 }
 
 /// The seconds that the registrar gives our binding among those it lists (RFC 3261 §10.2.4).

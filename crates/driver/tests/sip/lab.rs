@@ -96,6 +96,8 @@ pub struct Lab {
     pub now: Instant,
     /// Channels get no story of their own: the test gives them one.
     pub storyless: bool,
+    /// Messages of STUN that have left.
+    pub asked: Vec<(Flow, Vec<u8>)>,
     sent: VecDeque<(Flow, OwnedMessage)>,
 }
 
@@ -253,6 +255,7 @@ impl Lab {
             heard: Rc::default(),
             now: Instant::ZERO,
             storyless: false,
+            asked: Vec::new(),
             sent: VecDeque::new(),
         };
         lab.settle();
@@ -332,6 +335,10 @@ impl Lab {
                     "the shell knows binds only: {:?}",
                     send.flow
                 );
+                if ::sip::stun::is_stun(&send.bytes) {
+                    self.asked.push((send.flow, send.bytes.to_vec()));
+                    continue;
+                }
                 self.sent.push_back((send.flow, OwnedMessage::parse(send.bytes.clone()).unwrap()));
             }
             drop(sip);

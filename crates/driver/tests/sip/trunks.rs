@@ -331,6 +331,94 @@ fn a_closed_connection_is_registered_over_anew() {
     assert_eq!(lab.lines(), ["REGISTER"]);
 }
 
+/// By which `with` makes registrations that speak of flows.
+fn by_flow(transport: &str) -> Config {
+    with(|of| (of.outbound, of.transport) = (true, transport.to_owned()))
+}
+
+#[test]
+fn rfc5626_4_4_2_a_flow_of_datagrams_is_asked_for_by_stun_and_registered_anew_when_it_is_lost() {
+    let (mut lab, register, registrar) = begun(by_flow(""));
+    accept(&mut lab, &registrar, &register, "Require: outbound\r\n");
+    lab.pass(Duration::from_secs(23));
+    assert!(lab.asked.is_empty(), "not before four fifths of 29 s");
+    for source in ["192.0.2.1:5060", "192.0.2.1:5060", "203.0.113.4:6000"] {
+        lab.pass(Duration::from_secs(6));
+        let asked = std::mem::take(&mut lab.asked);
+        let (flow, request) = asked.first().expect("it is asked");
+        assert!(asked.iter().all(|(_, again)| again == request), "one question");
+        assert_eq!(flow.remote, address(REGISTRAR));
+        let answer = ::sip::stun::answer(request, address(source)).unwrap();
+        let before = status(&lab);
+        lab.with(|sip, core| sip.stun_answered(core, *flow, &answer));
+        assert_eq!(status(&lab).0, before.0);
+        lab.pass(Duration::from_millis(1));
+        let is_other = source.starts_with("203");
+        assert_eq!(lab.lines().len(), usize::from(is_other), "seen at {source}");
+        if !is_other {
+            lab.pass(Duration::from_secs(23));
+            assert!(lab.asked.is_empty());
+        }
+    }
+    // Silence: seven questions, and the flow is gone.
+    let (mut lab, register, registrar) = begun(by_flow(""));
+    accept(&mut lab, &registrar, &register, "Require: outbound\r\nFlow-Timer: 60\r\n");
+    lab.pass(Duration::from_secs(60));
+    assert!(!lab.asked.is_empty() && lab.lines().is_empty());
+    lab.pass(Duration::from_secs(40));
+    let left = lab.lines();
+    assert!(lab.asked.len() == 7 && !left.is_empty(), "{} questions, {left:?}", lab.asked.len());
+    assert!(left.iter().all(|line| line == "REGISTER"), "{left:?}");
+}
+
+#[test]
+fn rfc5626_4_4_1_a_connection_is_to_be_pinged_as_the_registrar_says() {
+    let flow = tcp(REGISTRAR, 9);
+    for (name, config, says, range) in [
+        ("its own timer", by_flow("tcp"), "Require: outbound\r\nFlow-Timer: 60\r\n", Some(48..=60)),
+        ("the timer alone", by_flow("tcp"), "Flow-Timer: 60\r\n", Some(48..=60)),
+        ("none", by_flow("tcp"), "Require: outbound\r\n", Some(96..=120)),
+        ("one that would be a flood", by_flow("tcp"), "Flow-Timer: 0\r\n", Some(5..=5)),
+        ("it knows no flows", by_flow("tcp"), "", None),
+        ("we do not speak of any", with(|of| of.transport = "tcp".to_owned()), "Flow-Timer: 60\r\n", None),
+    ] {
+        let (mut lab, register, _) = begun(config);
+        let registrar = Phone::at("registrar", flow);
+        accept(&mut lab, &registrar, &register, says);
+        assert_eq!(status(&lab).0, "Registered", "{name}");
+        let quiet = lab.sip.borrow().quiet(flow).map(|quiet| quiet.as_secs());
+        assert!(
+            quiet.is_some() == range.is_some()
+                && quiet.is_none_or(|quiet| range.clone().unwrap().contains(&quiet)),
+            "{name}: {quiet:?}"
+        );
+        assert_eq!(lab.sip.borrow().quiet(tcp("198.51.100.9:5060", 9)), None, "{name}: somebody else");
+        lab.pass(Duration::from_secs(300));
+        assert!(lab.asked.is_empty(), "{name}: pings are no STUN");
+    }
+}
+
+#[test]
+fn rfc5626_11_6_a_server_that_knows_no_flows_is_registered_with_without_them() {
+    let (mut lab, register, registrar) = begun(by_flow(""));
+    assert!(header(&register, "Contact").contains("reg-id=1"));
+    registrar.respond(&mut lab, &register, 439, "", "");
+    let again = lab.sent();
+    assert!(!again.view().has(::sip::HeaderName::Supported), "{}", header(&again, "Supported"));
+    assert!(!header(&again, "Contact").contains("reg-id"), "{}", header(&again, "Contact"));
+    assert_eq!(header(&again, "Call-ID"), header(&register, "Call-ID"));
+    accept(&mut lab, &registrar, &again, "");
+    assert_eq!(status(&lab).0, "Registered");
+    let refresh = std::iter::repeat_with(|| {
+        lab.pass(Duration::from_secs(1));
+        lab.next()
+    });
+    let (_, refresh) = refresh.take(600).flatten().next().expect("a refresh");
+    assert!(!header(&refresh, "Contact").contains("reg-id"), "it keeps to that");
+    registrar.respond(&mut lab, &refresh, 439, "", "");
+    assert_eq!(status(&lab).0, "Stopped", "once");
+}
+
 #[test]
 fn a_challenge_without_end_is_given_up() {
     let (mut lab, mut register, registrar) = begun(with(|_| {}));
