@@ -128,6 +128,10 @@ impl<T> Receiver<T> {
             each(item);
         }
     }
+    /// Makes the descriptor unreadable until more comes, for those who poll it level-triggered; drain after it.
+    pub fn clear(&self) {
+        self.wake.answer_and_clear();
+    }
     /// How many items a full queue has turned away so far.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)

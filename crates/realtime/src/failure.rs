@@ -29,6 +29,14 @@ pub enum Failure {
         /// What was seen of it.
         why: String,
     },
+    /// Another is using what is wanted, and went on using it. Nothing was changed.
+    #[error("{name}: another holds a lock: {why}")]
+    Locked {
+        /// The connection's name.
+        name: String,
+        /// The database's own words.
+        why: String,
+    },
     /// It answered, and will not do it: nothing was changed, and nothing would be by another try.
     #[error("{name}: the database refused: {why}")]
     Refused {
@@ -76,7 +84,9 @@ impl Failure {
             Self::Unreachable { .. } => {
                 "start the database, and compare host, port, user and password with what it expects"
             }
-            Self::Slow { .. } => "look at the database's load and locks, and at the indexes of the table",
+            Self::Slow { .. } | Self::Locked { .. } => {
+                "look at the database's load and locks, and at the indexes of the table"
+            }
             Self::Broken { .. } => "look into the database's own log; it is connected to again by itself",
             Self::Refused { .. } => {
                 "correct the table or the user's rights; `strowger db check URL` names what is missing"
@@ -100,6 +110,7 @@ impl Failure {
         match self {
             Self::Unreachable { .. }
             | Self::Slow { .. }
+            | Self::Locked { .. }
             | Self::Broken { .. }
             | Self::Malformed { .. }
             | Self::Busy { .. } => true,

@@ -7,10 +7,15 @@
 
 pub mod behind;
 pub mod cache;
+mod databases;
 mod failure;
+mod link;
+mod pool;
 mod query;
 mod settings;
+mod sql;
 
+pub use databases::{Databases, Standing, Status, Turned};
 pub use failure::Failure;
 pub use query::{Answer, Filter, Load, Op, Order, Query, ResultSet, Row};
 pub use settings::{

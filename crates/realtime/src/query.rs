@@ -173,12 +173,11 @@ pub enum Query {
         /// Which rows.
         keys: Vec<(String, String)>,
     },
-    /// A statement of the site's own: [`Answer::Set`]. Of several statements in one text the last result comes back.
+    /// A statement of the site's own, as it stands: [`Answer::Set`]. Whatever of it comes from outside has to be quoted by who
+    /// writes it. Of several statements in one text the last result comes back.
     Raw {
-        /// The statement; with `values` in it a mark for each, as this database writes them.
+        /// The statement.
         sql: String,
-        /// Bound values.
-        values: Vec<String>,
         /// Most rows that are wanted.
         limit: Option<u32>,
     },

@@ -1,0 +1,309 @@
+//! The connections of one database, on the thread of all databases: who has one, who waits, when it is tried again.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::link::{Link, Tables, Trouble};
+use crate::query::{Answer, Query};
+use crate::settings::{Connection, Target};
+use crate::{Failure, Ticket};
+
+/// First pause after a database was not reached; each further one is twice as long.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+/// Least pause, whatever negative_connection_cache says.
+const RETRY_LEAST: Duration = Duration::from_millis(250);
+/// Longest sleep when there is nothing to wait for.
+const IDLE: Duration = Duration::from_secs(3_600);
+
+/// A query on its way.
+pub(crate) struct Job {
+    pub ticket: Ticket,
+    pub query: Query,
+    pub handed: Instant,
+    /// It was on its way already when the connection broke, and changes nothing.
+    pub is_second: bool,
+}
+
+/// What the thread tells the shard.
+pub(crate) enum Told {
+    Answer(Ticket, Result<Answer, Failure>),
+    /// It can be reached (again).
+    Up,
+    /// It cannot.
+    Down(Failure),
+}
+
+/// Figures that the thread writes and the shard reads.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    /// Connections that are open.
+    pub open: AtomicU64,
+    /// Those that have a query.
+    pub busy: AtomicU64,
+    /// Queries that have none.
+    pub waiting: AtomicU64,
+    pub answered: AtomicU64,
+    pub failed: AtomicU64,
+    /// Queries that took longer than slow_query.
+    pub slow: AtomicU64,
+    /// Connections that were made.
+    pub connects: AtomicU64,
+}
+
+/// What a task ended with.
+enum Done {
+    Connected(Result<Link, Failure>),
+    Asked { link: Option<Link>, job: Job, result: Result<Answer, Failure> },
+}
+
+/// How it stands with the database.
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    /// Not asked for anything yet.
+    Untried,
+    Up,
+    Down {
+        failure: Failure,
+        pause: Duration,
+    },
+}
+
+pub(crate) struct Pool<T> {
+    settings: Connection,
+    tell: T,
+    figures: Arc<Figures>,
+    tables: Tables,
+    state: State,
+    /// Connections without work, the one used last at the end.
+    idle: Vec<Link>,
+    connecting: usize,
+    busy: usize,
+    waiting: VecDeque<Job>,
+    tasks: JoinSet<Done>,
+    /// When it is connected to next without being asked.
+    retry: Option<Instant>,
+    is_closing: bool,
+    /// Nobody is there who would hear of it.
+    is_orphan: bool,
+}
+
+impl<T: FnMut(Told) -> bool> Pool<T> {
+    /// `tell` is given what there is to tell, and says whether there is still somebody to tell it to.
+    pub(crate) fn new(settings: Connection, figures: Arc<Figures>, tell: T) -> Self {
+        Self {
+            settings,
+            tell,
+            figures,
+            tables: Tables::default(),
+            state: State::Untried,
+            idle: Vec::new(),
+            connecting: 0,
+            busy: 0,
+            waiting: VecDeque::new(),
+            tasks: JoinSet::new(),
+            retry: None,
+            is_closing: false,
+            is_orphan: false,
+        }
+    }
+
+    /// Runs until the other end of `orders` is gone and everything is answered.
+    pub(crate) async fn run(mut self, mut orders: Receiver<Job>) {
+        if self.settings.at_once {
+            self.connect();
+        }
+        loop {
+            let wake = self.deadline();
+            tokio::select! {
+                order = orders.recv(), if !self.is_closing => match order {
+                    Some(job) => self.waiting.push_back(job),
+                    None => self.is_closing = true,
+                },
+                Some(done) = self.tasks.join_next() => match done {
+                    Ok(done) => self.take_in(done),
+                    // Panics are caught inside, and nothing is aborted before the end.
+                    Err(_) => self.is_orphan = true,
+                },
+                () = sleep_until(wake) => {}
+            }
+            while !self.is_closing
+                && let Ok(job) = orders.try_recv()
+            {
+                self.waiting.push_back(job);
+            }
+            self.turn(Instant::now());
+            if self.is_orphan || (self.is_closing && self.busy == 0 && self.waiting.is_empty()) {
+                return;
+            }
+        }
+    }
+    fn deadline(&self) -> Instant {
+        let oldest = self.waiting.front().map(|job| job.handed + self.settings.query_within);
+        let next = [oldest, self.retry.filter(|_| !self.is_closing)].into_iter().flatten().min();
+        next.unwrap_or_else(|| Instant::now() + IDLE)
+    }
+    fn turn(&mut self, now: Instant) {
+        if self.retry.is_some_and(|at| at <= now) {
+            self.retry = None;
+            self.connect();
+        }
+        // Those that were handed over first are in front.
+        while let Some(job) = self.waiting.pop_front_if(|job| job.handed + self.settings.query_within <= now)
+        {
+            let slow = Failure::Slow { name: self.settings.name.clone(), within: self.settings.query_within };
+            self.answer(job.ticket, Err(slow));
+        }
+        while let State::Down { failure, .. } = &self.state
+            && self.idle.is_empty()
+            && self.busy == 0
+            && let Some(job) = self.waiting.pop_front()
+        {
+            let failure = failure.clone();
+            self.answer(job.ticket, Err(failure));
+        }
+        while !self.waiting.is_empty()
+            && let Some(link) = self.idle.pop()
+            && let Some(job) = self.waiting.pop_front()
+        {
+            self.hand_out(link, job);
+        }
+        let most = match self.settings.target {
+            // Its writers take turns on the file, and two that have begun may find each other in the way.
+            Target::Sqlite { .. } => 1,
+            _ => usize::try_from(self.settings.connections_max.max(1)).unwrap_or(1),
+        };
+        while self.connecting < self.waiting.len()
+            && self.connecting + self.busy + self.idle.len() < most
+            && self.retry.is_none()
+        {
+            self.connect();
+        }
+        let count = |value: usize| value as u64;
+        self.figures.open.store(count(self.idle.len() + self.busy), Ordering::Relaxed);
+        self.figures.busy.store(count(self.busy), Ordering::Relaxed);
+        self.figures.waiting.store(count(self.waiting.len()), Ordering::Relaxed);
+    }
+    fn connect(&mut self) {
+        self.connecting += 1;
+        let Connection { name, target, at_connect, connect_within, .. } = self.settings.clone();
+        self.tasks.spawn(async move {
+            let until = Instant::now() + connect_within;
+            Done::Connected(match timeout_at(until, whole(Link::open(&target, &at_connect))).await {
+                Ok(Ok(link)) => Ok(link),
+                Ok(Err(Trouble::Malformed(why))) => Err(Failure::Malformed { name, why }),
+                Ok(Err(
+                    Trouble::Broken(why)
+                    | Trouble::Refused(why)
+                    | Trouble::Stale(why)
+                    | Trouble::Locked(why)
+                    | Trouble::Unaskable(why),
+                )) => Err(Failure::Unreachable { name, why }),
+                Err(_) => {
+                    let why = format!("nothing came within {} ms", connect_within.as_millis());
+                    Err(Failure::Unreachable { name, why })
+                }
+            })
+        });
+    }
+    fn hand_out(&mut self, mut link: Link, job: Job) {
+        self.busy += 1;
+        let (name, within) = (self.settings.name.clone(), self.settings.query_within);
+        let tables = self.tables.clone();
+        self.tasks.spawn(async move {
+            let asked = timeout_at(job.handed + within, whole(link.perform(&tables, &job.query))).await;
+            let (result, keeps) = match asked {
+                Ok(Ok(answer)) => (Ok(answer), true),
+                Ok(Err(trouble)) => {
+                    let keeps = trouble.leaves_link();
+                    (Err(failure(trouble, name)), keeps)
+                }
+                // What it goes on saying belongs to nobody: the connection is closed.
+                Err(_) => (Err(Failure::Slow { name, within }), false),
+            };
+            Done::Asked { link: keeps.then_some(link), job, result }
+        });
+    }
+    fn take_in(&mut self, done: Done) {
+        match done {
+            Done::Connected(Ok(link)) => {
+                self.connecting -= 1;
+                self.figures.connects.fetch_add(1, Ordering::Relaxed);
+                self.idle.push(link);
+                self.retry = None;
+                if self.state != State::Up {
+                    self.state = State::Up;
+                    self.tell(Told::Up);
+                }
+            }
+            Done::Connected(Err(failure)) => {
+                self.connecting -= 1;
+                self.not_reached(failure);
+            }
+            Done::Asked { link, job, result } => {
+                self.busy -= 1;
+                if link.is_none() {
+                    // The others were opened to the same server, and rest since.
+                    self.idle.clear();
+                }
+                self.idle.extend(link);
+                if job.handed.elapsed() >= self.settings.slow_query {
+                    self.figures.slow.fetch_add(1, Ordering::Relaxed);
+                }
+                let reads = matches!(job.query, Query::Load(_) | Query::Columns { .. });
+                if matches!(result, Err(Failure::Broken { .. })) && reads && !job.is_second {
+                    // It rested too long, or the database was started anew: a question does no harm twice.
+                    self.waiting.push_front(Job { is_second: true, ..job });
+                } else {
+                    self.answer(job.ticket, result);
+                }
+            }
+        }
+    }
+    fn not_reached(&mut self, failure: Failure) {
+        let pause = match &self.state {
+            State::Down { pause, .. } => *pause * 2,
+            State::Untried | State::Up => RETRY_FIRST,
+        };
+        let pause = pause.min(self.settings.negative_cache).max(RETRY_LEAST);
+        self.retry = Some(Instant::now() + pause);
+        let is_news = !matches!(self.state, State::Down { .. });
+        self.state = State::Down { failure: failure.clone(), pause };
+        if is_news {
+            self.tell(Told::Down(failure));
+        }
+    }
+    fn answer(&mut self, ticket: Ticket, result: Result<Answer, Failure>) {
+        let count = if result.is_ok() { &self.figures.answered } else { &self.figures.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+        self.tell(Told::Answer(ticket, result));
+    }
+    fn tell(&mut self, told: Told) {
+        if !(self.tell)(told) {
+            self.is_orphan = true;
+        }
+    }
+}
+
+/// What a driver makes of nonsense may be a panic: it costs the connection, and no more.
+async fn whole<R>(work: impl Future<Output = Result<R, Trouble>>) -> Result<R, Trouble> {
+    let panicked = |_| Err(Trouble::Malformed("the driver could make nothing of it".to_owned()));
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(panicked)
+}
+
+fn failure(trouble: Trouble, name: String) -> Failure {
+    match trouble {
+        Trouble::Broken(why) => Failure::Broken { name, why },
+        Trouble::Malformed(why) => Failure::Malformed { name, why },
+        Trouble::Locked(why) => Failure::Locked { name, why },
+        Trouble::Refused(why) | Trouble::Stale(why) => Failure::Refused { name, why },
+        Trouble::Unaskable(why) => Failure::Unaskable { name, why },
+    }
+}
