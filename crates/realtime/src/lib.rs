@@ -2,7 +2,7 @@
 //!
 //! [`Query`] says what is wanted in words that every database understands, [`Answer`] and [`Failure`] what came of it. Names
 //! of tables and columns are quoted and compared with what the table has; values are only ever bound. What a column means
-//! is not known here.
+//! is not known here; [`schema`] knows the standard's names.
 #![forbid(unsafe_code)]
 
 pub mod behind;
@@ -12,6 +12,7 @@ mod failure;
 mod link;
 mod pool;
 mod query;
+pub mod schema;
 mod settings;
 mod sql;
 

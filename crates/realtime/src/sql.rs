@@ -86,7 +86,7 @@ impl Dialect {
             Self::Postgres | Self::Sqlite => '"',
         }
     }
-    fn quoted(self, name: &str) -> String {
+    pub(crate) fn quoted(self, name: &str) -> String {
         let quote = self.quote();
         let mut out = String::with_capacity(name.len() + 2);
         out.push(quote);

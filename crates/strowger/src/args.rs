@@ -28,6 +28,8 @@ pub enum Mode {
     Codec(CodecJob),
     /// `codec bench`: what coding costs on this machine.
     CodecBench(BenchJob),
+    /// `db create|upgrade|check URL [TABLE...]`: the standard tables of a database.
+    Db(DbJob),
     /// `-h`.
     Help,
     /// `-V`.
@@ -67,6 +69,28 @@ pub enum CodecVerb {
     Decode,
     /// Any into any.
     Transcode,
+}
+
+/// What to do with the tables of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DbVerb {
+    /// Make those that are missing.
+    Create,
+    /// And add the columns that others lack.
+    Upgrade,
+    /// Only say what is missing.
+    Check,
+}
+
+/// Tables to make or to check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DbJob {
+    /// What to do.
+    pub verb: DbVerb,
+    /// Where the database is; `-`: the first line of the standard input says it.
+    pub url: String,
+    /// Names of tables; none: all.
+    pub tables: Vec<String>,
 }
 
 /// The whole command line.
@@ -140,6 +164,8 @@ Usage: strowger [OPTIONS]                 start the server
                                          turn a sound file into another format
        strowger codec bench [--codec FORMAT,...] [--seconds N] [--json]
                                          measure what coding costs on this machine
+       strowger db create|upgrade|check URL [TABLE...] [--json]
+                                         make, complete or check the standard tables of a database
        strowger load SERVER [OPTIONS]    call a server by the thousand, and check what is heard;
                                          `strowger load -h` lists its options
 
@@ -153,7 +179,7 @@ Usage: strowger [OPTIONS]                 start the server
   -R              the same
   -x CMD          run one command on the running server (implies -r)
   -s SOCKET       control socket of the server to talk to
-  --json          answer as JSON (with -x, check, doctor, codecs and codec bench)
+  --json          answer as JSON (with -x, check, db, doctor, codecs and codec bench)
   --from FORMAT   what IN holds, when its name does not say (with codec)
   --to FORMAT     what OUT shall hold, when its name does not say (with codec)
   --codec FORMAT  measure only these, comma between them (with codec bench)
@@ -336,6 +362,7 @@ impl Args {
                 Mode::CodecBench(std::mem::take(&mut self.bench))
             }
             "codec" => Mode::Codec(codec_job(&mut plain, std::mem::take(&mut self.formats))?),
+            "db" => Mode::Db(db_job(&mut plain)?),
             _ => return wrong(format!("'{first}' is no subcommand")),
         };
         if self.formats != (None, None) {
@@ -368,6 +395,21 @@ fn codec_job(
         return wrong("'codec' needs the file to read and the file to write");
     };
     Ok(CodecJob { verb, input: input.into(), output: output.into(), from, to })
+}
+
+fn db_job(words: &mut impl Iterator<Item = String>) -> Result<DbJob, ArgsError> {
+    let verb = match words.next().as_deref() {
+        Some("create") => DbVerb::Create,
+        Some("upgrade") => DbVerb::Upgrade,
+        Some("check") => DbVerb::Check,
+        _ => return wrong("'db' needs one of create, upgrade and check"),
+    };
+    let Some(url) = words.next() else {
+        return wrong(
+            "'db' needs a database: mysql://user@host/name, postgresql://user@host/name or sqlite:FILE",
+        );
+    };
+    Ok(DbJob { verb, url, tables: words.collect() })
 }
 
 /// Letters that take a value.
@@ -435,6 +477,18 @@ mod tests {
             ),
             (&["codecs"], Args { mode: Mode::Codecs, ..base.clone() }),
             (
+                &["db", "check", "sqlite:/a.db", "cdr", "cel", "--json"],
+                Args {
+                    mode: Mode::Db(DbJob {
+                        verb: DbVerb::Check,
+                        url: "sqlite:/a.db".into(),
+                        tables: vec!["cdr".into(), "cel".into()],
+                    }),
+                    json: true,
+                    ..base.clone()
+                },
+            ),
+            (
                 &["doctor", "-C", "/etc/a.conf", "-M", "5000"],
                 Args {
                     mode: Mode::Doctor,
@@ -492,6 +546,11 @@ mod tests {
             (&["codec", "encode", "a"], "'codec' needs the file to read and the file to write"),
             (&["codec", "encode", "a", "b", "--to"], "'--to' needs a format"),
             (&["codec", "bench", "--seconds", "many"], "'--seconds' needs a number of seconds"),
+            (&["db", "drop", "sqlite:/a.db"], "'db' needs one of create, upgrade and check"),
+            (
+                &["db", "check"],
+                "'db' needs a database: mysql://user@host/name, postgresql://user@host/name or sqlite:FILE",
+            ),
             (&["codecs", "--seconds", "3"], "'--codec' and '--seconds' belong to 'codec bench'"),
             (&["check", "/x", "--from", "gsm"], "'--from' and '--to' belong to 'codec'"),
         ] {

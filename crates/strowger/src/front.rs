@@ -28,7 +28,12 @@ pub fn run(args: &Args, socket: &Path) -> Option<u8> {
             drop(out);
             return Some(attach(args, socket, Seat::Remote));
         }
-        Mode::Serve | Mode::Check { .. } | Mode::Doctor | Mode::Codec(_) | Mode::CodecBench(_) => {
+        Mode::Serve
+        | Mode::Check { .. }
+        | Mode::Doctor
+        | Mode::Codec(_)
+        | Mode::CodecBench(_)
+        | Mode::Db(_) => {
             return None;
         }
     };

@@ -5,6 +5,7 @@ mod args;
 mod bench;
 mod check;
 mod convert;
+mod db;
 mod doctor;
 mod embedded;
 mod front;
@@ -38,6 +39,9 @@ fn run() -> anyhow::Result<u8> {
     }
     if let Mode::CodecBench(job) = &args.mode {
         return bench::run(job, args.json);
+    }
+    if let Mode::Db(job) = &args.mode {
+        return db::run(job, args.json);
     }
     let settings = settings::read(args.config.as_deref(), args.exec_includes)?;
     let options = &settings.options;

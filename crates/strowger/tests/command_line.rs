@@ -264,3 +264,33 @@ fn metrics_are_served_where_http_conf_says_and_a_reload_moves_them() {
     assert!(scrape(second).unwrap().contains("\nasterisk_calls_count 0\n"));
     assert!(scrape(first).is_err(), "nobody listens where it was");
 }
+
+#[test]
+fn db_makes_completes_and_checks_the_standard_tables_and_names_what_is_wrong() {
+    let site = Site::new("db");
+    let url = format!("sqlite:{}", site.folder.join("pbx.db").display());
+    let db = |words: &[&str]| {
+        let output = program().arg("db").args(words).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, said, _) = db(&["check", &url, "cdr", "ps_aors"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.starts_with("cdr: missing\nps_aors: missing\n2 of 2 tables are not whole"), "{said}");
+    let (code, said, error) = db(&["create", &url]);
+    assert_eq!(code, Some(0), "{said}{error}");
+    assert!(said.contains("ps_endpoints: created\n") && said.contains("iaxfriends: created\n"), "{said}");
+    let (code, said, _) = db(&["upgrade", &url, "--json"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("\"wanting\": 0") && !said.contains("created"), "{said}");
+    assert_eq!(db(&["check", &url]).0, Some(0));
+    for (words, expected) in [
+        (["check", "sqlite:/nowhere/at/all/pbx.db", "cdr"], "remedy: "),
+        (["check", "mysql://ann:secret@127.0.0.1:1/pbx", "cdr"], "cannot be reached"),
+        (["check", "oracle://ann:secret@db/pbx", "cdr"], "mysql://"),
+        (["check", &url, "no_such_table"], "there are ps_endpoints, "),
+    ] {
+        let (code, said, error) = db(&words);
+        assert_eq!(code, Some(1), "{words:?}: {said}");
+        assert!(error.contains(expected) && !error.contains("secret"), "{words:?}: {error}");
+    }
+}

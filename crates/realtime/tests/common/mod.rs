@@ -83,6 +83,8 @@ impl Server {
         let done = unprivileged(&install, "mysql")
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
             .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--tmpdir={}", folder.path().display()))
+            .env("TMPDIR", folder.path())
             .args(FRUGAL)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -128,6 +130,7 @@ impl Server {
                 command
                     .args(["--no-defaults", "--bind-address=127.0.0.1", "--skip-log-bin"])
                     .args(FRUGAL)
+                    .arg(format!("--tmpdir={}", self.folder.path().display()))
                     .arg(format!("--datadir={}", data.display()))
                     .arg(format!("--port={}", self.port))
                     .arg(format!("--socket={}", self.folder.path().join("socket").display()))

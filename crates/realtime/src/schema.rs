@@ -1,0 +1,209 @@
+//! The standard tables: their columns, made, completed and compared in any of the databases.
+//!
+//! Columns that are not here are left alone, as are types: a table that was made by another hand keeps its own. What a yes or
+//! a no is written as differs from site to site, so such columns are made as short texts.
+
+mod tables;
+
+use std::fmt::Write as _;
+
+use crate::query::{Answer, Query};
+use crate::settings::Target;
+use crate::sql::Dialect;
+use crate::{Databases, Failure};
+
+pub use tables::TABLES;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Text of at most so many characters.
+    Text(u16),
+    /// Text of any length.
+    Long,
+    /// A whole number of 32 bits.
+    Int,
+    /// A whole number of 64 bits.
+    BigInt,
+    /// A date and a time of day, without a zone.
+    Time,
+    /// A number that the database counts up.
+    Serial,
+    /// Bytes of any length.
+    Bytes,
+}
+
+/// A standard table.
+#[derive(Debug, Clone, Copy)]
+pub struct Standard {
+    /// Its name.
+    pub name: &'static str,
+    /// Names and kinds of its columns, in order.
+    pub columns: &'static [(&'static str, Kind)],
+    /// What no two rows have in common; empty: nothing.
+    pub key: &'static [&'static str],
+    /// What else it is looked up by.
+    pub indexes: &'static [&'static [&'static str]],
+}
+
+/// How a table compares with the standard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// There is none.
+    Missing,
+    /// All columns are there.
+    Whole,
+    /// These columns are missing.
+    Lacks(Vec<&'static str>),
+}
+
+/// What was done about a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    /// It was made.
+    Created,
+    /// These columns were added.
+    Added(Vec<&'static str>),
+    /// Nothing.
+    Nothing,
+}
+
+/// The standard table of this name.
+pub fn standard(name: &str) -> Option<&'static Standard> {
+    TABLES.iter().find(|table| table.name == name)
+}
+
+/// Compares a table of a database with the standard. Waits for the database.
+pub fn check(databases: &mut Databases, connection: &str, table: &Standard) -> Result<Found, Failure> {
+    let Answer::Columns(columns) = databases.ask(connection, Query::Columns { table: table.name.into() })?
+    else {
+        return Ok(Found::Missing);
+    };
+    if columns.is_empty() {
+        return Ok(Found::Missing);
+    }
+    let has = |name: &str| columns.iter().any(|column| column.eq_ignore_ascii_case(name));
+    let lacks: Vec<_> = table.columns.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
+    Ok(if lacks.is_empty() { Found::Whole } else { Found::Lacks(lacks) })
+}
+
+/// Makes a table that is missing, and adds the columns that it lacks when `completes`. Waits for the database.
+pub fn make(
+    databases: &mut Databases,
+    (connection, target): (&str, &Target),
+    table: &Standard,
+    completes: bool,
+) -> Result<Done, Failure> {
+    let Some(dialect) = dialect(target) else {
+        let why = "tables are made in MySQL, PostgreSQL and SQLite: name the database itself, not its DSN"
+            .to_owned();
+        return Err(Failure::Unaskable { name: connection.to_owned(), why });
+    };
+    match check(databases, connection, table)? {
+        Found::Missing => {
+            for sql in dialect.creation(table) {
+                databases.ask(connection, Query::Raw { sql, limit: Some(0) })?;
+            }
+            Ok(Done::Created)
+        }
+        Found::Lacks(columns) if completes => {
+            for column in table.columns.iter().filter(|(name, _)| columns.contains(name)) {
+                let sql = dialect.addition(table, *column);
+                databases.ask(connection, Query::Raw { sql, limit: Some(0) })?;
+            }
+            Ok(Done::Added(columns))
+        }
+        Found::Lacks(_) | Found::Whole => Ok(Done::Nothing),
+    }
+}
+
+const fn dialect(target: &Target) -> Option<Dialect> {
+    match target {
+        Target::Mysql(_) => Some(Dialect::Mysql),
+        Target::Postgres(_) => Some(Dialect::Postgres),
+        Target::Sqlite { .. } => Some(Dialect::Sqlite),
+        Target::Odbc { .. } => None,
+    }
+}
+
+impl Dialect {
+    /// A column's type, with what keeps it filled.
+    fn kind(self, kind: Kind, is_key: bool) -> String {
+        let kind = match (kind, self) {
+            (Kind::Text(most), _) => format!("VARCHAR({most})"),
+            (Kind::Long, _) => "TEXT".to_owned(),
+            (Kind::Int, _) => "INTEGER".to_owned(),
+            (Kind::BigInt, _) => "BIGINT".to_owned(),
+            (Kind::Time, Self::Postgres) => "TIMESTAMP".to_owned(),
+            (Kind::Time, _) => "DATETIME".to_owned(),
+            (Kind::Bytes, Self::Postgres) => "BYTEA".to_owned(),
+            (Kind::Bytes, Self::Mysql) => "LONGBLOB".to_owned(),
+            (Kind::Bytes, Self::Sqlite) => "BLOB".to_owned(),
+            (Kind::Serial, Self::Mysql) if is_key => return "INTEGER NOT NULL AUTO_INCREMENT".to_owned(),
+            (Kind::Serial, Self::Mysql) => return "INTEGER NOT NULL AUTO_INCREMENT UNIQUE".to_owned(),
+            (Kind::Serial, Self::Postgres) => return "SERIAL".to_owned(),
+            (Kind::Serial, Self::Sqlite) => "INTEGER".to_owned(),
+        };
+        format!("{kind}{}", if is_key { " NOT NULL" } else { "" })
+    }
+    fn names(self, names: &[&str]) -> String {
+        names.iter().map(|name| self.quoted(name)).collect::<Vec<_>>().join(", ")
+    }
+    /// The statements that make a table, its key and its indexes.
+    fn creation(self, table: &Standard) -> Vec<String> {
+        let mut sql = format!("CREATE TABLE {} (", self.quoted(table.name));
+        for (name, kind) in table.columns {
+            let kind = self.kind(*kind, table.key.contains(name));
+            let _ = write!(sql, "{} {kind}, ", self.quoted(name));
+        }
+        if table.key.is_empty() {
+            sql.truncate(sql.len() - 2);
+        } else {
+            let _ = write!(sql, "PRIMARY KEY ({})", self.names(table.key));
+        }
+        sql.push(')');
+        if self == Self::Mysql {
+            sql.push_str(" CHARACTER SET utf8mb4");
+        }
+        let index = |columns: &&[&str]| {
+            let name = self.quoted(&format!("{}_{}", table.name, columns.join("_")));
+            format!("CREATE INDEX {name} ON {} ({})", self.quoted(table.name), self.names(columns))
+        };
+        std::iter::once(sql).chain(table.indexes.iter().map(index)).collect()
+    }
+    /// The statement that adds a column.
+    fn addition(self, table: &Standard, (name, kind): (&str, Kind)) -> String {
+        let kind = self.kind(kind, false);
+        format!("ALTER TABLE {} ADD COLUMN {} {kind}", self.quoted(table.name), self.quoted(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_indexes_are_columns_and_no_column_stands_twice() {
+        for table in TABLES {
+            let has = |name: &str| table.columns.iter().filter(|(column, _)| *column == name).count();
+            for (name, _) in table.columns {
+                assert_eq!(has(name), 1, "{}.{name}", table.name);
+            }
+            for name in table.indexes.iter().chain([&table.key]).copied().flatten() {
+                assert_eq!(has(name), 1, "{}: index over {name}", table.name);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_fit_into_what_mysql_allows_one() {
+        for table in TABLES {
+            let bytes = |kind: Kind| match kind {
+                Kind::Text(most) => usize::from(most) * 4 + 2,
+                _ => 12,
+            };
+            let all: usize = table.columns.iter().map(|(_, kind)| bytes(*kind)).sum();
+            assert!(all < 65_535, "{} has rows of {all} bytes", table.name);
+        }
+    }
+}
