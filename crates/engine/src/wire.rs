@@ -78,6 +78,13 @@ pub(crate) fn sip_config(
         endpoints: endpoints.collect(),
         aors: aors.collect(),
         auths: auths.collect(),
+        multi_domain: !pjsip.global.disable_multi_domain,
+        domain_aliases: pjsip
+            .domain_aliases
+            .iter()
+            .filter(|(_, of)| !of.domain.is_empty())
+            .map(|(alias, of)| (alias.to_ascii_lowercase(), of.domain.clone()))
+            .collect(),
         identifies: pjsip.identifies.iter().map(|i| identify(i, hosts, findings)).collect(),
         lists: pjsip
             .lists

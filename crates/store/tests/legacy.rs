@@ -322,3 +322,133 @@ fn wizards_become_what_they_stand_for() {
     assert!(findings.iter().any(|f| f.place.line == 25 && f.message.contains("has_hint")), "{findings:?}");
     assert!(findings.iter().any(|f| f.place.line == 26 && f.message.contains("endpiont")), "{findings:?}");
 }
+
+/// A wizard with these lines, on a transport.
+fn wizard(name: &str, lines: &str) -> (Pjsip, Findings) {
+    let transport = "[udp]\ntype=transport\nprotocol=udp\nbind=127.0.0.1:5060\n";
+    let text = format!("[w]\ntype=wizard\nendpoint/allow=!all,ulaw\n{lines}\n");
+    let (snapshot, findings) = load(name, &[("pjsip.conf", transport), ("pjsip_wizard.conf", &text)]);
+    (snapshot.pjsip.clone(), findings)
+}
+
+#[test]
+fn each_line_of_a_wizard_does_what_it_stands_for() {
+    type Probe = fn(&Pjsip) -> String;
+    let registrations = |pjsip: &Pjsip| {
+        let of = pjsip.registrations.iter();
+        of.map(|(name, of)| format!("{name} {} {}", of.server_uri, of.client_uri))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let registers = "sends_registrations=yes\nsends_auth=yes\noutbound_auth/username=u\noutbound_auth/password=correct horse battery\nremote_hosts=h:5070";
+    for (number, (lines, probe, expected)) in [
+        (registers, registrations as Probe, "w-reg-0 sip:h:5070 sip:u@h:5070"),
+        (
+            &format!("{registers}\nserver_uri_pattern=sips:${{REMOTE_HOST}}\nclient_uri_pattern=sip:${{USERNAME}}@x"),
+            registrations,
+            "w-reg-0 sips:h:5070 sip:u@x",
+        ),
+        (
+            &format!("{registers}\nsends_line_with_registrations=yes\nregistration/expiration=60"),
+            |pjsip| {
+                let of = &pjsip.registrations["w-reg-0"];
+                format!("{} {} {}", of.line, of.endpoint, of.expiration.as_secs())
+            },
+            "true w 60",
+        ),
+        (
+            "remote_hosts=a,[2001:db8::1]:5070\ncontact_pattern=sip:me@${REMOTE_HOST}",
+            |pjsip| pjsip.aors["w"].contact.join(" "),
+            "sip:me@a sip:me@[2001:db8::1]:5070",
+        ),
+        (
+            "remote_hosts=192.0.2.1\nidentify/srv_lookups=no",
+            |pjsip| pjsip.identifies.iter().map(|of| format!("{} {}", of.endpoint, of.srv_lookups)).collect(),
+            "w false",
+        ),
+        (
+            "accepts_registrations=yes\naor/max_contacts=3\nremote_hosts=192.0.2.1",
+            |pjsip| {
+                let aor = &pjsip.aors["w"];
+                format!("{} {} {}", aor.max_contacts, aor.contact.len(), pjsip.identifies.len())
+            },
+            "3 0 0",
+        ),
+        (
+            "accepts_auth=yes\ninbound_auth/username=x\ninbound_auth/password=correct horse battery",
+            |pjsip| format!("{} {}", pjsip.endpoints["w"].auth.join("+"), pjsip.auths["w-iauth"].username),
+            "w-iauth x",
+        ),
+        (
+            "transport=udp\noutbound_proxy=sip:p\nremote_hosts=h",
+            |pjsip| {
+                let (of, aor) = (&pjsip.endpoints["w"], &pjsip.aors["w"]);
+                format!("{} {} {}", of.transport, of.outbound_proxy, aor.outbound_proxy)
+            },
+            "udp sip:p sip:p",
+        ),
+        ("endpoint/aors=other", |pjsip| pjsip.endpoints["w"].aors.join(" "), "other"),
+        ("sends_registrations=yes\nsends_auth=yes", registrations, ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (pjsip, findings) = wizard(&format!("wizard-{number}"), lines);
+        assert_eq!(probe(&pjsip), expected, "{lines}: {findings:?}");
+    }
+    let (_, findings) = wizard("wizard-none", "sends_registrations=yes\nsends_auth=yes");
+    assert!(findings.iter().any(|f| f.message.contains("no remote_hosts")), "{findings:?}");
+}
+
+#[test]
+fn each_line_of_a_peer_goes_where_the_manual_says() {
+    type Probe = fn(&Endpoint) -> String;
+    for (number, (general, peer, probe, before, after)) in [
+        ("", "promiscredir=yes", (|e| format!("{:?}", e.redirect_method)) as Probe, "User", "UriCore"),
+        ("promiscredir=yes", "", |e| format!("{:?}", e.redirect_method), "User", "UriCore"),
+        ("promiscredir=yes", "promiscredir=no", |e| format!("{:?}", e.redirect_method), "User", "User"),
+        ("mwi_from=voicemail", "", |e| e.mwi_from_user.clone(), "", "voicemail"),
+        ("subminexpiry=120", "", |e| e.sub_min_expiry.as_secs().to_string(), "0", "120"),
+        ("", "allowoverlap=dtmf", |e| e.allow_overlap.to_string(), "true", "false"),
+        ("", "progressinband=never", |e| format!("{:?}", e.inband_progress), "No", "No"),
+        ("", "encryption=yes", |e| format!("{:?}", e.media_encryption), "None", "Sdes"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let of = |name: &str, general: &str, peer: &str| {
+            let peer = format!("[p]\ntype=friend\nhost=dynamic\nsecret=correct horse battery\n{peer}\n");
+            let (pjsip, findings) = import(name, &format!("[general]\nallowguest=no\n{general}\n{peer}"));
+            let told = findings.iter().any(|f| f.message.contains("has no option"));
+            assert!(!told, "{findings:?}");
+            probe(&pjsip.endpoints["p"])
+        };
+        assert_eq!(of(&format!("line-{number}-before"), "", ""), before, "{general}{peer}");
+        assert_eq!(of(&format!("line-{number}"), general, peer), after, "{general}{peer}");
+    }
+}
+
+#[test]
+fn what_of_sip_conf_has_no_equal_is_told_with_what_happens_instead() {
+    for (number, (line, words)) in [
+        ("domainsasrealm=yes", "the realm is that of realm="),
+        ("submaxexpiry=3600", "a day at most"),
+        ("register_retry_403=yes", "whatever it was answered"),
+        ("qualifygap=100", "spread over their interval"),
+        ("qualifypeers=1", "spread over their interval"),
+        ("rfc2833compensate=yes", "by their timestamps"),
+        ("cos_text=3", "text are declined"),
+        ("tos_text=af41", "text are declined"),
+        ("relaxdtmf=yes", "Q.24"),
+        ("discard_remote_hold_retrieval=yes", "hold and of its end"),
+        ("cc_callback_macro=x", "call completion is not built in"),
+        ("regextenonqualify=yes", "registrations make no extensions"),
+        ("checkmwi=10", "is told at once"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (_, findings) = import(&format!("moot-{number}"), &format!("[general]\nallowguest=no\n{line}\n"));
+        assert!(says(&findings, Level::Note, 3, words), "{line}: {findings:?}");
+    }
+}

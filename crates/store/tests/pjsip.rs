@@ -293,6 +293,18 @@ fn sections_that_make_no_object_are_named() {
     for (name, text, level, message) in [
         ("no type", "[x]\nallow=ulaw", Level::Error, "[x] has no type"),
         ("a type nobody knows", "[x]\ntype=endpont", Level::Error, "type=endpont"),
+        (
+            "an alias without domain",
+            "[x.example]\ntype=domain_alias",
+            Level::Warning,
+            "domain_alias 'x.example' has no domain",
+        ),
+        (
+            "an alias that changes nothing",
+            "[x.example]\ntype=domain_alias\ndomain=example",
+            Level::Note,
+            "no endpoint or aor is named user@example",
+        ),
         ("a type for later", "[x]\ntype=phoneprov", Level::Warning, "phones are not provisioned"),
         (
             "a second of a type and name",

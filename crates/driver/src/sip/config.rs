@@ -586,6 +586,29 @@ impl Bind {
     }
 }
 
+impl Config {
+    /// Whether a name has a domain, so that names with the domain of a request have to be looked for.
+    pub(crate) fn has_domains(&self) -> bool {
+        self.multi_domain && self.endpoints.keys().chain(self.aors.keys()).any(|name| name.contains('@'))
+    }
+    /// The first of the names of a user that `find` knows: with its domain, with the one that this is an alias of, and alone.
+    /// `multi_domain` is [`has_domains`](Self::has_domains) when the configuration came into force.
+    pub(crate) fn find_user<T>(
+        &self,
+        user: &str,
+        domain: &[u8],
+        find: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let with_domain = || {
+            let domain = core::str::from_utf8(domain).ok()?.to_ascii_lowercase();
+            let alias = || find(&format!("{user}@{}", self.domain_aliases.get(&domain)?));
+            find(&format!("{user}@{domain}")).or_else(alias)
+        };
+        let exact = if self.multi_domain { with_domain() } else { None };
+        exact.or_else(|| find(user))
+    }
+}
+
 /// Everything, replaced whole by a reload.
 #[derive(Clone, Default)]
 pub struct Config {
@@ -653,6 +676,10 @@ pub struct Config {
     pub patience: super::Patience,
     /// How messages are spelled (`compact_headers`, `disable_rport`).
     pub form: ::sip::Form,
+    /// Names of endpoints and AORs may be `user@domain` (`disable_multi_domain=no`).
+    pub multi_domain: bool,
+    /// Domains that stand for others, in lower case.
+    pub domain_aliases: BTreeMap<String, String>,
     /// An offer that a re-INVITE asks for has all formats of its endpoint (`all_codecs_on_empty_reinvite`).
     pub offers_all_when_asked: bool,
 }

@@ -49,15 +49,17 @@ fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_
         IdentifyBy::Username => {
             let from = message.from()?;
             let user = from.uri.user_decoded();
-            named(config, &user).filter(willing)
+            named(config, &user, from.uri.host.as_bytes()).filter(willing)
         }
         IdentifyBy::AuthUsername => {
             let value = message.header(HeaderName::Authorization)?;
-            let user = Credentials::parse(value)?.user();
-            named(config, &user).filter(willing)
+            let credentials = Credentials::parse(value)?;
+            named(config, &credentials.user(), credentials.realm).filter(willing)
         }
         // A site that names such an endpoint has decided to take calls from anybody.
-        IdentifyBy::Anonymous => named(config, b"anonymous"),
+        IdentifyBy::Anonymous => {
+            named(config, b"anonymous", message.from().map_or(b"", |from| from.uri.host.as_bytes()))
+        }
         IdentifyBy::Ip | IdentifyBy::Header | IdentifyBy::RequestUri | IdentifyBy::Transport => config
             .identifies
             .iter()
@@ -68,9 +70,9 @@ fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_
     }
 }
 
-fn named(config: &Config, user: &[u8]) -> Option<Rc<Endpoint>> {
+fn named(config: &Config, user: &[u8], domain: &[u8]) -> Option<Rc<Endpoint>> {
     let user = core::str::from_utf8(user).ok()?;
-    config.endpoints.get(user).cloned()
+    config.find_user(user, domain, |name| config.endpoints.get(name).cloned())
 }
 
 fn matches(rule: &Match, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_>) -> bool {

@@ -208,7 +208,8 @@ impl SipDriver {
         self.tech_index = index;
     }
     /// Takes a new configuration. Calls and registrations go on; AORs that are gone lose theirs.
-    pub fn configure(&mut self, config: Config, now: Instant) {
+    pub fn configure(&mut self, mut config: Config, now: Instant) {
+        config.multi_domain = config.has_domains();
         self.ways.configure(&config, &mut self.stack);
         if self.config.trace != config.trace {
             self.trace.clone_from(&config.trace);

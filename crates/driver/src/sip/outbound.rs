@@ -76,10 +76,12 @@ impl SipDriver {
                 if is_uri { (Some(rest.to_owned()), None) } else { (None, Some(rest.to_owned())) };
             return Ok(Target { endpoint, uri, number });
         }
-        if let Some((number, name)) = resource.rsplit_once('@') {
-            let endpoint = find(name).ok_or(Cause::NO_ROUTE_DESTINATION)?;
+        if let Some((number, name)) = resource.rsplit_once('@')
+            && let Some(endpoint) = find(name)
+        {
             return Ok(Target { endpoint, uri: None, number: Some(number.to_owned()) });
         }
+        // The name itself may have a domain.
         let endpoint = find(resource).ok_or(Cause::NO_ROUTE_DESTINATION)?;
         Ok(Target { endpoint, uri: None, number: None })
     }

@@ -108,8 +108,11 @@ impl SipDriver {
         let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
         let config = self.config.clone();
         let message = incoming.message.view();
-        let name = message.to().map(|to| identity::text(&to.uri.user_decoded())).unwrap_or_default();
-        let aor = endpoint.aors.iter().find(|own| ***own == *name).and_then(|own| config.aors.get(own));
+        let to = message.to();
+        let name = to.as_ref().map(|to| identity::text(&to.uri.user_decoded())).unwrap_or_default();
+        let domain = to.as_ref().map_or(&b""[..], |to| to.uri.host.as_bytes());
+        let own = |name: &str| endpoint.aors.iter().find(|own| ***own == *name);
+        let aor = config.find_user(&name, domain, |name| own(name).and_then(|own| config.aors.get(own)));
         let Some(aor) = aor.filter(|aor| aor.max_contacts > 0) else {
             let line = format!("AOR '{name}' is not one that endpoint '{}' may register", endpoint.name);
             core.log(Level::Warning, "res_pjsip_registrar", &line);

@@ -237,6 +237,50 @@ fn endpoints_are_told_by_address_user_header_and_credentials_in_the_configured_o
     }
 }
 
+/// Phones of the lab say `user@strowger`.
+#[test]
+fn who_has_a_domain_in_his_name_is_found_by_it_before_who_has_none() {
+    let all = ["x", "x@strowger", "x@example.org"];
+    for (name, names, alias, multi_domain, expected) in [
+        ("its own domain goes first", &all[..], true, true, Some("x@strowger")),
+        ("then what its domain is an alias of", &["x", "x@example.org"], true, true, Some("x@example.org")),
+        ("then the user alone", &["x", "x@example.org"], false, true, Some("x")),
+        ("in another domain it is nobody", &["x@example.org"], false, true, None),
+        ("names without domain are found in any", &["x"], true, true, Some("x")),
+        ("disable_multi_domain", &all, true, false, Some("x")),
+    ] {
+        let mut config = site();
+        config.multi_domain = multi_domain;
+        if alias {
+            config.domain_aliases.insert("strowger".to_owned(), "example.org".to_owned());
+        }
+        for name in names {
+            let phone = Endpoint { auths: Vec::new(), ..endpoint(name) };
+            add(&mut config, phone, aor(name));
+        }
+        let mut lab = Lab::new(config);
+        let mut phone = Phone::new("x").password(None);
+        let status = line(&phone.register(&mut lab, "Contact: <sip:x@198.51.100.7>\r\n"));
+        assert_eq!(status, if expected.is_some() { "200" } else { "401" }, "{name}");
+        let bound = lab.with(|sip, _| sip.bindings().map(|(aor, _)| aor.to_owned()).collect::<Vec<_>>());
+        assert_eq!(bound, expected.as_slice(), "{name}: its AOR");
+        let body = sdp("198.51.100.7", 4000, "0");
+        phone.ask_quietly(&mut lab, "INVITE", "sip:100@strowger", "", &body);
+        let found = lab.started.pop_front().and_then(|id| {
+            let core = lab.shard.core.borrow();
+            core.get(id).map(|c| c.name.split(['/', '-']).nth(1).unwrap_or_default().to_owned())
+        });
+        assert_eq!(found.as_deref(), expected, "{name}: its endpoint");
+        if let Some(expected) = expected {
+            lab.lines();
+            assert!(lab.dial(expected).is_ok(), "{name}: it can be called");
+            assert!(
+                String::from_utf8_lossy(lab.sent().view().request_uri_bytes()).contains("x@198.51.100.7")
+            );
+        }
+    }
+}
+
 #[test]
 fn options_are_challenged_unless_the_endpoint_is_open() {
     for (open, status) in [(false, "401"), (true, "200")] {

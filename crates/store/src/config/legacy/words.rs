@@ -99,6 +99,9 @@ pub(super) fn identity(lines: &[&Variable], made: &mut Made) {
     if let Some(line) = last(lines, &["allowoverlap"]) {
         made.line("allow_overlap", if yes(Some(line)) { "yes" } else { "no" }, &line.place);
     }
+    if let Some(line) = last(lines, &["promiscredir"]) {
+        made.line("redirect_method", if yes(Some(line)) { "uri_core" } else { "user" }, &line.place);
+    }
     if let Some(line) = last(lines, &["session-timers"]) {
         let word = line.value.to_ascii_lowercase();
         let timers = match word.as_str() {

@@ -6,8 +6,8 @@ mod objects;
 mod values;
 
 pub use objects::{
-    Aor, AsteriskPublication, Auth, Endpoint, Global, Identify, InboundPublication, OutboundPublish,
-    Registration, ResourceList, SipAcl, System, Transport,
+    Aor, AsteriskPublication, Auth, DomainAlias, Endpoint, Global, Identify, InboundPublication,
+    OutboundPublish, Registration, ResourceList, SipAcl, System, Transport,
 };
 pub use values::{
     AuthType, CodecKeep, CodecOperation, CodecPrefer, CodecPreference, CodecTranscode, ConnectedLine,
@@ -54,6 +54,8 @@ pub struct Pjsip {
     pub publications: BTreeMap<String, InboundPublication>,
     /// `type=asterisk-publication`: which states of other servers are believed.
     pub exchanges: BTreeMap<String, AsteriskPublication>,
+    /// `type=domain_alias`, by the domain that is an alias.
+    pub domain_aliases: BTreeMap<String, DomainAlias>,
     /// `type=acl`: who may send SIP at all. Every list must allow.
     pub acls: Vec<SipAcl>,
 }
@@ -61,11 +63,10 @@ pub struct Pjsip {
 /// Types that Asterisk knows and this reader does not make objects of, with what happens instead.
 const LATER_TYPES: &[(&str, &str)] = &[
     ("contact", "the contact is not created; list it in the contact= of its aor"),
-    ("domain_alias", "the domain is not rewritten; requests to it are matched by user"),
     ("phoneprov", "phones are not provisioned"),
     ("subscription_persistence", "subscriptions do not outlive a restart"),
     ("mwi", "message waiting is not reported"),
-    ("wizard", "it belongs to pjsip_wizard.conf, which is not read; write the endpoint, aor and auth"),
+    ("wizard", "it belongs into pjsip_wizard.conf"),
     ("http_client", "it is not read"),
 ];
 
@@ -79,6 +80,7 @@ const TYPES: &[&str] = &[
     "outbound-publish",
     "inbound-publication",
     "asterisk-publication",
+    "domain_alias",
     "transport",
     "global",
     "system",
@@ -97,6 +99,7 @@ pub(crate) fn rows() -> Vec<Row> {
         OutboundPublish::rows(),
         InboundPublication::rows(),
         AsteriskPublication::rows(),
+        DomainAlias::rows(),
         Transport::rows(),
         Global::rows(),
         System::rows(),
@@ -165,6 +168,7 @@ impl Pjsip {
                 "asterisk-publication" => {
                     keep(&mut pjsip.exchanges, read(section, findings), section, findings);
                 }
+                "domain_alias" => keep(&mut pjsip.domain_aliases, read(section, findings), section, findings),
                 "identify" => pjsip.identifies.extend(read::<Identify>(section, findings)),
                 "acl" => pjsip.acls.extend(read::<SipAcl>(section, findings)),
                 "global" => pjsip.global = read(section, findings).unwrap_or_default(),
@@ -271,6 +275,7 @@ impl Pjsip {
         }
         self.check_registrations(findings);
         self.check_publications(findings);
+        self.check_domains(findings);
         let default = &self.global.default_outbound_endpoint;
         if self.global.origin.has("default_outbound_endpoint") && !self.endpoints.contains_key(default) {
             findings.warning(
@@ -304,6 +309,25 @@ impl Pjsip {
             ];
             for (place, text) in found.into_iter().flatten() {
                 findings.warning(&place, text, "correct the name");
+            }
+        }
+    }
+
+    /// Whether domains lead to names.
+    fn check_domains(&self, findings: &mut Findings) {
+        for (alias, of) in &self.domain_aliases {
+            let end = format!("@{}", of.domain);
+            let mut names = self.endpoints.keys().chain(self.aors.keys());
+            if of.domain.is_empty() {
+                let message = format!("domain_alias '{alias}' has no domain");
+                findings.warning(&of.origin.place, message, "add domain=");
+            } else if !names.any(|name| name.ends_with(&end)) {
+                let message = format!(
+                    "domain_alias '{alias}' changes nothing: no endpoint or aor is named user@{}, and names without a \
+                     domain are found whatever the domain is",
+                    of.domain
+                );
+                findings.note(&of.origin.place, message, "remove the section if that will do");
             }
         }
     }

@@ -660,8 +660,7 @@ options! {
     debug: Text = "no", "Log SIP messages: no, yes, or an address.";
     endpoint_identifier_order: Names = "ip,username,anonymous", "Order of the ways to tell the endpoint.";
     ignore_uri_user_options: YesNo = "no", "Cut the user part of a URI at its first semicolon.";
-    disable_multi_domain: YesNo = "no", "Look names up without their domain.",
-        Ignored "*" "names are looked up without their domain";
+    disable_multi_domain: YesNo = "no", "Look endpoints and aors up by user alone; no: by user@domain first, where there are such names.";
     use_callerid_contact: YesNo = "no",
         "Contact of a call has the caller's number as user part, unless contact_user says another; no: from_user.";
     unidentified_request_count: Int<0, {u32::MAX}> = "5",
@@ -709,6 +708,13 @@ options! {
         "threadpool_max_size" "*" Ignored "one thread signals";
         "tls_keep_alive_interval" "*" Ignored "keep_alive_interval of global is its name";
     }
+}
+
+options! {
+    /// `type=domain_alias`: a domain, the section's name, that stands for another in names of endpoints and aors.
+    DomainAlias, "pjsip.conf", "domain_alias", SkipsObject;
+    domain: Text = "", "The domain in names such as user@domain that is looked for when requests name this one.";
+    @recognised {}
 }
 
 options! {
