@@ -554,3 +554,34 @@ fn peers_that_speak_something_older_or_something_else_are_called_by_its_name() {
         assert!(fault.remedy.contains(remedy), "{said}: {fault:?}");
     }
 }
+
+#[test]
+fn rfc6066_3_a_client_names_the_server_that_has_to_prove_it_and_never_an_address() {
+    let nobody = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+    for verify_server in [true, false] {
+        let (_, client) = ends(verify_server);
+        for (name, expected) in [
+            (NAME, Some(NAME)),
+            ("sip.example.net", Some("sip.example.net")),
+            ("192.0.2.1", None),
+            ("2001:db8::1", None),
+        ] {
+            let (mut session, mut wire) = (Session::client(&client, name, nobody).unwrap(), Vec::new());
+            session.take_output(&mut wire);
+            let mut acceptor = rustls::server::Acceptor::default();
+            acceptor.read_tls(&mut &wire[..]).unwrap();
+            let hello = acceptor.accept().unwrap().expect("one whole hello");
+            assert_eq!(hello.client_hello().server_name(), expected, "{name}, verified: {verify_server}");
+        }
+    }
+}
+
+#[test]
+fn rfc6066_3_a_transport_shows_its_one_certificate_whatever_name_is_asked_for() {
+    let (server, client) = ends(false);
+    for name in [NAME, "other.example.net", "192.0.2.1"] {
+        assert_eq!(shake(&server, &client, name), (None, None), "{name}");
+    }
+    let (server, client) = ends(true);
+    assert_eq!(shake(&server, &client, NAME), (None, None));
+}
