@@ -9,7 +9,7 @@ use call::Location;
 use driver::sip::{Config, DirectMedia, Dtmf, Glare};
 
 use crate::lab::{Lab, body, change, header, line, site};
-use crate::phone::{Phone, sdp, sdp_with};
+use crate::phone::{Phone, sdp, sdp_with, talking};
 
 const HOST: &str = "198.51.100.7";
 const ON: Option<DirectMedia> =
@@ -33,20 +33,7 @@ fn open_site() -> Config {
 }
 /// A call from `alice`, who offers the first, to `trunk`, which answers with the second. They talk.
 fn pair_of(config: Config, offer: &str, answer: &str) -> Pair {
-    let mut lab = Lab::new(config);
-    lab.storyless = true;
-    let mut alice = Phone::new("alice");
-    let caller = alice.invite(&mut lab, "100", offer);
-    lab.answer(caller);
-    let ok = lab.sent();
-    alice.ack(&mut lab, &ok, "");
-    let callee = lab.dial("trunk").unwrap();
-    let invite = lab.sent();
-    let mut trunk = Phone::new("trunk");
-    trunk.called(&invite);
-    trunk.respond(&mut lab, &invite, 200, "Allow: INVITE, UPDATE\r\n", answer);
-    assert_eq!(lab.lines(), ["ACK"]);
-    lab.talk(caller, callee);
+    let (lab, [alice, trunk], [caller, callee]) = talking(config, offer, answer);
     Pair { lab, alice, trunk, caller, callee }
 }
 fn pair(config: Config) -> Pair {

@@ -5,7 +5,7 @@ use base::{Cause, ChannelId, Direction, Fax, FormatId, UdptlProtection};
 use driver::sip::FaxSettings;
 
 use crate::lab::{Lab, body, change, line, site};
-use crate::phone::{Phone, sdp};
+use crate::phone::{Phone, sdp, talking};
 
 /// A description of fax at a port, with this last line.
 fn fax(port: u16, protection: &str) -> String {
@@ -30,20 +30,8 @@ fn pair(alices: Option<FaxSettings>, trunks: Option<FaxSettings>) -> Pair {
     let mut config = site();
     change(&mut config, "alice", |alice| alice.fax = alices);
     change(&mut config, "trunk", |trunk| trunk.fax = trunks);
-    let mut lab = Lab::new(config);
-    lab.storyless = true;
-    let mut alice = Phone::new("alice");
-    let caller = alice.invite(&mut lab, "100", &sdp("198.51.100.7", 4000, "0 101"));
-    lab.answer(caller);
-    let answer = lab.sent();
-    alice.ack(&mut lab, &answer, "");
-    let callee = lab.dial("trunk").unwrap();
-    let invite = lab.sent();
-    let mut trunk = Phone::new("trunk");
-    trunk.called(&invite);
-    trunk.respond(&mut lab, &invite, 200, "", &sdp("198.51.100.7", 4100, "0 101"));
-    assert_eq!(lab.lines(), ["ACK"]);
-    lab.talk(caller, callee);
+    let audio = |port| sdp("198.51.100.7", port, "0 101");
+    let (lab, [alice, trunk], [caller, callee]) = talking(config, &audio(4000), &audio(4100));
     Pair { lab, alice, trunk, caller, callee }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use ::sip::digest::{Authenticator, Login, Secret};
 use ::sip::stack::Flow;
 use ::sip::{HeaderName, OwnedMessage};
+use driver::sip::Config;
 
 use crate::lab::{Lab, PHONE, SECRET, header, line, udp};
 
@@ -234,4 +235,24 @@ impl Phone {
         self.remote_tag = String::from_utf8_lossy(view.from_tag().unwrap()).into_owned();
         self.target = String::from_utf8_lossy(view.contact().unwrap().uri.as_bytes()).into_owned();
     }
+}
+
+/// A call from `alice`, who offers the first, to `trunk`, which answers with the second. They talk: the phones and their
+/// channels, hers first.
+pub fn talking(config: Config, offer: &str, answer: &str) -> (Lab, [Phone; 2], [base::ChannelId; 2]) {
+    let mut lab = Lab::new(config);
+    lab.storyless = true;
+    let mut alice = Phone::new("alice");
+    let caller = alice.invite(&mut lab, "100", offer);
+    lab.answer(caller);
+    let ok = lab.sent();
+    alice.ack(&mut lab, &ok, "");
+    let callee = lab.dial("trunk").unwrap();
+    let invite = lab.sent();
+    let mut trunk = Phone::new("trunk");
+    trunk.called(&invite);
+    trunk.respond(&mut lab, &invite, 200, "Allow: INVITE, UPDATE\r\n", answer);
+    assert_eq!(lab.lines(), ["ACK"]);
+    lab.talk(caller, callee);
+    (lab, [alice, trunk], [caller, callee])
 }
