@@ -94,6 +94,105 @@ pub struct ExternalLine {
     pub lines: Arc<Lines>,
 }
 
+/// What may be done to a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheWish {
+    /// Who wants an object next waits for the database.
+    Expire,
+    /// Who wants it next is served, and it is asked for behind that.
+    Stale,
+    /// All objects are asked for at once.
+    Populate,
+}
+
+/// Why nothing was done to a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheFault {
+    /// There is none of that name.
+    NoCache,
+    /// It has no object of that name.
+    NoObject,
+}
+
+/// A cache of objects that lie in a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheLine {
+    /// Module and type.
+    pub name: String,
+    /// Objects in it.
+    pub objects: usize,
+    /// Most of them.
+    pub maximum: usize,
+    /// Seconds after which an object is asked for anew; `None`: never.
+    pub lifetime: Option<u64>,
+    /// Seconds after which it is asked for behind its use; `None`: never.
+    pub stale: Option<u64>,
+    /// All objects are remembered at once.
+    pub whole: bool,
+    /// The database does not answer.
+    pub is_away: bool,
+    /// Look-ups that what is fresh has answered.
+    pub hits: u64,
+    /// Those that what is stale has.
+    pub stale_hits: u64,
+    /// Those that waited.
+    pub waited: u64,
+    /// Questions asked of the database.
+    pub asked: u64,
+    /// Objects that went for others.
+    pub evicted: u64,
+}
+
+/// An object of a cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectLine {
+    /// Its name.
+    pub name: String,
+    /// Seconds until it is stale; `None`: never.
+    pub stale_in: Option<u64>,
+    /// Seconds until it is asked for anew; `None`: never.
+    pub expires_in: Option<u64>,
+}
+
+/// A database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseLine {
+    /// What the configuration calls it.
+    pub name: String,
+    /// What speaks to it.
+    pub driver: &'static str,
+    /// Where it is, without the password.
+    pub target: String,
+    /// How it stands with it.
+    pub standing: String,
+    /// Connections that are open.
+    pub open: u64,
+    /// Those with a query.
+    pub busy: u64,
+    /// Most of them.
+    pub max: u32,
+    /// Queries that wait for a connection.
+    pub waiting: u64,
+    /// Queries that were answered.
+    pub answered: u64,
+    /// Queries that failed.
+    pub failed: u64,
+    /// Queries that took too long.
+    pub slow: u64,
+}
+
+/// What is remembered of objects in databases.
+pub trait Caches {
+    /// All caches.
+    fn list(&self) -> Vec<CacheLine>;
+    /// Objects of a cache by name, so many at most; `None`: there is no such cache.
+    fn objects(&self, cache: &str, most: usize) -> Option<Vec<ObjectLine>>;
+    /// Does something to an object, or to all of a cache.
+    fn change(&mut self, cache: &str, object: Option<&str>, wish: CacheWish) -> Result<(), CacheFault>;
+    /// The databases.
+    fn databases(&self) -> Vec<DatabaseLine>;
+}
+
 /// The running system.
 pub struct Site {
     /// Calls.
@@ -138,6 +237,8 @@ pub struct Site {
     pub fault_injection: Cell<bool>,
     /// What there is to see of IAX2, when it is served.
     pub iax_sight: RefCell<Option<Rc<RefCell<dyn Show>>>>,
+    /// What is remembered of objects in databases; `None`: none lies in one.
+    pub caches: RefCell<Option<Rc<RefCell<dyn Caches>>>>,
 }
 
 impl Site {

@@ -92,6 +92,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
         counters: Cell::default(),
         fault_injection: Cell::default(),
         iax_sight: RefCell::default(),
+        caches: RefCell::default(),
     })
 }
 

@@ -18,6 +18,7 @@ mod records;
 mod registrations;
 mod reload;
 mod resolve;
+mod rows;
 mod secure;
 mod start;
 mod telemetry;

@@ -9,6 +9,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use ::sip::stack::Protocol;
+use base::Instant;
 use base::dns::{Answer, Kind, Question};
 use call::{Level, Limits, Notice};
 use codec::Coders;
@@ -22,10 +23,15 @@ use store::Snapshot;
 use store::sounds::Catalogue;
 
 use crate::listen::same_socket;
+use crate::rows::Rows;
 use crate::secure::Wires;
 use crate::start::Asked;
+use crate::start::StartError;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
+
+/// Who tells of rows in the log.
+const ROWS: &str = "res_config_sql";
 
 /// The gate's limits. The load limit is kept in hundredths, rounded up: none at all is written as 0.
 pub(crate) fn limits(snapshot: &Snapshot, asked: Asked) -> Limits {
@@ -71,6 +77,8 @@ pub(crate) struct Loader {
     /// Errors of the configuration in force: what was wrong before does not stand in the way of what is new and right.
     pub(crate) errors: RefCell<BTreeSet<String>>,
     pub(crate) prepared: RefCell<Option<Prepared>>,
+    /// What lies in databases.
+    pub(crate) rows: RefCell<Option<Rc<RefCell<Rows>>>>,
 }
 
 impl Loader {
@@ -85,7 +93,10 @@ impl Loader {
         let Some(site) = self.site.upgrade() else { return Reloaded::default() };
         let module = if module.is_empty() { "All" } else { module }.to_owned();
         let before = site.snapshot.borrow().clone();
-        let read = before.reload().and_then(|(snapshot, findings)| self.check(&site, snapshot, findings));
+        let sections = self.rows.borrow().as_ref().map(|rows| rows.borrow().sections()).unwrap_or_default();
+        let read = before
+            .reload_with(&sections)
+            .and_then(|(snapshot, findings)| self.check(&site, snapshot, findings));
         let (taken, findings) = match read {
             Ok((mut prepared, findings)) => {
                 prepared.module.clone_from(&module);
@@ -114,7 +125,10 @@ impl Loader {
         let program = site.shard.core.borrow().program.clone();
         let program = dialplan_load::compile(&snapshot, Some(&program), &mut findings);
         let binds = site.sip.borrow().config().binds.clone();
-        let config = wire::sip_config(&snapshot, &self.hosts.borrow(), &binds, &mut findings);
+        let mut config = wire::sip_config(&snapshot, &self.hosts.borrow(), &binds, &mut findings);
+        if let Some(rows) = &*self.rows.borrow() {
+            rows.borrow_mut().merge(&mut config);
+        }
         let wires = Wires::read(&snapshot, &mut findings);
         // The coders are those that run when it is taken.
         let catalogue = crate::start::catalogue(&snapshot, &Arc::default(), &mut findings);
@@ -193,7 +207,8 @@ impl Engine {
         self.names.borrow_mut().configure(&snapshot.resolver);
         let wanted = wire::questions(&snapshot, &self.loader.hosts.borrow());
         wanted.iter().for_each(|question| self.names.borrow_mut().ask(question));
-        *site.snapshot.borrow_mut() = snapshot;
+        *site.snapshot.borrow_mut() = snapshot.clone();
+        self.configure_rows(&snapshot, now);
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
         self.managers.configure(&mut self.net, &site, &wires);
@@ -250,8 +265,78 @@ impl Engine {
             let more = more.iter().filter(|more| !wanted.contains(more));
             more.for_each(|question| self.names.borrow_mut().ask(question));
         }
+        self.configure_sip();
+    }
+
+    /// Has the driver take what files, databases and the DNS say.
+    fn configure_sip(&self) {
         let binds = self.site.sip.borrow().config().binds.clone();
-        let config = wire::sip_config(&snapshot, &self.loader.hosts.borrow(), &binds, &mut Findings::new());
+        let snapshot = self.site.snapshot.borrow().clone();
+        let mut config =
+            wire::sip_config(&snapshot, &self.loader.hosts.borrow(), &binds, &mut Findings::new());
+        if let Some(rows) = &*self.loader.rows.borrow() {
+            rows.borrow_mut().merge(&mut config);
+        }
         self.site.sip.borrow_mut().configure(config, Clock.now());
+    }
+
+    /// Objects of SIP lie in these databases from the start on.
+    pub(crate) fn take_rows(&mut self, rows: Option<Rc<RefCell<Rows>>>) -> Result<(), StartError> {
+        let Some(rows) = rows else { return Ok(()) };
+        self.watch_rows(&rows).map_err(|why| StartError::Part {
+            what: "the databases".to_owned(),
+            why: why.to_string(),
+            remedy: "raise the limit on open files (ulimit -n)".to_owned(),
+        })?;
+        self.site.sip.borrow_mut().set_directory(Some(rows.clone()));
+        *self.site.caches.borrow_mut() = Some(rows.clone());
+        *self.loader.rows.borrow_mut() = Some(rows);
+        Ok(())
+    }
+    /// A reload says where objects of SIP lie.
+    fn configure_rows(&mut self, snapshot: &Arc<Snapshot>, now: Instant) {
+        let known = self.loader.rows.borrow().clone();
+        if let Some(rows) = known {
+            return rows.borrow_mut().configure(snapshot, now);
+        }
+        let seed = self.site.shard.core.borrow_mut().random();
+        let opened = Rows::open(snapshot, seed, now).map(|rows| rows.map(|rows| Rc::new(RefCell::new(rows))));
+        let taken = opened
+            .map_err(|why| why.to_string())
+            .and_then(|rows| self.take_rows(rows).map_err(|why| why.to_string()));
+        if let Err(why) = taken {
+            self.log(Level::Error, ROWS, &format!("no object comes from a database: {why}"));
+        }
+    }
+    /// What follows from what databases have said.
+    pub(crate) fn follow_rows(&mut self, now: Instant) {
+        let Some(rows) = self.loader.rows.borrow().clone() else { return };
+        if rows.borrow().deadline().is_some_and(|at| at <= now) {
+            rows.borrow_mut().due(now);
+        }
+        let mut effects = rows.borrow_mut().take_effects();
+        if effects.is_nothing() {
+            return;
+        }
+        let learned = rows.borrow_mut().learn(&mut effects, &self.loader.hosts.borrow());
+        for (level, line) in std::mem::take(&mut effects.lines) {
+            self.log(level, ROWS, &line);
+        }
+        match learned {
+            Some(learned) if learned.is_empty() => {}
+            Some(learned) => {
+                let mut core = self.site.shard.core.borrow_mut();
+                self.site.sip.borrow_mut().learn(&mut core, learned);
+            }
+            None => self.configure_sip(),
+        }
+        {
+            let mut core = self.site.shard.core.borrow_mut();
+            let mut sip = self.site.sip.borrow_mut();
+            effects.finished.iter().for_each(|(name, said)| sip.looked_up(&mut core, name, *said));
+        }
+        if effects.reload {
+            self.loader.load("");
+        }
     }
 }

@@ -32,6 +32,7 @@ use crate::listen::Listeners;
 use crate::names::Names;
 use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
+use crate::rows::Rows;
 use crate::secure::Wires;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
@@ -120,7 +121,7 @@ pub(crate) fn fill_secret(bytes: &mut [u8]) {
 impl Engine {
     /// Starts everything but the loop. The process's own threads begin here.
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let (snapshot, mut findings) = Snapshot::load(&options.place).map_err(|findings| {
+        let (mut snapshot, mut findings) = Snapshot::load(&options.place).map_err(|findings| {
             StartError::Configuration(findings.iter().map(ToString::to_string).collect())
         })?;
         let media_io = media_io(&snapshot, options.workers);
@@ -128,7 +129,7 @@ impl Engine {
         io::process::drop_media_powers()
             .map_err(|why| part("giving up privileges", why, "start it in an ordinary process"))?;
         let media_io = media_io?;
-        let folders = &snapshot.asterisk.directories;
+        let folders = snapshot.asterisk.directories.clone();
         for (folder, option) in [
             (&folders.astdbdir, "astdbdir"),
             (&folders.astlogdir, "astlogdir"),
@@ -166,6 +167,13 @@ impl Engine {
             .map_err(|why| part("the thread that reads sounds", why, "raise ulimit -u"))?;
         let sounds = Rc::new(RefCell::new(sounds));
         let tee = Tee::new(sender.clone());
+        let mut rows = Rows::open(&snapshot, u64::from_le_bytes(secret()), Clock.now())
+            .map_err(|why| part("the thread that asks databases", why, "raise ulimit -n and ulimit -u"))?;
+        if let Some(rows) = &mut rows {
+            rows.wait(&|| Clock.now(), &mut findings);
+            snapshot = rows.snapshot().clone();
+        }
+        let rows = rows.map(|rows| Rc::new(RefCell::new(rows)));
         let program = dialplan_load::compile(&snapshot, None, &mut findings);
         let names = Names::start(&snapshot.resolver)
             .map_err(|why| part("the thread that asks name servers", why, "raise ulimit -n and ulimit -u"))?;
@@ -187,7 +195,10 @@ impl Engine {
         let shard = Shard::new(core);
         shard.interception.set(apps::intercept);
 
-        let config = wire::sip_config(&snapshot, &wire::Hosts::default(), &[], &mut findings);
+        let mut config = wire::sip_config(&snapshot, &wire::Hosts::default(), &[], &mut findings);
+        if let Some(rows) = &rows {
+            rows.borrow_mut().merge(&mut config);
+        }
         let routes = crate::resolve::Routes::default();
         let driver =
             SipDriver::new(config, u128::from_le_bytes(secret()), secret(), move |peer| routes.towards(peer));
@@ -218,6 +229,7 @@ impl Engine {
         let mut engine =
             Engine::assemble(net, listeners, site, local, records, registrations, (names, links), wake, tee);
         engine.asked = options.asked;
+        engine.take_rows(rows)?;
         engine.externals = externals;
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
         give_away(&socket, &snapshot.asterisk.files)?;
@@ -386,6 +398,7 @@ fn site(
         counters: Cell::new(Counters::default()),
         fault_injection: Cell::new(false),
         iax_sight: RefCell::default(),
+        caches: RefCell::new(None),
     })
 }
 

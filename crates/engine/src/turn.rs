@@ -36,6 +36,7 @@ use crate::names::Names;
 use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
+use crate::rows::Rows;
 use crate::secure::{Insecure, Wires};
 use crate::start::StartError;
 use crate::telemetry::Traces;
@@ -48,6 +49,7 @@ const MEASURED: Token = Token(5);
 const LINKS: Token = Token(6);
 const CALL_FILES: Token = Token(7);
 const PAGES: Token = Token(8);
+const ROWS: Token = Token(20);
 
 /// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
@@ -154,6 +156,7 @@ enum Turn {
     Measured,
     Links,
     Pages,
+    Rows,
     CallFiles,
     Signal(Signal),
 }
@@ -252,6 +255,14 @@ impl Engine {
             }
         }
     }
+    /// Wakes for what databases answer.
+    pub(crate) fn watch_rows(&mut self, rows: &Rc<RefCell<Rows>>) -> std::io::Result<()> {
+        let fd = rows.borrow().answers().as_fd().try_clone_to_owned()?;
+        self.net.watch(fd.as_fd(), ROWS)?;
+        // The reactor knows the descriptor by its number, so it stays open as long as the process.
+        std::mem::forget(fd);
+        Ok(())
+    }
     pub(crate) fn open_manager(&mut self, snapshot: &Snapshot, wires: &Wires) -> Result<(), StartError> {
         self.managers.listen(&mut self.net, snapshot, wires)?;
         self.web.listen(&mut self.net, snapshot, wires)
@@ -339,6 +350,7 @@ impl Engine {
                 NetEvent::Readable { token: MEASURED } => turns.push(Turn::Measured),
                 NetEvent::Readable { token: LINKS } => turns.push(Turn::Links),
                 NetEvent::Readable { token: PAGES } => turns.push(Turn::Pages),
+                NetEvent::Readable { token: ROWS } => turns.push(Turn::Rows),
                 NetEvent::Readable { token: CALL_FILES } => turns.push(Turn::CallFiles),
                 NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
                 NetEvent::Insecure { kind, remote, fault, .. } => {
@@ -371,7 +383,8 @@ impl Engine {
     fn deadline(&self) -> Option<Instant> {
         let machines =
             [self.site.shard.deadline(), self.site.sip.borrow().deadline(), self.managers.deadline()];
-        let machines = machines.into_iter().chain([self.listeners.deadline()]);
+        let rows = self.loader.rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
+        let machines = machines.into_iter().chain([self.listeners.deadline(), rows]);
         machines.into_iter().chain([self.load_at, self.busy_at, self.look_at]).flatten().min()
     }
 
@@ -483,6 +496,11 @@ impl Engine {
                 }
                 for (question, answer) in came {
                     self.resolved(&question, answer);
+                }
+            }
+            Turn::Rows => {
+                if let Some(rows) = &*self.loader.rows.borrow() {
+                    rows.borrow_mut().take_in(now);
                 }
             }
             Turn::CallFiles => {
@@ -603,6 +621,7 @@ impl Engine {
     /// Everything that follows from what happened, until nothing does.
     fn turn_machines(&mut self, now: Instant) {
         self.count(|counters| counters.turns += 1);
+        self.follow_rows(now);
         let site = self.site.clone();
         site.sip.borrow_mut().due(&mut site.shard.core.borrow_mut());
         let started = site.sip.borrow_mut().take_started();

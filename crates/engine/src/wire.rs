@@ -42,31 +42,11 @@ pub(crate) fn sip_config(
     findings: &mut Findings,
 ) -> Config {
     let pjsip = &snapshot.pjsip;
-    let endpoints = pjsip.endpoints.iter().map(|(name, endpoint)| {
-        let name: Rc<str> = name.as_str().into();
-        let mut endpoint = self::endpoint(name.clone(), endpoint, hosts);
-        if endpoint.watching.voicemail.is_empty() {
-            endpoint.watching.voicemail.clone_from(&pjsip.global.default_voicemail_extension);
-        }
-        endpoint.follow_fork &= pjsip.system.follow_early_media_fork;
-        endpoint.take_every_answer &= pjsip.system.accept_multiple_sdp_answers;
-        (name, Rc::new(endpoint))
-    });
-    let aors = pjsip.aors.iter().map(|(name, aor)| {
-        let name: Rc<str> = name.as_str().into();
-        (name.clone(), Rc::new(self::aor(name, aor)))
-    });
+    let endpoints = pjsip.endpoints.iter().map(|(name, of)| sip_endpoint(pjsip, name, of, hosts));
+    let aors = pjsip.aors.iter().map(|(name, of)| sip_aor(name, of));
+    let auths = pjsip.auths.iter().map(|(name, of)| sip_auth(pjsip, name, of));
     let defaults: Vec<Algorithm> =
         pjsip.global.default_auth_algorithms_uas.iter().map(|a| algorithm(*a)).collect();
-    let answered: Vec<Algorithm> =
-        pjsip.global.default_auth_algorithms_uac.iter().map(|a| algorithm(*a)).collect();
-    let auths = pjsip.auths.iter().map(|(name, auth)| {
-        let mut auth = self::auth(auth, &defaults);
-        if auth.answers.is_empty() {
-            auth.answers.clone_from(&answered);
-        }
-        (Rc::from(name.as_str()), Rc::new(auth))
-    });
     let contact_acls: Vec<_> =
         pjsip.acls.iter().filter(|acl| !acl.contact_access.is_empty()).cloned().collect();
     let contact_access: Option<Access> = (!contact_acls.is_empty())
@@ -136,6 +116,39 @@ pub(crate) fn sip_config(
         form: sip::Form { compact: pjsip.system.compact_headers, no_rport: pjsip.system.disable_rport },
         offers_all_when_asked: pjsip.global.all_codecs_on_empty_reinvite,
     }
+}
+
+/// An endpoint under the settings of the stack.
+pub(crate) fn sip_endpoint(
+    stack: &pjsip::Pjsip,
+    name: &str,
+    from: &pjsip::Endpoint,
+    hosts: &Hosts,
+) -> (Rc<str>, Rc<Endpoint>) {
+    let name: Rc<str> = name.into();
+    let mut endpoint = self::endpoint(name.clone(), from, hosts);
+    if endpoint.watching.voicemail.is_empty() {
+        endpoint.watching.voicemail.clone_from(&stack.global.default_voicemail_extension);
+    }
+    endpoint.follow_fork &= stack.system.follow_early_media_fork;
+    endpoint.take_every_answer &= stack.system.accept_multiple_sdp_answers;
+    (name, Rc::new(endpoint))
+}
+
+/// An AOR by its name.
+pub(crate) fn sip_aor(name: &str, from: &pjsip::Aor) -> (Rc<str>, Rc<Aor>) {
+    let name: Rc<str> = name.into();
+    (name.clone(), Rc::new(self::aor(name, from)))
+}
+
+/// An auth under the settings of the stack.
+pub(crate) fn sip_auth(stack: &pjsip::Pjsip, name: &str, from: &pjsip::Auth) -> (Rc<str>, Rc<Auth>) {
+    let of = |list: &[pjsip::DigestAlgorithm]| list.iter().map(|a| algorithm(*a)).collect::<Vec<_>>();
+    let mut auth = self::auth(from, &of(&stack.global.default_auth_algorithms_uas));
+    if auth.answers.is_empty() {
+        auth.answers = of(&stack.global.default_auth_algorithms_uac);
+    }
+    (name.into(), Rc::new(auth))
 }
 
 fn resource_list(from: &pjsip::ResourceList) -> ResourceList {

@@ -17,7 +17,7 @@ use crate::config::modules::{Capability, Modules};
 use crate::config::music::Music;
 use crate::config::notify::Notify;
 use crate::config::pjsip::Pjsip;
-use crate::config::realtime::{self, DataSources, Realtime};
+use crate::config::realtime::{self, DataSources, Realtime, Sorcery};
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
 use crate::config::telemetry::Telemetry;
@@ -26,7 +26,7 @@ use crate::config::web::{HttpGeneral, Prometheus};
 use crate::config::{legacy, wizard};
 use crate::defaults::Defaults;
 use crate::folder::{self, Folder};
-use conf::{File, Findings, LoadError, Options, Place, Source};
+use conf::{File, Findings, LoadError, Options, Place, Section, Source};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -108,10 +108,15 @@ impl Snapshot {
     /// Reads everything. `Ok` comes with what is worth saying, errors of single objects included; `Err` means that a file
     /// is refused as a whole and there is no configuration.
     pub fn load(place: &Where) -> Result<(Arc<Self>, Findings), Findings> {
+        Self::load_with(place, &[])
+    }
+
+    /// As [`Self::load`], with `rows` of databases as further sections of `pjsip.conf`.
+    fn load_with(place: &Where, rows: &[Section]) -> Result<(Arc<Self>, Findings), Findings> {
         let mut findings = Findings::new();
         let snapshot = match place {
-            Where::Site(path) => load_site(path, &mut findings),
-            Where::Dir(dir) => load_dir(dir, &mut findings),
+            Where::Site(path) => load_site(path, rows, &mut findings),
+            Where::Dir(dir) => load_dir(dir, rows, &mut findings),
             Where::Embedded(defaults) => load_embedded(defaults, &mut findings),
         };
         findings.dedup();
@@ -127,6 +132,11 @@ impl Snapshot {
     /// Reads everything again from the same place.
     pub fn reload(&self) -> Result<(Arc<Self>, Findings), Findings> {
         Self::load(&self.place)
+    }
+
+    /// As [`Self::reload`], with `rows` of databases as further sections of `pjsip.conf`.
+    pub fn reload_with(&self, rows: &[Section]) -> Result<(Arc<Self>, Findings), Findings> {
+        Self::load_with(&self.place, rows)
     }
 
     /// Whether a file changed, appeared or went since this was read. Files with `#exec` always count as changed.
@@ -176,10 +186,11 @@ fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|data| data.modified()).ok()
 }
 
-fn load_site(path: &Path, findings: &mut Findings) -> Option<Snapshot> {
+fn load_site(path: &Path, rows: &[Section], findings: &mut Findings) -> Option<Snapshot> {
     let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut reading = Reading::new(Box::new(Folder::new(beside)), true, findings);
+    reading.rows = rows;
     let file = reading.file(&name);
     if file.is_none() && !reading.refused {
         let remedy = "name an asterisk.conf with -C, or start without -C to use the embedded defaults";
@@ -197,13 +208,14 @@ fn load_site(path: &Path, findings: &mut Findings) -> Option<Snapshot> {
     reading.finish(asterisk)
 }
 
-fn load_dir(dir: &Path, findings: &mut Findings) -> Option<Snapshot> {
+fn load_dir(dir: &Path, rows: &[Section], findings: &mut Findings) -> Option<Snapshot> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
         return None;
     }
     let mut reading = Reading::new(Box::new(Folder::new(dir)), true, findings);
+    reading.rows = rows;
     let file = reading.file("asterisk.conf");
     let mut asterisk = reading.asterisk(file);
     asterisk.directories.astetcdir = dir.to_owned();
@@ -224,6 +236,8 @@ struct Reading<'a> {
     on_disk: bool,
     options: Options,
     findings: &'a mut Findings,
+    /// Sections of `pjsip.conf` that lie in databases.
+    rows: &'a [Section],
     files: Vec<(PathBuf, Option<SystemTime>)>,
     ran_exec: bool,
     /// A file was refused, so there will be no snapshot; the rest is read to tell everything at once.
@@ -233,7 +247,16 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     fn new(source: Box<dyn Source>, on_disk: bool, findings: &'a mut Findings) -> Self {
         let options = Options::default();
-        Self { source, on_disk, options, findings, files: Vec::new(), ran_exec: false, refused: false }
+        Self {
+            source,
+            on_disk,
+            options,
+            findings,
+            rows: &[],
+            files: Vec::new(),
+            ran_exec: false,
+            refused: false,
+        }
     }
 
     /// Reads a file; `None` when it is missing or refused.
@@ -289,13 +312,17 @@ impl<'a> Reading<'a> {
     }
 
     /// The objects of `pjsip.conf`, with those that `pjsip_wizard.conf` and `sip.conf` stand for.
-    fn pjsip(&mut self, modules: &mut Modules) -> Pjsip {
+    fn pjsip(&mut self, modules: &mut Modules, sorcery: &Sorcery) -> Pjsip {
         let refused = std::mem::take(&mut self.refused);
         let own = self.file("pjsip.conf");
         let is_missing = own.is_none() && !self.refused;
         self.refused |= refused;
         let nothing = File { files: vec![self.source.full_name("pjsip.conf").into()], ..File::default() };
         let mut file = own.unwrap_or(nothing);
+        file.sections.retain(|section| {
+            section.template || section.value("type").is_none_or(|kind| sorcery.reads_file(kind))
+        });
+        file.sections.extend(self.rows.iter().cloned());
         if let Some(wizards) = self.file("pjsip_wizard.conf") {
             let made = wizard::expand(&wizards, &file, self.findings);
             file.sections.extend(made);
@@ -315,7 +342,8 @@ impl<'a> Reading<'a> {
             self.findings.warning(&place, "there is no such file: SIP is not served", "");
             return Pjsip::default();
         }
-        Pjsip::read(&file, self.findings)
+        let elsewhere = ["endpoint", "aor", "auth"].iter().any(|kind| sorcery.realtime(kind).is_some());
+        Pjsip::read_beside(&file, elsewhere, self.findings)
     }
 
     /// Where configuration lies that is in databases.
@@ -340,7 +368,7 @@ impl<'a> Reading<'a> {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut modules = self.read("modules.conf", Modules::read);
         let realtime = self.realtime();
-        let mut pjsip = self.pjsip(&mut modules);
+        let mut pjsip = self.pjsip(&mut modules, &realtime.sorcery);
         pjsip.resolve_acls(&acls, self.findings);
         let codecs = self.read("codecs.conf", CodecsConf::read);
         pjsip.resolve_formats(codecs.coded(), self.findings);

@@ -21,6 +21,7 @@ mod monitors;
 mod peers;
 mod plan;
 mod process;
+mod realtime;
 mod sight;
 mod sip;
 mod sip_tables;
@@ -169,6 +170,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Media", media::ROWS),
     ("How well media runs", sight::ROWS),
     ("Database", database::ROWS),
+    ("Configuration in databases", realtime::ROWS),
     ("Administration", admin::ROWS),
 ];
 

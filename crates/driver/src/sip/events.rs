@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use ::sip::sdp::{FaxStream, Negotiated};
-use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, ServerId, SubscriptionId};
+use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, Incoming, ServerId, SubscriptionId};
 use ::sip::{HeaderName, Message, Method, OwnedMessage};
 use base::{Cause, Command, Digit, Plan};
 use call::{ChanEvent, Core, Notice};
@@ -49,21 +49,33 @@ pub(crate) fn subscription_of(event: &Event) -> Option<SubscriptionId> {
 }
 
 impl SipDriver {
+    /// A request outside dialogs that is no INVITE.
+    fn requested(&mut self, core: &mut Core, incoming: Incoming) {
+        match incoming.message.view().method() {
+            Method::Register => self.registered(core, incoming),
+            Method::Options => self.pinged(core, incoming),
+            Method::Subscribe => self.subscribed(core, incoming),
+            Method::Message => self.messaged(core, incoming),
+            Method::Notify => self.told_of_mailbox(core, incoming),
+            Method::Publish => self.published(core, incoming),
+            _ => self.not_served(core, incoming),
+        }
+    }
     pub(crate) fn event(&mut self, core: &mut Core, event: Event) {
         if let Some(handle) = dialog_of(&event).and_then(|dialog| self.legs.by_dialog(dialog)) {
             self.unsettle(handle);
         }
         match event {
-            Event::Invite(incoming) => self.invited(core, *incoming),
-            Event::Request(incoming) => match incoming.message.view().method() {
-                Method::Register => self.registered(core, *incoming),
-                Method::Options => self.pinged(core, *incoming),
-                Method::Subscribe => self.subscribed(core, *incoming),
-                Method::Message => self.messaged(core, *incoming),
-                Method::Notify => self.told_of_mailbox(core, *incoming),
-                Method::Publish => self.published(core, *incoming),
-                _ => self.not_served(core, *incoming),
-            },
+            Event::Invite(incoming) => {
+                if let Some(incoming) = self.after_lookup(core, incoming, true) {
+                    self.invited(core, *incoming);
+                }
+            }
+            Event::Request(incoming) => {
+                if let Some(incoming) = self.after_lookup(core, incoming, false) {
+                    self.requested(core, *incoming);
+                }
+            }
             Event::InDialog { dialog, request, message, .. } => {
                 self.in_dialog(core, dialog, request, &message)
             }

@@ -43,6 +43,38 @@ pub(crate) fn let_in(found: Rc<Endpoint>, came: &Arrival<'_>) -> Option<Rc<Endpo
     allowed.then_some(found)
 }
 
+/// Names that endpoints of a request may have, found or not: each that it says of itself, in the configured order, until one
+/// is known. Empty for whoever may not send SIP at all.
+pub(crate) fn names(config: &Config, message: &Message<'_>, came: &Arrival<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    if !may_send(config, came) {
+        return names;
+    }
+    for way in &config.order {
+        let said = match way {
+            IdentifyBy::Username => message.from().map(|from| from.uri.user_decoded().into_owned()),
+            IdentifyBy::AuthUsername => message
+                .header(HeaderName::Authorization)
+                .and_then(Credentials::parse)
+                .map(|credentials| credentials.user().into_owned()),
+            _ => None,
+        };
+        let found = by(config, *way, message, came);
+        let said = said.and_then(|said| String::from_utf8(said).ok());
+        let name = found.as_ref().map(|endpoint| endpoint.name.to_string()).or(said);
+        names.extend(
+            name.filter(|name| !name.is_empty() && name.len() <= NAME_BYTES_MAX && !names.contains(name)),
+        );
+        if found.is_some() {
+            break;
+        }
+    }
+    names
+}
+
+/// Longest name that is looked up, bytes: what the column `id` of the standard tables holds.
+const NAME_BYTES_MAX: usize = 255;
+
 fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_>) -> Option<Rc<Endpoint>> {
     let willing = |endpoint: &Rc<Endpoint>| endpoint.identify_by.contains(&way);
     match way {

@@ -18,6 +18,7 @@ mod identify;
 mod identity;
 mod inbound;
 mod leg;
+mod lookup;
 mod message;
 mod names;
 mod outbound;
@@ -56,6 +57,7 @@ pub use config::{
 pub use direct::{DirectMedia, Glare};
 pub use fax::FaxSettings;
 pub use history::{Captured, CapturedReport, Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History};
+pub use lookup::{Directory, Learned, Lookup};
 pub use message::TEXT_BYTES_MAX;
 pub use outside::NotifyTo;
 pub use register::{Binding, Change, Journal};
@@ -127,6 +129,7 @@ pub struct SipDriver {
     started: Vec<(ChannelId, Location)>,
     ways: Ways,
     names: Names,
+    lookups: lookup::Lookups,
     proofs: Proofs,
     tech_index: usize,
     /// Streams of channels that went, by the channel's name, until the media plane has told their totals.
@@ -185,6 +188,7 @@ impl SipDriver {
             started: Vec::new(),
             ways: Ways::new(route),
             names: Names::new(seed as u64),
+            lookups: lookup::Lookups::default(),
             proofs: Proofs::default(),
             tech_index: 0,
             parting: HashMap::new(),

@@ -11,6 +11,7 @@ mod monitors;
 mod originate;
 mod plan;
 mod sip;
+mod sorcery;
 mod system;
 mod talk;
 mod variables;
@@ -39,6 +40,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     config::ROWS,
     sip::ROWS,
     iax::ROWS,
+    sorcery::ROWS,
     watch::ROWS,
 ];
 

@@ -147,6 +147,8 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
                 "core show channel SIM/6001-00000000 ladder",
                 "No channel of this call speaks SIP: SIM/6001-00000000",
             ),
+            ("sorcery memory cache show <cache>", "There is no sorcery memory cache '<cache>'."),
+            ("sorcery memory cache dump <cache>", "There is no sorcery memory cache '<cache>'."),
         ];
         if let Some((_, why)) = refused.iter().find(|(refused, _)| *refused == line) {
             let (text, status) = desk.ask(&line, true);
@@ -176,7 +178,8 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
         }
     }
     for row in rows() {
-        let shows = row.shape.split(' ').any(|word| ["show", "showkey", "list", "get"].contains(&word));
+        let shows =
+            row.shape.split(' ').any(|word| ["show", "showkey", "list", "get", "dump"].contains(&word));
         assert_eq!(
             shows && row.shape != "core show help [<command...>]",
             !row.keys.is_empty(),
@@ -300,7 +303,7 @@ fn the_commands_that_scripts_use_most_exist() {
         (&["voicemail reload", "voicemail show users"], Some("VoiceMail is not built in")),
         (&["parking show"], Some("parking is not built in")),
         (&["ari show apps", "ari show users", "ari shutdown websocket x"], Some("ARI is not built in")),
-        (&["odbc show"], Some("ODBC is not built in")),
+        (&["odbc show", "sorcery memory cache show res_pjsip/endpoint"], None),
         (&["fax set debug on"], Some("fax is not built in")),
         (&["presencestate change CustomPresence:x away"], None),
         (&["dialplan save"], Some("the dialplan is never written by the program")),

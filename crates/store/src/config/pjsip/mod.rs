@@ -147,6 +147,10 @@ impl Pjsip {
     }
     /// Reads the file. An object with an error is skipped, the others stay.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
+        Self::read_beside(file, false, findings)
+    }
+    /// As [`Self::read`]; what objects name may lie `elsewhere`, in a database.
+    pub(crate) fn read_beside(file: &File, elsewhere: bool, findings: &mut Findings) -> Self {
         let mut pjsip = Self::default();
         for section in file.objects() {
             let Some(kind) = section.last("type") else {
@@ -191,7 +195,28 @@ impl Pjsip {
             }
         }
         pjsip.check_each(&file.place(), findings);
-        pjsip.check_references(findings);
+        if !elsewhere {
+            pjsip.check_references(findings);
+        }
+        pjsip
+    }
+
+    /// Objects of rows of a database: each is judged by itself, as others come and go.
+    pub fn of_rows(sections: Vec<Section>, acls: &NamedAcls, coded: Coded, findings: &mut Findings) -> Self {
+        let mut pjsip = Self::default();
+        for section in &sections {
+            match section.value("type") {
+                Some("endpoint") => keep(&mut pjsip.endpoints, read(section, findings), section, findings),
+                Some("aor") => keep(&mut pjsip.aors, read(section, findings), section, findings),
+                Some("auth") => keep(&mut pjsip.auths, read(section, findings), section, findings),
+                _ => {}
+            }
+        }
+        pjsip.endpoints.retain(|_, endpoint| endpoint.check(findings));
+        pjsip.auths.retain(|_, auth| auth.check(findings));
+        pjsip.aors.values().for_each(|aor| aor.check(findings));
+        pjsip.resolve_acls(acls, findings);
+        pjsip.resolve_formats(coded, findings);
         pjsip
     }
 

@@ -6,12 +6,14 @@
 mod extconfig;
 mod native;
 mod odbc;
+mod rows;
 mod sorcery;
 
 pub use extconfig::{Backend, Driver, Families};
 pub use native::{Mysql, Pgsql, Sqlite};
 pub(crate) use odbc::Environment;
 pub use odbc::{DataSources, OdbcClass};
+pub use rows::{ID, RowReader};
 pub use sorcery::{MemoryCache, ObjectKind, Objects, Sorcery, Wizard};
 
 use super::{Row, kind::Secret};

@@ -1,0 +1,179 @@
+//! Databases that configuration lies in, and what is remembered of it.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::text::clean;
+use super::{Ask, Cli, Row, Said, show, verb};
+use crate::site::{CacheFault, CacheWish, Caches};
+
+/// Objects of a cache that are listed: more than anybody reads, and few enough to write at once.
+const LISTED_MAX: usize = 10_000;
+
+pub(super) const ROWS: &[Row] = &[
+    show(
+        "odbc show [all]",
+        "Lists the databases that objects of SIP lie in.",
+        "databases [name driver target standing open busy max waiting answered failed slow]",
+        Cli::databases,
+    )
+    .also(&["realtime mysql status", "realtime pgsql status", "realtime sqlite3 status"]),
+    show(
+        "sorcery memory cache show <cache>",
+        "Shows what a cache is and what it has done.",
+        "name objects maximum_objects lifetime_maximum lifetime_stale full_backend_cache away hits stale_hits waited asked evicted",
+        Cli::cache_show,
+    )
+    .detail("Caches are res_pjsip/endpoint, res_pjsip/aor and res_pjsip/auth, where sorcery.conf places them in a database."),
+    show(
+        "sorcery memory cache dump <cache>",
+        "Lists the objects of a cache.",
+        "objects [name stale_in expires_in]",
+        Cli::cache_dump,
+    ),
+    verb(
+        "sorcery memory cache expire <cache> [<object>]",
+        "Has an object, or all of them, asked for anew; who wants one waits for the database.",
+        |cli, ask| cli.cache_change(ask, CacheWish::Expire, "expired"),
+    ),
+    verb(
+        "sorcery memory cache stale <cache> [<object>]",
+        "Has an object, or all of them, asked for anew behind the next use, which is served by what is known.",
+        |cli, ask| cli.cache_change(ask, CacheWish::Stale, "made stale"),
+    ),
+    verb("sorcery memory cache populate <cache>", "Asks for all objects of a cache at once.", |cli, ask| {
+        cli.cache_change(ask, CacheWish::Populate, "populated")
+    }),
+];
+
+/// Seconds, or that there is no end.
+fn seconds(left: Option<u64>) -> String {
+    left.map_or_else(|| "never".to_owned(), |left| format!("{left} s"))
+}
+
+impl Cli {
+    /// Does something with the caches, where there are some.
+    fn caches<T>(&self, with: impl FnOnce(&mut dyn Caches) -> T) -> Option<T> {
+        let caches = self.site.caches.borrow().clone()?;
+        let mut caches = caches.borrow_mut();
+        Some(with(&mut *caches))
+    }
+    fn databases(&self, ask: &mut Ask<'_>) -> Said {
+        let rows = self.caches(|caches| caches.databases()).unwrap_or_default();
+        let data = || {
+            let rows: Vec<Value> = rows
+                .iter()
+                .map(|row| {
+                    json!({
+                        "name": row.name, "driver": row.driver, "target": row.target, "standing": row.standing,
+                        "open": row.open, "busy": row.busy, "max": row.max, "waiting": row.waiting,
+                        "answered": row.answered, "failed": row.failed, "slow": row.slow,
+                    })
+                })
+                .collect();
+            json!({ "databases": rows })
+        };
+        let text = || {
+            let mut out = String::new();
+            for row in &rows {
+                let _ = write!(
+                    out,
+                    "  Name:   {}\n  Where:  {}\n  State:  {}\n    Number of active connections: {} (out of {}), {} busy, {} \
+                     queries wait\n    Queries: {} answered, {} failed, {} slow\n\n",
+                    clean(&row.name),
+                    clean(&row.target),
+                    clean(&row.standing),
+                    row.open,
+                    row.max,
+                    row.busy,
+                    row.waiting,
+                    row.answered,
+                    row.failed,
+                    row.slow
+                );
+            }
+            if rows.is_empty() {
+                out.push_str("No object lies in a database.\n");
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+    fn cache_show(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("cache");
+        let found = self.caches(|caches| caches.list().into_iter().find(|line| line.name == name)).flatten();
+        let Some(line) = found else { return no_cache(name) };
+        let data = || {
+            json!({
+                "name": line.name, "objects": line.objects, "maximum_objects": line.maximum,
+                "lifetime_maximum": line.lifetime, "lifetime_stale": line.stale, "full_backend_cache": line.whole,
+                "away": line.is_away, "hits": line.hits, "stale_hits": line.stale_hits, "waited": line.waited,
+                "asked": line.asked, "evicted": line.evicted,
+            })
+        };
+        let text = || {
+            format!(
+                "Sorcery memory cache: {}\nNumber of objects within cache: {}\nMaximum allowed objects: {}\nNumber of seconds \
+                 before object expires: {}\nNumber of seconds before object becomes stale: {}\nFull backend cache: \
+                 {}\nDatabase: {}\nLook-ups: {} fresh, {} stale, {} waited; {} asked of the database; {} objects evicted\n",
+                clean(&line.name),
+                line.objects,
+                line.maximum,
+                seconds(line.lifetime),
+                seconds(line.stale),
+                super::text::yes_no(line.whole),
+                if line.is_away { "away; what is known serves" } else { "there" },
+                line.hits,
+                line.stale_hits,
+                line.waited,
+                line.asked,
+                line.evicted
+            )
+        };
+        ask.show(data, text)
+    }
+    fn cache_dump(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("cache");
+        let Some(objects) = self.caches(|caches| caches.objects(name, LISTED_MAX)).flatten() else {
+            return no_cache(name);
+        };
+        let data = || {
+            let rows = objects.iter().map(|object| {
+                json!({ "name": object.name, "stale_in": object.stale_in, "expires_in": object.expires_in })
+            });
+            json!({ "objects": rows.collect::<Vec<Value>>() })
+        };
+        let text = || {
+            let mut out = format!("{:<40}  {:<12}  {:<12}\n", "Object", "Stale in", "Expires in");
+            for object in &objects {
+                let (stale, expires) = (seconds(object.stale_in), seconds(object.expires_in));
+                let _ = writeln!(out, "{:<40}  {stale:<12}  {expires:<12}", clean(&object.name));
+            }
+            let _ = writeln!(out, "{} objects", objects.len());
+            out
+        };
+        ask.show(data, text)
+    }
+    fn cache_change(&self, ask: &mut Ask<'_>, wish: CacheWish, done: &str) -> Said {
+        let (name, object) = (ask.need("cache"), ask.arg("object"));
+        match self.caches(|caches| caches.change(name, object, wish)) {
+            Some(Ok(())) => match object {
+                Some(object) => {
+                    Said::done(format!("Object '{}' of cache '{}' is {done}.\n", clean(object), clean(name)))
+                }
+                None => Said::done(format!("Cache '{}' is {done}.\n", clean(name))),
+            },
+            Some(Err(CacheFault::NoObject)) => Said::failed(format!(
+                "Cache '{}' has no object '{}'.\n",
+                clean(name),
+                clean(object.unwrap_or_default())
+            )),
+            Some(Err(CacheFault::NoCache)) | None => no_cache(name),
+        }
+    }
+}
+
+fn no_cache(name: &str) -> Said {
+    Said::failed(format!("There is no sorcery memory cache '{}'.\n", clean(name)))
+}

@@ -1,0 +1,251 @@
+//! Endpoints, AORs and auths in a database: known at the start, looked up while running, and there while it is away.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use e2e::{Phone, SECRET, Server, Site, installed, wait};
+
+/// Columns as the field's tables have them, and one that nobody knows.
+const SCHEMA: &str = "CREATE TABLE ps_endpoints (id TEXT PRIMARY KEY, context TEXT, disallow TEXT, allow TEXT, direct_media TEXT, \
+                      auth TEXT, aors TEXT, tenant INTEGER);\
+                      CREATE TABLE ps_auths (id TEXT PRIMARY KEY, auth_type TEXT, username TEXT, password TEXT);\
+                      CREATE TABLE ps_aors (id TEXT PRIMARY KEY, max_contacts INTEGER, minimum_expiration INTEGER, contact TEXT);\
+                      CREATE TABLE ps_endpoint_id_ips (id TEXT PRIMARY KEY, endpoint TEXT, \"match\" TEXT);";
+
+/// Runs statements in a database.
+fn sql(file: &Path, text: &str) {
+    let output = Command::new("sqlite3")
+        .arg("-cmd")
+        .arg(".timeout 60000")
+        .arg(file)
+        .arg(text)
+        .output()
+        .expect("sqlite3");
+    assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn add_phone(file: &Path, name: &str) {
+    sql(
+        file,
+        &format!(
+            "INSERT INTO ps_endpoints VALUES ('{name}', 'test', 'all', 'ulaw', '0', '{name}', '{name}', 7);\
+             INSERT INTO ps_auths VALUES ('{name}', 'userpass', '{name}', '{SECRET}');\
+             INSERT INTO ps_aors VALUES ('{name}', 4, 5, NULL);"
+        ),
+    );
+}
+
+fn remove_phone(file: &Path, name: &str) {
+    sql(
+        file,
+        &format!(
+            "DELETE FROM ps_endpoints WHERE id = '{name}'; DELETE FROM ps_auths WHERE id = '{name}'; \
+             DELETE FROM ps_aors WHERE id = '{name}';"
+        ),
+    );
+}
+
+/// A site whose phones are in SQLite, `alice` and `bob` among them; `cache` is what is remembered.
+fn site(name: &str, cache: Option<&str>) -> (Site, PathBuf) {
+    let site = Site::new(name);
+    let file = site.place.join("realtime.sqlite3");
+    sql(&file, SCHEMA);
+    add_phone(&file, "alice");
+    add_phone(&file, "bob");
+    let families = ["endpoint", "auth", "aor"].map(|kind| match cache {
+        Some(cache) => format!("{kind}/cache=memory_cache,{cache}\n{kind}=realtime,ps_{kind}s\n"),
+        None => format!("{kind}=realtime,ps_{kind}s\n"),
+    });
+    let site = site
+        .add("res_config_sqlite3.conf", &format!("[lite]\ndbfile => {}\n", file.display()))
+        .add(
+            "extconfig.conf",
+            "[settings]\nps_endpoints => sqlite3,lite\nps_auths => sqlite3,lite\nps_aors => sqlite3,lite\n\
+             ps_endpoint_id_ips => sqlite3,lite\n",
+        )
+        .add(
+            "sorcery.conf",
+            &format!(
+                "[res_pjsip]\n{}[res_pjsip_endpoint_identifier_ip]\nidentify=realtime,ps_endpoint_id_ips\n",
+                families.concat()
+            ),
+        )
+        .dialplan("[test]\nexten => 100,1,Answer()\n same => n,Wait(30)\nexten => _[a-z].,1,Dial(PJSIP/${EXTEN},20)\n");
+    (site, file)
+}
+
+/// The status that ends a registration.
+fn registered(server: &Server, name: &str) -> Option<u16> {
+    Phone::new(server.site.sip, name).register(300).status()
+}
+
+/// Holds a database so that nobody else reads it.
+struct Lock(Child);
+
+impl Lock {
+    fn take(file: &Path) -> Self {
+        let mut child = Command::new("sqlite3")
+            .arg(file)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sqlite3");
+        let stdin = child.stdin.as_mut().expect("piped");
+        stdin.write_all(b".timeout 60000\nBEGIN EXCLUSIVE;\nSELECT 'held';\n").expect("it reads");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("it writes");
+        assert_eq!(line, "held\n");
+        Self(child)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn phones_of_a_database_register_call_and_are_called() {
+    if !installed(&["sqlite3"]) {
+        return;
+    }
+    let (site, _) = site("realtime-calls", None);
+    let server = Server::start(site);
+    let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));
+    alice.must_register();
+    bob.must_register();
+    alice.begin("bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    alice.hang_up();
+    bob.until_hung_up();
+    server.until_idle();
+}
+
+#[test]
+fn rows_that_come_and_go_while_it_runs_are_seen_without_a_reload() {
+    if !installed(&["sqlite3"]) {
+        return;
+    }
+    let (site, file) = site("realtime-rows", None);
+    let server = Server::start(site);
+    assert_eq!(registered(&server, "carol"), Some(401), "nobody knows her");
+    add_phone(&file, "carol");
+    assert_eq!(registered(&server, "carol"), Some(200), "a new row");
+    sql(&file, "UPDATE ps_auths SET password = 'another-long-word' WHERE id = 'carol'");
+    assert_eq!(registered(&server, "carol"), Some(401), "the password is another");
+    sql(&file, &format!("UPDATE ps_auths SET password = '{SECRET}' WHERE id = 'carol'"));
+    assert_eq!(registered(&server, "carol"), Some(200));
+    remove_phone(&file, "carol");
+    assert_eq!(registered(&server, "carol"), Some(401), "a row that is gone");
+}
+
+#[test]
+fn what_is_known_serves_while_the_database_is_locked() {
+    if !installed(&["sqlite3"]) {
+        return;
+    }
+    for (name, cache) in [("realtime-away", None), ("realtime-cached", Some("object_lifetime_maximum=3600"))]
+    {
+        let (site, file) = site(name, cache);
+        let server = Server::start(site);
+        assert_eq!(registered(&server, "alice"), Some(200), "{name}");
+        let lock = Lock::take(&file);
+        assert_eq!(registered(&server, "alice"), Some(200), "{name}: known");
+        assert_eq!(registered(&server, "bob"), Some(200), "{name}: known since the start");
+        let unknown = registered(&server, "carol");
+        assert_eq!(unknown, Some(503), "{name}: nobody can say whether she exists");
+        drop(lock);
+        wait::until_true("the database says that there is no carol", || {
+            registered(&server, "carol") == Some(401)
+        });
+        assert_eq!(registered(&server, "alice"), Some(200), "{name}: and after");
+    }
+}
+
+#[test]
+fn a_cached_row_is_asked_for_again_after_a_reload_and_registrations_outlive_a_kill() {
+    if !installed(&["sqlite3"]) {
+        return;
+    }
+    let (site, file) = site("realtime-reload", Some("object_lifetime_maximum=3600,full_backend_cache=yes"));
+    let mut server = Server::start(site);
+    assert_eq!(registered(&server, "alice"), Some(200));
+    add_phone(&file, "carol");
+    assert_eq!(registered(&server, "carol"), Some(401), "all rows are remembered, and she is not among them");
+    let mut carol = Phone::new(server.site.sip, "carol");
+    let mut status = || carol.register(300).status();
+    server.cli("core reload");
+    wait::until_true("her row is seen", || status() == Some(200));
+    remove_phone(&file, "carol");
+    assert_eq!(registered(&server, "carol"), Some(200), "what is remembered holds");
+    server.cli("core reload");
+    wait::until_true("her row is gone", || status() == Some(401));
+    server.kill_and_restart();
+    let contacts = server.cli("pjsip show contacts");
+    assert!(contacts.contains("alice"), "{contacts}");
+}
+
+#[test]
+fn an_identify_row_is_taken_at_a_reload() {
+    if !installed(&["sqlite3"]) {
+        return;
+    }
+    let (site, file) = site("realtime-identify", None);
+    let server = Server::start(site);
+    let mut phone = Phone::new(server.site.sip, "stranger");
+    let mut ask = || phone.ask("OPTIONS", "100").status();
+    assert_eq!(ask(), Some(401));
+    sql(
+        &file,
+        "INSERT INTO ps_endpoints VALUES ('trunk', 'test', 'all', 'ulaw', 'no', NULL, NULL, 7);\
+         INSERT INTO ps_endpoint_id_ips VALUES ('t', 'trunk', '127.0.0.0/8');",
+    );
+    server.cli("core reload");
+    wait::until_true("it is known by its address", || ask() == Some(200));
+}
+
+#[test]
+fn a_cache_is_shown_and_told_to_ask_again() {
+    if !installed(&["sqlite3"]) {
+        return;
+    }
+    let (site, file) = site("realtime-cache", Some("object_lifetime_maximum=3600,negative_lifetime=0"));
+    let server = Server::start(site);
+    assert_eq!(server.json("sorcery memory cache show res_pjsip/endpoint")["objects"], 2);
+    let dump = server.json("sorcery memory cache dump res_pjsip/aor");
+    assert_eq!(
+        (&dump["objects"][0]["name"], &dump["objects"][1]["name"]),
+        (&"alice".into(), &"bob".into()),
+        "{dump}"
+    );
+    let databases = server.json("odbc show");
+    assert_eq!(
+        (&databases["databases"][0]["name"], &databases["databases"][0]["standing"]),
+        (&"lite".into(), &"up".into())
+    );
+    remove_phone(&file, "alice");
+    assert_eq!(registered(&server, "alice"), Some(200), "what is remembered holds");
+    server.cli("sorcery memory cache expire res_pjsip/endpoint alice");
+    assert_eq!(registered(&server, "alice"), Some(401), "the row is gone");
+    assert_eq!(registered(&server, "bob"), Some(200));
+    sql(&file, "UPDATE ps_auths SET password = 'another-long-word' WHERE id = 'bob'");
+    server.cli("sorcery memory cache stale res_pjsip/auth bob");
+    let mut bob = Phone::new(server.site.sip, "bob");
+    let mut status = || bob.register(300).status();
+    wait::until_true("the row is asked for behind its use", || status() == Some(401));
+    add_phone(&file, "carol");
+    server.cli("sorcery memory cache populate res_pjsip/endpoint");
+    wait::until_true("the row is among all", || {
+        server.json("sorcery memory cache show res_pjsip/endpoint")["objects"] == 2
+    });
+    for command in
+        ["sorcery memory cache show res_pjsip/nothing", "sorcery memory cache expire res_pjsip/aor nobody"]
+    {
+        assert!(!server.run(command).status.success(), "{command}");
+    }
+}
