@@ -43,7 +43,10 @@ impl Framing {
     /// What asks whether the peer is there; routers on the way see traffic.
     fn ping(&mut self) -> Cow<'static, [u8]> {
         match self {
-            Self::Stream(_) => b"\r\n\r\n".into(),
+            Self::Stream(framer) => {
+                framer.expect_pong();
+                b"\r\n\r\n".into()
+            }
             Self::WebSocket(socket) => {
                 socket.ping();
                 socket.take_output().into()

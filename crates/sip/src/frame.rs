@@ -50,6 +50,8 @@ pub struct Framer {
     scanned: usize,
     /// Length of the message at the front, once its headers are complete.
     length: Option<usize>,
+    /// A ping of ours is out: a line break by itself answers it.
+    awaits_pong: bool,
     failed: Option<FrameError>,
 }
 
@@ -57,6 +59,11 @@ impl Framer {
     /// A stream at its beginning.
     pub fn new() -> Self {
         Self::default()
+    }
+    /// A ping of ours has left. Without this a line break by itself waits for a second one, which would make it a ping of the
+    /// peer's (RFC 5626 §3.5.1 has no other way to tell the answer from the beginning of a question).
+    pub fn expect_pong(&mut self) {
+        self.awaits_pong = true;
     }
     /// Takes what a read brought. Call [`Framer::next_frame`] until it has no more, before the next read.
     pub fn push(&mut self, bytes: &[u8]) {
@@ -82,6 +89,7 @@ impl Framer {
             }
             Ok(Some(Measured::Pong(width))) => {
                 self.used += width;
+                self.awaits_pong = false;
                 Ok(Some(Frame::Pong))
             }
             Ok(Some(Measured::Message(length))) => {
@@ -107,6 +115,7 @@ impl Framer {
     fn measure(&mut self) -> Result<Option<Measured>, FrameError> {
         let pending = self.buffer.get(self.used..).unwrap_or_default();
         match pending {
+            [b'\r', b'\n'] if self.awaits_pong => return Ok(Some(Measured::Pong(2))),
             [] | [b'\r'] | [b'\r', b'\n'] | [b'\r', b'\n', b'\r'] => return Ok(None),
             [b'\r', b'\n', b'\r', b'\n', ..] => return Ok(Some(Measured::Ping)),
             [b'\r', b'\n', ..] => return Ok(Some(Measured::Pong(2))),
@@ -198,6 +207,33 @@ mod tests {
         for size in 1..=stream.len() {
             assert_eq!(cut(&stream, size).unwrap(), expected, "pieces of {size}");
         }
+    }
+
+    #[test]
+    fn rfc5626_3_5_1_a_line_break_answers_a_ping_at_once_and_two_in_turn_are_no_ping() {
+        let mut framer = Framer::new();
+        let mut after = |asked: bool, bytes: &[u8]| {
+            if asked {
+                framer.expect_pong();
+            }
+            framer.push(bytes);
+            let mut frames = Vec::new();
+            while let Some(frame) = framer.next_frame().unwrap() {
+                frames.push(match frame {
+                    Frame::Message(_) => "message",
+                    Frame::Ping => "ping",
+                    Frame::Pong => "pong",
+                });
+            }
+            frames
+        };
+        assert_eq!(after(true, b"\r\n"), ["pong"]);
+        assert_eq!(after(true, b"\r\n"), ["pong"], "the next one answers the next one");
+        assert_eq!(after(true, b"\r\n\r\n"), ["ping"], "the peer asks, too");
+        assert_eq!(after(false, b"\r\n"), ["pong"], "and answers");
+        assert_eq!(after(false, b"\r\n"), [""; 0], "nobody has asked: half a ping");
+        assert_eq!(after(false, b"\r\n"), ["ping"]);
+        assert_eq!(after(true, &[b"\r\n", TWO].concat()), ["pong", "message"]);
     }
 
     #[test]
