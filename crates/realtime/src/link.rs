@@ -43,7 +43,12 @@ impl Trouble {
     }
     fn of(error: sqlx::Error) -> Self {
         use sqlx::Error as E;
-        let why = words(&error);
+        let mut why = words(&error);
+        if why.contains("RSA auth backend") {
+            why = "the server wants the password by caching_sha2_password, which is not sent in the clear: write \
+                   ?tls=required behind the URL, or give the user mysql_native_password"
+                .to_owned();
+        }
         match error {
             E::Database(told) => {
                 let code = told.code();

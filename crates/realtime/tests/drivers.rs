@@ -6,6 +6,7 @@ use common::{Server, collect, open, raw};
 use realtime::schema::{self, Done, Found, TABLES};
 use realtime::{
     Answer, Connection, Databases, Failure, Filter, Load, Op, Order, Query, ResultSet, Row, Target, Ticket,
+    Tls,
 };
 
 fn set(name: &str, value: &str) -> (String, Option<String>) {
@@ -90,6 +91,13 @@ fn rows_are_written_and_found(driver: &str, db: &mut Databases) {
     ] {
         assert_eq!(names(db.ask("db", load("friends", filters.clone()))), expected, "{driver}: {filters:?}");
     }
+    let schema = match driver {
+        "postgresql" => "public",
+        "mysql" => "pbx",
+        _ => "main",
+    };
+    let named = names(db.ask("db", load(&format!("{schema}.friends"), vec![Filter::is("port", "4569")])));
+    assert_eq!(named, ["6001"], "{driver}: a table may be named with its schema");
     let one = rows(db.ask("db", load("friends", vec![Filter::is("name", "7001")])));
     let expected: Row = [("name", "7001"), ("host", "dynamic")].into_iter().collect();
     assert_eq!(one, [expected], "{driver}: NULL is left out, and what was not given has its default");
@@ -305,4 +313,45 @@ fn standard_tables(connection: Connection) {
     let sets = vec![set("queue_name", "sales"), set("interface", "PJSIP/6001"), set("paused", "0")];
     let stored = db.ask("db", Query::Store { table: "queue_members".into(), sets });
     assert_eq!(stored, Ok(Answer::Changed(1)), "{driver}");
+}
+
+#[test]
+fn mariadb_is_asked_under_tls_when_that_is_wanted() {
+    if let Some(server) = Server::mariadb() {
+        under_tls(
+            server,
+            "SELECT VARIABLE_VALUE <> '' FROM information_schema.SESSION_STATUS WHERE VARIABLE_NAME = 'SSL_CIPHER'",
+        );
+    }
+}
+
+#[test]
+fn postgresql_is_asked_under_tls_when_that_is_wanted() {
+    if let Some(server) = Server::postgres() {
+        under_tls(server, "SELECT CAST(ssl AS INTEGER) FROM pg_stat_ssl WHERE pid = pg_backend_pid()");
+    }
+}
+
+/// `question` gives 1 when the connection is encrypted.
+fn under_tls(mut server: Server, question: &str) {
+    if !server.restart_with_certificate() {
+        return;
+    }
+    let with = |wanted| {
+        let mut connection = server.settings();
+        let (Target::Mysql(at) | Target::Postgres(at)) = &mut connection.target else { panic!("no server") };
+        at.tls = wanted;
+        open(connection)
+    };
+    for (tls, expected) in [(Tls::Never, "0"), (Tls::Required, "1")] {
+        let Answer::Set(set) = common::wait_for_answer(&mut with(tls), raw(question)) else {
+            panic!("{tls:?}")
+        };
+        assert_eq!(set.rows, [[Some(expected.to_owned())]], "{tls:?}");
+    }
+    let stranger = with(Tls::Verified).ask("db", raw(question));
+    assert!(
+        matches!(&stranger, Err(Failure::Unreachable { why, .. }) if why.contains("ertificate")),
+        "whose certificate nobody knows is not asked: {stranger:?}"
+    );
 }

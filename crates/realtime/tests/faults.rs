@@ -229,3 +229,28 @@ fn stopped_and_started(server: &mut Server, sleep: &str) {
     let store = Query::Store { table: "t".into(), sets };
     assert_eq!(wait_for_answer(&mut databases, store), Answer::Changed(1));
 }
+
+#[test]
+fn a_database_may_be_connected_to_at_once_and_each_connection_begins_with_the_site_s_statements() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = Target::Sqlite { path: folder.path().join("pbx.db") };
+    let at_connect = vec!["CREATE TEMP TABLE mine (name TEXT)".to_owned()];
+    let mut databases =
+        open(Connection { at_once: true, at_connect, ..Connection::new("db", target.clone()) });
+    let (mut answers, mut turned) = (Vec::new(), Vec::new());
+    let until = Instant::now() + LIMIT;
+    while turned.is_empty() {
+        assert!(Instant::now() < until, "it is not connected to");
+        databases.wait(Duration::from_secs(1));
+        databases.drain(&mut answers, &mut turned);
+    }
+    assert_eq!(turned, [Turned { name: "db".into(), standing: Standing::Up }]);
+    assert!(databases.ask("db", raw("SELECT * FROM mine")).is_ok());
+    let at_connect = vec!["SELEC".to_owned()];
+    let mut wrong = open(Connection { at_connect, ..Connection::new("db", target) });
+    let refused = wrong.ask("db", raw("SELECT 1"));
+    assert!(
+        matches!(&refused, Err(Failure::Unreachable { why, .. }) if why.contains("SELEC")),
+        "{refused:?}"
+    );
+}

@@ -323,6 +323,8 @@ const PS_REGISTRATIONS: &[(&str, Kind)] = &[
     ("contact_header_params", Text(255)),
     ("max_random_initial_delay", Int),
     ("user_agent", Text(255)),
+    ("security_negotiation", Text(80)),
+    ("security_mechanisms", Text(255)),
 ];
 
 const PS_TRANSPORTS: &[(&str, Kind)] = &[

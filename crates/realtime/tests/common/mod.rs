@@ -24,6 +24,7 @@ pub struct Server {
     port: u16,
     kind: Kind,
     child: Option<Child>,
+    has_certificate: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,7 +95,8 @@ impl Server {
         let init = "CREATE DATABASE pbx CHARACTER SET utf8mb4; CREATE USER pbx@'%' IDENTIFIED BY 's3cr#t\\''; \
                     GRANT ALL ON pbx.* TO pbx@'%';\n";
         std::fs::write(folder.path().join("init.sql"), init.replace("; ", ";\n")).unwrap();
-        let mut server = Self { folder, port: free_port(), kind: Kind::Mariadb, child: None };
+        let mut server =
+            Self { folder, port: free_port(), kind: Kind::Mariadb, child: None, has_certificate: false };
         server.start(true);
         Some(server)
     }
@@ -114,12 +116,41 @@ impl Server {
             .status()
             .unwrap();
         assert!(done.success(), "initdb");
-        let mut server = Self { folder, port: free_port(), kind: Kind::Postgres, child: None };
+        let mut server =
+            Self { folder, port: free_port(), kind: Kind::Postgres, child: None, has_certificate: false };
         server.start(true);
         let mut databases = open(server.connection("postgres"));
         wait_for_answer(&mut databases, raw("SELECT 1"));
         databases.ask("db", raw("CREATE DATABASE pbx")).unwrap();
         Some(server)
+    }
+    /// Stops it and starts it with a certificate that nobody knows; whether there is an `openssl` to make one.
+    pub fn restart_with_certificate(&mut self) -> bool {
+        let folder = self.folder.path();
+        let key = folder.join("key.pem");
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args(["-days", "2", "-subj", "/CN=localhost", "-keyout"])
+            .arg(&key)
+            .arg("-out")
+            .arg(folder.join("cert.pem"))
+            .stderr(Stdio::null())
+            .status();
+        if !made.is_ok_and(|status| status.success()) {
+            println!("skipped: openssl is not installed");
+            return false;
+        }
+        if is_root() {
+            let user = if self.kind == Kind::Postgres { "postgres" } else { "mysql" };
+            assert!(Command::new("chown").arg(user).arg(&key).status().unwrap().success());
+        }
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+        // Whoever is stopped before has not made its users.
+        wait_for_answer(&mut open(self.settings()), raw("SELECT 1"));
+        self.has_certificate = true;
+        self.stop();
+        self.start(false);
+        true
     }
     /// Starts it (again).
     pub fn start(&mut self, first: bool) {
@@ -152,6 +183,17 @@ impl Server {
                 command
             }
         };
+        if self.has_certificate {
+            let file = |name: &str| self.folder.path().join(name).display().to_string();
+            let (cert, key) = (file("cert.pem"), file("key.pem"));
+            match self.kind {
+                Kind::Mariadb => command.args([format!("--ssl-cert={cert}"), format!("--ssl-key={key}")]),
+                Kind::Postgres => {
+                    let (cert, key) = (format!("ssl_cert_file={cert}"), format!("ssl_key_file={key}"));
+                    command.args(["-c", "ssl=on", "-c", &cert, "-c", &key])
+                }
+            };
+        }
         self.child = Some(command.spawn().unwrap());
         let until = Instant::now() + LIMIT;
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
