@@ -152,11 +152,16 @@ impl Tech for SipDriver {
     }
     fn device_state(&self, core: &Core, resource: &str) -> DeviceState {
         // `6001`, `6001/sip:…` and `number@trunk` all speak of an endpoint.
-        let name = match resource.split_once('/') {
-            Some((name, _)) => name,
-            None => resource.rsplit_once('@').map_or(resource, |(_, name)| name),
+        // A name with a domain (`6001@example.com`) stands for itself.
+        let named = |name: &str| self.config.endpoints.get(name);
+        let found = match resource.split_once('/') {
+            Some((name, _)) => named(name),
+            None => {
+                let trunk = resource.rsplit_once('@').and_then(|(_, name)| named(name));
+                trunk.or_else(|| named(resource))
+            }
         };
-        let Some(endpoint) = self.config.endpoints.get(name) else { return DeviceState::Invalid };
+        let Some(endpoint) = found else { return DeviceState::Invalid };
         let (mut up, mut ringing, mut held, mut others) = (0_u32, 0_u32, 0_u32, 0_u32);
         for leg in self.legs.of_endpoint(&endpoint.name) {
             match core.get(leg.channel).map(|c| c.state) {

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use ::sip::digest::Algorithm;
 use call::Limits;
+use call::{DeviceState, Tech as _};
 use driver::sip::{Auth, Endpoint, Identify, IdentifyBy, Match, Proof};
 
 use crate::lab::{Lab, PHONE, SECRET, add, address, aor, change, endpoint, header, line, site, udp};
@@ -274,6 +275,8 @@ fn who_has_a_domain_in_his_name_is_found_by_it_before_who_has_none() {
         if let Some(expected) = expected {
             lab.lines();
             assert!(lab.dial(expected).is_ok(), "{name}: it can be called");
+            let state = lab.sip.borrow().device_state(&lab.shard.core.borrow(), expected);
+            assert_ne!(state, DeviceState::Invalid, "{name}: its device has a state");
             assert!(
                 String::from_utf8_lossy(lab.sent().view().request_uri_bytes()).contains("x@198.51.100.7")
             );

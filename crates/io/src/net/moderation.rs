@@ -90,11 +90,6 @@ impl Moderation {
         self.streams.reads += reads;
         self.streams.turns += u64::from(reads > 0);
     }
-    /// What has arrived in this window so far.
-    #[cfg(test)]
-    pub(super) const fn counted(&self) -> u64 {
-        self.arrivals
-    }
     /// How long to nap before the next look.
     pub(super) fn nap(&mut self, now: Instant) -> Duration {
         let elapsed = now.since(self.since);
@@ -125,6 +120,13 @@ fn nap_at(rate: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Moderation {
+        /// What has arrived in this window so far.
+        pub(in crate::net) const fn counted(&self) -> u64 {
+            self.arrivals
+        }
+    }
 
     #[test]
     fn naps_fit_the_rate() {
