@@ -97,6 +97,10 @@ impl Core {
         }
     }
     /// Channels of which this is true since the last time, each once or more often.
+    pub fn regrouped(&self) -> &[ChannelId] {
+        &self.regrouped
+    }
+    /// The same, for the last who looks at them.
     pub fn take_regrouped(&mut self) -> Vec<ChannelId> {
         std::mem::take(&mut self.regrouped)
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use apps::hints::Hints;
 use base::{FormatId, Instant};
 use call::Shard;
+use driver::iax::IaxDriver;
 use driver::sip::SipDriver;
 use io::external::Lines;
 use io::media::{MediaFront, Translation};
@@ -199,6 +200,8 @@ pub struct Site {
     pub shard: Rc<Shard>,
     /// SIP.
     pub sip: Rc<RefCell<SipDriver>>,
+    /// IAX2.
+    pub iax: Rc<RefCell<IaxDriver>>,
     /// Hints and their states.
     pub hints: Rc<RefCell<Hints>>,
     /// Media workers.

@@ -73,6 +73,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
     Rc::new(Site {
         shard: world.shard.clone(),
         sip,
+        iax: Rc::new(RefCell::new(driver::iax::IaxDriver::new(7))),
         hints: Rc::new(RefCell::new(hints)),
         media: Rc::new(RefCell::new(media)),
         translation: Translation::open(Level::best(), folder, store::sounds::speech),

@@ -10,6 +10,7 @@ mod dialplan_load;
 mod doors;
 mod externals;
 mod hep;
+mod iax;
 mod links;
 mod listen;
 mod managers;

@@ -64,6 +64,7 @@ pub(crate) struct Prepared {
     snapshot: Arc<Snapshot>,
     program: Arc<Program>,
     config: Config,
+    iax: driver::iax::Config,
     wires: Wires,
     catalogue: Catalogue,
 }
@@ -129,6 +130,7 @@ impl Loader {
         if let Some(rows) = &*self.rows.borrow() {
             rows.borrow_mut().merge(&mut config);
         }
+        let iax = wire::iax::iax_config(&snapshot);
         let wires = Wires::read(&snapshot, &mut findings);
         // The coders are those that run when it is taken.
         let catalogue = crate::start::catalogue(&snapshot, &Arc::default(), &mut findings);
@@ -152,7 +154,7 @@ impl Loader {
             return Err(findings);
         }
         *self.errors.borrow_mut() = errors;
-        Ok((Prepared { module: String::new(), snapshot, program, config, wires, catalogue }, findings))
+        Ok((Prepared { module: String::new(), snapshot, program, config, iax, wires, catalogue }, findings))
     }
 }
 
@@ -160,23 +162,25 @@ impl Engine {
     /// Takes what a reload has prepared. A transport that cannot be opened refuses all of it.
     pub(crate) fn take_configuration(&mut self) {
         let Some(prepared) = self.loader.prepared.borrow_mut().take() else { return };
-        let Prepared { module, snapshot, program, config, wires, mut catalogue } = prepared;
+        let Prepared { module, snapshot, program, config, iax, wires, mut catalogue } = prepared;
+        let fresh = match self.iax.prepare(&mut self.net, &iax) {
+            Ok(fresh) => fresh,
+            Err(error) => return self.refuse(module, vec![crate::start::iax_bind_error(&error).to_string()]),
+        };
         let refused = self.listeners.configure(&mut self.net, &config.binds, &wires);
         if !refused.is_empty() {
+            self.iax.drop_fresh(&mut self.net, fresh);
             let said = refused
                 .iter()
                 .map(|(name, error)| crate::start::bind_error(&snapshot, name, error).to_string());
             let said: Vec<String> = said.collect();
-            let mut core = self.site.shard.core.borrow_mut();
-            core.log(Level::Error, "reload", "the configuration is refused; what ran goes on");
-            said.iter().for_each(|line| core.log(Level::Error, "reload", line));
-            core.notice(|_| Some(Notice::Reload { module, status: 1 }));
-            *self.site.last_reload.borrow_mut() = Reloaded { taken: false, said };
-            return;
+            return self.refuse(module, said);
         }
         let now = Clock.now();
         let site = self.site.clone();
         site.sip.borrow_mut().configure(config, now);
+        self.iax.take(&mut self.net, &mut site.shard.core.borrow_mut(), fresh, iax);
+        *site.iax_sight.borrow_mut() = self.iax.sight(&site.shard);
         let wake = self.sounds_wake.clone();
         self.externals.configure(&snapshot, move || wake.ring());
         let coders = self.set_coders(&snapshot);
@@ -213,6 +217,15 @@ impl Engine {
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
         self.managers.configure(&mut self.net, &site, &wires);
         self.web.configure(&mut self.net, &site, &wires);
+    }
+
+    /// What ran goes on, and everybody hears why.
+    fn refuse(&mut self, module: String, said: Vec<String>) {
+        let mut core = self.site.shard.core.borrow_mut();
+        core.log(Level::Error, "reload", "the configuration is refused; what ran goes on");
+        said.iter().for_each(|line| core.log(Level::Error, "reload", line));
+        core.notice(|_| Some(Notice::Reload { module, status: 1 }));
+        *self.site.last_reload.borrow_mut() = Reloaded { taken: false, said };
     }
 
     /// Calls are coded by the codecs that run and as this configuration says from here on.
@@ -253,6 +266,7 @@ impl Engine {
         {
             let mut core = self.site.shard.core.borrow_mut();
             self.site.sip.borrow_mut().resolved(&mut core, question, answer.clone());
+            self.site.iax.borrow_mut().resolved(&mut core, question, &answer);
         }
         let snapshot = self.site.snapshot.borrow().clone();
         let wanted = wire::questions(&snapshot, &self.loader.hosts.borrow());

@@ -13,6 +13,7 @@ use call::{Core, Services, Shard};
 use codec::Coders;
 use conf::Findings;
 use control::site::{Counters, Reloaded, Site};
+use driver::iax::IaxDriver;
 use driver::local::LocalDriver;
 use driver::sip::SipDriver;
 use io::clock::Clock;
@@ -27,6 +28,7 @@ use store::{Snapshot, Where};
 
 use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
 use crate::externals::Externals;
+use crate::iax::Iax;
 use crate::links::{LinkDesk, Links};
 use crate::listen::Listeners;
 use crate::names::Names;
@@ -209,6 +211,10 @@ impl Engine {
         let tech = shard.add_tech(local.clone());
         local.borrow_mut().set_tech_index(tech);
 
+        let iax = Rc::new(RefCell::new(IaxDriver::new(u128::from_le_bytes(secret()))));
+        let tech = shard.add_tech(iax.clone());
+        iax.borrow_mut().set_tech_index(tech);
+
         let mut listeners = Listeners::default();
         let wires = Wires::read(&snapshot, &mut findings);
         let refused = listeners.configure(&mut net, &sip.borrow().config().binds.clone(), &wires);
@@ -218,16 +224,27 @@ impl Engine {
         let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
         let (registrations, restored) = Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), clocks)
             .map_err(|why| part("the journal of registrations", why, "make astdbdir writable"))?;
+        let iax_sockets = start_iax(&snapshot, &mut net, (&shard, &iax), &folders.astdbdir, clocks)?;
         let records = start_records(&snapshot)?;
         let wanted = wire::questions(&snapshot, &wire::Hosts::default());
         wanted.iter().for_each(|question| names.borrow_mut().ask(question));
 
         let socket = options.socket.unwrap_or_else(|| snapshot.asterisk.control_socket());
-        let site = site(&snapshot, &shard, &sip, &media, &sounds, (log, sender), clocks);
+        let site = site(&snapshot, &shard, (&sip, &iax), &media, &sounds, (log, sender), clocks);
         site.translation.set_coded(coders.coded());
         *site.external.borrow_mut() = externals.lines();
-        let mut engine =
-            Engine::assemble(net, listeners, site, local, records, registrations, (names, links), wake, tee);
+        *site.iax_sight.borrow_mut() = iax_sockets.sight(&shard);
+        let mut engine = Engine::assemble(
+            net,
+            listeners,
+            site,
+            local,
+            records,
+            (registrations, iax_sockets),
+            (names, links),
+            wake,
+            tee,
+        );
         engine.asked = options.asked;
         engine.take_rows(rows)?;
         engine.externals = externals;
@@ -366,10 +383,34 @@ pub(crate) fn start_records(snapshot: &Snapshot) -> Result<Records, StartError> 
         .map_err(|why| part("call records", why, "raise ulimit -u or write enable=no in cdr.conf"))
 }
 
+/// The sockets of iax.conf, and who was registered when the process ended.
+fn start_iax(
+    snapshot: &Snapshot,
+    net: &mut Net,
+    (shard, driver): (&Rc<Shard>, &Rc<RefCell<IaxDriver>>),
+    folder: &Path,
+    clocks: Clocks,
+) -> Result<Iax, StartError> {
+    let config = wire::iax::iax_config(snapshot);
+    let (mut iax, records) = Iax::open(folder, driver.clone())
+        .map_err(|why| part("the journal of IAX2 registrations", why, "make astdbdir writable"))?;
+    let fresh = iax.prepare(net, &config).map_err(|error| iax_bind_error(&error))?;
+    let mut core = shard.core.borrow_mut();
+    iax.take(net, &mut core, fresh, config);
+    iax.restore(&mut core, &records, clocks);
+    Ok(iax)
+}
+
+/// A bind of iax.conf that cannot be.
+pub(crate) fn iax_bind_error(error: &BindError) -> StartError {
+    let what = format!("iax.conf: cannot bind {} {}", error.protocol, error.addr);
+    part(&what, &error.error, error.remedy())
+}
+
 fn site(
     snapshot: &Arc<Snapshot>,
     shard: &Rc<Shard>,
-    sip: &Rc<RefCell<SipDriver>>,
+    (sip, iax): (&Rc<RefCell<SipDriver>>, &Rc<RefCell<IaxDriver>>),
     media: &Rc<RefCell<MediaFront>>,
     sounds: &Rc<RefCell<Sounds>>,
     (log, sender): (LogSink, LogSender),
@@ -379,6 +420,7 @@ fn site(
     Rc::new(Site {
         shard: shard.clone(),
         sip: sip.clone(),
+        iax: iax.clone(),
         hints: Rc::new(RefCell::new(Hints::default())),
         media: media.clone(),
         translation: translation(snapshot, media),

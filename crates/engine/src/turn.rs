@@ -29,6 +29,7 @@ use crate::callfiles::CallFiles;
 use crate::doors::Tee;
 use crate::externals::Externals;
 use crate::hep::{Capture, Told};
+use crate::iax::Iax;
 use crate::links::LinkDesk;
 use crate::listen::{Framing, Listeners};
 use crate::managers::Managers;
@@ -75,6 +76,7 @@ pub struct Engine {
     call_files: Option<CallFiles>,
     pub(crate) loader: Rc<Loader>,
     registrations: Registrations,
+    pub(crate) iax: Iax,
     pub(crate) records: Records,
     /// Where copies of SIP messages go, when hep.conf wants them to.
     capture: Option<Capture>,
@@ -169,7 +171,7 @@ impl Engine {
         site: Rc<Site>,
         local: Rc<RefCell<LocalDriver>>,
         records: Records,
-        registrations: Registrations,
+        (registrations, iax): (Registrations, Iax),
         (names, links): (Rc<RefCell<Names>>, Rc<RefCell<LinkDesk>>),
         sounds_wake: Arc<Wake>,
         tee: Tee,
@@ -190,6 +192,7 @@ impl Engine {
             call_files: None,
             loader,
             registrations,
+            iax,
             records,
             capture: None,
             traces: None,
@@ -318,10 +321,14 @@ impl Engine {
         loop {
             let now = Clock.now();
             let until = self.deadline();
-            let (site, listeners) = (&self.site, &self.listeners);
+            let (site, listeners, iax) = (&self.site, &self.listeners, &self.iax);
             self.net.wait(now, until, &mut |event| match event {
                 NetEvent::Datagram { transport, from, bytes, .. } => {
-                    if let Some(flow) = listeners.datagram(transport, from)
+                    if let Some(socket) = iax.socket(transport) {
+                        if !is_banned(site, from.ip(), now) {
+                            crate::iax::receive(site, socket, from, bytes);
+                        }
+                    } else if let Some(flow) = listeners.datagram(transport, from)
                         && !is_banned(site, from.ip(), now)
                     {
                         match ::sip::stun::is_stun(bytes) {
@@ -384,7 +391,8 @@ impl Engine {
         let machines =
             [self.site.shard.deadline(), self.site.sip.borrow().deadline(), self.managers.deadline()];
         let rows = self.loader.rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
-        let machines = machines.into_iter().chain([self.listeners.deadline(), rows]);
+        let machines =
+            machines.into_iter().chain([self.listeners.deadline(), rows, self.site.iax.borrow().deadline()]);
         machines.into_iter().chain([self.load_at, self.busy_at, self.look_at]).flatten().min()
     }
 
@@ -481,6 +489,8 @@ impl Engine {
                 }
                 let mut sip = self.site.sip.borrow_mut();
                 events.into_iter().for_each(|event| sip.media_event(&mut core, event));
+                let mut iax = self.site.iax.borrow_mut();
+                self.site.media.borrow_mut().drain_piped(|stream, packet| iax.media(now, stream, packet));
             }
             Turn::Sounds => {
                 self.sounds_wake.answer_and_clear();
@@ -626,6 +636,9 @@ impl Engine {
         site.sip.borrow_mut().due(&mut site.shard.core.borrow_mut());
         let started = site.sip.borrow_mut().take_started();
         self.start_dialplans(started);
+        site.iax.borrow_mut().due(&mut site.shard.core.borrow_mut());
+        let started = site.iax.borrow_mut().take_started();
+        self.start_dialplans(started);
         site.shard.run(now);
         if self.local.borrow_mut().optimize(&mut site.shard.core.borrow_mut()) {
             site.shard.run(now);
@@ -634,6 +647,7 @@ impl Engine {
         let started = self.local.borrow_mut().take_started();
         self.start_dialplans(started);
         site.hints.borrow_mut().update(&site.shard);
+        site.iax.borrow_mut().follow_bridges(&mut site.shard.core.borrow_mut());
         site.sip.borrow_mut().follow_bridges(&mut site.shard.core.borrow_mut());
         site.sip.borrow_mut().tell_watchers(&mut site.shard.core.borrow_mut());
         for silent in self.listeners.due(&mut self.net, now) {
@@ -762,7 +776,14 @@ impl Engine {
                 self.log(Level::Error, "registrations", &trouble);
             }
         }
-        lookups.iter().for_each(|question| self.names.borrow_mut().ask(question));
+        let more = self.site.iax.borrow_mut().take_lookups();
+        lookups.iter().chain(&more).for_each(|question| self.names.borrow_mut().ask(question));
+        let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
+        let site = self.site.clone();
+        let trouble = self.iax.send(&mut self.net, &mut site.shard.core.borrow_mut(), clocks);
+        if let Some(trouble) = trouble {
+            self.log(Level::Error, "registrations", &trouble);
+        }
         self.send_captured();
         let now = Clock.now();
         for send in sends {

@@ -26,6 +26,10 @@ impl Secret {
     pub fn new(text: &[u8]) -> Self {
         Self(Zeroizing::new(text.to_vec()))
     }
+    /// Whether it says the same, for an administrator's own words; not for what a stranger sends.
+    pub fn is_same(&self, other: &Self) -> bool {
+        *self.0 == *other.0
+    }
     fn each(&self) -> impl Iterator<Item = &[u8]> {
         self.0.split(|byte| *byte == b';').filter(|one| !one.is_empty())
     }

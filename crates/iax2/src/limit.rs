@@ -34,6 +34,10 @@ impl Hosts {
     pub fn new(key: Key, most: u32, ranges: Vec<((IpAddr, u8), u32)>) -> Self {
         Self { key, counts: DigestMap::default(), most, ranges }
     }
+    /// Other limits; what is in use stays.
+    pub fn set_limits(&mut self, most: u32, ranges: Vec<((IpAddr, u8), u32)>) {
+        (self.most, self.ranges) = (most, ranges);
+    }
     /// The most that an address may have.
     pub fn limit(&self, address: IpAddr) -> u32 {
         let range = self.ranges.iter().find(|(network, _)| in_network(*network, address));
@@ -98,6 +102,10 @@ impl Throttle {
     /// `rate` answers a second for each IPv4 /24 and IPv6 /48.
     pub fn new(key: Key, rate: u32) -> Self {
         Self { key, rate: rate.max(1), full_at: vec![Instant::ZERO; BUCKETS] }
+    }
+    /// Another rate.
+    pub fn set_rate(&mut self, rate: u32) {
+        self.rate = rate.max(1);
     }
     /// Takes one answer; `false` when there is none left.
     pub fn take(&mut self, now: Instant, address: IpAddr) -> bool {

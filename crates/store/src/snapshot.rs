@@ -376,11 +376,6 @@ impl<'a> Reading<'a> {
         iax.enabled &= modules.has_module("chan_iax2");
         iax.resolve_acls(&acls, self.findings);
         iax.resolve_formats(codecs.coded());
-        if iax.enabled {
-            let place = self.whole("iax.conf");
-            let message = "the file is read, and IAX2 is not served yet; Dial(IAX2/…) ends with CHANUNAVAIL";
-            self.findings.warning(&place, message, "");
-        }
         let mut manager = self.read("manager.conf", Manager::read);
         manager.resolve_acls(&acls, self.findings);
         let cdr = self.read("cdr.conf", Cdr::read);

@@ -292,3 +292,25 @@ impl Default for Config {
         }
     }
 }
+
+impl Config {
+    /// What the machine of a socket is told.
+    pub(crate) fn machine(&self) -> ::iax2::Settings {
+        let rule = |(name, token): (&Rc<str>, TokenRule)| {
+            (token != TokenRule::Yes).then(|| (name.as_bytes().to_vec(), token))
+        };
+        let users = self.users.iter().map(|(name, user)| (name, user.common.token));
+        let peers = self.peers.iter().map(|(name, peer)| (name, peer.common.token));
+        ::iax2::Settings {
+            formats: self.defaults.formats.iter().collect(),
+            token_optional: self.token_optional.clone(),
+            token_users: peers.chain(users).filter_map(rule).collect(),
+            numbers_of_address: self.numbers_of_address,
+            number_ranges: self.number_ranges.clone(),
+            numbers_without_token: self.numbers_without_token,
+            transfers: self.users.values().any(|user| user.common.transfer != Transfer::No),
+            trunk: self.trunk,
+            ..::iax2::Settings::default()
+        }
+    }
+}

@@ -3,7 +3,16 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use std::rc::Rc;
+
+use ::iax2::frame::Discard;
+use ::iax2::machine::Encrypt;
 use base::FormatId;
+use call::Core;
+
+use super::IaxDriver;
+use super::config::{Host, Peer, Transfer};
+use super::leg::Leg;
 
 /// How a peer answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,4 +199,151 @@ pub struct Numbers {
     pub without_token_max: u32,
     /// Most of one address, where nothing else is said.
     pub of_address_max: u32,
+}
+
+/// Words of the reasons for which datagrams are dropped, in the order of [`Discard::ALL`].
+const REASONS: [&str; Discard::ALL.len()] = [
+    "too short",
+    "too long",
+    "unknown meta command",
+    "element overruns its frame",
+    "no such call",
+    "cannot be deciphered",
+    "out of order",
+    "not expected",
+    "too many answers to its network",
+    "bad call token",
+    "no call number left for its address",
+];
+
+impl IaxDriver {
+    /// Peers by name, or one of them.
+    pub fn show_peers(&self, core: &Core, only: Option<&str>) -> Vec<PeerRow> {
+        let wanted = |peer: &&Rc<Peer>| only.is_none_or(|only| *peer.name == *only);
+        let mut rows = Vec::new();
+        for peer in self.config.peers.values().filter(wanted) {
+            let live = self.peers.get(&peer.name);
+            let legs = self.legs.values().filter(|leg| leg.party.name() == &*peer.name);
+            let channels = legs.filter_map(|leg| core.get(leg.channel)).map(|entry| entry.name.to_string());
+            rows.push(PeerRow {
+                name: peer.name.to_string(),
+                username: peer.username.clone(),
+                address: self.known_address(peer),
+                is_dynamic: matches!(peer.host, Host::Dynamic(_)),
+                trunk: peer.common.trunk,
+                encrypted: peer.common.encrypt != Encrypt::No,
+                state: self.peer_state(peer),
+                expires: live.and_then(|live| live.expires_at()).map(|at| at.since(core.now).as_secs()),
+                channels: channels.collect(),
+                options: options(peer),
+            });
+        }
+        rows
+    }
+    /// Registrations of ours, in file order.
+    pub fn show_registry(&self) -> Vec<RegistryRow> {
+        let row = |ours: &super::registry::Ours| RegistryRow {
+            place: ours.config.place.clone(),
+            address: ours.address,
+            username: ours.config.username.clone(),
+            perceived: ours.perceived,
+            refresh: ours.refresh,
+            state: ours.state,
+        };
+        self.ours.iter().map(row).collect()
+    }
+    /// Calls, in the order in which they began.
+    pub fn show_channels(&self, core: &Core) -> Vec<ChannelRow> {
+        let look = |leg: &Leg| {
+            let (socket, place) = leg.place?;
+            let seen = self.sockets.get(socket as usize)?.as_ref()?.machine.look(place)?;
+            Some(ChannelRow {
+                channel: core.get(leg.channel)?.name.to_string(),
+                remote: seen.remote,
+                username: leg.party.name().to_owned(),
+                numbers: (seen.ours, seen.theirs),
+                round_trip: seen.round_trip,
+                jitter_ms: seen.jitter_ms,
+                format: seen.format,
+                encrypted: seen.encrypted,
+                trunk: seen.trunk,
+            })
+        };
+        self.legs.values().filter_map(look).collect()
+    }
+    /// How the network treats calls, in the order in which they began.
+    pub fn show_netstats(&self, core: &Core) -> Vec<NetstatRow> {
+        let look = |leg: &Leg| {
+            let (socket, place) = leg.place?;
+            let seen = self.sockets.get(socket as usize)?.as_ref()?.machine.look(place)?;
+            let local = Netstats {
+                jitter_ms: seen.jitter_ms,
+                received: seen.received,
+                out_of_order: seen.late,
+                ..Netstats::default()
+            };
+            let channel = core.get(leg.channel)?.name.to_string();
+            Some(NetstatRow { channel, round_trip: seen.round_trip, local, remote: Netstats::default() })
+        };
+        self.legs.values().filter_map(look).collect()
+    }
+    /// Totals of all sockets.
+    pub fn show_stats(&self) -> Stats {
+        let mut stats =
+            Stats { discards: REASONS.iter().map(|name| (*name, 0)).collect(), ..Stats::default() };
+        for socket in self.sockets.iter().flatten() {
+            let counts = socket.machine.counts();
+            stats.received += socket.received;
+            stats.sent += socket.sent;
+            stats.legs += counts.legs;
+            stats.trunks += counts.trunks;
+            for ((_, total), more) in stats.discards.iter_mut().zip(counts.discards) {
+                *total += more;
+            }
+        }
+        stats
+    }
+    /// Use of call numbers on all sockets.
+    pub fn show_numbers(&self) -> Numbers {
+        let mut numbers = Numbers {
+            without_token_max: self.config.numbers_without_token,
+            of_address_max: self.config.numbers_of_address,
+            ..Numbers::default()
+        };
+        for socket in self.sockets.iter().flatten() {
+            let counts = socket.machine.counts();
+            numbers.shared_in_use += counts.shared.0;
+            numbers.shared_resting += counts.shared.1;
+            numbers.own_resting += counts.own_resting;
+            numbers.hosts += counts.hosts;
+            numbers.without_token += counts.without_token;
+        }
+        numbers
+    }
+}
+
+/// Options of a peer in effect.
+fn options(peer: &Peer) -> Vec<(&'static str, String)> {
+    let word = |on: bool| if on { "yes" } else { "no" }.to_owned();
+    let formats: Vec<&str> = peer.common.formats.iter().map(|format| format.name()).collect();
+    let transfer = match peer.common.transfer {
+        Transfer::No => "no",
+        Transfer::Yes => "yes",
+        Transfer::MediaOnly => "mediaonly",
+    };
+    vec![
+        ("context", peer.context.clone()),
+        ("mailbox", peer.mailboxes.join(",")),
+        ("dynamic", word(matches!(peer.host, Host::Dynamic(_)))),
+        ("callerid", peer.common.caller.all()),
+        ("allow", formats.join(",")),
+        ("secret", word(peer.secret.is_some() || peer.secret_in.is_some())),
+        ("trunk", word(peer.common.trunk)),
+        ("transfer", transfer.to_owned()),
+        ("encryption", word(peer.common.encrypt != Encrypt::No)),
+        ("qualify", peer.qualify.map_or_else(|| "no".to_owned(), |most| format!("{} ms", most.as_millis()))),
+        ("jitterbuffer", word(peer.common.jitter.is_some())),
+        ("language", peer.common.language.clone()),
+        ("accountcode", peer.common.account.clone()),
+    ]
 }

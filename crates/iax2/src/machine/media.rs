@@ -50,6 +50,10 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Frames of voice received, their jitter in ms, and those behind a later one.
+    pub(super) fn heard_so_far(&self) -> (u32, u32, u32) {
+        (self.frames, self.jitter / 16, self.late)
+    }
     /// The elements of PONG (RFC 5456 §6.7.3).
     pub(super) fn report(&self) -> Vec<u8> {
         let mut data = Vec::new();

@@ -30,7 +30,7 @@ pub use watch::Watch;
 
 use crate::frame::{Command, DATAGRAM_BYTES_MAX, Datagram, Discard, Kind, mini_source, numbers, parse};
 use base::hash::Key;
-use base::{Cause, Instant, Place, Scheduled, Slab};
+use base::{Cause, FormatId, Instant, Place, Scheduled, Slab};
 use call::Call;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -48,6 +48,31 @@ const ACK_WAIT: Duration = Duration::from_millis(40);
 pub struct Machine {
     legs: Slab<Leg>,
     core: Core,
+}
+
+/// What is known of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// The other side.
+    pub remote: SocketAddr,
+    /// Our number.
+    pub ours: u16,
+    /// The other side's; 0 before it has told.
+    pub theirs: u16,
+    /// As far as it was measured.
+    pub round_trip: Duration,
+    /// Once it is accepted.
+    pub format: Option<FormatId>,
+    /// Whether it is enciphered.
+    pub encrypted: bool,
+    /// Whether its voice goes together with that of other calls.
+    pub trunk: bool,
+    /// Frames of voice received.
+    pub received: u32,
+    /// Their jitter, ms.
+    pub jitter_ms: u32,
+    /// Those of them that came behind a later one.
+    pub late: u32,
 }
 
 /// One leg: a call, or an exchange that registers or pokes.
@@ -174,6 +199,35 @@ impl Machine {
                 Timer::Trunk(place) => self.core.trunk_due(place, at, now, out),
             }
         }
+    }
+
+    /// Takes other settings; what is under way goes on as it began, and [`Settings::legs_max`] stays.
+    pub fn configure(&mut self, settings: Settings) {
+        self.core.configure(settings);
+    }
+
+    /// What is known of a call; `None` when there is no such leg, or it is over.
+    pub fn look(&self, leg: Place) -> Option<Look> {
+        let leg = self.legs.get(leg).filter(|leg| !leg.closing)?;
+        let Role::Call(call) = &leg.role else { return None };
+        let (received, jitter_ms, late) = call.media.heard_so_far();
+        Some(Look {
+            remote: leg.link.remote,
+            ours: leg.link.ours,
+            theirs: leg.link.theirs,
+            round_trip: leg.link.round_trip,
+            format: call.format,
+            encrypted: leg.link.keys.is_some(),
+            trunk: call.trunk,
+            received,
+            jitter_ms,
+            late,
+        })
+    }
+
+    /// The other side of a leg, a call or a registration.
+    pub fn remote(&self, leg: Place) -> Option<SocketAddr> {
+        self.legs.get(leg).map(|leg| leg.link.remote)
     }
 
     /// What there is at present, and what was dropped so far.

@@ -178,6 +178,12 @@ impl Core {
         }
     }
 
+    /// Takes other settings; the most legs stay as they were.
+    pub(super) fn configure(&mut self, settings: Settings) {
+        self.hosts.set_limits(settings.numbers_of_address, settings.number_ranges.clone());
+        self.throttle.set_rate(settings.answers_per_second);
+        self.settings = settings;
+    }
     pub(super) fn counts(&self, legs: usize) -> Counts {
         Counts {
             legs,

@@ -225,7 +225,8 @@ options! {
     accountcode: Text = "", "Account of calls that come in.";
     language: Text = "", "Language of prompts.";
     mohinterpret: Text = "default", "Music class that is heard by who is put on hold by the other side.";
-    mohsuggest: Text = "", "Music class that the other side shall play when we put it on hold.";
+    mohsuggest: Text = "", "Music class that the other side shall play when we put it on hold.",
+        Later "" "it plays what it likes";
     parkinglot: Text = "", "Parking lot.", Later "" "parking is not built in";
     bandwidth: Bandwidth = "high", "Formats when no allow= is written: all, those of 32 kbit/s and less, or those of 16 kbit/s and less.";
     allow also "disallow": CodecList = "", "Formats, for sections that write none.";
@@ -349,10 +350,11 @@ options! {
     amaflags: AmaFlags = "default", "What call records say its calls are for.";
     language: Text = "", "Language of prompts.";
     mohinterpret: Text = "default", "Music class that is heard by who is put on hold by it.";
-    mohsuggest: Text = "", "Music class that it shall play when we put it on hold.";
+    mohsuggest: Text = "", "Music class that it shall play when we put it on hold.",
+        Later "" "it plays what it likes";
     parkinglot: Text = "", "Parking lot.", Later "" "parking is not built in";
     mailbox: Text = "", "Mailboxes whose messages it is told of.",
-        Later "" "it is not told of messages";
+        Later "" "it is told when it registers, not in between";
     regexten: Text = "", "Extension in regcontext while it is registered.",
         Later "" "registrations change no dialplan";
     immediate: YesNo = "no", "Begin at extension s, whatever it dials.";

@@ -1,0 +1,387 @@
+//! Calls that come in: who it is, whether it may, where it goes.
+
+use core::net::IpAddr;
+use core::time::Duration;
+use std::rc::Rc;
+
+use ::iax2::Secret;
+use ::iax2::frame::Auth;
+use ::iax2::machine::{Accept, Challenge, Encrypt, Request};
+use base::{Cause, Instant};
+use call::{ChanState, Core, Level, Location, NewChannel, PartyId, Presentation, Reach, security};
+
+use super::config::{Peer, Transfer, User};
+use super::leg::{Leg, Party, Stage, Target};
+use super::{At, IaxDriver, text};
+
+/// How long who was asked to prove who it is is remembered: longer than the machine waits for it.
+const ASKED_WAIT: Duration = Duration::from_secs(70);
+/// What is said to everybody who fails, whoever it claims to be.
+const NO_AUTHORITY: &[u8] = b"No authority found";
+
+/// Who was asked to prove who it is.
+pub(super) enum Asked {
+    Call(Rc<User>, Box<Request>),
+    Register(Rc<Peer>, bool, Box<Request>),
+}
+
+/// A call that is accepted and has no number yet.
+pub(super) struct Unnumbered {
+    user: Rc<User>,
+    request: Box<Request>,
+    context: String,
+    format: base::FormatId,
+}
+
+impl Leg {
+    /// Whether its user may go to this context.
+    pub(super) fn may_go_to(&self, context: &str) -> bool {
+        match &self.party {
+            Party::User(user) => may_go_to(user, context),
+            Party::Peer(_) | Party::Bare(_) => false,
+        }
+    }
+}
+
+fn may_go_to(user: &User, context: &str) -> bool {
+    match user.contexts.is_empty() {
+        true => context == "default",
+        false => user.contexts.iter().any(|known| known == context),
+    }
+}
+
+fn may_come_from(access: Option<&super::Access>, address: IpAddr) -> bool {
+    access.is_none_or(|access| access(address.to_canonical()))
+}
+
+/// The methods by which a proof is asked for: of those that are configured, what there is something to check with.
+fn methods(auth: Auth, has_keys: bool) -> Auth {
+    match has_keys {
+        true => auth,
+        false => Auth(auth.0 & !Auth::RSA.0),
+    }
+}
+
+impl IaxDriver {
+    /// What proves it, from the configuration or the astdb; `None`: nothing is asked for.
+    pub(super) fn secret(core: &mut Core, secret: Option<&Secret>, place: Option<&str>) -> Option<Secret> {
+        let Some((family, key)) = place.and_then(|place| place.split_once('/')) else {
+            return secret.cloned();
+        };
+        // One that is nowhere is nobody's.
+        Some(Secret::new(core.services.db.get(family, key).unwrap_or_default().as_bytes()))
+    }
+    /// Who calls: the user that is named; else the first that needs no proof and may come from there.
+    fn user_of(&self, name: &str, from: IpAddr) -> Option<Rc<User>> {
+        let open =
+            |user: &&Rc<User>| user.secret.is_none() && user.secret_in.is_none() && user.keys.is_empty();
+        let may = |user: &&Rc<User>| may_come_from(user.common.access.as_ref(), from);
+        if !name.is_empty() {
+            return self.config.users.get(name).filter(may).cloned();
+        }
+        let guest = self.config.users.get("guest").filter(open).filter(may);
+        guest.or_else(|| self.config.users.values().filter(open).find(may)).cloned()
+    }
+    /// Asks for a proof. Who is nobody is asked like everybody else, and fails like who does not know the password.
+    fn challenge(&mut self, core: &mut Core, at: At, name: &str, asked: Option<Asked>) {
+        let defaults = self.config.defaults.clone();
+        let (secret, auth, keys, encrypt) = match &asked {
+            Some(Asked::Call(user, _)) => {
+                let secret = Self::secret(core, user.secret.as_ref(), user.secret_in.as_deref());
+                (secret, user.common.auth, !user.keys.is_empty(), user.common.encrypt)
+            }
+            Some(Asked::Register(peer, ..)) => {
+                let secret = Self::secret(core, peer.secret.as_ref(), peer.secret_in.as_deref());
+                (secret, peer.common.auth, !peer.keys.is_empty(), Encrypt::No)
+            }
+            None => (None, defaults.auth, false, defaults.encrypt),
+        };
+        let known = asked.is_some();
+        if let Some(asked) = asked {
+            self.asked.insert(at, asked);
+            self.forgotten_at.push_back((core.now + ASKED_WAIT, at));
+        }
+        let challenge = Challenge {
+            username: name.as_bytes(),
+            methods: methods(auth, keys),
+            secret: secret.unwrap_or_default(),
+            encrypt,
+        };
+        let now = core.now;
+        let done = self.order(at.0, |machine, out| machine.challenge(now, at.1, &challenge, out));
+        if !matches!(done, Some(Ok(()))) {
+            self.asked.remove(&at);
+            self.refuse(now, at, Cause::FACILITY_NOT_SUBSCRIBED, NO_AUTHORITY);
+        }
+        let event = if known { "ChallengeSent" } else { "InvalidAccountID" };
+        self.tell_attempt(core, at, event, name);
+    }
+    /// Tells the security log and watchers of an attempt to get in.
+    fn tell_attempt(&self, core: &mut Core, at: At, event: &'static str, name: &str) {
+        let Some(Some(socket)) = self.sockets.get(at.0 as usize) else { return };
+        let remote = match self.asked.get(&at) {
+            Some(Asked::Call(_, request) | Asked::Register(_, _, request)) => {
+                security::address("UDP", request.from)
+            }
+            None => {
+                socket.machine.remote(at.1).map(|from| security::address("UDP", from)).unwrap_or_default()
+            }
+        };
+        let local = security::address("UDP", socket.local);
+        core.tell_attempt(|_| security::Attempt {
+            event,
+            service: "IAX2",
+            account: name.to_owned(),
+            session: format!("{:x}", at.1.slot),
+            local,
+            remote,
+            challenge: String::new(),
+        });
+    }
+    pub(super) fn refuse(&mut self, now: Instant, at: At, cause: Cause, why: &[u8]) {
+        // It may be over already.
+        let _ = self.order(at.0, |machine, out| machine.reject(now, at.1, cause, why, out));
+    }
+    /// A call comes in.
+    pub(super) fn called(&mut self, core: &mut Core, at: At, request: Request) {
+        let name = text(request.fields().username);
+        let user = self.user_of(&name, request.from.ip());
+        match user {
+            Some(user) if user.secret.is_none() && user.secret_in.is_none() && user.keys.is_empty() => {
+                if user.common.encrypt == Encrypt::Required {
+                    // Keys are made of passwords.
+                    return self.refuse(core.now, at, Cause::FACILITY_NOT_SUBSCRIBED, NO_AUTHORITY);
+                }
+                self.admit(core, at, user, Box::new(request));
+            }
+            Some(user) => self.challenge(core, at, &name, Some(Asked::Call(user, Box::new(request)))),
+            None => self.challenge(core, at, &name, None),
+        }
+    }
+    /// A peer wants to be registered, or no longer.
+    pub(super) fn registering(&mut self, core: &mut Core, at: At, release: bool, request: Request) {
+        let name = text(request.fields().username);
+        let may = |peer: &&Rc<Peer>| {
+            matches!(peer.host, super::Host::Dynamic(_))
+                && may_come_from(peer.common.access.as_ref(), request.from.ip())
+        };
+        match self.config.peers.get(&*name).filter(may).cloned() {
+            Some(peer) if peer.secret.is_none() && peer.secret_in.is_none() && peer.keys.is_empty() => {
+                self.lease(core, at, &peer, release, &request);
+            }
+            Some(peer) => {
+                self.challenge(core, at, &name, Some(Asked::Register(peer, release, Box::new(request))));
+            }
+            None => self.challenge(core, at, &name, None),
+        }
+    }
+    /// Who was asked has proven to be who it says.
+    pub(super) fn proven(&mut self, core: &mut Core, at: At) {
+        let Some(asked) = self.asked.get(&at) else { return };
+        let name = match asked {
+            Asked::Call(user, _) => user.name.clone(),
+            Asked::Register(peer, ..) => peer.name.clone(),
+        };
+        self.tell_attempt(core, at, "SuccessfulAuth", &name);
+        match self.asked.remove(&at) {
+            Some(Asked::Call(user, request)) => self.admit(core, at, user, request),
+            Some(Asked::Register(peer, release, request)) => self.lease(core, at, &peer, release, &request),
+            None => {}
+        }
+    }
+    /// Who was asked answers with a signature.
+    pub(super) fn signed(&mut self, core: &mut Core, at: At, challenge: &[u8], signature: &[u8]) {
+        let keys = match self.asked.get(&at) {
+            Some(Asked::Call(user, _)) => user.keys.clone(),
+            Some(Asked::Register(peer, ..)) => peer.keys.clone(),
+            None => Vec::new(),
+        };
+        let check = self.config.keys.check.clone();
+        let right = check.is_some_and(|check| keys.iter().any(|key| check(key, challenge, signature)));
+        let now = core.now;
+        let _ = self.order(at.0, |machine, out| machine.judge(now, at.1, right, out));
+    }
+    /// Who has not answered in time is forgotten.
+    pub(super) fn forget_asked(&mut self, now: Instant) {
+        while let Some((_, at)) = self.forgotten_at.pop_front_if(|(at, _)| *at <= now) {
+            self.asked.remove(&at);
+        }
+    }
+
+    /// Takes a call of a user who is known, or refuses it.
+    fn admit(&mut self, core: &mut Core, at: At, user: Rc<User>, request: Box<Request>) {
+        let now = core.now;
+        let (spread, calls) = (core.random() as u32, core.call_count());
+        if let Err(refused) = core.admission.admit(calls, spread, now) {
+            let line = format!("call of '{}' refused: {} reached", user.name, refused.limit);
+            core.log(Level::Warning, "chan_iax2", &line);
+            return self.refuse(now, at, Cause::SWITCH_CONGESTION, b"Too many calls");
+        }
+        let fields = request.fields();
+        let wanted = text(fields.context);
+        let own = user.contexts.first().map_or("default", String::as_str);
+        let context = if wanted.is_empty() { own } else { &wanted };
+        let number = text(fields.called);
+        let caller = caller_of(&user, &request);
+        let exten = if number.is_empty() { "s" } else { &number };
+        let may = wanted.is_empty() || may_go_to(&user, &wanted);
+        let reach = match may {
+            true => (core.reach)(core, context, exten, caller.number()),
+            false => Reach::None,
+        };
+        // A switch asks for numbers first, and dials one of them then.
+        let later = may && (number.is_empty() || number == "TBD") && reach != Reach::Whole;
+        if reach != Reach::Whole && !later {
+            let line = format!(
+                "Call from '{}' ({}) to extension '{}' rejected because it is not found in context '{}'.",
+                user.name,
+                request.from,
+                security::shown(exten),
+                security::shown(context)
+            );
+            core.log(Level::Notice, "chan_iax2", &line);
+            return self.refuse(now, at, Cause::NO_ROUTE_DESTINATION, b"No such context/extension");
+        }
+        let formats: Vec<_> = user.common.formats.iter().collect();
+        let accept = Accept {
+            formats: &formats,
+            priority: user.common.priority,
+            trunk: user.common.trunk,
+            transferable: user.common.transfer != Transfer::No,
+        };
+        let accepted = self.order(at.0, |machine, out| machine.accept(now, at.1, &accept, out));
+        let Some(Ok(format)) = accepted else {
+            let line = format!("Call of '{}' ({}) rejected: no format in common", user.name, request.from);
+            core.log(Level::Notice, "chan_iax2", &line);
+            return self.refuse(now, at, Cause::BEARERCAPABILITY_NOTAVAIL, b"Unable to negotiate codec");
+        };
+        let (context, exten) = (context.to_owned(), exten.to_owned());
+        let unnumbered = Unnumbered { user, request, context, format };
+        match later {
+            true => {
+                self.unnumbered.insert(at, unnumbered);
+            }
+            false => self.ring(core, at, unnumbered, exten),
+        }
+    }
+    /// Makes the channel of a call that is accepted.
+    fn ring(&mut self, core: &mut Core, at: At, call: Unnumbered, exten: String) {
+        let Unnumbered { user, request, context, format } = call;
+        let fields = request.fields();
+        let location = Location { context, exten: exten.clone(), priority: 1 };
+        let language = match text(fields.language) {
+            given if given.is_empty() => user.common.language.clone(),
+            given => given,
+        };
+        let created = core.create(NewChannel {
+            base_name: format!("IAX2/{}", user.name),
+            tech: self.tech_index,
+            state: ChanState::Ring,
+            caller: caller_of(&user, &request),
+            account: user.common.account.clone(),
+            location: location.clone(),
+            language,
+            music_class: music(&user.common.music_class),
+            formats: user.common.formats,
+            handle: self.next_leg,
+            ..NewChannel::default()
+        });
+        let Some(channel) = created else {
+            return self.refuse(core.now, at, Cause::SWITCH_CONGESTION, b"");
+        };
+        let variables = request.variables().map(|(name, value)| (text(Some(name)), text(Some(value))));
+        let leg = Leg {
+            channel,
+            party: Party::User(user.clone()),
+            stage: Stage::Ringing,
+            place: Some(at),
+            remote: Some(request.from),
+            formats: user.common.formats,
+            voice: None,
+            target: Target::default(),
+            digit: None,
+            variables: variables.collect(),
+            held: false,
+            joined: None,
+        };
+        let handle = self.next_leg;
+        self.next_leg += 1;
+        self.legs.insert(handle, leg);
+        self.by_place.insert(at, handle);
+        if !self.open_voice(core, handle, format) {
+            self.legs.remove(&handle);
+            self.by_place.remove(&at);
+            core.discard(channel);
+            return self.refuse(core.now, at, Cause::SWITCH_CONGESTION, b"");
+        }
+        if let Some(entry) = core.get_mut(channel) {
+            let dnid = text(fields.dnid);
+            entry.dialed = Some(if dnid.is_empty() { exten } else { dnid });
+            entry.passes_hold = user.common.music_class == PASSTHROUGH;
+            if let Some(ani) = fields.ani.filter(|ani| !ani.is_empty()) {
+                entry.ani = Some(text(Some(ani)));
+            }
+            if let Some(rdnis) = fields.rdnis.filter(|rdnis| !rdnis.is_empty()) {
+                entry.redirecting.from = PartyId { number: Some(text(Some(rdnis))), ..PartyId::default() };
+            }
+            for (name, value) in &user.common.set_var {
+                let (inherit, name) = dialplan::Inherit::strip(name);
+                entry.vars.set(dialplan::Var::named(name), value, inherit);
+            }
+        }
+        self.started.push((channel, location));
+    }
+    /// Who calls without a number asks for one.
+    pub(super) fn number_asked(&mut self, core: &mut Core, at: At, number: &[u8]) {
+        /// Answers of RFC 5456 §8.6.19.
+        const EXISTS: u16 = 1;
+        const CAN_EXIST: u16 = 2;
+        const NONE: u16 = 4;
+        const MORE: u16 = 0x8000;
+        let Some(call) = self.unnumbered.get(&at) else { return };
+        let caller = caller_of(&call.user, &call.request);
+        let status = match (core.reach)(core, &call.context, &text(Some(number)), caller.number()) {
+            Reach::Whole => EXISTS,
+            Reach::Partial => CAN_EXIST | MORE,
+            Reach::None | Reach::Separator(_) => NONE,
+        };
+        let (now, refresh) = (core.now, self.config.number_refresh);
+        let told = (number, status, refresh);
+        let _ = self.order(at.0, |machine, out| machine.tell_number(now, at.1, told, out));
+    }
+    /// Who called without a number dials.
+    pub(super) fn dialled(&mut self, core: &mut Core, at: At, number: &[u8]) {
+        let Some(call) = self.unnumbered.remove(&at) else { return };
+        let exten = text(Some(number));
+        let caller = caller_of(&call.user, &call.request);
+        if (core.reach)(core, &call.context, &exten, caller.number()) != Reach::Whole {
+            return self.refuse(core.now, at, Cause::NO_ROUTE_DESTINATION, b"No such context/extension");
+        }
+        self.ring(core, at, call, exten);
+    }
+}
+
+/// The music class that has the other side play its own.
+pub(super) const PASSTHROUGH: &str = "passthrough";
+
+/// The class of music that others hear when a party holds them.
+pub(super) fn music(class: &str) -> String {
+    if class == PASSTHROUGH { String::new() } else { class.to_owned() }
+}
+
+/// Who calls: what the configuration says of the user goes before what the call says.
+fn caller_of(user: &User, request: &Request) -> PartyId {
+    let fields = request.fields();
+    let given = |own: &Option<String>, told: Option<&[u8]>| {
+        own.clone().or_else(|| told.filter(|told| !told.is_empty()).map(|told| text(Some(told))))
+    };
+    let told = fields.presentation.and_then(|code| Presentation::parse(&code.to_string()));
+    let presentation = user.common.presentation.or(told).unwrap_or_default();
+    PartyId {
+        number: given(&user.common.caller.number, fields.calling),
+        name: given(&user.common.caller.name, fields.name),
+        number_presentation: presentation,
+        name_presentation: presentation,
+        ..PartyId::default()
+    }
+}

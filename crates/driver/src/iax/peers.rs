@@ -1,0 +1,289 @@
+//! Where peers are and how they answer: leases of those who register, and the POKEs that watch them.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::rc::Rc;
+
+use ::iax2::machine::{Lease as Confirmed, Reach, Request, Watch};
+use base::{Cause, Instant};
+use call::{Core, Level, Notice};
+
+use super::config::{Config, Host, Peer};
+use super::hosts::Found;
+use super::leg::Party;
+use super::show::PeerState;
+use super::{At, IaxDriver};
+
+/// The port of the protocol (RFC 5456 §8).
+pub(super) const PORT: u16 = 4569;
+/// What a peer that says nothing about it wants, s (RFC 5456 §8.6.18).
+const REFRESH_DEFAULT: u16 = 60;
+
+/// A registration of a peer at us, as it is to be written down: with the address that it has, or without one when it has
+/// ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The peer.
+    pub peer: Rc<str>,
+    /// Where it is.
+    pub address: Option<SocketAddr>,
+    /// When that ends.
+    pub expires_at: Instant,
+}
+
+/// What is known of a peer beside its configuration.
+#[derive(Default)]
+pub(super) struct Live {
+    lease: Option<(SocketAddr, Instant)>,
+    /// Who is watched, and where it was then.
+    watch: Option<(At, Watched)>,
+    reach: Option<Reach>,
+}
+
+/// What a watch was begun with.
+type Watched = (SocketAddr, Duration, Duration, Duration);
+
+impl Live {
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.lease.map(|(address, _)| address)
+    }
+    pub(super) fn expires_at(&self) -> Option<Instant> {
+        self.lease.map(|(_, at)| at)
+    }
+}
+
+/// Messages that wait, as the protocol says it: old ones in the high octet, new ones in the low one (RFC 5456 §8.6.23).
+fn messages(core: &Core, config: &Config, peer: &Peer) -> Option<u16> {
+    if peer.mailboxes.is_empty() {
+        return None;
+    }
+    let known = peer.mailboxes.iter().filter_map(|mailbox| core.mailbox(mailbox));
+    let (new, old) = known.fold((0u32, 0u32), |(new, old), mailbox| (new + mailbox.new, old + mailbox.old));
+    let most = if config.mailbox_detail { 255 } else { 1 };
+    let octet = |count: u32| u16::try_from(count.min(most)).unwrap_or(0);
+    Some(octet(old) << 8 | octet(new))
+}
+
+impl IaxDriver {
+    /// Registrations that began or ended, to be written down before [`send`](Self::send).
+    pub fn take_changes(&mut self) -> Vec<Lease> {
+        std::mem::take(&mut self.changes)
+    }
+    /// All that hold.
+    pub fn leases(&self) -> impl Iterator<Item = Lease> {
+        self.peers.iter().filter_map(|(peer, live)| {
+            let (address, expires_at) = live.lease?;
+            Some(Lease { peer: peer.clone(), address: Some(address), expires_at })
+        })
+    }
+    /// Puts one back that was written down.
+    pub fn restore(&mut self, core: &mut Core, lease: &Lease) {
+        let known = self.config.peers.get(&lease.peer).cloned();
+        let known = known.filter(|peer| matches!(peer.host, Host::Dynamic(_)));
+        if let (Some(peer), Some(address)) = (known, lease.address) {
+            self.bind(core, &peer, address, lease.expires_at);
+            self.settle(core);
+        }
+    }
+    fn bind(&mut self, core: &mut Core, peer: &Rc<Peer>, address: SocketAddr, expires_at: Instant) {
+        let live = self.peers.entry(peer.name.clone()).or_default();
+        if let Some((_, before)) = live.lease.replace((address, expires_at)) {
+            self.expiries.remove(&(before, peer.name.clone()));
+        }
+        self.expiries.insert((expires_at, peer.name.clone()));
+        self.watch(core, peer);
+    }
+    /// Grants what a peer asks for that has proven who it is.
+    pub(super) fn lease(
+        &mut self,
+        core: &mut Core,
+        at: At,
+        peer: &Rc<Peer>,
+        release: bool,
+        request: &Request,
+    ) {
+        let now = core.now;
+        let asked = request.fields().refresh.unwrap_or(REFRESH_DEFAULT);
+        let (least, most) = (self.config.lease_min, self.config.lease_max);
+        let refresh = asked.clamp(least.min(most), most.max(1));
+        let before = self.peers.get(&peer.name).and_then(Live::address);
+        let confirmed = Confirmed {
+            refresh,
+            messages: messages(core, &self.config, peer),
+            datetime: None,
+            calling: peer.common.caller.number().as_bytes(),
+            name: peer.common.caller.name().as_bytes(),
+        };
+        let done = self.order(at.0, |machine, out| machine.register(now, at.1, &confirmed, out));
+        if !matches!(done, Some(Ok(()))) {
+            return;
+        }
+        if release {
+            return self.unbind(core, &peer.name, "Unregistered");
+        }
+        let expires_at = now + Duration::from_secs(u64::from(refresh));
+        self.bind(core, peer, request.from, expires_at);
+        self.changes.push(Lease { peer: peer.name.clone(), address: Some(request.from), expires_at });
+        if before != Some(request.from) {
+            let line = format!("Registered IAX2 '{}' at {}", peer.name, request.from);
+            core.log(Level::Verbose(3), "chan_iax2", &line);
+        }
+        tell(core, &peer.name, "Registered", request.from.to_string());
+    }
+    fn unbind(&mut self, core: &mut Core, name: &Rc<str>, status: &'static str) {
+        let now = core.now;
+        let Some(live) = self.peers.get_mut(name) else { return };
+        let Some((_, until)) = live.lease.take() else { return };
+        self.expiries.remove(&(until, name.clone()));
+        self.unwatch(now, name);
+        self.changes.push(Lease { peer: name.clone(), address: None, expires_at: now });
+        core.log(Level::Verbose(3), "chan_iax2", &format!("IAX2 '{name}' is no longer registered"));
+        tell(core, name, status, String::new());
+    }
+    /// Forgets where a peer has registered from; `false` when it has not.
+    pub fn unregister(&mut self, core: &mut Core, name: &str) -> bool {
+        let Some((name, _)) = self.peers.get_key_value(name).filter(|(_, live)| live.lease.is_some()) else {
+            return false;
+        };
+        let name = name.clone();
+        self.unbind(core, &name, "Unregistered");
+        true
+    }
+    /// Ends what has lapsed.
+    pub(super) fn expire(&mut self, core: &mut Core) {
+        while let Some((_, name)) = self.expiries.first().filter(|(at, _)| *at <= core.now).cloned() {
+            self.unbind(core, &name, "Unregistered");
+        }
+    }
+    /// Peers are as the configuration says from here on.
+    pub(super) fn configure_peers(&mut self, core: &mut Core) {
+        let config = self.config.clone();
+        let known: Vec<Rc<str>> = self.peers.keys().cloned().collect();
+        for name in known {
+            let dynamic = config.peers.get(&name).map(|peer| matches!(peer.host, Host::Dynamic(_)));
+            if dynamic != Some(true) {
+                self.unbind(core, &name, "Unregistered");
+            }
+            if dynamic.is_none() {
+                self.unwatch(core.now, &name);
+                self.peers.remove(&name);
+            }
+        }
+        for peer in config.peers.values() {
+            self.watch(core, peer);
+        }
+    }
+    /// A socket was closed: nobody is watched by it.
+    pub(super) fn sockets_changed(&mut self, socket: u32) {
+        for live in self.peers.values_mut() {
+            live.watch = live.watch.filter(|((of, _), _)| *of != socket);
+        }
+        self.watched.retain(|(of, _), _| *of != socket);
+        for ours in self.ours.iter_mut().filter(|ours| ours.place.is_some_and(|(of, _)| of == socket)) {
+            ours.place = None;
+        }
+    }
+    fn address_of_peer(&mut self, peer: &Peer, now: Instant) -> Option<SocketAddr> {
+        match &peer.host {
+            Host::Dynamic(fallback) => self.peers.get(&peer.name).and_then(Live::address).or(*fallback),
+            Host::Fixed(address) => Some(*address),
+            Host::Named(host, port, _) => match self.hosts.find(host, now) {
+                Found::At(ip) => Some(SocketAddr::new(ip, *port)),
+                Found::Awaited | Found::Nowhere => None,
+            },
+            Host::Nowhere => None,
+        }
+    }
+    /// Asks a peer from time to time whether it is there, if that is wished and it is known where it is.
+    fn watch(&mut self, core: &mut Core, peer: &Rc<Peer>) {
+        let now = core.now;
+        let address = self.address_of_peer(peer, now);
+        let wanted = address
+            .zip(peer.qualify)
+            .map(|(address, most)| (address, most, peer.qualify_every, peer.qualify_every_down));
+        let present = self.peers.get(&peer.name).and_then(|live| live.watch).map(|(_, what)| what);
+        if wanted == present {
+            return;
+        }
+        self.unwatch(now, &peer.name);
+        let Some(what) = wanted else { return };
+        let (to, most, every, every_down) = what;
+        let Some(socket) = self.socket_to(to) else { return };
+        let watch = Watch { to, most, every, every_down };
+        if let Some(Ok(place)) = self.order(socket, |machine, out| machine.watch(now, watch, out)) {
+            let at = (socket, place);
+            self.watched.insert(at, peer.name.clone());
+            self.peers.entry(peer.name.clone()).or_default().watch = Some((at, what));
+        }
+    }
+    fn unwatch(&mut self, now: Instant, name: &Rc<str>) {
+        let Some(live) = self.peers.get_mut(name) else { return };
+        live.reach = None;
+        let Some((at, _)) = live.watch.take() else { return };
+        self.watched.remove(&at);
+        let _ = self.order(at.0, |machine, out| machine.unwatch(now, at.1, out));
+    }
+    /// A watched peer answers otherwise than before.
+    pub(super) fn peer_answered(&mut self, core: &mut Core, watch: At, reach: Reach) {
+        let Some(name) = self.watched.get(&watch).cloned() else { return };
+        let Some(live) = self.peers.get_mut(&name) else { return };
+        let before = live.reach.replace(reach);
+        let (status, line) = match reach {
+            Reach::Reachable(way) => ("Reachable", format!("is now REACHABLE! Time: {}", way.as_millis())),
+            Reach::Lagged(way) => ("Lagged", format!("is now TOO LAGGED ({} ms)!", way.as_millis())),
+            Reach::Unreachable => ("Unreachable", "is now UNREACHABLE!".to_owned()),
+        };
+        // That it answers for the first time is no news to worry about.
+        let level = if before.is_none() && status == "Reachable" { Level::Verbose(3) } else { Level::Notice };
+        core.log(level, "chan_iax2", &format!("Peer '{name}' {line}"));
+        tell(core, &name, status, String::new());
+    }
+    /// Whether a call to this party has a chance.
+    pub(super) fn is_reachable(&self, party: &Party) -> bool {
+        let Party::Peer(peer) = party else { return true };
+        let reach = self.peers.get(&peer.name).and_then(|live| live.reach);
+        !matches!(reach, Some(Reach::Unreachable | Reach::Lagged(_)))
+    }
+    /// How a peer answers.
+    pub(super) fn peer_state(&self, peer: &Peer) -> PeerState {
+        if peer.qualify.is_none() {
+            return PeerState::Unmonitored;
+        }
+        let live = self.peers.get(&peer.name);
+        // The machine knows the last round trip; what was told is only the last change.
+        let last = live.and_then(|live| live.watch).and_then(|((socket, place), _)| {
+            self.sockets.get(socket as usize)?.as_ref()?.machine.reach(place)
+        });
+        match last.or(live.and_then(|live| live.reach)) {
+            None => PeerState::Unknown,
+            Some(Reach::Reachable(way)) => PeerState::Ok(way),
+            Some(Reach::Lagged(way)) => PeerState::Lagged(way),
+            Some(Reach::Unreachable) => PeerState::Unreachable,
+        }
+    }
+    /// Where a peer is, as far as that is known without asking.
+    pub(super) fn known_address(&self, peer: &Peer) -> Option<SocketAddr> {
+        let live = self.peers.get(&peer.name);
+        match &peer.host {
+            Host::Dynamic(fallback) => live.and_then(Live::address).or(*fallback),
+            Host::Fixed(address) => Some(*address),
+            Host::Named(..) => live.and_then(|live| live.watch).map(|(_, (address, ..))| address),
+            Host::Nowhere => None,
+        }
+    }
+}
+
+/// Tells watchers and hints.
+fn tell(core: &mut Core, name: &str, status: &'static str, address: String) {
+    let peer = format!("IAX2/{name}");
+    core.touched_devices.push(peer.clone());
+    core.notice(|_| Some(Notice::PeerStatus { channel_type: "IAX2", peer, status, address }));
+}
+
+/// A cause of the protocol as a word for people.
+pub(super) fn cause_text(cause: Cause, text: &[u8]) -> String {
+    match text.is_empty() {
+        true => format!("cause {}", cause.0),
+        false => call::security::shown(&super::text(Some(text))),
+    }
+}

@@ -1,0 +1,167 @@
+//! Calls between two sites (RFC 5456 §6.2).
+
+use core::time::Duration;
+
+use base::{Cause, Digit, FormatId};
+use call::{Indication, Tech as _};
+
+use crate::lab::{Lab, config};
+
+fn lab() -> Lab {
+    Lab::new([config(0, "one", "two"), config(1, "two", "one")])
+}
+
+#[test]
+fn rfc5456_6_2_a_call_rings_is_answered_carries_voice_both_ways_and_ends_with_its_cause() {
+    for lost in [0, 100, 250] {
+        let mut lab = lab();
+        lab.lost = lost;
+        let calling = lab.dial(0, "far/100").unwrap();
+        lab.pass(Duration::from_secs(20));
+        let (called, place) = lab.sites[1].started.pop_front().expect("a call");
+        assert_eq!(place, "100@in", "{lost}");
+        {
+            let core = lab.sites[1].shard.core.borrow();
+            let entry = core.get(called).unwrap();
+            assert_eq!((entry.caller.number(), entry.caller.name()), ("6001", "Alice"));
+            assert_eq!(entry.dialed.as_deref(), Some("100"));
+            assert!(entry.name.starts_with("IAX2/one-"), "{}", entry.name);
+        }
+        lab.sites[1].shard.indicate(called, &Indication::Ringing);
+        lab.pass(Duration::from_secs(20));
+        assert_eq!(lab.sites[0].last(), "Ringing", "{lost}");
+        lab.sites[1].shard.answer(called);
+        lab.pass(Duration::from_secs(20));
+        assert_eq!(lab.sites[0].last(), "Answered", "{lost}");
+
+        for from in 0..2 {
+            let stream = *lab.sites[from].streams.borrow().open.keys().next().unwrap();
+            let payload_type = lab.sites[from].streams.borrow().open[&stream].payload;
+            let mut packet = vec![0x80, payload_type, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            packet.extend_from_slice(&[0x40 + from as u8; 160]);
+            for _ in 0..50 {
+                lab.sites[from].iax.borrow_mut().media(lab.now, stream, &packet);
+                lab.pass(Duration::from_millis(20));
+            }
+            lab.pass(Duration::from_secs(1));
+            let fed = std::mem::take(&mut lab.sites[1 - from].streams.borrow_mut().fed);
+            let right = fed.iter().filter(|(_, packet)| packet[12..] == [0x40 + from as u8; 160]).count();
+            assert_eq!(right, fed.len(), "{lost}: voice of the other side only");
+            assert!(lost > 0 || fed.len() == 50, "{lost}: {} frames", fed.len());
+            assert!(fed.len() > 20, "{lost}: {} frames", fed.len());
+        }
+        lab.sites[0].shard.finish(calling, Cause::NORMAL_CLEARING);
+        lab.pass(Duration::from_secs(60));
+        assert_eq!(lab.sites[1].last(), "Hangup 16", "{lost}");
+        lab.lost = 0;
+        lab.assert_idle();
+    }
+}
+
+#[test]
+fn rfc5456_8_6_33_a_call_that_is_refused_ends_with_the_cause_of_the_other_side() {
+    for (name, cause) in
+        [("busy", Cause::USER_BUSY), ("no answer", Cause::NO_ANSWER), ("rejected", Cause::CALL_REJECTED)]
+    {
+        let mut lab = lab();
+        lab.dial(0, "far/100").unwrap();
+        let (called, _) = lab.sites[1].started.pop_front().expect("a call");
+        lab.sites[1].shard.finish(called, cause);
+        lab.pass(Duration::from_secs(1));
+        assert_eq!(lab.sites[0].last(), format!("Hangup {}", cause.0), "{name}");
+        lab.assert_idle();
+    }
+}
+
+#[test]
+fn rfc5456_6_2_a_number_or_context_that_is_not_there_or_not_the_users_is_refused() {
+    for (number, cause) in [("nobody", 3), ("100@other", 3), ("100@elsewhere", 3)] {
+        let mut lab = lab();
+        lab.dial(0, &format!("far/{number}")).unwrap();
+        lab.pass(Duration::from_secs(1));
+        assert_eq!(lab.sites[0].last(), format!("Hangup {cause}"), "{number}");
+        assert!(lab.sites[1].started.is_empty(), "{number}");
+        lab.assert_idle();
+    }
+}
+
+#[test]
+fn who_does_not_know_the_password_and_who_is_nobody_hear_the_same() {
+    let outcome = |peer: &str| {
+        let mut lab = lab();
+        lab.dial(0, &format!("{peer}/100")).unwrap();
+        lab.pass(Duration::from_secs(1));
+        assert!(lab.sites[1].started.is_empty(), "{peer}");
+        let heard = lab.sites[0].heard.borrow().clone();
+        lab.assert_idle();
+        heard
+    };
+    let wrong = outcome("wrong");
+    assert_eq!(wrong.len(), 1);
+    assert_eq!(wrong, outcome("unknown"));
+}
+
+#[test]
+fn rfc5456_8_2_digits_text_and_hold_reach_the_other_side() {
+    let mut lab = lab();
+    let (calling, called) = lab.talk();
+    let said = |lab: &mut Lab, act: &dyn Fn(&mut driver::iax::IaxDriver, &mut call::Core)| {
+        {
+            let site = &lab.sites[0];
+            let mut core = site.shard.core.borrow_mut();
+            core.now = lab.now;
+            act(&mut site.iax.borrow_mut(), &mut core);
+        }
+        lab.pass(Duration::from_secs(1));
+        lab.sites[1].last()
+    };
+    let digit = Digit::from_char('5').unwrap();
+    let heard = said(&mut lab, &|iax, core| assert!(iax.send_digit(core, calling, digit, 100)));
+    assert!(heard.starts_with("Digit {") && heard.contains("relayed: false"), "{heard}");
+    let heard = said(&mut lab, &|iax, core| assert!(iax.send_text(core, calling, "hello")));
+    assert_eq!(heard, "Text(\"hello\")");
+    // Music is played here, unless the other side is to be told.
+    let heard = said(&mut lab, &|iax, core| iax.indicate(core, calling, &Indication::Hold));
+    assert_eq!(heard, "Text(\"hello\")");
+    let heard = said(&mut lab, &|iax, core| {
+        core.get_mut(calling).unwrap().passes_hold = true;
+        iax.indicate(core, calling, &Indication::Hold);
+    });
+    assert_eq!(heard, "Hold");
+    let heard = said(&mut lab, &|iax, core| iax.indicate(core, calling, &Indication::Unhold));
+    assert_eq!(heard, "Unhold");
+    lab.sites[1].shard.finish(called, Cause::NORMAL_CLEARING);
+    lab.pass(Duration::from_secs(1));
+    lab.assert_idle();
+}
+
+#[test]
+fn a_site_that_falls_silent_ends_the_call_and_leaves_nothing() {
+    let mut lab = lab();
+    let (calling, _) = lab.talk();
+    lab.lost = 1000;
+    lab.sites[0].shard.finish(calling, Cause::NORMAL_CLEARING);
+    // It asks whether we are there, repeats that for 50 s at most, and gives up.
+    lab.pass(Duration::from_secs(300));
+    assert!(lab.sites[1].last().starts_with("Hangup "), "{}", lab.sites[1].last());
+    lab.lost = 0;
+    lab.assert_idle();
+}
+
+#[test]
+fn a_stream_hears_the_formats_of_its_leg_and_sends_the_one_that_was_agreed() {
+    let mut lab = lab();
+    let (calling, called) = lab.talk();
+    for (site, channel) in [(0, calling), (1, called)] {
+        let streams = lab.sites[site].streams.borrow();
+        let plan = streams.open.values().next().unwrap();
+        assert_eq!((plan.format, plan.remote), (FormatId::ULAW, Some(base::PIPE)));
+        assert_eq!(lab.sites[site].shard.core.borrow().get(channel).unwrap().format, FormatId::ULAW);
+    }
+    let rows = lab.sites[0].iax.borrow().show_channels(&lab.sites[0].shard.core.borrow());
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].username.as_str(), rows[0].format), ("far", Some(FormatId::ULAW)));
+    lab.sites[0].shard.finish(calling, Cause::NORMAL_CLEARING);
+    lab.pass(Duration::from_secs(1));
+    lab.assert_idle();
+}

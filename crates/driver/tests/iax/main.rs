@@ -1,0 +1,5 @@
+//! The IAX2 driver against another one, on invented time and through a network that loses frames.
+
+mod calls;
+mod lab;
+mod registrations;

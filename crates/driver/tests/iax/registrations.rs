@@ -1,0 +1,125 @@
+//! Registrations between two sites, and how peers answer (RFC 5456 §6.1, §6.7).
+
+use core::time::Duration;
+use std::rc::Rc;
+
+use base::{Cause, Instant};
+use call::{DeviceState, Tech as _};
+use driver::iax::{Config, Host, Lease, PeerState, Registration, RegistryState};
+
+use crate::lab::{Lab, SECRET, address, config, peer};
+
+/// The second site registers as `mobile` at the first.
+fn lab(secret: &[u8], username: &str) -> Lab {
+    let mut home = config(0, "one", "two");
+    let mut mobile = peer("mobile", Host::Dynamic(None), "one", SECRET);
+    mobile.qualify = Some(Duration::from_secs(2));
+    home.peers.insert("mobile".into(), Rc::new(mobile));
+    let mut away = config(1, "two", "one");
+    away.registrations.push(Rc::new(Registration {
+        host: address(0).ip().to_string(),
+        port: 4569,
+        username: username.to_owned(),
+        secret: Some(::iax2::Secret::new(secret)),
+        key: String::new(),
+        refresh: 60,
+        plaintext: false,
+        place: address(0).to_string(),
+    }));
+    Lab::new([home, away])
+}
+
+fn state(lab: &Lab) -> DeviceState {
+    lab.sites[0].iax.borrow().device_state(&lab.sites[0].shard.core.borrow(), "mobile")
+}
+
+#[test]
+fn rfc5456_6_1_a_peer_that_registers_is_found_watched_and_called_there() {
+    let mut lab = lab(SECRET, "mobile");
+    assert_eq!(state(&lab), DeviceState::Unavailable);
+    assert_eq!(lab.dial(0, "mobile/100").unwrap_err(), Cause::SUBSCRIBER_ABSENT);
+    lab.pass(Duration::from_secs(5));
+    let changes = lab.sites[0].iax.borrow_mut().take_changes();
+    assert_eq!(changes.len(), 1, "what is to be written down");
+    assert_eq!((&*changes[0].peer, changes[0].address), ("mobile", Some(address(1))));
+    assert_eq!(state(&lab), DeviceState::NotInUse);
+    let rows = lab.sites[0].iax.borrow().show_peers(&lab.sites[0].shard.core.borrow(), Some("mobile"));
+    assert_eq!(rows[0].address, Some(address(1)));
+    assert!(
+        matches!(rows[0].state, PeerState::Ok(way) if way == Duration::from_millis(20)),
+        "{:?}",
+        rows[0].state
+    );
+    let registry = lab.sites[1].iax.borrow().show_registry();
+    assert_eq!((registry[0].state, registry[0].perceived), (RegistryState::Registered, Some(address(1))));
+    let calling = lab.dial(0, "mobile/100").unwrap();
+    assert_eq!(lab.sites[1].started.len(), 1);
+    lab.sites[0].shard.finish(calling, Cause::NORMAL_CLEARING);
+    // It is renewed for as long as the other side is there.
+    lab.pass(Duration::from_secs(600));
+    assert_eq!(state(&lab), DeviceState::NotInUse);
+    // Then it does not answer, and lapses.
+    lab.lost = 1000;
+    lab.pass(Duration::from_secs(90));
+    assert_eq!(state(&lab), DeviceState::Unavailable);
+    assert_eq!(lab.sites[0].iax.borrow().leases().count(), 0);
+    let last = lab.sites[0].iax.borrow_mut().take_changes().pop();
+    assert_eq!(last.map(|lease| lease.address), Some(None), "that it has ended is written down");
+}
+
+#[test]
+fn rfc5456_6_1_nobody_registers_with_a_wrong_password_or_an_unknown_name() {
+    for (name, secret, username) in [
+        ("wrong", &b"something else"[..], "mobile"),
+        ("unknown", SECRET, "nobody"),
+        ("not dynamic", SECRET, "far"),
+    ] {
+        let mut lab = lab(secret, username);
+        lab.pass(Duration::from_secs(5));
+        assert!(lab.sites[0].iax.borrow_mut().take_changes().is_empty(), "{name}");
+        let registry = lab.sites[1].iax.borrow().show_registry();
+        assert_eq!(registry[0].state, RegistryState::Rejected, "{name}");
+    }
+}
+
+#[test]
+fn what_was_written_down_holds_after_a_restart_until_it_lapses() {
+    let mut lab = lab(b"something else", "mobile");
+    let expires_at = Instant::ZERO + Duration::from_secs(100);
+    let lease = Lease { peer: "mobile".into(), address: Some(address(1)), expires_at };
+    {
+        let site = &lab.sites[0];
+        let mut core = site.shard.core.borrow_mut();
+        site.iax.borrow_mut().restore(&mut core, &lease);
+        let stranger = Lease { peer: "stranger".into(), ..lease };
+        site.iax.borrow_mut().restore(&mut core, &stranger);
+    }
+    lab.pass(Duration::from_secs(5));
+    assert_eq!(state(&lab), DeviceState::NotInUse);
+    assert_eq!(lab.sites[0].iax.borrow().leases().count(), 1);
+    lab.pass(Duration::from_secs(100));
+    assert_eq!(state(&lab), DeviceState::Unavailable);
+}
+
+#[test]
+fn a_reload_ends_what_is_gone_and_keeps_the_rest() {
+    let mut lab = lab(SECRET, "mobile");
+    lab.pass(Duration::from_secs(5));
+    let reload = |lab: &mut Lab, site: usize, change: &dyn Fn(&mut Config)| {
+        let mut changed = (**lab.sites[site].iax.borrow().config()).clone();
+        change(&mut changed);
+        let mut core = lab.sites[site].shard.core.borrow_mut();
+        lab.sites[site].iax.borrow_mut().configure(&mut core, changed);
+    };
+    reload(&mut lab, 1, &|_| {});
+    lab.pass(Duration::from_secs(1));
+    assert_eq!(lab.sites[1].iax.borrow().show_registry()[0].state, RegistryState::Registered);
+    assert_eq!(state(&lab), DeviceState::NotInUse);
+    reload(&mut lab, 1, &|config| config.registrations.clear());
+    lab.pass(Duration::from_secs(5));
+    assert_eq!(state(&lab), DeviceState::Unavailable, "it has said that it goes");
+    reload(&mut lab, 0, &|config| {
+        config.peers.remove("mobile");
+    });
+    assert_eq!(state(&lab), DeviceState::Invalid);
+}

@@ -1,0 +1,229 @@
+//! IAX2 on real sockets: which bind is which socket, and the journal of who has registered.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use call::{Core, Level, Shard};
+use control::iax::{Show, Trace};
+use control::site::Site;
+use driver::iax::{ChannelRow, Config, IaxDriver, Lease, NetstatRow, Numbers, PeerRow, RegistryRow, Stats};
+use io::clock::Clock;
+use io::net::{BindError, Net, TransportId as Socket};
+use serde::{Deserialize, Serialize};
+use store::journal::Journal;
+
+use crate::registrations::Clocks;
+
+/// File name in `astdbdir`, without its generation.
+const STEM: &str = "iax-registrations";
+
+/// A lease as it stands in the journal.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    peer: String,
+    /// `None`: it is gone.
+    address: Option<SocketAddr>,
+    /// Seconds since the epoch: the monotonic clock begins anew with each start.
+    expires: u64,
+}
+
+impl Record {
+    fn of(lease: &Lease, clocks: Clocks) -> Vec<u8> {
+        let expires = (clocks.wall + lease.expires_at.since(clocks.now)).as_secs();
+        let record = Self { peer: lease.peer.to_string(), address: lease.address, expires };
+        serde_json::to_vec(&record).unwrap_or_default()
+    }
+    /// The lease, when it still holds.
+    fn lease(self, clocks: Clocks) -> Option<Lease> {
+        let left = Duration::from_secs(self.expires).checked_sub(clocks.wall)?;
+        let holds = self.address.is_some() && !left.is_zero();
+        holds.then(|| Lease {
+            peer: self.peer.as_str().into(),
+            address: self.address,
+            expires_at: clocks.now + left,
+        })
+    }
+}
+
+/// Sockets that were opened for a configuration that is not yet in force.
+pub(crate) type Fresh = Vec<(SocketAddr, Socket)>;
+
+/// The sockets and the journal.
+pub(crate) struct Iax {
+    driver: Rc<RefCell<IaxDriver>>,
+    /// By the number that the driver knows them by.
+    sockets: Vec<Option<(SocketAddr, Socket)>>,
+    journal: Journal,
+    live_bytes: u64,
+}
+
+impl Iax {
+    /// Without sockets. The journal is below `folder`; what it holds is put back by the first [`take`](Self::take).
+    pub(crate) fn open(
+        folder: &Path,
+        driver: Rc<RefCell<IaxDriver>>,
+    ) -> std::io::Result<(Self, Vec<Vec<u8>>)> {
+        let (journal, replay) = Journal::open(&folder.join(STEM))?;
+        Ok((Self { driver, sockets: Vec::new(), journal, live_bytes: 0 }, replay.records))
+    }
+    /// Puts back what was registered when the process ended. Says how many.
+    pub(crate) fn restore(&mut self, core: &mut Core, records: &[Vec<u8>], clocks: Clocks) -> usize {
+        let mut last: BTreeMap<String, Record> = BTreeMap::new();
+        for record in records.iter().filter_map(|bytes| serde_json::from_slice::<Record>(bytes).ok()) {
+            last.insert(record.peer.clone(), record);
+        }
+        let mut driver = self.driver.borrow_mut();
+        last.into_values()
+            .filter_map(|record| record.lease(clocks))
+            .for_each(|lease| driver.restore(core, &lease));
+        let count = driver.leases().count();
+        drop(driver);
+        self.compact(clocks);
+        count
+    }
+    /// Opens the sockets that are new in a configuration, or none.
+    pub(crate) fn prepare(&self, net: &mut Net, config: &Config) -> Result<Fresh, BindError> {
+        let mut fresh = Fresh::new();
+        for bind in &config.binds {
+            if self.sockets.iter().flatten().any(|(open, _)| open == bind) {
+                continue;
+            }
+            match net.bind_udp(*bind) {
+                Ok(socket) => fresh.push((*bind, socket)),
+                Err(error) => {
+                    self.drop_fresh(net, fresh);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(fresh)
+    }
+    /// The configuration that they were opened for is not taken.
+    pub(crate) fn drop_fresh(&self, net: &mut Net, fresh: Fresh) {
+        fresh.into_iter().for_each(|(_, socket)| net.close_udp(socket));
+    }
+    /// Takes a configuration with the sockets that were opened for it.
+    pub(crate) fn take(&mut self, net: &mut Net, core: &mut Core, fresh: Fresh, config: Config) {
+        let mut driver = self.driver.borrow_mut();
+        for (number, place) in (0..).zip(&mut self.sockets) {
+            if let Some((_, socket)) = place.take_if(|(bind, _)| !config.binds.contains(bind)) {
+                driver.close(core, number);
+                net.close_udp(socket);
+            }
+        }
+        for (bind, socket) in fresh {
+            let at = self.sockets.iter().position(Option::is_none).unwrap_or(self.sockets.len());
+            if at == self.sockets.len() {
+                self.sockets.push(None);
+            }
+            if let Some(place) = self.sockets.get_mut(at) {
+                *place = Some((bind, socket));
+            }
+            driver.open(u32::try_from(at).unwrap_or(u32::MAX), bind, core.now);
+        }
+        for (_, socket) in self.sockets.iter().flatten() {
+            // Packets without their mark are better than no packets.
+            let _ = net.mark_udp(*socket, config.marking);
+        }
+        driver.configure(core, config);
+    }
+    /// What there is to see; `None` while nothing is served.
+    pub(crate) fn sight(&self, shard: &Rc<Shard>) -> Option<Rc<RefCell<dyn Show>>> {
+        self.sockets.iter().flatten().next()?;
+        Some(Rc::new(RefCell::new(Sight { driver: self.driver.clone(), shard: shard.clone() })))
+    }
+    /// The number of a socket of ours.
+    pub(crate) fn socket(&self, socket: Socket) -> Option<u32> {
+        let at = self.sockets.iter().position(|place| place.is_some_and(|(_, own)| own == socket))?;
+        u32::try_from(at).ok()
+    }
+    /// Datagrams leave after what they acknowledge is written down. Says what went wrong.
+    pub(crate) fn send(&mut self, net: &mut Net, core: &mut Core, clocks: Clocks) -> Option<String> {
+        let changes = self.driver.borrow_mut().take_changes();
+        let trouble = if changes.is_empty() { None } else { self.write(&changes, clocks) };
+        let sockets = &self.sockets;
+        let mut driver = self.driver.borrow_mut();
+        driver.send(|number, to, bytes, told| {
+            if let Some(line) = told {
+                core.log(Level::Verbose(0), "chan_iax2", &line);
+            }
+            if let Some(Some((_, socket))) = sockets.get(number as usize) {
+                net.send_udp(*socket, None, to, bytes);
+            }
+        });
+        trouble
+    }
+    fn write(&mut self, changes: &[Lease], clocks: Clocks) -> Option<String> {
+        let mut trouble = self.journal.trouble();
+        let records: Vec<Vec<u8>> = changes.iter().map(|lease| Record::of(lease, clocks)).collect();
+        if let Err(why) = self.journal.append_all(records.iter().map(Vec::as_slice)) {
+            let peers: Vec<&str> = changes.iter().map(|lease| &*lease.peer).collect();
+            trouble = Some(format!("IAX2 registrations of {} are not on disk: {why}", peers.join(", ")));
+        }
+        if self.journal.wants_compaction(self.live_bytes) {
+            self.compact(clocks);
+        }
+        trouble
+    }
+    fn compact(&mut self, clocks: Clocks) {
+        let live: Vec<Vec<u8>> =
+            self.driver.borrow().leases().map(|lease| Record::of(&lease, clocks)).collect();
+        self.live_bytes = live.iter().map(|bytes| bytes.len() as u64).sum();
+        self.journal.compact(live.iter().map(Vec::as_slice));
+    }
+}
+
+/// What console, managers and metrics see of it.
+struct Sight {
+    driver: Rc<RefCell<IaxDriver>>,
+    shard: Rc<Shard>,
+}
+
+impl Show for Sight {
+    fn peers(&self, only: Option<&str>) -> Vec<PeerRow> {
+        self.driver.borrow().show_peers(&self.shard.core.borrow(), only)
+    }
+    fn registry(&self) -> Vec<RegistryRow> {
+        self.driver.borrow().show_registry()
+    }
+    fn channels(&self) -> Vec<ChannelRow> {
+        self.driver.borrow().show_channels(&self.shard.core.borrow())
+    }
+    fn netstats(&self) -> Vec<NetstatRow> {
+        self.driver.borrow().show_netstats(&self.shard.core.borrow())
+    }
+    fn stats(&self) -> Stats {
+        self.driver.borrow().show_stats()
+    }
+    fn numbers(&self) -> Numbers {
+        self.driver.borrow().show_numbers()
+    }
+    fn unregister(&mut self, peer: &str) -> bool {
+        self.driver.borrow_mut().unregister(&mut self.shard.core.borrow_mut(), peer)
+    }
+    fn set_trace(&mut self, trace: Trace) {
+        self.driver.borrow_mut().set_trace(match trace {
+            Trace::Off => driver::iax::Trace::Off,
+            Trace::All => driver::iax::Trace::All,
+            Trace::Of(address) => driver::iax::Trace::Of(address),
+        });
+    }
+}
+
+/// Hands a datagram to the machine of its socket. A panic there costs this datagram.
+pub(crate) fn receive(site: &Site, socket: u32, from: SocketAddr, bytes: &[u8]) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut core = site.shard.core.borrow_mut();
+        core.now = Clock.now();
+        site.iax.borrow_mut().receive(&mut core, socket, from, bytes);
+    }));
+    if outcome.is_err() {
+        let line = format!("a datagram from {from} panicked the IAX2 machines; it is dropped");
+        site.shard.core.borrow_mut().log(Level::Error, "chan_iax2", &line);
+    }
+}

@@ -1,0 +1,159 @@
+//! Two sites that call each other by IAX2 (RFC 5456).
+
+use e2e::{Phone, Server, Site, Speak, wait};
+use std::net::IpAddr;
+
+/// What each phone says.
+const ALICE: f64 = 440.0;
+const BOB: f64 = 750.0;
+/// Milliseconds of a tone that count as heard.
+const ENOUGH: u32 = 500;
+
+const DIALPLAN: &str = "
+[test]
+exten => _far-.,1,Dial(IAX2/far/${EXTEN:4},20)
+ same => n,Hangup(${HANGUPCAUSE})
+exten => _bad-.,1,Dial(IAX2/wrong/${EXTEN:4},20)
+ same => n,Set(DB(outcome/wrong)=${HANGUPCAUSE})
+ same => n,Hangup(${HANGUPCAUSE})
+exten => _odd-.,1,Dial(IAX2/unknown/${EXTEN:4},20)
+ same => n,Set(DB(outcome/unknown)=${HANGUPCAUSE})
+ same => n,Hangup(${HANGUPCAUSE})
+[incoming]
+exten => alice,1,Dial(PJSIP/alice,20)
+exten => bob,1,Set(DB(told/of)=${CALLERID(num)} ${CHANNEL(peername)})
+ same => n,Dial(PJSIP/bob,20)
+exten => read,1,Answer()
+ same => n,Read(TYPED,,4,,1,20)
+ same => n,Set(DB(typed/read)=${TYPED})
+ same => n,Hangup()
+exten => busy,1,Busy()
+exten => cleared,1,Answer()
+ same => n,Hangup()
+";
+
+/// Both sites, up: each knows the other as `far`, and is known by its own name.
+fn sites(name: &str, more: &str) -> (Server, Server) {
+    let first = Site::new(&format!("{name}-first")).phone("alice");
+    let second = Site::new(&format!("{name}-second")).phone("bob");
+    let (one, two) = (first.sip.ip(), second.sip.ip());
+    let conf = |own: &str, ip: IpAddr, other: &str, far: IpAddr| {
+        format!(
+            "[general]\nbindaddr = {ip}\ndisallow = all\nallow = ulaw\n\
+             [far]\ntype = peer\nhost = {far}\nusername = {own}\nsecret = between the two of us\n{more}\n\
+             [wrong]\ntype = peer\nhost = {far}\nusername = {own}\nsecret = something else entirely\n\
+             [unknown]\ntype = peer\nhost = {far}\nusername = nobody\nsecret = between the two of us\n\
+             [{other}]\ntype = user\nsecret = between the two of us\ncontext = incoming\n{more}\n"
+        )
+    };
+    let first = first.add("iax.conf", &conf("first", one, "second", two)).dialplan(DIALPLAN);
+    let second = second.add("iax.conf", &conf("second", two, "first", one)).dialplan(DIALPLAN);
+    (Server::start(first), Server::start(second))
+}
+
+fn until_heard(phone: &Phone, hertz: f64) {
+    wait::until_true(&format!("{} hears {hertz} Hz", phone.name), || {
+        phone.media.heard().tone(hertz) >= ENOUGH
+    });
+}
+
+/// A call from a phone of one site to a phone of the other, with sound both ways.
+fn talk(name: &str, more: &str) {
+    let (first, second) = sites(name, more);
+    let mut alice = Phone::new(first.site.sip, "alice");
+    let mut bob = Phone::new(second.site.sip, "bob");
+    bob.must_register();
+    alice.media.speak(Speak::Tone(ALICE));
+    bob.media.speak(Speak::Tone(BOB));
+    alice.begin("far-bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    until_heard(&alice, BOB);
+    until_heard(&bob, ALICE);
+    assert_eq!(second.database("told", "of"), "alice first");
+    bob.hang_up();
+    alice.until_hung_up();
+    first.until_idle();
+    second.until_idle();
+}
+
+#[test]
+fn rfc5456_phones_of_two_sites_hear_each_other() {
+    talk("iax-plain", "");
+}
+
+#[test]
+fn rfc5456_7_1_phones_hear_each_other_through_a_trunk() {
+    talk("iax-trunk", "trunk = yes");
+}
+
+#[test]
+fn rfc5456_7_4_phones_hear_each_other_through_an_enciphered_call() {
+    talk("iax-secret", "encryption = yes");
+}
+
+#[test]
+fn rfc5456_8_2_digits_are_read_at_the_other_site() {
+    let (first, second) = sites("iax-digits", "");
+    let mut alice = Phone::new(first.site.sip, "alice");
+    alice.must_call("far-read");
+    alice.media.type_digits("40#");
+    assert_eq!(second.database("typed", "read"), "40");
+    alice.until_hung_up();
+    first.until_idle();
+    second.until_idle();
+}
+
+#[test]
+fn rfc5456_8_6_33_causes_come_back_and_strangers_are_refused_like_those_with_a_wrong_password() {
+    let (first, second) = sites("iax-causes", "");
+    let mut alice = Phone::new(first.site.sip, "alice");
+    for (number, status) in [("far-busy", 486), ("far-nowhere", 404)] {
+        assert_eq!(alice.call(number).status(), Some(status), "{number}");
+    }
+    let refusals = [alice.call("bad-bob").status(), alice.call("odd-bob").status()];
+    assert_eq!(refusals[0], refusals[1]);
+    assert_eq!(first.database("outcome", "wrong"), first.database("outcome", "unknown"));
+    alice.must_call("far-cleared");
+    alice.until_hung_up();
+    first.until_idle();
+    second.until_idle();
+}
+
+#[test]
+fn rfc5456_6_1_a_site_registers_is_called_there_and_is_known_after_a_crash() {
+    let home = Site::new("iax-registrar").phone("alice");
+    let away = Site::new("iax-registrant").phone("bob");
+    let (one, two) = (home.sip.ip(), away.sip.ip());
+    let home = home
+        .add(
+            "iax.conf",
+            &format!(
+                "[general]\nbindaddr = {one}\ndisallow = all\nallow = ulaw\n\
+                 [far]\ntype = friend\nhost = dynamic\nsecret = between the two of us\ncontext = incoming\n"
+            ),
+        )
+        .dialplan(DIALPLAN);
+    let away = away
+        .add(
+            "iax.conf",
+            &format!(
+                "[general]\nbindaddr = {two}\ndisallow = all\nallow = ulaw\n\
+                 register => far:between the two of us@{one}\n\
+                 [far]\ntype = user\nsecret = between the two of us\ncontext = incoming\n"
+            ),
+        )
+        .dialplan(DIALPLAN);
+    let mut home = Server::start(home);
+    let mut alice = Phone::new(home.site.sip, "alice");
+    assert_eq!(alice.call("far-cleared").status(), Some(480), "nobody has registered");
+    let away = Server::start(away);
+    home.until_logged(&["Registered IAX2 'far' at "]);
+    // What it was told outlives it: the other side does not register again so soon.
+    home.kill_and_restart();
+    assert_eq!(alice.call("far-cleared").status(), Some(200));
+    alice.until_hung_up();
+    home.until_idle();
+    away.until_idle();
+}
