@@ -88,8 +88,8 @@ build-tools:
 
 # Without the right to install packages the tests that need them say that they are skipped.
 test-tools: build-tools oracle-tools $(PYTHON) $(NODE)
-	@.ci/need mariadb-server postgresql || echo "skipped: tests with MariaDB and PostgreSQL, which are not installed"
-	@.ci/need sip-tester baresip sipsak linphone-cli tshark tcpdump opus-tools xz-utils iproute2 ethtool openssl || echo "skipped: tests with SIPp, baresip, sipsak, linphone, tshark, opusinfo and openssl, which are not installed"
+	@.ci/need sqlite3 mariadb-server postgresql || echo "skipped: tests with SQLite's shell, MariaDB and PostgreSQL, which are not installed"
+	@.ci/need sip-tester baresip sipsak linphone-cli iaxmodem tshark tcpdump opus-tools xz-utils iproute2 ethtool openssl || echo "skipped: tests with SIPp, baresip, sipsak, linphone, iaxmodem, tshark, opusinfo and openssl, which are not installed"
 
 # C libraries that codecs are compared with.
 oracle-tools:
