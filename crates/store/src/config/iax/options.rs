@@ -221,7 +221,8 @@ options! {
         Later "no" "refusals are sent at once";
     srvlookup: YesNo = "no", "Look hosts up by their SRV records, _iax._udp.",
         Later "no" "hosts are looked up by their addresses";
-    amaflags: AmaFlags = "default", "What call records say calls are for.";
+    amaflags: AmaFlags = "default", "What call records say calls are for.",
+        Later "default" "call records have the flag of the system";
     accountcode: Text = "", "Account of calls that come in.";
     language: Text = "", "Language of prompts.";
     mohinterpret: Text = "default", "Music class that is heard by who is put on hold by the other side.";
@@ -257,7 +258,8 @@ options! {
     autokill: Autokill = "no", "Milliseconds in which a peer has to take notice of a call.",
         Later "no" "a call is given up when its frames were repeated four times, after 50 s at most";
     authdebug: YesNo = "yes", "Log who fails to prove who it is.", Ignored "*" "it is logged";
-    shrinkcallerid: YesNo = "yes", "Take brackets, blanks and dashes out of callers' numbers.";
+    shrinkcallerid: YesNo = "yes", "Take brackets, blanks and dashes out of callers' numbers.",
+        Later "no" "numbers are taken as they come";
     maxauthreq: Int<0, 32_766> = "3", "Calls of a user that may wait for its proof at once; 0 is no limit.",
         Later "3" "maxcallnumbers bounds what an address may have under way";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
@@ -347,7 +349,8 @@ options! {
     sendani: YesNo = "no", "Tell it the caller's number for billing.";
     setvar: Pairs = "", "Variables of its channels.";
     accountcode: Text = "", "Account of its calls.";
-    amaflags: AmaFlags = "default", "What call records say its calls are for.";
+    amaflags: AmaFlags = "default", "What call records say its calls are for.",
+        Later "default" "call records have the flag of the system";
     language: Text = "", "Language of prompts.";
     mohinterpret: Text = "default", "Music class that is heard by who is put on hold by it.";
     mohsuggest: Text = "", "Music class that it shall play when we put it on hold.",
@@ -357,7 +360,8 @@ options! {
         Later "" "it is told when it registers, not in between";
     regexten: Text = "", "Extension in regcontext while it is registered.",
         Later "" "registrations change no dialplan";
-    immediate: YesNo = "no", "Begin at extension s, whatever it dials.";
+    immediate: YesNo = "no", "Begin at extension s, whatever it dials.",
+        Later "no" "its calls go to what it dials";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
         Later "no" "they are neither sent nor taken";
     maxauthreq: Int<0, 32_766> = "3", "Calls of it that may wait for its proof at once; 0 is no limit.",
