@@ -343,7 +343,7 @@ options! {
         Later "yes" "keys are changed when the other side can";
     requirecalltoken: RequireToken = "yes", "Whether it has to show first that it receives where it says to be: yes, no, or auto, from the first time on that it did.";
     maxcallnumbers: Int<0, NUMBERS_MAX> = "0", "Call numbers that its address may have for calls to it; 0 is what [general] and [callnumberlimits] say.";
-    callerid: Text = "", "Caller of its calls: \"Name\" <number>.";
+    callerid: Text = "", "Caller of its calls: \"Name\" and the number in angle brackets.";
     fullname: Text = "", "Name of the caller, in place of that of callerid.";
     cid_number: Text = "", "Number of the caller, in place of that of callerid.";
     sendani: YesNo = "no", "Tell it the caller's number for billing.";
