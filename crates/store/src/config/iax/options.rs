@@ -250,7 +250,7 @@ options! {
     trunktimestamps: YesNo = "yes", "Give the voice of each call of a trunk its time.";
     minregexpire: Seconds<1, 65_535> = "60", "Shortest registration in seconds.";
     maxregexpire: Seconds<1, 65_535> = "60", "Longest registration in seconds.";
-    register: Lines = "", "Registers us elsewhere: user:secret@host:port; [key] in place of the secret names a key.";
+    register: Lines = "", "Registers us elsewhere: user:secret@host:port, one a line.";
     maxcallnumbers: Int<1, NUMBERS_MAX> = "2048", "Call numbers that one address may have; an IPv6 /64 counts as one.";
     maxcallnumbers_nonvalidated: Int<0, NUMBERS_MAX> = "8192", "Call numbers that all have together who brought no call token.";
     calltokenoptional: Nets = "", "Networks from which nobody has to bring a call token.";
@@ -264,7 +264,7 @@ options! {
         Later "3" "maxcallnumbers bounds what an address may have under way";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
         Later "no" "they are neither sent nor taken";
-    callerid: Text = "", "Caller of calls that come in, for users that write none: \"Name\" <number>.";
+    callerid: Text = "", "Caller of calls that come in, for users that write none: \"Name\" and the number in angle brackets.";
     regcontext: Text = "", "Context that gets an extension for each peer while it is registered.",
         Later "" "registrations change no dialplan";
     tos: Tos = "0", "DSCP and ECN bits of all packets.";
@@ -328,7 +328,7 @@ options! {
     peercontext: Text = "", "Context that we ask for when we call it.";
     permit also "deny": Rules = "", "Addresses it may come from.";
     acl: Gathered = "", "Lists of acl.conf that it must pass.";
-    allow also "disallow": CodecList = "", "Formats, beginning with those of [general].";
+    allow also "disallow": CodecList = "", "Formats, beginning with those of the general section.";
     codecpriority: CodecPriority = "host", "Whose order of formats decides for a call that comes in.";
     qualify: Qualify = "no", "Ask it from time to time whether it is there; longest round trip in milliseconds.";
     qualifyfreqok: Millis<1_000, 86_400_000> = "60000", "Milliseconds between two questions while it answers.";
@@ -342,7 +342,7 @@ options! {
     keyrotate: YesNo = "yes", "Change the keys of calls while they last.",
         Later "yes" "keys are changed when the other side can";
     requirecalltoken: RequireToken = "yes", "Whether it has to show first that it receives where it says to be: yes, no, or auto, from the first time on that it did.";
-    maxcallnumbers: Int<0, NUMBERS_MAX> = "0", "Call numbers that its address may have for calls to it; 0 is what [general] and [callnumberlimits] say.";
+    maxcallnumbers: Int<0, NUMBERS_MAX> = "0", "Call numbers that its address may have for calls to it; 0 is what the sections general and callnumberlimits say.";
     callerid: Text = "", "Caller of its calls: \"Name\" and the number in angle brackets.";
     fullname: Text = "", "Name of the caller, in place of that of callerid.";
     cid_number: Text = "", "Number of the caller, in place of that of callerid.";

@@ -1,7 +1,7 @@
 //! Configuration that lies in databases: `extconfig.conf` says which families are where, `sorcery.conf` which objects of SIP
 //! are, and the files of the drivers how the databases are reached.
 //!
-//! This room reads files only. Whoever holds the connections makes a [`Database`] of its own of each [`Settings`].
+//! This room reads files only. Whoever holds the connections makes one connection of each [`Settings`].
 
 mod extconfig;
 mod native;
