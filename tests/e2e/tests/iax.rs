@@ -27,6 +27,7 @@ exten => read,1,Answer()
  same => n,Read(TYPED,,4,,1,20)
  same => n,Set(DB(typed/read)=${TYPED})
  same => n,Hangup()
+exten => _via-.,1,Dial(IAX2/next/${EXTEN:4},20)
 exten => busy,1,Busy()
 exten => cleared,1,Answer()
  same => n,Hangup()
@@ -156,4 +157,50 @@ fn rfc5456_6_1_a_site_registers_is_called_there_and_is_known_after_a_crash() {
     alice.until_hung_up();
     home.until_idle();
     away.until_idle();
+}
+
+/// A site in a row of three: `before` may call it, and it calls `next`.
+fn in_a_row(site: Site, before: &str, next: Option<(&str, IpAddr)>) -> Site {
+    let mut conf = format!(
+        "[general]\nbindaddr = {}\ndisallow = all\nallow = ulaw\n\
+         [{before}]\ntype = user\nsecret = between the two of us\ncontext = incoming\ntransfer = yes\n",
+        site.sip.ip()
+    );
+    for name in ["far", "next"] {
+        let Some((own, to)) = next else { continue };
+        conf += &format!(
+            "[{name}]\ntype = peer\nhost = {to}\nusername = {own}\nsecret = between the two of us\ntransfer = yes\n"
+        );
+    }
+    site.add("iax.conf", &conf).dialplan(DIALPLAN)
+}
+
+#[test]
+fn rfc5456_6_7_a_site_between_two_others_leaves_a_call_that_it_only_passes_on() {
+    let first = Site::new("iax-row-first").phone("alice");
+    let middle = Site::new("iax-row-middle");
+    let last = Site::new("iax-row-last").phone("bob");
+    let (to_middle, to_last) = (("first", middle.sip.ip()), ("middle", last.sip.ip()));
+    let first = Server::start(in_a_row(first, "nobody", Some(to_middle)));
+    let middle = Server::start(in_a_row(middle, "first", Some(to_last)));
+    let last = Server::start(in_a_row(last, "middle", None));
+    let mut alice = Phone::new(first.site.sip, "alice");
+    let mut bob = Phone::new(last.site.sip, "bob");
+    bob.must_register();
+    alice.media.speak(Speak::Tone(ALICE));
+    bob.media.speak(Speak::Tone(BOB));
+    alice.begin("far-via-bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    middle.until_idle();
+    let (heard_there, heard_here) = (bob.media.heard().tone(ALICE), alice.media.heard().tone(BOB));
+    wait::until_true("both hear each other on without the site between them", || {
+        bob.media.heard().tone(ALICE) >= heard_there + ENOUGH
+            && alice.media.heard().tone(BOB) >= heard_here + ENOUGH
+    });
+    bob.hang_up();
+    alice.until_hung_up();
+    first.until_idle();
+    last.until_idle();
 }
