@@ -41,7 +41,6 @@ const LATER: &[(&str, &str)] = &[
     ("channel event logging", "celgenuserevent"),
     ("the REST interface", "stasis"),
     ("fax", "FAXOPT"),
-    ("IAX2", "IAXVAR"),
     ("geolocation", "GEOLOC_PROFILE"),
     ("signed identities", "STIR_SHAKEN"),
     ("detectors of single tones", "TONE_DETECT"),

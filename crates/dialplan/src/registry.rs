@@ -112,6 +112,10 @@ pub enum ChannelFunction {
     PjsipAor,
     /// PJSIP_CONTACT()
     PjsipContact,
+    /// IAXPEER()
+    IaxPeer,
+    /// IAXVAR()
+    IaxVar,
     /// GROUP()
     Group,
     /// GROUP_COUNT()

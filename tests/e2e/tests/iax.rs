@@ -11,7 +11,9 @@ const ENOUGH: u32 = 500;
 
 const DIALPLAN: &str = "
 [test]
-exten => _far-.,1,Dial(IAX2/far/${EXTEN:4},20)
+exten => _far-.,1,Set(IAXVAR(colour)=blue)
+ same => n,Set(DB(told/status)=${IAXPEER(far,status)})
+ same => n,Dial(IAX2/far/${EXTEN:4},20)
  same => n,Hangup(${HANGUPCAUSE})
 exten => _bad-.,1,Dial(IAX2/wrong/${EXTEN:4},20)
  same => n,Set(DB(outcome/wrong)=${HANGUPCAUSE})
@@ -21,7 +23,7 @@ exten => _odd-.,1,Dial(IAX2/unknown/${EXTEN:4},20)
  same => n,Hangup(${HANGUPCAUSE})
 [incoming]
 exten => alice,1,Dial(PJSIP/alice,20)
-exten => bob,1,Set(DB(told/of)=${CALLERID(num)} ${CHANNEL(peername)})
+exten => bob,1,Set(DB(told/of)=${CALLERID(num)} ${CHANNEL(peername)} ${IAXVAR(colour)})
  same => n,Dial(PJSIP/bob,20)
 exten => read,1,Answer()
  same => n,Read(TYPED,,4,,1,20)
@@ -72,7 +74,8 @@ fn talk(name: &str, more: &str) {
     assert_eq!(alice.outcome().status(), Some(200));
     until_heard(&alice, BOB);
     until_heard(&bob, ALICE);
-    assert_eq!(second.database("told", "of"), "alice first");
+    assert_eq!(second.database("told", "of"), "alice first blue", "caller, user and IAXVAR()");
+    assert_eq!(first.database("told", "status"), "Unmonitored", "IAXPEER()");
     bob.hang_up();
     alice.until_hung_up();
     first.until_idle();

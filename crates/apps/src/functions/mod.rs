@@ -85,7 +85,9 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         | F::PjsipParseUri
         | F::PjsipEndpoint
         | F::PjsipAor
-        | F::PjsipContact => tech_read(call, tech_name(function), text, out),
+        | F::PjsipContact
+        | F::IaxPeer
+        | F::IaxVar => tech_read(call, tech_name(function), text, out),
         F::Volume | F::Muteaudio => Err(Fault::new("is not built in")),
     }
 }
@@ -111,6 +113,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::PjsipHeaderParam
         | F::PjsipInheritableHeader
         | F::PjsipMediaOffer
+        | F::IaxVar
         | F::PjsipSendSessionRefresh => tech_write(call, tech_name(function), text, value),
         F::Curlopt => web::write_option(call, text, value),
         F::Jitterbuffer => listening::write_buffer(call, text, value),
@@ -137,6 +140,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::PjsipEndpoint
         | F::PjsipAor
         | F::PjsipContact
+        | F::IaxPeer
         | F::GroupCount
         | F::GroupList
         | F::GroupMatchCount
@@ -169,25 +173,31 @@ fn tech_name(function: ChannelFunction) -> &'static str {
         F::PjsipEndpoint => "PJSIP_ENDPOINT",
         F::PjsipAor => "PJSIP_AOR",
         F::PjsipContact => "PJSIP_CONTACT",
+        F::IaxPeer => "IAXPEER",
+        F::IaxVar => "IAXVAR",
         _ => "",
     }
 }
 
-/// Functions that ask for things of PJSIP that need no PJSIP channel.
-const ANY_CHANNEL: &[&str] = &[
-    "PJSIP_DIAL_CONTACTS",
-    "PJSIP_PARSE_URI",
-    "PJSIP_ENDPOINT",
-    "PJSIP_AOR",
-    "PJSIP_CONTACT",
-    "PJSIP_INHERITABLE_HEADER",
-];
+/// The technology that answers a function on channels of any.
+fn home(function: &str) -> Option<&'static str> {
+    match function {
+        "PJSIP_DIAL_CONTACTS"
+        | "PJSIP_PARSE_URI"
+        | "PJSIP_ENDPOINT"
+        | "PJSIP_AOR"
+        | "PJSIP_CONTACT"
+        | "PJSIP_INHERITABLE_HEADER" => Some("PJSIP"),
+        "IAXPEER" | "IAXVAR" => Some("IAX2"),
+        _ => None,
+    }
+}
 
 fn tech_read(call: &Call, function: &str, text: &str, out: &mut String) -> Read {
     let id = call.chan.id();
     let shard = call.chan.shard();
-    let answer = if ANY_CHANNEL.contains(&function) {
-        let tech = shard.tech_named("PJSIP").ok_or(Fault::new("there is no PJSIP here"))?;
+    let answer = if let Some(home) = home(function) {
+        let tech = shard.tech_named(home).ok_or_else(|| Fault::new(format!("there is no {home} here")))?;
         tech.borrow_mut().read(&mut shard.core.borrow_mut(), id, function, text)
     } else {
         shard.with_tech(id, |tech, core| tech.read(core, id, function, text)).flatten()
@@ -200,8 +210,8 @@ fn tech_read(call: &Call, function: &str, text: &str, out: &mut String) -> Read 
 fn tech_write(call: &Call, function: &str, text: &str, value: &str) -> Read {
     let id = call.chan.id();
     let shard = call.chan.shard();
-    let written = if ANY_CHANNEL.contains(&function) {
-        let tech = shard.tech_named("PJSIP").ok_or(Fault::new("there is no PJSIP here"))?;
+    let written = if let Some(home) = home(function) {
+        let tech = shard.tech_named(home).ok_or_else(|| Fault::new(format!("there is no {home} here")))?;
         Some(tech.borrow_mut().write(&mut shard.core.borrow_mut(), id, function, text, value))
     } else {
         shard.with_tech(id, |tech, core| tech.write(core, id, function, text, value))

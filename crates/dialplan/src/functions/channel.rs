@@ -286,6 +286,22 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
         false,
     ),
+    row(
+        "IAXPEER",
+        "IAXPEER(peer[,item])",
+        "Gets a setting or the state of an IAX2 peer; of CURRENTCHANNEL the address.",
+        F::IaxPeer,
+        true,
+        false,
+    ),
+    row(
+        "IAXVAR",
+        "IAXVAR(name)",
+        "Gets a variable that an IAX2 call brought, or sets one for the IAX2 calls of this channel.",
+        F::IaxVar,
+        true,
+        true,
+    ),
     row("GROUP", "GROUP([category])", "Gets or sets the channel's group.", F::Group, true, true),
     row(
         "GROUP_COUNT",
