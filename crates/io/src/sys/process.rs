@@ -156,12 +156,14 @@ pub(crate) fn new_session(command: &mut std::process::Command) {
     unsafe { command.pre_exec(leave) };
 }
 
-/// Lets the program that `command` starts hear every signal, whatever this thread has blocked.
+/// Lets the program that `command` starts hear every signal, whatever this thread has blocked, and end by SIGHUP, which is how
+/// it is told of a call's end, even where this process was started to ignore it (`nohup`).
 pub(crate) fn unblock_signals(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt;
     let unblock = || {
-        // SAFETY: both calls only touch a set that lives on this frame.
+        // SAFETY: the calls only touch a set that lives on this frame, and what the new process does at a signal.
         match unsafe {
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
             let mut none: libc::sigset_t = mem::zeroed();
             libc::sigemptyset(&raw mut none);
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut())
@@ -170,8 +172,8 @@ pub(crate) fn unblock_signals(command: &mut std::process::Command) {
             error => Err(io::Error::from_raw_os_error(error)),
         }
     };
-    // SAFETY: between fork and exec only `sigemptyset` and `pthread_sigmask` are called, which are async-signal-safe and
-    // allocate nothing.
+    // SAFETY: between fork and exec only `signal`, `sigemptyset` and `pthread_sigmask` are called, which are async-signal-safe
+    // and allocate nothing.
     unsafe { command.pre_exec(unblock) };
 }
 
