@@ -8,7 +8,7 @@ use std::rc::Rc;
 use ::iax2::Secret;
 use ::iax2::frame::Auth;
 use ::iax2::machine::{Encrypt, Priority, TokenRule, TrunkSettings};
-use base::{FormatSet, Marking};
+use base::{FormatSet, Instant, Marking};
 use call::PartyId;
 
 /// Decides whether an address may do something; made from permit/deny lists and named ACLs.
@@ -147,6 +147,8 @@ pub struct Peer {
     pub name: Rc<str>,
     /// `host`, `port`, `defaultip`.
     pub host: Host,
+    /// Where a database says that it has registered, and until when.
+    pub seen: Option<(SocketAddr, Instant)>,
     /// Our user name there (`username`); empty: none is sent.
     pub username: String,
     /// What proves who we are, and who registers is (`secret`, `dbsecret`).
@@ -294,17 +296,22 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether who says this name has to bring a call token: what its user says, unless that is `yes`, else its peer.
+    pub(crate) fn token_rule(&self, name: &str) -> TokenRule {
+        let user = self.users.get(name).map(|user| user.common.token);
+        let peer = self.peers.get(name).map(|peer| peer.common.token);
+        user.filter(|rule| *rule != TokenRule::Yes).or(peer).unwrap_or(TokenRule::Yes)
+    }
     /// What the machine of a socket is told.
     pub(crate) fn machine(&self) -> ::iax2::Settings {
-        let rule = |(name, token): (&Rc<str>, TokenRule)| {
+        let rule = |name: &Rc<str>| {
+            let token = self.token_rule(name);
             (token != TokenRule::Yes).then(|| (name.as_bytes().to_vec(), token))
         };
-        let users = self.users.iter().map(|(name, user)| (name, user.common.token));
-        let peers = self.peers.iter().map(|(name, peer)| (name, peer.common.token));
         ::iax2::Settings {
             formats: self.defaults.formats.iter().collect(),
             token_optional: self.token_optional.clone(),
-            token_users: peers.chain(users).filter_map(rule).collect(),
+            token_users: self.peers.keys().chain(self.users.keys()).filter_map(rule).collect(),
             numbers_of_address: self.numbers_of_address,
             number_ranges: self.number_ranges.clone(),
             numbers_without_token: self.numbers_without_token,

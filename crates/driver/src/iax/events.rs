@@ -6,6 +6,7 @@ use base::{Cause, Digit, FormatId};
 use call::{ChanEvent, ChanState, Core, Level, Location};
 
 use super::leg::Stage;
+use super::lookup::Asking;
 use super::voice::Voice;
 use super::{At, IaxDriver};
 
@@ -18,9 +19,11 @@ impl IaxDriver {
             Event::Voice { leg, format, timestamp, payload } => {
                 self.heard(core, (socket, leg), format, timestamp, &payload);
             }
-            Event::Call(place, request) => self.called(core, (socket, place), *request),
+            Event::Call(place, request) => {
+                self.asked_for(core, (socket, place), Asking::Call(*request));
+            }
             Event::Register { leg, release, request } => {
-                self.registering(core, (socket, leg), release, *request);
+                self.asked_for(core, (socket, leg), Asking::Register(release, *request));
             }
             Event::Proven(place) => self.proven(core, (socket, place)),
             Event::Signed { leg, challenge, signature } => {
@@ -194,6 +197,7 @@ impl IaxDriver {
     pub(super) fn ended(&mut self, core: &mut Core, at: At, cause: Cause, why: &[u8]) {
         self.asked.remove(&at);
         self.unnumbered.remove(&at);
+        self.forget_parked(at);
         let Some(handle) = self.by_place.remove(&at) else { return };
         let Some(leg) = self.legs.get_mut(&handle) else { return };
         let calls = leg.stage == Stage::Calling;

@@ -9,6 +9,7 @@ mod events;
 mod hosts;
 mod inbound;
 mod leg;
+mod lookup;
 mod outbound;
 mod peers;
 mod registry;
@@ -31,6 +32,7 @@ pub use config::{
     Access, CheckSignature, Common, Config, Host, JITTER_DEFAULT, Keys, Peer, Registration, Sign, Transfer,
     User,
 };
+pub use lookup::{Directory, Kind, Learned};
 pub use peers::Lease;
 pub use show::{
     ChannelRow, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, RegistryState, Stats,
@@ -78,6 +80,7 @@ pub struct IaxDriver {
     ours: Vec<Ours>,
     changes: Vec<Lease>,
     hosts: Hosts,
+    lookups: lookup::Lookups,
     started: Vec<(ChannelId, Location)>,
     tech_index: usize,
     /// Where a packet is made.
@@ -105,6 +108,7 @@ impl IaxDriver {
             ours: Vec::new(),
             changes: Vec::new(),
             hosts: Hosts::default(),
+            lookups: lookup::Lookups::default(),
             started: Vec::new(),
             tech_index: 0,
             packet: Vec::new(),
@@ -142,6 +146,7 @@ impl IaxDriver {
         }
         self.asked.retain(|(of, _), _| *of != socket);
         self.unnumbered.retain(|(of, _), _| *of != socket);
+        self.forget_parked_of(socket);
         self.sockets_changed(socket);
     }
     /// Takes a new configuration, once the sockets are as it says. Calls and registrations go on; peers that are gone lose

@@ -70,8 +70,8 @@ impl IaxDriver {
             Party::Peer(peer) => match &peer.host {
                 Host::Fixed(address) => return Ok(Some(*address)),
                 Host::Dynamic(fallback) => {
-                    let live = self.peers.get(&peer.name).and_then(|live| live.address());
-                    return live.or(*fallback).map(Some).ok_or(Cause::SUBSCRIBER_ABSENT);
+                    let registered = self.registered_at(peer, now);
+                    return registered.or(*fallback).map(Some).ok_or(Cause::SUBSCRIBER_ABSENT);
                 }
                 Host::Named(host, port, _) => (host.clone(), *port),
                 Host::Nowhere => return Err(Cause::SUBSCRIBER_ABSENT),

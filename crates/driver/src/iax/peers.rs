@@ -35,6 +35,8 @@ pub struct Lease {
 #[derive(Default)]
 pub(super) struct Live {
     lease: Option<(SocketAddr, Instant)>,
+    /// Until when it has registered here, at last: what a database says up to then it has from us.
+    ours_until: Option<Instant>,
     /// Who is watched, and where it was then.
     watch: Option<(At, Watched)>,
     reach: Option<Reach>,
@@ -71,22 +73,44 @@ impl IaxDriver {
     }
     /// All that hold.
     pub fn leases(&self) -> impl Iterator<Item = Lease> {
-        self.peers.iter().filter_map(|(peer, live)| {
+        let homeless = self.lookups.homeless.iter();
+        let homeless = homeless.map(|(peer, (address, expires_at))| Lease {
+            peer: peer.clone(),
+            address: Some(*address),
+            expires_at: *expires_at,
+        });
+        let held = self.peers.iter().filter_map(|(peer, live)| {
             let (address, expires_at) = live.lease?;
             Some(Lease { peer: peer.clone(), address: Some(address), expires_at })
-        })
+        });
+        held.chain(homeless)
     }
-    /// Puts one back that was written down.
+    /// Puts one back that was written down. Of a peer that a database may still tell of it is kept until then.
     pub fn restore(&mut self, core: &mut Core, lease: &Lease) {
-        let known = self.config.peers.get(&lease.peer).cloned();
-        let known = known.filter(|peer| matches!(peer.host, Host::Dynamic(_)));
-        if let (Some(peer), Some(address)) = (known, lease.address) {
-            self.bind(core, &peer, address, lease.expires_at);
-            self.settle(core);
+        let (known, Some(address)) = (self.config.peers.get(&lease.peer).cloned(), lease.address) else {
+            return;
+        };
+        match known {
+            Some(peer) if matches!(peer.host, Host::Dynamic(_)) => {
+                self.bind(core, &peer, address, lease.expires_at);
+                self.settle(core);
+            }
+            None if self.has_directory() => {
+                self.lookups.homeless.insert(lease.peer.clone(), (address, lease.expires_at));
+                self.expiries.insert((lease.expires_at, lease.peer.clone()));
+            }
+            Some(_) | None => {}
         }
     }
-    fn bind(&mut self, core: &mut Core, peer: &Rc<Peer>, address: SocketAddr, expires_at: Instant) {
+    pub(super) fn bind(
+        &mut self,
+        core: &mut Core,
+        peer: &Rc<Peer>,
+        address: SocketAddr,
+        expires_at: Instant,
+    ) {
         let live = self.peers.entry(peer.name.clone()).or_default();
+        live.ours_until = Some(expires_at);
         if let Some((_, before)) = live.lease.replace((address, expires_at)) {
             self.expiries.remove(&(before, peer.name.clone()));
         }
@@ -130,7 +154,7 @@ impl IaxDriver {
         }
         tell(core, &peer.name, "Registered", request.from.to_string());
     }
-    fn unbind(&mut self, core: &mut Core, name: &Rc<str>, status: &'static str) {
+    pub(super) fn unbind(&mut self, core: &mut Core, name: &Rc<str>, status: &'static str) {
         let now = core.now;
         let Some(live) = self.peers.get_mut(name) else { return };
         let Some((_, until)) = live.lease.take() else { return };
@@ -151,9 +175,20 @@ impl IaxDriver {
     }
     /// Ends what has lapsed.
     pub(super) fn expire(&mut self, core: &mut Core) {
-        while let Some((_, name)) = self.expiries.first().filter(|(at, _)| *at <= core.now).cloned() {
+        while let Some((at, name)) = self.expiries.first().filter(|(at, _)| *at <= core.now).cloned() {
+            if self.lookups.homeless.remove(&name).is_some() {
+                self.expiries.remove(&(at, name.clone()));
+                self.changes.push(Lease { peer: name, address: None, expires_at: at });
+                continue;
+            }
             self.unbind(core, &name, "Unregistered");
         }
+    }
+    /// There is no such peer any more.
+    pub(super) fn forget_peer(&mut self, core: &mut Core, name: &Rc<str>) {
+        self.unbind(core, name, "Unregistered");
+        self.unwatch(core.now, name);
+        self.peers.remove(name);
     }
     /// Peers are as the configuration says from here on.
     pub(super) fn configure_peers(&mut self, core: &mut Core) {
@@ -161,12 +196,10 @@ impl IaxDriver {
         let known: Vec<Rc<str>> = self.peers.keys().cloned().collect();
         for name in known {
             let dynamic = config.peers.get(&name).map(|peer| matches!(peer.host, Host::Dynamic(_)));
-            if dynamic != Some(true) {
-                self.unbind(core, &name, "Unregistered");
-            }
-            if dynamic.is_none() {
-                self.unwatch(core.now, &name);
-                self.peers.remove(&name);
+            match dynamic {
+                Some(true) => {}
+                Some(false) => self.unbind(core, &name, "Unregistered"),
+                None => self.forget_peer(core, &name),
             }
         }
         for peer in config.peers.values() {
@@ -183,9 +216,16 @@ impl IaxDriver {
             ours.place = None;
         }
     }
+    /// Where a peer has registered from, here or as a database says.
+    pub(super) fn registered_at(&self, peer: &Peer, now: Instant) -> Option<SocketAddr> {
+        let live = self.peers.get(&peer.name);
+        let ours_until = live.and_then(|live| live.ours_until);
+        let seen = peer.seen.filter(|(_, until)| now < *until && ours_until < Some(*until));
+        live.and_then(Live::address).or(seen.map(|(address, _)| address))
+    }
     fn address_of_peer(&mut self, peer: &Peer, now: Instant) -> Option<SocketAddr> {
         match &peer.host {
-            Host::Dynamic(fallback) => self.peers.get(&peer.name).and_then(Live::address).or(*fallback),
+            Host::Dynamic(fallback) => self.registered_at(peer, now).or(*fallback),
             Host::Fixed(address) => Some(*address),
             Host::Named(host, port, _) => match self.hosts.find(host, now) {
                 Found::At(ip) => Some(SocketAddr::new(ip, *port)),
@@ -195,7 +235,7 @@ impl IaxDriver {
         }
     }
     /// Asks a peer from time to time whether it is there, if that is wished and it is known where it is.
-    fn watch(&mut self, core: &mut Core, peer: &Rc<Peer>) {
+    pub(super) fn watch(&mut self, core: &mut Core, peer: &Rc<Peer>) {
         let now = core.now;
         let address = self.address_of_peer(peer, now);
         let wanted = address
@@ -262,10 +302,10 @@ impl IaxDriver {
         }
     }
     /// Where a peer is, as far as that is known without asking.
-    pub(super) fn known_address(&self, peer: &Peer) -> Option<SocketAddr> {
+    pub(super) fn known_address(&self, peer: &Peer, now: Instant) -> Option<SocketAddr> {
         let live = self.peers.get(&peer.name);
         match &peer.host {
-            Host::Dynamic(fallback) => live.and_then(Live::address).or(*fallback),
+            Host::Dynamic(fallback) => self.registered_at(peer, now).or(*fallback),
             Host::Fixed(address) => Some(*address),
             Host::Named(..) => live.and_then(|live| live.watch).map(|(_, (address, ..))| address),
             Host::Nowhere => None,

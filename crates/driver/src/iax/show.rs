@@ -228,7 +228,7 @@ impl IaxDriver {
             rows.push(PeerRow {
                 name: peer.name.to_string(),
                 username: peer.username.clone(),
-                address: self.known_address(peer),
+                address: self.known_address(peer, core.now),
                 is_dynamic: matches!(peer.host, Host::Dynamic(_)),
                 trunk: peer.common.trunk,
                 encrypted: peer.common.encrypt != Encrypt::No,

@@ -175,7 +175,8 @@ impl Tech for IaxDriver {
                 None => {}
             }
         }
-        let there = self.known_address(peer).is_some() || matches!(peer.host, super::Host::Named(..));
+        let there =
+            self.known_address(peer, core.now).is_some() || matches!(peer.host, super::Host::Named(..));
         let answers = !matches!(self.peer_state(peer), PeerState::Unreachable | PeerState::Lagged(_));
         match () {
             () if ringing > 0 && busy > 0 => DeviceState::RingInUse,
@@ -243,8 +244,8 @@ impl IaxDriver {
         let live = self.peers.get(&peer.name);
         let formats = || peer.common.formats.iter().map(|format| format.name());
         Some(match item.trim() {
-            "ip" => self.known_address(&peer).map(|at| at.ip().to_string()).unwrap_or_default(),
-            "port" => self.known_address(&peer).map(|at| at.port().to_string()).unwrap_or_default(),
+            "ip" => self.known_address(&peer, core.now).map(|at| at.ip().to_string()).unwrap_or_default(),
+            "port" => self.known_address(&peer, core.now).map(|at| at.port().to_string()).unwrap_or_default(),
             "status" => self.peer_state(&peer).text(),
             "mailbox" => peer.mailboxes.join(","),
             "context" => peer.context.clone(),

@@ -10,6 +10,8 @@ use ::sip::stack::{Answer, Event, Incoming};
 use base::Instant;
 use call::Core;
 
+pub use crate::Lookup;
+
 use super::config::{Aor, Auth, Endpoint};
 use super::{SipDriver, identify};
 
@@ -18,17 +20,6 @@ use super::{SipDriver, identify};
 const PARKED_MAX: usize = 4_096;
 /// Seconds after which a request that nobody can answer for is to be sent again.
 const RETRY_AFTER: &str = "5";
-
-/// What the shell knows of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lookup {
-    /// All there is to know is in the configuration, be it that there is no such endpoint.
-    Ready,
-    /// [`SipDriver::looked_up`] follows.
-    Awaited,
-    /// The database does not say.
-    Unavailable,
-}
 
 /// Whoever looks endpoints up.
 pub trait Directory {

@@ -2,4 +2,5 @@
 
 mod calls;
 mod lab;
+mod lookups;
 mod registrations;

@@ -181,6 +181,7 @@ fn peer(name: &str, from: &IaxPeer, jitter: core::time::Duration, srv: bool) -> 
     Peer {
         name: name.into(),
         host: host(from, srv),
+        seen: None,
         username: from.username.clone(),
         secret: secret(&from.secret),
         secret_in: said(&from.dbsecret),

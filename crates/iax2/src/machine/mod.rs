@@ -205,6 +205,17 @@ impl Machine {
     pub fn configure(&mut self, settings: Settings) {
         self.core.configure(settings);
     }
+    /// Whether one user has to bring call tokens, from here on: [`Settings::token_users`] for one name.
+    pub fn set_token_rule(&mut self, user: &[u8], rule: TokenRule) {
+        match rule {
+            TokenRule::Yes => _ = self.core.settings.token_users.remove(user),
+            other => _ = self.core.settings.token_users.insert(user.to_vec(), other),
+        }
+    }
+    /// Calls may be transferred from here on: [`Settings::transfers`].
+    pub fn allow_transfers(&mut self) {
+        self.core.settings.transfers = true;
+    }
 
     /// What is known of a call; `None` when there is no such leg, or it is over.
     pub fn look(&self, leg: Place) -> Option<Look> {
