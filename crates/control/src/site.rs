@@ -190,8 +190,12 @@ pub trait Caches {
     fn objects(&self, cache: &str, most: usize) -> Option<Vec<ObjectLine>>;
     /// Does something to an object, or to all of a cache.
     fn change(&mut self, cache: &str, object: Option<&str>, wish: CacheWish) -> Result<(), CacheFault>;
-    /// The databases.
-    fn databases(&self) -> Vec<DatabaseLine>;
+}
+
+/// The databases there are.
+pub trait DatabaseLines {
+    /// What there is to show of each.
+    fn lines(&self) -> Vec<DatabaseLine>;
 }
 
 /// The running system.
@@ -242,6 +246,8 @@ pub struct Site {
     pub iax_sight: RefCell<Option<Rc<RefCell<dyn Show>>>>,
     /// What is remembered of objects in databases; `None`: none lies in one.
     pub caches: RefCell<Option<Rc<RefCell<dyn Caches>>>>,
+    /// The databases; `None`: no file describes one.
+    pub databases: RefCell<Option<Rc<RefCell<dyn DatabaseLines>>>>,
 }
 
 impl Site {

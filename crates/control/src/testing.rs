@@ -94,6 +94,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
         fault_injection: Cell::default(),
         iax_sight: RefCell::default(),
         caches: RefCell::default(),
+        databases: RefCell::default(),
     })
 }
 

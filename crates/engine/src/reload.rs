@@ -22,6 +22,7 @@ use io::media::PortRange;
 use store::Snapshot;
 use store::sounds::Catalogue;
 
+use crate::databases::{DatabaseDesk, Shared};
 use crate::listen::same_socket;
 use crate::rows::Rows;
 use crate::secure::Wires;
@@ -78,7 +79,9 @@ pub(crate) struct Loader {
     /// Errors of the configuration in force: what was wrong before does not stand in the way of what is new and right.
     pub(crate) errors: RefCell<BTreeSet<String>>,
     pub(crate) prepared: RefCell<Option<Prepared>>,
-    /// What lies in databases.
+    /// The databases, once a file has described one.
+    pub(crate) databases: RefCell<Option<Shared>>,
+    /// What lies in them of SIP.
     pub(crate) rows: RefCell<Option<Rc<RefCell<Rows>>>>,
 }
 
@@ -212,6 +215,7 @@ impl Engine {
         let wanted = wire::questions(&snapshot, &self.loader.hosts.borrow());
         wanted.iter().for_each(|question| self.names.borrow_mut().ask(question));
         *site.snapshot.borrow_mut() = snapshot.clone();
+        self.configure_databases(&snapshot);
         self.configure_rows(&snapshot, now);
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
@@ -294,18 +298,37 @@ impl Engine {
         self.site.sip.borrow_mut().configure(config, Clock.now());
     }
 
-    /// Objects of SIP lie in these databases from the start on.
-    pub(crate) fn take_rows(&mut self, rows: Option<Rc<RefCell<Rows>>>) -> Result<(), StartError> {
-        let Some(rows) = rows else { return Ok(()) };
-        self.watch_rows(&rows).map_err(|why| StartError::Part {
+    /// These are the databases from here on, for all who ask.
+    pub(crate) fn take_databases(&mut self, databases: Shared) -> Result<(), StartError> {
+        self.watch_databases(&databases).map_err(|why| StartError::Part {
             what: "the databases".to_owned(),
             why: why.to_string(),
             remedy: "raise the limit on open files (ulimit -n)".to_owned(),
         })?;
+        *self.site.databases.borrow_mut() = Some(databases.clone());
+        *self.loader.databases.borrow_mut() = Some(databases);
+        Ok(())
+    }
+    /// Objects of SIP lie in databases from the start on.
+    pub(crate) fn take_rows(&mut self, rows: Option<Rc<RefCell<Rows>>>) {
+        let Some(rows) = rows else { return };
         self.site.sip.borrow_mut().set_directory(Some(rows.clone()));
         *self.site.caches.borrow_mut() = Some(rows.clone());
         *self.loader.rows.borrow_mut() = Some(rows);
-        Ok(())
+    }
+    /// A reload says which databases there are.
+    fn configure_databases(&mut self, snapshot: &Snapshot) {
+        if let Some(databases) = &*self.loader.databases.borrow() {
+            return databases.borrow_mut().configure(&snapshot.realtime);
+        }
+        let taken = match DatabaseDesk::open(&snapshot.realtime) {
+            Ok(Some(databases)) => self.take_databases(databases).map_err(|why| why.to_string()),
+            Ok(None) => Ok(()),
+            Err(why) => Err(why.to_string()),
+        };
+        if let Err(why) = taken {
+            self.log(Level::Error, ROWS, &format!("no database is asked: {why}"));
+        }
     }
     /// A reload says where objects of SIP lie.
     fn configure_rows(&mut self, snapshot: &Arc<Snapshot>, now: Instant) {
@@ -313,14 +336,10 @@ impl Engine {
         if let Some(rows) = known {
             return rows.borrow_mut().configure(snapshot, now);
         }
+        let Some(databases) = self.loader.databases.borrow().clone() else { return };
         let seed = self.site.shard.core.borrow_mut().random();
-        let opened = Rows::open(snapshot, seed, now).map(|rows| rows.map(|rows| Rc::new(RefCell::new(rows))));
-        let taken = opened
-            .map_err(|why| why.to_string())
-            .and_then(|rows| self.take_rows(rows).map_err(|why| why.to_string()));
-        if let Err(why) = taken {
-            self.log(Level::Error, ROWS, &format!("no object comes from a database: {why}"));
-        }
+        let rows = Rows::open(snapshot, &databases, seed, now);
+        self.take_rows(rows.map(|rows| Rc::new(RefCell::new(rows))));
     }
     /// What follows from what databases have said.
     pub(crate) fn follow_rows(&mut self, now: Instant) {

@@ -12,22 +12,18 @@ use std::time::Duration;
 use base::Instant;
 use call::Level;
 use conf::{Findings, Section};
-use control::site::{CacheFault, CacheLine, CacheWish, Caches, DatabaseLine, ObjectLine};
+use control::site::{CacheFault, CacheLine, CacheWish, Caches, ObjectLine};
 use driver::sip::{Aor, Auth, Config, Directory, Endpoint, Learned, Lookup};
 use io::clock::Clock;
 use realtime::cache::{Cache, Given, Output, Rules, Unanswered};
-use realtime::{
-    Answer, Connection, Databases, Failure, Filter, Load, Query, Row, Server, Settings, Target, Ticket,
-    Transport,
-};
+use realtime::{Answer, Failure, Filter, Load, Query, Row};
 use store::Snapshot;
 use store::config::pjsip::Pjsip;
-use store::config::realtime::{Driver, ID, Link, MemoryCache, Realtime, RowReader};
+use store::config::realtime::{ID, MemoryCache, Realtime, RowReader};
 
+use crate::databases::{Asker, Shared, connection_name};
 use crate::wire::{self, Hosts};
 
-/// Our number among those who ask databases.
-pub(crate) const ASKER: u8 = 1;
 /// Longest that the start waits for rows; what comes later is taken when it comes.
 const START_WAIT: Duration = Duration::from_secs(10);
 /// A load of all rows that failed is tried again so much later.
@@ -107,7 +103,7 @@ struct Objects {
 
 /// See the module's page.
 pub(crate) struct Rows {
-    databases: Databases,
+    databases: Shared,
     snapshot: Arc<Snapshot>,
     caches: BTreeMap<Kind, Held>,
     whole: BTreeMap<&'static str, (Table, RowReader)>,
@@ -124,50 +120,6 @@ pub(crate) struct Rows {
     /// The next configuration comes of rows that were read just now.
     is_own_reload: bool,
     seed: u64,
-}
-
-/// What the databases are to the crate that asks them.
-pub(crate) fn settings(realtime: &Realtime) -> Settings {
-    let mut connections: Vec<Connection> = Vec::new();
-    for ((driver, name), of) in &realtime.databases {
-        let server = |server: &store::config::realtime::Server| Server {
-            transport: match (server.socket.as_str(), server.host.as_str()) {
-                ("", "") => Transport::Tcp { host: "localhost".to_owned(), port: server.port },
-                ("", host) => Transport::Tcp { host: host.to_owned(), port: server.port },
-                (socket, _) => Transport::Socket { path: socket.into(), port: server.port },
-            },
-            user: server.user.clone(),
-            password: server.password.expose().to_owned(),
-            database: server.database.clone(),
-            tls: realtime::Tls::Never,
-        };
-        let target = match &of.link {
-            Link::Odbc { dsn, user, password } => {
-                Target::Odbc { dsn: dsn.clone(), user: user.clone(), password: password.expose().to_owned() }
-            }
-            Link::Mysql(of) => Target::Mysql(server(of)),
-            Link::Pgsql(of) => Target::Postgres(server(of)),
-            Link::Sqlite(path) => Target::Sqlite { path: path.clone() },
-        };
-        connections.push(Connection {
-            connections_max: of.connections,
-            at_once: of.pre_connect,
-            connect_within: of.connect_timeout,
-            negative_cache: of.retry_after,
-            slow_query: if of.slow.is_zero() { Duration::MAX } else { of.slow },
-            ..Connection::new(connection_name(realtime, *driver, name), target)
-        });
-    }
-    Settings { connections }
-}
-
-/// What a connection is called: as its file says, and with the driver before it when another driver's has that name.
-pub(crate) fn connection_name(realtime: &Realtime, driver: Driver, name: &str) -> String {
-    let first = realtime.databases.keys().find(|(_, other)| other == name);
-    match first.is_none_or(|(first, _)| *first == driver) {
-        true => name.to_owned(),
-        false => format!("{}:{name}", driver.word()),
-    }
 }
 
 fn rules(cache: Option<&MemoryCache>) -> Rules {
@@ -209,13 +161,18 @@ impl Effects {
 }
 
 impl Rows {
-    /// Opens the databases that objects of SIP lie in and asks for what they hold. `None`: there are none.
-    pub(crate) fn open(snapshot: &Arc<Snapshot>, seed: u64, now: Instant) -> std::io::Result<Option<Self>> {
+    /// Asks for what databases hold of SIP. `None`: nothing.
+    pub(crate) fn open(
+        snapshot: &Arc<Snapshot>,
+        databases: &Shared,
+        seed: u64,
+        now: Instant,
+    ) -> Option<Self> {
         if !snapshot.realtime.has_sip() {
-            return Ok(None);
+            return None;
         }
         let mut rows = Self {
-            databases: Databases::open(settings(&snapshot.realtime))?,
+            databases: databases.clone(),
             snapshot: snapshot.clone(),
             caches: BTreeMap::new(),
             whole: BTreeMap::new(),
@@ -232,13 +189,13 @@ impl Rows {
         };
         rows.take_tables();
         rows.load_all(now);
-        Ok(Some(rows))
+        Some(rows)
     }
     /// Waits for what was asked for, as long as a start may. The configuration that holds for it, with its rows.
     pub(crate) fn wait(&mut self, now: &dyn Fn() -> Instant, findings: &mut Findings) {
         let until = now() + START_WAIT;
         while !self.flights.is_empty() && now() < until {
-            self.databases.wait(until.since(now()));
+            self.databases.borrow_mut().wait(until.since(now()));
             self.take_in(now());
         }
         if !self.flights.is_empty() {
@@ -292,7 +249,6 @@ impl Rows {
     /// A reload has taken another configuration: all rows are asked for anew.
     pub(crate) fn configure(&mut self, snapshot: &Arc<Snapshot>, now: Instant) {
         self.snapshot = snapshot.clone();
-        self.databases.configure(settings(&snapshot.realtime));
         self.take_tables();
         for (kind, word) in KINDS {
             let cache = snapshot.realtime.sorcery.realtime(word).and_then(|(_, cache)| cache);
@@ -319,10 +275,6 @@ impl Rows {
         for kind in kinds {
             self.ask(Wanted::Whole(kind), 0, now);
         }
-    }
-    /// Where databases are waited for.
-    pub(crate) fn answers(&self) -> &Databases {
-        &self.databases
     }
     /// Whose patience ends when, and when a load is tried again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -363,12 +315,9 @@ impl Rows {
     }
     /// What databases have answered.
     pub(crate) fn take_in(&mut self, now: Instant) {
-        let (mut answers, mut turned) = (Vec::new(), Vec::new());
-        self.databases.drain(&mut answers, &mut turned);
-        for (ticket, answer) in answers {
-            if ticket.asker == ASKER
-                && let Some(flight) = self.flights.remove(&ticket.number)
-            {
+        let answers = self.databases.borrow_mut().take(Asker::Sip);
+        for (number, answer) in answers {
+            if let Some(flight) = self.flights.remove(&number) {
                 self.answered(flight, answer, now);
             }
         }
@@ -454,10 +403,10 @@ impl Rows {
             Wanted::All(_) | Wanted::Whole(_) => (Vec::new(), None),
         };
         self.next += 1;
-        let ticket = Ticket { asker: ASKER, number: self.next };
         let query = Query::Load(Load { table, filters, limit, ..Load::default() });
         let flight = Flight { wanted, place };
-        match self.databases.submit(&connection, ticket, query) {
+        let submitted = self.databases.borrow_mut().submit(&connection, (Asker::Sip, self.next), query);
+        match submitted {
             Ok(()) => _ = self.flights.insert(self.next, flight),
             Err(failure) => self.answered(flight, Err(failure), now),
         }
@@ -657,26 +606,6 @@ impl Caches for Rows {
             }
         };
         if known { Ok(()) } else { Err(CacheFault::NoObject) }
-    }
-    fn databases(&self) -> Vec<DatabaseLine> {
-        let line = |status: realtime::Status| DatabaseLine {
-            standing: match status.standing {
-                realtime::Standing::Untried => "not asked yet".to_owned(),
-                realtime::Standing::Up => "up".to_owned(),
-                realtime::Standing::Down(failure) => format!("down: {failure}"),
-            },
-            name: status.name,
-            driver: status.driver,
-            target: status.target,
-            open: status.open,
-            busy: status.busy,
-            max: status.connections_max,
-            waiting: status.waiting,
-            answered: status.answered,
-            failed: status.failed,
-            slow: status.slow,
-        };
-        self.databases.status().into_iter().map(line).collect()
     }
 }
 

@@ -26,6 +26,7 @@ use store::log::{LogSender, LogSink};
 use store::sounds::{Catalogue, MusicList, Recordings, Sounds, packaged_sounds};
 use store::{Snapshot, Where};
 
+use crate::databases::DatabaseDesk;
 use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
 use crate::externals::Externals;
 use crate::iax::Iax;
@@ -169,8 +170,10 @@ impl Engine {
             .map_err(|why| part("the thread that reads sounds", why, "raise ulimit -u"))?;
         let sounds = Rc::new(RefCell::new(sounds));
         let tee = Tee::new(sender.clone());
-        let mut rows = Rows::open(&snapshot, u64::from_le_bytes(secret()), Clock.now())
+        let databases = DatabaseDesk::open(&snapshot.realtime)
             .map_err(|why| part("the thread that asks databases", why, "raise ulimit -n and ulimit -u"))?;
+        let seed = u64::from_le_bytes(secret());
+        let mut rows = databases.as_ref().and_then(|asked| Rows::open(&snapshot, asked, seed, Clock.now()));
         if let Some(rows) = &mut rows {
             rows.wait(&|| Clock.now(), &mut findings);
             snapshot = rows.snapshot().clone();
@@ -246,7 +249,10 @@ impl Engine {
             tee,
         );
         engine.asked = options.asked;
-        engine.take_rows(rows)?;
+        if let Some(databases) = databases {
+            engine.take_databases(databases)?;
+        }
+        engine.take_rows(rows);
         engine.externals = externals;
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
         give_away(&socket, &snapshot.asterisk.files)?;
@@ -441,6 +447,7 @@ fn site(
         fault_injection: Cell::new(false),
         iax_sight: RefCell::default(),
         caches: RefCell::new(None),
+        databases: RefCell::new(None),
     })
 }
 

@@ -26,6 +26,7 @@ use sip::stack::Protocol;
 use store::Snapshot;
 
 use crate::callfiles::CallFiles;
+use crate::databases::Shared;
 use crate::doors::Tee;
 use crate::externals::Externals;
 use crate::hep::{Capture, Told};
@@ -37,7 +38,6 @@ use crate::names::Names;
 use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
-use crate::rows::Rows;
 use crate::secure::{Insecure, Wires};
 use crate::start::StartError;
 use crate::telemetry::Traces;
@@ -50,7 +50,7 @@ const MEASURED: Token = Token(5);
 const LINKS: Token = Token(6);
 const CALL_FILES: Token = Token(7);
 const PAGES: Token = Token(8);
-const ROWS: Token = Token(20);
+const DATABASES: Token = Token(20);
 
 /// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
@@ -158,7 +158,7 @@ enum Turn {
     Measured,
     Links,
     Pages,
-    Rows,
+    Databases,
     CallFiles,
     Signal(Signal),
 }
@@ -259,9 +259,9 @@ impl Engine {
         }
     }
     /// Wakes for what databases answer.
-    pub(crate) fn watch_rows(&mut self, rows: &Rc<RefCell<Rows>>) -> std::io::Result<()> {
-        let fd = rows.borrow().answers().as_fd().try_clone_to_owned()?;
-        self.net.watch(fd.as_fd(), ROWS)?;
+    pub(crate) fn watch_databases(&mut self, databases: &Shared) -> std::io::Result<()> {
+        let fd = databases.borrow().as_fd().try_clone_to_owned()?;
+        self.net.watch(fd.as_fd(), DATABASES)?;
         // The reactor knows the descriptor by its number, so it stays open as long as the process.
         std::mem::forget(fd);
         Ok(())
@@ -357,7 +357,7 @@ impl Engine {
                 NetEvent::Readable { token: MEASURED } => turns.push(Turn::Measured),
                 NetEvent::Readable { token: LINKS } => turns.push(Turn::Links),
                 NetEvent::Readable { token: PAGES } => turns.push(Turn::Pages),
-                NetEvent::Readable { token: ROWS } => turns.push(Turn::Rows),
+                NetEvent::Readable { token: DATABASES } => turns.push(Turn::Databases),
                 NetEvent::Readable { token: CALL_FILES } => turns.push(Turn::CallFiles),
                 NetEvent::Readable { .. } | NetEvent::Connected { .. } => {}
                 NetEvent::Insecure { kind, remote, fault, .. } => {
@@ -508,7 +508,7 @@ impl Engine {
                     self.resolved(&question, answer);
                 }
             }
-            Turn::Rows => {
+            Turn::Databases => {
                 if let Some(rows) = &*self.loader.rows.borrow() {
                     rows.borrow_mut().take_in(now);
                 }

@@ -14,7 +14,7 @@ const LISTED_MAX: usize = 10_000;
 pub(super) const ROWS: &[Row] = &[
     show(
         "odbc show [all]",
-        "Lists the databases that objects of SIP lie in.",
+        "Lists the databases that the configuration describes.",
         "databases [name driver target standing open busy max waiting answered failed slow]",
         Cli::databases,
     )
@@ -60,7 +60,8 @@ impl Cli {
         Some(with(&mut *caches))
     }
     fn databases(&self, ask: &mut Ask<'_>) -> Said {
-        let rows = self.caches(|caches| caches.databases()).unwrap_or_default();
+        let databases = self.site.databases.borrow().clone();
+        let rows = databases.map(|databases| databases.borrow().lines()).unwrap_or_default();
         let data = || {
             let rows: Vec<Value> = rows
                 .iter()
@@ -94,7 +95,7 @@ impl Cli {
                 );
             }
             if rows.is_empty() {
-                out.push_str("No object lies in a database.\n");
+                out.push_str("No database is described.\n");
             }
             out
         };

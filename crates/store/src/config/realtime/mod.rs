@@ -99,8 +99,6 @@ pub struct Settings {
     pub retry_after: Duration,
     /// A query that took longer is worth a line of the log; zero: none is.
     pub slow: Duration,
-    /// Statement that shows a connection to be alive; empty: the driver's own way.
-    pub sanity: String,
     /// Connections are made at the start.
     pub pre_connect: bool,
     /// Where it was written.

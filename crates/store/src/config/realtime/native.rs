@@ -3,7 +3,7 @@
 use super::{Link, Server, Settings};
 use crate::config::kind::{Folder, Hidden, Int, Port, Seconds, Text, YesNo};
 use crate::config::{options, read_object, read_settings};
-use conf::{File, Findings};
+use conf::{File, Findings, Place};
 use std::time::Duration;
 
 /// Section that holds for all of `res_config_sqlite3.conf`.
@@ -68,31 +68,39 @@ options! {
 
 /// After a connection has failed, the next is tried this much later by drivers whose files do not say.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// How long making a connection may take, for drivers whose files do not say.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the files of these drivers say alike: `common` is the most connections, and the milliseconds of a slow query.
+fn database(name: String, link: Link, common: (u32, u32), place: &Place) -> Settings {
+    let (connections, slow) = common;
+    Settings {
+        name,
+        link,
+        connections,
+        connect_timeout: CONNECT_TIMEOUT,
+        retry_after: RETRY_AFTER,
+        slow: Duration::from_millis(slow.into()),
+        pre_connect: true,
+        place: place.clone(),
+    }
+}
 
 /// Databases of `res_config_mysql.conf`.
 pub(super) fn mysql(file: &File, findings: &mut Findings) -> Vec<Settings> {
-    let sections = file.objects();
-    let made = sections.filter_map(|section| {
+    let made = file.objects().filter_map(|section| {
         let of: Mysql = read_object(section, findings, &mut |_, _, _| false)?;
         let name = section.name.to_string();
-        Some(Settings {
-            link: Link::Mysql(Server {
-                host: of.dbhost,
-                port: of.dbport,
-                socket: of.dbsock,
-                database: if of.dbname.is_empty() { name.clone() } else { of.dbname },
-                user: of.dbuser,
-                password: of.dbpass,
-            }),
-            name,
-            connections: of.max_connections,
-            connect_timeout: of.connect_timeout,
-            retry_after: RETRY_AFTER,
-            slow: Duration::from_millis(of.slow_query_limit.into()),
-            sanity: String::new(),
-            pre_connect: true,
-            place: section.place.clone(),
-        })
+        let link = Link::Mysql(Server {
+            host: of.dbhost,
+            port: of.dbport,
+            socket: of.dbsock,
+            database: if of.dbname.is_empty() { name.clone() } else { of.dbname },
+            user: of.dbuser,
+            password: of.dbpass,
+        });
+        let common = (of.max_connections, of.slow_query_limit);
+        Some(Settings { connect_timeout: of.connect_timeout, ..database(name, link, common, &section.place) })
     });
     made.collect()
 }
@@ -100,24 +108,16 @@ pub(super) fn mysql(file: &File, findings: &mut Findings) -> Vec<Settings> {
 /// The database of `res_pgsql.conf`.
 pub(super) fn pgsql(file: &File, findings: &mut Findings) -> Settings {
     let of: Pgsql = read_settings(file, GENERAL, findings);
-    Settings {
-        name: of.dbname.clone(),
-        connections: of.max_connections,
-        connect_timeout: of.connect_timeout,
-        retry_after: RETRY_AFTER,
-        slow: Duration::from_millis(of.slow_query_limit.into()),
-        sanity: String::new(),
-        pre_connect: true,
-        place: of.origin.place.clone(),
-        link: Link::Pgsql(Server {
-            host: of.dbhost,
-            port: of.dbport,
-            socket: of.dbsock,
-            database: of.dbname,
-            user: of.dbuser,
-            password: of.dbpass,
-        }),
-    }
+    let common = (of.max_connections, of.slow_query_limit);
+    let link = Link::Pgsql(Server {
+        host: of.dbhost,
+        port: of.dbport,
+        socket: of.dbsock,
+        database: of.dbname.clone(),
+        user: of.dbuser,
+        password: of.dbpass,
+    });
+    Settings { connect_timeout: of.connect_timeout, ..database(of.dbname, link, common, &of.origin.place) }
 }
 
 /// Databases of `res_config_sqlite3.conf`.
@@ -130,17 +130,8 @@ pub(super) fn sqlite(file: &File, findings: &mut Findings) -> Vec<Settings> {
             findings.error(&section.place, message, "add dbfile=/var/lib/asterisk/realtime.sqlite3");
             continue;
         }
-        made.push(Settings {
-            name: section.name.to_string(),
-            link: Link::Sqlite(of.dbfile),
-            connections: of.max_connections,
-            connect_timeout: Duration::from_secs(5),
-            retry_after: RETRY_AFTER,
-            slow: Duration::from_millis(of.slow_query_limit.into()),
-            sanity: String::new(),
-            pre_connect: true,
-            place: section.place.clone(),
-        });
+        let common = (of.max_connections, of.slow_query_limit);
+        made.push(database(section.name.to_string(), Link::Sqlite(of.dbfile), common, &section.place));
     }
     made
 }

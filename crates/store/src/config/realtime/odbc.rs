@@ -268,7 +268,6 @@ fn settings(
         connect_timeout: class.connect_timeout,
         retry_after: class.negative_connection_cache,
         slow: Duration::from_millis(class.slow_query_limit.into()),
-        sanity: class.sanitysql.clone(),
         pre_connect: class.pre_connect,
         place: class.origin.place.clone(),
     })
