@@ -51,6 +51,8 @@ pub struct Settings {
     pub conferences: crate::conference::Profiles,
     /// How answering machines are told from people, where a dialplan does not say.
     pub machines: MachineSettings,
+    /// Mailboxes and their rules.
+    pub voicemail: std::sync::Arc<crate::voicemail::Voicemail>,
 }
 
 /// How an answering machine is told from somebody who answers; times in milliseconds.
@@ -204,6 +206,11 @@ pub struct Core {
     pub(crate) paused: Vec<TaskId>,
     pub(crate) library_waiters: Vec<TaskId>,
     pub(crate) outside_waiters: Vec<TaskId>,
+    pub(crate) post_waiters: Vec<TaskId>,
+    /// Urgent messages by mailbox.
+    pub(crate) urgent: HashMap<String, u32>,
+    /// PINs that were changed since voicemail.conf was read.
+    pub pins: HashMap<crate::voicemail::BoxName, String>,
     /// Programs that wait for the files of recordings.
     pub(crate) following: Vec<crate::monitor::Following>,
     pub(crate) link_waiters: HashMap<crate::LinkId, TaskId>,
@@ -260,6 +267,9 @@ impl Core {
             paused: Vec::new(),
             library_waiters: Vec::new(),
             outside_waiters: Vec::new(),
+            post_waiters: Vec::new(),
+            urgent: HashMap::new(),
+            pins: HashMap::new(),
             following: Vec::new(),
             link_waiters: HashMap::new(),
             agi_debug: false,

@@ -36,6 +36,7 @@ mod services;
 mod shard;
 mod tech;
 mod video;
+pub mod voicemail;
 mod watch;
 
 pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};

@@ -341,4 +341,6 @@ pub struct Services {
     pub outside: Box<dyn Outside>,
     /// Programs and servers that calls talk to.
     pub links: Box<dyn crate::Links>,
+    /// Mailboxes.
+    pub post: Box<dyn crate::voicemail::PostOffice>,
 }

@@ -14,6 +14,7 @@ mod hep;
 mod iax;
 mod links;
 mod listen;
+mod mail;
 mod managers;
 mod names;
 mod records;

@@ -188,6 +188,9 @@ impl Engine {
         self.externals.configure(&snapshot, move || wake.ring());
         let coders = self.set_coders(&snapshot);
         let coded = coders.coded();
+        if let Some(mail) = &mut self.mail {
+            mail.configure(&snapshot, &coders);
+        }
         catalogue.coders = coders;
         site.sounds.borrow_mut().configure(catalogue, snapshot.tones.clone());
         site.log.configure(snapshot.logger.clone());
@@ -196,6 +199,7 @@ impl Engine {
             core.settings = Rc::new(wire::settings(&snapshot, coded));
             core.admission.set_limits(limits(&snapshot, self.asked));
             core.bans.configure(wire::ban_rules(&snapshot));
+            core.pins.clear();
             if program.general().clearglobalvars {
                 core.globals.clear();
             }

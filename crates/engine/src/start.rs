@@ -32,6 +32,7 @@ use crate::externals::Externals;
 use crate::iax::Iax;
 use crate::links::{LinkDesk, Links};
 use crate::listen::Listeners;
+use crate::mail::Mail;
 use crate::names::Names;
 use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
@@ -186,7 +187,10 @@ impl Engine {
         let links = LinkDesk::start()
             .map_err(|why| part("the broker of programs", why, "raise ulimit -n and ulimit -u"))?;
         let links = Rc::new(RefCell::new(links));
-        let services = services(&snapshot, &media, &sounds, &names, &links, tee.clone())?;
+        let mail = Mail::start(&snapshot, &coders, &wake)
+            .map_err(|why| part("the thread that keeps mailboxes", why, "raise ulimit -u"))?;
+        let mut services = services(&snapshot, &media, &sounds, &names, &links, tee.clone())?;
+        services.post = mail.office();
         let seed = u64::from_le_bytes(secret());
         let mut core = Core::new(services, wire::settings(&snapshot, coders.coded()), program.clone(), seed);
         core.now = Clock.now();
@@ -254,6 +258,7 @@ impl Engine {
         }
         engine.take_rows(rows);
         engine.externals = externals;
+        engine.mail = Some(mail);
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
         give_away(&socket, &snapshot.asterisk.files)?;
         engine.open_manager(&snapshot, &wires)?;
@@ -381,6 +386,7 @@ fn services(
         wall: Box::new(Wall::default()),
         outside: Box::new(Machine(names.clone())),
         links: Box::new(Links(links.clone())),
+        post: Box::new(call::voicemail::NoPost),
     })
 }
 

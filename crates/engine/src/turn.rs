@@ -33,6 +33,7 @@ use crate::hep::{Capture, Told};
 use crate::iax::Iax;
 use crate::links::LinkDesk;
 use crate::listen::{Framing, Listeners};
+use crate::mail::Mail;
 use crate::managers::Managers;
 use crate::names::Names;
 use crate::records::Records;
@@ -92,6 +93,10 @@ pub struct Engine {
     next_client: u64,
     pub(crate) sounds_wake: Arc<Wake>,
     pub(crate) externals: Externals,
+    /// Mailboxes; set once everything is put together.
+    pub(crate) mail: Option<Mail>,
+    /// When they are counted next.
+    mail_at: Option<Instant>,
     tee: Tee,
     load_at: Option<Instant>,
     busy_at: Option<Instant>,
@@ -205,6 +210,8 @@ impl Engine {
             next_client: 0,
             sounds_wake,
             externals: Externals::default(),
+            mail: None,
+            mail_at: None,
             tee,
             load_at: None,
             busy_at: None,
@@ -393,7 +400,7 @@ impl Engine {
         let rows = self.loader.rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
         let machines =
             machines.into_iter().chain([self.listeners.deadline(), rows, self.site.iax.borrow().deadline()]);
-        machines.into_iter().chain([self.load_at, self.busy_at, self.look_at]).flatten().min()
+        machines.into_iter().chain([self.load_at, self.busy_at, self.look_at, self.mail_at]).flatten().min()
     }
 
     fn take(&mut self, turn: Turn, now: Instant) {
@@ -497,6 +504,9 @@ impl Engine {
                 self.take_codecs();
                 if self.site.sounds.borrow_mut().take_in() {
                     self.site.shard.core.borrow_mut().library_changed();
+                }
+                if let Some(mail) = &self.mail {
+                    mail.take_in(&mut self.site.shard.core.borrow_mut());
                 }
             }
             Turn::Names => {
@@ -666,6 +676,9 @@ impl Engine {
             self.read_busy(now);
         }
         self.look_at_recordings(now);
+        if let Some(mail) = &mut self.mail {
+            self.mail_at = mail.poll(&self.site.snapshot.borrow(), now);
+        }
     }
     fn count(&self, more: impl FnOnce(&mut Counters)) {
         let mut counters = self.site.counters.get();

@@ -844,6 +844,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         live_dangerously: options.live_dangerously,
         conferences: snapshot.confbridge.profiles.clone(),
         machines: snapshot.amd.machines(),
+        voicemail: snapshot.voicemail.voicemail.clone(),
     }
 }
 

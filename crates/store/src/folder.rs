@@ -107,7 +107,6 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("queues.conf", Level::Warning, "Queue is not built in"),
     ("queuerules.conf", Level::Note, "Queue is not built in"),
     ("agents.conf", Level::Warning, "AgentLogin is not built in"),
-    ("voicemail.conf", Level::Warning, "VoiceMail and VoiceMailMain are not built in"),
     ("meetme.conf", Level::Note, "MeetMe is not built in"),
     ("features.conf", Level::Warning, "keys during a call (t T k K w W x X of Dial) do nothing"),
     ("res_parking.conf", Level::Warning, "parking is not built in"),

@@ -18,6 +18,7 @@ mod patience;
 mod snapshot;
 pub mod sounds;
 pub mod spool;
+pub mod voicemail;
 
 pub use defaults::{Defaults, PHONES};
 pub use folder::Folder;

@@ -22,6 +22,7 @@ use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
 use crate::config::telemetry::Telemetry;
 use crate::config::tones::Tones;
+use crate::config::voicemail::VoicemailConf;
 use crate::config::web::{HttpGeneral, Prometheus};
 use crate::config::{legacy, wizard};
 use crate::defaults::Defaults;
@@ -89,6 +90,8 @@ pub struct Snapshot {
     pub confbridge: ConfBridge,
     /// `amd.conf`.
     pub amd: Amd,
+    /// `voicemail.conf`.
+    pub voicemail: VoicemailConf,
     /// `http.conf`.
     pub http: HttpGeneral,
     /// `prometheus.conf`.
@@ -405,6 +408,7 @@ impl<'a> Reading<'a> {
             codecs,
             confbridge: self.read("confbridge.conf", ConfBridge::read),
             amd: self.read("amd.conf", Amd::read),
+            voicemail: self.read("voicemail.conf", VoicemailConf::read),
             http,
             prometheus,
             acls,

@@ -78,6 +78,7 @@ pub(crate) struct State {
     pub(crate) db: BTreeMap<(String, String), String>,
     pub(crate) headers: HashMap<(ChannelId, String), String>,
     pub(crate) scripts: crate::scripts::Scripts,
+    pub(crate) mail: crate::MailStore,
 }
 
 pub(crate) type Shared = Rc<RefCell<State>>;
@@ -90,7 +91,7 @@ impl State {
     pub(crate) fn say(&mut self, text: &str) {
         self.transcript.push(format!("{} {text}", self.now.as_millis()));
     }
-    fn clip(&mut self, name: &str, length: Duration, endless: bool) -> Arc<Clip> {
+    pub(crate) fn clip(&mut self, name: &str, length: Duration, endless: bool) -> Arc<Clip> {
         if let Some(clip) = self.made.get(name) {
             return clip.clone();
         }

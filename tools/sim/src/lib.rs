@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod fakes;
+mod mail;
 mod phones;
 mod scripts;
 mod world;
 
 pub use fakes::{CLIP_DEFAULT, MEDIA_BYTES_PER_MS, WALL_START};
+pub use mail::MailStore;
 pub use phones::{Act, Phone};
 pub use scripts::Script;
 pub use world::{World, parse_dialplan};

@@ -35,7 +35,7 @@ pub struct World {
     pub notices: Vec<Notice>,
     /// Records that were written.
     pub cdrs: Vec<Cdr>,
-    state: Shared,
+    pub(crate) state: Shared,
     tech: Rc<RefCell<SimTech>>,
 }
 
@@ -52,6 +52,7 @@ impl World {
             wall: Box::new(Wall(state.clone())),
             outside: Box::new(call::NoOutside),
             links: Box::new(crate::scripts::Outside(state.clone())),
+            post: Box::new(crate::mail::Post(state.clone())),
         };
         let settings = Settings { language: "en".to_owned(), cdr_enabled: true, ..Settings::default() };
         let globals: Vec<(String, String)> =

@@ -27,6 +27,7 @@ pub mod resolver;
 pub mod rtp;
 pub mod telemetry;
 pub mod tones;
+pub mod voicemail;
 pub mod web;
 pub(crate) mod wizard;
 
@@ -321,6 +322,7 @@ pub fn manual() -> Vec<Row> {
         confbridge::Bridge::rows(),
         confbridge::User::rows(),
         amd::Amd::rows(),
+        voicemail::VoicemailConf::rows(),
         iax::IaxGeneral::rows(),
         iax::IaxPeer::rows(),
         hep::HepGeneral::rows(),
