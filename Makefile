@@ -16,7 +16,7 @@ PROGRAM := $(TARGET)/release/strowger
 PYTHON := .venv/bin/python
 NODE := .node/node_modules
 # Crates that are pure machines; they must build where there is no socket, thread or clock.
-PURE := base lanes ilbc speex conf sip rtp srtp iax2 codec media dialplan call driver apps
+PURE := base lanes ilbc speex conf sip rtp srtp iax2 odbc codec media dialplan call driver apps
 # Crates of lanes that build for every processor without a C compiler for it.
 LANES := lanes ilbc speex
 
@@ -35,7 +35,7 @@ run: build
 	exec $(PROGRAM) -f $(ARGS)
 
 build: build-tools
-	cargo build --release --locked --package strowger
+	cargo build --release --locked --package strowger --package strowger-odbc
 
 check: build-tools
 	cargo fmt --all --check
@@ -71,6 +71,7 @@ deny:
 install:
 	@[[ -x $(PROGRAM) ]] || { echo "$(PROGRAM) is not there: run 'make build' first, as yourself" >&2; exit 1; }
 	install -D --mode=0755 $(PROGRAM) $(SBIN)/strowger
+	install -D --mode=0755 $(PROGRAM)-odbc $(SBIN)/strowger-odbc
 	@if [[ -e $(SBIN)/asterisk && ! -L $(SBIN)/asterisk ]]; then \
 		echo "$(SBIN)/asterisk is another program: left alone; scripts that call 'asterisk -rx' reach that one" >&2; \
 	else ln --symbolic --force --no-dereference strowger $(SBIN)/asterisk; fi
@@ -88,6 +89,7 @@ build-tools:
 
 # Without the right to install packages the tests that need them say that they are skipped.
 test-tools: build-tools oracle-tools $(PYTHON) $(NODE)
+	@.ci/need unixodbc odbc-mariadb odbc-postgresql libsqliteodbc || echo "skipped: tests through unixODBC, which is not installed"
 	@.ci/need sqlite3 mariadb-server postgresql || echo "skipped: tests with SQLite's shell, MariaDB and PostgreSQL, which are not installed"
 	@.ci/need sip-tester baresip sipsak linphone-cli iaxmodem tshark tcpdump opus-tools xz-utils iproute2 ethtool openssl || echo "skipped: tests with SIPp, baresip, sipsak, linphone, iaxmodem, tshark, opusinfo and openssl, which are not installed"
 

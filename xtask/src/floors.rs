@@ -15,7 +15,7 @@ const fn room(name: &'static str, floor: u8, may_know: &'static [&'static str]) 
 
 const EVERYTHING: &[&str] = &[
     "base", "lanes", "bound", "conf", "sip", "rtp", "srtp", "iax2", "tdm", "ilbc", "speex", "codec", "media",
-    "dialplan", "call", "driver", "apps", "io", "realtime", "store", "cluster", "control", "engine",
+    "dialplan", "call", "driver", "apps", "io", "odbc", "realtime", "store", "cluster", "control", "engine",
 ];
 
 /// What the command line knows: the running system, and the load generator for others like it.
@@ -34,6 +34,8 @@ const ROOMS: &[Room] = &[
     // Ciphers of others (RustCrypto): arithmetic, and a look at what the processor can.
     room("srtp", 1, &["base"]),
     room("iax2", 1, &["base"]),
+    // What Strowger and the program that speaks ODBC say to each other.
+    room("odbc", 1, &[]),
     room("tdm", 1, &["base"]),
     room("ilbc", 1, &["lanes"]),
     room("speex", 1, &["lanes"]),
@@ -45,13 +47,15 @@ const ROOMS: &[Room] = &[
     room("apps", 2, &["base", "conf", "call", "dialplan"]),
     room("io", 3, &["base", "lanes", "media", "rtp", "codec"]),
     // Databases on threads of their own: what a table means stands above.
-    room("realtime", 3, &["base", "conf", "io"]),
+    room("realtime", 3, &["base", "conf", "io", "odbc"]),
     room("store", 3, &["base", "call", "codec", "conf", "dialplan", "io", "realtime"]),
     room("cluster", 3, &["base", "io"]),
     room("control", 3, &["apps", "base", "conf", "call", "dialplan", "driver", "store", "io"]),
     // The running system, wired; `strowger` is its command line and `loadtest` its opposite.
     room("engine", 4, EVERYTHING),
     room("strowger", 4, COMMANDS),
+    // Libraries of others in a process of its own: nothing of ours but the words.
+    room("strowger-odbc", 4, &["odbc"]),
     room("loadtest", 4, &["base", "codec", "io", "rtp", "sip"]),
     room("sim", 4, EVERYTHING),
     // The real program seen from outside: it knows the crates no better than a phone does.

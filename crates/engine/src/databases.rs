@@ -7,7 +7,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use control::site::{DatabaseLine, DatabaseLines};
-use realtime::{Answer, Connection, Databases, Failure, Query, Server, Settings, Target, Ticket, Transport};
+use realtime::{
+    Answer, Connection, Databases, Failure, Query, Server, Settings, Source, Target, Ticket, Transport,
+};
 use store::config::realtime::{Driver, Link, Realtime};
 
 /// Who asks.
@@ -111,9 +113,13 @@ fn settings(realtime: &Realtime) -> Settings {
             tls: realtime::Tls::Never,
         };
         let target = match &of.link {
-            Link::Odbc { dsn, user, password } => {
-                Target::Odbc { dsn: dsn.clone(), user: user.clone(), password: password.expose().to_owned() }
-            }
+            Link::Odbc { dsn, user, password, environment } => Target::Odbc(Source {
+                dsn: dsn.clone(),
+                user: user.clone(),
+                password: password.expose().to_owned(),
+                environment: environment.clone(),
+                program: None,
+            }),
             Link::Mysql(of) => Target::Mysql(server(of)),
             Link::Pgsql(of) => Target::Postgres(server(of)),
             Link::Sqlite(path) => Target::Sqlite { path: path.clone() },

@@ -11,6 +11,7 @@ mod databases;
 mod failure;
 mod link;
 mod pool;
+mod program;
 mod query;
 pub mod schema;
 mod settings;
@@ -21,7 +22,7 @@ pub use failure::Failure;
 pub use query::{Answer, Filter, Load, Op, Order, Query, ResultSet, Row};
 pub use settings::{
     CONNECT_WITHIN, CONNECTIONS_DEFAULT, Connection, NEGATIVE_CACHE, QUERY_WITHIN, SLOW_QUERY, Server,
-    Settings, Target, Tls, Transport, UrlFlaw, WAITING_DEFAULT,
+    Settings, Source, Target, Tls, Transport, UrlFlaw, WAITING_DEFAULT,
 };
 
 /// Which question an answer belongs to. Whoever asks chooses it, and several may ask of one set of databases.

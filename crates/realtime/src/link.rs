@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlRow, MySqlSslMode};
@@ -10,12 +11,13 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Either, Executor as _, MySql, Postgres, Row as _, Sqlite};
 use sqlx::{Column as _, ValueRef as _};
 
+use crate::program::Program;
 use crate::query::{Answer, Load, Query, ResultSet, Row};
 use crate::settings::{Server, Target, Tls, Transport};
-use crate::sql::{Dialect, Statement, Table};
+use crate::sql::{Dialect, Marks, Statement, Table};
 
 /// Most rows of one answer: ten times the largest site's endpoints. More are refused, so that no table fills the memory.
-const ROWS_MAX: usize = 500_000;
+pub(crate) const ROWS_MAX: usize = 500_000;
 /// Tables of one database whose columns are remembered.
 const TABLES_MAX: usize = 1_000;
 /// Statements that a connection keeps prepared.
@@ -26,6 +28,8 @@ const PREPARED_MAX: usize = 256;
 pub(crate) enum Trouble {
     /// The connection is of no use any more.
     Broken(String),
+    /// The program that it was made by has ended, by no wish of ours. Other connections have their own.
+    Ended(String),
     /// Nor is it after this.
     Malformed(String),
     /// Another is using what is wanted, and the database waited for it.
@@ -41,6 +45,18 @@ impl Trouble {
     pub(crate) const fn leaves_link(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Stale(_) | Self::Unaskable(_) | Self::Locked(_))
     }
+    /// What a database means by its code.
+    pub(crate) fn told(code: &str, why: String) -> Self {
+        match code {
+            // Shut down, or about to start (PostgreSQL, class 57P); shutdown and killed (MySQL).
+            "57P01" | "57P02" | "57P03" | "57P05" | "08S01" | "70100" => Self::Broken(why),
+            // Busy and locked (SQLite); lock not available, deadlock, serialization (SQLSTATE).
+            "5" | "6" | "261" | "262" | "517" | "55P03" | "40P01" | "40001" => Self::Locked(why),
+            // No such table or column: PostgreSQL, MySQL, SQLite.
+            "42P01" | "42703" | "42S02" | "42S22" | "1" => Self::Stale(why),
+            _ => Self::Refused(why),
+        }
+    }
     fn of(error: sqlx::Error) -> Self {
         use sqlx::Error as E;
         let mut why = words(&error);
@@ -52,17 +68,7 @@ impl Trouble {
         match error {
             E::Database(told) => {
                 let code = told.code();
-                match code.as_deref() {
-                    // Shut down, or about to start (PostgreSQL, class 57P); shutdown and killed (MySQL).
-                    Some("57P01" | "57P02" | "57P03" | "57P05" | "08S01" | "70100") => Self::Broken(why),
-                    // Busy and locked (SQLite); lock not available, deadlock, serialization (SQLSTATE).
-                    Some("5" | "6" | "261" | "262" | "517" | "55P03" | "40P01" | "40001") => {
-                        Self::Locked(why)
-                    }
-                    // No such table or column: PostgreSQL, MySQL, SQLite.
-                    Some("42P01" | "42703" | "42S02" | "42S22" | "1") => Self::Stale(why),
-                    _ => Self::Refused(why),
-                }
+                Self::told(code.as_deref().unwrap_or_default(), why)
             }
             E::Protocol(_) | E::Decode(_) | E::ColumnDecode { .. } | E::TypeNotFound { .. } => {
                 Self::Malformed(why)
@@ -89,6 +95,14 @@ fn words(error: &dyn std::error::Error) -> String {
     out
 }
 
+/// An end of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Begin,
+    Commit,
+    Rollback,
+}
+
 /// What is known of a database's tables; all connections to it share it. The shard never takes this lock.
 pub(crate) type Tables = Arc<Mutex<BTreeMap<String, Arc<Table>>>>;
 
@@ -96,13 +110,14 @@ pub(crate) enum Link {
     Mysql(MySqlConnection),
     Postgres(PgConnection),
     Sqlite(SqliteConnection),
+    Odbc(Program),
 }
 
 /// What came of a prepared statement.
 #[derive(Default)]
-struct Found {
-    rows: Vec<Vec<Option<String>>>,
-    changed: u64,
+pub(crate) struct Found {
+    pub rows: Vec<Vec<Option<String>>>,
+    pub changed: u64,
 }
 
 /// The two ways of asking are the same text for each driver, whose types have no name in common.
@@ -220,8 +235,15 @@ impl Texts for SqliteRow {
 
 impl Link {
     /// Connects, and says what each connection begins with.
-    pub(crate) async fn open(target: &Target, at_connect: &[String]) -> Result<Self, Trouble> {
-        let mut link = Self::connect(target).await.map_err(Trouble::of)?;
+    pub(crate) async fn open(
+        target: &Target,
+        at_connect: &[String],
+        within: Duration,
+    ) -> Result<Self, Trouble> {
+        let mut link = match target {
+            Target::Odbc(source) => Self::Odbc(Program::connect(source, within).await?),
+            _ => Self::connect(target).await.map_err(Trouble::of)?,
+        };
         for sql in at_connect {
             link.stand(sql, 0).await?;
         }
@@ -234,21 +256,19 @@ impl Link {
             Target::Sqlite { path } => {
                 let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
                 // Whoever has a query's time waits in the pool for it, so the library gives up before.
-                let options = options.busy_timeout(std::time::Duration::from_secs(2));
+                let options = options.busy_timeout(Duration::from_secs(2));
                 let options = options.statement_cache_capacity(PREPARED_MAX).disable_statement_logging();
                 Self::Sqlite(options.connect().await?)
             }
-            Target::Odbc { .. } => {
-                let why = "this program speaks no ODBC: map the DSN to mysql://, postgresql:// or sqlite:";
-                return Err(sqlx::Error::Configuration(why.into()));
-            }
+            Target::Odbc(_) => return Err(sqlx::Error::Configuration("a program speaks ODBC".into())),
         })
     }
     const fn dialect(&self) -> Dialect {
         match self {
             Self::Mysql(_) => Dialect::Mysql,
-            Self::Postgres(_) => Dialect::Postgres,
+            Self::Postgres(_) => Dialect::Postgres(Marks::Numbered),
             Self::Sqlite(_) => Dialect::Sqlite,
+            Self::Odbc(program) => program.dialect,
         }
     }
     async fn ask(&mut self, statement: &Statement) -> Result<Found, Trouble> {
@@ -256,6 +276,7 @@ impl Link {
             Self::Mysql(connection) => ask_mysql(connection, statement).await,
             Self::Postgres(connection) => ask_postgres(connection, statement).await,
             Self::Sqlite(connection) => ask_sqlite(connection, statement).await,
+            Self::Odbc(program) => return program.ask(statement).await,
         };
         found.map_err(Trouble::of)
     }
@@ -264,6 +285,7 @@ impl Link {
             Self::Mysql(connection) => stand_mysql(connection, sql, limit).await,
             Self::Postgres(connection) => stand_postgres(connection, sql, limit).await,
             Self::Sqlite(connection) => stand_sqlite(connection, sql, limit).await,
+            Self::Odbc(program) => return program.stand(sql, limit).await,
         };
         set.map_err(Trouble::of)
     }
@@ -304,27 +326,38 @@ impl Link {
                         Query::BATCH_MAX
                     )));
                 }
-                let begin = if self.dialect() == Dialect::Sqlite { "BEGIN IMMEDIATE" } else { "BEGIN" };
-                self.stand(begin, 0).await?;
+                self.bound(Bound::Begin).await?;
                 let mut changed = Vec::with_capacity(writes.len());
                 for write in writes {
                     match self.write(tables, write).await {
                         Ok(count) => changed.push(count),
                         Err(trouble) => {
                             if trouble.leaves_link() {
-                                self.stand("ROLLBACK", 0).await?;
+                                self.bound(Bound::Rollback).await?;
                             }
                             return Err(trouble);
                         }
                     }
                 }
-                self.stand("COMMIT", 0).await?;
+                self.bound(Bound::Commit).await?;
                 Ok(Answer::Batch(changed))
             }
             Query::Store { .. } | Query::Update { .. } | Query::Put { .. } | Query::Destroy { .. } => {
                 self.write(tables, query).await.map(Answer::Changed)
             }
         }
+    }
+    /// Where a transaction begins or ends.
+    async fn bound(&mut self, bound: Bound) -> Result<(), Trouble> {
+        let sql = match (&mut *self, bound) {
+            (Self::Odbc(program), bound) => return program.bound(bound).await,
+            // Two that have begun, and write then, would find each other in the way.
+            (Self::Sqlite(_), Bound::Begin) => "BEGIN IMMEDIATE",
+            (_, Bound::Begin) => "BEGIN",
+            (_, Bound::Commit) => "COMMIT",
+            (_, Bound::Rollback) => "ROLLBACK",
+        };
+        self.stand(sql, 0).await.map(|_| ())
     }
     async fn write(&mut self, tables: &Tables, query: &Query) -> Result<u64, Trouble> {
         let dialect = self.dialect();
@@ -337,18 +370,13 @@ impl Link {
             }
             Query::Update { table, keys, sets } => {
                 let table = self.table(tables, table).await?;
-                match dialect.update(&table, keys, sets).map_err(unaskable)? {
-                    Some(statement) => Ok(self.ask(&statement).await?.changed),
-                    None => Ok(0),
-                }
+                self.update(&table, keys, sets).await
             }
             Query::Put { table, keys, sets } => {
                 let table = self.table(tables, table).await?;
-                if let Some(statement) = dialect.update(&table, keys, sets).map_err(unaskable)? {
-                    let changed = self.ask(&statement).await?.changed;
-                    if changed > 0 {
-                        return Ok(changed);
-                    }
+                let changed = self.update(&table, keys, sets).await?;
+                if changed > 0 {
+                    return Ok(changed);
                 }
                 let keys = keys.iter().map(|(column, value)| (column.clone(), Some(value.clone())));
                 let all: Vec<_> = sets.iter().cloned().chain(keys).collect();
@@ -364,6 +392,27 @@ impl Link {
                 Err(unaskable("a batch has only writes".to_owned()))
             }
         }
+    }
+    /// How many rows were found to change.
+    async fn update(
+        &mut self,
+        table: &Table,
+        keys: &[(String, String)],
+        sets: &[(String, Option<String>)],
+    ) -> Result<u64, Trouble> {
+        let dialect = self.dialect();
+        let Some(statement) = dialect.update(table, keys, sets).map_err(Trouble::Unaskable)? else {
+            return Ok(0);
+        };
+        let changed = self.ask(&statement).await?.changed;
+        if changed > 0 || !matches!(self, Self::Odbc(_)) || dialect != Dialect::Mysql {
+            return Ok(changed);
+        }
+        // Through ODBC MySQL counts the rows that are others than before, unless the source has option 2.
+        let statement = dialect.count(table, keys).map_err(Trouble::Unaskable)?;
+        let found = self.ask(&statement).await?.rows;
+        let count = found.first().and_then(|row| row.first()).and_then(Option::as_ref);
+        Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
     }
     async fn load(&mut self, tables: &Tables, load: &Load) -> Result<Vec<Row>, Trouble> {
         let table = self.table(tables, &load.table).await?;
@@ -397,6 +446,11 @@ impl Link {
     }
     async fn look_at(&mut self, name: &str) -> Result<Option<Table>, Trouble> {
         let dialect = self.dialect();
+        if let Self::Odbc(program) = self
+            && !matches!(dialect, Dialect::Postgres(_))
+        {
+            return program.look_at(name).await;
+        }
         let statement = dialect.columns_of(name).map_err(Trouble::Unaskable)?;
         let found = self.ask(&statement).await?;
         dialect.table(name, found.rows).map_err(Trouble::Unaskable)

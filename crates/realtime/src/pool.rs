@@ -61,7 +61,13 @@ pub(crate) struct Figures {
 /// What a task ended with.
 enum Done {
     Connected(Result<Link, Failure>),
-    Asked { link: Option<Link>, job: Job, result: Result<Answer, Failure> },
+    Asked {
+        link: Option<Link>,
+        job: Job,
+        result: Result<Answer, Failure>,
+        /// The program that spoke ODBC has ended over it.
+        has_ended: bool,
+    },
 }
 
 /// How it stands with the database.
@@ -90,6 +96,8 @@ pub(crate) struct Pool<T> {
     tasks: JoinSet<Done>,
     /// When it is connected to next without being asked.
     retry: Option<Instant>,
+    /// Times that a program has ended over a question, since one was answered.
+    endings: u32,
     is_closing: bool,
     /// Nobody is there who would hear of it.
     is_orphan: bool,
@@ -110,6 +118,7 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
             waiting: VecDeque::new(),
             tasks: JoinSet::new(),
             retry: None,
+            endings: 0,
             is_closing: false,
             is_orphan: false,
         }
@@ -196,21 +205,24 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
         let Connection { name, target, at_connect, connect_within, .. } = self.settings.clone();
         self.tasks.spawn(async move {
             let until = Instant::now() + connect_within;
-            Done::Connected(match timeout_at(until, whole(Link::open(&target, &at_connect))).await {
-                Ok(Ok(link)) => Ok(link),
-                Ok(Err(Trouble::Malformed(why))) => Err(Failure::Malformed { name, why }),
-                Ok(Err(
-                    Trouble::Broken(why)
-                    | Trouble::Refused(why)
-                    | Trouble::Stale(why)
-                    | Trouble::Locked(why)
-                    | Trouble::Unaskable(why),
-                )) => Err(Failure::Unreachable { name, why }),
-                Err(_) => {
-                    let why = format!("nothing came within {} ms", connect_within.as_millis());
-                    Err(Failure::Unreachable { name, why })
-                }
-            })
+            Done::Connected(
+                match timeout_at(until, whole(Link::open(&target, &at_connect, connect_within))).await {
+                    Ok(Ok(link)) => Ok(link),
+                    Ok(Err(Trouble::Malformed(why))) => Err(Failure::Malformed { name, why }),
+                    Ok(Err(
+                        Trouble::Broken(why)
+                        | Trouble::Ended(why)
+                        | Trouble::Refused(why)
+                        | Trouble::Stale(why)
+                        | Trouble::Locked(why)
+                        | Trouble::Unaskable(why),
+                    )) => Err(Failure::Unreachable { name, why }),
+                    Err(_) => {
+                        let why = format!("nothing came within {} ms", connect_within.as_millis());
+                        Err(Failure::Unreachable { name, why })
+                    }
+                },
+            )
         });
     }
     fn hand_out(&mut self, mut link: Link, job: Job) {
@@ -219,16 +231,16 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
         let tables = self.tables.clone();
         self.tasks.spawn(async move {
             let asked = timeout_at(job.handed + within, whole(link.perform(&tables, &job.query))).await;
-            let (result, keeps) = match asked {
-                Ok(Ok(answer)) => (Ok(answer), true),
+            let (result, keeps, has_ended) = match asked {
+                Ok(Ok(answer)) => (Ok(answer), true, false),
                 Ok(Err(trouble)) => {
-                    let keeps = trouble.leaves_link();
-                    (Err(failure(trouble, name)), keeps)
+                    let (keeps, has_ended) = (trouble.leaves_link(), matches!(trouble, Trouble::Ended(_)));
+                    (Err(failure(trouble, name)), keeps, has_ended)
                 }
                 // What it goes on saying belongs to nobody: the connection is closed.
-                Err(_) => (Err(Failure::Slow { name, within }), false),
+                Err(_) => (Err(Failure::Slow { name, within }), false, false),
             };
-            Done::Asked { link: keeps.then_some(link), job, result }
+            Done::Asked { link: keeps.then_some(link), job, result, has_ended }
         });
     }
     fn take_in(&mut self, done: Done) {
@@ -247,11 +259,18 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
                 self.connecting -= 1;
                 self.not_reached(failure);
             }
-            Done::Asked { link, job, result } => {
+            Done::Asked { link, job, result, has_ended } => {
                 self.busy -= 1;
-                if link.is_none() {
+                match &result {
+                    // The others have programs of their own.
+                    Err(failure) if has_ended => {
+                        self.not_reached(failure.clone());
+                        self.endings = self.endings.saturating_add(1);
+                    }
                     // The others were opened to the same server, and rest since.
-                    self.idle.clear();
+                    Err(_) if link.is_none() => self.idle.clear(),
+                    Err(_) => {}
+                    Ok(_) => self.endings = 0,
                 }
                 self.idle.extend(link);
                 if job.handed.elapsed() >= self.settings.slow_query {
@@ -270,7 +289,8 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
     fn not_reached(&mut self, failure: Failure) {
         let pause = match &self.state {
             State::Down { pause, .. } => *pause * 2,
-            State::Untried | State::Up => RETRY_FIRST,
+            // A driver that ends at every question is started less and less often.
+            State::Untried | State::Up => RETRY_FIRST * 2_u32.saturating_pow(self.endings.min(10)),
         };
         let pause = pause.min(self.settings.negative_cache).max(RETRY_LEAST);
         self.retry = Some(Instant::now() + pause);
@@ -300,7 +320,7 @@ async fn whole<R>(work: impl Future<Output = Result<R, Trouble>>) -> Result<R, T
 
 fn failure(trouble: Trouble, name: String) -> Failure {
     match trouble {
-        Trouble::Broken(why) => Failure::Broken { name, why },
+        Trouble::Broken(why) | Trouble::Ended(why) => Failure::Broken { name, why },
         Trouble::Malformed(why) => Failure::Malformed { name, why },
         Trouble::Locked(why) => Failure::Locked { name, why },
         Trouble::Refused(why) | Trouble::Stale(why) => Failure::Refused { name, why },

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use crate::query::{Answer, Query};
 use crate::settings::Target;
-use crate::sql::Dialect;
+use crate::sql::{Dialect, Marks};
 use crate::{Databases, Failure};
 
 pub use tables::TABLES;
@@ -120,9 +120,9 @@ pub fn make(
 const fn dialect(target: &Target) -> Option<Dialect> {
     match target {
         Target::Mysql(_) => Some(Dialect::Mysql),
-        Target::Postgres(_) => Some(Dialect::Postgres),
+        Target::Postgres(_) => Some(Dialect::Postgres(Marks::Numbered)),
         Target::Sqlite { .. } => Some(Dialect::Sqlite),
-        Target::Odbc { .. } => None,
+        Target::Odbc(_) => None,
     }
 }
 
@@ -134,15 +134,15 @@ impl Dialect {
             (Kind::Long, _) => "TEXT".to_owned(),
             (Kind::Int, _) => "INTEGER".to_owned(),
             (Kind::BigInt, _) => "BIGINT".to_owned(),
-            (Kind::Time, Self::Postgres) => "TIMESTAMP".to_owned(),
+            (Kind::Time, Self::Postgres(_)) => "TIMESTAMP".to_owned(),
             (Kind::Time, _) => "DATETIME".to_owned(),
-            (Kind::Bytes, Self::Postgres) => "BYTEA".to_owned(),
+            (Kind::Bytes, Self::Postgres(_)) => "BYTEA".to_owned(),
             (Kind::Bytes, Self::Mysql) => "LONGBLOB".to_owned(),
-            (Kind::Bytes, Self::Sqlite) => "BLOB".to_owned(),
+            (Kind::Bytes, Self::Sqlite | Self::Other { .. }) => "BLOB".to_owned(),
             (Kind::Serial, Self::Mysql) if is_key => return "INTEGER NOT NULL AUTO_INCREMENT".to_owned(),
             (Kind::Serial, Self::Mysql) => return "INTEGER NOT NULL AUTO_INCREMENT UNIQUE".to_owned(),
-            (Kind::Serial, Self::Postgres) => return "SERIAL".to_owned(),
-            (Kind::Serial, Self::Sqlite) => "INTEGER".to_owned(),
+            (Kind::Serial, Self::Postgres(_)) => return "SERIAL".to_owned(),
+            (Kind::Serial, Self::Sqlite | Self::Other { .. }) => "INTEGER".to_owned(),
         };
         format!("{kind}{}", if is_key { " NOT NULL" } else { "" })
     }

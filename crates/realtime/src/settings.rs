@@ -80,15 +80,23 @@ pub enum Target {
         /// The file; made when it is not there.
         path: PathBuf,
     },
-    /// Whatever the driver manager of ODBC knows by this name.
-    Odbc {
-        /// Name in odbc.ini.
-        dsn: String,
-        /// User; empty: the one of odbc.ini.
-        user: String,
-        /// Password; empty: the one of odbc.ini.
-        password: String,
-    },
+    /// Whatever the driver manager of ODBC knows.
+    Odbc(Source),
+}
+
+/// A data source of ODBC.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Source {
+    /// Name in odbc.ini, or a whole connection string when it has a `=`.
+    pub dsn: String,
+    /// User; empty: the one of odbc.ini.
+    pub user: String,
+    /// Password; empty: the one of odbc.ini.
+    pub password: String,
+    /// Variables that unixODBC and its drivers are to find: `ODBCINI`, `ODBCSYSINI` and those of the drivers.
+    pub environment: Vec<(String, String)>,
+    /// The program that speaks ODBC; `None`: `strowger-odbc`, beside this one.
+    pub program: Option<PathBuf>,
 }
 
 /// How a server is reached.
@@ -168,12 +176,11 @@ impl Target {
             ("mysql" | "mariadb", Some(rest)) => Ok(Self::Mysql(Server::parse(url, rest, 3306)?)),
             ("postgres" | "postgresql", Some(rest)) => Ok(Self::Postgres(Server::parse(url, rest, 5432)?)),
             ("sqlite" | "sqlite3", _) => Ok(Self::Sqlite { path: after.unwrap_or(rest).into() }),
-            ("odbc", None) => {
-                Ok(Self::Odbc { dsn: rest.to_owned(), user: String::new(), password: String::new() })
-            }
+            ("odbc", None) => Ok(Self::Odbc(Source { dsn: rest.to_owned(), ..Source::default() })),
             ("odbc", Some(rest)) => {
                 let (user, password, dsn) = credentials(rest)?;
-                Ok(Self::Odbc { dsn: dsn.trim_end_matches('/').to_owned(), user, password })
+                let dsn = dsn.trim_end_matches('/').to_owned();
+                Ok(Self::Odbc(Source { dsn, user, password, ..Source::default() }))
             }
             _ => Err(scheme()),
         }
@@ -184,7 +191,7 @@ impl Target {
             Self::Mysql(_) => "mysql",
             Self::Postgres(_) => "postgresql",
             Self::Sqlite { .. } => "sqlite",
-            Self::Odbc { .. } => "odbc",
+            Self::Odbc(_) => "odbc",
         }
     }
 }
@@ -209,7 +216,7 @@ impl fmt::Display for Target {
                 }
             }
             Self::Sqlite { path } => write!(out, "sqlite:{}", path.display()),
-            Self::Odbc { dsn, .. } => write!(out, "odbc:{dsn}"),
+            Self::Odbc(source) => write!(out, "odbc:{}", source.shown()),
         }
     }
 }
@@ -217,6 +224,23 @@ impl fmt::Display for Target {
 impl fmt::Debug for Target {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, out)
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}@{}", self.user, self.shown())
+    }
+}
+
+impl Source {
+    /// Its name; of a connection string all but passwords.
+    fn shown(&self) -> String {
+        let is_secret = |part: &&str| {
+            let name = part.split('=').next().unwrap_or_default().trim();
+            ["pwd", "password"].iter().any(|secret| name.eq_ignore_ascii_case(secret))
+        };
+        self.dsn.split(';').filter(|part| !is_secret(part)).collect::<Vec<_>>().join(";")
     }
 }
 
@@ -317,6 +341,7 @@ mod tests {
             ("sqlite:///var/lib/a.db", "sqlite:/var/lib/a.db"),
             ("odbc:asterisk-connector", "odbc:asterisk-connector"),
             ("odbc://ann:x@asterisk", "odbc:asterisk"),
+            ("odbc:Driver=SQLite3;Pwd=x;Database=/a.db", "odbc:Driver=SQLite3;Database=/a.db"),
         ] {
             let target = Target::from_url(url);
             assert_eq!(target.map(|target| target.to_string()), Ok(shown.to_owned()), "{url}");

@@ -14,8 +14,22 @@ const COLUMNS_MAX: usize = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Mysql,
-    Postgres,
+    Postgres(Marks),
     Sqlite,
+    /// Whatever ODBC leads to: what standards say, and text that the driver turns into other types and back.
+    Other {
+        /// What stands around names; `None`: nothing.
+        quote: Option<char>,
+    },
+}
+
+/// How PostgreSQL is told where a value goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marks {
+    /// `$1`, by itself.
+    Numbered,
+    /// `?`, through ODBC.
+    Question,
 }
 
 /// A statement, and what is bound in it.
@@ -23,6 +37,8 @@ pub(crate) enum Dialect {
 pub(crate) struct Statement {
     pub sql: String,
     pub values: Vec<Option<String>>,
+    /// Most rows that are wanted, where the statement's text cannot say it.
+    pub limit: Option<u32>,
 }
 
 /// What a database says of a table.
@@ -61,6 +77,9 @@ const MYSQL_TEXTS: &[&str] = &[
 /// Types of PostgreSQL that hold any text, and that text is assigned to without a cast.
 const POSTGRES_TEXTS: &[&str] = &["character varying", "character", "text", "citext", "name", "\"char\""];
 
+/// Numbers of types of ODBC that hold any text: SQL_CHAR, SQL_VARCHAR, SQL_LONGVARCHAR, the same in wide letters and in bytes.
+const ODBC_TEXTS: &[i16] = &[1, 12, -1, -8, -9, -10, -2, -3, -4];
+
 /// Why no statement can be made.
 pub(crate) type Flaw = String;
 
@@ -80,14 +99,20 @@ fn shown(name: &str) -> String {
 }
 
 impl Dialect {
-    const fn quote(self) -> char {
+    const fn quote(self) -> Option<char> {
         match self {
-            Self::Mysql => '`',
-            Self::Postgres | Self::Sqlite => '"',
+            Self::Mysql => Some('`'),
+            Self::Postgres(_) | Self::Sqlite => Some('"'),
+            Self::Other { quote } => quote,
         }
     }
     pub(crate) fn quoted(self, name: &str) -> String {
-        let quote = self.quote();
+        let Some(quote) = self.quote() else {
+            return name
+                .chars()
+                .filter(|symbol| symbol.is_alphanumeric() || "_$#".contains(*symbol))
+                .collect();
+        };
         let mut out = String::with_capacity(name.len() + 2);
         out.push(quote);
         for symbol in name.chars() {
@@ -100,7 +125,7 @@ impl Dialect {
         out
     }
     /// Schema, if there is one, and name of a table.
-    fn split(table: &str) -> Result<(Option<&str>, &str), Flaw> {
+    pub(crate) fn split(table: &str) -> Result<(Option<&str>, &str), Flaw> {
         let (schema, name) = match table.split_once('.') {
             Some((schema, name)) => (Some(schema), name),
             None => (None, table),
@@ -129,20 +154,29 @@ impl Dialect {
                       WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION"
                     .to_owned(),
                 values: vec![schema.map(str::to_owned), some(name)],
+                limit: None,
             },
             // What is not there as it is spelled may be there in small letters, which names become without quotes.
-            Self::Postgres => Statement {
-                sql: "SELECT a.attname::text, pg_catalog.format_type(a.atttypid, NULL)::text, \
-                      a.attrelid::regclass::text FROM pg_catalog.pg_attribute a \
-                      WHERE a.attrelid = COALESCE(to_regclass($1), to_regclass(lower($1))) \
-                      AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
-                    .to_owned(),
-                values: vec![Some(self.table_name(table)?)],
-            },
+            Self::Postgres(marks) => {
+                let name = Some(self.table_name(table)?);
+                let (first, second, values) = match marks {
+                    Marks::Numbered => ("$1", "$1", vec![name]),
+                    Marks::Question => ("CAST(? AS text)", "CAST(? AS text)", vec![name.clone(), name]),
+                };
+                let sql = format!(
+                    "SELECT a.attname::text, pg_catalog.format_type(a.atttypid, NULL)::text, \
+                     a.attrelid::regclass::text FROM pg_catalog.pg_attribute a \
+                     WHERE a.attrelid = COALESCE(to_regclass({first}), to_regclass(lower({second}))) \
+                     AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+                );
+                Statement { sql, values, limit: None }
+            }
             Self::Sqlite => Statement {
                 sql: "SELECT name, type, NULL FROM pragma_table_info(?, ?)".to_owned(),
                 values: vec![some(name), some(schema.unwrap_or("main"))],
+                limit: None,
             },
+            Self::Other { .. } => return Err("only its driver of ODBC can name the columns of a table".to_owned()),
         })
     }
 
@@ -159,27 +193,49 @@ impl Dialect {
         let quoted = quoted.map_or_else(|| self.table_name(name), Ok)?;
         Ok((!columns.is_empty()).then_some(Table { quoted, columns }))
     }
+    /// The table, from what SQLColumns gave: rows of name, type, and number of the type.
+    pub(crate) fn told_table(
+        self,
+        name: &str,
+        rows: Vec<Vec<Option<String>>>,
+    ) -> Result<Option<Table>, Flaw> {
+        let mut columns = Vec::new();
+        for row in rows {
+            let [Some(name), kind, Some(number)] = row.as_slice() else { continue };
+            let is_text = number.parse().is_ok_and(|number: i16| ODBC_TEXTS.contains(&number));
+            columns.push(Column {
+                name: name.as_str().into(),
+                kind: kind.clone().unwrap_or_default(),
+                is_text,
+            });
+        }
+        Ok((!columns.is_empty()).then_some(Table { quoted: self.table_name(name)?, columns }))
+    }
     fn is_text(self, kind: &str) -> bool {
         let has = |words: &[&str]| words.iter().any(|word| kind.eq_ignore_ascii_case(word));
         match self {
             Self::Mysql => has(MYSQL_TEXTS),
-            Self::Postgres => has(POSTGRES_TEXTS),
+            Self::Postgres(_) => has(POSTGRES_TEXTS),
             // A type of SQLite is any words; these give a column its affinity to numbers.
             Self::Sqlite => {
                 let kind = kind.to_ascii_uppercase();
                 !["INT", "REAL", "FLOA", "DOUB", "NUM", "DEC", "BOOL"].iter().any(|word| kind.contains(word))
             }
+            Self::Other { .. } => true,
         }
     }
 
     /// Rows of all columns, in the table's order.
     pub(crate) fn load(self, table: &Table, load: &Load) -> Result<Statement, Flaw> {
-        let mut out = Statement { sql: "SELECT ".to_owned(), values: Vec::new() };
+        let mut out = Statement { sql: "SELECT ".to_owned(), ..Statement::default() };
         for (at, column) in table.columns.iter().enumerate() {
             out.sql.push_str(if at == 0 { "" } else { ", " });
             let name = self.quoted(&column.name);
-            let kind = if self == Self::Mysql { "CHAR" } else { "TEXT" };
-            let _ = write!(out.sql, "CAST({name} AS {kind})");
+            let _ = match self {
+                Self::Mysql => write!(out.sql, "CAST({name} AS CHAR)"),
+                Self::Postgres(_) | Self::Sqlite => write!(out.sql, "CAST({name} AS TEXT)"),
+                Self::Other { .. } => write!(out.sql, "{name}"),
+            };
         }
         let _ = write!(out.sql, " FROM {}", table.quoted);
         self.conditions(table, &load.filters, &mut out)?;
@@ -189,8 +245,11 @@ impl Dialect {
                 (if at == 0 { " ORDER BY" } else { "," }, if order.descending { " DESC" } else { "" });
             let _ = write!(out.sql, "{word} {name}{way}");
         }
-        if let Some(limit) = load.limit {
-            let _ = write!(out.sql, " LIMIT {limit}");
+        match (load.limit, self) {
+            // Each spells it its own way.
+            (limit, Self::Other { .. }) => out.limit = limit,
+            (Some(limit), _) => _ = write!(out.sql, " LIMIT {limit}"),
+            (None, _) => {}
         }
         Ok(out)
     }
@@ -218,7 +277,7 @@ impl Dialect {
         keys: &[(String, String)],
         sets: &[(String, Option<String>)],
     ) -> Result<Option<Statement>, Flaw> {
-        let mut out = Statement { sql: format!("UPDATE {} SET ", table.quoted), values: Vec::new() };
+        let mut out = Statement { sql: format!("UPDATE {} SET ", table.quoted), ..Statement::default() };
         let sets = known(table, sets)?;
         for (at, (column, value)) in sets.iter().enumerate() {
             out.sql.push_str(if at == 0 { "" } else { ", " });
@@ -228,8 +287,15 @@ impl Dialect {
         self.keys(table, keys, &mut out)?;
         Ok((!sets.is_empty()).then_some(out))
     }
+    /// How many rows have these keys.
+    pub(crate) fn count(self, table: &Table, keys: &[(String, String)]) -> Result<Statement, Flaw> {
+        let mut out =
+            Statement { sql: format!("SELECT COUNT(*) FROM {}", table.quoted), ..Statement::default() };
+        self.keys(table, keys, &mut out)?;
+        Ok(out)
+    }
     pub(crate) fn destroy(self, table: &Table, keys: &[(String, String)]) -> Result<Statement, Flaw> {
-        let mut out = Statement { sql: format!("DELETE FROM {}", table.quoted), values: Vec::new() };
+        let mut out = Statement { sql: format!("DELETE FROM {}", table.quoted), ..Statement::default() };
         self.keys(table, keys, &mut out)?;
         Ok(out)
     }
@@ -253,11 +319,14 @@ impl Dialect {
             match (op, self) {
                 (Op::Like | Op::NotLike, _) => {
                     let name = match self {
-                        Self::Postgres if !column.is_text => format!("CAST({name} AS TEXT)"),
+                        Self::Postgres(_) if !column.is_text => format!("CAST({name} AS TEXT)"),
                         _ => name,
                     };
                     out.values.push(Some(value));
-                    let escape = if self == Self::Sqlite { " ESCAPE '\\'" } else { "" };
+                    let escape = match self {
+                        Self::Sqlite | Self::Other { .. } => " ESCAPE '\\'",
+                        Self::Mysql | Self::Postgres(_) => "",
+                    };
                     let mark = self.mark(out.values.len());
                     let _ = write!(out.sql, " {word} {name} {} {mark}{escape}", op.sql());
                 }
@@ -271,8 +340,10 @@ impl Dialect {
     }
     fn mark(self, number: usize) -> String {
         match self {
-            Self::Mysql | Self::Sqlite => "?".to_owned(),
-            Self::Postgres => format!("${number}"),
+            Self::Postgres(Marks::Numbered) => format!("${number}"),
+            Self::Mysql | Self::Sqlite | Self::Other { .. } | Self::Postgres(Marks::Question) => {
+                "?".to_owned()
+            }
         }
     }
     /// The mark of a value that is compared with, or written into, a column.
@@ -282,7 +353,8 @@ impl Dialect {
         values.push(value.filter(|value| text || !value.is_empty()));
         let mark = self.mark(values.len());
         match self {
-            Self::Postgres if !text => format!("CAST({mark}::text AS {})", column.kind),
+            Self::Postgres(Marks::Numbered) if !text => format!("CAST({mark}::text AS {})", column.kind),
+            Self::Postgres(Marks::Question) if !text => format!("CAST(CAST(? AS text) AS {})", column.kind),
             _ => mark,
         }
     }
@@ -319,7 +391,7 @@ mod tests {
     use crate::query::Order;
 
     fn table(dialect: Dialect) -> Table {
-        let text = if dialect == Dialect::Postgres { "character varying" } else { "varchar" };
+        let text = if matches!(dialect, Dialect::Postgres(_)) { "character varying" } else { "varchar" };
         let column = |name: &str, kind: &str| vec![Some(name.to_owned()), Some(kind.to_owned()), None];
         let rows = vec![column("name", text), column("port", "integer"), column("od`d\"", text)];
         dialect.table("iaxfriends", rows).unwrap().unwrap()
@@ -347,9 +419,23 @@ mod tests {
                  WHERE `name` LIKE ? AND `port` > ? ORDER BY `name` DESC LIMIT 1",
             ),
             (
-                Dialect::Postgres,
+                Dialect::Postgres(Marks::Numbered),
                 "SELECT CAST(\"name\" AS TEXT), CAST(\"port\" AS TEXT), CAST(\"od`d\"\"\" AS TEXT) FROM \"iaxfriends\" \
                  WHERE \"name\" LIKE $1 AND \"port\" > CAST($2::text AS integer) ORDER BY \"name\" DESC LIMIT 1",
+            ),
+            (
+                Dialect::Postgres(Marks::Question),
+                "SELECT CAST(\"name\" AS TEXT), CAST(\"port\" AS TEXT), CAST(\"od`d\"\"\" AS TEXT) FROM \"iaxfriends\" \
+                 WHERE \"name\" LIKE ? AND \"port\" > CAST(CAST(? AS text) AS integer) ORDER BY \"name\" DESC LIMIT 1",
+            ),
+            (
+                Dialect::Other { quote: Some('"') },
+                "SELECT \"name\", \"port\", \"od`d\"\"\" FROM \"iaxfriends\" \
+                 WHERE \"name\" LIKE ? ESCAPE '\\' AND \"port\" > ? ORDER BY \"name\" DESC",
+            ),
+            (
+                Dialect::Other { quote: None },
+                "SELECT name, port, odd FROM iaxfriends WHERE name LIKE ? ESCAPE '\\' AND port > ? ORDER BY name DESC",
             ),
             (
                 Dialect::Sqlite,
@@ -366,7 +452,12 @@ mod tests {
     #[test]
     fn hostile_names_and_values_never_become_sql() {
         let hostile = "x' OR '1'='1\"; DROP TABLE a; -- `";
-        for dialect in [Dialect::Mysql, Dialect::Postgres, Dialect::Sqlite] {
+        for dialect in [
+            Dialect::Mysql,
+            Dialect::Postgres(Marks::Numbered),
+            Dialect::Sqlite,
+            Dialect::Other { quote: Some('"') },
+        ] {
             let table = table(dialect);
             let stored = dialect.store(&table, &[set("name", hostile), set(hostile, "1")]).unwrap();
             assert!(!stored.sql.contains("DROP"), "{dialect:?}: {}", stored.sql);
@@ -395,14 +486,14 @@ mod tests {
             }
             let quoted = dialect.table_name(hostile).unwrap();
             let inner = &quoted[1..quoted.len() - 1];
-            let quote = dialect.quote();
+            let quote = dialect.quote().unwrap();
             assert!(!inner.replace(&format!("{quote}{quote}"), "").contains(quote), "{dialect:?}: {quoted}");
         }
     }
 
     #[test]
     fn nothing_in_a_number_is_null_and_the_last_of_two_writes_counts() {
-        let dialect = Dialect::Postgres;
+        let dialect = Dialect::Postgres(Marks::Numbered);
         let sets = [set("port", "4569"), set("name", ""), set("Port", "")];
         let keys = [("name".to_owned(), "a".to_owned())];
         let made = dialect.update(&table(dialect), &keys, &sets).unwrap().unwrap();

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod contract;
+
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -214,6 +216,10 @@ impl Server {
         let scheme = if self.kind == Kind::Postgres { "postgresql" } else { "mysql" };
         let url = format!("{scheme}://pbx:s3cr%23t'@127.0.0.1:{}/{database}", self.port);
         Connection::new("db", Target::from_url(&url).unwrap())
+    }
+    /// The port of 127.0.0.1 that it listens to.
+    pub fn port(&self) -> u16 {
+        self.port
     }
     /// How it is reached.
     pub fn settings(&self) -> Connection {

@@ -46,6 +46,8 @@ pub enum Link {
         user: String,
         /// Password; empty: the one of `odbc.ini`.
         password: Secret,
+        /// Variables of `[ENV]`, for unixODBC and its drivers.
+        environment: Vec<(String, String)>,
     },
     /// MySQL and MariaDB.
     Mysql(Server),

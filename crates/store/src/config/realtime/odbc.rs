@@ -21,7 +21,7 @@ options! {
     dsn: Text = "", "Data source in odbc.ini; empty is the name of the section.";
     username: Text = "", "User; empty is the one of odbc.ini.";
     password: Hidden = "", "Password; empty is the one of odbc.ini.";
-    native: Text = "no", "Serve the class without unixODBC: `yes` takes the driver by the library that odbc.ini names, `mysql`, `pgsql` or `sqlite3` names it.";
+    native: Text = "no", "Serve the class without unixODBC: `yes` takes the built-in driver for what odbc.ini leads to, `mysql`, `pgsql` or `sqlite3` names it; `no`: through unixODBC and the library that odbc.ini names.";
     pre_connect as "pre-connect": YesNo = "no", "Connect at the start.";
     max_connections: Int<1, 1000> = "1", "Most connections at once.";
     connect_timeout: Seconds<1, 600> = "10", "How long making a connection may take.";
@@ -163,6 +163,13 @@ fn sections(text: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     found
 }
 
+/// What the classes have in common.
+struct Sources {
+    known: DataSources,
+    /// `[ENV]`.
+    variables: Vec<(String, String)>,
+}
+
 /// Databases of `res_odbc.conf`.
 pub(super) fn read(
     file: &File,
@@ -170,20 +177,22 @@ pub(super) fn read(
     findings: &mut Findings,
 ) -> Vec<Settings> {
     let mut environment = Environment::of_process();
-    let own = file.named(ENVIRONMENT).flat_map(|section| &section.variables);
-    for variable in own {
+    let mut variables = Vec::new();
+    for variable in file.named(ENVIRONMENT).flat_map(|section| &section.variables) {
         let path = PathBuf::from(&*variable.value);
         match &*variable.name {
             "ODBCINI" => environment.sources = Some(path),
             "ODBCSYSINI" => environment.folder = Some(path),
-            other => {
-                let message =
-                    format!("{other} is not set: libraries of ODBC see the environment of the process");
-                findings.note(&variable.place, message, "set it in the unit that starts Strowger");
-            }
+            _ => {}
         }
+        if variable.name.contains(['=', '\0']) || variable.value.contains('\0') {
+            let message = format!("{} cannot be the name of a variable", variable.name);
+            findings.warning(&variable.place, message, "write NAME => value");
+            continue;
+        }
+        variables.push((variable.name.to_string(), variable.value.to_string()));
     }
-    let sources = sources(&environment);
+    let sources = Sources { known: sources(&environment), variables };
     let classes = file.objects().filter(|section| &*section.name != ENVIRONMENT);
     let mut made = Vec::new();
     for section in classes {
@@ -198,7 +207,7 @@ pub(super) fn read(
 fn settings(
     name: &str,
     class: &OdbcClass,
-    sources: &DataSources,
+    Sources { known: sources, variables }: &Sources,
     findings: &mut Findings,
 ) -> Option<Settings> {
     let dsn = if class.dsn.is_empty() { name } else { &class.dsn };
@@ -233,9 +242,12 @@ fn settings(
         },
     };
     let link = match native {
-        None => {
-            Link::Odbc { dsn: dsn.to_owned(), user: class.username.clone(), password: class.password.clone() }
-        }
+        None => Link::Odbc {
+            dsn: dsn.to_owned(),
+            user: class.username.clone(),
+            password: class.password.clone(),
+            environment: variables.clone(),
+        },
         Some("sqlite3") => {
             let Some(file) = sources.value(dsn, &["database", "dbq", "dbname"]) else {
                 return nowhere(name, dsn, "Database", place, findings);

@@ -47,6 +47,24 @@ fn families_lie_where_extconfig_says() {
 }
 
 #[test]
+fn variables_of_env_are_for_unixodbc_and_its_drivers() {
+    let mut findings = Findings::new();
+    let text = "[ENV]\nODBCSYSINI => /opt/odbc\nTDSVER => 7.4\n[class]\ndsn => asterisk\n";
+    let read = file("res_odbc.conf", text, &mut findings).unwrap();
+    let sources = |environment: &odbc::Environment| {
+        assert_eq!(environment.drivers_file(), PathBuf::from("/opt/odbc/odbcinst.ini"));
+        DataSources::default()
+    };
+    let made = odbc::read(&read, &sources, &mut findings);
+    let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let Some(Settings { link: Link::Odbc { environment, .. }, .. }) = made.first() else {
+        panic!("{made:?}")
+    };
+    assert_eq!(*environment, [set("ODBCSYSINI", "/opt/odbc"), set("TDSVER", "7.4")]);
+    assert!(messages(&findings).is_empty());
+}
+
+#[test]
 fn the_databases_of_a_family_are_asked_by_priority() {
     let mut findings = Findings::new();
     let text = "[settings]\nps_aors => odbc,second,t,2\nps_aors => odbc,first,t\nps_aors => odbc,third,t,2\n";
@@ -67,7 +85,12 @@ const ODBCINST_INI: &str =
 #[test]
 fn a_class_is_served_by_unixodbc_or_by_the_driver_that_one_line_asks_for() {
     let odbc = |dsn: &str, user: &str| {
-        Some(Link::Odbc { dsn: dsn.to_owned(), user: user.to_owned(), password: Secret::default() })
+        Some(Link::Odbc {
+            dsn: dsn.to_owned(),
+            user: user.to_owned(),
+            password: Secret::default(),
+            environment: Vec::new(),
+        })
     };
     let server = |host: &str, port, user: &str, password: &str| Server {
         host: host.to_owned(),

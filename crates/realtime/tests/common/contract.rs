@@ -1,0 +1,228 @@
+//! What every database answers alike, whatever speaks to it.
+
+use realtime::{
+    Answer, Connection, Databases, Failure, Filter, Load, Op, Order, Query, ResultSet, Row, Ticket,
+};
+
+use super::{LIMIT, collect, open, raw};
+
+pub fn set(name: &str, value: &str) -> (String, Option<String>) {
+    (name.to_owned(), Some(value.to_owned()))
+}
+pub fn key(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+fn load(table: &str, filters: Vec<Filter>) -> Query {
+    let order = vec![Order { column: "name".into(), descending: false }];
+    Query::Load(Load { table: table.into(), filters, order, limit: None })
+}
+pub fn rows(answer: Result<Answer, Failure>) -> Vec<Row> {
+    match answer.unwrap() {
+        Answer::Rows(rows) => rows,
+        other => panic!("{other:?}"),
+    }
+}
+fn names(answer: Result<Answer, Failure>) -> Vec<String> {
+    rows(answer).iter().map(|row| row.get("name").unwrap().to_owned()).collect()
+}
+
+/// Checks a database that has nothing in it yet; `driver` is the native one of its kind.
+pub fn contract(connection: Connection, driver: &str) {
+    let mut databases = open(connection);
+    let db = &mut databases;
+    let made = db.ask(
+        "db",
+        raw("CREATE TABLE friends (name VARCHAR(40) NOT NULL PRIMARY KEY, port INTEGER, host VARCHAR(40) DEFAULT \
+             'dynamic', price NUMERIC(6,2), seen TIMESTAMP NULL)"),
+    );
+    made.unwrap_or_else(|failure| panic!("{driver}: {failure}"));
+    rows_are_written_and_found(driver, db);
+    values_are_text_as_the_field_shows_them(driver, db);
+    hostile_values_stay_values(driver, db);
+    a_batch_is_done_whole_or_not_at_all(driver, db);
+    columns_that_come_later_are_seen(driver, db);
+    statements_of_the_site(driver, db);
+    many_at_once_are_each_answered_once(driver, db);
+    assert!(databases.finish(LIMIT), "{driver}");
+}
+
+fn rows_are_written_and_found(driver: &str, db: &mut Databases) {
+    for (name, port) in [("6001", "4569"), ("6002", "4570"), ("7001", "")] {
+        let sets = vec![set("name", name), set("port", port), set("unknown_to_this_table", "x")];
+        let stored = db.ask("db", Query::Store { table: "friends".into(), sets });
+        assert_eq!(stored, Ok(Answer::Changed(1)), "{driver}");
+    }
+    let filter = |column: &str, op, value: &str| Filter { column: column.into(), op, value: value.into() };
+    for (filters, expected) in [
+        (vec![], vec!["6001", "6002", "7001"]),
+        (vec![Filter::is("name", "6001")], vec!["6001"]),
+        (vec![Filter::is("NAME", "6001")], vec!["6001"]),
+        (vec![filter("name", Op::Like, "60%")], vec!["6001", "6002"]),
+        (vec![filter("name", Op::NotLike, "60%")], vec!["7001"]),
+        (vec![filter("name", Op::Like, "60\\%")], vec![]),
+        (vec![filter("port", Op::Greater, "4569")], vec!["6002"]),
+        (vec![filter("port", Op::LessOrEqual, "4570")], vec!["6001", "6002"]),
+        (vec![filter("port", Op::NotEqual, "4570")], vec!["6001"]),
+        (vec![filter("name", Op::Like, "60%"), Filter::is("port", "4570")], vec!["6002"]),
+    ] {
+        assert_eq!(names(db.ask("db", load("friends", filters.clone()))), expected, "{driver}: {filters:?}");
+    }
+    let schema = match driver {
+        "postgresql" => "public",
+        "mysql" => "pbx",
+        _ => "main",
+    };
+    let named = names(db.ask("db", load(&format!("{schema}.friends"), vec![Filter::is("port", "4569")])));
+    assert_eq!(named, ["6001"], "{driver}: a table may be named with its schema");
+    let one = rows(db.ask("db", load("friends", vec![Filter::is("name", "7001")])));
+    let expected: Row = [("name", "7001"), ("host", "dynamic")].into_iter().collect();
+    assert_eq!(one, [expected], "{driver}: NULL is left out, and what was not given has its default");
+    let update = |name: &str| Query::Update {
+        table: "friends".into(),
+        keys: vec![key("name", name)],
+        sets: vec![set("port", "5000"), set("nowhere", "x"), ("host".into(), None)],
+    };
+    assert_eq!(db.ask("db", update("7001")), Ok(Answer::Changed(1)), "{driver}");
+    assert_eq!(
+        db.ask("db", update("7001")),
+        Ok(Answer::Changed(1)),
+        "{driver}: found, though it changes nothing"
+    );
+    assert_eq!(db.ask("db", update("9999")), Ok(Answer::Changed(0)), "{driver}");
+    for (port, expected) in
+        [("1", Ok(Answer::Changed(1))), ("1", Ok(Answer::Changed(1))), ("2", Ok(Answer::Changed(1)))]
+    {
+        let put = Query::Put {
+            table: "friends".into(),
+            keys: vec![key("name", "8001")],
+            sets: vec![set("port", port)],
+        };
+        assert_eq!(db.ask("db", put), expected, "{driver}");
+    }
+    let found = rows(db.ask("db", load("friends", vec![Filter::is("name", "8001")])));
+    assert_eq!(found[0].get("port"), Some("2"), "{driver}");
+    let destroy = |keys| Query::Destroy { table: "friends".into(), keys };
+    assert_eq!(db.ask("db", destroy(vec![key("name", "8001")])), Ok(Answer::Changed(1)), "{driver}");
+    let everything = db.ask("db", destroy(vec![]));
+    assert!(matches!(everything, Err(Failure::Unaskable { .. })), "{driver}: {everything:?}");
+    let twice = db.ask("db", Query::Store { table: "friends".into(), sets: vec![set("name", "6001")] });
+    assert!(matches!(twice, Err(Failure::Refused { .. })), "{driver}: {twice:?}");
+    let nowhere = db.ask("db", load("no_such_table", vec![]));
+    assert!(matches!(nowhere, Err(Failure::Refused { .. })), "{driver}: {nowhere:?}");
+    let unknown = db.ask("db", load("friends", vec![Filter::is("no_such_column", "1")]));
+    assert!(matches!(unknown, Err(Failure::Unaskable { .. })), "{driver}: {unknown:?}");
+}
+
+fn values_are_text_as_the_field_shows_them(driver: &str, db: &mut Databases) {
+    let sets = vec![
+        set("name", "typed"),
+        set("port", "-7"),
+        set("price", "12.50"),
+        set("seen", "2026-11-22 21:30:00"),
+        set("host", "Zoë \u{1F4DE}"),
+    ];
+    db.ask("db", Query::Store { table: "friends".into(), sets }).unwrap();
+    let [row] = rows(db.ask("db", load("friends", vec![Filter::is("name", "typed")]))).try_into().unwrap();
+    let price = if driver == "sqlite" { "12.5" } else { "12.50" };
+    for (column, expected) in
+        [("port", "-7"), ("price", price), ("seen", "2026-11-22 21:30:00"), ("host", "Zoë \u{1F4DE}")]
+    {
+        assert_eq!(row.get(column), Some(expected), "{driver}: {column}");
+    }
+    let set = db.ask("db", raw("SELECT name, port, price, seen, host FROM friends WHERE name = 'typed'"));
+    let Ok(Answer::Set(ResultSet { columns, rows, .. })) = set else { panic!("{driver}: {set:?}") };
+    assert_eq!(columns, ["name", "port", "price", "seen", "host"], "{driver}");
+    let expected =
+        ["typed", "-7", price, "2026-11-22 21:30:00", "Zoë \u{1F4DE}"].map(|text| Some(text.to_owned()));
+    assert_eq!(rows, [expected], "{driver}");
+    db.ask("db", Query::Destroy { table: "friends".into(), keys: vec![key("name", "typed")] }).unwrap();
+}
+
+fn hostile_values_stay_values(driver: &str, db: &mut Databases) {
+    for hostile in ["x' OR '1'='1", "\"; DROP TABLE friends; --", "\\' OR 1=1 #", "`", "${x}", "%", "a\nb"] {
+        let sets = vec![set("name", hostile), set("friends; DROP TABLE friends", "x")];
+        assert_eq!(
+            db.ask("db", Query::Store { table: "friends".into(), sets }),
+            Ok(Answer::Changed(1)),
+            "{driver}"
+        );
+        let found = names(db.ask("db", load("friends", vec![Filter::is("name", hostile)])));
+        assert_eq!(found, [hostile], "{driver}: what was written is found, and nothing else");
+        let destroyed = Query::Destroy { table: "friends".into(), keys: vec![key("name", hostile)] };
+        assert_eq!(db.ask("db", destroyed), Ok(Answer::Changed(1)), "{driver}");
+        let named = db.ask("db", load(hostile, vec![]));
+        assert!(
+            matches!(named, Err(Failure::Refused { .. } | Failure::Unaskable { .. })),
+            "{driver}: {named:?}"
+        );
+    }
+    assert_eq!(names(db.ask("db", load("friends", vec![]))), ["6001", "6002", "7001"], "{driver}");
+}
+
+fn a_batch_is_done_whole_or_not_at_all(driver: &str, db: &mut Databases) {
+    let store = |name: &str| Query::Store { table: "friends".into(), sets: vec![set("name", name)] };
+    let bad = db.ask("db", Query::Batch(vec![store("9001"), store("9002"), store("6001")]));
+    assert!(matches!(bad, Err(Failure::Refused { .. })), "{driver}: {bad:?}");
+    assert_eq!(names(db.ask("db", load("friends", vec![]))), ["6001", "6002", "7001"], "{driver}");
+    let good = db.ask("db", Query::Batch(vec![store("9001"), store("9002")]));
+    assert_eq!(good, Ok(Answer::Batch(vec![1, 1])), "{driver}");
+    let mixed = db.ask("db", Query::Batch(vec![store("9003"), load("friends", vec![])]));
+    assert!(matches!(mixed, Err(Failure::Unaskable { .. })), "{driver}: {mixed:?}");
+    assert_eq!(names(db.ask("db", load("friends", vec![]))).len(), 5, "{driver}");
+}
+
+fn columns_that_come_later_are_seen(driver: &str, db: &mut Databases) {
+    db.ask("db", raw("ALTER TABLE friends ADD COLUMN context VARCHAR(20)")).unwrap();
+    // Known columns are asked for until one is wanted that is not among them.
+    let found = db.ask("db", load("friends", vec![Filter::is("context", "internal")]));
+    assert_eq!(names(found), Vec::<String>::new(), "{driver}");
+    let update = Query::Update {
+        table: "friends".into(),
+        keys: vec![key("name", "6001")],
+        sets: vec![set("context", "internal")],
+    };
+    assert_eq!(db.ask("db", update), Ok(Answer::Changed(1)), "{driver}");
+    let columns = db.ask("db", Query::Columns { table: "friends".into() });
+    let expected = ["name", "port", "host", "price", "seen", "context"].map(str::to_owned).to_vec();
+    assert_eq!(columns, Ok(Answer::Columns(expected)), "{driver}");
+    db.ask("db", raw("ALTER TABLE friends DROP COLUMN context")).unwrap();
+    assert_eq!(
+        names(db.ask("db", load("friends", vec![]))).len(),
+        5,
+        "{driver}: a column that is gone is forgotten"
+    );
+    assert_eq!(
+        db.ask("db", Query::Columns { table: "none".into() }),
+        Ok(Answer::Columns(Vec::new())),
+        "{driver}"
+    );
+}
+
+fn statements_of_the_site(driver: &str, db: &mut Databases) {
+    let changed = db.ask("db", raw("UPDATE friends SET port = 1 WHERE name LIKE '900_'"));
+    let Ok(Answer::Set(set)) = changed else { panic!("{driver}: {changed:?}") };
+    assert_eq!(set.changed, 2, "{driver}");
+    let limited = Query::Raw { sql: "SELECT name FROM friends ORDER BY name".into(), limit: Some(2) };
+    let Ok(Answer::Set(set)) = db.ask("db", limited) else { panic!("{driver}") };
+    assert_eq!(set.rows.len(), 2, "{driver}");
+    let wrong = db.ask("db", raw("SELEC 1"));
+    assert!(matches!(wrong, Err(Failure::Refused { .. })), "{driver}: {wrong:?}");
+    let null = db.ask("db", raw("SELECT NULL AS no_value, '' AS empty_text"));
+    let Ok(Answer::Set(set)) = null else { panic!("{driver}: {null:?}") };
+    assert_eq!(set.rows, [[None, Some(String::new())]], "{driver}");
+}
+
+fn many_at_once_are_each_answered_once(driver: &str, db: &mut Databases) {
+    for number in 0..500 {
+        let query = load("friends", vec![Filter::is("name", "6001")]);
+        db.submit("db", Ticket { asker: 1, number }, query).unwrap();
+    }
+    let (answers, _) = collect(db, 500);
+    let mut numbers: Vec<u64> = answers.iter().map(|(ticket, _)| ticket.number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..500).collect::<Vec<_>>(), "{driver}");
+    assert!(answers.into_iter().all(|(_, answer)| names(answer) == ["6001"]), "{driver}");
+    let status = db.status();
+    assert!((1..=4).contains(&status[0].open), "{driver}: {status:?}");
+    assert_eq!(status[0].standing, realtime::Standing::Up, "{driver}");
+}
