@@ -186,6 +186,23 @@ pub(crate) async fn one(
     Ok((status != "ERROR").then_some((key, reached)))
 }
 
+/// Plays a clip with these keys (stop, pause, restart, forward, back) until it ends or one of the keys `stop` is pressed,
+/// which are no steering ones: that key.
+pub(crate) async fn steer(
+    call: &Call,
+    clip: Arc<Clip>,
+    skip_ms: u64,
+    keys: [String; 5],
+    stop: &str,
+) -> Result<Option<Digit>, Stop> {
+    let mut keys = Keys::new(keys);
+    keys.all.push_str(stop);
+    match one_file(call, &Cursor { clip, skip_ms }, 0, &keys).await?.0 {
+        End::Stopped(key) => Ok(key),
+        End::Finished | End::Failed => Ok(None),
+    }
+}
+
 async fn one_file(call: &Call, cursor: &Cursor, start: usize, keys: &Keys) -> Result<(End, usize), Stop> {
     let mut from = start;
     loop {

@@ -127,14 +127,16 @@ async fn authenticate(call: &Call, text: &str) -> Outcome {
     Ok(Flow::Hangup)
 }
 
-/// Digits up to `#`, or `most`.
-async fn password(call: &Call, prompt: &str, most: usize) -> Result<String, Stop> {
+/// Digits up to `#`, or `most`, after a prompt if there is one.
+pub(crate) async fn password(call: &Call, prompt: &str, most: usize) -> Result<String, Stop> {
     let chan = &call.chan;
     let (first, further) = chan.with(|c| (c.response_timeout_ms, c.digit_timeout_ms))?;
-    let mut pressed = match chan.play(prompt, ANY_DIGIT).await? {
-        Heard::Interrupted(digit, _) => Some(digit),
-        Heard::Finished | Heard::Failed => None,
-    };
+    let mut pressed = None;
+    if !prompt.is_empty()
+        && let Heard::Interrupted(digit, _) = chan.play(prompt, ANY_DIGIT).await?
+    {
+        pressed = Some(digit);
+    }
     let mut typed = String::new();
     loop {
         let wait = if typed.is_empty() { first } else { further };

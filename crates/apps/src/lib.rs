@@ -31,6 +31,7 @@ mod say;
 mod shell;
 pub mod table;
 pub mod transfer;
+mod voicemail;
 
 pub use call_ctx::{Call, CallFuture, NoSuchPlace};
 pub use check::{Concern, check};

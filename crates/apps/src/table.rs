@@ -39,6 +39,7 @@ const PARTS: &[&[AppRow]] = &[
     crate::message::ROWS,
     playback::ROWS,
     control_playback::ROWS,
+    crate::voicemail::ROWS,
 ];
 
 /// Every application; the place in it is its [`AppId`](dialplan::AppId).

@@ -33,8 +33,8 @@ const LATER: &[(&str, &str)] = &[
     ("queues", "queue addqueuemember removequeuemember QUEUE_MEMBER"),
     (
         "voicemail",
-        "voicemail voicemailmain directory minivmgreet minivmrecord minivmnotify minivmdelete minivmappmess MINIVMACCOUNT
-         MINIVMCOUNTER VMCOUNT",
+        "directory minivmgreet minivmrecord minivmnotify minivmdelete minivmappmess MINIVMACCOUNT
+         MINIVMCOUNTER",
     ),
     ("conferences of the older kind, and profiles made by a dialplan", "meetme meetmeadmin CONFBRIDGE"),
     ("paging and spying", "page chanspy"),

@@ -114,6 +114,12 @@ pub enum ChannelFunction {
     PjsipContact,
     /// IAXPEER()
     IaxPeer,
+    /// VM_INFO()
+    VmInfo,
+    /// VMCOUNT()
+    VmCount,
+    /// MAILBOX_EXISTS()
+    MailboxExists,
     /// IAXVAR()
     IaxVar,
     /// GROUP()

@@ -17,7 +17,7 @@ pub(crate) mod web;
 use dialplan::{ChannelFunction, Fault};
 
 use crate::call_ctx::args;
-use crate::{Call, message};
+use crate::{Call, message, voicemail};
 
 /// How a reader answers.
 pub(crate) type Read = Result<(), Fault>;
@@ -65,6 +65,9 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Version => state::read_version(text, out),
         F::PresenceState => state::read_presence(call, text, out),
         F::Shell => shell::read(call, text, out),
+        F::VmInfo => voicemail::read_info(call, text, out),
+        F::VmCount => voicemail::read_count(call, text, out),
+        F::MailboxExists => voicemail::read_exists(call, text, out),
         F::SipHeader => {
             let name = args::nth(&args::split(text), 0).to_owned();
             tech_read(call, "PJSIP_HEADER", &format!("read,{name}"), out)
@@ -141,6 +144,9 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::PjsipAor
         | F::PjsipContact
         | F::IaxPeer
+        | F::VmInfo
+        | F::VmCount
+        | F::MailboxExists
         | F::GroupCount
         | F::GroupList
         | F::GroupMatchCount

@@ -302,6 +302,31 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
         true,
     ),
+    row(
+        "VM_INFO",
+        "VM_INFO(mailbox[@context],attribute[,folder])",
+        "Gets count (of INBOX, Old or Urgent), email, exists, fullname, language, locale, pager, password or tz of a \
+         mailbox.",
+        F::VmInfo,
+        true,
+        false,
+    ),
+    row(
+        "VMCOUNT",
+        "VMCOUNT(mailbox[@context][&mailbox2[@context]...][,folder])",
+        "Counts the messages in INBOX, Old or Urgent of mailboxes.",
+        F::VmCount,
+        true,
+        false,
+    ),
+    row(
+        "MAILBOX_EXISTS",
+        "MAILBOX_EXISTS(mailbox[@context])",
+        "Whether there is such a mailbox.",
+        F::MailboxExists,
+        true,
+        false,
+    ),
     row("GROUP", "GROUP([category])", "Gets or sets the channel's group.", F::Group, true, true),
     row(
         "GROUP_COUNT",

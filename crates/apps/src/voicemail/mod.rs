@@ -1,0 +1,168 @@
+//! Voicemail: callers leave messages, owners hear them. Mailboxes are `call::voicemail`'s, their files somebody else's.
+
+mod greet;
+mod leave;
+mod letter;
+mod login;
+mod menu;
+mod message;
+mod record;
+mod small;
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use base::Digit;
+use call::voicemail::{Account, Greeting, Job, Posted, Refusal, Sound, Voicemail};
+use call::{Heard, Level, Stop};
+
+use crate::call_ctx::args;
+use crate::flow::rows;
+use crate::{AppRow, Call, Flow, Outcome, Run, say};
+
+pub(crate) use small::{read_count, read_exists, read_info};
+
+/// How long somebody has to press a key after he was asked: what the field gives.
+const KEY_WAIT: Duration = Duration::from_secs(6);
+/// Every key of a phone.
+const ANY_DIGIT: &str = "0123456789*#ABCD";
+/// Mailboxes that one call leaves its message in, or a message is forwarded to, at once.
+const BOXES_MAX: usize = 64;
+
+pub(crate) const ROWS: &[AppRow] = rows! {
+    "VoiceMail" "app_voicemail" Run::Story(|call, text| Box::pin(async move { leave::voicemail(&call, &text).await })),
+        "Takes a message.", "VoiceMail(mailbox[@context][&mailbox2[@context]...][,options])",
+        "Plays a greeting and records a message for one mailbox or several. '#' ends greeting and message, '0' goes to the\n\
+         extension o where the mailbox has an operator, '*' to the extension a.\n\n\
+         options:\n  \
+         b  greets as busy.\n  \
+         u  greets as unavailable.\n  \
+         d(context)  a digit while the greeting plays goes to that extension (of this context).\n  \
+         e  answers only when it records.\n  \
+         g(gain)  records louder; no effect.\n  \
+         s  says no instructions.\n  \
+         S  says none when the owner has recorded a greeting.\n  \
+         t(file)  plays this instead of the beep; empty: nothing.\n  \
+         U  marks the message as urgent.\n  \
+         P  as U.\n\
+         Sets VMSTATUS (SUCCESS USEREXIT FAILED). VM_CATEGORY is written into the message.";
+    "VoiceMailMain" "app_voicemail" Run::Story(|call, text| Box::pin(async move { menu::main(&call, &text).await })),
+        "Lets the owner of a mailbox hear his messages.", "VoiceMailMain([mailbox][@context][,options])",
+        "Asks for mailbox, if there is none, and PIN.\n\n\
+         options:\n  \
+         p  the mailbox is the beginning of the one that is asked for.\n  \
+         s  asks for no PIN.\n  \
+         g(gain)  no effect.\n  \
+         a(folder)  begins with this folder (a digit or a name).\n\
+         '*' instead of mailbox or PIN goes to the extension a.";
+    "VoiceMailPlayMsg" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::play_message(&call, &text).await })),
+        "Plays one message.", "VoiceMailPlayMsg([mailbox][@context],msg_id)",
+        "msg_id is the one in the message's text. Sets VOICEMAIL_PLAYBACKSTATUS (SUCCESS FAILED).";
+    "VMAuthenticate" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::authenticate(&call, &text).await })),
+        "Asks for mailbox and PIN and goes on.", "VMAuthenticate([mailbox][@context][,options])",
+        "As VoiceMailMain asks; a call that does not know them ends.\n\n\
+         options:\n  s  says nothing before it asks.\n\
+         Sets AUTH_MAILBOX and AUTH_CONTEXT.";
+    "VMSayName" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::say_name(&call, &text).await })),
+        "Says who owns a mailbox.", "VMSayName(mailbox[@context])",
+        "Plays the name that was recorded, or says the digits of the mailbox.";
+    "MailboxExists" "app_voicemail" Run::Now(small::mailbox_exists),
+        "Looks whether there is a mailbox.", "MailboxExists(mailbox[@context])",
+        "Sets VMBOXEXISTSSTATUS (SUCCESS FAILED).";
+    "VoicemailGreeting" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::greeting(&call, &text).await })),
+        "Plays a greeting.", "VoicemailGreeting(mailbox[@context][,unavail|busy|temp|greet])",
+        "Sets VMGREETSTATUS (SUCCESS FAILED).";
+};
+
+/// A call at somebody's mailboxes.
+pub(crate) struct Visit<'a> {
+    call: &'a Call,
+    vm: Arc<Voicemail>,
+}
+
+impl<'a> Visit<'a> {
+    pub(crate) fn new(call: &'a Call) -> Self {
+        Self { call, vm: call.chan.core(|core| core.settings.voicemail.clone()) }
+    }
+    fn warn(&self, text: &str) {
+        self.call.log(Level::Warning, text);
+    }
+    /// Has a job done; what went wrong is logged, but for what is simply not there or has no room.
+    async fn post(&self, job: Job) -> Result<Posted, Refusal> {
+        let done = self.call.chan.post(job).await;
+        if let Err(Refusal::Failed(why)) = &done {
+            self.call.log(Level::Error, why);
+        }
+        done
+    }
+    /// Plays these one after the other; the digit that ended them.
+    async fn say(&self, files: &[&str], stop_on: &str) -> Result<Option<Digit>, Stop> {
+        let files = files.iter().filter(|file| !file.is_empty()).map(|file| (*file).to_owned()).collect();
+        say::play_all(self.call, files, stop_on).await
+    }
+    /// Plays a sound of a mailbox; `None`: there is none.
+    async fn hear(&self, account: &Account, sound: Sound, stop_on: &str) -> Result<Option<Heard>, Stop> {
+        let format = self.call.chan.with(|c| c.format)?;
+        match self.post(Job::Load(account.name.clone(), sound, format)).await {
+            Ok(Posted::Clip(clip)) => self.call.chan.play_clip(clip, 0, stop_on).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+    async fn has_greeting(&self, account: &Account, greeting: Greeting) -> bool {
+        matches!(self.post(Job::HasGreeting(account.name.clone(), greeting)).await, Ok(Posted::Is(true)))
+    }
+    /// Says these and waits for a key; `None`: none came.
+    async fn ask(&self, files: &[&str]) -> Result<Option<char>, Stop> {
+        let pressed = match self.say(files, ANY_DIGIT).await? {
+            Some(digit) => Some(digit),
+            None => self.call.chan.digit(KEY_WAIT).await?,
+        };
+        Ok(pressed.map(Digit::to_char))
+    }
+    /// Says who a mailbox belongs to: the recorded name, or its digits.
+    async fn say_owner(&self, account: &Account, stop_on: &str) -> Result<Option<Digit>, Stop> {
+        if let Some(heard) = self.hear(account, Sound::Greeting(Greeting::Name), stop_on).await? {
+            return Ok(pressed(heard));
+        }
+        say::play_all(self.call, say::digits(account.name.mailbox()), stop_on).await
+    }
+    /// Goes to an extension that callers leave by: `o`, `a` or a number, where there is one.
+    fn leave_to(&self, context: &str, exten: &str) -> Option<Outcome> {
+        let context = match context {
+            "" => self.call.chan.with(|c| c.location.context.clone()).ok()?,
+            context => context.to_owned(),
+        };
+        (self.call.exists(&context, exten) && self.call.goto(&format!("{context},{exten},1")).is_ok())
+            .then_some(Ok(Flow::Jumped))
+    }
+    /// The context in which callers leave by an extension.
+    fn exit_context(&self, account: &Account) -> String {
+        let own = account.rules.exitcontext.clone();
+        if !own.is_empty() {
+            return own;
+        }
+        self.call.settle();
+        self.call.chan.with(|c| c.location.context.clone()).unwrap_or_default()
+    }
+}
+
+/// The digit that interrupted a sound.
+fn pressed(heard: Heard) -> Option<Digit> {
+    match heard {
+        Heard::Interrupted(digit, _) => Some(digit),
+        Heard::Finished | Heard::Failed => None,
+    }
+}
+
+/// Arguments and option letters; letters that nobody knows are said.
+fn options(call: &Call, text: &str, known: &str) -> (String, dialplan::Options) {
+    let parts = args::split(text);
+    let options = dialplan::Options::parse(args::nth(&parts, 1), known);
+    for letter in &options.unknown {
+        call.log(Level::Warning, &format!("there is no option '{letter}'"));
+    }
+    if options.has('g') {
+        call.log(Level::Warning, "the option 'g' has no effect: messages are as loud as they came");
+    }
+    (args::nth(&parts, 0).to_owned(), options)
+}
