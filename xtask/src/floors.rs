@@ -15,7 +15,8 @@ const fn room(name: &'static str, floor: u8, may_know: &'static [&'static str]) 
 
 const EVERYTHING: &[&str] = &[
     "base", "lanes", "bound", "conf", "sip", "rtp", "srtp", "iax2", "tdm", "ilbc", "speex", "codec", "media",
-    "dialplan", "call", "driver", "apps", "io", "odbc", "realtime", "store", "cluster", "control", "engine",
+    "dialplan", "queue", "call", "driver", "apps", "io", "odbc", "realtime", "store", "cluster", "control",
+    "engine",
 ];
 
 /// What the command line knows: the running system, and the load generator for others like it.
@@ -42,15 +43,16 @@ const ROOMS: &[Room] = &[
     room("codec", 1, &["base", "lanes", "bound", "ilbc", "speex"]),
     room("media", 2, &["base", "lanes", "rtp", "srtp", "codec"]),
     room("dialplan", 2, &["base", "conf"]),
-    room("call", 2, &["base", "dialplan"]),
+    room("queue", 1, &["base"]),
+    room("call", 2, &["base", "dialplan", "queue"]),
     room("driver", 2, &["base", "call", "dialplan", "sip", "rtp", "iax2", "tdm"]),
-    room("apps", 2, &["base", "conf", "call", "dialplan"]),
+    room("apps", 2, &["base", "conf", "call", "dialplan", "queue"]),
     room("io", 3, &["base", "lanes", "media", "rtp", "codec"]),
     // Databases on threads of their own: what a table means stands above.
     room("realtime", 3, &["base", "conf", "io", "odbc"]),
-    room("store", 3, &["base", "call", "codec", "conf", "dialplan", "io", "realtime"]),
+    room("store", 3, &["base", "call", "codec", "conf", "dialplan", "io", "queue", "realtime"]),
     room("cluster", 3, &["base", "io"]),
-    room("control", 3, &["apps", "base", "conf", "call", "dialplan", "driver", "store", "io"]),
+    room("control", 3, &["apps", "base", "conf", "call", "dialplan", "driver", "queue", "store", "io"]),
     // The running system, wired; `strowger` is its command line and `loadtest` its opposite.
     room("engine", 4, EVERYTHING),
     room("strowger", 4, COMMANDS),

@@ -19,7 +19,6 @@ mod channel;
 pub mod conference;
 mod connect;
 mod core;
-mod device;
 mod engaged;
 mod exchange;
 mod exec;
@@ -50,7 +49,6 @@ pub use channel::{
 };
 pub use connect::{Interception, Told};
 pub use core::{Advance, Core, MachineSettings, Reach, Settings};
-pub use device::DeviceState;
 pub use exchange::{Coupling, Exchange, StandIn};
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};
@@ -59,6 +57,7 @@ pub use message::{MessageData, Sending, TextMessage};
 pub use notice::{HandlerChange, Notice, Snapshot};
 pub use others::{DEVICES_MAX, Outward};
 pub use quality::{Quality, Series, paths, seconds};
+pub use queue::DeviceState;
 pub use security::Attempt;
 pub use services::{
     Afterwards, ClipAnswer, ClipWant, Database, Directories, DnsAnswer, Level, Library, Log, MediaDoor,

@@ -1,0 +1,408 @@
+//! What administrators, dialplans and the configuration change.
+
+use std::rc::Rc;
+
+use base::ChannelId;
+
+use crate::log::{Entry, Line};
+use crate::machine::log;
+use crate::member::persist;
+use crate::{
+    Config, Exit, Input, Member, MemberChange, Membership, NewMember, Now, Order, Output, Queue, QueueConfig,
+    Queues, Stats,
+};
+
+/// Why a change is not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such queue.
+    NoQueue,
+    /// It is no member.
+    NoMember,
+    /// It is one already.
+    AlreadyMember,
+    /// The configuration made it a member.
+    NotDynamic,
+    /// There is no such caller.
+    NoCaller,
+    /// The queue has as many members as one may have.
+    Full,
+}
+
+/// Whose member is changed, and who does it.
+#[derive(Debug, Clone, Copy)]
+pub struct Whom<'a> {
+    /// One queue; `None`: all that have the member.
+    pub queue: Option<&'a str>,
+    /// The member's interface.
+    pub interface: &'a str,
+    /// For the log: a UNIQUEID, `MANAGER`, `COMMAND`.
+    pub by: &'a str,
+}
+
+/// Most members of one queue.
+const MEMBERS_MAX: usize = 10_000;
+
+impl Queues {
+    /// Takes another configuration. Callers, dynamic members and figures stay; a queue that is not in it goes with its last
+    /// caller.
+    pub fn configure(&mut self, config: &Config, now: Now, out: &mut Vec<Output>) {
+        self.general = config.general;
+        let rules =
+            config.rules.iter().map(|(name, changes)| (name.to_ascii_lowercase(), changes.as_slice().into()));
+        self.rules = rules.collect();
+        let first_weight = config.queues.first().map(|queue| queue.settings.weight);
+        self.weighs = config.general.longest_waiting_first
+            || config.queues.iter().any(|queue| Some(queue.settings.weight) != first_weight);
+        let mut named = vec![false; self.slots.len()];
+        for queue in &config.queues {
+            let slot = self.slot_for(&queue.name);
+            if let Some(named) = named.get_mut(slot) {
+                *named = true;
+            }
+            self.with(slot, |queues, own| queues.set_up(own, slot, queue, now, out));
+            self.dirty.insert(slot);
+        }
+        for slot in named.iter().enumerate().filter(|(_, named)| !**named).map(|(slot, _)| slot) {
+            self.with(slot, |_, queue| queue.is_dead = true);
+            self.dirty.insert(slot);
+        }
+        self.settle(now, out);
+    }
+    fn slot_for(&mut self, name: &str) -> usize {
+        if let Some(slot) = self.slot_of(name) {
+            return slot;
+        }
+        let queue = Some(Box::new(Queue::new(name.into(), Rc::default())));
+        // A slot whose queue is gone is not used again: a stale deadline may still name it.
+        self.slots.push(queue);
+        let slot = self.slots.len() - 1;
+        self.by_name.insert(name.to_ascii_lowercase(), slot);
+        slot
+    }
+    fn set_up(
+        &mut self,
+        queue: &mut Queue,
+        slot: usize,
+        config: &QueueConfig,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) {
+        let rings_in_use = config.settings.ring_in_use;
+        queue.is_dead = false;
+        queue.settings = Rc::new(config.settings.clone());
+        let listed: std::collections::BTreeSet<String> =
+            config.members.iter().map(|new| new.interface.to_ascii_lowercase()).collect();
+        let goes = |member: &Member| {
+            member.membership == Membership::Static
+                && !listed.contains(&member.interface.to_ascii_lowercase())
+        };
+        while let Some(place) = queue.members.iter().position(goes) {
+            self.take_member(queue, slot, place, out);
+        }
+        for new in &config.members {
+            let known = |member: &&mut Member| member.interface.eq_ignore_ascii_case(&new.interface);
+            match queue.members.iter_mut().find(known) {
+                Some(member) => member.configure(new, rings_in_use),
+                None => self.put_member(queue, slot, new, Membership::Static, now),
+            }
+        }
+    }
+    fn put_member(
+        &mut self,
+        queue: &mut Queue,
+        slot: usize,
+        new: &NewMember,
+        membership: Membership,
+        now: Now,
+    ) {
+        let member = Member::new(new, membership, queue.settings.ring_in_use, now);
+        self.remember(&member, slot);
+        queue.members.push(member);
+    }
+    fn take_member(&mut self, queue: &mut Queue, slot: usize, place: usize, out: &mut Vec<Output>) {
+        if place >= queue.members.len() {
+            return;
+        }
+        let member = queue.members.remove(place);
+        if place < queue.turn {
+            queue.turn -= 1;
+        }
+        self.forget(&member, slot);
+        // The same device may belong to another member of the queue.
+        let still = queue
+            .members
+            .iter()
+            .find(|other| other.state_interface.eq_ignore_ascii_case(&member.state_interface));
+        if let Some(other) = still {
+            self.remember(&other.clone(), slot);
+        }
+        self.tell_member(queue, &member, MemberChange::Removed, out);
+    }
+
+    /// Adds a dynamic member. `by`: see [`Whom::by`].
+    pub fn add(
+        &mut self,
+        queue: &str,
+        new: &NewMember,
+        by: &str,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refused> {
+        let slot = self.slot_of(queue).ok_or(Refused::NoQueue)?;
+        let added = self.with(slot, |queues, queue| {
+            queues.add_here(queue, slot, new, now)?;
+            let Some(member) = queue.members.last().cloned() else { return Err(Refused::NoMember) };
+            let entry = Entry::AddMember { paused: member.paused };
+            out.push(log(queue, now, &by.into(), Some(&member.name), entry));
+            queues.tell_member(queue, &member, MemberChange::Added, out);
+            queues.keep(queue, out);
+            Ok(())
+        });
+        self.dirty.insert(slot);
+        self.settle(now, out);
+        added.unwrap_or(Err(Refused::NoQueue))
+    }
+    fn add_here(&mut self, queue: &mut Queue, slot: usize, new: &NewMember, now: Now) -> Result<(), Refused> {
+        if queue.member(&new.interface).is_some() {
+            return Err(Refused::AlreadyMember);
+        }
+        if queue.members.len() >= MEMBERS_MAX {
+            return Err(Refused::Full);
+        }
+        self.put_member(queue, slot, new, Membership::Dynamic, now);
+        Ok(())
+    }
+    /// Makes those dynamic members again that the database has kept.
+    pub fn restore(&mut self, queue: &str, text: &str, now: Now, out: &mut Vec<Output>) {
+        let Some(slot) = self.slot_of(queue) else { return };
+        self.with(slot, |queues, queue| {
+            for new in crate::parse_persisted(text) {
+                // Whom the configuration has made a member meanwhile is one already.
+                let _ = queues.add_here(queue, slot, &new, now);
+            }
+        });
+        self.dirty.insert(slot);
+        self.settle(now, out);
+    }
+    /// Removes a dynamic member; what it was called.
+    pub fn remove(
+        &mut self,
+        queue: &str,
+        interface: &str,
+        by: &str,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<Rc<str>, Refused> {
+        let slot = self.slot_of(queue).ok_or(Refused::NoQueue)?;
+        let removed = self.with(slot, |queues, queue| {
+            let its = |member: &Member| member.interface.eq_ignore_ascii_case(interface);
+            let place = queue.members.iter().position(its).ok_or(Refused::NoMember)?;
+            let member = queue.members.get(place).ok_or(Refused::NoMember)?;
+            if member.membership == Membership::Static {
+                return Err(Refused::NotDynamic);
+            }
+            let name = member.name.clone();
+            out.push(log(queue, now, &by.into(), Some(&name), Entry::RemoveMember));
+            queues.take_member(queue, slot, place, out);
+            queues.keep(queue, out);
+            Ok(name)
+        });
+        self.dirty.insert(slot);
+        self.settle(now, out);
+        removed.unwrap_or(Err(Refused::NoQueue))
+    }
+    /// Pauses a member or lets it work again; in how many queues.
+    pub fn pause(
+        &mut self,
+        whom: Whom<'_>,
+        paused: bool,
+        reason: &str,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<usize, Refused> {
+        let mut name = None;
+        let count = self.change(whom, now, out, |queues, queue, out| {
+            name = queue.member(whom.interface).map(|member| member.name.clone());
+            queues.pause_here(queue, whom.interface, (paused, reason), &whom.by.into(), now, out);
+        })?;
+        if let (None, Some(agent)) = (whom.queue, name) {
+            let reason = reason.to_owned();
+            let entry = if paused { Entry::PauseAll { reason } } else { Entry::UnpauseAll { reason } };
+            let (call, queue) = (whom.by.into(), "NONE".into());
+            out.push(Output::Log(Line { time: now.wall, call, queue, agent, entry }));
+        }
+        Ok(count)
+    }
+    pub(crate) fn pause_here(
+        &mut self,
+        queue: &mut Queue,
+        interface: &str,
+        (paused, reason): (bool, &str),
+        by: &Rc<str>,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) {
+        let found = queue.members.iter_mut().find(|member| member.interface.eq_ignore_ascii_case(interface));
+        let Some(member) = found else { return };
+        if member.paused == paused && member.paused_reason == reason {
+            return;
+        }
+        let was_paused = std::mem::replace(&mut member.paused, paused);
+        member.paused_reason = if paused { reason.to_owned() } else { String::new() };
+        if paused {
+            member.last_pause = now.wall;
+        }
+        let (member, reason) = (member.clone(), reason.to_owned());
+        if paused && was_paused && self.general.log_unpause_on_reason_change {
+            let reason = reason.clone();
+            out.push(log(queue, now, by, Some(&member.name), Entry::Unpause { reason }));
+        }
+        let entry = if paused { Entry::Pause { reason } } else { Entry::Unpause { reason } };
+        out.push(log(queue, now, by, Some(&member.name), entry));
+        self.tell_member(queue, &member, MemberChange::Pause, out);
+        out.push(Output::Device(queue.name.clone()));
+        self.keep(queue, out);
+    }
+    /// Changes a penalty; in how many queues.
+    pub fn set_penalty(
+        &mut self,
+        whom: Whom<'_>,
+        penalty: u32,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<usize, Refused> {
+        self.set(whom, now, out, Entry::Penalty(penalty), MemberChange::Penalty, |member| {
+            member.penalty = penalty;
+        })
+    }
+    /// Lets a member be called while it is on a call, or not; in how many queues.
+    pub fn set_ring_in_use(
+        &mut self,
+        whom: Whom<'_>,
+        rings: bool,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<usize, Refused> {
+        self.set(whom, now, out, Entry::RingInUse(rings), MemberChange::RingInUse, |member| {
+            member.ring_in_use = rings;
+        })
+    }
+    /// Lets the dialplan set the calls that a member has taken.
+    pub fn set_calls(
+        &mut self,
+        whom: Whom<'_>,
+        calls: u32,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<usize, Refused> {
+        self.change(whom, now, out, |queues, queue, out| {
+            queues.at_member(queue, whom.interface, out, |member| member.calls = calls);
+        })
+    }
+    fn set(
+        &mut self,
+        whom: Whom<'_>,
+        now: Now,
+        out: &mut Vec<Output>,
+        entry: Entry,
+        what: MemberChange,
+        change: impl Fn(&mut Member),
+    ) -> Result<usize, Refused> {
+        self.change(whom, now, out, |queues, queue, out| {
+            let its = |member: &&mut Member| member.interface.eq_ignore_ascii_case(whom.interface);
+            let Some(member) = queue.members.iter_mut().find(its) else { return };
+            change(member);
+            let member = member.clone();
+            out.push(log(queue, now, &whom.by.into(), Some(&member.name), entry.clone()));
+            queues.tell_member(queue, &member, what, out);
+            queues.keep(queue, out);
+        })
+    }
+    /// Does something in every queue that is meant; in how many.
+    fn change(
+        &mut self,
+        whom: Whom<'_>,
+        now: Now,
+        out: &mut Vec<Output>,
+        mut change: impl FnMut(&mut Self, &mut Queue, &mut Vec<Output>),
+    ) -> Result<usize, Refused> {
+        let mut slots = self.queues_of(whom.interface);
+        if let Some(name) = whom.queue {
+            let one = self.slot_of(name).ok_or(Refused::NoQueue)?;
+            slots.retain(|slot| *slot == one);
+        }
+        for &slot in &slots {
+            self.with(slot, |queues, queue| change(queues, queue, out));
+            self.dirty.insert(slot);
+        }
+        self.settle(now, out);
+        if slots.is_empty() { Err(Refused::NoMember) } else { Ok(slots.len()) }
+    }
+    /// Sets the figures of a queue back, or of all.
+    pub fn reset(&mut self, queue: Option<&str>) -> Result<(), Refused> {
+        let slots: Vec<usize> = match queue {
+            Some(name) => vec![self.slot_of(name).ok_or(Refused::NoQueue)?],
+            None => self.by_name.values().copied().collect(),
+        };
+        for slot in slots {
+            self.with(slot, |_, queue| {
+                queue.stats = Stats::default();
+                queue.members.iter_mut().for_each(|member| {
+                    member.calls = 0;
+                    member.last_call = None;
+                });
+            });
+        }
+        Ok(())
+    }
+    /// Gives a caller another priority, and the place that goes with it.
+    pub fn set_priority(
+        &mut self,
+        queue: &str,
+        caller: ChannelId,
+        priority: i32,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refused> {
+        let slot = self.slot_of(queue).ok_or(Refused::NoQueue)?;
+        let changed = self.with(slot, |_, queue| {
+            let at = queue.place_of(caller).ok_or(Refused::NoCaller)?;
+            let mut moved = queue.callers.remove(at);
+            moved.priority = priority;
+            let at = queue.place_for(priority, None);
+            queue.callers.insert(at, moved);
+            Ok(())
+        });
+        self.dirty.insert(slot);
+        self.settle(now, out);
+        changed.unwrap_or(Err(Refused::NoQueue))
+    }
+    /// Takes a caller out, with a word for its dialplan.
+    pub fn withdraw(
+        &mut self,
+        queue: &str,
+        caller: ChannelId,
+        info: &str,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refused> {
+        let found = self.get(queue).ok_or(Refused::NoQueue)?;
+        let place = found.place_of(caller).ok_or(Refused::NoCaller)?;
+        if matches!(found.callers.get(place).map(|caller| &caller.stage), Some(crate::Stage::Answered { .. }))
+        {
+            return Err(Refused::NoCaller);
+        }
+        let exit = Exit::Withdrawn(info.to_owned());
+        out.push(Output::Order { caller, order: Order::Leave(exit.clone()) });
+        self.input(caller, Input::Left(exit), now, out);
+        Ok(())
+    }
+    /// Says what is to be kept of the dynamic members.
+    fn keep(&self, queue: &Queue, out: &mut Vec<Output>) {
+        if self.general.persistent_members {
+            let value = Some(persist(queue.members.iter())).filter(|value| !value.is_empty());
+            out.push(Output::Persist { queue: queue.name.clone(), value });
+        }
+    }
+}

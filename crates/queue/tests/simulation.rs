@@ -1,0 +1,419 @@
+//! A contact centre from a seed: agents answer late, refuse, vanish and pause, callers lose patience, queues are reloaded.
+//! After every step what always holds is checked; at the end every caller has left by exactly one line of the log.
+//!
+//! `STROWGER_QUEUE_STEPS=10000000 cargo test -p queue --test simulation` runs longer.
+
+mod common;
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::{ChannelId, Instant};
+use common::{Desk, caller, join_as, lines, queue};
+use kit::Random;
+use proptest::prelude::*;
+use queue::{
+    Absence, Autopause, Config, DeviceState, End, Entry, Event, Exit, General, Input, Member, MemberChange,
+    Order, Output, QueueConfig, Refusal, Settings, Stage, Strategy, Whom,
+};
+
+/// What the world outside believes, from orders and its own doings alone.
+struct World {
+    desk: Desk,
+    random: Random,
+    config: Config,
+    agents: Vec<String>,
+    /// Who rings for whom: agent and caller.
+    ringing: BTreeSet<(String, u32)>,
+    answered: BTreeMap<u32, String>,
+    talking: BTreeMap<u32, String>,
+    waiting: BTreeSet<u32>,
+    /// Who is paused, by what watchers were told: queue and agent.
+    paused: BTreeSet<(String, String)>,
+    /// When each agent's last call of a queue ended.
+    last: BTreeMap<(String, String), Instant>,
+    entered: u32,
+    ended: BTreeMap<String, u32>,
+    joined: BTreeSet<String>,
+    next: u32,
+    /// Some agents take several calls at once.
+    rings_in_use: bool,
+    calls: u32,
+}
+
+impl World {
+    fn new(seed: u64, queues: usize, agents: usize) -> Self {
+        let mut random = Random(seed);
+        let agents: Vec<String> = (0..agents).map(|number| format!("PJSIP/{number}")).collect();
+        let rings_in_use = random.below(4) == 0;
+        let shared_last_call = random.below(2) == 0;
+        let configs = (0..queues).map(|number| {
+            let (_, strategy) = Strategy::WORDS[random.below(8)];
+            let mut settings = Settings {
+                strategy,
+                timeout: Duration::from_secs(random.below(20) as u64),
+                retry: Duration::from_secs(random.below(6) as u64),
+                weight: random.below(3) as u32,
+                wrapup: Duration::from_secs(random.below(3) as u64 * 10),
+                autofill: random.below(5) > 0,
+                ring_in_use: rings_in_use,
+                max_length: if random.below(3) == 0 { 6 } else { 0 },
+                timeout_restart: random.below(2) == 0,
+                app_timeout_first: random.below(2) == 0,
+                autopause: [Autopause::No, Autopause::Yes, Autopause::All][random.below(3)],
+                ..Settings::default()
+            };
+            settings.join_empty = [Absence::default(), Absence::STRICT][random.below(2)];
+            settings.leave_when_empty = [Absence::default(), Absence::PAUSED][random.below(2)];
+            settings.announcing.every = Duration::from_secs(random.below(2) as u64 * 30);
+            settings.announcing.periodic_every = Duration::from_secs(random.below(2) as u64 * 45);
+            let members: Vec<&str> =
+                agents.iter().filter(|_| random.below(3) > 0).map(String::as_str).collect();
+            let mut config: QueueConfig = queue(&format!("q{number}"), settings, &members);
+            config.members.iter_mut().for_each(|member| member.penalty = random.below(3) as u32);
+            config
+        });
+        let queues: Vec<QueueConfig> = configs.collect();
+        let config =
+            Config { queues, rules: Vec::new(), general: General { shared_last_call, ..General::default() } };
+        Self {
+            desk: Desk::with(config.clone()),
+            random,
+            config,
+            agents,
+            ringing: BTreeSet::new(),
+            answered: BTreeMap::new(),
+            talking: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            paused: BTreeSet::new(),
+            last: BTreeMap::new(),
+            entered: 0,
+            ended: BTreeMap::new(),
+            joined: BTreeSet::new(),
+            next: 0,
+            rings_in_use,
+            calls: 0,
+        }
+    }
+    fn any<T: Clone>(&mut self, of: Vec<T>) -> Option<T> {
+        if of.is_empty() { None } else { Some(of[self.random.below(of.len())].clone()) }
+    }
+
+    /// Something happens.
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..25 => self.arrive(),
+            25..45 => self.time_passes(),
+            45..62 => self.agent_answers(),
+            62..72 => self.agent_refuses(),
+            72..80 => self.conversation_ends(),
+            80..86 => self.caller_gives_up(),
+            86..92 => self.device_changes(),
+            92..96 => self.agent_pauses(),
+            96..98 => self.agent_comes_or_goes(),
+            98 => self.caller_vanishes(),
+            _ => self.reload(),
+        }
+        self.check();
+    }
+    fn arrive(&mut self) {
+        let number = self.next;
+        self.next += 1;
+        let name = format!("q{}", self.random.below(self.config.queues.len()));
+        let timeout = (self.random.below(3) == 0).then(|| Duration::from_secs(self.random.below(60) as u64));
+        let join = queue::Join {
+            timeout,
+            priority: self.random.below(3) as i32,
+            position: (self.random.below(4) == 0).then(|| self.random.below(5)),
+            no_retry: self.random.below(5) == 0,
+            ..join_as(number)
+        };
+        // Out of two hundred slots: a channel's number comes again with another caller, later.
+        if self.waiting.len() < 60
+            && self.desk.queues.join(&name, join, self.desk.now, &mut self.desk.out).is_ok()
+        {
+            self.waiting.insert(number);
+            self.joined.insert(format!("c{number}"));
+        }
+    }
+    fn time_passes(&mut self) {
+        let seconds = self.random.below(4) as u64;
+        self.desk.now.at += Duration::from_secs(seconds) + Duration::from_millis(137);
+        self.desk.now.wall += seconds as i64;
+        self.desk.queues.due(self.desk.now, &mut self.desk.out);
+    }
+    fn agent_answers(&mut self) {
+        if let Some((number, agent)) = self.any(self.answered.clone().into_iter().collect()) {
+            self.answered.remove(&number);
+            if self.random.below(6) == 0 {
+                assert!(self.desk.tell(number, Input::Dumped));
+            } else {
+                assert!(self.desk.tell(number, Input::Connected { bridged: "b".into() }));
+                self.waiting.remove(&number);
+                self.talking.insert(number, agent);
+            }
+        } else if let Some((agent, number)) = self.any(self.ringing.iter().cloned().collect()) {
+            self.ringing.retain(|(_, other)| *other != number);
+            assert!(self.desk.answer(number, &agent), "who rings may answer");
+            self.answered.insert(number, agent);
+        } else if let (Some(agent), Some(number)) =
+            (self.any(self.agents.clone()), self.any(self.waiting.iter().copied().collect()))
+        {
+            assert!(!self.desk.answer(number, &agent), "who does not ring answers too late");
+        }
+    }
+    fn agent_refuses(&mut self) {
+        let Some((agent, number)) = self.any(self.ringing.iter().cloned().collect()) else { return };
+        let refusals = [Refusal::Busy, Refusal::Unavailable, Refusal::Declined, Refusal::NoChannel];
+        let refusal = refusals[self.random.below(4)];
+        self.ringing.remove(&(agent.clone(), number));
+        assert!(self.desk.refuse(number, &agent, refusal));
+    }
+    fn conversation_ends(&mut self) {
+        let Some((number, agent)) = self.any(self.talking.clone().into_iter().collect()) else { return };
+        let talk = self.desk.queues.talk(caller(number)).unwrap().clone();
+        let ends = [End::Caller, End::Agent, End::Blind { exten: "1".into(), context: "c".into() }];
+        let end = ends[self.random.below(3)].clone();
+        assert!(self.desk.end(number, end));
+        self.talking.remove(&number);
+        self.last.insert((talk.queue.to_string(), agent), self.desk.now.at);
+        self.calls += 1;
+    }
+    fn caller_gives_up(&mut self) {
+        let Some(number) = self.any(self.waiting.iter().copied().collect()) else { return };
+        let exits = [Exit::Abandoned, Exit::Key("1".into())];
+        self.forget(number);
+        let exit = exits[self.random.below(2)].clone();
+        assert!(self.desk.tell(number, Input::Left(exit)));
+    }
+    fn caller_vanishes(&mut self) {
+        let all = self.waiting.iter().chain(self.talking.keys()).copied().collect();
+        let Some(number) = self.any(all) else { return };
+        if let Some(talk) = self.desk.queues.talk(caller(number)) {
+            let key = (talk.queue.to_string(), talk.interface.to_string());
+            self.last.insert(key, self.desk.now.at);
+        }
+        self.forget(number);
+        self.desk.queues.gone(caller(number), self.desk.now, &mut self.desk.out);
+    }
+    fn forget(&mut self, number: u32) {
+        self.waiting.remove(&number);
+        self.answered.remove(&number);
+        self.talking.remove(&number);
+        self.ringing.retain(|(_, other)| *other != number);
+    }
+    fn device_changes(&mut self) {
+        use DeviceState::*;
+        let Some(agent) = self.any(self.agents.clone()) else { return };
+        let states = [NotInUse, NotInUse, NotInUse, InUse, Unavailable, Unknown];
+        let state = states[self.random.below(states.len())];
+        self.desk.queues.device(&agent, state, self.desk.now, &mut self.desk.out);
+    }
+    fn agent_pauses(&mut self) {
+        let Some(agent) = self.any(self.agents.clone()) else { return };
+        let paused = self.random.below(3) == 0;
+        let whom = Whom { queue: None, interface: &agent, by: "MANAGER" };
+        let _ = self.desk.queues.pause(whom, paused, "", self.desk.now, &mut self.desk.out);
+    }
+    fn agent_comes_or_goes(&mut self) {
+        let Some(agent) = self.any(self.agents.clone()) else { return };
+        let name = format!("q{}", self.random.below(self.config.queues.len()));
+        let (now, out) = (self.desk.now, &mut self.desk.out);
+        if self.desk.queues.remove(&name, &agent, "x", now, out).is_err()
+            && self.desk.queues.add(&name, &common::member(&agent, 1), "x", now, out).is_ok()
+        {
+            // Who comes again comes without a past.
+            self.last.remove(&(name, agent));
+        }
+    }
+    fn reload(&mut self) {
+        let dynamic = self.random.below(self.config.queues.len());
+        let mut config = self.config.clone();
+        let changed = &mut config.queues[dynamic].settings;
+        changed.timeout = Duration::from_secs(3 + self.random.below(10) as u64);
+        self.desk.queues.configure(&config, self.desk.now, &mut self.desk.out);
+    }
+
+    /// What always holds.
+    fn check(&mut self) {
+        let mut fresh = Vec::new();
+        for output in std::mem::take(&mut self.desk.out) {
+            match output {
+                Output::Order { caller, order } => self.obey(caller, order, &mut fresh),
+                Output::Log(line) => {
+                    self.entered += u32::from(matches!(line.entry, Entry::EnterQueue { .. }));
+                    if line.entry.ends_a_call() {
+                        *self.ended.entry(line.call.to_string()).or_default() += 1;
+                    }
+                }
+                Output::Event { queue, event: Event::Member { change, member } } => {
+                    let key = (queue.to_string(), member.0.interface.to_string());
+                    match member.0.paused && change != MemberChange::Removed {
+                        true => self.paused.insert(key),
+                        false => self.paused.remove(&key),
+                    };
+                }
+                Output::Event { .. } | Output::Persist { .. } | Output::Device(_) => {}
+            }
+        }
+        for (agent, number) in &fresh {
+            self.check_offer(agent, *number);
+        }
+        for number in &self.waiting {
+            assert!(self.desk.queues.caller(caller(*number)).is_some(), "caller {number} is lost");
+        }
+        for number in self.talking.keys() {
+            assert!(self.desk.queues.talk(caller(*number)).is_some(), "conversation {number} is lost");
+        }
+    }
+    fn obey(&mut self, channel: ChannelId, order: Order, fresh: &mut Vec<(String, u32)>) {
+        let number = channel.slot;
+        match order {
+            Order::Ring(offers) => {
+                let others = self.ringing.iter().filter(|(_, other)| *other == number).count();
+                assert_eq!(others, 0, "caller {number} is offered by two attempts");
+                assert!(!offers.is_empty() && !self.answered.contains_key(&number));
+                for offer in offers {
+                    let agent = offer.interface.to_string();
+                    let place = self.desk.queues.caller(channel).map(|(queue, _)| queue.name.to_string());
+                    let key = (place.unwrap_or_default(), agent.clone());
+                    assert!(!self.paused.contains(&key), "{agent} is paused in {}", key.0);
+                    assert!(
+                        self.ringing.insert((agent.clone(), number)),
+                        "{agent} is offered {number} twice"
+                    );
+                    fresh.push((agent, number));
+                }
+            }
+            Order::LetBe => self.ringing.retain(|(_, other)| *other != number),
+            Order::Leave(_) => self.forget(number),
+            Order::Say(said) => assert!(!said.is_empty()),
+            Order::Bounds(_) => {}
+        }
+    }
+    /// A member is called: it may be.
+    fn check_offer(&self, agent: &str, number: u32) {
+        let Some((queue, waiting)) = self.desk.queues.caller(caller(number)) else { return };
+        if !matches!(waiting.stage, Stage::Ringing { .. }) {
+            return;
+        }
+        let Some(member) = queue.member(agent) else { return };
+        if !self.rings_in_use {
+            let rings = self.ringing.iter().filter(|(other, _)| other == agent).count();
+            let busy =
+                self.answered.values().chain(self.talking.values()).filter(|other| *other == agent).count();
+            assert_eq!((rings, busy), (1, 0), "{agent} is called for {number} while it has another call");
+            let device = self.desk.queues.device_of(member);
+            assert!(matches!(device, DeviceState::NotInUse | DeviceState::Unknown), "{agent} is {device:?}");
+        }
+        let wrapup = queue.settings.wrapup;
+        if let Some(last) = self.last.get(&(queue.name.to_string(), agent.to_owned())) {
+            assert!(*last + wrapup <= self.desk.now.at, "{agent} wraps up in {}", queue.name);
+        }
+        if !self.rings_in_use {
+            self.check_weights(queue, agent);
+        }
+    }
+    /// No heavier queue has callers whom this member could have served and nobody else can.
+    fn check_weights(&self, own: &queue::Queue, agent: &str) {
+        let now = self.desk.now.at;
+        for other in self.desk.queues.iter().filter(|other| other.settings.weight > own.settings.weight) {
+            let at_once = other.settings.autofill && other.settings.strategy != Strategy::RingAll;
+            let works = |member: &Member| !member.paused && !member.wraps_up(now);
+            if !at_once || !other.member(agent).is_some_and(works) {
+                continue;
+            }
+            let waiting = other.callers().iter().filter(|caller| caller.is_waiting()).count();
+            let free = self.desk.queues.available(other, now);
+            assert!(waiting <= free, "{agent} is wanted by {}: {waiting} wait, {free} are free", other.name);
+        }
+    }
+    /// Everybody goes home.
+    fn close(mut self) -> u32 {
+        for number in self.waiting.iter().chain(self.talking.keys()).copied().collect::<Vec<_>>() {
+            self.desk.queues.gone(caller(number), self.desk.now, &mut self.desk.out);
+        }
+        for line in lines(&self.desk.out).filter(|line| line.entry.ends_a_call()) {
+            *self.ended.entry(line.call.to_string()).or_default() += 1;
+        }
+        assert_eq!(self.entered as usize, self.joined.len());
+        assert_eq!(self.ended.keys().collect::<Vec<_>>(), self.joined.iter().collect::<Vec<_>>());
+        for (call, times) in &self.ended {
+            assert_eq!(*times, 1, "{call} ended so many times");
+        }
+        for queue in self.desk.queues.iter() {
+            assert_eq!(queue.callers().len(), 0);
+        }
+        self.calls
+    }
+}
+
+#[test]
+fn a_million_steps_lose_nobody_and_offer_nobody_twice() {
+    let steps = std::env::var("STROWGER_QUEUE_STEPS").ok().and_then(|text| text.parse().ok());
+    let steps: u32 = steps.unwrap_or(1_000_000);
+    let mut calls = 0;
+    for seed in 0..50 {
+        let mut world = World::new(seed, 1 + seed as usize % 4, 3 + seed as usize % 9);
+        (0..steps / 50).for_each(|_| world.step());
+        calls += world.close();
+    }
+    assert!(calls > steps / 100, "too few conversations to mean anything: {calls}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn any_small_centre_keeps_what_always_holds(
+        seed: u64, queues in 1usize..5, agents in 0usize..8, steps in 1usize..600,
+    ) {
+        let mut world = World::new(seed, queues, agents);
+        (0..steps).for_each(|_| world.step());
+        world.close();
+    }
+}
+
+/// A thousand agents, ten thousand calls an hour, for a day of eight hours, on invented time.
+#[test]
+fn a_working_day_of_a_thousand_agents_takes_seconds() {
+    let agents: Vec<String> = (0..1000).map(|number| format!("PJSIP/{number}")).collect();
+    let names: Vec<&str> = agents.iter().map(String::as_str).collect();
+    let settings = Settings {
+        strategy: Strategy::LeastRecent,
+        wrapup: Duration::from_secs(10),
+        ring_in_use: false,
+        ..Settings::default()
+    };
+    let mut desk = Desk::new(vec![queue("q", settings, &names)]);
+    let mut random = Random(9);
+    let (mut number, mut talks) = (0u32, BTreeMap::<u64, Vec<u32>>::new());
+    let mut ringing: Vec<(u32, String)> = Vec::new();
+    let day = 8 * 3600;
+    for second in 0..day {
+        for _ in 0..(second + 1) * 10_000 / 3600 - second * 10_000 / 3600 {
+            desk.join("q", number).unwrap();
+            number += 1;
+        }
+        for (caller, interface) in std::mem::take(&mut ringing) {
+            if random.below(20) == 0 {
+                desk.refuse(caller, &interface, Refusal::Declined);
+            } else {
+                desk.connect(caller, &interface);
+                talks.entry(second + 60 + random.below(400) as u64).or_default().push(caller);
+            }
+        }
+        for caller in talks.remove(&second).unwrap_or_default() {
+            assert!(desk.end(caller, End::Agent));
+        }
+        for output in desk.out.drain(..) {
+            if let Output::Order { caller, order: Order::Ring(offers) } = output {
+                ringing.extend(offers.into_iter().map(|offer| (caller.slot, offer.interface.to_string())));
+            }
+        }
+        desk.now.at += Duration::from_secs(1);
+        desk.queues.due(desk.now, &mut desk.out);
+    }
+    let stats = desk.queues.get("q").unwrap().stats;
+    assert!(stats.completed > 75_000 && stats.abandoned == 0, "{stats:?}");
+    assert!(stats.hold < 60, "{stats:?}");
+}
