@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dialplan::{
-    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Offset, Program, Var, Wall,
+    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Near, Offset, Program, Var, Wall,
 };
 
 use crate::Call;
@@ -28,6 +28,9 @@ impl Calendar for Scope<'_> {
     }
     fn offset(&self, at: i64, zone: &str) -> Offset {
         self.call.chan.core(|core| core.services.wall.offset(at, zone))
+    }
+    fn registered(&self, context: &str, exten: &str) -> Near {
+        self.call.chan.core(|core| core.registered.near(context, exten))
     }
 }
 
@@ -235,6 +238,9 @@ impl Calendar for CoreCalendar<'_> {
     }
     fn offset(&self, at: i64, zone: &str) -> Offset {
         self.0.services.wall.offset(at, zone)
+    }
+    fn registered(&self, context: &str, exten: &str) -> Near {
+        self.0.registered.near(context, exten)
     }
 }
 

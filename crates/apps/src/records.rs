@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use call::{Cdr, Core};
 use dialplan::{
-    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Offset, Program, Template, Var, Wall,
+    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Near, Offset, Program, Template, Var,
+    Wall,
 };
 
 use crate::env::{CoreCalendar, loudness, process_builtin};
@@ -93,6 +94,9 @@ impl Calendar for Scope<'_> {
     }
     fn offset(&self, at: i64, zone: &str) -> Offset {
         CoreCalendar(self.core).offset(at, zone)
+    }
+    fn registered(&self, context: &str, exten: &str) -> Near {
+        self.core.registered.near(context, exten)
     }
 }
 

@@ -158,6 +158,8 @@ pub struct Core {
     pub settings: Rc<Settings>,
     /// Dialplan in force; a call keeps the one it looks up at each step.
     pub program: std::sync::Arc<dialplan::Program>,
+    /// Extensions that are there while somebody is registered.
+    pub registered: dialplan::Registered,
     /// Looks a number up: context, extension, caller's number. Set by whoever runs the dialplan.
     pub reach: fn(&Core, &str, &str, &str) -> Reach,
     /// Global variables.
@@ -239,6 +241,7 @@ impl Core {
             services,
             settings: Rc::new(settings),
             program,
+            registered: dialplan::Registered::default(),
             reach: |_, _, _, _| Reach::Whole,
             globals: dialplan::Vars::default(),
             admission: Admission::default(),

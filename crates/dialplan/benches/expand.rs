@@ -96,7 +96,7 @@ fn load(text: &str) -> Arc<Program> {
     let source = conf::Memory::new().with("extensions.conf", text.as_bytes());
     let file =
         conf::load(&source, "extensions.conf", conf::Options::default(), &mut findings).expect("readable");
-    let program = dialplan::load(&file, &tables, None, &mut findings);
+    let program = dialplan::load(&file, &tables, &[], None, &mut findings);
     assert!(findings.is_empty(), "{findings:?}");
     Arc::new(program)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::program::Program;
+use crate::registered::Near;
 use crate::registry::ChannelFunction;
 use crate::vars::{Builtin, Inherit, Var};
 use crate::zone::Offset;
@@ -59,12 +60,17 @@ pub struct FileFacts {
     pub changed: i64,
 }
 
-/// Wall time and zones: all that looking up an extension needs of the world.
+/// Wall time, zones and who is registered: all that looking up an extension needs of the world.
 pub trait Calendar {
     /// Wall time.
     fn wall(&self) -> Wall;
     /// The offset in force at `at` seconds since 1970; `zone` empty means the system's own.
     fn offset(&self, at: i64, zone: &str) -> Offset;
+    /// Where a number stands among the registered extensions of a context; see [`crate::registered`].
+    fn registered(&self, context: &str, exten: &str) -> Near {
+        let _ = (context, exten);
+        Near::default()
+    }
 }
 
 /// An executing channel as the dialplan sees it.

@@ -3,7 +3,8 @@
 use crate::args::Priority;
 use crate::env::Calendar;
 use crate::pattern::{Fit, Pattern};
-use crate::program::{ContextId, Extension, ExtensionRef, Hint, LabelId, Program, StepRef};
+use crate::program::{ContextId, Extension, ExtensionRef, Hint, LabelId, Program, REGISTERED, StepRef};
+use crate::registered::Near;
 
 /// Contexts one look-up visits: own and included ones together.
 pub const INCLUDES_MAX: usize = 128;
@@ -24,7 +25,7 @@ pub struct Query<'a> {
 pub struct Route {
     /// Candidates in search order. A priority that the first lacks is looked for in the next.
     pub candidates: Vec<ExtensionRef>,
-    /// The answer depends on the time of day: look it up again at each step.
+    /// The answer depends on the time of day, or on who is registered: look it up again at each step.
     pub timed: bool,
     /// The answer depends on the caller's number.
     pub by_caller: bool,
@@ -35,10 +36,19 @@ impl Program {
     pub fn route(&self, query: Query<'_>, calendar: &dyn Calendar) -> Route {
         let mut route = Route::default();
         let mut visited = Vec::new();
+        let mut passing = false;
         self.visit(query.context, calendar, &mut visited, &mut route.timed, &mut |id| {
+            if self.context(id).is_some_and(|context| context.registered.is_some()) {
+                passing = true;
+                // A registration takes the place of a step that is written at priority 1.
+                if self.near(id, query, calendar).whole {
+                    route.candidates.push(ExtensionRef { context: id, index: REGISTERED });
+                }
+            }
             self.own_matches(id, query, &mut route.candidates, &mut route.by_caller);
             false
         });
+        route.timed |= passing;
         route
     }
     /// Walks a context and its includes; `look` returns true to stop, and so does this.
@@ -71,6 +81,11 @@ impl Program {
             }
         }
         false
+    }
+    /// Where a number stands among the registered extensions of a context, if it has such.
+    fn near(&self, id: ContextId, query: Query<'_>, calendar: &dyn Calendar) -> Near {
+        let context = self.context(id).filter(|context| context.registered.is_some());
+        context.map(|context| calendar.registered(&context.name, query.exten)).unwrap_or_default()
     }
     fn own_matches(
         &self,
@@ -153,6 +168,16 @@ impl Program {
         let mut answer = false;
         let mut ignored = false;
         self.visit(query.context, calendar, &mut Vec::new(), &mut ignored, &mut |id| {
+            let near = self.near(id, query, calendar);
+            let registered = self.context(id).and_then(|context| context.registered.as_deref());
+            for (is_there, fit) in [(near.whole, Fit::Whole), (near.more, Fit::NeedsMore)] {
+                if let Some(decided) =
+                    registered.filter(|_| is_there).and_then(|extension| look(extension, fit))
+                {
+                    answer = decided;
+                    return true;
+                }
+            }
             for extension in self.context(id).into_iter().flat_map(|context| &context.extensions) {
                 if !extension.caller.takes(query.caller) {
                     continue;

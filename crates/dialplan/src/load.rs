@@ -33,8 +33,15 @@ pub struct Tables {
 /// Functions that run programs or read files at a caller's wish; they stay away whatever is switched on.
 const DANGEROUS: &[&str] = &["LOCK", "UNLOCK", "TRYLOCK", "REALTIME_STORE", "REALTIME_DESTROY"];
 
-/// Loads a dialplan. `before` is the program it follows: variable ids stay the same.
-pub fn load(file: &File, tables: &Tables, before: Option<&Program>, findings: &mut Findings) -> Program {
+/// Loads a dialplan. `before` is the program it follows: variable ids stay the same. `registered` are contexts that have
+/// [registered extensions](crate::registered), made when they are not written.
+pub fn load(
+    file: &File,
+    tables: &Tables,
+    registered: &[&str],
+    before: Option<&Program>,
+    findings: &mut Findings,
+) -> Program {
     let symbols = before.map(|program| program.symbols.clone()).unwrap_or_default();
     let empty = Program::empty(Arc::clone(&tables.apps), Arc::clone(&tables.functions));
     let mut loader = Loader {
@@ -61,6 +68,7 @@ pub fn load(file: &File, tables: &Tables, before: Option<&Program>, findings: &m
             loader.section(section);
         }
     }
+    registered.iter().for_each(|context| loader.registered(context));
     loader.finish()
 }
 
@@ -299,6 +307,7 @@ impl Loader<'_> {
             switches: Vec::new(),
             autohints: false,
             place: section.place.clone(),
+            registered: None,
             ignore_patterns: Vec::new(),
             literals: HashMap::new(),
             patterns: Vec::new(),
@@ -306,6 +315,36 @@ impl Loader<'_> {
         });
         self.drafts.push((Vec::new(), HashMap::new()));
         index
+    }
+    /// A context gets what stands for all its registered extensions.
+    fn registered(&mut self, context: &str) {
+        let place = Place::new("regcontext", 0);
+        let parents = Vec::new();
+        let section = Section {
+            name: context.into(),
+            template: false,
+            place: place.clone(),
+            parents,
+            variables: Vec::new(),
+        };
+        let index = self.context(&section);
+        let app = self.tables.apps.lookup("NoOp");
+        let kind = app.map_or(Kind::Plain, |id| self.program.kind(id));
+        let source = Source { priority: 1, label: None, app, name: "NoOp", args: "${EXTEN}", place: &place };
+        let mut compiler = Compiler::new(Names::Mint(&mut self.symbols), &self.tables.functions);
+        let step = Step::compile(source, kind, &self.tables.apps, &mut compiler);
+        let Ok(pattern) = Pattern::parse("") else { return };
+        let extension = Extension {
+            name: "".into(),
+            pattern,
+            caller: CallerMatch::Any,
+            steps: vec![step],
+            hint: None,
+            labels: Vec::new(),
+        };
+        if let Some(context) = self.program.contexts.get_mut(index) {
+            context.registered = Some(Box::new(extension));
+        }
     }
     fn section(&mut self, section: &Section) {
         let index = self.context(section);

@@ -27,15 +27,16 @@ pub(crate) const APPS: &[&str] = &[
     "EndWhile",
 ];
 
+fn tables() -> Tables {
+    Tables { apps: Arc::new(Apps::new(APPS.iter().copied())), functions: Arc::new(Functions::standard()) }
+}
+
 pub(crate) fn load_text(text: &str) -> (Program, Vec<Finding>) {
-    let tables = Tables {
-        apps: Arc::new(Apps::new(APPS.iter().copied())),
-        functions: Arc::new(Functions::standard()),
-    };
+    let tables = tables();
     let mut findings = Findings::new();
     let source = Memory::new().with("extensions.conf", text.as_bytes());
     let file = conf::load(&source, "extensions.conf", Options::default(), &mut findings).expect("readable");
-    let program = load(&file, &tables, None, &mut findings);
+    let program = load(&file, &tables, &[], None, &mut findings);
     (program, findings.iter().cloned().collect())
 }
 
@@ -168,10 +169,7 @@ fn section_4_hints_join_devices_and_name_a_presence_provider() {
 
 #[test]
 fn a_step_that_is_added_or_removed_leaves_everything_else_where_it_was() {
-    let tables = Tables {
-        apps: Arc::new(Apps::new(APPS.iter().copied())),
-        functions: Arc::new(Functions::standard()),
-    };
+    let tables = tables();
     let (program, _) = load_text(
         "[a]\nexten => _1XX,1,NoOp(x)\n same => n(here),Goto(there)\n same => n(there),Hangup()\n[b]\ninclude => a\n",
     );
@@ -219,13 +217,58 @@ fn a_step_that_is_added_or_removed_leaves_everything_else_where_it_was() {
 }
 
 #[test]
+fn a_registered_extension_has_priority_1_and_what_is_written_for_its_number_goes_on() {
+    let (tables, mut findings) = (tables(), Findings::new());
+    let text = "[phones]\ninclude => reg\ninclude => made\n[reg]\nexten => _6XXX,1,Hangup()\nexten => _6XXX,2,Dial(PJSIP/${EXTEN})\n\
+                exten => 6001,1,Answer()\n";
+    let source = Memory::new().with("extensions.conf", text.as_bytes());
+    let file = conf::load(&source, "extensions.conf", Options::default(), &mut findings).unwrap();
+    let program = load(&file, &tables, &["reg", "made"], None, &mut findings);
+    assert!(findings.iter().next().is_none(), "the context that is not written is made: {findings:?}");
+    let mut env = TestEnv::with(program);
+    let program = env.program.clone();
+    let steps = |env: &TestEnv, context: &str, exten: &str| -> Vec<String> {
+        let context = program.context_id(context).unwrap();
+        let route = program.route(Query { context, exten, caller: "" }, env);
+        assert!(route.timed, "who is registered is asked at each step");
+        let step = |priority| Some(program.step(program.at_priority(&route, priority)?)?.name.to_string());
+        [1, 2].into_iter().map_while(step).collect()
+    };
+    let more = |env: &TestEnv, context: &str, exten: &str| {
+        let query = Query { context: program.context_id(context).unwrap(), exten, caller: "" };
+        (program.can_match(query, env), program.match_more(query, env))
+    };
+    assert_eq!(steps(&env, "phones", "6001"), ["Answer", "Dial"]);
+    assert_eq!(steps(&env, "phones", "7001"), [""; 0]);
+    assert_eq!(more(&env, "made", "70"), (false, false));
+    env.registered.add("reg", "6001", "PJSIP", "6001");
+    env.registered.add("made", "7001", "IAX2", "seven");
+    env.registered.add("elsewhere", "8001", "IAX2", "eight");
+    assert_eq!(
+        steps(&env, "phones", "6001"),
+        ["NoOp", "Dial"],
+        "it takes the place of a step with its priority"
+    );
+    assert_eq!(steps(&env, "phones", "7001"), ["NoOp"]);
+    assert_eq!(steps(&env, "phones", "8001"), [""; 0]);
+    assert_eq!((more(&env, "made", "70"), more(&env, "made", "7001")), ((true, true), (true, false)));
+    // A change by hand leaves them where they are.
+    let step = Addition { context: "made", exten: "9", priority: "1", app: "NoOp", data: "", replace: false };
+    let changed = Arc::new(add(&program, &tables, &step).unwrap());
+    let query = Query { context: changed.context_id("made").unwrap(), exten: "7001", caller: "" };
+    assert!(changed.exists(query, &env));
+    env.registered.remove("made", "7001", "IAX2", "seven");
+    assert!(!changed.exists(query, &env));
+}
+
+#[test]
 fn ids_stay_the_same_over_a_reload() {
     let (first, _) = load_text("[c]\nexten => 1,1,NoOp(${a}${b})\n");
     let tables = Tables { apps: first.apps.clone(), functions: first.functions.clone() };
     let mut findings = Findings::new();
     let source = Memory::new().with("extensions.conf", "[c]\nexten => 1,1,NoOp(${z}${b})\n".as_bytes());
     let file = conf::load(&source, "extensions.conf", Options::default(), &mut findings).unwrap();
-    let second = load(&file, &tables, Some(&first), &mut findings);
+    let second = load(&file, &tables, &[], Some(&first), &mut findings);
     for name in ["a", "b"] {
         assert_eq!(first.symbols().lookup(name), second.symbols().lookup(name), "{name}");
     }

@@ -25,9 +25,12 @@ pub struct LabelId(pub u32);
 pub struct ExtensionRef {
     /// Context it stands in, which may be an included one.
     pub context: ContextId,
-    /// Place in the context's sorted list.
+    /// Place in the context's sorted list; [`REGISTERED`] for what registered extensions share.
     pub index: u32,
 }
+
+/// The place of what stands for every registered extension of a context ([`crate::registered`]); no list is so long.
+pub const REGISTERED: u32 = u32::MAX;
 
 /// A step, by its extension and its place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -173,6 +176,8 @@ pub struct Context {
     pub autohints: bool,
     /// Where its first section begins.
     pub place: Place,
+    /// What stands here for every registered extension, in a context that has such; see [`crate::registered`].
+    pub(crate) registered: Option<Box<Extension>>,
     pub(crate) ignore_patterns: Vec<Pattern>,
     /// Literal names without dashes, to their places in `extensions`.
     pub(crate) literals: HashMap<Box<str>, Vec<u32>>,
@@ -236,7 +241,11 @@ impl Program {
     }
     /// An extension.
     pub fn extension(&self, at: ExtensionRef) -> Option<&Extension> {
-        self.context(at.context)?.extensions.get(usize::try_from(at.index).ok()?)
+        let context = self.context(at.context)?;
+        if at.index == REGISTERED {
+            return context.registered.as_deref();
+        }
+        context.extensions.get(usize::try_from(at.index).ok()?)
     }
     /// A step.
     pub fn step(&self, at: StepRef) -> Option<&Step> {

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use conf::Place;
 
+use crate::pattern::Pattern;
 use crate::program::{CallerMatch, Context, Extension, Program};
+use crate::registered::Registered;
 
 /// The name of who made a line, as the field's tools expect it for lines without a source.
 const REGISTRAR: &str = "pbx_config";
@@ -46,7 +48,7 @@ fn extension_lines(extension: &Extension, out: &mut String) {
 
 impl Context {
     /// Appends the context as `dialplan show` prints it; `exten` limits it to what takes that number.
-    pub fn show(&self, exten: Option<&str>, out: &mut String) -> (usize, usize) {
+    pub fn show(&self, exten: Option<&str>, registered: &Registered, out: &mut String) -> (usize, usize) {
         let _ = writeln!(out, "[ Context '{}' created by '{REGISTRAR}' ]", self.name);
         let (mut extensions, mut priorities) = (0, 0);
         for extension in &self.extensions {
@@ -58,6 +60,11 @@ impl Context {
             extensions += 1;
             priorities += extension.steps.len() + usize::from(extension.hint.is_some());
             extension_lines(extension, out);
+        }
+        let wanted = |own: &str| exten.is_none_or(|exten| Pattern::key(own) == Pattern::key(exten));
+        for (own, holder) in registered.of(&self.name).filter(|(own, _)| wanted(own)) {
+            (extensions, priorities) = (extensions + 1, priorities + 1);
+            line(out, &format!("'{own}' =>"), &format!("1. NoOp({})", holder.name), holder.registrar);
         }
         for include in &self.includes {
             line(out, "Include =>", &format!("'{}'", include.text), &source(&include.place));
@@ -76,7 +83,12 @@ impl Context {
 impl Program {
     /// The whole listing, or that of one context, or of what takes `exten` in it (and in its includes).
     /// `Err` holds the sentence for a context or extension that is not there.
-    pub fn show(&self, exten: Option<&str>, context: Option<&str>) -> Result<String, String> {
+    pub fn show(
+        &self,
+        exten: Option<&str>,
+        context: Option<&str>,
+        registered: &Registered,
+    ) -> Result<String, String> {
         let mut out = String::new();
         let (mut contexts, mut extensions, mut priorities) = (0usize, 0, 0);
         for candidate in self.contexts() {
@@ -84,7 +96,7 @@ impl Program {
                 continue;
             }
             let mut text = String::new();
-            let (found, steps) = candidate.show(exten, &mut text);
+            let (found, steps) = candidate.show(exten, registered, &mut text);
             if exten.is_some() && found == 0 {
                 continue;
             }
@@ -119,6 +131,7 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::load::tests::load_text;
 
     #[test]
@@ -127,7 +140,9 @@ mod tests {
             "[c]\nexten => 100,1,NoOp(hi)\nsame => n(end),Hangup()\nexten => _1X/_5X,1,Answer()\nexten => 100,hint,PJSIP/a\n\
              include => d\nignorepat => 9\nswitch => Lua/x\n[d]\n",
         );
-        let text = program.show(None, Some("c")).unwrap();
+        let mut registered = Registered::default();
+        let nobody = registered.clone();
+        let text = program.show(None, Some("c"), &nobody).unwrap();
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         assert_eq!(
             lines,
@@ -144,9 +159,14 @@ mod tests {
                 "-= 2 extensions (4 priorities) in 1 context. =-",
             ]
         );
-        assert_eq!(program.show(Some("100"), Some("c")).unwrap().matches("Answer").count(), 0);
-        assert!(program.show(Some("777"), Some("c")).unwrap_err().contains("777@c"));
-        assert!(program.show(None, Some("zz")).unwrap_err().contains("'zz' context"));
-        assert!(program.show(None, None).unwrap().ends_with("in 2 contexts. =-\n"));
+        assert_eq!(program.show(Some("100"), Some("c"), &nobody).unwrap().matches("Answer").count(), 0);
+        assert!(program.show(Some("777"), Some("c"), &nobody).unwrap_err().contains("777@c"));
+        assert!(program.show(None, Some("zz"), &nobody).unwrap_err().contains("'zz' context"));
+        assert!(program.show(None, None, &nobody).unwrap().ends_with("in 2 contexts. =-\n"));
+        registered.add("c", "6001", "PJSIP", "alice");
+        let text = program.show(Some("6001"), Some("c"), &registered).unwrap();
+        let line = "  '6001' =>         1. NoOp(alice)                                [PJSIP]";
+        assert_eq!(text.lines().nth(1), Some(line));
+        assert!(text.ends_with("-= 1 extension (1 priority) in 1 context. =-\n"));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::env::{Calendar, Env, Fault, Level, Wall};
 use crate::program::Program;
+use crate::registered::{Near, Registered};
 use crate::registry::{Apps, ChannelFunction, Functions};
 use crate::vars::{Builtin, Inherit, Var, Vars};
 use crate::zone::Offset;
@@ -20,6 +21,7 @@ pub(crate) struct TestEnv {
     pub(crate) logs: Vec<String>,
     pub(crate) wall: Wall,
     pub(crate) seed: u64,
+    pub(crate) registered: Registered,
     depth: u32,
 }
 
@@ -39,6 +41,7 @@ impl TestEnv {
             logs: Vec::new(),
             wall: Wall::default(),
             seed: 1,
+            registered: Registered::default(),
             depth: 0,
         }
     }
@@ -69,6 +72,9 @@ impl Calendar for TestEnv {
             "Asia/Tokyo" => Offset { seconds: 9 * 3_600, daylight: false, abbreviation: "JST".to_owned() },
             _ => Offset { seconds: 0, daylight: false, abbreviation: "UTC".to_owned() },
         }
+    }
+    fn registered(&self, context: &str, exten: &str) -> Near {
+        self.registered.near(context, exten)
     }
 }
 

@@ -13,7 +13,9 @@ pub(crate) fn compile(
     findings: &mut Findings,
 ) -> Arc<Program> {
     let tables = apps::table::tables();
-    Arc::new(dialplan::load(&snapshot.extensions, &tables, before, findings))
+    let registered = [&*snapshot.pjsip.global.regcontext, &*snapshot.iax.general.regcontext];
+    let registered: Vec<&str> = registered.into_iter().filter(|context| !context.is_empty()).collect();
+    Arc::new(dialplan::load(&snapshot.extensions, &tables, &registered, before, findings))
 }
 
 /// What the dialplan of a configuration would not do; for `strowger check`.

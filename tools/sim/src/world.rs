@@ -22,7 +22,7 @@ pub fn parse_dialplan(text: &str, tables: &Tables) -> (Program, Vec<String>) {
     let mut findings = conf::Findings::new();
     let file = conf::load(&source, "extensions.conf", conf::Options::default(), &mut findings);
     let file = file.unwrap_or_else(|error| panic!("the dialplan of a test cannot be read: {error}"));
-    let program = dialplan::load(&file, tables, None, &mut findings);
+    let program = dialplan::load(&file, tables, &[], None, &mut findings);
     let lines = findings.iter().map(ToString::to_string).collect();
     (program, lines)
 }

@@ -52,8 +52,20 @@ fn extension_json(extension: &dialplan::Extension) -> Value {
     })
 }
 
-fn context_json(context: &dialplan::Context, exten: Option<&str>) -> Option<Value> {
-    let extensions: Vec<Value> = context
+/// An extension of somebody who is registered.
+fn registered_json(exten: &str, holder: &dialplan::Holder) -> Value {
+    let step = json!({
+        "priority": 1, "label": null, "application": "NoOp", "data": &*holder.name, "file": holder.registrar, "line": 0,
+    });
+    json!({ "name": exten, "caller_match": null, "hint": null, "steps": [step] })
+}
+
+fn context_json(
+    context: &dialplan::Context,
+    exten: Option<&str>,
+    registered: &dialplan::Registered,
+) -> Option<Value> {
+    let mut extensions: Vec<Value> = context
         .extensions
         .iter()
         .filter(|extension| {
@@ -61,6 +73,9 @@ fn context_json(context: &dialplan::Context, exten: Option<&str>) -> Option<Valu
         })
         .map(extension_json)
         .collect();
+    let wanted = |own: &str| exten.is_none_or(|exten| own == exten);
+    let registered = registered.of(&context.name).filter(|(own, _)| wanted(own));
+    extensions.extend(registered.map(|(own, holder)| registered_json(own, holder)));
     if exten.is_some() && extensions.is_empty() {
         return None;
     }
@@ -92,12 +107,14 @@ impl Cli {
         if ask.json {
             let wanted =
                 program.contexts().iter().filter(|found| context.is_none_or(|name| *found.name == *name));
-            let contexts: Vec<Value> = wanted.filter_map(|context| context_json(context, exten)).collect();
+            let registered = &self.site.shard.core.borrow().registered;
+            let contexts: Vec<Value> =
+                wanted.filter_map(|context| context_json(context, exten, registered)).collect();
             if !contexts.is_empty() {
                 return Said::Done(format!("{}\n", json!({ "contexts": contexts })));
             }
         }
-        match program.show(exten, context) {
+        match program.show(exten, context, &self.site.shard.core.borrow().registered) {
             Ok(text) => Said::Done(text),
             Err(why) => Said::failed(format!("{}\n", clean(&why))),
         }

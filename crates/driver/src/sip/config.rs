@@ -682,4 +682,6 @@ pub struct Config {
     pub domain_aliases: BTreeMap<String, String>,
     /// An offer that a re-INVITE asks for has all formats of its endpoint (`all_codecs_on_empty_reinvite`).
     pub offers_all_when_asked: bool,
+    /// Context that has an extension for each endpoint that is registered (`regcontext`); empty: none.
+    pub reg_context: String,
 }

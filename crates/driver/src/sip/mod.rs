@@ -23,6 +23,7 @@ mod message;
 mod names;
 mod outbound;
 mod outside;
+mod present;
 mod proofs;
 mod publish;
 mod qualify;
@@ -248,6 +249,7 @@ impl SipDriver {
     pub fn due(&mut self, core: &mut Core) {
         self.turn_stack(core, Stack::due);
         self.expire_registrations(core);
+        self.show_all_present(core);
         self.probe_due(core);
         self.trunks_due(core);
         self.sessions_due(core);

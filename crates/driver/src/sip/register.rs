@@ -28,6 +28,8 @@ pub(crate) struct Registrations {
     over: HashMap<ConnectionId, BTreeSet<String>>,
     /// Connections of phones that keep their flows open, and die when nothing comes on them.
     pub(crate) timed: BTreeSet<ConnectionId>,
+    /// Which extensions registrations make has to be said anew.
+    pub(super) unsaid: bool,
 }
 
 impl Registrations {
@@ -37,10 +39,12 @@ impl Registrations {
             changes: Vec::new(),
             over: HashMap::new(),
             timed: BTreeSet::new(),
+            unsaid: false,
         }
     }
     /// AORs that are gone lose their bindings.
     pub(crate) fn configure(&mut self, config: &Config, now: Instant) {
+        self.unsaid = true;
         let gone: Vec<(String, Vec<u8>)> = self
             .registrar
             .iter()
@@ -88,6 +92,7 @@ impl SipDriver {
     pub fn restore(&mut self, aor: &str, binding: Binding, now: Instant) {
         if self.config.aors.contains_key(aor) {
             self.registrations.registrar.restore(aor, binding.clone(), now);
+            self.registrations.unsaid = true;
             self.qualify.add(&self.config, aor, &binding.uri, now);
         }
     }
@@ -239,6 +244,7 @@ impl SipDriver {
                 );
                 core.log(Level::Verbose(3), "res_pjsip_registrar", &line);
                 core.touched_devices.push(format!("PJSIP/{endpoint}"));
+                self.show_present(core, &endpoint);
             }
             let user_agent = identity::text(&change.binding.user_agent);
             let (aor, address) = (change.aor, change.binding.source.remote.to_string());

@@ -125,6 +125,54 @@ fn registrations_lapse_and_watchers_hear_of_it() {
     lab.rest();
 }
 
+/// What the context has for an endpoint.
+fn present(lab: &Lab) -> Vec<String> {
+    let core = lab.shard.core.borrow();
+    core.registered.of("reg").map(|(exten, holder)| format!("{exten} {}", holder.registrar)).collect()
+}
+
+#[test]
+fn an_endpoint_has_an_extension_from_its_first_contact_to_its_last() {
+    let mut config = site();
+    config.reg_context = "reg".to_owned();
+    change_aor(&mut config, "alice", |aor| aor.max_contacts = 2);
+    config.aors.insert("desk".into(), Rc::new(aor("desk")));
+    change(&mut config, "alice", |alice| alice.aors.push("desk".into()));
+    let kept = config.clone();
+    let mut lab = Lab::new(config);
+    assert!(present(&lab).is_empty());
+    let mut alice = Phone::new("alice");
+    for (contact, expires, expected) in [
+        ("<sip:a@h1>", 600, 1),
+        ("<sip:a@h2>", 300, 1),
+        ("<sip:a@h1>", 0, 1),
+        ("<sip:a@h2>", 0, 0),
+        ("<sip:a@h1>", 600, 1),
+    ] {
+        let headers = format!("Contact: {contact}\r\nExpires: {expires}\r\n");
+        assert_eq!(line(&alice.register(&mut lab, &headers)), "200", "{contact} {expires}");
+        assert_eq!(present(&lab).len(), expected, "{contact} {expires}");
+        lab.pass(Duration::from_secs(1));
+    }
+    assert_eq!(present(&lab), ["alice PJSIP"]);
+    // A reload says it anew, and so does one that names no context.
+    for (context, expected) in [("", 0), ("reg", 1)] {
+        let config = driver::sip::Config { reg_context: context.to_owned(), ..kept.clone() };
+        lab.sip.borrow_mut().configure(config, lab.now);
+        lab.pass(Duration::from_millis(20));
+        assert_eq!(present(&lab).len(), expected, "{context}");
+    }
+    // A contact that was kept over a restart counts like one that has just come.
+    let binding =
+        lab.sip.borrow().bindings().next().map(|(_, binding)| binding.clone()).expect("it is bound");
+    let mut again = Lab::new(kept);
+    again.sip.borrow_mut().restore("alice", binding, again.now);
+    again.pass(Duration::from_millis(20));
+    assert_eq!(present(&again), ["alice PJSIP"]);
+    lab.pass(Duration::from_secs(601));
+    assert!(present(&lab).is_empty(), "it lapses with the contact");
+}
+
 #[test]
 fn watchers_hear_of_refreshed_registrations_where_the_site_wants_it() {
     for (tells, expected) in [(true, 2), (false, 1)] {

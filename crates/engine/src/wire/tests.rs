@@ -199,6 +199,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("aor", "outbound_proxy=sip:p", |c| aor(c).outbound_proxy.clone(), "", "sip:p"),
     ("transport", "domain=pbx.example", |c| c.binds[0].domain.clone(), "", "pbx.example"),
     ("global", "max_initial_qualify_time=30", |c| c.initial_qualify.as_secs().to_string(), "0", "30"),
+    ("global", "regcontext=reg", |c| c.reg_context.clone(), "", "reg"),
     ("global", "use_callerid_contact=yes", |c| c.callerid_contact.to_string(), "false", "true"),
     ("global", "send_contact_status_on_update_registration=no", |c| c.tells_refreshes.to_string(), "true", "false"),
     ("endpoint", "ignore_183_without_sdp=yes", |c| e(c).ignore_183_without_sdp.to_string(), "false", "true"),

@@ -221,6 +221,21 @@ fn list_context(turn: &mut Turn<'_>, context: &Context, only: Option<&str>, coun
                 .end();
         }
     }
+    let site = turn.site.clone();
+    let core = site.shard.core.borrow();
+    for (exten, holder) in
+        core.registered.of(&context.name).filter(|(own, _)| only.is_none_or(|only| *own == only))
+    {
+        (*items, *extensions, *priorities) = (*items + 1, *extensions + 1, *priorities + 1);
+        turn.item("ListDialplan")
+            .field("Context", &context.name)
+            .field("Extension", exten)
+            .field("Priority", 1)
+            .field("Application", "NoOp")
+            .field("AppData", &holder.name)
+            .field("Registrar", holder.registrar)
+            .end();
+    }
     if only.is_none() {
         for include in &context.includes {
             *items += 1;

@@ -633,3 +633,15 @@ fn iax2_is_listed_in_the_events_of_the_field_and_is_empty_where_it_is_not_served
         "{text}"
     );
 }
+
+#[test]
+fn the_dialplan_is_shown_with_those_who_are_registered() {
+    let mut desk = Desk::new("registered");
+    desk.login(1, "all");
+    desk.world.shard.core.borrow_mut().registered.add("default", "6001", "PJSIP", "alice");
+    let text = desk.act(1, "ShowDialPlan|Context: default|Extension: 6001");
+    let shown = messages(&text);
+    let item = shown.iter().find(|m| field(m, "Registrar") == Some("PJSIP")).expect("it is listed");
+    let fields = ["Extension", "Priority", "Application", "AppData"].map(|name| field(item, name));
+    assert_eq!(fields, ["6001", "1", "NoOp", "alice"].map(Some), "{text}");
+}

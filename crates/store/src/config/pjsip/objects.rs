@@ -668,8 +668,7 @@ options! {
     unidentified_request_period: Seconds<0, 86_400> = "5", "Span they are counted in, from the first one on.";
     unidentified_request_prune_interval: Seconds<0, 86_400> = "30",
         "Addresses that have ceased are forgotten so often; 4,096 are counted at once.";
-    regcontext: Text = "", "Context that gets an extension for every registered AOR.",
-        Later "" "no extensions are made for registrations";
+    regcontext: Text = "", "Context that has an extension for each endpoint while it is registered: its name, with NoOp at priority 1. See [dialplan.md](dialplan.md#who-is-registered).";
     allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.";
     norefersub: YesNo = "yes", "Offer REFER without a subscription (RFC 4488).",
         Ignored "no" "it is offered in any case";
