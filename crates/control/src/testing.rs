@@ -172,6 +172,7 @@ pub(crate) fn sip_config() -> Config {
         path: false,
         outbound: false,
         user_agent: String::new(),
+        security: Vec::new(),
     }));
     config.binds.push(Bind {
         name: "transport-udp".into(),

@@ -344,11 +344,21 @@ const SUITES: &[SrtpSuite] =
 /// The same with `srtp_tag_32`.
 const SHORT_TAGS: &[SrtpSuite] = &[SrtpSuite::AesCm128Sha1Tag32, SrtpSuite::AesCm128Sha1Tag80];
 
+/// Mechanisms of security agreements, where such are made; malformed ones were named when they were read.
+fn security(negotiation: pjsip::SecurityNegotiation, mechanisms: &[String]) -> Vec<String> {
+    let usable = |mechanism: &&String| sip::agreement::is_mechanism(mechanism.as_bytes());
+    match negotiation {
+        pjsip::SecurityNegotiation::No => Vec::new(),
+        pjsip::SecurityNegotiation::Mediasec => mechanisms.iter().filter(usable).cloned().collect(),
+    }
+}
+
 fn encryption(from: &pjsip::Endpoint) -> Option<Encryption<'static>> {
     (from.media_encryption == pjsip::MediaEncryption::Sdes).then_some(Encryption {
         suites: if from.srtp_tag_32 { SHORT_TAGS } else { SUITES },
         optimistic: from.media_encryption_optimistic,
         force_avp: from.force_avp,
+        to_edge: !security(from.security_negotiation, &from.security_mechanisms).is_empty(),
         random: crate::start::fill_secret,
     })
 }
@@ -430,6 +440,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         ptime_ms: PTIME_MS,
         use_ptime: from.use_ptime,
         encryption: encryption(from),
+        security: security(from.security_negotiation, &from.security_mechanisms),
         rtp_timeout: seconds(from.rtp_timeout),
         rtp_timeout_hold: seconds(from.rtp_timeout_hold),
         rtp_keepalive: seconds(from.rtp_keepalive),
@@ -618,6 +629,7 @@ fn registration(name: &str, from: &pjsip::Registration) -> Registration {
         path: from.support_path,
         outbound: from.support_outbound,
         user_agent: from.user_agent.clone(),
+        security: security(from.security_negotiation, &from.security_mechanisms),
     }
 }
 

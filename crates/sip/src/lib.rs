@@ -3,6 +3,7 @@
 //! Syntax (`message`, `header`, `uri`, `write`, `sdp`, `digest`, `frame`) knows no state; the machines know no I/O.
 #![forbid(unsafe_code)]
 
+pub mod agreement;
 mod dialog;
 pub mod digest;
 mod form;

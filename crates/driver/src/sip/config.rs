@@ -247,6 +247,8 @@ pub struct Endpoint {
     pub use_ptime: bool,
     /// SRTP with keys in the SDP (`media_encryption=sdes`); `None` is plain RTP.
     pub encryption: Option<::sip::sdp::Encryption<'static>>,
+    /// Mechanisms of a security agreement (`security_negotiation=mediasec`, RFC 3329); empty: none is made.
+    pub security: Vec<String>,
     /// Seconds without RTP after which the call ends; 0: never.
     pub rtp_timeout: u32,
     /// As `rtp_timeout`, while on hold.
@@ -459,6 +461,8 @@ pub struct Registration {
     pub outbound: bool,
     /// User-Agent; empty: the one of all requests.
     pub user_agent: String,
+    /// Mechanisms of a security agreement (`security_negotiation=mediasec`, RFC 3329); empty: none is made.
+    pub security: Vec<String>,
 }
 
 /// A test of names, with the text that it was made from.

@@ -91,6 +91,14 @@ impl SipDriver {
                     self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
                 }
             }
+            Event::Challenged { dialog, message }
+                if message.view().status().map(|s| s.code()) == Some(494) =>
+            {
+                if !self.agree(core, dialog, &message) {
+                    self.over(core, dialog, Cause::from_sip(494), "SIP 494 Security Agreement Required");
+                    self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
+                }
+            }
             Event::Challenged { dialog, message } => self.challenged(core, dialog, &message),
             Event::Failed { dialog, failure } => self.failed(core, dialog, &failure),
             Event::Response { request, status, .. }

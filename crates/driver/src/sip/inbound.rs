@@ -353,7 +353,10 @@ impl SipDriver {
             invite: Some(incoming.message.clone()),
             ..Leg::new(channel, endpoint.clone(), source, media)
         };
+        let agreement = self.agreement(endpoint, source);
+        let leg = Leg { agreement, ..leg };
         let handle = self.legs.insert(leg).unwrap_or(u64::MAX);
+        self.keep_agreement(handle);
         if let Some(plan) = agreed.and_then(|_| self.plan(core, handle)) {
             core.media(Command::Plan { stream, plan: Box::new(plan) });
         }

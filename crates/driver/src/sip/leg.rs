@@ -53,6 +53,8 @@ pub(crate) struct Leg {
     /// Parameters the dialplan added to From of our INVITE.
     pub(crate) from_params: Vec<super::ask::FromParam>,
     pub(crate) authenticator: Authenticator,
+    /// What was agreed with the server of our call (RFC 3329).
+    pub(crate) agreement: ::sip::agreement::Agreement,
     /// How often a challenge was answered; bounds a peer that challenges for ever.
     pub(crate) challenges: u8,
     /// To tag of the branch whose description answered our offer last, while the call is not answered.
@@ -129,6 +131,7 @@ impl Leg {
             headers: Vec::new(),
             from_params: Vec::new(),
             authenticator: Authenticator::new(),
+            agreement: Default::default(),
             challenges: 0,
             described_by: None,
             status: 0,

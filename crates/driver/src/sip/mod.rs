@@ -4,6 +4,7 @@
 //! means for a channel. It knows no dialplan application and no socket: bytes come in through [`SipDriver::receive`]
 //! and leave through [`SipDriver::take_sends`].
 
+mod agree;
 mod ask;
 mod back;
 mod codecs;

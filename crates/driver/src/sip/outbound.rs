@@ -20,7 +20,7 @@ use super::session::{Media, Terms};
 use super::{SipDriver, ask, identity};
 
 /// How often one INVITE answers challenges; a peer that challenges on and on is given up.
-const CHALLENGES_MAX: u8 = 3;
+pub(super) const CHALLENGES_MAX: u8 = 3;
 
 /// How often one call follows a 3xx; a peer that sends it on and on is given up.
 pub(crate) const REDIRECTS_MAX: u8 = 5;
@@ -541,6 +541,9 @@ impl SipDriver {
             identities.push(("Require".to_owned(), "100rel".to_owned()));
         }
         identities.extend(leg.timer.ask().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        let agreement = self.agreement(&endpoint, flow);
+        identities.extend(agreement.headers(false));
+        let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         identities.extend(leg.hops.map(|hops| ("Max-Forwards".to_owned(), hops.to_string())));
         let from = ask::with_params(from, &leg.from_params);
         let target = leg.target.clone();
@@ -592,7 +595,9 @@ impl SipDriver {
             leg.stage = Stage::Calling;
             leg.contact = contact;
             leg.told = Some(connected);
+            leg.agreement = agreement;
         }
+        self.keep_agreement(handle);
         // The channel is down until it rings, and those who put calls together from events wait for that step; its
         // device is in use from here on.
         core.touched_devices.push(format!("PJSIP/{}", endpoint.name));
@@ -620,7 +625,10 @@ impl SipDriver {
             self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
             return;
         }
-        let headers = proofs(&config, leg, random);
+        let mut headers = proofs(&config, leg, random);
+        leg.agreement.learn(&message.view());
+        headers.extend(leg.agreement.verification());
+        self.keep_agreement(handle);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         self.with_stack(core, |stack, now, out| stack.retry_invite(dialog, &headers, now, out)).ok();
     }

@@ -170,6 +170,11 @@ impl SipDriver {
     }
 }
 
+/// `security_negotiation` as it has effect with these mechanisms.
+pub(super) fn negotiation(mechanisms: &[String]) -> &'static str {
+    if mechanisms.is_empty() { "no" } else { "mediasec" }
+}
+
 /// The options `pjsip show endpoint` lists, in its order.
 pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)> {
     let yes = |value: bool| if value { "true" } else { "false" }.to_owned();
@@ -225,6 +230,8 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("rtp_symmetric", yes(endpoint.rtp_symmetric)),
         ("rtp_timeout", endpoint.rtp_timeout.to_string()),
         ("rtp_timeout_hold", endpoint.rtp_timeout_hold.to_string()),
+        ("security_mechanisms", endpoint.security.join(",")),
+        ("security_negotiation", negotiation(&endpoint.security).to_owned()),
         ("send_connected_line", yes(endpoint.send_connected_line)),
         ("send_diversion", yes(endpoint.send_diversion)),
         ("send_history_info", yes(endpoint.send_history)),

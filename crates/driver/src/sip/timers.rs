@@ -197,6 +197,7 @@ impl SipDriver {
         let mut headers: Vec<(String, String)> =
             timer.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         headers.extend(super::outbound::proofs(&config, leg, random));
+        headers.extend(leg.agreement.verification());
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         self.with_stack(core, |stack, now, out| stack.retry_invite(dialog, &headers, now, out)).is_ok()
     }

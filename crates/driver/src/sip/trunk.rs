@@ -8,6 +8,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use ::sip::agreement::Agreement;
 use ::sip::digest::{Answer as AuthAnswer, Authenticator};
 use ::sip::keeper::{self, Keeper};
 use ::sip::registration::{Outcome, Output, Registration as Machine, Status};
@@ -59,6 +60,8 @@ struct Trunk {
     quiet: Option<Duration>,
     /// Asks the registrar whether the flow is there, when it is one of datagrams.
     keeper: Option<Keeper>,
+    /// What the registrar and we protect media by (RFC 3329).
+    agreement: Agreement,
 }
 
 impl Trunk {
@@ -147,6 +150,7 @@ impl Trunks {
                         without_outbound: false,
                         quiet: None,
                         keeper: None,
+                        agreement: Agreement::new(&registration.security),
                     }
                 }
             };
@@ -222,6 +226,13 @@ impl Trunks {
             })
         });
         found.map_or(&[], |trunk| &trunk.service_route)
+    }
+    /// What was agreed on with the registrar of this endpoint's line, or of this way.
+    pub(super) fn agreement(&self, endpoint: &str, flow: Flow) -> Option<&Agreement> {
+        let of = |trunk: &&Trunk| {
+            *trunk.config.endpoint == *endpoint || trunk.flow.is_some_and(|own| same_way(own, flow))
+        };
+        self.by_name.values().filter(of).map(|trunk| &trunk.agreement).find(|agreement| agreement.is_made())
     }
     /// What requests of the registrations go to, for the resolver.
     pub(crate) fn hosts(config: &Config) -> impl Iterator<Item = &String> {
@@ -362,6 +373,8 @@ impl SipDriver {
                     ("outbound_auth", config.outbound_auths.join(",")),
                     ("outbound_proxy", config.outbound_proxy.clone()),
                     ("retry_interval", wait(rules.retry)),
+                    ("security_mechanisms", config.security.join(",")),
+                    ("security_negotiation", super::show::negotiation(&config.security).to_owned()),
                     ("server_uri", config.server_uri.clone()),
                     ("support_outbound", yes(config.outbound)),
                     ("support_path", yes(config.path)),
@@ -388,23 +401,26 @@ impl SipDriver {
         let Some(trunk) = self.trunks.waits(request) else { return };
         let outcome = match answer {
             None => Outcome::Unanswered,
-            Some((401 | 407, message)) => match credentials(&config, trunk, message, cnonce) {
-                None => Outcome::Rejected,
-                Some(headers) => {
-                    let headers: Vec<(&str, &str)> =
-                        headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-                    let again =
-                        self.with_stack(core, |stack, now, out| stack.retry(request, &headers, now, out));
-                    let Some(trunk) = self.trunks.waits(request) else { return };
-                    match again {
-                        Ok(again) => {
-                            (trunk.request, trunk.cseq) = (Some(again), trunk.cseq.saturating_add(1));
-                            return;
+            Some((status @ (401 | 407 | 494), message)) => {
+                match proven(&config, trunk, status, message, cnonce) {
+                    None if status == 494 => Outcome::Refused(status, None),
+                    None => Outcome::Rejected,
+                    Some(headers) => {
+                        let headers: Vec<(&str, &str)> =
+                            headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+                        let again =
+                            self.with_stack(core, |stack, now, out| stack.retry(request, &headers, now, out));
+                        let Some(trunk) = self.trunks.waits(request) else { return };
+                        match again {
+                            Ok(again) => {
+                                (trunk.request, trunk.cseq) = (Some(again), trunk.cseq.saturating_add(1));
+                                return;
+                            }
+                            Err(_) => Outcome::Unanswered,
                         }
-                        Err(_) => Outcome::Unanswered,
                     }
                 }
-            },
+            }
             Some((status, message)) => read(trunk, status, &message.view()),
         };
         self.registration_came_to(
@@ -436,6 +452,9 @@ impl SipDriver {
         let before = trunk.machine.status();
         let mut out = Vec::new();
         let is_news = matches!(outcome, Outcome::Accepted(_));
+        if matches!(outcome, Outcome::Rejected | Outcome::Refused(..) | Outcome::Unanswered) {
+            trunk.agreement.forget();
+        }
         trunk.machine.outcome(outcome, spread, core.now, &mut out);
         if is_news || trunk.machine.status() != Status::Registered {
             keep_open(trunk, percent, core.now);
@@ -505,6 +524,7 @@ impl SipDriver {
         if !config.user_agent.is_empty() {
             headers.push(("User-Agent".to_owned(), config.user_agent.clone()));
         }
+        headers.extend(trunk.agreement.headers(true));
         headers.extend(armed(&self.config.clone(), trunk, core.random()));
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let routes: Vec<&str> = route.routes.iter().map(String::as_str).collect();
@@ -578,6 +598,28 @@ fn logins_of<'c>(config: &'c Config, trunk: &Trunk) -> Vec<::sip::digest::Login<
     super::outbound::logins(config, &trunk.config.outbound_auths)
 }
 
+/// What the REGISTER that is sent again has: for a challenge a login, for a 494 what the registrar says it can do
+/// (RFC 3329 §2.3.1), which a challenge may say as well.
+fn proven(
+    config: &Config,
+    trunk: &mut Trunk,
+    status: u16,
+    message: &OwnedMessage,
+    cnonce: u64,
+) -> Option<Vec<(String, String)>> {
+    let is_news = trunk.agreement.learn(&message.view());
+    let mut headers = match status {
+        494 => {
+            trunk.challenges += 1;
+            let may_help = is_news && trunk.challenges <= CHALLENGES_MAX;
+            may_help.then(|| armed(config, trunk, cnonce))?
+        }
+        _ => credentials(config, trunk, message, cnonce)?,
+    };
+    headers.extend(trunk.agreement.verification());
+    Some(headers)
+}
+
 /// The headers that answer a challenge, if a login of the registration fits.
 fn credentials(
     config: &Config,
@@ -622,6 +664,7 @@ fn read(trunk: &mut Trunk, status: u16, message: &Message<'_>) -> Outcome {
     };
     match status {
         200..300 => {
+            trunk.agreement.learn(message);
             let routes = message.values(HeaderName::ServiceRoute).take(SERVICE_ROUTES_MAX);
             trunk.service_route = routes.map(|route| String::from_utf8_lossy(route).into_owned()).collect();
             let timer =

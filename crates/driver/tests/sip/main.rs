@@ -1,5 +1,6 @@
 //! The SIP driver against scripted peers, on invented time.
 
+mod agreements;
 mod asked;
 mod carrier;
 mod codecs;

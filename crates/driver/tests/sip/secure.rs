@@ -11,8 +11,13 @@ use crate::phone::{Phone, sdp, sdp_with};
 fn random(bytes: &mut [u8]) {
     bytes.fill(0x5a);
 }
-const MANDATORY: Encryption =
-    Encryption { suites: &[SrtpSuite::AesCm128Sha1Tag80], optimistic: false, force_avp: false, random };
+const MANDATORY: Encryption = Encryption {
+    suites: &[SrtpSuite::AesCm128Sha1Tag80],
+    optimistic: false,
+    force_avp: false,
+    to_edge: false,
+    random,
+};
 
 fn secure(name: &str, encryption: Encryption<'static>) -> Config {
     let mut config = site();

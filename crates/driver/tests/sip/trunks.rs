@@ -13,7 +13,7 @@ use crate::phone::{Phone, sdp};
 /// Where the registrar is.
 const REGISTRAR: &str = "198.51.100.7:5062";
 
-fn registration() -> Registration {
+pub fn registration() -> Registration {
     Registration {
         name: "provider".into(),
         server_uri: format!("sip:{REGISTRAR}"),
@@ -36,10 +36,11 @@ fn registration() -> Registration {
         path: false,
         outbound: false,
         user_agent: String::new(),
+        security: Vec::new(),
     }
 }
 
-fn with(change: impl FnOnce(&mut Registration)) -> Config {
+pub fn with(change: impl FnOnce(&mut Registration)) -> Config {
     let mut config = site();
     let auth = Auth {
         username: "4930".to_owned(),
@@ -56,7 +57,7 @@ fn with(change: impl FnOnce(&mut Registration)) -> Config {
 }
 
 /// A laboratory whose first REGISTER has left.
-fn begun(config: Config) -> (Lab, OwnedMessage, Phone) {
+pub fn begun(config: Config) -> (Lab, OwnedMessage, Phone) {
     let mut lab = Lab::new(config);
     lab.pass(Duration::from_millis(1));
     let register = lab.sent();
@@ -64,14 +65,14 @@ fn begun(config: Config) -> (Lab, OwnedMessage, Phone) {
     (lab, register, Phone::new("registrar"))
 }
 
-fn status(lab: &Lab) -> (&'static str, Option<u64>) {
+pub fn status(lab: &Lab) -> (&'static str, Option<u64>) {
     let rows = lab.sip.borrow().registration_rows(lab.now);
     (rows[0].status.name(), rows[0].expires)
 }
 
-const CHALLENGE: &str = "WWW-Authenticate: Digest realm=\"example.com\", nonce=\"n1\", qop=\"auth\"\r\n";
+pub const CHALLENGE: &str = "WWW-Authenticate: Digest realm=\"example.com\", nonce=\"n1\", qop=\"auth\"\r\n";
 
-fn accept(lab: &mut Lab, registrar: &Phone, register: &OwnedMessage, more: &str) {
+pub fn accept(lab: &mut Lab, registrar: &Phone, register: &OwnedMessage, more: &str) {
     let contact = format!(
         "Contact: <sip:other@192.0.2.77>;expires=7, {};expires=600\r\n{more}",
         header(register, "Contact")

@@ -12,6 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         suites: &[SrtpSuite::AesCm128Sha1Tag80],
         optimistic: true,
         force_avp: false,
+        to_edge: true,
         random: |bytes| bytes.fill(7),
     };
     let encryption = Some(encryption).filter(|_| bytes.len().is_multiple_of(2));

@@ -212,7 +212,7 @@ impl Layer {
                 deliver =
                     self.client_other.iter().any(|o| matches!(o, non_invite_client::Output::Deliver(_)));
                 self.client_other.clear();
-                if status.is_final() && !matches!(status.code(), 401 | 407) {
+                if status.is_final() && !matches!(status.code(), 401 | 407 | 494) {
                     client.request = None; // kept for a retry with credentials
                 }
             }

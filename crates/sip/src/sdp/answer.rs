@@ -7,7 +7,7 @@ use std::io::Write as _;
 use base::{Direction, FormatId, FormatSet, MAX_RX_PAYLOADS, RxPayload, SrtpKeys};
 use zeroize::Zeroizing;
 
-use super::crypto::{Crypto, Line};
+use super::crypto::{Crypto, Line, write_keys};
 use super::payload::{Meaning, Payloads};
 use super::video::{NegotiatedVideo, VideoPlace, is_video};
 use super::{
@@ -195,6 +195,7 @@ impl Negotiator {
             direction: local.direction,
             rtcp_mux: local.rtcp_mux,
             crypto: &lines,
+            to_edge: local.encryption.is_some_and(|wanted| wanted.to_edge),
         };
         self.describe(local, &Content::Audio(audio), out);
         self.offered = Some(payloads);
@@ -294,8 +295,13 @@ impl Negotiator {
         for (payload, meaning) in common.iter() {
             self.used.push(payload, meaning);
         }
-        let audio =
-            Audio { payloads: &common, direction: agreed.direction, rtcp_mux, crypto: line.as_slice() };
+        let audio = Audio {
+            payloads: &common,
+            direction: agreed.direction,
+            rtcp_mux,
+            crypto: line.as_slice(),
+            to_edge: false,
+        };
         self.describe(local, &Content::Audio(audio), out);
         self.offered = None;
         self.current = Some(agreed.clone());
@@ -563,6 +569,7 @@ struct Audio<'a> {
     direction: Direction,
     rtcp_mux: bool,
     crypto: &'a [Line],
+    to_edge: bool,
 }
 
 impl Audio<'_> {
@@ -574,7 +581,7 @@ impl Audio<'_> {
             write!(text, " {payload}").ok();
         }
         text.extend_from_slice(b"\r\n");
-        self.crypto.iter().for_each(|line| line.write(text));
+        write_keys(self.crypto, self.to_edge, text);
         for (payload, meaning) in self.payloads.iter() {
             match meaning {
                 Meaning::Audio(format) => {

@@ -20,6 +20,8 @@ pub struct Encryption<'a> {
     pub optimistic: bool,
     /// Our offers say `RTP/AVP` though the stream must be encrypted (`force_avp`).
     pub force_avp: bool,
+    /// Our offers ask the network to take part in it at its edge (`a=3ge2ae:requested`, 3GPP TS 24.229 §7.5.2).
+    pub to_edge: bool,
     /// Fills in unpredictable bytes, for keys.
     pub random: fn(&mut [u8]),
 }
@@ -98,6 +100,14 @@ impl Line {
         encode(self.secret.bytes(), out);
         out.extend_from_slice(b"\r\n");
     }
+}
+
+/// Appends the keys of a stream; `to_edge`: with the wish that the network's edge takes part.
+pub(super) fn write_keys(lines: &[Line], to_edge: bool, out: &mut Vec<u8>) {
+    if to_edge && !lines.is_empty() {
+        out.extend_from_slice(b"a=3ge2ae:requested\r\n");
+    }
+    lines.iter().for_each(|line| line.write(out));
 }
 
 /// `inline:` key and salt, then lifetime and MKI, each behind a bar and each optional (RFC 4568 §6.1).

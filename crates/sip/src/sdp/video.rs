@@ -7,7 +7,7 @@ use std::io::Write as _;
 use base::{Direction, FormatId, SrtpKeys};
 
 use super::answer::{family, is_rtp, is_secure, push_declined, reach, rtcp_address, secured};
-use super::crypto::{Crypto, Line};
+use super::crypto::{Crypto, Line, write_keys};
 use super::{Local, MAX_STREAM_FORMATS, Session, Stream, words};
 use crate::header::lex::{number, split_once, trim};
 use crate::write::push_clean;
@@ -148,6 +148,8 @@ pub(super) struct VideoPlace {
     rtcp_mux: bool,
     feedback: VideoFeedback,
     keys: Vec<Line>,
+    /// The network's edge is asked to take part in the encryption.
+    to_edge: bool,
 }
 
 /// Whether this is a video stream of a kind that can be passed through.
@@ -168,6 +170,7 @@ impl VideoPlace {
             rtcp_mux: false,
             feedback: VideoFeedback::default(),
             keys: Vec::new(),
+            to_edge: false,
         }
     }
     /// Its profile.
@@ -191,6 +194,7 @@ impl VideoPlace {
         }
         (self.direction, self.rtcp_mux, self.feedback) = (local.direction, local.rtcp_mux, own.feedback);
         self.keys = self.crypto.offer(local.encryption.as_ref().filter(|_| !is_plain)).to_vec();
+        self.to_edge = local.encryption.is_some_and(|wanted| wanted.to_edge);
     }
     fn payload_for(&self, format: FormatId) -> Option<u8> {
         let free = |payload: &u8| {
@@ -229,7 +233,7 @@ impl VideoPlace {
         self.protocol = stream.protocol.into();
         (self.direction, self.rtcp_mux) = (agreed.direction, rtcp_mux);
         self.feedback = own.feedback.and(agreed.feedback);
-        self.keys = line.into_iter().collect();
+        (self.keys, self.to_edge) = (line.into_iter().collect(), false);
         Some((self, agreed))
     }
     /// What the answer to our offer of the stream says; `None` when it is declined or cannot be used.
@@ -288,7 +292,7 @@ impl VideoPlace {
         if local.elsewhere.is_some() {
             write!(text, "c=IN {} {}\r\n", family(local.address), local.address).ok();
         }
-        self.keys.iter().for_each(|line| line.write(text));
+        write_keys(&self.keys, self.to_edge, text);
         for (payload, VideoFormat { format, fmtp }) in &self.said {
             write!(text, "a=rtpmap:{payload} {}/{}\r\n", format.rtp_name(), format.rtp_clock()).ok();
             if let Some(fmtp) = fmtp {

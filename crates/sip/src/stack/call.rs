@@ -71,6 +71,8 @@ pub(super) struct Call {
     pub(super) bye_when_acked: bool,
     /// Headers of a CANCEL or BYE that has to wait.
     pub(super) held_headers: Vec<(String, String)>,
+    /// Headers of every request of ours in the dialog, ACK and CANCEL excepted.
+    pub(super) standing_headers: Vec<(String, String)>,
     /// The driver has been told that the call is over, or does not want to be.
     pub(super) silent: bool,
     /// Provisional responses that are acknowledged.
@@ -104,6 +106,7 @@ impl Call {
             withdraw: false,
             bye_when_acked: false,
             held_headers: Vec::new(),
+            standing_headers: Vec::new(),
             silent: false,
             reliable: Reliable::default(),
             update_client: None,

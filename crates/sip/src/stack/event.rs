@@ -79,7 +79,7 @@ pub enum Event {
         /// The response.
         message: OwnedMessage,
     },
-    /// Our INVITE was answered 401, 407 or 422 (RFC 4028 §6). The dialog waits for [`Stack::retry_invite`](super::Stack::retry_invite) or
+    /// Our INVITE was answered 401, 407, 422 (RFC 4028 §6) or 494 (RFC 3329 §2.3.1). The dialog waits for [`Stack::retry_invite`](super::Stack::retry_invite) or
     /// [`Stack::hang_up`](super::Stack::hang_up); for a re-INVITE the dialog goes on whether retried or not.
     Challenged {
         /// Dialog.

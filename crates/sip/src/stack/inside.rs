@@ -120,6 +120,12 @@ impl Stack {
         Ok(())
     }
 
+    /// Headers that every request of ours in this dialog has from here on, but ACK and CANCEL.
+    pub fn set_headers(&mut self, dialog: DialogId, headers: Vec<(String, String)>) -> Result<(), Refused> {
+        self.calls.get_mut(dialog.0).ok_or(Refused::Gone)?.standing_headers = headers;
+        Ok(())
+    }
+
     pub(super) fn start_inside(
         &mut self,
         place: Place,
@@ -142,6 +148,9 @@ impl Stack {
         );
         let contact = refreshes.then_some(&*call.dialog.contact);
         let (config, dialog) = (&self.config, &call.dialog);
+        let standing = call.standing_headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let all: Vec<Header<'_>> = standing.chain(headers.iter().copied()).collect();
+        let headers = all.as_slice();
         let write = |branch: &str, bytes: &mut Vec<u8>| {
             super::uac::write_request(dialog, method, (&sent_by, branch, cseq, flow), config, bytes);
             finish_request(config, kind, contact, headers, body, bytes);

@@ -460,7 +460,7 @@ impl Stack {
         let Some(call) = self.calls.get_mut(place) else { return };
         call.invite_client = None;
         let dialog = DialogId(place);
-        if matches!(status.code(), 401 | 407 | 422) {
+        if matches!(status.code(), 401 | 407 | 422 | 494) {
             call.phase = Phase::Challenged { until: now + self.config.timers.timeout };
             out.push(Output::Event(Event::Challenged { dialog, message: message.into_owned() }));
             return;

@@ -17,7 +17,8 @@ fn random(bytes: &mut [u8]) {
 }
 
 const USUAL: &[S] = &[S::AesCm128Sha1Tag80, S::AesGcm256];
-const MANDATORY: Encryption = Encryption { suites: USUAL, optimistic: false, force_avp: false, random };
+const MANDATORY: Encryption =
+    Encryption { suites: USUAL, optimistic: false, force_avp: false, to_edge: false, random };
 const OPTIMISTIC: Encryption = Encryption { optimistic: true, ..MANDATORY };
 
 fn local(encryption: Option<Encryption<'static>>) -> Local<'static> {
@@ -48,8 +49,10 @@ fn answered(offer: &str, encryption: Option<Encryption<'static>>) -> Result<(Str
     let agreed = Negotiator::new(8).answer(&remote(offer), &local(encryption), &mut out)?;
     crate::sdp::hide_keys(&mut out);
     let out = text(out);
-    let lines: Vec<_> =
-        out.lines().filter(|line| line.starts_with("m=") || line.contains("crypto")).collect();
+    let lines: Vec<_> = out
+        .lines()
+        .filter(|line| line.starts_with("m=") || line.contains("crypto") || line.contains("3ge2ae"))
+        .collect();
     let lines = lines.join("|").replace('*', "");
     Ok((lines, agreed.keys.map(|keys| keys.suite)))
 }
@@ -170,17 +173,21 @@ fn rfc4568_7_1_1_an_offer_says_the_profile_and_lists_suites_and_the_answer_picks
         Negotiator::new(8).offer(&local(encryption), &mut out);
         crate::sdp::hide_keys(&mut out);
         let out = text(out).replace('*', "");
-        let lines: Vec<_> =
-            out.lines().filter(|line| line.starts_with("m=") || line.contains("crypto")).collect();
+        let lines: Vec<_> = out
+            .lines()
+            .filter(|line| line.starts_with("m=") || line.contains("crypto") || line.contains("3ge2ae"))
+            .collect();
         lines.join("|")
     };
     let keys = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:|a=crypto:2 AEAD_AES_256_GCM inline:";
     let forced = Encryption { force_avp: true, ..MANDATORY };
+    let to_edge = Encryption { to_edge: true, ..MANDATORY };
     for (encryption, expected) in [
         (None, "m=audio 10000 RTP/AVP 0 101".to_owned()),
         (Some(MANDATORY), format!("m=audio 10000 RTP/SAVP 0 101|{keys}")),
         (Some(OPTIMISTIC), format!("m=audio 10000 RTP/AVP 0 101|{keys}")),
         (Some(forced), format!("m=audio 10000 RTP/AVP 0 101|{keys}")),
+        (Some(to_edge), format!("m=audio 10000 RTP/SAVP 0 101|a=3ge2ae:requested|{keys}")),
     ] {
         assert_eq!(lines(encryption), expected, "{encryption:?}");
     }

@@ -264,7 +264,8 @@ fn rfc4568_7_1_video_is_sealed_as_the_audio_is_or_declined_alone() {
     let formats = plain(&[F::VP8]);
     let video = [ours(&formats)];
     let suites = [SrtpSuite::AesCm128Sha1Tag80];
-    let encryption = Encryption { suites: &suites, optimistic: false, force_avp: false, random };
+    let encryption =
+        Encryption { suites: &suites, optimistic: false, force_avp: false, to_edge: false, random };
     let sealed = Local { encryption: Some(encryption), ..local(&video) };
     let key = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:MTIzNDU2Nzg5QUJDREUwMTIzNDU2Nzg5QUJjZGVm\r\n";
     let audio = format!("m=audio 4000 RTP/SAVP 0\r\n{key}");

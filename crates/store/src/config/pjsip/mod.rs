@@ -13,7 +13,7 @@ pub use values::{
     AuthType, CodecKeep, CodecOperation, CodecPrefer, CodecPreference, CodecTranscode, ConnectedLine,
     DigestAlgorithm, DirectMediaMethod, DtmfChoice, FaxProtection, GlareMitigation, HeaderMatch, IdentifyBy,
     Inband, IncomingOfferPref, MediaEncryption, OutgoingOfferPref, PasswordDigest, Presence, Protocol,
-    RedirectMethod, RedirectedMethod, Rel100, SessionTimers, SourceMatch, TlsMethod,
+    RedirectMethod, RedirectedMethod, Rel100, SecurityNegotiation, SessionTimers, SourceMatch, TlsMethod,
 };
 
 use super::acl::NamedAcls;

@@ -3,15 +3,15 @@
 use super::values::{
     AuthType, CodecPrefs, ConnectedLine, DigestAlgorithm, Digests, DirectMediaMethod, DtmfChoice,
     FaxProtection, GlareMitigation, Headers, IdentifyBy, Inband, IncomingOfferPref, MediaEncryption, Ordered,
-    OutgoingOfferPref, Presence, Protocol, RedirectMethod, RedirectedMethod, Rel100, SessionTimers, Sources,
-    TlsMethod,
+    OutgoingOfferPref, Presence, Protocol, RedirectMethod, RedirectedMethod, Rel100, SecurityNegotiation,
+    SessionTimers, Sources, TlsMethod,
 };
 use crate::config::acl::Access;
 use crate::config::kind::{
     Bind, BindTo, Ciphers, CodecList, DecimalSeconds, Gathered, Hidden, Int, Millis, Names, Nets, Pairs,
     Port, Rules, Seconds, Text, Tos, YesNo,
 };
-use crate::config::options;
+use crate::config::{Origin, options};
 use conf::Findings;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -47,6 +47,8 @@ options! {
     dtmf_mode: DtmfChoice = "rfc4733", "How digits travel.";
     media_encryption: MediaEncryption = "no", "SRTP: sdes has the keys in the SDP. See [srtp.md](srtp.md). An endpoint that asks for dtls, which is not built in, is skipped.";
     media_encryption_optimistic: YesNo = "no", "Serve with plain RTP who does not do SRTP, and offer keys in the RTP/AVP profile.";
+    security_negotiation: SecurityNegotiation = "no", "Whether a security agreement is made (RFC 3329). See [trunks.md](trunks.md#a-carrier-that-wants-a-security-agreement).";
+    security_mechanisms: Names = "", "Mechanisms that the agreement names, such as sdes-srtp\\;mediasec; a ; without \\ before it begins a comment.";
     srtp_tag_32: YesNo = "no", "Offer SRTP with tags of 32 bits, and prefer them.";
     force_avp: YesNo = "no", "Offer RTP/AVP also where the stream must be SRTP.";
     media_address: Text = "", "Address in our SDP instead of the one the media leaves by.";
@@ -162,8 +164,6 @@ options! {
         "record_off_feature" "automixmon" Later "recording by a key during a call is not built in";
         "record_on_feature" "automixmon" Later "recording by a key during a call is not built in";
         "rtp_engine" "asterisk" Ignored "there is one engine for media";
-        "security_mechanisms" "" Later "RFC 3329 is not built in";
-        "security_negotiation" "no" Later "RFC 3329 is not built in";
         "send_aoc" "no" Later "charges are not sent";
         "stir_shaken" "no,off" Later "calls are not signed";
         "stir_shaken_profile" "" Later "calls are neither signed nor verified";
@@ -209,6 +209,7 @@ impl Endpoint {
             };
             findings.error(&place, message, "add allow=ulaw,alaw");
         }
+        check_security(&self.origin, self.security_negotiation, &self.security_mechanisms, findings);
         if self.aors.is_empty() {
             let message =
                 format!("endpoint '{name}' has no aors: it cannot register and cannot be dialled by name");
@@ -488,10 +489,9 @@ options! {
     support_path: YesNo = "no", "Say that Path (RFC 3327) is supported.";
     support_outbound: YesNo = "no", "Say that outbound (RFC 5626) is supported, and send reg-id and instance.";
     user_agent: Text = "", "User-Agent of its requests; empty takes the global one.";
-    @recognised {
-        "security_mechanisms" "" Later "RFC 3329 is not built in";
-        "security_negotiation" "no" Later "RFC 3329 is not built in";
-    }
+    security_negotiation: SecurityNegotiation = "no", "Whether a security agreement is made (RFC 3329). See [trunks.md](trunks.md#a-carrier-that-wants-a-security-agreement).";
+    security_mechanisms: Names = "", "Mechanisms that the agreement names, such as sdes-srtp\\;mediasec; a ; without \\ before it begins a comment.";
+    @recognised {}
 }
 
 impl Registration {
@@ -516,7 +516,33 @@ impl Registration {
                 "add endpoint=",
             );
         }
+        check_security(&self.origin, self.security_negotiation, &self.security_mechanisms, findings);
         true
+    }
+}
+
+/// What there is to say of a security agreement; one without a mechanism is none.
+fn check_security(
+    origin: &Origin,
+    negotiation: SecurityNegotiation,
+    mechanisms: &[String],
+    findings: &mut Findings,
+) {
+    if negotiation == SecurityNegotiation::No {
+        return;
+    }
+    let name = &origin.name;
+    let remedy = "write security_mechanisms=sdes-srtp\\;mediasec, with \\ before the ;";
+    if mechanisms.is_empty() {
+        let message = format!(
+            "'{name}' has security_negotiation=mediasec and names no mechanism: nothing is agreed on"
+        );
+        findings.warning(origin.place_of("security_negotiation"), message, remedy);
+    }
+    let protects = |mechanism: &String| mechanism.split(';').skip(1).any(|param| param.trim() == "mediasec");
+    for mechanism in mechanisms.iter().filter(|mechanism| !protects(mechanism)) {
+        let message = format!("mechanism '{mechanism}' of '{name}' does not say that it protects media");
+        findings.warning(origin.place_of("security_mechanisms"), message, remedy);
     }
 }
 

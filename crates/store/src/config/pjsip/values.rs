@@ -94,6 +94,13 @@ choice! {
     }
 }
 choice! {
+    /// `security_negotiation=`: which kind of agreement is made.
+    SecurityNegotiation {
+        No | "no" "None.";
+        Mediasec | "mediasec" "On protecting media.";
+    }
+}
+choice! {
     /// `callerid_privacy=`: presentation of the caller id (the field's words).
     Presence {
         AllowedNotScreened | "allowed_not_screened" "Shown, not screened.";
