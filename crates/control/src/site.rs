@@ -244,13 +244,19 @@ pub struct Site {
     pub fault_injection: Cell<bool>,
     /// What there is to see of IAX2, when it is served.
     pub iax_sight: RefCell<Option<Rc<RefCell<dyn Show>>>>,
-    /// What is remembered of objects in databases; `None`: none lies in one.
-    pub caches: RefCell<Option<Rc<RefCell<dyn Caches>>>>,
+    /// What is remembered of objects in databases.
+    pub caches: RefCell<Vec<Rc<RefCell<dyn Caches>>>>,
     /// The databases; `None`: no file describes one.
     pub databases: RefCell<Option<Rc<RefCell<dyn DatabaseLines>>>>,
 }
 
 impl Site {
+    /// Does something to an object of a cache, or to all of it.
+    pub fn change_cache(&self, cache: &str, object: Option<&str>, wish: CacheWish) -> Result<(), CacheFault> {
+        let caches = self.caches.borrow().clone();
+        let mut outcomes = caches.iter().map(|caches| caches.borrow_mut().change(cache, object, wish));
+        outcomes.find(|outcome| *outcome != Err(CacheFault::NoCache)).unwrap_or(Err(CacheFault::NoCache))
+    }
     /// Puts a wish down.
     pub fn wish(&self, wish: Wish) {
         self.wishes.borrow_mut().push(wish);

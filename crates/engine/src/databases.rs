@@ -18,6 +18,12 @@ use store::config::realtime::{Driver, Link, Realtime};
 pub(crate) enum Asker {
     /// Objects of SIP.
     Sip = 1,
+    /// Who calls by IAX2.
+    IaxUsers = 2,
+    /// Who registers and is called by IAX2.
+    IaxPeers = 3,
+    /// Where who registers by IAX2 is.
+    IaxLeases = 4,
 }
 
 /// A handle that every asker has.

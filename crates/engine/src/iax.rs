@@ -17,6 +17,7 @@ use io::net::{BindError, Net, TransportId as Socket};
 use serde::{Deserialize, Serialize};
 use store::journal::Journal;
 
+use crate::iax_rows::SharedIaxRows;
 use crate::registrations::Clocks;
 
 /// File name in `astdbdir`, without its generation.
@@ -60,6 +61,8 @@ pub(crate) struct Iax {
     sockets: Vec<Option<(SocketAddr, Socket)>>,
     journal: Journal,
     live_bytes: u64,
+    /// What lies in databases follows what the journal has.
+    rows: Option<SharedIaxRows>,
 }
 
 impl Iax {
@@ -69,19 +72,35 @@ impl Iax {
         driver: Rc<RefCell<IaxDriver>>,
     ) -> std::io::Result<(Self, Vec<Vec<u8>>)> {
         let (journal, replay) = Journal::open(&folder.join(STEM))?;
-        Ok((Self { driver, sockets: Vec::new(), journal, live_bytes: 0 }, replay.records))
+        Ok((Self { driver, sockets: Vec::new(), journal, live_bytes: 0, rows: None }, replay.records))
+    }
+    /// Users and peers lie in these databases from here on.
+    pub(crate) fn set_rows(&mut self, rows: &SharedIaxRows) {
+        self.driver.borrow_mut().set_directory(Some(rows.clone()));
+        self.rows = Some(rows.clone());
     }
     /// Puts back what was registered when the process ended. Says how many.
     pub(crate) fn restore(&mut self, core: &mut Core, records: &[Vec<u8>], clocks: Clocks) -> usize {
         let mut last: BTreeMap<String, Record> = BTreeMap::new();
+        let mut gone: BTreeMap<String, (SocketAddr, u64)> = BTreeMap::new();
         for record in records.iter().filter_map(|bytes| serde_json::from_slice::<Record>(bytes).ok()) {
-            last.insert(record.peer.clone(), record);
+            if record.address.is_some() {
+                gone.remove(&record.peer);
+                last.insert(record.peer.clone(), record);
+            } else if let Some(Record { peer, address: Some(address), expires }) = last.remove(&record.peer) {
+                gone.insert(peer, (address, expires));
+            }
         }
         let mut driver = self.driver.borrow_mut();
         last.into_values()
             .filter_map(|record| record.lease(clocks))
             .for_each(|lease| driver.restore(core, &lease));
         let count = driver.leases().count();
+        if let Some(rows) = &self.rows {
+            let gone =
+                gone.into_iter().map(|(peer, (address, until))| (peer.as_str().into(), address, until));
+            rows.borrow_mut().restored(driver.leases(), gone, clocks);
+        }
         drop(driver);
         self.compact(clocks);
         count
@@ -146,6 +165,9 @@ impl Iax {
     pub(crate) fn send(&mut self, net: &mut Net, core: &mut Core, clocks: Clocks) -> Option<String> {
         let changes = self.driver.borrow_mut().take_changes();
         let trouble = if changes.is_empty() { None } else { self.write(&changes, clocks) };
+        if let Some(rows) = self.rows.as_ref().filter(|_| !changes.is_empty()) {
+            rows.borrow_mut().changed(&changes, clocks);
+        }
         let sockets = &self.sockets;
         let mut driver = self.driver.borrow_mut();
         driver.send(|number, to, bytes, told| {

@@ -10,8 +10,10 @@ mod databases;
 mod dialplan_load;
 mod doors;
 mod externals;
+mod family;
 mod hep;
 mod iax;
+mod iax_rows;
 mod links;
 mod listen;
 mod mail;
@@ -29,6 +31,7 @@ mod trace;
 mod turn;
 mod web;
 mod wire;
+mod writer;
 
 pub use dialplan_load::check_dialplan;
 pub use secure::check_certificates;

@@ -23,11 +23,12 @@ use store::Snapshot;
 use store::sounds::Catalogue;
 
 use crate::databases::{DatabaseDesk, Shared};
+use crate::iax_rows::{IaxRows, SharedIaxRows};
 use crate::listen::same_socket;
+use crate::registrations::Clocks;
 use crate::rows::Rows;
 use crate::secure::Wires;
-use crate::start::Asked;
-use crate::start::StartError;
+use crate::start::{Asked, StartError, clocks_now};
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
 
@@ -83,6 +84,8 @@ pub(crate) struct Loader {
     pub(crate) databases: RefCell<Option<Shared>>,
     /// What lies in them of SIP.
     pub(crate) rows: RefCell<Option<Rc<RefCell<Rows>>>>,
+    /// What of IAX2 does.
+    pub(crate) iax_rows: RefCell<Option<SharedIaxRows>>,
 }
 
 impl Loader {
@@ -133,7 +136,10 @@ impl Loader {
         if let Some(rows) = &*self.rows.borrow() {
             rows.borrow_mut().merge(&mut config);
         }
-        let iax = wire::iax::iax_config(&snapshot);
+        let mut iax = wire::iax::iax_config(&snapshot);
+        if let Some(rows) = &*self.iax_rows.borrow() {
+            rows.borrow().merge(&mut iax);
+        }
         let wires = Wires::read(&snapshot, &mut findings);
         // The coders are those that run when it is taken.
         let catalogue = crate::start::catalogue(&snapshot, &Arc::default(), &mut findings);
@@ -221,6 +227,7 @@ impl Engine {
         *site.snapshot.borrow_mut() = snapshot.clone();
         self.configure_databases(&snapshot);
         self.configure_rows(&snapshot, now);
+        self.configure_iax_rows(&snapshot, now);
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
         self.managers.configure(&mut self.net, &site, &wires);
@@ -317,8 +324,59 @@ impl Engine {
     pub(crate) fn take_rows(&mut self, rows: Option<Rc<RefCell<Rows>>>) {
         let Some(rows) = rows else { return };
         self.site.sip.borrow_mut().set_directory(Some(rows.clone()));
-        *self.site.caches.borrow_mut() = Some(rows.clone());
+        self.site.caches.borrow_mut().push(rows.clone());
         *self.loader.rows.borrow_mut() = Some(rows);
+    }
+    /// Users and peers of IAX2 lie in databases from here on; the driver knows it.
+    pub(crate) fn take_iax_rows(&mut self, rows: Option<SharedIaxRows>) {
+        let Some(rows) = rows else { return };
+        self.site.caches.borrow_mut().push(rows.clone());
+        *self.loader.iax_rows.borrow_mut() = Some(rows);
+    }
+    /// A reload says where users and peers of IAX2 lie.
+    fn configure_iax_rows(&mut self, snapshot: &Arc<Snapshot>, now: Instant) {
+        let known = self.loader.iax_rows.borrow().clone();
+        if let Some(rows) = known {
+            return rows.borrow_mut().configure(snapshot, now);
+        }
+        let Some(databases) = self.loader.databases.borrow().clone() else { return };
+        let seed = self.site.shard.core.borrow_mut().random();
+        let rows = IaxRows::open(snapshot, &databases, seed, now).map(|rows| Rc::new(RefCell::new(rows)));
+        if let Some(rows) = &rows {
+            self.iax.set_rows(rows);
+        }
+        self.take_iax_rows(rows);
+    }
+    /// What follows from what databases have said of IAX2, and rows that are to be written.
+    pub(crate) fn follow_iax_rows(&mut self, now: Instant) {
+        let Some(rows) = self.loader.iax_rows.borrow().clone() else { return };
+        let clocks = Clocks { now, wall: Clock.wall() };
+        if rows.borrow().deadline().is_some_and(|at| at <= now) {
+            rows.borrow_mut().due(clocks);
+        }
+        let effects = rows.borrow_mut().take_effects(clocks);
+        if effects.is_nothing() {
+            return;
+        }
+        for (level, line) in &effects.lines {
+            self.log(*level, ROWS, line);
+        }
+        let mut core = self.site.shard.core.borrow_mut();
+        let mut iax = self.site.iax.borrow_mut();
+        if !effects.learned.is_empty() {
+            iax.learn(&mut core, effects.learned);
+        }
+        for (kind, name, said) in &effects.finished {
+            iax.looked_up(&mut core, *kind, name, *said);
+        }
+    }
+    /// Has databases take what waits to be written, for as long as an end may wait.
+    pub(crate) fn write_rows(&mut self, until: Instant) {
+        let Some(rows) = self.loader.iax_rows.borrow().clone() else { return };
+        let Some(databases) = self.loader.databases.borrow().clone() else { return };
+        while rows.borrow_mut().hurry(clocks_now()) && Clock.now() < until {
+            databases.borrow_mut().wait(until.since(Clock.now()));
+        }
     }
     /// A reload says which databases there are.
     fn configure_databases(&mut self, snapshot: &Snapshot) {

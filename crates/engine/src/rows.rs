@@ -21,15 +21,14 @@ use store::Snapshot;
 use store::config::pjsip::Pjsip;
 use store::config::realtime::{ID, MemoryCache, Realtime, RowReader};
 
-use crate::databases::{Asker, Shared, connection_name};
+use crate::databases::{Asker, Shared};
+use crate::family::{self, LOAD_AGAIN, Name, Rowed};
 use crate::wire::{self, Hosts};
 
 /// Longest that the start waits for rows; what comes later is taken when it comes.
-const START_WAIT: Duration = Duration::from_secs(10);
-/// A load of all rows that failed is tried again so much later.
-const LOAD_AGAIN: Duration = Duration::from_secs(5);
+pub(crate) const START_WAIT: Duration = Duration::from_secs(10);
 /// Findings about rows that are told at once; the rest is counted.
-const TOLD_MAX: usize = 20;
+pub(crate) const TOLD_MAX: usize = 20;
 /// With more changed objects than this the driver is configured anew instead of taught one by one.
 const BULK: usize = 500;
 
@@ -45,10 +44,8 @@ const KINDS: [(Kind, &str); 3] = [(Kind::Endpoint, "endpoint"), (Kind::Aor, "aor
 /// Kinds that are read as a whole, at the start and at a reload.
 const WHOLE: [&str; 6] = ["transport", "identify", "registration", "global", "system", "acl"];
 
-type Name = Rc<str>;
 /// Who is told: the endpoint whose look-up it is, and which object of it.
 type Waiter = (Name, Name);
-type Rowed = Rc<Row>;
 /// A family that is looked up one by one: where it lies, how its rows are read, and what is remembered of them.
 type Held = (Table, RowReader, Cache<Name, Rowed, Waiter>);
 
@@ -144,11 +141,7 @@ fn rules(cache: Option<&MemoryCache>) -> Rules {
 
 fn table(realtime: &Realtime, kind: &str) -> Option<(Table, RowReader)> {
     let (family, _) = realtime.sorcery.realtime(kind)?;
-    let backends = realtime.families.of(family);
-    let places = backends
-        .iter()
-        .map(|backend| (connection_name(realtime, backend.driver, &backend.database), backend.table.clone()));
-    let places: Vec<(String, String)> = places.collect();
+    let places = family::places(realtime, family);
     let reader = RowReader::new(kind, &places.first()?.1)?;
     let database_first = realtime.sorcery.objects.get(kind).is_some_and(|of| of.database_first());
     Some((Table { places, database_first }, reader))
@@ -553,59 +546,22 @@ impl Rows {
 
 impl Caches for Rows {
     fn list(&self) -> Vec<CacheLine> {
-        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
-        let line = |(kind, (.., cache)): (&Kind, &Held)| {
-            let (rules, counts) = (cache.rules(), cache.counts());
-            CacheLine {
-                name: cache_name(*kind),
-                objects: cache.len(),
-                maximum: rules.objects_max,
-                lifetime: if rules.remembers { seconds(rules.lifetime) } else { Some(0) },
-                stale: seconds(rules.stale),
-                whole: rules.whole,
-                is_away: cache.is_away(),
-                hits: counts.hits,
-                stale_hits: counts.stale,
-                waited: counts.waited,
-                asked: counts.asked + counts.asked_all,
-                evicted: counts.evicted,
-            }
-        };
-        self.caches.iter().map(line).collect()
+        self.caches.iter().map(|(kind, (.., cache))| family::cache_line(cache, cache_name(*kind))).collect()
     }
     fn objects(&self, cache: &str, most: usize) -> Option<Vec<ObjectLine>> {
-        let now = Clock.now();
         let (_, (.., cache)) = self.caches.iter().find(|(kind, _)| cache_name(**kind) == cache)?;
-        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
-        let lines = cache.shown(now).take(most).map(|shown| ObjectLine {
-            name: shown.key.to_string(),
-            stale_in: seconds(shown.stale_in),
-            expires_in: seconds(shown.expires_in),
-        });
-        Some(lines.collect())
+        Some(family::object_lines(cache, most, Clock.now()))
     }
     fn change(&mut self, cache: &str, object: Option<&str>, wish: CacheWish) -> Result<(), CacheFault> {
         let now = Clock.now();
         let kind = self.caches.keys().find(|kind| cache_name(**kind) == cache).copied();
         let kind = kind.ok_or(CacheFault::NoCache)?;
+        if wish == CacheWish::Populate {
+            self.populate(kind, now);
+            return Ok(());
+        }
         let Some((.., cache)) = self.caches.get_mut(&kind) else { return Err(CacheFault::NoCache) };
-        let known = match (wish, object.map(Name::from)) {
-            (CacheWish::Expire, Some(object)) => cache.expire(&object, now),
-            (CacheWish::Stale, Some(object)) => cache.stale(&object, now),
-            (CacheWish::Expire, None) => {
-                cache.expire_all(now);
-                true
-            }
-            (CacheWish::Stale, None) => {
-                cache.stale_all(now);
-                true
-            }
-            (CacheWish::Populate, _) => {
-                self.populate(kind, now);
-                true
-            }
-        };
-        if known { Ok(()) } else { Err(CacheFault::NoObject) }
+        family::change(cache, object, wish, now)
     }
 }
 

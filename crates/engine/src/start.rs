@@ -30,13 +30,14 @@ use crate::databases::DatabaseDesk;
 use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
 use crate::externals::Externals;
 use crate::iax::Iax;
+use crate::iax_rows::{IaxRows, SharedIaxRows};
 use crate::links::{LinkDesk, Links};
 use crate::listen::Listeners;
 use crate::mail::Mail;
 use crate::names::Names;
 use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
-use crate::rows::Rows;
+use crate::rows::{Rows, START_WAIT};
 use crate::secure::Wires;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
@@ -175,10 +176,18 @@ impl Engine {
             .map_err(|why| part("the thread that asks databases", why, "raise ulimit -n and ulimit -u"))?;
         let seed = u64::from_le_bytes(secret());
         let mut rows = databases.as_ref().and_then(|asked| Rows::open(&snapshot, asked, seed, Clock.now()));
+        let seed = u64::from_le_bytes(secret());
+        let iax_rows =
+            databases.as_ref().and_then(|asked| IaxRows::open(&snapshot, asked, seed, Clock.now()));
+        let patient_until = Clock.now() + START_WAIT;
         if let Some(rows) = &mut rows {
             rows.wait(&|| Clock.now(), &mut findings);
             snapshot = rows.snapshot().clone();
         }
+        let iax_rows = iax_rows.map(|mut rows| {
+            rows.wait(patient_until, &clocks_now);
+            Rc::new(RefCell::new(rows))
+        });
         let rows = rows.map(|rows| Rc::new(RefCell::new(rows)));
         let program = dialplan_load::compile(&snapshot, None, &mut findings);
         let names = Names::start(&snapshot.resolver)
@@ -231,7 +240,8 @@ impl Engine {
         let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
         let (registrations, restored) = Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), clocks)
             .map_err(|why| part("the journal of registrations", why, "make astdbdir writable"))?;
-        let iax_sockets = start_iax(&snapshot, &mut net, (&shard, &iax), &folders.astdbdir, clocks)?;
+        let iax_sockets =
+            start_iax(&snapshot, &mut net, (&shard, &iax, iax_rows.as_ref()), &folders.astdbdir, clocks)?;
         let records = start_records(&snapshot)?;
         let wanted = wire::questions(&snapshot, &wire::Hosts::default());
         wanted.iter().for_each(|question| names.borrow_mut().ask(question));
@@ -257,6 +267,7 @@ impl Engine {
             engine.take_databases(databases)?;
         }
         engine.take_rows(rows);
+        engine.take_iax_rows(iax_rows);
         engine.externals = externals;
         engine.mail = Some(mail);
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
@@ -395,17 +406,28 @@ pub(crate) fn start_records(snapshot: &Snapshot) -> Result<Records, StartError> 
         .map_err(|why| part("call records", why, "raise ulimit -u or write enable=no in cdr.conf"))
 }
 
+/// Both clocks as they are.
+pub(crate) fn clocks_now() -> Clocks {
+    Clocks { now: Clock.now(), wall: Clock.wall() }
+}
+
 /// The sockets of iax.conf, and who was registered when the process ended.
 fn start_iax(
     snapshot: &Snapshot,
     net: &mut Net,
-    (shard, driver): (&Rc<Shard>, &Rc<RefCell<IaxDriver>>),
+    (shard, driver, rows): (&Rc<Shard>, &Rc<RefCell<IaxDriver>>, Option<&SharedIaxRows>),
     folder: &Path,
     clocks: Clocks,
 ) -> Result<Iax, StartError> {
-    let config = wire::iax::iax_config(snapshot);
+    let mut config = wire::iax::iax_config(snapshot);
+    if let Some(rows) = rows {
+        rows.borrow().merge(&mut config);
+    }
     let (mut iax, records) = Iax::open(folder, driver.clone())
         .map_err(|why| part("the journal of IAX2 registrations", why, "make astdbdir writable"))?;
+    if let Some(rows) = rows {
+        iax.set_rows(rows);
+    }
     let fresh = iax.prepare(net, &config).map_err(|error| iax_bind_error(&error))?;
     let mut core = shard.core.borrow_mut();
     iax.take(net, &mut core, fresh, config);
@@ -452,7 +474,7 @@ fn site(
         counters: Cell::new(Counters::default()),
         fault_injection: Cell::new(false),
         iax_sight: RefCell::default(),
-        caches: RefCell::new(None),
+        caches: RefCell::default(),
         databases: RefCell::new(None),
     })
 }

@@ -65,6 +65,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const RESTS_QUIET: Duration = Duration::from_secs(60);
 /// Longest that a stop waits for the goodbyes of the calls that it ends.
 const GOODBYE: Duration = Duration::from_secs(1);
+/// How long an end waits for a database that takes rows; what it has not taken then it gets after the next start.
+const LAST_ROWS: Duration = Duration::from_secs(5);
 
 /// The running process. See the crate's page.
 pub struct Engine {
@@ -398,9 +400,11 @@ impl Engine {
         let machines =
             [self.site.shard.deadline(), self.site.sip.borrow().deadline(), self.managers.deadline()];
         let rows = self.loader.rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
+        let iax_rows = self.loader.iax_rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
         let machines =
             machines.into_iter().chain([self.listeners.deadline(), rows, self.site.iax.borrow().deadline()]);
-        machines.into_iter().chain([self.load_at, self.busy_at, self.look_at, self.mail_at]).flatten().min()
+        let machines = machines.chain([iax_rows]);
+        machines.chain([self.load_at, self.busy_at, self.look_at, self.mail_at]).flatten().min()
     }
 
     fn take(&mut self, turn: Turn, now: Instant) {
@@ -522,6 +526,9 @@ impl Engine {
                 if let Some(rows) = &*self.loader.rows.borrow() {
                     rows.borrow_mut().take_in(now);
                 }
+                if let Some(rows) = &*self.loader.iax_rows.borrow() {
+                    rows.borrow_mut().take_in(Clocks { now, wall: Clock.wall() });
+                }
             }
             Turn::CallFiles => {
                 if let Some(files) = &self.call_files {
@@ -642,6 +649,7 @@ impl Engine {
     fn turn_machines(&mut self, now: Instant) {
         self.count(|counters| counters.turns += 1);
         self.follow_rows(now);
+        self.follow_iax_rows(now);
         let site = self.site.clone();
         site.sip.borrow_mut().due(&mut site.shard.core.borrow_mut());
         let started = site.sip.borrow_mut().take_started();
@@ -988,6 +996,7 @@ impl Engine {
             self.send();
         }
         self.net.flush();
+        self.write_rows(Clock.now() + LAST_ROWS);
         if let Some(traces) = &mut self.traces {
             traces.finish(GOODBYE);
         }

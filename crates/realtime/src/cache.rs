@@ -11,7 +11,7 @@ use base::{Instant, Random};
 
 /// Waiters of one cache at once; who comes then is told at once that nothing is known. A request waits for a row with some
 /// kilobytes of memory of its own.
-pub const WAITERS_MAX: usize = 4_096;
+pub const WAITERS_MAX: usize = 16_384;
 /// Keys that are known to have no row: enough for the mistakes of a site, and few against what a scanner may name.
 pub const ABSENT_MAX: usize = 16_384;
 /// Rows remembered when the rules name no bound; ten times the largest site known.
@@ -243,6 +243,10 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
     pub fn known(&self, key: &K) -> Option<&V> {
         self.rows.get(key).map(|entry| &entry.value)
     }
+    /// Waiters that have not heard yet.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
     /// Rows for people, by key.
     pub fn shown(&self, now: Instant) -> impl Iterator<Item = Shown<'_, K, V>> {
         let left = move |at: Instant| (at < Instant::FAR).then(|| at.since(now));
@@ -366,7 +370,15 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
         (entry.stale_at, entry.expires_at) = (now, now);
         true
     }
-    /// The same for all rows.
+    /// Forgets a row: who wants it next waits for the database.
+    pub fn forget(&mut self, key: &K, out: &mut Vec<Output<K, V, W>>) {
+        self.absent.remove(key);
+        if self.rows.remove(key).is_some() {
+            self.complete = None;
+            out.push(Output::Changed(key.clone(), None));
+        }
+    }
+    /// The same as [`Self::expire`] for all rows.
     pub fn expire_all(&mut self, now: Instant) {
         self.complete = None;
         self.absent = Aged::new();

@@ -15,7 +15,7 @@ pub const NEGATIVE_CACHE: Duration = Duration::from_secs(300);
 /// From when on a query counts as slow; the field's default of slow_query_limit.
 pub const SLOW_QUERY: Duration = Duration::from_secs(5);
 /// Queries of one database that are open at once, waiting ones among them: all phones of a large site at once.
-pub const WAITING_DEFAULT: usize = 4_096;
+pub const WAITING_DEFAULT: usize = 16_384;
 
 /// All databases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -25,7 +25,8 @@ pub(super) const ROWS: &[Row] = &[
         "name objects maximum_objects lifetime_maximum lifetime_stale full_backend_cache away hits stale_hits waited asked evicted",
         Cli::cache_show,
     )
-    .detail("Caches are res_pjsip/endpoint, res_pjsip/aor and res_pjsip/auth, where sorcery.conf places them in a database."),
+    .detail("Caches are res_pjsip/endpoint, res_pjsip/aor and res_pjsip/auth, where sorcery.conf places them in a database, and \
+         chan_iax2/iaxusers and chan_iax2/iaxpeers, where extconfig.conf places those families."),
     show(
         "sorcery memory cache dump <cache>",
         "Lists the objects of a cache.",
@@ -53,11 +54,10 @@ fn seconds(left: Option<u64>) -> String {
 }
 
 impl Cli {
-    /// Does something with the caches, where there are some.
-    fn caches<T>(&self, with: impl FnOnce(&mut dyn Caches) -> T) -> Option<T> {
-        let caches = self.site.caches.borrow().clone()?;
-        let mut caches = caches.borrow_mut();
-        Some(with(&mut *caches))
+    /// What the first of the caches says that has something to say.
+    fn caches<T>(&self, with: impl Fn(&dyn Caches) -> Option<T>) -> Option<T> {
+        let caches = self.site.caches.borrow().clone();
+        caches.iter().find_map(|caches| with(&*caches.borrow()))
     }
     fn databases(&self, ask: &mut Ask<'_>) -> Said {
         let databases = self.site.databases.borrow().clone();
@@ -103,7 +103,7 @@ impl Cli {
     }
     fn cache_show(&self, ask: &mut Ask<'_>) -> Said {
         let name = ask.need("cache");
-        let found = self.caches(|caches| caches.list().into_iter().find(|line| line.name == name)).flatten();
+        let found = self.caches(|caches| caches.list().into_iter().find(|line| line.name == name));
         let Some(line) = found else { return no_cache(name) };
         let data = || {
             json!({
@@ -136,7 +136,7 @@ impl Cli {
     }
     fn cache_dump(&self, ask: &mut Ask<'_>) -> Said {
         let name = ask.need("cache");
-        let Some(objects) = self.caches(|caches| caches.objects(name, LISTED_MAX)).flatten() else {
+        let Some(objects) = self.caches(|caches| caches.objects(name, LISTED_MAX)) else {
             return no_cache(name);
         };
         let data = || {
@@ -158,19 +158,19 @@ impl Cli {
     }
     fn cache_change(&self, ask: &mut Ask<'_>, wish: CacheWish, done: &str) -> Said {
         let (name, object) = (ask.need("cache"), ask.arg("object"));
-        match self.caches(|caches| caches.change(name, object, wish)) {
-            Some(Ok(())) => match object {
+        match self.site.change_cache(name, object, wish) {
+            Ok(()) => match object {
                 Some(object) => {
                     Said::done(format!("Object '{}' of cache '{}' is {done}.\n", clean(object), clean(name)))
                 }
                 None => Said::done(format!("Cache '{}' is {done}.\n", clean(name))),
             },
-            Some(Err(CacheFault::NoObject)) => Said::failed(format!(
+            Err(CacheFault::NoObject) => Said::failed(format!(
                 "Cache '{}' has no object '{}'.\n",
                 clean(name),
                 clean(object.unwrap_or_default())
             )),
-            Some(Err(CacheFault::NoCache)) | None => no_cache(name),
+            Err(CacheFault::NoCache) => no_cache(name),
         }
     }
 }

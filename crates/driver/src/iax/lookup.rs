@@ -19,7 +19,7 @@ use crate::Lookup;
 
 /// Requests that wait for a database at once: the phones of a large site that all register within the patience of one
 /// look-up. A request holds about a kilobyte.
-const PARKED_MAX: usize = 4_096;
+const PARKED_MAX: usize = 16_384;
 
 /// What a row makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

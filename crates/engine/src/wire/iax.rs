@@ -31,13 +31,13 @@ pub(crate) fn iax_config(snapshot: &Snapshot) -> Config {
         users: iax
             .users
             .iter()
-            .map(|(name, of)| (Rc::from(name.as_str()), Rc::new(user(name, of, general.maxjitterbuffer))))
+            .map(|(name, of)| (Rc::from(name.as_str()), Rc::new(iax_user(name, of, general.maxjitterbuffer))))
             .collect(),
         peers: iax
             .peers
             .iter()
             .map(|(name, of)| {
-                let mut peer = peer(name, of, general.maxjitterbuffer, general.srvlookup);
+                let mut peer = iax_peer(name, of, general.maxjitterbuffer, general.srvlookup);
                 peer.is_friend = iax.users.contains_key(name);
                 (Rc::from(name.as_str()), Rc::new(peer))
             })
@@ -149,7 +149,7 @@ fn common(from: &IaxPeer, jitter: core::time::Duration) -> Common {
     }
 }
 
-fn user(name: &str, from: &IaxPeer, jitter: core::time::Duration) -> User {
+pub(crate) fn iax_user(name: &str, from: &IaxPeer, jitter: core::time::Duration) -> User {
     let contexts = if from.context.is_empty() { vec![CONTEXT.to_owned()] } else { from.context.clone() };
     User {
         name: name.into(),
@@ -177,7 +177,7 @@ fn host(from: &IaxPeer, srv: bool) -> Host {
     }
 }
 
-fn peer(name: &str, from: &IaxPeer, jitter: core::time::Duration, srv: bool) -> Peer {
+pub(crate) fn iax_peer(name: &str, from: &IaxPeer, jitter: core::time::Duration, srv: bool) -> Peer {
     Peer {
         name: name.into(),
         host: host(from, srv),

@@ -47,10 +47,7 @@ pub(super) const ROWS: &[ActionRow] = &[
 fn change(turn: &mut Turn<'_>, wish: CacheWish, with_object: bool) -> Done {
     let cache = turn.need("Cache")?.to_owned();
     let object = if with_object { Some(turn.need("Object")?.to_owned()) } else { None };
-    let caches = turn.site.caches.borrow().clone();
-    let outcome = caches.map_or(Err(CacheFault::NoCache), |caches| {
-        caches.borrow_mut().change(&cache, object.as_deref(), wish)
-    });
+    let outcome = turn.site.change_cache(&cache, object.as_deref(), wish);
     match outcome {
         Ok(()) => turn.success("The cache was told"),
         Err(CacheFault::NoCache) => Err("The provided cache does not exist".into()),

@@ -96,6 +96,21 @@ impl Iax {
         iax
     }
 
+    /// Users and peers of rows, as sections of a file with this `[general]` section.
+    pub fn of_rows(
+        sections: &[Section],
+        general: &IaxGeneral,
+        named: &NamedAcls,
+        coded: Coded,
+        findings: &mut Findings,
+    ) -> Self {
+        let mut iax = Self { enabled: true, general: general.clone(), ..Self::default() };
+        sections.iter().for_each(|section| iax.read_peer(section, findings));
+        iax.resolve_acls(named, findings);
+        iax.resolve_formats(coded);
+        iax
+    }
+
     fn check_general(&mut self, findings: &mut Findings) {
         let general = &mut self.general;
         if general.minregexpire > general.maxregexpire {

@@ -205,6 +205,25 @@ impl Kind for Autokill {
     }
 }
 
+/// `yes` is zero: when the registration ends; `no` is never.
+pub struct AutoClear;
+impl Kind for AutoClear {
+    type Value = Option<Duration>;
+    fn describe() -> String {
+        "yes, no, or seconds".into()
+    }
+    fn set(value: &mut Option<Duration>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        *value = match conf::boolean(&variable.value) {
+            Some(wanted) => wanted.then_some(Duration::ZERO),
+            None => {
+                let seconds = variable.integer(0..=31_536_000_u64)?;
+                (seconds > 0).then_some(Duration::from_secs(seconds))
+            }
+        };
+        Ok(())
+    }
+}
+
 /// Most numbers that one address can be given: all there are.
 const NUMBERS_MAX: u32 = 32_766;
 
@@ -270,16 +289,11 @@ options! {
     tos: Tos = "0", "DSCP and ECN bits of all packets.";
     cos: Int<0, 7> = "0", "Priority bits of Ethernet (802.1p).",
         Later "0" "packets leave with the priority of the machine";
-    rtcachefriends: YesNo = "no", "Keep peers of a database in memory.",
-        Later "no" "peers come from iax.conf only";
-    rtupdate: YesNo = "yes", "Write registrations to the database.",
-        Later "*" "peers come from iax.conf only";
-    rtautoclear: Text = "no", "Forget cached peers that are no longer registered.",
-        Later "no,yes" "peers come from iax.conf only";
-    rtignoreregexpire: YesNo = "no", "Call peers of a database after their registration has ended.",
-        Later "no" "peers come from iax.conf only";
-    rtsavesysname: YesNo = "no", "Write the name of the system with registrations.",
-        Later "no" "peers come from iax.conf only";
+    rtcachefriends: YesNo = "no", "Remember users and peers of a database; else it is asked whenever one is wanted. See [realtime.md](realtime.md#users-and-peers-of-iax2).";
+    rtupdate: YesNo = "yes", "Write to the database where peers of it are registered.";
+    rtautoclear: AutoClear = "no", "Forget a peer of a database when its registration ends, or what is remembered so many seconds after it was read.";
+    rtignoreregexpire: YesNo = "no", "Call peers of a database where it says that they were, after their registration has ended.";
+    rtsavesysname: YesNo = "no", "Write the name of the system (systemname of asterisk.conf) with registrations, to column regserver.";
     mailboxdetail: YesNo = "yes", "Tell counts of messages with registrations.",
         Ignored "*" "counts are told where mailbox= is written";
     @recognised {

@@ -13,7 +13,7 @@ pub use extconfig::{Backend, Driver, Families};
 pub use native::{Mysql, Pgsql, Sqlite};
 pub(crate) use odbc::Environment;
 pub use odbc::{DataSources, OdbcClass};
-pub use rows::{ID, RowReader};
+pub use rows::{ID, NAME, RowReader};
 pub use sorcery::{MemoryCache, ObjectKind, Objects, Sorcery, Wizard};
 
 use super::{Row, kind::Secret};
@@ -107,6 +107,11 @@ pub struct Settings {
     pub place: Place,
 }
 
+/// Family of who calls by IAX2.
+pub const IAX_USERS: &str = "iaxusers";
+/// Family of who registers and is called by IAX2.
+pub const IAX_PEERS: &str = "iaxpeers";
+
 /// All there is to know of databases.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Realtime {
@@ -166,6 +171,10 @@ impl Realtime {
         self.databases.get(&(backend.driver, backend.database.clone()))
     }
 
+    /// Whether users or peers of IAX2 lie in a database.
+    pub fn has_iax(&self) -> bool {
+        [IAX_USERS, IAX_PEERS].iter().any(|family| !self.families.of(family).is_empty())
+    }
     /// Whether any object of SIP lies in a database.
     pub fn has_sip(&self) -> bool {
         self.sorcery.objects.values().any(|objects| objects.family().is_some())

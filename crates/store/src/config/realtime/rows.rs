@@ -1,15 +1,21 @@
-//! Rows of tables as sections of `pjsip.conf`, so that its reader is the only one.
+//! Rows of tables as sections of `pjsip.conf` or `iax.conf`, so that their readers are the only ones.
 //!
 //! A column is the option of its name. Columns that are no option, and those that are NULL or empty, say nothing. A value may
 //! hold several, parted by `;`, as lines of a file would; `^3B` in a value is a `;`.
 
 use crate::config::Object as _;
+use crate::config::iax::IaxPeer;
 use crate::config::pjsip::{Aor, Auth, Endpoint, Global, Identify, Registration, SipAcl, System, Transport};
 use conf::{Place, Section, Variable};
 use std::sync::Arc;
 
 /// Column that names the object of a row.
 pub const ID: &str = "id";
+/// The same in families of IAX2.
+pub const NAME: &str = "name";
+
+/// Columns whose value is one, whatever is in it: passwords of IAX2 are parted by `;` for its own reader.
+const WHOLE: [&str; 1] = ["secret"];
 
 /// Makes sections of the rows of one family.
 #[derive(Debug, Clone)]
@@ -34,6 +40,8 @@ impl RowReader {
             "global" => ("global", Global::names()),
             "system" => ("system", System::names()),
             "acl" => ("acl", SipAcl::names()),
+            // Of rows that do not say what they are.
+            "iax" => ("friend", IaxPeer::names()),
             _ => return None,
         };
         let mut options: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
@@ -41,7 +49,7 @@ impl RowReader {
         options.dedup();
         Some(Self { kind, options, table: table.to_owned() })
     }
-    /// The section of a row, which [`ID`] names; `None` for a row without a name.
+    /// The section of a row, which column [`ID`] or [`NAME`] names; `None` for a row without a name.
     pub fn section<'a>(
         &self,
         id: Option<&str>,
@@ -60,6 +68,10 @@ impl RowReader {
         for (name, value) in row {
             let name = name.to_ascii_lowercase();
             if value.trim().is_empty() || self.options.binary_search(&name).is_err() {
+                continue;
+            }
+            if WHOLE.contains(&&*name) {
+                variables.push(line(name.into(), value.into()));
                 continue;
             }
             let name: Arc<str> = name.into();

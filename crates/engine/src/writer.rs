@@ -1,0 +1,174 @@
+//! Rows that are written behind: what changes often is written once, in batches, and again until a database takes it.
+
+use std::fmt::Display;
+
+use base::Instant;
+use call::Level;
+use realtime::behind::{Behind, Outcome};
+use realtime::{Answer, Failure, Query};
+
+use crate::databases::{Asker, Shared};
+use crate::family::Places;
+
+type Keys = Vec<(String, String)>;
+type Sets = Vec<(String, Option<String>)>;
+
+/// What is to become of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// It has these values, if there is such a row.
+    Update(Keys, Sets),
+}
+
+impl Write {
+    fn query(&self, table: &str) -> Query {
+        let table = table.to_owned();
+        match self.clone() {
+            Self::Update(keys, sets) => Query::Update { table, keys, sets },
+        }
+    }
+}
+
+/// A batch on its way: its number, and which of the places has it.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    number: u64,
+    place: usize,
+}
+
+/// See the module's page. `K` names a row.
+pub(crate) struct Writer<K> {
+    databases: Shared,
+    asker: Asker,
+    /// What rows are called in the log.
+    what: &'static str,
+    places: Places,
+    behind: Behind<K, Write>,
+    /// The batch on its way, for places that may follow.
+    batch: Vec<Write>,
+    flight: Option<Flight>,
+    next: u64,
+    is_away: bool,
+    lines: Vec<(Level, String)>,
+}
+
+impl<K: Ord + Clone + Display> Writer<K> {
+    pub(crate) fn new(databases: Shared, asker: Asker, what: &'static str, places: Places) -> Self {
+        Self {
+            databases,
+            asker,
+            what,
+            places,
+            behind: Behind::default(),
+            batch: Vec::new(),
+            flight: None,
+            next: 0,
+            is_away: false,
+            lines: Vec::new(),
+        }
+    }
+    /// Rows lie elsewhere from here on.
+    pub(crate) fn set_places(&mut self, places: Places) {
+        self.places = places;
+    }
+    /// Notes what is to become of a row, in place of what was to.
+    pub(crate) fn put(&mut self, row: K, write: Write, now: Instant) {
+        if !self.places.is_empty() && !self.behind.put(row, write, now) {
+            let (_, lost) = self.behind.counts();
+            if lost.is_power_of_two() {
+                let line = format!(
+                    "{}: {lost} rows were not noted, as {} wait for the database already",
+                    self.what,
+                    self.behind.len()
+                );
+                self.lines.push((Level::Error, line));
+            }
+        }
+    }
+    /// When [`Self::due`] wants to be called.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.behind.deadline()
+    }
+    /// Sends what is due.
+    pub(crate) fn due(&mut self, now: Instant) {
+        let writes: Vec<Write> = self.behind.take(now).iter().map(|(_, write)| write.clone()).collect();
+        if !writes.is_empty() {
+            self.batch = writes;
+            self.send(0, now);
+        }
+    }
+    fn send(&mut self, place: usize, now: Instant) {
+        let Some((connection, table)) = self.places.get(place) else {
+            return self.behind.done(Outcome::Refused, now);
+        };
+        let queries: Vec<Query> = self.batch.iter().map(|write| write.query(table)).collect();
+        self.next += 1;
+        let asked = (self.asker, self.next);
+        let submitted = self.databases.borrow_mut().submit(connection, asked, Query::Batch(queries));
+        self.flight = Some(Flight { number: self.next, place });
+        if let Err(failure) = submitted {
+            self.answered(Err(failure), now);
+        }
+    }
+    /// What databases have answered.
+    pub(crate) fn take_in(&mut self, now: Instant) {
+        let answers = self.databases.borrow_mut().take(self.asker);
+        for (number, answer) in answers {
+            if self.flight.is_some_and(|flight| flight.number == number) {
+                self.answered(answer, now);
+            }
+        }
+    }
+    fn answered(&mut self, answer: Result<Answer, Failure>, now: Instant) {
+        let Some(flight) = self.flight.take() else { return };
+        let failure = match answer {
+            Ok(_) => {
+                if std::mem::take(&mut self.is_away) {
+                    let line =
+                        format!("{}: the database is back, {} rows catch up", self.what, self.behind.len());
+                    self.lines.push((Level::Notice, line));
+                }
+                return self.behind.done(Outcome::Written, now);
+            }
+            Err(failure) => failure,
+        };
+        if flight.place + 1 < self.places.len() {
+            return self.send(flight.place + 1, now);
+        }
+        // A connection that a reload took away may come back with another.
+        if failure.is_passing() || matches!(failure, Failure::Unknown { .. }) {
+            if !std::mem::replace(&mut self.is_away, true) {
+                let line = format!(
+                    "{}: {failure}; rows are written when the database is back; {}",
+                    self.what,
+                    failure.remedy()
+                );
+                self.lines.push((Level::Warning, line));
+            }
+            return self.behind.done(Outcome::Away, now);
+        }
+        // A batch that was refused is written row by row, so that only the bad one is lost.
+        if self.batch.len() == 1 {
+            let line = format!("{}: a row is not written: {failure}; {}", self.what, failure.remedy());
+            self.lines.push((Level::Error, line));
+        }
+        self.behind.done(Outcome::Refused, now);
+    }
+    /// All that waits is due at once: the process ends.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        self.behind.hurry(now);
+        self.due(now);
+    }
+    /// Rows that are not written yet.
+    pub(crate) fn len(&self) -> usize {
+        self.behind.len()
+    }
+    /// Whether the database was away when it was written to last.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_away
+    }
+    /// What the log is to be told.
+    pub(crate) fn take_lines(&mut self) -> Vec<(Level, String)> {
+        std::mem::take(&mut self.lines)
+    }
+}
