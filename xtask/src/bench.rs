@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::codecs;
 use crate::density::Density;
+use crate::iax;
 use crate::media;
 use crate::workspace::Workspace;
 
@@ -29,11 +30,11 @@ pub fn run(workspace: &Workspace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the tables of figures in README.md, docs/codecs.md and docs/media.md anew, and the pictures, from what the last
+/// Writes the tables of figures in README.md, docs/codecs.md, docs/iax2.md and docs/media.md anew, and the pictures, from what the last
 /// benchmarks left. What was not measured stays.
 pub fn figures(workspace: &Workspace) -> anyhow::Result<()> {
     let mut rows = String::new();
-    let (mut of_codecs, mut of_media) = (codecs::Figures::new(), codecs::Figures::new());
+    let [mut of_codecs, mut of_media, mut of_iax] = [const { codecs::Figures::new() }; 3];
     let mut density = Density::default();
     for path in results(&workspace.target.join("bench"))? {
         let text = std::fs::read_to_string(&path)?;
@@ -45,6 +46,8 @@ pub fn figures(workspace: &Workspace) -> anyhow::Result<()> {
             of_codecs.insert(name, figure);
         } else if media::is_one(&name) {
             of_media.insert(name, figure);
+        } else if iax::is_one(&name) {
+            of_iax.insert(name, figure);
         } else {
             rows += &cells(&text).with_context(|| format!("{}", path.display()))?;
         }
@@ -75,6 +78,12 @@ pub fn figures(workspace: &Workspace) -> anyhow::Result<()> {
         let tables = format!("{tables}\nMeasured on {machine}, a virtual machine that other work shared.\n");
         replace(&docs.join("media.md"), "density", &tables)?;
     }
+    if let Some(table) = iax::table(&of_iax) {
+        replace(&readme, "figures of iax2", &table)?;
+        let table = format!("{table}\nMeasured on {machine}, a virtual machine that other work shared.\n");
+        replace(&docs.join("iax2.md"), "figures", &table)?;
+    }
+    iax::draw(&of_iax, &docs)?;
     density.draw(&docs)?;
     media::draw(&of_media, &docs)?;
     codecs::draw(&of_codecs, &docs)

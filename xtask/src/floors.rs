@@ -58,11 +58,11 @@ const ROOMS: &[Room] = &[
     room("strowger", 4, COMMANDS),
     // Libraries of others in a process of its own: nothing of ours but the words.
     room("strowger-odbc", 4, &["odbc"]),
-    room("loadtest", 4, &["base", "codec", "io", "rtp", "sip"]),
+    room("loadtest", 4, &["base", "codec", "iax2", "io", "rtp", "sip"]),
     room("sim", 4, EVERYTHING),
     // The real program seen from outside: it knows the crates no better than a phone does.
     room("e2e", 4, &["oracle"]),
-    room("loadbench", 4, &["base", "e2e", "io", "loadtest"]),
+    room("loadbench", 4, &["base", "e2e", "iax2", "io", "loadtest"]),
     // What tests of several crates share.
     room("kit", 4, &[]),
     // C libraries of Debian, to compare with.

@@ -6,6 +6,7 @@ mod codecs;
 mod density;
 mod floors;
 mod fuzz;
+mod iax;
 mod licence;
 mod media;
 mod metrics;

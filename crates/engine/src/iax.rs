@@ -113,7 +113,11 @@ impl Iax {
                 continue;
             }
             match net.bind_udp(*bind) {
-                Ok(socket) => fresh.push((*bind, socket)),
+                Ok(socket) => {
+                    // A registration is three questions, and voice suffers from each wait.
+                    net.set_udp_prompt(socket);
+                    fresh.push((*bind, socket));
+                }
                 Err(error) => {
                     self.drop_fresh(net, fresh);
                     return Err(error);

@@ -36,6 +36,10 @@ impl Secret {
     fn first(&self) -> Option<&[u8]> {
         self.each().next()
     }
+    /// The answer that proves it by MD5, in hexadecimal digits; `None` without a password.
+    pub fn answer(&self, challenge: &[u8]) -> Option<[u8; 32]> {
+        self.first().map(|password| hex(hash(challenge, password)))
+    }
     /// The keys of calls that are enciphered with it, one a password (RFC 5456 §7.4).
     pub(crate) fn keys(&self, challenge: &[u8]) -> impl Iterator<Item = [u8; 16]> {
         self.each().map(move |one| hash(challenge, one))
@@ -71,7 +75,7 @@ pub(crate) fn prove(
 ) -> Option<Proof> {
     let password = secret.first()?;
     match challenge {
-        Some(challenge) if methods.has(Auth::MD5) => Some(Proof::Md5(hex(hash(challenge, password)))),
+        Some(challenge) if methods.has(Auth::MD5) => secret.answer(challenge).map(Proof::Md5),
         _ if methods.has(Auth::PLAINTEXT) && plaintext => {
             Some(Proof::Plain(Zeroizing::new(password.to_vec())))
         }

@@ -88,7 +88,7 @@ pub struct Net {
     plain: Vec<u8>,
     /// Connections that were read in this turn.
     reads: u64,
-    /// Reads of SIP connections that have been vouched for, in this turn.
+    /// Datagrams, but for those of prompt binds, and reads of SIP connections that have been vouched for, in this turn.
     messages: u64,
     /// Handshakes that may go on in this turn.
     handshakes_left: usize,
@@ -133,6 +133,11 @@ impl Net {
     /// The address of a bind, with the port the kernel chose.
     pub fn udp_addr(&self, transport: TransportId) -> Option<SocketAddr> {
         self.udp.addr(transport)
+    }
+    /// Takes each datagram of a bind when it comes: its senders wait for one answer after the other, and none of them is a
+    /// reason for the naps that share turns under load.
+    pub fn set_udp_prompt(&mut self, transport: TransportId) {
+        self.udp.set_prompt(transport);
     }
     /// Marks what a bind sends.
     pub fn mark_udp(&self, transport: TransportId, marking: base::Marking) -> io::Result<()> {
@@ -326,15 +331,13 @@ impl Net {
         };
         self.report_pending(sink);
         self.handshakes_left = HANDSHAKES_PER_TURN;
-        let before = self.stats.datagrams_in;
         let mut ready = [NOT_READY; READY_PER_TURN];
         let count = self.epoll.wait(&mut ready, timeout)?;
         self.stats.wakes += 1;
         for event in ready.into_iter().take(count) {
             self.dispatch(event, sink);
         }
-        let messages = self.stats.datagrams_in - before + std::mem::take(&mut self.messages);
-        self.moderation.arrived(messages, std::mem::take(&mut self.reads));
+        self.moderation.arrived(std::mem::take(&mut self.messages), std::mem::take(&mut self.reads));
         self.report_pending(sink);
         Ok(())
     }
@@ -376,7 +379,7 @@ impl Net {
                 if events & libc::EPOLLERR as u32 != 0 {
                     self.udp.read_errors(TransportId(small), &mut self.stats, sink);
                 }
-                self.udp.receive(TransportId(small), &mut self.stats, sink);
+                self.messages += self.udp.receive(TransportId(small), &mut self.stats, sink);
             }
             KEY_LISTENER => self.accept(ListenerId(small), sink),
             KEY_FLOW => self.flow_ready(FlowId(which), events, sink),

@@ -13,6 +13,7 @@ mod check;
 pub mod command;
 mod generator;
 mod histogram;
+mod iax;
 mod plan;
 mod reception;
 mod report;
@@ -30,6 +31,7 @@ use ::io::media::{Interfaces, Io, IoError, Wire, settle_thread};
 
 pub use generator::Progress;
 pub use histogram::Histogram;
+pub use iax::{RegistrationPlan, RegistrationReport, Registrations};
 pub use plan::{Hear, Media, Plan};
 pub use reception::{Arrivals, Reception};
 pub use report::{Own, Report};

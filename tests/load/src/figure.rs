@@ -28,13 +28,7 @@ impl Figure<'_> {
             "{}: {:.4} {}; target {} {met}; {} {}",
             self.name, self.value, self.unit, self.target, self.baseline_name, self.baseline
         );
-        let folder = std::env::var_os("STROWGER_BENCH_DIR").map_or_else(
-            || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/bench"),
-            PathBuf::from,
-        );
-        std::fs::create_dir_all(&folder).expect("a folder for the figures");
-        std::fs::write(folder.join(format!("{}.json", self.name)), self.json())
-            .expect("a file for the figure");
+        write(self.name, &self.json());
     }
 
     fn json(&self) -> String {
@@ -50,6 +44,23 @@ impl Figure<'_> {
         );
         text
     }
+}
+
+/// Publishes points of a curve, across and up; the figure's value is the last one.
+pub fn publish_points(name: &str, unit: &str, points: &[(f64, f64)]) {
+    let Some((_, last)) = points.last() else { return };
+    let json = serde_json::json!({
+        "name": name, "value": last, "unit": unit, "baseline": null, "baseline_name": null, "ratio": null, "points": points,
+    });
+    println!("{name}: {points:.2?} {unit}");
+    write(name, &format!("{json}\n"));
+}
+
+fn write(name: &str, json: &str) {
+    let folder = std::env::var_os("STROWGER_BENCH_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/bench"), PathBuf::from);
+    std::fs::create_dir_all(&folder).expect("a folder for the figures");
+    std::fs::write(folder.join(format!("{name}.json")), json).expect("a file for the figure");
 }
 
 #[cfg(test)]

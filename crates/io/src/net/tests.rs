@@ -320,6 +320,20 @@ fn only_phones_that_were_vouched_for_count_towards_a_nap() {
 }
 
 #[test]
+fn datagrams_of_a_prompt_bind_are_no_reason_for_a_nap() {
+    let mut net = Net::new(Limits::default()).unwrap();
+    let (moderated, prompt) = (net.bind_udp(loopback(0)).unwrap(), net.bind_udp(loopback(0)).unwrap());
+    net.set_udp_prompt(prompt);
+    let client = UdpSocket::bind(loopback(0)).unwrap();
+    for (bind, counts) in [(moderated, 1), (prompt, 0)] {
+        let before = net.moderation.counted();
+        client.send_to(b"OPTIONS", net.udp_addr(bind).unwrap()).unwrap();
+        turn(&mut net, 1);
+        assert_eq!(net.moderation.counted() - before, counts);
+    }
+}
+
+#[test]
 fn a_source_over_its_share_is_closed_at_the_door_and_others_are_served() {
     let (mut net, addr) = manager(Limits { flows: 64, probation: 64, per_source: 3 });
     let greedy: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(addr).unwrap()).collect();

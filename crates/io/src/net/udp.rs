@@ -21,6 +21,8 @@ struct Bound {
     /// Bound to a wildcard: each datagram says where it was sent to, and each answer where it leaves from.
     wildcard: bool,
     wanted: usize,
+    /// Whoever sends here waits for each answer: what comes is no reason for a nap.
+    prompt: bool,
 }
 
 pub(super) struct Udp {
@@ -99,6 +101,12 @@ impl Udp {
         self.get(id).map(|bound| bound.addr)
     }
 
+    pub(super) fn set_prompt(&mut self, id: TransportId) {
+        if let Some(bound) = self.bound.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            bound.prompt = true;
+        }
+    }
+
     pub(super) fn mark(&self, id: TransportId, marking: base::Marking) -> io::Result<()> {
         self.get(id).map_or(Ok(()), |bound| sys::mark(&bound.fd, bound.addr.is_ipv6(), marking))
     }
@@ -107,24 +115,25 @@ impl Udp {
         self.bound.get(id.0 as usize)?.as_ref()
     }
 
-    /// One system call's worth of datagrams; what is left wakes the loop again.
+    /// One system call's worth of datagrams; what is left wakes the loop again. Says how many are a reason for a nap.
     pub(super) fn receive(
         &mut self,
         id: TransportId,
         stats: &mut NetStats,
         sink: &mut dyn FnMut(NetEvent<'_>),
-    ) {
-        let Some(bound) = self.bound.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+    ) -> u64 {
+        let Some(bound) = self.bound.get_mut(id.0 as usize).and_then(Option::as_mut) else { return 0 };
         // An error here is a pending ICMP report or a spurious wake-up; either way the next call starts afresh.
         let count = self.batch.receive(&bound.fd, bound.wanted).unwrap_or(0);
         bound.wanted = if count == bound.wanted { BATCH } else { QUIET_BATCH };
-        let default = bound.addr;
+        let (default, prompt) = (bound.addr, bound.prompt);
         stats.datagrams_in += count as u64;
         for index in 0..count {
             let Some(datagram) = self.batch.get(index) else { continue };
             let local = datagram.local.map_or(default, |ip: IpAddr| SocketAddr::new(ip, default.port()));
             sink(NetEvent::Datagram { transport: id, from: datagram.from, local, bytes: datagram.bytes });
         }
+        if prompt { 0 } else { count as u64 }
     }
 
     /// Queues a datagram; true when the queue holds a whole batch and wants to be flushed.
@@ -224,5 +233,5 @@ fn open(epoll: &Epoll, addr: SocketAddr, id: TransportId) -> io::Result<Bound> {
     sys::bind(&fd, addr)?;
     let addr = sys::local_addr(&fd)?.unwrap_or(addr);
     epoll.add(fd.as_fd(), libc::EPOLLIN, key(KEY_UDP, u64::from(id.0)))?;
-    Ok(Bound { fd, addr, wildcard, wanted: QUIET_BATCH })
+    Ok(Bound { fd, addr, wildcard, wanted: QUIET_BATCH, prompt: false })
 }
