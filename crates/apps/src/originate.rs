@@ -131,6 +131,7 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
         uniqueid: wanted.uniqueid.clone(),
         other_uniqueid: wanted.other_uniqueid.clone(),
     };
+    shard.look_up(tech, resource).await;
     let leg = match shard.request(tech, &request) {
         Ok(id) => Leg::new(shard.clone(), id),
         Err(cause) => return (Placed::Refused(cause), None),

@@ -53,6 +53,22 @@ impl Shard {
         Some(call(&mut *tech, &mut self.core.borrow_mut()))
     }
 
+    /// Waits until all is known of who `tech/resource` names that a database will tell; who dials does so before
+    /// [`Self::request`].
+    pub async fn look_up(&self, tech: &str, resource: &str) {
+        let Some(tech) = self.tech_named(tech) else { return };
+        let Some(known) = tech.borrow_mut().look_up(&mut self.core.borrow_mut(), resource) else { return };
+        std::future::poll_fn(|_| {
+            if known.get() {
+                return Poll::Ready(());
+            }
+            let mut core = self.core.borrow_mut();
+            let current = self.exec.borrow().current().filter(|id| !core.outside_waiters.contains(id));
+            core.outside_waiters.extend(current);
+            Poll::Pending
+        })
+        .await;
+    }
     /// Makes an outgoing channel for `tech/resource` without calling it yet.
     pub fn request(&self, tech: &str, request: &Request) -> Result<ChannelId, Cause> {
         let tech = self.tech_named(tech).ok_or(Cause::CHAN_NOT_IMPLEMENTED)?;

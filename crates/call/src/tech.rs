@@ -1,5 +1,8 @@
 //! What a channel driver does for the call core.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use base::{Cause, ChannelId, Digit, FormatSet};
 
 use crate::{Core, DeviceState, PartyId, Redirecting, Sending, TextMessage};
@@ -47,6 +50,12 @@ pub struct Request {
 pub trait Tech {
     /// Names in dial strings, the first one in channel names; compared without case (`PJSIP`, alias `SIP`).
     fn names(&self) -> &'static [&'static str];
+    /// Has who `resource` names looked up, when that is not known and a database may tell. What is given turns true, and
+    /// [`Core::outside_changed`](crate::Core::outside_changed) is called, when all is known that will be: soon, whatever the
+    /// database does. `None`: that is so already.
+    fn look_up(&mut self, _core: &mut Core, _resource: &str) -> Option<Rc<Cell<bool>>> {
+        None
+    }
     /// Makes a channel towards `request.resource` in state `Down`, marked outgoing, without calling it yet.
     /// Errors are Q.850: no such peer `UNALLOCATED`/`NO_ROUTE_DESTINATION`, not registered `SUBSCRIBER_ABSENT`, full `CONGESTION`.
     fn request(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause>;

@@ -24,6 +24,10 @@ pub(crate) enum Asker {
     IaxPeers = 3,
     /// Where who registers by IAX2 is.
     IaxLeases = 4,
+    /// Contacts of SIP, as they are read.
+    ContactRows = 5,
+    /// The same, as they are written.
+    Contacts = 6,
 }
 
 /// A handle that every asker has.

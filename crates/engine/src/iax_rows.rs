@@ -28,6 +28,7 @@ use crate::family::{self, Family, Name, Rowed, Said};
 use crate::registrations::Clocks;
 use crate::rows::TOLD_MAX;
 use crate::wire::iax::{iax_peer, iax_user};
+use crate::wire::system_name;
 use crate::writer::{Write, Writer};
 
 /// With `rtcachefriends` a row is asked for again behind its next use after so long, so that a changed password is obeyed.
@@ -246,9 +247,8 @@ impl IaxRows {
             family.set_rules(rules);
             self.families.insert(kind, (family, reader));
         }
-        let options = &self.snapshot.asterisk.options;
         self.leases.is_on = general.rtupdate;
-        self.leases.system = general.rtsavesysname.then(|| options.systemname.clone());
+        self.leases.system = general.rtsavesysname.then(|| system_name(&self.snapshot));
         let places = self.families.get(&Kind::Peer).map(|(family, _)| family.places().clone());
         self.leases.writer.set_places(places.unwrap_or_default());
         for (kind, ..) in KINDS.iter().filter(|(kind, ..)| !self.families.contains_key(kind)) {

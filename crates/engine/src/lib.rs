@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod callfiles;
+mod contacts;
 mod databases;
 mod dialplan_load;
 mod doors;

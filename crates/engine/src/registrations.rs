@@ -125,21 +125,15 @@ impl Record {
             user_agent: Octets::of(&binding.user_agent),
         }
     }
+    fn is_alive(&self, clocks: Clocks) -> bool {
+        self.expires > clocks.wall.as_secs()
+    }
     /// The binding, when it still lives and there is a bind that leads to it: its own, or one like it.
     fn binding(self, binds: &[Bind], clocks: Clocks) -> Option<(String, Binding)> {
         let left =
             Duration::from_secs(self.expires).checked_sub(clocks.wall).filter(|left| !left.is_zero())?;
-        let protocol = match self.protocol.as_str() {
-            "UDP" => Protocol::Udp,
-            // The connection went with the process that held it.
-            _ => return None,
-        };
-        let fits = |bind: &&Bind| bind.protocol == protocol && bind.local.is_ipv4() == self.remote.is_ipv4();
-        let mut candidates = binds.iter().filter(fits);
-        let own = candidates.clone().find(|bind| bind.name == self.bind);
-        let transport = own.or_else(|| candidates.next())?.id;
-        let source =
-            Flow { transport, protocol, connection: None, name: PeerName::NONE, remote: self.remote };
+        // Other connections went with the process that held them.
+        let source = way_to(binds, self.remote, &self.bind).filter(|_| self.protocol == "UDP")?;
         let binding = Binding {
             uri: self.uri.0,
             q: self.q,
@@ -157,17 +151,33 @@ impl Record {
     }
 }
 
+/// The way to an address by UDP: by the bind of this name, or by one like it.
+pub(crate) fn way_to(binds: &[Bind], remote: SocketAddr, name: &str) -> Option<Flow> {
+    let protocol = Protocol::Udp;
+    let fits = |bind: &&Bind| bind.protocol == protocol && bind.local.is_ipv4() == remote.is_ipv4();
+    let mut candidates = binds.iter().filter(fits);
+    let own = candidates.clone().find(|bind| bind.name == name);
+    let transport = own.or_else(|| candidates.next())?.id;
+    Some(Flow { transport, protocol, connection: None, name: PeerName::NONE, remote })
+}
+
 /// The journal of bindings.
 pub(crate) struct Registrations {
     journal: Journal,
     live_bytes: u64,
+    /// It held nothing when it was opened.
+    pub(crate) is_new: bool,
+    /// Bindings of AORs that no database has told of yet.
+    homeless: BTreeMap<String, Vec<Record>>,
 }
 
 impl Registrations {
-    /// Opens the journal below `folder` and puts back what is alive. Says how many.
+    /// Opens the journal below `folder` and puts back what is alive. Says how many. When AORs may be known later, so that
+    /// what is theirs waits for them.
     pub(crate) fn open(
         folder: &Path,
         driver: &mut SipDriver,
+        may_come: bool,
         clocks: Clocks,
     ) -> std::io::Result<(Self, usize)> {
         let (journal, replay) = Journal::open(&folder.join(STEM))?;
@@ -177,13 +187,37 @@ impl Registrations {
         }
         let mut count = 0;
         let config = driver.config().clone();
+        let mut homeless: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+        if may_come {
+            let strangers = last.extract_if(.., |(aor, _), _| !config.aors.contains_key(aor.as_str()));
+            for ((aor, _), record) in strangers.filter(|(_, record)| record.is_alive(clocks)) {
+                homeless.entry(aor).or_default().push(record);
+            }
+        }
         for (aor, binding) in last.into_values().filter_map(|record| record.binding(&config.binds, clocks)) {
             driver.restore(&aor, binding, clocks.now);
             count += 1;
         }
-        let mut own = Self { journal, live_bytes: 0 };
+        let mut own = Self { journal, live_bytes: 0, is_new: replay.records.is_empty(), homeless };
         own.compact(driver, clocks);
         Ok((own, count))
+    }
+    /// Puts back what waited for its AOR, once that is known.
+    pub(crate) fn settle(&mut self, driver: &mut SipDriver, clocks: Clocks) {
+        if self.homeless.is_empty() {
+            return;
+        }
+        let config = driver.config().clone();
+        let known = self.homeless.extract_if(.., |aor, _| config.aors.contains_key(aor.as_str()));
+        for record in known.flat_map(|(_, records)| records) {
+            if let Some((aor, binding)) = record.binding(&config.binds, clocks) {
+                driver.restore(&aor, binding, clocks.now);
+            }
+        }
+    }
+    /// Whether bindings wait for this AOR.
+    pub(crate) fn awaits(&self, aor: &str) -> bool {
+        self.homeless.contains_key(aor)
     }
     /// Writes what changed; to be called before the replies leave. Says what went wrong.
     pub(crate) fn write(&mut self, changes: &[Change], driver: &SipDriver, clocks: Clocks) -> Option<String> {
@@ -219,6 +253,9 @@ impl Registrations {
                 serde_json::to_vec(&Record::of(aor, binding, false, binds, clocks)).ok()
             })
             .collect();
+        let waiting = self.homeless.values().flatten().filter(|record| record.is_alive(clocks));
+        let waiting = waiting.filter_map(|record| serde_json::to_vec(record).ok());
+        let live: Vec<Vec<u8>> = live.into_iter().chain(waiting).collect();
         self.live_bytes = live.iter().map(|bytes| bytes.len() as u64).sum();
         self.journal.compact(live.iter().map(Vec::as_slice));
     }
@@ -311,7 +348,7 @@ mod tests {
         {
             let mut driver =
                 driver(vec![udp("a", 0), udp("b", 1), bind("t", 2, Protocol::Tcp, "127.0.0.1:5070")]);
-            let (mut journal, restored) = Registrations::open(&folder, &mut driver, before).unwrap();
+            let (mut journal, restored) = Registrations::open(&folder, &mut driver, false, before).unwrap();
             assert_eq!(restored, 0);
             let change = |cause, binding| Change { aor: "alice".to_owned(), cause, binding };
             let flow = |uri, reg_id| Binding { reg_id: Some(reg_id), ..by_flow(uri, before.now) };
@@ -334,7 +371,7 @@ mod tests {
         let after =
             Clocks { now: Instant::ZERO + Duration::from_secs(3), wall: wall + Duration::from_secs(100) };
         let mut driver = driver(vec![udp("b", 0), udp("z", 1)]);
-        let (_, restored) = Registrations::open(&folder, &mut driver, after).unwrap();
+        let (_, restored) = Registrations::open(&folder, &mut driver, false, after).unwrap();
         assert_eq!(restored, 3);
         let mut kept: Vec<Binding> = driver.bindings().map(|(_, binding)| binding.clone()).collect();
         kept.sort_by_key(|binding| binding.reg_id);

@@ -22,6 +22,7 @@ use io::media::PortRange;
 use store::Snapshot;
 use store::sounds::Catalogue;
 
+use crate::contacts::Contacts;
 use crate::databases::{DatabaseDesk, Shared};
 use crate::iax_rows::{IaxRows, SharedIaxRows};
 use crate::listen::same_socket;
@@ -86,6 +87,8 @@ pub(crate) struct Loader {
     pub(crate) rows: RefCell<Option<Rc<RefCell<Rows>>>>,
     /// What of IAX2 does.
     pub(crate) iax_rows: RefCell<Option<SharedIaxRows>>,
+    /// Where phones are that have registered.
+    pub(crate) contacts: RefCell<Option<Contacts>>,
 }
 
 impl Loader {
@@ -228,6 +231,7 @@ impl Engine {
         self.configure_databases(&snapshot);
         self.configure_rows(&snapshot, now);
         self.configure_iax_rows(&snapshot, now);
+        self.configure_contacts(&snapshot, now);
         site.reloaded.set(now);
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
         self.managers.configure(&mut self.net, &site, &wires);
@@ -370,11 +374,47 @@ impl Engine {
             iax.looked_up(&mut core, *kind, name, *said);
         }
     }
+    /// A reload says whether contacts lie in a database.
+    fn configure_contacts(&mut self, snapshot: &Snapshot, now: Instant) {
+        let mut contacts = self.loader.contacts.borrow_mut();
+        if let Some(contacts) = &mut *contacts {
+            return contacts.configure(snapshot, now);
+        }
+        let databases = self.loader.databases.borrow().clone();
+        *contacts = databases.and_then(|databases| Contacts::open(snapshot, &databases, now));
+    }
+    /// Contacts that databases have told of, and rows that are to be written.
+    pub(crate) fn follow_contacts(&mut self, clocks: Clocks) {
+        let lines = {
+            let mut contacts = self.loader.contacts.borrow_mut();
+            let Some(contacts) = &mut *contacts else { return };
+            contacts.agree(&mut self.site.sip.borrow_mut(), &self.registrations, clocks);
+            if contacts.deadline().is_some_and(|at| at <= clocks.now) {
+                contacts.due(clocks.now);
+            }
+            contacts.take_lines()
+        };
+        lines.iter().for_each(|(level, line)| self.log(*level, ROWS, line));
+    }
     /// Has databases take what waits to be written, for as long as an end may wait.
     pub(crate) fn write_rows(&mut self, until: Instant) {
-        let Some(rows) = self.loader.iax_rows.borrow().clone() else { return };
         let Some(databases) = self.loader.databases.borrow().clone() else { return };
-        while rows.borrow_mut().hurry(clocks_now()) && Clock.now() < until {
+        loop {
+            let iax = self
+                .loader
+                .iax_rows
+                .borrow()
+                .as_ref()
+                .is_some_and(|rows| rows.borrow_mut().hurry(clocks_now()));
+            let sip = self
+                .loader
+                .contacts
+                .borrow_mut()
+                .as_mut()
+                .is_some_and(|contacts| contacts.hurry(Clock.now()));
+            if !(iax || sip) || Clock.now() >= until {
+                return;
+            }
             databases.borrow_mut().wait(until.since(Clock.now()));
         }
     }
@@ -425,6 +465,8 @@ impl Engine {
             }
             None => self.configure_sip(),
         }
+        let clocks = Clocks { now, wall: Clock.wall() };
+        self.registrations.settle(&mut self.site.sip.borrow_mut(), clocks);
         {
             let mut core = self.site.shard.core.borrow_mut();
             let mut sip = self.site.sip.borrow_mut();

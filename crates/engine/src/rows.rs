@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 
 const KINDS: [(Kind, &str); 3] = [(Kind::Endpoint, "endpoint"), (Kind::Aor, "aor"), (Kind::Auth, "auth")];
 /// Kinds that are read as a whole, at the start and at a reload.
-const WHOLE: [&str; 6] = ["transport", "identify", "registration", "global", "system", "acl"];
+const WHOLE: [&str; 7] = ["transport", "identify", "registration", "global", "system", "acl", "domain_alias"];
 
 /// Who is told: the endpoint whose look-up it is, and which object of it.
 type Waiter = (Name, Name);

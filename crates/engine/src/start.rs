@@ -26,6 +26,7 @@ use store::log::{LogSender, LogSink};
 use store::sounds::{Catalogue, MusicList, Recordings, Sounds, packaged_sounds};
 use store::{Snapshot, Where};
 
+use crate::contacts::Contacts;
 use crate::databases::DatabaseDesk;
 use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
 use crate::externals::Externals;
@@ -184,6 +185,10 @@ impl Engine {
             rows.wait(&|| Clock.now(), &mut findings);
             snapshot = rows.snapshot().clone();
         }
+        let mut contacts = databases.as_ref().and_then(|asked| Contacts::open(&snapshot, asked, Clock.now()));
+        if let Some(contacts) = &mut contacts {
+            contacts.wait(patient_until, &|| Clock.now());
+        }
         let iax_rows = iax_rows.map(|mut rows| {
             rows.wait(patient_until, &clocks_now);
             Rc::new(RefCell::new(rows))
@@ -238,8 +243,13 @@ impl Engine {
             return Err(bind_error(&snapshot, name, error));
         }
         let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
-        let (registrations, restored) = Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), clocks)
-            .map_err(|why| part("the journal of registrations", why, "make astdbdir writable"))?;
+        let (registrations, restored) =
+            Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), rows.is_some(), clocks)
+                .map_err(|why| part("the journal of registrations", why, "make astdbdir writable"))?;
+        if let Some(contacts) = &mut contacts {
+            contacts.set_first(registrations.is_new);
+            contacts.agree(&mut sip.borrow_mut(), &registrations, clocks);
+        }
         let iax_sockets =
             start_iax(&snapshot, &mut net, (&shard, &iax, iax_rows.as_ref()), &folders.astdbdir, clocks)?;
         let records = start_records(&snapshot)?;
@@ -268,6 +278,7 @@ impl Engine {
         }
         engine.take_rows(rows);
         engine.take_iax_rows(iax_rows);
+        *engine.loader.contacts.borrow_mut() = contacts;
         engine.externals = externals;
         engine.mail = Some(mail);
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;

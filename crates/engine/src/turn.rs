@@ -78,7 +78,7 @@ pub struct Engine {
     links: Rc<RefCell<LinkDesk>>,
     call_files: Option<CallFiles>,
     pub(crate) loader: Rc<Loader>,
-    registrations: Registrations,
+    pub(crate) registrations: Registrations,
     pub(crate) iax: Iax,
     pub(crate) records: Records,
     /// Where copies of SIP messages go, when hep.conf wants them to.
@@ -403,7 +403,8 @@ impl Engine {
         let iax_rows = self.loader.iax_rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
         let machines =
             machines.into_iter().chain([self.listeners.deadline(), rows, self.site.iax.borrow().deadline()]);
-        let machines = machines.chain([iax_rows]);
+        let contacts = self.loader.contacts.borrow().as_ref().and_then(|contacts| contacts.deadline());
+        let machines = machines.chain([iax_rows, contacts]);
         machines.chain([self.load_at, self.busy_at, self.look_at, self.mail_at]).flatten().min()
     }
 
@@ -529,6 +530,9 @@ impl Engine {
                 if let Some(rows) = &*self.loader.iax_rows.borrow() {
                     rows.borrow_mut().take_in(Clocks { now, wall: Clock.wall() });
                 }
+                if let Some(contacts) = &mut *self.loader.contacts.borrow_mut() {
+                    contacts.take_in(now);
+                }
             }
             Turn::CallFiles => {
                 if let Some(files) = &self.call_files {
@@ -650,6 +654,7 @@ impl Engine {
         self.count(|counters| counters.turns += 1);
         self.follow_rows(now);
         self.follow_iax_rows(now);
+        self.follow_contacts(Clocks { now, wall: Clock.wall() });
         let site = self.site.clone();
         site.sip.borrow_mut().due(&mut site.shard.core.borrow_mut());
         let started = site.sip.borrow_mut().take_started();
@@ -793,6 +798,9 @@ impl Engine {
         if !changes.is_empty() {
             let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
             let trouble = self.registrations.write(&changes, &self.site.sip.borrow(), clocks);
+            if let Some(contacts) = &mut *self.loader.contacts.borrow_mut() {
+                contacts.changed(&changes, &self.site.sip.borrow(), clocks);
+            }
             if let Some(trouble) = trouble {
                 self.log(Level::Error, "registrations", &trouble);
             }

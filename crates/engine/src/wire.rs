@@ -831,17 +831,22 @@ fn tester(text: &str, is_regex: bool, from: &pjsip::Identify, findings: &mut Fin
     }
 }
 
+/// What this system is called.
+pub(crate) fn system_name(snapshot: &Snapshot) -> String {
+    let options = &snapshot.asterisk.options;
+    match (options.autosystemname, options.systemname.as_str()) {
+        (true, "") => io::process::host_name(),
+        (_, name) => name.to_owned(),
+    }
+}
+
 /// The call core's settings.
 pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
     let options = &snapshot.asterisk.options;
-    let system_name = match (options.autosystemname, options.systemname.as_str()) {
-        (true, "") => io::process::host_name(),
-        (_, name) => name.to_owned(),
-    };
     let general = &snapshot.cdr.general;
     Settings {
         coded,
-        system_name,
+        system_name: system_name(snapshot),
         entity_id: options.entityid.clone(),
         language: options.defaultlanguage.clone(),
         country: snapshot.tones.general.country.clone(),

@@ -18,6 +18,10 @@ type Sets = Vec<(String, Option<String>)>;
 pub(crate) enum Write {
     /// It has these values, if there is such a row.
     Update(Keys, Sets),
+    /// It has these values, and is made when there is none.
+    Put(Keys, Sets),
+    /// It is not there.
+    Destroy(Keys),
 }
 
 impl Write {
@@ -25,6 +29,8 @@ impl Write {
         let table = table.to_owned();
         match self.clone() {
             Self::Update(keys, sets) => Query::Update { table, keys, sets },
+            Self::Put(keys, sets) => Query::Put { table, keys, sets },
+            Self::Destroy(keys) => Query::Destroy { table, keys },
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use base::{Cause, Instant};
-use e2e::{Server, Site, wait};
+use e2e::{Phone, Server, Site, wait};
 use iax2::machine::{Event, Registration};
 use iax2::{Machine, Out, Secret, Settings};
 use realtime::{Answer, Connection, Databases, Target};
@@ -51,6 +51,12 @@ impl Database {
                 .collect(),
             other => panic!("{text}: {other:?}"),
         }
+    }
+    fn stop(&mut self) {
+        self.server.as_mut().expect("a server").stop();
+    }
+    fn start(&mut self) {
+        self.server.as_mut().expect("a server").start(false);
     }
     fn add(&mut self, name: &str) {
         self.sql(&format!(
@@ -173,7 +179,7 @@ impl Peer {
 
 const DIALPLAN: &str = "
 [test]
-exten => _iax-.,1,Dial(IAX2/${EXTEN:4}/100,20)
+exten => _to-.,1,Dial(IAX2/${EXTEN:3}/100,20)
  same => n,Hangup(${HANGUPCAUSE})
 [incoming]
 exten => bob,1,Dial(PJSIP/bob,20)
@@ -217,6 +223,94 @@ fn comes_and_goes(home: Site, mut database: Database) {
     assert_eq!(database.place("one").0, one.address());
     database.sql("DELETE FROM iaxfriends WHERE name = 'one'");
     assert!(matches!(one.register("one", SECRET), Outcome::Refused(_)), "a row that is gone");
+}
+
+/// The database stops while peers register and call, and comes back.
+fn goes_away(home: Site, mut database: Database) {
+    let ip = home.sip.ip();
+    for name in ["one", "two", "loop"] {
+        database.add(name);
+    }
+    let mut server = Server::start(database.described(home));
+    let (one, two) = (Peer::new(ip, ip), Peer::new(ip, ip));
+    assert_eq!(one.register("one", SECRET), Outcome::Registered);
+    database.until_at("one", &one.address());
+    database.stop();
+    let moved = Peer::new(ip, ip);
+    assert_eq!(moved.register("one", SECRET), Outcome::Registered, "from another place");
+    assert_eq!(two.register("two", SECRET), Outcome::Registered, "known since the start");
+    let unknown = two.register("three", SECRET);
+    assert_eq!(
+        unknown,
+        Outcome::Refused(Cause::SWITCH_CONGESTION),
+        "nobody can say whether there is such a peer"
+    );
+    // What was not written when the process is killed is written by the next one, which knows who has registered from its
+    // journal before it knows the rows.
+    server.kill_and_restart();
+    database.start();
+    database.until_at("one", &moved.address());
+    database.until_at("two", &two.address());
+    assert!(database.place("one").1 && database.place("two").1);
+    wait::until_true("peers are known again", || two.register("two", SECRET) == Outcome::Registered);
+    database.add("three");
+    assert_eq!(moved.register("three", SECRET), Outcome::Registered, "a row that came");
+    server.assert_healthy();
+}
+
+#[test]
+fn mariadb_stops_while_peers_register_and_no_row_is_lost() {
+    let Some(server) = common::Server::mariadb() else { return };
+    goes_away(site("iax-away-mariadb", "rtcachefriends = yes"), Database::on(server));
+}
+
+#[test]
+fn postgresql_stops_while_peers_register_and_no_row_is_lost() {
+    let Some(server) = common::Server::postgres() else { return };
+    goes_away(site("iax-away-postgres", "rtcachefriends = yes"), Database::on(server));
+}
+
+#[test]
+fn a_server_that_lies_keeps_nobody_of_the_file_out() {
+    let home = site(
+        "iax-lies",
+        &format!("[known]\ntype = friend\nhost = dynamic\nsecret = {SECRET}\ncontext = incoming"),
+    );
+    let ip = home.sip.ip();
+    let listener = std::net::TcpListener::bind((ip, 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    // What it says is no greeting of any database.
+    let _liar = std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let home = home
+        .add("res_config_mysql.conf", &format!("[db]\ndbhost = {ip}\ndbport = {port}\ndbname = pbx\n"))
+        .add(
+            "extconfig.conf",
+            "[settings]\niaxusers => mysql,db,iaxfriends\niaxpeers => mysql,db,iaxfriends\n",
+        );
+    let mut server = Server::start(home);
+    let peer = Peer::new(ip, ip);
+    assert_eq!(peer.register("known", SECRET), Outcome::Registered);
+    assert_eq!(peer.register("other", SECRET), Outcome::Refused(Cause::SWITCH_CONGESTION));
+    server.assert_healthy();
+}
+
+#[test]
+fn a_row_that_came_is_dialled_without_a_reload() {
+    let home = site("iax-dialled", "");
+    let mut database = Database::sqlite(&home);
+    let ip = home.sip.ip();
+    let server = Server::start(database.described(home));
+    let mut alice = Phone::new(server.site.sip, "alice");
+    assert_ne!(alice.call("to-loop").status(), Some(200), "nobody knows it");
+    database.add("loop");
+    database.sql(&format!("UPDATE iaxfriends SET host = '{ip}' WHERE name = 'loop'"));
+    alice.must_call("to-loop");
+    alice.hang_up();
+    server.until_idle();
 }
 
 #[test]

@@ -249,3 +249,79 @@ fn a_cache_is_shown_and_told_to_ask_again() {
         assert!(!server.run(command).status.success(), "{command}");
     }
 }
+
+/// What `ps_contacts` says of an AOR: reg_server and prune_on_boot of each row.
+fn contacts(file: &Path, aor: &str) -> Vec<String> {
+    let text =
+        format!("SELECT reg_server || ' ' || prune_on_boot FROM ps_contacts WHERE id LIKE '{aor}^3B@%'");
+    let output = Command::new("sqlite3").args(["-cmd", ".timeout 60000"]).arg(file).arg(text).output();
+    let output = output.expect("sqlite3");
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn contacts_are_written_behind_and_those_of_other_systems_are_called() {
+    if !installed(&["sqlite3"]) {
+        return;
+    }
+    let (site, file) = site("realtime-contacts", None);
+    sql(
+        &file,
+        "CREATE TABLE ps_contacts (id TEXT PRIMARY KEY, uri TEXT, expiration_time BIGINT, qualify_frequency INTEGER, path TEXT, \
+         user_agent TEXT, reg_server TEXT, via_addr TEXT, via_port INTEGER, call_id TEXT, endpoint TEXT, prune_on_boot TEXT);\
+         INSERT INTO ps_contacts VALUES ('alice^3B@00', 'sip:alice@192.0.2.1', 4000000000, 0, '', '', 'own', '192.0.2.1', 5060, \
+         'x', 'alice', 'yes');",
+    );
+    // Bob has registered at another system.
+    let (to, mut bob) = (site.sip, Phone::new(site.sip, "bob"));
+    let at = bob.local();
+    let insert = format!(
+        "INSERT INTO ps_contacts VALUES ('bob^3B@11', 'sip:bob@{at}', 4000000000, 0, '', '', 'other', '{}', {}, 'y', 'bob', 'no')",
+        at.ip(),
+        at.port()
+    );
+    sql(&file, &insert);
+    let site = site
+        .add("asterisk.conf", "systemname = own\n")
+        .add("extconfig.conf", "ps_contacts => sqlite3,lite\n")
+        .add("sorcery.conf", "[res_pjsip]\ncontact=realtime,ps_contacts\n");
+    let mut server = Server::start(site);
+    wait::until_true("what a connection of ours left is gone", || contacts(&file, "alice").is_empty());
+    let mut alice = Phone::new(to, "alice");
+    alice.must_register();
+    wait::until_true("alice is written", || contacts(&file, "alice") == ["own no"]);
+    alice.begin("bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    alice.hang_up();
+    bob.until_hung_up();
+    // A row that was lost is written again.
+    sql(&file, "DELETE FROM ps_contacts WHERE reg_server = 'own'");
+    server.kill_and_restart();
+    wait::until_true("alice is written again", || contacts(&file, "alice") == ["own no"]);
+    assert_eq!(contacts(&file, "bob"), ["other no"], "it is the other's");
+    assert_eq!(alice.register(0).status(), Some(200));
+    wait::until_true("alice has gone", || contacts(&file, "alice").is_empty());
+}
+
+#[test]
+fn an_endpoint_that_came_while_it_runs_is_dialled_without_a_reload() {
+    if !installed(&["sqlite3"]) {
+        return;
+    }
+    let (site, file) = site("realtime-dialled", Some("object_lifetime_maximum=3600"));
+    let server = Server::start(site);
+    let mut alice = Phone::new(server.site.sip, "alice");
+    assert_ne!(alice.call("carol").status(), Some(200), "nobody knows her");
+    add_phone(&file, "carla");
+    let mut carla = Phone::new(server.site.sip, "carla");
+    sql(&file, &format!("UPDATE ps_aors SET contact = 'sip:carla@{}' WHERE id = 'carla'", carla.local()));
+    alice.begin("carla");
+    let invite = carla.ring();
+    carla.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    alice.hang_up();
+    carla.until_hung_up();
+    server.until_idle();
+}

@@ -103,6 +103,9 @@ impl<'a> Ringing<'a> {
     /// Makes the channel for one destination and prepares it; a refusal is counted, not an error.
     async fn request(&mut self, target: &str) -> Result<(), Stop> {
         let caller = &self.call.chan;
+        if let Some((tech, resource)) = target.split_once('/') {
+            caller.while_up(caller.shard().look_up(tech, resource)).await?;
+        }
         let Some(leg) = self.open(target)? else { return Ok(()) };
         let routine = self.options.callee_routine.as_deref();
         if let Some(routine) = routine.and_then(|place| super::routine(self.call, place)) {

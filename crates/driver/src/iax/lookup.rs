@@ -5,7 +5,7 @@
 //! is looked at before. Whether there is such a name shows in no answer.
 
 use core::net::SocketAddr;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -77,6 +77,8 @@ pub(super) struct Lookups {
     parked: HashMap<(Kind, String), Vec<(At, Asking)>>,
     /// Legs that wait and are not over.
     waiting: HashSet<At>,
+    /// Peers that somebody dials, and what turns true when they are known.
+    dialled: HashMap<String, Rc<Cell<bool>>>,
     /// Where peers are that registered before the process began, and that no database has told of yet.
     pub(super) homeless: BTreeMap<Rc<str>, (SocketAddr, Instant)>,
 }
@@ -111,6 +113,13 @@ impl IaxDriver {
             Lookup::Awaited | Lookup::Unavailable => self.refuse_for_now(core.now, at),
         }
     }
+    /// Has a peer looked up that is dialled and not known.
+    pub(super) fn look_up_dialled(&mut self, name: &str, now: Instant) -> Option<Rc<Cell<bool>>> {
+        if self.config.peers.contains_key(name) || self.look_up(Kind::Peer, name, now) != Lookup::Awaited {
+            return None;
+        }
+        Some(self.lookups.dialled.entry(name.to_owned()).or_default().clone())
+    }
     fn go_on(&mut self, core: &mut Core, at: At, asking: Asking) {
         match asking {
             Asking::Call(request) => self.called(core, at, request),
@@ -131,6 +140,12 @@ impl IaxDriver {
     }
     /// A name that was awaited was looked up, or cannot be. What waited for it goes on.
     pub fn looked_up(&mut self, core: &mut Core, kind: Kind, name: &str, is_available: bool) {
+        if kind == Kind::Peer
+            && let Some(known) = self.lookups.dialled.remove(name)
+        {
+            known.set(true);
+            core.outside_changed();
+        }
         let parked = self.lookups.parked.remove(&(kind, name.to_owned())).unwrap_or_default();
         for (at, asking) in parked {
             match (self.lookups.waiting.remove(&at), is_available) {

@@ -1,5 +1,8 @@
 //! The driver as the call core sees it.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use ::iax2::frame::Control;
 use ::iax2::machine::Refused;
 use base::{Cause, ChannelId, Digit};
@@ -7,7 +10,7 @@ use call::{ChanState, Core, DeviceState, Indication, Request, Tech};
 use dialplan::{Inherit, Var};
 
 use super::config::Transfer;
-use super::leg::{Leg, Stage};
+use super::leg::{Leg, Stage, Target};
 use super::outbound::VARIABLE;
 use super::{IaxDriver, PeerState};
 
@@ -74,6 +77,9 @@ impl IaxDriver {
 impl Tech for IaxDriver {
     fn names(&self) -> &'static [&'static str] {
         &["IAX2", "IAX"]
+    }
+    fn look_up(&mut self, core: &mut Core, resource: &str) -> Option<Rc<Cell<bool>>> {
+        self.look_up_dialled(&Target::parse(resource).host, core.now)
     }
     fn request(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause> {
         self.request_leg(core, request)

@@ -3,7 +3,8 @@
 //!
 //! Who it may be of is all that is looked at before: whether there is such an endpoint shows in no answer.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use ::sip::stack::{Answer, Event, Incoming};
@@ -58,6 +59,8 @@ struct Parked {
 pub(super) struct Lookups {
     directory: Option<Rc<RefCell<dyn Directory>>>,
     parked: Vec<Parked>,
+    /// Endpoints that somebody dials, and what turns true when they are known.
+    dialled: HashMap<String, Rc<Cell<bool>>>,
     /// The request in hand has waited.
     is_resumed: bool,
 }
@@ -108,8 +111,25 @@ impl SipDriver {
         parked.push(Parked { event, key, awaited, unavailable });
         None
     }
+    /// Has the endpoint looked up that a dial string names, when it is not known.
+    pub(super) fn look_up_dialled(&mut self, resource: &str, now: Instant) -> Option<Rc<Cell<bool>>> {
+        let directory = self.lookups.directory.clone()?;
+        let name = named(resource.trim())?;
+        let known = |name: &str| self.config.endpoints.contains_key(name);
+        if known(name)
+            || known(resource.trim())
+            || directory.borrow_mut().look_up(name, now) != Lookup::Awaited
+        {
+            return None;
+        }
+        Some(self.lookups.dialled.entry(name.to_owned()).or_default().clone())
+    }
     /// An endpoint that was awaited was looked up, or cannot be. What waited for it goes on.
     pub fn looked_up(&mut self, core: &mut Core, endpoint: &str, is_available: bool) {
+        if let Some(known) = self.lookups.dialled.remove(endpoint) {
+            known.set(true);
+            core.outside_changed();
+        }
         let parked = std::mem::take(&mut self.lookups.parked);
         let mut ready = Vec::new();
         for mut request in parked {
@@ -188,6 +208,17 @@ impl SipDriver {
     }
     fn refuse_for_now(&mut self, incoming: &Incoming) {
         self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", RETRY_AFTER)]));
+    }
+}
+
+/// The endpoint that a dial string names; `None` when it is that of all strangers.
+fn named(resource: &str) -> Option<&str> {
+    if resource.starts_with("sip:") || resource.starts_with("sips:") {
+        return None;
+    }
+    match (resource.split_once('/'), resource.rsplit_once('@')) {
+        (Some((name, _)), _) | (None, Some((_, name))) => Some(name),
+        (None, None) => Some(resource),
     }
 }
 

@@ -1,5 +1,8 @@
 //! The driver as the call core sees it.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use ::sip::stack::Body;
 use ::sip::{HeaderName, Method};
 use base::{Cause, ChannelId, Command, Digit, FormatSet, PlayId};
@@ -13,6 +16,9 @@ use super::{SipDriver, ask, identity};
 impl Tech for SipDriver {
     fn names(&self) -> &'static [&'static str] {
         &["PJSIP", "SIP"]
+    }
+    fn look_up(&mut self, core: &mut Core, resource: &str) -> Option<Rc<Cell<bool>>> {
+        self.look_up_dialled(resource, core.now)
     }
     fn request(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause> {
         self.request_leg(core, request)

@@ -5,7 +5,9 @@
 
 use crate::config::Object as _;
 use crate::config::iax::IaxPeer;
-use crate::config::pjsip::{Aor, Auth, Endpoint, Global, Identify, Registration, SipAcl, System, Transport};
+use crate::config::pjsip::{
+    Aor, Auth, DomainAlias, Endpoint, Global, Identify, Registration, SipAcl, System, Transport,
+};
 use conf::{Place, Section, Variable};
 use std::sync::Arc;
 
@@ -39,6 +41,7 @@ impl RowReader {
             "transport" => ("transport", Transport::names()),
             "global" => ("global", Global::names()),
             "system" => ("system", System::names()),
+            "domain_alias" => ("domain_alias", DomainAlias::names()),
             "acl" => ("acl", SipAcl::names()),
             // Of rows that do not say what they are.
             "iax" => ("friend", IaxPeer::names()),
