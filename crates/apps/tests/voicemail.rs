@@ -329,6 +329,8 @@ fn a_pin_opens_a_mailbox_and_three_wrong_ones_or_an_unknown_mailbox_end_alike() 
     assert_eq!(refused(MAIN, "1#2#3#4#"), refused("exten => 1,1,VoiceMailMain(7777@default)", "1#2#3#4#"));
     let star = run(plain(MAIN), &typed("*#", 500, 300));
     assert_eq!(noted(&star), ["star"]);
+    let elsewhere = "exten => 1,1,Goto(away,1,1)\n[away]\nexten => 1,1,VoiceMailMain(6001@default)\nexten => a,1,NoOp(away)";
+    assert_eq!(noted(&run(plain(elsewhere), &typed("*#", 500, 300))), ["away"]);
     let prefix = run(plain("exten => 1,1,VoiceMailMain(60,p)"), &typed("01#1234##", 500, 300));
     in_this_order(&heard(&prefix), &["vm-login", "vm-password", "vm-youhave"]);
     let trusted = run(plain("exten => 1,1,VoiceMailMain(6001,s)"), &typed("#", 500, 300));
@@ -582,4 +584,28 @@ fn keys_move_about_in_a_message_and_end_it() {
         acts.push((120_000, BYE));
         in_this_order(&heard(&run(world, &acts)), expected);
     }
+}
+
+#[test]
+fn urgent_messages_come_first_among_the_new_ones() {
+    let mut world = plain("exten => 1,1,VoiceMailMain(6001,s)");
+    put(&mut world, Folder::INBOX, "a", "Unknown");
+    put(&mut world, Folder::URGENT, "u", "Unknown");
+    let acts = [typed("16", 9000, 20_000), typed("#", 49_000, 1)].concat();
+    let world = run(world, &acts);
+    let words = [
+        "digits/1",
+        "vm-Urgent",
+        "vm-and",
+        "digits/1",
+        "vm-INBOX",
+        "vm-Urgent",
+        "vm-first",
+        "message u",
+        "message a",
+    ];
+    in_this_order(&heard(&world), &words);
+    let left = (ids(&world, Folder::URGENT), ids(&world, Folder::INBOX), ids(&world, Folder::OLD));
+    assert_eq!(left, (String::new(), String::new(), "u a".to_owned()));
+    assert_eq!(world.shard.core.borrow().urgent_messages("6001"), 0);
 }

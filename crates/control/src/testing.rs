@@ -275,3 +275,28 @@ impl crate::iax::Show for Iax {
         self.trace = trace;
     }
 }
+
+/// Two mailboxes of `default`: 6001 (Alice, PIN 1234) and 6002 (Bob).
+pub(crate) fn mailboxes(settings: &mut call::Settings) {
+    use call::voicemail::{Account, BoxName, BoxRules, Voicemail, Zone};
+    let account = |mailbox: &str, full_name: &str, tz: &str| {
+        let name = BoxName::new(mailbox, "default").unwrap();
+        let rules = BoxRules { maxmsg: 100, tz: tz.into(), ..BoxRules::default() };
+        let account = Account {
+            name: name.clone(),
+            pin: "1234".into(),
+            pin_is_fixed: false,
+            full_name: full_name.into(),
+            emails: vec![format!("{}@example.com", full_name.to_lowercase())],
+            pager: String::new(),
+            rules: Arc::new(rules),
+        };
+        (name, Arc::new(account))
+    };
+    let berlin = Zone { zone: "Europe/Berlin".into(), format: "'vm-received' Q".into() };
+    settings.voicemail = Arc::new(Voicemail {
+        accounts: [account("6001", "Alice", "berlin"), account("6002", "Bob", "")].into(),
+        zones: [("berlin".to_owned(), berlin)].into(),
+        ..Voicemail::default()
+    });
+}

@@ -188,7 +188,7 @@ impl Visit<'_> {
         let mut beep = wish.beep.as_str();
         loop {
             let recorded = self.record(account, beep, longest, keys).await.map_err(nothing_kept)?;
-            let Some(recorded) = recorded else { return Ok(Taken::Failed) };
+            let Some(recorded) = recorded else { return self.cannot().await };
             beep = "beep";
             match recorded.ended {
                 Ended::Gone(stop) => {
@@ -196,8 +196,9 @@ impl Visit<'_> {
                     return Err((kept.is_ok(), stop));
                 }
                 Ended::Failed => {
+                    // What could be written is kept, and nobody is told that all of it is.
                     let _ = self.keep(all, recorded, urgent).await;
-                    return Ok(Taken::Failed);
+                    return self.cannot().await;
                 }
                 Ended::Key('0') => {
                     return self.to_operator(all, recorded, urgent, operator.unwrap_or_default()).await;
@@ -234,6 +235,11 @@ impl Visit<'_> {
                 }
             }
         }
+    }
+    /// Nothing can be recorded: silence would be worse.
+    async fn cannot(&self) -> Result<Taken, (bool, Stop)> {
+        self.say(&["an-error-has-occurred"], "").await.map_err(nothing_kept)?;
+        Ok(Taken::Failed)
     }
     /// The caller wants the operator: his message is kept when he says so.
     async fn to_operator(

@@ -16,13 +16,16 @@ const PATIENCE: u32 = 3;
 pub(super) struct Open {
     pub(super) folder: Folder,
     pub(super) messages: Vec<Message>,
+    /// Of each message; new ones that are urgent come from a folder of their own.
     pub(super) marks: Vec<Mark>,
     pub(super) current: usize,
 }
 
 /// What its owner has done to a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
+    /// Where the message lies.
+    pub(super) folder: Folder,
     pub(super) heard: bool,
     pub(super) deleted: bool,
 }
@@ -30,6 +33,10 @@ pub(super) struct Mark {
 impl Open {
     pub(super) fn current(&self) -> Option<&Message> {
         self.messages.get(self.current)
+    }
+    /// Where the current message lies.
+    pub(super) fn place(&self) -> Folder {
+        self.marks.get(self.current).map_or(self.folder, |mark| mark.folder)
     }
     pub(super) fn mark(&mut self) -> Option<&mut Mark> {
         self.marks.get_mut(self.current)
@@ -109,38 +116,49 @@ impl Owner<'_> {
     }
     pub(super) async fn open(&mut self, folder: Folder) {
         self.close().await;
-        let messages = self.list(folder).await;
-        let marks = vec![Mark::default(); messages.len()];
+        // Urgent messages come first among the new ones.
+        let first = if folder == Folder::INBOX { Some(Folder::URGENT) } else { None };
+        let (mut messages, mut marks) = (Vec::new(), Vec::new());
+        for folder in first.into_iter().chain([folder]) {
+            let listed = self.list(folder).await;
+            marks.extend(listed.iter().map(|_| Mark { folder, heard: false, deleted: false }));
+            messages.extend(listed);
+        }
         self.open = Some(Open { folder, messages, marks, current: 0 });
     }
     /// Does to messages what was said of them.
     pub(super) async fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         let rules = &self.account.rules;
-        let is_new = open.folder == Folder::INBOX || open.folder == Folder::URGENT;
-        let mut changes = Vec::new();
+        let mut changes: Vec<(Folder, Vec<(Message, Change)>)> = Vec::new();
         for (message, mark) in open.messages.into_iter().zip(open.marks) {
-            if mark.deleted {
-                changes.push((message, Change::Delete(rules.backupdeleted)));
-            } else if mark.heard && is_new && rules.moveheard {
-                changes.push((message, Change::Move(Folder::OLD, rules.maxmsg)));
+            let is_new = mark.folder == Folder::INBOX || mark.folder == Folder::URGENT;
+            let change = match mark {
+                Mark { deleted: true, .. } => Change::Delete(rules.backupdeleted),
+                Mark { heard: true, .. } if is_new && rules.moveheard => {
+                    Change::Move(Folder::OLD, rules.maxmsg)
+                }
+                _ => continue,
+            };
+            match changes.iter_mut().find(|(folder, _)| *folder == mark.folder) {
+                Some((_, all)) => all.push((message, change)),
+                None => changes.push((mark.folder, vec![(message, change)])),
             }
         }
         if changes.is_empty() {
             return;
         }
-        let count = changes.len();
-        match self.visit.post(Job::Change(self.account.name.clone(), open.folder, changes)).await {
-            Ok(Posted::Changed(0)) => {}
-            Ok(Posted::Changed(undone)) => {
+        for (folder, changes) in changes {
+            let count = changes.len();
+            let done = self.visit.post(Job::Change(self.account.name.clone(), folder, changes)).await;
+            if let Ok(Posted::Changed(undone @ 1..)) = done {
                 let text = format!(
                     "mailbox {}: {undone} of {count} messages stayed in {}: there is no room in Old, or somebody else was faster",
                     self.account.name,
-                    open.folder.name()
+                    folder.name()
                 );
                 self.visit.warn(&text);
             }
-            _ => {}
         }
         self.visit.tell_program(&self.account);
     }
@@ -156,8 +174,7 @@ impl Owner<'_> {
         let urgent = self.list(Folder::URGENT).await;
         let counts = self.counts(&new, &old, &urgent);
         let folder = first.unwrap_or(match counts {
-            Counts { urgent: 1.., .. } => Folder::URGENT,
-            Counts { new: 0, old: 1.., .. } => Folder::OLD,
+            Counts { urgent: 0, new: 0, old: 1.. } => Folder::OLD,
             _ => Folder::INBOX,
         });
         self.open(folder).await;
@@ -357,7 +374,7 @@ impl Owner<'_> {
             return Ok(Next::Menu);
         };
         let Some(open) = &mut self.open else { return Ok(Next::Leave) };
-        let (Some(message), of) = (open.current().cloned(), open.folder) else { return Ok(Next::Menu) };
+        let (Some(message), of) = (open.current().cloned(), open.place()) else { return Ok(Next::Menu) };
         let number = say::number(i64::from(open.current as u32) + 1);
         if folder != of {
             let change = vec![(message, Change::Move(folder, self.account.rules.maxmsg))];

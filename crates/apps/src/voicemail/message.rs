@@ -94,7 +94,7 @@ impl Owner<'_> {
     pub(super) async fn play(&mut self) -> Result<Next, Stop> {
         let Some(open) = &mut self.open else { return Ok(Next::Leave) };
         let Some(message) = open.current().cloned() else { return Ok(Next::Menu) };
-        let (index, last, folder) = (open.current, open.messages.len() - 1, open.folder);
+        let (index, last, folder) = (open.current, open.messages.len() - 1, open.place());
         let mut files = Vec::new();
         if message.info.urgent {
             files.push("vm-Urgent".to_owned());
@@ -208,7 +208,7 @@ impl Owner<'_> {
     pub(super) async fn forward(&mut self) -> Result<Next, Stop> {
         let Some(open) = &self.open else { return Ok(Next::Leave) };
         let Some(message) = open.current().cloned() else { return Ok(Next::Menu) };
-        let copied = (self.account.name.clone(), open.folder, Box::new(message));
+        let copied = (self.account.name.clone(), open.place(), Box::new(message));
         let boxes = self.ask_boxes().await?;
         if boxes.is_empty() {
             return Ok(Next::Menu);

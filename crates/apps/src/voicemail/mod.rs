@@ -129,7 +129,7 @@ impl<'a> Visit<'a> {
     /// Goes to an extension that callers leave by: `o`, `a` or a number, where there is one.
     fn leave_to(&self, context: &str, exten: &str) -> Option<Outcome> {
         let context = match context {
-            "" => self.call.chan.with(|c| c.location.context.clone()).ok()?,
+            "" => self.context(),
             context => context.to_owned(),
         };
         (self.call.exists(&context, exten) && self.call.goto(&format!("{context},{exten},1")).is_ok())
@@ -137,10 +137,13 @@ impl<'a> Visit<'a> {
     }
     /// The context in which callers leave by an extension.
     fn exit_context(&self, account: &Account) -> String {
-        let own = account.rules.exitcontext.clone();
-        if !own.is_empty() {
-            return own;
+        match account.rules.exitcontext.as_str() {
+            "" => self.context(),
+            context => context.to_owned(),
         }
+    }
+    /// The context that the call stands in.
+    fn context(&self) -> String {
         self.call.settle();
         self.call.chan.with(|c| c.location.context.clone()).unwrap_or_default()
     }

@@ -37,6 +37,7 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "MacroExclusive",
     "MacroExit",
     "MacroIf",
+    "MailboxExists",
     "Milliwatt",
     "MusicOnHold",
     "NoCDR",
@@ -75,6 +76,7 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "Transfer",
     "UnpauseMonitor",
     "UserEvent",
+    "VMSayName",
     "Verbose",
     "Wait",
     "WaitDigit",
@@ -136,6 +138,7 @@ const PLAIN_READS: &[&str] = &[
     "LOCAL",
     "LOCAL_PEEK",
     "LTRIM",
+    "MAILBOX_EXISTS",
     "MATH",
     "MAX",
     "MD5",
@@ -188,6 +191,7 @@ const PLAIN_READS: &[&str] = &[
     "VALID_EXTEN",
     "VARIABLE_EXISTS",
     "VERSION",
+    "VMCOUNT",
 ];
 /// Functions that write calls and their variables.
 const PLAIN_WRITES: &[&str] = &[

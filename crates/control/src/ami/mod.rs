@@ -60,7 +60,15 @@ const ANSWER_BYTES: usize = 256;
 /// An answer that comes when something has ended.
 pub(crate) struct Later {
     session: u64,
-    placed: Placed,
+    outcome: Outcome,
+}
+
+/// What has ended.
+pub(crate) enum Outcome {
+    /// A call was placed, or not.
+    Placed(Placed),
+    /// A story, which says the whole answer.
+    Said(String),
 }
 
 /// All sessions of the manager protocol.
@@ -436,15 +444,27 @@ impl Manager {
             if finished.is_empty() {
                 return;
             }
-            for Later { session: id, placed } in finished {
+            for Later { session: id, outcome } in finished {
                 let Some(session) = self.sessions.get_mut(&id) else { continue };
-                let Some(Busy::Originate { action_id }) = session.busy.take() else { continue };
-                let (kind, message) = match placed {
-                    Placed::Answered => ("Success", "Originate successfully queued"),
-                    Placed::Refused(_) | Placed::TimedOut => ("Error", "Originate failed"),
+                let text = match (session.busy.take(), outcome) {
+                    (Some(Busy::Story), Outcome::Said(text)) => text,
+                    (Some(Busy::Originate { action_id }), Outcome::Placed(placed)) => {
+                        let (kind, message) = match placed {
+                            Placed::Answered => ("Success", "Originate successfully queued"),
+                            Placed::Refused(_) | Placed::TimedOut => ("Error", "Originate failed"),
+                        };
+                        let mut text = String::new();
+                        Message::response(kind, action_id.as_deref(), &mut text)
+                            .field("Message", message)
+                            .end();
+                        text
+                    }
+                    // It waits for something else.
+                    (other, _) => {
+                        session.busy = other;
+                        continue;
+                    }
                 };
-                let mut text = String::new();
-                Message::response(kind, action_id.as_deref(), &mut text).field("Message", message).end();
                 out.push(Output::Send(id, text.into_bytes()));
                 self.resume(id, now, out);
             }

@@ -58,6 +58,8 @@ pub(crate) struct Login {
 pub(crate) enum Busy {
     /// A call that is being placed.
     Originate { action_id: Option<String> },
+    /// A story that says the answer.
+    Story,
     /// An event, until this moment.
     Event { until: Instant, action_id: Option<String> },
 }

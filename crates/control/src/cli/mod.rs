@@ -28,6 +28,7 @@ mod sip_tables;
 #[cfg(test)]
 pub(crate) mod tests;
 mod text;
+mod voicemail;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,6 +159,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Process", process::ROWS),
     ("Calls", calls::ROWS),
     ("Conferences", conferences::ROWS),
+    ("Voicemail", voicemail::ROWS),
     ("AGI", agi::ROWS),
     ("Recordings", monitors::ROWS),
     ("What there is", catalogue::ROWS),

@@ -15,6 +15,7 @@ mod sorcery;
 mod system;
 mod talk;
 mod variables;
+mod voicemail;
 mod watch;
 
 use apps::Call;
@@ -42,6 +43,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     iax::ROWS,
     sorcery::ROWS,
     watch::ROWS,
+    voicemail::ROWS,
 ];
 
 /// Items of a comma-separated list; a comma inside parentheses or quotation marks, or after a backslash, separates

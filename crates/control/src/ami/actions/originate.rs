@@ -6,10 +6,10 @@ use apps::originate::{Originate, Then, originate};
 use base::{FormatId, FormatSet};
 use call::{Location, PartyId};
 
-use super::super::Later;
 use super::super::capability;
 use super::super::session::Busy;
 use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
+use super::super::{Later, Outcome};
 
 /// Longest time a call rings: a day, so that no number of a client overflows anything.
 const TIMEOUT_MS_MAX: u64 = 86_400_000;
@@ -54,7 +54,9 @@ fn place(turn: &mut Turn<'_>) -> Done {
         }
         return turn.success("Originate successfully queued");
     }
-    if !originate(&shard, wanted, move |placed| later.borrow_mut().push(Later { session, placed })) {
+    if !originate(&shard, wanted, move |placed| {
+        later.borrow_mut().push(Later { session, outcome: Outcome::Placed(placed) })
+    }) {
         return Err("Originate failed".into());
     }
     let action_id = turn.action_id().map(str::to_owned);

@@ -247,11 +247,12 @@ fn mailbox(turn: &Turn<'_>) -> Result<(String, Mailbox), super::super::table::Re
 
 fn count(turn: &mut Turn<'_>) -> Done {
     let (name, messages) = mailbox(turn)?;
+    let urgent = turn.site.shard.core.borrow().urgent_messages(&name);
     turn.response("Success")
         .field("Message", "Mailbox Message Count")
         .field("Mailbox", &name)
-        .field("UrgMessages", 0)
-        .field("NewMessages", messages.new)
+        .field("UrgMessages", urgent)
+        .field("NewMessages", messages.new.saturating_sub(urgent))
         .field("OldMessages", messages.old)
         .end();
     Ok(After::Go)

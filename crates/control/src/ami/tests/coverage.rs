@@ -59,6 +59,9 @@ const ACTIONS: &[&str] = &[
     "ExtensionState",
     "AbsoluteTimeout",
     "MailboxStatus",
+    "VoicemailUsersList",
+    "VoicemailUserStatus",
+    "VoicemailRefresh",
     "PresenceStateList",
     "PresenceState",
     // Those that the requirements name besides.
@@ -111,7 +114,6 @@ const NO_SUBSYSTEM: &[(&str, &str)] = &[
     ("ParkedCalls", "parking"),
     ("Parkinglots", "parking"),
     ("Agents", "agents"),
-    ("VoicemailUsersList", "voicemail"),
 ];
 
 /// Events, the most used first.

@@ -8,6 +8,7 @@ mod coverage;
 mod events;
 mod permissions;
 mod sessions;
+mod voicemail;
 mod web;
 
 use std::net::SocketAddr;

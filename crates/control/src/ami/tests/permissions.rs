@@ -76,6 +76,11 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "System",
         "TryExec",
         "TrySystem",
+        "VMAuthenticate",
+        "VoiceMail",
+        "VoiceMailMain",
+        "VoiceMailPlayMsg",
+        "VoicemailGreeting",
     ];
     assert_eq!(refused, expected, "an application that is new is refused until it is listed");
     let tables = apps::table::tables();
@@ -104,7 +109,8 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
             "IMPORT",
             "MASTER_CHANNEL",
             "SHELL",
-            "STAT"
+            "STAT",
+            "VM_INFO",
         ]
     );
     assert_eq!(

@@ -8,6 +8,7 @@ mod process;
 mod sight;
 mod sip;
 mod table;
+mod voicemail;
 
 use std::rc::Rc;
 

@@ -147,6 +147,7 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
                 "core show channel SIM/6001-00000000 ladder",
                 "No channel of this call speaks SIP: SIM/6001-00000000",
             ),
+            ("voicemail show mailbox <mailbox>", "Could not find voicemail user <mailbox>"),
             ("sorcery memory cache show <cache>", "There is no sorcery memory cache '<cache>'."),
             ("sorcery memory cache dump <cache>", "There is no sorcery memory cache '<cache>'."),
         ];
@@ -300,7 +301,7 @@ fn the_commands_that_scripts_use_most_exist() {
         ),
         (&["iax2 show peers", "iax2 reload"], None),
         (&["queue show", "queue add member x to y", "queue pause member x"], Some("Queue is not built in")),
-        (&["voicemail reload", "voicemail show users"], Some("VoiceMail is not built in")),
+        (&["voicemail reload", "voicemail show users", "voicemail show zones"], None),
         (&["parking show"], Some("parking is not built in")),
         (&["ari show apps", "ari show users", "ari shutdown websocket x"], Some("ARI is not built in")),
         (&["odbc show", "sorcery memory cache show res_pjsip/endpoint"], None),
