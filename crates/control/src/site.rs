@@ -161,7 +161,7 @@ pub struct DatabaseLine {
     /// What the configuration calls it.
     pub name: String,
     /// What speaks to it.
-    pub driver: &'static str,
+    pub driver: String,
     /// Where it is, without the password.
     pub target: String,
     /// How it stands with it.

@@ -6,9 +6,11 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
+use call::Level;
 use control::site::{DatabaseLine, DatabaseLines};
 use realtime::{
-    Answer, Connection, Databases, Failure, Query, Server, Settings, Source, Target, Ticket, Transport,
+    Answer, Connection, Databases, Failure, Query, Server, Settings, Source, Standing, Target, Ticket,
+    Transport, Turned,
 };
 use store::config::realtime::{Driver, Link, Realtime};
 
@@ -41,6 +43,8 @@ pub(crate) struct DatabaseDesk {
     databases: Databases,
     /// What came and was not taken yet. Nothing is put down for an asker that has not asked, and what was asked is bounded.
     came: BTreeMap<u8, Vec<Came>>,
+    /// Lines for the log that nobody has taken yet.
+    lines: Vec<(Level, String)>,
 }
 
 impl DatabaseDesk {
@@ -50,7 +54,7 @@ impl DatabaseDesk {
             return Ok(None);
         }
         let databases = Databases::open(settings(realtime))?;
-        Ok(Some(Rc::new(RefCell::new(Self { databases, came: BTreeMap::new() }))))
+        Ok(Some(Rc::new(RefCell::new(Self { databases, came: BTreeMap::new(), lines: Vec::new() }))))
     }
     /// A reload describes these.
     pub(crate) fn configure(&mut self, realtime: &Realtime) {
@@ -72,7 +76,12 @@ impl DatabaseDesk {
         for (ticket, answer) in answers {
             self.came.entry(ticket.asker).or_default().push((ticket.number, answer));
         }
+        self.lines.extend(turned.into_iter().filter_map(line));
         self.came.remove(&(asker as u8)).unwrap_or_default()
+    }
+    /// What is to be told of the databases themselves.
+    pub(crate) fn take_lines(&mut self) -> Vec<(Level, String)> {
+        std::mem::take(&mut self.lines)
     }
     /// Sleeps until something came, at most this long: for the start, which may wait.
     pub(crate) fn wait(&mut self, within: Duration) {
@@ -84,13 +93,24 @@ impl DatabaseDesk {
     }
 }
 
+/// What the log says of a database whose standing has changed.
+fn line(Turned { name, standing }: Turned) -> Option<(Level, String)> {
+    match standing {
+        Standing::Untried => None,
+        Standing::Up => Some((Level::Verbose(2), format!("database {name}: connected"))),
+        Standing::Down(failure) => {
+            Some((Level::Warning, format!("database {failure}; {}", failure.remedy())))
+        }
+    }
+}
+
 impl DatabaseLines for DatabaseDesk {
     fn lines(&self) -> Vec<DatabaseLine> {
         let line = |status: realtime::Status| DatabaseLine {
             standing: match status.standing {
-                realtime::Standing::Untried => "not asked yet".to_owned(),
-                realtime::Standing::Up => "up".to_owned(),
-                realtime::Standing::Down(failure) => format!("down: {failure}"),
+                Standing::Untried => "not asked yet".to_owned(),
+                Standing::Up => "up".to_owned(),
+                Standing::Down(failure) => format!("down: {failure}"),
             },
             name: status.name,
             driver: status.driver,

@@ -35,6 +35,8 @@ use crate::{dialplan_load, wire};
 
 /// Who tells of rows in the log.
 const ROWS: &str = "res_config_sql";
+/// Who tells of databases themselves.
+const DATABASES: &str = "res_odbc";
 
 /// The gate's limits. The load limit is kept in hundredths, rounded up: none at all is written as 0.
 pub(crate) fn limits(snapshot: &Snapshot, asked: Asked) -> Limits {
@@ -322,7 +324,15 @@ impl Engine {
         })?;
         *self.site.databases.borrow_mut() = Some(databases.clone());
         *self.loader.databases.borrow_mut() = Some(databases);
+        self.tell_databases();
         Ok(())
+    }
+    /// Has the log say which databases were missed or found.
+    pub(crate) fn tell_databases(&mut self) {
+        let lines = self.loader.databases.borrow().as_ref().map(|desk| desk.borrow_mut().take_lines());
+        for (level, line) in lines.unwrap_or_default() {
+            self.log(level, DATABASES, &line);
+        }
     }
     /// Objects of SIP lie in databases from the start on.
     pub(crate) fn take_rows(&mut self, rows: Option<Rc<RefCell<Rows>>>) {

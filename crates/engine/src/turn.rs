@@ -533,6 +533,7 @@ impl Engine {
                 if let Some(contacts) = &mut *self.loader.contacts.borrow_mut() {
                     contacts.take_in(now);
                 }
+                self.tell_databases();
             }
             Turn::CallFiles => {
                 if let Some(files) = &self.call_files {

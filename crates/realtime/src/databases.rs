@@ -46,8 +46,8 @@ pub struct Status {
     pub name: String,
     /// Where it is, without the password.
     pub target: String,
-    /// What speaks to it.
-    pub driver: &'static str,
+    /// What speaks to it; through ODBC, and what the database calls itself.
+    pub driver: String,
     /// How it stands with it.
     pub standing: Standing,
     /// Connections that are open.
@@ -228,7 +228,10 @@ impl Databases {
             Status {
                 name: front.settings.name.clone(),
                 target: front.settings.target.to_string(),
-                driver: front.settings.target.driver(),
+                driver: match (front.settings.target.driver(), figures.dbms.get()) {
+                    (driver, Some(dbms)) => format!("{driver} ({dbms})"),
+                    (driver, None) => driver.to_owned(),
+                },
                 standing: front.standing.clone(),
                 open: figure(&figures.open),
                 busy: figure(&figures.busy),

@@ -271,6 +271,13 @@ impl Link {
             Self::Odbc(program) => program.dialect,
         }
     }
+    /// What the database calls itself, when it was not known before.
+    pub(crate) fn dbms(&self) -> Option<&str> {
+        match self {
+            Self::Odbc(program) => Some(&program.dbms),
+            Self::Mysql(_) | Self::Postgres(_) | Self::Sqlite(_) => None,
+        }
+    }
     async fn ask(&mut self, statement: &Statement) -> Result<Found, Trouble> {
         let found = match self {
             Self::Mysql(connection) => ask_mysql(connection, statement).await,

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -56,6 +56,8 @@ pub(crate) struct Figures {
     pub slow: AtomicU64,
     /// Connections that were made.
     pub connects: AtomicU64,
+    /// What a database that ODBC leads to calls itself.
+    pub dbms: OnceLock<String>,
 }
 
 /// What a task ended with.
@@ -98,6 +100,8 @@ pub(crate) struct Pool<T> {
     retry: Option<Instant>,
     /// Times that a program has ended over a question, since one was answered.
     endings: u32,
+    /// It has just ended for the first time, and is being started anew.
+    is_restarting: bool,
     is_closing: bool,
     /// Nobody is there who would hear of it.
     is_orphan: bool,
@@ -119,6 +123,7 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
             tasks: JoinSet::new(),
             retry: None,
             endings: 0,
+            is_restarting: false,
             is_closing: false,
             is_orphan: false,
         }
@@ -173,6 +178,7 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
         while let State::Down { failure, .. } = &self.state
             && self.idle.is_empty()
             && self.busy == 0
+            && !self.is_restarting
             && let Some(job) = self.waiting.pop_front()
         {
             let failure = failure.clone();
@@ -247,7 +253,11 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
         match done {
             Done::Connected(Ok(link)) => {
                 self.connecting -= 1;
+                self.is_restarting = false;
                 self.figures.connects.fetch_add(1, Ordering::Relaxed);
+                if let Some(dbms) = link.dbms() {
+                    let _same = self.figures.dbms.set(dbms.to_owned());
+                }
                 self.idle.push(link);
                 self.retry = None;
                 if self.state != State::Up {
@@ -257,6 +267,7 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
             }
             Done::Connected(Err(failure)) => {
                 self.connecting -= 1;
+                self.is_restarting = false;
                 self.not_reached(failure);
             }
             Done::Asked { link, job, result, has_ended } => {
@@ -265,6 +276,10 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
                     // The others have programs of their own.
                     Err(failure) if has_ended => {
                         self.not_reached(failure.clone());
+                        if self.endings == 0 {
+                            // It may have died while it rested: the next one is started at once, and waited for.
+                            (self.retry, self.is_restarting) = (Some(Instant::now()), true);
+                        }
                         self.endings = self.endings.saturating_add(1);
                     }
                     // The others were opened to the same server, and rest since.

@@ -26,6 +26,8 @@ const PROGRAM: &str = "strowger-odbc";
 const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// What is read at a time.
 const READ_BYTES: usize = 64 * 1024;
+/// Of a database's name for itself so much is shown.
+const DBMS_CHARS: usize = 40;
 /// Of what it prints, the last bytes are told.
 const SAID_BYTES: usize = 300;
 
@@ -34,7 +36,9 @@ pub(crate) struct Program {
     process: Process,
     stream: UnixStream,
     frames: Frames,
-    /// What the database understands.
+    /// What the database calls itself.
+    pub(crate) dbms: String,
+    /// What it understands.
     pub(crate) dialect: Dialect,
     out: Vec<u8>,
     buffer: Box<[u8]>,
@@ -64,6 +68,7 @@ impl Program {
             process,
             stream: UnixStream::from_std(stream).map_err(broken)?,
             frames: Frames::default(),
+            dbms: String::new(),
             dialect: Dialect::Other { quote: None },
             out: Vec::new(),
             buffer: vec![0; READ_BYTES].into(),
@@ -73,7 +78,10 @@ impl Program {
         let within = u32::try_from(within.as_secs().saturating_sub(1).max(1)).unwrap_or(u32::MAX);
         program.tell(&Request::Connect { dsn, user, password, within }).await?;
         match program.hear().await? {
-            Reply::Connected { dbms, quote } => program.dialect = dialect(&dbms, quote),
+            Reply::Connected { dbms, quote } => {
+                program.dialect = dialect(&dbms, quote);
+                program.dbms = dbms.chars().filter(|c| !c.is_control()).take(DBMS_CHARS).collect();
+            }
             Reply::Failed { words, .. } => return Err(Trouble::Refused(words)),
             other => return Err(nonsense(&format!("{other:?} to the first request"))),
         }

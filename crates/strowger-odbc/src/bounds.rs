@@ -1,7 +1,6 @@
 //! What the process does to itself before a library of others is loaded.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, Signal, getppid, set_dumpable_behavior,
@@ -14,16 +13,15 @@ const MEMORY_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 const DESCRIPTORS_MAX: u64 = 64;
 
 /// Bounds the process: it ends with the one that started it, holds nothing of that one's, and no core file shows a password.
-pub(crate) fn settle(socket: &OwnedFd) -> io::Result<()> {
+pub(crate) fn settle() -> io::Result<()> {
     let parent = getppid();
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() != parent {
         return Err(io::Error::other("the process that started it has gone"));
     }
-    // Nothing but standard streams and the socket is needed; whatever else was left open is not this process's.
-    let first = libc::c_uint::try_from(socket.as_raw_fd() + 1).unwrap_or(3);
-    // SAFETY: no descriptor above the socket is owned by anything in this process, which has only just begun.
-    unsafe { libc::close_range(first, libc::c_uint::MAX, 0) };
+    // Nothing but the standard streams is needed; whatever else was left open is not this process's.
+    // SAFETY: no descriptor above the standard streams is owned by anything in this process, which has only just begun.
+    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
     let limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
     setrlimit(Resource::Core, limit(0))?;
     setrlimit(Resource::Nofile, limit(DESCRIPTORS_MAX))?;

@@ -18,15 +18,17 @@ fn main() -> ExitCode {
         println!("strowger-odbc {}\n{USAGE}", env!("CARGO_PKG_VERSION"));
         return ExitCode::SUCCESS;
     }
-    let socket = std::io::stdin().as_fd().try_clone_to_owned();
-    let Some(socket) = socket.ok().filter(|socket| rustix::net::getpeername(socket).is_ok()) else {
+    if rustix::net::getpeername(std::io::stdin()).is_err() {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
-    };
-    if let Err(error) = bounds::settle(&socket) {
-        eprintln!("the process cannot be bounded: {error}");
-        return ExitCode::FAILURE;
     }
+    let socket = match bounds::settle().and_then(|()| std::io::stdin().as_fd().try_clone_to_owned()) {
+        Ok(socket) => socket,
+        Err(error) => {
+            eprintln!("the process cannot be bounded: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     match serve::serve(UnixStream::from(socket)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {

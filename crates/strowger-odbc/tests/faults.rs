@@ -7,7 +7,7 @@ mod sources;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{LIMIT, Server, collect, open, raw, wait_for_answer};
@@ -245,18 +245,4 @@ fn the_program_has_no_descriptor_of_its_parent_and_no_password_on_its_command_li
     assert!(of("Max address space").contains("2147483648"), "{limits}");
     let status = read("status");
     assert!(status.lines().any(|line| line == "NoNewPrivs:\t1"), "{status}");
-}
-
-#[test]
-fn started_by_hand_it_says_that_there_is_nothing_to_start_it_for() {
-    let run = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_strowger-odbc"));
-        command.args(words).stdin(Stdio::null()).output().unwrap()
-    };
-    let output = run(&[]);
-    assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("starts it by itself"), "{output:?}");
-    let output = run(&["--version"]);
-    assert!(output.status.success());
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with("strowger-odbc "), "{output:?}");
 }

@@ -80,10 +80,11 @@ impl Cli {
             for row in &rows {
                 let _ = write!(
                     out,
-                    "  Name:   {}\n  Where:  {}\n  State:  {}\n    Number of active connections: {} (out of {}), {} busy, {} \
+                    "  Name:   {}\n  Where:  {}\n  Driver: {}\n  State:  {}\n    Number of active connections: {} (out of {}), {} busy, {} \
                      queries wait\n    Queries: {} answered, {} failed, {} slow\n\n",
                     clean(&row.name),
                     clean(&row.target),
+                    clean(&row.driver),
                     clean(&row.standing),
                     row.open,
                     row.max,
