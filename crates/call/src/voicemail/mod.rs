@@ -1,6 +1,6 @@
 //! Mailboxes: who has one, by which rules messages are taken and heard, and what a message is.
 //!
-//! Files are somebody else's: [`post`] is the way to whoever keeps them.
+//! Files are somebody else's: [`PostOffice`] is the way to whoever keeps them.
 
 mod post;
 

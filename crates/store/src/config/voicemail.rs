@@ -127,7 +127,7 @@ options! {
     /// What a mailbox's own line may change, after its pager: `attach=yes|delete=yes`.
     VoicemailBox, "voicemail.conf", "mailbox", IsIgnored;
     pin: Hidden = "", "PIN; one that begins with `-` cannot be changed by its owner, an empty one lets everybody in.";
-    attach: YesNo = "no", "As in [general], as the others.";
+    attach: YesNo = "no", "Messages go with the letter, as for all mailboxes.";
     attachfmt: Text = "", "Format of what is attached.";
     serveremail: Text = "", "Sender of letters.";
     fromstring: Text = "", "Name of the sender.";

@@ -20,7 +20,7 @@ fn put(desk: &Desk, id: &str) {
 /// Sends an action whose answer a story says.
 fn told(desk: &mut Desk, headers: &str) -> String {
     assert_eq!(desk.act(1, headers), "", "{headers}");
-    let soon = desk.world.now().as_millis() as u64 + 1;
+    let soon = desk.world.now().as_millis() + 1;
     desk.pass_to(soon);
     desk.sent(1)
 }
