@@ -13,7 +13,7 @@ pub struct Attempt {
     /// `SuccessfulAuth`, `ChallengeSent`, `ChallengeResponseFailed`, `InvalidPassword`, `InvalidAccountID`, `FailedACL`,
     /// `AddressBanned`, `AddressUnbanned`.
     pub event: &'static str,
-    /// `AMI`, `PJSIP`, `HTTP`, `CLI`.
+    /// `AMI`, `PJSIP`, `IAX2`, `HTTP`, `CLI`.
     pub service: &'static str,
     /// Who it says it is.
     pub account: String,
@@ -64,6 +64,16 @@ pub fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() && *c != '"' && *c != '\'').take(SHOWN_CHARS_MAX).collect()
 }
 
+/// The module that serves it, as the field's logs name it.
+fn module_of(service: &str) -> &'static str {
+    match service {
+        "AMI" => "manager",
+        "HTTP" => "http",
+        "IAX2" => "chan_iax2",
+        _ => "res_pjsip",
+    }
+}
+
 impl Core {
     /// Tells the security log and watchers; nothing is made when neither is there.
     pub fn tell_attempt(&mut self, attempt: impl FnOnce(&Self) -> Attempt) {
@@ -80,8 +90,7 @@ impl Core {
             for (name, value) in attempt.fields() {
                 line.push_str(&format!(",{name}=\"{value}\""));
             }
-            let place = if attempt.service == "AMI" { "manager" } else { "res_pjsip" };
-            self.log(Level::Security, place, &line);
+            self.log(Level::Security, module_of(attempt.service), &line);
         }
         self.notice(|_| Some(Notice::Security(Box::new(attempt))));
     }

@@ -376,7 +376,12 @@ impl<'a> Reading<'a> {
         let codecs = self.read("codecs.conf", CodecsConf::read);
         pjsip.resolve_formats(codecs.coded(), self.findings);
         let mut iax = self.read("iax.conf", Iax::read);
-        iax.enabled &= modules.has_module("chan_iax2");
+        if iax.enabled && !modules.has_module("chan_iax2") {
+            iax.enabled = false;
+            let place = Place::new(self.source.full_name("modules.conf"), 0);
+            let message = "chan_iax2 is turned off, so iax.conf is not served";
+            self.findings.warning(&place, message, "remove its noload= line, or iax.conf");
+        }
         iax.resolve_acls(&acls, self.findings);
         iax.resolve_formats(codecs.coded());
         let mut manager = self.read("manager.conf", Manager::read);

@@ -113,6 +113,23 @@ fn with_autoload_off_only_what_is_named_is_on() {
 }
 
 #[test]
+fn chan_iax2_that_is_turned_off_serves_nothing_and_that_is_told() {
+    for (name, modules, served) in [
+        ("on by default", "[modules]\nautoload=yes\n", true),
+        ("refused", "[modules]\nautoload=yes\nnoload=chan_iax2.so\n", false),
+        ("not named", "[modules]\nautoload=no\nload=app_dial.so\n", false),
+        ("named", "[modules]\nautoload=no\nload=chan_iax2.so\n", true),
+    ] {
+        let dir = Scratch::new("noload-iax");
+        dir.write("modules.conf", modules).write("extensions.conf", "[a]\n").write("iax.conf", "[general]\n");
+        let (snapshot, findings) = Snapshot::load(&Where::Dir(dir.0.clone())).unwrap();
+        assert_eq!(snapshot.iax.enabled, served, "{name}");
+        let told = findings.iter().any(|f| f.message.contains("chan_iax2 is turned off"));
+        assert_eq!(told, !served, "{name}: {findings}");
+    }
+}
+
+#[test]
 fn a_reload_keeps_the_old_one_when_a_file_is_refused() {
     let dir = Scratch::new("reload");
     dir.write("asterisk.conf", "[options]\nmaxcalls=5\n");

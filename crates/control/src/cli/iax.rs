@@ -92,7 +92,19 @@ impl Cli {
     fn iax(&self, answer: impl FnOnce(&mut dyn Show) -> Said) -> Said {
         match self.site.iax_sight.borrow().as_ref() {
             Some(iax) => answer(&mut *iax.borrow_mut()),
-            None => Said::failed("IAX2 is not served\n"),
+            None => Said::failed(self.without_iax()),
+        }
+    }
+
+    /// Why IAX2 is not served, and what to do.
+    fn without_iax(&self) -> &'static str {
+        let snapshot = self.site.snapshot.borrow();
+        match (snapshot.modules.has_module("chan_iax2"), snapshot.iax.enabled) {
+            (false, _) => {
+                "IAX2 is not served: modules.conf turns chan_iax2 off; remove that line, then `core reload`\n"
+            }
+            (true, false) => "IAX2 is not served: there is no iax.conf; write one, then `core reload`\n",
+            (true, true) => "IAX2 is not served: no socket is open; see the log for why\n",
         }
     }
 

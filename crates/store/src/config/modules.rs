@@ -76,6 +76,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("cdr_manager", &[]),
     ("cdr_sqlite3_custom", &[]),
     ("chan_bridge_media", &[]),
+    ("chan_iax2", &[Technology("IAX2"), F("IAXPEER"), F("IAXVAR")]),
     ("chan_pjsip", &[Technology("PJSIP"), Technology("SIP"), F("PJSIP_DIAL_CONTACTS"), F("PJSIP_MEDIA_OFFER")]),
     ("chan_sip", &[]),
     ("codec_alaw", &[Codec("alaw")]),

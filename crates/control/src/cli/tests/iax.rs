@@ -25,7 +25,8 @@ fn without_iax_conf_every_command_says_so_and_fails() {
         if line == "iax2 reload" || line.starts_with("iax2 show users") {
             continue;
         }
-        assert_eq!(desk.run(&line), ("IAX2 is not served\n".to_owned(), 1), "{line}");
+        let told = "IAX2 is not served: there is no iax.conf; write one, then `core reload`\n";
+        assert_eq!(desk.run(&line), (told.to_owned(), 1), "{line}");
     }
 }
 

@@ -1,9 +1,9 @@
 //! The options of `iax.conf` and what may be written for them.
 
-use crate::config::acl::{Access, Net};
+use crate::config::acl::Access;
 use crate::config::kind::{
-    Bind, BindTo, CodecList, Gathered, Hidden, Int, Kind, Lines, Millis, Pairs, Port, Rules, Seconds, Text,
-    Tos, YesNo, choice,
+    Bind, BindTo, CodecList, Gathered, Hidden, Int, Kind, Lines, Millis, Nets, Pairs, Port, Rules, Seconds,
+    Text, Tos, YesNo, choice,
 };
 use crate::config::options;
 use conf::{Finding, Findings, Level, Variable};
@@ -142,60 +142,19 @@ impl Kind for Binds {
     }
 }
 
-/// Networks, comma separated; lines add up.
-pub struct Nets;
-impl Kind for Nets {
-    type Value = Vec<Net>;
-    fn describe() -> String {
-        "networks, comma separated, lines add up".into()
-    }
-    fn set(value: &mut Vec<Net>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        let items = variable.value.split(',').map(str::trim).filter(|item| !item.is_empty());
-        let nets: Result<Vec<Net>, ()> = items.map(str::parse).collect();
-        let refused = |()| {
-            let message = format!("{}={} holds what is no network", variable.name, variable.value);
-            variable.finding(Level::Error, message, "write 192.0.2.0/24 or 192.0.2.0/255.255.255.0")
-        };
-        value.extend(nets.map_err(refused)?);
-        Ok(())
-    }
-}
-
-/// Round trip that counts as reachable when `qualify=yes`, ms.
-const QUALIFY_MILLIS: u64 = 2000;
+/// What `yes` stands for, ms.
+const YES_MILLIS: u64 = 2000;
 
 /// `yes` is two seconds, `no` is nothing, a number is milliseconds.
-pub struct Qualify;
-impl Kind for Qualify {
+pub struct Limit;
+impl Kind for Limit {
     type Value = Option<Duration>;
     fn describe() -> String {
         "yes, no, or milliseconds".into()
     }
     fn set(value: &mut Option<Duration>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
         *value = match conf::boolean(&variable.value) {
-            Some(wanted) => wanted.then_some(Duration::from_millis(QUALIFY_MILLIS)),
-            None => {
-                let millis = variable.integer(0..=60_000_u64)?;
-                (millis > 0).then_some(Duration::from_millis(millis))
-            }
-        };
-        Ok(())
-    }
-}
-
-/// How long a peer has to acknowledge a call when `autokill=yes`, ms.
-const AUTOKILL_MILLIS: u64 = 2000;
-
-/// `yes` is two seconds, `no` is as long as frames are repeated, a number is milliseconds.
-pub struct Autokill;
-impl Kind for Autokill {
-    type Value = Option<Duration>;
-    fn describe() -> String {
-        "yes, no, or milliseconds".into()
-    }
-    fn set(value: &mut Option<Duration>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        *value = match conf::boolean(&variable.value) {
-            Some(wanted) => wanted.then_some(Duration::from_millis(AUTOKILL_MILLIS)),
+            Some(wanted) => wanted.then_some(Duration::from_millis(YES_MILLIS)),
             None => {
                 let millis = variable.integer(0..=60_000_u64)?;
                 (millis > 0).then_some(Duration::from_millis(millis))
@@ -274,7 +233,7 @@ options! {
     maxcallnumbers_nonvalidated: Int<0, NUMBERS_MAX> = "8192", "Call numbers that all have together who brought no call token.";
     calltokenoptional: Nets = "", "Networks from which nobody has to bring a call token.";
     requirecalltoken: RequireToken = "yes", "Whether who calls or registers has to show first that it receives where it says to be, for sections that do not say.";
-    autokill: Autokill = "no", "Milliseconds in which a peer has to take notice of a call.",
+    autokill: Limit = "no", "Milliseconds in which a peer has to take notice of a call.",
         Later "no" "a call is given up when its frames were repeated four times, after 50 s at most";
     authdebug: YesNo = "yes", "Log who fails to prove who it is.", Ignored "*" "it is logged";
     shrinkcallerid: YesNo = "yes", "Take brackets, blanks and dashes out of callers' numbers.",
@@ -333,8 +292,7 @@ options! {
         Later "" "keys are not read; who has only a key cannot call";
     outkey also "outkeys": Text = "", "Private key by which we sign: a file of astkeydir/keys, without .key.",
         Later "" "keys are not read; use secret=";
-    dbsecret: Text = "", "Family and key of a password in the database of the system.",
-        Later "" "use secret=";
+    dbsecret: Text = "", "Family and key of a password in the database of the system, as family/key; goes before secret.";
     host: Text = "", "dynamic: it registers. Else its address or name.";
     port: Port = "4569", "Its port.";
     defaultip: Text = "", "Its address while it is not registered.";
@@ -344,7 +302,7 @@ options! {
     acl: Gathered = "", "Lists of acl.conf that it must pass.";
     allow also "disallow": CodecList = "", "Formats, beginning with those of the general section.";
     codecpriority: CodecPriority = "host", "Whose order of formats decides for a call that comes in.";
-    qualify: Qualify = "no", "Ask it from time to time whether it is there; longest round trip in milliseconds.";
+    qualify: Limit = "no", "Ask it from time to time whether it is there; longest round trip in milliseconds.";
     qualifyfreqok: Millis<1_000, 86_400_000> = "60000", "Milliseconds between two questions while it answers.";
     qualifyfreqnotok: Millis<1_000, 86_400_000> = "10000", "Milliseconds between two questions while it does not.";
     qualifysmoothing: YesNo = "no", "Judge by the mean of two round trips.",
