@@ -53,8 +53,15 @@ fn challenging(
             let leg = *leg;
             world.act(1, |machine, now, out| machine.accept(now, leg, &accept_any(), out)).unwrap();
         }
+        Event::Unproven(leg) => refuse(world, *leg),
         _ => {}
     }
+}
+
+/// Refuses who could not prove who it is.
+fn refuse(world: &mut World, leg: base::Place) {
+    let (cause, why) = (Cause::FACILITY_NOT_SUBSCRIBED, b"No authority found");
+    world.act(1, |machine, now, out| machine.reject(now, leg, cause, why, out)).unwrap();
 }
 
 #[test]
@@ -123,7 +130,7 @@ fn rfc5456_8_6_16_signatures_are_made_and_checked_by_the_drivers_at_their_leisur
             panic!("a signature")
         };
         assert_eq!((&challenge, &signature[..]), (&asked, &b"c2lnbmF0dXJl"[..]));
-        world.act(1, |machine, now, out| machine.judge(now, leg, right, out)).unwrap();
+        world.act(1, |machine, _, out| machine.judge(leg, right, out)).unwrap();
         world.run(secs(1), &mut ask);
         let accepted = world.of(0).any(|event| matches!(event, Event::Accepted(..)));
         let ended = world.of(0).any(|event| matches!(event, Event::Ended { .. }));
@@ -564,4 +571,29 @@ fn whatever_comes_a_call_that_is_up_does_not_notice() {
     world.act(0, |machine, now, out| machine.text(now, caller, b"still here", out)).unwrap();
     world.run(secs(1), &mut |_, _, _| {});
     assert!(world.told[start..].iter().any(|(.., event, _)| matches!(event, Event::Text(..))));
+}
+
+#[test]
+fn rfc5456_6_7_3_both_sides_know_how_each_receives_the_voice_of_the_other() {
+    let mut world = World::two();
+    let (caller, callee) = world.call(|_| {});
+    for frame in 0..2000 {
+        // Three in a row are lost, and a pause in between is no loss.
+        world.blocked = if (100..103).contains(&frame) { vec![(0, 1)] } else { Vec::new() };
+        if !(500..550).contains(&frame) {
+            world
+                .act(0, |machine, now, out| {
+                    machine.voice(now, caller, FormatId::ULAW, 20, &[0x55; 160], out)
+                })
+                .unwrap();
+        }
+        world.run(ms(20), &mut |_, _, _| {});
+    }
+    let local = world.machines[1].look(callee).unwrap().local;
+    assert_eq!((local.received, local.lost, local.loss_percent, local.out_of_order), (1947, 3, 0, 0));
+    world.machines[1].set_played(callee, 60, 2);
+    world.run(secs(120), &mut |_, _, _| {});
+    let told = world.machines[0].look(caller).unwrap().remote_report;
+    assert_eq!((told.received, told.lost, told.delay_ms, told.dropped), (1947, 3, 60, 2));
+    assert!(world.of(1).any(|event| *event == Event::Asked(callee)));
 }

@@ -176,10 +176,11 @@ fn tshark_makes_no_mark_at_anything_that_machines_say_to_each_other() {
         refresh: 60,
         plaintext: false,
     };
-    let watch = Watch { to: address(1), most: ms(500), every: secs(60), every_down: secs(10) };
+    let watch = Watch { to: address(1), most: ms(500), every: secs(60), every_down: secs(10), smooth: false };
     world.act(0, |machine, now, out| {
         machine.keep_registered(now, registration, out).unwrap();
         machine.watch(now, watch, out).unwrap();
+        machine.announce(now, address(1), 0x0102, out).unwrap();
     });
     let mut dial = Dial::to(address(1));
     (dial.called, dial.username, dial.secret) = (b"100", b"bob", Some(secret));

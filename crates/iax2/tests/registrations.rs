@@ -52,9 +52,16 @@ impl Office {
                     self.confirmed += 1;
                 }
             }
+            Event::Unproven(leg) if side == 1 => refuse(world, *leg),
             _ => {}
         }
     }
+}
+
+/// Refuses who could not prove who it is.
+fn refuse(world: &mut World, leg: Place) {
+    let (cause, why) = (Cause::FACILITY_NOT_SUBSCRIBED, b"Registration Refused");
+    world.act(1, |machine, now, out| machine.reject(now, leg, cause, why, out)).unwrap();
 }
 
 /// The messages that a machine sent.
@@ -149,8 +156,9 @@ fn rfc5456_8_6_16_a_registration_is_proven_by_a_signature_where_the_registrar_wa
             Event::Signed { leg, challenge, signature } => {
                 assert_eq!((challenge, &signature[..]), (&asked, &b"c2ln"[..]));
                 let leg = *leg;
-                world.act(side, |machine, now, out| machine.judge(now, leg, right, out)).unwrap();
+                world.act(side, |machine, _, out| machine.judge(leg, right, out)).unwrap();
             }
+            Event::Unproven(leg) => refuse(world, *leg),
             Event::Proven(leg) => {
                 let leg = *leg;
                 let lease = Lease { refresh: 60, ..Lease::default() };
@@ -257,7 +265,7 @@ fn registrations_over_a_bad_network_are_made_and_leave_nothing() {
 #[test]
 fn rfc5456_6_7_1_a_watched_peer_is_told_of_when_it_changes_and_takes_no_number() {
     let mut world = World::two();
-    let watch = Watch { to: address(1), most: ms(500), every: secs(60), every_down: secs(10) };
+    let watch = Watch { to: address(1), most: ms(500), every: secs(60), every_down: secs(10), smooth: false };
     let watched = world.act(0, |machine, now, out| machine.watch(now, watch, out)).unwrap();
     let mut numbers = 0;
     let mut seen = Vec::new();
@@ -278,4 +286,61 @@ fn rfc5456_6_7_1_a_watched_peer_is_told_of_when_it_changes_and_takes_no_number()
     assert_eq!(numbers, 0, "who is poked keeps nothing");
     world.act(0, |machine, now, out| machine.unwatch(now, watched, out)).unwrap();
     world.assert_empty();
+}
+
+#[test]
+fn rfc5456_6_7_1_with_smoothing_the_mean_of_two_round_trips_decides() {
+    for (smooth, expected) in [(false, 2), (true, 1)] {
+        let mut world = World::two();
+        let every = secs(60);
+        let watch = Watch { to: address(1), most: ms(150), every, every_down: secs(10), smooth };
+        world.act(0, |machine, now, out| machine.watch(now, watch, out)).unwrap();
+        world.run(secs(1), &mut |_, _, _| {});
+        // 200 ms once: more than 150, and less than 150 with the 20 ms before.
+        world.net.delay = 100;
+        world.run(secs(76), &mut |_, _, _| {});
+        let told = world.of(0).filter(|event| matches!(event, Event::Peer(..))).count();
+        assert_eq!(told, expected, "smooth: {smooth}");
+    }
+}
+
+#[test]
+fn messages_are_told_outside_of_calls_until_they_are_acknowledged() {
+    for (name, loss) in [("a good way", 0), ("a bad one", 100)] {
+        let mut world = World::two();
+        world.net.loss = loss;
+        world.act(0, |machine, now, out| machine.announce(now, address(1), 0x0102, out)).unwrap();
+        world.run(secs(1), &mut |_, _, _| {});
+        world.net.loss = 0;
+        world.run(secs(60), &mut |_, _, _| {});
+        let sent = messages(&world, 0);
+        assert!(sent.iter().all(|command| *command == Command::MWI), "{name}: {sent:?}");
+        assert_eq!(sent.len() > 1, loss > 0, "{name}: {sent:?}");
+        assert_eq!(messages(&world, 1).first(), Some(&Command::ACK), "{name}");
+        assert!(world.told.is_empty(), "{name}: nobody hears of it");
+        world.assert_empty();
+    }
+}
+
+#[test]
+fn who_fails_may_be_left_waiting_for_the_refusal() {
+    let mut world = World::two();
+    let mut office = Office::new(b"secret", 60);
+    world.act(0, |machine, now, out| machine.keep_registered(now, registration(b"other", 60), out)).unwrap();
+    let mut failed = None;
+    world.run(secs(1), &mut |world, side, event| match event {
+        Event::Unproven(leg) => failed = Some(*leg),
+        _ => office.handle(world, side, event),
+    });
+    assert!(!messages(&world, 1).contains(&Command::REGREJ));
+    let sent = messages(&world, 0).len();
+    world.run(secs(1), &mut |_, _, _| {});
+    refuse(&mut world, failed.expect("a wrong proof"));
+    world.run(secs(1), &mut |_, _, _| {});
+    assert!(world.of(0).any(|event| matches!(event, Event::RegistrationRefused { .. })));
+    assert_eq!(
+        messages(&world, 0).len(),
+        sent + 1,
+        "nothing was repeated meanwhile, and the refusal acknowledged"
+    );
 }

@@ -135,24 +135,7 @@ pub struct ChannelRow {
     pub trunk: bool,
 }
 
-/// One side of a call, as it was received.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Netstats {
-    /// Jitter, ms.
-    pub jitter_ms: u32,
-    /// Frames that never came, per cent.
-    pub loss_percent: u32,
-    /// Frames that never came.
-    pub lost: u32,
-    /// Frames received.
-    pub received: u32,
-    /// Longest wait in the jitter buffer, ms.
-    pub delay_ms: u32,
-    /// Frames that came too late to be heard.
-    pub dropped: u32,
-    /// Frames out of order.
-    pub out_of_order: u32,
-}
+pub use ::iax2::machine::Report as Netstats;
 
 /// How the network treats one call.
 #[derive(Debug, Clone)]
@@ -263,7 +246,7 @@ impl IaxDriver {
                 username: leg.party.name().to_owned(),
                 numbers: (seen.ours, seen.theirs),
                 round_trip: seen.round_trip,
-                jitter_ms: seen.jitter_ms,
+                jitter_ms: seen.local.jitter_ms,
                 format: seen.format,
                 encrypted: seen.encrypted,
                 trunk: seen.trunk,
@@ -276,14 +259,12 @@ impl IaxDriver {
         let look = |leg: &Leg| {
             let (socket, place) = leg.place?;
             let seen = self.sockets.get(socket as usize)?.as_ref()?.machine.look(place)?;
-            let local = Netstats {
-                jitter_ms: seen.jitter_ms,
-                received: seen.received,
-                out_of_order: seen.late,
-                ..Netstats::default()
-            };
+            let mut local = seen.local;
+            if let Some((delay_ms, dropped)) = played(core, leg) {
+                (local.delay_ms, local.dropped) = (delay_ms, dropped);
+            }
             let channel = core.get(leg.channel)?.name.to_string();
-            Some(NetstatRow { channel, round_trip: seen.round_trip, local, remote: Netstats::default() })
+            Some(NetstatRow { channel, round_trip: seen.round_trip, local, remote: seen.remote_report })
         };
         self.legs.values().filter_map(look).collect()
     }
@@ -320,6 +301,13 @@ impl IaxDriver {
         }
         numbers
     }
+}
+
+/// What the media plane said last of the voice of a leg: how long it waits before it is heard, ms, and how many frames came
+/// too late for that.
+pub(super) fn played(core: &Core, leg: &Leg) -> Option<(u32, u32)> {
+    let quality = core.get(leg.channel)?.quality.as_ref()?;
+    Some((quality.latest.buffer_ms, quality.latest.late_packets))
 }
 
 /// Options of a peer in effect.

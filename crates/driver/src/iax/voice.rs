@@ -4,6 +4,7 @@
 //! gaps: so a frame that comes about when it should is taken to follow the one before it, whatever its clock says, and a
 //! gap of a few frames is a loss.
 
+use ::iax2::frame::millis;
 use base::{
     Direction, DtmfMode, FormatId, FormatSet, Latch, MAX_RX_PAYLOADS, Marking, PIPE, Plan, RxPayload,
     StreamId, Wishes,
@@ -16,21 +17,6 @@ const RTP_BYTES: usize = 12;
 const PAYLOAD_FIRST: u8 = 96;
 /// Frames that may be missing in a row before the time begins anew.
 const GAP_MAX: i32 = 10;
-/// What a frame of a format of variable rate is taken to last, ms.
-const VARIABLE_MS: u16 = 20;
-/// The longest frame that is believed, ms.
-const FRAME_MS_MAX: u16 = 200;
-
-/// Milliseconds of voice in a payload.
-pub(super) fn millis(format: FormatId, bytes: usize) -> u16 {
-    let granule = format.granule();
-    if !format.is_constant() || granule.bytes == 0 {
-        return VARIABLE_MS;
-    }
-    let millis = (bytes / granule.bytes * granule.samples * 1000) as u64 / u64::from(format.rate().0.max(1));
-    u16::try_from(millis).unwrap_or(FRAME_MS_MAX).clamp(1, FRAME_MS_MAX)
-}
-
 /// Where the other side's voice is.
 #[derive(Debug, Clone, Copy)]
 struct Heard {

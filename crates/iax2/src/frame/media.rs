@@ -49,6 +49,21 @@ const ROWS: &[Row] = &[
     Row { bit: 35, format: Some(FormatId::CODEC2) },
 ];
 
+/// What a frame of a format of variable rate is taken to last, ms.
+const VARIABLE_MS: u16 = 20;
+/// The longest frame that is believed, ms.
+const FRAME_MS_MAX: u16 = 200;
+
+/// Milliseconds of voice in a payload of `bytes`.
+pub fn millis(format: FormatId, bytes: usize) -> u16 {
+    let granule = format.granule();
+    if !format.is_constant() || granule.bytes == 0 {
+        return VARIABLE_MS;
+    }
+    let millis = (bytes / granule.bytes * granule.samples * 1000) as u64 / u64::from(format.rate().0.max(1));
+    u16::try_from(millis).unwrap_or(FRAME_MS_MAX).clamp(1, FRAME_MS_MAX)
+}
+
 impl Media {
     /// No format.
     pub const NONE: Self = Self(0);

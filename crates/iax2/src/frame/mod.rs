@@ -9,7 +9,7 @@ mod trunk;
 
 pub use element::{Auth, Element, Elements, Fields, write_element};
 pub use kind::{Command, Control, Html, Kind};
-pub use media::{Media, preferences, write_preferences};
+pub use media::{Media, millis, preferences, write_preferences};
 pub use trunk::{
     Entries, Entry, TRUNK_ENTRY_BYTES, TRUNK_HEADER_BYTES, write_trunk_entry, write_trunk_header,
 };

@@ -53,6 +53,8 @@ pub(super) enum State {
     Judging,
     /// The caller is who it says; the driver decides.
     Proven,
+    /// The caller could not prove it; the driver refuses it when it likes.
+    Failed,
     /// ACCEPT was said.
     Accepted,
     /// ANSWER was said.
@@ -135,7 +137,9 @@ impl Call {
     /// The message that ends it.
     pub(super) const fn farewell(&self) -> Command {
         match self.state {
-            State::Asked | State::Challenged(_) | State::Judging | State::Proven => Command::REJECT,
+            State::Asked | State::Challenged(_) | State::Judging | State::Proven | State::Failed => {
+                Command::REJECT
+            }
             State::Calling | State::Replied | State::Accepted | State::Up => Command::HANGUP,
         }
     }
@@ -199,20 +203,14 @@ pub(super) fn due(
 }
 
 /// Nothing could be made of an enciphered frame: a caller whose proof it should be has not the password.
-pub(super) fn undeciphered(leg: &mut Leg, core: &mut Core, now: Instant, out: &mut Out) -> Fate {
-    match &leg.role {
-        Role::Call(call) if matches!(call.state, State::Challenged(_)) && leg.link.keys.is_none() => {
-            fail(leg, core, now, out)
-        }
-        _ => Fate::Keep,
+pub(super) fn undeciphered(leg: &mut Leg, place: Place, now: Instant, out: &mut Out) -> Fate {
+    let Leg { link, role: Role::Call(call), give_up_at, .. } = leg else { return Fate::Keep };
+    if matches!(call.state, State::Challenged(_)) && link.keys.is_none() {
+        call.state = State::Failed;
+        *give_up_at = Some(now + ANSWER_WAIT);
+        out.event(Event::Unproven(place));
     }
-}
-
-/// The proof was wrong. Whoever it was, known or not, is told the same.
-fn fail(leg: &mut Leg, core: &mut Core, now: Instant, out: &mut Out) -> Fate {
-    let data = cause_elements(Cause::FACILITY_NOT_SUBSCRIBED, b"No authority found");
-    leg.link.full(now, Kind::Iax(Command::REJECT), &data, &mut core.random, out);
-    Fate::Told(Cause::CALL_REJECTED, b"No authority found".to_vec())
+    Fate::Keep
 }
 
 /// A token came for a call that has just begun: it begins anew with it (RFC 5456 does not know tokens; the field does).
@@ -299,6 +297,7 @@ fn message(
         (Command::PING, _) => {
             let data = call.media.report();
             link.full_at(now, frame.timestamp, Kind::Iax(Command::PONG), &data, &mut core.random, out);
+            out.event(Event::Asked(place));
         }
         (Command::LAGRQ, _) => {
             link.full_at(now, frame.timestamp, Kind::Iax(Command::LAGRP), &[], &mut core.random, out);
@@ -306,6 +305,9 @@ fn message(
         (Command::PONG, _) => {
             if let Some(took) = took(link, frame, now) {
                 link.round_trip = (link.round_trip * 3 + took) / 4;
+            }
+            if let Some(report) = media::Report::told(fields) {
+                call.media.remote = report;
             }
         }
         (Command::LAGRP, _) => lag_answered(call, link, frame, now),
@@ -329,7 +331,8 @@ fn message(
                 call.state = State::Proven;
                 out.event(Event::Proven(place));
             } else {
-                return fail(leg, core, now, out);
+                call.state = State::Failed;
+                out.event(Event::Unproven(place));
             }
             *give_up_at = Some(now + ANSWER_WAIT);
         }

@@ -5,7 +5,7 @@ use super::orders::Refused;
 use super::out::{Event, Out};
 use super::state::Core;
 use super::{Leg, Machine};
-use crate::frame::{Discard, Element, Full, Kind, Media, Mini, Video, write_element};
+use crate::frame::{Discard, Element, Fields, Full, Kind, Media, Mini, Video, millis, write_element};
 use base::{FormatId, Instant, Place};
 use core::time::Duration;
 
@@ -16,6 +16,61 @@ const DRIFT_MS: u32 = 240;
 const FULL_EVERY: u32 = 0x8000;
 /// Between two requests for a full frame that has not come.
 const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// Frames that may be missing in a row; more are a pause of who sends.
+const MISSING_MAX: i32 = 10;
+
+/// How one side receives the voice of a call (RFC 5456 §8.6.37 to §8.6.42).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Jitter, ms.
+    pub jitter_ms: u32,
+    /// Frames that never came, per cent.
+    pub loss_percent: u32,
+    /// Frames that never came.
+    pub lost: u32,
+    /// Frames received.
+    pub received: u32,
+    /// Longest wait in the jitter buffer, ms.
+    pub delay_ms: u32,
+    /// Frames that came too late to be heard.
+    pub dropped: u32,
+    /// Frames out of order.
+    pub out_of_order: u32,
+}
+
+impl Report {
+    /// What the other side says in PONG; `None` when it says nothing.
+    pub(super) fn told(fields: &Fields<'_>) -> Option<Self> {
+        let loss = fields.rr_loss.unwrap_or(0);
+        Some(Self {
+            received: fields.rr_packets?,
+            jitter_ms: fields.rr_jitter.unwrap_or(0),
+            loss_percent: loss >> 24,
+            lost: loss & LOST_MAX,
+            delay_ms: fields.rr_delay.unwrap_or(0).into(),
+            dropped: fields.rr_dropped.unwrap_or(0),
+            out_of_order: fields.rr_ooo.unwrap_or(0),
+        })
+    }
+    fn elements(&self) -> Vec<u8> {
+        let mut data = Vec::new();
+        for element in [
+            Element::RrJitter(self.jitter_ms),
+            Element::RrLoss(self.loss_percent.min(100) << 24 | self.lost.min(LOST_MAX)),
+            Element::RrPackets(self.received),
+            Element::RrDelay(u16::try_from(self.delay_ms).unwrap_or(u16::MAX)),
+            Element::RrDropped(self.dropped),
+            Element::RrOutOfOrder(self.out_of_order),
+        ] {
+            write_element(&element, &mut data);
+        }
+        data
+    }
+}
+
+/// Most frames that the element of losses can say.
+const LOST_MAX: u32 = 0x00ff_ffff;
 
 /// One direction's latest.
 #[derive(Debug, Clone, Copy)]
@@ -44,35 +99,56 @@ pub(super) struct State {
     asked: Option<Instant>,
     frames: u32,
     late: u32,
+    lost: u32,
+    /// When the next frame begins, on the sender's clock.
+    follows: Option<u32>,
+    /// What becomes of it afterwards, as the driver has said: longest wait, ms, and frames that were too late.
+    played: (u32, u32),
+    /// What the other side says.
+    pub(super) remote: Report,
     /// Jitter, 1/16 ms (RFC 3550 §6.4.1, which PONG speaks of too).
     jitter: u32,
     transit: Option<u32>,
 }
 
 impl State {
-    /// Frames of voice received, their jitter in ms, and those behind a later one.
-    pub(super) fn heard_so_far(&self) -> (u32, u32, u32) {
-        (self.frames, self.jitter / 16, self.late)
+    /// How we receive.
+    pub(super) fn heard_so_far(&self) -> Report {
+        let all = u64::from(self.frames) + u64::from(self.lost);
+        Report {
+            jitter_ms: self.jitter / 16,
+            loss_percent: (u64::from(self.lost) * 100).checked_div(all).unwrap_or(0) as u32,
+            lost: self.lost,
+            received: self.frames,
+            delay_ms: self.played.0,
+            dropped: self.played.1,
+            out_of_order: self.late,
+        }
     }
     /// The elements of PONG (RFC 5456 §6.7.3).
     pub(super) fn report(&self) -> Vec<u8> {
-        let mut data = Vec::new();
-        for element in [
-            Element::RrJitter(self.jitter / 16),
-            Element::RrLoss(0),
-            Element::RrPackets(self.frames),
-            Element::RrDelay(0),
-            Element::RrDropped(0),
-            Element::RrOutOfOrder(self.late),
-        ] {
-            write_element(&element, &mut data);
-        }
-        data
+        self.heard_so_far().elements()
     }
-    /// Counts a voice frame and what it says of the way.
-    fn count(&mut self, timestamp: u32, clock: u32, now: Instant) {
+    /// Counts a frame of voice, and those that are missing before it.
+    fn follow(&mut self, timestamp: u32, format: FormatId, bytes: usize, now: Instant) {
         self.heard = Some(now);
         self.frames = self.frames.wrapping_add(1);
+        let length = i32::from(millis(format, bytes));
+        let off = self.follows.map_or(0, |follows| timestamp.wrapping_sub(follows) as i32);
+        // Frames away from where it should be, the nearer one; whoever has a poor clock loses nothing.
+        let frames = off.saturating_add(length / 2).div_euclid(length);
+        match frames {
+            0..=MISSING_MAX => self.lost = self.lost.wrapping_add(frames as u32),
+            // It was counted as lost.
+            _ if (-MISSING_MAX..0).contains(&frames) => self.lost = self.lost.saturating_sub(1),
+            _ => {}
+        }
+        if frames >= 0 || frames < -MISSING_MAX {
+            self.follows = Some(timestamp.wrapping_add(length as u32));
+        }
+    }
+    /// Counts a voice frame and what it says of the way.
+    fn count(&mut self, timestamp: u32, clock: u32) {
         let transit = clock.wrapping_sub(timestamp);
         if let Some(before) = self.transit.replace(transit) {
             let change = (transit.wrapping_sub(before) as i32).unsigned_abs().min(10_000);
@@ -87,6 +163,7 @@ impl State {
     /// After a transfer both directions begin with full frames.
     pub(super) fn restart(&mut self) {
         (self.voice_out, self.video_out, self.next) = (Latest::default(), Latest::default(), None);
+        self.follows = None;
     }
 }
 
@@ -119,7 +196,8 @@ pub(super) fn voice(
         return core.discard(Discard::OutOfOrder);
     };
     let timestamp = unwrap_stamp(call.media.voice_in.timestamp, u32::from(mini.timestamp), 16);
-    call.media.count(timestamp, clock, now);
+    call.media.follow(timestamp, format, mini.data.len(), now);
+    call.media.count(timestamp, clock);
     let payload = out.keep(mini.data);
     out.event(Event::Voice { leg: place, format, timestamp, payload });
 }
@@ -163,8 +241,7 @@ pub(super) fn full_voice(
     }
     call.media.voice_in.format = Some(format);
     // A full frame may have been repeated, so it says nothing of the way.
-    call.media.heard = Some(now);
-    call.media.frames = call.media.frames.wrapping_add(1);
+    call.media.follow(frame.timestamp, format, frame.data.len(), now);
     if (frame.timestamp.wrapping_sub(call.media.voice_in.timestamp) as i32) > 0 {
         call.media.voice_in.timestamp = frame.timestamp;
     }
@@ -212,6 +289,13 @@ pub(super) fn full_video(
 }
 
 impl Machine {
+    /// What becomes of voice after it was received: the longest wait before it is heard, ms, and frames that came too late
+    /// for it. The other side learns it with its next question.
+    pub fn set_played(&mut self, leg: Place, delay_ms: u32, dropped: u32) {
+        if let Some(call) = self.legs.get_mut(leg).and_then(Leg::call) {
+            call.media.played = (delay_ms, dropped);
+        }
+    }
     /// Sends `millis` of voice. It is sent and forgotten; only the full frame that says the format is repeated until
     /// acknowledged.
     ///

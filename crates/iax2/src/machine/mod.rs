@@ -20,6 +20,7 @@ mod trunk;
 mod watch;
 
 pub use dial::{Dial, Encrypt};
+pub use media::Report;
 pub use negotiate::Priority;
 pub use orders::{Accept, Challenge, Lease, Refused};
 pub use out::{Event, Out, Reach, Request};
@@ -67,12 +68,10 @@ pub struct Look {
     pub encrypted: bool,
     /// Whether its voice goes together with that of other calls.
     pub trunk: bool,
-    /// Frames of voice received.
-    pub received: u32,
-    /// Their jitter, ms.
-    pub jitter_ms: u32,
-    /// Those of them that came behind a later one.
-    pub late: u32,
+    /// How we receive voice.
+    pub local: Report,
+    /// How the other side says that it receives ours.
+    pub remote_report: Report,
 }
 
 /// One leg: a call, or an exchange that registers or pokes.
@@ -99,6 +98,8 @@ enum Role {
     Registrar(Box<Registrar>),
     Registrant(Place),
     Watch(Place),
+    /// Something that is only told; acknowledged, it is over.
+    Notice,
 }
 
 /// What a frame or a moment makes of its leg.
@@ -221,7 +222,6 @@ impl Machine {
     pub fn look(&self, leg: Place) -> Option<Look> {
         let leg = self.legs.get(leg).filter(|leg| !leg.closing)?;
         let Role::Call(call) = &leg.role else { return None };
-        let (received, jitter_ms, late) = call.media.heard_so_far();
         Some(Look {
             remote: leg.link.remote,
             ours: leg.link.ours,
@@ -230,9 +230,8 @@ impl Machine {
             format: call.format,
             encrypted: leg.link.keys.is_some(),
             trunk: call.trunk,
-            received,
-            jitter_ms,
-            late,
+            local: call.media.heard_so_far(),
+            remote_report: call.media.remote,
         })
     }
 
@@ -280,7 +279,7 @@ impl Machine {
                 }
                 out.event(Event::Ended { leg: place, cause, text });
             }
-            Role::Registrar(_) => {}
+            Role::Registrar(_) | Role::Notice => {}
             Role::Registrant(registration) => self.registration_failed(registration, now, out),
             Role::Watch(watch) => self.poke_failed(watch, now, out),
         }
@@ -324,7 +323,9 @@ fn give_up(leg: &mut Leg, core: &mut Core, now: Instant, out: &mut Out) -> Fate 
     let command = match &leg.role {
         Role::Call(call) => call.farewell(),
         Role::Registrar(_) => Command::REGREJ,
-        Role::Registrant(_) | Role::Watch(_) => return Fate::Over(Cause::NO_USER_RESPONSE, Vec::new()),
+        Role::Registrant(_) | Role::Watch(_) | Role::Notice => {
+            return Fate::Over(Cause::NO_USER_RESPONSE, Vec::new());
+        }
     };
     let cause = Cause::RECOVERY_ON_TIMER_EXPIRE;
     let data = orders::cause_elements(cause, b"");

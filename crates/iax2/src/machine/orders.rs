@@ -147,8 +147,8 @@ impl Machine {
         Ok(place)
     }
 
-    /// Asks a caller, or who registers, to prove who it is. [`Event::Proven`] or [`Event::Signed`] tells that it did;
-    /// who fails is refused here, and a call's leg ends.
+    /// Asks a caller, or who registers, to prove who it is. [`Event::Proven`], [`Event::Signed`] or [`Event::Unproven`]
+    /// tells how it answered.
     ///
     /// # Errors
     /// When the leg does not wait to be decided on, or has to be enciphered and cannot.
@@ -202,25 +202,20 @@ impl Machine {
     ///
     /// # Errors
     /// When the leg does not wait for it.
-    pub fn judge(&mut self, now: Instant, leg: Place, right: bool, out: &mut Out) -> Result<(), Refused> {
+    pub fn judge(&mut self, leg: Place, right: bool, out: &mut Out) -> Result<(), Refused> {
         let waits = match self.legs.get_mut(leg).map(|leg| &mut leg.role) {
             Some(Role::Call(call)) if matches!(call.state, State::Judging) => {
-                call.state = State::Proven;
+                call.state = if right { State::Proven } else { State::Failed };
                 true
             }
-            Some(Role::Registrar(registrar)) => registrar.judged(),
+            Some(Role::Registrar(registrar)) => registrar.judged(right),
             _ => false,
         };
-        match (waits, right) {
-            (false, _) => Err(Refused::WrongState),
-            (true, true) => {
-                out.event(Event::Proven(leg));
-                Ok(())
-            }
-            (true, false) => {
-                self.reject(now, leg, Cause::FACILITY_NOT_SUBSCRIBED, b"No authority found", out)
-            }
+        if !waits {
+            return Err(Refused::WrongState);
         }
+        out.event(if right { Event::Proven(leg) } else { Event::Unproven(leg) });
+        Ok(())
     }
 
     /// Proves who we are, after [`Event::Challenged`].
@@ -321,7 +316,7 @@ impl Machine {
             let command = match &leg.role {
                 Role::Call(call) => call.farewell(),
                 Role::Registrar(_) => Command::REGREJ,
-                Role::Registrant(_) | Role::Watch(_) => return Err(Refused::WrongState),
+                Role::Registrant(_) | Role::Watch(_) | Role::Notice => return Err(Refused::WrongState),
             };
             let data = cause_elements(cause, text);
             leg.link.full(now, Kind::Iax(command), &data, &mut core.random, out);

@@ -104,6 +104,8 @@ pub enum Event {
     },
     /// Who was challenged has proven to know the password. Answer with `accept`, `register` or `reject`.
     Proven(Place),
+    /// Who was challenged could not prove it. Answer with `reject`, at once or, so that guessing takes its time, later.
+    Unproven(Place),
     /// Who was challenged answers with a signature. Answer with `judge`.
     Signed {
         /// The leg.
@@ -151,6 +153,8 @@ pub enum Event {
         /// The coded bytes.
         payload: Range<usize>,
     },
+    /// The other side has asked how its voice is received. `set_played` tells what it learns the next time.
+    Asked(Place),
     /// A digit begins (`true`) or ends. An end without a beginning is a whole digit.
     Digit(Place, Digit, bool),
     /// Text.

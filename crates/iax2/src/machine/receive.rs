@@ -61,6 +61,8 @@ impl Machine {
         match frame.kind {
             // Answered without a leg, so that it takes no number.
             Kind::Iax(Command::POKE) => self.core.answer(now, from, frame, Command::PONG, None, out),
+            // Whoever tells us of messages outside of a call tells nobody here, and need not repeat it.
+            Kind::Iax(Command::MWI) => self.core.answer(now, from, frame, Command::ACK, None, out),
             Kind::Iax(command @ (Command::NEW | Command::REGREQ | Command::REGREL)) => {
                 self.on_asking(now, from, frame, command, out);
             }
@@ -207,7 +209,7 @@ impl Machine {
                 Opened::Frame(frame) => sequenced(leg, &mut self.core, place, &frame, now, out),
                 Opened::Wrong => {
                     self.core.discard(Discard::Undeciphered);
-                    call::undeciphered(leg, &mut self.core, now, out)
+                    call::undeciphered(leg, place, now, out)
                 }
             }
         };
@@ -373,6 +375,7 @@ fn sequenced(
             Role::Registrar(_) => registrar::frame(leg, core, place, frame, now, out),
             Role::Registrant(_) => registrant::frame(leg, core, place, frame, now, out),
             Role::Watch(_) => watch::frame(leg, core, frame, now, out),
+            Role::Notice => Fate::Keep,
         }
     };
     if leg.link.sent() == sent {
@@ -427,7 +430,7 @@ fn unsequenced(
             Some(token) if !leg.closing => match &mut leg.role {
                 Role::Call(_) => call::token(leg, core, token, now, out),
                 Role::Registrant(_) => registrant::token(leg, core, token, now, out),
-                Role::Registrar(_) | Role::Watch(_) => Fate::Keep,
+                Role::Registrar(_) | Role::Watch(_) | Role::Notice => Fate::Keep,
             },
             _ => Fate::Keep,
         },

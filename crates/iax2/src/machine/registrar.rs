@@ -1,12 +1,14 @@
 //! One registration at us (RFC 5456 §6.1): a request, a challenge, an answer, a confirmation. Where peers are is the
 //! driver's to know.
 
-use super::orders::{Lease, Refused, cause_elements};
+use super::link::Space;
+use super::orders::{Lease, Refused};
 use super::out::{Event, Out};
 use super::state::{Challenged, Core};
-use super::{ANSWER_WAIT, Fate, Leg, Role};
+use super::{ANSWER_WAIT, Fate, Leg, Machine, Role};
 use crate::frame::{Auth, Command, Discard, Element, Fields, Full, Kind, write_element};
-use base::{Cause, Instant, Place};
+use base::{Instant, Place};
+use core::net::SocketAddr;
 
 #[derive(Debug)]
 enum State {
@@ -18,6 +20,8 @@ enum State {
     Judging,
     /// The peer is who it says; the driver decides.
     Proven,
+    /// The peer could not prove it; the driver refuses it when it likes.
+    Failed,
 }
 
 #[derive(Debug)]
@@ -40,12 +44,37 @@ impl Registrar {
         Ok(())
     }
     /// A signature was looked at; whether one was waited for.
-    pub(super) fn judged(&mut self) -> bool {
+    pub(super) fn judged(&mut self, right: bool) -> bool {
         let waited = matches!(self.state, State::Judging);
         if waited {
-            self.state = State::Proven;
+            self.state = if right { State::Proven } else { State::Failed };
         }
         waited
+    }
+}
+
+impl Machine {
+    /// Tells a peer outside of a call how many messages wait for it (MWI): old ones in the high octet, new ones in the low
+    /// one. It is repeated until the peer acknowledges it or says that it does not know what it is told.
+    ///
+    /// # Errors
+    /// When there are too many legs, or no number.
+    pub fn announce(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        messages: u16,
+        out: &mut Out,
+    ) -> Result<(), Refused> {
+        let place = self.leg_to(now, to, Space::Own, None, Role::Notice)?;
+        self.with(place, now, out, |leg, core, out| {
+            let mut data = Vec::new();
+            write_element(&Element::MessageCount(messages), &mut data);
+            leg.link.full(now, Kind::Iax(Command::MWI), &data, &mut core.random, out);
+            leg.close();
+            ((), Fate::Keep)
+        });
+        Ok(())
     }
 }
 
@@ -58,7 +87,7 @@ pub(super) fn frame(
     now: Instant,
     out: &mut Out,
 ) -> Fate {
-    let Leg { link, role: Role::Registrar(registrar), .. } = &mut *leg else { return Fate::Keep };
+    let Leg { role: Role::Registrar(registrar), .. } = &mut *leg else { return Fate::Keep };
     let fields = Fields::collect(frame.data);
     let (Kind::Iax(command), Some(fields)) = (frame.kind, fields) else {
         core.discard(Discard::Unexpected);
@@ -80,10 +109,8 @@ pub(super) fn frame(
         registrar.state = State::Proven;
         out.event(Event::Proven(place));
     } else {
-        let data = cause_elements(Cause::FACILITY_NOT_SUBSCRIBED, b"Registration Refused");
-        link.full(now, Kind::Iax(Command::REGREJ), &data, &mut core.random, out);
-        leg.close();
-        return Fate::Keep;
+        registrar.state = State::Failed;
+        out.event(Event::Unproven(place));
     }
     leg.give_up_at = Some(now + ANSWER_WAIT);
     Fate::Keep

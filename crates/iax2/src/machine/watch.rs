@@ -24,6 +24,8 @@ pub struct Watch {
     pub every: Duration,
     /// Between two questions while it does not (`qualifyfreqnotok`).
     pub every_down: Duration,
+    /// Whether the mean of the last two round trips counts (`qualifysmoothing`).
+    pub smooth: bool,
 }
 
 /// A watched peer and how it is.
@@ -34,6 +36,8 @@ pub(super) struct Watching {
     asked: Instant,
     at: Instant,
     reach: Option<Reach>,
+    /// The last round trip.
+    took: Option<Duration>,
     scheduled: Scheduled,
 }
 
@@ -43,8 +47,15 @@ impl Machine {
     /// # Errors
     /// When there are too many.
     pub fn watch(&mut self, now: Instant, what: Watch, out: &mut Out) -> Result<Place, Refused> {
-        let watching =
-            Watching { what, leg: None, asked: now, at: now, reach: None, scheduled: Scheduled::default() };
+        let watching = Watching {
+            what,
+            leg: None,
+            asked: now,
+            at: now,
+            reach: None,
+            took: None,
+            scheduled: Scheduled::default(),
+        };
         let place = self.core.watches.insert_with(|_| watching).ok_or(Refused::TooManyLegs)?;
         self.poke(place, now, out);
         Ok(place)
@@ -107,6 +118,9 @@ impl Machine {
 fn found(core: &mut Core, place: Place, reach: Reach, now: Instant, out: &mut Out) {
     let Some(watching) = core.watches.get_mut(place) else { return };
     watching.leg = None;
+    if reach == Reach::Unreachable {
+        watching.took = None;
+    }
     let before = watching.reach.replace(reach);
     if before.map(|before| core::mem::discriminant(&before)) != Some(core::mem::discriminant(&reach)) {
         out.event(Event::Peer(place, reach));
@@ -129,8 +143,10 @@ pub(super) fn frame(leg: &mut Leg, core: &mut Core, frame: &Full<'_>, now: Insta
         core.discard(Discard::Unexpected);
         return Fate::Keep;
     }
-    if let Some(watching) = core.watches.get(place) {
+    if let Some(watching) = core.watches.get_mut(place) {
         let took = now - watching.asked;
+        let before = watching.took.replace(took);
+        let took = before.filter(|_| watching.what.smooth).map_or(took, |before| (before + took) / 2);
         let reach = if took <= watching.what.most { Reach::Reachable(took) } else { Reach::Lagged(took) };
         found(core, place, reach, now, out);
     }
