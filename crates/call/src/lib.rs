@@ -66,4 +66,4 @@ pub use services::{
 };
 pub use shard::{Shard, panic_text};
 pub use tech::{Indication, Request, Tech};
-pub use watch::{Board, Mailbox, Watched};
+pub use watch::{Board, Mailbox, Watched, mailbox_name};

@@ -92,6 +92,10 @@ impl Board {
             self.changed.insert(extension.clone());
         }
     }
+    /// Mailboxes that have changed since [`take_changed`](Self::take_changed).
+    pub fn changed_mailboxes(&self) -> &BTreeSet<String> {
+        &self.mailboxes
+    }
     /// What has changed since the last call: extensions, mailboxes.
     pub fn take_changed(&mut self) -> (BTreeSet<Rc<Watched>>, BTreeSet<String>) {
         (std::mem::take(&mut self.changed), std::mem::take(&mut self.mailboxes))
@@ -102,7 +106,7 @@ impl Board {
 const FAMILY: &str = "MWI";
 
 /// The name of a mailbox with its context, which is `default` when none is given.
-fn full_name(mailbox: &str) -> String {
+pub fn mailbox_name(mailbox: &str) -> String {
     let mailbox = mailbox.trim();
     if mailbox.contains('@') { mailbox.to_owned() } else { format!("{mailbox}@default") }
 }
@@ -110,7 +114,7 @@ fn full_name(mailbox: &str) -> String {
 impl Core {
     /// What is in a mailbox (`6001@default`, or `6001`); `None` when nobody has said.
     pub fn mailbox(&self, mailbox: &str) -> Option<Mailbox> {
-        let kept = self.services.db.get(FAMILY, &full_name(mailbox))?;
+        let kept = self.services.db.get(FAMILY, &mailbox_name(mailbox))?;
         let (new, old) = kept.split_once('/')?;
         Some(Mailbox { new: new.parse().ok()?, old: old.parse().ok()? })
     }
@@ -123,7 +127,7 @@ impl Core {
     }
     /// Says what is in a mailbox; `None` forgets it. Watchers are told when that changes anything.
     pub fn set_mailbox(&mut self, mailbox: &str, messages: Option<Mailbox>) {
-        let name = full_name(mailbox);
+        let name = mailbox_name(mailbox);
         if self.mailbox(&name) == messages {
             return;
         }

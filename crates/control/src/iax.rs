@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use driver::iax::{ChannelRow, NetstatRow, Numbers, PeerRow, RegistryRow, Stats};
+use driver::iax::{ChannelRow, KeyRow, NetstatRow, Numbers, PeerRow, RegistryRow, Stats};
 
 /// Which frames are told in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +28,8 @@ pub trait Show {
     fn netstats(&self) -> Vec<NetstatRow>;
     /// Totals.
     fn stats(&self) -> Stats;
+    /// Files of keys, by name.
+    fn keys(&self) -> Vec<KeyRow>;
     /// Use of call numbers.
     fn numbers(&self) -> Numbers;
     /// Forgets where a peer has registered from; `false` when there is no such peer, or it has not.

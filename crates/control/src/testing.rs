@@ -258,6 +258,11 @@ impl crate::iax::Show for Iax {
         let discards = vec![("too_short", 3), ("bad_version", 0)];
         driver::iax::Stats { received: 100, sent: 90, legs: 2, trunks: 1, discards }
     }
+    fn keys(&self) -> Vec<driver::iax::KeyRow> {
+        use driver::iax::{KeyKind, KeyRow};
+        let row = |kind, status| KeyRow { name: "site-b".to_owned(), kind, status, sum: "0f".repeat(16) };
+        vec![row(KeyKind::Public, "[Loaded]"), row(KeyKind::Private, "[Needs Passcode]")]
+    }
     fn numbers(&self) -> driver::iax::Numbers {
         driver::iax::Numbers {
             shared_in_use: 1,

@@ -11,7 +11,9 @@ use std::time::Duration;
 use call::{Core, Level, Shard};
 use control::iax::{Show, Trace};
 use control::site::Site;
-use driver::iax::{ChannelRow, Config, IaxDriver, Lease, NetstatRow, Numbers, PeerRow, RegistryRow, Stats};
+use driver::iax::{
+    ChannelRow, Config, IaxDriver, KeyRow, Lease, NetstatRow, Numbers, PeerRow, RegistryRow, Stats,
+};
 use io::clock::Clock;
 use io::net::{BindError, Net, TransportId as Socket};
 use serde::{Deserialize, Serialize};
@@ -225,6 +227,9 @@ impl Show for Sight {
     }
     fn stats(&self) -> Stats {
         self.driver.borrow().show_stats()
+    }
+    fn keys(&self) -> Vec<KeyRow> {
+        self.driver.borrow().config().keys.rows.to_vec()
     }
     fn numbers(&self) -> Numbers {
         self.driver.borrow().show_numbers()

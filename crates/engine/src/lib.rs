@@ -15,6 +15,7 @@ mod family;
 mod hep;
 mod iax;
 mod iax_rows;
+mod keys;
 mod links;
 mod listen;
 mod mail;

@@ -673,6 +673,7 @@ impl Engine {
         site.hints.borrow_mut().update(&site.shard);
         site.iax.borrow_mut().follow_bridges(&mut site.shard.core.borrow_mut());
         site.sip.borrow_mut().follow_bridges(&mut site.shard.core.borrow_mut());
+        site.iax.borrow_mut().tell_messages(&mut site.shard.core.borrow_mut());
         site.sip.borrow_mut().tell_watchers(&mut site.shard.core.borrow_mut());
         for silent in self.listeners.due(&mut self.net, now) {
             self.net.close_flow(silent, Closing::AtOnce);

@@ -59,11 +59,13 @@ fn hex(bytes: [u8; 16]) -> [u8; 32] {
     text
 }
 
-/// What proves that we know a password.
+/// What proves who we are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Proof {
     Md5([u8; 32]),
     Plain(Zeroizing<Vec<u8>>),
+    /// A signature in base 64, which the driver has made.
+    Rsa(Vec<u8>),
 }
 
 /// The best proof that the other side takes, or `None`. A password goes out in the clear only when `plaintext` says so.

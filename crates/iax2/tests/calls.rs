@@ -582,9 +582,7 @@ fn rfc5456_6_7_3_both_sides_know_how_each_receives_the_voice_of_the_other() {
         world.blocked = if (100..103).contains(&frame) { vec![(0, 1)] } else { Vec::new() };
         if !(500..550).contains(&frame) {
             world
-                .act(0, |machine, now, out| {
-                    machine.voice(now, caller, FormatId::ULAW, 20, &[0x55; 160], out)
-                })
+                .act(0, |machine, now, out| machine.voice(now, caller, FormatId::ULAW, 20, &[0x55; 160], out))
                 .unwrap();
         }
         world.run(ms(20), &mut |_, _, _| {});

@@ -382,6 +382,7 @@ impl<'a> Reading<'a> {
             let message = "chan_iax2 is turned off, so iax.conf is not served";
             self.findings.warning(&place, message, "remove its noload= line, or iax.conf");
         }
+        iax.check_keys(&asterisk.directories.astkeydir.join("keys"), self.findings);
         iax.resolve_acls(&acls, self.findings);
         iax.resolve_formats(codecs.coded());
         let mut manager = self.read("manager.conf", Manager::read);

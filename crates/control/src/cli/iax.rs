@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use driver::iax::{ChannelRow, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow};
+use driver::iax::{ChannelRow, KeyKind, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow};
 use serde_json::{Value, json};
 use store::config::iax::{CodecPriority, IaxPeer};
 
@@ -68,6 +68,17 @@ pub(super) const ROWS: &[Row] = &[
             ask.show(|| json!({ "threads": 1 }), || "One thread serves IAX2, SIP and calls.\n".to_owned())
         })
     }),
+    show(
+        "keys show",
+        "Lists the RSA keys by which IAX2 peers prove who they are, and we do.",
+        "keys [name type status sum]",
+        Cli::iax_keys,
+    ),
+    verb(
+        "keys init",
+        "Says which RSA keys are protected by a passcode, and what to do about it; none is asked for.",
+        Cli::iax_keys_init,
+    ),
     verb("iax2 set debug on|off", "Switches the log of IAX2 frames.", Cli::iax_set_debug)
         .detail("Passwords, challenges' answers and keys are never logged."),
     verb(
@@ -261,6 +272,58 @@ impl Cli {
                 })
             };
             ask.show(data, || numbers_text(&numbers))
+        })
+    }
+
+    fn iax_keys(&self, ask: &mut Ask<'_>) -> Said {
+        self.iax(|iax| {
+            let rows = iax.keys();
+            let kind = |kind| if kind == KeyKind::Public { "PUBLIC" } else { "PRIVATE" };
+            let data = || {
+                let rows = rows.iter().map(|row| {
+                    let status = row.status.trim_matches(['[', ']']);
+                    json!({ "name": row.name, "type": kind(row.kind), "status": status, "sum": row.sum })
+                });
+                json!({ "keys": rows.collect::<Vec<_>>() })
+            };
+            let text = || {
+                let line = |cells: [&str; 4]| {
+                    let [name, kind, status, sum] = cells;
+                    format!("{name:<18} {kind:<8} {status:<16} {sum:<33}\n")
+                };
+                let dashes = [
+                    "------------------",
+                    "--------",
+                    "----------------",
+                    "--------------------------------",
+                ];
+                let mut out = line(["Key Name", "Type", "Status", "Sum"]) + &line(dashes);
+                for row in &rows {
+                    out += &line([&clean(&row.name), kind(row.kind), row.status, &row.sum]);
+                }
+                let _ = writeln!(out, "{} known RSA key{}.", rows.len(), s(rows.len()));
+                out
+            };
+            ask.show(data, text)
+        })
+    }
+
+    fn iax_keys_init(&self, _: &mut Ask<'_>) -> Said {
+        self.iax(|iax| {
+            let rows = iax.keys();
+            let locked = rows.iter().filter(|row| row.status == "[Needs Passcode]");
+            let remedies: String = locked
+                .map(|row| {
+                    let name = clean(&row.name);
+                    format!(
+                        "{name} needs a passcode, which is not asked for here; take it off with\n  openssl rsa -traditional -in {name}.key -out {name}.key\nthen `core reload`\n"
+                    )
+                })
+                .collect();
+            match remedies.is_empty() {
+                true => Said::done("No key needs a passcode.\n"),
+                false => Said::failed(remedies),
+            }
         })
     }
 

@@ -67,8 +67,10 @@ pub struct Common {
     pub send_connected: bool,
     /// `connectedline`, `recvconnectedline`: it is believed who it is connected to.
     pub take_connected: bool,
-    /// `maxauthreq`: challenges without an answer at once; 0 is any.
+    /// `maxauthreq`: calls under its name from one address that may wait for a proof at once; 0 is any.
     pub challenges_max: u32,
+    /// `sourceaddress`: where our packets to it leave from; port 0 is any.
+    pub source: Option<SocketAddr>,
     /// `parkinglot`.
     pub parking_lot: String,
     /// `adsi`, `immediate`: a call without a number goes to extension `s` at once, and the caller is told so.
@@ -98,6 +100,7 @@ impl Default for Common {
             send_connected: false,
             take_connected: false,
             challenges_max: 3,
+            source: None,
             parking_lot: String::new(),
             immediate: false,
         }
@@ -207,6 +210,28 @@ pub type CheckSignature = Rc<dyn Fn(&str, &[u8], &[u8]) -> bool>;
 /// Signs a challenge with a private key, by its name; base 64. `None`: there is no such key.
 pub type Sign = Rc<dyn Fn(&str, &[u8]) -> Option<Vec<u8>>>;
 
+/// Which half of a key a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyKind {
+    /// `NAME.pub`: checks signatures.
+    Public,
+    /// `NAME.key`: makes them.
+    Private,
+}
+
+/// A file of a key.
+#[derive(Debug, Clone)]
+pub struct KeyRow {
+    /// The file's name without its ending.
+    pub name: String,
+    /// Which half.
+    pub kind: KeyKind,
+    /// `[Loaded]`, or why not.
+    pub status: &'static str,
+    /// MD5 of the file in hexadecimal digits.
+    pub sum: String,
+}
+
 /// The keys of astkeydir.
 #[derive(Clone, Default)]
 pub struct Keys {
@@ -214,6 +239,8 @@ pub struct Keys {
     pub check: Option<CheckSignature>,
     /// Private ones.
     pub sign: Option<Sign>,
+    /// Their files, by name.
+    pub rows: Rc<[KeyRow]>,
 }
 
 /// Everything, replaced whole by a reload.
@@ -231,6 +258,8 @@ pub struct Config {
     pub registrations: Vec<Rc<Registration>>,
     /// What calls of nobody in particular get: those of the user `guest`, when there is one, are in `users`.
     pub defaults: Common,
+    /// `srvlookup`: hosts that dial strings and registrations name are looked up by their services first.
+    pub srv_lookup: bool,
     /// `regcontext`: extensions of registered peers exist there; empty: nowhere.
     pub reg_context: String,
     /// `minregexpire`, seconds.
@@ -275,6 +304,7 @@ impl Default for Config {
             peers: BTreeMap::new(),
             registrations: Vec::new(),
             defaults: Common::default(),
+            srv_lookup: false,
             reg_context: String::new(),
             lease_min: 60,
             lease_max: 3600,

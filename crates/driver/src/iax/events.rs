@@ -26,14 +26,16 @@ impl IaxDriver {
                 self.asked_for(core, (socket, leg), Asking::Register(release, *request));
             }
             Event::Proven(place) => self.proven(core, (socket, place)),
+            Event::Unproven(place) => self.unproven(core, (socket, place)),
             Event::Signed { leg, challenge, signature } => {
-                self.signed(core, (socket, leg), &challenge, &signature);
+                self.signed((socket, leg), &challenge, &signature);
             }
             Event::Challenged { leg, methods, challenge } => {
                 self.challenged(core, (socket, leg), methods, &challenge);
             }
             Event::Accepted(place, format) => self.accepted(core, (socket, place), format),
             Event::Control(place, control) => self.control(core, (socket, place), control),
+            Event::Asked(place) => self.tell_played(core, (socket, place)),
             Event::Digit(place, digit, begins) => self.digit(core, (socket, place), digit, begins),
             Event::Text(place, text) => {
                 if let Some(leg) = self.leg_at((socket, place)) {
@@ -79,6 +81,17 @@ impl IaxDriver {
         }
     }
 
+    /// The other side asks how it is heard: what is known it learns the next time, and what is to be known then is asked.
+    fn tell_played(&mut self, core: &mut Core, at: At) {
+        let Some(leg) = self.leg_at(at) else { return };
+        let stream = leg.voice.as_ref().map(|voice| voice.stream);
+        if let Some((delay_ms, dropped)) = super::show::played(core, leg) {
+            self.order(at.0, |machine, _| machine.set_played(at.1, delay_ms, dropped));
+        }
+        if let Some(stream) = stream {
+            core.services.media.command(base::Command::Stats { stream });
+        }
+    }
     /// Opens the stream of a leg, which sends `format`.
     pub(super) fn open_voice(&mut self, core: &mut Core, handle: u64, format: FormatId) -> bool {
         let ssrc = self.random.next() as u32;
@@ -195,7 +208,7 @@ impl IaxDriver {
     }
     /// A leg is over.
     pub(super) fn ended(&mut self, core: &mut Core, at: At, cause: Cause, why: &[u8]) {
-        self.asked.remove(&at);
+        self.door.take(at);
         self.unnumbered.remove(&at);
         self.forget_parked(at);
         let Some(handle) = self.by_place.remove(&at) else { return };

@@ -1,29 +1,16 @@
 //! Calls that come in: who it is, whether it may, where it goes.
 
 use core::net::IpAddr;
-use core::time::Duration;
 use std::rc::Rc;
 
-use ::iax2::Secret;
-use ::iax2::frame::Auth;
-use ::iax2::machine::{Accept, Challenge, Encrypt, Request};
-use base::{Cause, Instant};
+use ::iax2::machine::{Accept, Encrypt, Request};
+use base::Cause;
 use call::{ChanState, Core, Level, Location, NewChannel, PartyId, Presentation, Reach, security};
 
 use super::config::{Peer, Transfer, User};
 use super::leg::{Leg, Party, Stage, Target};
+use super::proof::{NO_AUTHORITY, Wish};
 use super::{At, IaxDriver, text};
-
-/// How long who was asked to prove who it is is remembered: longer than the machine waits for it.
-const ASKED_WAIT: Duration = Duration::from_secs(70);
-/// What is said to everybody who fails, whoever it claims to be.
-const NO_AUTHORITY: &[u8] = b"No authority found";
-
-/// Who was asked to prove who it is.
-pub(super) enum Asked {
-    Call(Rc<User>, Box<Request>),
-    Register(Rc<Peer>, bool, Box<Request>),
-}
 
 /// A call that is accepted and has no number yet.
 pub(super) struct Unnumbered {
@@ -54,23 +41,7 @@ fn may_come_from(access: Option<&super::Access>, address: IpAddr) -> bool {
     access.is_none_or(|access| access(address.to_canonical()))
 }
 
-/// The methods by which a proof is asked for: of those that are configured, what there is something to check with.
-fn methods(auth: Auth, has_keys: bool) -> Auth {
-    match has_keys {
-        true => auth,
-        false => Auth(auth.0 & !Auth::RSA.0),
-    }
-}
-
 impl IaxDriver {
-    /// What proves it, from the configuration or the astdb; `None`: nothing is asked for.
-    pub(super) fn secret(core: &mut Core, secret: Option<&Secret>, place: Option<&str>) -> Option<Secret> {
-        let Some((family, key)) = place.and_then(|place| place.split_once('/')) else {
-            return secret.cloned();
-        };
-        // One that is nowhere is nobody's.
-        Some(Secret::new(core.services.db.get(family, key).unwrap_or_default().as_bytes()))
-    }
     /// Who calls: the user that is named; else the first that needs no proof and may come from there.
     fn user_of(&self, name: &str, from: IpAddr) -> Option<Rc<User>> {
         let open =
@@ -81,66 +52,6 @@ impl IaxDriver {
         }
         let guest = self.config.users.get("guest").filter(open).filter(may);
         guest.or_else(|| self.config.users.values().filter(open).find(may)).cloned()
-    }
-    /// Asks for a proof. Who is nobody is asked like everybody else, and fails like who does not know the password.
-    fn challenge(&mut self, core: &mut Core, at: At, name: &str, asked: Option<Asked>) {
-        let defaults = self.config.defaults.clone();
-        let (secret, auth, keys, encrypt) = match &asked {
-            Some(Asked::Call(user, _)) => {
-                let secret = Self::secret(core, user.secret.as_ref(), user.secret_in.as_deref());
-                (secret, user.common.auth, !user.keys.is_empty(), user.common.encrypt)
-            }
-            Some(Asked::Register(peer, ..)) => {
-                let secret = Self::secret(core, peer.secret.as_ref(), peer.secret_in.as_deref());
-                (secret, peer.common.auth, !peer.keys.is_empty(), Encrypt::No)
-            }
-            None => (None, defaults.auth, false, defaults.encrypt),
-        };
-        let known = asked.is_some();
-        if let Some(asked) = asked {
-            self.asked.insert(at, asked);
-            self.forgotten_at.push_back((core.now + ASKED_WAIT, at));
-        }
-        let challenge = Challenge {
-            username: name.as_bytes(),
-            methods: methods(auth, keys),
-            secret: secret.unwrap_or_default(),
-            encrypt,
-        };
-        let now = core.now;
-        let done = self.order(at.0, |machine, out| machine.challenge(now, at.1, &challenge, out));
-        if !matches!(done, Some(Ok(()))) {
-            self.asked.remove(&at);
-            self.refuse(now, at, Cause::FACILITY_NOT_SUBSCRIBED, NO_AUTHORITY);
-        }
-        let event = if known { "ChallengeSent" } else { "InvalidAccountID" };
-        self.tell_attempt(core, at, event, name);
-    }
-    /// Tells the security log and watchers of an attempt to get in.
-    fn tell_attempt(&self, core: &mut Core, at: At, event: &'static str, name: &str) {
-        let Some(Some(socket)) = self.sockets.get(at.0 as usize) else { return };
-        let remote = match self.asked.get(&at) {
-            Some(Asked::Call(_, request) | Asked::Register(_, _, request)) => {
-                security::address("UDP", request.from)
-            }
-            None => {
-                socket.machine.remote(at.1).map(|from| security::address("UDP", from)).unwrap_or_default()
-            }
-        };
-        let local = security::address("UDP", socket.local);
-        core.tell_attempt(|_| security::Attempt {
-            event,
-            service: "IAX2",
-            account: name.to_owned(),
-            session: format!("{:x}", at.1.slot),
-            local,
-            remote,
-            challenge: String::new(),
-        });
-    }
-    pub(super) fn refuse(&mut self, now: Instant, at: At, cause: Cause, why: &[u8]) {
-        // It may be over already.
-        let _ = self.order(at.0, |machine, out| machine.reject(now, at.1, cause, why, out));
     }
     /// A call comes in.
     pub(super) fn called(&mut self, core: &mut Core, at: At, request: Request) {
@@ -154,8 +65,8 @@ impl IaxDriver {
                 }
                 self.admit(core, at, user, Box::new(request));
             }
-            Some(user) => self.challenge(core, at, &name, Some(Asked::Call(user, Box::new(request)))),
-            None => self.challenge(core, at, &name, None),
+            Some(user) => self.challenge(core, at, &name, Wish::Call(user), request),
+            None => self.challenge(core, at, &name, Wish::Nobody { calls: true }, request),
         }
     }
     /// A peer wants to be registered, or no longer.
@@ -169,47 +80,12 @@ impl IaxDriver {
             Some(peer) if peer.secret.is_none() && peer.secret_in.is_none() && peer.keys.is_empty() => {
                 self.lease(core, at, &peer, release, &request);
             }
-            Some(peer) => {
-                self.challenge(core, at, &name, Some(Asked::Register(peer, release, Box::new(request))));
-            }
-            None => self.challenge(core, at, &name, None),
+            Some(peer) => self.challenge(core, at, &name, Wish::Register(peer, release), request),
+            None => self.challenge(core, at, &name, Wish::Nobody { calls: false }, request),
         }
     }
-    /// Who was asked has proven to be who it says.
-    pub(super) fn proven(&mut self, core: &mut Core, at: At) {
-        let Some(asked) = self.asked.get(&at) else { return };
-        let name = match asked {
-            Asked::Call(user, _) => user.name.clone(),
-            Asked::Register(peer, ..) => peer.name.clone(),
-        };
-        self.tell_attempt(core, at, "SuccessfulAuth", &name);
-        match self.asked.remove(&at) {
-            Some(Asked::Call(user, request)) => self.admit(core, at, user, request),
-            Some(Asked::Register(peer, release, request)) => self.lease(core, at, &peer, release, &request),
-            None => {}
-        }
-    }
-    /// Who was asked answers with a signature.
-    pub(super) fn signed(&mut self, core: &mut Core, at: At, challenge: &[u8], signature: &[u8]) {
-        let keys = match self.asked.get(&at) {
-            Some(Asked::Call(user, _)) => user.keys.clone(),
-            Some(Asked::Register(peer, ..)) => peer.keys.clone(),
-            None => Vec::new(),
-        };
-        let check = self.config.keys.check.clone();
-        let right = check.is_some_and(|check| keys.iter().any(|key| check(key, challenge, signature)));
-        let now = core.now;
-        let _ = self.order(at.0, |machine, out| machine.judge(now, at.1, right, out));
-    }
-    /// Who has not answered in time is forgotten.
-    pub(super) fn forget_asked(&mut self, now: Instant) {
-        while let Some((_, at)) = self.forgotten_at.pop_front_if(|(at, _)| *at <= now) {
-            self.asked.remove(&at);
-        }
-    }
-
     /// Takes a call of a user who is known, or refuses it.
-    fn admit(&mut self, core: &mut Core, at: At, user: Rc<User>, request: Box<Request>) {
+    pub(super) fn admit(&mut self, core: &mut Core, at: At, user: Rc<User>, request: Box<Request>) {
         let now = core.now;
         let (spread, calls) = (core.random() as u32, core.call_count());
         if let Err(refused) = core.admission.admit(calls, spread, now) {

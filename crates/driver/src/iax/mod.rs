@@ -12,6 +12,7 @@ mod leg;
 mod lookup;
 mod outbound;
 mod peers;
+mod proof;
 mod registry;
 mod show;
 mod tech;
@@ -29,8 +30,8 @@ use base::{ChannelId, FormatId, Instant, Place, StreamId};
 use call::{Core, Location};
 
 pub use config::{
-    Access, CheckSignature, Common, Config, Host, JITTER_DEFAULT, Keys, Peer, Registration, Sign, Transfer,
-    User,
+    Access, CheckSignature, Common, Config, Host, JITTER_DEFAULT, KeyKind, KeyRow, Keys, Peer, Registration,
+    Sign, Transfer, User,
 };
 pub use lookup::{Directory, Kind, Learned};
 pub use peers::Lease;
@@ -41,9 +42,10 @@ pub use show::{
 pub use trace::Trace;
 
 use hosts::Hosts;
-use inbound::{Asked, Unnumbered};
+use inbound::Unnumbered;
 use leg::Leg;
 use peers::Live;
+use proof::Doorkeeper;
 use registry::Ours;
 
 /// A leg of one socket's machine.
@@ -68,10 +70,7 @@ pub struct IaxDriver {
     next_leg: u64,
     by_place: HashMap<At, u64>,
     by_stream: HashMap<StreamId, u64>,
-    /// Who was asked to prove who it is.
-    asked: HashMap<At, Asked>,
-    /// When those are forgotten, in order.
-    forgotten_at: std::collections::VecDeque<(Instant, At)>,
+    door: Doorkeeper,
     /// Calls that are accepted and have no number yet.
     unnumbered: HashMap<At, Unnumbered>,
     peers: BTreeMap<Rc<str>, Live>,
@@ -99,8 +98,7 @@ impl IaxDriver {
             next_leg: 1,
             by_place: HashMap::new(),
             by_stream: HashMap::new(),
-            asked: HashMap::new(),
-            forgotten_at: std::collections::VecDeque::new(),
+            door: Doorkeeper::default(),
             unnumbered: HashMap::new(),
             peers: BTreeMap::new(),
             expiries: BTreeSet::new(),
@@ -144,7 +142,7 @@ impl IaxDriver {
         for at in gone {
             self.ended(core, at, base::Cause::NORMAL_TEMPORARY_FAILURE, b"the socket was closed");
         }
-        self.asked.retain(|(of, _), _| *of != socket);
+        self.door.forget_socket(socket);
         self.unnumbered.retain(|(of, _), _| *of != socket);
         self.forget_parked_of(socket);
         self.sockets_changed(socket);
@@ -188,7 +186,7 @@ impl IaxDriver {
             }
         }
         self.settle(core);
-        self.forget_asked(core.now);
+        self.door_due(core.now);
         self.expire(core);
         self.give_up_names(core);
         self.settle(core);
@@ -196,7 +194,7 @@ impl IaxDriver {
     /// When [`due`](Self::due) next wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
         let machines = self.sockets.iter().flatten().filter_map(|socket| socket.machine.next_timer());
-        let asked = self.forgotten_at.front().map(|(at, _)| *at);
+        let asked = self.door.deadline();
         let lease = self.expiries.first().map(|(at, _)| *at);
         machines.chain(asked).chain(lease).chain(self.names_deadline()).min()
     }
@@ -222,7 +220,7 @@ impl IaxDriver {
     }
     /// What the DNS says. What waited for it goes on.
     pub fn resolved(&mut self, core: &mut Core, question: &Question, answer: &Answer) {
-        if self.hosts.learn(question, answer, core.now) {
+        if self.hosts.learn(question, answer, &mut self.random, core.now) {
             self.calls_resolved(core);
             self.configure_peers(core);
             self.configure_registry(core);
@@ -271,6 +269,19 @@ impl IaxDriver {
         let mut sockets = (0..).zip(&self.sockets).filter_map(|(at, socket)| Some((at, socket.as_ref()?)));
         let found = sockets.find(|(_, socket)| socket.local.is_ipv4() == address.is_ipv4());
         found.map(|(at, _)| at)
+    }
+    /// The same for somebody who may have a source of its own (`sourceaddress`): the socket that listens there, if there is
+    /// one.
+    fn socket_for(&self, address: SocketAddr, common: &Common) -> Option<u32> {
+        let own = common.source.and_then(|source| {
+            let fits = |local: SocketAddr| {
+                local.ip() == source.ip() && (source.port() == 0 || local.port() == source.port())
+            };
+            let mut sockets =
+                (0..).zip(&self.sockets).filter_map(|(at, socket)| Some((at, socket.as_ref()?)));
+            sockets.find(|(_, socket)| fits(socket.local)).map(|(at, _)| at)
+        });
+        own.or_else(|| self.socket_to(address))
     }
     fn leg_at(&mut self, at: At) -> Option<&mut Leg> {
         self.by_place.get(&at).and_then(|handle| self.legs.get_mut(handle))

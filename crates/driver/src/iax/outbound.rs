@@ -66,21 +66,22 @@ fn offered(own: FormatSet, caller: FormatSet) -> FormatSet {
 impl IaxDriver {
     /// Where a call goes: `Ok(None)` while the DNS is asked.
     fn address(&mut self, party: &Party, target: &Target, now: Instant) -> Result<Option<SocketAddr>, Cause> {
-        let (host, port) = match party {
+        let (host, port, services) = match party {
             Party::Peer(peer) => match &peer.host {
                 Host::Fixed(address) => return Ok(Some(*address)),
                 Host::Dynamic(fallback) => {
                     let registered = self.registered_at(peer, now);
                     return registered.or(*fallback).map(Some).ok_or(Cause::SUBSCRIBER_ABSENT);
                 }
-                Host::Named(host, port, _) => (host.clone(), *port),
+                Host::Named(host, port, services) => (host.clone(), *port, *services),
                 Host::Nowhere => return Err(Cause::SUBSCRIBER_ABSENT),
             },
-            Party::User(_) | Party::Bare(_) => (target.host.clone(), PORT),
+            Party::User(_) | Party::Bare(_) => (target.host.clone(), PORT, self.config.srv_lookup),
         };
-        let port = if target.port == 0 { port } else { target.port };
-        match self.hosts.find(&host, now) {
-            Found::At(ip) => Ok(Some(SocketAddr::new(ip, port))),
+        // Who writes a port means that one.
+        let (port, services) = if target.port == 0 { (port, services) } else { (target.port, false) };
+        match self.hosts.find(&host, port, services, now) {
+            Found::At(address) => Ok(Some(address)),
             Found::Awaited => Ok(None),
             Found::Nowhere => Err(Cause::NO_ROUTE_DESTINATION),
         }
@@ -96,7 +97,7 @@ impl IaxDriver {
             return Err(Cause::SUBSCRIBER_ABSENT);
         }
         if let Some(address) = self.address(&party, &target, core.now)?
-            && self.socket_to(address).is_none()
+            && self.socket_for(address, party.common()).is_none()
         {
             return Err(Cause::NO_ROUTE_DESTINATION);
         }
@@ -170,11 +171,11 @@ impl IaxDriver {
         }
     }
     fn place_call(&mut self, core: &mut Core, handle: u64, to: SocketAddr) -> Result<(), Cause> {
-        let socket = self.socket_to(to).ok_or(Cause::NO_ROUTE_DESTINATION)?;
         let failed = Cause::NORMAL_TEMPORARY_FAILURE;
         let leg = self.legs.get(&handle).ok_or(failed)?;
         let entry = core.get(leg.channel).ok_or(failed)?;
         let (target, party) = (leg.target.clone(), leg.party.clone());
+        let socket = self.socket_for(to, party.common()).ok_or(Cause::NO_ROUTE_DESTINATION)?;
         let (mut username, mut context, mut secret) = (target.username, target.context, target.secret);
         let mut send_ani = false;
         if let Party::Peer(peer) = &party {
@@ -186,7 +187,7 @@ impl IaxDriver {
             own(&mut username, &peer.username);
             own(&mut context, &peer.context);
             send_ani = peer.send_ani;
-            if secret.is_none() && target.key.is_empty() && peer.own_key.is_empty() {
+            if secret.is_none() {
                 let place = peer.secret_in.clone();
                 let known = peer.secret.clone();
                 secret = match place {

@@ -38,12 +38,9 @@ pub(super) struct Live {
     /// Until when it has registered here, at last: what a database says up to then it has from us.
     ours_until: Option<Instant>,
     /// Who is watched, and where it was then.
-    watch: Option<(At, Watched)>,
+    watch: Option<(At, Watch)>,
     reach: Option<Reach>,
 }
-
-/// What a watch was begun with.
-type Watched = (SocketAddr, Duration, Duration, Duration);
 
 impl Live {
     pub(super) fn address(&self) -> Option<SocketAddr> {
@@ -67,6 +64,26 @@ fn messages(core: &Core, config: &Config, peer: &Peer) -> Option<u16> {
 }
 
 impl IaxDriver {
+    /// Tells peers of the messages in mailboxes that have changed this turn. The shard's owner calls it each turn, before the
+    /// changes are taken.
+    pub fn tell_messages(&mut self, core: &mut Core) {
+        let changed = core.board.changed_mailboxes();
+        if changed.is_empty() {
+            return;
+        }
+        let mine =
+            |peer: &&Rc<Peer>| peer.mailboxes.iter().any(|own| changed.contains(&call::mailbox_name(own)));
+        let peers: Vec<Rc<Peer>> = self.config.peers.values().filter(mine).cloned().collect();
+        let now = core.now;
+        for peer in peers {
+            let address = self.known_address(&peer, now);
+            let (Some(to), Some(count)) = (address, messages(core, &self.config, &peer)) else { continue };
+            if let Some(socket) = self.socket_for(to, &peer.common) {
+                // It hears of them when it registers again.
+                let _ = self.order(socket, |machine, out| machine.announce(now, to, count, out));
+            }
+        }
+    }
     /// Registrations that began or ended, to be written down before [`send`](Self::send).
     pub fn take_changes(&mut self) -> Vec<Lease> {
         std::mem::take(&mut self.changes)
@@ -227,8 +244,8 @@ impl IaxDriver {
         match &peer.host {
             Host::Dynamic(fallback) => self.registered_at(peer, now).or(*fallback),
             Host::Fixed(address) => Some(*address),
-            Host::Named(host, port, _) => match self.hosts.find(host, now) {
-                Found::At(ip) => Some(SocketAddr::new(ip, *port)),
+            Host::Named(host, port, services) => match self.hosts.find(host, *port, *services, now) {
+                Found::At(address) => Some(address),
                 Found::Awaited | Found::Nowhere => None,
             },
             Host::Nowhere => None,
@@ -238,19 +255,21 @@ impl IaxDriver {
     pub(super) fn watch(&mut self, core: &mut Core, peer: &Rc<Peer>) {
         let now = core.now;
         let address = self.address_of_peer(peer, now);
-        let wanted = address
-            .zip(peer.qualify)
-            .map(|(address, most)| (address, most, peer.qualify_every, peer.qualify_every_down));
+        let wanted = address.zip(peer.qualify).map(|(to, most)| Watch {
+            to,
+            most,
+            every: peer.qualify_every,
+            every_down: peer.qualify_every_down,
+            smooth: peer.qualify_smooth,
+        });
         let present = self.peers.get(&peer.name).and_then(|live| live.watch).map(|(_, what)| what);
         if wanted == present {
             return;
         }
         self.unwatch(now, &peer.name);
         let Some(what) = wanted else { return };
-        let (to, most, every, every_down) = what;
-        let Some(socket) = self.socket_to(to) else { return };
-        let watch = Watch { to, most, every, every_down };
-        if let Some(Ok(place)) = self.order(socket, |machine, out| machine.watch(now, watch, out)) {
+        let Some(socket) = self.socket_for(what.to, &peer.common) else { return };
+        if let Some(Ok(place)) = self.order(socket, |machine, out| machine.watch(now, what, out)) {
             let at = (socket, place);
             self.watched.insert(at, peer.name.clone());
             self.peers.entry(peer.name.clone()).or_default().watch = Some((at, what));
@@ -307,7 +326,7 @@ impl IaxDriver {
         match &peer.host {
             Host::Dynamic(fallback) => self.registered_at(peer, now).or(*fallback),
             Host::Fixed(address) => Some(*address),
-            Host::Named(..) => live.and_then(|live| live.watch).map(|(_, (address, ..))| address),
+            Host::Named(..) => live.and_then(|live| live.watch).map(|(_, watch)| watch.to),
             Host::Nowhere => None,
         }
     }

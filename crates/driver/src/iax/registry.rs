@@ -51,8 +51,9 @@ impl IaxDriver {
                 refresh: config.refresh,
             });
             ours.config = config.clone();
-            let address = match self.hosts.find(&config.host, now) {
-                Found::At(ip) => Some(SocketAddr::new(ip, config.port)),
+            let services = self.config.srv_lookup;
+            let address = match self.hosts.find(&config.host, config.port, services, now) {
+                Found::At(address) => Some(address),
                 // The last that was known may still be right.
                 Found::Awaited | Found::Nowhere => ours.address,
             };

@@ -26,7 +26,7 @@ pub(crate) fn iax_config(snapshot: &Snapshot) -> Config {
     let general = &iax.general;
     let plain = TrunkSettings::default();
     Config {
-        binds: if iax.enabled { general.addresses() } else { Vec::new() },
+        binds: if iax.enabled { iax.addresses() } else { Vec::new() },
         marking: marking(general.tos, general.cos),
         users: iax
             .users
@@ -48,6 +48,7 @@ pub(crate) fn iax_config(snapshot: &Snapshot) -> Config {
             .map(|of| Rc::new(registration(of, general.auth.plaintext)))
             .collect(),
         defaults: common(&iax.defaults(), general.maxjitterbuffer),
+        srv_lookup: general.srvlookup,
         reg_context: general.regcontext.clone(),
         lease_min: seconds(general.minregexpire),
         lease_max: seconds(general.maxregexpire),
@@ -59,6 +60,7 @@ pub(crate) fn iax_config(snapshot: &Snapshot) -> Config {
         numbers_of_address: general.maxcallnumbers,
         number_ranges: iax.limits.iter().map(|(net, most)| (net.parts(), *most)).collect(),
         numbers_without_token: general.maxcallnumbers_nonvalidated,
+        keys: crate::keys::load(&snapshot.asterisk.directories.astkeydir),
         trunk: TrunkSettings {
             every: general.trunkfreq,
             bytes_max: match general.trunkmtu {
@@ -144,6 +146,7 @@ fn common(from: &IaxPeer, jitter: core::time::Duration) -> Common {
         send_connected: matches!(from.connectedline, ConnectedLine::Yes | ConnectedLine::Send),
         take_connected: matches!(from.connectedline, ConnectedLine::Yes | ConnectedLine::Receive),
         challenges_max: from.maxauthreq,
+        source: from.sourceaddress.map(|source| SocketAddr::new(source.ip, source.port.unwrap_or(0))),
         parking_lot: from.parkinglot.clone(),
         immediate: from.immediate,
     }

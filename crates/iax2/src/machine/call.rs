@@ -4,7 +4,7 @@ use super::dial::Encrypt;
 use super::join::{self, Transfer};
 use super::link::{Keys, Link};
 use super::negotiate::Offer;
-use super::orders::cause_elements;
+use super::orders::{cause_elements, proof_element};
 use super::out::{Event, Out};
 use super::state::{Challenged, Core};
 use super::{ANSWER_WAIT, Fate, Leg, Role, media};
@@ -469,10 +469,7 @@ pub(super) fn reply(
         call.ciphers = ciphers;
     }
     let mut data = Vec::new();
-    match proof {
-        Proof::Md5(answer) => write_element(&Element::Md5Result(answer), &mut data),
-        Proof::Plain(password) => write_element(&Element::Password(password), &mut data),
-    }
+    proof_element(proof, &mut data);
     call.state = State::Replied;
     link.full(now, Kind::Iax(Command::AUTHREP), &data, &mut core.random, out);
 }

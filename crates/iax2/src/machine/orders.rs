@@ -240,19 +240,25 @@ impl Machine {
     /// Proves who we are with a signature in base 64, after [`Event::Challenged`], on a call or for a registration.
     ///
     /// # Errors
-    /// When the leg was not challenged, or not for a signature.
+    /// When the leg was not challenged, or not for a signature, or has to be enciphered and there is no password to make
+    /// keys of.
     pub fn sign(&mut self, now: Instant, leg: Place, signature: &[u8], out: &mut Out) -> Result<(), Refused> {
         self.order(leg, now, out, |leg, core, out| {
             let Leg { link, role: Role::Call(call), .. } = leg else {
                 return registrant::sign(leg, core, signature, now, out);
             };
-            let challenge = call.dialling.as_mut().and_then(|dialling| dialling.challenge.take());
-            if !challenge.is_some_and(|(methods, ..)| methods.has(Auth::RSA)) {
+            let dialling = call.dialling.as_mut().ok_or(Refused::WrongState)?;
+            let (methods, challenge, ciphers) = dialling.challenge.take().ok_or(Refused::WrongState)?;
+            if !methods.has(Auth::RSA) {
                 return Err(Refused::WrongState);
             }
-            call.state = State::Replied;
-            let data = one(&Element::RsaResult(signature));
-            link.full(now, Kind::Iax(Command::AUTHREP), &data, &mut core.random, out);
+            // Keys of calls are made of passwords, whatever else proves who calls.
+            let has_password =
+                dialling.secret.as_ref().is_some_and(|secret| secret.keys(&challenge).next().is_some());
+            if dialling.encrypt == Encrypt::Required && !has_password {
+                return Err(Refused::NoCipher);
+            }
+            reply(call, link, core, &Proof::Rsa(signature.to_vec()), &challenge, ciphers, now, out);
             Ok(())
         })
     }
@@ -529,5 +535,6 @@ pub(super) fn proof_element(proof: &Proof, data: &mut Vec<u8>) {
     match proof {
         Proof::Md5(answer) => write_element(&Element::Md5Result(answer), data),
         Proof::Plain(password) => write_element(&Element::Password(password), data),
+        Proof::Rsa(signature) => write_element(&Element::RsaResult(signature), data),
     }
 }

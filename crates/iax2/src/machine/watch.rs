@@ -14,7 +14,7 @@ use core::time::Duration;
 const POKE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A peer to watch.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watch {
     /// Where it is.
     pub to: SocketAddr,

@@ -97,6 +97,18 @@ fn registrations_calls_and_totals_are_told() {
 }
 
 #[test]
+fn keys_are_listed_and_those_that_need_a_passcode_are_told_what_to_do_about() {
+    let (mut desk, _) = served("iax-keys");
+    let keys = desk.text("keys show");
+    assert!(keys.starts_with("Key Name           Type     Status           Sum "), "{keys}");
+    assert!(keys.contains("\nsite-b             PUBLIC   [Loaded]         0f0f0f0f"), "{keys}");
+    assert!(keys.ends_with("2 known RSA keys.\n"), "{keys}");
+    let (told, status) = desk.run("keys init");
+    assert!(told.contains("openssl rsa -traditional -in site-b.key -out site-b.key"), "{told}");
+    assert_eq!(status, 1);
+}
+
+#[test]
 fn debug_is_switched_and_a_registration_is_forgotten_once() {
     let (mut desk, iax) = served("iax-debug");
     for (line, told, trace) in [
@@ -128,6 +140,7 @@ fn json_has_the_keys_of_the_manual() {
         ("iax2 show netstats", "/channels/0/local/lost", "7"),
         ("iax2 show stats", "/discards/too_short", "3"),
         ("iax2 show callnumber usage", "/of_address_max", "2048"),
+        ("keys show", "/keys/1/status", "\"Needs Passcode\""),
         ("iax2 show users", "/users", "[]"),
         ("iax2 show threads", "/threads", "1"),
         ("iax2 show cache", "/numbers", "[]"),

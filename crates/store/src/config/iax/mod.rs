@@ -19,6 +19,7 @@ use base::{Coded, FormatId};
 use conf::{File, Findings, Level, Section, Variable};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Passwords shorter than this are guessed from one exchange that somebody has seen (RFC 5456 §10).
@@ -44,6 +45,30 @@ pub struct Iax {
     pub limits: Vec<(Net, u32)>,
     /// `register =>` lines.
     pub registrations: Vec<Register>,
+}
+
+impl Iax {
+    /// Where to listen: on the addresses of `[general]`, and on those from which a peer is talked to.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let mut addresses = self.general.addresses();
+        for source in self.peers.values().filter_map(|peer| peer.sourceaddress) {
+            let address = source.or_port(self.general.bindport);
+            if !is_listened_on(address, &addresses) {
+                addresses.push(address);
+            }
+        }
+        addresses
+    }
+}
+
+/// Whether an address is among these, or an address of these stands for it.
+fn is_listened_on(address: SocketAddr, addresses: &[SocketAddr]) -> bool {
+    let covers = |known: &SocketAddr| {
+        known.port() == address.port()
+            && (known.ip() == address.ip()
+                || (known.ip().is_unspecified() && (known.is_ipv6() || address.is_ipv4())))
+    };
+    addresses.iter().any(covers)
 }
 
 impl IaxGeneral {
@@ -147,11 +172,6 @@ impl Iax {
                 findings.warning(&line.place, message, "write register => user:secret@host");
                 continue;
             };
-            if register.outkey.is_some() {
-                let message =
-                    "the register line names a key, and keys are not read: the registration can only fail";
-                findings.warning(&line.place, message, "write register => user:secret@host");
-            }
             self.registrations.push(register);
         }
     }
@@ -209,6 +229,7 @@ impl Iax {
         });
         let Some(mut peer) = read.filter(|_| !locked) else { return };
         self.fill_in(&mut peer);
+        self.check_source(&peer, findings);
         check_peer(&peer, findings);
         let peer = Arc::new(peer);
         if peer.is_user() && self.users.insert(name.to_string(), peer.clone()).is_some() {
@@ -216,6 +237,20 @@ impl Iax {
         }
         if peer.is_peer() && self.peers.insert(name.to_string(), peer.clone()).is_some() {
             twice(&peer, "peer", findings);
+        }
+    }
+
+    /// Packets from a socket of every address have the source that the system chooses.
+    fn check_source(&self, peer: &IaxPeer, findings: &mut Findings) {
+        let Some(source) = peer.sourceaddress else { return };
+        let (address, known) = (source.or_port(self.general.bindport), self.general.addresses());
+        if is_listened_on(address, &known) && !known.contains(&address) {
+            let message = format!(
+                "sourceaddress={address} of [{}] has no effect while every address is listened on",
+                peer.origin.name
+            );
+            let remedy = format!("write bindaddr={} for each address of ours in [general]", address.ip());
+            findings.warning(peer.origin.place_of("sourceaddress"), message, remedy);
         }
     }
 
@@ -263,6 +298,34 @@ impl Iax {
         let mut defaults = IaxPeer::default();
         self.fill_in(&mut defaults);
         defaults
+    }
+
+    /// Says which keys are named and are not there. `folder` is `keys` below `astkeydir`.
+    pub fn check_keys(&self, folder: &Path, findings: &mut Findings) {
+        let mut check = |name: &str, ending: &str, place: &conf::Place| {
+            let file = folder.join(format!("{name}.{ending}"));
+            if !name.is_empty() && !file.is_file() {
+                let message = format!("the key '{name}' is not there: nothing can be proven by it");
+                let remedy = match ending {
+                    "pub" => format!("put the other side's public key into {}", file.display()),
+                    _ => format!("make one with astgenkey -n {name}, and put it into {}", file.display()),
+                };
+                findings.warning(place, message, remedy);
+            }
+        };
+        let peers_only = self
+            .peers
+            .iter()
+            .filter(|(name, peer)| self.users.get(*name).is_none_or(|user| !Arc::ptr_eq(user, peer)));
+        for section in self.users.values().chain(peers_only.map(|(_, peer)| peer)) {
+            for name in section.inkeys.split(':').map(str::trim) {
+                check(name, "pub", section.origin.place_of("inkeys"));
+            }
+            check(section.outkey.trim(), "key", section.origin.place_of("outkey"));
+        }
+        for register in &self.registrations {
+            check(register.outkey.as_deref().unwrap_or_default(), "key", &register.place);
+        }
     }
 
     /// Resolves the named lists that sections refer to. A missing list lets nobody in.
@@ -378,6 +441,13 @@ fn check_peer(peer: &IaxPeer, findings: &mut Findings) {
     } else if peer.is_dynamic() && open && peer.is_peer() {
         let message = format!("[{name}] registers without a secret: whoever says its name gets its calls");
         findings.warning(&origin.place, message, "add secret=");
+    }
+    if !peer.inkeys.is_empty() && !peer.auth.rsa {
+        let message = format!("[{name}] has inkeys and auth= takes no signatures; they are not used");
+        findings.warning(origin.place_of("inkeys"), message, "write auth=rsa, or auth=md5,rsa with secret=");
+    } else if peer.auth.rsa && peer.is_user() && peer.inkeys.is_empty() && origin.has("auth") {
+        let message = format!("[{name}] takes signatures and has no inkeys to check them by");
+        findings.warning(origin.place_of("auth"), message, "add inkeys=");
     }
     if !peer.secret.is_empty() && !proves {
         let message = format!("[{name}] has a secret and auth= takes none; it is not used");

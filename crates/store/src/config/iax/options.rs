@@ -142,6 +142,22 @@ impl Kind for Binds {
     }
 }
 
+/// An address of ours, with the port if one is written.
+pub struct Source;
+impl Kind for Source {
+    type Value = Option<Bind>;
+    fn describe() -> String {
+        "IP address with an optional port".into()
+    }
+    fn set(value: &mut Option<Bind>, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        if variable.value.is_empty() {
+            *value = None;
+            return Ok(());
+        }
+        BindTo::set(value, variable, notes)
+    }
+}
+
 /// What `yes` stands for, ms.
 const YES_MILLIS: u64 = 2000;
 
@@ -195,10 +211,8 @@ options! {
         Ignored "no" "checksums are computed";
     iaxcompat: YesNo = "no", "Look dialplan switches up on threads of their own.",
         Ignored "*" "no look-up holds anything else up";
-    delayreject: YesNo = "no", "Wait a second before a wrong password is refused.",
-        Later "no" "refusals are sent at once";
-    srvlookup: YesNo = "no", "Look hosts up by their SRV records, _iax._udp.",
-        Later "no" "hosts are looked up by their addresses";
+    delayreject: YesNo = "no", "Wait a second before a wrong password is refused.";
+    srvlookup: YesNo = "no", "Look hosts up by their SRV records, _iax._udp, before their addresses.";
     amaflags: AmaFlags = "default", "What call records say calls are for.",
         Later "default" "call records have the flag of the system";
     accountcode: Text = "", "Account of calls that come in.";
@@ -238,8 +252,7 @@ options! {
     authdebug: YesNo = "yes", "Log who fails to prove who it is.", Ignored "*" "it is logged";
     shrinkcallerid: YesNo = "yes", "Take brackets, blanks and dashes out of callers' numbers.",
         Later "no" "numbers are taken as they come";
-    maxauthreq: Int<0, 32_766> = "3", "Calls of a user that may wait for its proof at once; 0 is no limit.",
-        Later "3" "maxcallnumbers bounds what an address may have under way";
+    maxauthreq: Int<0, 32_766> = "3", "Calls of a user from one address that may wait for its proof at once; 0 is no limit. In the field it is one limit for all addresses, which lets strangers shut a user out.";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
         Later "no" "they are neither sent nor taken";
     callerid: Text = "", "Caller of calls that come in, for users that write none: \"Name\" and the number in angle brackets.";
@@ -288,10 +301,8 @@ options! {
     username: Text = "", "Name that we say when we call it; unless written, that of the section.";
     secret: Hidden = "", "Password; several, separated by semicolons (written \\;), are all right, and the first is ours.";
     auth: MethodList = "md5", "How it may prove who it is, and how we do.";
-    inkeys: Text = "", "Public keys by which it may sign, separated by colons: files of astkeydir/keys, without .pub.",
-        Later "" "keys are not read; who has only a key cannot call";
-    outkey also "outkeys": Text = "", "Private key by which we sign: a file of astkeydir/keys, without .key.",
-        Later "" "keys are not read; use secret=";
+    inkeys: Text = "", "Public keys by which it may sign, separated by colons: files of astkeydir/keys, without .pub; see auth=rsa.";
+    outkey also "outkeys": Text = "", "Private key by which we sign where the other side takes RSA: a file of astkeydir/keys, without .key.";
     dbsecret: Text = "", "Family and key of a password in the database of the system, as family/key; goes before secret.";
     host: Text = "", "dynamic: it registers. Else its address or name.";
     port: Port = "4569", "Its port.";
@@ -305,8 +316,7 @@ options! {
     qualify: Limit = "no", "Ask it from time to time whether it is there; longest round trip in milliseconds.";
     qualifyfreqok: Millis<1_000, 86_400_000> = "60000", "Milliseconds between two questions while it answers.";
     qualifyfreqnotok: Millis<1_000, 86_400_000> = "10000", "Milliseconds between two questions while it does not.";
-    qualifysmoothing: YesNo = "no", "Judge by the mean of two round trips.",
-        Later "no" "each answer is judged by its own";
+    qualifysmoothing: YesNo = "no", "Judge by the mean of two round trips.";
     trunk: YesNo = "no", "Send voice of several calls together.";
     transfer: Transfer = "yes", "Whether a call may leave us, its two sides talking to each other.";
     encryption: Encryption = "no", "Encipher calls if it can.";
@@ -328,18 +338,15 @@ options! {
     mohsuggest: Text = "", "Music class that it shall play when we put it on hold.",
         Later "" "it plays what it likes";
     parkinglot: Text = "", "Parking lot.", Later "" "parking is not built in";
-    mailbox: Text = "", "Mailboxes whose messages it is told of.",
-        Later "" "it is told when it registers, not in between";
+    mailbox: Text = "", "Mailboxes whose messages it is told of, when it registers and when they change.";
     regexten: Text = "", "Extension in regcontext while it is registered.",
         Later "" "registrations change no dialplan";
     immediate: YesNo = "no", "Begin at extension s, whatever it dials.",
         Later "no" "its calls go to what it dials";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
         Later "no" "they are neither sent nor taken";
-    maxauthreq: Int<0, 32_766> = "3", "Calls of it that may wait for its proof at once; 0 is no limit.",
-        Later "3" "maxcallnumbers bounds what an address may have under way";
-    sourceaddress: Text = "", "Address of ours, with an optional port, from which we talk to it.",
-        Later "" "the first address that is listened on is used";
+    maxauthreq: Int<0, 32_766> = "3", "Calls of it from one address that may wait for its proof at once; 0 is no limit.";
+    sourceaddress: Source = "", "Address of ours, with an optional port, from which we talk to it; it is listened on too.";
     description: Text = "", "Text for lists.";
     jitterbuffer: YesNo = "no", "Even out when voice arrives.",
         Ignored "*" "voice is evened out wherever it is not relayed as it comes";

@@ -75,6 +75,21 @@ fn a_section_is_what_its_lines_templates_and_general_say() {
 }
 
 #[test]
+fn addresses_from_which_a_peer_is_talked_to_are_listened_on() {
+    for (general, source, expected) in [
+        ("bindaddr=192.0.2.1\n", "192.0.2.2", &["192.0.2.1:4569", "192.0.2.2:4569"][..]),
+        ("bindaddr=192.0.2.1\n", "192.0.2.1:5036", &["192.0.2.1:4569", "192.0.2.1:5036"]),
+        ("bindaddr=192.0.2.1\n", "192.0.2.1", &["192.0.2.1:4569"]),
+        ("", "192.0.2.1", &["0.0.0.0:4569"]),
+    ] {
+        let (iax, told) =
+            read(&format!("[general]\n{general}[x]\ntype=peer\nhost=192.0.2.7\nsourceaddress={source}\n"));
+        let addresses: Vec<String> = iax.addresses().iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, expected, "{told}");
+    }
+}
+
+#[test]
 fn bandwidth_stands_for_formats_and_lines_go_on_from_it() {
     for (text, has, has_not) in [
         ("", &["ulaw", "g722", "gsm"][..], &[][..]),
@@ -110,9 +125,28 @@ fn register_lines_are_taken_apart() {
             (&register.username[..], secret, register.outkey.as_deref(), &register.host[..], register.port)
         });
         assert_eq!(read, expected, "{line}");
-        let is_told = expected.is_none() || line.contains("mykey");
-        assert_eq!(!told.is_empty(), is_told, "{line}: {told}");
+        assert_eq!(!told.is_empty(), expected.is_none(), "{line}: {told}");
     }
+}
+
+#[test]
+fn keys_that_are_named_and_not_there_are_told_once_with_the_file_that_they_should_be() {
+    let (iax, _) = read(&format!(
+        "[general]\nregister => us:[ours]@192.0.2.1\n\
+         [x]\ntype=friend\nhost=dynamic\ncontext=in\nauth=md5,rsa\nsecret={SECRET}\ninkeys=site:other\noutkey=ours\n"
+    ));
+    let folder = std::env::temp_dir().join(format!("strowger-iax-keys-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("site.pub"), "").unwrap();
+    let mut findings = Findings::new();
+    iax.check_keys(&folder, &mut findings);
+    std::fs::remove_dir_all(&folder).ok();
+    let told = findings.to_string();
+    assert_eq!(findings.len(), 3, "{told}");
+    assert!(
+        told.contains("'other'") && told.contains("other.pub") && told.contains("astgenkey -n ours"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -145,7 +179,8 @@ fn what_is_dangerous_or_cannot_work_is_told_with_a_remedy() {
         ),
         ("no cipher", format!("{sound}auth=rsa\nencryption=yes\n"), "cannot be enciphered", "secret="),
         ("secret unused", format!("{sound}auth=rsa\n"), "it is not used", "auth=md5"),
-        ("keys", format!("{sound}inkeys=site\n"), "keys are not read", ""),
+        ("keys unused", format!("{sound}inkeys=site\n"), "they are not used", "auth=rsa"),
+        ("no keys", format!("{sound}auth=md5,rsa\n"), "no inkeys to check them by", "inkeys="),
         ("no tokens", format!("{sound}requirecalltoken=no\n"), "needs no call token", "auto"),
         ("no host", format!("type=peer\nsecret={SECRET}\n"), "cannot be called", "host=dynamic"),
         ("no context", format!("type=user\nsecret={SECRET}\n"), "the context 'default'", "context="),
@@ -155,7 +190,8 @@ fn what_is_dangerous_or_cannot_work_is_told_with_a_remedy() {
         ("no format", format!("{sound}disallow=all\n"), "allows no format", "allow=ulaw"),
         ("unknown", format!("{sound}qualfy=yes\n"), "has no option `qualfy`", "`qualify`"),
         ("a wrong method", format!("{sound}auth=md4\n"), "which there is not", "auth=md5"),
-        ("not yet", format!("{sound}sourceaddress=192.0.2.9\n"), "not supported yet", "remove the line"),
+        ("not yet", format!("{sound}regexten=100\n"), "not supported yet", "remove the line"),
+        ("a source", format!("{sound}sourceaddress=192.0.2.9\n"), "has no effect", "bindaddr=192.0.2.9"),
     ] {
         let (iax, told) = read(&format!("[general]\n[x]\n{lines}"));
         assert!(told.contains(said) && told.contains(remedy), "{name}: {told}");

@@ -1,0 +1,185 @@
+//! Who is asked to prove who it is, who may try how often, and when it hears that it failed.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::rc::Rc;
+
+use ::iax2::frame::{Auth, Command, Datagram, Element, Full, Kind, parse, write_element};
+use call::BanRules;
+use driver::iax::{Common, Config, Host, Keys, Registration};
+
+use crate::lab::{Lab, SECRET, address, config, peer, user};
+
+fn lab(change: impl FnOnce(&mut Config)) -> Lab {
+    let mut asked = config(1, "two", "one");
+    change(&mut asked);
+    Lab::new([config(0, "one", "two"), asked])
+}
+
+/// The commands that the second site sends after a NEW of this name without a token, by the number of its call.
+fn begin(lab: &Lab, from: SocketAddr, number: u16, name: &str) -> Vec<Command> {
+    let mut data = Vec::new();
+    write_element(&Element::Version(2), &mut data);
+    write_element(&Element::Username(name.as_bytes()), &mut data);
+    write_element(&Element::CalledNumber(b"100"), &mut data);
+    write_element(&Element::Capability(4), &mut data);
+    let kind = Kind::Iax(Command::NEW);
+    let frame =
+        Full { source: number, dest: 0, again: false, timestamp: 3, oseq: 0, iseq: 0, kind, data: &data };
+    let mut bytes = Vec::new();
+    frame.write(&mut bytes);
+    let site = &lab.sites[1];
+    let mut core = site.shard.core.borrow_mut();
+    core.now = lab.now;
+    let mut iax = site.iax.borrow_mut();
+    iax.receive(&mut core, 0, from, &bytes);
+    let mut said = Vec::new();
+    iax.send(|_, _, bytes, _| {
+        if let Ok(Datagram::Full(Full { kind: Kind::Iax(command), .. })) = parse(bytes) {
+            said.push(command);
+        }
+    });
+    said
+}
+
+#[test]
+fn maxauthreq_bounds_calls_of_one_name_and_address_that_wait_for_a_proof_whoever_it_is() {
+    let lab = lab(|config| {
+        config.token_optional = vec![(address(0).ip(), 24)];
+        config.defaults = Common { challenges_max: 2, ..Common::default() };
+        let common = Common { challenges_max: 2, ..user("one").common };
+        config.users.insert("one".into(), Rc::new(driver::iax::User { common, ..user("one") }));
+    });
+    for name in ["one", "nobody"] {
+        let here = if name == "one" { address(0) } else { SocketAddr::from(([192, 0, 2, 77], 4569)) };
+        for (number, expected) in [(100, Command::AUTHREQ), (101, Command::AUTHREQ), (102, Command::REJECT)] {
+            assert_eq!(begin(&lab, here, number, name), [expected], "{name} {number}");
+        }
+        // Strangers elsewhere shut nobody out.
+        let elsewhere = SocketAddr::from(([192, 0, 2, 99], here.port()));
+        let number = 200 + name.len() as u16;
+        assert_eq!(begin(&lab, elsewhere, number, name), [Command::AUTHREQ], "{name}");
+    }
+}
+
+#[test]
+fn with_delayreject_who_fails_hears_of_it_after_a_second_and_no_sooner() {
+    for (delay_reject, soon) in [(false, true), (true, false)] {
+        for peer in ["wrong", "unknown"] {
+            let mut lab = lab(|config| config.delay_reject = delay_reject);
+            // Beyond the answer to the first repetition nothing is under way.
+            lab.dial(0, &format!("{peer}/100")).unwrap();
+            lab.pass(Duration::from_millis(500));
+            assert_eq!(lab.sites[0].last().starts_with("Hangup"), soon, "{peer} {delay_reject}");
+            lab.pass(Duration::from_millis(600));
+            assert!(lab.sites[0].last().starts_with("Hangup"), "{peer} {delay_reject}");
+            lab.assert_idle();
+        }
+    }
+}
+
+#[test]
+fn who_guesses_passwords_is_banned_as_by_sip_and_who_is_right_starts_anew() {
+    let rules = |per_user| BanRules {
+        per_user,
+        span: Duration::from_secs(60),
+        first: Duration::from_secs(600),
+        longest: Duration::from_secs(3600),
+        ..BanRules::default()
+    };
+    let guess = |lab: &mut Lab, peer: &str, times: usize| {
+        for _ in 0..times {
+            lab.dial(0, &format!("{peer}/100")).unwrap();
+            lab.pass(Duration::from_millis(500));
+        }
+    };
+    for (name, wrong, times, who, banned) in [
+        ("too few", "wrong", 2, "one", false),
+        ("enough", "wrong", 3, "one", true),
+        ("a name that is nobody's", "unknown", 3, "nobody", true),
+    ] {
+        let mut lab = lab(|_| {});
+        lab.sites[1].shard.core.borrow_mut().bans.configure(rules(3));
+        guess(&mut lab, wrong, times);
+        let is_banned = {
+            let core = lab.sites[1].shard.core.borrow();
+            core.bans.is_user_banned(address(0).ip(), who, lab.now)
+        };
+        assert_eq!(is_banned, banned, "{name}");
+        // The right password of a banned user is not looked at.
+        lab.dial(0, "far/100").unwrap();
+        lab.pass(Duration::from_secs(1));
+        assert_eq!(lab.sites[1].started.is_empty(), banned && who == "one", "{name}");
+    }
+    let mut lab = lab(|_| {});
+    lab.sites[1].shard.core.borrow_mut().bans.configure(rules(3));
+    for _ in 0..3 {
+        guess(&mut lab, "wrong", 2);
+        lab.dial(0, "far/100").unwrap();
+        lab.pass(Duration::from_secs(1));
+    }
+    assert_eq!(lab.sites[1].started.len(), 3, "who is right is forgiven");
+}
+
+/// Signatures are words here: the name of the key and the challenge.
+fn keys() -> Keys {
+    let word = |name: &str, challenge: &[u8]| [name.as_bytes(), b" signs ", challenge].concat();
+    Keys {
+        check: Some(Rc::new(move |name, challenge, signature| word(name, challenge) == signature)),
+        sign: Some(Rc::new(move |name, challenge| (name != "lost").then(|| word(name, challenge)))),
+        ..Keys::default()
+    }
+}
+
+#[test]
+fn rfc5456_8_6_16_who_calls_or_registers_proves_itself_by_a_key_that_its_section_names() {
+    for (name, own, secret, let_in) in [
+        ("the second key of the section", "b", None, true),
+        ("a key of somebody else", "c", None, false),
+        ("a key that is not there", "lost", None, false),
+        ("a password where a key is wanted", "", Some(SECRET), false),
+    ] {
+        let with_keys = |config: &mut Config| config.keys = keys();
+        let mut asked = config(1, "two", "one");
+        let mut asking = config(0, "one", "two");
+        [&mut asked, &mut asking].into_iter().for_each(with_keys);
+        let common = Common { auth: Auth::RSA, ..user("one").common };
+        let one = driver::iax::User {
+            secret: None,
+            keys: vec!["a".to_owned(), "b".to_owned()],
+            common: common.clone(),
+            ..user("one")
+        };
+        asked.users.insert("one".into(), Rc::new(one));
+        let home = driver::iax::Peer {
+            secret: None,
+            keys: vec!["b".to_owned()],
+            common: common.clone(),
+            ..peer("one", Host::Dynamic(None), "", SECRET)
+        };
+        asked.peers.insert("one".into(), Rc::new(home));
+        let far = driver::iax::Peer {
+            secret: secret.map(::iax2::Secret::new),
+            own_key: own.to_owned(),
+            common,
+            ..peer("far", Host::Fixed(address(1)), "one", SECRET)
+        };
+        asking.peers.insert("far".into(), Rc::new(far));
+        asking.registrations.push(Rc::new(Registration {
+            host: address(1).ip().to_string(),
+            port: 4569,
+            username: "one".to_owned(),
+            secret: secret.map(::iax2::Secret::new),
+            key: own.to_owned(),
+            refresh: 60,
+            plaintext: false,
+            place: address(1).to_string(),
+        }));
+        let mut lab = Lab::new([asking, asked]);
+        lab.pass(Duration::from_secs(31));
+        assert_eq!(lab.sites[1].iax.borrow().leases().count() == 1, let_in, "{name}: registers");
+        lab.dial(0, "far/100").unwrap();
+        lab.pass(Duration::from_secs(1));
+        assert_eq!(lab.sites[1].started.len() == 1, let_in, "{name}: calls");
+    }
+}
