@@ -162,31 +162,31 @@ fn rfc5456_6_1_a_site_registers_is_called_there_and_is_known_after_a_crash() {
     away.until_idle();
 }
 
-/// A site in a row of three: `before` may call it, and it calls `next`.
-fn in_a_row(site: Site, before: &str, next: Option<(&str, IpAddr)>) -> Site {
+/// A site in a row of three: `before` may call it, and it calls `next`; it leaves calls as `transfer` says.
+fn in_a_row(site: Site, before: &str, next: Option<(&str, IpAddr)>, transfer: &str) -> Site {
     let mut conf = format!(
         "[general]\nbindaddr = {}\ndisallow = all\nallow = ulaw\n\
-         [{before}]\ntype = user\nsecret = between the two of us\ncontext = incoming\ntransfer = yes\n",
+         [{before}]\ntype = user\nsecret = between the two of us\ncontext = incoming\ntransfer = {transfer}\n",
         site.sip.ip()
     );
     for name in ["far", "next"] {
         let Some((own, to)) = next else { continue };
         conf += &format!(
-            "[{name}]\ntype = peer\nhost = {to}\nusername = {own}\nsecret = between the two of us\ntransfer = yes\n"
+            "[{name}]\ntype = peer\nhost = {to}\nusername = {own}\nsecret = between the two of us\ntransfer = {transfer}\n"
         );
     }
     site.add("iax.conf", &conf).dialplan(DIALPLAN)
 }
 
-#[test]
-fn rfc5456_6_7_a_site_between_two_others_leaves_a_call_that_it_only_passes_on() {
-    let first = Site::new("iax-row-first").phone("alice");
-    let middle = Site::new("iax-row-middle");
-    let last = Site::new("iax-row-last").phone("bob");
+/// Three sites in a row, of which the one in the middle leaves calls as `transfer` says, and the phones at both ends, which
+/// have begun a call through it.
+fn through_the_middle(name: &str, transfer: &str) -> ([Server; 3], Phone, Phone) {
+    let site = |end: &str| Site::new(&format!("{name}-{end}"));
+    let (first, middle, last) = (site("first").phone("alice"), site("middle"), site("last").phone("bob"));
     let (to_middle, to_last) = (("first", middle.sip.ip()), ("middle", last.sip.ip()));
-    let first = Server::start(in_a_row(first, "nobody", Some(to_middle)));
-    let middle = Server::start(in_a_row(middle, "first", Some(to_last)));
-    let last = Server::start(in_a_row(last, "middle", None));
+    let first = Server::start(in_a_row(first, "nobody", Some(to_middle), "yes"));
+    let middle = Server::start(in_a_row(middle, "first", Some(to_last), transfer));
+    let last = Server::start(in_a_row(last, "middle", None, "yes"));
     let mut alice = Phone::new(first.site.sip, "alice");
     let mut bob = Phone::new(last.site.sip, "bob");
     bob.must_register();
@@ -196,14 +196,114 @@ fn rfc5456_6_7_a_site_between_two_others_leaves_a_call_that_it_only_passes_on() 
     let invite = bob.ring();
     bob.take(&invite);
     assert_eq!(alice.outcome().status(), Some(200));
-    middle.until_idle();
+    ([first, middle, last], alice, bob)
+}
+
+/// Waits until both have heard each other for a while from now on.
+fn until_heard_on(alice: &Phone, bob: &Phone) {
     let (heard_there, heard_here) = (bob.media.heard().tone(ALICE), alice.media.heard().tone(BOB));
-    wait::until_true("both hear each other on without the site between them", || {
+    wait::until_true("both hear each other", || {
         bob.media.heard().tone(ALICE) >= heard_there + ENOUGH
             && alice.media.heard().tone(BOB) >= heard_here + ENOUGH
     });
+}
+
+#[test]
+fn rfc5456_6_7_a_site_between_two_others_leaves_a_call_that_it_only_passes_on() {
+    let ([first, middle, last], mut alice, mut bob) = through_the_middle("iax-row", "yes");
+    middle.until_idle();
+    until_heard_on(&alice, &bob);
     bob.hang_up();
     alice.until_hung_up();
     first.until_idle();
     last.until_idle();
+}
+
+#[test]
+fn rfc5456_6_7_with_mediaonly_voice_goes_directly_while_the_site_between_sees_the_call_end() {
+    let ([first, middle, last], mut alice, mut bob) = through_the_middle("iax-media", "mediaonly");
+    let received = || middle.json("iax2 show stats")["received"].as_u64().expect("a count");
+    wait::until_true("no voice comes to the site between", || {
+        let before = received();
+        until_heard_on(&alice, &bob);
+        // Half a second of voice both ways would be 50 datagrams.
+        received() < before + 10
+    });
+    assert_eq!(middle.channels(), 2, "both calls are still seen");
+    bob.hang_up();
+    alice.until_hung_up();
+    for site in [&first, &middle, &last] {
+        site.until_idle();
+    }
+}
+
+#[test]
+fn a_reload_moves_the_address_and_calls_go_on_at_the_new_one() {
+    let (mut first, mut second) = sites("iax-moves", "");
+    let ports = |server: &Server| -> Vec<u16> {
+        let udp = server.sockets().into_iter().filter(|(protocol, _)| *protocol == "udp");
+        udp.map(|(_, address)| address.port()).filter(|port| [4569, 5036].contains(port)).collect()
+    };
+    assert_eq!(ports(&second), [4569]);
+    let moved = second.site.text("iax.conf").replace("[general]\n", "[general]\nbindport = 5036\n");
+    second.site.rewrite("iax.conf", &moved);
+    second.cli("core reload");
+    wait::until_true("the port is another one", || ports(&second) == [5036]);
+    let host = format!("host = {}", second.site.sip.ip());
+    let there = first.site.text("iax.conf").replace(&host, &format!("{host}\nport = 5036"));
+    first.site.rewrite("iax.conf", &there);
+    first.cli("core reload");
+    let mut alice = Phone::new(first.site.sip, "alice");
+    alice.must_call("far-cleared");
+    alice.until_hung_up();
+    first.until_idle();
+    second.until_idle();
+}
+
+#[test]
+fn rfc5456_8_6_16_a_site_calls_and_registers_by_its_key() {
+    if !e2e::installed(&["openssl"]) {
+        return;
+    }
+    let (home, away) = (Site::new("iax-key-home").phone("bob"), Site::new("iax-key-away").phone("alice"));
+    let (one, two) = (home.sip.ip(), away.sip.ip());
+    for site in [&home, &away] {
+        std::fs::create_dir_all(site.place.join("key/keys")).expect("a folder");
+    }
+    let (private, public) = (away.place.join("key/keys/away.key"), home.place.join("key/keys/away.pub"));
+    let openssl = |words: &[&std::ffi::OsStr]| {
+        let done = std::process::Command::new("openssl").args(words).output().expect("openssl");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    openssl(&["genrsa".as_ref(), "-out".as_ref(), private.as_ref(), "1024".as_ref()]);
+    let (into, out) = ("-in".as_ref(), "-out".as_ref());
+    openssl(&["rsa".as_ref(), into, private.as_ref(), "-pubout".as_ref(), out, public.as_ref()]);
+    let home = home
+        .add(
+            "iax.conf",
+            &format!(
+                "[general]\nbindaddr = {one}\ndisallow = all\nallow = ulaw\n\
+                 [far]\ntype = friend\nhost = dynamic\nauth = rsa\ninkeys = away\ncontext = incoming\n"
+            ),
+        )
+        .dialplan(DIALPLAN);
+    let away = away
+        .add(
+            "iax.conf",
+            &format!(
+                "[general]\nbindaddr = {two}\ndisallow = all\nallow = ulaw\n\
+                 register => far:[away]@{one}\n\
+                 [far]\ntype = peer\nhost = {one}\nusername = far\nauth = rsa\noutkey = away\n"
+            ),
+        )
+        .dialplan(DIALPLAN);
+    let home = Server::start(home);
+    let away = Server::start(away);
+    home.until_logged(&["Registered IAX2 'far' at "]);
+    assert_eq!(home.json("keys show")["keys"][0]["status"], "Loaded");
+    let mut alice = Phone::new(away.site.sip, "alice");
+    alice.must_call("far-cleared");
+    alice.until_hung_up();
+    home.until_idle();
+    away.until_idle();
 }

@@ -87,6 +87,11 @@ pub(super) const ROWS: &[Row] = &[
         Cli::iax_set_debug,
     ),
     verb(
+        "iax2 set debug peer <iax-peer>",
+        "Switches the log of IAX2 frames on for the address of one peer.",
+        Cli::iax_set_debug_peer,
+    ),
+    verb(
         "iax2 unregister <iax-peer>",
         "Forgets where an IAX2 peer has registered from.",
         Cli::iax_unregister,
@@ -341,6 +346,21 @@ impl Cli {
         self.iax(|iax| {
             iax.set_trace(trace);
             Said::Done(told)
+        })
+    }
+
+    fn iax_set_debug_peer(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("iax-peer").to_owned();
+        self.iax(|iax| match iax.peers(Some(&name)).first().map(|row| row.address) {
+            None => Said::failed(format!("Peer {} not found.\n", clean(&name))),
+            Some(None) => Said::failed(format!(
+                "The address of {} is not known; wait until it has registered\n",
+                clean(&name)
+            )),
+            Some(Some(address)) => {
+                iax.set_trace(Trace::Of(address.ip()));
+                Said::Done(format!("IAX2 Debugging Enabled for IP: {}\n", address.ip()))
+            }
         })
     }
 

@@ -107,7 +107,7 @@ options! {
 options! {
     /// `[bans]`: who guesses passwords is not listened to for a while. The section is ours, not Asterisk's.
     BanOptions, "asterisk.conf", "bans", IsIgnored;
-    enabled: YesNo = "yes", "Ban who gives too many wrong passwords, by SIP, the manager interface or HTTP.";
+    enabled: YesNo = "yes", "Ban who gives too many wrong passwords, by SIP, IAX2, the manager interface or HTTP.";
     maxretry: Int<1, 100_000> = "10", "Wrong passwords of one user from one address within findtime; after them that user's are not looked at from there.";
     maxretry_address: Int<1, 100_000> = "30", "Wrong passwords from one address, whoever the user; after them nothing from there is read, unless a phone has registered from it or identify names it.";
     findtime: Seconds<1, 86_400> = "60", "Span they are counted in.";

@@ -118,11 +118,19 @@ fn debug_is_switched_and_a_registration_is_forgotten_once() {
             "IAX2 Debugging Enabled for IP: 192.0.2.7\n",
             Trace::Of([192, 0, 2, 7].into()),
         ),
+        (
+            "iax2 set debug peer site-b",
+            "IAX2 Debugging Enabled for IP: 192.0.2.7\n",
+            Trace::Of([192, 0, 2, 7].into()),
+        ),
         ("iax2 set debug off", "IAX2 Debugging Disabled\n", Trace::Off),
     ] {
         assert_eq!(desk.run(line), (told.to_owned(), 0));
         assert_eq!(iax.borrow().trace, trace);
     }
+    let unknown = "The address of phone is not known; wait until it has registered\n";
+    assert_eq!(desk.run("iax2 set debug peer phone"), (unknown.to_owned(), 1));
+    assert_eq!(desk.run("iax2 set debug peer nobody"), ("Peer nobody not found.\n".to_owned(), 1));
     assert_eq!(desk.run("iax2 set debug ip nonsense"), ("'nonsense' is no address\n".to_owned(), 1));
     assert_eq!(desk.run("iax2 unregister phone"), ("Peer phone unregistered\n".to_owned(), 0));
     assert_eq!(desk.run("iax2 unregister phone"), ("Peer phone is not registered\n".to_owned(), 1));
