@@ -253,7 +253,7 @@ pub fn priority_of_label(core: &call::Core, context: &str, exten: &str, label: &
 }
 
 /// Characters that part the arguments of Dial and others from each other, and destinations from options.
-const SEPARATORS: [char; 10] = ['&', '/', '@', '|', ',', '{', '}', '[', ']', '\\'];
+pub(crate) const SEPARATORS: [char; 10] = ['&', '/', '@', '|', ',', '{', '}', '[', ']', '\\'];
 
 /// Whether the dialplan in force has a number that somebody outside asks for; for [`call::Core::reach`].
 ///
@@ -270,9 +270,17 @@ pub fn reach(core: &call::Core, context: &str, exten: &str, caller: &str) -> cal
         call::Reach::Separator(separator)
     } else if named.is_some() {
         call::Reach::Whole
+    } else if exten != "s" && has_switch(&core.program, query, &calendar) {
+        // Nobody knows yet; the call's story asks the switch, and ends the call where it has no such number.
+        call::Reach::Whole
     } else if core.program.can_match(query, &calendar) {
         call::Reach::Partial
     } else {
         call::Reach::None
     }
+}
+
+/// Whether numbers of a context may be elsewhere.
+fn has_switch(program: &dialplan::Program, query: dialplan::Query<'_>, calendar: &CoreCalendar<'_>) -> bool {
+    program.switches(query, calendar).iter().any(|switch| switch.engine.eq_ignore_ascii_case("IAX2"))
 }

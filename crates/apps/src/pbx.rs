@@ -3,6 +3,7 @@
 mod digits;
 mod place;
 mod steps;
+mod switch;
 
 use std::rc::Rc;
 
@@ -131,6 +132,7 @@ impl Call {
             && !self.exists(&at.context, exten)
             && exten != "s"
             && self.exists(&at.context, "s")
+            && self.switches(&at.context).is_empty()
         {
             self.chan.log(
                 Level::Verbose(2),
@@ -232,7 +234,10 @@ impl Call {
     async fn ran_out(&self) -> Next {
         let at = self.here().location();
         if !self.exists(&at.context, &at.exten) {
-            return self.invalid(&at.exten);
+            return match self.switched(&at.context, &at.exten).await {
+                Err(stop) => self.resume(stop),
+                Ok(next) => next.unwrap_or_else(|| self.invalid(&at.exten)),
+            };
         }
         if self.chan.core(|core| core.program.general().autofallthrough) {
             return self.fall_through().await;

@@ -606,7 +606,7 @@ impl Drop for Leg {
     }
 }
 
-fn stop_of(channel: &Channel, now: Instant) -> Option<Stop> {
+pub(crate) fn stop_of(channel: &Channel, now: Instant) -> Option<Stop> {
     if channel.hangup.is_some() {
         Some(Stop::Hangup)
     } else if channel.goto.is_some() {

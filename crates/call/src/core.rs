@@ -178,6 +178,8 @@ pub struct Core {
     pub touched_devices: Vec<String>,
     /// What is watched from outside: extensions with hints, mailboxes.
     pub board: crate::Board,
+    /// What switches of the dialplan say of numbers.
+    pub switches: crate::Switches,
     /// What devices do on other servers.
     pub(crate) others: crate::others::OtherServers,
     /// What other servers are to be told.
@@ -251,6 +253,7 @@ impl Core {
             cdrs: Vec::new(),
             touched_devices: Vec::new(),
             board: Default::default(),
+            switches: crate::Switches::default(),
             others: Default::default(),
             outward: Default::default(),
             hinted: |_, _, _| false,

@@ -33,6 +33,7 @@ mod quality;
 pub mod security;
 mod services;
 mod shard;
+mod switches;
 mod tech;
 mod video;
 pub mod voicemail;
@@ -65,5 +66,6 @@ pub use services::{
     WallClock,
 };
 pub use shard::{Shard, panic_text};
+pub use switches::{SwitchAnswer, SwitchQuestion, Switches};
 pub use tech::{Indication, Request, Tech};
 pub use watch::{Board, Mailbox, Watched, mailbox_name};

@@ -3,7 +3,9 @@
 use crate::args::Priority;
 use crate::env::Calendar;
 use crate::pattern::{Fit, Pattern};
-use crate::program::{ContextId, Extension, ExtensionRef, Hint, LabelId, Program, REGISTERED, StepRef};
+use crate::program::{
+    ContextId, Extension, ExtensionRef, Hint, LabelId, Program, REGISTERED, StepRef, Switch,
+};
 use crate::registered::Near;
 
 /// Contexts one look-up visits: own and included ones together.
@@ -50,6 +52,15 @@ impl Program {
         });
         route.timed |= passing;
         route
+    }
+    /// Switches of a context and of those that it includes.
+    pub fn switches(&self, query: Query<'_>, calendar: &dyn Calendar) -> Vec<&Switch> {
+        let (mut found, mut visited, mut timed) = (Vec::new(), Vec::new(), false);
+        self.visit(query.context, calendar, &mut visited, &mut timed, &mut |id| {
+            found.extend(self.context(id).into_iter().flat_map(|context| &context.switches));
+            false
+        });
+        found
     }
     /// Walks a context and its includes; `look` returns true to stop, and so does this.
     fn visit(

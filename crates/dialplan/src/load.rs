@@ -415,11 +415,13 @@ impl Loader<'_> {
     fn switch(&mut self, index: usize, variable: &Variable, late: bool) {
         let text = if late { variable.value.to_string() } else { self.substituted(variable) };
         let (engine, data) = text.split_once('/').unwrap_or((&text, ""));
-        self.findings.warning(
-            &variable.place,
-            format!("switch {engine} is accepted, but no engine answers it yet"),
-            "extensions that only the switch knows are not found; write them as exten lines for the time being",
-        );
+        if !engine.eq_ignore_ascii_case("IAX2") {
+            self.findings.warning(
+                &variable.place,
+                format!("switch {engine} is accepted, but no engine answers it yet"),
+                "extensions that only the switch knows are not found; write them as exten lines for the time being",
+            );
+        }
         let switch = Switch { engine: engine.into(), data: data.into(), late, place: variable.place.clone() };
         if let Some(context) = self.program.contexts.get_mut(index) {
             context.switches.push(switch);

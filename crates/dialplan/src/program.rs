@@ -146,7 +146,7 @@ pub struct Include {
     pub place: Place,
 }
 
-/// `switch =>`, `lswitch =>` or `eswitch =>`; kept for show and check, no engine answers yet.
+/// `switch =>`, `lswitch =>` or `eswitch =>`; `IAX2` is asked, others are kept for show and check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switch {
     /// `Realtime`, `IAX2`, `Lua` and so on.

@@ -2,14 +2,16 @@
 //! §8.6.16; PKCS #1 1.5 over SHA-1, in base 64, as the field does it).
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
+use base::hash::{Key, Randomness};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use driver::iax::{KeyKind, KeyRow, Keys};
-use md5::Md5;
+use md5::{Digest as _, Md5};
 use rsa::pkcs1::{DecodeRsaPrivateKey as _, DecodeRsaPublicKey as _};
 use rsa::pkcs8::{DecodePrivateKey as _, DecodePublicKey as _};
 use rsa::rand_core::{TryCryptoRng, TryRng};
@@ -26,23 +28,36 @@ const BITS_MIN: u32 = 1024;
 /// The longest whose signature fits an element in base 64, bits: 255 octets hold 189 of a signature (RFC 5456 §8.6).
 const BITS_MAX: u32 = 189 * 8;
 
-/// Randomness of the system, by which a private key's arithmetic is blinded.
-struct System;
+/// Randomness by which a private key's arithmetic is blinded, from 128 bits of the system's for each signature.
+struct Blinding(Randomness);
 
-impl TryRng for System {
-    type Error = getrandom::Error;
-    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-        getrandom::u32()
-    }
-    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-        getrandom::u64()
-    }
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
-        getrandom::fill(bytes)
+impl Blinding {
+    fn new() -> Option<Self> {
+        let mut seed = [0; 16];
+        getrandom::fill(&mut seed).ok()?;
+        Some(Self(Randomness::new(Key::new(u128::from_le_bytes(seed)))))
     }
 }
 
-impl TryCryptoRng for System {}
+impl TryRng for Blinding {
+    type Error = Infallible;
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.0.next() as u32)
+    }
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.0.next())
+    }
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in bytes.chunks_mut(8) {
+            for (byte, random) in chunk.iter_mut().zip(self.0.next().to_le_bytes()) {
+                *byte = random;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Blinding {}
 
 /// Why a file gives no key, as the console says it.
 type Refused = &'static str;
@@ -85,7 +100,8 @@ fn check(key: &RsaPublicKey, challenge: &[u8], signature: &[u8]) -> bool {
 }
 
 fn sign(key: &RsaPrivateKey, challenge: &[u8]) -> Option<Vec<u8>> {
-    let signature = key.sign_with_rng(&mut System, Pkcs1v15Sign::new::<Sha1>(), &hashed(challenge)).ok()?;
+    let signature =
+        key.sign_with_rng(&mut Blinding::new()?, Pkcs1v15Sign::new::<Sha1>(), &hashed(challenge)).ok()?;
     Some(STANDARD.encode(signature).into_bytes())
 }
 

@@ -667,6 +667,7 @@ impl Engine {
         if self.local.borrow_mut().optimize(&mut site.shard.core.borrow_mut()) {
             site.shard.run(now);
         }
+        site.iax.borrow_mut().ask_switches(&mut site.shard.core.borrow_mut());
         // A Dial of `Local/…` has begun a call of its own.
         let started = self.local.borrow_mut().take_started();
         self.start_dialplans(started);

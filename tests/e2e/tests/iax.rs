@@ -31,6 +31,8 @@ exten => read,1,Answer()
  same => n,Hangup()
 exten => _via-.,1,Dial(IAX2/next/${EXTEN:4},20)
 exten => busy,1,Busy()
+exten => 42,1,Set(DB(typed/at)=${EXTEN})
+ same => n,Hangup()
 exten => cleared,1,Answer()
  same => n,Hangup()
 ";
@@ -306,4 +308,35 @@ fn rfc5456_8_6_16_a_site_calls_and_registers_by_its_key() {
     alice.until_hung_up();
     home.until_idle();
     away.until_idle();
+}
+
+#[test]
+fn rfc5456_6_8_a_switch_dials_what_another_site_has_and_nothing_else() {
+    let (mut first, second) = sites("iax-switch", "");
+    let plan = "[test]\nexten => own,1,Answer()\n same => n,Hangup()\n\
+                exten => menu,1,Answer()\n same => n,WaitExten(20)\n\
+                switch => IAX2/far/incoming\n";
+    first.site.rewrite("extensions.conf", plan);
+    first.cli("core reload");
+    let mut alice = Phone::new(first.site.sip, "alice");
+    let mut bob = Phone::new(second.site.sip, "bob");
+    bob.must_register();
+    alice.must_call("own");
+    alice.until_hung_up();
+    alice.begin("bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    bob.hang_up();
+    alice.until_hung_up();
+    for (number, status) in [("nowhere", 404), ("busy", 486)] {
+        assert_eq!(alice.call(number).status(), Some(status), "{number}");
+    }
+    // Digits that are pressed are asked for one after the other; 42 is there, 4 is not.
+    alice.must_call("menu");
+    alice.media.type_digits("42");
+    assert_eq!(second.database("typed", "at"), "42");
+    alice.until_hung_up();
+    first.until_idle();
+    second.until_idle();
 }

@@ -20,7 +20,7 @@ impl Call {
         match self.read_digits(at.exten.clone(), self.digit_timeout()).await {
             Err(stop) => self.resume(stop),
             Ok(number) if number == at.exten => self.timed_out(),
-            Ok(number) => self.dial(&number),
+            Ok(number) => self.dial(&number).await,
         }
     }
     /// Collects a number that begins with `digits`, and goes to it.
@@ -33,7 +33,7 @@ impl Call {
         match self.read_digits(digits, first).await {
             Err(stop) => self.resume(stop),
             Ok(number) if number.is_empty() => self.timed_out(),
-            Ok(number) => self.dial(&number),
+            Ok(number) => self.dial(&number).await,
         }
     }
     fn digit_timeout(&self) -> Duration {
@@ -43,18 +43,33 @@ impl Call {
     async fn read_digits(&self, mut number: String, first: Duration) -> Result<String, Stop> {
         let context = self.context();
         let mut timeout = first;
-        while number.len() < NUMBER_MAX && self.match_more(&context, &number) {
+        while number.len() < NUMBER_MAX && self.may_go_on(&context, &number).await? {
             let Some(digit) = self.chan.digit(timeout).await? else { break };
             number.push(digit.to_char());
             timeout = self.digit_timeout();
         }
         Ok(number)
     }
-    fn dial(&self, number: &str) -> Next {
+    /// Whether more digits after the number may lead elsewhere, here or at a switch.
+    async fn may_go_on(&self, context: &str, number: &str) -> Result<bool, Stop> {
+        if self.match_more(context, number) {
+            return Ok(true);
+        }
+        if number.is_empty() {
+            return Ok(!self.switches(context).is_empty());
+        }
+        self.switch_goes_on(context, number).await
+    }
+    async fn dial(&self, number: &str) -> Next {
         let context = self.context();
         if self.exists(&context, number) {
             self.stand_at(Place::find(self, &context, number, 1));
             return Next::Go;
+        }
+        match self.switched(&context, number).await {
+            Err(stop) => return self.resume(stop),
+            Ok(Some(next)) => return next,
+            Ok(None) => {}
         }
         let text = format!("Invalid extension '{number}' in context '{context}'");
         self.chan.log(Level::Verbose(3), "pbx", &text);

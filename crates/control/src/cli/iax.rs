@@ -58,11 +58,12 @@ pub(super) const ROWS: &[Row] = &[
         "in_use resting own_resting addresses without_token without_token_max of_address_max",
         Cli::iax_numbers,
     ),
-    show("iax2 show cache", "Lists what IAX2 servers said of numbers.", "numbers", |cli, ask| {
-        cli.iax(|_| {
-            ask.show(|| json!({ "numbers": [] }), || "Nothing is kept: each switch asks anew.\n".to_owned())
-        })
-    }),
+    show(
+        "iax2 show cache",
+        "Lists what switches to IAX2 servers said of numbers.",
+        "numbers [switch number expires exists more]",
+        Cli::iax_cache,
+    ),
     show("iax2 show threads", "Tells what serves IAX2.", "threads", |cli, ask| {
         cli.iax(|_| {
             ask.show(|| json!({ "threads": 1 }), || "One thread serves IAX2, SIP and calls.\n".to_owned())
@@ -277,6 +278,46 @@ impl Cli {
                 })
             };
             ask.show(data, || numbers_text(&numbers))
+        })
+    }
+
+    fn iax_cache(&self, ask: &mut Ask<'_>) -> Said {
+        self.iax(|_| {
+            let core = self.site.shard.core.borrow();
+            let rows = || {
+                core.switches.known(core.now).map(|((switch, number), answer, until)| {
+                    // What stands before the host may be a password.
+                    let (place, context) = switch.split_once('/').unwrap_or((switch, ""));
+                    let host = place.rsplit_once('@').map_or(place, |(_, host)| host);
+                    (format!("{host}/{context}"), number, until.since(core.now).as_secs(), answer)
+                })
+            };
+            let data = || {
+                let rows = rows().map(|(switch, number, expires, answer)| {
+                    json!({
+                        "switch": switch, "number": number, "expires": expires, "exists": answer.exists,
+                        "more": answer.more,
+                    })
+                });
+                json!({ "numbers": rows.collect::<Vec<_>>() })
+            };
+            let text = || {
+                let line = |cells: [&str; 5]| {
+                    let [switch, number, expires, wait, flags] = cells;
+                    format!("{switch:<20.20} {number:<12.12} {expires:<9.9} {wait:<8.8} {flags}\n")
+                };
+                rows().fold(line(["Peer/Context", "Exten", "Exp.", "Wait.", "Flags"]), |out, row| {
+                    let (switch, number, expires, answer) = row;
+                    let flags = match (answer.exists, answer.more) {
+                        (true, true) => "EXISTS|MATCHMORE",
+                        (true, false) => "EXISTS",
+                        (false, true) => "CANEXIST|MATCHMORE",
+                        (false, false) => "NONEXISTENT",
+                    };
+                    out + &line([&clean(&switch), &clean(number), &expires.to_string(), "0", flags])
+                })
+            };
+            ask.show(data, text)
         })
     }
 

@@ -33,6 +33,7 @@ impl IaxDriver {
             Event::Challenged { leg, methods, challenge } => {
                 self.challenged(core, (socket, leg), methods, &challenge);
             }
+            Event::Accepted(place, _) if self.switch_taken(core, (socket, place)) => {}
             Event::Accepted(place, format) => self.accepted(core, (socket, place), format),
             Event::Control(place, control) => self.control(core, (socket, place), control),
             Event::Asked(place) => self.tell_played(core, (socket, place)),
@@ -50,6 +51,9 @@ impl IaxDriver {
             }
             Event::Unquelched(place) => self.hold(core, (socket, place), false),
             Event::NumberAsked(place, number) => self.number_asked(core, (socket, place), &number),
+            Event::NumberTold { leg, number, status, refresh } => {
+                self.number_told(core, (socket, leg), &number, status, refresh);
+            }
             Event::Dialled(place, number) => self.dialled(core, (socket, place), &number),
             Event::SendOn(place, number, context) => {
                 self.sent_on(core, (socket, place), &number, context.as_deref());
@@ -60,6 +64,7 @@ impl IaxDriver {
                 }
             }
             Event::Joined(a, b) => self.joined(core, (socket, a), (socket, b)),
+            Event::Ended { leg, cause, .. } if self.switch_ended(core, (socket, leg), cause) => {}
             Event::Ended { leg, cause, text } => self.ended(core, (socket, leg), cause, &text),
             Event::Registered { registration, apparent, refresh, .. } => {
                 self.registered(core, (socket, registration), apparent, refresh);
@@ -69,13 +74,12 @@ impl IaxDriver {
             }
             Event::RegistrationLost(registration) => self.registration_lost(core, (socket, registration)),
             Event::Peer(watch, reach) => self.peer_answered(core, (socket, watch), reach),
-            // Channels carry no pictures and pages, silence is silence without a level, and nobody here asks for numbers or
-            // for other people's messages.
+            // Channels carry no pictures and pages, silence is silence without a level, and nobody here asks for other
+            // people's messages.
             Event::Video { .. }
             | Event::Html(..)
             | Event::Noise(..)
             | Event::Messages(..)
-            | Event::NumberTold { .. }
             | Event::NotJoined(..)
             | Event::Unregistered(_) => {}
         }

@@ -10,6 +10,7 @@ use call::{ChanState, Core, Level, Location, NewChannel, PartyId, Presentation, 
 use super::config::{Peer, Transfer, User};
 use super::leg::{Leg, Party, Stage, Target};
 use super::proof::{NO_AUTHORITY, Wish};
+use super::switch::{CAN_EXIST, EXISTS, MORE, NONE, NUMBER_LATER};
 use super::{At, IaxDriver, text};
 
 /// A call that is accepted and has no number yet.
@@ -106,7 +107,7 @@ impl IaxDriver {
             false => Reach::None,
         };
         // A switch asks for numbers first, and dials one of them then.
-        let later = may && (number.is_empty() || number == "TBD") && reach != Reach::Whole;
+        let later = may && (number == NUMBER_LATER || (number.is_empty() && reach != Reach::Whole));
         if reach != Reach::Whole && !later {
             let line = format!(
                 "Call from '{}' ({}) to extension '{}' rejected because it is not found in context '{}'.",
@@ -209,11 +210,6 @@ impl IaxDriver {
     }
     /// Who calls without a number asks for one.
     pub(super) fn number_asked(&mut self, core: &mut Core, at: At, number: &[u8]) {
-        /// Answers of RFC 5456 §8.6.19.
-        const EXISTS: u16 = 1;
-        const CAN_EXIST: u16 = 2;
-        const NONE: u16 = 4;
-        const MORE: u16 = 0x8000;
         let Some(call) = self.unnumbered.get(&at) else { return };
         let caller = caller_of(&call.user, &call.request);
         let status = match (core.reach)(core, &call.context, &text(Some(number)), caller.number()) {

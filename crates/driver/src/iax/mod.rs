@@ -15,6 +15,7 @@ mod peers;
 mod proof;
 mod registry;
 mod show;
+mod switch;
 mod tech;
 mod trace;
 mod voice;
@@ -80,6 +81,7 @@ pub struct IaxDriver {
     changes: Vec<Lease>,
     hosts: Hosts,
     lookups: lookup::Lookups,
+    switches: switch::Switches,
     started: Vec<(ChannelId, Location)>,
     tech_index: usize,
     /// Where a packet is made.
@@ -107,6 +109,7 @@ impl IaxDriver {
             changes: Vec::new(),
             hosts: Hosts::default(),
             lookups: lookup::Lookups::default(),
+            switches: switch::Switches::default(),
             started: Vec::new(),
             tech_index: 0,
             packet: Vec::new(),
@@ -143,6 +146,7 @@ impl IaxDriver {
             self.ended(core, at, base::Cause::NORMAL_TEMPORARY_FAILURE, b"the socket was closed");
         }
         self.door.forget_socket(socket);
+        self.forget_switches_of(core, socket);
         self.unnumbered.retain(|(of, _), _| *of != socket);
         self.forget_parked_of(socket);
         self.sockets_changed(socket);
@@ -187,6 +191,7 @@ impl IaxDriver {
         }
         self.settle(core);
         self.door_due(core.now);
+        self.switches_due(core);
         self.expire(core);
         self.give_up_names(core);
         self.settle(core);
@@ -196,7 +201,7 @@ impl IaxDriver {
         let machines = self.sockets.iter().flatten().filter_map(|socket| socket.machine.next_timer());
         let asked = self.door.deadline();
         let lease = self.expiries.first().map(|(at, _)| *at);
-        machines.chain(asked).chain(lease).chain(self.names_deadline()).min()
+        machines.chain(asked).chain(lease).chain(self.switches.deadline()).chain(self.names_deadline()).min()
     }
     /// Hands out the datagrams to send, in order: from which socket, where to, and the line of the log where frames are told.
     pub fn send(&mut self, mut each: impl FnMut(u32, SocketAddr, &[u8], Option<String>)) {
@@ -222,6 +227,7 @@ impl IaxDriver {
     pub fn resolved(&mut self, core: &mut Core, question: &Question, answer: &Answer) {
         if self.hosts.learn(question, answer, &mut self.random, core.now) {
             self.calls_resolved(core);
+            self.switches_resolved(core);
             self.configure_peers(core);
             self.configure_registry(core);
             self.settle(core);

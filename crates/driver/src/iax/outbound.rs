@@ -65,7 +65,12 @@ fn offered(own: FormatSet, caller: FormatSet) -> FormatSet {
 
 impl IaxDriver {
     /// Where a call goes: `Ok(None)` while the DNS is asked.
-    fn address(&mut self, party: &Party, target: &Target, now: Instant) -> Result<Option<SocketAddr>, Cause> {
+    pub(super) fn address(
+        &mut self,
+        party: &Party,
+        target: &Target,
+        now: Instant,
+    ) -> Result<Option<SocketAddr>, Cause> {
         let (host, port, services) = match party {
             Party::Peer(peer) => match &peer.host {
                 Host::Fixed(address) => return Ok(Some(*address)),
@@ -170,35 +175,40 @@ impl IaxDriver {
             }
         }
     }
+    /// Who we are at the other side: our user and its context there, and the password.
+    pub(super) fn credentials(
+        &self,
+        core: &mut Core,
+        party: &Party,
+        target: &Target,
+    ) -> (String, String, Option<Secret>) {
+        let (mut username, mut context) = (target.username.clone(), target.context.clone());
+        let Party::Peer(peer) = party else { return (username, context, target.secret.clone()) };
+        if username.is_empty() {
+            username.clone_from(&peer.username);
+        }
+        if context.is_empty() {
+            context.clone_from(&peer.context);
+        }
+        let own = || match peer.secret_in.as_deref() {
+            None => peer.secret.clone(),
+            Some(place) => {
+                let (family, key) = place.split_once('/')?;
+                Some(Secret::new(core.services.db.get(family, key)?.as_bytes()))
+            }
+        };
+        let secret = target.secret.clone().or_else(own);
+        (username, context, secret)
+    }
     fn place_call(&mut self, core: &mut Core, handle: u64, to: SocketAddr) -> Result<(), Cause> {
         let failed = Cause::NORMAL_TEMPORARY_FAILURE;
         let leg = self.legs.get(&handle).ok_or(failed)?;
-        let entry = core.get(leg.channel).ok_or(failed)?;
         let (target, party) = (leg.target.clone(), leg.party.clone());
         let socket = self.socket_for(to, party.common()).ok_or(Cause::NO_ROUTE_DESTINATION)?;
-        let (mut username, mut context, mut secret) = (target.username, target.context, target.secret);
-        let mut send_ani = false;
-        if let Party::Peer(peer) = &party {
-            let own = |told: &mut String, own: &str| {
-                if told.is_empty() {
-                    own.clone_into(told);
-                }
-            };
-            own(&mut username, &peer.username);
-            own(&mut context, &peer.context);
-            send_ani = peer.send_ani;
-            if secret.is_none() {
-                let place = peer.secret_in.clone();
-                let known = peer.secret.clone();
-                secret = match place {
-                    None => known,
-                    Some(place) => place
-                        .split_once('/')
-                        .and_then(|(family, key)| core.services.db.get(family, key))
-                        .map(|secret| Secret::new(secret.as_bytes())),
-                };
-            }
-        }
+        let (username, context, secret) = self.credentials(core, &party, &target);
+        let send_ani = matches!(&party, Party::Peer(peer) if peer.send_ani);
+        let leg = self.legs.get(&handle).ok_or(failed)?;
+        let entry = core.get(leg.channel).ok_or(failed)?;
         let common = party.common();
         let formats: Vec<FormatId> = leg.formats.iter().collect();
         let caller = &entry.connected;
@@ -258,6 +268,7 @@ impl IaxDriver {
             let ours = self.ours.iter().find(|ours| ours.place == Some(at))?;
             Some(ours.config.key.clone())
         };
+        let own = own.or_else(|| self.switch_key(at));
         let key = own.or_else(of_registration).filter(|key| !key.is_empty() && methods.has(Auth::RSA));
         let sign = self.config.keys.sign.clone();
         let signature = key.and_then(|key| sign.and_then(|sign| sign(&key, challenge)));
@@ -265,6 +276,12 @@ impl IaxDriver {
         match signature {
             Some(signature) => {
                 let _ = self.order(at.0, |machine, out| machine.sign(now, at.1, &signature, out));
+            }
+            None if self.switch_key(at).is_some() => {
+                let now = core.now;
+                let cause = Cause::NORMAL_CLEARING;
+                let _ = self.order(at.0, |machine, out| machine.hang_up(now, at.1, cause, out));
+                self.switch_ended(core, at, Cause::CALL_REJECTED);
             }
             // A registration gives up by itself.
             None => {

@@ -6,3 +6,4 @@ mod lab;
 mod lookups;
 mod peers;
 mod registrations;
+mod switches;

@@ -137,15 +137,15 @@ impl State {
         let off = self.follows.map_or(0, |follows| timestamp.wrapping_sub(follows) as i32);
         // Frames away from where it should be, the nearer one; whoever has a poor clock loses nothing.
         let frames = off.saturating_add(length / 2).div_euclid(length);
-        match frames {
-            0..=MISSING_MAX => self.lost = self.lost.wrapping_add(frames as u32),
+        if (-MISSING_MAX..0).contains(&frames) {
             // It was counted as lost.
-            _ if (-MISSING_MAX..0).contains(&frames) => self.lost = self.lost.saturating_sub(1),
-            _ => {}
+            self.lost = self.lost.saturating_sub(1);
+            return;
         }
-        if frames >= 0 || frames < -MISSING_MAX {
-            self.follows = Some(timestamp.wrapping_add(length as u32));
+        if let 0..=MISSING_MAX = frames {
+            self.lost = self.lost.wrapping_add(frames as u32);
         }
+        self.follows = Some(timestamp.wrapping_add(length as u32));
     }
     /// Counts a voice frame and what it says of the way.
     fn count(&mut self, timestamp: u32, clock: u32) {

@@ -97,6 +97,24 @@ fn registrations_calls_and_totals_are_told() {
 }
 
 #[test]
+fn what_switches_said_is_listed_without_passwords() {
+    let (mut desk, _) = served("iax-cache");
+    {
+        let mut core = desk.cli.site.shard.core.borrow_mut();
+        for (number, exists, more) in [("100", true, false), ("1", false, true), ("7", false, false)] {
+            let question = ("us:secret@far.example/in".to_owned(), number.to_owned());
+            let answer = call::SwitchAnswer { exists, more };
+            core.switch_said(question, Some((answer, core::time::Duration::from_secs(60))));
+        }
+    }
+    let lines = desk.lines("iax2 show cache");
+    assert_eq!(lines[0], "Peer/Context         Exten        Exp.      Wait.    Flags");
+    assert_eq!(lines[1], "far.example/in       1            60        0        CANEXIST|MATCHMORE");
+    assert!(lines[2].ends_with(" EXISTS") && lines[3].ends_with(" NONEXISTENT"), "{lines:?}");
+    assert!(!desk.text("iax2 show cache").contains("secret"));
+}
+
+#[test]
 fn keys_are_listed_and_those_that_need_a_passcode_are_told_what_to_do_about() {
     let (mut desk, _) = served("iax-keys");
     let keys = desk.text("keys show");
