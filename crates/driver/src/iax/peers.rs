@@ -40,6 +40,26 @@ pub(super) struct Live {
     /// Who is watched, and where it was then.
     watch: Option<(At, Watch)>,
     reach: Option<Reach>,
+    /// Its extensions that exist while it is registered: context and name.
+    present: Vec<(String, String)>,
+}
+
+/// Whose extensions they are, as `dialplan show` names it.
+const REGISTRAR: &str = "IAX2";
+
+/// The extensions of a peer while it is registered (`regexten`, `regcontext`): its own name unless it says others, each in
+/// the context that it names or else in that of all.
+fn extensions(config: &Config, peer: &Peer) -> Vec<(String, String)> {
+    if config.reg_context.is_empty() {
+        return Vec::new();
+    }
+    let said = if peer.extensions.is_empty() { &*peer.name } else { &peer.extensions };
+    let each = said.split('&').map(str::trim).filter(|name| !name.is_empty());
+    each.map(|name| match name.split_once('@') {
+        Some((name, context)) => (context.to_owned(), name.to_owned()),
+        None => (config.reg_context.clone(), name.to_owned()),
+    })
+    .collect()
 }
 
 impl Live {
@@ -132,6 +152,7 @@ impl IaxDriver {
             self.expiries.remove(&(before, peer.name.clone()));
         }
         self.expiries.insert((expires_at, peer.name.clone()));
+        self.show_present(core, peer);
         self.watch(core, peer);
     }
     /// Grants what a peer asks for that has proven who it is.
@@ -175,6 +196,9 @@ impl IaxDriver {
         let now = core.now;
         let Some(live) = self.peers.get_mut(name) else { return };
         let Some((_, until)) = live.lease.take() else { return };
+        for (context, exten) in core::mem::take(&mut live.present) {
+            core.registered.remove(&context, &exten, REGISTRAR, name);
+        }
         self.expiries.remove(&(until, name.clone()));
         self.unwatch(now, name);
         self.changes.push(Lease { peer: name.clone(), address: None, expires_at: now });
@@ -201,6 +225,21 @@ impl IaxDriver {
             self.unbind(core, &name, "Unregistered");
         }
     }
+    /// The extensions of a peer that has registered are as its section says.
+    fn show_present(&mut self, core: &mut Core, peer: &Peer) {
+        let Some(live) = self.peers.get_mut(&peer.name) else { return };
+        let wanted = if live.lease.is_some() { extensions(&self.config, peer) } else { Vec::new() };
+        if wanted == live.present {
+            return;
+        }
+        for (context, exten) in &live.present {
+            core.registered.remove(context, exten, REGISTRAR, &peer.name);
+        }
+        for (context, exten) in &wanted {
+            core.registered.add(context, exten, REGISTRAR, &peer.name);
+        }
+        live.present = wanted;
+    }
     /// There is no such peer any more.
     pub(super) fn forget_peer(&mut self, core: &mut Core, name: &Rc<str>) {
         self.unbind(core, name, "Unregistered");
@@ -220,6 +259,7 @@ impl IaxDriver {
             }
         }
         for peer in config.peers.values() {
+            self.show_present(core, peer);
             self.watch(core, peer);
         }
     }

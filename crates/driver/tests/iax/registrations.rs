@@ -123,3 +123,45 @@ fn a_reload_ends_what_is_gone_and_keeps_the_rest() {
     });
     assert_eq!(state(&lab), DeviceState::Invalid);
 }
+
+#[test]
+fn a_peer_has_its_extensions_in_regcontext_while_it_is_registered() {
+    for (said, context, expected) in [
+        ("", "reg", &[("reg", "mobile")][..]),
+        ("100&200@other", "reg", &[("reg", "100"), ("other", "200")]),
+        ("100", "", &[]),
+    ] {
+        let mut home = config(0, "one", "two");
+        home.reg_context = context.to_owned();
+        let mobile = driver::iax::Peer {
+            extensions: said.to_owned(),
+            ..peer("mobile", Host::Dynamic(None), "one", SECRET)
+        };
+        home.peers.insert("mobile".into(), Rc::new(mobile));
+        let mut lab = Lab::new([home, config(1, "two", "one")]);
+        let there = |lab: &Lab| {
+            let core = lab.sites[0].shard.core.borrow();
+            let all = [("reg", "mobile"), ("reg", "100"), ("other", "200")];
+            all.into_iter()
+                .filter(|(context, exten)| {
+                    core.registered
+                        .of(context)
+                        .any(|(there, holder)| there == *exten && holder.registrar == "IAX2")
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(there(&lab), [], "{said}");
+        let lease = Lease {
+            peer: "mobile".into(),
+            address: Some(address(1)),
+            expires_at: lab.now + Duration::from_secs(60),
+        };
+        {
+            let site = &lab.sites[0];
+            site.iax.borrow_mut().restore(&mut site.shard.core.borrow_mut(), &lease);
+        }
+        assert_eq!(there(&lab), expected, "{said}");
+        lab.pass(Duration::from_secs(61));
+        assert_eq!(there(&lab), [], "{said}: it has lapsed");
+    }
+}

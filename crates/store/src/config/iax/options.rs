@@ -256,8 +256,7 @@ options! {
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
         Later "no" "they are neither sent nor taken";
     callerid: Text = "", "Caller of calls that come in, for users that write none: \"Name\" and the number in angle brackets.";
-    regcontext: Text = "", "Context that gets an extension for each peer while it is registered.",
-        Later "" "registrations change no dialplan";
+    regcontext: Text = "", "Context that gets an extension for each peer while it is registered.";
     tos: Tos = "0", "DSCP and ECN bits of all packets.";
     cos: Int<0, 7> = "0", "Priority bits of Ethernet (802.1p).",
         Later "0" "packets leave with the priority of the machine";
@@ -339,8 +338,7 @@ options! {
         Later "" "it plays what it likes";
     parkinglot: Text = "", "Parking lot.", Later "" "parking is not built in";
     mailbox: Text = "", "Mailboxes whose messages it is told of, when it registers and when they change.";
-    regexten: Text = "", "Extension in regcontext while it is registered.",
-        Later "" "registrations change no dialplan";
+    regexten: Text = "", "Extensions in regcontext while it is registered, separated by &, each in another context with @; its name unless written.";
     immediate: YesNo = "no", "Begin at extension s, whatever it dials.",
         Later "no" "its calls go to what it dials";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
