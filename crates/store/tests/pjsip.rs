@@ -307,6 +307,32 @@ fn sections_that_make_no_object_are_named() {
         ),
         ("a type for later", "[x]\ntype=phoneprov", Level::Warning, "phones are not provisioned"),
         (
+            "a type that is not needed",
+            "[x]\ntype=subscription_persistence",
+            Level::Note,
+            "subscriptions outlive a restart",
+        ),
+        (
+            "a contact of nobody",
+            "[x]\ntype=contact\nuri=sip:x@h",
+            Level::Error,
+            "the aor 'x', which does not exist",
+        ),
+        ("a contact that is nowhere", "[a]\ntype=contact\nuri=x@h", Level::Error, "has no SIP URI"),
+        (
+            "an agreement on nothing",
+            "[x]\ntype=endpoint\nauth=a\naors=a\nallow=ulaw\nsecurity_negotiation=mediasec",
+            Level::Warning,
+            "names no mechanism",
+        ),
+        (
+            "a mechanism that a comment cut off",
+            "[x]\ntype=registration\nserver_uri=sip:h\nclient_uri=sip:a@h\nsecurity_negotiation=mediasec\n\
+             security_mechanisms=sdes-srtp;mediasec",
+            Level::Warning,
+            "'sdes-srtp' of 'x' does not say that it protects media",
+        ),
+        (
             "a second of a type and name",
             "[a]\ntype=aor\nmax_contacts=1",
             Level::Error,
@@ -391,6 +417,22 @@ fn sections_that_make_no_object_are_named() {
         assert!(found.place.line > 15, "{name}: {}", found.place);
         assert!(!findings.to_string().contains("1234"), "{name}: a secret is never told");
     }
+}
+
+#[test]
+fn contacts_with_sections_of_their_own_join_those_of_their_aor() {
+    let contact =
+        |name: &str, uri: &str| format!("[{name}]\ntype=contact\nuri={uri}\nqualify_frequency=60\n");
+    let text = format!(
+        "{}{FINE}[b]\ntype=aor\ncontact=sip:b@h1\n{}{}{}",
+        contact("b", "sip:b@h2"),
+        contact("b\\;@desk", "sip:b@h3"),
+        contact("b\\;@again", "sip:b@h1"),
+        contact("b\\;@away", "sips:b@h4"),
+    );
+    let (pjsip, findings) = read(&text);
+    assert!(!findings.has_errors(), "{findings}");
+    assert_eq!(pjsip.aors["b"].contact, ["sip:b@h1", "sip:b@h2", "sip:b@h3", "sips:b@h4"]);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn with(section: &str, more: &str) -> Config {
          [l]\ntype=resource_list\nevent=dialog\nlist_item=1\n{}\n\
          [p]\ntype=outbound-publish\nserver_uri=sip:x\nevent=asterisk-mwi\n{}\n\
          [p]\ntype=inbound-publication\n{}\n[p]\ntype=asterisk-publication\n{}\n\
-         [d]\ntype=domain_alias\n{}\n\
+         [d]\ntype=domain_alias\n{}\n[e]\ntype=contact\n{}\n\
          [global]\ntype=global\n{}\n[system]\ntype=system\n{}\n[a]\ntype=acl\n{}\n",
         add("endpoint"),
         add("aor"),
@@ -83,6 +83,7 @@ fn with(section: &str, more: &str) -> Config {
         add("inbound-publication"),
         add("asterisk-publication"),
         add("domain_alias"),
+        add("contact"),
         add("global"),
         add("system"),
         add("acl"),
@@ -345,6 +346,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("global", "default_realm=x", |c| c.default_realm.clone(), "asterisk", "x"),
     ("global", "endpoint_identifier_order=username,header", |c| format!("{:?}", c.order), "[Ip, Username, Anonymous, Header, RequestUri, Transport]", "[Username, Header, RequestUri, Transport]"),
     ("global", "disable_multi_domain=yes", |c| c.multi_domain.to_string(), "true", "false"),
+    ("contact", "uri=sip:x@h", |c| aor(c).contacts.join(","), "", "sip:x@h"),
     ("domain_alias", "domain=example.org", |c| format!("{:?}", c.domain_aliases), "{}", "{\"d\": \"example.org\"}"),
     ("global", "max_forwards=20", |c| c.max_forwards.to_string(), "70", "20"),
     ("global", "ignore_uri_user_options=yes", |c| c.ignore_user_options.to_string(), "false", "true"),

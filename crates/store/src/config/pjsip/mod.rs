@@ -7,7 +7,7 @@ mod values;
 
 pub use objects::{
     Aor, AsteriskPublication, Auth, DomainAlias, Endpoint, Global, Identify, InboundPublication,
-    OutboundPublish, Registration, ResourceList, SipAcl, System, Transport,
+    OutboundPublish, Registration, ResourceList, SipAcl, StaticContact, System, Transport,
 };
 pub use values::{
     AuthType, CodecKeep, CodecOperation, CodecPrefer, CodecPreference, CodecTranscode, ConnectedLine,
@@ -62,9 +62,7 @@ pub struct Pjsip {
 
 /// Types that Asterisk knows and this reader does not make objects of, with what happens instead.
 const LATER_TYPES: &[(&str, &str)] = &[
-    ("contact", "the contact is not created; list it in the contact= of its aor"),
     ("phoneprov", "phones are not provisioned"),
-    ("subscription_persistence", "subscriptions do not outlive a restart"),
     ("mwi", "message waiting is not reported"),
     ("wizard", "it belongs into pjsip_wizard.conf"),
     ("http_client", "it is not read"),
@@ -73,6 +71,7 @@ const LATER_TYPES: &[(&str, &str)] = &[
 const TYPES: &[&str] = &[
     "endpoint",
     "aor",
+    "contact",
     "auth",
     "identify",
     "registration",
@@ -92,6 +91,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows = [
         Endpoint::rows(),
         Aor::rows(),
+        StaticContact::rows(),
         Auth::rows(),
         Identify::rows(),
         Registration::rows(),
@@ -152,6 +152,7 @@ impl Pjsip {
     /// As [`Self::read`]; what objects name may lie `elsewhere`, in a database.
     pub(crate) fn read_beside(file: &File, elsewhere: bool, findings: &mut Findings) -> Self {
         let mut pjsip = Self::default();
+        let mut contacts: Vec<StaticContact> = Vec::new();
         for section in file.objects() {
             let Some(kind) = section.last("type") else {
                 let message = format!("section [{}] has no type and is skipped", section.name);
@@ -161,6 +162,12 @@ impl Pjsip {
             match kind.value.to_ascii_lowercase().as_str() {
                 "endpoint" => keep(&mut pjsip.endpoints, read(section, findings), section, findings),
                 "aor" => keep(&mut pjsip.aors, read(section, findings), section, findings),
+                "contact" => contacts.extend(read::<StaticContact>(section, findings)),
+                "subscription_persistence" => findings.note(
+                    &kind.place,
+                    "subscriptions outlive a restart without a section for each",
+                    "remove the section",
+                ),
                 "auth" => keep(&mut pjsip.auths, read(section, findings), section, findings),
                 "transport" => keep(&mut pjsip.transports, read(section, findings), section, findings),
                 "registration" => keep(&mut pjsip.registrations, read(section, findings), section, findings),
@@ -194,6 +201,7 @@ impl Pjsip {
                 },
             }
         }
+        contacts.into_iter().for_each(|contact| pjsip.place_contact(contact, findings));
         pjsip.check_each(&file.place(), findings);
         if !elsewhere {
             pjsip.check_references(findings);
@@ -218,6 +226,23 @@ impl Pjsip {
         pjsip.resolve_acls(acls, findings);
         pjsip.resolve_formats(coded, findings);
         pjsip
+    }
+
+    /// Puts a contact with a section of its own among those of its AOR.
+    fn place_contact(&mut self, contact: StaticContact, findings: &mut Findings) {
+        if !contact.check(findings) {
+            return;
+        }
+        let (name, place) = (&contact.origin.name, &contact.origin.place);
+        let Some(aor) = self.aors.get_mut(contact.aor()) else {
+            let message =
+                format!("contact '{name}' belongs to the aor '{}', which does not exist", contact.aor());
+            let remedy = "name the section after its aor, as [6001] or [6001\\;@desk]";
+            return findings.error(place, message, remedy);
+        };
+        if !aor.contact.contains(&contact.uri) {
+            aor.contact.push(contact.uri);
+        }
     }
 
     /// What an object says about itself.

@@ -256,6 +256,45 @@ impl Aor {
 }
 
 options! {
+    /// `type=contact`: a permanent contact with a section of its own, named after its AOR: `[6001]`, or `[6001\;@desk]` for
+    /// several.
+    StaticContact, "pjsip.conf", "contact", SkipsObject;
+    uri: Text = "", "Its SIP URI. The section is named after its aor, with \\;@ and a word behind where there are several.";
+    @recognised {
+        "authenticate_qualify" "*" Ignored "what its aor says holds";
+        "qualify_2xx_only" "*" Ignored "what its aor says holds";
+        "qualify_frequency" "*" Ignored "what its aor says holds";
+        "qualify_timeout" "*" Ignored "what its aor says holds";
+        "outbound_proxy" "*" Ignored "what its aor and its endpoint say holds";
+        "call_id" "*" Ignored "it is for contacts that register";
+        "endpoint" "*" Ignored "it is for contacts that register";
+        "expiration_time" "*" Ignored "a contact that is written here does not lapse";
+        "path" "*" Ignored "it is for contacts that register";
+        "prune_on_boot" "*" Ignored "it is for contacts that register";
+        "reg_server" "*" Ignored "it is for contacts that register";
+        "user_agent" "*" Ignored "it is for contacts that register";
+        "via_addr" "*" Ignored "it is for contacts that register";
+        "via_port" "*" Ignored "it is for contacts that register";
+    }
+}
+
+impl StaticContact {
+    /// Name of its AOR.
+    pub fn aor(&self) -> &str {
+        let name = &*self.origin.name;
+        name.split_once(";@").map_or(name, |(aor, _)| aor)
+    }
+    pub(super) fn check(&self, findings: &mut Findings) -> bool {
+        let is_uri = self.uri.starts_with("sip:") || self.uri.starts_with("sips:");
+        if !is_uri {
+            let message = format!("contact '{}' has no SIP URI in uri and is skipped", self.origin.name);
+            findings.error(self.origin.place_of("uri"), message, "write uri=sip:…");
+        }
+        is_uri
+    }
+}
+
+options! {
     /// `type=auth`: a user name and what proves it.
     Auth, "pjsip.conf", "auth", SkipsObject;
     auth_type: AuthType = "userpass", "What proves it.";
