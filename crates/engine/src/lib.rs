@@ -28,6 +28,7 @@ mod resolve;
 mod rows;
 mod secure;
 mod start;
+mod subscriptions;
 mod telemetry;
 mod trace;
 mod turn;

@@ -40,10 +40,10 @@ struct Record {
 
 /// Bytes of a SIP message: text in the journal, or numbers when they are no UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Octets(Vec<u8>);
+pub(crate) struct Octets(pub(crate) Vec<u8>);
 
 impl Octets {
-    fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
 }

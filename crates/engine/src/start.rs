@@ -40,6 +40,7 @@ use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
 use crate::rows::{Rows, START_WAIT};
 use crate::secure::Wires;
+use crate::subscriptions::Subscriptions;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
 
@@ -250,6 +251,8 @@ impl Engine {
             contacts.set_first(registrations.is_new);
             contacts.agree(&mut sip.borrow_mut(), &registrations, clocks);
         }
+        let (subscriptions, watching) = Subscriptions::open(&folders.astdbdir, &mut sip.borrow_mut(), clocks)
+            .map_err(|why| part("the journal of subscriptions", why, "make astdbdir writable"))?;
         let iax_sockets =
             start_iax(&snapshot, &mut net, (&shard, &iax, iax_rows.as_ref()), &folders.astdbdir, clocks)?;
         let records = start_records(&snapshot)?;
@@ -267,7 +270,7 @@ impl Engine {
             site,
             local,
             records,
-            (registrations, iax_sockets),
+            (registrations, subscriptions, iax_sockets),
             (names, links),
             wake,
             tee,
@@ -289,7 +292,7 @@ impl Engine {
         if !snapshot.modules.disabled().contains("pbx_spool") {
             engine.watch_call_files(&snapshot.asterisk.directories.astspooldir);
         }
-        engine.say(&findings, &warnings, restored);
+        engine.say(&findings, &warnings, (restored, watching));
         not_started.iter().for_each(|line| engine.log(call::Level::Error, "codec", line));
         if options.fault_injection {
             engine.site().fault_injection.set(true);

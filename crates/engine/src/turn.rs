@@ -41,6 +41,7 @@ use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
 use crate::secure::{Insecure, Wires};
 use crate::start::StartError;
+use crate::subscriptions::Subscriptions;
 use crate::telemetry::Traces;
 use crate::web::Web;
 
@@ -79,6 +80,7 @@ pub struct Engine {
     call_files: Option<CallFiles>,
     pub(crate) loader: Rc<Loader>,
     pub(crate) registrations: Registrations,
+    subscriptions: Subscriptions,
     pub(crate) iax: Iax,
     pub(crate) records: Records,
     /// Where copies of SIP messages go, when hep.conf wants them to.
@@ -178,7 +180,7 @@ impl Engine {
         site: Rc<Site>,
         local: Rc<RefCell<LocalDriver>>,
         records: Records,
-        (registrations, iax): (Registrations, Iax),
+        (registrations, subscriptions, iax): (Registrations, Subscriptions, Iax),
         (names, links): (Rc<RefCell<Names>>, Rc<RefCell<LinkDesk>>),
         sounds_wake: Arc<Wake>,
         tee: Tee,
@@ -199,6 +201,7 @@ impl Engine {
             call_files: None,
             loader,
             registrations,
+            subscriptions,
             iax,
             records,
             capture: None,
@@ -280,7 +283,12 @@ impl Engine {
         self.web.listen(&mut self.net, snapshot, wires)
     }
     /// What is worth saying at the start.
-    pub(crate) fn say(&mut self, findings: &Findings, warnings: &[io::media::Warning], restored: usize) {
+    pub(crate) fn say(
+        &mut self,
+        findings: &Findings,
+        warnings: &[io::media::Warning],
+        (restored, watching): (usize, usize),
+    ) {
         *self.loader.errors.borrow_mut() = crate::reload::errors(findings);
         for finding in findings.iter() {
             let level = match finding.level {
@@ -310,6 +318,9 @@ impl Engine {
         }
         if restored > 0 {
             self.log(Level::Notice, "registrations", &format!("{restored} registrations were read back"));
+        }
+        if watching > 0 {
+            self.log(Level::Notice, "subscriptions", &format!("{watching} subscriptions were read back"));
         }
         let now = Clock.now();
         self.turn_machines(now);
@@ -794,10 +805,18 @@ impl Engine {
     }
     /// Messages leave after what they acknowledge is written down.
     fn send(&mut self) {
-        let (changes, sends, lookups) = {
+        let (changes, watched, sends, lookups) = {
             let mut sip = self.site.sip.borrow_mut();
-            (sip.take_changes(), sip.take_sends(), sip.take_lookups())
+            let watched = sip.take_subscription_changes(Clock.now());
+            (sip.take_changes(), watched, sip.take_sends(), sip.take_lookups())
         };
+        if !watched.is_empty() {
+            let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
+            let trouble = self.subscriptions.write(&watched, &self.site.sip.borrow(), clocks);
+            if let Some(trouble) = trouble {
+                self.log(Level::Error, "subscriptions", &trouble);
+            }
+        }
         if !changes.is_empty() {
             let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
             let trouble = self.registrations.write(&changes, &self.site.sip.borrow(), clocks);

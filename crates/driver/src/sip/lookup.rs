@@ -49,8 +49,8 @@ impl Learned {
 /// A request that waits.
 struct Parked {
     event: Event,
-    key: u128,
-    awaited: Vec<String>,
+    /// Endpoints that have still to be looked up.
+    awaited: usize,
     unavailable: bool,
 }
 
@@ -58,9 +58,12 @@ struct Parked {
 #[derive(Default)]
 pub(super) struct Lookups {
     directory: Option<Rc<RefCell<dyn Directory>>>,
-    parked: Vec<Parked>,
     /// Endpoints that somebody dials, and what turns true when they are known.
     dialled: HashMap<String, Rc<Cell<bool>>>,
+    /// By what retransmissions of a request share.
+    parked: HashMap<u128, Parked>,
+    /// Requests that wait for an endpoint, in the order in which they came.
+    by_endpoint: HashMap<String, Vec<u128>>,
     /// The request in hand has waited.
     is_resumed: bool,
 }
@@ -98,9 +101,9 @@ impl SipDriver {
             return Some(incoming);
         }
         let key = incoming.key();
-        let parked = &mut self.lookups.parked;
+        let Lookups { parked, by_endpoint, .. } = &mut self.lookups;
         // A retransmission waits with the first.
-        if parked.iter().any(|parked| parked.key == key) {
+        if parked.contains_key(&key) {
             return None;
         }
         if awaited.is_empty() || parked.len() >= PARKED_MAX {
@@ -108,7 +111,8 @@ impl SipDriver {
             return None;
         }
         let event = if is_invite { Event::Invite(incoming) } else { Event::Request(incoming) };
-        parked.push(Parked { event, key, awaited, unavailable });
+        parked.insert(key, Parked { event, awaited: awaited.len(), unavailable });
+        awaited.into_iter().for_each(|name| by_endpoint.entry(name).or_default().push(key));
         None
     }
     /// Has the endpoint looked up that a dial string names, when it is not known.
@@ -130,15 +134,13 @@ impl SipDriver {
             known.set(true);
             core.outside_changed();
         }
-        let parked = std::mem::take(&mut self.lookups.parked);
         let mut ready = Vec::new();
-        for mut request in parked {
-            let before = request.awaited.len();
-            request.awaited.retain(|name| name != endpoint);
-            request.unavailable |= request.awaited.len() != before && !is_available;
-            match request.awaited.is_empty() {
-                true => ready.push(request),
-                false => self.lookups.parked.push(request),
+        for key in self.lookups.by_endpoint.remove(endpoint).unwrap_or_default() {
+            let Some(request) = self.lookups.parked.get_mut(&key) else { continue };
+            request.awaited = request.awaited.saturating_sub(1);
+            request.unavailable |= !is_available;
+            if request.awaited == 0 {
+                ready.extend(self.lookups.parked.remove(&key));
             }
         }
         for Parked { event, unavailable, .. } in ready {
@@ -156,16 +158,14 @@ impl SipDriver {
     pub fn learn(&mut self, core: &mut Core, learned: Learned) {
         let now = core.now;
         let config = Rc::make_mut(&mut self.config);
-        let mut mailboxes = false;
         for (name, endpoint) in learned.endpoints {
             if let Some(endpoint) = &endpoint {
                 let [forced, unforced] = &mut self.challenge_ports;
                 let obeyed = if endpoint.force_rport { forced } else { unforced };
                 *obeyed = Some(endpoint.force_rport);
             }
-            mailboxes |= endpoint.as_ref().is_some_and(|endpoint| !endpoint.watching.mailboxes.is_empty());
-            let old = put(&mut config.endpoints, name, endpoint);
-            mailboxes |= old.is_some_and(|endpoint| !endpoint.watching.mailboxes.is_empty());
+            let old = put(&mut config.endpoints, name.clone(), endpoint.clone());
+            self.watchers.learn(&name, old.as_deref(), endpoint.as_deref());
         }
         for (name, auth) in learned.auths {
             put(&mut config.auths, name, auth);
@@ -187,10 +187,6 @@ impl SipDriver {
             let fixed = aor.contacts.iter().map(|uri| uri.clone().into_bytes());
             let asked = fixed.chain(bound).collect::<Vec<_>>();
             asked.iter().for_each(|uri| self.qualify.add(config, &name, uri, now));
-        }
-        if mailboxes {
-            let config = self.config.clone();
-            self.watchers.configure(&config);
         }
         self.tell_changes(core, before);
     }

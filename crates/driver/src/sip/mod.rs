@@ -67,7 +67,7 @@ pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
 pub use strangers::Patience;
 pub use trunk::RegistrationRow;
 pub use video::{VIDEO_STREAMS_MAX, VideoSettings};
-pub use watch::{PER_ENDPOINT_MAX, SubscriptionRow};
+pub use watch::{KeptSubscription, PER_ENDPOINT_MAX, SubscriptionChange, SubscriptionRow};
 pub use ways::BINDS_MAX;
 
 use gate::Gatekeeper;

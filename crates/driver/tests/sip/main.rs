@@ -11,6 +11,7 @@ mod gate;
 mod incoming;
 mod lab;
 mod lists;
+mod lookups;
 mod messages;
 mod outgoing;
 mod parties;

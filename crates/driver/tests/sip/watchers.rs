@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use ::sip::OwnedMessage;
 use call::{DeviceState, Mailbox, Watched};
+use driver::sip::{KeptSubscription, SubscriptionChange};
 
-use crate::lab::{Lab, aor, body, change, change_aor, endpoint, header, line, site, udp};
+use crate::lab::{Lab, aor, body, change, change_aor, endpoint, header, line, site, tcp, udp};
 use crate::phone::Phone;
 
 const LAMP: &str = "sip:600@strowger";
@@ -99,6 +100,99 @@ fn rfc6665_4_2_2_without_a_refresh_it_ends_and_with_one_it_goes_on() {
     alice.inside_proved(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 100\r\n", "");
     assert_eq!(lab.lines(), ["481"]);
     lab.rest();
+}
+
+/// The subscription that the shell is to write down.
+#[track_caller]
+fn kept(lab: &mut Lab) -> KeptSubscription {
+    let changes = lab.with(|sip, core| sip.take_subscription_changes(core.now));
+    match changes.as_slice() {
+        [SubscriptionChange::Kept(kept)] => (**kept).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn rfc6665_4_2_2_a_subscription_that_was_written_down_goes_on_in_its_dialog_after_a_restart() {
+    let mut before = Lab::new(site());
+    let mut alice = Phone::new("alice");
+    watch(&mut before, &mut alice, 600);
+    tell(&mut before, Some(DeviceState::NotInUse));
+    let last = before.sent();
+    alice.respond(&mut before, &last, 200, "", "");
+    let written = kept(&mut before);
+    assert_eq!((&*written.endpoint, written.until), ("alice", before.now + Duration::from_secs(600)));
+    before.pass(Duration::from_secs(100));
+    assert_eq!(before.with(|sip, core| sip.kept_subscriptions(core.now).count()), 1);
+
+    let mut after = Lab::new(site());
+    after.now = before.now;
+    after.with(|sip, _| sip.restore_subscription(written.clone()));
+    let count = |lab: &mut Lab| lab.with(|sip, core| sip.kept_subscriptions(core.now).count());
+    assert_eq!(count(&mut after), 1);
+    after.with(|sip, core| sip.tell_watchers(core));
+    assert_eq!((count(&mut after), after.lines().len()), (1, 0), "the state is told when it is known");
+    tell(&mut after, Some(DeviceState::InUse));
+    let first = after.sent();
+    assert_eq!(
+        (header(&first, "Subscription-State").as_str(), state_in(&first).as_str()),
+        ("active;expires=500", "confirmed")
+    );
+    for name in ["Call-ID", "From", "To", "Event", "Contact"] {
+        assert_eq!(header(&first, name), header(&last, name), "{name}");
+    }
+    let number =
+        |message: &OwnedMessage| header(message, "CSeq").split(' ').next().unwrap().parse::<u32>().unwrap();
+    assert!(number(&first) > number(&last) + 100_000, "more than can have left meanwhile");
+    let version =
+        body(&first).split("version=\"").nth(2).and_then(|rest| rest.split('"').next()?.parse::<u32>().ok());
+    assert!(version.is_some_and(|version| version > 100_000), "{}", body(&first));
+    alice.respond(&mut after, &first, 200, "", "");
+    assert_eq!(kept(&mut after).tag, written.tag, "it is written down with its new numbers");
+    alice.inside_proved(&mut after, "SUBSCRIBE", "Event: dialog\r\nExpires: 900\r\n", "");
+    assert_eq!(line(&after.sent()), "200");
+    assert_eq!(next_notify(&mut after, &alice).0, "active;expires=900");
+    assert_eq!(kept(&mut after).until, after.now + Duration::from_secs(900));
+    alice.inside_proved(&mut after, "SUBSCRIBE", "Event: dialog\r\nExpires: 0\r\n", "");
+    assert_eq!(line(&after.sent()), "200");
+    next_notify(&mut after, &alice);
+    let gone = after.with(|sip, core| sip.take_subscription_changes(core.now));
+    assert!(matches!(gone.as_slice(), [SubscriptionChange::Gone(tag)] if *tag == written.tag), "{gone:?}");
+}
+
+#[test]
+fn what_cannot_go_on_after_a_restart_is_forgotten() {
+    let mut before = Lab::new(site());
+    let mut alice = Phone::new("alice");
+    watch(&mut before, &mut alice, 600);
+    let written = kept(&mut before);
+    let elsewhere = |name: &str| KeptSubscription { endpoint: name.to_owned(), ..written.clone() };
+    let silent = {
+        let mut config = site();
+        change(&mut config, "alice", |alice| alice.watching.allow = false);
+        config
+    };
+    for (name, config, subscription, later) in [
+        ("it has lapsed", site(), written.clone(), 600),
+        ("there is no such endpoint", site(), elsewhere("nobody"), 1),
+        ("it may not watch any more", silent, written.clone(), 1),
+    ] {
+        let mut lab = Lab::new(config);
+        lab.now = before.now + Duration::from_secs(later);
+        lab.with(|sip, _| sip.restore_subscription(subscription));
+        lab.with(|sip, core| sip.tell_watchers(core));
+        let changes = lab.with(|sip, core| sip.take_subscription_changes(core.now));
+        assert!(matches!(changes.as_slice(), [SubscriptionChange::Gone(_)]), "{name}: {changes:?}");
+        assert_eq!(lab.with(|sip, core| sip.kept_subscriptions(core.now).count()), 0, "{name}");
+        assert!(lab.next().is_none(), "{name}");
+    }
+    // A connection does not outlive the process; who only asked once is not told again.
+    let mut lab = Lab::new(site());
+    let mut over_tcp = Phone::at("alice", tcp("198.51.100.9:4000", 7));
+    watch(&mut lab, &mut over_tcp, 600);
+    let mut once = Phone::new("bob");
+    watch(&mut lab, &mut once, 0);
+    assert!(lab.with(|sip, core| sip.take_subscription_changes(core.now)).is_empty());
 }
 
 #[test]
@@ -351,6 +445,37 @@ fn subscriptions_of_one_endpoint_are_bounded_and_each_is_given_back() {
     let mut bob = Phone::new("bob");
     watch(&mut lab, &mut bob, 60);
     assert_eq!(lab.sip.borrow().load().subscriptions, driver::sip::PER_ENDPOINT_MAX + 1);
+}
+
+#[test]
+fn mailboxes_of_an_aor_with_a_domain_are_found_by_user_and_domain() {
+    let mut config = driver::sip::Config { multi_domain: true, ..site() };
+    for (name, mailbox) in [("sales@a.example", "1"), ("sales@b.example", "2")] {
+        let of = driver::sip::Aor { mailboxes: vec![mailbox.to_owned()], ..crate::lab::aor(name) };
+        config.aors.insert(name.into(), std::rc::Rc::new(of));
+        change(&mut config, "alice", |alice| alice.aors.push(name.into()));
+    }
+    config.domain_aliases.insert("pbx.example".to_owned(), "b.example".to_owned());
+    for (uri, new) in [
+        ("sip:sales@a.example", 1),
+        ("sip:sales@B.example", 2),
+        ("sip:sales@pbx.example", 2),
+        ("sip:sales@elsewhere.example", 3),
+        ("sip:alice@a.example", 0),
+    ] {
+        let mut lab = Lab::new(config.clone());
+        for (name, new) in [("1", 1), ("2", 2)] {
+            lab.with(|_, core| core.set_mailbox(name, Some(Mailbox { new, old: 0 })));
+        }
+        let mut alice = Phone::new("alice");
+        let answer = alice.ask(&mut lab, "SUBSCRIBE", uri, "Event: message-summary\r\nExpires: 60\r\n", "");
+        if new == 0 {
+            assert_eq!(line(&answer), "404", "{uri}: an AOR of its own, without mailboxes");
+            continue;
+        }
+        let told = body(&lab.sent());
+        assert!(told.contains(&format!("Voice-Message: {new}/0")), "{uri}: {told}");
+    }
 }
 
 #[test]

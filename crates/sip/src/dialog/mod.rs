@@ -188,6 +188,16 @@ impl Dialog {
         self.local_cseq
     }
 
+    /// The number of the last request of ours; 0: there was none.
+    pub(crate) fn last_cseq(&self) -> u32 {
+        self.local_cseq
+    }
+
+    /// Leaves numbers out: the next request of ours has one after this.
+    pub(crate) fn skip_cseq(&mut self, to: u32) {
+        self.local_cseq = self.local_cseq.max(to.min(CSEQ_MAX));
+    }
+
     /// Whether the dialog was made by an INVITE of ours, so that its Call-ID is ours too.
     pub(crate) fn is_caller(&self) -> bool {
         self.caller

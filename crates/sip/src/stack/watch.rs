@@ -21,6 +21,15 @@ pub const SUBSCRIPTIONS_MAX: usize = 128 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionId(pub(crate) Place);
 
+/// Our side of a subscription's dialog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriptionMark {
+    /// Our tag.
+    pub tag: Box<str>,
+    /// CSeq number of our last NOTIFY.
+    pub cseq: u32,
+}
+
 /// One subscription.
 #[derive(Debug)]
 struct Watch {
@@ -112,6 +121,42 @@ impl Stack {
         let request = self.accept(incoming, now)?;
         let mut steps = Vec::new();
         let machine = Notifier::start(seconds, now, &mut steps);
+        let place = self.insert_watch(key, (dialog, machine), (event, is_list))?;
+        self.answer_subscribe(request, (accept.contact, is_list), seconds, now, out)?;
+        self.step(place, steps, out);
+        Ok(SubscriptionId(place))
+    }
+
+    /// Goes on with a subscription that another process has accepted, for so many seconds: nothing is answered, the state
+    /// is told as it is now.
+    pub fn resume_subscribe(
+        &mut self,
+        (message, source): (&Message<'_>, Flow),
+        mark: &SubscriptionMark,
+        (accept, event, seconds, is_list): (&Accept<'_>, &str, u32, bool),
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Result<SubscriptionId, Refused> {
+        let way = (accept.contact, source, accept.symmetric, true);
+        let mut dialog = Dialog::answering(message, &mark.tag, way);
+        dialog.skip_cseq(mark.cseq);
+        let key = self.dialog_key(&dialog.call_id, mark.tag.as_bytes());
+        if self.watches.by_tag.contains_key(&key) {
+            return Err(Refused::Gone);
+        }
+        let mut steps = Vec::new();
+        let machine = Notifier::start(seconds, now, &mut steps);
+        let place = self.insert_watch(key, (dialog, machine), (event, is_list))?;
+        self.step(place, steps, out);
+        Ok(SubscriptionId(place))
+    }
+
+    fn insert_watch(
+        &mut self,
+        key: u128,
+        (dialog, machine): (Dialog, Notifier),
+        (event, is_list): (&str, bool),
+    ) -> Result<Place, Refused> {
         let watch = Watch {
             dialog,
             machine,
@@ -125,9 +170,7 @@ impl Stack {
         let place = self.watches.all.insert_with(|_| watch).ok_or(Refused::Full)?;
         self.watches.by_tag.insert(key, place);
         self.watches.follow(place);
-        self.answer_subscribe(request, (accept.contact, is_list), seconds, now, out)?;
-        self.step(place, steps, out);
-        Ok(SubscriptionId(place))
+        Ok(place)
     }
 
     /// Answers [`Event::Resubscribe`] with 200: the subscription lasts so many seconds from here, 0 ends it. The state is
@@ -220,6 +263,11 @@ impl Stack {
     /// Seconds that a subscription still lasts.
     pub fn subscription_seconds(&self, subscription: SubscriptionId, now: Instant) -> u32 {
         self.watches.all.get(subscription.0).map_or(0, |watch| watch.machine.seconds_left(now))
+    }
+    /// What another process has to know to go on with a subscription.
+    pub fn subscription_mark(&self, subscription: SubscriptionId) -> Option<SubscriptionMark> {
+        let dialog = &self.watches.all.get(subscription.0)?.dialog;
+        Some(SubscriptionMark { tag: dialog.local_tag.clone(), cseq: dialog.last_cseq() })
     }
     /// Call-ID of a subscription and the way to its watcher.
     pub fn subscription_names(&self, subscription: SubscriptionId) -> Option<(&[u8], Flow)> {

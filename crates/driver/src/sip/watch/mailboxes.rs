@@ -8,7 +8,7 @@ use ::sip::stack::{Answer, Body, Incoming};
 use ::sip::{HeaderName, Message, Method};
 use call::{Core, Mailbox};
 
-use super::{Topic, Watchers, body};
+use super::{Review, Topic, Watchers, body};
 use crate::sip::config::{Config, Endpoint};
 use crate::sip::inbound::Known;
 use crate::sip::outside::Request;
@@ -24,16 +24,39 @@ fn is_same(named: &str, full: &str) -> bool {
     named == full || full.strip_suffix("@default") == Some(named)
 }
 
+/// A mailbox with its context.
+fn full_name(mailbox: &str) -> String {
+    if mailbox.contains('@') { mailbox.to_owned() } else { format!("{mailbox}@default") }
+}
+
 impl Watchers {
     /// Takes note of another configuration.
     pub(crate) fn configure(&mut self, config: &Config) {
-        self.to_review = true;
+        self.review = Review::All;
         self.told_unasked.clear();
         for endpoint in config.endpoints.values() {
-            for mailbox in &endpoint.watching.mailboxes {
-                let full = if mailbox.contains('@') { mailbox.clone() } else { format!("{mailbox}@default") };
-                self.told_unasked.entry(full).or_default().push(endpoint.name.clone());
+            self.tell_of(&endpoint.name, endpoint);
+        }
+    }
+    /// Takes note of an endpoint in the place of another, or of none.
+    pub(crate) fn learn(&mut self, name: &Rc<str>, old: Option<&Endpoint>, new: Option<&Endpoint>) {
+        for mailbox in old.iter().flat_map(|old| &old.watching.mailboxes) {
+            let full = full_name(mailbox);
+            if let Some(told) = self.told_unasked.get_mut(&full) {
+                told.retain(|other| other != name);
+                if told.is_empty() {
+                    self.told_unasked.remove(&full);
+                }
             }
+        }
+        new.into_iter().for_each(|new| self.tell_of(name, new));
+        if let (Review::Of(endpoints), true) = (&mut self.review, self.by_endpoint.contains_key(name)) {
+            endpoints.insert(name.clone());
+        }
+    }
+    fn tell_of(&mut self, name: &Rc<str>, endpoint: &Endpoint) {
+        for mailbox in &endpoint.watching.mailboxes {
+            self.told_unasked.entry(full_name(mailbox)).or_default().push(name.clone());
         }
     }
 }
@@ -42,7 +65,8 @@ impl Watchers {
 pub(super) type ToldUnasked = HashMap<String, Vec<Rc<str>>>;
 
 impl SipDriver {
-    /// The mailboxes that a SUBSCRIBE asks for: those of the endpoint's AOR of that name, or all of its AORs'.
+    /// The mailboxes that a SUBSCRIBE asks for: those of the endpoint's AOR of that name, with or without the domain that was
+    /// asked, or all of its AORs'.
     pub(super) fn mailboxes_topic(
         &self,
         endpoint: &Endpoint,
@@ -50,8 +74,10 @@ impl SipDriver {
         message: &Message<'_>,
     ) -> Option<Topic> {
         let own = endpoint.aors.iter().filter_map(|aor| self.config.aors.get(aor));
-        let named = endpoint.aors.iter().any(|aor| **aor == *name);
-        let aors: Vec<_> = own.filter(|aor| !named || *aor.name == *name).collect();
+        let domain = message.request_uri().map(|uri| uri.host.as_bytes().to_vec()).unwrap_or_default();
+        let is_own = |name: &str| endpoint.aors.iter().find(|aor| ***aor == *name);
+        let named = self.config.find_user(name, &domain, is_own);
+        let aors: Vec<_> = own.filter(|aor| named.is_none_or(|named| aor.name == *named)).collect();
         let boxes: Vec<String> = aors.iter().flat_map(|aor| aor.mailboxes.iter().cloned()).collect();
         if boxes.is_empty() {
             return None;
@@ -125,11 +151,13 @@ impl SipDriver {
     }
     fn tell_unasked(&mut self, core: &mut Core, endpoint: &Rc<Endpoint>, aor: &str, uri: &[u8]) {
         let watching = &endpoint.watching;
-        let subscribes = |watcher: &super::Watcher| {
-            watcher.endpoint.name == endpoint.name
-                && watcher.items.iter().any(|item| matches!(item.topic, Topic::Mailboxes { .. }))
+        let watches_mail = |subscription| {
+            let watcher: Option<&super::Watcher> = self.watchers.all.get(subscription);
+            let mut items = watcher.into_iter().flat_map(|watcher| &watcher.items);
+            items.any(|item| matches!(item.topic, Topic::Mailboxes { .. }))
         };
-        if watching.subscribing_replaces && self.watchers.all.values().any(subscribes) {
+        let own = self.watchers.by_endpoint.get(&endpoint.name);
+        if watching.subscribing_replaces && own.into_iter().flatten().any(watches_mail) {
             return;
         }
         let groups: Vec<&[String]> = match watching.aggregate {

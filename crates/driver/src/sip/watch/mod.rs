@@ -4,6 +4,7 @@
 //! form shares its document: a change is written once, however many lamps it lights.
 
 pub(crate) mod body;
+mod kept;
 mod list;
 mod mailboxes;
 
@@ -21,6 +22,7 @@ use super::config::Endpoint;
 use super::inbound::{Known, exten_of};
 use super::{SipDriver, identity};
 use body::{Document, Kind};
+pub use kept::{KeptSubscription, SubscriptionChange};
 
 /// Subscriptions of one endpoint: a switchboard with every extension of a large site on its panel.
 pub const PER_ENDPOINT_MAX: usize = 4096;
@@ -50,6 +52,8 @@ struct Watcher {
     entity: Rc<str>,
     /// Set when it watches a list.
     list: Option<list::Listed>,
+    /// How it began, when it is to outlive a restart.
+    began: Option<kept::Beginning>,
 }
 
 /// One thing that is watched.
@@ -86,19 +90,31 @@ struct Subject {
     documents: Vec<Written>,
 }
 
+/// Whose watchers are to be looked at again: endpoints are others than before.
+enum Review {
+    All,
+    Of(BTreeSet<Rc<str>>),
+}
+
+impl Default for Review {
+    fn default() -> Self {
+        Self::Of(BTreeSet::new())
+    }
+}
+
 /// All watchers.
 #[derive(Default)]
 pub(crate) struct Watchers {
     all: HashMap<SubscriptionId, Watcher>,
     subjects: HashMap<Topic, Subject>,
-    per_endpoint: HashMap<Rc<str>, usize>,
+    by_endpoint: HashMap<Rc<str>, BTreeSet<SubscriptionId>>,
     told_unasked: mailboxes::ToldUnasked,
     /// When changes in lists are told that are gathered for a while.
     batches: BTreeSet<(Instant, SubscriptionId)>,
-    /// The configuration is another.
-    pub(crate) to_review: bool,
+    review: Review,
     /// Documents written since the start.
     written: u64,
+    keeping: kept::Keeping,
 }
 
 /// One subscription, for `pjsip show subscriptions inbound`.
@@ -146,7 +162,7 @@ impl SipDriver {
                 return self.refuse(&incoming, &Answer::new(status).headers(&headers));
             }
         };
-        if self.watchers.per_endpoint.get(&endpoint.name).is_some_and(|count| *count >= PER_ENDPOINT_MAX) {
+        if self.watchers.by_endpoint.get(&endpoint.name).is_some_and(|own| own.len() >= PER_ENDPOINT_MAX) {
             let line = format!(
                 "endpoint '{}' has {PER_ENDPOINT_MAX} subscriptions, no more are taken",
                 endpoint.name
@@ -168,16 +184,32 @@ impl SipDriver {
             Err(Refused::Gone) => return,
             Err(_) => return self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", "60")])),
         };
-        *self.watchers.per_endpoint.entry(endpoint.name.clone()).or_default() += 1;
-        for Item { topic, .. } in &wanted.items {
+        // A restart knows the ways of the configuration, not those that were made of them.
+        let source = super::ways::outward(incoming.source);
+        self.watch(core, subscription, (endpoint, wanted), (&incoming.message, source), 0);
+        self.carry_out(core, &mut out);
+    }
+    /// Writes down who watches what; the documents of its items begin with this number.
+    fn watch(
+        &mut self,
+        core: &mut Core,
+        subscription: SubscriptionId,
+        (endpoint, wanted): (Rc<Endpoint>, Wanted),
+        (message, source): (&OwnedMessage, Flow),
+        version: u32,
+    ) {
+        let Wanted { mut items, entity, list, .. } = wanted;
+        self.watchers.by_endpoint.entry(endpoint.name.clone()).or_default().insert(subscription);
+        for Item { topic, version: own, .. } in &mut items {
+            *own = version;
             self.watchers.subjects.entry(topic.clone()).or_default().watchers.insert(subscription);
             if let Topic::Extension(extension) = topic {
                 core.board.follow(extension);
             }
         }
-        let watcher = Watcher { endpoint, items: wanted.items, entity: wanted.entity, list: wanted.list };
-        self.watchers.all.insert(subscription, watcher);
-        self.carry_out(core, &mut out);
+        let began = self.beginning(subscription, message, source);
+        self.watchers.keeping.touch(subscription, began.as_ref());
+        self.watchers.all.insert(subscription, Watcher { endpoint, items, entity, list, began });
     }
 
     /// What may be watched, or the status and header that refuse it.
@@ -267,6 +299,9 @@ impl SipDriver {
         if let (Some(list), Ok(_)) = (list, &granted) {
             list.tells_all = true;
         }
+        if let (Some(watcher), Ok(_)) = (self.watchers.all.get(&subscription), &granted) {
+            self.watchers.keeping.touch(subscription, watcher.began.as_ref());
+        }
         let done = self.with_stack(core, |stack, now, out| match &granted {
             Ok(seconds) => stack.refresh(subscription, request, (&view, source), *seconds, now, out),
             Err((status, header)) => {
@@ -323,10 +358,10 @@ impl SipDriver {
     pub(crate) fn unsubscribed(&mut self, core: &mut Core, subscription: SubscriptionId) {
         let Some(watcher) = self.watchers.all.remove(&subscription) else { return };
         let name = &watcher.endpoint.name;
-        if let Some(count) = self.watchers.per_endpoint.get_mut(name) {
-            *count -= 1;
-            if *count == 0 {
-                self.watchers.per_endpoint.remove(name);
+        if let Some(own) = self.watchers.by_endpoint.get_mut(name) {
+            own.remove(&subscription);
+            if own.is_empty() {
+                self.watchers.by_endpoint.remove(name);
             }
         }
         for Item { topic, .. } in &watcher.items {
@@ -341,13 +376,13 @@ impl SipDriver {
             }
         }
         self.forget_batch(subscription, watcher.list.as_ref());
+        self.watchers.keeping.forget(subscription, watcher.began);
     }
 
     /// Tells watchers what has changed this turn, and transferers how it goes. The shard's owner calls it each turn, after the hints were looked at.
     pub fn tell_watchers(&mut self, core: &mut Core) {
-        if std::mem::take(&mut self.watchers.to_review) {
-            self.review_watchers(core);
-        }
+        self.review_watchers(core);
+        self.resume_watchers(core);
         self.tell_transferers(core);
         let (extensions, mailboxes) = core.board.take_changed();
         for extension in extensions {
@@ -388,12 +423,20 @@ impl SipDriver {
     }
     /// Watchers whose endpoint is gone or may not watch any more are told so; the others keep what they have.
     fn review_watchers(&mut self, core: &mut Core) {
+        let Watchers { all, by_endpoint, review, .. } = &mut self.watchers;
+        let reviewed: Vec<SubscriptionId> = match std::mem::take(review) {
+            Review::All => all.keys().copied().collect(),
+            Review::Of(endpoints) => {
+                endpoints.iter().filter_map(|name| by_endpoint.get(name)).flatten().copied().collect()
+            }
+        };
         let mut ended = Vec::new();
-        for (subscription, watcher) in &mut self.watchers.all {
+        for subscription in reviewed {
+            let Some(watcher) = all.get_mut(&subscription) else { continue };
             match self.config.endpoints.get(&watcher.endpoint.name).filter(|endpoint| endpoint.watching.allow)
             {
                 Some(endpoint) => watcher.endpoint = endpoint.clone(),
-                None => ended.push(*subscription),
+                None => ended.push(subscription),
             }
         }
         ended.sort_unstable();
