@@ -244,6 +244,8 @@ pub struct Channel {
     pub stream: Option<StreamId>,
     /// Its streams of video, by their order in its description; `None` where one is declined.
     pub video: Vec<Option<StreamId>>,
+    /// What those streams send.
+    pub video_formats: FormatSet,
     /// The last play request.
     pub last_play: PlayId,
     /// Bridge it is in.

@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use base::{
-    BridgeId, Cause, ChannelId, Coded, Command, Event, FormatId, Instant, Listener, PlayId, StreamId,
+    BridgeId, Cause, ChannelId, Coded, Command, Event, FormatId, FormatSet, Instant, Listener, PlayId,
+    StreamId,
 };
 
 use crate::channel::EVENTS_MAX;
@@ -348,6 +349,7 @@ impl Core {
             formats: new.formats,
             stream: None,
             video: Vec::new(),
+            video_formats: FormatSet::EMPTY,
             last_play: PlayId(0),
             bridge: None,
             hangup: None,

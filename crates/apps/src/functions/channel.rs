@@ -60,7 +60,9 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "linkedid" => c.linkedid.to_string(),
         "hangupsource" => c.hangup_source.clone(),
         "audioreadformat" | "audiowriteformat" | "audionativeformat" => c.format.name().to_owned(),
-        "videonativeformat" | "userfield" if item == "videonativeformat" => String::new(),
+        "videonativeformat" => {
+            c.video_formats.iter().map(|format| format.name()).collect::<Vec<_>>().join("|")
+        }
         "userfield" => c.cdr.user_field.clone(),
         "appname" | "applicationname" => c.app.to_owned(),
         "appdata" => c.app_data.clone(),

@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "core show codecs [audio|video|image]",
         "Lists formats, and who codes them.",
-        "codecs [id name format description rate rtp_name payload coding]",
+        "codecs [id type name format description rate rtp_name payload coding]",
         Cli::core_show_codecs,
     )
     .also(&["show codecs"])
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "core show codec <number>",
         "Shows one format by its number in core show codecs.",
-        "id name format description rate rtp_name payload coding",
+        "id type name format description rate rtp_name payload coding",
         Cli::core_show_codec,
     )
     .also(&["show codec <number>"]),
@@ -79,9 +79,14 @@ fn coding(format: FormatId, coded: Coded) -> &'static str {
     }
 }
 
+/// One word: what it carries.
+fn kind(format: FormatId) -> &'static str {
+    if format.is_video() { "video" } else { "audio" }
+}
+
 fn codec_json(format: FormatId, coded: Coded) -> Value {
     json!({
-        "id": format.index() + 1, "name": format.codec_name(), "format": format.name(),
+        "id": format.index() + 1, "type": kind(format), "name": format.codec_name(), "format": format.name(),
         "description": format.description(), "rate": format.rate().0, "rtp_name": format.rtp_name(),
         "payload": format.usual_payload(), "coding": coding(format, coded),
     })
@@ -117,13 +122,17 @@ fn matrix(paths: &Paths, price: impl Fn(&Path) -> f32) -> String {
 
 impl Cli {
     fn core_show_codecs(&self, ask: &mut Ask<'_>) -> Said {
-        let formats = match ask.choice() {
-            None | Some("audio") => FormatId::ALL,
-            Some(_) => &[],
+        let (sound, video): (&[FormatId], &[FormatId]) = match ask.choice() {
+            None => (FormatId::ALL, FormatId::VIDEO),
+            Some("audio") => (FormatId::ALL, &[]),
+            Some("video") => (&[], FormatId::VIDEO),
+            // There are none of pictures that stand.
+            Some(_) => (&[], &[]),
         };
+        let formats = || sound.iter().chain(video).copied();
         let data = || {
             let coded = self.coded();
-            let rows: Vec<Value> = formats.iter().map(|format| codec_json(*format, coded)).collect();
+            let rows: Vec<Value> = formats().map(|format| codec_json(format, coded)).collect();
             json!({ "codecs": rows })
         };
         let text = || {
@@ -138,12 +147,12 @@ impl Cli {
                 "DESCRIPTION",
                 "-".repeat(96)
             );
-            for format in formats {
+            for format in formats() {
                 let _ = writeln!(
                     out,
                     "{:>8} {:<5} {:<12} {:<16} ({})",
                     format.index() + 1,
-                    "audio",
+                    kind(format),
                     format.codec_name(),
                     format.name(),
                     format.description()
@@ -156,8 +165,10 @@ impl Cli {
 
     fn core_show_codec(&self, ask: &mut Ask<'_>) -> Said {
         let number = ask.need("number");
-        let format = number.parse::<usize>().ok().and_then(|id| FormatId::ALL.get(id.checked_sub(1)?));
-        let Some(&format) = format else {
+        let all = FormatId::ALL.iter().chain(FormatId::VIDEO).copied();
+        let format =
+            number.parse::<usize>().ok().and_then(|id| all.into_iter().find(|f| f.index() + 1 == id));
+        let Some(format) = format else {
             return Said::failed(format!("Codec {} not found\n", clean(number)));
         };
         ask.show(

@@ -365,6 +365,10 @@ impl SipDriver {
         }
         leg.media.video = streams;
         let (channel, ids) = (leg.channel, leg.media.video_streams());
+        if let Some(entry) = core.get_mut(channel) {
+            let sent = agreed.iter().flatten().filter_map(NegotiatedVideo::primary);
+            entry.video_formats = sent.map(|first| first.format).collect();
+        }
         core.set_video(channel, ids);
     }
 }

@@ -36,6 +36,10 @@ fn both(formats: &[F]) -> Config {
     site_with(video(formats), video(formats))
 }
 /// What a message says of video, line by line.
+/// `CHANNEL(videonativeformat)`, as formats.
+fn native(lab: &Lab, id: ChannelId) -> Vec<F> {
+    lab.shard.core.borrow().get(id).map(|channel| channel.video_formats.iter().collect()).unwrap_or_default()
+}
 fn videos(message: &OwnedMessage) -> String {
     let text = body(message);
     let text = text.find("m=video").map_or("", |at| &text[at..]);
@@ -120,6 +124,7 @@ fn a_callee_is_offered_what_the_caller_has_and_the_caller_answered_what_the_call
         assert_eq!((plan.format, plan.payload, plan.direction), (F::H264, payload, Direction::SendRecv));
         assert_eq!(plan.rx[..2], [Some(RxPayload::Audio(payload, F::H264)), None]);
         assert_eq!((plan.rtp_timeout_ms, plan.keepalive_ms), (0, 0), "silence says nothing");
+        assert_eq!(native(&pair.lab, id), [F::H264]);
     }
     let (a, b) = (pair.streams(pair.caller)[0].unwrap(), pair.streams(pair.callee)[0].unwrap());
     assert!(pair.lab.streams.borrow().joined.contains(&(a, Some(b))), "they are bridged as the sound is");

@@ -118,6 +118,14 @@ fn formats_and_the_ways_between_them_are_shown_as_asterisk_prints_them() {
     );
     assert!(codecs.iter().any(|line| line.contains("audio speex        speex16          (SpeeX 16khz)")));
     assert_eq!(desk.lines("core show codec 3"), ["          3 GSM"]);
+    let is_video = |line: &&String| line.contains(" video h264         h264             (");
+    assert_eq!(codecs.iter().filter(is_video).count(), 1, "{codecs:?}");
+    let video = desk.lines("core show codecs video");
+    assert!(video.iter().any(|line| is_video(&line)) && !video.iter().any(|line| line.contains("ulaw")));
+    let number =
+        video.iter().find(is_video).and_then(|line| line.split_whitespace().next()).unwrap().to_owned();
+    assert!(desk.lines(&format!("core show codec {number}"))[0].trim().starts_with(&number));
+    assert!(desk.lines("core show codecs audio").iter().all(|line| !line.contains(" video ")));
     assert_eq!(desk.run("core show codec 99").1, 1);
     let matrix = desk.lines("core show translation");
     assert_eq!(
