@@ -177,7 +177,10 @@ fn what_is_learned_takes_its_place_without_a_copy_of_the_rest() {
     lab.lines();
     let subscribe = "Event: dialog\r\nExpires: 600\r\n";
     assert_eq!(line(&dora.ask(&mut lab, "SUBSCRIBE", "sip:600@strowger", subscribe, "")), "200");
-    lab.lines();
+    let lamp = Rc::new(call::Watched { context: "phones".to_owned(), exten: "600".to_owned() });
+    lab.with(|_, core| core.board.tell(&lamp, Some(call::DeviceState::NotInUse)));
+    let first = lab.sent();
+    dora.respond(&mut lab, &first, 200, "", "");
     let rows = |lab: &Lab| lab.sip.borrow().subscription_rows(&lab.shard.core.borrow()).len();
     assert_eq!(rows(&lab), 1);
     learn(&mut lab, &books, "eric", row(endpoint("eric")));
