@@ -37,10 +37,60 @@ fn own_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
         let word = shard.core.borrow().services.db.get(CUSTOM_FAMILY, name);
         return word.and_then(|word| DeviceState::parse(&word)).unwrap_or_default();
     }
+    if let Some(queue) =
+        device.get(..6).filter(|tech| tech.eq_ignore_ascii_case("Queue:")).and(device.get(6..))
+    {
+        return queue_state(&shard.core.borrow(), queue);
+    }
     let Some((tech, resource)) = device.split_once('/') else { return DeviceState::Invalid };
     match shard.tech_named(tech) {
         Some(tech) => tech.borrow().device_state(&shard.core.borrow(), resource),
         None => DeviceState::Invalid,
+    }
+}
+
+/// `Queue:NAME` rings while callers wait; `Queue:NAME_avail` is in use while no member is free; `Queue:NAME_pause_INTERFACE`
+/// while that member is paused.
+fn queue_state(core: &Core, text: &str) -> DeviceState {
+    let lamp = |is_on: bool| if is_on { DeviceState::InUse } else { DeviceState::NotInUse };
+    if let Some(queue) = core.queues.get(text) {
+        return if queue.callers().is_empty() { DeviceState::NotInUse } else { DeviceState::Ringing };
+    }
+    if let Some(queue) = text.strip_suffix("_avail").and_then(|name| core.queues.get(name)) {
+        return lamp(core.queues.available(queue, core.now) == 0);
+    }
+    let paused = text.split_once("_pause_");
+    let member = paused.and_then(|(name, interface)| core.queues.get(name)?.member(interface));
+    member.map_or(DeviceState::Invalid, |member| lamp(member.paused))
+}
+
+/// The state of a member's device: `PJSIP/6001`, `Custom:desk`, `hint:6001@default`.
+pub fn member_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
+    let hint = device.get(..5).filter(|tech| tech.eq_ignore_ascii_case("hint:")).and(device.get(5..));
+    let Some(hint) = hint else {
+        // `/n` and the like behind a Local channel are no part of its device.
+        let plain = device.strip_prefix("Local/").and_then(|rest| rest.rsplit_once('/'));
+        return match plain {
+            Some((plain, _)) => device_state(shard, &format!("Local/{plain}")),
+            None => device_state(shard, device),
+        };
+    };
+    let (exten, context) = hint.split_once('@').unwrap_or((hint, "default"));
+    let devices = devices_of(&shard.core.borrow(), context, exten);
+    let Some(devices) = devices else { return DeviceState::Invalid };
+    let nobody = Call::new(Chan::new(shard.clone(), ChannelId::new(u32::MAX, u32::MAX)));
+    hint_state(shard, &nobody.expand(&devices.replace("${EXTEN}", exten)))
+}
+
+/// Tells a queue what those devices of its members do of which it has not heard.
+pub fn ask_members(shard: &Rc<Shard>, queue: &str) {
+    let unasked = {
+        let core = shard.core.borrow();
+        core.queues.get(queue).map(|queue| core.queues.unasked(queue)).unwrap_or_default()
+    };
+    for device in unasked {
+        let state = member_state(shard, &device);
+        shard.core.borrow_mut().with_queues(|queues, now, out| queues.device(&device, state, now, out));
     }
 }
 
@@ -113,8 +163,14 @@ impl Hints {
         let (begun, ended) = shard.core.borrow_mut().board.take_requests();
         ended.iter().for_each(|extension| self.unfollow(extension));
         begun.into_iter().for_each(|extension| self.follow(shard, extension));
-        for device in touched {
-            self.touch(shard, device, watched);
+        let mut touched = touched;
+        while !touched.is_empty() {
+            for device in touched {
+                self.tell_queues(shard, &device);
+                self.touch(shard, device, watched);
+            }
+            // What the queues have told of themselves meanwhile; no queue has a queue for a member.
+            touched = std::mem::take(&mut shard.core.borrow_mut().touched_devices);
         }
         let core = &mut *shard.core.borrow_mut();
         if core.outward.wants_all {
@@ -129,6 +185,18 @@ impl Hints {
                     Some((format!("Custom:{name}"), DeviceState::parse(&word)?))
                 });
                 core.outward.devices.extend(custom);
+            }
+        }
+    }
+    /// Members of queues whose device was touched, or whose hint names it.
+    fn tell_queues(&self, shard: &Rc<Shard>, device: &str) {
+        let rows = self.by_device.get(&device.to_ascii_lowercase());
+        let hints = rows.into_iter().flatten().filter_map(|index| self.rows.get(*index));
+        let hints = hints.map(|row| format!("hint:{}@{}", row.exten, row.context));
+        for name in hints.chain([device.to_owned()]) {
+            if shard.core.borrow().queues.has_device(&name) {
+                let state = member_state(shard, &name);
+                shard.core.borrow_mut().with_queues(|queues, now, out| queues.device(&name, state, now, out));
             }
         }
     }

@@ -26,6 +26,7 @@ pub mod originate;
 pub mod pbx;
 mod playback;
 pub mod presence;
+mod queue;
 pub mod records;
 mod say;
 mod shell;

@@ -37,6 +37,8 @@ const PARTS: &[&[AppRow]] = &[
     monitor::ROWS,
     originate::ROWS,
     crate::message::ROWS,
+    crate::queue::ROWS,
+    crate::queue::members::ROWS,
     playback::ROWS,
     control_playback::ROWS,
     crate::voicemail::ROWS,

@@ -30,7 +30,6 @@ const FUNCTIONS_99: &str = "
 
 /// Subsystems that are not there, and what of the above needs them.
 const LATER: &[(&str, &str)] = &[
-    ("queues", "queue addqueuemember removequeuemember QUEUE_MEMBER"),
     (
         "voicemail",
         "directory minivmgreet minivmrecord minivmnotify minivmdelete minivmappmess MINIVMACCOUNT

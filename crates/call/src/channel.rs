@@ -114,6 +114,8 @@ pub enum ChanEvent {
     },
     /// Its place in its conference was changed or taken away by somebody else; the conference knows how.
     Conference,
+    /// The queue that it waits in has orders for its story; [`Core::queue_order`](crate::Core::queue_order) has them.
+    Queue,
     /// Somebody else steers what it plays.
     Steer(Steer),
     /// Its side tells who is there.

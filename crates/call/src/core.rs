@@ -187,6 +187,12 @@ pub struct Core {
     pub outward: crate::Outward,
     /// Whether an extension has a hint: context, extension. Set by whoever runs the dialplan.
     pub hinted: fn(&Core, &str, &str) -> bool,
+    /// Call queues; changed through [`Core::with_queues`].
+    pub queues: queue::Queues,
+    /// What stories of callers in queues are to do.
+    pub(crate) queue_orders: HashMap<ChannelId, VecDeque<queue::Order>>,
+    /// Lines for the log of queues, in order.
+    pub queue_lines: Vec<queue::Line>,
     /// Conferences; changed by the `conference_…` methods.
     pub conferences: crate::conference::Conferences,
     /// What AGI says and hears goes to the consoles.
@@ -258,6 +264,9 @@ impl Core {
             others: Default::default(),
             outward: Default::default(),
             hinted: |_, _, _| false,
+            queues: queue::Queues::new(seed.rotate_left(32)),
+            queue_orders: HashMap::new(),
+            queue_lines: Vec::new(),
             conferences: Default::default(),
             exchanges: Vec::new(),
             stand_ins: Vec::new(),
@@ -652,6 +661,7 @@ impl Core {
     /// Removes a channel, closes its stream and tells watchers. The driver has been told before.
     pub(crate) fn remove(&mut self, id: ChannelId) {
         self.conference_leave(id);
+        self.queue_gone(id);
         self.advance(id, Advance::Failed(self.get(id).map_or(Cause::NONE, |c| c.last_cause)));
         let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
         self.finish_cdr(id);

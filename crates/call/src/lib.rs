@@ -30,6 +30,7 @@ pub mod mos;
 mod notice;
 mod others;
 mod quality;
+mod queues;
 pub mod security;
 mod services;
 mod shard;
@@ -59,6 +60,7 @@ pub use notice::{HandlerChange, Notice, Snapshot};
 pub use others::{DEVICES_MAX, Outward};
 pub use quality::{Quality, Series, paths, seconds};
 pub use queue::DeviceState;
+pub use queues::PERSISTENT_MEMBERS;
 pub use security::Attempt;
 pub use services::{
     Afterwards, ClipAnswer, ClipWant, Database, Directories, DnsAnswer, Level, Library, Log, MediaDoor,

@@ -243,6 +243,17 @@ pub enum Notice {
         /// What happened.
         change: crate::conference::MemberChange,
     },
+    /// Something happened in a call queue.
+    Queue {
+        /// The queue's name.
+        queue: Rc<str>,
+        /// What.
+        event: Box<queue::Event>,
+        /// The caller it is about.
+        caller: Option<Box<Snapshot>>,
+        /// The member's channel.
+        member: Option<Box<Snapshot>>,
+    },
     /// Something happened to a recording of a channel.
     Monitor {
         /// Channel.

@@ -146,6 +146,7 @@ impl Shard {
             core.now = now;
             let paused = std::mem::take(&mut core.paused);
             core.woken.extend(paused);
+            core.queues_due();
         }
         self.exchange_pending();
         self.seat_pending();
@@ -166,7 +167,8 @@ impl Shard {
                 return Some(Instant::ZERO);
             }
         }
-        self.exec.borrow_mut().deadline()
+        let queues = self.core.borrow().queues.deadline();
+        [self.exec.borrow_mut().deadline(), queues].into_iter().flatten().min()
     }
     /// Stories alive.
     pub fn stories(&self) -> usize {

@@ -116,6 +116,22 @@ pub enum ChannelFunction {
     IaxPeer,
     /// VM_INFO()
     VmInfo,
+    /// `QUEUE_MEMBER()`.
+    QueueMember,
+    /// `QUEUE_MEMBER_COUNT()`.
+    QueueMemberCount,
+    /// `QUEUE_MEMBER_LIST()`.
+    QueueMemberList,
+    /// `QUEUE_MEMBER_PENALTY()`.
+    QueueMemberPenalty,
+    /// `QUEUE_VARIABLES()`.
+    QueueVariables,
+    /// `QUEUE_WAITING_COUNT()`.
+    QueueWaitingCount,
+    /// `QUEUE_EXISTS()`.
+    QueueExists,
+    /// `QUEUE_GET_CHANNEL()`.
+    QueueGetChannel,
     /// VMCOUNT()
     VmCount,
     /// MAILBOX_EXISTS()

@@ -21,6 +21,7 @@ mod listen;
 mod mail;
 mod managers;
 mod names;
+mod queues;
 mod records;
 mod registrations;
 mod reload;

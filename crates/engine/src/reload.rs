@@ -221,6 +221,7 @@ impl Engine {
             core.log(Level::Notice, "reload", "the configuration was read again and taken");
             core.notice(|_| Some(Notice::Reload { module, status: 0 }));
         }
+        self.take_queues(&snapshot);
         self.take_records(&snapshot);
         self.take_capture(&snapshot);
         self.take_traces(&snapshot);

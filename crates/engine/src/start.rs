@@ -276,6 +276,7 @@ impl Engine {
             tee,
         );
         engine.asked = options.asked;
+        engine.start_queues(&snapshot);
         if let Some(databases) = databases {
             engine.take_databases(databases)?;
         }

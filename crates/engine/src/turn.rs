@@ -83,6 +83,7 @@ pub struct Engine {
     subscriptions: Subscriptions,
     pub(crate) iax: Iax,
     pub(crate) records: Records,
+    pub(crate) queue_log: crate::queues::QueueLog,
     /// Where copies of SIP messages go, when hep.conf wants them to.
     capture: Option<Capture>,
     /// Traces of calls, when opentelemetry.conf wants them.
@@ -204,6 +205,7 @@ impl Engine {
             subscriptions,
             iax,
             records,
+            queue_log: Default::default(),
             capture: None,
             traces: None,
             managers,
@@ -721,6 +723,7 @@ impl Engine {
     }
     fn write_records(&mut self) {
         let mut core = self.site.shard.core.borrow_mut();
+        self.queue_log.write(&mut core);
         let finished = std::mem::take(&mut core.cdrs);
         if finished.is_empty() {
             return;
@@ -730,14 +733,14 @@ impl Engine {
     }
     /// What the threads that write cannot do, and connections that nobody can take for want of descriptors.
     fn tell_troubles(&mut self) {
-        let records = self.records.trouble();
+        let records = self.records.trouble().into_iter().chain(self.queue_log.trouble());
         let log = self.site.log.trouble();
         let mut core = self.site.shard.core.borrow_mut();
         let db = core.services.db.trouble();
         let others = [("astdb", db), ("logger", log)];
         let others = others.into_iter().filter_map(|(place, trouble)| Some((place, trouble?)));
         let traces = self.traces.as_ref().and_then(Traces::trouble).map(|told| ("opentelemetry", told));
-        for (place, trouble) in records.into_iter().chain(others).chain(traces) {
+        for (place, trouble) in records.chain(others).chain(traces) {
             core.log(Level::Error, place, &trouble);
         }
         for (level, line) in self.externals.news() {

@@ -104,8 +104,6 @@ fn walk(folder: &Path, depth: usize, found: &mut dyn FnMut(&Path)) {
 /// Files that Asterisk reads and Strowger does not read yet: what happens instead, and whether a site misses it.
 #[rustfmt::skip]
 const UNREAD: &[(&str, Level, &str)] = &[
-    ("queues.conf", Level::Warning, "Queue is not built in"),
-    ("queuerules.conf", Level::Note, "Queue is not built in"),
     ("agents.conf", Level::Warning, "AgentLogin is not built in"),
     ("meetme.conf", Level::Note, "MeetMe is not built in"),
     ("features.conf", Level::Warning, "keys during a call (t T k K w W x X of Dial) do nothing"),

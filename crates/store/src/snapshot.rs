@@ -17,6 +17,7 @@ use crate::config::modules::{Capability, Modules};
 use crate::config::music::Music;
 use crate::config::notify::Notify;
 use crate::config::pjsip::Pjsip;
+use crate::config::queues::Queues;
 use crate::config::realtime::{self, DataSources, Realtime, Sorcery};
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
@@ -88,6 +89,8 @@ pub struct Snapshot {
     pub codecs: CodecsConf,
     /// `confbridge.conf`.
     pub confbridge: ConfBridge,
+    /// `queues.conf` and `queuerules.conf`.
+    pub queues: Queues,
     /// `amd.conf`.
     pub amd: Amd,
     /// `voicemail.conf`.
@@ -392,7 +395,10 @@ impl<'a> Reading<'a> {
         let prometheus = self.read("prometheus.conf", Prometheus::read);
         prometheus.check(&http, self.findings);
         pjsip.check_websockets(&http, self.findings);
+        let (queues, rules) = (self.file("queues.conf"), self.file("queuerules.conf"));
+        let queues = Queues::read(queues.as_ref(), rules.as_ref(), self.findings);
         let snapshot = Snapshot {
+            queues,
             asterisk,
             pjsip,
             rtp: self.read("rtp.conf", Rtp::read),

@@ -79,7 +79,7 @@ async fn show_parties(call: &Call, options: &DialOptions, leg: &Leg, ringing: &R
 }
 
 /// The record names the peer.
-fn note_peer(call: &Call, leg: &Leg) -> Result<(), Stop> {
+pub(crate) fn note_peer(call: &Call, leg: &Leg) -> Result<(), Stop> {
     let (name, account) = leg.chan().with(|c| (c.name.to_string(), c.account.clone())).unwrap_or_default();
     call.chan.with(|c| {
         c.cdr.dst_channel = name;
@@ -241,7 +241,7 @@ impl LimitAudio {
 }
 
 /// Who goes on where once they have stopped talking.
-async fn after_talk(call: &Call, options: &DialOptions, leg: Leg, end: BridgeEnd) -> Outcome {
+pub(crate) async fn after_talk(call: &Call, options: &DialOptions, leg: Leg, end: BridgeEnd) -> Outcome {
     let caller = &call.chan;
     let caller_ended =
         matches!(end, BridgeEnd::Stopped(id, _) | BridgeEnd::Disconnected(id) if id == caller.id());

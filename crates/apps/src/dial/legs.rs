@@ -120,32 +120,11 @@ impl<'a> Ringing<'a> {
         Ok(())
     }
     fn open(&mut self, target: &str) -> Result<Option<Leg>, Stop> {
-        let caller = &self.call.chan;
-        let Some((tech, resource)) = target.split_once('/') else {
-            let line = format!("Dial argument takes format (technology/resource), not '{target}'");
-            self.call.log(Level::Warning, &line);
-            self.note_refusal(Cause::CHAN_NOT_IMPLEMENTED);
-            return Ok(None);
-        };
-        let (formats, own) = caller.with(|c| (c.formats, c.caller.clone()))?;
+        let own = self.call.chan.with(|c| c.caller.clone())?;
         let presented = self.presented(own.clone());
-        let request = Request {
-            resource: resource.to_owned(),
-            requestor: Some(caller.id()),
-            caller: Some(presented.clone()),
-            formats,
-            ..Request::default()
-        };
-        match caller.shard().request(tech, &request) {
-            Ok(id) => {
-                let leg = Leg::new(caller.shard().clone(), id);
-                hand_down(caller, &leg, presented, self.stored(own))?;
-                Ok(Some(leg))
-            }
+        match request_leg(self.call, target, presented, self.stored(own))? {
+            Ok(leg) => Ok(Some(leg)),
             Err(cause) => {
-                let text = cause.text();
-                let line = format!("Unable to create channel for '{target}': cause {} - {text}", cause.0);
-                self.call.log(Level::Notice, &line);
                 self.note_refusal(cause);
                 Ok(None)
             }
@@ -207,27 +186,12 @@ impl<'a> Ringing<'a> {
 
     /// Starts one call.
     fn ring(&mut self, Entry { leg, target }: Entry) {
-        let caller = &self.call.chan;
-        let id = leg.chan().id();
-        let called = caller.shard().with_tech(id, |tech, core| tech.call(core, id));
-        let dial_string = target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
-        caller.core(|core| {
-            core.notice(|core| {
-                let dest = core.snapshot(id)?;
-                Some(Notice::DialBegin { caller: core.snapshot(caller.id()), dest, dial_string })
-            });
-        });
-        match called {
-            Some(Ok(())) => {
-                self.call.log(Level::Verbose(3), &format!("Called {target}"));
-                self.legs.push(Entry { leg, target });
-            }
-            Some(Err(cause)) => {
-                notice_end(caller, &leg, Status::of_cause(cause).name(), None);
+        match begin(self.call, &leg, &target) {
+            Ok(()) => self.legs.push(Entry { leg, target }),
+            Err(cause) => {
                 self.note_refusal(cause);
                 leg.end(cause);
             }
-            None => self.note_refusal(Cause::NORMAL_TEMPORARY_FAILURE),
         }
     }
 
@@ -452,6 +416,68 @@ impl<'a> Ringing<'a> {
             ringing: self.ringing_at.map(until),
             progress: self.progress_at.map(until),
         }
+    }
+}
+
+/// Makes a channel that is to be called for `call`, without calling it yet; the inner error, logged, says why there is
+/// none. `stored`: its own caller id, where that is not the number that was dialled.
+pub(crate) fn request_leg(
+    call: &Call,
+    target: &str,
+    presented: PartyId,
+    stored: Option<PartyId>,
+) -> Result<Result<Leg, Cause>, Stop> {
+    let caller = &call.chan;
+    let Some((tech, resource)) = target.split_once('/') else {
+        let app = caller.with(|c| c.app)?;
+        let line = format!("{app} argument takes format (technology/resource), not '{target}'");
+        call.log(Level::Warning, &line);
+        return Ok(Err(Cause::CHAN_NOT_IMPLEMENTED));
+    };
+    let request = Request {
+        resource: resource.to_owned(),
+        requestor: Some(caller.id()),
+        caller: Some(presented.clone()),
+        formats: caller.with(|c| c.formats)?,
+        ..Request::default()
+    };
+    match caller.shard().request(tech, &request) {
+        Ok(id) => {
+            let leg = Leg::new(caller.shard().clone(), id);
+            hand_down(caller, &leg, presented, stored)?;
+            Ok(Ok(leg))
+        }
+        Err(cause) => {
+            let text = cause.text();
+            let line = format!("Unable to create channel for '{target}': cause {} - {text}", cause.0);
+            call.log(Level::Notice, &line);
+            Ok(Err(cause))
+        }
+    }
+}
+
+/// Calls it, and tells watchers.
+pub(crate) fn begin(call: &Call, leg: &Leg, target: &str) -> Result<(), Cause> {
+    let caller = &call.chan;
+    let id = leg.chan().id();
+    let called = caller.shard().with_tech(id, |tech, core| tech.call(core, id));
+    let dial_string = target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
+    caller.core(|core| {
+        core.notice(|core| {
+            let dest = core.snapshot(id)?;
+            Some(Notice::DialBegin { caller: core.snapshot(caller.id()), dest, dial_string })
+        });
+    });
+    match called {
+        Some(Ok(())) => {
+            call.log(Level::Verbose(3), &format!("Called {target}"));
+            Ok(())
+        }
+        Some(Err(cause)) => {
+            notice_end(caller, leg, Status::of_cause(cause).name(), None);
+            Err(cause)
+        }
+        None => Err(Cause::NORMAL_TEMPORARY_FAILURE),
     }
 }
 

@@ -3,8 +3,8 @@
 //! The story has four parts: the legs that are called ([`Ringing`]), what the caller hears meanwhile ([`sound`]), what
 //! happens between answer and the end ([`after`]), and, here, how the result is written down.
 
-mod after;
-mod legs;
+pub(crate) mod after;
+pub(crate) mod legs;
 mod options;
 mod sound;
 

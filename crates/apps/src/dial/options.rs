@@ -34,7 +34,7 @@ pub struct DialOptions {
     pub(crate) digit_exit: bool,
     pub(crate) answered_elsewhere: bool,
     pub(crate) ignore_parties: bool,
-    without_effect: Vec<(char, &'static str)>,
+    pub(crate) without_effect: Vec<(char, &'static str)>,
 }
 
 /// `D(called:calling:progress)`.

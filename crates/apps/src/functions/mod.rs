@@ -8,6 +8,7 @@ pub(crate) mod enumlookup;
 mod listening;
 mod party;
 mod quality;
+mod queue;
 pub(crate) mod record;
 pub(crate) mod service;
 pub(crate) mod shell;
@@ -67,6 +68,14 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Shell => shell::read(call, text, out),
         F::VmInfo => voicemail::read_info(call, text, out),
         F::VmCount => voicemail::read_count(call, text, out),
+        F::QueueMember => queue::read_member(call, text, out),
+        F::QueueMemberCount => queue::read_count(call, text, out),
+        F::QueueMemberList => queue::read_list(call, text, out),
+        F::QueueMemberPenalty => queue::read_penalty(call, text, out),
+        F::QueueVariables => queue::read_variables(call, text, out),
+        F::QueueWaitingCount => queue::read_waiting(call, text, out),
+        F::QueueExists => queue::read_exists(call, text, out),
+        F::QueueGetChannel => queue::read_channel(call, text, out),
         F::MailboxExists => voicemail::read_exists(call, text, out),
         F::SipHeader => {
             let name = args::nth(&args::split(text), 0).to_owned();
@@ -110,6 +119,8 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         F::DeviceState => state::write_device(call, text, value),
         F::PresenceState => state::write_presence(call, text, value),
         F::Group => count::write_group(call, text, value),
+        F::QueueMember => queue::write_member(call, text, value),
+        F::QueueMemberPenalty => queue::write_penalty(call, text, value),
         F::Message => message::write(call, text, value),
         F::MessageData => message::write_data(call, text, value),
         F::PjsipHeader
@@ -146,6 +157,12 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::IaxPeer
         | F::VmInfo
         | F::VmCount
+        | F::QueueMemberCount
+        | F::QueueMemberList
+        | F::QueueVariables
+        | F::QueueWaitingCount
+        | F::QueueExists
+        | F::QueueGetChannel
         | F::MailboxExists
         | F::GroupCount
         | F::GroupList

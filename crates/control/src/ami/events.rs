@@ -60,6 +60,20 @@ events! {
     "ConfbridgeLeave" "call" "A channel left a conference." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeMute" "call" "A member of a conference is not heard any more." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeUnmute" "call" "A member of a conference is heard again." ["Conference", "Bridge*", "Channel*", "Admin"];
+    "QueueCallerJoin" "agent" "A caller entered a queue." ["Channel*", "Queue", "Position", "Count"];
+    "QueueCallerLeave" "agent" "A caller is out of a queue: it left, or talks to a member." ["Channel*", "Queue", "Count", "Position"];
+    "QueueCallerAbandon" "agent" "A caller gave up, or was given up." ["Channel*", "Queue", "Position", "OriginalPosition", "HoldTime"];
+    "QueueMemberAdded" "agent" "A queue has a new member." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
+    "QueueMemberRemoved" "agent" "A queue has lost a member." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
+    "QueueMemberPause" "agent" "A member is paused, or is not paused any more." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
+    "QueueMemberPenalty" "agent" "The penalty of a member changed." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
+    "QueueMemberRinginuse" "agent" "Whether a member is called while it is on a call changed." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
+    "QueueMemberStatus" "agent" "The device of a member does something else, or the member has had a call." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
+    "AgentCalled" "agent" "A member is called for a caller." ["Channel*", "Dest*", "Queue", "MemberName", "Interface"];
+    "AgentRingNoAnswer" "agent" "A member was called and did not answer; RingTime is in milliseconds." ["Channel*", "Dest*", "Queue", "MemberName", "Interface", "RingTime"];
+    "AgentConnect" "agent" "A member and a caller talk; times are in seconds." ["Channel*", "Dest*", "Queue", "MemberName", "Interface", "RingTime", "HoldTime"];
+    "AgentComplete" "agent" "They do not talk any more; Reason is caller, agent or transfer." ["Channel*", "Dest*", "Queue", "MemberName", "Interface", "HoldTime", "TalkTime", "Reason"];
+    "AgentDump" "agent" "A member hung up before it talked to the caller." ["Channel*", "Dest*", "Queue", "MemberName", "Interface"];
     "MixMonitorStart" "call" "MixMonitor began to record a channel." ["Channel*"];
     "MixMonitorStop" "call" "A recording of MixMonitor ended, or the channel with it; with File and Reason when a file cannot be written any more: the disk is full, broken or too slow." ["Channel*", "File", "Reason"];
     "MixMonitorMute" "call" "MixMonitor writes silence for one side of a channel or both, or sound again." ["Channel*", "Direction", "State"];
@@ -125,7 +139,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    fn new(name: &'static str) -> Self {
+    pub fn new(name: &'static str) -> Self {
         let row = EVENTS.iter().find(|row| row.name == name);
         let class = row.map_or("system", |row| row.class);
         let mut head = String::with_capacity(64);
@@ -135,7 +149,7 @@ impl Event {
         let class = Classes::named(class).unwrap_or(Classes::ALL);
         Self { name, class, head, body: String::with_capacity(EVENT_BYTES) }
     }
-    fn with(mut self, fill: impl FnOnce(Message<'_>) -> Message<'_>) -> Self {
+    pub fn with(mut self, fill: impl FnOnce(Message<'_>) -> Message<'_>) -> Self {
         fill(Message::open(&mut self.body));
         self
     }
@@ -367,6 +381,9 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::ConferenceEnd { conference, bridge: of } => Event::new("ConfbridgeEnd")
             .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0)),
         Notice::ConferenceMember { .. } => conference_member(notice),
+        Notice::Queue { queue, event, caller, member } => {
+            super::queues::event(queue, event, caller.as_deref(), member.as_deref())
+        }
         Notice::Monitor { channel: of, by, change } => monitor(of, by, change),
         Notice::Dtmf { channel: of, digit, duration_ms, received } => {
             let direction = if *received { "Received" } else { "Sent" };
@@ -635,6 +652,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::HangupRequest { channel: of, .. }
         | Notice::Hangup { channel: of, .. } => (Some(of), None),
         Notice::VarSet { channel, .. } | Notice::UserEvent { channel, .. } => (channel.as_ref(), None),
+        Notice::Queue { caller, member, .. } => (caller.as_deref(), member.as_deref()),
         Notice::DialBegin { caller, dest, .. }
         | Notice::DialState { caller, dest, .. }
         | Notice::DialEnd { caller, dest, .. } => (caller.as_ref(), Some(dest)),

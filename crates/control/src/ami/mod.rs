@@ -11,11 +11,14 @@ mod filter;
 mod login;
 mod manual;
 mod packet;
+mod queues;
 mod session;
 mod table;
 #[cfg(test)]
 mod tests;
 mod web;
+
+pub(crate) use actions::penalty_shift;
 
 use core::time::Duration;
 use std::cell::RefCell;

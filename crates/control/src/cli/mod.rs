@@ -21,6 +21,7 @@ mod monitors;
 mod peers;
 mod plan;
 mod process;
+mod queues;
 mod realtime;
 mod sight;
 mod sip;
@@ -160,6 +161,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Calls", calls::ROWS),
     ("Conferences", conferences::ROWS),
     ("Voicemail", voicemail::ROWS),
+    ("Queues", queues::ROWS),
     ("AGI", agi::ROWS),
     ("Recordings", monitors::ROWS),
     ("What there is", catalogue::ROWS),

@@ -12,7 +12,7 @@ pub const CUSTOM_FOLDER: &str = "cdr-custom";
 /// A line for a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Name of the file below [`CUSTOM_FOLDER`]; the reader of the configuration has seen to it that it stays there.
+    /// Name of the file below its folder, [`CUSTOM_FOLDER`] for call records; the reader of the configuration has seen to it that it stays there.
     pub file: Arc<str>,
     /// What to write. A line break inside would look like another record, so it becomes a space.
     pub text: String,
@@ -22,6 +22,10 @@ impl Sink<Line> {
     /// Starts a writer into `astlogdir`.
     pub fn start(astlogdir: &Path) -> io::Result<Self> {
         Self::over("cdr-custom", Lines { folder: astlogdir.join(CUSTOM_FOLDER), files: BTreeMap::new() })
+    }
+    /// Starts a writer of lines into files of this folder itself.
+    pub fn below(folder: &Path) -> io::Result<Self> {
+        Self::over("lines", Lines { folder: folder.to_owned(), files: BTreeMap::new() })
     }
 }
 

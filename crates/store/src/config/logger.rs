@@ -105,13 +105,13 @@ options! {
     rotatestrategy: Rotate = "sequential", "What a rotation does with the old file.";
     exec_after_rotate: Text = "", "Shell command to run after a file was rotated; ${filename} stands for the file's name.";
     syslog_socket: Text = "/dev/log", "Socket of the system's log, for targets such as syslog.local0.";
+    queue_log: YesNo = "yes", "Write what happens in call queues.";
+    queue_log_name: Text = "queue_log", "Name of that file.";
     logger_queue_limit: Int<1, 1_000_000> = "1000", "Lines that wait for the disk; further ones are dropped and counted.";
     @recognised {
-        "queue_log" "yes,no" Later "there are no queues to log";
-        "queue_log_to_file" "no" Later "there are no queues to log";
-        "queue_log_name" "queue_log" Later "there are no queues to log";
-        "queue_log_realtime_use_gmt" "no" Later "there are no queues to log";
-        "queue_adaptive_realtime" "no" Later "there are no queues to log";
+        "queue_log_to_file" "*" Ignored "the log is a file always";
+        "queue_log_realtime_use_gmt" "no" Later "the log is a file only";
+        "queue_adaptive_realtime" "no" Later "the log is a file only";
         "event_log" "yes,no" Ignored "Asterisk does not write one either";
         "display_callids" "yes,no" Ignored "use_callids is its name";
     }

@@ -22,6 +22,7 @@ pub mod modules;
 pub mod music;
 pub mod notify;
 pub mod pjsip;
+pub mod queues;
 pub mod realtime;
 pub mod resolver;
 pub mod rtp;
@@ -323,6 +324,8 @@ pub fn manual() -> Vec<Row> {
         confbridge::User::rows(),
         amd::Amd::rows(),
         voicemail::VoicemailConf::rows(),
+        queues::QueuesGeneral::rows(),
+        queues::QueueSection::rows(),
         iax::IaxGeneral::rows(),
         iax::IaxPeer::rows(),
         hep::HepGeneral::rows(),

@@ -10,6 +10,7 @@ mod iax;
 mod monitors;
 mod originate;
 mod plan;
+mod queues;
 mod sip;
 mod sorcery;
 mod system;
@@ -17,6 +18,8 @@ mod talk;
 mod variables;
 mod voicemail;
 mod watch;
+
+pub(crate) use queues::shift as penalty_shift;
 
 use apps::Call;
 
@@ -33,6 +36,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     agi::ROWS,
     bridges::ROWS,
     conferences::ROWS,
+    queues::ROWS,
     monitors::ROWS,
     originate::ROWS,
     variables::ROWS,

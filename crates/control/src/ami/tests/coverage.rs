@@ -97,24 +97,20 @@ const ACTIONS: &[&str] = &[
     "ConfbridgeLock",
     "ConfbridgeUnlock",
     "LoggerRotate",
+    "QueueStatus",
+    "QueueSummary",
+    "QueueAdd",
+    "QueueRemove",
+    "QueuePause",
+    "QueuePenalty",
+    "QueueLog",
+    "QueueReload",
     "AGI",
 ];
 
 /// Actions of subsystems that do not exist.
-const NO_SUBSYSTEM: &[(&str, &str)] = &[
-    ("QueueStatus", "queues"),
-    ("QueueSummary", "queues"),
-    ("QueueAdd", "queues"),
-    ("QueueRemove", "queues"),
-    ("QueuePause", "queues"),
-    ("QueuePenalty", "queues"),
-    ("QueueLog", "queues"),
-    ("QueueReload", "queues"),
-    ("Park", "parking"),
-    ("ParkedCalls", "parking"),
-    ("Parkinglots", "parking"),
-    ("Agents", "agents"),
-];
+const NO_SUBSYSTEM: &[(&str, &str)] =
+    &[("Park", "parking"), ("ParkedCalls", "parking"), ("Parkinglots", "parking"), ("Agents", "agents")];
 
 /// Events, the most used first.
 const HEARD: &[&str] = &[
@@ -150,6 +146,9 @@ const HEARD: &[&str] = &[
     "OriginateResponse",
     // Those that go with them.
     "RTCPSent",
+    "AgentCalled",
+    "QueueCallerJoin",
+    "QueueMemberStatus",
     "LocalOptimizationBegin",
     "LocalOptimizationEnd",
     "Newstate",
@@ -194,9 +193,6 @@ const UNHEARD: &[(&str, &str)] = &[
     ("ParkedCall", "parking"),
     ("UnParkedCall", "parking"),
     ("AgentLogin", "agents"),
-    ("AgentCalled", "queues"),
-    ("QueueCallerJoin", "queues"),
-    ("QueueMemberStatus", "queues"),
     // Channels change places and keep their names; nobody is moved out of a bridge by another bridge.
     ("Rename", "masquerades"),
     ("BridgeMerge", "bridges that merge"),

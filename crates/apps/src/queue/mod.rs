@@ -1,0 +1,207 @@
+//! `Queue`: a caller waits until a member takes the call. Who is called for whom is decided by the machine of the crate
+//! `queue`; here its orders are carried out on channels, and what happens on them is told to it.
+
+pub(crate) mod members;
+mod options;
+mod talk;
+mod voice;
+mod wait;
+
+use core::time::Duration;
+
+use ::queue::{Bounds, Closed, Exit, Join};
+use call::{Chan, Level};
+
+use crate::call_ctx::args;
+use crate::flow::rows;
+use crate::{AppRow, Call, Flow, Outcome, Run, hints};
+use options::QueueOptions;
+use wait::{Out, Waiting};
+
+pub(crate) const ROWS: &[AppRow] = rows! {
+    "Queue" "app_queue" Run::Story(|call, text| Box::pin(async move { queue(&call, &text).await })),
+        "Lets a caller wait for a member of a queue.",
+        "Queue(queuename[,options[,URL[,announceoverride[,timeout[,AGI[,gosub[,rule[,position]]]]]]]])",
+        "The caller hears music and announcements until a member of the queue in queues.conf answers, then the two talk.\n\
+         With ten arguments the seventh is the macro of Asterisk before 21, which is not run.\n\n\
+         URL  is written into the log only.\n\
+         announceoverride  sounds for the member instead of those of the queue, joined by '&'.\n\
+         timeout  seconds after which the caller leaves.\n\
+         AGI  a script on the caller's channel before the two talk.\n\
+         gosub  a routine on the member's channel before the two talk, instead of membergosub.\n\
+         rule  a section of queuerules.conf instead of defaultrule.\n\
+         position  the place at which the caller enters, as far as priorities let it.\n\n\
+         options:\n  \
+         b(ctx^ext^prio(args))  Gosub on each member's channel before it is called.\n  \
+         B(ctx^ext^prio(args))  Gosub on the caller's channel before it enters.\n  \
+         c  goes on with the dialplan when the member hangs up.\n  \
+         C  members whose phones are let be are told that the call was answered elsewhere.\n  \
+         F([ctx^ext^prio])  when the caller hangs up, the member goes on there (no argument: next priority).\n  \
+         h / H  the member / the caller may hang up with '*'.\n  \
+         i  members' phones do not forward the call.\n  \
+         m(class)  music of this class.\n  \
+         n  leaves when every member was tried.\n  \
+         r  ringing instead of music.\n  \
+         R  ringing while a member's phone rings.\n\
+         d I k K t T w W x X have no effect; that is logged.\n\n\
+         Reads QUEUE_PRIO, QUEUE_MAX_PENALTY, QUEUE_MIN_PENALTY, QUEUE_RAISE_PENALTY, MONITOR_FILENAME, MONITOR_OPTIONS.\n\
+         Sets QUEUESTATUS (TIMEOUT FULL JOINEMPTY LEAVEEMPTY CONTINUE WITHDRAW), ABANDONED, QUEUEPOSITION,\n\
+         QUEUE_WITHDRAW_INFO, DIALEDPEERNUMBER and what setinterfacevar, setqueuevar and setqueueentryvar of the queue say.";
+};
+
+/// What the arguments say.
+pub(crate) struct Asked {
+    pub(crate) queue: String,
+    pub(crate) options: QueueOptions,
+    pub(crate) announce: String,
+    pub(crate) agi: String,
+    pub(crate) gosub: String,
+}
+
+async fn queue(call: &Call, text: &str) -> Outcome {
+    for variable in ["QUEUESTATUS", "ABANDONED", "QUEUE_WITHDRAW_INFO"] {
+        call.set(variable, "");
+    }
+    let parts = args::split(text);
+    let part = |index: usize| args::nth(&parts, index).to_owned();
+    // What follows the macro that Asterisk 20 and earlier had here.
+    let late = |index: usize| part(if parts.len() > 9 { index + 1 } else { index });
+    let options = QueueOptions::parse(&part(1));
+    for letter in &options.without_effect {
+        call.log(Level::Warning, &format!("Queue option '{letter}' has no effect"));
+    }
+    let asked = Asked { queue: part(0), options, announce: part(3), agi: part(5), gosub: late(6) };
+    if asked.queue.is_empty() {
+        call.log(Level::Warning, "Queue requires an argument: queuename");
+        return Ok(Flow::Hangup);
+    }
+    if let Some(routine) =
+        asked.options.caller_routine.as_deref().and_then(|place| crate::dial::routine(call, place))
+        && call.gosub(&routine).await? == Flow::Hangup
+    {
+        return Ok(Flow::Hangup);
+    }
+    call.chan.check()?;
+    let timeout = args::seconds(&part(4)).filter(|timeout| !timeout.is_zero());
+    let join = joining(call, &asked, timeout, (part(2), late(7), late(8)))?;
+    hints::ask_members(call.chan.shard(), &asked.queue);
+    let _guard = InQueue(call.chan.clone());
+    let joined =
+        call.chan.core(|core| core.with_queues(|queues, now, out| queues.join(&asked.queue, join, now, out)));
+    match joined {
+        Err(Closed::NoQueue) => {
+            call.log(
+                Level::Warning,
+                &format!("unable to join queue '{}': there is no such queue", asked.queue),
+            );
+            return Ok(Flow::Continue);
+        }
+        Err(closed) => {
+            let status = if closed == Closed::Full { "FULL" } else { "JOINEMPTY" };
+            call.set("QUEUESTATUS", status);
+            call.log(Level::Verbose(3), &format!("queue '{}' takes no caller: {status}", asked.queue));
+            return Ok(Flow::Continue);
+        }
+        Ok(position) => call.set("QUEUEPOSITION", &position.to_string()),
+    }
+    let _ = call.chan.with(|c| {
+        let at = (c.location.exten.clone(), c.location.context.clone());
+        c.cdr.dialed.get_or_insert(at);
+    });
+    let out = Waiting::new(call, &asked).run().await;
+    match out {
+        Out::Ended(outcome) => outcome,
+        Out::Stopped(stop) => {
+            call.set("ABANDONED", "TRUE");
+            Err(stop)
+        }
+        Out::Left(exit) => Ok(left(call, &exit)),
+        Out::Key(place) => {
+            call.set("ABANDONED", "TRUE");
+            call.stand_at(place);
+            Ok(Flow::Jumped)
+        }
+        Out::HungUp => {
+            call.set("ABANDONED", "TRUE");
+            Ok(Flow::Hangup)
+        }
+    }
+}
+
+/// What is written down of a caller whom the queue let go.
+fn left(call: &Call, exit: &Exit) -> Flow {
+    let status = match exit {
+        Exit::Timeout => "TIMEOUT",
+        Exit::Empty => "LEAVEEMPTY",
+        Exit::Withdrawn(info) => {
+            call.set("QUEUE_WITHDRAW_INFO", info);
+            "WITHDRAW"
+        }
+        Exit::Abandoned | Exit::Key(_) => "",
+    };
+    call.set("ABANDONED", "TRUE");
+    call.set("QUEUESTATUS", status);
+    Flow::Continue
+}
+
+fn joining(
+    call: &Call,
+    asked: &Asked,
+    timeout: Option<Duration>,
+    (url, rule, position): (String, String, String),
+) -> Result<Join, call::Stop> {
+    let (uniqueid, number) =
+        call.chan.with(|c| (c.uniqueid.clone(), c.caller.number.clone().unwrap_or_default()))?;
+    let variable = |name: &str| call.get(name).unwrap_or_default();
+    Ok(Join {
+        caller: call.chan.id(),
+        uniqueid,
+        number,
+        url,
+        priority: variable("QUEUE_PRIO").trim().parse().unwrap_or(0),
+        position: position.parse().ok().filter(|place| *place > 0),
+        timeout,
+        no_retry: asked.options.no_retry,
+        bounds: Bounds::read(
+            &variable("QUEUE_MAX_PENALTY"),
+            &variable("QUEUE_MIN_PENALTY"),
+            &variable("QUEUE_RAISE_PENALTY"),
+        ),
+        rule,
+    })
+}
+
+/// However the story ends, also by a fault of its own, the queue forgets the caller.
+struct InQueue(Chan);
+
+impl Drop for InQueue {
+    fn drop(&mut self) {
+        let id = self.0.id();
+        self.0.core(|core| {
+            core.with_queues(|queues, now, out| queues.gone(id, now, out));
+            core.queue_orders_end(id);
+        });
+    }
+}
+
+/// What `setqueuevar` and `QUEUE_VARIABLES()` set.
+pub(crate) fn set_queue_variables(call: &Call, queue: &str) -> bool {
+    let rows = call.chan.core(|core| {
+        let queue = core.queues.get(queue)?;
+        let (stats, settings) = (queue.stats, &queue.settings);
+        Some([
+            ("QUEUENAME", queue.name.to_string()),
+            ("QUEUEMAX", settings.max_length.to_string()),
+            ("QUEUESTRATEGY", settings.strategy.name().to_owned()),
+            ("QUEUECALLS", queue.callers().len().to_string()),
+            ("QUEUEHOLDTIME", stats.hold.to_string()),
+            ("QUEUETALKTIME", stats.talk.to_string()),
+            ("QUEUECOMPLETED", stats.completed.to_string()),
+            ("QUEUEABANDONED", stats.abandoned.to_string()),
+            ("QUEUESRVLEVEL", settings.service_level.as_secs().to_string()),
+            ("QUEUESRVLEVELPERF", format!("{:.1}", stats.level_of_completed())),
+        ])
+    });
+    rows.iter().flatten().for_each(|(name, value)| call.set(name, value));
+    rows.is_some()
+}

@@ -1,0 +1,49 @@
+//! The option letters of Queue, typed.
+
+use dialplan::Options;
+
+const SUPPORTED: &str = "bBcCFhHimnrR";
+/// Letters that Asterisk knows and that do nothing here.
+const UNSUPPORTED: &str = "dIkKtTwWxX";
+
+/// Typed options.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct QueueOptions {
+    pub(crate) callee_routine: Option<String>,
+    pub(crate) caller_routine: Option<String>,
+    pub(crate) go_on: bool,
+    pub(crate) answered_elsewhere: bool,
+    pub(crate) callee_goes_on: Option<String>,
+    pub(crate) callee_hangs_up: bool,
+    pub(crate) caller_hangs_up: bool,
+    pub(crate) ignore_forwards: bool,
+    pub(crate) music: Option<String>,
+    pub(crate) no_retry: bool,
+    pub(crate) ring: bool,
+    pub(crate) ring_when_ringing: bool,
+    pub(crate) without_effect: Vec<char>,
+}
+
+impl QueueOptions {
+    pub(crate) fn parse(text: &str) -> Self {
+        let given = Options::parse(text, &[SUPPORTED, UNSUPPORTED].concat());
+        let arg = |letter: char| given.has(letter).then(|| given.arg(letter).unwrap_or_default());
+        let place = |letter: char| arg(letter).map(|text| text.replace('^', ","));
+        let not_done = UNSUPPORTED.chars().filter(|letter| given.has(*letter));
+        Self {
+            callee_routine: place('b'),
+            caller_routine: place('B'),
+            go_on: given.has('c'),
+            answered_elsewhere: given.has('C'),
+            callee_goes_on: place('F'),
+            callee_hangs_up: given.has('h'),
+            caller_hangs_up: given.has('H'),
+            ignore_forwards: given.has('i'),
+            music: arg('m').map(str::to_owned).filter(|class| !class.is_empty()),
+            no_retry: given.has('n'),
+            ring: given.has('r'),
+            ring_when_ringing: given.has('R'),
+            without_effect: not_done.chain(given.unknown.iter().copied()).collect(),
+        }
+    }
+}

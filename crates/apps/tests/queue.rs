@@ -1,0 +1,272 @@
+//! Queue: callers who wait, members who answer, and what is written down of it.
+
+mod common;
+
+use std::time::Duration;
+
+use base::Cause;
+use call::{Level, Notice};
+use common::{BYE, at_rest, call, in_order, noted, phone, refusing, steps, talks, world};
+use queue::{Config, NewMember, QueueConfig, Settings, Strategy};
+use sim::{Act, Phone, World};
+
+/// A queue `sales` in which the phones ring one after the other.
+fn sales(members: &[&str], change: impl FnOnce(&mut Settings)) -> Config {
+    let mut settings = Settings {
+        strategy: Strategy::Linear,
+        timeout: Duration::from_secs(10),
+        ring_in_use: false,
+        ..Settings::default()
+    };
+    change(&mut settings);
+    let members =
+        members.iter().map(|interface| NewMember { interface: (*interface).into(), ..NewMember::default() });
+    let queue = QueueConfig { name: "sales".into(), settings, members: members.collect() };
+    Config { queues: vec![queue], ..Config::default() }
+}
+
+fn site(dialplan: &str, config: &Config, phones: &[(&str, Phone)]) -> World {
+    let mut world = world(&format!("[default]\n{dialplan}\n"));
+    world.watch();
+    for (name, phone) in phones {
+        world.phone(name, phone.clone());
+    }
+    world.shard.core.borrow_mut().with_queues(|queues, now, out| queues.configure(config, now, out));
+    world
+}
+
+fn queued(dialplan: &str, config: &Config, phones: &[(&str, Phone)], caller: &[(u64, Act)]) -> World {
+    let mut world = site(dialplan, config, phones);
+    call(&mut world, "1", caller);
+    world.run();
+    at_rest(&world, dialplan);
+    world
+}
+
+/// The log without times and UNIQUEIDs.
+fn log(world: &World) -> Vec<String> {
+    let lines = world.shard.core.borrow().queue_lines.clone();
+    let plain = |line: &queue::Line| {
+        let data = line.entry.data();
+        let data: Vec<&str> = data.iter().map(String::as_str).filter(|data| !data.contains('.')).collect();
+        format!("{} {} {}", line.agent, line.entry.name(), data.join("|"))
+    };
+    lines.iter().map(plain).collect()
+}
+
+fn queue_events(world: &World) -> Vec<&'static str> {
+    use queue::{AgentStep, Event};
+    let name = |notice: &Notice| match notice {
+        Notice::Queue { event, .. } => match &**event {
+            Event::CallerJoin { .. } => Some("join"),
+            Event::CallerLeave { .. } => Some("leave"),
+            Event::CallerAbandon { .. } => Some("abandon"),
+            Event::Member { .. } => None,
+            Event::Agent { step, .. } => Some(match step {
+                AgentStep::Called => "called",
+                AgentStep::NoAnswer { .. } => "no answer",
+                AgentStep::Connect { .. } => "connect",
+                AgentStep::Complete { .. } => "complete",
+                AgentStep::Dump => "dump",
+            }),
+        },
+        _ => None,
+    };
+    world.notices.iter().filter_map(name).collect()
+}
+
+const GO_ON: &str =
+    "\n same => n,NoOp(${QUEUESTATUS}/${ABANDONED})\nexten => h,1,NoOp(h ${QUEUESTATUS}/${ABANDONED})";
+
+#[test]
+fn a_caller_hears_music_until_a_member_answers_and_then_they_talk() {
+    let dialplan = format!("exten => 1,1,Answer()\n same => n,Queue(sales,c){GO_ON}");
+    let world = queued(&dialplan, &sales(&["SIM/6002"], |_| ()), &[("6002", talks())], &[]);
+    assert_eq!(noted(&world), ["CONTINUE/", "h CONTINUE/"]);
+    assert_eq!(
+        log(&world),
+        ["NONE ENTERQUEUE |6001|1", "SIM/6002 CONNECT 3|3", "SIM/6002 COMPLETEAGENT 3|5|1"]
+    );
+    assert_eq!(queue_events(&world), ["join", "called", "leave", "connect", "complete"]);
+    let began = world.notices.iter().any(|notice| matches!(notice, Notice::MusicOnHoldStart { .. }));
+    let ended = world.notices.iter().any(|notice| matches!(notice, Notice::MusicOnHoldStop(_)));
+    assert!(began && ended, "{:?}", steps(&world));
+    assert_eq!(world.cdrs[0].dst_channel, "SIM/6002-00000001");
+}
+
+#[test]
+fn who_does_not_answer_refuses_or_is_not_there_costs_the_caller_nothing_but_time() {
+    let members = ["SIM/6002", "SIM/6003", "SIM/6004", "NO/1", "SIM/6005"];
+    let phones = [
+        ("6002", phone(&[(1000, Act::Ring)])),
+        ("6003", phone(&[(500, Act::Hangup(Cause::USER_BUSY))])),
+        ("6004", refusing(Cause::SUBSCRIBER_ABSENT)),
+        ("6005", talks()),
+    ];
+    let world = queued("exten => 1,1,Queue(sales)", &sales(&members, |_| ()), &phones, &[]);
+    assert_eq!(
+        log(&world),
+        [
+            "NONE ENTERQUEUE |6001|1",
+            "SIM/6002 RINGNOANSWER 10000",
+            "SIM/6003 RINGNOANSWER 500",
+            "SIM/6005 CONNECT 18|3",
+            "SIM/6005 COMPLETEAGENT 18|5|1",
+        ]
+    );
+    assert_eq!(
+        queue_events(&world),
+        ["join", "called", "no answer", "called", "no answer", "called", "leave", "connect", "complete"]
+    );
+}
+
+#[test]
+fn every_way_out_has_its_status_and_its_line() {
+    let go = |queue: &str| format!("exten => 1,1,Answer()\n same => n,{queue}{GO_ON}");
+    let rings = [("6002", phone(&[(1000, Act::Ring)]))];
+    let one = |change: fn(&mut Settings)| sales(&["SIM/6002"], change);
+    type Row<'a> = (&'a str, String, Config, Vec<(u64, Act)>, Vec<&'a str>, &'a str);
+    let rows: Vec<Row<'_>> = vec![
+        (
+            "timeout",
+            go("Queue(sales,,,,7)"),
+            one(|_| ()),
+            vec![(20_000, BYE)],
+            vec!["TIMEOUT/TRUE", "h TIMEOUT/TRUE"],
+            "NONE EXITWITHTIMEOUT 1|1|7",
+        ),
+        (
+            "n, all were tried",
+            go("Queue(sales,n)"),
+            one(|_| ()),
+            vec![(40_000, BYE)],
+            vec!["TIMEOUT/TRUE", "h TIMEOUT/TRUE"],
+            "NONE EXITWITHTIMEOUT 1|1|10",
+        ),
+        (
+            "hung up",
+            go("Queue(sales)"),
+            one(|_| ()),
+            vec![(4_000, BYE)],
+            vec!["h /TRUE"],
+            "NONE ABANDON 1|1|3",
+        ),
+        (
+            "nobody may be called",
+            go("Queue(sales)"),
+            sales(&[], |own| own.join_empty = queue::Absence::STRICT),
+            vec![(4_000, BYE)],
+            vec!["JOINEMPTY/", "h JOINEMPTY/"],
+            "",
+        ),
+        ("no such queue", go("Queue(support)"), one(|_| ()), vec![(4_000, BYE)], vec!["/", "h /"], ""),
+        (
+            "a digit leads out",
+            format!("{}\n[out]\nexten => 7,1,NoOp(out ${{QUEUESTATUS}})", go("Queue(sales)")),
+            one(|own| own.handling.context = "out".into()),
+            vec![(2_000, Act::Press('5')), (4_000, Act::Press('7')), (9_000, BYE)],
+            vec!["out "],
+            "NONE EXITWITHKEY 7|1|1|3",
+        ),
+    ];
+    for (name, dialplan, config, caller, expected, line) in rows {
+        let world = queued(&dialplan, &config, &rings, &caller);
+        assert_eq!(noted(&world), expected, "{name}");
+        assert_eq!(log(&world).last().map_or("", String::as_str), line, "{name}");
+    }
+}
+
+#[test]
+fn the_caller_hears_its_place_and_the_music_goes_on_after_it() {
+    let config = sales(&[], |own| own.announcing.every = Duration::from_secs(30));
+    let dialplan = "exten => 1,1,Answer()\n same => n,Queue(sales)";
+    let world = queued(dialplan, &config, &[], &[(20_000, BYE)]);
+    let music =
+        world.notices.iter().filter(|notice| matches!(notice, Notice::MusicOnHoldStart { .. })).count();
+    assert_eq!(music, 2, "before and after");
+    let heard = world.transcript();
+    for sound in ["queue-youarenext", "queue-thankyou"] {
+        assert!(heard.iter().any(|line| line.contains(sound)), "{sound}: {heard:#?}");
+    }
+}
+
+#[test]
+fn variables_tell_of_queue_member_and_wait_and_the_member_hears_what_is_for_it() {
+    let config = sales(&["SIM/6002"], |own| {
+        own.handling.set_interface_var = true;
+        own.handling.set_queue_var = true;
+        own.handling.set_entry_var = true;
+        own.handling.announce = "beep".into();
+    });
+    let dialplan = "exten => 1,1,Queue(sales,c)\n \
+         same => n,NoOp(${MEMBERINTERFACE} ${MEMBERCALLS} ${QEHOLDTIME} ${QEORIGINALPOS} ${QUEUENAME} ${QUEUECOMPLETED})";
+    let world = queued(dialplan, &config, &[("6002", talks())], &[]);
+    assert_eq!(noted(&world).first().map(String::as_str), Some("SIM/6002 0 4 1 sales 1"));
+    in_order(&world, &[]);
+    assert!(world.transcript().iter().any(|line| line.contains("beep")), "{:#?}", world.transcript());
+}
+
+#[test]
+fn members_come_and_go_by_the_dialplan_and_functions_see_them() {
+    let dialplan = "\
+exten => 1,1,AddQueueMember(sales,SIM/6009,3,,Bea,Custom:bea,20)
+ same => n,NoOp(${AQMSTATUS} ${QUEUE_MEMBER(sales,count)} ${QUEUE_MEMBER_LIST(sales)} ${QUEUE_MEMBER_PENALTY(sales,SIM/6009)})
+ same => n,AddQueueMember(sales,SIM/6009)
+ same => n,NoOp(${AQMSTATUS})
+ same => n,AddQueueMember(nowhere)
+ same => n,NoOp(${AQMSTATUS} ${QUEUE_EXISTS(sales)}${QUEUE_EXISTS(nowhere)} ${QUEUE_WAITING_COUNT(sales)})
+ same => n,PauseQueueMember(,SIM/6009,,lunch)
+ same => n,NoOp(${PQMSTATUS} ${QUEUE_MEMBER(sales,paused,SIM/6009)} ${QUEUE_MEMBER(sales,ready)})
+ same => n,UnpauseQueueMember(sales,SIM/6009)
+ same => n,NoOp(${UPQMSTATUS} ${QUEUE_MEMBER(sales,paused,SIM/6009)})
+ same => n,Set(QUEUE_MEMBER(sales,penalty,SIM/6009)=7)
+ same => n,NoOp(${QUEUE_MEMBER(sales,penalty,SIM/6009)} ${QUEUE_MEMBER(sales,name,SIM/6009)})
+ same => n,RemoveQueueMember(sales,SIM/6009)
+ same => n,NoOp(${RQMSTATUS})
+ same => n,RemoveQueueMember(sales,SIM/6002)
+ same => n,NoOp(${RQMSTATUS} ${QUEUE_VARIABLES(sales)} ${QUEUESTRATEGY})
+ same => n,QueueLog(sales,7.1,Bea,DID,1234|5)";
+    let world = queued(dialplan, &sales(&["SIM/6002"], |_| ()), &[], &[]);
+    assert_eq!(
+        noted(&world),
+        [
+            "ADDED 2 SIM/6002,SIM/6009 3",
+            "MEMBERALREADY",
+            "NOSUCHQUEUE 10 0",
+            "PAUSED 1 0",
+            "UNPAUSED 0",
+            "7 Bea",
+            "REMOVED",
+            "NOTDYNAMIC 0 linear",
+        ]
+    );
+    assert_eq!(
+        log(&world),
+        [
+            "Bea ADDMEMBER ",
+            "Bea PAUSE lunch",
+            "Bea PAUSEALL lunch",
+            "Bea UNPAUSE ",
+            "Bea PENALTY 7",
+            "Bea REMOVEMEMBER ",
+            "Bea DID 1234|5",
+        ]
+    );
+}
+
+#[test]
+fn two_callers_are_served_in_turn_and_a_panic_loses_nobody_else() {
+    let config = sales(&["SIM/6002"], |_| ());
+    let mut world = site("exten => 1,1,Queue(sales)", &config, &[("6002", talks())]);
+    let first = call(&mut world, "1", &[]);
+    call(&mut world, "1", &[]);
+    let now = world.shard.core.borrow().now;
+    world.shard.run(now);
+    assert!(world.shard.inject_panic(first));
+    world.run();
+    at_rest(&world, "panic");
+    let log = log(&world);
+    assert_eq!(log.iter().filter(|line| line.contains("ABANDON")).count(), 1, "{log:?}");
+    assert_eq!(log.iter().filter(|line| line.contains("COMPLETEAGENT")).count(), 1, "{log:?}");
+    assert!(world.log(Level::Error).iter().any(|line| line.contains("panicked")));
+}

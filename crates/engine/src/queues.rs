@@ -1,0 +1,104 @@
+//! Call queues: what queues.conf says of them, whom the database keeps as members, and the file of their log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use call::{Core, Level, PERSISTENT_MEMBERS};
+use queue::Entry;
+use store::Snapshot;
+use store::cdr::{Line, Sink};
+
+/// Gives the queues their configuration.
+fn configure(core: &mut Core, snapshot: &Snapshot) {
+    let config = snapshot.queues.config.clone();
+    core.with_queues(|queues, now, out| queues.configure(&config, now, out));
+}
+
+/// Makes those dynamic members again whom the database has kept. Once, when the process starts.
+fn restore(core: &mut Core) {
+    if !core.queues.general().persistent_members {
+        return;
+    }
+    let prefix = format!("/{PERSISTENT_MEMBERS}");
+    for (key, value) in core.services.db.list(&prefix) {
+        let Some(name) = key.strip_prefix(&prefix).and_then(|rest| rest.strip_prefix('/')) else { continue };
+        core.with_queues(|queues, now, out| queues.restore(name, &value, now, out));
+    }
+}
+
+/// A line about the queues as a whole, when there are any.
+fn note(core: &mut Core, entry: Entry) {
+    if core.queues.iter().next().is_some() {
+        let time = core.queue_now().wall;
+        let none = || "NONE".into();
+        core.queue_lines.push(queue::Line { time, call: none(), queue: none(), agent: none(), entry });
+    }
+}
+
+/// The file of the log. Its writer begins with the first line.
+#[derive(Default)]
+pub(crate) struct QueueLog {
+    folder: PathBuf,
+    file: Arc<str>,
+    is_wanted: bool,
+    sink: Option<Sink<Line>>,
+}
+
+impl QueueLog {
+    /// Writes where logger.conf says from here on.
+    pub(crate) fn configure(&mut self, snapshot: &Snapshot) {
+        let general = &snapshot.logger.general;
+        let folder = &snapshot.asterisk.directories.astlogdir;
+        if self.folder != *folder {
+            self.folder.clone_from(folder);
+            self.sink = None;
+        }
+        self.file = general.queue_log_name.as_str().into();
+        self.is_wanted = general.queue_log;
+    }
+    /// Sends what has happened on its way to the disk.
+    pub(crate) fn write(&mut self, core: &mut Core) {
+        let lines = std::mem::take(&mut core.queue_lines);
+        if lines.is_empty() || !self.is_wanted {
+            return;
+        }
+        if self.sink.is_none() {
+            match Sink::<Line>::below(&self.folder) {
+                Ok(sink) => self.sink = Some(sink),
+                Err(why) => {
+                    let line = format!("nothing is written into {}: {why}; raise ulimit -u", self.file);
+                    return core.log(Level::Error, "app_queue", &line);
+                }
+            }
+        }
+        let Some(sink) = &mut self.sink else { return };
+        let written = lines.iter().map(|line| Line { file: self.file.clone(), text: line.to_string() });
+        let lost = written.filter_map(|line| sink.write(line).is_none().then_some(())).count();
+        if lost > 0 {
+            let line = format!("{lost} lines of {} were lost: too many wait for the disk", self.file);
+            core.log(Level::Error, "app_queue", &line);
+        }
+    }
+    /// What the writer has to complain about.
+    pub(crate) fn trouble(&self) -> Option<(&'static str, String)> {
+        self.sink.as_ref().and_then(Sink::trouble).map(|told| ("app_queue", told))
+    }
+}
+
+impl crate::turn::Engine {
+    /// Takes the queues of the first configuration.
+    pub(crate) fn start_queues(&mut self, snapshot: &Snapshot) {
+        self.queue_log.configure(snapshot);
+        let core = &mut *self.site.shard.core.borrow_mut();
+        configure(core, snapshot);
+        restore(core);
+        note(core, Entry::QueueStart);
+    }
+    /// Takes those of another one.
+    pub(crate) fn take_queues(&mut self, snapshot: &Snapshot) {
+        self.queue_log.configure(snapshot);
+        let core = &mut *self.site.shard.core.borrow_mut();
+        configure(core, snapshot);
+        note(core, Entry::ConfigReload);
+    }
+}

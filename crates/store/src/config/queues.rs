@@ -1,0 +1,508 @@
+//! `queues.conf` and `queuerules.conf`: queues, their members, and penalties over time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use conf::{File, Finding, Findings, Level, Section, Variable};
+use queue::{
+    Absence, Announcing, Autopause, Config, General, Handling, NewMember, PenaltyChange, QueueConfig,
+    Settings, Sounds, Strategy, TellHold, TellPosition,
+};
+
+use super::kind::{Choice, Int, Kind, Seconds, Text, YesNo, choice};
+use super::{options, read_object, read_settings};
+
+impl Choice for Strategy {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("ringall", Self::RingAll),
+        ("leastrecent", Self::LeastRecent),
+        ("fewestcalls", Self::FewestCalls),
+        ("random", Self::Random),
+        ("rrmemory", Self::RoundRobinMemory),
+        ("rrordered", Self::RoundRobinOrdered),
+        ("linear", Self::Linear),
+        ("wrandom", Self::WeightedRandom),
+        ("roundrobin", Self::RoundRobinMemory),
+    ];
+}
+impl Choice for Autopause {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("no", Self::No),
+        ("yes", Self::Yes),
+        ("all", Self::All),
+        ("off", Self::No),
+        ("false", Self::No),
+        ("0", Self::No),
+        ("on", Self::Yes),
+        ("true", Self::Yes),
+        ("1", Self::Yes),
+    ];
+}
+impl Choice for TellPosition {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("yes", Self::Yes),
+        ("no", Self::No),
+        ("limit", Self::Limit),
+        ("more", Self::More),
+        ("on", Self::Yes),
+        ("true", Self::Yes),
+        ("off", Self::No),
+        ("false", Self::No),
+    ];
+}
+impl Choice for TellHold {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("no", Self::No),
+        ("yes", Self::Yes),
+        ("once", Self::Once),
+        ("off", Self::No),
+        ("false", Self::No),
+        ("on", Self::Yes),
+        ("true", Self::Yes),
+    ];
+}
+choice! {
+    /// `timeoutpriority=`: what ends the ringing of members.
+    TimeoutPriority {
+        App | "app" "The caller's own time, too.";
+        Conf | "conf" "`timeout` of the queue only.";
+    }
+}
+choice! {
+    /// `monitor-type=`: what records conversations.
+    MonitorType {
+        Monitor | "monitor" | "" "Monitor().";
+        MixMonitor | "mixmonitor" "MixMonitor().";
+    }
+}
+
+/// Conditions under which members count as absent; `JOINS`: for joinempty.
+pub struct Conditions<const JOINS: bool>;
+impl<const JOINS: bool> Kind for Conditions<JOINS> {
+    type Value = Absence;
+    fn describe() -> String {
+        "yes, no, strict, loose, or a list of paused, penalty, inuse, ringing, unavailable, invalid, unknown, wrapup"
+            .into()
+    }
+    fn set(value: &mut Absence, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        *value = Absence::parse(&variable.value, JOINS).map_err(|word| {
+            let message =
+                format!("{}={} holds `{word}`, which is no condition", variable.name, variable.value);
+            variable.finding(
+                Level::Error,
+                message,
+                "write yes, no, strict, loose, or conditions parted by commas",
+            )
+        })?;
+        Ok(())
+    }
+}
+
+options! {
+    /// `[general]` of `queues.conf`.
+    QueuesGeneral, "queues.conf", "general", IsIgnored;
+    persistentmembers: YesNo = "no", "Dynamic members are kept in the database over a restart.";
+    autofill: YesNo = "yes", "autofill of queues that say nothing of it.";
+    monitor_type as "monitor-type": MonitorType = "monitor", "monitor-type of queues that say nothing of it.";
+    shared_lastcall: YesNo = "no", "A call of one queue begins the wrap-up time of its member in all queues.";
+    force_longest_waiting_caller: YesNo = "no",
+        "A member of several queues of one weight gets the caller who has waited longest.";
+    log_unpause_on_reason_change: YesNo = "no",
+        "A member who is paused for another reason is written to the log as unpaused before.";
+    @recognised {
+        "keepstats" "*" Ignored "figures are kept over a reload";
+        "updatecdr" "no" Later "call records name the channel of the member";
+        "negative_penalty_invalid" "*" Ignored "there are no negative penalties";
+        "log_membername_as_agent" "*" Ignored "the log has the name of the member always";
+        "log-restricted-caller-id" "yes" Later "the log has all numbers";
+        "log-caller-id-name" "no" Later "the log has numbers only";
+    }
+}
+
+options! {
+    /// A queue.
+    QueueSection, "queues.conf", "queue", IsIgnored;
+    strategy: Strategy = "ringall", "Who is called next.";
+    timeout: Seconds<0, 86_400> = "15", "How long members ring; 0: until they answer.";
+    retry: Seconds<0, 86_400> = "5", "Pause between two attempts for a caller; at least 1.";
+    timeoutrestart: YesNo = "no", "A member who is busy begins the time of the attempt anew.";
+    timeoutpriority: TimeoutPriority = "app", "What ends the ringing of members.";
+    autofill: YesNo = "yes", "Several callers are served at once.";
+    weight: Int<0, 1_000_000> = "0", "Of queues with a common member the heavier one gets it first.";
+    wrapuptime: Seconds<0, 86_400> = "0", "How long a member is left alone after a call.";
+    maxlen: Int<0, 10_000> = "0", "Most callers who wait; 0: no limit.";
+    ringinuse: YesNo = "yes", "Members are called who are on a call.";
+    autopause: Autopause = "no", "A member who does not answer is paused, here or in all of its queues.";
+    autopausedelay: Seconds<0, 86_400> = "0", "Not so soon after its last call.";
+    autopausebusy: YesNo = "no", "Who is busy, too.";
+    autopauseunavail: YesNo = "no", "Who cannot be reached, too.";
+    joinempty: Conditions<true> = "yes", "Callers may enter though no member is there; else, what makes members absent.";
+    leavewhenempty: Conditions<false> = "no", "Callers leave when no member is there any more; likewise.";
+    penaltymemberslimit: Int<0, 10_000> = "0", "With no more members than this, penalties do not count.";
+    servicelevel: Seconds<0, 86_400> = "0", "Who waits no longer is served well, in figures.";
+    defaultrule: Text = "", "Rule of queuerules.conf for callers whose Queue() names none.";
+    musicclass also "musiconhold": Text = "", "Music for those who wait; empty: that of the channel.";
+    context: Text = "", "Context of one-digit extensions by which callers leave; empty: digits do nothing.";
+    announce: Text = "", "Sound that the member hears before the caller.";
+    reportholdtime: YesNo = "no", "The member hears how long the caller has waited.";
+    memberdelay: Seconds<0, 3600> = "0", "Silence between the member's answer and the caller.";
+    membergosub: Text = "", "Routine that runs on the member's channel before the conversation.";
+    setinterfacevar: YesNo = "no", "MEMBERINTERFACE, MEMBERNAME, MEMBERCALLS … are set before the conversation.";
+    setqueuevar: YesNo = "no", "QUEUENAME, QUEUEMAX, QUEUESTRATEGY … are set before the conversation and at the end.";
+    setqueueentryvar: YesNo = "no", "QEHOLDTIME and QEORIGINALPOS are set before the conversation.";
+    monitor_format as "monitor-format": Text = "", "Conversations are recorded in this format; empty: they are not.";
+    monitor_type as "monitor-type": MonitorType = "monitor", "What records them.";
+    announce_frequency as "announce-frequency": Seconds<0, 86_400> = "0",
+        "Time between two announcements of the place; 0: none.";
+    min_announce_frequency as "min-announce-frequency": Seconds<0, 86_400> = "15",
+        "At least this lies between two, though the place has changed.";
+    announce_to_first_user as "announce-to-first-user": YesNo = "no",
+        "Callers hear announcements also while a member is called for them.";
+    announce_position as "announce-position": TellPosition = "yes",
+        "Callers hear their place: always, never, up to the limit, or beyond it that there are more.";
+    announce_position_limit as "announce-position-limit": Int<0, 10_000> = "5", "That limit.";
+    announce_position_only_up as "announce-position-only-up": YesNo = "no",
+        "Only a place that is no worse than the one said before.";
+    announce_holdtime as "announce-holdtime": TellHold = "no", "Callers hear how long it may take.";
+    announce_round_seconds as "announce-round-seconds": Int<0, 30> = "0",
+        "Seconds are said, in steps of this; 0: whole minutes only.";
+    periodic_announce as "periodic-announce": Text = "queue-periodic-announce",
+        "Sounds parted by commas, one each time.";
+    periodic_announce_frequency as "periodic-announce-frequency": Seconds<0, 86_400> = "0",
+        "Time between two of them; 0: none.";
+    periodic_announce_startdelay as "periodic-announce-startdelay": Seconds<0, 86_400> = "0",
+        "Time before the first; without the line, as between two.";
+    random_periodic_announce as "random-periodic-announce": YesNo = "no", "Any of them, not in turn.";
+    relative_periodic_announce as "relative-periodic-announce": YesNo = "no",
+        "The time counts from the end of the last one.";
+    queue_youarenext as "queue-youarenext": Text = "queue-youarenext", "Sound: first in line.";
+    queue_thereare as "queue-thereare": Text = "queue-thereare", "Sound: there are.";
+    queue_callswaiting as "queue-callswaiting": Text = "queue-callswaiting", "Sound: calls waiting.";
+    queue_quantity1 as "queue-quantity1": Text = "queue-quantity1", "Sound: there are more than.";
+    queue_quantity2 as "queue-quantity2": Text = "queue-quantity2", "Sound: callers waiting.";
+    queue_holdtime as "queue-holdtime": Text = "queue-holdtime", "Sound: the estimated hold time is.";
+    queue_minute as "queue-minute": Text = "queue-minute", "Sound: minute.";
+    queue_minutes as "queue-minutes": Text = "queue-minutes", "Sound: minutes.";
+    queue_seconds as "queue-seconds": Text = "queue-seconds", "Sound: seconds.";
+    queue_thankyou as "queue-thankyou": Text = "queue-thankyou", "Sound: thank you.";
+    queue_reporthold as "queue-reporthold": Text = "queue-reporthold", "Sound: hold time, for members.";
+    @recognised {
+        "membermacro" "" Later "use membergosub";
+        "monitor-join" "*" Ignored "MixMonitor makes one file, Monitor() is told to do so";
+        "eventwhencalled" "*" Ignored "events are sent always";
+        "eventmemberstatus" "*" Ignored "events are sent always";
+        "queue-callerannounce" "" Later "it is not played";
+        "queue-lessthan" "*" Ignored "Asterisk does not say it any more";
+    }
+}
+
+/// Both files as the queues take them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Queues {
+    /// Shared with whoever runs them.
+    pub config: Arc<Config>,
+}
+
+impl Queues {
+    /// Reads the files, as far as there are any.
+    pub fn read(queues: Option<&File>, rules: Option<&File>, findings: &mut Findings) -> Self {
+        let mut config = Config::default();
+        if let Some(file) = queues {
+            read_queues(file, &mut config, findings);
+        }
+        if let Some(file) = rules {
+            config.rules =
+                file.objects().filter(|section| !is_general(section)).map(|s| rule(s, findings)).collect();
+        }
+        let known = |name: &str| config.rules.iter().any(|(rule, _)| rule.eq_ignore_ascii_case(name));
+        for queue in config.queues.iter().filter(|queue| !queue.settings.default_rule.is_empty()) {
+            let rule = &queue.settings.default_rule;
+            let section = queues.and_then(|file| file.section(&queue.name));
+            if let Some(section) = section.filter(|_| !known(rule)) {
+                let message = format!("queue '{}' has the rule '{rule}', which does not exist", queue.name);
+                findings.warning(&section.place, message, "add it to queuerules.conf");
+            }
+        }
+        Self { config: Arc::new(config) }
+    }
+}
+
+fn is_general(section: &Section) -> bool {
+    section.name.eq_ignore_ascii_case("general")
+}
+
+fn read_queues(file: &File, config: &mut Config, findings: &mut Findings) {
+    let general: QueuesGeneral = read_settings(file, "general", findings);
+    config.general = General {
+        persistent_members: general.persistentmembers,
+        shared_last_call: general.shared_lastcall,
+        longest_waiting_first: general.force_longest_waiting_caller,
+        log_unpause_on_reason_change: general.log_unpause_on_reason_change,
+    };
+    for section in file.objects().filter(|section| !is_general(section)) {
+        let mut members = Vec::new();
+        let read = read_object::<QueueSection>(section, findings, &mut |_, variable, findings| {
+            let is_member = variable.is("member");
+            if is_member {
+                members.extend(member(variable, findings));
+            }
+            is_member
+        });
+        let Some(queue) = read else { continue };
+        let settings = settings(&queue, &general);
+        config.queues.push(QueueConfig { name: section.name.to_string(), settings, members });
+    }
+}
+
+/// `member => interface[,penalty[,name[,state interface[,ringinuse[,wrapuptime[,paused]]]]]]`.
+fn member(variable: &Variable, findings: &mut Findings) -> Option<NewMember> {
+    let parts = dialplan::split_args(&variable.value);
+    let part = |index: usize| parts.get(index).map_or("", |part| part.trim());
+    let mut number = |index: usize, what: &str| match part(index) {
+        "" => None,
+        text => {
+            let parsed = text.parse::<u32>().ok();
+            if parsed.is_none() {
+                let message =
+                    format!("member={} has the {what} '{text}', which is no number", variable.value);
+                findings.push(variable.finding(Level::Warning, message, "write a whole number from 0 on"));
+            }
+            parsed
+        }
+    };
+    let (penalty, wrapup) = (number(1, "penalty").unwrap_or(0), number(5, "wrap-up time"));
+    let interface = part(0).to_owned();
+    if interface.is_empty() {
+        findings.push(variable.finding(
+            Level::Warning,
+            "a member has no interface",
+            "write member=PJSIP/6001",
+        ));
+        return None;
+    }
+    Some(NewMember {
+        interface,
+        penalty,
+        name: part(2).to_owned(),
+        state_interface: part(3).to_owned(),
+        ring_in_use: conf::boolean(part(4)),
+        wrapup: wrapup.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into())),
+        paused: conf::boolean(part(6)) == Some(true),
+        paused_reason: String::new(),
+    })
+}
+
+fn settings(queue: &QueueSection, general: &QueuesGeneral) -> Settings {
+    let own = |name: &str| queue.origin.has(name);
+    let monitor = if own("monitor-type") { queue.monitor_type } else { general.monitor_type };
+    Settings {
+        strategy: queue.strategy,
+        timeout: queue.timeout,
+        retry: queue.retry,
+        timeout_restart: queue.timeoutrestart,
+        app_timeout_first: queue.timeoutpriority == TimeoutPriority::App,
+        autofill: if own("autofill") { queue.autofill } else { general.autofill },
+        weight: queue.weight,
+        wrapup: queue.wrapuptime,
+        max_length: queue.maxlen,
+        ring_in_use: queue.ringinuse,
+        autopause: queue.autopause,
+        autopause_delay: queue.autopausedelay,
+        autopause_busy: queue.autopausebusy,
+        autopause_unavailable: queue.autopauseunavail,
+        join_empty: queue.joinempty,
+        leave_when_empty: queue.leavewhenempty,
+        penalty_members_limit: queue.penaltymemberslimit,
+        service_level: queue.servicelevel,
+        default_rule: queue.defaultrule.clone(),
+        announcing: announcing(queue),
+        handling: Handling {
+            music_class: queue.musicclass.clone(),
+            context: queue.context.clone(),
+            announce: queue.announce.clone(),
+            report_hold: queue.reportholdtime,
+            member_delay: queue.memberdelay,
+            member_gosub: queue.membergosub.clone(),
+            set_interface_var: queue.setinterfacevar,
+            set_queue_var: queue.setqueuevar,
+            set_entry_var: queue.setqueueentryvar,
+            monitor_format: queue.monitor_format.clone(),
+            mix_monitor: monitor == MonitorType::MixMonitor,
+        },
+    }
+}
+
+fn announcing(queue: &QueueSection) -> Announcing {
+    let names = queue.periodic_announce.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let sound = |name: &String| -> Arc<str> { name.as_str().into() };
+    Announcing {
+        every: queue.announce_frequency,
+        least: queue.min_announce_frequency,
+        to_first: queue.announce_to_first_user,
+        position: queue.announce_position,
+        position_limit: queue.announce_position_limit,
+        only_up: queue.announce_position_only_up,
+        hold: queue.announce_holdtime,
+        round_seconds: queue.announce_round_seconds,
+        periodic: names.map(Into::into).collect(),
+        periodic_every: queue.periodic_announce_frequency,
+        periodic_first: queue
+            .origin
+            .has("periodic-announce-startdelay")
+            .then_some(queue.periodic_announce_startdelay),
+        periodic_random: queue.random_periodic_announce,
+        periodic_relative: queue.relative_periodic_announce,
+        sounds: Sounds {
+            you_are_next: sound(&queue.queue_youarenext),
+            there_are: sound(&queue.queue_thereare),
+            calls_waiting: sound(&queue.queue_callswaiting),
+            quantity_before: sound(&queue.queue_quantity1),
+            quantity_after: sound(&queue.queue_quantity2),
+            hold_time: sound(&queue.queue_holdtime),
+            minute: sound(&queue.queue_minute),
+            minutes: sound(&queue.queue_minutes),
+            seconds: sound(&queue.queue_seconds),
+            thank_you: sound(&queue.queue_thankyou),
+            report_hold: sound(&queue.queue_reporthold),
+        },
+    }
+}
+
+/// One rule: its changes in the order of time.
+fn rule(section: &Section, findings: &mut Findings) -> (String, Vec<PenaltyChange>) {
+    let mut changes = Vec::new();
+    for variable in &section.variables {
+        let read = variable.is("penaltychange").then(|| PenaltyChange::parse(&variable.value));
+        match read {
+            Some(Some(change)) => changes.push(change),
+            _ => {
+                let message = format!("{}={} is no change of penalties", variable.name, variable.value);
+                findings.push(variable.finding(Level::Warning, message, "write penaltychange => 30,+3,1"));
+            }
+        }
+    }
+    changes.sort_by_key(|change| change.after);
+    (section.name.to_string(), changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(queues: &str, rules: &str) -> (Config, Vec<String>) {
+        let mut findings = Findings::new();
+        let source = conf::Memory::new().with("queues.conf", queues).with("queuerules.conf", rules);
+        let mut load = |name| conf::load(&source, name, conf::Options::default(), &mut findings).unwrap();
+        let (queues, rules) = (load("queues.conf"), load("queuerules.conf"));
+        let read = Queues::read(Some(&queues), Some(&rules), &mut findings);
+        let said = findings.iter().map(|finding| finding.message.clone()).collect();
+        (Arc::unwrap_or_clone(read.config), said)
+    }
+
+    #[test]
+    fn a_queue_of_which_nothing_is_said_is_as_the_field_has_it() {
+        let (config, said) = read("[general]\n[q]\n", "");
+        assert_eq!(said, [""; 0]);
+        let expected = QueueConfig { name: "q".into(), ..QueueConfig::default() };
+        assert_eq!(config, Config { queues: vec![expected], ..Config::default() });
+    }
+
+    #[test]
+    fn every_kind_of_line_is_taken() {
+        let (config, said) = read(
+            "[general]\npersistentmembers=yes\nautofill=no\nmonitor-type=MixMonitor\nshared_lastcall=yes\n\
+             [base](!)\nstrategy=rrmemory\nmember=PJSIP/1\n\
+             [sales](base)\ntimeout=20\nretry=3\ntimeoutrestart=yes\ntimeoutpriority=conf\nweight=2\nwrapuptime=10\n\
+             maxlen=7\nringinuse=no\nautopause=all\nautopausedelay=60\nautopausebusy=yes\njoinempty=paused,inuse\n\
+             leavewhenempty=strict\nservicelevel=30\ndefaultrule=wider\nmusiconhold=jazz\ncontext=out\n\
+             announce-frequency=30\nannounce-position=more\nannounce-holdtime=once\nperiodic-announce=one, two\n\
+             periodic-announce-frequency=60\nqueue-thankyou=thanks\nmonitor-format=wav\n\
+             member => Local/2@agents/n,3,\"Bea, front desk\",hint:2@agents,yes,15,1\n\
+             [serial]\nautofill=yes\nmonitor-type=monitor\n",
+            "[wider]\npenaltychange => 60,+2\npenaltychange => 30,5,1\n",
+        );
+        assert_eq!(said, [""; 0]);
+        assert!(config.general.persistent_members && config.general.shared_last_call);
+        let [sales, serial] = config.queues.as_slice() else { panic!("{config:?}") };
+        let own = &sales.settings;
+        assert_eq!(
+            (own.strategy, own.timeout.as_secs(), own.retry.as_secs()),
+            (Strategy::RoundRobinMemory, 20, 3)
+        );
+        assert!(own.timeout_restart && !own.app_timeout_first && !own.autofill && !own.ring_in_use);
+        assert_eq!((own.weight, own.wrapup.as_secs(), own.max_length), (2, 10, 7));
+        assert_eq!((own.autopause, own.autopause_delay.as_secs()), (Autopause::All, 60));
+        assert!(own.autopause_busy && !own.autopause_unavailable);
+        assert_eq!(own.join_empty, Absence { paused: true, in_use: true, ..Absence::default() });
+        assert_eq!(own.leave_when_empty, Absence::STRICT);
+        assert_eq!((own.default_rule.as_str(), own.service_level.as_secs()), ("wider", 30));
+        let handling = &own.handling;
+        assert_eq!((handling.music_class.as_str(), handling.context.as_str()), ("jazz", "out"));
+        assert!(handling.mix_monitor && handling.monitor_format == "wav");
+        let said = &own.announcing;
+        assert_eq!(
+            (said.position, said.hold, said.every.as_secs()),
+            (TellPosition::More, TellHold::Once, 30)
+        );
+        assert_eq!(said.periodic, ["one".into(), "two".into()]);
+        assert_eq!((&*said.sounds.thank_you, &*said.sounds.there_are), ("thanks", "queue-thereare"));
+        let expected = [
+            NewMember { interface: "PJSIP/1".into(), ..NewMember::default() },
+            NewMember {
+                interface: "Local/2@agents/n".into(),
+                name: "Bea, front desk".into(),
+                state_interface: "hint:2@agents".into(),
+                penalty: 3,
+                paused: true,
+                ring_in_use: Some(true),
+                wrapup: Some(Duration::from_secs(15)),
+                ..NewMember::default()
+            },
+        ];
+        assert_eq!(sales.members, expected);
+        assert!(serial.settings.autofill && !serial.settings.handling.mix_monitor);
+        let seconds: Vec<u64> = config.rules[0].1.iter().map(|change| change.after.as_secs()).collect();
+        assert_eq!((config.rules[0].0.as_str(), seconds), ("wider", vec![30, 60]));
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_and_the_rest_holds() {
+        let (config, said) = read(
+            "[q]\njoinempty=asleep\nstrategy=best\nmember=PJSIP/1,heavy\nmember=\ndefaultrule=none\ntimout=3\n\
+             membermacro=x\n",
+            "[r]\npenaltychange => 5\nother=1\n",
+        );
+        for words in [
+            "`asleep`",
+            "strategy=best",
+            "penalty 'heavy'",
+            "no interface",
+            "rule 'none'",
+            "`timout`",
+            "membermacro=x",
+            "penaltychange=5",
+            "other=1",
+        ] {
+            assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");
+        }
+        let settings = Settings { default_rule: "none".into(), ..Settings::default() };
+        assert_eq!((config.queues[0].settings.clone(), config.queues[0].members.len()), (settings, 1));
+    }
+
+    #[test]
+    fn forty_thousand_queues_are_read_and_taken() {
+        use std::fmt::Write as _;
+        let mut text = String::new();
+        for number in 0..40_000 {
+            writeln!(text, "[q{number}]\nstrategy=rrmemory\nmember=PJSIP/{number}").unwrap();
+            if number < 35_000 {
+                writeln!(text, "member=PJSIP/{}", number + 1).unwrap();
+            }
+        }
+        let (config, said) = read(&text, "");
+        assert_eq!(said, [""; 0]);
+        let mut queues = queue::Queues::new(1);
+        queues.configure(&config, queue::Now::default(), &mut Vec::new());
+        assert_eq!(queues.iter().map(|queue| queue.members().len()).sum::<usize>(), 75_000);
+    }
+}
