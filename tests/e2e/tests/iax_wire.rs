@@ -13,7 +13,7 @@ const DIALPLAN: &str = "
 exten => _far-.,1,Set(IAXVAR(colour)=blue)
  same => n,Dial(IAX2/far/${EXTEN:4},20)
  same => n,Hangup(${HANGUPCAUSE})
-exten => _trunk-.,1,Dial(IAX2/trunk/${EXTEN:6},20)
+exten => _group-.,1,Dial(IAX2/trunk/${EXTEN:6},20)
  same => n,Hangup(${HANGUPCAUSE})
 exten => _bad-.,1,Dial(IAX2/wrong/${EXTEN:4},20)
  same => n,Hangup(${HANGUPCAUSE})
@@ -87,7 +87,7 @@ fn tshark_finds_nothing_malformed_in_what_two_sites_say_to_each_other() {
     bob.must_register();
     alice.media.speak(Speak::Tone(ALICE));
     bob.media.speak(Speak::Tone(BOB));
-    for number in ["far-bob", "trunk-bob"] {
+    for number in ["far-bob", "group-bob"] {
         talk(&mut alice, &mut bob, number);
     }
     for (number, status) in [("far-busy", 486), ("far-nowhere", 404), ("far-progress", 503)] {
