@@ -90,6 +90,31 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         Kind::Counter,
         "Copies and reports that were lost: more came than could be sent, or the server has no address.",
     ),
+    ("strowger_cache_objects", Kind::Gauge, "Objects of databases that are remembered, by cache."),
+    (
+        "strowger_cache_lookups_total",
+        Kind::Counter,
+        "Look-ups of objects of databases, by cache and by what answered: fresh, stale, away (past its lifetime, while the \
+         database does not answer), waited (for the database), failed (nobody).",
+    ),
+    ("strowger_cache_away", Kind::Gauge, "1 while the database of a cache does not answer."),
+    ("strowger_cache_queries_total", Kind::Counter, "Questions that a cache asked of its database."),
+    ("strowger_cache_evicted_total", Kind::Counter, "Objects that a cache forgot for others."),
+    ("strowger_database_connections", Kind::Gauge, "Connections to a database, by state: open and busy."),
+    ("strowger_database_waiting", Kind::Gauge, "Queries that wait for a connection to a database."),
+    (
+        "strowger_database_queries_total",
+        Kind::Counter,
+        "Queries of a database, by outcome: answered and failed.",
+    ),
+    ("strowger_database_slow_total", Kind::Counter, "Queries of a database that took longer than its limit."),
+    ("strowger_rows_waiting", Kind::Gauge, "Rows of registrations that wait to be written to databases."),
+    ("strowger_rows_written_total", Kind::Counter, "Rows of registrations that were written to databases."),
+    (
+        "strowger_rows_lost_total",
+        Kind::Counter,
+        "Rows of registrations that were lost: too many waited, or a database refused them.",
+    ),
     ("strowger_spans_total", Kind::Counter, "Spans of calls that opentelemetry.conf sent to a collector."),
     (
         "strowger_spans_lost_total",
@@ -169,6 +194,7 @@ pub fn text(site: &Site) -> String {
     }
     calls(site, &mut page);
     iax2(site, &mut page);
+    databases(site, &mut page);
     media(site, &mut page);
     let recorder = site.shard.core.borrow().services.recorder.state();
     page.single("strowger_recordings", recorder.running as f64);
@@ -246,6 +272,54 @@ fn iax2(site: &Site, page: &mut Page) {
     page.single("strowger_iax2_numbers_without_token", f64::from(numbers.without_token));
 }
 
+/// What is remembered of databases, and how they answer, where there are some.
+fn databases(site: &Site, page: &mut Page) {
+    let caches = site.caches.borrow().clone();
+    let lines: Vec<_> = caches.iter().flat_map(|caches| caches.borrow().list()).collect();
+    let each = |page: &mut Page, name, value: fn(&crate::site::CacheLine) -> f64| {
+        page.metric(name);
+        lines.iter().for_each(|line| page.sample("", &[("cache", &line.name)], value(line)));
+    };
+    if !lines.is_empty() {
+        each(page, "strowger_cache_objects", |line| line.objects as f64);
+        page.metric("strowger_cache_lookups_total");
+        for line in &lines {
+            for (by, count) in [
+                ("fresh", line.hits),
+                ("stale", line.stale_hits),
+                ("away", line.away_hits),
+                ("waited", line.waited),
+                ("failed", line.failed),
+            ] {
+                page.sample("", &[("cache", &line.name), ("by", by)], count as f64);
+            }
+        }
+        each(page, "strowger_cache_away", |line| f64::from(u8::from(line.is_away)));
+        each(page, "strowger_cache_queries_total", |line| line.asked as f64);
+        each(page, "strowger_cache_evicted_total", |line| line.evicted as f64);
+    }
+    let Some(databases) = site.databases.borrow().clone() else { return };
+    let lines = databases.borrow().lines();
+    page.metric("strowger_database_connections");
+    for line in &lines {
+        page.sample("", &[("database", &line.name), ("state", "open")], line.open as f64);
+        page.sample("", &[("database", &line.name), ("state", "busy")], line.busy as f64);
+    }
+    page.metric("strowger_database_waiting");
+    lines.iter().for_each(|line| page.sample("", &[("database", &line.name)], line.waiting as f64));
+    page.metric("strowger_database_queries_total");
+    for line in &lines {
+        page.sample("", &[("database", &line.name), ("outcome", "answered")], line.answered as f64);
+        page.sample("", &[("database", &line.name), ("outcome", "failed")], line.failed as f64);
+    }
+    page.metric("strowger_database_slow_total");
+    lines.iter().for_each(|line| page.sample("", &[("database", &line.name)], line.slow as f64));
+    let counters = site.counters.get();
+    page.single("strowger_rows_waiting", counters.rows_waiting as f64);
+    page.single("strowger_rows_written_total", counters.rows_written as f64);
+    page.single("strowger_rows_lost_total", counters.rows_lost as f64);
+}
+
 /// Nanoseconds as seconds.
 fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
@@ -319,6 +393,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::site::{CacheFault, CacheLine, CacheWish, Caches, DatabaseLine, DatabaseLines, ObjectLine};
     use crate::testing::{self, Folder, sip_config};
     use store::{Snapshot, Where};
 
@@ -337,6 +412,9 @@ mod tests {
         let site = testing::site(&world, &folder, snapshot, sip_config());
         *site.iax_sight.borrow_mut() =
             Some(std::rc::Rc::new(std::cell::RefCell::new(testing::Iax::default())));
+        let rows = std::rc::Rc::new(std::cell::RefCell::new(Rows));
+        site.caches.borrow_mut().push(rows.clone());
+        *site.databases.borrow_mut() = Some(rows);
         let location = call::Location { context: "default".into(), exten: "1".into(), priority: 1 };
         let id = world.incoming("6001", "<6001>", location.clone(), &[]);
         assert!(apps::pbx::start(&world.shard, id, location));
@@ -345,6 +423,64 @@ mod tests {
         quality.latest = base::StreamStats { received_packets: 100, ..Default::default() };
         site.shard.core.borrow_mut().get_mut(id).unwrap().quality = Some(Box::new(quality));
         text(&site)
+    }
+
+    /// A cache and a database.
+    struct Rows;
+
+    impl Caches for Rows {
+        fn list(&self) -> Vec<CacheLine> {
+            vec![CacheLine {
+                name: "res_pjsip/endpoint".into(),
+                objects: 3,
+                maximum: 10,
+                lifetime: None,
+                stale: None,
+                whole: false,
+                is_away: true,
+                hits: 1,
+                stale_hits: 2,
+                away_hits: 4,
+                waited: 5,
+                failed: 6,
+                asked: 7,
+                evicted: 8,
+            }]
+        }
+        fn objects(&self, _: &str, _: usize) -> Option<Vec<ObjectLine>> {
+            None
+        }
+        fn change(&mut self, _: &str, _: Option<&str>, _: CacheWish) -> Result<(), CacheFault> {
+            Err(CacheFault::NoCache)
+        }
+    }
+
+    impl DatabaseLines for Rows {
+        fn lines(&self) -> Vec<DatabaseLine> {
+            vec![DatabaseLine {
+                name: "phones".into(),
+                driver: "mysql".into(),
+                target: "localhost".into(),
+                standing: "up".into(),
+                open: 2,
+                busy: 1,
+                max: 4,
+                waiting: 0,
+                answered: 9,
+                failed: 1,
+                slow: 0,
+            }]
+        }
+    }
+
+    #[test]
+    fn look_ups_are_told_apart_by_what_answered_them() {
+        let page = page("caches", "", "[general]\nenabled=yes\n");
+        for (by, count) in [("fresh", 1), ("stale", 2), ("away", 4), ("waited", 5), ("failed", 6)] {
+            let line =
+                format!("strowger_cache_lookups_total{{cache=\"res_pjsip/endpoint\",by=\"{by}\"}} {count}\n");
+            assert!(page.contains(&line), "{line}{page}");
+        }
     }
 
     /// The text form, read line by line as its specification says.

@@ -80,6 +80,12 @@ pub struct Counters {
     pub spans: u64,
     /// Spans that were lost.
     pub spans_lost: u64,
+    /// Rows of registrations that wait to be written to databases.
+    pub rows_waiting: u64,
+    /// Rows that were written.
+    pub rows_written: u64,
+    /// Rows that were lost: too many waited, or a database refused them.
+    pub rows_lost: u64,
 }
 
 /// A codec in another process, for those who show it.
@@ -136,8 +142,12 @@ pub struct CacheLine {
     pub hits: u64,
     /// Those that what is stale has.
     pub stale_hits: u64,
+    /// Those that what is past its lifetime has, because the database is away.
+    pub away_hits: u64,
     /// Those that waited.
     pub waited: u64,
+    /// Those that nobody could answer.
+    pub failed: u64,
     /// Questions asked of the database.
     pub asked: u64,
     /// Objects that went for others.

@@ -256,6 +256,10 @@ impl Contacts {
             }
         }
     }
+    /// Rows that wait to be written, that were, and that were lost.
+    pub(crate) fn written(&self) -> [u64; 3] {
+        self.writer.counts()
+    }
     /// All that waits to be written is due; whether something does that a database would take.
     pub(crate) fn hurry(&mut self, now: Instant) -> bool {
         self.take_in(now);

@@ -254,7 +254,9 @@ pub(crate) fn cache_line<W>(cache: &Cache<Name, Rowed, W>, name: String) -> Cach
         is_away: cache.is_away(),
         hits: counts.hits,
         stale_hits: counts.stale,
+        away_hits: counts.away,
         waited: counts.waited,
+        failed: counts.failed,
         asked: counts.asked + counts.asked_all,
         evicted: counts.evicted,
     }

@@ -447,6 +447,10 @@ impl IaxRows {
             }
         }
     }
+    /// Rows that wait to be written, that were, and that were lost.
+    pub(crate) fn written(&self) -> [u64; 3] {
+        self.leases.writer.counts()
+    }
     /// All that waits to be written is due; whether something does.
     pub(crate) fn hurry(&mut self, clocks: Clocks) -> bool {
         self.take_in(clocks);

@@ -394,6 +394,18 @@ impl Engine {
         let databases = self.loader.databases.borrow().clone();
         *contacts = databases.and_then(|databases| Contacts::open(snapshot, &databases, now));
     }
+    /// Counts rows of registrations for those who watch.
+    pub(crate) fn count_rows(&self) {
+        let sip = self.loader.contacts.borrow().as_ref().map(Contacts::written);
+        let iax = self.loader.iax_rows.borrow().as_ref().map(|rows| rows.borrow().written());
+        let [waiting, written, lost] = [sip, iax]
+            .into_iter()
+            .flatten()
+            .fold([0; 3], |sum, more| [sum[0] + more[0], sum[1] + more[1], sum[2] + more[2]]);
+        let mut counters = self.site.counters.get();
+        (counters.rows_waiting, counters.rows_written, counters.rows_lost) = (waiting, written, lost);
+        self.site.counters.set(counters);
+    }
     /// Contacts that databases have told of, and rows that are to be written.
     pub(crate) fn follow_contacts(&mut self, clocks: Clocks) {
         let lines = {

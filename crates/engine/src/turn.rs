@@ -669,6 +669,7 @@ impl Engine {
         self.follow_rows(now);
         self.follow_iax_rows(now);
         self.follow_contacts(Clocks { now, wall: Clock.wall() });
+        self.count_rows();
         let site = self.site.clone();
         site.sip.borrow_mut().due(&mut site.shard.core.borrow_mut());
         let started = site.sip.borrow_mut().take_started();

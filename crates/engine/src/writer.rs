@@ -173,6 +173,11 @@ impl<K: Ord + Clone + Display> Writer<K> {
     pub(crate) fn is_away(&self) -> bool {
         self.is_away
     }
+    /// Rows that wait, that were written, and that were lost.
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        let (written, lost) = self.behind.counts();
+        [self.behind.len() as u64, written, lost]
+    }
     /// What the log is to be told.
     pub(crate) fn take_lines(&mut self) -> Vec<(Level, String)> {
         std::mem::take(&mut self.lines)

@@ -210,6 +210,8 @@ fn comes_and_goes(home: Site, mut database: Database) {
         database.until_at(name, &peer.address());
         assert!(database.place(name).1, "{name}: until then");
     }
+    let cache = server.json("sorcery memory cache show chan_iax2/iaxpeers");
+    assert_eq!((cache["objects"].as_u64(), cache["failed"].as_u64()), (Some(2), Some(0)), "{cache}");
     server.kill_and_restart();
     let peers = server.json("iax2 show peers").to_string();
     for (name, peer) in [("one", &one), ("two", &two)] {

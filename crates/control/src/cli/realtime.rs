@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "sorcery memory cache show <cache>",
         "Shows what a cache is and what it has done.",
-        "name objects maximum_objects lifetime_maximum lifetime_stale full_backend_cache away hits stale_hits waited asked evicted",
+        "name objects maximum_objects lifetime_maximum lifetime_stale full_backend_cache away hits stale_hits away_hits waited failed asked evicted",
         Cli::cache_show,
     )
     .detail("Caches are res_pjsip/endpoint, res_pjsip/aor and res_pjsip/auth, where sorcery.conf places them in a database, and \
@@ -110,15 +110,15 @@ impl Cli {
             json!({
                 "name": line.name, "objects": line.objects, "maximum_objects": line.maximum,
                 "lifetime_maximum": line.lifetime, "lifetime_stale": line.stale, "full_backend_cache": line.whole,
-                "away": line.is_away, "hits": line.hits, "stale_hits": line.stale_hits, "waited": line.waited,
-                "asked": line.asked, "evicted": line.evicted,
+                "away": line.is_away, "hits": line.hits, "stale_hits": line.stale_hits, "away_hits": line.away_hits, "waited": line.waited,
+                "failed": line.failed, "asked": line.asked, "evicted": line.evicted,
             })
         };
         let text = || {
             format!(
                 "Sorcery memory cache: {}\nNumber of objects within cache: {}\nMaximum allowed objects: {}\nNumber of seconds \
                  before object expires: {}\nNumber of seconds before object becomes stale: {}\nFull backend cache: \
-                 {}\nDatabase: {}\nLook-ups: {} fresh, {} stale, {} waited; {} asked of the database; {} objects evicted\n",
+                 {}\nDatabase: {}\nLook-ups: {} fresh, {} stale, {} beyond their lifetime, {} waited, {} unanswered; {} asked of the database; {} objects evicted\n",
                 clean(&line.name),
                 line.objects,
                 line.maximum,
@@ -128,7 +128,9 @@ impl Cli {
                 if line.is_away { "away; what is known serves" } else { "there" },
                 line.hits,
                 line.stale_hits,
+                line.away_hits,
                 line.waited,
+                line.failed,
                 line.asked,
                 line.evicted
             )
