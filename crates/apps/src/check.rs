@@ -83,9 +83,7 @@ fn check_recording<'p>(step: &'p Step, app: &str, concerns: &mut Vec<Concern<'p>
 
 fn remedy(letter: char) -> &'static str {
     match letter {
-        't' | 'T' => "transfers are not built in; leave the option out",
         'k' | 'K' => "parking is not built in; leave the option out",
-        'w' | 'W' | 'x' | 'X' => "recording on demand is not built in; leave the option out",
         _ => "leave the option out",
     }
 }

@@ -13,6 +13,7 @@ mod control_playback;
 mod dial;
 mod dtmf;
 mod env;
+mod features;
 mod flow;
 mod functions;
 mod gate;

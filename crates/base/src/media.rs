@@ -311,6 +311,14 @@ pub enum Command {
         /// Milliseconds; 80 to 6000.
         duration_ms: u16,
     },
+    /// Digits of telephone-events that its peer presses from here on are told, and not passed on to whom it is bridged
+    /// to: whoever listens to them decides what becomes of them. A digit that has begun ends as it began.
+    KeepDigits {
+        /// Stream.
+        stream: StreamId,
+        /// On or off.
+        on: bool,
+    },
     /// Recognises tones in received audio even when the plan is not `Inband`.
     DetectInband {
         /// Stream.

@@ -1,12 +1,14 @@
 //! Two channels talking: joined in the media plane, watched by one story.
 
+use core::pin::Pin;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{BridgeId, ChannelId, Clip, Command, Digit, Instant, PlayId};
+use base::{BridgeId, ChannelId, Clip, Command, Instant, PlayId};
 
+use crate::keys::{Keys, Pressed, Pressing, Stroke};
 use crate::{Chan, ChanEvent, Indication, Level, Shard, Stop};
 
 /// Names of the sounds that say how much time is left.
@@ -35,17 +37,39 @@ impl Default for Warnings {
     }
 }
 
-/// How long two may talk, and which of them may end it with a key.
+/// Somebody pressed a code.
+pub struct Keyed {
+    /// Who.
+    pub chan: Chan,
+    /// Whom it talks to.
+    pub other: Chan,
+    /// [`Key::meaning`](crate::Key::meaning).
+    pub meaning: usize,
+}
+
+/// What becomes of a conversation once a key was acted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterKey {
+    /// It goes on.
+    Talk,
+    /// Who pressed the key ends it.
+    Disconnect,
+}
+
+/// Acts on keys. An error is why the story of who pressed it must stop.
+pub type OnKey = Rc<dyn Fn(Keyed) -> Pin<Box<dyn Future<Output = Result<AfterKey, Stop>>>>>;
+
+/// How long two may talk, and which keys mean something meanwhile.
 #[derive(Clone, Default)]
 pub struct BridgeLimits {
     /// Longest time from the join; `None`: no limit.
     pub duration: Option<Duration>,
     /// Warnings before the limit.
     pub warnings: Warnings,
-    /// The digit with which the first party ends the call (`H`).
-    pub hangup_digit_a: Option<Digit>,
-    /// The digit with which the second party ends the call (`h`).
-    pub hangup_digit_b: Option<Digit>,
+    /// Keys of the first and of the second party.
+    pub keys: [Keys; 2],
+    /// Who acts on them; without it every key ends the conversation.
+    pub on_key: Option<OnKey>,
 }
 
 /// Why two stopped talking.
@@ -53,7 +77,7 @@ pub struct BridgeLimits {
 pub enum BridgeEnd {
     /// This one's story must stop.
     Stopped(ChannelId, Stop),
-    /// This one pressed its hang-up digit.
+    /// This one ended it by a key.
     Disconnected(ChannelId),
     /// The limit was reached.
     Limit,
@@ -78,44 +102,73 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'st
         a.log(Level::Warning, "bridge", &text);
         return BridgeEnd::Disconnected(a.id());
     }
-    let listens = limits.hangup_digit_a.is_some() || limits.hangup_digit_b.is_some();
-    let _joined = Joined::new(&shard, a.id(), b.id(), creator, listens);
+    let [keys_a, keys_b] = &limits.keys;
+    let _joined =
+        Joined::new(&shard, [a.id(), b.id()], creator, [keys_a, keys_b].map(|k| !k.keys.is_empty()));
     let mut clock = LimitClock::new(a.now(), &limits);
-    let (mut first, mut second) =
-        (Party::new(a, limits.hangup_digit_a), Party::new(b, limits.hangup_digit_b));
+    let (mut first, mut second) = (Party::new(a, keys_a), Party::new(b, keys_b));
     loop {
-        let Some((id, heard)) = Chan::any(&shard, &[a.id(), b.id()], clock.next).await else {
-            let Some(left) = clock.advance(a.now(), &limits) else { return BridgeEnd::Limit };
-            let names = (limits.warnings.say)(left);
-            for (party, wanted) in [(&mut first, limits.warnings.to_a), (&mut second, limits.warnings.to_b)] {
-                if wanted && let Err(stop) = party.say(&names).await {
-                    return BridgeEnd::Stopped(party.chan.id(), stop);
-                }
+        let deadline = [clock.next, first.pressing.deadline(), second.pressing.deadline()];
+        let heard = Chan::any(&shard, &[a.id(), b.id()], deadline.into_iter().flatten().min()).await;
+        let now = a.now();
+        let Some((id, heard)) = heard else {
+            let is_late = |party: &Party| party.pressing.deadline().is_some_and(|at| at <= now);
+            let ended = if is_late(&first) {
+                let pressed = first.pressing.timeout(first.keys);
+                first.pressed(pressed, &mut second, &limits).await
+            } else if is_late(&second) {
+                let pressed = second.pressing.timeout(second.keys);
+                second.pressed(pressed, &mut first, &limits).await
+            } else {
+                warn(&mut clock, &limits, [&mut first, &mut second]).await
+            };
+            match ended {
+                Ok(()) => continue,
+                Err(end) => return end,
             }
-            continue;
         };
         let (own, other) = if id == a.id() { (&mut first, &mut second) } else { (&mut second, &mut first) };
-        match heard {
-            Err(stop) => return BridgeEnd::Stopped(id, stop),
-            Ok(ChanEvent::Digit { digit, .. }) if own.hangup_digit == Some(digit) => {
-                return BridgeEnd::Disconnected(id);
+        let ended = match heard {
+            Err(stop) => Err(BridgeEnd::Stopped(id, stop)),
+            Ok(ChanEvent::Digit { digit, duration_ms, relayed }) => {
+                let stroke = Stroke { digit, duration_ms, relayed };
+                let pressed = own.pressing.stroke(own.keys, stroke, now);
+                own.pressed(pressed, other, &limits).await
             }
-            Ok(ChanEvent::Played { play, .. }) => own.played(play),
+            Ok(ChanEvent::Played { play, .. }) => {
+                own.played(play);
+                Ok(())
+            }
             Ok(event) => {
-                if let Err(stop) = pass_on(event, own, other).await {
-                    return BridgeEnd::Stopped(other.chan.id(), stop);
-                }
+                pass_on(event, own, other).await.map_err(|stop| BridgeEnd::Stopped(other.chan.id(), stop))
             }
+        };
+        if let Err(end) = ended {
+            return end;
         }
     }
+}
+
+/// The next warning, or the end.
+async fn warn(
+    clock: &mut LimitClock,
+    limits: &BridgeLimits,
+    parties: [&mut Party<'_>; 2],
+) -> Result<(), BridgeEnd> {
+    let now = parties[0].chan.now();
+    let Some(left) = clock.advance(now, limits) else { return Err(BridgeEnd::Limit) };
+    let names = (limits.warnings.say)(left);
+    for (party, wanted) in parties.into_iter().zip([limits.warnings.to_a, limits.warnings.to_b]) {
+        if wanted {
+            party.say(&names).await.map_err(|stop| BridgeEnd::Stopped(party.chan.id(), stop))?;
+        }
+    }
+    Ok(())
 }
 
 /// What one party did, told to the other.
 async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Result<(), Stop> {
     match event {
-        ChanEvent::Digit { digit, duration_ms, relayed: false } => {
-            other.chan.pass_digit(digit, duration_ms);
-        }
         ChanEvent::Hold => {
             other.chan.indicate(&Indication::Hold);
             if other.chan.with(|c| c.passes_hold)? {
@@ -142,15 +195,48 @@ async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Re
 /// One of the two, with what it is made to hear beside the other.
 struct Party<'a> {
     chan: &'a Chan,
-    hangup_digit: Option<Digit>,
+    keys: &'a Keys,
+    pressing: Pressing,
     hears_music: bool,
     playing: Option<PlayId>,
     to_play: VecDeque<Arc<Clip>>,
 }
 
 impl<'a> Party<'a> {
-    fn new(chan: &'a Chan, hangup_digit: Option<Digit>) -> Self {
-        Self { chan, hangup_digit, hears_music: false, playing: None, to_play: VecDeque::new() }
+    fn new(chan: &'a Chan, keys: &'a Keys) -> Self {
+        let (pressing, to_play) = (Pressing::default(), VecDeque::new());
+        Self { chan, keys, pressing, hears_music: false, playing: None, to_play }
+    }
+    /// What has come of its digits: they go on to the other one, or mean something.
+    async fn pressed(
+        &mut self,
+        pressed: Pressed,
+        other: &mut Party<'_>,
+        limits: &BridgeLimits,
+    ) -> Result<(), BridgeEnd> {
+        let key = match pressed {
+            Pressed::Wait => return Ok(()),
+            Pressed::PassOn(strokes) => {
+                for stroke in strokes.into_iter().filter(|stroke| !stroke.relayed) {
+                    other.chan.pass_digit(stroke.digit, stroke.duration_ms);
+                }
+                return Ok(());
+            }
+            Pressed::Key(key) => key,
+        };
+        let (Some(key), Some(act)) = (self.keys.keys.get(key), &limits.on_key) else {
+            return Err(BridgeEnd::Disconnected(self.chan.id()));
+        };
+        let stopped = |party: &Party, stop| BridgeEnd::Stopped(party.chan.id(), stop);
+        let keyed = Keyed { chan: self.chan.clone(), other: other.chan.clone(), meaning: key.meaning };
+        let after = other.chan.while_up(act(keyed)).await;
+        let after = after.map_err(|stop| stopped(other, stop))?.map_err(|stop| stopped(self, stop))?;
+        // It may have been sent elsewhere just now.
+        other.chan.check().map_err(|stop| stopped(other, stop))?;
+        match after {
+            AfterKey::Talk => Ok(()),
+            AfterKey::Disconnect => Err(BridgeEnd::Disconnected(self.chan.id())),
+        }
     }
     /// The class it hears while `holder` holds it: its own when it has one, else the holder's.
     fn music_class(&self, holder: &Chan) -> String {
@@ -229,13 +315,15 @@ struct Joined {
 }
 
 impl Joined {
-    fn new(shard: &Rc<Shard>, a: ChannelId, b: ChannelId, creator: &'static str, listens: bool) -> Self {
+    /// `keyed`: whose digits are listened to.
+    fn new(shard: &Rc<Shard>, [a, b]: [ChannelId; 2], creator: &'static str, keyed: [bool; 2]) -> Self {
         let mut core = shard.core.borrow_mut();
         let bridge = core.bridge_create(creator);
-        core.bridge_pairs(bridge, listens);
+        core.bridge_pairs(bridge, keyed.contains(&true));
         core.bridge_enter(bridge, a);
         core.bridge_enter(bridge, b);
-        for id in [a, b] {
+        for (id, keyed) in [a, b].into_iter().zip(keyed) {
+            core.keep_digits(id, keyed);
             let rings = core.get_mut(id).is_some_and(|c| std::mem::take(&mut c.rings_inside));
             if let Some(stream) = core.get(id).and_then(|c| c.stream).filter(|_| rings) {
                 core.media(Command::StopPlay { stream });
@@ -252,6 +340,9 @@ impl Drop for Joined {
         // Parting one parts both; the first may be gone already.
         if !core.part_streams(self.a) {
             core.part_streams(self.b);
+        }
+        for id in [self.a, self.b] {
+            core.keep_digits(id, false);
         }
         core.bridge_leave(self.bridge, self.b);
         core.bridge_leave(self.bridge, self.a);

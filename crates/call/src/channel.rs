@@ -316,6 +316,12 @@ pub struct Channel {
     pub(crate) is_told_ringing: bool,
     /// It hears ringing until it is bridged.
     pub(crate) rings_inside: bool,
+    /// What its party may do with keys while it is bridged.
+    pub rights: crate::features::Rights,
+    /// What keys do on it, when its dialplan has said so; else what features.conf says.
+    pub features: Option<Rc<crate::features::Features>>,
+    /// Its digits are not passed on to whom it is bridged to.
+    pub(crate) keeps_digits: bool,
     /// Its driver tells its peer of a hold: no music is played to it.
     pub passes_hold: bool,
     /// What the media plane does for it.

@@ -50,6 +50,8 @@ pub struct Settings {
     pub live_dangerously: bool,
     /// Profiles of confbridge.conf.
     pub conferences: crate::conference::Profiles,
+    /// features.conf.
+    pub features: Rc<crate::features::Features>,
     /// How answering machines are told from people, where a dialplan does not say.
     pub machines: MachineSettings,
     /// Mailboxes and their rules.
@@ -393,6 +395,9 @@ impl Core {
             advance_watch: None,
             is_told_ringing: false,
             rings_inside: false,
+            keeps_digits: false,
+            rights: Default::default(),
+            features: None,
             passes_hold: false,
             engaged: Default::default(),
             muted: (false, false),

@@ -104,6 +104,18 @@ impl Core {
     pub fn take_regrouped(&mut self) -> Vec<ChannelId> {
         std::mem::take(&mut self.regrouped)
     }
+    /// Whether a channel's digits go to whom it is bridged to without being asked.
+    pub(crate) fn keep_digits(&mut self, id: ChannelId, on: bool) {
+        let Some(channel) = self.get_mut(id).filter(|channel| channel.keeps_digits != on) else { return };
+        channel.keeps_digits = on;
+        self.tell_kept_digits(id);
+    }
+    /// Tells the media plane of it.
+    pub(crate) fn tell_kept_digits(&mut self, id: ChannelId) {
+        if let Some((stream, on)) = self.get(id).and_then(|c| Some((c.stream?, c.keeps_digits))) {
+            self.media(Command::KeepDigits { stream, on });
+        }
+    }
     /// Two talk in this bridge and nobody else; `listens`: their digits are waited for.
     pub(crate) fn bridge_pairs(&mut self, bridge: BridgeId, listens: bool) {
         if let Some(entry) = self.bridge_mut(bridge) {

@@ -84,8 +84,10 @@ impl Core {
             return;
         }
         self.tell_bridges(place, newcomer);
-        self.regroup(place);
-        self.regroup(newcomer);
+        for id in [place, newcomer] {
+            self.tell_kept_digits(id);
+            self.regroup(id);
+        }
         let Some((bridge, state, play)) = self.get(place).map(|c| (c.bridge, c.state, c.last_play)) else {
             return;
         };
@@ -222,6 +224,9 @@ fn keep_story(a: &mut Channel, b: &mut Channel) {
     swap(&mut a.app, &mut b.app);
     swap(&mut a.app_data, &mut b.app_data);
     swap(&mut a.last_play, &mut b.last_play);
+    swap(&mut a.rights, &mut b.rights);
+    swap(&mut a.features, &mut b.features);
+    swap(&mut a.keeps_digits, &mut b.keeps_digits);
     swap(&mut a.bridge, &mut b.bridge);
     // Who is at the other end of the conversation.
     swap(&mut a.connected, &mut b.connected);

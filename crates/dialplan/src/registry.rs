@@ -178,6 +178,10 @@ pub enum ChannelFunction {
     Curl,
     /// CURLOPT()
     Curlopt,
+    /// FEATURE()
+    Feature,
+    /// FEATUREMAP()
+    FeatureMap,
     /// SRVQUERY()
     SrvQuery,
     /// SRVRESULT()

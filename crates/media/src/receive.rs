@@ -321,12 +321,17 @@ impl<P: PacketIo> Desk<'_, P> {
 
     /// A digit began or ended on `id`; `audible` when its tones are in the audio that the bridge carries.
     pub(crate) fn digit_edge(&mut self, id: StreamId, edge: EventEdge, audible: bool) {
-        let Some(stream) = self.streams.get(id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        if let EventEdge::Begin(_) = edge {
+            stream.keeps_digits.1 = stream.keeps_digits.0;
+        }
+        let kept = stream.keeps_digits.1;
         let peer = stream.bridge.and_then(|peer| self.streams.get_mut(peer));
         let mut relayed = false;
         if let Some(peer) = peer {
             let by_audio = audible && peer.leg.is_some() && peer.plan.dtmf == DtmfMode::Inband;
-            relayed = peer.leg.is_none() || peer.plan.dtmf != DtmfMode::Signalling;
+            let carried = peer.leg.is_none() || peer.plan.dtmf != DtmfMode::Signalling;
+            relayed = by_audio || carried && !kept;
             if relayed && !by_audio {
                 match edge {
                     EventEdge::Begin(digit) => peer.dial_with(|digits| digits.hold(digit)),

@@ -88,6 +88,8 @@ pub(crate) struct Stream<L> {
     pub(crate) receives: bool,
     /// The audio of its packets is taken, too.
     pub(crate) takes_audio: bool,
+    /// Digits from here on are not passed on to the bridge, and whether this holds for the one that has begun.
+    pub(crate) keeps_digits: (bool, bool),
     /// Its packets are SRTP.
     pub(crate) is_sealed: bool,
     /// Its packets are UDPTL.
@@ -184,6 +186,7 @@ impl<L> Stream<L> {
             rx_format: plan.format,
             receives: false,
             takes_audio: false,
+            keeps_digits: (false, false),
             is_sealed: false,
             is_fax: false,
             timed_out: false,

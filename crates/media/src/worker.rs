@@ -524,6 +524,11 @@ impl<P: PacketIo> Desk<'_, P> {
                     self.load.discards.count(Discard::Overflow);
                 }
             }
+            Command::KeepDigits { stream, on } => {
+                if let Some(found) = self.enter(stream) {
+                    found.keeps_digits.0 = on;
+                }
+            }
             Command::DetectInband { stream, on } => {
                 let wanted = |plan: &Plan| on || plan.dtmf == DtmfMode::Inband;
                 self.with_taps(stream, |taps, plan| taps.detect_inband(wanted(plan)));

@@ -106,7 +106,6 @@ fn walk(folder: &Path, depth: usize, found: &mut dyn FnMut(&Path)) {
 const UNREAD: &[(&str, Level, &str)] = &[
     ("agents.conf", Level::Warning, "AgentLogin is not built in"),
     ("meetme.conf", Level::Note, "MeetMe is not built in"),
-    ("features.conf", Level::Warning, "keys during a call (t T k K w W x X of Dial) do nothing"),
     ("res_parking.conf", Level::Warning, "parking is not built in"),
     ("ari.conf", Level::Warning, "ARI is not built in"),
     ("func_odbc.conf", Level::Warning, "the functions it defines do not exist"),

@@ -91,6 +91,8 @@ pub struct Snapshot {
     pub confbridge: ConfBridge,
     /// `queues.conf` and `queuerules.conf`.
     pub queues: Queues,
+    /// `features.conf`.
+    pub features: call::features::Features,
     /// `amd.conf`.
     pub amd: Amd,
     /// `voicemail.conf`.
@@ -419,6 +421,7 @@ impl<'a> Reading<'a> {
             resolver: self.read("resolver_unbound.conf", Resolver::read),
             codecs,
             confbridge: self.read("confbridge.conf", ConfBridge::read),
+            features: self.read("features.conf", crate::config::features::read),
             amd: self.read("amd.conf", Amd::read),
             voicemail: self.read("voicemail.conf", VoicemailConf::read),
             http,

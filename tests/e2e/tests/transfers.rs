@@ -10,6 +10,8 @@ exten => carol,1,Set(DB(transfer/by)=${TRANSFERERNAME})
  same => n,Dial(PJSIP/carol,20)
 exten => one,1,ConfBridge(one)
 exten => two,1,ConfBridge(two)
+exten => 200,1,Dial(PJSIP/bob,20,tT)
+exten => 300,1,Dial(PJSIP/carol,20)
 exten => busy,1,Busy(2)
 exten => away,1,Answer()
  same => n,Transfer(carol)
@@ -32,7 +34,11 @@ struct Three {
 }
 
 fn three(name: &str) -> Three {
-    let server = Server::start(Site::new(name).phone("alice").phone("bob").phone("carol").dialplan(DIALPLAN));
+    three_at(Site::new(name))
+}
+
+fn three_at(site: Site) -> Three {
+    let server = Server::start(site.phone("alice").phone("bob").phone("carol").dialplan(DIALPLAN));
     let sip = server.site.sip;
     let phone = |name: &str, hertz| {
         let phone = Phone::new(sip, name);
@@ -261,4 +267,53 @@ fn rfc3515_2_4_transfer_sends_an_answered_caller_elsewhere_and_knows_how_it_went
         assert_eq!(server.database("transfer", "status"), told);
         server.until_idle();
     }
+}
+
+/// Codes that the field's samples have; bob may be transferred to 300.
+fn with_keys(name: &str) -> Three {
+    let keys = "[general]\ntransferdigittimeout=1\n[featuremap]\nblindxfer => ##\natxfer => *2\n";
+    let mut three = three_at(Site::new(name).add("features.conf", keys));
+    connect(&mut three.alice, &mut three.bob, "200");
+    talk((&three.alice, ALICE), (&three.bob, BOB));
+    three
+}
+
+#[test]
+fn keys_of_the_caller_send_the_called_party_on_and_nobody_hears_them() {
+    let Three { server, mut alice, mut bob, mut carol } = with_keys("keys-blind");
+    alice.media.type_digits("##300");
+    let invite = carol.ring();
+    carol.take(&invite);
+    alice.until_hung_up();
+    talk((&bob, BOB), (&carol, CAROL));
+    assert_eq!((bob.media.heard().digits(), carol.media.heard().digits()), (String::new(), String::new()));
+    bob.hang_up();
+    carol.until_hung_up();
+    server.until_idle();
+}
+
+#[test]
+fn keys_of_the_called_party_ask_a_third_and_connect_the_two_others_by_hanging_up() {
+    let Three { server, mut alice, mut bob, mut carol } = with_keys("keys-attended");
+    bob.media.type_digits("*2300");
+    let invite = carol.ring();
+    carol.take(&invite);
+    talk((&bob, BOB), (&carol, CAROL));
+    alice.media.forget();
+    bob.hang_up();
+    talk((&alice, ALICE), (&carol, CAROL));
+    assert_eq!(alice.media.heard().digits(), "");
+    alice.hang_up();
+    carol.until_hung_up();
+    server.until_idle();
+}
+
+#[test]
+fn digits_that_are_no_code_reach_the_other_party() {
+    let Three { server, mut alice, mut bob, .. } = with_keys("keys-none");
+    alice.media.type_digits("5#7");
+    wait::until("the digits come", || Some(bob.media.heard().digits()).filter(|digits| digits == "5#7"));
+    alice.hang_up();
+    bob.until_hung_up();
+    server.until_idle();
 }

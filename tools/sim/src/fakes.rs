@@ -278,6 +278,7 @@ impl MediaDoor for Media {
             | Command::DetectInband { .. }
             | Command::WatchSilence { .. }
             | Command::WatchSound { watch: None, .. }
+            | Command::KeepDigits { .. }
             | Command::Fax { .. } => {}
         }
     }

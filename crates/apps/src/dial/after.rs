@@ -3,12 +3,12 @@
 use core::time::Duration;
 use std::rc::Rc;
 
-use base::{Cause, Digit};
-use call::{BridgeEnd, BridgeLimits, Disposition, Heard, Leg, Level, Location, Stop, Warnings, bridge_pair};
+use base::Cause;
+use call::{BridgeEnd, BridgeLimits, Disposition, Heard, Leg, Level, Location, Stop, Warnings};
 
 use super::legs::Ringing;
 use super::{DialOptions, Status};
-use crate::{Call, Flow, Outcome, dtmf, pbx, say};
+use crate::{Call, Flow, Outcome, dtmf, features, pbx, say};
 
 /// Takes the leg that answered to its end.
 pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringing: &Ringing<'_>) -> Outcome {
@@ -50,7 +50,10 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     let started = caller.now();
     let audio = LimitAudio::of(call);
     let limits = bridge_limits(call, options, &audio).await?;
-    let end = bridge_pair(caller, leg.chan(), limits, "Dial").await;
+    for (party, rights) in [(caller, options.caller_rights), (leg.chan(), options.callee_rights)] {
+        let _ = party.with(|channel| channel.rights = rights);
+    }
+    let end = features::converse(caller, leg.chan(), limits, "Dial").await;
     let talked = caller.now().since(started);
     call.set("ANSWEREDTIME", &talked.as_secs().to_string());
     call.set("ANSWEREDTIME_MS", &talked.as_millis().to_string());
@@ -160,13 +163,7 @@ fn both_go(call: &Call, leg: Leg, target: &str) -> Outcome {
 }
 
 async fn bridge_limits(call: &Call, options: &DialOptions, audio: &LimitAudio) -> Result<BridgeLimits, Stop> {
-    let star = Digit::from_char('*');
-    let mut limits = BridgeLimits {
-        duration: options.stop_after,
-        hangup_digit_a: star.filter(|_| options.caller_hangs_up),
-        hangup_digit_b: star.filter(|_| options.callee_hangs_up),
-        ..BridgeLimits::default()
-    };
+    let mut limits = BridgeLimits { duration: options.stop_after, ..BridgeLimits::default() };
     if let Some((_, for_caller)) = &options.announce
         && !for_caller.is_empty()
     {

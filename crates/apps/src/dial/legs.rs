@@ -240,7 +240,7 @@ impl<'a> Ringing<'a> {
                 return Some(Called::CallerDialled(Place::find(self.call, &context, &exten, 1)));
             }
         }
-        if self.options.caller_hangs_up && digit.to_char() == '*' {
+        if self.options.caller_rights.disconnect && digit.to_char() == '*' {
             self.cancel(self.cancel_cause(), Status::Cancel.name());
             return Some(Called::CallerCancelled);
         }

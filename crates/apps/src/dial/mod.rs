@@ -46,7 +46,8 @@ options:
   F([ctx^ext^prio])  when the caller hangs up, the called party goes on there (no argument: next priority).
   g  goes on with the dialplan when the called party hangs up.
   G(ctx^ext^prio)  after the answer the caller goes to prio and the called party to prio+1; they are not bridged.
-  h / H  the called / calling party may hang up with '*'; while it rings H goes on with the dialplan.
+  h / H  the called / calling party may hang up with the code of disconnect (*) in features.conf; while it rings, '*'
+         of the caller goes on with the dialplan (H).
   I  the caller is not shown who rings, answers or forwards.
   L(x[:y[:z]])  ends the call after x ms, warns y ms before the end and then every z ms. LIMIT_PLAYAUDIO_CALLER (yes)
                 and LIMIT_PLAYAUDIO_CALLEE say who hears LIMIT_CONNECT_FILE, LIMIT_WARNING_FILE (else the time left)
@@ -56,8 +57,11 @@ options:
   r([tone])  ring tone to the caller, whatever the called party sends; with an argument that tone.
   R  ring tone to the caller until the called party sends audio of its own.
   S(x)  ends the call x seconds after the answer.
+  t / T  the called / calling party may transfer the other by the codes of blindxfer (#) and atxfer.
   U(context[^args])  Gosub on the called channel after the answer; GOSUB_RESULT decides (ABORT, CONGESTION, BUSY,
                 CONTINUE, GOTO:ctx^ext^prio).
+  w / W  the called / calling party may record the call by the code of automon.
+  x / X  the same by the code of automixmon.
 
 Sets DIALSTATUS (CHANUNAVAIL CONGESTION NOANSWER BUSY ANSWER CANCEL INVALIDARGS), DIALEDTIME, DIALEDTIME_MS,
 ANSWEREDTIME, ANSWEREDTIME_MS, RINGTIME, RINGTIME_MS, PROGRESSTIME, PROGRESSTIME_MS, DIALEDPEERNAME,

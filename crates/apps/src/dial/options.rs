@@ -2,12 +2,13 @@
 
 use core::time::Duration;
 
+use call::features::Rights;
 use dialplan::Options;
 
 /// Letters that Asterisk knows and this build does not act on; `check` and the log name them.
-pub const UNSUPPORTED_OPTIONS: &str = "tTkKwWxXpPnNMOQCEijsuvyz";
+pub const UNSUPPORTED_OPTIONS: &str = "kKpPnNMOQCEijsuvyz";
 /// Letters that Dial acts on.
-const SUPPORTED_OPTIONS: &str = "aAbBcdDefFgGhHILmorRSU";
+const SUPPORTED_OPTIONS: &str = "aAbBcdDefFgGhHILmorRStTUwWxX";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +24,9 @@ pub struct DialOptions {
     pub(crate) callee_goes_on: Option<String>,
     pub(crate) go_on: bool,
     pub(crate) both_go_to: Option<String>,
-    pub(crate) callee_hangs_up: bool,
-    pub(crate) caller_hangs_up: bool,
+    /// What the calling and the called party may do with keys.
+    pub(crate) caller_rights: Rights,
+    pub(crate) callee_rights: Rights,
     pub(crate) limit: Option<Limit>,
     pub(crate) music: Option<String>,
     pub(crate) ring: Option<String>,
@@ -62,6 +64,10 @@ impl DialOptions {
         let arg = |letter: char| given.has(letter).then(|| given.arg(letter).unwrap_or_default());
         let own = |letter: char| arg(letter).map(str::to_owned);
         let place = |letter: char| arg(letter).map(|text| text.replace('^', ","));
+        let rights = |letters: [char; 4]| {
+            let [transfer, disconnect, mix_monitor, monitor] = letters.map(|letter| given.has(letter));
+            Rights { transfer, disconnect, mix_monitor, monitor }
+        };
         let not_yet = UNSUPPORTED_OPTIONS.chars().filter(|letter| given.has(*letter));
         let without_effect = not_yet
             .map(|letter| (letter, "is not supported yet and has no effect"))
@@ -82,8 +88,8 @@ impl DialOptions {
             callee_goes_on: place('F'),
             go_on: given.has('g'),
             both_go_to: place('G'),
-            callee_hangs_up: given.has('h'),
-            caller_hangs_up: given.has('H'),
+            caller_rights: rights(['T', 'H', 'X', 'W']),
+            callee_rights: rights(['t', 'h', 'x', 'w']),
             limit: arg('L').map(limit).transpose()?,
             music: own('m'),
             ring: own('r'),
@@ -141,8 +147,9 @@ mod tests {
     #[test]
     fn option_letters_and_their_arguments_are_understood() {
         let options =
-            DialOptions::parse("trgU(sub^a^b)L(60000:20000:5000)m(jazz)D(12:34)G(ctx^1^2)").unwrap();
-        assert_eq!(options.without_effect(), [('t', "is not supported yet and has no effect")]);
+            DialOptions::parse("krTgU(sub^a^b)L(60000:20000:5000)m(jazz)D(12:34)G(ctx^1^2)").unwrap();
+        assert_eq!(options.without_effect(), [('k', "is not supported yet and has no effect")]);
+        assert!(options.caller_rights.transfer && !options.callee_rights.transfer);
         assert!(options.go_on && options.ring.is_some());
         assert_eq!(options.answered_routine.as_deref(), Some("sub,s,1(a,b)"));
         assert_eq!(options.both_go_to.as_deref(), Some("ctx,1,2"));

@@ -5,6 +5,7 @@ mod channel;
 mod config;
 mod count;
 pub(crate) mod enumlookup;
+mod features;
 mod listening;
 mod party;
 mod quality;
@@ -44,6 +45,8 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::AstConfig => config::read(call, text, out),
         F::Curl => web::read(call, text, out),
         F::Curlopt => web::read_option(call, text, out),
+        F::Feature => features::read_general(call, text, out),
+        F::FeatureMap => features::read_map(call, text, out),
         F::SrvQuery => service::read_query(call, text, out),
         F::SrvResult => service::read_result(call, text, out),
         F::ConfbridgeInfo => count::read_conference(call, text, out),
@@ -130,6 +133,8 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::IaxVar
         | F::PjsipSendSessionRefresh => tech_write(call, tech_name(function), text, value),
         F::Curlopt => web::write_option(call, text, value),
+        F::Feature => features::write_general(call, text, value),
+        F::FeatureMap => features::write_map(call, text, value),
         F::Jitterbuffer => listening::write_buffer(call, text, value),
         F::TalkDetect => listening::write_talk(call, text, value),
         F::AudiohookInherit => listening::write_inherit(text),

@@ -16,6 +16,7 @@ mod faults;
 mod grammar;
 mod history;
 mod iax;
+mod keys;
 mod media;
 mod monitors;
 mod peers;
@@ -159,6 +160,7 @@ impl Row {
 const GROUPS: &[(&str, &[Row])] = &[
     ("Process", process::ROWS),
     ("Calls", calls::ROWS),
+    ("Keys during a call", keys::ROWS),
     ("Conferences", conferences::ROWS),
     ("Voicemail", voicemail::ROWS),
     ("Queues", queues::ROWS),

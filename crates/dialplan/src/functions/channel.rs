@@ -56,6 +56,22 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
     ),
     row(
+        "FEATURE",
+        "FEATURE(option)",
+        "Gets or sets for this channel what an option of [general] in features.conf says, such as featuredigittimeout.",
+        F::Feature,
+        true,
+        true,
+    ),
+    row(
+        "FEATUREMAP",
+        "FEATUREMAP(feature)",
+        "Gets or sets the keys of a feature on this channel: blindxfer, atxfer, disconnect, automixmon or automon.",
+        F::FeatureMap,
+        true,
+        true,
+    ),
+    row(
         "JITTERBUFFER",
         "JITTERBUFFER(disabled|fixed|adaptive)",
         "Sets for how long packets of the channel are held back where they are decoded: default, or milliseconds at most.",

@@ -659,6 +659,7 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::Part { stream }
         | Command::Adjust { stream, .. }
         | Command::SendDigit { stream, .. }
+        | Command::KeepDigits { stream, .. }
         | Command::DetectInband { stream, .. }
         | Command::Record { stream, .. }
         | Command::StopRecord { stream }

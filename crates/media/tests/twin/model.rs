@@ -67,6 +67,9 @@ struct Line {
     tie: Option<StreamId>,
     echo: bool,
     muted: (bool, bool),
+    /// Its digits stay here, and whether the one that it presses does.
+    withholds: bool,
+    withheld: bool,
     feed: Feed,
     recode: Option<&'static [u8; 256]>,
     /// Format that arrives; after a change nothing is heard until the next visit.
@@ -298,6 +301,8 @@ impl Twin {
             tie: None,
             echo: false,
             muted: (false, false),
+            withholds: false,
+            withheld: false,
             feed: Feed::Quiet,
             recode: None,
             arriving: plan.format,
@@ -434,6 +439,11 @@ impl Twin {
     pub fn mute(&mut self, id: StreamId, heard: bool, sent: bool) {
         if let Some(line) = self.line(id) {
             line.muted = (heard, sent);
+        }
+    }
+    pub fn keep_digits(&mut self, id: StreamId, on: bool) {
+        if let Some(line) = self.line(id) {
+            line.withholds = on;
         }
     }
     pub fn play(&mut self, id: StreamId, play: PlayId, clip: Arc<Clip>, offset: usize) {
@@ -863,11 +873,16 @@ impl Twin {
     }
     /// A digit of a line goes to the other party, and is told.
     fn digit(&mut self, id: StreamId, edge: EventEdge, in_sound: bool) {
-        let Some(line) = self.peek(id) else { return };
+        let Some(line) = self.line(id) else { return };
+        if matches!(edge, EventEdge::Begin(_)) {
+            line.withheld = line.withholds;
+        }
+        let (withheld, bridge) = (line.withheld, line.bridge);
         let mut relayed = false;
-        if let Some(peer) = line.bridge.and_then(|peer| self.line(peer)) {
-            relayed = peer.internal || peer.plan.dtmf != DtmfMode::Signalling;
+        if let Some(peer) = bridge.and_then(|peer| self.line(peer)) {
             let heard_anyway = in_sound && !peer.internal && peer.plan.dtmf == DtmfMode::Inband;
+            let can_be = peer.internal || peer.plan.dtmf != DtmfMode::Signalling;
+            relayed = heard_anyway || (can_be && !withheld);
             match edge {
                 _ if !relayed || heard_anyway => {}
                 EventEdge::Begin(digit) => peer.dialler.press(digit),

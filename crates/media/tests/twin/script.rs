@@ -76,6 +76,10 @@ pub enum Act {
         digit: Digit,
         ms: u16,
     },
+    KeepDigits {
+        line: StreamId,
+        on: bool,
+    },
     Detect {
         line: StreamId,
         on: bool,
@@ -150,6 +154,7 @@ impl Act {
             | Self::Enter { line, .. }
             | Self::Adjust { line, .. }
             | Self::Stats { line }
+            | Self::KeepDigits { line, .. }
             | Self::Poison { line } => line.slot += slots,
         }
         self
@@ -609,6 +614,7 @@ impl Writer {
                 Act::Music { line, clip: self.random.below(CLIPS.len()), epoch_ms }
             }
             19 => Act::StopPlay { line },
+            20 if self.one_in(3) => Act::KeepDigits { line, on: self.one_in(2) },
             20..23 => {
                 let digit = Digit::from_event(self.random.below(17) as u8).unwrap_or(Digit::FLASH);
                 Act::SendDigit { line, digit, ms: self.random.below(300) as u16 }

@@ -212,6 +212,7 @@ impl Cast for Workers {
             Act::SendDigit { line, digit, ms } => {
                 self.command(|| Command::SendDigit { stream: line, digit, duration_ms: ms });
             }
+            Act::KeepDigits { line, on } => self.command(|| Command::KeepDigits { stream: line, on }),
             Act::Detect { line, on } => self.command(|| Command::DetectInband { stream: line, on }),
             Act::Record { line, format } => self.command(|| {
                 let sink = Box::new(Sink(keep.clone()));
@@ -296,6 +297,7 @@ impl Cast for Twins {
                 }
                 Act::StopPlay { line } => twin.stop_play(line),
                 Act::SendDigit { line, digit, ms } => twin.send_digit(line, digit, ms),
+                Act::KeepDigits { line, on } => twin.keep_digits(line, on),
                 Act::Detect { line, on } => twin.detect(line, on),
                 Act::Record { line, format } => twin.record(line, format, Some(keep.clone())),
                 Act::StopRecord { line } => twin.record(line, base::FormatId::SLIN, None),

@@ -11,6 +11,7 @@ pub mod asterisk;
 pub mod cdr;
 pub mod codecs;
 pub mod confbridge;
+pub mod features;
 pub mod hep;
 pub mod iax;
 mod kind;
@@ -326,6 +327,7 @@ pub fn manual() -> Vec<Row> {
         voicemail::VoicemailConf::rows(),
         queues::QueuesGeneral::rows(),
         queues::QueueSection::rows(),
+        features::rows(),
         iax::IaxGeneral::rows(),
         iax::IaxPeer::rows(),
         hep::HepGeneral::rows(),

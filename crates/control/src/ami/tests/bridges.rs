@@ -287,3 +287,40 @@ fn mute_audio_is_a_command_to_the_media_plane_for_each_way() {
         assert_eq!(desk.act(1, &format!("MuteAudio|{act}")), error(why), "{act}");
     }
 }
+
+#[test]
+fn keys_of_who_asks_end_the_question_complete_the_transfer_or_change_between_the_two() {
+    // What alice presses once 100 has answered; who talks then; whether alice is still there.
+    for (keys, talks, is_there) in [
+        ("*1", [ALICE, BOB], true),
+        ("*2", [BOB, "Local/100@default-00000002;1"], false),
+        ("*4", [ALICE, BOB], true),
+        ("*4*4", [ALICE, "Local/100@default-00000002;1"], true),
+        ("*4*1", [ALICE, BOB], true),
+        ("*4*2", [BOB, "Local/100@default-00000002;1"], false),
+        ("*3", [ALICE, "Local/100@default-00000002;1"], true),
+    ] {
+        let (mut desk, alice) = talking("attended-keys");
+        let act = format!("Atxfer|Channel: {ALICE}|Context: default|Exten: 100");
+        after(&mut desk, &act, "Atxfer successfully queued");
+        for (place, key) in (0..).zip(keys.chars()) {
+            desk.world.act(alice, Duration::from_millis(place * 200), Act::Press(key));
+        }
+        let now = desk.world.now().as_millis();
+        desk.pass_to(now + 5_000);
+        desk.sent(1);
+        assert_eq!(place(&desk, ALICE).is_some(), is_there, "{keys}");
+        let core = desk.world.shard.clone();
+        let core = core.core.borrow();
+        let mut together: Vec<String> = core
+            .bridges()
+            .flat_map(|(_, members)| {
+                members.iter().filter_map(|id| core.get(*id)).map(|c| c.name.to_string())
+            })
+            .collect();
+        together.sort();
+        let mut talks = talks.map(str::to_owned);
+        talks.sort();
+        assert_eq!(together, talks, "{keys}");
+    }
+}
