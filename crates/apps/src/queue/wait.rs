@@ -192,7 +192,8 @@ impl<'a> Waiting<'a> {
     async fn caller_event(&mut self, event: ChanEvent) -> Result<Option<Out>, Stop> {
         match event {
             ChanEvent::Played { play, .. } => {
-                if self.voice.played(play).await? {
+                let is_over = self.voice.played(play).await?;
+                if is_over {
                     self.tell(Input::Heard);
                 }
             }
