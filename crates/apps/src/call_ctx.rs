@@ -68,6 +68,8 @@ pub(crate) struct RunState {
     pub(crate) web: RefCell<crate::functions::web::Options>,
     /// What the DNS said of services (`SRVRESULT()`).
     pub(crate) served: RefCell<Vec<crate::functions::service::Served>>,
+    /// What databases have given to the step that runs, and what they are to be told after it.
+    pub(crate) rows: RefCell<crate::functions::rows::Asked>,
     /// What the commands of the calls of `SHELL()` in the step that runs have written.
     pub(crate) wrote: RefCell<Vec<crate::functions::shell::Wrote>>,
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use dialplan::{
-    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Near, Offset, Program, Var, Wall,
+    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Near, Offset, Program, Statement,
+    Var, Wall,
 };
 
 use crate::Call;
@@ -114,6 +115,18 @@ impl Env for Scope<'_> {
     }
     fn channel_write(&mut self, function: ChannelFunction, args: &str, value: &str) -> Result<(), Fault> {
         crate::functions::write(self.call, function, args, value)
+    }
+    fn statement_read(
+        &mut self,
+        name: &str,
+        function: &Arc<Statement>,
+        args: &str,
+        out: &mut String,
+    ) -> Result<(), Fault> {
+        crate::functions::rows::read_statement(self.call, name, function, args, out)
+    }
+    fn statement_write(&mut self, function: &Arc<Statement>, args: &str, value: &str) -> Result<(), Fault> {
+        crate::functions::rows::write_statement(self.call, function, args, value)
     }
     fn shared(&self, channel: &str, name: &str, out: &mut String) -> bool {
         self.call.chan.core(|core| {

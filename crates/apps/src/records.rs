@@ -80,6 +80,18 @@ pub fn cdr_field(core: &Core, record: &Cdr, name: &str) -> String {
     out
 }
 
+/// The same with times in UTC.
+pub fn cdr_field_utc(record: &Cdr, name: &str) -> String {
+    let mut out = String::new();
+    field(record, true, name, &|_| 0, &mut out);
+    out
+}
+
+/// Names of the variables that the dialplan has given a record, in small letters.
+pub fn own_fields(record: &Cdr) -> Vec<String> {
+    record.custom.iter().map(|(name, _)| name.to_ascii_lowercase()).collect()
+}
+
 /// A record as templates see it.
 struct Scope<'a> {
     core: &'a mut Core,

@@ -343,7 +343,7 @@ pub(crate) async fn run(
                     output.extend(bytes.into_iter().take(room));
                 }
             }
-            Some(LinkNews::Open { .. } | LinkNews::Page { .. } | LinkNews::End) => {}
+            Some(LinkNews::Open { .. } | LinkNews::Page { .. } | LinkNews::Rows(_) | LinkNews::End) => {}
             None => break Ended::LetGo,
         }
     };

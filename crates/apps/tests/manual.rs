@@ -48,11 +48,11 @@ fn applications() -> String {
 fn functions() -> String {
     let tables = table::tables();
     let mut rows: Vec<_> = tables.functions.iter().collect();
-    rows.sort_by_key(|row| row.name);
+    rows.sort_by(|one, other| one.name.cmp(&other.name));
     let mut out = String::from("\n| Function | What it does | Read | Write |\n|---|---|---|---|\n");
     let mark = |yes: bool| if yes { "yes" } else { "" };
     for row in rows {
-        let (syntax, synopsis) = (cell(row.syntax), cell(row.synopsis));
+        let (syntax, synopsis) = (cell(&row.syntax), cell(&row.synopsis));
         writeln!(out, "| `{syntax}` | {synopsis} | {} | {} |", mark(row.readable()), mark(row.writable()))
             .unwrap();
     }

@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 use std::future::Future;
 use std::task::Poll;
 
-use base::{AudioSink, Instant, PageWant};
+use base::{AudioSink, Instant, PageWant, Rows, RowsWant};
 
 use crate::{Chan, Core};
 
@@ -31,6 +31,8 @@ pub enum LinkWant {
     },
     /// A page of a web server.
     Page(Box<PageWant>),
+    /// Rows of a database.
+    Rows(Box<RowsWant>),
     /// A server, by TCP; the first of these that takes the connection.
     Server {
         /// Host names or addresses, and ports.
@@ -58,6 +60,8 @@ pub enum LinkNews {
         /// Its body, up to a bound.
         body: Vec<u8>,
     },
+    /// What a database gave.
+    Rows(Rows),
     /// The other side says no more. Of a program [`LinkNews::Exited`] follows.
     End,
     /// The program has ended with this code; `None`: by a signal.

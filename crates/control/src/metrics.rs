@@ -6,7 +6,7 @@ use driver::iax::PeerState;
 use io::clock::Clock;
 use io::media::LATENESS_US;
 
-use crate::site::Site;
+use crate::site::{RecordLine, Site};
 
 /// Version 0.0.4 of the text form.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -80,6 +80,17 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     ),
     ("strowger_turns_total", Kind::Counter, "Turns of the signalling loop."),
     ("strowger_call_records_total", Kind::Counter, "Call records that were handed to be written."),
+    ("strowger_call_records_waiting", Kind::Gauge, "Call records that wait for a table of a database."),
+    (
+        "strowger_call_records_written_total",
+        Kind::Counter,
+        "Call records that a table of a database has taken.",
+    ),
+    (
+        "strowger_call_records_refused_total",
+        Kind::Counter,
+        "Call records that a table of a database does not take, and that were set aside.",
+    ),
     (
         "strowger_captured_total",
         Kind::Counter,
@@ -203,11 +214,25 @@ pub fn text(site: &Site) -> String {
     let counters = site.counters.get();
     page.single("strowger_turns_total", counters.turns as f64);
     page.single("strowger_call_records_total", counters.records as f64);
+    record_tables(site, &mut page);
     page.single("strowger_captured_total", counters.captured as f64);
     page.single("strowger_captured_lost_total", counters.capture_lost as f64);
     page.single("strowger_spans_total", counters.spans as f64);
     page.single("strowger_spans_lost_total", counters.spans_lost as f64);
     page.out
+}
+
+fn record_tables(site: &Site, page: &mut Page) {
+    let tables = site.record_tables.borrow();
+    let mut figure = |name: &'static str, of: fn(&RecordLine) -> u64| {
+        page.metric(name);
+        for table in tables.iter() {
+            page.sample("", &[("table", &table.name)], of(table) as f64);
+        }
+    };
+    figure("strowger_call_records_waiting", |table| table.waiting);
+    figure("strowger_call_records_written_total", |table| table.written);
+    figure("strowger_call_records_refused_total", |table| table.refused);
 }
 
 fn core(site: &Site, page: &mut Page) {

@@ -202,6 +202,21 @@ pub trait Caches {
     fn change(&mut self, cache: &str, object: Option<&str>, wish: CacheWish) -> Result<(), CacheFault>;
 }
 
+/// A table of a database that call records go to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordLine {
+    /// Module and section.
+    pub name: String,
+    /// Records that wait.
+    pub waiting: u64,
+    /// Records that were written since the start.
+    pub written: u64,
+    /// Records that the table did not take, and that were set aside.
+    pub refused: u64,
+    /// Records wait for the database, or for its table.
+    pub is_away: bool,
+}
+
 /// The databases there are.
 pub trait DatabaseLines {
     /// What there is to show of each.
@@ -258,6 +273,8 @@ pub struct Site {
     pub caches: RefCell<Vec<Rc<RefCell<dyn Caches>>>>,
     /// The databases; `None`: no file describes one.
     pub databases: RefCell<Option<Rc<RefCell<dyn DatabaseLines>>>>,
+    /// Tables of databases that call records go to.
+    pub record_tables: RefCell<Vec<RecordLine>>,
 }
 
 impl Site {

@@ -95,6 +95,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
         iax_sight: RefCell::default(),
         caches: RefCell::default(),
         databases: RefCell::default(),
+        record_tables: RefCell::default(),
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::program::Program;
 use crate::registered::Near;
-use crate::registry::ChannelFunction;
+use crate::registry::{ChannelFunction, Statement};
 use crate::vars::{Builtin, Inherit, Var};
 use crate::zone::Offset;
 
@@ -118,6 +118,22 @@ pub trait Env: Calendar {
     fn channel_read(&mut self, function: ChannelFunction, args: &str, out: &mut String) -> Result<(), Fault>;
     /// Writes such a function.
     fn channel_write(&mut self, function: ChannelFunction, args: &str, value: &str) -> Result<(), Fault>;
+    /// Reads a function that the site has made of statements.
+    fn statement_read(
+        &mut self,
+        name: &str,
+        function: &Arc<Statement>,
+        args: &str,
+        out: &mut String,
+    ) -> Result<(), Fault> {
+        let _ = (name, function, args, out);
+        Err(Fault::new("asks a database only where a step of the dialplan spells it out"))
+    }
+    /// Writes such a function.
+    fn statement_write(&mut self, function: &Arc<Statement>, args: &str, value: &str) -> Result<(), Fault> {
+        let _ = (function, args, value);
+        Err(Fault::new("asks a database only where a step of the dialplan spells it out"))
+    }
     /// Appends a SHARED() variable of the named channel (empty: this one).
     fn shared(&self, channel: &str, name: &str, out: &mut String) -> bool {
         let _ = (channel, name, out);

@@ -39,7 +39,7 @@ pub use find::{Query, Route};
 pub use load::{Addition, ChangeError, Tables, add, load, remove};
 pub use program::{Context, ContextId, Extension, ExtensionRef, Hint, LabelId, Program, StepRef, Switch};
 pub use registered::{Holder, Near, Registered};
-pub use registry::{AppId, Apps, Body, ChannelFunction, FunctionId, FunctionRow, Functions};
+pub use registry::{AppId, Apps, Body, ChannelFunction, FunctionId, FunctionRow, Functions, Statement};
 pub use step::{Asks, Kind, Nested, Ready, Scratch, Step, SubCall, Target, Written};
 pub use template::{Template, expand_text, set_by_name};
 pub use timing::Timing;

@@ -31,7 +31,7 @@ pub struct Tables {
 }
 
 /// Functions that run programs or read files at a caller's wish; they stay away whatever is switched on.
-const DANGEROUS: &[&str] = &["LOCK", "UNLOCK", "TRYLOCK", "REALTIME_STORE", "REALTIME_DESTROY"];
+const DANGEROUS: &[&str] = &["LOCK", "UNLOCK", "TRYLOCK"];
 
 /// Loads a dialplan. `before` is the program it follows: variable ids stay the same. `registered` are contexts that have
 /// [registered extensions](crate::registered), made when they are not written.

@@ -1,6 +1,8 @@
 //! The function table and the application names: resolved once at load, called by id.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::env::{Env, Fault};
 
@@ -138,6 +140,18 @@ pub enum ChannelFunction {
     MailboxExists,
     /// IAXVAR()
     IaxVar,
+    /// REALTIME()
+    Realtime,
+    /// REALTIME_FIELD()
+    RealtimeField,
+    /// REALTIME_HASH()
+    RealtimeHash,
+    /// REALTIME_STORE()
+    RealtimeStore,
+    /// REALTIME_DESTROY()
+    RealtimeDestroy,
+    /// ODBC_FETCH()
+    OdbcFetch,
     /// GROUP()
     Group,
     /// GROUP_COUNT()
@@ -199,7 +213,7 @@ pub enum ChannelFunction {
 }
 
 /// How a function is answered.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Body {
     /// By code of its own.
     Native {
@@ -217,17 +231,42 @@ pub enum Body {
         /// It can be written.
         write: bool,
     },
+    /// By a database.
+    Statement(Arc<Statement>),
+}
+
+/// A function that a site has made of statements (`func_odbc.conf`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Statement {
+    /// Databases that are read from; the next is asked when one cannot be reached.
+    pub read_from: Arc<[String]>,
+    /// Databases that are written to.
+    pub write_to: Arc<[String]>,
+    /// What reading sends, with `${ARG1}`…; empty: it cannot be read.
+    pub read: String,
+    /// What writing sends, with `${VALUE}`, `${VAL1}`…; empty: it cannot be written.
+    pub write: String,
+    /// What follows a write that changed nothing; empty: nothing.
+    pub insert: String,
+    /// Reading gives the name of a result that `ODBC_FETCH()` takes rows from.
+    pub multirow: bool,
+    /// Most rows of an answer; `None`: as many as are taken.
+    pub row_limit: Option<u32>,
+    /// Commas of values come with a backslash.
+    pub escape_commas: bool,
+    /// `ARG1`… are there up to this one, empty when no argument is.
+    pub min_args: u32,
 }
 
 /// One function: what `core show function` prints and how it is called.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct FunctionRow {
     /// Name, upper case.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Name with its arguments.
-    pub syntax: &'static str,
+    pub syntax: Cow<'static, str>,
     /// One sentence.
-    pub synopsis: &'static str,
+    pub synopsis: Cow<'static, str>,
     /// How it is answered.
     pub body: Body,
 }
@@ -235,11 +274,19 @@ pub struct FunctionRow {
 impl FunctionRow {
     /// Whether `${NAME()}` works.
     pub fn readable(&self) -> bool {
-        matches!(self.body, Body::Native { read: Some(_), .. } | Body::Channel { read: true, .. })
+        match &self.body {
+            Body::Native { read, .. } => read.is_some(),
+            Body::Channel { read, .. } => *read,
+            Body::Statement(of) => !of.read.is_empty(),
+        }
     }
     /// Whether `Set(NAME()=…)` works.
     pub fn writable(&self) -> bool {
-        matches!(self.body, Body::Native { write: Some(_), .. } | Body::Channel { write: true, .. })
+        match &self.body {
+            Body::Native { write, .. } => write.is_some(),
+            Body::Channel { write, .. } => *write,
+            Body::Statement(of) => !of.write.is_empty(),
+        }
     }
 }
 
@@ -287,6 +334,11 @@ impl Functions {
     pub fn row(&self, id: FunctionId) -> Option<&FunctionRow> {
         self.rows.get(usize::from(id.0))
     }
+    /// Whether reading the function of this name asks a database.
+    pub fn asks_rows(&self, name: &str) -> bool {
+        let row = self.lookup(name).and_then(|id| self.row(id));
+        row.is_some_and(crate::functions::rows::asks_when_read)
+    }
     /// All rows.
     pub fn iter(&self) -> impl Iterator<Item = &FunctionRow> {
         self.rows.iter()
@@ -295,21 +347,21 @@ impl Functions {
 
 /// Calls a row's reader; the answer is appended to `out`.
 pub fn read_row(row: &FunctionRow, env: &mut dyn Env, args: &str, out: &mut String) -> Result<(), Fault> {
-    match row.body {
+    match &row.body {
         Body::Native { read: Some(read), .. } => read(env, args, out),
-        Body::Channel { function, read: true, .. } => env.channel_read(function, args, out),
-        Body::Native { read: None, .. } | Body::Channel { read: false, .. } => {
-            Err(Fault::new("cannot be read"))
-        }
+        Body::Channel { function, read: true, .. } => env.channel_read(*function, args, out),
+        Body::Statement(of) if row.readable() => env.statement_read(&row.name, of, args, out),
+        Body::Native { .. } | Body::Channel { .. } | Body::Statement(_) => Err(Fault::new("cannot be read")),
     }
 }
 
 /// Calls a row's writer.
 pub fn write_row(row: &FunctionRow, env: &mut dyn Env, args: &str, value: &str) -> Result<(), Fault> {
-    match row.body {
+    match &row.body {
         Body::Native { write: Some(write), .. } => write(env, args, value),
-        Body::Channel { function, write: true, .. } => env.channel_write(function, args, value),
-        Body::Native { write: None, .. } | Body::Channel { write: false, .. } => {
+        Body::Channel { function, write: true, .. } => env.channel_write(*function, args, value),
+        Body::Statement(of) if row.writable() => env.statement_write(of, args, value),
+        Body::Native { .. } | Body::Channel { .. } | Body::Statement(_) => {
             Err(Fault::new("cannot be written"))
         }
     }

@@ -12,7 +12,7 @@ use conf::Place;
 use crate::args::{Destination, condition, split_app, split_raw};
 use crate::env::{Env, Level};
 use crate::program::Program;
-use crate::registry::{AppId, Apps, FunctionId};
+use crate::registry::{AppId, Apps, FunctionId, Functions};
 use crate::template::{
     Compiler, EXPAND_BYTES_MAX, Guard, Piece, Template, expand_text, set_by_name, split_call, write_function,
 };
@@ -271,10 +271,16 @@ pub struct Asks {
     pub web: bool,
     /// `CHANNEL(rtcp,…)`, `CHANNEL(rtpqos,…)`.
     pub quality: bool,
+    /// `REALTIME()` and its kin, and functions of `func_odbc.conf`.
+    pub rows: bool,
 }
 
 impl Asks {
-    fn of(args: &str) -> Option<Self> {
+    /// Those of a step's arguments; `None`: there are none.
+    pub fn of(args: &str, functions: &Functions) -> Option<Self> {
+        if !args.contains("${") {
+            return None;
+        }
         let calls =
             |names: &[&str]| names.iter().any(|name| crate::functions::calls(args, name).next().is_some());
         let asks = Self {
@@ -283,6 +289,7 @@ impl Asks {
             shell: calls(&["SHELL"]),
             web: calls(&["CURL"]),
             quality: ["CHANNEL(rtcp", "CHANNEL(rtpqos"].iter().any(|call| mentions(args, call)),
+            rows: crate::functions::calls_of(args, |name| functions.asks_rows(name)).next().is_some(),
         };
         (asks != Self::default()).then_some(asks)
     }
@@ -317,7 +324,7 @@ impl Step {
             kind,
             template,
             form,
-            asks: Asks::of(source.args),
+            asks: Asks::of(source.args, compiler.functions),
         }
     }
     /// What has to be asked of others before its arguments are expanded; `None`: nothing, as of most.

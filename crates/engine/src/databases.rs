@@ -30,6 +30,12 @@ pub(crate) enum Asker {
     ContactRows = 5,
     /// The same, as they are written.
     Contacts = 6,
+    /// Calls.
+    Calls = 7,
+    /// Call records.
+    Records = 8,
+    /// Files that lie in databases whole.
+    Files = 9,
 }
 
 /// A handle that every asker has.

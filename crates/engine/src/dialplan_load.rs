@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use conf::Findings;
-use dialplan::Program;
+use dialplan::{Body, FunctionRow, Program, Statement};
 use store::Snapshot;
+use store::config::realtime::StatementFunction;
 
 /// Compiles the dialplan; `before` is the one in force, whose variable names keep their ids.
 pub(crate) fn compile(
@@ -12,10 +13,36 @@ pub(crate) fn compile(
     before: Option<&Program>,
     findings: &mut Findings,
 ) -> Arc<Program> {
-    let tables = apps::table::tables();
+    let mut tables = apps::table::tables();
+    let own = &snapshot.realtime.functions.0;
+    if !own.is_empty() && snapshot.modules.has_module("func_odbc") {
+        tables.functions = Arc::new((*tables.functions).clone().with(own.iter().map(statement_row)));
+    }
     let registered = [&*snapshot.pjsip.global.regcontext, &*snapshot.iax.general.regcontext];
     let registered: Vec<&str> = registered.into_iter().filter(|context| !context.is_empty()).collect();
     Arc::new(dialplan::load(&snapshot.extensions, &tables, &registered, before, findings))
+}
+
+/// A function of `func_odbc.conf` as the dialplan has it.
+fn statement_row(function: &StatementFunction) -> FunctionRow {
+    let (name, of) = (&function.name, &function.of);
+    let or = |own: &str, otherwise: &str| if own.is_empty() { otherwise.to_owned() } else { own.to_owned() };
+    FunctionRow {
+        name: name.to_ascii_uppercase().into(),
+        syntax: format!("{name}({})", or(&of.syntax, "[arg1[...[,argN]]]")).into(),
+        synopsis: or(&of.synopsis, "Runs the statements that func_odbc.conf gives it.").into(),
+        body: Body::Statement(Arc::new(Statement {
+            read_from: function.read_from.clone().into(),
+            write_to: function.write_to.clone().into(),
+            read: of.readsql.clone(),
+            write: of.writesql.clone(),
+            insert: of.insertsql.clone(),
+            multirow: of.mode.eq_ignore_ascii_case("multirow"),
+            row_limit: Some(of.rowlimit).filter(|limit| *limit > 0),
+            escape_commas: of.escapecommas,
+            min_args: of.minargs,
+        })),
+    }
 }
 
 /// What the dialplan of a configuration would not do; for `strowger check`.

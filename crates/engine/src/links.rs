@@ -9,14 +9,21 @@ use call::{LinkId, LinkNews, LinkWant};
 use io::process::broker::{Broker, Report, Want};
 use io::wake::Receiver;
 use io::web::{self, Fetcher};
+use store::config::realtime::Realtime;
+
+use crate::databases::Shared;
+use crate::inquiries::Inquiries;
 
 /// Numbers of pages have this bit, those of conversations have not.
 const PAGE: u64 = 1 << 63;
+/// Numbers of questions to databases have this one.
+const ROWS: u64 = 1 << 62;
 
 /// The loop's end.
 pub(crate) struct LinkDesk {
     broker: Broker,
     fetcher: Fetcher,
+    inquiries: Inquiries,
     /// Of each page that is wanted, what came of it.
     pages: HashMap<u64, Option<web::Report>>,
     /// What came of each conversation and was not taken. The broker bounds it.
@@ -28,6 +35,7 @@ impl LinkDesk {
         Ok(Self {
             broker: Broker::start()?,
             fetcher: Fetcher::start()?,
+            inquiries: Inquiries::default(),
             pages: HashMap::new(),
             news: HashMap::new(),
         })
@@ -49,6 +57,14 @@ impl LinkDesk {
             }
         }
         changed
+    }
+    /// These are the databases that calls ask from here on.
+    pub(crate) fn set_databases(&mut self, databases: Option<Shared>, realtime: Realtime) {
+        self.inquiries.configure(databases, realtime);
+    }
+    /// Takes in what databases have answered; the questions that somebody still waits for.
+    pub(crate) fn take_in_rows(&mut self) -> Vec<LinkId> {
+        self.inquiries.take_in().into_iter().map(|number| LinkId(ROWS | number)).collect()
     }
     fn fetch(&mut self, want: PageWant) -> Result<LinkId, String> {
         let number = self.fetcher.fetch(want)?;
@@ -82,6 +98,7 @@ impl call::Links for Links {
             }
             LinkWant::Server { hosts } => Want::Server { hosts },
             LinkWant::Page(want) => return desk.fetch(*want),
+            LinkWant::Rows(want) => return desk.inquiries.ask(*want).map(|number| LinkId(ROWS | number)),
         };
         let talk = desk.broker.open(want);
         desk.news.insert(talk, VecDeque::new());
@@ -92,6 +109,12 @@ impl call::Links for Links {
         if link.0 & PAGE != 0 {
             return Some(match desk.pages.get_mut(&link.0)?.take()? {
                 Ok(web::Page { status, head, body }) => LinkNews::Page { status, head, body },
+                Err(why) => LinkNews::Failed { not_found: false, why },
+            });
+        }
+        if link.0 & ROWS != 0 {
+            return Some(match desk.inquiries.take(link.0 & !ROWS)? {
+                Ok(rows) => LinkNews::Rows(rows),
                 Err(why) => LinkNews::Failed { not_found: false, why },
             });
         }
@@ -118,6 +141,9 @@ impl call::Links for Links {
         if link.0 & PAGE != 0 {
             desk.pages.remove(&link.0);
             return desk.fetcher.forget(link.0 & !PAGE);
+        }
+        if link.0 & ROWS != 0 {
+            return desk.inquiries.forget(link.0 & !ROWS);
         }
         desk.news.remove(&link.0);
         desk.broker.close(link.0);

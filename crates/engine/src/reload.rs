@@ -3,7 +3,7 @@
 //! Reading and checking answer whoever asked ([`Loader`]); taking happens between two turns of the loop, when nothing is
 //! borrowed ([`Engine::take_configuration`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -25,11 +25,13 @@ use store::sounds::Catalogue;
 use crate::contacts::Contacts;
 use crate::databases::{DatabaseDesk, Shared};
 use crate::iax_rows::{IaxRows, SharedIaxRows};
+use crate::ledger::Ledger;
 use crate::listen::same_socket;
 use crate::registrations::Clocks;
 use crate::rows::Rows;
 use crate::secure::Wires;
 use crate::start::{Asked, StartError, clocks_now};
+use crate::statics::Statics;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
 
@@ -85,6 +87,10 @@ pub(crate) struct Loader {
     pub(crate) prepared: RefCell<Option<Prepared>>,
     /// The databases, once a file has described one.
     pub(crate) databases: RefCell<Option<Shared>>,
+    /// Files that lie in them whole.
+    pub(crate) statics: RefCell<Option<Statics>>,
+    /// The configuration that is about to be taken was read because those have changed.
+    is_of_statics: Cell<bool>,
     /// What lies in them of SIP.
     pub(crate) rows: RefCell<Option<Rc<RefCell<Rows>>>>,
     /// What of IAX2 does.
@@ -106,9 +112,11 @@ impl Loader {
         let module = if module.is_empty() { "All" } else { module }.to_owned();
         let before = site.snapshot.borrow().clone();
         let sections = self.rows.borrow().as_ref().map(|rows| rows.borrow().sections()).unwrap_or_default();
-        let read = before
-            .reload_with(&sections)
-            .and_then(|(snapshot, findings)| self.check(&site, snapshot, findings));
+        let read = match &*self.statics.borrow() {
+            Some(statics) => before.reload_texts(&sections, statics.texts()),
+            None => before.reload_with(&sections),
+        };
+        let read = read.and_then(|(snapshot, findings)| self.check(&site, snapshot, findings));
         let (taken, findings) = match read {
             Ok((mut prepared, findings)) => {
                 prepared.module.clone_from(&module);
@@ -232,6 +240,10 @@ impl Engine {
         wanted.iter().for_each(|question| self.names.borrow_mut().ask(question));
         *site.snapshot.borrow_mut() = snapshot.clone();
         self.configure_databases(&snapshot);
+        self.configure_statics(&snapshot, now);
+        if let Err(why) = self.take_ledger(&snapshot) {
+            self.log(Level::Error, "cdr", &format!("call records go to no database: {why}"));
+        }
         self.configure_rows(&snapshot, now);
         self.configure_iax_rows(&snapshot, now);
         self.configure_contacts(&snapshot, now);
@@ -324,6 +336,8 @@ impl Engine {
             remedy: "raise the limit on open files (ulimit -n)".to_owned(),
         })?;
         *self.site.databases.borrow_mut() = Some(databases.clone());
+        let realtime = self.site.snapshot.borrow().realtime.clone();
+        self.links.borrow_mut().set_databases(Some(databases.clone()), realtime);
         *self.loader.databases.borrow_mut() = Some(databases);
         self.tell_databases();
         Ok(())
@@ -443,8 +457,10 @@ impl Engine {
     }
     /// A reload says which databases there are.
     fn configure_databases(&mut self, snapshot: &Snapshot) {
-        if let Some(databases) = &*self.loader.databases.borrow() {
-            return databases.borrow_mut().configure(&snapshot.realtime);
+        let known = self.loader.databases.borrow().clone();
+        if let Some(databases) = known {
+            databases.borrow_mut().configure(&snapshot.realtime);
+            return self.links.borrow_mut().set_databases(Some(databases), snapshot.realtime.clone());
         }
         let taken = match DatabaseDesk::open(&snapshot.realtime) {
             Ok(Some(databases)) => self.take_databases(databases).map_err(|why| why.to_string()),
@@ -454,6 +470,45 @@ impl Engine {
         if let Err(why) = taken {
             self.log(Level::Error, ROWS, &format!("no database is asked: {why}"));
         }
+    }
+    /// A reload says which files lie in databases. One that they themselves have brought about asks nothing anew.
+    fn configure_statics(&mut self, snapshot: &Snapshot, now: Instant) {
+        let mut statics = self.loader.statics.borrow_mut();
+        match &mut *statics {
+            Some(statics) if self.loader.is_of_statics.take() => statics.rest(),
+            Some(statics) => statics.configure(snapshot, now),
+            None => {
+                let databases = self.loader.databases.borrow().clone();
+                *statics = databases.and_then(|databases| Statics::open(snapshot, &databases, now));
+            }
+        }
+    }
+    /// What follows from the files that databases have given.
+    pub(crate) fn follow_statics(&mut self, now: Instant) {
+        let (lines, changed) = {
+            let mut statics = self.loader.statics.borrow_mut();
+            let Some(statics) = &mut *statics else { return };
+            if statics.deadline().is_some_and(|at| at <= now) {
+                statics.due(now);
+            }
+            (statics.take_lines(), statics.take_changed())
+        };
+        lines.iter().for_each(|(level, line)| self.log(*level, ROWS, line));
+        if changed {
+            self.loader.is_of_statics.set(true);
+            if !self.loader.load("").taken {
+                self.loader.is_of_statics.set(false);
+            }
+        }
+    }
+    /// Call records go where this configuration says, from databases' side.
+    pub(crate) fn take_ledger(&mut self, snapshot: &Snapshot) -> std::io::Result<()> {
+        let databases = self.loader.databases.borrow().clone();
+        match &mut self.ledger {
+            Some(ledger) => ledger.configure(snapshot, databases, Clock.now()),
+            None => self.ledger = Ledger::open(snapshot, databases, Clock.now())?,
+        }
+        Ok(())
     }
     /// A reload says where objects of SIP lie.
     fn configure_rows(&mut self, snapshot: &Arc<Snapshot>, now: Instant) {

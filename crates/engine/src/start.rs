@@ -40,6 +40,7 @@ use crate::records::Records;
 use crate::registrations::{Clocks, Registrations};
 use crate::rows::{Rows, START_WAIT};
 use crate::secure::Wires;
+use crate::statics::Statics;
 use crate::subscriptions::Subscriptions;
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
@@ -176,6 +177,10 @@ impl Engine {
         let tee = Tee::new(sender.clone());
         let databases = DatabaseDesk::open(&snapshot.realtime)
             .map_err(|why| part("the thread that asks databases", why, "raise ulimit -n and ulimit -u"))?;
+        let mut statics = databases.as_ref().and_then(|asked| Statics::open(&snapshot, asked, Clock.now()));
+        if let Some(statics) = &mut statics {
+            snapshot = statics.wait(&snapshot, &|| Clock.now(), &mut findings);
+        }
         let seed = u64::from_le_bytes(secret());
         let mut rows = databases.as_ref().and_then(|asked| Rows::open(&snapshot, asked, seed, Clock.now()));
         let seed = u64::from_le_bytes(secret());
@@ -280,9 +285,13 @@ impl Engine {
         if let Some(databases) = databases {
             engine.take_databases(databases)?;
         }
+        engine
+            .take_ledger(&snapshot)
+            .map_err(|why| part("the journal of call records", why, "make astdbdir writable"))?;
         engine.take_rows(rows);
         engine.take_iax_rows(iax_rows);
         *engine.loader.contacts.borrow_mut() = contacts;
+        *engine.loader.statics.borrow_mut() = statics;
         engine.externals = externals;
         engine.mail = Some(mail);
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
@@ -491,6 +500,7 @@ fn site(
         iax_sight: RefCell::default(),
         caches: RefCell::default(),
         databases: RefCell::new(None),
+        record_tables: RefCell::default(),
     })
 }
 

@@ -31,6 +31,7 @@ use crate::doors::Tee;
 use crate::externals::Externals;
 use crate::hep::{Capture, Told};
 use crate::iax::Iax;
+use crate::ledger::Ledger;
 use crate::links::LinkDesk;
 use crate::listen::{Framing, Listeners};
 use crate::mail::Mail;
@@ -41,6 +42,7 @@ use crate::registrations::{Clocks, Registrations};
 use crate::reload::Loader;
 use crate::secure::{Insecure, Wires};
 use crate::start::StartError;
+use crate::statics::Statics;
 use crate::subscriptions::Subscriptions;
 use crate::telemetry::Traces;
 use crate::web::Web;
@@ -69,6 +71,9 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// How long an end waits for a database that takes rows; what it has not taken then it gets after the next start.
 const LAST_ROWS: Duration = Duration::from_secs(5);
 
+/// Longest that a stop waits for databases to take call records; the journal keeps what they do not.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
+
 /// The running process. See the crate's page.
 pub struct Engine {
     pub(crate) net: Net,
@@ -76,7 +81,7 @@ pub struct Engine {
     pub(crate) site: Rc<Site>,
     local: Rc<RefCell<LocalDriver>>,
     pub(crate) names: Rc<RefCell<Names>>,
-    links: Rc<RefCell<LinkDesk>>,
+    pub(crate) links: Rc<RefCell<LinkDesk>>,
     call_files: Option<CallFiles>,
     pub(crate) loader: Rc<Loader>,
     pub(crate) registrations: Registrations,
@@ -84,6 +89,8 @@ pub struct Engine {
     pub(crate) iax: Iax,
     pub(crate) records: Records,
     pub(crate) queue_log: crate::queues::QueueLog,
+    /// Call records on their way into databases, when there are some.
+    pub(crate) ledger: Option<Ledger>,
     /// Where copies of SIP messages go, when hep.conf wants them to.
     capture: Option<Capture>,
     /// Traces of calls, when opentelemetry.conf wants them.
@@ -206,6 +213,7 @@ impl Engine {
             iax,
             records,
             queue_log: Default::default(),
+            ledger: None,
             capture: None,
             traces: None,
             managers,
@@ -414,10 +422,12 @@ impl Engine {
             [self.site.shard.deadline(), self.site.sip.borrow().deadline(), self.managers.deadline()];
         let rows = self.loader.rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
         let iax_rows = self.loader.iax_rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
+        let ledger = self.ledger.as_ref().and_then(Ledger::deadline);
+        let statics = self.loader.statics.borrow().as_ref().and_then(Statics::deadline);
         let machines =
             machines.into_iter().chain([self.listeners.deadline(), rows, self.site.iax.borrow().deadline()]);
         let contacts = self.loader.contacts.borrow().as_ref().and_then(|contacts| contacts.deadline());
-        let machines = machines.chain([iax_rows, contacts]);
+        let machines = machines.chain([iax_rows, contacts, ledger, statics]);
         machines.chain([self.load_at, self.busy_at, self.look_at, self.mail_at]).flatten().min()
     }
 
@@ -547,6 +557,15 @@ impl Engine {
                     contacts.take_in(now);
                 }
                 self.tell_databases();
+                if let Some(statics) = &mut *self.loader.statics.borrow_mut() {
+                    statics.take_in(now);
+                }
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.take_in(now);
+                }
+                let changed = self.links.borrow_mut().take_in_rows();
+                let mut core = self.site.shard.core.borrow_mut();
+                changed.into_iter().for_each(|link| core.link_changed(link));
             }
             Turn::CallFiles => {
                 if let Some(files) = &self.call_files {
@@ -666,6 +685,7 @@ impl Engine {
     /// Everything that follows from what happened, until nothing does.
     fn turn_machines(&mut self, now: Instant) {
         self.count(|counters| counters.turns += 1);
+        self.follow_statics(now);
         self.follow_rows(now);
         self.follow_iax_rows(now);
         self.follow_contacts(Clocks { now, wall: Clock.wall() });
@@ -695,6 +715,7 @@ impl Engine {
             self.connection_lost(silent);
         }
         self.write_records();
+        self.follow_ledger(now);
         self.tell_troubles();
         self.send();
         self.tell_watchers(now);
@@ -729,8 +750,29 @@ impl Engine {
         if finished.is_empty() {
             return;
         }
+        if let Some(ledger) = &mut self.ledger {
+            let now = core.now;
+            let lost: u32 = finished.iter().map(|record| ledger.write(&core, record, now)).sum();
+            if lost > 0 {
+                let line = format!("{lost} call records were lost: too many wait for their databases");
+                core.log(Level::Error, "cdr", &line);
+            }
+        }
         self.count(|counters| counters.records += finished.len() as u64);
         self.records.write(&mut core, finished);
+    }
+    /// Call records that are due go to their databases.
+    fn follow_ledger(&mut self, now: Instant) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if ledger.deadline().is_some_and(|at| at <= now) {
+            ledger.due(now);
+        }
+        if let Some(figures) = ledger.take_figures() {
+            *self.site.record_tables.borrow_mut() = figures;
+        }
+        for (level, line) in ledger.take_lines() {
+            self.log(level, "cdr", &line);
+        }
     }
     /// What the threads that write cannot do, and connections that nobody can take for want of descriptors.
     fn tell_troubles(&mut self) {
@@ -1031,6 +1073,9 @@ impl Engine {
         }
         self.net.flush();
         self.write_rows(Clock.now() + LAST_ROWS);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.finish(&|| Clock.now(), LAST_RECORDS);
+        }
         if let Some(traces) = &mut self.traces {
             traces.finish(GOODBYE);
         }

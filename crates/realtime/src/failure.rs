@@ -45,6 +45,14 @@ pub enum Failure {
         /// Its own words.
         why: String,
     },
+    /// It answered, and does not take a value for its column: nothing was changed. Another row may do.
+    #[error("{name}: the database does not take a value: {why}")]
+    Value {
+        /// The connection's name.
+        name: String,
+        /// Its own words.
+        why: String,
+    },
     /// What came is not what its protocol allows.
     #[error("{name}: the database answered what makes no sense: {why}")]
     Malformed {
@@ -91,6 +99,7 @@ impl Failure {
             Self::Refused { .. } => {
                 "correct the table or the user's rights; `strowger db check URL` names what is missing"
             }
+            Self::Value { .. } => "make the column wide enough, or of a type that takes what is written",
             Self::Malformed { .. } => {
                 "make sure that the address and the port are those of this kind of database"
             }
@@ -114,7 +123,9 @@ impl Failure {
             | Self::Broken { .. }
             | Self::Malformed { .. }
             | Self::Busy { .. } => true,
-            Self::Refused { .. } | Self::Unaskable { .. } | Self::Unknown { .. } => false,
+            Self::Refused { .. } | Self::Value { .. } | Self::Unaskable { .. } | Self::Unknown { .. } => {
+                false
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
-use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlRow, MySqlSslMode};
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlRow, MySqlSslMode};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow, PgSslMode};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Either, Executor as _, MySql, Postgres, Row as _, Sqlite};
@@ -35,6 +35,8 @@ pub(crate) enum Trouble {
     /// Another is using what is wanted, and the database waited for it.
     Locked(String),
     Refused(String),
+    /// A value is none for its column.
+    Value(String),
     /// A table or a column is not what was remembered of it.
     Stale(String),
     Unaskable(String),
@@ -43,7 +45,10 @@ pub(crate) enum Trouble {
 impl Trouble {
     /// Whether the connection can go on.
     pub(crate) const fn leaves_link(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::Stale(_) | Self::Unaskable(_) | Self::Locked(_))
+        matches!(
+            self,
+            Self::Refused(_) | Self::Value(_) | Self::Stale(_) | Self::Unaskable(_) | Self::Locked(_)
+        )
     }
     /// What a database means by its code.
     pub(crate) fn told(code: &str, why: String) -> Self {
@@ -54,6 +59,7 @@ impl Trouble {
             "5" | "6" | "261" | "262" | "517" | "55P03" | "40P01" | "40001" => Self::Locked(why),
             // No such table or column: PostgreSQL, MySQL, SQLite.
             "42P01" | "42703" | "42S02" | "42S22" | "1" => Self::Stale(why),
+            code if is_of_value(code) => Self::Value(why),
             _ => Self::Refused(why),
         }
     }
@@ -68,7 +74,12 @@ impl Trouble {
         match error {
             E::Database(told) => {
                 let code = told.code();
-                Self::told(code.as_deref().unwrap_or_default(), why)
+                // MySQL has no class of its own for a text that is no number.
+                let mysql = told.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number);
+                match mysql {
+                    Some(1366) => Self::Value(why),
+                    _ => Self::told(code.as_deref().unwrap_or_default(), why),
+                }
             }
             E::Protocol(_) | E::Decode(_) | E::ColumnDecode { .. } | E::TypeNotFound { .. } => {
                 Self::Malformed(why)
@@ -77,6 +88,13 @@ impl Trouble {
             _ => Self::Broken(why),
         }
     }
+}
+
+/// Whether a code blames a value: data exceptions and broken constraints (SQLSTATE classes 22 and 23), and SQLite's.
+fn is_of_value(code: &str) -> bool {
+    let class = if code.len() == 5 { code.get(..2) } else { None };
+    let sqlite = code.parse::<u32>().ok().filter(|_| code.len() < 5).map(|code| code & 0xff);
+    matches!(class, Some("22" | "23")) || matches!(sqlite, Some(18..=20))
 }
 
 /// The error with its causes, in one line.
@@ -349,9 +367,11 @@ impl Link {
                 self.bound(Bound::Commit).await?;
                 Ok(Answer::Batch(changed))
             }
-            Query::Store { .. } | Query::Update { .. } | Query::Put { .. } | Query::Destroy { .. } => {
-                self.write(tables, query).await.map(Answer::Changed)
-            }
+            Query::Store { .. }
+            | Query::Record { .. }
+            | Query::Update { .. }
+            | Query::Put { .. }
+            | Query::Destroy { .. } => self.write(tables, query).await.map(Answer::Changed),
         }
     }
     /// Where a transaction begins or ends.
@@ -373,6 +393,11 @@ impl Link {
             Query::Store { table, sets } => {
                 let table = self.table(tables, table).await?;
                 let statement = dialect.store(&table, sets).map_err(unaskable)?;
+                Ok(self.ask(&statement).await?.changed)
+            }
+            Query::Record { table, values } => {
+                let table = self.table(tables, table).await?;
+                let statement = dialect.record(&table, values).map_err(unaskable)?;
                 Ok(self.ask(&statement).await?.changed)
             }
             Query::Update { table, keys, sets } => {

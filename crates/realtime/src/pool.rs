@@ -219,6 +219,7 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
                         Trouble::Broken(why)
                         | Trouble::Ended(why)
                         | Trouble::Refused(why)
+                        | Trouble::Value(why)
                         | Trouble::Stale(why)
                         | Trouble::Locked(why)
                         | Trouble::Unaskable(why),
@@ -339,6 +340,7 @@ fn failure(trouble: Trouble, name: String) -> Failure {
         Trouble::Malformed(why) => Failure::Malformed { name, why },
         Trouble::Locked(why) => Failure::Locked { name, why },
         Trouble::Refused(why) | Trouble::Stale(why) => Failure::Refused { name, why },
+        Trouble::Value(why) => Failure::Value { name, why },
         Trouble::Unaskable(why) => Failure::Unaskable { name, why },
     }
 }

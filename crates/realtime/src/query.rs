@@ -136,6 +136,17 @@ pub struct Load {
     pub limit: Option<u32>,
 }
 
+/// A column of a record, and what it gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    /// The column.
+    pub column: String,
+    /// What is written; `None` is NULL.
+    pub text: Option<String>,
+    /// What is written instead where the column holds numbers.
+    pub number: Option<String>,
+}
+
 /// What is wanted of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
@@ -147,6 +158,13 @@ pub enum Query {
         table: String,
         /// Columns and values; `None` is NULL.
         sets: Vec<(String, Option<String>)>,
+    },
+    /// A new row, as [`Query::Store`] makes it, of values that are cut to what their columns hold: [`Answer::Changed`].
+    Record {
+        /// The table.
+        table: String,
+        /// Columns and values.
+        values: Vec<Value>,
     },
     /// Changes the rows that have these keys: [`Answer::Changed`]. Columns that the table lacks are left out, but not keys.
     Update {

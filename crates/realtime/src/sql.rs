@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::query::{Filter, Load, Op};
+use crate::query::{Filter, Load, Op, Value};
 
 /// Longest name of a table or column, bytes: databases have 63 or 64, and a schema may stand before it.
 const NAME_BYTES_MAX: usize = 192;
@@ -56,6 +56,8 @@ pub(crate) struct Column {
     pub kind: String,
     /// Whether it holds any text: is no number, time or truth.
     pub is_text: bool,
+    /// Most characters that it holds, where the database tells.
+    pub length: Option<usize>,
 }
 
 /// Types of MySQL that hold any text.
@@ -144,13 +146,15 @@ impl Dialect {
             None => self.quoted(name),
         })
     }
-    /// Asks what columns a table has: rows of name, type, and, where the database spells it, the table's name.
+    /// Asks what columns a table has: rows of name, type, and, where the database tells, the table's name as it spells it
+    /// and the most characters that the column holds.
     pub(crate) fn columns_of(self, table: &str) -> Result<Statement, Flaw> {
         let (schema, name) = Self::split(table)?;
         let some = |text: &str| Some(text.to_owned());
         Ok(match self {
             Self::Mysql => Statement {
-                sql: "SELECT CAST(COLUMN_NAME AS CHAR), CAST(DATA_TYPE AS CHAR), NULL FROM information_schema.COLUMNS \
+                sql: "SELECT CAST(COLUMN_NAME AS CHAR), CAST(DATA_TYPE AS CHAR), NULL, \
+                      CAST(CHARACTER_MAXIMUM_LENGTH AS CHAR) FROM information_schema.COLUMNS \
                       WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION"
                     .to_owned(),
                 values: vec![schema.map(str::to_owned), some(name)],
@@ -165,14 +169,15 @@ impl Dialect {
                 };
                 let sql = format!(
                     "SELECT a.attname::text, pg_catalog.format_type(a.atttypid, NULL)::text, \
-                     a.attrelid::regclass::text FROM pg_catalog.pg_attribute a \
+                     a.attrelid::regclass::text, CASE WHEN a.atttypid IN (1042, 1043) AND a.atttypmod > 4 \
+                     THEN (a.atttypmod - 4)::text END FROM pg_catalog.pg_attribute a \
                      WHERE a.attrelid = COALESCE(to_regclass({first}), to_regclass(lower({second}))) \
                      AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
                 );
                 Statement { sql, values, limit: None }
             }
             Self::Sqlite => Statement {
-                sql: "SELECT name, type, NULL FROM pragma_table_info(?, ?)".to_owned(),
+                sql: "SELECT name, type, NULL, NULL FROM pragma_table_info(?, ?)".to_owned(),
                 values: vec![some(name), some(schema.unwrap_or("main"))],
                 limit: None,
             },
@@ -185,10 +190,12 @@ impl Dialect {
         let mut quoted = None;
         let mut columns = Vec::new();
         for row in rows {
-            let [Some(name), kind, spelled] = row.as_slice() else { continue };
-            let kind = kind.clone().unwrap_or_default();
-            quoted = quoted.or_else(|| spelled.clone());
-            columns.push(Column { name: name.as_str().into(), is_text: self.is_text(&kind), kind });
+            let field = |at: usize| row.get(at).cloned().flatten();
+            let Some(name) = field(0) else { continue };
+            let kind = field(1).unwrap_or_default();
+            quoted = quoted.or_else(|| field(2));
+            let length = field(3).and_then(|length| length.parse().ok());
+            columns.push(Column { name: name.as_str().into(), is_text: self.is_text(&kind), kind, length });
         }
         let quoted = quoted.map_or_else(|| self.table_name(name), Ok)?;
         Ok((!columns.is_empty()).then_some(Table { quoted, columns }))
@@ -207,6 +214,7 @@ impl Dialect {
                 name: name.as_str().into(),
                 kind: kind.clone().unwrap_or_default(),
                 is_text,
+                length: None,
             });
         }
         Ok((!columns.is_empty()).then_some(Table { quoted: self.table_name(name)?, columns }))
@@ -269,6 +277,23 @@ impl Dialect {
         }
         out.sql = format!("INSERT INTO {} ({names}) VALUES ({marks})", table.quoted);
         Ok(out)
+    }
+    /// As [`Self::store`], of what the columns can hold.
+    pub(crate) fn record(self, table: &Table, values: &[Value]) -> Result<Statement, Flaw> {
+        let fitted = |value: &Value| {
+            let column = table.column(&value.column);
+            let text = match (column, &value.number) {
+                (Some(column), Some(number)) if !column.is_text => Some(number.clone()),
+                _ => value.text.clone(),
+            };
+            let most = column.and_then(|column| column.length).unwrap_or(usize::MAX);
+            let cut = |text: String| match text.char_indices().nth(most) {
+                Some((at, _)) => text.get(..at).unwrap_or_default().to_owned(),
+                None => text,
+            };
+            (value.column.clone(), text.map(cut))
+        };
+        self.store(table, &values.iter().map(fitted).collect::<Vec<_>>())
     }
     /// `None` when the table has none of the columns.
     pub(crate) fn update(

@@ -7,6 +7,7 @@ use crate::config::aliases::Aliases;
 use crate::config::amd::Amd;
 use crate::config::asterisk::Asterisk;
 use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
+use crate::config::cdr_sql::{self, CdrSql};
 use crate::config::codecs::CodecsConf;
 use crate::config::confbridge::ConfBridge;
 use crate::config::hep::Hep;
@@ -28,7 +29,8 @@ use crate::config::web::{HttpGeneral, Prometheus};
 use crate::config::{legacy, wizard};
 use crate::defaults::Defaults;
 use crate::folder::{self, Folder};
-use conf::{File, Findings, LoadError, Options, Place, Section, Source};
+use conf::{File, Findings, LoadError, Options, Place, ReadError, Section, Source};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -69,6 +71,8 @@ pub struct Snapshot {
     pub cdr_table: Option<CdrTable>,
     /// `cdr_manager.conf`.
     pub cdr_manager: CdrManager,
+    /// Tables of databases that call detail records go to.
+    pub cdr_sql: Vec<CdrSql>,
     /// `hep.conf`.
     pub hep: Option<Hep>,
     /// `iax.conf`, its named lists resolved.
@@ -110,27 +114,35 @@ pub struct Snapshot {
     files: Vec<(PathBuf, Option<SystemTime>)>,
     ran_exec: bool,
     place: Where,
+    /// Files that lie in databases whole.
+    texts: Arc<BTreeMap<String, String>>,
 }
 
 impl Snapshot {
     /// Reads everything. `Ok` comes with what is worth saying, errors of single objects included; `Err` means that a file
     /// is refused as a whole and there is no configuration.
     pub fn load(place: &Where) -> Result<(Arc<Self>, Findings), Findings> {
-        Self::load_with(place, &[])
+        Self::load_with(place, &[], &BTreeMap::new())
     }
 
-    /// As [`Self::load`], with `rows` of databases as further sections of `pjsip.conf`.
-    fn load_with(place: &Where, rows: &[Section]) -> Result<(Arc<Self>, Findings), Findings> {
+    /// As [`Self::load`], with `rows` of databases as further sections of `pjsip.conf`, and `texts` of files that lie in
+    /// databases whole.
+    fn load_with(
+        place: &Where,
+        rows: &[Section],
+        texts: &BTreeMap<String, String>,
+    ) -> Result<(Arc<Self>, Findings), Findings> {
         let mut findings = Findings::new();
         let snapshot = match place {
-            Where::Site(path) => load_site(path, rows, &mut findings),
-            Where::Dir(dir) => load_dir(dir, rows, &mut findings),
+            Where::Site(path) => load_site(path, (rows, texts), &mut findings),
+            Where::Dir(dir) => load_dir(dir, (rows, texts), &mut findings),
             Where::Embedded(defaults) => load_embedded(defaults, &mut findings),
         };
         findings.dedup();
         match snapshot {
             Some(mut snapshot) => {
                 snapshot.place = place.clone();
+                snapshot.texts = Arc::new(texts.clone());
                 Ok((Arc::new(snapshot), findings))
             }
             None => Err(findings),
@@ -144,7 +156,16 @@ impl Snapshot {
 
     /// As [`Self::reload`], with `rows` of databases as further sections of `pjsip.conf`.
     pub fn reload_with(&self, rows: &[Section]) -> Result<(Arc<Self>, Findings), Findings> {
-        Self::load_with(&self.place, rows)
+        Self::load_with(&self.place, rows, &self.texts)
+    }
+
+    /// The same, with these texts of files that lie in databases whole.
+    pub fn reload_texts(
+        &self,
+        rows: &[Section],
+        texts: &BTreeMap<String, String>,
+    ) -> Result<(Arc<Self>, Findings), Findings> {
+        Self::load_with(&self.place, rows, texts)
     }
 
     /// Whether a file changed, appeared or went since this was read. Files with `#exec` always count as changed.
@@ -194,7 +215,10 @@ fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|data| data.modified()).ok()
 }
 
-fn load_site(path: &Path, rows: &[Section], findings: &mut Findings) -> Option<Snapshot> {
+/// What databases have of a configuration: sections of `pjsip.conf`, and files.
+type Brought<'a> = (&'a [Section], &'a BTreeMap<String, String>);
+
+fn load_site(path: &Path, (rows, texts): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
     let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut reading = Reading::new(Box::new(Folder::new(beside)), true, findings);
@@ -212,11 +236,11 @@ fn load_site(path: &Path, rows: &[Section], findings: &mut Findings) -> Option<S
         beside.to_owned()
     };
     asterisk.directories.astetcdir = etc.clone();
-    reading.source = Box::new(Folder::new(etc));
+    reading.source = Box::new(Overlay { files: texts.clone(), folder: Folder::new(etc) });
     reading.finish(asterisk)
 }
 
-fn load_dir(dir: &Path, rows: &[Section], findings: &mut Findings) -> Option<Snapshot> {
+fn load_dir(dir: &Path, (rows, texts): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
@@ -227,6 +251,7 @@ fn load_dir(dir: &Path, rows: &[Section], findings: &mut Findings) -> Option<Sna
     let file = reading.file("asterisk.conf");
     let mut asterisk = reading.asterisk(file);
     asterisk.directories.astetcdir = dir.to_owned();
+    reading.source = Box::new(Overlay { files: texts.clone(), folder: Folder::new(dir) });
     reading.finish(asterisk)
 }
 
@@ -235,6 +260,33 @@ fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<Snapsho
     let file = reading.file("asterisk.conf");
     let asterisk = reading.asterisk(file);
     reading.finish(asterisk)
+}
+
+/// A folder, of which some files lie in databases.
+struct Overlay {
+    files: BTreeMap<String, String>,
+    folder: Folder,
+}
+
+impl Source for Overlay {
+    fn read(&self, path: &str) -> Result<Vec<u8>, ReadError> {
+        match self.files.get(path) {
+            Some(text) => Ok(text.as_bytes().to_vec()),
+            None => self.folder.read(path),
+        }
+    }
+    fn glob(&self, pattern: &str) -> Vec<String> {
+        self.folder.glob(pattern)
+    }
+    fn full_name(&self, path: &str) -> String {
+        match self.files.contains_key(path) {
+            true => format!("{path} of its database"),
+            false => self.folder.full_name(path),
+        }
+    }
+    fn exec(&self, command: &str) -> Result<Vec<u8>, ReadError> {
+        self.folder.exec(command)
+    }
 }
 
 /// One reading of all files.
@@ -363,6 +415,7 @@ impl<'a> Reading<'a> {
             mysql: self.file("res_config_mysql.conf"),
             pgsql: self.file("res_pgsql.conf"),
             sqlite: self.file("res_config_sqlite3.conf"),
+            functions: self.file("func_odbc.conf"),
         };
         let on_disk = self.on_disk;
         let read = |path: PathBuf| std::fs::read_to_string(path).ok().filter(|_| on_disk).unwrap_or_default();
@@ -375,7 +428,14 @@ impl<'a> Reading<'a> {
     fn finish(mut self, asterisk: Asterisk) -> Option<Snapshot> {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut modules = self.read("modules.conf", Modules::read);
-        let realtime = self.realtime();
+        let mut realtime = self.realtime();
+        let cdr_files = cdr_sql::Files {
+            adaptive: self.file("cdr_adaptive_odbc.conf"),
+            odbc: self.file("cdr_odbc.conf"),
+            pgsql: self.file("cdr_pgsql.conf"),
+            mysql: self.file("cdr_mysql.conf"),
+        };
+        let cdr_sql = cdr_sql::read(&cdr_files, &mut realtime, self.findings);
         let mut pjsip = self.pjsip(&mut modules, &realtime.sorcery);
         pjsip.resolve_acls(&acls, self.findings);
         let codecs = self.read("codecs.conf", CodecsConf::read);
@@ -411,6 +471,7 @@ impl<'a> Reading<'a> {
             cdr_custom: self.read("cdr_custom.conf", CdrCustom::read),
             cdr_table: self.read("cdr_sqlite3_custom.conf", CdrTable::read),
             cdr_manager: self.read("cdr_manager.conf", CdrManager::read),
+            cdr_sql,
             hep: self.read("hep.conf", Hep::read),
             iax,
             aliases: self.read("cli_aliases.conf", Aliases::read),
@@ -433,6 +494,7 @@ impl<'a> Reading<'a> {
             ran_exec: self.ran_exec,
             // Replaced by the caller, which knows the place.
             place: Where::Dir(PathBuf::new()),
+            texts: Arc::default(),
         };
         for capability in snapshot.modules.off() {
             let what = match capability {

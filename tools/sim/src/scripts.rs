@@ -100,6 +100,7 @@ impl Links for Outside {
                 (format!("{host}:{port}"), false)
             }
             LinkWant::Page(want) => (want.url.clone(), false),
+            LinkWant::Rows(_) => ("a database".to_owned(), false),
         };
         let page = matches!(want, LinkWant::Page(_));
         let script = state.scripts.known.get(&name).cloned();

@@ -129,7 +129,7 @@ impl Session {
                 }
                 Ok(LinkNews::Failed { not_found, why }) => (not_found, why),
                 Ok(LinkNews::End | LinkNews::Exited(_)) => (false, "ended before it began".to_owned()),
-                Ok(LinkNews::Bytes(_) | LinkNews::Page { .. }) => continue,
+                Ok(LinkNews::Bytes(_) | LinkNews::Page { .. } | LinkNews::Rows(_)) => continue,
                 Err(Heard::Stopped(Stop::Hangup)) if !self.exits_on_hangup() => continue,
                 Err(Heard::Stopped(_)) => return Err(Status::Hangup),
                 Err(_) => (false, "nobody answers".to_owned()),
@@ -249,7 +249,7 @@ impl Session {
                 Ok(LinkNews::End) => return Heard::End(None),
                 Ok(LinkNews::Exited(code)) => return Heard::End(code),
                 Ok(LinkNews::Failed { why, .. }) => return Heard::Broken(why),
-                Ok(LinkNews::Open { .. } | LinkNews::Page { .. }) => {}
+                Ok(LinkNews::Open { .. } | LinkNews::Page { .. } | LinkNews::Rows(_)) => {}
                 Err(heard) => return heard,
             }
         }

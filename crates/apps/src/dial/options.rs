@@ -64,10 +64,6 @@ impl DialOptions {
         let arg = |letter: char| given.has(letter).then(|| given.arg(letter).unwrap_or_default());
         let own = |letter: char| arg(letter).map(str::to_owned);
         let place = |letter: char| arg(letter).map(|text| text.replace('^', ","));
-        let rights = |letters: [char; 4]| {
-            let [transfer, disconnect, mix_monitor, monitor] = letters.map(|letter| given.has(letter));
-            Rights { transfer, disconnect, mix_monitor, monitor }
-        };
         let not_yet = UNSUPPORTED_OPTIONS.chars().filter(|letter| given.has(*letter));
         let without_effect = not_yet
             .map(|letter| (letter, "is not supported yet and has no effect"))
@@ -88,8 +84,8 @@ impl DialOptions {
             callee_goes_on: place('F'),
             go_on: given.has('g'),
             both_go_to: place('G'),
-            caller_rights: rights(['T', 'H', 'X', 'W']),
-            callee_rights: rights(['t', 'h', 'x', 'w']),
+            caller_rights: rights(&given, "THXW"),
+            callee_rights: rights(&given, "thxw"),
             limit: arg('L').map(limit).transpose()?,
             music: own('m'),
             ring: own('r'),
@@ -106,6 +102,12 @@ impl DialOptions {
     pub fn without_effect(&self) -> &[(char, &'static str)] {
         &self.without_effect
     }
+}
+
+/// What a party may do with keys, by the letters for transfers, ending, MixMonitor and Monitor.
+pub(crate) fn rights(given: &Options, letters: &str) -> Rights {
+    let has = |place: usize| letters.chars().nth(place).is_some_and(|letter| given.has(letter));
+    Rights { transfer: has(0), disconnect: has(1), mix_monitor: has(2), monitor: has(3) }
 }
 
 fn send_digits(text: &str) -> SendDigits {

@@ -16,7 +16,15 @@ pub(crate) const ROWS: &[AppRow] = rows! {
     "DBdeltree" "app_db" Run::Now(delete_tree),
         "Deletes a family of the database, or a part of it.", "DBdeltree(family[/keytree])",
         "Deletes everything under it.";
+    "ODBCFinish" "func_odbc" Run::Now(finish),
+        "Lets go of a result of a function with mode=multirow.", "ODBCFinish(result-id)",
+        "What ODBC_FETCH() has not taken of it is forgotten. A call's end does the same.";
 };
+
+fn finish(call: &Call, text: &str) -> Outcome {
+    crate::functions::rows::finish(call, text);
+    Ok(Flow::Continue)
+}
 
 fn put(call: &Call, text: &str) -> Outcome {
     match text.split_once('=').and_then(|(path, value)| Some((path.split_once('/')?, value))) {

@@ -11,6 +11,7 @@ mod party;
 mod quality;
 mod queue;
 pub(crate) mod record;
+pub(crate) mod rows;
 pub(crate) mod service;
 pub(crate) mod shell;
 mod state;
@@ -103,6 +104,11 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         | F::PjsipContact
         | F::IaxPeer
         | F::IaxVar => tech_read(call, tech_name(function), text, out),
+        F::Realtime | F::RealtimeField | F::RealtimeHash | F::RealtimeDestroy => {
+            rows::read_family(call, function, text, out)
+        }
+        F::OdbcFetch => rows::read_fetch(call, text, out),
+        F::RealtimeStore => Err(Fault::new("can only be written")),
         F::Volume | F::Muteaudio => Err(Fault::new("is not built in")),
     }
 }
@@ -136,6 +142,9 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         F::Feature => features::write_general(call, text, value),
         F::FeatureMap => features::write_map(call, text, value),
         F::Jitterbuffer => listening::write_buffer(call, text, value),
+        F::Realtime | F::RealtimeField | F::RealtimeStore | F::RealtimeDestroy => {
+            rows::write_family(call, function, text, value)
+        }
         F::TalkDetect => listening::write_talk(call, text, value),
         F::AudiohookInherit => listening::write_inherit(text),
         F::Volume | F::Muteaudio => Err(Fault::new("is not built in")),
@@ -181,6 +190,8 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::SipHeader
         | F::Ifmodule
         | F::Shell
+        | F::RealtimeHash
+        | F::OdbcFetch
         | F::Version => Err(Fault::new("cannot be written")),
     }
 }

@@ -232,9 +232,14 @@ impl Call {
         Ok(match news? {
             Some(LinkNews::Page { status, head, body }) => self.run.web.borrow().text(status, &head, &body),
             Some(LinkNews::Failed { why, .. }) => Err(why),
-            Some(LinkNews::Open { .. } | LinkNews::Bytes(_) | LinkNews::End | LinkNews::Exited(_)) | None => {
-                Err("nothing came in time".to_owned())
-            }
+            Some(
+                LinkNews::Open { .. }
+                | LinkNews::Bytes(_)
+                | LinkNews::Rows(_)
+                | LinkNews::End
+                | LinkNews::Exited(_),
+            )
+            | None => Err("nothing came in time".to_owned()),
         })
     }
 }

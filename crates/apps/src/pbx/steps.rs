@@ -89,6 +89,12 @@ impl Call {
                     self.run_story(row, args).await
                 }
             };
+            if self.has_writes()
+                && let Err(stop) = self.write_rows(until.after_end).await
+            {
+                self.settle();
+                return Left::Stopped(stop);
+            }
             match outcome {
                 Ok(Flow::Continue) => self.advance(),
                 Ok(Flow::Jumped) => {
@@ -125,6 +131,10 @@ impl Call {
 
     /// Asks others for what the functions that a step spells out will answer.
     async fn ask_for(&self, asks: Asks, args: &str, after_end: bool) -> Result<(), Stop> {
+        // First: what comes of it may be a part of what the others are asked.
+        if asks.rows {
+            self.fetch_rows(args, after_end).await?;
+        }
         if asks.shell {
             self.run_shell_calls(args).await?;
         }

@@ -1,10 +1,13 @@
 //! The option letters of Queue, typed.
 
+use call::features::Rights;
 use dialplan::Options;
 
-const SUPPORTED: &str = "bBcCFhHimnrR";
+use crate::dial::rights;
+
+const SUPPORTED: &str = "bBcCFhHimnrRtTwWxX";
 /// Letters that Asterisk knows and that do nothing here.
-const UNSUPPORTED: &str = "dIkKtTwWxX";
+const UNSUPPORTED: &str = "dIkK";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
@@ -14,8 +17,9 @@ pub(crate) struct QueueOptions {
     pub(crate) go_on: bool,
     pub(crate) answered_elsewhere: bool,
     pub(crate) callee_goes_on: Option<String>,
-    pub(crate) callee_hangs_up: bool,
-    pub(crate) caller_hangs_up: bool,
+    /// What the caller and the member may do with keys.
+    pub(crate) caller_rights: Rights,
+    pub(crate) callee_rights: Rights,
     pub(crate) ignore_forwards: bool,
     pub(crate) music: Option<String>,
     pub(crate) no_retry: bool,
@@ -36,8 +40,8 @@ impl QueueOptions {
             go_on: given.has('c'),
             answered_elsewhere: given.has('C'),
             callee_goes_on: place('F'),
-            callee_hangs_up: given.has('h'),
-            caller_hangs_up: given.has('H'),
+            caller_rights: rights(&given, "THXW"),
+            callee_rights: rights(&given, "thxw"),
             ignore_forwards: given.has('i'),
             music: arg('m').map(str::to_owned).filter(|class| !class.is_empty()),
             no_retry: given.has('n'),

@@ -3,12 +3,11 @@
 use core::time::Duration;
 
 use ::queue::{End, Input};
-use base::Digit;
-use call::{BridgeEnd, BridgeLimits, Elsewhere, Leg, Level, Stop, bridge_pair};
+use call::{BridgeEnd, BridgeLimits, Elsewhere, Leg, Level, Stop};
 
 use super::wait::{Ringing, Waiting};
 use crate::dial::{DialOptions, after};
-use crate::{Call, Flow, Outcome, say};
+use crate::{Call, Flow, Outcome, features, say};
 
 /// Takes a member who has answered to the end of the conversation; `None`: it went away before that, and the caller waits on.
 pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Result<Option<Outcome>, Stop> {
@@ -40,18 +39,15 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
         return Ok(None);
     };
     waiting.tell(Input::Connected { bridged });
-    let star = Digit::from_char('*');
     let options = &waiting.asked.options;
-    let limits = BridgeLimits {
-        hangup_digit_a: star.filter(|_| options.caller_hangs_up),
-        hangup_digit_b: star.filter(|_| options.callee_hangs_up),
-        ..BridgeLimits::default()
-    };
+    for (party, rights) in [(caller, options.caller_rights), (leg.chan(), options.callee_rights)] {
+        let _ = party.with(|channel| channel.rights = rights);
+    }
     let parties =
         (caller.with(|c| c.caller.clone())?, leg.chan().with(|c| c.caller.clone()).unwrap_or_default());
     leg.chan().connect_line(parties.0).await;
     caller.connect_line(parties.1).await;
-    let end = bridge_pair(caller, leg.chan(), limits, "Queue").await;
+    let end = features::converse(caller, leg.chan(), BridgeLimits::default(), "Queue").await;
     waiting.tell(Input::Ended(ended(call, &leg, end)));
     if waiting.handling.set_queue_var {
         super::set_queue_variables(call, &waiting.asked.queue);

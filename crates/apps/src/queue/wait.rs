@@ -204,7 +204,7 @@ impl<'a> Waiting<'a> {
     }
     /// A digit that leads out of the queue, or may become part of a number that does.
     fn pressed(&mut self, digit: Digit) -> Option<Out> {
-        if self.asked.options.caller_hangs_up && digit.to_char() == '*' && !self.legs.is_empty() {
+        if self.asked.options.caller_rights.disconnect && digit.to_char() == '*' && !self.legs.is_empty() {
             self.tell(Input::Left(Exit::Abandoned));
             self.let_be(self.cancel_cause());
             return Some(Out::HungUp);

@@ -176,6 +176,8 @@ const PLAIN_READS: &[&str] = &[
     "SHIFT",
     "SIP_HEADER",
     "SORT",
+    "SQL_ESC",
+    "SQL_ESC_BACKSLASHES",
     "SPRINTF",
     "SRVQUERY",
     "SRVRESULT",

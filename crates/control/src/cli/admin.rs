@@ -152,7 +152,7 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "cdr show status",
         "Shows whether and where call records are written.",
-        "logging by_default unanswered congestion backends records",
+        "logging by_default unanswered congestion backends records tables [name waiting written refused away]",
         Cli::cdr_show_status,
     ),
     verb("cdr reload", "Reads cdr.conf again, and everything else with it.", |cli, _| cli.reload("cdr", "")),
@@ -615,10 +615,15 @@ impl Cli {
         let settings = self.site.shard.core.borrow().settings.clone();
         let backends = store::cdr::Places::of(&snapshot).names();
         let records = self.site.counters.get().records;
+        let tables = self.site.record_tables.borrow();
         let data = || {
             json!({
                 "logging": settings.cdr_enabled, "by_default": !settings.cdr_on_request, "unanswered": settings.cdr_unanswered,
                 "congestion": settings.cdr_congestion, "backends": backends, "records": records,
+                "tables": tables.iter().map(|table| json!({
+                    "name": table.name, "waiting": table.waiting, "written": table.written, "refused": table.refused,
+                    "away": table.is_away,
+                })).collect::<Vec<_>>(),
             })
         };
         let text = || {
@@ -639,6 +644,17 @@ impl Cli {
                 }
                 if backends.is_empty() {
                     out.push_str("    (none)\n");
+                }
+                for table in tables.iter() {
+                    let _ = writeln!(
+                        out,
+                        "    {}: {} records wait{}, {} written, {} set aside",
+                        clean(&table.name),
+                        table.waiting,
+                        if table.is_away { " for the database" } else { "" },
+                        table.written,
+                        table.refused
+                    );
                 }
             }
             out.push('\n');

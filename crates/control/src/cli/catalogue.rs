@@ -104,7 +104,7 @@ impl Cli {
 
     pub(super) fn function_names(&self) -> Vec<String> {
         let core = self.site.shard.core.borrow();
-        core.program.functions().iter().map(|row| row.name.to_owned()).collect()
+        core.program.functions().iter().map(|row| row.name.to_string()).collect()
     }
 
     fn core_show_applications(&self, ask: &mut Ask<'_>) -> Said {
@@ -160,9 +160,9 @@ impl Cli {
             .program
             .functions()
             .iter()
-            .filter(|row| like.is_none_or(|like| holds(row.name, like)))
+            .filter(|row| like.is_none_or(|like| holds(&row.name, like)))
             .collect();
-        rows.sort_by_key(|row| row.name);
+        rows.sort_by(|one, other| one.name.cmp(&other.name));
         let data = || json!({ "functions": rows.iter().map(|row| function_json(row)).collect::<Vec<_>>() });
         let text = || {
             let (title, footer) = match like {

@@ -10,7 +10,7 @@ const fn row(
     read: bool,
     write: bool,
 ) -> FunctionRow {
-    FunctionRow { name, syntax, synopsis, body: Body::Channel { function, read, write } }
+    super::table_row(name, syntax, synopsis, Body::Channel { function, read, write })
 }
 
 pub(super) const ROWS: &[FunctionRow] = &[

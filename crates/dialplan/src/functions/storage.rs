@@ -161,13 +161,21 @@ fn enumlookup(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
 
 /// Argument texts of the calls `${NAME(…)}` in a step's arguments, as written; an inner one after the outer.
 pub fn calls<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = &'t str> {
+    calls_of(text, move |call| call.eq_ignore_ascii_case(name)).map(|(_, args)| args)
+}
+
+/// Names and argument texts of the calls of functions that are `wanted`, as [`calls`] gives them.
+pub fn calls_of<'t>(
+    text: &'t str,
+    wanted: impl Fn(&str) -> bool + 't,
+) -> impl Iterator<Item = (&'t str, &'t str)> {
     let bytes = text.as_bytes();
     let opens = move |start: usize| {
         let open = text.get(start..)?.strip_prefix("${")?;
-        let call = open.get(..name.len()).filter(|call| call.eq_ignore_ascii_case(name))?;
-        open.get(call.len()..)?.starts_with('(').then_some(start + 3 + name.len())
+        let (name, _) = open.split_once('(')?;
+        (!name.contains(['$', '{', '}', ':', ')']) && wanted(name)).then_some((name, start + 3 + name.len()))
     };
-    (0..bytes.len()).filter_map(opens).filter_map(move |start| {
+    (0..bytes.len()).filter_map(opens).filter_map(move |(name, start)| {
         let mut depth = 1_u32;
         let end = bytes.get(start..)?.iter().position(|byte| {
             match byte {
@@ -177,7 +185,7 @@ pub fn calls<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = &'t str> 
             }
             depth == 0
         })?;
-        text.get(start..start + end)
+        Some((name, text.get(start..start + end)?))
     })
 }
 

@@ -98,6 +98,9 @@ fn set_local(env: &mut dyn Env, args: &str, value: &str) -> Answer {
     Ok(())
 }
 
+/// Names of the columns of the row that a function gave last.
+pub const COLUMNS: &str = "~ODBCFIELDS~";
+
 /// The variable that holds one value of a hash.
 fn hash_name(args: &str) -> Result<String, Fault> {
     match args.split_once(',') {
@@ -114,9 +117,29 @@ fn hash(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
 }
 
 fn set_hash(env: &mut dyn Env, args: &str, value: &str) -> Answer {
+    if !args.contains(',') {
+        return set_whole_hash(env, args.trim(), value);
+    }
     let name = hash_name(args)?;
     let name = known(env, &name);
     env.set_variable(name.as_var(), value, crate::vars::Inherit::Never);
+    Ok(())
+}
+
+/// `Set(HASH(name)=${ODBC_X()})`: the names of the keys are those that the function has left behind.
+fn set_whole_hash(env: &mut dyn Env, name: &str, value: &str) -> Answer {
+    let mut columns = String::new();
+    env.variable(known(env, COLUMNS).as_var(), &mut columns);
+    if columns.is_empty() {
+        return Err(Fault::new(
+            "without a key it takes only what REALTIME_HASH() or a function of func_odbc.conf gives",
+        ));
+    }
+    let values = crate::args::split_args(value);
+    for (column, value) in crate::args::split_args(&columns).iter().zip(values) {
+        let key = known(env, &hash_name(&format!("{name},{column}"))?);
+        env.set_variable(key.as_var(), &value, crate::vars::Inherit::Never);
+    }
     Ok(())
 }
 

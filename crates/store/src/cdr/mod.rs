@@ -13,6 +13,7 @@ pub use table::{DATABASE, Row};
 
 use crate::Snapshot;
 use crate::config::cdr::{CdrCsv, CdrCustom, CdrManager, CdrTable};
+use crate::config::cdr_sql::CdrSql;
 use crate::patience::Patience;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -46,6 +47,8 @@ pub struct Places {
     pub table: Option<CdrTable>,
     /// Events for managers.
     pub manager: Option<CdrManager>,
+    /// Tables of databases.
+    pub sql: Vec<CdrSql>,
 }
 
 impl Places {
@@ -64,6 +67,7 @@ impl Places {
             manager: Some(&snapshot.cdr_manager)
                 .filter(|manager| manager.enabled && loaded("cdr_manager"))
                 .cloned(),
+            sql: snapshot.cdr_sql.iter().filter(|table| loaded(table.module)).cloned().collect(),
         }
     }
     /// Their names, as `cdr show status` lists them.
@@ -74,7 +78,10 @@ impl Places {
             self.table.as_ref().map(|_| "cdr_sqlite3_custom"),
             self.manager.as_ref().map(|_| "cdr_manager"),
         ];
-        names.into_iter().flatten().collect()
+        let sql = self.sql.iter().map(|table| table.module);
+        let mut names: Vec<&'static str> = names.into_iter().flatten().chain(sql).collect();
+        names.dedup();
+        names
     }
 }
 

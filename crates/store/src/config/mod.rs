@@ -9,6 +9,7 @@ pub mod aliases;
 pub mod amd;
 pub mod asterisk;
 pub mod cdr;
+pub mod cdr_sql;
 pub mod codecs;
 pub mod confbridge;
 pub mod features;
@@ -314,6 +315,7 @@ pub fn manual() -> Vec<Row> {
         cdr::CdrCsv::rows(),
         cdr::CdrMaster::rows(),
         cdr::CdrManagerGeneral::rows(),
+        cdr_sql::rows(),
         manager::ManagerGeneral::rows(),
         manager::ManagerUser::rows(),
         modules::rows(),

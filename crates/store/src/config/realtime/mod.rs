@@ -4,12 +4,15 @@
 //! This room reads files only. Whoever holds the connections makes one connection of each [`Settings`].
 
 mod extconfig;
+pub mod files;
+mod functions;
 mod native;
 mod odbc;
 mod rows;
 mod sorcery;
 
 pub use extconfig::{Backend, Driver, Families};
+pub use functions::{FuncOdbc, Functions, StatementFunction};
 pub use native::{Mysql, Pgsql, Sqlite};
 pub(crate) use odbc::Environment;
 pub use odbc::{DataSources, OdbcClass};
@@ -28,6 +31,7 @@ pub(crate) fn rows() -> Vec<Row> {
         extconfig::rows(),
         sorcery::rows(),
         odbc::rows(),
+        functions::rows(),
         <Mysql as super::Object>::rows(),
         <Pgsql as super::Object>::rows(),
         <Sqlite as super::Object>::rows(),
@@ -121,6 +125,8 @@ pub struct Realtime {
     pub sorcery: Sorcery,
     /// Databases by the driver and name that `extconfig.conf` calls them by.
     pub databases: BTreeMap<(Driver, String), Settings>,
+    /// `func_odbc.conf`.
+    pub functions: Functions,
 }
 
 /// The files as they were read; `None` is one that is not there.
@@ -132,6 +138,7 @@ pub(crate) struct Files {
     pub(crate) mysql: Option<File>,
     pub(crate) pgsql: Option<File>,
     pub(crate) sqlite: Option<File>,
+    pub(crate) functions: Option<File>,
 }
 
 impl Realtime {
@@ -163,7 +170,12 @@ impl Realtime {
         families.check(&databases, findings);
         let sorcery = files.sorcery.as_ref().map(|file| Sorcery::read(file, findings)).unwrap_or_default();
         sorcery.check(&families, findings);
-        Self { families, sorcery, databases }
+        let functions = files
+            .functions
+            .as_ref()
+            .map(|file| Functions::read(file, &databases, findings))
+            .unwrap_or_default();
+        Self { families, sorcery, databases, functions }
     }
 
     /// The database that a back-end of a family lies in.
