@@ -1,0 +1,180 @@
+//! Queue(): who waits hears music, who is called answers, and what is written says so.
+
+use e2e::{Phone, Server, Site, Speak, wait};
+
+const QUEUES: &str = "
+[general]
+persistentmembers=yes
+[sales]
+strategy=linear
+timeout=2
+retry=1
+musicclass=default
+context=keys
+monitor-type=MixMonitor
+monitor-format=wav
+member => PJSIP/anna,0,Anna
+member => PJSIP/ben,0,Ben
+[nobody]
+joinempty=no
+[late]
+strategy=ringall
+musicclass=default
+";
+
+const DIALPLAN: &str = "
+[test]
+exten => 300,1,Answer()
+ same => n,Queue(sales,c,,,60)
+ same => n,Set(DB(queue/status)=${QUEUESTATUS})
+ same => n,Hangup()
+exten => 301,1,Queue(nobody)
+ same => n,Set(DB(queue/status)=${QUEUESTATUS})
+exten => 302,1,Answer()
+ same => n,Queue(late)
+exten => 303,1,Answer()
+ same => n,Queue(late,,,,3)
+ same => n,Set(DB(queue/status)=${QUEUESTATUS})
+exten => join,1,Answer()
+ same => n,AddQueueMember(late,PJSIP/anna)
+ same => n,Set(DB(queue/joined)=${AQMSTATUS})
+exten => leave,1,Answer()
+ same => n,RemoveQueueMember(late,PJSIP/anna)
+ same => n,Set(DB(queue/left)=${RQMSTATUS})
+[keys]
+exten => 0,1,Set(DB(queue/key)=pressed)
+ same => n,Hangup()
+";
+
+/// Hertz of what is heard.
+const MUSIC: f64 = 350.0;
+const CALLER: f64 = 440.0;
+const ANNA: f64 = 620.0;
+const BEN: f64 = 880.0;
+/// Milliseconds of a tone that nobody takes for noise.
+const ENOUGH: u32 = 300;
+
+struct Office {
+    server: Server,
+    caller: Phone,
+    anna: Phone,
+    ben: Phone,
+}
+
+fn office(name: &str) -> Office {
+    let site = Site::new(name).phone("caller").phone("anna").phone("ben").dialplan(DIALPLAN);
+    let server = Server::start(site.add("queues.conf", QUEUES).music(MUSIC, 4.0));
+    let sip = server.site.sip;
+    let phone = |name: &str, hertz| {
+        let phone = Phone::new(sip, name);
+        phone.media.speak(Speak::Tone(hertz));
+        phone
+    };
+    let (caller, mut anna, mut ben) = (phone("caller", CALLER), phone("anna", ANNA), phone("ben", BEN));
+    anna.must_register();
+    ben.must_register();
+    Office { server, caller, anna, ben }
+}
+
+fn hears(phone: &Phone, hertz: f64) {
+    phone.media.forget();
+    wait::until_true("it is heard", || phone.media.heard().tone(hertz) >= ENOUGH);
+}
+
+/// Events of queue_log, without time and call: `queue|agent|event`.
+fn written(server: &Server) -> Vec<String> {
+    let text = std::fs::read_to_string(server.site.place.join("log/queue_log")).unwrap_or_default();
+    let event = |line: &str| {
+        let fields: Vec<&str> = line.split('|').collect();
+        Some(fields.get(2..5)?.join("|"))
+    };
+    text.lines().filter_map(event).collect()
+}
+
+fn until_written(server: &Server, event: &str) {
+    wait::until_true(event, || written(server).iter().any(|line| line.contains(event)));
+}
+
+#[test]
+fn who_waits_hears_music_until_a_member_answers_and_then_both_hear_each_other_and_are_recorded() {
+    let Office { server, mut caller, mut anna, .. } = office("queue-answer");
+    caller.must_call("300");
+    hears(&caller, MUSIC);
+    let invite = anna.ring();
+    anna.take(&invite);
+    hears(&caller, ANNA);
+    hears(&anna, CALLER);
+    assert!(server.cli("queue show sales").contains("Anna"), "{}", server.cli("queue show sales"));
+    anna.hang_up();
+    caller.until_hung_up();
+    assert_eq!(server.database("queue", "status"), "CONTINUE");
+    until_written(&server, "COMPLETEAGENT");
+    let events: Vec<String> =
+        written(&server).into_iter().filter(|line| line.starts_with("sales|")).collect();
+    assert_eq!(events, ["sales|NONE|ENTERQUEUE", "sales|Anna|CONNECT", "sales|Anna|COMPLETEAGENT"]);
+    let recordings =
+        || std::fs::read_dir(server.site.place.join("spool/monitor")).into_iter().flatten().count();
+    wait::until_true("the recording is there", || recordings() == 1);
+    server.until_idle();
+}
+
+#[test]
+fn a_member_who_does_not_answer_is_followed_by_the_next() {
+    let Office { server, mut caller, mut anna, mut ben } = office("queue-next");
+    caller.must_call("300");
+    let unanswered = anna.ring();
+    let cancel = anna.expect("CANCEL");
+    anna.respond(&cancel, 200, "OK", false);
+    anna.refuse(&unanswered, 487, "Request Terminated");
+    let invite = ben.ring();
+    ben.take(&invite);
+    hears(&caller, BEN);
+    caller.hang_up();
+    ben.until_hung_up();
+    until_written(&server, "COMPLETECALLER");
+    let events = written(&server);
+    let place = |event: &str| events.iter().position(|line| line == event);
+    assert!(place("sales|Anna|RINGNOANSWER") < place("sales|Ben|CONNECT"), "{events:?}");
+    server.until_idle();
+}
+
+#[test]
+fn a_digit_leads_out_of_the_queue_and_a_queue_without_members_lets_nobody_in() {
+    let Office { server, mut caller, .. } = office("queue-out");
+    caller.must_call("300");
+    hears(&caller, MUSIC);
+    caller.media.type_digits("0");
+    caller.until_hung_up();
+    assert_eq!(server.database("queue", "key"), "pressed");
+    until_written(&server, "EXITWITHKEY");
+    caller.call("301");
+    wait::until_true("it is told", || server.database("queue", "status") == "JOINEMPTY");
+    caller.must_call("303");
+    hears(&caller, MUSIC);
+    caller.until_hung_up();
+    assert_eq!(server.database("queue", "status"), "TIMEOUT");
+    server.until_idle();
+}
+
+#[test]
+fn a_phone_joins_a_queue_is_a_member_after_a_restart_and_leaves() {
+    let Office { mut server, mut caller, mut anna, .. } = office("queue-dynamic");
+    anna.must_call("join");
+    anna.until_hung_up();
+    assert_eq!(server.database("queue", "joined"), "ADDED");
+    server.signal("TERM");
+    wait::until("it ends", || server.ended());
+    server.kill_and_restart();
+    anna.must_register();
+    assert!(server.cli("queue show late").contains("PJSIP/anna"), "{}", server.cli("queue show late"));
+    caller.must_call("302");
+    let invite = anna.ring();
+    anna.take(&invite);
+    hears(&caller, ANNA);
+    caller.hang_up();
+    anna.until_hung_up();
+    anna.must_call("leave");
+    anna.until_hung_up();
+    assert_eq!(server.database("queue", "left"), "REMOVED");
+    server.until_idle();
+}
