@@ -66,7 +66,7 @@ options! {
     dbname: Text = "asteriskcdrdb", "Database.";
     user: Text = "asteriskcdruser", "User.";
     password: Hidden = "", "Password.";
-    table: Text = "cdr", "Table that gets a row for each record. Fields that are no column of it are left out; without [columns] the start also goes to a column calldate.";
+    table: Text = "cdr", "Table that gets a row for each record. Fields that are no column of it are left out; without a section columns the start also goes to a column calldate.";
     usegmtime: YesNo = "no", "Times in UTC.";
     max_connections: Int<1, 1000> = "1", "Most connections at once.";
     @recognised {
