@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use base::Instant;
+use base::{Cause, Instant};
 use iax2::frame::Auth;
 use iax2::machine::{Challenge, Encrypt, Lease};
 use iax2::{Event, Machine, Out, Secret, Settings};
@@ -37,6 +37,9 @@ fn registrar(socket: &UdpSocket, stop: &AtomicBool) -> BTreeSet<(IpAddr, String)
                     seen.insert((request.from.ip(), user));
                 }
                 Event::Proven(leg) => machine.register(now, leg, &lease, &mut out).unwrap(),
+                Event::Unproven(leg) => {
+                    machine.reject(now, leg, Cause::FACILITY_NOT_SUBSCRIBED, b"", &mut out).unwrap();
+                }
                 _ => {}
             }
         }
