@@ -62,7 +62,7 @@ const ROOMS: &[Room] = &[
     room("sim", 4, EVERYTHING),
     // The real program seen from outside: it knows the crates no better than a phone does.
     room("e2e", 4, &["oracle"]),
-    room("loadbench", 4, &["base", "e2e", "iax2", "io", "loadtest"]),
+    room("loadbench", 4, &["base", "e2e", "iax2", "io", "loadtest", "realtime"]),
     // What tests of several crates share.
     room("kit", 4, &[]),
     // C libraries of Debian, to compare with.

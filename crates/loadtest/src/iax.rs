@@ -4,7 +4,9 @@
 //! a thousand sources cost no more than one. Peers begin at a steady rate, whatever the other side does, and what begins
 //! and answers in a quarter of a millisecond leaves together.
 
+mod calls;
 mod exchange;
+mod flood;
 mod sources;
 
 use std::io;
@@ -18,7 +20,9 @@ use ::io::media::thread_cpu;
 use base::Instant;
 
 use crate::histogram::Histogram;
+pub use calls::{CallReport, CallerPlan, IaxCallers};
 use exchange::Exchanges;
+pub use flood::Flood;
 use sources::Sources;
 
 /// What begins in so much time begins together.

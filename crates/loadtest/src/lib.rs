@@ -31,7 +31,9 @@ use ::io::media::{Interfaces, Io, IoError, Wire, settle_thread};
 
 pub use generator::Progress;
 pub use histogram::Histogram;
-pub use iax::{RegistrationPlan, RegistrationReport, Registrations};
+pub use iax::{
+    CallReport, CallerPlan, Flood, IaxCallers, RegistrationPlan, RegistrationReport, Registrations,
+};
 pub use plan::{Hear, Media, Plan};
 pub use reception::{Arrivals, Reception};
 pub use report::{Own, Report};

@@ -1,6 +1,6 @@
 //! What IAX2 registrations cost (RFC 5456 §6.1): token, MD5, confirmation, acknowledgement, each peer in turn.
 //!
-//! One generator on a thread of its own for all rows ([`Registrations`]), which begins them evenly spaced; time is from the
+//! One generator on a thread of its own for all rows ([`loadtest::Registrations`]), which begins them evenly spaced; time is from the
 //! first REGREQ to REGACK, processor time is that of all threads of the program. The old design of this project's review is
 //! a model in this process ([`OldRegistrar`]) that meets the same generator in the same run; its threads alone count.
 //!
@@ -13,15 +13,15 @@
 //! `STROWGER_BENCH_ONLY` names a row, `STROWGER_BENCH_SHORT` shortens everything.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use e2e::{SECRET, Server, Site};
-use loadbench::{Awake, Figure, Meter, OldRegistrar, QUIET_LOG, publish_points, short};
-use loadtest::{RegistrationPlan, RegistrationReport, Registrations};
+use loadbench::{
+    Awake, Figure, IAX_PEERS, IaxWindow, Meter, OldRegistrar, QUIET_LOG, iax_peers, iax_window,
+    publish_points,
+};
 
-/// Peers that take turns.
-const PEERS: u32 = 15_000;
+/// Addresses of all rows but the first.
+const MANY: u16 = 256;
 /// As many a second as 15,000 in a minute.
 const CALM: f64 = 250.0;
 /// A second, of the row that asks for many.
@@ -33,84 +33,12 @@ const ROUNDS: usize = 3;
 /// Name of what everything is compared with.
 const OLD: &str = "the old design, a model, same run";
 
-/// What one window gave.
-struct Window {
-    /// Percent of one core.
-    percent: f64,
-    report: RegistrationReport,
-}
-
-impl Window {
-    /// Microseconds of one core for a registration.
-    fn each(&self) -> f64 {
-        self.percent / 100.0 * self.report.length.as_secs_f64() * 1e6 / self.report.registered.max(1) as f64
-    }
-    fn p99_ms(&self) -> f64 {
-        self.report.time.permille(990).as_secs_f64() * 1e3
-    }
-    fn tell(&self, who: &str, rate: f64) {
-        let report = &self.report;
-        println!(
-            "  {who} at {rate} a second: {:.2} % of one core, {:.1} us each; {} registered, {} refused, {} lost, {} frames \
-             again, {} not begun; half in {:.2} ms, 99 % in {:.2} ms, the last in {:.2} ms; generator late {:.2} ms (99 %)",
-            self.percent,
-            self.each(),
-            report.registered,
-            report.refused,
-            report.lost,
-            report.repeated,
-            report.skipped,
-            report.time.permille(500).as_secs_f64() * 1e3,
-            self.p99_ms(),
-            report.time.worst().as_secs_f64() * 1e3,
-            report.lateness.permille(990).as_secs_f64() * 1e3
-        );
-    }
-    /// All that was begun came to its end.
-    fn is_whole(&self) -> bool {
-        let RegistrationReport { refused, lost, skipped, .. } = self.report;
-        refused + lost + skipped == 0
-    }
-}
-
-/// Counts processor time, as seconds so far.
-type Cpu<'a> = &'a dyn Fn() -> f64;
-
-fn peers(server: SocketAddr, addresses: u8, rate: f64) -> Registrations {
-    // An address is nobody's else: those of servers have another second octet.
-    let source = |number: u16| Ipv4Addr::new(127, 9, 1 + (number / 200) as u8, 1 + (number % 200) as u8);
-    let count = if addresses == 0 { 256 } else { u16::from(addresses) };
-    let plan = RegistrationPlan {
-        server,
-        sources: (0..count).map(|number| IpAddr::V4(source(number))).collect(),
-        ports: 1,
-        peers: PEERS,
-        name: "peer".into(),
-        secret: SECRET.into(),
-        refresh: 60,
-        rate,
-    };
-    Registrations::start(plan).expect("the generator starts")
-}
-
-/// Lets the peers go on for a while, and then counts.
-fn window(peers: &Registrations, cpu: Cpu<'_>, seconds: f64) -> Window {
-    let length = Duration::from_secs_f64(if short() { seconds.min(1.0) } else { seconds });
-    std::thread::sleep(length.min(Duration::from_secs(1)));
-    peers.begin_window();
-    let before = cpu();
-    std::thread::sleep(length);
-    let spent = cpu() - before;
-    let report = peers.report();
-    Window { percent: spent * 100.0 / report.length.as_secs_f64(), report }
-}
-
-fn old(rate: f64, addresses: u8, seconds: f64) -> Window {
-    let server = OldRegistrar::start(e2e::address(), "peer", PEERS, SECRET, rate);
-    let (meter, peers) = (Meter::new(std::process::id()), peers(server.address(), addresses, rate));
+fn old(rate: f64, addresses: u16, seconds: f64) -> IaxWindow {
+    let server = OldRegistrar::start(e2e::address(), "peer", IAX_PEERS, SECRET, rate);
+    let (meter, peers) = (Meter::new(std::process::id()), iax_peers(server.address(), addresses, rate));
     let start = meter.read();
     let cpu = || meter.read().cpu_of_since(&start, server.threads());
-    let window = window(&peers, &cpu, seconds);
+    let window = iax_window(&peers, &cpu, seconds);
     window.tell("the old design", rate);
     window
 }
@@ -120,7 +48,7 @@ fn start() -> Server {
     let mut site = Site::new("iax");
     let ip = site.sip.ip();
     let mut peers = String::new();
-    for peer in 0..PEERS {
+    for peer in 0..IAX_PEERS {
         let _ = writeln!(peers, "[peer{peer}](peers)");
     }
     let head = format!("[general]\nbindaddr={ip}\n[peers](!)\ntype=friend\nhost=dynamic\nsecret={SECRET}\n");
@@ -129,11 +57,11 @@ fn start() -> Server {
     Server::start(site)
 }
 
-fn new(server: &Server, rate: f64, addresses: u8, seconds: f64) -> Window {
+fn new(server: &Server, rate: f64, addresses: u16, seconds: f64) -> IaxWindow {
     let meter = Meter::new(server.pid());
-    let peers = peers((server.site.sip.ip(), 4569).into(), addresses, rate);
+    let peers = iax_peers((server.site.sip.ip(), 4569).into(), addresses, rate);
     let start = meter.read();
-    let window = window(&peers, &|| meter.read().cpu_since(&start), seconds);
+    let window = iax_window(&peers, &|| meter.read().cpu_since(&start), seconds);
     window.tell("Strowger", rate);
     window
 }
@@ -144,7 +72,7 @@ fn wanted(row: &str) -> bool {
 
 /// 15,000 registrations in a minute.
 fn calm(server: &Server) {
-    let mut best: Option<(Window, Window)> = None;
+    let mut best: Option<(IaxWindow, IaxWindow)> = None;
     for _ in 0..ROUNDS {
         let now = (new(server, CALM, 8, 60.0), old(CALM, 8, 10.0));
         if best.as_ref().is_none_or(|(window, _)| now.0.percent < window.percent) {
@@ -166,9 +94,9 @@ fn calm(server: &Server) {
 
 /// As many as one core carries.
 fn busy(server: &Server) {
-    let mut windows: Vec<Window> = Vec::new();
+    let mut windows: Vec<IaxWindow> = Vec::new();
     for _ in 0..ROUNDS {
-        windows.push(new(server, BUSY, 0, 10.0));
+        windows.push(new(server, BUSY, MANY, 10.0));
         if windows.iter().any(|window| window.each() <= 50.0 && window.is_whole()) {
             break;
         }
@@ -179,7 +107,7 @@ fn busy(server: &Server) {
             "iax registrations, 20000 a second: NOT met, none of {ROUNDS} rounds was without loss"
         );
     };
-    let old = old(CALM, 0, 10.0);
+    let old = old(CALM, MANY, 10.0);
     Figure {
         name: "iax registrations, 20000 a second",
         value: window.each(),
@@ -193,12 +121,12 @@ fn busy(server: &Server) {
 
 /// What the picture shows.
 fn picture(server: &Server) {
-    let of = |windows: Vec<(f64, Window)>| {
+    let of = |windows: Vec<(f64, IaxWindow)>| {
         let whole = windows.into_iter().filter(|(_, window)| window.is_whole());
         whole.map(|(rate, window)| (rate, window.percent)).collect::<Vec<_>>()
     };
-    let ours = of(RATES.map(|rate| (rate, new(server, rate, 0, 4.0))).into());
-    let theirs = of(OLD_RATES.map(|rate| (rate, old(rate, 0, 4.0))).into());
+    let ours = of(RATES.map(|rate| (rate, new(server, rate, MANY, 4.0))).into());
+    let theirs = of(OLD_RATES.map(|rate| (rate, old(rate, MANY, 4.0))).into());
     publish_points("iax load, Strowger", "% of one core", &ours);
     publish_points("iax load, the old design", "% of one core", &theirs);
 }

@@ -1,10 +1,12 @@
 //! Phones that register, each time anew: REGISTER, challenge, REGISTER with the proof, 200.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use loadtest::Histogram;
 
 use crate::message::{authorization, header, status};
 use crate::pace::Pacer;
@@ -23,6 +25,26 @@ pub struct Registrars {
 struct Counts {
     registered: AtomicU64,
     refused: AtomicU64,
+    /// When each phone began, and how long they took from REGISTER to 200.
+    times: Mutex<(Vec<Option<Instant>>, Histogram)>,
+}
+
+impl Counts {
+    fn begun(&self, phone: u64) {
+        let mut times = self.times.lock().expect("nobody panics with it");
+        let place = usize::try_from(phone).expect("phones are few");
+        if times.0.len() <= place {
+            times.0.resize(place + 1, None);
+        }
+        times.0[place] = Some(Instant::now());
+    }
+    fn done(&self, phone: u64) {
+        let mut times = self.times.lock().expect("nobody panics with it");
+        let begun = usize::try_from(phone).ok().and_then(|place| times.0.get_mut(place)?.take());
+        if let Some(begun) = begun {
+            times.1.add(begun.elapsed());
+        }
+    }
 }
 
 impl Registrars {
@@ -47,7 +69,9 @@ impl Registrars {
                 }
             }
         });
+        let begun = counts.clone();
         let pacer = Pacer::start(rate, u64::MAX, move |number| {
+            begun.begun(number % phones);
             let sequence = 1 + 2 * (number / phones);
             let _ = socket.send(writer.register(number % phones, sequence, "").as_bytes());
         });
@@ -57,6 +81,11 @@ impl Registrars {
     /// Registrations that have been granted.
     pub fn registered(&self) -> u64 {
         self.counts.registered.load(Relaxed)
+    }
+
+    /// How long registrations took since the last time this was asked, from the first REGISTER to 200.
+    pub fn take_times(&self) -> Histogram {
+        std::mem::take(&mut self.counts.times.lock().expect("nobody panics with it").1)
     }
 
     /// Registrations that were refused.
@@ -80,6 +109,8 @@ fn reaction(text: &str, writer: &Writer, secret: &str, counts: &Counts) -> Optio
     match status(text)? {
         200 => {
             counts.registered.fetch_add(1, Relaxed);
+            let phone = header(text, "Call-ID").and_then(|id| id.split('-').nth(1)?.parse().ok());
+            phone.into_iter().for_each(|phone| counts.done(phone));
             None
         }
         401 => {

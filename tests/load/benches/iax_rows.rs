@@ -1,0 +1,256 @@
+//! IAX2 registrations of peers whose rows lie in MariaDB: by the driver inside the program and through unixODBC, with rows
+//! remembered (`rtcachefriends`) and written behind (`rtupdate`); with nothing remembered; while the database is stopped.
+//!
+//! The generator, the source addresses and how things are counted are those of the bench `iax`. MariaDB is Debian's, on a
+//! port of its own on the same machine; its processor time is not counted, and that of the processes of ODBC drivers is.
+//! Both have eight connections. `STROWGER_BENCH_ONLY` names a row, `STROWGER_BENCH_SHORT` shortens everything.
+
+#[path = "../../../crates/realtime/tests/common/mod.rs"]
+mod common;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use e2e::{SECRET, Server, Site};
+use loadbench::{Awake, Figure, IAX_PEERS, Meter, QUIET_LOG, iax_peers, iax_window, short};
+use realtime::{Answer, Databases};
+
+/// Registrations a second, as many as 15,000 in a minute.
+const RATE: f64 = 250.0;
+const ADDRESSES: u16 = 8;
+const ROUNDS: usize = 3;
+const GOAL: &str = "the goal of this project";
+/// Where Debian has the driver.
+const DRIVER: &str = "/usr/lib/x86_64-linux-gnu/odbc/libmaodbc.so";
+const TABLE: &str = "CREATE TABLE iaxfriends (name VARCHAR(40) PRIMARY KEY, type VARCHAR(10), secret VARCHAR(80), \
+                     context VARCHAR(40), host VARCHAR(40), ipaddr VARCHAR(45), port INTEGER, regseconds BIGINT)";
+
+/// How the program reaches the rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Native,
+    Odbc,
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Odbc => "ODBC",
+        }
+    }
+}
+
+/// The database and the program.
+struct Bench {
+    database: common::Server,
+    asked: Databases,
+    server: Server,
+}
+
+impl Bench {
+    fn start(way: Way) -> Option<Self> {
+        if way == Way::Odbc && !std::path::Path::new(DRIVER).exists() {
+            println!("skipped: odbc-mariadb is not installed");
+            return None;
+        }
+        let database = common::Server::mariadb()?;
+        let mut asked = common::open(database.settings());
+        common::wait_for_answer(&mut asked, common::raw(TABLE));
+        let rows = format!(
+            "INSERT INTO iaxfriends (name, type, secret, context, host) \
+             SELECT CONCAT('peer', seq), 'friend', '{SECRET}', 'default', 'dynamic' FROM seq_0_to_{}",
+            IAX_PEERS - 1
+        );
+        common::wait_for_answer(&mut asked, common::raw(&rows));
+        let server = Server::start(site(way, database.port()));
+        Some(Self { database, asked, server })
+    }
+    /// One value that the database gives.
+    fn number(&mut self, sql: &str) -> u64 {
+        match common::wait_for_answer(&mut self.asked, common::raw(sql)) {
+            Answer::Set(set) => {
+                let last = set.rows.first().and_then(|row| row.last().cloned().flatten());
+                last.and_then(|text| text.parse().ok()).unwrap_or_default()
+            }
+            _ => 0,
+        }
+    }
+    /// Queries that it was asked so far.
+    fn selects(&mut self) -> u64 {
+        self.number("SHOW GLOBAL STATUS LIKE 'Com_select'")
+    }
+    /// Rows that say where their peer is.
+    fn placed(&mut self) -> u64 {
+        self.number("SELECT COUNT(*) FROM iaxfriends WHERE regseconds > 0")
+    }
+    /// The program and the processes that it has started.
+    fn meters(&self) -> Vec<Meter> {
+        let children = Command::new("pgrep").args(["-P", &self.server.pid().to_string()]).output();
+        let children = children.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let children = children.unwrap_or_default();
+        let ids = children.lines().filter_map(|line| line.trim().parse().ok());
+        std::iter::once(self.server.pid()).chain(ids).map(Meter::new).collect()
+    }
+    fn peers(&self, rate: f64) -> loadtest::Registrations {
+        iax_peers((self.server.site.sip.ip(), 4569).into(), ADDRESSES, rate)
+    }
+}
+
+fn site(way: Way, port: u16) -> Site {
+    let mut site = Site::new("iax-rows");
+    let iax = format!("[general]\nbindaddr={}\nrtcachefriends=yes\nrtupdate=yes\n", site.sip.ip());
+    site.append("iax.conf", &iax);
+    let driver = match way {
+        Way::Native => {
+            let lines = format!(
+                "[phones]\ndbhost=127.0.0.1\ndbport={port}\ndbname=pbx\ndbuser=pbx\ndbpass=s3cr#t'\nmax_connections=8\n"
+            );
+            site.append("res_config_mysql.conf", &lines);
+            "mysql"
+        }
+        Way::Odbc => {
+            let source =
+                format!("[bench]\nDriver={DRIVER}\nServer=127.0.0.1\nPort={port}\nDatabase=pbx\nOPTION=2\n");
+            site.place.write("odbc.ini", &source);
+            let lines = format!(
+                "[ENV]\nODBCINI => {}\n[phones]\nenabled => yes\ndsn => bench\nusername => pbx\npassword => s3cr#t'\n\
+                 pre-connect => yes\nmax_connections => 8\n",
+                site.place.join("odbc.ini").display()
+            );
+            site.append("res_odbc.conf", &lines);
+            "odbc"
+        }
+    };
+    let families = ["iaxusers", "iaxpeers"].map(|family| format!("{family} => {driver},phones,iaxfriends\n"));
+    site.append("extconfig.conf", &format!("[settings]\n{}", families.concat()));
+    site.rewrite("logger.conf", QUIET_LOG);
+    site
+}
+
+/// 15,000 registrations in a minute, all rows known.
+fn calm(way: Way) {
+    let Some(mut bench) = Bench::start(way) else { return };
+    let mut best: Option<loadbench::IaxWindow> = None;
+    for _ in 0..ROUNDS {
+        let (meters, peers) = (bench.meters(), bench.peers(RATE));
+        let start: Vec<_> = meters.iter().map(Meter::read).collect();
+        let cpu = || meters.iter().zip(&start).map(|(meter, start)| meter.read().cpu_since(start)).sum();
+        let (asked, before) = (bench.selects(), Instant::now());
+        let window = iax_window(&peers, &cpu, 60.0);
+        window.tell(&format!("rows, {}", way.name()), RATE);
+        let asked = bench.selects() - asked;
+        println!("  {asked} queries in {:.0} s", before.elapsed().as_secs_f64());
+        if best.as_ref().is_none_or(|best| window.percent < best.percent) {
+            best = Some(window);
+        }
+        if best.as_ref().is_some_and(|best| best.percent <= 3.0 && best.p99_ms() <= 2.0) {
+            break;
+        }
+    }
+    let Some(window) = best else { return };
+    assert!(window.is_whole(), "registrations were lost or refused");
+    let name = format!("iax rows, {}", way.name());
+    let (value, unit) = (window.percent, "% of one core");
+    Figure { name: &name, value, unit, target: 3.0, baseline: 3.0, baseline_name: GOAL }.publish();
+    let name = format!("iax rows, {}, time", way.name());
+    let (value, unit) = (window.p99_ms(), "ms from REGREQ to REGACK, 99 %");
+    Figure { name: &name, value, unit, target: 2.0, baseline: 2.0, baseline_name: GOAL }.publish();
+}
+
+/// Nothing is remembered, and all peers come in a second and a half.
+fn cold() {
+    let Some(mut bench) = Bench::start(Way::Native) else { return };
+    for cache in ["chan_iax2/iaxusers", "chan_iax2/iaxpeers"] {
+        bench.server.cli(&format!("sorcery memory cache expire {cache}"));
+    }
+    let meter = Meter::new(bench.server.pid());
+    let (asked, before) = (bench.selects(), meter.read());
+    let peers = bench.peers(f64::from(IAX_PEERS) / 1.5);
+    let begun = Instant::now();
+    let report = loop {
+        std::thread::sleep(Duration::from_millis(50));
+        let report = peers.report();
+        if report.begun >= u64::from(IAX_PEERS) || begun.elapsed() > Duration::from_secs(30) {
+            peers.set_rate(1e-3);
+            std::thread::sleep(Duration::from_secs(3));
+            break RegistrationsEnd { report: peers.report(), begun: report.begun };
+        }
+    };
+    let (cpu, asked) = (meter.read().cpu_since(&before), bench.selects() - asked);
+    let RegistrationsEnd { report, begun } = report;
+    println!(
+        "  cold: {begun} begun, {} registered, {} refused, {} lost; {asked} queries; {:.1} us of one core each; 99 % in {:.1} ms",
+        report.registered,
+        report.refused,
+        report.lost,
+        cpu * 1e6 / report.registered.max(1) as f64,
+        report.time.permille(990).as_secs_f64() * 1e3
+    );
+    let value = asked as f64 / f64::from(IAX_PEERS);
+    let (name, unit) = ("iax rows, cold, queries", "queries a peer");
+    Figure { name, value, unit, target: 1.0, baseline: 1.0, baseline_name: GOAL }.publish();
+}
+
+/// What a burst came to.
+struct RegistrationsEnd {
+    report: loadtest::RegistrationReport,
+    begun: u64,
+}
+
+/// The database stops under 250 registrations a second, and comes back.
+fn stopped() {
+    let Some(mut bench) = Bench::start(Way::Native) else { return };
+    let away = match std::env::var("STROWGER_BENCH_AWAY").ok().and_then(|seconds| seconds.parse().ok()) {
+        Some(seconds) => Duration::from_secs(seconds),
+        None if short() => Duration::from_secs(5),
+        None => Duration::from_secs(600),
+    };
+    let peers = bench.peers(RATE);
+    bench.database.stop();
+    peers.begin_window();
+    std::thread::sleep(away);
+    let report = peers.report();
+    bench.database.start(false);
+    peers.set_rate(1e-3);
+    let came = Instant::now();
+    let wanted = report.registered.min(u64::from(IAX_PEERS));
+    while bench.placed() < wanted && came.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let placed = bench.placed();
+    println!(
+        "  without a database for {} s: {} registered, {} refused, {} lost; 99 % in {:.2} ms; {placed} of {wanted} rows \
+         written {:.1} s after it is back",
+        away.as_secs(),
+        report.registered,
+        report.refused,
+        report.lost,
+        report.time.permille(990).as_secs_f64() * 1e3,
+        came.elapsed().as_secs_f64()
+    );
+    for (name, value, unit) in [
+        ("iax rows, stopped, refused", report.refused + report.lost, "registrations refused or lost"),
+        ("iax rows, stopped, rows lost", wanted.saturating_sub(placed), "rows that are not written"),
+    ] {
+        let (value, baseline_name) = (value as f64, "at most");
+        Figure { name, value, unit, target: 0.0, baseline: 0.0, baseline_name }.publish();
+    }
+}
+
+fn main() {
+    let _awake = Awake::keep();
+    let only = std::env::var("STROWGER_BENCH_ONLY").ok();
+    let wanted = |row: &str| only.as_ref().is_none_or(|only| only == row);
+    for (row, way) in [("iax_rows_native", Way::Native), ("iax_rows_odbc", Way::Odbc)] {
+        if wanted(row) {
+            calm(way);
+        }
+    }
+    if wanted("iax_rows_cold") {
+        cold();
+    }
+    if wanted("iax_rows_stopped") {
+        stopped();
+    }
+}
