@@ -1,17 +1,20 @@
 //! Rows that are written behind: what changes often is written once, in batches, and again until a database takes it.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use base::Instant;
 use call::Level;
 use realtime::behind::{Behind, Outcome};
-use realtime::{Answer, Failure, Query};
+use realtime::{Answer, Failure, Query, Rewrite};
 
 use crate::databases::{Asker, Shared};
 use crate::family::Places;
 
 type Keys = Vec<(String, String)>;
 type Sets = Vec<(String, Option<String>)>;
+/// A key's value and what is written there.
+type Rows = Vec<(String, Vec<Option<String>>)>;
 
 /// What is to become of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +36,28 @@ impl Write {
             Self::Destroy(keys) => Query::Destroy { table, keys },
         }
     }
+}
+
+/// A batch as the database is asked for it. Every row is its own, so those that get the same columns go together.
+fn queries(batch: &[Write], table: &str) -> Vec<Query> {
+    let mut alike: BTreeMap<(&str, Vec<&str>), Rows> = BTreeMap::new();
+    let mut queries = Vec::new();
+    for write in batch {
+        if let Write::Update(keys, sets) = write
+            && let [(key, value)] = keys.as_slice()
+        {
+            let columns = sets.iter().map(|(column, _)| column.as_str()).collect();
+            let values = sets.iter().map(|(_, value)| value.clone()).collect();
+            alike.entry((key, columns)).or_default().push((value.clone(), values));
+        } else {
+            queries.push(write.query(table));
+        }
+    }
+    queries.extend(alike.into_iter().map(|((key, columns), rows)| {
+        let columns = columns.into_iter().map(str::to_owned).collect();
+        Query::Rewrite(Box::new(Rewrite { table: table.to_owned(), key: key.to_owned(), columns, rows }))
+    }));
+    queries
 }
 
 /// A batch on its way: its number, and which of the places has it.
@@ -107,7 +132,7 @@ impl<K: Ord + Clone + Display> Writer<K> {
         let Some((connection, table)) = self.places.get(place) else {
             return self.behind.done(Outcome::Refused, now);
         };
-        let queries: Vec<Query> = self.batch.iter().map(|write| write.query(table)).collect();
+        let queries = queries(&self.batch, table);
         self.next += 1;
         let asked = (self.asker, self.next);
         let submitted = self.databases.borrow_mut().submit(connection, asked, Query::Batch(queries));
@@ -181,5 +206,46 @@ impl<K: Ord + Clone + Display> Writer<K> {
     /// What the log is to be told.
     pub(crate) fn take_lines(&mut self) -> Vec<(Level, String)> {
         std::mem::take(&mut self.lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn rows_that_get_the_same_columns_are_written_together_and_all_others_by_themselves() {
+        let sets = |columns: &[&str], value: &str| -> Sets {
+            columns.iter().map(|column| ((*column).to_owned(), Some(value.to_owned()))).collect()
+        };
+        let update = |name: &str, columns: &[&str], value: &str| {
+            Write::Update(vec![pair("name", name)], sets(columns, value))
+        };
+        let two_keys = Write::Update(vec![pair("name", "d"), pair("host", "x")], sets(&["port"], "4"));
+        let batch = [
+            update("a", &["port"], "1"),
+            Write::Destroy(vec![pair("name", "b")]),
+            update("c", &["port", "ipaddr"], "2"),
+            two_keys.clone(),
+            update("e", &["port"], "3"),
+        ];
+        let row = |name: &str, values: &[&str]| {
+            (name.to_owned(), values.iter().map(|value| Some((*value).to_owned())).collect())
+        };
+        let rewrite = |columns: &[&str], rows: Rows| {
+            let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+            Query::Rewrite(Box::new(Rewrite { table: "t".to_owned(), key: "name".to_owned(), columns, rows }))
+        };
+        let expected = [
+            batch[1].query("t"),
+            two_keys.query("t"),
+            rewrite(&["port"], vec![row("a", &["1"]), row("e", &["3"])]),
+            rewrite(&["port", "ipaddr"], vec![row("c", &["2", "2"])]),
+        ];
+        assert_eq!(queries(&batch, "t"), expected);
     }
 }

@@ -19,7 +19,7 @@ mod sql;
 
 pub use databases::{Databases, Standing, Status, Turned};
 pub use failure::Failure;
-pub use query::{Answer, Filter, Load, Op, Order, Query, ResultSet, Row, Value};
+pub use query::{Answer, Filter, Load, Op, Order, Query, ResultSet, Rewrite, Row, Value};
 pub use settings::{
     CONNECT_WITHIN, CONNECTIONS_DEFAULT, Connection, NEGATIVE_CACHE, QUERY_WITHIN, SLOW_QUERY, Server,
     Settings, Source, Target, Tls, Transport, UrlFlaw, WAITING_DEFAULT,

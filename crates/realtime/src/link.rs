@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Either, Executor as _, MySql, Pos
 use sqlx::{Column as _, ValueRef as _};
 
 use crate::program::Program;
-use crate::query::{Answer, Load, Query, ResultSet, Row};
+use crate::query::{Answer, Load, Query, ResultSet, Rewrite, Row};
 use crate::settings::{Server, Target, Tls, Transport};
 use crate::sql::{Dialect, Marks, Statement, Table};
 
@@ -20,6 +20,8 @@ use crate::sql::{Dialect, Marks, Statement, Table};
 pub(crate) const ROWS_MAX: usize = 500_000;
 /// Tables of one database whose columns are remembered.
 const TABLES_MAX: usize = 1_000;
+/// Rows of one statement at most. Each database compares each row with each key: beyond this that is dearer than what is saved.
+const REWRITTEN_MAX: usize = 64;
 /// Statements that a connection keeps prepared.
 const PREPARED_MAX: usize = 256;
 
@@ -370,6 +372,7 @@ impl Link {
             Query::Store { .. }
             | Query::Record { .. }
             | Query::Update { .. }
+            | Query::Rewrite(_)
             | Query::Put { .. }
             | Query::Destroy { .. } => self.write(tables, query).await.map(Answer::Changed),
         }
@@ -403,6 +406,10 @@ impl Link {
             Query::Update { table, keys, sets } => {
                 let table = self.table(tables, table).await?;
                 self.update(&table, keys, sets).await
+            }
+            Query::Rewrite(rewrite) => {
+                let table = self.table(tables, &rewrite.table).await?;
+                self.rewrite(&table, rewrite).await
             }
             Query::Put { table, keys, sets } => {
                 let table = self.table(tables, table).await?;
@@ -445,6 +452,32 @@ impl Link {
         let found = self.ask(&statement).await?.rows;
         let count = found.first().and_then(|row| row.first()).and_then(Option::as_ref);
         Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
+    }
+    /// How many rows were found to change. The numbers of rows of its statements are powers of two, so that few are prepared.
+    async fn rewrite(
+        &mut self,
+        table: &Table,
+        Rewrite { key, columns, rows, .. }: &Rewrite,
+    ) -> Result<u64, Trouble> {
+        let (dialect, mut rows) = (self.dialect(), rows.as_slice());
+        let most = if dialect.knows_cases() { REWRITTEN_MAX } else { 1 };
+        let mut changed = 0;
+        while let Some(together) = rows.len().checked_ilog2().map(|log| most.min(1 << log)) {
+            let (now, later) = rows.split_at(together);
+            rows = later;
+            changed += match now {
+                [(row, values)] => {
+                    let keys = [(key.clone(), row.clone())];
+                    let sets: Vec<_> = columns.iter().cloned().zip(values.iter().cloned()).collect();
+                    self.update(table, &keys, &sets).await?
+                }
+                many => match dialect.rewrite(table, key, columns, many).map_err(Trouble::Unaskable)? {
+                    Some(statement) => self.ask(&statement).await?.changed,
+                    None => 0,
+                },
+            };
+        }
+        Ok(changed)
     }
     async fn load(&mut self, tables: &Tables, load: &Load) -> Result<Vec<Row>, Trouble> {
         let table = self.table(tables, &load.table).await?;

@@ -147,6 +147,19 @@ pub struct Value {
     pub number: Option<String>,
 }
 
+/// Rows, each found by one column, that get the same columns. Of a row that is named twice the later values count.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rewrite {
+    /// The table.
+    pub table: String,
+    /// The column that says which row.
+    pub key: String,
+    /// What is written. Columns that the table lacks are left out, but not the key.
+    pub columns: Vec<String>,
+    /// The key's value and those of the columns, in their order; `None` is NULL.
+    pub rows: Vec<(String, Vec<Option<String>>)>,
+}
+
 /// What is wanted of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
@@ -175,6 +188,8 @@ pub enum Query {
         /// What they get.
         sets: Vec<(String, Option<String>)>,
     },
+    /// Changes many rows with as few statements as can be: [`Answer::Changed`], where rows that are not there count for nothing.
+    Rewrite(Box<Rewrite>),
     /// Changes the row that has these keys, or makes it when there is none: [`Answer::Changed`].
     Put {
         /// The table.

@@ -101,6 +101,10 @@ fn shown(name: &str) -> String {
 }
 
 impl Dialect {
+    /// Whether it finds out by itself what type a value of a `CASE` has.
+    pub(crate) const fn knows_cases(self) -> bool {
+        !matches!(self, Self::Other { .. })
+    }
     const fn quote(self) -> Option<char> {
         match self {
             Self::Mysql => Some('`'),
@@ -312,6 +316,45 @@ impl Dialect {
         self.keys(table, keys, &mut out)?;
         Ok((!sets.is_empty()).then_some(out))
     }
+    /// Several rows in one statement, each found by one column; `None` when the table has none of the columns.
+    pub(crate) fn rewrite(
+        self,
+        table: &Table,
+        key: &str,
+        columns: &[String],
+        rows: &[(String, Vec<Option<String>>)],
+    ) -> Result<Option<Statement>, Flaw> {
+        let key = table.needed(key)?;
+        let key_name = self.quoted(&key.name);
+        let mut out = Statement { sql: format!("UPDATE {} SET ", table.quoted), ..Statement::default() };
+        let mut written: Vec<(usize, &Column)> = Vec::new();
+        for (at, name) in columns.iter().enumerate().take(COLUMNS_MAX) {
+            let Some(column) = table.column(name) else { continue };
+            written.retain(|(_, before)| before.name != column.name);
+            written.push((at, column));
+        }
+        for (nth, (at, column)) in written.iter().enumerate() {
+            let name = self.quoted(&column.name);
+            let _ = write!(out.sql, "{}{name} = CASE {key_name}", if nth == 0 { "" } else { ", " });
+            // The first that fits counts, so the last of two writes of a row stands first.
+            for (row, values) in rows.iter().rev() {
+                let mark = self.bound(key, Some(plain(row)?), &mut out.values);
+                let value = values.get(*at).cloned().flatten().as_deref().map(plain).transpose()?;
+                let value = self.bound(column, value, &mut out.values);
+                let _ = write!(out.sql, " WHEN {mark} THEN {value}");
+            }
+            let _ = write!(out.sql, " ELSE {name} END");
+        }
+        for (nth, (row, _)) in rows.iter().enumerate() {
+            let mark = self.bound(key, Some(plain(row)?), &mut out.values);
+            let _ = match nth {
+                0 => write!(out.sql, " WHERE {key_name} IN ({mark}"),
+                _ => write!(out.sql, ", {mark}"),
+            };
+        }
+        out.sql.push(')');
+        Ok((!written.is_empty() && !rows.is_empty()).then_some(out))
+    }
     /// How many rows have these keys.
     pub(crate) fn count(self, table: &Table, keys: &[(String, String)]) -> Result<Statement, Flaw> {
         let mut out =
@@ -514,6 +557,42 @@ mod tests {
             let quote = dialect.quote().unwrap();
             assert!(!inner.replace(&format!("{quote}{quote}"), "").contains(quote), "{dialect:?}: {quoted}");
         }
+    }
+
+    #[test]
+    fn rows_that_are_rewritten_together_are_told_apart_by_their_key_and_the_later_of_two_counts() {
+        let columns = ["port", "nowhere", "name"].map(str::to_owned);
+        let row =
+            |key: &str, port: &str| (key.to_owned(), vec![Some(port.to_owned()), Some("x".to_owned()), None]);
+        let rows = [row("a", "1"), row("b", ""), row("a", "2")];
+        for (dialect, expected) in [
+            (
+                Dialect::Mysql,
+                "UPDATE `iaxfriends` SET `port` = CASE `name` WHEN ? THEN ? WHEN ? THEN ? WHEN ? THEN ? ELSE `port` END, \
+                 `name` = CASE `name` WHEN ? THEN ? WHEN ? THEN ? WHEN ? THEN ? ELSE `name` END WHERE `name` IN (?, ?, ?)",
+            ),
+            (
+                Dialect::Postgres(Marks::Numbered),
+                "UPDATE \"iaxfriends\" SET \"port\" = CASE \"name\" WHEN $1 THEN CAST($2::text AS integer) \
+                 WHEN $3 THEN CAST($4::text AS integer) WHEN $5 THEN CAST($6::text AS integer) ELSE \"port\" END, \
+                 \"name\" = CASE \"name\" WHEN $7 THEN $8 WHEN $9 THEN $10 WHEN $11 THEN $12 ELSE \"name\" END \
+                 WHERE \"name\" IN ($13, $14, $15)",
+            ),
+        ] {
+            let made = dialect.rewrite(&table(dialect), "name", &columns, &rows).unwrap().unwrap();
+            assert_eq!(made.sql, expected, "{dialect:?}");
+            let ports = [Some("a"), Some("2"), Some("b"), None, Some("a"), Some("1")];
+            let names = [Some("a"), None, Some("b"), None, Some("a"), None, Some("a"), Some("b"), Some("a")];
+            let values: Vec<_> = made.values.iter().map(Option::as_deref).collect();
+            assert_eq!(values, [ports.as_slice(), names.as_slice()].concat(), "{dialect:?}");
+        }
+        let rewrite = |key: &str, columns: &[String], rows: &[_]| {
+            Dialect::Sqlite.rewrite(&table(Dialect::Sqlite), key, columns, rows)
+        };
+        assert!(rewrite("nowhere", &columns, &rows).is_err(), "no such key");
+        assert!(rewrite("name", &columns, &[row("a\0", "1")]).is_err(), "a NUL");
+        assert_eq!(rewrite("name", &["nowhere".to_owned()], &rows), Ok(None));
+        assert_eq!(rewrite("name", &columns, &[]), Ok(None));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What every database answers alike, whatever speaks to it.
 
 use realtime::{
-    Answer, Connection, Databases, Failure, Filter, Load, Op, Order, Query, ResultSet, Row, Ticket,
+    Answer, Connection, Databases, Failure, Filter, Load, Op, Order, Query, ResultSet, Rewrite, Row, Ticket,
 };
 
 use super::{LIMIT, collect, open, raw};
@@ -40,6 +40,7 @@ pub fn contract(connection: Connection, driver: &str) {
     values_are_text_as_the_field_shows_them(driver, db);
     hostile_values_stay_values(driver, db);
     a_batch_is_done_whole_or_not_at_all(driver, db);
+    many_rows_are_rewritten_at_once(driver, db);
     columns_that_come_later_are_seen(driver, db);
     statements_of_the_site(driver, db);
     many_at_once_are_each_answered_once(driver, db);
@@ -169,6 +170,54 @@ fn a_batch_is_done_whole_or_not_at_all(driver: &str, db: &mut Databases) {
     let mixed = db.ask("db", Query::Batch(vec![store("9003"), load("friends", vec![])]));
     assert!(matches!(mixed, Err(Failure::Unaskable { .. })), "{driver}: {mixed:?}");
     assert_eq!(names(db.ask("db", load("friends", vec![]))).len(), 5, "{driver}");
+}
+
+fn many_rows_are_rewritten_at_once(driver: &str, db: &mut Databases) {
+    let name = |row: u32| format!("r{row:03}'");
+    let store = |row| Query::Store { table: "friends".into(), sets: vec![set("name", &name(row))] };
+    db.ask("db", Query::Batch((0..100).map(store).collect())).unwrap();
+    let columns = ["nowhere", "port", "host"].map(str::to_owned);
+    let row = |row: u32, host: Option<&str>| {
+        // Of every fourth the port is not known: nothing in a number is NULL.
+        let port = if row % 4 == 3 { String::new() } else { row.to_string() };
+        (name(row), vec![Some("x".to_owned()), Some(port), host.map(str::to_owned)])
+    };
+    // One of them is there twice, and some are not there.
+    let rows: Vec<_> =
+        std::iter::once(row(7, Some("early"))).chain((0..105).map(|nth| row(nth, Some("late")))).collect();
+    for (rows, expected) in [(rows.as_slice(), None), (&rows[..1], Some(1)), (&[], Some(0))] {
+        let rows = rows.to_vec();
+        let asked = Rewrite { table: "friends".into(), key: "name".into(), columns: columns.to_vec(), rows };
+        let asked = Query::Rewrite(Box::new(asked));
+        let Ok(Answer::Batch(changed)) = db.ask("db", Query::Batch(vec![asked])) else {
+            panic!("{driver}: not rewritten")
+        };
+        // A row that is there twice counts once or twice, as it comes to stand in one statement or in two.
+        let changed = changed[0];
+        assert!(
+            expected.map_or((100..=101).contains(&changed), |rows| rows == changed),
+            "{driver}: {changed}"
+        );
+    }
+    let found = rows_of(db, "r%");
+    assert_eq!(found.len(), 100, "{driver}: none is made");
+    for (nth, found) in (0u32..).zip(&found) {
+        let port = (nth % 4 != 3).then(|| nth.to_string());
+        assert_eq!(found.get("name"), Some(name(nth).as_str()), "{driver}");
+        assert_eq!(found.get("port"), port.as_deref(), "{driver}: {nth}");
+        assert_eq!(found.get("host"), Some(if nth == 7 { "early" } else { "late" }), "{driver}: {nth}");
+    }
+    let rows = rows[..2].to_vec();
+    let nowhere = Rewrite { table: "friends".into(), key: "nowhere".into(), columns: columns.to_vec(), rows };
+    let nowhere = db.ask("db", Query::Rewrite(Box::new(nowhere)));
+    assert!(matches!(nowhere, Err(Failure::Unaskable { .. })), "{driver}");
+    db.ask("db", raw("DELETE FROM friends WHERE name LIKE 'r%'")).unwrap();
+}
+
+fn rows_of(db: &mut Databases, like: &str) -> Vec<Row> {
+    let filters = vec![Filter { column: "name".into(), op: Op::Like, value: like.into() }];
+    let order = vec![Order { column: "name".into(), descending: false }];
+    rows(db.ask("db", Query::Load(Load { table: "friends".into(), filters, order, limit: None })))
 }
 
 fn columns_that_come_later_are_seen(driver: &str, db: &mut Databases) {
