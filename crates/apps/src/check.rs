@@ -68,7 +68,7 @@ fn check_dial<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {
     for letter in UNSUPPORTED_OPTIONS.chars() {
         if dialplan::Options::parse(&options, &letter.to_string()).has(letter) {
             let message = format!("Dial option '{letter}' is not supported yet and has no effect");
-            concerns.push(Concern { step, fatal: false, message, remedy: remedy(letter).to_owned() });
+            concerns.push(Concern { step, fatal: false, message, remedy: "leave the option out".to_owned() });
         }
     }
 }
@@ -78,13 +78,6 @@ fn check_recording<'p>(step: &'p Step, app: &str, concerns: &mut Vec<Concern<'p>
     for Unmet { what, remedy } in unmet(app, &parts) {
         let message = format!("{app}: no effect has {what}");
         concerns.push(Concern { step, fatal: false, message, remedy: remedy.to_owned() });
-    }
-}
-
-fn remedy(letter: char) -> &'static str {
-    match letter {
-        'k' | 'K' => "parking is not built in; leave the option out",
-        _ => "leave the option out",
     }
 }
 

@@ -10,7 +10,7 @@ use call::{
     bridge_pair,
 };
 
-use crate::{Call, monitor, transfer};
+use crate::{Call, monitor, parking, transfer};
 
 /// Every digit: any of them ends a prompt that asks for a number.
 const ANY_DIGIT: &str = "0123456789*#ABCD";
@@ -25,14 +25,19 @@ pub(crate) fn of(chan: &Chan) -> Rc<Features> {
     own.unwrap_or_else(|| chan.core(|core| core.settings.features.clone()))
 }
 
-/// Lets two talk, each with the keys that its [`Rights`] and `DYNAMIC_FEATURES` give it; `caller` has called `callee`.
-/// Ends as [`bridge_pair`] does.
+/// Lets two talk, who called before who was called, each with the keys that its [`Rights`] and `DYNAMIC_FEATURES` give it:
+/// those that are given here, else those that it has. Ends as [`bridge_pair`] does.
 pub(crate) async fn converse(
-    caller: &Chan,
-    callee: &Chan,
+    parties: [(&Chan, Option<Rights>); 2],
     limits: BridgeLimits,
     creator: &'static str,
 ) -> BridgeEnd {
+    for (party, rights) in parties {
+        if let Some(rights) = rights {
+            let _ = party.with(|channel| channel.rights = rights);
+        }
+    }
+    let [(caller, _), (callee, _)] = parties;
     let mut deeds = Vec::new();
     let keys = [
         keys_of(caller, callee, PressedBy::Caller, &mut deeds),
@@ -52,6 +57,7 @@ enum Deed {
     Blind,
     Attended,
     Disconnect,
+    Park,
     Record(Manner),
     Run(AppFeature),
 }
@@ -66,7 +72,8 @@ enum Manner {
 /// The keys of one of two, which stand for what is added to `deeds`.
 fn keys_of(chan: &Chan, other: &Chan, side: PressedBy, deeds: &mut Vec<Deed>) -> Keys {
     let features = of(chan);
-    let Rights { transfer, disconnect, mix_monitor, monitor } = chan.with(|c| c.rights).unwrap_or_default();
+    let Rights { transfer, disconnect, mix_monitor, monitor, park } =
+        chan.with(|c| c.rights).unwrap_or_default();
     let map = &features.map;
     let fixed = [
         (transfer, &map.blind, Deed::Blind),
@@ -74,6 +81,7 @@ fn keys_of(chan: &Chan, other: &Chan, side: PressedBy, deeds: &mut Vec<Deed>) ->
         (disconnect, &map.disconnect, Deed::Disconnect),
         (mix_monitor, &map.mix_monitor, Deed::Record(Manner::MixMonitor)),
         (monitor, &map.monitor, Deed::Record(Manner::Monitor)),
+        (park, &map.park, Deed::Park),
     ];
     let fixed = fixed.into_iter().filter(|row| row.0).map(|(_, code, deed)| (code.clone(), deed));
     let dynamic = dynamic(chan, other, &features).into_iter();
@@ -138,6 +146,7 @@ impl Desk {
             None | Some(Deed::Disconnect) => return Ok(AfterKey::Disconnect),
             Some(Deed::Blind) => blind(&chan, &other).await?,
             Some(Deed::Attended) => attended(&chan, &other).await?,
+            Some(Deed::Park) => park(&chan, &other),
             Some(Deed::Record(manner)) => self.record(*manner, &chan, &other).await?,
             Some(Deed::Run(feature)) => run(feature, &chan, &other).await?,
         }
@@ -234,13 +243,22 @@ fn stop_recording(chan: &Chan, recording: &Recording) {
     });
 }
 
+/// What follows on something that was done with the two apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// They talk again.
+    Talk,
+    /// Another story is about to take them.
+    Leave,
+}
+
 /// Carries on `story` with the two apart, while `idle` hears music.
-async fn apart<T>(
+async fn apart(
     one: &Chan,
     idle: &Chan,
     class: &str,
-    story: impl Future<Output = Result<T, Stop>>,
-) -> Result<T, Stop> {
+    story: impl Future<Output = Result<Then, Stop>>,
+) -> Result<(), Stop> {
     one.core(|core| core.part_streams(one.id()));
     // Who is idle may end meanwhile; the bridge sees to that.
     let hears_music = idle.start_music(class).await.unwrap_or(false);
@@ -248,10 +266,10 @@ async fn apart<T>(
     if hears_music {
         idle.stop_music();
     }
-    if one.check().is_ok() && idle.check().is_ok() {
+    if done != Ok(Then::Leave) && one.check().is_ok() && idle.check().is_ok() {
         one.core(|core| core.join_streams(one.id(), idle.id()));
     }
-    done
+    done.map(drop)
 }
 
 /// Runs the application of a feature, while the other one hears music.
@@ -272,11 +290,11 @@ async fn run(feature: &AppFeature, chan: &Chan, other: &Chan) -> Result<(), Stop
         // The end of either is the business of the bridge.
         match chan.while_up(work).await? {
             Some(Err(stop)) if active.id() == chan.id() => Err(stop),
-            Some(_) => Ok(()),
+            Some(_) => Ok(Then::Talk),
             None => {
                 let text = format!("feature: there is no application '{}'", feature.app);
                 chan.log(Level::Warning, "features", &text);
-                Ok(())
+                Ok(Then::Talk)
             }
         }
     };
@@ -322,7 +340,19 @@ async fn destination(chan: &Chan, context: String) -> Result<Option<Location>, S
 
 /// Sends the other one to an extension that `chan` dials.
 async fn blind(chan: &Chan, other: &Chan) -> Result<(), Stop> {
-    send(chan, other, |to| chan.core(|core| transfer::blind(core, chan.id(), to, false))).await
+    send(chan, other, |to| {
+        let sent = chan.core(|core| transfer::blind(core, chan.id(), to, false));
+        parking::carry_out(chan.shard());
+        sent
+    })
+    .await
+}
+
+/// Parks the other one.
+fn park(chan: &Chan, other: &Chan) {
+    if let Err(why) = parking::pair(chan.shard(), chan.id(), other.id(), "") {
+        chan.log(Level::Warning, "features", &format!("the call is not parked: {why}"));
+    }
 }
 
 /// Asks at an extension that `chan` dials whether to send the other one there.
@@ -337,10 +367,10 @@ async fn send(
 ) -> Result<(), Stop> {
     let context = context_of(chan, other);
     let story = async {
-        let Some(to) = destination(chan, context).await? else { return Ok(()) };
+        let Some(to) = destination(chan, context).await? else { return Ok(Then::Talk) };
         match begin(to) {
-            Ok(()) => Ok(()),
-            Err(why) => failed(chan, why).await,
+            Ok(()) => Ok(Then::Leave),
+            Err(why) => failed(chan, why).await.map(|()| Then::Talk),
         }
     };
     apart(chan, other, "", story).await

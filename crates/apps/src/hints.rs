@@ -42,6 +42,11 @@ fn own_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
     {
         return queue_state(&shard.core.borrow(), queue);
     }
+    if let Some(space) =
+        device.get(..5).filter(|tech| tech.eq_ignore_ascii_case("park:")).and(device.get(5..))
+    {
+        return space_state(&shard.core.borrow(), space);
+    }
     let Some((tech, resource)) = device.split_once('/') else { return DeviceState::Invalid };
     match shard.tech_named(tech) {
         Some(tech) => tech.borrow().device_state(&shard.core.borrow(), resource),
@@ -62,6 +67,18 @@ fn queue_state(core: &Core, text: &str) -> DeviceState {
     let paused = text.split_once("_pause_");
     let member = paused.and_then(|(name, interface)| core.queues.get(name)?.member(interface));
     member.map_or(DeviceState::Invalid, |member| lamp(member.paused))
+}
+
+/// `park:701@parkedcalls` is in use while somebody is parked there.
+fn space_state(core: &Core, text: &str) -> DeviceState {
+    let taken = text
+        .split_once('@')
+        .and_then(|(space, context)| core.parking.is_taken(context, space.trim().parse().ok()?));
+    match taken {
+        Some(true) => DeviceState::InUse,
+        Some(false) => DeviceState::NotInUse,
+        None => DeviceState::Invalid,
+    }
 }
 
 /// The state of a member's device: `PJSIP/6001`, `Custom:desk`, `hint:6001@default`.

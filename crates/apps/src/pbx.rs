@@ -5,6 +5,7 @@ mod place;
 mod steps;
 mod switch;
 
+use std::future::Future;
 use std::rc::Rc;
 
 use base::{Cause, ChannelId};
@@ -44,12 +45,36 @@ enum Next {
 
 /// Starts the dialplan on a channel at `location` (priority 0 counts as 1). `false`: no room; the channel is ended.
 pub fn start(shard: &Rc<Shard>, id: ChannelId, location: Location) -> bool {
+    start_story(shard, id, location, run(Chan::new(shard.clone(), id)))
+}
+
+/// The same with work in place of the dialplan; a channel that is sent elsewhere goes on there.
+pub(crate) fn start_with(
+    shard: &Rc<Shard>,
+    id: ChannelId,
+    location: Location,
+    work: impl FnOnce(Call) -> CallFuture<'static, ()> + 'static,
+) -> bool {
+    let chan = Chan::new(shard.clone(), id);
+    start_story(shard, id, location, async move {
+        let call = Call::new(chan);
+        work(call.clone()).await;
+        let_go(Leg::new(call.chan.shard().clone(), id), None);
+    })
+}
+
+fn start_story(
+    shard: &Rc<Shard>,
+    id: ChannelId,
+    location: Location,
+    story: impl Future<Output = ()> + 'static,
+) -> bool {
     if let Some(channel) = shard.core.borrow_mut().get_mut(id) {
         channel.location = location;
     }
     // Counted when it starts, not when it is first polled, so that admission sees it at once.
     shard.core.borrow_mut().enter_pbx(id);
-    let started = shard.spawn(Some(id), run(Chan::new(shard.clone(), id)));
+    let started = shard.spawn(Some(id), story);
     if !started {
         shard.finish(id, Cause::SWITCH_CONGESTION);
     }

@@ -39,6 +39,8 @@ const PARTS: &[&[AppRow]] = &[
     crate::message::ROWS,
     crate::queue::ROWS,
     crate::queue::members::ROWS,
+    crate::parking::ROWS,
+    crate::pickup::ROWS,
     playback::ROWS,
     control_playback::ROWS,
     crate::voicemail::ROWS,

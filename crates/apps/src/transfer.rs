@@ -6,6 +6,7 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use base::{BridgeId, Cause, ChannelId};
+use call::parking::ParkWish;
 use call::{
     AfterKey, BridgeEnd, BridgeLimits, Chan, ChanEvent, ChanState, Core, Key, Keys, Leg, Location, Notice,
     OnKey, Pressed, Pressing, Request, Shard, Stop, Stroke, bridge_pair,
@@ -43,7 +44,7 @@ pub enum Refused {
 /// Whether a channel can be taken from whoever has it.
 pub fn is_free(core: &Core, id: ChannelId) -> Result<(), Refused> {
     let channel = core.get(id).filter(|channel| channel.hangup.is_none()).ok_or(Refused::Gone)?;
-    let held = channel.has_pbx || channel.bridge.is_some();
+    let held = channel.has_pbx || channel.bridge.is_some() || core.parking.place_of(id).is_some();
     if channel.state == ChanState::Up && held { Ok(()) } else { Err(Refused::NotUp) }
 }
 
@@ -57,26 +58,30 @@ pub fn peer(core: &Core, id: ChannelId) -> Result<(ChannelId, BridgeId), Refused
 }
 
 /// A channel, and where its dialplan goes on afterwards.
-struct Party {
+pub(crate) struct Party {
     leg: Leg,
     back: Option<Location>,
 }
 
 impl Party {
-    fn new(leg: Leg, goes_on: bool) -> Self {
+    pub(crate) fn new(leg: Leg, goes_on: bool) -> Self {
         let at = leg.chan().with(|c| c.has_pbx.then(|| c.location.clone())).ok().flatten();
         let next = |at: Location| Location { priority: at.priority + 1, ..at };
         Self { leg, back: at.filter(|_| goes_on).map(next) }
     }
-    fn chan(&self) -> &Chan {
+    pub(crate) fn chan(&self) -> &Chan {
         self.leg.chan()
     }
-    fn go(self) {
+    pub(crate) fn into_leg(self) -> Leg {
+        self.leg
+    }
+    pub(crate) fn go(self) {
         pbx::let_go(self.leg, self.back);
     }
 }
 
-async fn take_two(shard: &Rc<Shard>, ids: [ChannelId; 2], go_on: bool) -> Option<[Party; 2]> {
+/// Takes two channels out of the stories that have them, in this order.
+pub(crate) async fn take_two(shard: &Rc<Shard>, ids: [ChannelId; 2], go_on: bool) -> Option<[Party; 2]> {
     let deadline = shard.core.borrow().now + LET_GO;
     let mut legs = Chan::take_all(shard, &ids, deadline).await?;
     // They come in the order in which they were let go of.
@@ -106,16 +111,18 @@ pub fn bridge(shard: &Rc<Shard>, a: ChannelId, b: ChannelId) -> Result<(), Refus
     if shard.spawn(None, story) { Ok(()) } else { Err(Refused::Full) }
 }
 
-async fn talk(a: Party, b: Party, creator: &'static str) {
+/// The two talk, with the rights that they have; then each goes on.
+pub(crate) async fn talk(a: Party, b: Party, creator: &'static str) {
     show(a.chan(), b.chan()).await;
     show(b.chan(), a.chan()).await;
-    let _ = features::converse(a.chan(), b.chan(), BridgeLimits::default(), creator).await;
+    let parties = [(a.chan(), None), (b.chan(), None)];
+    let _ = features::converse(parties, BridgeLimits::default(), creator).await;
     b.go();
     a.go();
 }
 
 /// One learns who the other is.
-async fn show(to: &Chan, whom: &Chan) {
+pub(crate) async fn show(to: &Chan, whom: &Chan) {
     if let Ok(party) = whom.with(|c| c.caller.clone()) {
         to.connect_line(party).await;
     }
@@ -135,7 +142,8 @@ pub fn kick(core: &mut Core, id: ChannelId) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Sends the party that a channel talks to elsewhere; the channel's own call ends, or goes on as its Dial says.
+/// Sends the party that a channel talks to elsewhere; the channel's own call ends, or goes on as its Dial says. At an
+/// extension that parks it is parked, and the channel hears where.
 /// `external`: a phone asked for it.
 pub fn blind(core: &mut Core, transferer: ChannelId, to: Location, external: bool) -> Result<(), Refused> {
     let (peer, bridge) = peer(core, transferer)?;
@@ -162,7 +170,10 @@ pub fn blind(core: &mut Core, transferer: ChannelId, to: Location, external: boo
             to: (to.context.clone(), to.exten.clone()),
         })
     });
-    core.request_goto(peer, to);
+    match (core.parks)(core, &to.context, &to.exten, &caller) {
+        Some(arguments) => core.request_parking(ParkWish { parker: transferer, parkee: peer, arguments }),
+        None => core.request_goto(peer, to),
+    }
     Ok(())
 }
 

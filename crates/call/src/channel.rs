@@ -184,6 +184,10 @@ pub struct NewChannel {
     pub outgoing: bool,
     /// The channel on whose behalf it is made: gives its linkedid.
     pub linked_to: Option<ChannelId>,
+    /// Parking lot; empty is the default one.
+    pub parking_lot: String,
+    /// In which groups its calls ring, and of which it may take calls.
+    pub pickup: crate::pickup::SharedGroups,
     /// Driver's own handle.
     pub handle: u64,
     /// UNIQUEID given by whoever originated it.
@@ -230,6 +234,14 @@ pub struct Channel {
     pub tone_zone: String,
     /// Music on hold class.
     pub music_class: String,
+    /// The lot that it parks in where nobody names another (`CHANNEL(parkinglot)`).
+    pub parking_lot: String,
+    /// In which groups its calls ring, and of which it may take calls.
+    pub pickup: crate::pickup::SharedGroups,
+    /// It was called because somebody dialled this.
+    pub rung_at: Option<Box<Location>>,
+    /// Another one is about to take its call.
+    pub(crate) picked_up: bool,
     /// Position in the dialplan.
     pub location: Location,
     /// Application that runs, and its arguments; empty between.

@@ -189,12 +189,17 @@ pub struct Core {
     pub outward: crate::Outward,
     /// Whether an extension has a hint: context, extension. Set by whoever runs the dialplan.
     pub hinted: fn(&Core, &str, &str) -> bool,
+    /// Arguments of the Park() that an extension begins with: context, extension, caller's number; `None`: it does
+    /// something else. Set by whoever runs the dialplan.
+    pub parks: fn(&Core, &str, &str, &str) -> Option<String>,
     /// Call queues; changed through [`Core::with_queues`].
     pub queues: queue::Queues,
     /// What stories of callers in queues are to do.
     pub(crate) queue_orders: HashMap<ChannelId, VecDeque<queue::Order>>,
     /// Lines for the log of queues, in order.
     pub queue_lines: Vec<queue::Line>,
+    /// Parking lots; who is in them is changed by [`Core::park`] and the like.
+    pub parking: crate::parking::Parking,
     /// Conferences; changed by the `conference_…` methods.
     pub conferences: crate::conference::Conferences,
     /// What AGI says and hears goes to the consoles.
@@ -266,9 +271,11 @@ impl Core {
             others: Default::default(),
             outward: Default::default(),
             hinted: |_, _, _| false,
+            parks: |_, _, _, _| None,
             queues: queue::Queues::new(seed.rotate_left(32)),
             queue_orders: HashMap::new(),
             queue_lines: Vec::new(),
+            parking: Default::default(),
             conferences: Default::default(),
             exchanges: Vec::new(),
             stand_ins: Vec::new(),
@@ -352,6 +359,10 @@ impl Core {
             language,
             tone_zone: String::new(),
             music_class: if new.music_class.is_empty() { "default".to_owned() } else { new.music_class },
+            parking_lot: new.parking_lot,
+            pickup: new.pickup,
+            rung_at: None,
+            picked_up: false,
             location: new.location,
             app: "",
             app_data: String::new(),
@@ -667,6 +678,7 @@ impl Core {
     pub(crate) fn remove(&mut self, id: ChannelId) {
         self.conference_leave(id);
         self.queue_gone(id);
+        self.park_over(id, crate::parking::ParkingChange::GaveUp);
         self.advance(id, Advance::Failed(self.get(id).map_or(Cause::NONE, |c| c.last_cause)));
         let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
         self.finish_cdr(id);

@@ -25,6 +25,8 @@ pub struct Exchange {
     pub leaving: Vec<ChannelId>,
     /// No story runs on the newcomer: what is left of it is ended outright.
     pub is_fresh: bool,
+    /// The place rings, and is answered by that; nothing happens when it does not ring any more.
+    pub answers: bool,
     /// What watchers are told once it is done.
     pub notice: Option<Notice>,
     /// Why those who leave are let go.
@@ -84,6 +86,7 @@ impl Core {
             return;
         }
         self.tell_bridges(place, newcomer);
+        self.parking_swapped(place);
         for id in [place, newcomer] {
             self.tell_kept_digits(id);
             self.regroup(id);
@@ -221,6 +224,7 @@ fn stream(core: &Core, id: ChannelId) -> Option<base::StreamId> {
 fn keep_story(a: &mut Channel, b: &mut Channel) {
     swap(&mut a.id, &mut b.id);
     swap(&mut a.location, &mut b.location);
+    swap(&mut a.rung_at, &mut b.rung_at);
     swap(&mut a.app, &mut b.app);
     swap(&mut a.app_data, &mut b.app_data);
     swap(&mut a.last_play, &mut b.last_play);
@@ -293,7 +297,15 @@ impl Shard {
             }
         }
         let (leaving, cause) = (Vec::new(), Cause::NORMAL_CLEARING);
-        self.exchange(Exchange { place, newcomer, leaving, is_fresh: true, notice: None, cause });
+        self.exchange(Exchange {
+            place,
+            newcomer,
+            leaving,
+            is_fresh: true,
+            answers: false,
+            notice: None,
+            cause,
+        });
         let called = self.with_tech(place, |tech, core| tech.call(core, place))?;
         called.is_err().then(|| self.core.borrow_mut().request_hangup(place, Cause::NORMAL_CLEARING));
         Some(())
@@ -339,7 +351,15 @@ impl Shard {
                 channel.vars.set(Var::named("ATTENDEDTRANSFER"), &by, Inherit::Never);
             }
             let (leaving, cause) = (Vec::new(), Cause::NORMAL_CLEARING);
-            self.exchange(Exchange { place, newcomer, leaving, is_fresh: true, notice: None, cause });
+            self.exchange(Exchange {
+                place,
+                newcomer,
+                leaving,
+                is_fresh: true,
+                answers: false,
+                notice: None,
+                cause,
+            });
         }
         let mut core = self.core.borrow_mut();
         let [one, two] = places.map(|id| core.snapshot(id).map(Box::new));
@@ -353,15 +373,28 @@ impl Shard {
     }
 
     fn exchange(&self, wanted: Exchange) {
-        let Exchange { place, newcomer, leaving, is_fresh, notice, cause } = wanted;
+        let Exchange { place, newcomer, leaving, is_fresh, answers, notice, cause } = wanted;
         {
             let mut core = self.core.borrow_mut();
             let goes_on = |id| core.get(id).is_some_and(|channel: &Channel| channel.hangup.is_none());
-            if !goes_on(place) || !goes_on(newcomer) {
+            let is_late = answers && core.get(place).is_some_and(|channel| channel.state == ChanState::Up);
+            if !goes_on(place) || !goes_on(newcomer) || is_late {
+                drop(core);
+                if is_fresh {
+                    // Nobody else knows of it.
+                    self.finish(newcomer, cause);
+                }
                 return;
             }
             core.exchange(place, newcomer);
             core.notice(|_| notice);
+            if answers {
+                core.push_event(place, ChanEvent::Answered);
+                // Of a phone that rang and was not answered the caller's record tells.
+                if let Some(channel) = core.get_mut(newcomer) {
+                    channel.cdr.disabled = true;
+                }
+            }
         }
         self.techs_exchanged(place, newcomer);
         self.tell_parties(place);

@@ -14,6 +14,8 @@ pub struct Rights {
     pub mix_monitor: bool,
     /// Record as Monitor does (`w`, `W`).
     pub monitor: bool,
+    /// Park the other one (`k`, `K`).
+    pub park: bool,
 }
 
 /// Codes of `[featuremap]`; an empty one is off.
@@ -29,6 +31,8 @@ pub struct FeatureMap {
     pub mix_monitor: String,
     /// `automon`.
     pub monitor: String,
+    /// `parkcall`.
+    pub park: String,
 }
 
 impl Default for FeatureMap {
@@ -40,6 +44,7 @@ impl Default for FeatureMap {
             disconnect: "*".to_owned(),
             mix_monitor: String::new(),
             monitor: String::new(),
+            park: String::new(),
         }
     }
 }
@@ -114,6 +119,12 @@ pub struct Features {
     pub courtesy_tone: String,
     /// `recordingfailsound`.
     pub recording_failed_sound: String,
+    /// `pickupexten`: who dials it takes a call that rings in its groups.
+    pub pickup_exten: String,
+    /// `pickupsound`: heard before that.
+    pub pickup_sound: String,
+    /// `pickupfailsound`: there is no such call.
+    pub pickup_fail_sound: String,
     /// `[featuremap]`.
     pub map: FeatureMap,
     /// `[applicationmap]` by name.
@@ -142,6 +153,9 @@ impl Default for Features {
             invalid_sound: text("privacy-incorrect"),
             courtesy_tone: String::new(),
             recording_failed_sound: String::new(),
+            pickup_exten: text("*8"),
+            pickup_sound: String::new(),
+            pickup_fail_sound: String::new(),
             map: FeatureMap::default(),
             apps: BTreeMap::new(),
             groups: BTreeMap::new(),

@@ -31,6 +31,8 @@ pub mod monitor;
 pub mod mos;
 mod notice;
 mod others;
+pub mod parking;
+pub mod pickup;
 mod quality;
 mod queues;
 pub mod security;

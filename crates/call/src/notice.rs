@@ -254,6 +254,15 @@ pub enum Notice {
         /// The member's channel.
         member: Option<Box<Snapshot>>,
     },
+    /// A channel takes a call that rings at another.
+    Pickup {
+        /// Who takes it.
+        channel: Box<Snapshot>,
+        /// Where it rings.
+        target: Box<Snapshot>,
+    },
+    /// Something happened to a parked call.
+    Parking(Box<crate::parking::ParkingNotice>),
     /// Something happened to a recording of a channel.
     Monitor {
         /// Channel.

@@ -163,7 +163,7 @@ impl Shard {
     pub fn deadline(&self) -> Option<Instant> {
         {
             let core = self.core.borrow();
-            if !core.woken.is_empty() || !core.paused.is_empty() {
+            if !core.woken.is_empty() || !core.paused.is_empty() || !core.exchanges.is_empty() {
                 return Some(Instant::ZERO);
             }
         }

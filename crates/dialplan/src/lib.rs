@@ -36,7 +36,7 @@ pub mod zone;
 pub use args::{Destination, Label, Options, Priority, condition, split_args};
 pub use env::{Calendar, Env, Fault, FileFacts, Level, Wall};
 pub use find::{Query, Route};
-pub use load::{Addition, ChangeError, Tables, add, load, remove};
+pub use load::{Addition, ChangeError, Tables, add, extend, load, load_with, remove};
 pub use program::{Context, ContextId, Extension, ExtensionRef, Hint, LabelId, Program, StepRef, Switch};
 pub use registered::{Holder, Near, Registered};
 pub use registry::{AppId, Apps, Body, ChannelFunction, FunctionId, FunctionRow, Functions, Statement};

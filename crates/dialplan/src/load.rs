@@ -42,6 +42,19 @@ pub fn load(
     before: Option<&Program>,
     findings: &mut Findings,
 ) -> Program {
+    load_with(file, tables, registered, (&[], ""), before, findings)
+}
+
+/// The same with steps that the dialplan does not write itself, and the name of the file from which they come. Where both
+/// have a step, that of the dialplan holds.
+pub fn load_with(
+    file: &File,
+    tables: &Tables,
+    registered: &[&str],
+    (own, own_file): (&[Addition<'_>], &str),
+    before: Option<&Program>,
+    findings: &mut Findings,
+) -> Program {
     let symbols = before.map(|program| program.symbols.clone()).unwrap_or_default();
     let empty = Program::empty(Arc::clone(&tables.apps), Arc::clone(&tables.functions));
     let mut loader = Loader {
@@ -68,6 +81,8 @@ pub fn load(
             loader.section(section);
         }
     }
+    let place = Place::new(own_file, 0);
+    own.iter().for_each(|step| loader.section(&step.section(&place)));
     registered.iter().for_each(|context| loader.registered(context));
     loader.finish()
 }
@@ -87,6 +102,31 @@ pub struct Addition<'a> {
     pub data: &'a str,
     /// It may take the place of a step with this priority.
     pub replace: bool,
+}
+
+impl Addition<'_> {
+    /// As a file would write it.
+    fn section(&self, place: &Place) -> Section {
+        let value = if self.priority.eq_ignore_ascii_case("hint") {
+            format!("{},hint,{}", self.exten, self.app)
+        } else {
+            format!("{},{},{}({})", self.exten, self.priority, self.app, self.data)
+        };
+        let variable = Variable {
+            name: "exten".into(),
+            value: value.into(),
+            object: true,
+            place: place.clone(),
+            inherited: false,
+        };
+        Section {
+            name: self.context.into(),
+            template: false,
+            place: place.clone(),
+            parents: Vec::new(),
+            variables: vec![variable],
+        }
+    }
 }
 
 /// Why a dialplan was not changed.
@@ -120,26 +160,7 @@ pub fn add(program: &Program, tables: &Tables, new: &Addition<'_>) -> Result<Pro
     let mut findings = Findings::new();
     let mut loader = Loader::resume(base.as_ref().unwrap_or(program), tables, &mut findings);
     let place = Place::new("manager", 0);
-    let value = format!("{},{},{}({})", new.exten, new.priority, new.app, new.data);
-    let value = if new.priority.eq_ignore_ascii_case("hint") {
-        format!("{},hint,{}", new.exten, new.app)
-    } else {
-        value
-    };
-    let variable = Variable {
-        name: "exten".into(),
-        value: value.into(),
-        object: true,
-        place: place.clone(),
-        inherited: false,
-    };
-    loader.section(&Section {
-        name: new.context.into(),
-        template: false,
-        place,
-        parents: Vec::new(),
-        variables: vec![variable],
-    });
+    loader.section(&new.section(&place));
     let whole = loader.finish();
     let error =
         findings.iter().find(|found| found.level == conf::Level::Error && &*found.place.file == "manager");
@@ -147,6 +168,19 @@ pub fn add(program: &Program, tables: &Tables, new: &Addition<'_>) -> Result<Pro
         Some(error) => Err(ChangeError::Invalid(error.message.clone())),
         None => Ok(whole),
     }
+}
+
+/// A dialplan with more steps, as [`load_with`] takes them.
+pub fn extend(
+    program: &Program,
+    tables: &Tables,
+    own: (&[Addition<'_>], &str),
+    findings: &mut Findings,
+) -> Program {
+    let mut loader = Loader::resume(program, tables, findings);
+    let place = Place::new(own.1, 0);
+    own.0.iter().for_each(|step| loader.section(&step.section(&place)));
+    loader.finish()
 }
 
 /// A dialplan without an extension, or without one step of it.

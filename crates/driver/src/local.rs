@@ -96,6 +96,7 @@ impl LocalDriver {
             newcomer: mover,
             leaving: vec![if place == first { second } else { first }],
             is_fresh: false,
+            answers: false,
             notice: Some(Notice::LocalOptimizationEnd { first: one, second: two, id }),
             cause: Cause::NORMAL_CLEARING,
         });

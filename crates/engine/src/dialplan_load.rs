@@ -1,16 +1,20 @@
 //! Compiling `extensions.conf` against the applications and functions of this build.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
+use call::parking::LotSettings;
 use conf::Findings;
 use dialplan::{Body, FunctionRow, Program, Statement};
 use store::Snapshot;
 use store::config::realtime::StatementFunction;
 
-/// Compiles the dialplan; `before` is the one in force, whose variable names keep their ids.
+/// Compiles the dialplan; `before` is the one in force, whose variable names keep their ids, and `made` are the parking lots
+/// that calls have made meanwhile.
 pub(crate) fn compile(
     snapshot: &Snapshot,
     before: Option<&Program>,
+    made: &[Rc<LotSettings>],
     findings: &mut Findings,
 ) -> Arc<Program> {
     let mut tables = apps::table::tables();
@@ -20,7 +24,12 @@ pub(crate) fn compile(
     }
     let registered = [&*snapshot.pjsip.global.regcontext, &*snapshot.iax.general.regcontext];
     let registered: Vec<&str> = registered.into_iter().filter(|context| !context.is_empty()).collect();
-    Arc::new(dialplan::load(&snapshot.extensions, &tables, &registered, before, findings))
+    let lots = snapshot.parking.lots.iter().chain(made.iter().map(|lot| &**lot));
+    let has_parking = snapshot.modules.has_module("res_parking");
+    let lines = if has_parking { apps::parking::lines(lots) } else { Vec::new() };
+    let own: Vec<_> = lines.iter().map(apps::parking::Line::addition).collect();
+    let own = (&*own, apps::parking::FILE);
+    Arc::new(dialplan::load_with(&snapshot.extensions, &tables, &registered, own, before, findings))
 }
 
 /// A function of `func_odbc.conf` as the dialplan has it.
@@ -47,7 +56,7 @@ fn statement_row(function: &StatementFunction) -> FunctionRow {
 
 /// What the dialplan of a configuration would not do; for `strowger check`.
 pub fn check_dialplan(snapshot: &Snapshot, findings: &mut Findings) {
-    let program = compile(snapshot, None, findings);
+    let program = compile(snapshot, None, &[], findings);
     for concern in apps::check(&program, snapshot.modules.disabled()) {
         let level = if concern.fatal { conf::Level::Error } else { conf::Level::Warning };
         findings.add(level, &concern.step.place, concern.message, concern.remedy);

@@ -94,6 +94,12 @@ impl crate::turn::Engine {
         restore(core);
         note(core, Entry::QueueStart);
     }
+    /// Takes the parking lots of a configuration. Calls that wait go on waiting.
+    pub(crate) fn take_parking(&mut self, snapshot: &Snapshot) {
+        let parking = &snapshot.parking;
+        let core = &mut *self.site.shard.core.borrow_mut();
+        core.parking.configure(parking.lots.iter().cloned(), parking.dynamic);
+    }
     /// Takes those of another one.
     pub(crate) fn take_queues(&mut self, snapshot: &Snapshot) {
         self.queue_log.configure(snapshot);

@@ -142,8 +142,12 @@ impl Loader {
         snapshot: Arc<Snapshot>,
         mut findings: Findings,
     ) -> Result<(Prepared, Findings), Findings> {
-        let program = site.shard.core.borrow().program.clone();
-        let program = dialplan_load::compile(&snapshot, Some(&program), &mut findings);
+        let (program, made) = {
+            let core = site.shard.core.borrow();
+            let made = core.parking.lots().filter(|lot| lot.dynamic).map(|lot| lot.settings.clone());
+            (core.program.clone(), made.collect::<Vec<_>>())
+        };
+        let program = dialplan_load::compile(&snapshot, Some(&program), &made, &mut findings);
         let binds = site.sip.borrow().config().binds.clone();
         let mut config = wire::sip_config(&snapshot, &self.hosts.borrow(), &binds, &mut findings);
         if let Some(rows) = &*self.rows.borrow() {
@@ -230,6 +234,7 @@ impl Engine {
             core.notice(|_| Some(Notice::Reload { module, status: 0 }));
         }
         self.take_queues(&snapshot);
+        self.take_parking(&snapshot);
         self.take_records(&snapshot);
         self.take_capture(&snapshot);
         self.take_traces(&snapshot);

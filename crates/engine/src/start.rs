@@ -200,7 +200,7 @@ impl Engine {
             Rc::new(RefCell::new(rows))
         });
         let rows = rows.map(|rows| Rc::new(RefCell::new(rows)));
-        let program = dialplan_load::compile(&snapshot, None, &mut findings);
+        let program = dialplan_load::compile(&snapshot, None, &[], &mut findings);
         let names = Names::start(&snapshot.resolver)
             .map_err(|why| part("the thread that asks name servers", why, "raise ulimit -n and ulimit -u"))?;
         let names = Rc::new(RefCell::new(names));
@@ -216,6 +216,7 @@ impl Engine {
         core.now = Clock.now();
         core.reach = apps::reach;
         core.hinted = apps::hinted;
+        core.parks = apps::parking::parks;
         core.admission.set_limits(crate::reload::limits(&snapshot, options.asked));
         core.bans.configure(wire::ban_rules(&snapshot));
         for (name, value) in program.globals() {
@@ -282,6 +283,7 @@ impl Engine {
         );
         engine.asked = options.asked;
         engine.start_queues(&snapshot);
+        engine.take_parking(&snapshot);
         if let Some(databases) = databases {
             engine.take_databases(databases)?;
         }

@@ -701,6 +701,7 @@ impl Engine {
         if self.local.borrow_mut().optimize(&mut site.shard.core.borrow_mut()) {
             site.shard.run(now);
         }
+        apps::parking::carry_out(&site.shard);
         site.iax.borrow_mut().ask_switches(&mut site.shard.core.borrow_mut());
         // A Dial of `Local/…` has begun a call of its own.
         let started = self.local.borrow_mut().take_started();
@@ -738,7 +739,7 @@ impl Engine {
     }
     fn start_dialplans(&self, started: Vec<(base::ChannelId, call::Location)>) {
         for (channel, location) in started {
-            if !apps::pbx::start(&self.site.shard, channel, location) {
+            if !apps::pickup::start(&self.site.shard, channel, location) {
                 self.site.shard.finish(channel, Cause::SWITCH_CONGESTION);
             }
         }

@@ -434,6 +434,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         language: from.language.clone(),
         tone_zone: from.tone_zone.clone(),
         music_class: from.moh_suggest.clone(),
+        pickup: pickup_groups(from),
         account: from.accountcode.clone(),
         set_var: from.set_var.clone(),
         busy_at: from.device_state_busy_at,
@@ -841,6 +842,20 @@ pub(crate) fn system_name(snapshot: &Snapshot) -> String {
 }
 
 /// The call core's settings.
+/// Groups of call pickup; their numbers were checked when they were read.
+fn pickup_groups(from: &pjsip::Endpoint) -> Rc<call::pickup::PickupGroups> {
+    let groups = |numbers: &str, names: &[String]| {
+        let mut groups = call::pickup::Groups::default();
+        let _ = groups.set_numbers(numbers);
+        groups.set_names(&names.join(","));
+        groups
+    };
+    Rc::new(call::pickup::PickupGroups {
+        call: groups(&from.call_group, &from.named_call_group),
+        pickup: groups(&from.pickup_group, &from.named_pickup_group),
+    })
+}
+
 pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
     let options = &snapshot.asterisk.options;
     let general = &snapshot.cdr.general;

@@ -106,7 +106,6 @@ fn walk(folder: &Path, depth: usize, found: &mut dyn FnMut(&Path)) {
 const UNREAD: &[(&str, Level, &str)] = &[
     ("agents.conf", Level::Warning, "AgentLogin is not built in"),
     ("meetme.conf", Level::Note, "MeetMe is not built in"),
-    ("res_parking.conf", Level::Warning, "parking is not built in"),
     ("ari.conf", Level::Warning, "ARI is not built in"),
     ("cel.conf", Level::Note, "channel events are not logged"),
     ("chan_dahdi.conf", Level::Warning, "telephony cards are not served"),

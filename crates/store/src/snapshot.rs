@@ -95,6 +95,8 @@ pub struct Snapshot {
     pub confbridge: ConfBridge,
     /// `queues.conf` and `queuerules.conf`.
     pub queues: Queues,
+    /// `res_parking.conf`.
+    pub parking: crate::config::parking::ParkingConf,
     /// `features.conf`.
     pub features: call::features::Features,
     /// `amd.conf`.
@@ -482,6 +484,7 @@ impl<'a> Reading<'a> {
             resolver: self.read("resolver_unbound.conf", Resolver::read),
             codecs,
             confbridge: self.read("confbridge.conf", ConfBridge::read),
+            parking: self.read("res_parking.conf", crate::config::parking::ParkingConf::read),
             features: self.read("features.conf", crate::config::features::read),
             amd: self.read("amd.conf", Amd::read),
             voicemail: self.read("voicemail.conf", VoicemailConf::read),

@@ -50,10 +50,8 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     let started = caller.now();
     let audio = LimitAudio::of(call);
     let limits = bridge_limits(call, options, &audio).await?;
-    for (party, rights) in [(caller, options.caller_rights), (leg.chan(), options.callee_rights)] {
-        let _ = party.with(|channel| channel.rights = rights);
-    }
-    let end = features::converse(caller, leg.chan(), limits, "Dial").await;
+    let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
+    let end = features::converse(parties, limits, "Dial").await;
     let talked = caller.now().since(started);
     call.set("ANSWEREDTIME", &talked.as_secs().to_string());
     call.set("ANSWEREDTIME_MS", &talked.as_millis().to_string());

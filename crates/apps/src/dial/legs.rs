@@ -460,6 +460,8 @@ pub(crate) fn request_leg(
 pub(crate) fn begin(call: &Call, leg: &Leg, target: &str) -> Result<(), Cause> {
     let caller = &call.chan;
     let id = leg.chan().id();
+    let rung_at = caller.with(|c| c.location.clone()).ok().map(Box::new);
+    let _ = leg.chan().with(|c| c.rung_at = rung_at);
     let called = caller.shard().with_tech(id, |tech, core| tech.call(core, id));
     let dial_string = target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
     caller.core(|core| {

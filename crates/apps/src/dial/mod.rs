@@ -50,6 +50,7 @@ options:
   h / H  the called / calling party may hang up with the code of disconnect (*) in features.conf; while it rings, '*'
          of the caller goes on with the dialplan (H).
   I  the caller is not shown who rings, answers or forwards.
+  k / K  the called / calling party may park the other by the code of parkcall in features.conf.
   L(x[:y[:z]])  ends the call after x ms, warns y ms before the end and then every z ms. LIMIT_PLAYAUDIO_CALLER (yes)
                 and LIMIT_PLAYAUDIO_CALLEE say who hears LIMIT_CONNECT_FILE, LIMIT_WARNING_FILE (else the time left)
                 and LIMIT_TIMEOUT_FILE.

@@ -6,9 +6,9 @@ use call::features::Rights;
 use dialplan::Options;
 
 /// Letters that Asterisk knows and this build does not act on; `check` and the log name them.
-pub const UNSUPPORTED_OPTIONS: &str = "kKpPnNMOQCEijsuvyz";
+pub const UNSUPPORTED_OPTIONS: &str = "pPnNMOQCEijsuvyz";
 /// Letters that Dial acts on.
-const SUPPORTED_OPTIONS: &str = "aAbBcdDefFgGhHILmorRStTUwWxX";
+const SUPPORTED_OPTIONS: &str = "aAbBcdDefFgGhHIkKLmorRStTUwWxX";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
@@ -84,8 +84,8 @@ impl DialOptions {
             callee_goes_on: place('F'),
             go_on: given.has('g'),
             both_go_to: place('G'),
-            caller_rights: rights(&given, "THXW"),
-            callee_rights: rights(&given, "thxw"),
+            caller_rights: rights(&given, "THXWK"),
+            callee_rights: rights(&given, "thxwk"),
             limit: arg('L').map(limit).transpose()?,
             music: own('m'),
             ring: own('r'),
@@ -104,10 +104,10 @@ impl DialOptions {
     }
 }
 
-/// What a party may do with keys, by the letters for transfers, ending, MixMonitor and Monitor.
+/// What a party may do with keys, by the letters for transfers, ending, MixMonitor, Monitor and parking.
 pub(crate) fn rights(given: &Options, letters: &str) -> Rights {
     let has = |place: usize| letters.chars().nth(place).is_some_and(|letter| given.has(letter));
-    Rights { transfer: has(0), disconnect: has(1), mix_monitor: has(2), monitor: has(3) }
+    Rights { transfer: has(0), disconnect: has(1), mix_monitor: has(2), monitor: has(3), park: has(4) }
 }
 
 fn send_digits(text: &str) -> SendDigits {
@@ -149,8 +149,9 @@ mod tests {
     #[test]
     fn option_letters_and_their_arguments_are_understood() {
         let options =
-            DialOptions::parse("krTgU(sub^a^b)L(60000:20000:5000)m(jazz)D(12:34)G(ctx^1^2)").unwrap();
-        assert_eq!(options.without_effect(), [('k', "is not supported yet and has no effect")]);
+            DialOptions::parse("pkrTgU(sub^a^b)L(60000:20000:5000)m(jazz)D(12:34)G(ctx^1^2)").unwrap();
+        assert_eq!(options.without_effect(), [('p', "is not supported yet and has no effect")]);
+        assert!(options.callee_rights.park && !options.caller_rights.park);
         assert!(options.caller_rights.transfer && !options.callee_rights.transfer);
         assert!(options.go_on && options.ring.is_some());
         assert_eq!(options.answered_routine.as_deref(), Some("sub,s,1(a,b)"));

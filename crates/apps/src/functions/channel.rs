@@ -1,6 +1,7 @@
 //! CHANNEL(), CHANNELS(), IMPORT(), MASTER_CHANNEL() and TIMEOUT().
 
 use core::time::Duration;
+use std::rc::Rc;
 
 use base::ChannelId;
 use call::{Chan, Channel, HandlerChange, Notice};
@@ -48,6 +49,7 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "name" => c.name.to_string(),
         "state" => c.state.name().to_owned(),
         "language" => c.language.clone(),
+        "parkinglot" => c.parking_lot.clone(),
         "musicclass" => c.music_class.clone(),
         "tonezone" if !c.tone_zone.is_empty() => c.tone_zone.clone(),
         "accountcode" => c.account.clone(),
@@ -67,7 +69,11 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "appname" | "applicationname" => c.app.to_owned(),
         "appdata" => c.app_data.clone(),
         "transfercapability" => "SPEECH".to_owned(),
-        "caller_url" | "callgroup" | "pickupgroup" | "namedcallgroup" | "namedpickupgroup" | "parkinglot" => {
+        "callgroup" => c.pickup.call.numbers(),
+        "pickupgroup" => c.pickup.pickup.numbers(),
+        "namedcallgroup" => c.pickup.call.names(),
+        "namedpickupgroup" => c.pickup.pickup.names(),
+        "caller_url" => {
             return Some(c.vars.get_name(&hidden(item)).unwrap_or_default().to_owned());
         }
         "secure_bridge_signaling" => kept_yes(c, call::SECURE_SIGNALING),
@@ -124,12 +130,21 @@ pub(super) fn write(call: &Call, text: &str, value: &str) -> Read {
 }
 
 /// Items that are kept and given back, and mean nothing else here.
-const HIDDEN: &[&str] =
-    &["caller_url", "callgroup", "pickupgroup", "namedcallgroup", "namedpickupgroup", "parkinglot"];
+const HIDDEN: &[&str] = &["caller_url"];
 
 fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
     match item {
         "language" => c.language = value.trim().to_owned(),
+        "callgroup" | "pickupgroup" | "namedcallgroup" | "namedpickupgroup" => {
+            let own = Rc::make_mut(&mut c.pickup);
+            let groups = if item.ends_with("callgroup") { &mut own.call } else { &mut own.pickup };
+            if item.starts_with("named") {
+                groups.set_names(value);
+            } else if let Err(part) = groups.set_numbers(value) {
+                return Some(Err(Fault::new(format!("'{part}' is no group from 0 to 63"))));
+            }
+        }
+        "parkinglot" => c.parking_lot = value.trim().to_owned(),
         "musicclass" => c.music_class = value.trim().to_owned(),
         "tonezone" => c.tone_zone = value.trim().to_owned(),
         "peeraccount" => c.peer_account = value.to_owned(),

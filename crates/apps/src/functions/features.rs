@@ -64,6 +64,8 @@ fn general<'a>(of: &'a mut Features, name: &str) -> Option<Item<'a>> {
         "transferinvalidsound" => Item::Text(&mut of.invalid_sound),
         "courtesytone" => Item::Text(&mut of.courtesy_tone),
         "recordingfailsound" => Item::Text(&mut of.recording_failed_sound),
+        "pickupsound" => Item::Text(&mut of.pickup_sound),
+        "pickupfailsound" => Item::Text(&mut of.pickup_fail_sound),
         _ => return None,
     })
 }
@@ -77,6 +79,7 @@ fn mapped<'a>(of: &'a mut Features, name: &str) -> Option<Item<'a>> {
         "disconnect" => &mut map.disconnect,
         "automixmon" => &mut map.mix_monitor,
         "automon" => &mut map.monitor,
+        "parkcall" => &mut map.park,
         _ => return None,
     }))
 }

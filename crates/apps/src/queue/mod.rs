@@ -39,13 +39,14 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          F([ctx^ext^prio])  when the caller hangs up, the member goes on there (no argument: next priority).\n  \
          h / H  the member / the caller may hang up with the code of disconnect (*) in features.conf.\n  \
          i  members' phones do not forward the call.\n  \
+         k / K  the member / the caller may park the other by the code of parkcall.\n  \
          m(class)  music of this class.\n  \
          n  leaves when every member was tried.\n  \
          r  ringing instead of music.\n  \
          R  ringing while a member's phone rings.\n\
          t / T  the member / the caller may transfer the other by the codes of blindxfer (#) and atxfer.\n  \
          w W x X  as in Dial: recording by the codes of automon and automixmon.\n\
-         d I k K have no effect; that is logged.\n\n\
+         d I have no effect; that is logged.\n\n\
          Reads QUEUE_PRIO, QUEUE_MAX_PENALTY, QUEUE_MIN_PENALTY, QUEUE_RAISE_PENALTY, MONITOR_FILENAME, MONITOR_OPTIONS.\n\
          Sets QUEUESTATUS (TIMEOUT FULL JOINEMPTY LEAVEEMPTY CONTINUE WITHDRAW), ABANDONED, QUEUEPOSITION,\n\
          QUEUE_WITHDRAW_INFO, DIALEDPEERNUMBER and what setinterfacevar, setqueuevar and setqueueentryvar of the queue say.";

@@ -5,9 +5,9 @@ use dialplan::Options;
 
 use crate::dial::rights;
 
-const SUPPORTED: &str = "bBcCFhHimnrRtTwWxX";
+const SUPPORTED: &str = "bBcCFhHikKmnrRtTwWxX";
 /// Letters that Asterisk knows and that do nothing here.
-const UNSUPPORTED: &str = "dIkK";
+const UNSUPPORTED: &str = "dI";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
@@ -40,8 +40,8 @@ impl QueueOptions {
             go_on: given.has('c'),
             answered_elsewhere: given.has('C'),
             callee_goes_on: place('F'),
-            caller_rights: rights(&given, "THXW"),
-            callee_rights: rights(&given, "thxw"),
+            caller_rights: rights(&given, "THXWK"),
+            callee_rights: rights(&given, "thxwk"),
             ignore_forwards: given.has('i'),
             music: arg('m').map(str::to_owned).filter(|class| !class.is_empty()),
             no_retry: given.has('n'),

@@ -40,14 +40,12 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     };
     waiting.tell(Input::Connected { bridged });
     let options = &waiting.asked.options;
-    for (party, rights) in [(caller, options.caller_rights), (leg.chan(), options.callee_rights)] {
-        let _ = party.with(|channel| channel.rights = rights);
-    }
     let parties =
         (caller.with(|c| c.caller.clone())?, leg.chan().with(|c| c.caller.clone()).unwrap_or_default());
     leg.chan().connect_line(parties.0).await;
     caller.connect_line(parties.1).await;
-    let end = features::converse(caller, leg.chan(), BridgeLimits::default(), "Queue").await;
+    let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
+    let end = features::converse(parties, BridgeLimits::default(), "Queue").await;
     waiting.tell(Input::Ended(ended(call, &leg, end)));
     if waiting.handling.set_queue_var {
         super::set_queue_variables(call, &waiting.asked.queue);

@@ -74,6 +74,12 @@ events! {
     "AgentConnect" "agent" "A member and a caller talk; times are in seconds." ["Channel*", "Dest*", "Queue", "MemberName", "Interface", "RingTime", "HoldTime"];
     "AgentComplete" "agent" "They do not talk any more; Reason is caller, agent or transfer." ["Channel*", "Dest*", "Queue", "MemberName", "Interface", "HoldTime", "TalkTime", "Reason"];
     "AgentDump" "agent" "A member hung up before it talked to the caller." ["Channel*", "Dest*", "Queue", "MemberName", "Interface"];
+    "Pickup" "call" "A channel takes a call that rings at another." ["Channel*", "Target*"];
+    "ParkedCall" "call" "A call was parked. ParkingTimeout and ParkingDuration are seconds: until its time is up, and since it was parked. Parker* is there while who parked it has a channel." ["Parkee*", "Parker*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
+    "UnParkedCall" "call" "Somebody has fetched a parked call." ["Parkee*", "Parker*", "Retriever*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
+    "ParkedCallTimeOut" "call" "Nobody fetched a parked call in time." ["Parkee*", "Parker*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
+    "ParkedCallGiveUp" "call" "A parked call hung up, or was sent elsewhere." ["Parkee*", "Parker*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
+    "ParkedCallSwap" "call" "Another channel takes the place of a parked one: the end of an attended transfer to Park()." ["Parkee*", "Parker*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
     "MixMonitorStart" "call" "MixMonitor began to record a channel." ["Channel*"];
     "MixMonitorStop" "call" "A recording of MixMonitor ended, or the channel with it; with File and Reason when a file cannot be written any more: the disk is full, broken or too slow." ["Channel*", "File", "Reason"];
     "MixMonitorMute" "call" "MixMonitor writes silence for one side of a channel or both, or sound again." ["Channel*", "Direction", "State"];
@@ -384,6 +390,8 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::Queue { queue, event, caller, member } => {
             super::queues::event(queue, event, caller.as_deref(), member.as_deref())
         }
+        Notice::Pickup { channel: of, target } => plain("Pickup", of).with(|m| channel(m, "Target", target)),
+        Notice::Parking(of) => super::parking::event(of),
         Notice::Monitor { channel: of, by, change } => monitor(of, by, change),
         Notice::Dtmf { channel: of, digit, duration_ms, received } => {
             let direction = if *received { "Received" } else { "Sent" };
@@ -672,6 +680,8 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::LocalBridge { .. }
         | Notice::LocalOptimizationBegin { .. }
         | Notice::LocalOptimizationEnd { .. }
+        | Notice::Pickup { .. }
+        | Notice::Parking(_)
         | Notice::BlindTransfer { .. }
         | Notice::AttendedTransfer { .. }
         | Notice::MessageWaiting { .. }

@@ -11,6 +11,7 @@ mod filter;
 mod login;
 mod manual;
 mod packet;
+mod parking;
 mod queues;
 mod session;
 mod table;

@@ -22,13 +22,14 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// What the field calls the features, their options in `[featuremap]`, and their codes.
-fn builtin(features: &Features) -> [(&'static str, &'static str, &str); 5] {
+fn builtin(features: &Features) -> [(&'static str, &'static str, &str); 6] {
     let map = &features.map;
     [
         ("Blind Transfer", "blindxfer", &map.blind),
         ("Attended Transfer", "atxfer", &map.attended),
         ("One Touch Monitor", "automon", &map.monitor),
         ("Disconnect Call", "disconnect", &map.disconnect),
+        ("Park Call", "parkcall", &map.park),
         ("One Touch MixMonitor", "automixmon", &map.mix_monitor),
     ]
 }

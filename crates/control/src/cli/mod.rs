@@ -19,6 +19,7 @@ mod iax;
 mod keys;
 mod media;
 mod monitors;
+mod parking;
 mod peers;
 mod plan;
 mod process;
@@ -164,6 +165,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Conferences", conferences::ROWS),
     ("Voicemail", voicemail::ROWS),
     ("Queues", queues::ROWS),
+    ("Parking", parking::ROWS),
     ("AGI", agi::ROWS),
     ("Recordings", monitors::ROWS),
     ("What there is", catalogue::ROWS),

@@ -103,7 +103,7 @@ impl IaxDriver {
         let exten = if number.is_empty() { "s" } else { &number };
         let may = wanted.is_empty() || may_go_to(&user, &wanted);
         let reach = match may {
-            true => (core.reach)(core, context, exten, caller.number()),
+            true => core.reach_of_call(context, exten, caller.number()),
             false => Reach::None,
         };
         // A switch asks for numbers first, and dials one of them then.
@@ -159,6 +159,7 @@ impl IaxDriver {
             location: location.clone(),
             language,
             music_class: music(&user.common.music_class),
+            parking_lot: user.common.parking_lot.clone(),
             formats: user.common.formats,
             handle: self.next_leg,
             ..NewChannel::default()
@@ -212,7 +213,7 @@ impl IaxDriver {
     pub(super) fn number_asked(&mut self, core: &mut Core, at: At, number: &[u8]) {
         let Some(call) = self.unnumbered.get(&at) else { return };
         let caller = caller_of(&call.user, &call.request);
-        let status = match (core.reach)(core, &call.context, &text(Some(number)), caller.number()) {
+        let status = match core.reach_of_call(&call.context, &text(Some(number)), caller.number()) {
             Reach::Whole => EXISTS,
             Reach::Partial => CAN_EXIST | MORE,
             Reach::None | Reach::Separator(_) => NONE,
@@ -226,7 +227,7 @@ impl IaxDriver {
         let Some(call) = self.unnumbered.remove(&at) else { return };
         let exten = text(Some(number));
         let caller = caller_of(&call.user, &call.request);
-        if (core.reach)(core, &call.context, &exten, caller.number()) != Reach::Whole {
+        if core.reach_of_call(&call.context, &exten, caller.number()) != Reach::Whole {
             return self.refuse(core.now, at, Cause::NO_ROUTE_DESTINATION, b"No such context/extension");
         }
         self.ring(core, at, call, exten);

@@ -121,6 +121,7 @@ impl IaxDriver {
                 account: common.account.clone(),
                 language: common.language.clone(),
                 music_class: music(&common.music_class),
+                parking_lot: common.parking_lot.clone(),
                 formats,
                 linked_to: request.requestor,
                 outgoing: true,

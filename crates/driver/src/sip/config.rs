@@ -235,6 +235,8 @@ pub struct Endpoint {
     pub tone_zone: String,
     /// Music class others hear when it holds them.
     pub music_class: String,
+    /// In which groups its calls ring, and of which it may take calls.
+    pub pickup: call::pickup::SharedGroups,
     /// Account code.
     pub account: String,
     /// Variables of its channels.

@@ -246,7 +246,7 @@ impl SipDriver {
         let Known { endpoint } = known;
         let exten = exten_of(&incoming.message.view(), self.config.ignore_user_options);
         let caller = identity::caller_of(&incoming.message.view(), &endpoint);
-        match (core.reach)(core, &endpoint.context, &exten, caller.number()) {
+        match core.reach_of_call(&endpoint.context, &exten, caller.number()) {
             Reach::Whole => {}
             Reach::Partial | Reach::None if self.may_grow(core, &endpoint, &exten, caller.number()) => {
                 return self.no_such_number(core, &incoming, &endpoint, &exten, (484, NOT_FOUND));
@@ -328,6 +328,7 @@ impl SipDriver {
             state: ChanState::Ring,
             caller,
             account: endpoint.account.clone(),
+            pickup: endpoint.pickup.clone(),
             location: location.clone(),
             language: endpoint.language.clone(),
             music_class: endpoint.music_class.clone(),

@@ -311,6 +311,7 @@ impl SipDriver {
                 tech: self.tech_index,
                 state: ChanState::Down,
                 account: endpoint.account.clone(),
+                pickup: endpoint.pickup.clone(),
                 language: endpoint.language.clone(),
                 formats,
                 linked_to: request.requestor,

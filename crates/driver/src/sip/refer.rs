@@ -11,6 +11,7 @@ use ::sip::stack::{Answer, Body, ClientId, DialogId, Header, Incoming, ServerId}
 use ::sip::subscription::{Input, Notifier, Output, Reason, Standing};
 use ::sip::{HeaderName, Message, Method, NameAddr, OwnedMessage, Status, Uri};
 use base::{Cause, ChannelId, Instant};
+use call::parking::ParkWish;
 use call::{Advance, ChanEvent, Core, Coupling, Exchange, Level, Location, Notice, Reach, StandIn};
 use dialplan::{Inherit, Var};
 
@@ -83,6 +84,8 @@ struct ReferTo {
 enum Plan {
     /// The other party goes to an extension.
     Blind { to: Location, transferee: ChannelId, external: Option<(String, String)> },
+    /// The other party is parked, at an extension that does that with these arguments; the transferer hears where.
+    Park { to: Location, transferee: ChannelId, arguments: String },
     /// Whoever is at an extension takes the transferer's seat in a conference.
     Seat { to: Location, external: Option<(String, String)> },
     /// The newcomer takes the place of one of the transferer's own channels.
@@ -130,17 +133,22 @@ impl SipDriver {
         let referred_by = view.header(HeaderName::ReferredBy).map(identity::text).unwrap_or_default();
         let follows = !silent
             && endpoint.refer_progress
-            && !matches!(plan, Plan::Attended { .. } | Plan::Coupled { .. });
-        // The seat has to be there until somebody else sits in it.
-        let takes_seat = matches!(plan, Plan::Seat { .. } | Plan::Coupled { .. });
+            && !matches!(plan, Plan::Attended { .. } | Plan::Coupled { .. } | Plan::Park { .. });
+        // The seat has to be there until somebody else sits in it, and who parks is told the space.
+        let stays = matches!(plan, Plan::Seat { .. } | Plan::Coupled { .. } | Plan::Park { .. });
         self.referrals.next += 1;
         let token = self.referrals.next;
         match plan {
             Plan::Blind { to, transferee, external } => {
-                blind(core, (channel, transferee), to, (&referred_by, external));
+                blind(core, (channel, transferee), &to, (&referred_by, external));
+                core.request_goto(transferee, to);
                 if let Some(other) = core.get_mut(transferee).filter(|_| follows) {
                     other.advance_watch = Some(token);
                 }
+            }
+            Plan::Park { to, transferee, arguments } => {
+                blind(core, (channel, transferee), &to, (&referred_by, None));
+                core.request_parking(ParkWish { parker: channel, parkee: transferee, arguments });
             }
             Plan::Seat { to, external } => {
                 let variables = seat_variables(core, channel, &referred_by, external);
@@ -154,7 +162,7 @@ impl SipDriver {
             let number = view.cseq().map_or(0, |cseq| cseq.number);
             self.begin_referral(core, dialog, (token, number), follows);
         }
-        if !takes_seat {
+        if !stays {
             core.request_hangup(channel, Cause::NORMAL_CLEARING);
         }
     }
@@ -210,6 +218,9 @@ impl SipDriver {
                 let to = Location { context: context.to_owned(), exten, priority: 1 };
                 if in_conference {
                     return Ok(Plan::Seat { to, external });
+                }
+                if let Some(arguments) = (core.parks)(core, &to.context, &to.exten, &caller) {
+                    return Ok(Plan::Park { to, transferee, arguments });
                 }
                 Ok(Plan::Blind { to, transferee, external })
             }
@@ -353,15 +364,13 @@ impl SipDriver {
         let Some(handle) = core.get(newcomer).map(|channel| channel.handle) else { return true };
         self.answer_leg(core, handle);
         core.answered(newcomer);
-        if was_early {
-            core.push_event(place, ChanEvent::Answered);
-        }
         let cause = if was_early { Cause::ANSWERED_ELSEWHERE } else { Cause::NORMAL_CLEARING };
         core.request_exchange(Exchange {
             place,
             newcomer,
             leaving: Vec::new(),
             is_fresh: true,
+            answers: was_early,
             notice: None,
             cause,
         });
@@ -453,11 +462,11 @@ fn coupled(core: &Core, [own, second]: [ChannelId; 2]) -> Option<Plan> {
     }
 }
 
-/// Sends the transferee to its extension, with what its dialplan may want to know.
+/// What the dialplan of the transferee's extension may want to know; and watchers are told.
 fn blind(
     core: &mut Core,
     (transferer, transferee): (ChannelId, ChannelId),
-    to: Location,
+    to: &Location,
     (referred_by, external): (&str, Option<(String, String)>),
 ) {
     let name = |core: &Core, id| core.get(id).map(|channel| channel.name.to_string()).unwrap_or_default();
@@ -489,7 +498,6 @@ fn blind(
             to: (to.context.clone(), to.exten.clone()),
         })
     });
-    core.request_goto(transferee, to);
 }
 
 /// What the dialplan of whoever takes the transferer's seat may want to know.
@@ -533,7 +541,15 @@ fn attended(core: &mut Core, first: ChannelId, (place, newcomer, second): (Chann
     // Whichever of the transferer's channels is not the place that is taken talks to the newcomer: it goes with him.
     let leaving = [first, second].into_iter().filter(|id| *id != place).collect();
     let cause = Cause::NORMAL_CLEARING;
-    core.request_exchange(Exchange { place, newcomer, leaving, is_fresh: false, notice, cause });
+    core.request_exchange(Exchange {
+        place,
+        newcomer,
+        leaving,
+        is_fresh: false,
+        answers: false,
+        notice,
+        cause,
+    });
 }
 
 /// Refer-To, of which there is exactly one (RFC 3515 §2.4.1).

@@ -49,13 +49,13 @@ options! {
     atxferswap: Code = "*4", "Changes between the two others.";
     courtesytone: Text = "", "Both hear it when a recording begins or ends by keys.";
     recordingfailsound: Text = "", "A recording could not begin.";
+    pickupexten: Text = "*8", "Number that takes a call which rings in a pickup group of the phone; empty: none.";
+    pickupsound: Text = "", "Who takes a call hears it before the caller.";
+    pickupfailsound: Text = "", "There is no call to take.";
     @recognised {
         "atxferthreeway" "*3" Later "three talk in a conference: use ConfBridge()";
         "atxferloopdelay" "*" Later "nobody is called back";
         "atxfercallbackretries" "*" Later "nobody is called back";
-        "pickupexten" "*8" Later "calls cannot be picked up";
-        "pickupsound" "*" Later "calls cannot be picked up";
-        "pickupfailsound" "*" Later "calls cannot be picked up";
         "parkext" "*" Ignored "parking has a file of its own, res_parking.conf";
         "parkpos" "*" Ignored "parking has a file of its own, res_parking.conf";
         "context" "*" Ignored "parking has a file of its own, res_parking.conf";
@@ -71,8 +71,7 @@ options! {
     disconnect: Code = "*", "Ends the call (options h and H).";
     automixmon: Code = "", "Begins and ends a recording into one file (options x and X).";
     automon: Code = "", "Begins and ends a recording as Monitor makes one (options w and W).";
-    parkcall: Code = "", "Parks the other one (options k and K).",
-        Later "" "parking is not built in";
+    parkcall: Code = "", "Parks the other one (options k and K).";
     @recognised {}
 }
 
@@ -120,12 +119,16 @@ pub fn read(file: &File, findings: &mut Findings) -> Features {
         invalid_sound: general.transferinvalidsound,
         courtesy_tone: general.courtesytone,
         recording_failed_sound: general.recordingfailsound,
+        pickup_exten: general.pickupexten,
+        pickup_sound: general.pickupsound,
+        pickup_fail_sound: general.pickupfailsound,
         map: FeatureMap {
             blind: map.blindxfer,
             attended: map.atxfer,
             disconnect: map.disconnect,
             mix_monitor: map.automixmon,
             monitor: map.automon,
+            park: map.parkcall,
         },
         apps,
         groups,

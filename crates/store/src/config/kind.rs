@@ -182,6 +182,23 @@ impl Kind for Gathered {
     }
 }
 
+/// Numbered groups of call pickup.
+pub struct GroupNumbers;
+impl Kind for GroupNumbers {
+    type Value = String;
+    fn describe() -> String {
+        "0 to 63, comma separated, with ranges such as 3-5".into()
+    }
+    fn set(value: &mut String, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        call::pickup::Groups::default().set_numbers(&variable.value).map_err(|part| {
+            let message = format!("{}={} holds `{part}`, which is no group", variable.name, variable.value);
+            variable.finding(Level::Error, message, "write numbers from 0 to 63, or use named_call_group")
+        })?;
+        *value = variable.value.to_string();
+        Ok(())
+    }
+}
+
 /// One item a line; lines add up.
 pub struct Lines;
 impl Kind for Lines {

@@ -23,6 +23,7 @@ pub mod manager;
 pub mod modules;
 pub mod music;
 pub mod notify;
+pub mod parking;
 pub mod pjsip;
 pub mod queues;
 pub mod realtime;
@@ -330,6 +331,7 @@ pub fn manual() -> Vec<Row> {
         queues::QueuesGeneral::rows(),
         queues::QueueSection::rows(),
         features::rows(),
+        parking::ParkingConf::rows(),
         iax::IaxGeneral::rows(),
         iax::IaxPeer::rows(),
         hep::HepGeneral::rows(),

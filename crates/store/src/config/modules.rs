@@ -72,6 +72,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_while", &[A("While"), A("EndWhile"), A("ExitWhile"), A("ContinueWhile")]),
     ("app_chanspy", &[A("ChanSpy"), A("ExtenSpy")]),
     ("app_mixmonitor", &[A("MixMonitor"), A("StopMixMonitor")]),
+    ("res_parking", &[A("Park"), A("ParkAndAnnounce"), A("ParkedCall")]),
     ("app_directed_pickup", &[A("Pickup"), A("PickupChan")]),
     ("app_db", &[A("DBdel"), A("DBdeltree")]),
     ("bridge_simple", &[]),

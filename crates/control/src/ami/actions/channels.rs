@@ -272,8 +272,8 @@ fn status_fields<'a>(message: Message<'a>, channel: &Channel, core: &Core) -> Me
         .field("Nativeformats", format_args!("({formats})"))
         .field("Readformat", channel.format.name())
         .field("Writeformat", channel.format.name())
-        .field("Callgroup", 0)
-        .field("Pickupgroup", 0)
+        .field("Callgroup", &channel.pickup.call)
+        .field("Pickupgroup", &channel.pickup.pickup)
         .field("Seconds", seconds(channel, core))
 }
 

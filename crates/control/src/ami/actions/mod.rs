@@ -9,6 +9,7 @@ mod database;
 mod iax;
 mod monitors;
 mod originate;
+mod parking;
 mod plan;
 mod queues;
 mod sip;
@@ -37,6 +38,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     bridges::ROWS,
     conferences::ROWS,
     queues::ROWS,
+    parking::ROWS,
     monitors::ROWS,
     originate::ROWS,
     variables::ROWS,

@@ -106,11 +106,13 @@ const ACTIONS: &[&str] = &[
     "QueueLog",
     "QueueReload",
     "AGI",
+    "Park",
+    "ParkedCalls",
+    "Parkinglots",
 ];
 
 /// Actions of subsystems that do not exist.
-const NO_SUBSYSTEM: &[(&str, &str)] =
-    &[("Park", "parking"), ("ParkedCalls", "parking"), ("Parkinglots", "parking"), ("Agents", "agents")];
+const NO_SUBSYSTEM: &[(&str, &str)] = &[("Agents", "agents")];
 
 /// Events, the most used first.
 const HEARD: &[&str] = &[
@@ -185,13 +187,17 @@ const HEARD: &[&str] = &[
     "HangupHandlerPush",
     "HangupHandlerPop",
     "HangupHandlerRun",
+    "Pickup",
+    "ParkedCall",
+    "UnParkedCall",
+    "ParkedCallTimeOut",
+    "ParkedCallGiveUp",
+    "ParkedCallSwap",
 ];
 
 /// Events of subsystems that do not exist, and of what does not happen here.
 const UNHEARD: &[(&str, &str)] = &[
     ("CEL", "channel event logging"),
-    ("ParkedCall", "parking"),
-    ("UnParkedCall", "parking"),
     ("AgentLogin", "agents"),
     // Channels change places and keep their names; nobody is moved out of a bridge by another bridge.
     ("Rename", "masquerades"),

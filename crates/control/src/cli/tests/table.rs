@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn what_does_not_exist_is_named_and_wrong_arguments_tell_the_usage() {
     let mut desk = Desk::new("unknown");
-    for line in ["parking show", "!ls", "core show", "x", "!", "fax set debug on"] {
+    for line in ["agent show", "!ls", "core show", "x", "!", "fax set debug on"] {
         assert_eq!(
             desk.run(line),
             (
@@ -306,7 +306,7 @@ fn the_commands_that_scripts_use_most_exist() {
         (&["iax2 show peers", "iax2 reload"], None),
         (&["queue show", "queue add member x to y", "queue pause member x"], None),
         (&["voicemail reload", "voicemail show users", "voicemail show zones"], None),
-        (&["parking show"], Some("parking is not built in")),
+        (&["parking show", "parking show default"], None),
         (&["ari show apps", "ari show users", "ari shutdown websocket x"], Some("ARI is not built in")),
         (&["odbc show", "sorcery memory cache show res_pjsip/endpoint"], None),
         (&["fax set debug on"], Some("fax is not built in")),

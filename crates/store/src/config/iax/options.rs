@@ -220,7 +220,7 @@ options! {
     mohinterpret: Text = "default", "Music class that is heard by who is put on hold by the other side.";
     mohsuggest: Text = "", "Music class that the other side shall play when we put it on hold.",
         Later "" "it plays what it likes";
-    parkinglot: Text = "", "Parking lot.", Later "" "parking is not built in";
+    parkinglot: Text = "", "Lot that calls are parked in where a dialplan names none.";
     bandwidth: Bandwidth = "high", "Formats when no allow= is written: all, those of 32 kbit/s and less, or those of 16 kbit/s and less.";
     allow also "disallow": CodecList = "", "Formats, for sections that write none.";
     codecpriority: CodecPriority = "host", "Whose order of formats decides for a call that comes in.";
@@ -336,7 +336,7 @@ options! {
     mohinterpret: Text = "default", "Music class that is heard by who is put on hold by it.";
     mohsuggest: Text = "", "Music class that it shall play when we put it on hold.",
         Later "" "it plays what it likes";
-    parkinglot: Text = "", "Parking lot.", Later "" "parking is not built in";
+    parkinglot: Text = "", "Lot that calls are parked in where a dialplan names none.";
     mailbox: Text = "", "Mailboxes whose messages it is told of, when it registers and when they change.";
     regexten: Text = "", "Extensions in regcontext while it is registered, separated by &, each in another context with @; its name unless written.";
     immediate: YesNo = "no", "Begin at extension s, whatever it dials.",

@@ -8,8 +8,8 @@ use super::values::{
 };
 use crate::config::acl::Access;
 use crate::config::kind::{
-    Bind, BindTo, Ciphers, CodecList, DecimalSeconds, Gathered, Hidden, Int, Millis, Names, Nets, Pairs,
-    Port, Rules, Seconds, Text, Tos, YesNo,
+    Bind, BindTo, Ciphers, CodecList, DecimalSeconds, Gathered, GroupNumbers, Hidden, Int, Millis, Names,
+    Nets, Pairs, Port, Rules, Seconds, Text, Tos, YesNo,
 };
 use crate::config::{Origin, options};
 use conf::Findings;
@@ -109,14 +109,10 @@ options! {
     message_context: Text = "", "Context of its messages.";
     subscribe_context: Text = "", "Context of its subscriptions.";
     device_state_busy_at: Int<0, {u32::MAX}> = "0", "Calls at which it counts as busy; 0 counts it in use only.";
-    call_group: Text = "", "Numbered pickup groups its calls ring in.",
-        Later "" "calls cannot be picked up";
-    pickup_group: Text = "", "Numbered groups it may pick up.",
-        Later "" "calls cannot be picked up";
-    named_call_group: Gathered = "", "Named pickup groups its calls ring in.",
-        Later "" "calls cannot be picked up";
-    named_pickup_group: Gathered = "", "Named groups it may pick up.",
-        Later "" "calls cannot be picked up";
+    call_group: GroupNumbers = "", "Numbered pickup groups its calls ring in.";
+    pickup_group: GroupNumbers = "", "Numbered groups it may pick up.";
+    named_call_group: Gathered = "", "Named pickup groups its calls ring in.";
+    named_pickup_group: Gathered = "", "Named groups it may pick up.";
     mailboxes: Gathered = "", "Mailboxes whose state it is told.";
     max_audio_streams: Int<0, 64> = "1", "Audio streams of a call.",
         Later "1" "further audio streams are declined";
