@@ -62,6 +62,8 @@ pub(crate) struct RunState {
     pub(crate) exception: RefCell<Option<Exception>>,
     /// What the DNS said for the calls of `ENUMLOOKUP()` in the step that runs.
     pub(crate) fetched: RefCell<Vec<crate::functions::enumlookup::Fetched>>,
+    /// What `ENUMQUERY()` found, by its ids.
+    pub(crate) numbers: RefCell<Vec<(u64, Vec<String>)>>,
     /// What came of the calls of `CURL()` in the step that runs.
     pub(crate) pages: RefCell<Vec<crate::functions::web::Fetched>>,
     /// What `CURLOPT()` was told.

@@ -277,7 +277,11 @@ async fn record(call: &Call, args: &str) -> Outcome {
         let ms = plan.silence_ms;
         call.chan.media(|stream| Command::WatchSilence { stream, ms, threshold: SILENCE_THRESHOLD });
     }
+    let began = call.chan.now();
     let ended = record_until(&call.chan, &plan, &progress).await;
+    let cut = if ended == Ok("SILENCE") && !plan.keep_silence { plan.silence_ms } else { 0 };
+    let lasted = (call.chan.now() - began).saturating_sub(Duration::from_millis(u64::from(cut)));
+    let _ = call.chan.with(|c| c.last_recording = Some(lasted));
     let ended = ended.map_err(|stop| cut_short(call, &plan, &afterwards, stop));
     if ended == Ok("SILENCE") && !plan.keep_silence {
         afterwards.cut(plan.silence_ms);

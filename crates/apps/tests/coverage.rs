@@ -30,18 +30,11 @@ const FUNCTIONS_99: &str = "
 
 /// Subsystems that are not there, and what of the above needs them.
 const LATER: &[(&str, &str)] = &[
-    (
-        "voicemail",
-        "directory minivmgreet minivmrecord minivmnotify minivmdelete minivmappmess MINIVMACCOUNT
-         MINIVMCOUNTER",
-    ),
+    ("the directory, and a name that no application ever had", "directory minivmappmess"),
     ("conferences of the older kind, and profiles made by a dialplan", "meetme meetmeadmin CONFBRIDGE"),
     ("paging and spying", "page chanspy"),
     ("channel event logging", "celgenuserevent"),
     ("the REST interface", "stasis"),
-    ("fax", "FAXOPT"),
-    ("geolocation", "GEOLOC_PROFILE"),
-    ("signed identities", "STIR_SHAKEN"),
     ("detectors of single tones", "TONE_DETECT"),
 ];
 

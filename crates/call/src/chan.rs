@@ -315,14 +315,7 @@ impl Chan {
     }
     /// The sound `name` in the channel's language and another format; see [`Chan::clip`].
     pub async fn clip_in(&self, name: &str, format: FormatId) -> Result<Option<Arc<Clip>>, Stop> {
-        let want = self.with(|c| ClipWant { name: name.to_owned(), language: c.language.clone(), format })?;
-        let answer = std::future::poll_fn(|_| {
-            let mut core = self.shard.core.borrow_mut();
-            let answer = core.services.library.clip(&want);
-            self.unless_loading(&mut core, matches!(answer, ClipAnswer::Loading), answer)
-        })
-        .await?;
-        match answer {
+        match self.ask_library(name, format).await? {
             ClipAnswer::Ready(clip) => Ok(Some(clip)),
             ClipAnswer::Missing(looked) => {
                 self.log(
@@ -334,6 +327,20 @@ impl Chan {
             }
             ClipAnswer::Loading => Ok(None),
         }
+    }
+    /// Whether there is a sound `name` for this channel; its absence is not logged.
+    pub async fn has_clip(&self, name: &str) -> Result<bool, Stop> {
+        let format = self.with(|c| c.format)?;
+        Ok(matches!(self.ask_library(name, format).await?, ClipAnswer::Ready(_)))
+    }
+    async fn ask_library(&self, name: &str, format: FormatId) -> Result<ClipAnswer, Stop> {
+        let want = self.with(|c| ClipWant { name: name.to_owned(), language: c.language.clone(), format })?;
+        std::future::poll_fn(|_| {
+            let mut core = self.shard.core.borrow_mut();
+            let answer = core.services.library.clip(&want);
+            self.unless_loading(&mut core, matches!(answer, ClipAnswer::Loading), answer)
+        })
+        .await
     }
     fn unless_loading<T>(&self, core: &mut Core, loading: bool, answer: T) -> Poll<Result<T, Stop>> {
         if !loading {

@@ -336,6 +336,10 @@ pub struct Channel {
     pub(crate) keeps_digits: bool,
     /// Its driver tells its peer of a hold: no music is played to it.
     pub passes_hold: bool,
+    /// Holds of its user are told to watchers and to nobody else (`HOLD_INTERCEPT()`).
+    pub keeps_holds: bool,
+    /// How long what Record took last is (`RECORDING_INFO()`).
+    pub last_recording: Option<core::time::Duration>,
     /// What the media plane does for it.
     pub(crate) engaged: crate::engaged::Engaged,
 }

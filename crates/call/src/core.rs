@@ -56,6 +56,8 @@ pub struct Settings {
     pub machines: MachineSettings,
     /// Mailboxes and their rules.
     pub voicemail: std::sync::Arc<crate::voicemail::Voicemail>,
+    /// Accounts that have no menus.
+    pub minivm: std::sync::Arc<crate::voicemail::MiniVm>,
 }
 
 /// How an answering machine is told from somebody who answers; times in milliseconds.
@@ -225,6 +227,7 @@ pub struct Core {
     pub(crate) library_waiters: Vec<TaskId>,
     pub(crate) outside_waiters: Vec<TaskId>,
     pub(crate) post_waiters: Vec<TaskId>,
+    pub(crate) locks: crate::locks::Locks,
     /// Urgent messages by mailbox.
     pub(crate) urgent: HashMap<String, u32>,
     /// PINs that were changed since voicemail.conf was read.
@@ -293,6 +296,7 @@ impl Core {
             library_waiters: Vec::new(),
             outside_waiters: Vec::new(),
             post_waiters: Vec::new(),
+            locks: Default::default(),
             urgent: HashMap::new(),
             pins: HashMap::new(),
             following: Vec::new(),
@@ -410,6 +414,8 @@ impl Core {
             rights: Default::default(),
             features: None,
             passes_hold: false,
+            keeps_holds: false,
+            last_recording: None,
             engaged: Default::default(),
             muted: (false, false),
             call_number,
@@ -524,6 +530,9 @@ impl Core {
             ChanEvent::Hold => channel.held = true,
             ChanEvent::Unhold => channel.held = false,
             _ => {}
+        }
+        if channel.keeps_holds && matches!(event, ChanEvent::Hold | ChanEvent::Unhold) {
+            return;
         }
         if channel.events.len() >= EVENTS_MAX {
             let oldest_digit = channel
@@ -679,6 +688,7 @@ impl Core {
         self.conference_leave(id);
         self.queue_gone(id);
         self.park_over(id, crate::parking::ParkingChange::GaveUp);
+        self.release_locks(id);
         self.advance(id, Advance::Failed(self.get(id).map_or(Cause::NONE, |c| c.last_cause)));
         let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
         self.finish_cdr(id);

@@ -100,7 +100,6 @@ fn section_4_what_is_wrong_is_a_finding_with_its_line() {
         ("exten => 1,1,Frobnicate(x)", "application Frobnicate() does not exist"),
         ("exten => 1,1,NoOp(${FROB(x)})", "function FROB() does not exist"),
         ("exten => 1,1,Set(FROB(x)=1)", "function FROB() does not exist"),
-        ("exten => 1,1,NoOp(${LOCK(date)})", "it would let a call run programs"),
         ("exten => 1,1,ExecIf($[1]?Frob(a):NoOp())", "application Frob() in ExecIf does not exist"),
         ("exten => 1,1,NoOp(${x)", "never closed"),
         ("exten => 1,1,NoOp(x", "the closing parenthesis is missing"),

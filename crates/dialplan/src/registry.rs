@@ -134,6 +134,10 @@ pub enum ChannelFunction {
     QueueExists,
     /// `QUEUE_GET_CHANNEL()`.
     QueueGetChannel,
+    /// MINIVMACCOUNT()
+    MiniVmAccount,
+    /// MINIVMCOUNTER()
+    MiniVmCounter,
     /// VMCOUNT()
     VmCount,
     /// MAILBOX_EXISTS()
@@ -174,10 +178,56 @@ pub enum ChannelFunction {
     LocalPeek,
     /// BLACKLIST()
     Blacklist,
-    /// VOLUME(); has no row until a channel can do it
-    Volume,
-    /// MUTEAUDIO(); has no row until a channel can do it
+    /// MUTEAUDIO()
     Muteaudio,
+    /// VOLUME()
+    Volume,
+    /// AGC()
+    Agc,
+    /// DENOISE()
+    Denoise,
+    /// PITCH_SHIFT()
+    PitchShift,
+    /// SCRAMBLE()
+    Scramble,
+    /// FRAME_DROP()
+    FrameDrop,
+    /// FRAME_TRACE()
+    FrameTrace,
+    /// HOLD_INTERCEPT()
+    HoldIntercept,
+    /// FAXOPT()
+    FaxOpt,
+    /// GEOLOC_PROFILE()
+    GeolocProfile,
+    /// STIR_SHAKEN()
+    StirShaken,
+    /// CALLCOMPLETION()
+    CallCompletion,
+    /// SAYFILES()
+    SayFiles,
+    /// RECORDING_INFO()
+    RecordingInfo,
+    /// EXPORT()
+    Export,
+    /// SYSINFO()
+    SysInfo,
+    /// LOCK()
+    Lock,
+    /// TRYLOCK()
+    TryLock,
+    /// UNLOCK()
+    Unlock,
+    /// ENUMQUERY()
+    EnumQuery,
+    /// ENUMRESULT()
+    EnumResult,
+    /// SIPPEER()
+    SipPeer,
+    /// SIPCHANINFO()
+    SipChanInfo,
+    /// CHECKSIPDOMAIN()
+    CheckSipDomain,
     /// AUDIOHOOK_INHERIT()
     AudiohookInherit,
     /// TALK_DETECT()

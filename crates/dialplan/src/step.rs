@@ -261,8 +261,10 @@ pub struct Step {
 /// What has to be asked of others before a step's arguments are expanded, by the functions that they spell out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Asks {
-    /// `ENUMLOOKUP()`.
+    /// `ENUMLOOKUP()`, `ENUMQUERY()`.
     pub numbers: bool,
+    /// `LOCK()`.
+    pub locks: bool,
     /// `SRVQUERY()`, `SRVRESULT()`.
     pub services: bool,
     /// `SHELL()`.
@@ -284,7 +286,8 @@ impl Asks {
         let calls =
             |names: &[&str]| names.iter().any(|name| crate::functions::calls(args, name).next().is_some());
         let asks = Self {
-            numbers: calls(&["ENUMLOOKUP"]),
+            locks: calls(&["LOCK"]),
+            numbers: calls(&["ENUMLOOKUP", "ENUMQUERY"]),
             services: calls(&["SRVQUERY", "SRVRESULT"]),
             shell: calls(&["SHELL"]),
             web: calls(&["CURL"]),
@@ -392,7 +395,7 @@ impl Step {
                 self.interpret(env, &scratch.text)
             }
             Form::Choice { test, yes, no } => self.choose(env, scratch, (test, yes, no.as_ref())),
-            Form::Timed { timing, rest } => Ready::Goto(rest.pick(timing.applies(env)).map(Cow::Borrowed)),
+            Form::Timed { timing, rest } => Ready::Goto(rest.pick(timing.applies_on(env)).map(Cow::Borrowed)),
             Form::Gosub { destination, args } => {
                 let mut clean = true;
                 for template in args {
@@ -788,7 +791,7 @@ fn interpret<'s>(program: &Program, env: &mut dyn Env, kind: Kind, text: &'s str
 
 fn timing_applies(env: &mut dyn Env, times: &str) -> bool {
     match Timing::parse(times) {
-        Ok(timing) => timing.applies(env),
+        Ok(timing) => timing.applies_on(env),
         Err(why) => {
             env.log(Level::Warning, &format!("time fields `{times}`: {why}"));
             false

@@ -19,6 +19,7 @@ pub(crate) struct TestEnv {
     pub(crate) builtins: BTreeMap<Builtin, String>,
     pub(crate) channel: BTreeMap<String, String>,
     pub(crate) logs: Vec<String>,
+    pub(crate) files: BTreeMap<String, String>,
     pub(crate) wall: Wall,
     pub(crate) seed: u64,
     pub(crate) registered: Registered,
@@ -39,6 +40,7 @@ impl TestEnv {
             builtins: BTreeMap::new(),
             channel: BTreeMap::new(),
             logs: Vec::new(),
+            files: BTreeMap::new(),
             wall: Wall::default(),
             seed: 1,
             registered: Registered::default(),
@@ -141,6 +143,9 @@ impl Env for TestEnv {
     fn channel_write(&mut self, function: ChannelFunction, args: &str, value: &str) -> Result<(), Fault> {
         self.channel.insert(format!("{function:?}({args})"), value.to_owned());
         Ok(())
+    }
+    fn file_text(&self, path: &str) -> Option<String> {
+        self.files.get(path).cloned()
     }
     fn shared(&self, channel: &str, name: &str, out: &mut String) -> bool {
         copy(self.shared.get(&format!("{channel}/{name}")).map(String::as_str), out)

@@ -1,7 +1,11 @@
 //! When something applies: the time fields of GotoIfTime, ExecIfTime, IFTIME() and `include =>`.
 
-use crate::env::Calendar;
+use crate::env::{Calendar, Env};
+use crate::vars::Var;
 use crate::zone::Civil;
+
+/// The variable that holds the time that a dialplan is tested with, seconds since 1970; `TESTTIME()` sets it.
+pub const TESTTIME: &str = "TESTTIME";
 
 const MINUTES: u32 = 24 * 60;
 
@@ -88,7 +92,15 @@ impl Timing {
     }
     /// Whether it applies at the calendar's present moment.
     pub fn applies(&self, calendar: &dyn Calendar) -> bool {
-        let at = calendar.wall().seconds;
+        self.applies_at(calendar.wall().seconds, calendar)
+    }
+    /// Whether it applies on a channel, whose time may be a made-up one ([`TESTTIME`]).
+    pub fn applies_on(&self, env: &dyn Env) -> bool {
+        let mut made_up = String::new();
+        env.variable(Var::named(TESTTIME), &mut made_up);
+        self.applies_at(made_up.parse().unwrap_or_else(|_| env.wall().seconds), env)
+    }
+    fn applies_at(&self, at: i64, calendar: &dyn Calendar) -> bool {
         let civil = Civil::at(at, calendar.offset(at, &self.zone).seconds);
         let minute = civil.hour * 60 + civil.minute;
         let in_time = self.minutes.iter().any(|&(first, last)| {

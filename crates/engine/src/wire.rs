@@ -879,6 +879,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         features: Rc::new(snapshot.features.clone()),
         machines: snapshot.amd.machines(),
         voicemail: snapshot.voicemail.voicemail.clone(),
+        minivm: snapshot.minivm.clone(),
     }
 }
 

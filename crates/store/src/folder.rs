@@ -125,7 +125,6 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("res_ldap.conf", Level::Note, "no directory is asked"),
     ("xmpp.conf", Level::Note, "XMPP is not built in"),
     ("websocket_client.conf", Level::Note, "WebSockets are taken, and none is opened"),
-    ("minivm.conf", Level::Note, "MiniVM is not built in"),
     ("ccss.conf", Level::Note, "call completion is not built in"),
     ("calendar.conf", Level::Note, "calendars are not read"),
     ("geolocation.conf", Level::Note, "locations are not read"),

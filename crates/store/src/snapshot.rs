@@ -101,6 +101,8 @@ pub struct Snapshot {
     pub features: call::features::Features,
     /// `amd.conf`.
     pub amd: Amd,
+    /// `minivm.conf`.
+    pub minivm: Arc<call::voicemail::MiniVm>,
     /// `voicemail.conf`.
     pub voicemail: VoicemailConf,
     /// `http.conf`.
@@ -487,6 +489,7 @@ impl<'a> Reading<'a> {
             parking: self.read("res_parking.conf", crate::config::parking::ParkingConf::read),
             features: self.read("features.conf", crate::config::features::read),
             amd: self.read("amd.conf", Amd::read),
+            minivm: Arc::new(self.read("minivm.conf", crate::config::minivm::read)),
             voicemail: self.read("voicemail.conf", VoicemailConf::read),
             http,
             prometheus,

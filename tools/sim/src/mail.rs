@@ -93,7 +93,8 @@ impl Post {
         }
         Ok(match job {
             Job::List(of, folder) => Posted::Messages(mail.folder(&of, folder).clone()),
-            Job::Count(_) | Job::Forget(_) => Posted::Done,
+            Job::Count(_) => Posted::Done,
+            Job::Forget(_) => Posted::Is(true),
             Job::Load(of, sound, _) => {
                 let name = match sound {
                     Sound::Message(_, message) => format!("message {}", message.info.id),

@@ -183,13 +183,13 @@ async fn bridge_limits(call: &Call, options: &DialOptions, audio: &LimitAudio) -
     Ok(limits)
 }
 
-/// The time that is left, as prompts say it.
+/// The time that is left, as prompts say it: in English order, because both parties may hear it.
 fn time_left(left: Duration) -> Vec<String> {
     let seconds = i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
     let mut files = vec!["vm-youhave".to_owned()];
     for (count, unit) in [(seconds / 60, "minutes"), (seconds % 60, "seconds")] {
         if count > 0 {
-            files.extend(say::number(count));
+            files.extend(say::number(say::Tongue::English, count, say::Gender::Plain));
             files.push(unit.to_owned());
         }
     }

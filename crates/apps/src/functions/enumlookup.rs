@@ -34,9 +34,15 @@ impl Call {
         self.run.fetched.borrow_mut().clear();
         let deadline = self.chan.now() + WAIT;
         // An inner call stands after the one whose argument it is.
-        let calls: Vec<&str> = dialplan::functions::calls(text, "ENUMLOOKUP").take(CALLS_MAX).collect();
-        for args in calls.into_iter().rev() {
-            let Ok(question) = Question::parse(&self.expand(args)) else { continue };
+        let calls: Vec<(&str, bool)> = dialplan::functions::calls(text, "ENUMLOOKUP")
+            .map(|args| (args, false))
+            .chain(dialplan::functions::calls(text, "ENUMQUERY").map(|args| (args, true)))
+            .take(CALLS_MAX)
+            .collect();
+        for (args, is_query) in calls.into_iter().rev() {
+            let args = self.expand(args);
+            let question = if is_query { Question::of_query(&args) } else { Question::parse(&args) };
+            let Ok(question) = question else { continue };
             if self.run.fetched.borrow().iter().any(|(name, _)| *name == question.name) {
                 continue;
             }
@@ -73,12 +79,55 @@ pub(crate) fn read(call: &Call, args: &str, out: &mut String) -> Read {
     Ok(())
 }
 
+/// `ENUMQUERY(number[,method-type[,zone-suffix]])`: the id of what came.
+pub(super) fn read_query(call: &Call, args: &str, out: &mut String) -> Read {
+    let question = Question::of_query(args)?;
+    let fetched = call.run.fetched.borrow();
+    let (_, records) = fetched
+        .iter()
+        .find(|(name, _)| *name == question.name)
+        .ok_or(Fault::new("asks only where a step of the dialplan spells it out"))?;
+    if records.is_none() {
+        call.log(Level::Warning, &format!("ENUMQUERY: the DNS gave no answer for {}", question.name));
+    }
+    let found = records.as_ref().map(|records| question.all(records)).unwrap_or_default();
+    let mut results = call.run.numbers.borrow_mut();
+    let id = results.last().map_or(1, |(id, _)| id + 1);
+    if results.len() >= CALLS_MAX {
+        results.remove(0);
+    }
+    results.push((id, found));
+    out.push_str(&id.to_string());
+    Ok(())
+}
+
+/// `ENUMRESULT(id,number|getnum)`.
+pub(super) fn read_result(call: &Call, args: &str, out: &mut String) -> Read {
+    let args = dialplan::split_args(args);
+    let arg = |at: usize| args.get(at).map_or("", |text| text.trim());
+    let results = call.run.numbers.borrow();
+    let found = results.iter().find(|(id, _)| id.to_string() == arg(0));
+    let (_, found) =
+        found.ok_or_else(|| Fault::new(format!("nothing was asked under the id '{}'", arg(0))))?;
+    if arg(1).eq_ignore_ascii_case("getnum") {
+        out.push_str(&found.len().to_string());
+        return Ok(());
+    }
+    let number: usize =
+        arg(1).parse().map_err(|_| Fault::new(format!("'{}' is neither a number nor getnum", arg(1))))?;
+    let result = number.checked_sub(1).and_then(|at| found.get(at));
+    out.push_str(
+        result.ok_or_else(|| Fault::new(format!("there is no result {number} of {}", found.len())))?,
+    );
+    Ok(())
+}
+
 fn naptr(records: Records) -> Option<Arc<[Naptr]>> {
     if let Records::Naptr(records) = records { Some(records) } else { None }
 }
 
 /// What one call of the function asks.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Question {
     /// Domain name whose records answer it.
     name: String,
@@ -121,6 +170,22 @@ impl Question {
             whole_uri: options.contains('u'),
             record,
         })
+    }
+
+    /// What `ENUMQUERY(number[,method-type[,zone-suffix]])` asks.
+    fn of_query(args: &str) -> Result<Self, Fault> {
+        let args = dialplan::split_args(args);
+        let arg = |at: usize| args.get(at).map_or("", |text| text.trim());
+        Self::parse(&format!("{},{},,1,{}", arg(0), arg(1), arg(2)))
+    }
+    /// Everything that fits, best first.
+    fn all(&self, records: &[Naptr]) -> Vec<String> {
+        let each = (1..=records.len()).map(|record| {
+            let mut out = String::new();
+            Self { record, ..self.clone() }.answer(records, &mut out);
+            out
+        });
+        each.take_while(|found| !found.is_empty()).collect()
     }
 
     fn answer(&self, records: &[Naptr], out: &mut String) {

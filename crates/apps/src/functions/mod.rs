@@ -6,7 +6,9 @@ mod config;
 mod count;
 pub(crate) mod enumlookup;
 mod features;
+mod kept;
 mod listening;
+mod locks;
 mod party;
 mod quality;
 mod queue;
@@ -14,6 +16,7 @@ pub(crate) mod record;
 pub(crate) mod rows;
 pub(crate) mod service;
 pub(crate) mod shell;
+mod sight;
 mod state;
 pub(crate) mod web;
 
@@ -40,14 +43,37 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Import => channel::read_import(call, text, out),
         F::Timeout => channel::read_timeout(call, text, out),
         F::Cdr => record::read(call, text, out),
-        F::CdrProp | F::PjsipSendSessionRefresh | F::TalkDetect | F::AudiohookInherit | F::Jitterbuffer => {
-            Err(Fault::new("can only be written"))
-        }
+        F::CdrProp
+        | F::PjsipSendSessionRefresh
+        | F::TalkDetect
+        | F::AudiohookInherit
+        | F::Jitterbuffer
+        | F::Muteaudio
+        | F::HoldIntercept
+        | F::Export
+        | F::PitchShift
+        | F::Scramble
+        | F::FrameDrop
+        | F::FrameTrace => Err(Fault::new("can only be written")),
         F::AstConfig => config::read(call, text, out),
         F::Curl => web::read(call, text, out),
         F::Curlopt => web::read_option(call, text, out),
         F::Feature => features::read_general(call, text, out),
         F::FeatureMap => features::read_map(call, text, out),
+        F::FaxOpt => kept::FAX.read(call, text, out),
+        F::GeolocProfile => kept::GEOLOCATION.read(call, text, out),
+        F::CallCompletion => kept::COMPLETION.read(call, text, out),
+        F::Volume => kept::VOLUME.read(call, text, out),
+        F::Agc => kept::AGC.read(call, text, out),
+        F::Denoise => kept::DENOISE.read(call, text, out),
+        F::StirShaken => kept::read_identities(text, out),
+        F::SayFiles => sight::read_files(call, text, out),
+        F::RecordingInfo => sight::read_recording(call, text, out),
+        F::SysInfo => sight::read_system(call, text, out),
+        F::Lock | F::TryLock => locks::read_take(call, text, out),
+        F::Unlock => locks::read_give(call, text, out),
+        F::EnumQuery => enumlookup::read_query(call, text, out),
+        F::EnumResult => enumlookup::read_result(call, text, out),
         F::SrvQuery => service::read_query(call, text, out),
         F::SrvResult => service::read_result(call, text, out),
         F::ConfbridgeInfo => count::read_conference(call, text, out),
@@ -72,6 +98,8 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Shell => shell::read(call, text, out),
         F::VmInfo => voicemail::read_info(call, text, out),
         F::VmCount => voicemail::read_count(call, text, out),
+        F::MiniVmAccount => voicemail::read_account(call, text, out),
+        F::MiniVmCounter => voicemail::read_counter(call, text, out),
         F::QueueMember => queue::read_member(call, text, out),
         F::QueueMemberCount => queue::read_count(call, text, out),
         F::QueueMemberList => queue::read_list(call, text, out),
@@ -103,13 +131,15 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         | F::PjsipAor
         | F::PjsipContact
         | F::IaxPeer
+        | F::SipPeer
+        | F::SipChanInfo
+        | F::CheckSipDomain
         | F::IaxVar => tech_read(call, tech_name(function), text, out),
         F::Realtime | F::RealtimeField | F::RealtimeHash | F::RealtimeDestroy => {
             rows::read_family(call, function, text, out)
         }
         F::OdbcFetch => rows::read_fetch(call, text, out),
         F::RealtimeStore => Err(Fault::new("can only be written")),
-        F::Volume | F::Muteaudio => Err(Fault::new("is not built in")),
     }
 }
 
@@ -147,9 +177,34 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         }
         F::TalkDetect => listening::write_talk(call, text, value),
         F::AudiohookInherit => listening::write_inherit(text),
-        F::Volume | F::Muteaudio => Err(Fault::new("is not built in")),
+        F::MiniVmCounter => voicemail::write_counter(call, text, value),
+        F::FaxOpt => kept::FAX.write(call, text, value),
+        F::GeolocProfile => kept::GEOLOCATION.write(call, text, value),
+        F::CallCompletion => kept::COMPLETION.write(call, text, value),
+        F::Volume => kept::VOLUME.write(call, text, value),
+        F::Agc => kept::AGC.write(call, text, value),
+        F::Denoise => kept::DENOISE.write(call, text, value),
+        F::PitchShift => kept::PITCH.write(call, text, value),
+        F::Scramble => kept::SCRAMBLE.write(call, text, value),
+        F::FrameDrop => kept::FRAME_DROP.write(call, text, value),
+        F::FrameTrace => kept::FRAME_TRACE.write(call, text, value),
+        F::Muteaudio => sight::write_mute(call, text, value),
+        F::HoldIntercept => sight::write_hold(call, text),
+        F::Export => sight::write_export(call, text, value),
         F::AstConfig
         | F::Curl
+        | F::StirShaken
+        | F::SayFiles
+        | F::RecordingInfo
+        | F::SysInfo
+        | F::Lock
+        | F::TryLock
+        | F::Unlock
+        | F::EnumQuery
+        | F::EnumResult
+        | F::SipPeer
+        | F::SipChanInfo
+        | F::CheckSipDomain
         | F::SrvQuery
         | F::SrvResult
         | F::ConfbridgeInfo
@@ -171,6 +226,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::IaxPeer
         | F::VmInfo
         | F::VmCount
+        | F::MiniVmAccount
         | F::QueueMemberCount
         | F::QueueMemberList
         | F::QueueVariables
@@ -214,6 +270,9 @@ fn tech_name(function: ChannelFunction) -> &'static str {
         F::PjsipContact => "PJSIP_CONTACT",
         F::IaxPeer => "IAXPEER",
         F::IaxVar => "IAXVAR",
+        F::SipPeer => "SIPPEER",
+        F::SipChanInfo => "SIPCHANINFO",
+        F::CheckSipDomain => "CHECKSIPDOMAIN",
         _ => "",
     }
 }
@@ -226,6 +285,8 @@ fn home(function: &str) -> Option<&'static str> {
         | "PJSIP_ENDPOINT"
         | "PJSIP_AOR"
         | "PJSIP_CONTACT"
+        | "SIPPEER"
+        | "CHECKSIPDOMAIN"
         | "PJSIP_INHERITABLE_HEADER" => Some("PJSIP"),
         "IAXPEER" | "IAXVAR" => Some("IAX2"),
         _ => None,

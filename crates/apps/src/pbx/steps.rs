@@ -150,6 +150,10 @@ impl Call {
         if asks.quality {
             self.chan.refresh_quality(after_end).await?;
         }
+        // Last: what is free now is free when the arguments are expanded.
+        if asks.locks {
+            self.wait_for_locks(args, after_end).await?;
+        }
         Ok(())
     }
 

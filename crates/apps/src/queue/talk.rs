@@ -110,11 +110,11 @@ async fn report_hold(waiting: &Waiting<'_>, leg: &Leg) -> Result<(), Stop> {
     }
     let mut files = vec![sounds.report_hold.to_string()];
     if minutes > 0 {
-        files.extend(say::number(i64::from(minutes)));
+        files.extend(say::number_words(leg.chan(), i64::from(minutes)).await?);
         files.push(if minutes == 1 { &sounds.minute } else { &sounds.minutes }.to_string());
     }
     if seconds > 0 {
-        files.extend(say::number(i64::from(seconds)));
+        files.extend(say::number_words(leg.chan(), i64::from(seconds)).await?);
         files.push(sounds.seconds.to_string());
     }
     for file in files {

@@ -63,7 +63,7 @@ impl Voice {
         for piece in said {
             let names = match piece {
                 Said::Sound(name) => vec![name.to_string()],
-                Said::Number(number) => say::number(i64::from(*number)),
+                Said::Number(number) => say::number_words(&self.chan, i64::from(*number)).await?,
             };
             for name in names {
                 clips.extend(self.chan.clip(&name).await?);

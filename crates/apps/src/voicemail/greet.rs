@@ -81,7 +81,12 @@ impl Owner<'_> {
 
 impl Visit<'_> {
     /// Records a greeting until its owner is content. Nothing changes unless he says so.
-    async fn new_greeting(&self, account: &Account, greeting: Greeting, prompt: &str) -> Result<(), Stop> {
+    pub(super) async fn new_greeting(
+        &self,
+        account: &Account,
+        greeting: Greeting,
+        prompt: &str,
+    ) -> Result<(), Stop> {
         let mut prompt = prompt;
         for _ in 0..PATIENCE * PATIENCE {
             self.say(&[prompt], "#").await?;

@@ -12,15 +12,16 @@ use super::{BOXES_MAX, Visit, options, pressed};
 use crate::{Call, Flow, Outcome};
 
 /// How VoiceMail was asked to take a message.
-struct Wish {
-    greeting: Option<Greeting>,
-    silent: bool,
-    silent_after_own: bool,
-    early: bool,
-    urgent: bool,
-    beep: String,
+#[derive(Default)]
+pub(super) struct Wish {
+    pub(super) greeting: Option<Greeting>,
+    pub(super) silent: bool,
+    pub(super) silent_after_own: bool,
+    pub(super) early: bool,
+    pub(super) urgent: bool,
+    pub(super) beep: String,
     /// Where digits lead that are pressed while the greeting plays.
-    digits_to: Option<String>,
+    pub(super) digits_to: Option<String>,
 }
 
 /// How a message was taken.
@@ -133,7 +134,12 @@ impl Visit<'_> {
         self.leave_to(context, exten).map_or(Taken::Failed, Taken::Left)
     }
     /// The greeting and what is to be done; the key that ended it.
-    async fn greet(&self, account: &Account, wish: &Wish, keys: &str) -> Result<Option<Digit>, Stop> {
+    pub(super) async fn greet(
+        &self,
+        account: &Account,
+        wish: &Wish,
+        keys: &str,
+    ) -> Result<Option<Digit>, Stop> {
         let mut own = false;
         if let Some(heard) = self.hear(account, Sound::Greeting(Greeting::Temporary), keys).await? {
             own = true;

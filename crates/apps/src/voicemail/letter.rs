@@ -7,7 +7,7 @@ use super::Visit;
 use crate::Call;
 
 /// Variables that letters tell of.
-const VARIABLES: [&str; 16] = [
+const VARIABLES: &[&str] = &[
     "VM_NAME",
     "VM_DUR",
     "VM_MSGNUM",
@@ -27,16 +27,20 @@ const VARIABLES: [&str; 16] = [
 ];
 
 /// Sets variables of the channel for a while, and tells nobody.
-struct Lent<'a> {
+pub(super) struct Lent<'a> {
     call: &'a Call,
     before: Vec<(&'static str, Option<String>)>,
 }
 
 impl<'a> Lent<'a> {
-    fn new(call: &'a Call, values: [String; VARIABLES.len()]) -> Self {
-        let before = VARIABLES.iter().map(|name| (*name, call.get(name))).collect();
+    pub(super) fn new(
+        call: &'a Call,
+        names: &[&'static str],
+        values: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let before = names.iter().map(|name| (*name, call.get(name))).collect();
         let lent = Self { call, before };
-        VARIABLES.iter().zip(values).for_each(|(name, value)| lent.put(name, Some(&value)));
+        names.iter().zip(values).for_each(|(name, value)| lent.put(name, Some(&value)));
         lent
     }
     fn put(&self, name: &str, value: Option<&str>) {
@@ -105,7 +109,7 @@ impl Visit<'_> {
         opened.is_ok()
     }
     /// Hands a letter to the mail program.
-    async fn mail(&self, account: &Account, letter: Letter) -> bool {
+    pub(super) async fn mail(&self, account: &Account, letter: Letter) -> bool {
         let Ok(Posted::File(file)) = self.post(Job::Write(Box::new(letter))).await else { return false };
         let line = &account.rules.mailcmd;
         let script = format!("( {line} ) <\"$1\"; rm -f -- \"$1\"");
@@ -122,6 +126,7 @@ impl Visit<'_> {
         let length = format!("{}:{:02}", info.duration / 60, info.duration % 60);
         let lent = Lent::new(
             call,
+            VARIABLES,
             [
                 account.full_name.clone(),
                 length,
@@ -184,6 +189,7 @@ impl Visit<'_> {
             date: info.time,
             headers: if is_page { Vec::new() } else { headers },
             attach: (rules.attach && !is_page).then_some(attach),
+            file: None,
         }
     }
 }

@@ -215,7 +215,7 @@ impl Owner<'_> {
             if index > 0 {
                 files.push("vm-and".to_owned());
             }
-            files.extend(say::number(i64::from(*count)));
+            files.extend(say::number_words(&self.visit.call.chan, i64::from(*count)).await?);
             files.push((*kind).to_owned());
         }
         files.push(match there.last() {
@@ -313,7 +313,7 @@ impl Owner<'_> {
         let mut files = vec!["vm-youhave".to_owned()];
         match count {
             0 => files.push("vm-no".to_owned()),
-            _ => files.extend(say::number(count as i64)),
+            _ => files.extend(say::number_words(&self.visit.call.chan, count as i64).await?),
         }
         files.push(format!("vm-{}", open.folder.name()));
         files.push(if count == 1 { "vm-message" } else { "vm-messages" }.to_owned());
@@ -375,7 +375,7 @@ impl Owner<'_> {
         };
         let Some(open) = &mut self.open else { return Ok(Next::Leave) };
         let (Some(message), of) = (open.current().cloned(), open.place()) else { return Ok(Next::Menu) };
-        let number = say::number(i64::from(open.current as u32) + 1);
+        let number = say::number_words(&self.visit.call.chan, i64::from(open.current as u32) + 1).await?;
         if folder != of {
             let change = vec![(message, Change::Move(folder, self.account.rules.maxmsg))];
             let done = self.visit.post(Job::Change(self.account.name.clone(), of, change)).await;

@@ -13,14 +13,14 @@ use crate::{Outcome, control_playback, say};
 
 impl Visit<'_> {
     /// Date and time of a message, as its owner wants them said.
-    pub(super) fn date_files(&self, account: &Account, info: &Info) -> Vec<String> {
+    pub(super) async fn date_files(&self, account: &Account, info: &Info) -> Result<Vec<String>, Stop> {
         let zone = self.vm.zone_of(account);
         let (then, today) = self.call.chan.core(|core| {
             let now = core.services.wall.now_micros().div_euclid(1_000_000);
             let civil = |at: i64| Civil::at(at, core.services.wall.offset(at, &zone.zone).seconds);
             (civil(info.time), civil(now))
         });
-        say::moment(then, today, &zone.format)
+        say::moment_words(&self.call.chan, then, today, &zone.format).await
     }
     /// Who left it: a colleague by his mailbox, others by their number.
     fn caller_files(&self, info: &Info) -> Vec<String> {
@@ -38,28 +38,28 @@ impl Visit<'_> {
             }
         }
     }
-    fn duration_files(info: &Info) -> Vec<String> {
+    async fn duration_files(&self, info: &Info) -> Result<Vec<String>, Stop> {
         let minutes = info.duration.div_ceil(60);
         let mut files = vec!["vm-duration".to_owned()];
-        files.extend(say::number(i64::from(minutes)));
+        files.extend(say::number_words(&self.call.chan, i64::from(minutes)).await?);
         files.push(if minutes == 1 { "vm-minute" } else { "vm-minutes" }.to_owned());
-        files
+        Ok(files)
     }
     /// Everything about a message that is said before it.
-    fn envelope(&self, account: &Account, info: &Info, all: bool) -> Vec<String> {
+    async fn envelope(&self, account: &Account, info: &Info, all: bool) -> Result<Vec<String>, Stop> {
         let rules = &account.rules;
         let mut files = Vec::new();
         if rules.envelope || all {
-            files.extend(self.date_files(account, info));
+            files.extend(self.date_files(account, info).await?);
         }
         if rules.saycid || all {
             files.extend(self.caller_files(info));
         }
         let is_long = info.duration >= rules.saydurationm.saturating_mul(60);
         if all || (rules.sayduration && is_long) {
-            files.extend(Self::duration_files(info));
+            files.extend(self.duration_files(info).await?);
         }
-        files
+        Ok(files)
     }
     /// Plays a message with the keys that steer it; the key that ended it. `Err(None)`: there is no such message.
     pub(super) async fn play_sound(
@@ -104,10 +104,10 @@ impl Owner<'_> {
             _ if index == last => files.extend(["vm-last".to_owned(), "vm-message".to_owned()]),
             _ => {
                 files.push("vm-message".to_owned());
-                files.extend(say::number(index as i64 + 1));
+                files.extend(say::number_words(&self.visit.call.chan, index as i64 + 1).await?);
             }
         }
-        files.extend(self.visit.envelope(&self.account, &message.info, false));
+        files.extend(self.visit.envelope(&self.account, &message.info, false).await?);
         if let Some(digit) = say::play_all(self.visit.call, files, ANY_DIGIT).await?
             // The key that begins a message may be pressed to come to it.
             && digit.to_char() != '1'
@@ -163,7 +163,7 @@ impl Owner<'_> {
                 }
             }
             (Some('3'), Some(message), _) => {
-                let files = self.visit.envelope(&self.account, &message.info, true);
+                let files = self.visit.envelope(&self.account, &message.info, true).await?;
                 let pressed = say::play_all(self.visit.call, files, ANY_DIGIT).await?;
                 Ok(pressed.map_or(Next::Menu, |digit| Next::Key(digit.to_char())))
             }

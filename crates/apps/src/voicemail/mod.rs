@@ -6,6 +6,7 @@ mod letter;
 mod login;
 mod menu;
 mod message;
+mod mini;
 mod record;
 mod small;
 
@@ -20,6 +21,7 @@ use crate::call_ctx::args;
 use crate::flow::rows;
 use crate::{AppRow, Call, Flow, Outcome, Run, say};
 
+pub(crate) use mini::{read_account, read_counter, write_counter};
 pub(crate) use small::{read_count, read_exists, read_info};
 
 /// How long somebody has to press a key after he was asked: what the field gives.
@@ -72,6 +74,38 @@ pub(crate) const ROWS: &[AppRow] = rows! {
     "VoicemailGreeting" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::greeting(&call, &text).await })),
         "Plays a greeting.", "VoicemailGreeting(mailbox[@context][,unavail|busy|temp|greet])",
         "Sets VMGREETSTATUS (SUCCESS FAILED).";
+    "MinivmGreet" "app_minivm" Run::Story(|call, text| Box::pin(async move { mini::greet(&call, &text).await })),
+        "Plays the greeting of an account.", "MinivmGreet(user@domain[,options])",
+        "The temporary greeting goes before the others. '0' goes to the extension o and '*' to a, where they are.\n\n\
+         options:\n  \
+         b  greets as busy.\n  \
+         u  greets as unavailable.\n  \
+         s  says no instructions.\n\
+         Sets MVM_GREET_STATUS (SUCCESS USEREXIT FAILED).";
+    "MinivmRecord" "app_minivm" Run::Story(|call, text| Box::pin(async move { mini::record(&call, &text).await })),
+        "Records a message for an account.", "MinivmRecord(user@domain[,options])",
+        "An address that minivm.conf does not have is recorded for with the general rules. Who hangs up has said what he\n\
+         wanted: the extension h goes on with it.\n\n\
+         options:\n  \
+         0  '0' goes to the extension o, where it is.\n  \
+         *  '*' goes to the extension a, where it is.\n  \
+         g(gain)  records louder; no effect.\n\
+         Sets MVM_RECORD_STATUS (SUCCESS USEREXIT FAILED), MVM_FILENAME (without extension), MVM_FORMAT and MVM_DURATION.";
+    "MinivmNotify" "app_minivm" Run::Story(|call, text| Box::pin(async move { mini::notify(&call, &text).await })),
+        "Mails what was recorded.", "MinivmNotify(user@domain[,template])",
+        "Writes a letter, with MVM_FILENAME where the template attaches it, and a page to who has a pager.\n\
+         Sets MVM_NOTIFY_STATUS (SUCCESS FAILED).";
+    "MinivmDelete" "app_minivm" Run::Story(|call, text| Box::pin(async move { mini::delete(&call, &text).await })),
+        "Removes what was recorded.", "MinivmDelete([filename])",
+        "Removes MVM_FILENAME. Another name has to be one that MinivmRecord gave.\n\
+         Sets MVM_DELETE_STATUS (SUCCESS FAILED).";
+    "MinivmAccMess" "app_minivm" Run::Story(|call, text| Box::pin(async move { mini::account_message(&call, &text).await })),
+        "Records a greeting of an account.", "MinivmAccMess(user@domain[,option])",
+        "option: b busy, u unavailable, t temporary, n the name.\n\
+         Sets MVM_ACCMESS_STATUS (SUCCESS FAILED).";
+    "MinivmMWI" "app_minivm" Run::Now(mini::lamp),
+        "Tells how many messages there are.", "MinivmMWI(user@domain,urgent,new,old)",
+        "Lamps that watch user@domain show it.";
 };
 
 /// A call at somebody's mailboxes.

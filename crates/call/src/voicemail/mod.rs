@@ -2,12 +2,14 @@
 //!
 //! Files are somebody else's: [`PostOffice`] is the way to whoever keeps them.
 
+mod mini;
 mod post;
 
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use mini::{MiniOwner, MiniTemplate, MiniVm};
 pub use post::{
     Answer, Attach, Change, Delivery, Greeting, Held, Job, Letter, NoPost, PostOffice, Posted, Refusal,
     Sound, Ticket,

@@ -120,6 +120,8 @@ pub struct Letter {
     /// Headers beside the usual ones.
     pub headers: Vec<(String, String)>,
     pub attach: Option<Attach>,
+    /// A file that goes along as it is, whose name is kept.
+    pub file: Option<PathBuf>,
 }
 
 /// What is to be done.
@@ -145,7 +147,7 @@ pub enum Job {
     Pin(BoxName),
     /// Writes a letter into a file for the mail program.
     Write(Box<Letter>),
-    /// A recording that nobody wants.
+    /// A recording that nobody wants; answers whether it was there.
     Forget(Held),
 }
 

@@ -27,8 +27,12 @@ fn base64_encode(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
 
 /// Text in Base64 (RFC 4648 §4).
 pub fn base64_of(text: &str) -> String {
+    base64_of_bytes(text.as_bytes())
+}
+
+pub(super) fn base64_of_bytes(bytes: &[u8]) -> String {
     let mut out = String::new();
-    for chunk in text.as_bytes().chunks(3) {
+    for chunk in bytes.chunks(3) {
         let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
         let group = byte(0) << 16 | byte(1) << 8 | byte(2);
         for at in 0..4 {
@@ -47,6 +51,10 @@ fn base64_decode(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
 
 /// The text that Base64 stands for; blanks and padding are left out.
 pub fn text_of_base64(coded: &str) -> Option<String> {
+    bytes_of_base64(coded).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+pub(super) fn bytes_of_base64(coded: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let (mut group, mut bits) = (0u32, 0u32);
     for symbol in coded.bytes().filter(|symbol| !symbol.is_ascii_whitespace() && *symbol != b'=') {
@@ -58,7 +66,7 @@ pub fn text_of_base64(coded: &str) -> Option<String> {
             bytes.push(u8::try_from(group >> bits & 0xff).unwrap_or(0));
         }
     }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(bytes)
 }
 
 fn uriencode(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {

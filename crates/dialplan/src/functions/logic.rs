@@ -45,7 +45,7 @@ fn iftime(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     // The time fields hold colons, so the test ends at the question mark alone.
     let (test, yes, no) = choices(args)?;
     let timing = Timing::parse(&test).map_err(Fault::new)?;
-    out.push_str(if timing.applies(env) { &yes } else { &no });
+    out.push_str(if timing.applies_on(env) { &yes } else { &no });
     Ok(())
 }
 

@@ -36,6 +36,13 @@ pub(super) const ROWS: &[FunctionRow] = &[
         "Asks the DNS for a number's addresses (RFC 6116).",
         enumlookup,
     ),
+    native(
+        "DIALGROUP",
+        "DIALGROUP(group[,op])",
+        "Gets a group of dial strings joined with &, sets it, or adds or removes one (op add or del). Groups lie in the database.",
+        Some(dial_group),
+        Some(set_dial_group),
+    ),
     reader("ENV", "ENV(name)", "Gets an environment variable.", environment),
 ];
 
@@ -155,6 +162,54 @@ fn file(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     Ok(())
 }
 
+/// The family of the database that dial groups lie in.
+const DIAL_GROUPS: &str = "dialgroup";
+/// Dial strings of one group: more than one Dial would call at once.
+const DIAL_GROUP_MAX: usize = 256;
+
+fn group_members(env: &dyn Env, group: &str) -> Vec<String> {
+    let mut members = String::new();
+    env.db_get(DIAL_GROUPS, group, &mut members);
+    members.split('&').filter(|member| !member.is_empty()).map(str::to_owned).collect()
+}
+
+fn dial_group(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let args = split_args(args);
+    let group = required(&args, 0, "the group")?.trim();
+    out.push_str(&group_members(env, group).join("&"));
+    Ok(())
+}
+
+fn set_dial_group(env: &mut dyn Env, args: &str, value: &str) -> Answer {
+    let args = split_args(args);
+    let group = required(&args, 0, "the group")?.trim();
+    let named: Vec<String> =
+        value.split('&').map(|member| member.trim().to_owned()).filter(|member| !member.is_empty()).collect();
+    let mut members = match arg(&args, 1).trim() {
+        "" => Vec::new(),
+        "add" | "del" => group_members(env, group),
+        other => return Err(Fault::new(format!("`{other}` is neither add nor del"))),
+    };
+    if arg(&args, 1).trim() == "del" {
+        members.retain(|member| !named.contains(member));
+    } else {
+        for member in named {
+            if !members.contains(&member) {
+                members.push(member);
+            }
+        }
+    }
+    if members.len() > DIAL_GROUP_MAX {
+        return Err(Fault::new(format!("a group has {DIAL_GROUP_MAX} members at most")));
+    }
+    if members.is_empty() {
+        env.db_delete(DIAL_GROUPS, group);
+        return Ok(());
+    }
+    let kept = env.db_put(DIAL_GROUPS, group, &members.join("&"));
+    if kept { Ok(()) } else { Err(Fault::new("the database did not take it")) }
+}
+
 fn enumlookup(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     env.enum_lookup(args, out)
 }
@@ -218,6 +273,30 @@ mod tests {
             ("[${DB(nokey)}]", "[]"),
         ] {
             assert_eq!(env.expand(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn dial_groups_are_set_added_to_and_taken_from() {
+        let mut env = TestEnv::new();
+        for (set, value, expected) in [
+            ("DIALGROUP(day)", "PJSIP/1&PJSIP/2", "PJSIP/1&PJSIP/2"),
+            ("DIALGROUP(day,add)", "PJSIP/3", "PJSIP/1&PJSIP/2&PJSIP/3"),
+            ("DIALGROUP(day,add)", "PJSIP/3", "PJSIP/1&PJSIP/2&PJSIP/3"),
+            ("DIALGROUP(day,del)", "PJSIP/2", "PJSIP/1&PJSIP/3"),
+            ("DIALGROUP(day)", "PJSIP/9", "PJSIP/9"),
+            ("DIALGROUP(day,del)", "PJSIP/9", ""),
+        ] {
+            env.set(set, value);
+            assert_eq!(env.expand("${DIALGROUP(day)}"), expected, "{set}={value}");
+        }
+        assert!(env.logs.is_empty(), "{:?}", env.logs);
+        for (set, why) in
+            [("DIALGROUP()", "the group is missing"), ("DIALGROUP(day,swap)", "neither add nor del")]
+        {
+            env.logs.clear();
+            env.set(set, "PJSIP/1");
+            assert!(env.logs.iter().any(|line| line.contains(why)), "{set}: {:?}", env.logs);
         }
     }
 

@@ -1,10 +1,12 @@
-//! STRFTIME and STRPTIME.
+//! STRFTIME, STRPTIME and TESTTIME.
 
-use super::{Answer, arg, reader, required};
+use super::{Answer, arg, native, reader, required};
 use crate::args::split_raw;
 use crate::env::{Env, Fault, Wall};
 use crate::registry::FunctionRow;
 use crate::strftime::{format, parse};
+use crate::timing::TESTTIME;
+use crate::vars::{Inherit, Var};
 
 pub(super) const ROWS: &[FunctionRow] = &[
     reader("STRFTIME", "STRFTIME([epoch][,[timezone][,format]])", "Writes a time as text.", strftime),
@@ -13,6 +15,14 @@ pub(super) const ROWS: &[FunctionRow] = &[
         "STRPTIME(datetime,timezone,format)",
         "Reads a time from text; seconds since 1970.",
         strptime,
+    ),
+    native(
+        "TESTTIME",
+        "TESTTIME(date,time[,zone])",
+        "Sets the time that GotoIfTime, ExecIfTime and IFTIME() go by on this channel: 2026-12-24 18:00:00, and a zone; \
+         empty: the true one.",
+        None,
+        Some(set_testtime),
     ),
 ];
 
@@ -49,16 +59,58 @@ fn strptime(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     let pattern = required(&args, 2, "the format")?;
     let local = parse(text, pattern).ok_or_else(|| Fault::new(format!("`{text}` is not `{pattern}`")))?;
     let zone = arg(&args, 1).trim();
+    out.push_str(&epoch_of(env, local, zone).to_string());
+    Ok(())
+}
+
+/// Seconds since 1970 of a zone's local time.
+fn epoch_of(env: &dyn Env, local: i64, zone: &str) -> i64 {
     // The offset depends on the moment that is looked for: a second look settles all but the skipped hour.
     let first = local - i64::from(env.offset(local, zone).seconds);
-    let at = local - i64::from(env.offset(first, zone).seconds);
-    out.push_str(&at.to_string());
+    local - i64::from(env.offset(first, zone).seconds)
+}
+
+/// `Set(TESTTIME()=2026-12-24 18:00:00 Europe/Berlin)`; what stands in the parentheses counts when nothing is set.
+fn set_testtime(env: &mut dyn Env, args: &str, value: &str) -> Answer {
+    let text = if value.trim().is_empty() { args } else { value };
+    let mut words = text.split([' ', ',']).filter(|word| !word.is_empty());
+    let Some(date) = words.next() else {
+        env.remove_variable(Var::named(TESTTIME));
+        return Ok(());
+    };
+    let (time, zone) = (words.next().unwrap_or("00:00:00"), words.next().unwrap_or(""));
+    let moment = format!("{date} {time}");
+    let local = parse(&moment, "%Y-%m-%d %H:%M:%S").or_else(|| parse(&moment, "%Y-%m-%d %H:%M"));
+    let local = local
+        .ok_or_else(|| Fault::new(format!("`{text}` is no date and time such as 2026-12-24 18:00:00")))?;
+    let at = epoch_of(env, local, zone);
+    env.set_variable(Var::named(TESTTIME), &at.to_string(), Inherit::Never);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use crate::testenv::TestEnv;
+
+    #[test]
+    fn a_made_up_time_decides_what_applies_until_it_is_taken_away() {
+        let mut env = TestEnv::new();
+        env.wall.seconds = 1_795_300_205; // Saturday 2026-11-21 22:30:05 UTC
+        let night = "${IFTIME(22:00-23:00,sat,21,nov?night:day)}";
+        for (set, value, expected) in [
+            ("TESTTIME()", "2026-11-21 12:00:00", "day"),
+            ("TESTTIME()", "2027-11-21 22:30", "day"), // a Sunday
+            ("TESTTIME()", "2026-11-22 07:30:00 Asia/Tokyo", "night"),
+            ("TESTTIME(2026-11-20,22:30:00)", "", "day"),
+            ("TESTTIME()", "", "night"),
+        ] {
+            env.set(set, value);
+            assert_eq!(env.expand(night), expected, "{set}={value}");
+            assert!(env.logs.is_empty(), "{:?}", env.logs);
+        }
+        env.set("TESTTIME()", "tomorrow noon");
+        assert!(env.logs.iter().any(|line| line.contains("no date and time")), "{:?}", env.logs);
+    }
 
     #[test]
     fn times_to_text_and_back() {

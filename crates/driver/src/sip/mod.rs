@@ -22,6 +22,7 @@ mod leg;
 mod lookup;
 mod message;
 mod names;
+mod older;
 mod outbound;
 mod outside;
 mod present;

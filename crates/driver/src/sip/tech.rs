@@ -207,6 +207,9 @@ impl Tech for SipDriver {
             "PJSIP_AOR" => self.aor_setting(core, args),
             "PJSIP_CONTACT" => self.contact_property(core, args),
             "PJSIP_PARSE_URI" => ask::uri_part(args),
+            "SIPPEER" => self.peer_item(core, args),
+            "SIPCHANINFO" => self.call_item(core, channel, args),
+            "CHECKSIPDOMAIN" => Some(self.own_domain(args)),
             _ => None,
         }
     }

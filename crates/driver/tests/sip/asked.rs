@@ -122,6 +122,23 @@ fn settings_and_contacts_are_told_by_name() {
         ("PJSIP_PARSE_URI", "sip:a@h:5070,port", Some("5070")),
         ("PJSIP_CONTACT", "trunk/sip:trunk@198.51.100.7:5062,status", Some("NonQualified")),
         ("PJSIP_CONTACT", "trunk;@0,status", None),
+        ("SIPPEER", "trunk", Some("198.51.100.7")),
+        ("SIPPEER", "trunk,port", Some("5062")),
+        ("SIPPEER", "trunk,status", Some("Unmonitored")),
+        ("SIPPEER", "trunk,context", Some("phones")),
+        ("SIPPEER", "trunk,dynamic", Some("yes")),
+        ("SIPPEER", "alice,status", Some("UNREACHABLE")),
+        ("SIPPEER", "alice,ip", Some("")),
+        ("SIPPEER", "alice,codecs", Some("(ulaw|alaw)")),
+        ("SIPPEER", "alice,codec[1]", Some("alaw")),
+        ("SIPPEER", "trunk,curcalls", Some("1")),
+        ("SIPPEER", "carol,ip", None),
+        ("SIPPEER", "trunk,colour", None),
+        ("SIPCHANINFO", "peername", Some("trunk")),
+        ("SIPCHANINFO", "peerip", Some("198.51.100.7")),
+        ("SIPCHANINFO", "t38passthrough", Some("0")),
+        ("SIPCHANINFO", "colour", None),
+        ("CHECKSIPDOMAIN", "elsewhere.example", Some("")),
     ] {
         assert_eq!(lab.read(id, function, args).as_deref(), value, "{function} {args}");
     }

@@ -20,6 +20,7 @@ pub(crate) mod legacy;
 pub mod logger;
 mod made;
 pub mod manager;
+pub mod minivm;
 pub mod modules;
 pub mod music;
 pub mod notify;
@@ -328,6 +329,7 @@ pub fn manual() -> Vec<Row> {
         confbridge::User::rows(),
         amd::Amd::rows(),
         voicemail::VoicemailConf::rows(),
+        minivm::rows(),
         queues::QueuesGeneral::rows(),
         queues::QueueSection::rows(),
         features::rows(),

@@ -66,6 +66,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_transfer", &[A("Transfer")]),
     ("app_userevent", &[A("UserEvent")]),
     ("app_verbose", &[A("Verbose"), A("Log")]),
+    ("app_minivm", &[A("MinivmRecord"), A("MinivmGreet"), A("MinivmNotify"), A("MinivmDelete"), A("MinivmAccMess"), A("MinivmMWI"), F("MINIVMACCOUNT"), F("MINIVMCOUNTER")]),
     ("app_voicemail", &[A("VoiceMail"), A("VoiceMailMain"), A("VoiceMailPlayMsg"), A("VMAuthenticate"), A("VMSayName")]),
     ("app_waitforsilence", &[A("WaitForSilence")]),
     ("app_waituntil", &[A("WaitUntil")]),

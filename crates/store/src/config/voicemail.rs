@@ -303,7 +303,7 @@ fn formats(general: &VoicemailGeneral, findings: &mut Findings) -> Vec<String> {
 }
 
 /// The extension that files of a format have: those of `wav49` end in `WAV`.
-fn extension(format: &str) -> &str {
+pub(super) fn extension(format: &str) -> &str {
     if format.eq_ignore_ascii_case("wav49") { "WAV" } else { format }
 }
 
@@ -330,7 +330,7 @@ fn pin_place(text: &str, origin: &Origin, findings: &mut Findings) -> PinPlace {
 }
 
 /// `\n`, `\t` and `\r` as the field has them in texts of letters.
-fn unescaped(text: &str) -> String {
+pub(super) fn unescaped(text: &str) -> String {
     text.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r")
 }
 
@@ -379,7 +379,7 @@ fn rules(general: &VoicemailGeneral, findings: &mut Findings) -> BoxRules {
 }
 
 /// `eastern => America/New_York|'vm-received' Q 'digits/at' IMp`.
-fn zone(line: &Variable, findings: &mut Findings) -> Option<(String, Zone)> {
+pub(super) fn zone(line: &Variable, findings: &mut Findings) -> Option<(String, Zone)> {
     let Some((zone, format)) = line.value.split_once('|') else {
         let message = format!("zone '{}' has no '|'", line.name);
         findings.warning(&line.place, message, "write name=Europe/Berlin|'vm-received' Q 'digits/at' kM");

@@ -66,6 +66,7 @@ mod tests {
             date: 1_795_262_400,
             headers: vec![("X-Asterisk-CallerID".into(), "6002\r\nX: y".into())],
             attach: None,
+            file: None,
         };
         let bytes = compose(&letter, Some(("msg0000.wav".into(), vec![0, 1, 254, 255]))).unwrap();
         let text = String::from_utf8(bytes).unwrap();

@@ -201,10 +201,7 @@ impl Clerk {
             }
             Job::Pin(of) => Posted::Pin(boxes.pin(&of)),
             Job::Write(letter) => Posted::File(self.write(&letter)?),
-            Job::Forget(held) => {
-                forget(&held);
-                Posted::Done
-            }
+            Job::Forget(held) => Posted::Is(forget(&held)),
         })
     }
     /// Puts a new PIN into the line of a mailbox.
@@ -232,7 +229,7 @@ impl Clerk {
                     self.boxes.attached(&attach.of, attach.folder, &attach.message, &attach.format)?;
                 Some((format!("{}.{extension}", attach.name), bytes))
             }
-            None => None,
+            None => letter.file.as_deref().map(enclosed).transpose()?,
         };
         self.letters += 1;
         let path = self.places.letters.join(format!("astmail-{}-{}", std::process::id(), self.letters));
@@ -251,8 +248,23 @@ impl Clerk {
     }
 }
 
-fn forget(held: &Held) {
-    let _ = fs::remove_file(&held.file);
+/// Longest file that goes with a letter, bytes: more than an hour of 8 kHz linear.
+const ENCLOSED_BYTES_MAX: u64 = 64 << 20;
+
+/// A file's name and content.
+fn enclosed(path: &std::path::Path) -> Result<(String, Vec<u8>), Refusal> {
+    let failed = |why: &dyn std::fmt::Display| Refusal::Failed(format!("{}: {why}", path.display()));
+    let facts = fs::metadata(path).map_err(|why| failed(&why))?;
+    if !facts.is_file() || facts.len() > ENCLOSED_BYTES_MAX {
+        return Err(failed(&"it is no file, or too large for a letter"));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((name, fs::read(path).map_err(|why| failed(&why))?))
+}
+
+/// Removes a recording; whether it was there.
+fn forget(held: &Held) -> bool {
+    fs::remove_file(&held.file).is_ok()
 }
 
 /// The recording that a job waits for.

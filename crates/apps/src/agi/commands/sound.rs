@@ -205,7 +205,14 @@ pub(in super::super) fn say_digits(desk: Desk, words: Vec<String>) -> Replying {
 pub(in super::super) fn say_number(desk: Desk, words: Vec<String>) -> Replying {
     match word(&words, 0).trim().parse::<i64>() {
         Ok(value) if value.unsigned_abs() <= u64::from(u32::MAX) => {
-            speak(desk, say::number(value), word(&words, 1))
+            let gender = say::Gender::of(word(&words, 2));
+            Box::pin(async move {
+                let spelt = say::words(&desk.call.chan, |tongue| say::number(tongue, value, gender)).await;
+                match spelt {
+                    Ok(files) => speak(desk, files, word(&words, 1)).await,
+                    Err(stop) => Err(stop).into(),
+                }
+            })
         }
         _ => usage(),
     }
@@ -219,23 +226,27 @@ fn moment(desk: Desk, words: &[String], format: &str, zone: &str) -> Replying {
         let civil = |at: i64| Civil::at(at, core.services.wall.offset(at, zone).seconds);
         (civil(at), civil(now))
     });
-    speak(desk, say::moment(then, today, format), word(words, 1))
+    let (format, escape_digits) = (format.to_owned(), word(words, 1).to_owned());
+    Box::pin(async move {
+        match say::moment_words(&desk.call.chan, then, today, &format).await {
+            Ok(files) => speak(desk, files, &escape_digits).await,
+            Err(stop) => Err(stop).into(),
+        }
+    })
 }
 
 pub(in super::super) fn say_date(desk: Desk, words: Vec<String>) -> Replying {
-    moment(desk, &words, "ABdY", "")
+    let format = say::date_format(say::tongue_of(&desk.call.chan));
+    moment(desk, &words, format, "")
 }
 
 pub(in super::super) fn say_time(desk: Desk, words: Vec<String>) -> Replying {
-    moment(desk, &words, "IMp", "")
+    let format = say::time_format(say::tongue_of(&desk.call.chan));
+    moment(desk, &words, format, "")
 }
 
 pub(in super::super) fn say_datetime(desk: Desk, words: Vec<String>) -> Replying {
-    let format = match word(&words, 2) {
-        "" => say::DATE_FORMAT,
-        format => format,
-    };
-    moment(desk, &words, format, word(&words, 3))
+    moment(desk, &words, word(&words, 2), word(&words, 3))
 }
 
 pub(in super::super) fn set_music(desk: Desk, words: Vec<String>) -> Replying {
