@@ -37,6 +37,12 @@ fn own_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
         let word = shard.core.borrow().services.db.get(CUSTOM_FAMILY, name);
         return word.and_then(|word| DeviceState::parse(&word)).unwrap_or_default();
     }
+    if let Some(agent) =
+        device.get(..6).filter(|tech| tech.eq_ignore_ascii_case("Agent:")).and(device.get(6..))
+    {
+        let core = shard.core.borrow();
+        return core.agents.get(agent).map_or(DeviceState::Invalid, call::Agent::device);
+    }
     if let Some(queue) =
         device.get(..6).filter(|tech| tech.eq_ignore_ascii_case("Queue:")).and(device.get(6..))
     {

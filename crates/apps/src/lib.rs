@@ -4,6 +4,7 @@
 //! This room knows the dialplan's language and the call core, and no protocol.
 #![forbid(unsafe_code)]
 
+mod agents;
 pub mod agi;
 mod call_ctx;
 mod check;

@@ -1,18 +1,20 @@
-//! Finished call records as sites want them: text with `${CDR(…)}` in it, and the fields of the manager's event.
+//! Finished call records and channel events as sites want them: text with `${CDR(…)}` or `${eventtype}` in it, and the
+//! fields of the manager's events.
 //!
-//! There is no channel any more. A pattern reads the record, global variables, the database and every function that
-//! needs no channel.
+//! There is no channel any more. A pattern reads the record or the event, global variables, the database and every
+//! function that needs no channel.
 
 use std::sync::Arc;
 
-use call::{Cdr, Core};
+use call::{Cdr, Cel, CelKind, Core};
 use dialplan::{
     Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Near, Offset, Program, Template, Var,
     Wall,
 };
 
 use crate::env::{CoreCalendar, loudness, process_builtin};
-use crate::functions::record::{date, field};
+pub use crate::functions::record::date;
+use crate::functions::record::field;
 
 /// Text of a configuration file that every record fills in: `${CSV_QUOTE(${CDR(src)})},${CDR(billsec)}`.
 #[derive(Debug, Clone)]
@@ -30,7 +32,14 @@ impl Pattern {
     pub fn fill(&mut self, core: &mut Core, record: &Cdr, place: &str) -> String {
         let template = self.template(&core.program);
         let mut out = String::new();
-        template.expand(&mut Scope { core, record, place, depth: 0 }, &mut out);
+        template.expand(&mut Scope { core, record: Written::Call(record), place, depth: 0 }, &mut out);
+        out
+    }
+    /// What the pattern is for this event, whose time is written so.
+    pub fn fill_event(&mut self, core: &mut Core, (event, time): (&Cel, &str), place: &str) -> String {
+        let template = self.template(&core.program);
+        let mut out = String::new();
+        template.expand(&mut Scope { core, record: Written::Event(event, time), place, depth: 0 }, &mut out);
         out
     }
     /// Names are those of the program in force, which a reload replaces.
@@ -92,10 +101,122 @@ pub fn own_fields(record: &Cdr) -> Vec<String> {
     record.custom.iter().map(|(name, _)| name.to_ascii_lowercase()).collect()
 }
 
-/// A record as templates see it.
+/// Fields of a channel event that every table may have as columns, in the field's names.
+pub const EVENT_FIELDS: [&str; 21] = [
+    "eventtype",
+    "eventtime",
+    "userdeftype",
+    "cid_name",
+    "cid_num",
+    "cid_ani",
+    "cid_rdnis",
+    "cid_dnid",
+    "exten",
+    "context",
+    "channame",
+    "appname",
+    "appdata",
+    "amaflags",
+    "accountcode",
+    "peeraccount",
+    "uniqueid",
+    "linkedid",
+    "userfield",
+    "peer",
+    "extra",
+];
+
+/// A field of an event by its column; nothing for `eventtime`, which each place writes in its own way.
+pub fn event_field(event: &Cel, name: &str) -> String {
+    match name {
+        "eventtype" => event.kind.name().to_owned(),
+        "eventenum" => (event.kind as u8).to_string(),
+        "userdeftype" => event.user_defined.clone(),
+        "cid_name" => event.cid_name.clone(),
+        "cid_num" => event.cid_num.clone(),
+        "cid_ani" => event.cid_ani.clone(),
+        "cid_rdnis" => event.cid_rdnis.clone(),
+        "cid_dnid" => event.cid_dnid.clone(),
+        "exten" => event.exten.clone(),
+        "context" => event.context.clone(),
+        "channame" => event.channel.to_string(),
+        "appname" => event.app.to_owned(),
+        "appdata" => event.app_data.clone(),
+        "amaflags" => (event.ama_flags as u8).to_string(),
+        "accountcode" => event.account.clone(),
+        "peeraccount" => event.peer_account.clone(),
+        "uniqueid" => event.uniqueid.to_string(),
+        "linkedid" => event.linkedid.to_string(),
+        "userfield" => event.user_field.clone(),
+        "peer" => event.peer.clone(),
+        "extra" => event.extra_json(),
+        _ => String::new(),
+    }
+}
+
+/// The fields of the manager's `CEL` event, in its order. `named`: an event that the dialplan made has the name that it
+/// gave.
+pub fn cel_fields(event: &Cel, time: &str, named: bool) -> Vec<(&'static str, String)> {
+    let own = named && event.kind == CelKind::UserDefined;
+    let kind = if own { event.user_defined.clone() } else { event.kind.name().to_owned() };
+    let plain = |name: &str| event_field(event, name);
+    vec![
+        ("EventName", kind),
+        ("AccountCode", plain("accountcode")),
+        ("CallerIDnum", plain("cid_num")),
+        ("CallerIDname", plain("cid_name")),
+        ("CallerIDani", plain("cid_ani")),
+        ("CallerIDrdnis", plain("cid_rdnis")),
+        ("CallerIDdnid", plain("cid_dnid")),
+        ("Exten", plain("exten")),
+        ("Context", plain("context")),
+        ("Channel", plain("channame")),
+        ("Application", plain("appname")),
+        ("AppData", plain("appdata")),
+        ("EventTime", time.to_owned()),
+        ("AMAFlags", event.ama_flags.name().to_owned()),
+        ("UniqueID", plain("uniqueid")),
+        ("LinkedID", plain("linkedid")),
+        ("Userfield", plain("userfield")),
+        ("Peer", plain("peer")),
+        ("PeerAccount", plain("peeraccount")),
+        ("Extra", plain("extra")),
+    ]
+}
+
+/// What a function of channels says of an event: `CALLERID(num)`, `CHANNEL(appname)`.
+fn event_item(event: &Cel, function: ChannelFunction, item: &str) -> Option<String> {
+    let item = item.split(',').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let column = match (function, item.as_str()) {
+        (ChannelFunction::Callerid, "num" | "number") => "cid_num",
+        (ChannelFunction::Callerid, "name") => "cid_name",
+        (ChannelFunction::Callerid, "ani" | "ani-num") => "cid_ani",
+        (ChannelFunction::Callerid, "rdnis") => "cid_rdnis",
+        (ChannelFunction::Callerid, "dnid") => "cid_dnid",
+        (ChannelFunction::Channel, "name" | "channame") => "channame",
+        (ChannelFunction::Channel, "peer" | "bridgepeer") => "peer",
+        (
+            ChannelFunction::Channel,
+            own @ ("exten" | "context" | "appname" | "appdata" | "amaflags" | "accountcode" | "peeraccount"
+            | "uniqueid" | "linkedid" | "userfield"),
+        ) => own,
+        _ => return None,
+    };
+    Some(event_field(event, column))
+}
+
+/// What templates are filled with.
+#[derive(Clone, Copy)]
+enum Written<'a> {
+    Call(&'a Cdr),
+    /// With its time.
+    Event(&'a Cel, &'a str),
+}
+
+/// A record or an event as templates see it.
 struct Scope<'a> {
     core: &'a mut Core,
-    record: &'a Cdr,
+    record: Written<'a>,
     place: &'a str,
     depth: u32,
 }
@@ -114,7 +235,7 @@ impl Calendar for Scope<'_> {
 
 /// Why a function of channels cannot answer.
 fn no_channel() -> Fault {
-    Fault::new("there is no channel any more when a call record is written")
+    Fault::new("there is no channel any more when a record is written")
 }
 
 impl Env for Scope<'_> {
@@ -125,10 +246,30 @@ impl Env for Scope<'_> {
         &mut self.depth
     }
     fn builtin(&self, which: Builtin, out: &mut String) -> bool {
-        process_builtin(self.core, which, out).unwrap_or(false)
+        if let Some(known) = process_builtin(self.core, which, out) {
+            return known;
+        }
+        let Written::Event(event, _) = self.record else { return false };
+        let value = match which {
+            Builtin::Exten => &event.exten,
+            Builtin::Context => &event.context,
+            Builtin::Channel => &*event.channel,
+            Builtin::Uniqueid => &*event.uniqueid,
+            _ => return false,
+        };
+        out.push_str(value);
+        true
     }
-    fn variable(&self, _: Var<'_>, _: &mut String) -> bool {
-        false
+    fn variable(&self, var: Var<'_>, out: &mut String) -> bool {
+        let Written::Event(event, time) = self.record else { return false };
+        match var.name {
+            "eventtime" => out.push_str(time),
+            "eventtype" | "eventenum" | "userdeftype" => out.push_str(&event_field(event, var.name)),
+            "eventextra" => out.push_str(&event.extra_json()),
+            "BRIDGEPEER" => out.push_str(&event.peer),
+            _ => return false,
+        }
+        true
     }
     fn set_variable(&mut self, _: Var<'_>, _: &str, _: Inherit) {}
     fn set_local(&mut self, _: Var<'_>, _: &str) {}
@@ -161,12 +302,19 @@ impl Env for Scope<'_> {
         self.core.services.db.list(&prefix).iter().for_each(|(path, _)| each(path));
     }
     fn channel_read(&mut self, function: ChannelFunction, args: &str, out: &mut String) -> Result<(), Fault> {
-        if function != ChannelFunction::Cdr {
-            return Err(no_channel());
+        match self.record {
+            Written::Call(record) if function == ChannelFunction::Cdr => {
+                let wall = &self.core.services.wall;
+                field(record, true, args, &|at| wall.offset(at, "").seconds, out);
+                Ok(())
+            }
+            Written::Event(event, _) => {
+                let item = event_item(event, function, args).ok_or_else(no_channel)?;
+                out.push_str(&item);
+                Ok(())
+            }
+            Written::Call(_) => Err(no_channel()),
         }
-        let wall = &self.core.services.wall;
-        field(self.record, true, args, &|at| wall.offset(at, "").seconds, out);
-        Ok(())
     }
     fn channel_write(&mut self, _: ChannelFunction, _: &str, _: &str) -> Result<(), Fault> {
         Err(no_channel())

@@ -28,6 +28,7 @@ const PARTS: &[&[AppRow]] = &[
     flow::wait::ROWS,
     say::ROWS,
     agi::ROWS,
+    crate::agents::ROWS,
     conference::ROWS,
     dial::ROWS,
     dtmf::ROWS,

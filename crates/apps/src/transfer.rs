@@ -8,8 +8,8 @@ use std::rc::Rc;
 use base::{BridgeId, Cause, ChannelId};
 use call::parking::ParkWish;
 use call::{
-    AfterKey, BridgeEnd, BridgeLimits, Chan, ChanEvent, ChanState, Core, Key, Keys, Leg, Location, Notice,
-    OnKey, Pressed, Pressing, Request, Shard, Stop, Stroke, bridge_pair,
+    AfterKey, BridgeEnd, BridgeLimits, CelKind, Chan, ChanEvent, ChanState, Core, Key, Keys, Leg, Location,
+    Notice, OnKey, Pressed, Pressing, Request, Shard, Stop, Stroke, bridge_pair,
 };
 use dialplan::{Inherit, Var};
 
@@ -161,7 +161,7 @@ pub fn blind(core: &mut Core, transferer: ChannelId, to: Location, external: boo
     if let Some(channel) = core.get_mut(peer) {
         channel.vars.set(Var::named("TRANSFERERNAME"), &names.0, Inherit::Never);
     }
-    core.notice(|core| {
+    core.notice_logged(CelKind::BlindTransfer, |core| {
         Some(Notice::BlindTransfer {
             transferer: core.snapshot(transferer).map(Box::new)?,
             transferee: core.snapshot(peer).map(Box::new)?,
@@ -293,7 +293,7 @@ async fn consult(shard: &Rc<Shard>, transferer: Party, held: Party, resource: St
         return ask_no_more(transferer, held).await;
     }
     held.chan().stop_music();
-    shard.core.borrow_mut().notice(|core| {
+    shard.core.borrow_mut().notice_logged(CelKind::AttendedTransfer, |core| {
         Some(Notice::AttendedTransfer {
             transferer: core.snapshot(transferer.chan().id()).map(Box::new)?,
             second: None,

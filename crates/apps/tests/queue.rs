@@ -255,6 +255,23 @@ exten => 1,1,AddQueueMember(sales,SIM/6009,3,,Bea,Custom:bea,20)
 }
 
 #[test]
+fn a_call_that_a_member_placed_itself_counts_when_the_dialplan_says_so() {
+    let dialplan = "\
+exten => 1,1,QueueUpdate(sales,${UNIQUEID},SIM/6002,ANSWER,40,5|12345)
+ same => n,NoOp(${QUEUEUPDATESTATUS} ${QUEUE_MEMBER(sales,calls,SIM/6002)} ${QUEUE_MEMBER(sales,ready)})
+ same => n,QueueUpdate(sales,${UNIQUEID},SIM/6002,BUSY,0)
+ same => n,NoOp(${QUEUEUPDATESTATUS} ${QUEUE_MEMBER(sales,calls,SIM/6002)} ${QUEUE_VARIABLES(sales)}${QUEUETALKTIME} ${QUEUE_ESTIMATE(sales)})
+ same => n,QueueUpdate(nowhere,1.1,x,ANSWER,1)
+ same => n,NoOp(${QUEUEUPDATESTATUS})
+ same => n,QueueUpdate(sales)
+ same => n,NoOp(${QUEUEUPDATESTATUS})";
+    let config = sales(&["SIM/6002"], |settings| settings.wrapup = Duration::from_secs(10));
+    let world = queued(dialplan, &config, &[], &[]);
+    assert_eq!(noted(&world), ["UPDATED 1 0", "UPDATED 1 010 0", "NOQUEUE", "ERROR"]);
+    assert_eq!(log(&world), ["SIM/6002 OUTCALL ANSWER|40|5|12345", "SIM/6002 OUTCALL BUSY|0|"]);
+}
+
+#[test]
 fn two_callers_are_served_in_turn_and_a_panic_loses_nobody_else() {
     let config = sales(&["SIM/6002"], |_| ());
     let mut world = site("exten => 1,1,Queue(sales)", &config, &[("6002", talks())]);

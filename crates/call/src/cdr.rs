@@ -155,6 +155,8 @@ pub struct CdrState {
     pub start: Option<(Instant, i64)>,
     /// Answer of the current record.
     pub answer: Option<(Instant, i64)>,
+    /// When party A ceased to talk to party B, until it talks to somebody again.
+    pub talked_until: Option<(Instant, i64)>,
     /// Worst or best that happened so far.
     pub disposition: Disposition,
     /// Last application that ran before the channel's end, and its arguments.
@@ -216,9 +218,10 @@ impl Core {
             return;
         }
         let record = record_of(channel, &settings, (now, wall));
+        let ended = end_of(channel, &settings, (now, wall));
         let earlier = std::mem::take(&mut channel.cdr.earlier);
         let earlier: Vec<Cdr> =
-            earlier.into_iter().map(|forked| of_earlier(forked, &record, &settings, (now, wall))).collect();
+            earlier.into_iter().map(|forked| of_earlier(forked, &record, &settings, ended)).collect();
         let state = &channel.cdr;
         channel.cdr = CdrState {
             disabled: state.disabled,
@@ -260,12 +263,14 @@ impl Core {
                 let unwanted =
                     !settings.cdr_enabled || state.disabled || (channel.outgoing && !channel.has_pbx);
                 let record = record_of(channel, &settings, moment);
-                ended = (!unwanted).then(|| of_earlier(oldest, &record, &settings, moment));
+                let until = end_of(channel, &settings, moment);
+                ended = (!unwanted).then(|| of_earlier(oldest, &record, &settings, until));
             }
         }
         self.cdrs.extend(ended);
         let Some(channel) = self.get_mut(id) else { return };
         let state = &mut channel.cdr;
+        state.talked_until = None;
         (state.user_field, state.custom) = if fork.bare { Default::default() } else { kept };
         state.start = Some(if fork.restart { moment } else { start });
         state.answer = if fork.answer || fork.restart { answer.map(|_| moment) } else { answer };
@@ -279,6 +284,7 @@ impl Core {
         let state = &mut channel.cdr;
         state.start = Some(moment);
         state.answer = state.answer.map(|_| moment);
+        state.talked_until = None;
         if !keep {
             state.custom.clear();
             state.user_field.clear();
@@ -320,6 +326,7 @@ impl Core {
             last_data,
             start: began.1,
             answer: None,
+            end: wall,
             duration: now.since(began.0),
             billsec: Duration::ZERO,
             billed: 0,
@@ -331,9 +338,23 @@ impl Core {
         self.cdrs.push(record);
     }
 
-    /// The channel dials `party`: its record is about the two. When it was about another party before, that record is
-    /// finished, with the application that dialled, and the next begins; unless dialling is to be ignored.
+    /// The channel ceased to talk, or begins to.
+    pub(crate) fn note_talk(&mut self, id: ChannelId, ended: bool) {
+        let moment = (self.now, self.services.wall.now_micros());
+        if let Some(channel) = self.get_mut(id).filter(|channel| !channel.cdr.dst_channel.is_empty()) {
+            channel.cdr.talked_until = ended.then_some(moment);
+        }
+    }
+
+    /// The channel dials `party`: its record is about the two. See [`Core::leave_party`].
     pub fn turn_to_party(&mut self, id: ChannelId, party: &str) {
+        self.leave_party(id);
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.cdr.dst_channel = party.to_owned();
+    }
+    /// The channel is about to ask for somebody. When its record is about a party already, that record is finished, with
+    /// the application that dialled, and the next begins; unless dialling is to be ignored.
+    pub fn leave_party(&mut self, id: ChannelId) {
         let forks = !self.settings.cdr_ignore_dialling;
         let Some(channel) = self.get_mut(id) else { return };
         if forks && !channel.cdr.dst_channel.is_empty() {
@@ -347,10 +368,17 @@ impl Core {
             (channel.cdr.last_app, channel.cdr.last_data) = (dialling.0, dialling.1);
             channel.cdr.dialed = Some((dialling.2.exten, dialling.2.context));
         }
-        let Some(channel) = self.get_mut(id) else { return };
-        channel.cdr.dst_channel = party.to_owned();
-        channel.cdr.dialled_by = Some((channel.cdr.last_app, channel.cdr.last_data.clone()));
+        if let Some(channel) = self.get_mut(id) {
+            channel.cdr.talked_until = None;
+            channel.cdr.dialled_by = Some((channel.cdr.last_app, channel.cdr.last_data.clone()));
+        }
     }
+}
+
+/// When the current record ends: when party A ceased to talk, if nothing else has come of it since, and if what the
+/// dialplan does after that is not to count.
+fn end_of(channel: &Channel, settings: &Settings, now: (Instant, i64)) -> (Instant, i64) {
+    channel.cdr.talked_until.filter(|_| settings.cdr_end_before_h).unwrap_or(now)
 }
 
 /// A disposition as the settings want it told.
@@ -390,8 +418,9 @@ fn of_earlier(earlier: EarlierCdr, current: &Cdr, settings: &Settings, (now, _):
 }
 
 /// The channel's current record, as it is at `now`.
-fn record_of(channel: &Channel, settings: &Settings, (now, wall): (Instant, i64)) -> Cdr {
+fn record_of(channel: &Channel, settings: &Settings, now: (Instant, i64)) -> Cdr {
     let state = &channel.cdr;
+    let (now, wall) = end_of(channel, settings, now);
     let (began, began_wall) = start_of(channel);
     let (billsec, billed) = billing(settings, state.answer, now);
     let (dst, dcontext) = state

@@ -12,8 +12,8 @@ use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, S
 
 use crate::channel::EVENTS_MAX;
 use crate::{
-    Advance, ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, DnsAnswer, Elsewhere, Indication,
-    Level, MusicAnswer, Notice, Shard, Steer,
+    Advance, CelKind, ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, DnsAnswer, Elsewhere,
+    Indication, Level, MusicAnswer, Notice, Shard, Steer,
 };
 
 /// Why a story must stop what it does: `?` carries it out.
@@ -425,7 +425,10 @@ impl Chan {
     /// Plays a sound to its end, or until one of the digits of `stop_on` is pressed; other digits are dropped.
     pub async fn play(&self, name: &str, stop_on: &str) -> Result<Heard, Stop> {
         match self.clip(name).await? {
-            Some(clip) => self.play_clip(clip, 0, stop_on).await,
+            Some(clip) => {
+                let _stream = StreamLog::begin(self, name);
+                self.play_clip(clip, 0, stop_on).await
+            }
             None => Ok(Heard::Failed),
         }
     }
@@ -567,6 +570,33 @@ impl Drop for Kept<'_> {
                 c.events.push_front(event);
             }
         });
+    }
+}
+
+/// Tells channel event logging that a sound begins, and that it ended.
+struct StreamLog<'a>(&'a Chan, &'a str);
+
+impl<'a> StreamLog<'a> {
+    fn begin(chan: &'a Chan, sound: &'a str) -> Self {
+        let log = Self(chan, sound);
+        log.log(CelKind::StreamBegin);
+        log
+    }
+    fn log(&self, kind: CelKind) {
+        let Self(chan, sound) = self;
+        chan.core(|core| {
+            core.log_event(kind, chan.id, |core| {
+                let of = core.get(chan.id).map(|c| (c.format.name(), c.language.clone()));
+                let (format, language) = of.unwrap_or_default();
+                vec![("sound", (*sound).into()), ("format", format.into()), ("language", language.into())]
+            });
+        });
+    }
+}
+
+impl Drop for StreamLog<'_> {
+    fn drop(&mut self) {
+        self.log(CelKind::StreamEnd);
     }
 }
 

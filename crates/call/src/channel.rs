@@ -114,6 +114,8 @@ pub enum ChanEvent {
     },
     /// Its place in its conference was changed or taken away by somebody else; the conference knows how.
     Conference,
+    /// What an agent does has changed, or the agent that it is or has asked for has something to do.
+    Agent,
     /// The queue that it waits in has orders for its story; [`Core::queue_order`](crate::Core::queue_order) has them.
     Queue,
     /// Somebody else steers what it plays.

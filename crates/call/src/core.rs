@@ -11,8 +11,8 @@ use base::{
 use crate::channel::EVENTS_MAX;
 use crate::exec::TaskId;
 use crate::{
-    Admission, Cdr, CdrState, ChanEvent, ChanState, Channel, Directories, Elsewhere, Level, Location,
-    NewChannel, Notice, Services, Snapshot,
+    Admission, Cdr, CdrState, CelKind, ChanEvent, ChanState, Channel, Directories, Elsewhere, Level,
+    Location, NewChannel, Notice, Services, Snapshot,
 };
 
 /// What the administrator set and the call core reads. Replaced whole by a reload.
@@ -44,6 +44,8 @@ pub struct Settings {
     pub cdr_ignore_dialling: bool,
     /// `endbeforehexten`: the record ends before `h` runs.
     pub cdr_end_before_h: bool,
+    /// Channel event logging; `None`: there is none.
+    pub cel: Option<Rc<crate::CelSettings>>,
     /// Capabilities switched off by `noload` in modules.conf, by module name without `.so`.
     pub disabled_modules: std::collections::BTreeSet<String>,
     /// `live_dangerously`.
@@ -179,6 +181,9 @@ pub struct Core {
     pub notices: Vec<Notice>,
     /// Finished call records of this turn.
     pub cdrs: Vec<Cdr>,
+    /// Channel events of this turn that are kept, in order.
+    pub cels: Vec<crate::Cel>,
+    pub(crate) linked: crate::cel::LinkedCounts,
     /// Devices (`PJSIP/6001`) whose state may have changed this turn.
     pub touched_devices: Vec<String>,
     /// What is watched from outside: extensions with hints, mailboxes.
@@ -202,6 +207,8 @@ pub struct Core {
     pub queue_lines: Vec<queue::Line>,
     /// Parking lots; who is in them is changed by [`Core::park`] and the like.
     pub parking: crate::parking::Parking,
+    /// Agents; changed by the `agent_…` methods.
+    pub agents: crate::Agents,
     /// Conferences; changed by the `conference_…` methods.
     pub conferences: crate::conference::Conferences,
     /// What AGI says and hears goes to the consoles.
@@ -268,6 +275,8 @@ impl Core {
             watched: false,
             notices: Vec::new(),
             cdrs: Vec::new(),
+            cels: Vec::new(),
+            linked: None,
             touched_devices: Vec::new(),
             board: Default::default(),
             switches: crate::Switches::default(),
@@ -279,6 +288,7 @@ impl Core {
             queue_orders: HashMap::new(),
             queue_lines: Vec::new(),
             parking: Default::default(),
+            agents: Default::default(),
             conferences: Default::default(),
             exchanges: Vec::new(),
             stand_ins: Vec::new(),
@@ -426,6 +436,7 @@ impl Core {
         }
         self.by_name.insert(name, id);
         self.notice_of(id, Notice::NewChannel);
+        self.log_start(id);
         self.touch_device(id);
         Some(id)
     }
@@ -515,6 +526,7 @@ impl Core {
                 channel.cdr.answer = Some((now, wall));
                 channel.cdr.disposition = crate::Disposition::Answered;
             }
+            self.log_event(CelKind::Answer, id, |_| Vec::new());
         }
         self.set_state(id, ChanState::Up);
     }
@@ -523,6 +535,14 @@ impl Core {
     pub fn push_event(&mut self, id: ChannelId, event: ChanEvent) {
         if self.watched {
             self.notice_event(id, &event);
+        }
+        if let ChanEvent::Digit { digit, duration_ms, .. } = event {
+            self.log_event(CelKind::Dtmf, id, |_| {
+                vec![
+                    ("digit", digit.to_char().to_string().into()),
+                    ("duration_ms", duration_ms.to_string().into()),
+                ]
+            });
         }
         let Some(channel) = self.get_mut(id) else { return };
         match event {
@@ -694,6 +714,7 @@ impl Core {
         self.finish_cdr(id);
         self.monitor_end(id);
         self.notice_of(id, |channel| Notice::Hangup { channel, cause });
+        self.log_end(id);
         self.touch_device(id);
         let Some(slot) = self.channels.get_mut(id.slot as usize).filter(|s| s.generation == id.generation)
         else {
@@ -821,8 +842,11 @@ impl Core {
             channel.bridge = Some(bridge);
         }
         self.regroup(id);
+        self.note_talk(id, false);
         self.advance(id, Advance::Connected);
         self.notice_of(id, |channel| Notice::BridgeEnter { bridge, count, channel });
+        self.link_bridge(bridge);
+        self.log_bridge(CelKind::BridgeEnter, bridge, id);
     }
     pub(crate) fn bridge_leave(&mut self, bridge: BridgeId, id: ChannelId) {
         let Some(entry) = self.bridge_mut(bridge) else { return };
@@ -835,8 +859,10 @@ impl Core {
         if let Some(channel) = self.get_mut(id) {
             channel.bridge = None;
         }
+        self.note_talk(id, true);
         self.regroup(id);
         self.notice_of(id, |channel| Notice::BridgeLeave { bridge, count, channel });
+        self.log_bridge(CelKind::BridgeExit, bridge, id);
     }
     /// Takes a channel out of a bridge; whoever calls this tells watchers.
     pub(crate) fn forget_member(&mut self, bridge: BridgeId, id: ChannelId) {

@@ -11,7 +11,8 @@ use std::rc::Rc;
 use dialplan::{Inherit, Var};
 
 use crate::{
-    Advance, ChanEvent, ChanState, Channel, Core, Indication, Level, Location, Notice, Request, Shard,
+    Advance, CelKind, ChanEvent, ChanState, Channel, Core, Indication, Level, Location, Notice, Request,
+    Shard,
 };
 
 /// An exchange that a driver has asked for; the shard carries it out at its next turn.
@@ -207,11 +208,15 @@ impl Core {
             let count = self.bridge_members(bridge).len();
             self.notice_of(place, |channel| Notice::BridgeEnter { bridge, count: count + 1, channel });
             self.notice_of(newcomer, |channel| Notice::BridgeLeave { bridge, count, channel });
+            self.link_bridge(bridge);
+            self.log_bridge(CelKind::BridgeEnter, bridge, place);
+            self.log_bridge(CelKind::BridgeExit, bridge, newcomer);
         }
         if let Some(bridge) = left {
             self.forget_member(bridge, newcomer);
             let count = self.bridge_members(bridge).len();
             self.notice_of(place, |channel| Notice::BridgeLeave { bridge, count, channel });
+            self.log_bridge(CelKind::BridgeExit, bridge, place);
         }
     }
 }
@@ -291,7 +296,7 @@ impl Shard {
                     to: (to.context.clone(), to.exten.clone()),
                 })
             })();
-            core.notice(|_| notice);
+            core.tell(notice);
             if let Some(channel) = core.get_mut(newcomer) {
                 channel.advance_watch = watch;
             }
@@ -368,7 +373,7 @@ impl Shard {
             // The second place is an application, which talks to a conference.
             None => notice(two, None),
         };
-        core.notice(|_| Some(notice));
+        core.tell(Some(notice));
         Some(())
     }
 
@@ -386,8 +391,16 @@ impl Shard {
                 }
                 return;
             }
+            // A transfer names the bridges that were; a Local channel is out of the way when the exchange is done.
+            let is_transfer = matches!(notice, Some(Notice::AttendedTransfer { .. }));
+            if let Some(transfer) = notice.as_ref().filter(|_| is_transfer) {
+                core.log_notice(transfer);
+            }
             core.exchange(place, newcomer);
-            core.notice(|_| notice);
+            match is_transfer {
+                true => core.notice(|_| notice),
+                false => core.tell(notice),
+            }
             if answers {
                 core.push_event(place, ChanEvent::Answered);
                 // Of a phone that rang and was not answered the caller's record tells.

@@ -10,10 +10,12 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod agents;
 mod agi;
 mod bans;
 mod bridge;
 mod cdr;
+mod cel;
 mod chan;
 mod channel;
 pub mod conference;
@@ -46,10 +48,12 @@ pub mod voicemail;
 mod watch;
 
 pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};
+pub use agents::{Agent, AgentChange, AgentLogin, AgentPhase, AgentRefused, AgentRules, Agents};
 pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
 pub use bans::{Ban, BanRules, Bans};
 pub use bridge::{AfterKey, BridgeEnd, BridgeLimits, Keyed, OnKey, SayRemaining, Warnings, bridge_pair};
 pub use cdr::{AmaFlags, CDR_FORKS_MAX, Cdr, CdrFork, CdrState, Disposition};
+pub use cel::{Cel, CelKind, CelSettings, Extra, Extras, bridge_name};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};
 pub use channel::{
     ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, SECURE_MEDIA, SECURE_SIGNALING, Steer,

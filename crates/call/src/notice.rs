@@ -263,6 +263,15 @@ pub enum Notice {
     },
     /// Something happened to a parked call.
     Parking(Box<crate::parking::ParkingNotice>),
+    /// An agent logged in or off.
+    Agent {
+        /// The agent.
+        agent: String,
+        /// Its channel.
+        channel: Option<Box<Snapshot>>,
+        /// What happened.
+        change: crate::AgentChange,
+    },
     /// Something happened to a recording of a channel.
     Monitor {
         /// Channel.
@@ -473,6 +482,11 @@ pub enum Notice {
     Cdr {
         /// Its fields, by name, in order.
         fields: Vec<(String, String)>,
+    },
+    /// A channel event was kept.
+    Cel {
+        /// Its fields, by name, in order.
+        fields: Vec<(&'static str, String)>,
     },
     /// Configuration of a module was loaded again.
     Reload {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use base::{ChannelId, Instant};
 
 use crate::features::Rights;
-use crate::{Core, Notice, Snapshot};
+use crate::{CelKind, Core, Notice, Snapshot};
 
 /// Name of the lot that is used where nobody names another.
 pub const DEFAULT_LOT: &str = "default";
@@ -462,7 +462,8 @@ impl Core {
         self.touched_devices.push(device);
     }
     fn tell_parking(&mut self, id: ChannelId, change: ParkingChange, retriever: Option<ChannelId>) {
-        self.notice(|core| {
+        let kind = if change == ParkingChange::Parked { CelKind::ParkStart } else { CelKind::ParkEnd };
+        self.notice_logged(kind, |core| {
             let retriever = retriever.and_then(|id| core.snapshot(id));
             let notice = core.parking_notice(id, change, retriever)?;
             Some(Notice::Parking(Box::new(notice)))

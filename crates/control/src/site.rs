@@ -217,6 +217,28 @@ pub struct RecordLine {
     pub is_away: bool,
 }
 
+impl RecordLine {
+    /// Its rows are channel events, not call records.
+    pub fn is_of_events(&self) -> bool {
+        self.name.starts_with("cel_")
+    }
+    /// As programs read it.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "name": self.name, "waiting": self.waiting, "written": self.written, "refused": self.refused,
+            "away": self.is_away,
+        })
+    }
+    /// As people read it.
+    pub fn line(&self) -> String {
+        let away = if self.is_away { " for the database" } else { "" };
+        format!(
+            "{}: {} records wait{away}, {} written, {} set aside",
+            self.name, self.waiting, self.written, self.refused
+        )
+    }
+}
+
 /// The databases there are.
 pub trait DatabaseLines {
     /// What there is to show of each.

@@ -118,6 +118,8 @@ pub enum ChannelFunction {
     IaxPeer,
     /// VM_INFO()
     VmInfo,
+    /// `AGENT()`.
+    Agent,
     /// `QUEUE_MEMBER()`.
     QueueMember,
     /// `QUEUE_MEMBER_COUNT()`.
@@ -130,6 +132,8 @@ pub enum ChannelFunction {
     QueueVariables,
     /// `QUEUE_WAITING_COUNT()`.
     QueueWaitingCount,
+    /// `QUEUE_ESTIMATE()`.
+    QueueEstimate,
     /// `QUEUE_EXISTS()`.
     QueueExists,
     /// `QUEUE_GET_CHANNEL()`.

@@ -90,7 +90,7 @@ impl LocalDriver {
             bridge,
             id,
         };
-        core.notice(|_| Some(begin));
+        core.tell(Some(begin));
         core.request_exchange(Exchange {
             place,
             newcomer: mover,

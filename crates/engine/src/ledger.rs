@@ -1,4 +1,4 @@
-//! Call records on their way into tables of databases: journaled when they are finished, written behind, in batches, and
+//! Call records and channel events on their way into tables of databases: journaled when they are finished, written behind, in batches, and
 //! kept until the database has them.
 //!
 //! A record that its table does not take (a value that its column cannot hold, a key that is there) is set aside in a file
@@ -12,14 +12,14 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use apps::records::{cdr_field, cdr_field_utc, own_fields};
+use apps::records::{EVENT_FIELDS, cdr_field, cdr_field_utc, date, event_field, own_fields};
 use base::Instant;
-use call::{Cdr, Core, Level};
+use call::{Cdr, Cel, CelKind, Core, Level};
 use realtime::behind::{Behind, Outcome};
 use realtime::{Answer, Failure, Query, Value};
 use serde::{Deserialize, Serialize};
 use store::Snapshot;
-use store::cdr::Places;
+use store::cdr::{CelPlaces, Places};
 use store::config::cdr_sql::CdrSql;
 use store::journal::{Journal, RECORD_BYTES_MAX};
 
@@ -68,6 +68,34 @@ enum Line {
 /// A column, its text, and what is written where it holds numbers.
 type Cell = (String, Option<String>, Option<String>);
 
+/// What goes into a table.
+#[derive(Clone, Copy)]
+pub(crate) enum Entry<'a> {
+    /// A finished call record.
+    Call(&'a Cdr),
+    /// A channel event.
+    Event(&'a Cel),
+}
+
+impl Entry<'_> {
+    /// A table takes one kind.
+    fn is_for(self, table: &CdrSql) -> bool {
+        table.module.starts_with("cel_") == matches!(self, Self::Event(_))
+    }
+    /// A field as people read it, for conditions.
+    fn shown(self, core: &Core, table: &CdrSql, field: &str) -> String {
+        match self {
+            Self::Call(record) => cdr_field(core, record, field),
+            Self::Event(event) => event_value(core, table, event, field).0,
+        }
+    }
+}
+
+/// All tables that this configuration wants filled.
+fn tables_of(snapshot: &Snapshot) -> impl Iterator<Item = CdrSql> {
+    Places::of(snapshot).sql.into_iter().chain(CelPlaces::of(snapshot).sql)
+}
+
 /// A table that records go to.
 struct Table {
     of: CdrSql,
@@ -103,7 +131,7 @@ impl Ledger {
         now: Instant,
     ) -> std::io::Result<Option<Self>> {
         let directories = &snapshot.asterisk.directories;
-        if Places::of(snapshot).sql.is_empty() && !has_journal(&directories.astdbdir) {
+        if tables_of(snapshot).next().is_none() && !has_journal(&directories.astdbdir) {
             return Ok(None);
         }
         let (journal, replay) = Journal::open(&directories.astdbdir.join(STEM))?;
@@ -141,7 +169,7 @@ impl Ledger {
     pub(crate) fn configure(&mut self, snapshot: &Snapshot, databases: Option<Shared>, now: Instant) {
         self.databases = databases;
         let mut before = std::mem::take(&mut self.tables);
-        for of in Places::of(snapshot).sql {
+        for of in tables_of(snapshot) {
             let (driver, name) = &of.connection;
             let connection = connection_name(&snapshot.realtime, *driver, name);
             let table = match before.remove(&of.name) {
@@ -162,12 +190,19 @@ impl Ledger {
         }
         self.changed = true;
     }
-    /// Takes a finished record. How often it was lost because too many wait.
-    pub(crate) fn write(&mut self, core: &Core, record: &Cdr, now: Instant) -> u32 {
+    /// Takes finished records or events, with one write of the journal. How many were lost because too many wait.
+    pub(crate) fn write<'a>(
+        &mut self,
+        core: &Core,
+        records: impl Iterator<Item = Entry<'a>>,
+        now: Instant,
+    ) -> u32 {
         let mut lost = 0;
         let mut lines: Vec<(u64, String, Vec<u8>)> = Vec::new();
-        for (name, table) in &self.tables {
-            if !wants(core, &table.of, record) {
+        let wanted: Vec<Entry<'_>> = records.collect();
+        let pairs = wanted.iter().flat_map(|record| self.tables.iter().map(move |table| (*record, table)));
+        for (record, (name, table)) in pairs {
+            if !record.is_for(&table.of) || !wants(core, &table.of, record) {
                 continue;
             }
             if self.alive.len() + lines.len() >= WAITING_MAX {
@@ -368,23 +403,30 @@ fn query(table: &str, bytes: &[u8]) -> Option<Query> {
     Some(Query::Record { table: table.to_owned(), values })
 }
 
-fn wants(core: &Core, table: &CdrSql, record: &Cdr) -> bool {
+fn wants(core: &Core, table: &CdrSql, record: Entry<'_>) -> bool {
     table.filters.iter().all(|filter| {
-        let is_it = cdr_field(core, record, &filter.field).eq_ignore_ascii_case(&filter.value);
+        let is_it = record.shown(core, table, &filter.field).eq_ignore_ascii_case(&filter.value);
         is_it != filter.negated
     })
 }
 
 /// What a record is in a table.
-fn cells(core: &Core, table: &CdrSql, record: &Cdr) -> Vec<Cell> {
+fn cells(core: &Core, table: &CdrSql, record: Entry<'_>) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     let mut put = |field: &str, columns: &[&str]| {
-        let Some((text, number)) = value(core, table, record, field) else { return };
+        let value = match record {
+            Entry::Call(record) => value(core, table, record, field),
+            Entry::Event(event) => Some(event_value(core, table, event, field)),
+        };
+        let Some((text, number)) = value else { return };
         cells.extend(columns.iter().map(|column| ((*column).to_owned(), Some(text.clone()), number.clone())));
     };
-    match &table.fields {
-        Some(fields) => fields.iter().for_each(|(field, column)| put(field, &[column])),
-        None => {
+    match (&table.fields, record) {
+        (Some(fields), _) => fields.iter().for_each(|(field, column)| put(field, &[column])),
+        (None, Entry::Event(_)) => {
+            EVENT_FIELDS.iter().for_each(|field| put(field, &table.columns(field)));
+        }
+        (None, Entry::Call(record)) => {
             let own = own_fields(record);
             for field in FIELDS.into_iter().chain(own.iter().map(String::as_str)) {
                 put(field, &table.columns(field));
@@ -410,4 +452,20 @@ fn value(core: &Core, table: &CdrSql, record: &Cdr, field: &str) -> Option<(Stri
         "duration" | "billsec" if table.fractions => (plain(&format!("{field},f")), None),
         _ => (plain(field), None),
     })
+}
+
+/// The same of an event. Its type is a number in columns of numbers.
+fn event_value(core: &Core, table: &CdrSql, event: &Cel, field: &str) -> (String, Option<String>) {
+    match field {
+        "eventtime" => {
+            let zone = |at| if table.utc { 0 } else { core.services.wall.offset(at, "").seconds };
+            let date = date(event.time, &zone);
+            (format!("{date}.{:06}", event.time.rem_euclid(1_000_000)), None)
+        }
+        "eventtype" if table.user_defined && event.kind == CelKind::UserDefined => {
+            (event.user_defined.clone(), Some(event_field(event, "eventenum")))
+        }
+        "eventtype" => (event_field(event, field), Some(event_field(event, "eventenum"))),
+        _ => (event_field(event, field), None),
+    }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod callfiles;
+mod cel;
 mod contacts;
 mod databases;
 mod dialplan_load;

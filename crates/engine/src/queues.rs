@@ -1,4 +1,4 @@
-//! Call queues: what queues.conf says of them, whom the database keeps as members, and the file of their log.
+//! Call queues and agents: what queues.conf says of them, whom the database keeps as members, and the file of their log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use store::cdr::{Line, Sink};
 fn configure(core: &mut Core, snapshot: &Snapshot) {
     let config = snapshot.queues.config.clone();
     core.with_queues(|queues, now, out| queues.configure(&config, now, out));
+    core.configure_agents(snapshot.agents.rules());
 }
 
 /// Makes those dynamic members again whom the database has kept. Once, when the process starts.

@@ -236,6 +236,7 @@ impl Engine {
         self.take_queues(&snapshot);
         self.take_parking(&snapshot);
         self.take_records(&snapshot);
+        self.take_events(&snapshot);
         self.take_capture(&snapshot);
         self.take_traces(&snapshot);
         let ports = PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend };
@@ -288,6 +289,16 @@ impl Engine {
         self.site.shard.core.borrow_mut().settings = Rc::new(wire::settings(&snapshot, coders.coded()));
     }
 
+    /// The same for channel events and cel.conf.
+    fn take_events(&mut self, snapshot: &Snapshot) {
+        if !self.events.differs(snapshot) {
+            return;
+        }
+        match crate::start::start_events(snapshot) {
+            Ok(events) => self.events = events,
+            Err(why) => self.log(Level::Error, "reload", &format!("{why}; events are written as before")),
+        }
+    }
     /// Begins to write call records as cdr.conf says, when it says something else than before. What waits is written
     /// first, as it was asked for when it came.
     fn take_records(&mut self, snapshot: &Snapshot) {

@@ -26,6 +26,7 @@ use store::log::{LogSender, LogSink};
 use store::sounds::{Catalogue, MusicList, Recordings, Sounds, packaged_sounds};
 use store::{Snapshot, Where};
 
+use crate::cel::Events;
 use crate::contacts::Contacts;
 use crate::databases::DatabaseDesk;
 use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
@@ -262,6 +263,7 @@ impl Engine {
         let iax_sockets =
             start_iax(&snapshot, &mut net, (&shard, &iax, iax_rows.as_ref()), &folders.astdbdir, clocks)?;
         let records = start_records(&snapshot)?;
+        let events = start_events(&snapshot)?;
         let wanted = wire::questions(&snapshot, &wire::Hosts::default());
         wanted.iter().for_each(|question| names.borrow_mut().ask(question));
 
@@ -276,6 +278,7 @@ impl Engine {
             site,
             local,
             records,
+            events,
             (registrations, subscriptions, iax_sockets),
             (names, links),
             wake,
@@ -425,6 +428,11 @@ fn services(
         links: Box::new(Links(links.clone())),
         post: Box::new(call::voicemail::NoPost),
     })
+}
+
+pub(crate) fn start_events(snapshot: &Snapshot) -> Result<Events, StartError> {
+    Events::start(snapshot)
+        .map_err(|why| part("channel events", why, "raise ulimit -u or write enable=no in cel.conf"))
 }
 
 pub(crate) fn start_records(snapshot: &Snapshot) -> Result<Records, StartError> {

@@ -26,12 +26,13 @@ use sip::stack::Protocol;
 use store::Snapshot;
 
 use crate::callfiles::CallFiles;
+use crate::cel::Events;
 use crate::databases::Shared;
 use crate::doors::Tee;
 use crate::externals::Externals;
 use crate::hep::{Capture, Told};
 use crate::iax::Iax;
-use crate::ledger::Ledger;
+use crate::ledger::{Entry, Ledger};
 use crate::links::LinkDesk;
 use crate::listen::{Framing, Listeners};
 use crate::mail::Mail;
@@ -88,6 +89,7 @@ pub struct Engine {
     subscriptions: Subscriptions,
     pub(crate) iax: Iax,
     pub(crate) records: Records,
+    pub(crate) events: Events,
     pub(crate) queue_log: crate::queues::QueueLog,
     /// Call records on their way into databases, when there are some.
     pub(crate) ledger: Option<Ledger>,
@@ -188,6 +190,7 @@ impl Engine {
         site: Rc<Site>,
         local: Rc<RefCell<LocalDriver>>,
         records: Records,
+        events: Events,
         (registrations, subscriptions, iax): (Registrations, Subscriptions, Iax),
         (names, links): (Rc<RefCell<Names>>, Rc<RefCell<LinkDesk>>),
         sounds_wake: Arc<Wake>,
@@ -212,6 +215,7 @@ impl Engine {
             subscriptions,
             iax,
             records,
+            events,
             queue_log: Default::default(),
             ledger: None,
             capture: None,
@@ -747,13 +751,14 @@ impl Engine {
     fn write_records(&mut self) {
         let mut core = self.site.shard.core.borrow_mut();
         self.queue_log.write(&mut core);
+        Self::write_events(&mut self.events, self.ledger.as_mut(), &mut core);
         let finished = std::mem::take(&mut core.cdrs);
         if finished.is_empty() {
             return;
         }
         if let Some(ledger) = &mut self.ledger {
             let now = core.now;
-            let lost: u32 = finished.iter().map(|record| ledger.write(&core, record, now)).sum();
+            let lost = ledger.write(&core, finished.iter().map(Entry::Call), now);
             if lost > 0 {
                 let line = format!("{lost} call records were lost: too many wait for their databases");
                 core.log(Level::Error, "cdr", &line);
@@ -761,6 +766,22 @@ impl Engine {
         }
         self.count(|counters| counters.records += finished.len() as u64);
         self.records.write(&mut core, finished);
+    }
+    /// Channel events go where they are wanted.
+    fn write_events(events: &mut Events, ledger: Option<&mut Ledger>, core: &mut call::Core) {
+        let happened = std::mem::take(&mut core.cels);
+        if happened.is_empty() {
+            return;
+        }
+        if let Some(ledger) = ledger {
+            let now = core.now;
+            let lost = ledger.write(core, happened.iter().map(Entry::Event), now);
+            if lost > 0 {
+                let line = format!("{lost} channel events were lost: too many wait for their databases");
+                core.log(Level::Error, "cel", &line);
+            }
+        }
+        events.write(core, &happened);
     }
     /// Call records that are due go to their databases.
     fn follow_ledger(&mut self, now: Instant) {
@@ -778,6 +799,7 @@ impl Engine {
     /// What the threads that write cannot do, and connections that nobody can take for want of descriptors.
     fn tell_troubles(&mut self) {
         let records = self.records.trouble().into_iter().chain(self.queue_log.trouble());
+        let records = records.chain(self.events.trouble());
         let log = self.site.log.trouble();
         let mut core = self.site.shard.core.borrow_mut();
         let db = core.services.db.trouble();

@@ -870,6 +870,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         cdr_unanswered: general.unanswered,
         cdr_congestion: general.congestion,
         cdr_end_before_h: general.endbeforehexten,
+        cel: snapshot.cel.settings().map(Rc::new),
         cdr_on_request: !general.channeldefaultenabled,
         cdr_initiated_seconds: general.initiatedseconds,
         cdr_ignore_dialling: general.ignoredialchanges,

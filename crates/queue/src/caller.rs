@@ -99,6 +99,8 @@ pub struct Caller {
     pub(crate) rule: Rc<[PenaltyChange]>,
     pub(crate) rules_done: usize,
     pub(crate) voice: Voice,
+    /// What was thought of its wait when it entered.
+    pub(crate) expected: Option<Duration>,
 }
 
 impl Caller {

@@ -17,6 +17,7 @@ mod log;
 mod machine;
 mod member;
 mod names;
+mod pace;
 mod queue;
 mod rules;
 mod settings;

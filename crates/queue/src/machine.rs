@@ -1,4 +1,9 @@
 //! The owner of all queues: what happens goes in, what is to be done comes out.
+//!
+//! `line` lets callers in and out, `attempt` says who is called for whom.
+
+mod attempt;
+mod line;
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -6,13 +11,11 @@ use std::rc::Rc;
 
 use base::{ChannelId, Deadlines, Instant, Random};
 
-use crate::announce::Voice;
 use crate::log::{Entry, Line};
 use crate::names::Names;
-use crate::strategy::{Candidate, Turn, choose};
 use crate::{
-    AgentStep, Autopause, Caller, Closed, DeviceState, End, Event, Exit, General, Input, Join, Member,
-    MemberChange, Now, Offer, Order, Output, PenaltyChange, Queue, Refusal, Stage, Strategy, TellHold,
+    AgentStep, Caller, Closed, DeviceState, End, Event, Exit, General, Input, Join, Member, MemberChange,
+    Now, Offer, Order, Output, PenaltyChange, Queue, Stage, TellHold,
 };
 
 /// What queues do with one interface at present.
@@ -42,11 +45,6 @@ pub struct Talk {
     /// The place at which it entered.
     pub original: usize,
 }
-
-/// Shortest pause between two attempts for one caller: members who refuse at once are not called without end.
-const RETRY_MIN: Duration = Duration::from_secs(1);
-/// Most callers in one queue: more than any machine carries; bounds what one look at a queue costs.
-const CALLERS_MAX: usize = 10_000;
 
 /// All queues.
 #[derive(Debug)]
@@ -127,6 +125,39 @@ impl Queues {
     /// Members of a queue who could be called now.
     pub fn available(&self, queue: &Queue, now: Instant) -> usize {
         queue.members.iter().filter(|member| self.is_free(member, now)).count()
+    }
+    /// How long whoever stands at a place of a queue, from 1 on, will wait from now on, as far as it goes on as it does. The
+    /// mean of what callers waited while too little is known.
+    pub fn estimate(&self, queue: &Queue, place: usize) -> Duration {
+        queue.pace.estimate(place).unwrap_or(Duration::from_secs(queue.stats.hold))
+    }
+    /// A member had a call that no queue gave it, and talked for so many seconds: it counts as one of the queue. False when
+    /// there is no such queue, or no such member, by its interface or name.
+    pub fn outside_call(
+        &mut self,
+        queue: &str,
+        member: &str,
+        talked: Option<u64>,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let Some(slot) = self.slot_of(queue) else { return false };
+        let done = self.with(slot, |queues, queue| {
+            let is_it = |own: &&Member| {
+                own.interface.eq_ignore_ascii_case(member) || own.name.eq_ignore_ascii_case(member)
+            };
+            let interface = queue.members.iter().find(is_it).map(|own| own.interface.clone())?;
+            if let Some(talked) = talked {
+                queue.stats.talked(talked);
+                queue.stats.completed += 1;
+                let wrapup = queue.settings.wrapup;
+                queues.at_member(queue, &interface, out, |own| own.took_call(now, wrapup));
+            }
+            Some(())
+        });
+        self.dirty.insert(slot);
+        self.settle(now, out);
+        done.flatten().is_some()
     }
     /// When [`Self::due`] next wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
@@ -258,57 +289,6 @@ impl Queues {
         queues
     }
 
-    fn enter(
-        &mut self,
-        queue: &mut Queue,
-        slot: usize,
-        join: Join,
-        now: Now,
-        out: &mut Vec<Output>,
-    ) -> Result<usize, Closed> {
-        let rule = if join.rule.is_empty() { &queue.settings.default_rule } else { &join.rule };
-        let rule = self.rules.get(&rule.to_ascii_lowercase()).cloned().unwrap_or_default();
-        let mut caller = Caller {
-            channel: join.caller,
-            uniqueid: join.uniqueid,
-            priority: join.priority,
-            joined: now,
-            original: 0,
-            stage: Stage::Waiting { until: now.at },
-            bounds: join.bounds,
-            expires: join.timeout.map(|timeout| now.at + timeout),
-            no_retry: join.no_retry,
-            tries: 0,
-            linear: 0,
-            tried: Vec::new(),
-            rule,
-            rules_done: 0,
-            voice: Voice::new(&queue.settings.announcing, now.at),
-        };
-        if self.is_empty(queue, queue.settings.join_empty, &caller, now.at) {
-            return Err(Closed::Empty);
-        }
-        let most = queue.settings.max_length as usize;
-        let count = queue.callers.len();
-        if queue.is_dead || count >= CALLERS_MAX || (most > 0 && count >= most) {
-            return Err(if queue.is_dead { Closed::NoQueue } else { Closed::Full });
-        }
-        let at = queue.place_for(join.priority, join.position);
-        let position = at + 1;
-        caller.original = position;
-        let (channel, call) = (caller.channel, caller.uniqueid.clone());
-        queue.callers.insert(at, caller);
-        self.places.insert(channel, slot);
-        let count = queue.callers.len();
-        let event = Event::CallerJoin { caller: channel, position, count };
-        out.push(Output::Event { queue: queue.name.clone(), event });
-        let entry = Entry::EnterQueue { url: join.url, number: join.number, position };
-        out.push(log(queue, now, &call, None, entry));
-        out.push(Output::Device(queue.name.clone()));
-        self.dirty.insert(slot);
-        Ok(position)
-    }
-
     fn told(
         &mut self,
         queue: &mut Queue,
@@ -343,7 +323,7 @@ impl Queues {
             }
             (Stage::Answered { offer, .. }, Input::Dumped) => {
                 let (offer, call) = (offer.clone(), caller.uniqueid.clone());
-                caller.stage = Stage::Waiting { until: now.at + pause(queue.settings.retry) };
+                caller.stage = Stage::Waiting { until: now.at + attempt::pause(queue.settings.retry) };
                 out.push(log(queue, now, &call, Some(&offer.name), Entry::AgentDump));
                 tell_agent(queue, at, &offer, AgentStep::Dump, out);
                 self.let_be(&offer.interface);
@@ -434,346 +414,6 @@ impl Queues {
         own.chain(wrapups.filter(|end| *end > now)).min()
     }
 
-    /// Whether a member could be called now, as far as it and its device are concerned.
-    fn is_free(&self, member: &Member, now: Instant) -> bool {
-        let engaged = || self.phones.get(&member.phone).is_some_and(|phone| *phone != Phone::default());
-        !member.paused && !member.wraps_up(now) && member.device_takes_calls(self.device_of(member), engaged)
-    }
-    /// Whether one more caller could be served beside so many.
-    fn has_room(&self, queue: &Queue, beside: usize, now: Instant) -> bool {
-        let one_at_once = !queue.settings.autofill || queue.settings.strategy == Strategy::RingAll;
-        let mut free = queue.members.iter().filter(|member| self.is_free(member, now));
-        !(one_at_once && beside > 0) && free.nth(beside).is_some()
-    }
-    /// Whether a free member is wanted more by another of its queues.
-    fn is_wanted_elsewhere(
-        &self,
-        queue: &Queue,
-        slot: usize,
-        member: &Member,
-        since: Instant,
-        now: Instant,
-    ) -> bool {
-        if !self.weighs {
-            return false;
-        }
-        let others = self.phones.queues(&member.phone).iter().filter(|other| **other != slot);
-        let others = others.filter_map(|other| self.slots.get(*other)?.as_deref());
-        others.into_iter().any(|other| {
-            let waiting = other.callers.iter().filter(|caller| caller.is_waiting());
-            if other.member(&member.interface).is_none_or(|there| !self.is_free(there, now)) {
-                return false;
-            }
-            match other.settings.weight.cmp(&queue.settings.weight) {
-                core::cmp::Ordering::Less => false,
-                core::cmp::Ordering::Greater => {
-                    let waiting = waiting.count();
-                    waiting > 0 && !self.has_room(other, waiting, now)
-                }
-                core::cmp::Ordering::Equal => {
-                    let first = waiting.map(|caller| caller.joined.at).min();
-                    self.general.longest_waiting_first && first.is_some_and(|first| first < since)
-                }
-            }
-        })
-    }
-
-    /// Begins attempts for all who may have one.
-    fn call_members(&mut self, queue: &mut Queue, slot: usize, now: Now, out: &mut Vec<Output>) {
-        let mut ahead = 0;
-        for at in 0..queue.callers.len() {
-            if at > 0 && !queue.settings.autofill {
-                break;
-            }
-            let Some(caller) = queue.callers.get(at).filter(|caller| caller.is_waiting()) else { continue };
-            if !self.has_room(queue, ahead, now.at) {
-                break;
-            }
-            match caller.stage {
-                Stage::Ringing { .. } | Stage::Answered { .. } => continue,
-                Stage::Waiting { until } if until > now.at => ahead += 1,
-                Stage::Waiting { .. } => {
-                    let ends = ring_end(queue, at, now.at);
-                    if !self.offer(queue, slot, at, ends, now, out) {
-                        ahead += 1;
-                    }
-                }
-            }
-        }
-    }
-    /// Calls the next member, or the next ones, for a caller; `false` when there is none.
-    fn offer(
-        &mut self,
-        queue: &mut Queue,
-        slot: usize,
-        at: usize,
-        ends: Option<Instant>,
-        now: Now,
-        out: &mut Vec<Output>,
-    ) -> bool {
-        let Some(caller) = queue.callers.get(at) else { return false };
-        let penalised = queue.penalises();
-        let candidate = |(place, member): (usize, &Member)| {
-            let penalty = if penalised { caller.bounds.admit(member.penalty)? } else { 0 };
-            let may = !caller.tried.contains(&member.interface)
-                && self.is_free(member, now.at)
-                && !self.is_wanted_elsewhere(queue, slot, member, caller.joined.at, now.at);
-            let last_call = member.last_call.map(|last| last.at);
-            may.then_some(Candidate { place, penalty, calls: member.calls, last_call })
-        };
-        let candidates: Vec<Candidate> = queue.members.iter().enumerate().filter_map(candidate).collect();
-        let turn = Turn { members: queue.members.len(), queue: queue.turn, caller: caller.linear };
-        let mut random = self.random;
-        let chosen = choose(queue.settings.strategy, &candidates, turn, now.at, &mut |end| random.below(end));
-        self.random = random;
-        let since = caller.joined.at;
-        let mut offers: Vec<Offer> = Vec::new();
-        for member in chosen.iter().filter_map(|place| queue.members.get(*place)) {
-            // Each that is taken leaves one less to the heavier queues.
-            if !offers.is_empty() && self.is_wanted_elsewhere(queue, slot, member, since, now.at) {
-                continue;
-            }
-            self.phones.change(&member.phone, |phone| phone.ringing += 1);
-            let (interface, name) = (member.interface.clone(), member.name.clone());
-            offers.push(Offer { interface, name, since: now.at, channel: None });
-        }
-        let Some(last) = chosen.last() else { return false };
-        let next = (last + 1) % queue.members.len().max(1);
-        queue.turn = next;
-        let Some(caller) = queue.callers.get_mut(at) else { return false };
-        caller.linear = next;
-        caller.stage = Stage::Ringing { offers: offers.clone(), ends };
-        out.push(Output::Order { caller: caller.channel, order: Order::Ring(offers) });
-        true
-    }
-    /// A member is not called any more: whoever wants it may have it.
-    fn let_be(&mut self, interface: &str) {
-        let queues = self
-            .phones
-            .change(&interface.to_ascii_lowercase(), |phone| phone.ringing = phone.ringing.saturating_sub(1));
-        self.dirty.extend(queues);
-    }
-    #[allow(clippy::too_many_arguments, reason = "one call from one place")]
-    fn refused(
-        &mut self,
-        queue: &mut Queue,
-        slot: usize,
-        at: usize,
-        interface: &Rc<str>,
-        refusal: Refusal,
-        now: Now,
-        out: &mut Vec<Output>,
-    ) -> bool {
-        let Some(caller) = queue.callers.get_mut(at) else { return false };
-        let Stage::Ringing { offers, ends } = &mut caller.stage else { return false };
-        let Some(found) = offers.iter().position(|offer| offer.interface == *interface) else { return false };
-        let offer = offers.remove(found);
-        let (left, ends) = (offers.len(), *ends);
-        caller.tried.push(offer.interface.clone());
-        if refusal != Refusal::NoChannel {
-            self.no_answer(queue, at, &offer, Some(refusal), now, out);
-        }
-        self.let_be(&offer.interface);
-        if left > 0 {
-            return true;
-        }
-        let restarts =
-            queue.settings.timeout_restart && matches!(refusal, Refusal::Busy | Refusal::Unavailable);
-        let ends = if restarts { ring_end(queue, at, now.at) } else { ends };
-        let goes_on = queue.settings.strategy != Strategy::RingAll && ends.is_none_or(|ends| ends > now.at);
-        if !(goes_on && self.offer(queue, slot, at, ends, now, out)) {
-            attempt_failed(queue, at, now.at);
-        }
-        true
-    }
-    /// The time of an attempt is over.
-    fn rang_out(&mut self, queue: &mut Queue, at: usize, now: Now, out: &mut Vec<Output>) {
-        let Some(caller) = queue.callers.get(at) else { return };
-        let offers = caller.offers().to_vec();
-        out.push(Output::Order { caller: caller.channel, order: Order::LetBe });
-        attempt_failed(queue, at, now.at);
-        for offer in &offers {
-            self.no_answer(queue, at, offer, None, now, out);
-            self.let_be(&offer.interface);
-        }
-    }
-    /// A member did not answer: that is written down, and it may be paused.
-    fn no_answer(
-        &mut self,
-        queue: &mut Queue,
-        at: usize,
-        offer: &Offer,
-        refusal: Option<Refusal>,
-        now: Now,
-        out: &mut Vec<Output>,
-    ) {
-        let ring_ms = u64::try_from(now.at.since(offer.since).as_millis()).unwrap_or(u64::MAX);
-        let Some(caller) = queue.callers.get(at) else { return };
-        let entry = Entry::RingNoAnswer { ms: ring_ms };
-        out.push(log(queue, now, &caller.uniqueid, Some(&offer.name), entry));
-        tell_agent(queue, at, offer, AgentStep::NoAnswer { ring_ms }, out);
-        let pauses = queue.settings.autopause != Autopause::No
-            && match refusal {
-                Some(Refusal::Busy) => queue.settings.autopause_busy,
-                Some(Refusal::Unavailable) => queue.settings.autopause_unavailable,
-                Some(Refusal::Declined | Refusal::NoChannel) | None => true,
-            };
-        let delay = queue.settings.autopause_delay;
-        let last = queue.member(&offer.interface).and_then(|member| member.last_call);
-        let is_soon = last.is_some_and(|last| last.at + delay > now.at);
-        if !pauses || is_soon {
-            return;
-        }
-        const REASON: &str = "Auto-Pause";
-        let by = caller.uniqueid.clone();
-        self.pause_here(queue, &offer.interface, (true, REASON), &by, now, out);
-        if queue.settings.autopause == Autopause::All {
-            for slot in self.queues_of(&offer.interface) {
-                self.with(slot, |queues, other| {
-                    queues.pause_here(other, &offer.interface, (true, REASON), &by, now, out);
-                });
-            }
-            let entry = Entry::PauseAll { reason: REASON.to_owned() };
-            let (queue, agent) = ("NONE".into(), offer.name.clone());
-            out.push(Output::Log(Line { time: now.wall, call: by, queue, agent, entry }));
-        }
-    }
-
-    fn connect(
-        &mut self,
-        queue: &mut Queue,
-        at: usize,
-        offer: Offer,
-        (rang, bridged): (Duration, String),
-        now: Now,
-        out: &mut Vec<Output>,
-    ) {
-        let Some(caller) = queue.callers.get(at) else { return };
-        let (hold, ring) = (caller.waited(now.at), rang.as_secs());
-        queue.stats.waited(hold);
-        out.push(log(
-            queue,
-            now,
-            &caller.uniqueid,
-            Some(&offer.name),
-            Entry::Connect { hold, bridged, ring },
-        ));
-        let talk = Talk {
-            queue: queue.name.clone(),
-            interface: offer.interface.clone(),
-            name: offer.name.clone(),
-            channel: offer.channel,
-            uniqueid: caller.uniqueid.clone(),
-            since: now,
-            hold,
-            original: caller.original,
-        };
-        self.talks.insert(caller.channel, talk);
-        let connected = agent_event(queue, caller.channel, &offer, AgentStep::Connect { ring, hold });
-        self.depart(queue, at, out);
-        out.push(connected);
-        self.phones.change(&offer.interface.to_ascii_lowercase(), |phone| {
-            phone.ringing = phone.ringing.saturating_sub(1);
-            phone.talking += 1;
-        });
-        self.at_member(queue, &offer.interface, out, |member| member.in_call = true);
-    }
-    fn ended(&mut self, caller: ChannelId, end: &End, now: Now, out: &mut Vec<Output>) -> bool {
-        let Some(talk) = self.talks.remove(&caller) else { return false };
-        let talked = now.at.since(talk.since.at).as_secs();
-        let (hold, original) = (talk.hold, talk.original);
-        let (entry, reason) = match end.clone() {
-            End::Caller => (Entry::CompleteCaller { hold, talk: talked, original }, "caller"),
-            End::Agent => (Entry::CompleteAgent { hold, talk: talked, original }, "agent"),
-            End::Blind { exten, context } => {
-                (Entry::BlindTransfer { exten, context, hold, talk: talked, original }, "transfer")
-            }
-            End::Attended { method, to } => {
-                (Entry::AttendedTransfer { method, to, hold, talk: talked, original }, "transfer")
-            }
-        };
-        let line = Line {
-            time: now.wall,
-            call: talk.uniqueid.clone(),
-            queue: talk.queue.clone(),
-            agent: talk.name.clone(),
-            entry,
-        };
-        out.push(Output::Log(line));
-        let (interface, name, channel) = (talk.interface.clone(), talk.name.clone(), talk.channel);
-        let step = AgentStep::Complete { hold, talk: talked, reason };
-        let event = Event::Agent { step, caller, channel, interface: interface.clone(), name };
-        out.push(Output::Event { queue: talk.queue.clone(), event });
-        let shared = self.general.shared_last_call;
-        let queues = self
-            .phones
-            .change(&interface.to_ascii_lowercase(), |phone| phone.talking = phone.talking.saturating_sub(1));
-        self.dirty.extend(&queues);
-        let own = self.slot_of(&talk.queue);
-        let wrapup = own.and_then(|slot| {
-            self.with(slot, |queues, queue| {
-                queue.stats.talked(talked);
-                queue.stats.completed += 1;
-                queue.stats.completed_in_level += u32::from(queue.is_in_level(hold));
-                let wrapup = queue.settings.wrapup;
-                queues.at_member(queue, &interface, out, |member| member.took_call(now, wrapup));
-                wrapup
-            })
-        });
-        for slot in queues.into_iter().filter(|slot| shared && own != Some(*slot)) {
-            self.with(slot, |queues, queue| {
-                let took = |member: &mut Member| member.took_call(now, wrapup.unwrap_or_default());
-                queues.at_member(queue, &interface, out, took);
-            });
-        }
-        true
-    }
-    /// A caller leaves before it has talked to anybody.
-    fn leave(&mut self, queue: &mut Queue, at: usize, exit: Exit, now: Now, out: &mut Vec<Output>) {
-        let Some(caller) = queue.callers.get(at) else { return };
-        let (position, original, wait) = (at + 1, caller.original, caller.waited(now.at));
-        for offer in caller.offers() {
-            let ms = u64::try_from(now.at.since(offer.since).as_millis()).unwrap_or(u64::MAX);
-            out.push(log(queue, now, &caller.uniqueid, Some(&offer.name), Entry::RingCanceled { ms }));
-        }
-        let gives_up = matches!(exit, Exit::Abandoned | Exit::Timeout | Exit::Empty);
-        let entry = match exit {
-            Exit::Abandoned => Entry::Abandon { position, original, wait },
-            Exit::Key(key) => Entry::ExitWithKey { key, position, original, wait },
-            Exit::Timeout => Entry::ExitWithTimeout { position, original, wait },
-            Exit::Empty => Entry::ExitEmpty { position, original, wait },
-            Exit::Withdrawn(info) => Entry::Withdraw { position, original, wait, info },
-        };
-        if gives_up {
-            let event = Event::CallerAbandon { caller: caller.channel, position, original, hold: wait };
-            out.push(Output::Event { queue: queue.name.clone(), event });
-            queue.stats.abandoned += 1;
-            queue.stats.abandoned_in_level += u32::from(queue.is_in_level(wait));
-        }
-        out.push(log(queue, now, &caller.uniqueid, None, entry));
-        let called: Vec<Rc<str>> = match &caller.stage {
-            Stage::Waiting { .. } => Vec::new(),
-            Stage::Ringing { offers, .. } => offers.iter().map(|offer| offer.interface.clone()).collect(),
-            Stage::Answered { offer, .. } => vec![offer.interface.clone()],
-        };
-        called.iter().for_each(|interface| self.let_be(interface));
-        self.depart(queue, at, out);
-    }
-    /// Takes a caller out of the line.
-    fn depart(&mut self, queue: &mut Queue, at: usize, out: &mut Vec<Output>) {
-        if at >= queue.callers.len() {
-            return;
-        }
-        let caller = queue.callers.remove(at).channel;
-        self.places.remove(&caller);
-        let event = Event::CallerLeave { caller, position: at + 1, count: queue.callers.len() };
-        out.push(Output::Event { queue: queue.name.clone(), event });
-        out.push(Output::Device(queue.name.clone()));
-        if self.weighs {
-            // A member may have been kept from a lighter queue for this caller.
-            self.dirty.extend(self.places.values());
-        }
-    }
     /// Changes a member and tells watchers.
     pub(crate) fn at_member(
         &self,
@@ -817,29 +457,6 @@ impl Queues {
                 out.push(Output::Order { caller: caller.channel, order: Order::Say(said) });
             }
         }
-    }
-}
-
-/// The pause between two attempts.
-fn pause(retry: Duration) -> Duration {
-    retry.max(RETRY_MIN)
-}
-
-/// When an attempt that begins now ends.
-fn ring_end(queue: &Queue, at: usize, now: Instant) -> Option<Instant> {
-    let own = Some(queue.settings.timeout).filter(|timeout| !timeout.is_zero()).map(|timeout| now + timeout);
-    let expires = queue.callers.get(at).and_then(|caller| caller.expires);
-    let expires = expires.filter(|_| queue.settings.app_timeout_first);
-    [own, expires].into_iter().flatten().min()
-}
-
-/// Nobody answered: the caller waits for the next attempt.
-fn attempt_failed(queue: &mut Queue, at: usize, now: Instant) {
-    let until = now + pause(queue.settings.retry);
-    if let Some(caller) = queue.callers.get_mut(at) {
-        caller.stage = Stage::Waiting { until };
-        caller.tries += 1;
-        caller.tried.clear();
     }
 }
 

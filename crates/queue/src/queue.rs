@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use base::{ChannelId, Scheduled};
 
+use crate::pace::Pace;
 use crate::{Caller, Member, Settings};
 
 /// What a queue has done since it was made, or since its figures were set back.
@@ -61,6 +62,7 @@ pub struct Queue {
     /// The configuration has it no more; it goes with its last caller.
     pub(crate) is_dead: bool,
     pub(crate) scheduled: Scheduled,
+    pub(crate) pace: Pace,
 }
 
 impl Queue {
@@ -74,6 +76,7 @@ impl Queue {
             turn: 0,
             is_dead: false,
             scheduled: Scheduled::default(),
+            pace: Pace::default(),
         }
     }
     /// Its members, in the order in which they were added.
@@ -132,6 +135,7 @@ mod tests {
             rule: [].into(),
             rules_done: 0,
             voice: Default::default(),
+            expected: None,
         }
     }
 

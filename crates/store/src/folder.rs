@@ -104,10 +104,8 @@ fn walk(folder: &Path, depth: usize, found: &mut dyn FnMut(&Path)) {
 /// Files that Asterisk reads and Strowger does not read yet: what happens instead, and whether a site misses it.
 #[rustfmt::skip]
 const UNREAD: &[(&str, Level, &str)] = &[
-    ("agents.conf", Level::Warning, "AgentLogin is not built in"),
     ("meetme.conf", Level::Note, "MeetMe is not built in"),
     ("ari.conf", Level::Warning, "ARI is not built in"),
-    ("cel.conf", Level::Note, "channel events are not logged"),
     ("chan_dahdi.conf", Level::Warning, "telephony cards are not served"),
     ("unistim.conf", Level::Note, "Unistim is not built in"),
     ("skinny.conf", Level::Note, "Skinny is not built in"),

@@ -3,11 +3,13 @@
 //! A reload makes a new one beside the old; whoever holds the old keeps it until the new one is complete.
 
 use crate::config::acl::NamedAcls;
+use crate::config::agents::Agents;
 use crate::config::aliases::Aliases;
 use crate::config::amd::Amd;
 use crate::config::asterisk::Asterisk;
 use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
 use crate::config::cdr_sql::{self, CdrSql};
+use crate::config::cel::{self, Cel};
 use crate::config::codecs::CodecsConf;
 use crate::config::confbridge::ConfBridge;
 use crate::config::hep::Hep;
@@ -73,6 +75,16 @@ pub struct Snapshot {
     pub cdr_manager: CdrManager,
     /// Tables of databases that call detail records go to.
     pub cdr_sql: Vec<CdrSql>,
+    /// `agents.conf`.
+    pub agents: Agents,
+    /// `cel.conf`.
+    pub cel: Cel,
+    /// `cel_custom.conf`.
+    pub cel_custom: CdrCustom,
+    /// `cel_sqlite3_custom.conf`.
+    pub cel_table: Option<CdrTable>,
+    /// Tables of databases that channel events go to.
+    pub cel_sql: Vec<CdrSql>,
     /// `hep.conf`.
     pub hep: Option<Hep>,
     /// `iax.conf`, its named lists resolved.
@@ -440,6 +452,8 @@ impl<'a> Reading<'a> {
             mysql: self.file("cdr_mysql.conf"),
         };
         let cdr_sql = cdr_sql::read(&cdr_files, &mut realtime, self.findings);
+        let cel_files = cel::Files { odbc: self.file("cel_odbc.conf"), pgsql: self.file("cel_pgsql.conf") };
+        let cel_sql = cel::read_sql(&cel_files, &mut realtime, self.findings);
         let mut pjsip = self.pjsip(&mut modules, &realtime.sorcery);
         pjsip.resolve_acls(&acls, self.findings);
         let codecs = self.read("codecs.conf", CodecsConf::read);
@@ -476,6 +490,10 @@ impl<'a> Reading<'a> {
             cdr_table: self.read("cdr_sqlite3_custom.conf", CdrTable::read),
             cdr_manager: self.read("cdr_manager.conf", CdrManager::read),
             cdr_sql,
+            cel: self.read("cel.conf", Cel::read),
+            cel_custom: self.read("cel_custom.conf", cel::read_custom),
+            cel_table: self.read("cel_sqlite3_custom.conf", cel::read_table),
+            cel_sql,
             hep: self.read("hep.conf", Hep::read),
             iax,
             aliases: self.read("cli_aliases.conf", Aliases::read),
@@ -488,6 +506,7 @@ impl<'a> Reading<'a> {
             confbridge: self.read("confbridge.conf", ConfBridge::read),
             parking: self.read("res_parking.conf", crate::config::parking::ParkingConf::read),
             features: self.read("features.conf", crate::config::features::read),
+            agents: self.read("agents.conf", Agents::read),
             amd: self.read("amd.conf", Amd::read),
             minivm: Arc::new(self.read("minivm.conf", crate::config::minivm::read)),
             voicemail: self.read("voicemail.conf", VoicemailConf::read),

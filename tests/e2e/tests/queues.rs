@@ -178,3 +178,34 @@ fn a_phone_joins_a_queue_is_a_member_after_a_restart_and_leaves() {
     assert_eq!(server.database("queue", "left"), "REMOVED");
     server.until_idle();
 }
+
+#[test]
+fn forty_thousand_queues_load_and_the_console_shows_each_and_never_all_at_once() {
+    use std::fmt::Write as _;
+    const QUEUES: usize = 40_000;
+    const MEMBERS: usize = 75_000;
+    let mut text = String::from("[general]\n");
+    let mut member = 0;
+    for queue in 0..QUEUES {
+        writeln!(text, "[q{queue}]\nstrategy=rrmemory\ntimeout=15").expect("text");
+        while member * QUEUES < (queue + 1) * MEMBERS {
+            writeln!(text, "member => PJSIP/{member},0,Agent {member}").expect("text");
+            member += 1;
+        }
+    }
+    let server =
+        Server::start(Site::new("queue-many").phone("caller").dialplan(DIALPLAN).add("queues.conf", &text));
+    let took = |command: &str| {
+        let began = std::time::Instant::now();
+        let said = server.cli(command);
+        (said, began.elapsed())
+    };
+    let (last, one) = took("queue show q39999");
+    assert!(last.contains("q39999 has 0 calls") && last.contains("PJSIP/74999"), "{last}");
+    let (all, many) = took("queue show");
+    assert!(all.ends_with("39000 more queues; `queue show NAME` shows one\n"), "{} bytes", all.len());
+    let (_, again) = took("queue reload all");
+    println!(
+        "figures: one queue {one:?}, a thousand {many:?}, all files again {again:?}, each with a process of its own"
+    );
+}

@@ -35,6 +35,8 @@ pub struct World {
     pub notices: Vec<Notice>,
     /// Records that were written.
     pub cdrs: Vec<Cdr>,
+    /// Channel events that were kept.
+    pub cels: Vec<call::Cel>,
     pub(crate) state: Shared,
     tech: Rc<RefCell<SimTech>>,
 }
@@ -65,7 +67,7 @@ impl World {
         let tech = Rc::new(RefCell::new(SimTech { state: state.clone(), phones: HashMap::new(), index: 0 }));
         let index = shard.add_tech(tech.clone());
         tech.borrow_mut().index = index;
-        Self { shard, notices: Vec::new(), cdrs: Vec::new(), state, tech }
+        Self { shard, notices: Vec::new(), cdrs: Vec::new(), cels: Vec::new(), state, tech }
     }
     /// Changes the settings.
     pub fn settings(&mut self, change: impl FnOnce(&mut Settings)) {
@@ -196,6 +198,7 @@ impl World {
         let mut core = self.shard.core.borrow_mut();
         self.notices.append(&mut core.notices);
         self.cdrs.append(&mut core.cdrs);
+        self.cels.append(&mut core.cels);
     }
     fn carry_out(&mut self, due: Due) {
         let core = &mut *self.shard.core.borrow_mut();

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use base::Cause;
-use call::{BridgeEnd, BridgeLimits, Disposition, Heard, Leg, Level, Location, Stop, Warnings};
+use call::{BridgeEnd, BridgeLimits, Chan, Disposition, Heard, Leg, Level, Location, Stop, Warnings};
 
 use super::legs::Ringing;
 use super::{DialOptions, Status};
@@ -16,7 +16,7 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     call.set("DIALSTATUS", Status::Answer.name());
     call.set("DIALEDPEERNAME", &leg.chan().name());
     call.set("DIALEDPEERNUMBER", &ringing.answered_number);
-    note_peer(call, &leg)?;
+    note_peer(call, leg.chan())?;
     show_parties(call, options, &leg, ringing).await;
     caller.suit(leg.chan().id());
     if options.answer_at_once {
@@ -80,8 +80,8 @@ async fn show_parties(call: &Call, options: &DialOptions, leg: &Leg, ringing: &R
 }
 
 /// The record names the peer.
-pub(crate) fn note_peer(call: &Call, leg: &Leg) -> Result<(), Stop> {
-    let (name, account) = leg.chan().with(|c| (c.name.to_string(), c.account.clone())).unwrap_or_default();
+pub(crate) fn note_peer(call: &Call, peer: &Chan) -> Result<(), Stop> {
+    let (name, account) = peer.with(|c| (c.name.to_string(), c.account.clone())).unwrap_or_default();
     call.chan.with(|c| {
         c.cdr.dst_channel = name;
         c.cdr.peer_account = account.clone();

@@ -11,7 +11,7 @@ mod sound;
 use core::time::Duration;
 
 use base::Cause;
-use call::{Chan, Disposition, Leg, Level, Notice};
+use call::{CelKind, Chan, Disposition, Leg, Level, Notice};
 
 use crate::call_ctx::args;
 use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
@@ -263,5 +263,8 @@ pub(crate) fn notice_end(caller: &Chan, leg: &Leg, status: &'static str, forward
             let forward = forward.map(str::to_owned);
             Some(Notice::DialEnd { caller: core.snapshot(caller_id), dest, status, forward })
         });
+        if let Some(target) = forward {
+            core.log_event(CelKind::Forward, caller_id, |_| vec![("forward", target.into())]);
+        }
     });
 }

@@ -1,12 +1,16 @@
 //! Applications about the call's record.
 
-use call::{CdrFork, Level};
+use call::{CdrFork, CelKind, Level};
 
 use super::rows;
 use crate::call_ctx::args;
 use crate::{AppRow, Call, Flow, Outcome, Run};
 
 pub(crate) const ROWS: &[AppRow] = rows! {
+    "CELGenUserEvent" "app_celgenuserevent" Run::Now(user_event),
+        "Writes an event of the dialplan's own into channel event logging.", "CELGenUserEvent(event-name[,extra])",
+        "The event has the type USER_DEFINED and this name, and in its extra what is given here. Nothing is written when cel.conf \
+         does not want USER_DEFINED.";
     "NoCDR" "app_cdr" Run::Now(no_cdr),
         "Keeps this call out of the call records.", "NoCDR()",
         "The older form of Set(CDR_PROP(disable)=1).";
@@ -17,6 +21,24 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Begins another call record.", "ForkCDR([options])",
         "Another record begins, which starts and is answered when the present one did and has its variables. The present one runs on beside it: both are written when the call ends, and CDR() changes both and reads the new one.\n\noptions:\n  a  the new record is answered at this moment, if the call is answered.\n  e  ends the present record.\n  r  the new record begins at this moment; it is answered at this moment, if the call is answered.\n  v  the new record has neither the variables nor the user field of the present one.";
 };
+
+fn user_event(call: &Call, text: &str) -> Outcome {
+    let (name, extra) = text.split_once(',').unwrap_or((text, ""));
+    if name.trim().is_empty() {
+        call.log(Level::Warning, "CELGenUserEvent requires an argument: event-name[,extra]");
+        return Ok(Flow::Continue);
+    }
+    call.settle();
+    call.chan.core(|core| {
+        core.log_event_with(CelKind::UserDefined, call.chan.id(), |_, event| {
+            name.trim().clone_into(&mut event.user_defined);
+            if !extra.is_empty() {
+                event.extra = vec![("extra", extra.into())];
+            }
+        });
+    });
+    Ok(Flow::Continue)
+}
 
 fn no_cdr(call: &Call, _: &str) -> Outcome {
     call.chan.with(|c| c.cdr.disabled = true)?;

@@ -1,6 +1,7 @@
 //! Dialplan functions that only the channel can answer. What they are called and how they are documented stands in the
 //! dialplan's function table.
 
+mod agent;
 mod channel;
 mod config;
 mod count;
@@ -100,12 +101,14 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::VmCount => voicemail::read_count(call, text, out),
         F::MiniVmAccount => voicemail::read_account(call, text, out),
         F::MiniVmCounter => voicemail::read_counter(call, text, out),
+        F::Agent => agent::read(call, text, out),
         F::QueueMember => queue::read_member(call, text, out),
         F::QueueMemberCount => queue::read_count(call, text, out),
         F::QueueMemberList => queue::read_list(call, text, out),
         F::QueueMemberPenalty => queue::read_penalty(call, text, out),
         F::QueueVariables => queue::read_variables(call, text, out),
         F::QueueWaitingCount => queue::read_waiting(call, text, out),
+        F::QueueEstimate => queue::read_estimate(call, text, out),
         F::QueueExists => queue::read_exists(call, text, out),
         F::QueueGetChannel => queue::read_channel(call, text, out),
         F::MailboxExists => voicemail::read_exists(call, text, out),
@@ -227,10 +230,12 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::VmInfo
         | F::VmCount
         | F::MiniVmAccount
+        | F::Agent
         | F::QueueMemberCount
         | F::QueueMemberList
         | F::QueueVariables
         | F::QueueWaitingCount
+        | F::QueueEstimate
         | F::QueueExists
         | F::QueueGetChannel
         | F::MailboxExists

@@ -52,6 +52,16 @@ pub(super) fn read_member(call: &Call, text: &str, out: &mut String) -> Read {
     write(out, value.ok_or(Fault::new("has no such option"))?)
 }
 
+/// `QUEUE_ESTIMATE(queue[,position])`.
+pub(super) fn read_estimate(call: &Call, text: &str, out: &mut String) -> Read {
+    let parts = args::split(text);
+    let place = args::nth(&parts, 1).trim().parse().ok().filter(|place| *place > 0);
+    let seconds = look(call, args::nth(&parts, 0), |core, queue| {
+        core.queues.estimate(queue, place.unwrap_or(queue.callers().len() + 1)).as_secs()
+    })?;
+    write(out, seconds)
+}
+
 /// `Set(QUEUE_MEMBER([queue],option,interface)=value)`.
 pub(super) fn write_member(call: &Call, text: &str, value: &str) -> Read {
     let parts = args::split(text);

@@ -71,7 +71,7 @@ pub(crate) fn field(record: &Cdr, ended: bool, text: &str, zone: &dyn Fn(i64) ->
 }
 
 /// A time of a record, microseconds since 1970, as people read it.
-pub(crate) fn date(wall: i64, zone: &dyn Fn(i64) -> i32) -> String {
+pub fn date(wall: i64, zone: &dyn Fn(i64) -> i32) -> String {
     let seconds = wall.div_euclid(1_000_000);
     let t = dialplan::zone::Civil::at(seconds, zone(seconds));
     format!("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", t.year, t.month, t.day, t.hour, t.minute, t.second)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::Digit;
-use call::{Level, Notice, Stop};
+use call::{CelKind, Level, Notice, Stop};
 use dialplan::{
     Asks, Destination, Inherit, Kind, Nested, Program, Ready, Scratch, Step, SubCall, Var, Written,
 };
@@ -159,16 +159,39 @@ impl Call {
 
     async fn run_story(&self, row: &'static AppRow, args: Written) -> Outcome {
         self.settle();
+        let tracked = self.app_begins(row);
         let outcome = match row.run {
             Run::Now(now) => now(self, &args.text),
             Run::Story(story) => story(self.clone(), args.text).await,
             Run::Command(story) => story(self.clone(), args).await,
         };
+        if tracked {
+            self.app_ends(row);
+        }
         let _ = self.chan.with(|c| {
             c.app = "";
             c.app_data.clear();
         });
         outcome
+    }
+
+    /// Tells channel event logging of an application that it keeps track of; whether it does.
+    fn app_begins(&self, row: &AppRow) -> bool {
+        let id = self.chan.id();
+        self.chan.core(|core| {
+            let tracked = core.settings.cel.as_ref().is_some_and(|cel| cel.has_app(row.name));
+            if tracked {
+                self.settle_in(core);
+                core.log_event(CelKind::AppStart, id, |_| Vec::new());
+            }
+            tracked
+        })
+    }
+    /// The same of its end, with the application that the event is about although others may have run inside.
+    fn app_ends(&self, row: &AppRow) {
+        self.chan.core(|core| {
+            core.log_event_with(CelKind::AppEnd, self.chan.id(), |_, event| event.app = row.name);
+        });
     }
 
     fn advance(&self) {
@@ -230,7 +253,13 @@ impl Call {
         row: &'static AppRow,
         ready: Ready<'_>,
     ) -> Done {
-        Done::Flow(match ready {
+        let is_story = match &ready {
+            Ready::Run(_) => !matches!(row.run, Run::Now(_)),
+            Ready::Command(_) | Ready::Exec(Some(_)) => true,
+            _ => false,
+        };
+        let tracked = !is_story && self.app_begins(row);
+        let outcome = match ready {
             Ready::Set { target, value } => {
                 target.assign(&mut Scope::new(self), value);
                 Ok(Flow::Continue)
@@ -250,7 +279,11 @@ impl Call {
                 self.log(Level::Warning, &why);
                 Ok(Flow::Continue)
             }
-        })
+        };
+        if tracked {
+            self.app_ends(row);
+        }
+        Done::Flow(outcome)
     }
     fn carry_out_nested(
         &self,

@@ -28,6 +28,13 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Lets a member have calls again.", "UnpauseQueueMember([queuename],interface[,options[,reason]])",
         "Without a queue in all that it is a member of.\n\
          Sets UPQMSTATUS (UNPAUSED NOTFOUND).";
+    "QueueUpdate" "app_queue" Run::Now(update),
+        "Counts a call that a member made or had outside of a queue as one of the queue.",
+        "QueueUpdate(queuename,uniqueid,agent,status,talktime[,params])",
+        "For the h extension of calls that members place: QueueUpdate(${QUEUE},${UNIQUEID},${AGENT},${DIALSTATUS},${ANSWEREDTIME}). \
+         Writes OUTCALL with status, talktime and params into the log. With the status ANSWER the queue's figures, the member's \
+         calls and its wrap-up time count it. agent is the member's interface or name.\n\
+         Sets QUEUEUPDATESTATUS (UPDATED NOQUEUE ERROR).";
     "QueueLog" "app_queue" Run::Now(log),
         "Writes a line into the log of queues.", "QueueLog(queuename,uniqueid,agent,event[,additionalinfo])",
         "additionalinfo may have several fields, parted by '|'.";
@@ -120,6 +127,32 @@ fn pause(call: &Call, text: &str, paused: bool) -> Outcome {
         (false, false) => ("UPQMSTATUS", "NOTFOUND"),
     };
     call.set(variable, status);
+    Ok(Flow::Continue)
+}
+
+fn update(call: &Call, text: &str) -> Outcome {
+    let parts = args::split(text);
+    let part = |index: usize| args::nth(&parts, index).trim();
+    let (queue, agent, status) = (part(0), part(2), part(3));
+    if part(4).is_empty() {
+        call.log(
+            Level::Warning,
+            "QueueUpdate requires arguments (queuename,uniqueid,agent,status,talktime[,params])",
+        );
+        call.set("QUEUEUPDATESTATUS", "ERROR");
+        return Ok(Flow::Continue);
+    }
+    let talked = status.eq_ignore_ascii_case("ANSWER").then(|| part(4).parse().unwrap_or(0));
+    let found = call.chan.core(|core| {
+        core.queues.get(queue)?;
+        core.with_queues(|queues, now, out| queues.outside_call(queue, agent, talked, now, out));
+        let data = [status, part(4), part(5)].map(str::to_owned).to_vec();
+        let entry = Entry::Custom { event: "OUTCALL".to_owned(), data };
+        let (time, call) = (core.queue_now().wall, part(1).into());
+        core.queue_lines.push(Line { time, call, queue: queue.into(), agent: agent.into(), entry });
+        Some(())
+    });
+    call.set("QUEUEUPDATESTATUS", if found.is_some() { "UPDATED" } else { "NOQUEUE" });
     Ok(Flow::Continue)
 }
 

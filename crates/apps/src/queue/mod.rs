@@ -107,7 +107,9 @@ async fn queue(call: &Call, text: &str) -> Outcome {
         }
         Ok(position) => call.set("QUEUEPOSITION", &position.to_string()),
     }
-    let _ = call.chan.with(|c| {
+    call.chan.core(|core| {
+        core.leave_party(call.chan.id());
+        let Some(c) = core.get_mut(call.chan.id()) else { return };
         let at = (c.location.exten.clone(), c.location.context.clone());
         c.cdr.dialed.get_or_insert(at);
     });

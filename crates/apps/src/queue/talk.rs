@@ -21,7 +21,7 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
         return Ok(None);
     }
     set_variables(waiting, &ringing.interface, &ringing.name);
-    after::note_peer(call, &leg)?;
+    after::note_peer(call, leg.chan())?;
     let number = ringing.interface.split_once('/').map_or("", |(_, number)| number);
     call.set("DIALEDPEERNUMBER", number);
     waiting.voice.hush();

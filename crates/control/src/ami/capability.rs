@@ -8,6 +8,7 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "BackGround",
     "BackgroundDetect",
     "Busy",
+    "CELGenUserEvent",
     "ChanIsAvail",
     "ConfBridge",
     "Congestion",
@@ -97,6 +98,7 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
 ];
 /// Functions that read calls, text and numbers.
 const PLAIN_READS: &[&str] = &[
+    "AGENT",
     "ABS",
     "AES_DECRYPT",
     "AES_ENCRYPT",
@@ -187,6 +189,7 @@ const PLAIN_READS: &[&str] = &[
     "PJSIP_RESPONSE_HEADERS",
     "POP",
     "PRESENCE_STATE",
+    "QUEUE_ESTIMATE",
     "QUEUE_EXISTS",
     "QUEUE_GET_CHANNEL",
     "QUEUE_MEMBER",

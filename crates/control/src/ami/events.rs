@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use base::{BridgeId, RtcpReport};
+pub use call::bridge_name;
 use call::monitor::MonitorChange;
-use call::{AgiChange, DeviceState, HandlerChange, Notice, Presentation, Snapshot};
+use call::{AgentChange, AgiChange, DeviceState, HandlerChange, Notice, Presentation, Snapshot};
 use store::config::manager::Classes;
 
 use super::packet::Message;
@@ -80,6 +81,8 @@ events! {
     "ParkedCallTimeOut" "call" "Nobody fetched a parked call in time." ["Parkee*", "Parker*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
     "ParkedCallGiveUp" "call" "A parked call hung up, or was sent elsewhere." ["Parkee*", "Parker*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
     "ParkedCallSwap" "call" "Another channel takes the place of a parked one: the end of an attended transfer to Park()." ["Parkee*", "Parker*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
+    "AgentLogin" "agent" "An agent of agents.conf logged in." ["Channel*", "Agent"];
+    "AgentLogoff" "agent" "An agent of agents.conf logged off; Logintime is in seconds." ["Channel*", "Agent", "Logintime"];
     "MixMonitorStart" "call" "MixMonitor began to record a channel." ["Channel*"];
     "MixMonitorStop" "call" "A recording of MixMonitor ended, or the channel with it; with File and Reason when a file cannot be written any more: the disk is full, broken or too slow." ["Channel*", "File", "Reason"];
     "MixMonitorMute" "call" "MixMonitor writes silence for one side of a channel or both, or sound again." ["Channel*", "Direction", "State"];
@@ -124,6 +127,7 @@ events! {
     "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
     "FailedACL" "security" "An address that is not permitted was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
     "Cdr" "cdr" "A call record was written; with enabled=yes in cdr_manager.conf. The fields that its [mappings] name come last." ["AccountCode", "Source", "Destination", "DestinationContext", "CallerID", "Channel", "DestinationChannel", "LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition", "AMAFlags", "UniqueID", "UserField"];
+    "CEL" "call" "A channel event was kept; with enabled=yes in the section [manager] of cel.conf." ["EventName", "AccountCode", "CallerIDnum", "CallerIDname", "CallerIDani", "CallerIDrdnis", "CallerIDdnid", "Exten", "Context", "Channel", "Application", "AppData", "EventTime", "AMAFlags", "UniqueID", "LinkedID", "Userfield", "Peer", "PeerAccount", "Extra"];
     "AddressBanned" "security" "Somebody gave too many wrong passwords: one user at an address, or without AccountID all that comes from it." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "AddressUnbanned" "security" "A ban was taken back before its time." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "Reload" "system" "The configuration was read again." ["Module", "Status"];
@@ -215,11 +219,6 @@ pub(crate) fn bridge<'a>(message: Message<'a>, id: BridgeId, count: usize) -> Me
         .field("BridgeName", "<unknown>")
         .field("BridgeNumChannels", count)
         .field("BridgeVideoSourceMode", "none")
-}
-
-/// The unique name of a bridge, in the form of a UUID because clients match that.
-pub fn bridge_name(id: BridgeId) -> String {
-    format!("{:08x}-0000-4000-8000-0000{:08x}", id.slot, id.generation)
 }
 
 /// The bridge of a name that [`bridge_name`] made.
@@ -477,6 +476,26 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::Cdr { fields } => {
             Event::new("Cdr").with(|m| fields.iter().fold(m, |m, (name, value)| m.field(name, value)))
         }
+        Notice::Agent { agent, channel: of, change } => {
+            let (name, seconds) = match change {
+                AgentChange::Login => ("AgentLogin", None),
+                AgentChange::Logoff(seconds) => ("AgentLogoff", Some(seconds)),
+            };
+            Event::new(name).with(|m| {
+                let m = match of {
+                    Some(of) => channel(m, "", of),
+                    None => m,
+                };
+                let m = m.field("Agent", agent);
+                match seconds {
+                    Some(seconds) => m.field("Logintime", seconds),
+                    None => m,
+                }
+            })
+        }
+        Notice::Cel { fields } => {
+            Event::new("CEL").with(|m| fields.iter().fold(m, |m, (name, value)| m.field(name, value)))
+        }
         Notice::Reload { module, status } => {
             Event::new("Reload").with(|m| m.field("Module", module).field("Status", status))
         }
@@ -661,6 +680,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::Hangup { channel: of, .. } => (Some(of), None),
         Notice::VarSet { channel, .. } | Notice::UserEvent { channel, .. } => (channel.as_ref(), None),
         Notice::Queue { caller, member, .. } => (caller.as_deref(), member.as_deref()),
+        Notice::Agent { channel, .. } => (channel.as_deref(), None),
         Notice::DialBegin { caller, dest, .. }
         | Notice::DialState { caller, dest, .. }
         | Notice::DialEnd { caller, dest, .. } => (caller.as_ref(), Some(dest)),
@@ -687,6 +707,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::MessageWaiting { .. }
         | Notice::Security(_)
         | Notice::Cdr { .. }
+        | Notice::Cel { .. }
         | Notice::Reload { .. }
         | Notice::Shutdown { .. } => (None, None),
     };

@@ -155,6 +155,13 @@ pub(super) const ROWS: &[Row] = &[
         "logging by_default unanswered congestion backends records tables [name waiting written refused away]",
         Cli::cdr_show_status,
     ),
+    show(
+        "cel show status",
+        "Shows which channel events are kept, and where they go.",
+        "logging events apps backends tables [name waiting written refused away]",
+        Cli::cel_show_status,
+    ),
+    verb("cel reload", "Reads cel.conf again, and everything else with it.", |cli, _| cli.reload("cel", "")),
     verb("cdr reload", "Reads cdr.conf again, and everything else with it.", |cli, _| cli.reload("cdr", "")),
     show(
         "devstate list",
@@ -616,14 +623,12 @@ impl Cli {
         let backends = store::cdr::Places::of(&snapshot).names();
         let records = self.site.counters.get().records;
         let tables = self.site.record_tables.borrow();
+        let tables: Vec<_> = tables.iter().filter(|table| !table.is_of_events()).collect();
         let data = || {
             json!({
                 "logging": settings.cdr_enabled, "by_default": !settings.cdr_on_request, "unanswered": settings.cdr_unanswered,
                 "congestion": settings.cdr_congestion, "backends": backends, "records": records,
-                "tables": tables.iter().map(|table| json!({
-                    "name": table.name, "waiting": table.waiting, "written": table.written, "refused": table.refused,
-                    "away": table.is_away,
-                })).collect::<Vec<_>>(),
+                "tables": tables.iter().map(|table| table.json()).collect::<Vec<_>>(),
             })
         };
         let text = || {
@@ -645,19 +650,45 @@ impl Cli {
                 if backends.is_empty() {
                     out.push_str("    (none)\n");
                 }
-                for table in tables.iter() {
-                    let _ = writeln!(
-                        out,
-                        "    {}: {} records wait{}, {} written, {} set aside",
-                        clean(&table.name),
-                        table.waiting,
-                        if table.is_away { " for the database" } else { "" },
-                        table.written,
-                        table.refused
-                    );
+                for table in &tables {
+                    let _ = writeln!(out, "    {}", clean(&table.line()));
                 }
             }
             out.push('\n');
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn cel_show_status(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let settings = self.site.shard.core.borrow().settings.cel.clone();
+        let backends = store::cdr::CelPlaces::of(&snapshot).names();
+        let tables = self.site.record_tables.borrow();
+        let tables: Vec<_> = tables.iter().filter(|table| table.is_of_events()).collect();
+        let events: Vec<&str> = settings.iter().flat_map(|of| of.kinds()).map(call::CelKind::name).collect();
+        let apps: Vec<&str> = settings.iter().flat_map(|of| of.apps()).collect();
+        let data = || {
+            json!({
+                "logging": settings.is_some(), "events": events, "apps": apps, "backends": backends,
+                "tables": tables.iter().map(|table| table.json()).collect::<Vec<_>>(),
+            })
+        };
+        let text = || {
+            let logging = if settings.is_some() { "Enabled" } else { "Disabled" };
+            let mut out = format!("CEL Logging: {logging}\n");
+            for event in &events {
+                let _ = writeln!(out, "CEL Tracking Event: {event}");
+            }
+            for app in &apps {
+                let _ = writeln!(out, "CEL Tracking Application: {}", clean(app));
+            }
+            for backend in &backends {
+                let _ = writeln!(out, "CEL Event Subscriber: {backend}");
+            }
+            for table in &tables {
+                let _ = writeln!(out, "{}", clean(&table.line()));
+            }
             out
         };
         ask.show(data, text)
@@ -793,6 +824,7 @@ impl Cli {
 const FILES: &[&str] = &[
     "acl",
     "cdr",
+    "cel",
     "dialplan",
     "dnsmgr",
     "extconfig",

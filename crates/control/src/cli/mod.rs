@@ -6,6 +6,7 @@
 //! is a [`Wish`](crate::site::Wish) to the engine.
 
 mod admin;
+mod agents;
 mod agi;
 mod calls;
 mod catalogue;
@@ -166,6 +167,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Voicemail", voicemail::ROWS),
     ("Queues", queues::ROWS),
     ("Parking", parking::ROWS),
+    ("Agents", agents::ROWS),
     ("AGI", agi::ROWS),
     ("Recordings", monitors::ROWS),
     ("What there is", catalogue::ROWS),

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use super::text::clean;
 use super::{Ask, Cli, Row, Said, show, verb};
 
+/// Most queues that one answer shows: calls wait while it is written, a few milliseconds for so many.
+const QUEUES_SHOWN_MAX: usize = 1_000;
 /// Who did it, in the log.
 const BY: &str = "CLI";
 
@@ -24,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[
         "Shows queues with their members and callers.",
         "queues [name strategy max calls holdtime talktime weight completed abandoned service_level service_level_percent \
          service_level2_percent members [name interface state_interface membership penalty calls last_call_seconds paused \
-         paused_reason ring_in_use wraps_up in_call state] callers [position channel wait_seconds priority]]",
+         paused_reason ring_in_use wraps_up in_call state] callers [position channel wait_seconds priority estimated_seconds]] more",
         Cli::queue_show,
     ),
     verb(
@@ -213,6 +215,7 @@ fn queue_json(core: &Core, queue: &Queue) -> Value {
             "channel": core.get(caller.channel).map(|channel| channel.name.to_string()),
             "wait_seconds": caller.waited(core.now),
             "priority": caller.priority,
+            "estimated_seconds": core.queues.estimate(queue, usize::try_from(position).unwrap_or(0)).as_secs(),
         })
     };
     let (settings, stats) = (&queue.settings, &queue.stats);
@@ -237,7 +240,7 @@ fn queue_json(core: &Core, queue: &Queue) -> Value {
 impl Cli {
     fn queue_show(&self, ask: &mut Ask<'_>) -> Said {
         let name = ask.arg("queue");
-        let meant: Vec<_> = {
+        let mut meant: Vec<_> = {
             let core = self.site.shard.core.borrow();
             let is_meant = |queue: &&Queue| name.is_none_or(|name| queue.name.eq_ignore_ascii_case(name));
             match name {
@@ -250,13 +253,18 @@ impl Cli {
             (true, None) if !ask.json => return Said::done("No queues.\n"),
             _ => {}
         }
+        let more = meant.len().saturating_sub(QUEUES_SHOWN_MAX);
+        meant.truncate(QUEUES_SHOWN_MAX);
         meant.iter().for_each(|name| apps::hints::ask_members(&self.site.shard, name));
         let core = &*self.site.shard.core.borrow();
         let queues = || meant.iter().filter_map(|name| core.queues.get(name));
-        let data = || json!({ "queues": queues().map(|queue| queue_json(core, queue)).collect::<Vec<_>>() });
+        let data = || json!({ "queues": queues().map(|queue| queue_json(core, queue)).collect::<Vec<_>>(), "more": more });
         let text = || {
             let mut out = String::new();
             queues().for_each(|queue| queue_text(core, queue, &mut out));
+            if more > 0 {
+                let _ = writeln!(out, "{more} more queues; `queue show NAME` shows one");
+            }
             out
         };
         ask.show(data, text)

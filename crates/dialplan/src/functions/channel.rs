@@ -319,6 +319,14 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
     ),
     row(
+        "AGENT",
+        "AGENT(agentid[:item])",
+        "Gets what an agent does: status (LOGGEDIN LOGGEDOUT), name, mohclass, channel, fullchannel.",
+        F::Agent,
+        true,
+        false,
+    ),
+    row(
         "QUEUE_MEMBER",
         "QUEUE_MEMBER(queue,option[,interface])",
         "Counts members (logged, free, ready, count) of a queue, or gets or sets penalty, paused, ringinuse, name, status or \
@@ -364,6 +372,15 @@ pub(super) const ROWS: &[FunctionRow] = &[
         "QUEUE_WAITING_COUNT(queue)",
         "Counts the callers who wait in a queue.",
         F::QueueWaitingCount,
+        true,
+        false,
+    ),
+    row(
+        "QUEUE_ESTIMATE",
+        "QUEUE_ESTIMATE(queue[,position])",
+        "Estimates the seconds that a caller who enters a queue now will wait, or from now on one at a place of it. Ours, not \
+         Asterisk's.",
+        F::QueueEstimate,
         true,
         false,
     ),

@@ -12,7 +12,7 @@ use ::sip::subscription::{Input, Notifier, Output, Reason, Standing};
 use ::sip::{HeaderName, Message, Method, NameAddr, OwnedMessage, Status, Uri};
 use base::{Cause, ChannelId, Instant};
 use call::parking::ParkWish;
-use call::{Advance, ChanEvent, Core, Coupling, Exchange, Level, Location, Notice, Reach, StandIn};
+use call::{Advance, CelKind, ChanEvent, Core, Coupling, Exchange, Level, Location, Notice, Reach, StandIn};
 use dialplan::{Inherit, Var};
 
 use super::config::Endpoint;
@@ -488,7 +488,7 @@ fn blind(
         set(transferee, "SIPREFERTOHDR", uri, Inherit::Never);
         set(transferee, "SIPREPLACESHDR", replaces, Inherit::Always);
     }
-    core.notice(|core| {
+    core.notice_logged(CelKind::BlindTransfer, |core| {
         let bridge = core.get(transferer)?.bridge?;
         Some(Notice::BlindTransfer {
             transferer: core.snapshot(transferer).map(Box::new)?,

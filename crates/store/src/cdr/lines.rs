@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 /// Folder below astlogdir.
 pub const CUSTOM_FOLDER: &str = "cdr-custom";
+/// The same for channel events.
+pub const CEL_FOLDER: &str = "cel-custom";
 
 /// A line for a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

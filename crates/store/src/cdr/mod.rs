@@ -8,12 +8,13 @@ mod lines;
 mod table;
 
 pub use csv::{CdrSink, FOLDER, MASTER};
-pub use lines::{CUSTOM_FOLDER, Line};
+pub use lines::{CEL_FOLDER, CUSTOM_FOLDER, Line};
 pub use table::{DATABASE, Row};
 
 use crate::Snapshot;
 use crate::config::cdr::{CdrCsv, CdrCustom, CdrManager, CdrTable};
 use crate::config::cdr_sql::CdrSql;
+use crate::config::cel::CelManager;
 use crate::patience::Patience;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -77,6 +78,53 @@ impl Places {
             self.custom.as_ref().map(|_| "cdr-custom"),
             self.table.as_ref().map(|_| "cdr_sqlite3_custom"),
             self.manager.as_ref().map(|_| "cdr_manager"),
+        ];
+        let sql = self.sql.iter().map(|table| table.module);
+        let mut names: Vec<&'static str> = names.into_iter().flatten().chain(sql).collect();
+        names.dedup();
+        names
+    }
+}
+
+/// The places that a configuration sends channel events to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CelPlaces {
+    /// Files of the site's own lines.
+    pub custom: Option<CdrCustom>,
+    /// A table of SQLite.
+    pub table: Option<CdrTable>,
+    /// Events for managers.
+    pub manager: Option<CelManager>,
+    /// Tables of databases.
+    pub sql: Vec<CdrSql>,
+    /// `dateformat`.
+    pub dateformat: String,
+}
+
+impl CelPlaces {
+    /// Those of this configuration: what is described, switched on, and whose module is not switched off.
+    pub fn of(snapshot: &Snapshot) -> Self {
+        if snapshot.cel.settings().is_none() {
+            return Self::default();
+        }
+        let loaded = |module| snapshot.modules.has_module(module);
+        let manager = &snapshot.cel.manager;
+        Self {
+            custom: Some(&snapshot.cel_custom)
+                .filter(|custom| !custom.files.is_empty() && loaded("cel_custom"))
+                .cloned(),
+            table: snapshot.cel_table.clone().filter(|_| loaded("cel_sqlite3_custom")),
+            manager: Some(manager).filter(|of| of.enabled && loaded("cel_manager")).cloned(),
+            sql: snapshot.cel_sql.iter().filter(|table| loaded(table.module)).cloned().collect(),
+            dateformat: snapshot.cel.general.dateformat.clone(),
+        }
+    }
+    /// Their names, as `cel show status` lists them.
+    pub fn names(&self) -> Vec<&'static str> {
+        let names = [
+            self.custom.as_ref().map(|_| "cel-custom"),
+            self.table.as_ref().map(|_| "cel_sqlite3_custom"),
+            self.manager.as_ref().map(|_| "CEL Manager Event Logging"),
         ];
         let sql = self.sql.iter().map(|table| table.module);
         let mut names: Vec<&'static str> = names.into_iter().flatten().chain(sql).collect();

@@ -3,7 +3,7 @@
 
 use super::kind::{Int, Text, YesNo};
 use super::{options, read_object, read_settings};
-use conf::{File, Findings};
+use conf::{File, Findings, Place, Section};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -90,11 +90,14 @@ pub struct CdrCustom {
 impl CdrCustom {
     /// Reads `[mappings]`.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
+        Self::lines(file, "cdr-custom", "${CSV_QUOTE(${CDR(src)})},${CDR(billsec)}", findings)
+    }
+    /// Reads `[mappings]` of files below a folder, with an example of what a line may say.
+    pub(super) fn lines(file: &File, folder: &str, example: &str, findings: &mut Findings) -> Self {
         let mut files = Vec::new();
         for line in file.section("mappings").iter().flat_map(|section| &section.variables) {
             if !stays_below(&line.name) {
-                let message =
-                    format!("'{}' is no file below cdr-custom; nothing is written to it", line.name);
+                let message = format!("'{}' is no file below {folder}; nothing is written to it", line.name);
                 findings.warning(
                     &line.place,
                     message,
@@ -102,11 +105,7 @@ impl CdrCustom {
                 );
             } else if line.value.is_empty() {
                 let message = format!("{} has no pattern; nothing is written to it", line.name);
-                findings.warning(
-                    &line.place,
-                    message,
-                    "add one, such as ${CSV_QUOTE(${CDR(src)})},${CDR(billsec)}",
-                );
+                findings.warning(&line.place, message, format!("add one, such as {example}"));
             } else {
                 files.push((line.name.clone(), line.value.clone()));
             }
@@ -152,30 +151,44 @@ pub struct CdrTable {
 impl CdrTable {
     /// Reads `[master]`; `None` when it describes no table.
     pub fn read(file: &File, findings: &mut Findings) -> Option<Self> {
-        let Some(section) = file.section("master") else {
+        let section = Self::master(file, findings)?;
+        let of: CdrMaster = read_object(section, findings, &mut |_, _, _| false)?;
+        Self::of(&section.place, of.table, (&of.columns, &of.values), of.busy_timeout, findings)
+    }
+    /// The section that describes a table.
+    pub(super) fn master<'a>(file: &'a File, findings: &mut Findings) -> Option<&'a Section> {
+        let section = file.section("master");
+        if section.is_none() {
             findings.warning(
                 &file.place(),
                 "there is no section [master], so no table is written",
                 "add [master]",
             );
-            return None;
-        };
-        let master: CdrMaster = read_object(section, findings, &mut |_, _, _| false)?;
+        }
+        section
+    }
+    /// The table of these columns and values; `None`, and a finding, when it is none.
+    pub(super) fn of(
+        place: &Place,
+        table: String,
+        (columns, values): (&str, &str),
+        busy_timeout: u32,
+        findings: &mut Findings,
+    ) -> Option<Self> {
         let split = |list: &str| pieces(list).iter().map(|piece| (*piece).to_owned()).collect::<Vec<_>>();
-        let columns = split(&master.columns);
-        let values: Vec<Arc<str>> =
-            split(&master.values).iter().map(|value| unquoted(value).into()).collect();
-        let wrong = if master.table.is_empty() {
+        let columns = split(columns);
+        let values: Vec<Arc<str>> = split(values).iter().map(|value| unquoted(value).into()).collect();
+        let wrong = if table.is_empty() {
             "there is no table=".to_owned()
         } else if columns.is_empty() || columns.iter().any(String::is_empty) {
             "columns= names no columns, or one has no name".to_owned()
         } else if columns.len() != values.len() {
             format!("there are {} columns and {} values", columns.len(), values.len())
         } else {
-            return Some(Self { table: master.table, columns, values, busy_timeout: master.busy_timeout });
+            return Some(Self { table, columns, values, busy_timeout });
         };
         findings.warning(
-            &section.place,
+            place,
             format!("{wrong}; no table is written"),
             "write table=, and as many values= as columns=",
         );

@@ -137,6 +137,8 @@ pub struct CdrSql {
     pub numbers: bool,
     /// Durations have fractions.
     pub fractions: bool,
+    /// Of channel events: the type of one that the dialplan made is the name that it gave.
+    pub user_defined: bool,
 }
 
 /// Fields and columns of `cdr_odbc.conf`, in its order.
@@ -233,7 +235,7 @@ pub(crate) fn read(files: &Files, realtime: &mut Realtime, findings: &mut Findin
     tables
 }
 
-fn plain(module: &'static str, name: &str, connection: (Driver, String), table: String) -> CdrSql {
+pub(super) fn plain(module: &'static str, name: &str, connection: (Driver, String), table: String) -> CdrSql {
     CdrSql {
         module,
         name: name.to_owned(),
@@ -246,15 +248,16 @@ fn plain(module: &'static str, name: &str, connection: (Driver, String), table: 
         filters: Vec::new(),
         numbers: false,
         fractions: false,
+        user_defined: false,
     }
 }
 
-fn with_schema(schema: &str, table: &str) -> String {
+pub(super) fn with_schema(schema: &str, table: &str) -> String {
     if schema.is_empty() { table.to_owned() } else { format!("{schema}.{table}") }
 }
 
 /// A database that only a file of records describes.
-fn own_database(
+pub(super) fn own_database(
     name: &str,
     driver: Driver,
     link: Link,
@@ -278,7 +281,7 @@ fn own_database(
 }
 
 /// The database of a class; `None`, and a finding, when nobody describes it.
-fn class(
+pub(super) fn class(
     name: &str,
     option: &str,
     section: &Section,
@@ -340,7 +343,7 @@ fn odbc(file: &File, realtime: &Realtime, findings: &mut Findings) -> Option<Cdr
 
 impl CdrSql {
     /// Takes a line that says something of columns; `false`: it says something else.
-    fn line(&mut self, line: &Variable) -> bool {
+    pub(super) fn line(&mut self, line: &Variable) -> bool {
         let Some((word, what)) = line.name.split_once(char::is_whitespace) else { return false };
         let (what, value) = (what.trim(), line.value.trim().to_owned());
         match word.to_ascii_lowercase().as_str() {

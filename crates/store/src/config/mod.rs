@@ -5,11 +5,13 @@
 //! with what happens instead.
 
 pub mod acl;
+pub mod agents;
 pub mod aliases;
 pub mod amd;
 pub mod asterisk;
 pub mod cdr;
 pub mod cdr_sql;
+pub mod cel;
 pub mod codecs;
 pub mod confbridge;
 pub mod features;
@@ -318,6 +320,7 @@ pub fn manual() -> Vec<Row> {
         cdr::CdrMaster::rows(),
         cdr::CdrManagerGeneral::rows(),
         cdr_sql::rows(),
+        cel::rows(),
         manager::ManagerGeneral::rows(),
         manager::ManagerUser::rows(),
         modules::rows(),
@@ -328,6 +331,7 @@ pub fn manual() -> Vec<Row> {
         confbridge::Bridge::rows(),
         confbridge::User::rows(),
         amd::Amd::rows(),
+        agents::AgentSection::rows(),
         voicemail::VoicemailConf::rows(),
         minivm::rows(),
         queues::QueuesGeneral::rows(),

@@ -36,9 +36,11 @@ use Capability::{Application as A, Codec, Function as F, Technology};
 /// Modules whose capability Strowger has, without `.so`.
 #[rustfmt::skip]
 const MODULES: &[(&str, &[Capability])] = &[
+    ("app_agent_pool", &[A("AgentLogin"), A("AgentRequest"), F("AGENT")]),
     ("app_amd", &[A("AMD")]),
     ("app_authenticate", &[A("Authenticate")]),
     ("app_cdr", &[A("ForkCDR"), A("NoCDR"), A("ResetCDR"), A("CDR")]),
+    ("app_celgenuserevent", &[A("CELGenUserEvent")]),
     ("app_chanisavail", &[A("ChanIsAvail")]),
     ("app_confbridge", &[A("ConfBridge"), F("CONFBRIDGE_INFO")]),
     ("app_controlplayback", &[A("ControlPlayback")]),
@@ -54,7 +56,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_playback", &[A("Playback")]),
     ("app_playtones", &[A("PlayTones"), A("StopPlayTones")]),
     ("app_queue", &[A("Queue"), A("AddQueueMember"), A("RemoveQueueMember"), A("PauseQueueMember"), A("UnpauseQueueMember"),
-        A("QueueLog")]),
+        A("QueueLog"), A("QueueUpdate")]),
     ("app_read", &[A("Read")]),
     ("app_record", &[A("Record")]),
     ("app_sayunixtime", &[A("SayUnixTime"), A("DateTime")]),
@@ -86,6 +88,11 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("cdr_custom", &[]),
     ("cdr_manager", &[]),
     ("cdr_sqlite3_custom", &[]),
+    ("cel_custom", &[]),
+    ("cel_manager", &[]),
+    ("cel_odbc", &[]),
+    ("cel_pgsql", &[]),
+    ("cel_sqlite3_custom", &[]),
     ("chan_bridge_media", &[]),
     ("chan_iax2", &[Technology("IAX2"), F("IAXPEER"), F("IAXVAR")]),
     ("chan_pjsip", &[Technology("PJSIP"), Technology("SIP"), F("PJSIP_DIAL_CONTACTS"), F("PJSIP_MEDIA_OFFER")]),

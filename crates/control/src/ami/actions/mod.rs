@@ -1,5 +1,6 @@
 //! The actions, by topic. Each module owns its rows.
 
+mod agents;
 mod agi;
 mod bridges;
 mod channels;
@@ -39,6 +40,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     conferences::ROWS,
     queues::ROWS,
     parking::ROWS,
+    agents::ROWS,
     monitors::ROWS,
     originate::ROWS,
     variables::ROWS,

@@ -105,6 +105,8 @@ const ACTIONS: &[&str] = &[
     "QueuePenalty",
     "QueueLog",
     "QueueReload",
+    "Agents",
+    "AgentLogoff",
     "AGI",
     "Park",
     "ParkedCalls",
@@ -112,7 +114,7 @@ const ACTIONS: &[&str] = &[
 ];
 
 /// Actions of subsystems that do not exist.
-const NO_SUBSYSTEM: &[(&str, &str)] = &[("Agents", "agents")];
+const NO_SUBSYSTEM: &[(&str, &str)] = &[];
 
 /// Events, the most used first.
 const HEARD: &[&str] = &[
@@ -182,6 +184,9 @@ const HEARD: &[&str] = &[
     "Reload",
     "Shutdown",
     "Cdr",
+    "CEL",
+    "AgentLogin",
+    "AgentLogoff",
     "PresenceStateChange",
     "PresenceStatus",
     "HangupHandlerPush",
@@ -197,8 +202,6 @@ const HEARD: &[&str] = &[
 
 /// Events of subsystems that do not exist, and of what does not happen here.
 const UNHEARD: &[(&str, &str)] = &[
-    ("CEL", "channel event logging"),
-    ("AgentLogin", "agents"),
     // Channels change places and keep their names; nobody is moved out of a bridge by another bridge.
     ("Rename", "masquerades"),
     ("BridgeMerge", "bridges that merge"),

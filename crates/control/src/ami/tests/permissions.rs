@@ -53,6 +53,8 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
     let expected = [
         "AGI",
         "AddQueueMember",
+        "AgentLogin",
+        "AgentRequest",
         "Authenticate",
         "ChangeMonitor",
         "DBdel",
@@ -80,6 +82,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "PauseQueueMember",
         "Queue",
         "QueueLog",
+        "QueueUpdate",
         "Record",
         "RemoveQueueMember",
         "Set",

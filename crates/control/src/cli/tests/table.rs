@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn what_does_not_exist_is_named_and_wrong_arguments_tell_the_usage() {
     let mut desk = Desk::new("unknown");
-    for line in ["agent show", "!ls", "core show", "x", "!", "fax set debug on"] {
+    for line in ["dundi show", "!ls", "core show", "x", "!", "fax set debug on"] {
         assert_eq!(
             desk.run(line),
             (
@@ -121,6 +121,7 @@ fn example(shape: &str) -> String {
         ("<exten>", "6001"),
         ("<endpoint>", "6001"),
         ("<aor>", "6001"),
+        ("<agent>", "1001"),
         ("<auth>", "6001"),
         ("<registration>", "provider"),
         ("<uri>", "sip:6001@192.0.2.7:5070"),
@@ -147,6 +148,8 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
     desk.call("6001", "100");
     desk.call("6001", "102");
     desk.pass(2);
+    let agent = ("1001".to_owned(), std::rc::Rc::new(call::AgentRules::default()));
+    desk.cli.site.shard.core.borrow_mut().configure_agents([agent]);
     desk.text("database put f k v");
     desk.text("devstate change Custom:lamp BUSY");
     desk.text("pjsip set history on");
@@ -305,6 +308,7 @@ fn the_commands_that_scripts_use_most_exist() {
         ),
         (&["iax2 show peers", "iax2 reload"], None),
         (&["queue show", "queue add member x to y", "queue pause member x"], None),
+        (&["agent show all", "agent logoff 1001", "cel show status"], None),
         (&["voicemail reload", "voicemail show users", "voicemail show zones"], None),
         (&["parking show", "parking show default"], None),
         (&["ari show apps", "ari show users", "ari shutdown websocket x"], Some("ARI is not built in")),

@@ -1,0 +1,232 @@
+//! Agents: logging in, being given calls, and everything that keeps the two apart.
+
+mod common;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::{Cause, ChannelId};
+use call::{AgentChange, AgentRules, DeviceState, Notice};
+use common::{BYE, at, at_rest, in_order, lines, location, noted, world};
+use sim::{Act, World};
+
+const PLAN: &str = "[default]\n\
+    exten => login,1,AgentLogin(1001,s)\n same => n,NoOp(login ${AGENT_STATUS})\n\
+    exten => again,1,AgentLogin(1001)\n same => n,NoOp(again ${AGENT_STATUS})\n\
+    exten => nobody,1,AgentLogin(77)\n same => n,NoOp(nobody ${AGENT_STATUS})\n\
+    exten => ask,1,AgentRequest(1001)\n same => n,NoOp(asked ${AGENT_STATUS} ${AGENT(1001)})\n\
+    exten => unknown,1,AgentRequest(77)\n same => n,NoOp(asked ${AGENT_STATUS})\n";
+
+fn site(change: impl FnOnce(&mut AgentRules)) -> World {
+    let mut world = world(PLAN);
+    world.watch();
+    let mut rules = AgentRules { full_name: "Ann".to_owned(), ..AgentRules::default() };
+    change(&mut rules);
+    world.shard.core.borrow_mut().configure_agents([("1001".to_owned(), Rc::new(rules))]);
+    world
+}
+
+/// `phone` calls `exten` at this moment of the world; `acts` count from there.
+fn calls(world: &mut World, phone: &str, exten: &str, acts: &[(u64, Act)]) -> ChannelId {
+    let id = world.incoming(phone, &format!("<{phone}>"), location("default", exten), acts);
+    let shard = world.shard.clone();
+    assert!(apps::pbx::start(&shard, id, location("default", exten)));
+    id
+}
+
+fn device(world: &World) -> DeviceState {
+    apps::hints::device_state(&world.shard, "Agent:1001")
+}
+
+fn changes(world: &World) -> Vec<AgentChange> {
+    let of = |notice: &Notice| match notice {
+        Notice::Agent { change, .. } => Some(*change),
+        _ => None,
+    };
+    world.notices.iter().filter_map(of).collect()
+}
+
+#[test]
+fn an_agent_waits_with_music_talks_and_waits_again() {
+    let mut world = site(|_| {});
+    assert_eq!(device(&world), DeviceState::Unavailable);
+    calls(&mut world, "7001", "login", &[(60_000, BYE)]);
+    world.run_until(at(5000));
+    assert_eq!(device(&world), DeviceState::NotInUse);
+    calls(&mut world, "6001", "ask", &[(10_000, BYE)]);
+    world.run_until(at(10_000));
+    assert_eq!((device(&world), world.joins()), (DeviceState::InUse, 1));
+    let talk = world.shard.core.borrow().agents.get("1001").and_then(call::Agent::talk);
+    assert!(talk.is_some());
+    world.run_until(at(20_000));
+    assert_eq!((device(&world), world.joins()), (DeviceState::NotInUse, 0));
+    // The next one is served too.
+    calls(&mut world, "6002", "ask", &[(5000, BYE)]);
+    world.run();
+    in_order(
+        &world,
+        &[
+            "0 #1 hears music default",
+            "5000 #1 hears beep",
+            "6000 #2 and #1 talk",
+            "15000 #1 hears music default",
+            "20000 #1 hears beep",
+            "21000 #3 and #1 talk",
+        ],
+    );
+    assert_eq!(changes(&world), [AgentChange::Login, AgentChange::Logoff(60)]);
+    let log: Vec<String> =
+        world.shard.core.borrow().queue_lines.iter().map(|line| line.entry.name().to_owned()).collect();
+    assert_eq!(log, ["AGENTLOGIN", "AGENTLOGOFF"]);
+    at_rest(&world, "agents");
+}
+
+#[test]
+fn who_asks_for_an_agent_who_cannot_be_had_hears_why() {
+    let mut world = site(|rules| rules.wrapup = Duration::from_secs(10));
+    calls(&mut world, "6000", "unknown", &[]);
+    calls(&mut world, "6000", "nobody", &[]);
+    calls(&mut world, "6001", "ask", &[]);
+    world.run_until(at(1000));
+    assert_eq!(noted(&world), ["asked INVALID", "nobody INVALID", "asked NOT_LOGGED_IN LOGGEDOUT"]);
+    calls(&mut world, "7001", "login", &[(60_000, BYE)]);
+    world.run_until(at(2000));
+    calls(&mut world, "7002", "again", &[]);
+    calls(&mut world, "6001", "ask", &[(8000, BYE)]);
+    world.run_until(at(4000));
+    calls(&mut world, "6002", "ask", &[]);
+    // And in the time that the agent has for itself after the call.
+    world.run_until(at(15_000));
+    assert_eq!(device(&world), DeviceState::InUse);
+    calls(&mut world, "6003", "ask", &[]);
+    world.run_until(at(25_000));
+    assert_eq!(device(&world), DeviceState::NotInUse);
+    world.run();
+    assert_eq!(
+        noted(&world)[3..],
+        ["again ALREADY_LOGGED_IN", "asked BUSY LOGGEDIN", "asked BUSY LOGGEDIN"],
+        "{:?}",
+        noted(&world)
+    );
+    at_rest(&world, "agents");
+}
+
+#[test]
+fn a_call_is_accepted_by_a_key_or_the_agent_is_logged_off() {
+    // What the agent does, how long it may take for it, and what comes of it.
+    for (name, keys, limit, talks, status, logged_in) in [
+        ("it accepts", vec![(9000, '#')], 0, true, "", true),
+        ("another key", vec![(9000, '5')], 0, false, "", true),
+        ("too late", vec![(14_000, '#')], 5, false, "asked NOT_CONNECTED LOGGEDOUT", false),
+        ("in time", vec![(9000, '#')], 5, true, "", true),
+    ] {
+        let mut world = site(|rules| {
+            rules.acknowledges = true;
+            rules.autologoff = Duration::from_secs(limit);
+        });
+        let keys = keys.into_iter().map(|(at, key)| (at, Act::Press(key)));
+        let agent: Vec<(u64, Act)> = keys.chain([(60_000, BYE)]).collect();
+        calls(&mut world, "7001", "login", &agent);
+        world.run_until(at(5000));
+        calls(&mut world, "6001", "ask", &[(15_000, BYE)]);
+        world.run_until(at(19_000));
+        assert_eq!(world.joins() == 1, talks, "{name}");
+        assert_eq!(device(&world) != DeviceState::Unavailable, logged_in, "{name}");
+        world.run();
+        assert_eq!(noted(&world).join(""), status, "{name}");
+        at_rest(&world, name);
+    }
+}
+
+#[test]
+fn the_agent_ends_a_call_by_the_code_of_disconnect_and_stays() {
+    let mut world = site(|_| {});
+    calls(&mut world, "7001", "login", &[(12_000, Act::Press('*')), (40_000, BYE)]);
+    world.run_until(at(5000));
+    calls(&mut world, "6001", "ask", &[(30_000, BYE)]);
+    world.run_until(at(14_000));
+    assert_eq!(device(&world), DeviceState::NotInUse);
+    assert_eq!(noted(&world), ["asked  LOGGEDIN"], "the caller's dialplan goes on");
+    world.run();
+    at_rest(&world, "agents");
+}
+
+#[test]
+fn an_agent_is_logged_off_at_once_or_when_its_call_is_over() {
+    for (name, soft, gone_at_once) in [("soft", true, false), ("hard", false, true)] {
+        let mut world = site(|_| {});
+        calls(&mut world, "7001", "login", &[]);
+        world.run_until(at(1000));
+        calls(&mut world, "6001", "ask", &[(20_000, BYE)]);
+        world.run_until(at(8000));
+        assert!(world.shard.core.borrow_mut().agent_logoff("1001", soft), "{name}");
+        world.run_until(at(9000));
+        assert_eq!(world.joins() == 0, gone_at_once, "{name}");
+        world.run();
+        assert_eq!(device(&world), DeviceState::Unavailable, "{name}");
+        assert!(!world.shard.core.borrow_mut().agent_logoff("1001", soft), "{name}");
+        at_rest(&world, name);
+    }
+    // One who waits has no call to finish.
+    let mut world = site(|_| {});
+    calls(&mut world, "7001", "login", &[]);
+    world.run_until(at(1000));
+    world.shard.core.borrow_mut().agent_logoff("1001", true);
+    world.run();
+    assert_eq!(changes(&world), [AgentChange::Login, AgentChange::Logoff(1)]);
+}
+
+#[test]
+fn whoever_goes_away_the_other_one_is_as_before() {
+    // The caller hangs up while the agent is told, and the agent while it talks.
+    let mut world = site(|rules| rules.acknowledges = true);
+    calls(&mut world, "7001", "login", &[(14_000, Act::Press('#')), (20_000, BYE)]);
+    world.run_until(at(1000));
+    calls(&mut world, "6001", "ask", &[(3000, BYE)]);
+    world.run_until(at(8000));
+    assert_eq!(device(&world), DeviceState::NotInUse, "the agent is free again");
+    calls(&mut world, "6002", "ask", &[(60_000, BYE)]);
+    world.run_until(at(25_000));
+    assert_eq!(device(&world), DeviceState::Unavailable);
+    assert!(
+        matches!(noted(&world).as_slice(), [line] if line.starts_with("asked  ")),
+        "its dialplan goes on"
+    );
+    world.run();
+    at_rest(&world, "agents");
+}
+
+#[test]
+fn variables_of_the_channel_go_before_the_file_and_calls_are_recorded() {
+    let plan = format!(
+        "{PLAN}exten => own,1,Set(AGENTACKCALL=yes)\n same => n,Set(AGENTACCEPTDTMF=7)\n same => n,AgentLogin(1001)\n"
+    );
+    let mut world = common::world(&plan);
+    world.watch();
+    let rules = AgentRules { records: true, beep: String::new(), ..AgentRules::default() };
+    world.shard.core.borrow_mut().configure_agents([("1001".to_owned(), Rc::new(rules))]);
+    calls(&mut world, "7001", "own", &[(9000, Act::Press('7')), (30_000, BYE)]);
+    world.run_until(at(5000));
+    calls(&mut world, "6001", "ask", &[(15_000, BYE)]);
+    world.run_until(at(8000));
+    assert_eq!(world.joins(), 0);
+    world.run_until(at(10_000));
+    assert_eq!(world.joins(), 1);
+    world.run();
+    assert!(!lines(&world, "#1 hears agent-loginok").is_empty());
+    let kinds = world.notices.iter().filter(|notice| matches!(notice, Notice::Monitor { .. })).count();
+    assert!(kinds >= 2, "a recording begins and ends");
+    at_rest(&world, "agents");
+}
+
+#[test]
+fn a_record_of_the_caller_names_the_agent() {
+    let mut world = site(|_| {});
+    calls(&mut world, "7001", "login", &[(60_000, BYE)]);
+    world.run_until(at(5000));
+    calls(&mut world, "6001", "ask", &[(10_000, Act::Hangup(Cause::NORMAL_CLEARING))]);
+    world.run();
+    let record = world.cdrs.iter().find(|record| record.src == "6001").unwrap();
+    assert_eq!(record.dst_channel, "SIM/7001-00000000");
+    assert_eq!((record.disposition.name(), record.billsec.as_secs()), ("ANSWERED", 9));
+}

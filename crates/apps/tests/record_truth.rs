@@ -1,0 +1,494 @@
+//! Call records against a plain model: random calls, each a dialplan, phones and settings from a seed, and what a reader of
+//! `docs/records.md` says must be written of them.
+//!
+//! The model walks the same steps with numbers alone: no channels, no bridges, no turns. `STROWGER_RECORD_SEEDS=100000
+//! cargo test -p apps --test record_truth` runs more than the quick set; a failure names its seed.
+
+mod common;
+
+use std::time::Duration;
+
+use base::{Cause, Random};
+use call::{Cdr, Disposition, Settings};
+use common::{BYE, at_rest, call, phone, refusing, world};
+use queue::{Config, NewMember, QueueConfig};
+use sim::{Act, Phone, World};
+
+const SEEDS: u64 = 2_000;
+/// The caller hangs up after so many seconds when nothing ends the call before.
+const LONGEST: u64 = 200;
+
+/// What a phone does when it is called; milliseconds from then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Cannot be called at all.
+    Absent(Cause),
+    Refuses(u64, Cause),
+    /// Answers, and hangs up so long after.
+    Answers(u64, u64),
+    /// Answers and sends the caller to extension 2 so long after.
+    Transfers(u64, u64),
+    Rings,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Answer,
+    Wait(u64),
+    /// Phones, seconds, and whether the dialplan goes on after a conversation.
+    Dial(Vec<usize>, u64, bool),
+    /// The same for a queue with one member.
+    Queue(usize, u64, bool),
+}
+
+#[derive(Debug)]
+struct Case {
+    phones: Vec<Way>,
+    /// Extensions 1 and 2.
+    plans: [Vec<Step>; 2],
+    hangs_up: u64,
+    settings: (bool, bool, bool, bool, bool),
+}
+
+/// A record as the model has it; milliseconds from the beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Told {
+    dst: &'static str,
+    party: Option<usize>,
+    app: &'static str,
+    disposition: Disposition,
+    start: u64,
+    answer: Option<u64>,
+    end: u64,
+    billed: u64,
+}
+
+fn below(random: &mut Random, most: u64) -> u64 {
+    random.bits() % most
+}
+
+/// A whole number of seconds, and a rest that no other moment of the case has.
+fn moment(random: &mut Random, most: u64, rest: &mut u64) -> u64 {
+    *rest += 1;
+    1000 * (1 + below(random, most)) + *rest
+}
+
+fn case(seed: u64) -> Case {
+    let random = &mut Random::new(seed);
+    let mut rest = 0;
+    let causes = [Cause::USER_BUSY, Cause::NORMAL_CIRCUIT_CONGESTION, Cause::NO_ANSWER, Cause::UNALLOCATED];
+    let pick = |random: &mut Random| causes[below(random, 4) as usize];
+    let way = |random: &mut Random, rest: &mut u64| match below(random, 8) {
+        0 => Way::Absent(pick(random)),
+        1 | 2 => Way::Refuses(moment(random, 12, rest), pick(random)),
+        3 => Way::Rings,
+        4 => Way::Transfers(moment(random, 12, rest), moment(random, 9, rest)),
+        _ => Way::Answers(moment(random, 12, rest), moment(random, 20, rest)),
+    };
+    let phones = (0..8).map(|_| way(random, &mut rest)).collect();
+    // Each phone is asked for once in a call, so that its moments stay its own.
+    let mut next = 0;
+    let mut plan = |random: &mut Random, most: u64| -> Vec<Step> {
+        let mut steps = Vec::new();
+        for _ in 0..=below(random, most) {
+            let goes_on = below(random, 2) == 0;
+            steps.push(match below(random, 6) {
+                0 => Step::Answer,
+                1 => Step::Wait(moment(random, 4, &mut rest)),
+                2 if next < 8 => {
+                    next += 1;
+                    Step::Queue(next - 1, 2 + below(random, 20), goes_on)
+                }
+                _ => {
+                    let count = (1 + below(random, 3) as usize).min(8 - next);
+                    let legs: Vec<usize> = (next..next + count).collect();
+                    next += count;
+                    if legs.is_empty() {
+                        Step::Answer
+                    } else {
+                        Step::Dial(legs, 2 + below(random, 14), goes_on)
+                    }
+                }
+            });
+        }
+        steps
+    };
+    let plans = [plan(random, 4), plan(random, 2)];
+    let hangs_up = match below(random, 3) {
+        0 => moment(random, 60, &mut rest),
+        _ => 1000 * LONGEST,
+    };
+    let mut yes = || below(random, 2) == 0;
+    Case { phones, plans, hangs_up, settings: (yes(), yes(), yes(), yes(), yes()) }
+}
+
+// The model.
+
+struct Model<'a> {
+    case: &'a Case,
+    now: u64,
+    answered: Option<u64>,
+    current: Told,
+    talked_until: Option<u64>,
+    dst: &'static str,
+    /// The application that runs or ran last.
+    app: &'static str,
+    /// The one that has asked for the party of the record.
+    asked_by: &'static str,
+    told: Vec<Told>,
+}
+
+/// How a step left the call.
+#[derive(PartialEq, Eq)]
+enum Left {
+    GoesOn,
+    Over,
+    Transferred,
+}
+
+fn refused(cause: Cause) -> Disposition {
+    match cause {
+        Cause::USER_BUSY => Disposition::Busy,
+        Cause::NORMAL_CIRCUIT_CONGESTION => Disposition::Congestion,
+        Cause::NO_ANSWER => Disposition::NoAnswer,
+        _ => Disposition::Failed,
+    }
+}
+
+impl<'a> Model<'a> {
+    fn run(case: &'a Case) -> Vec<Told> {
+        let current = Told {
+            dst: "1",
+            party: None,
+            app: "",
+            disposition: Disposition::NoAnswer,
+            start: 0,
+            answer: None,
+            end: 0,
+            billed: 0,
+        };
+        let mut model = Model {
+            case,
+            now: 0,
+            answered: None,
+            current,
+            talked_until: None,
+            dst: "1",
+            app: "",
+            asked_by: "",
+            told: Vec::new(),
+        };
+        let mut plan = 0;
+        loop {
+            model.dst = ["1", "2"][plan];
+            match model.steps(&case.plans[plan]) {
+                Left::Transferred if plan == 0 => plan = 1,
+                _ => break,
+            }
+        }
+        let last = model.app;
+        model.write(last);
+        model.told
+    }
+    fn steps(&mut self, steps: &[Step]) -> Left {
+        for step in steps {
+            let left = match step {
+                Step::Answer => {
+                    self.app = "Answer";
+                    self.answer();
+                    Left::GoesOn
+                }
+                Step::Wait(ms) => {
+                    self.app = "Wait";
+                    self.until(self.now + ms)
+                }
+                Step::Dial(legs, seconds, goes_on) => self.dial(legs, 1000 * seconds, *goes_on),
+                Step::Queue(member, seconds, goes_on) => self.queue(*member, 1000 * seconds, *goes_on),
+            };
+            if left != Left::GoesOn {
+                return left;
+            }
+        }
+        self.app = "Hangup";
+        Left::Over
+    }
+    /// Time passes until then, or until the caller hangs up.
+    fn until(&mut self, then: u64) -> Left {
+        self.now = then.min(self.case.hangs_up);
+        if then < self.case.hangs_up { Left::GoesOn } else { Left::Over }
+    }
+    fn answer(&mut self) {
+        self.answered.get_or_insert(self.now);
+        self.current.answer.get_or_insert(self.now);
+        self.current.disposition = Disposition::Answered;
+    }
+    /// What became of a call that was not answered.
+    fn note(&mut self, disposition: Disposition) {
+        if self.answered.is_none() {
+            self.current.disposition = disposition;
+        }
+    }
+    fn ignores_dialling(&self) -> bool {
+        self.case.settings.3
+    }
+    /// Another party is asked for: what was about one before is over, with the application that had asked for it.
+    fn next_record(&mut self, app: &'static str) {
+        if self.current.party.is_some() && !self.ignores_dialling() {
+            self.write(self.asked_by);
+            let answered = self.answered.is_some();
+            self.current = Told {
+                dst: self.dst,
+                party: None,
+                app: "",
+                disposition: if answered { Disposition::Answered } else { Disposition::NoAnswer },
+                start: self.now,
+                answer: answered.then_some(self.now),
+                end: 0,
+                billed: 0,
+            };
+        }
+        self.talked_until = None;
+        self.app = app;
+    }
+    fn write(&mut self, app: &'static str) {
+        let (unanswered, congestion, initiated, _, before_h) = self.case.settings;
+        let mut record = self.current.clone();
+        record.app = app;
+        record.end = self.talked_until.filter(|_| before_h).unwrap_or(self.now);
+        let talked = record.answer.map_or(0, |at| record.end - at);
+        record.billed = talked / 1000 + u64::from(initiated && talked % 1000 > 0);
+        if record.disposition == Disposition::Congestion && !congestion {
+            record.disposition = Disposition::Failed;
+        }
+        if record.disposition == Disposition::Answered || record.party.is_some() || unanswered {
+            self.told.push(record);
+        }
+    }
+    fn leg(&mut self, began: u64, party: usize, disposition: Disposition) {
+        if self.ignores_dialling() {
+            return;
+        }
+        let congestion = self.case.settings.1;
+        let told = if disposition == Disposition::Congestion && !congestion {
+            Disposition::Failed
+        } else {
+            disposition
+        };
+        self.told.push(Told {
+            dst: self.current.dst,
+            party: Some(party),
+            app: "Dial",
+            disposition: told,
+            start: began,
+            answer: None,
+            end: self.now,
+            billed: 0,
+        });
+    }
+    /// From an answer to what comes after the conversation.
+    fn talk(&mut self, party: usize, goes_on: bool) -> Left {
+        self.current.party = Some(party);
+        self.answer();
+        let (lasts, moves) = match self.case.phones[party] {
+            Way::Answers(_, talk) => (talk, false),
+            // Only extension 1 lets who is called transfer; else it talks on.
+            Way::Transfers(_, talk) if self.dst == "1" => (talk + 200, true),
+            _ => (u64::MAX / 2, false),
+        };
+        let left = self.until(self.now + lasts);
+        self.talked_until = Some(self.now);
+        match left {
+            Left::GoesOn if moves => Left::Transferred,
+            Left::GoesOn if !goes_on => Left::Over,
+            left => left,
+        }
+    }
+    fn queue(&mut self, member: usize, limit: u64, goes_on: bool) -> Left {
+        self.next_record("Queue");
+        self.asked_by = "Queue";
+        let leaves = self.now + limit;
+        match self.case.phones[member] {
+            Way::Answers(after, _) | Way::Transfers(after, _) if after < limit => {
+                match self.until(self.now + after) {
+                    Left::GoesOn => self.talk(member, goes_on),
+                    left => left,
+                }
+            }
+            _ => self.until(leaves),
+        }
+    }
+    fn dial(&mut self, phones: &[usize], limit: u64, goes_on: bool) -> Left {
+        let way = |phone: usize| self.case.phones[phone];
+        let mut legs: Vec<usize> = Vec::new();
+        let mut absent = Vec::new();
+        for phone in phones {
+            match way(*phone) {
+                Way::Absent(cause) => absent.push(refused(cause)),
+                _ => legs.push(*phone),
+            }
+        }
+        if legs.is_empty() {
+            self.app = "Dial";
+            let says_most = [Disposition::NoAnswer, Disposition::Busy, Disposition::Congestion];
+            let most = says_most.into_iter().find(|most| absent.contains(most));
+            self.note(most.unwrap_or(Disposition::Failed));
+            return Left::GoesOn;
+        }
+        let (began, gives_up) = (self.now, self.now + limit);
+        let when = |phone: usize| match way(phone) {
+            Way::Refuses(after, _) | Way::Answers(after, _) | Way::Transfers(after, _) => began + after,
+            Way::Absent(_) | Way::Rings => u64::MAX,
+        };
+        let times: Vec<(usize, u64)> = legs.iter().map(|phone| (*phone, when(*phone))).collect();
+        let when = |phone: usize| times.iter().find(|row| row.0 == phone).map_or(u64::MAX, |row| row.1);
+        self.next_record("Dial");
+        self.asked_by = "Dial";
+        self.current.party = legs.first().copied();
+        loop {
+            let soonest = legs.iter().copied().min_by_key(|phone| when(*phone)).expect("somebody rings");
+            let first = legs[0];
+            if when(soonest) > gives_up.min(self.case.hangs_up) {
+                let left = self.until(gives_up);
+                self.note(Disposition::NoAnswer);
+                legs.into_iter().filter(|phone| *phone != first).for_each(|phone| {
+                    self.leg(began, phone, Disposition::NoAnswer);
+                });
+                return left;
+            }
+            self.now = when(soonest);
+            legs.retain(|phone| *phone != soonest);
+            match self.case.phones[soonest] {
+                Way::Refuses(_, cause) if legs.is_empty() => {
+                    self.note(refused(cause));
+                    return Left::GoesOn;
+                }
+                Way::Refuses(_, cause) => {
+                    self.leg(began, soonest, refused(cause));
+                    if self.current.party == Some(soonest) {
+                        self.current.party = legs.first().copied();
+                    }
+                }
+                _ => {
+                    legs.into_iter().for_each(|phone| self.leg(began, phone, Disposition::NoAnswer));
+                    return self.talk(soonest, goes_on);
+                }
+            }
+        }
+    }
+}
+
+// The program.
+
+fn dialplan(case: &Case) -> String {
+    let mut text = String::from("[default]\n");
+    for (exten, (steps, may_transfer)) in [1, 2].into_iter().zip(case.plans.iter().zip(["t", ""])) {
+        let mut priority = 0;
+        let mut line = |app: String| {
+            priority += 1;
+            text.push_str(&format!("exten => {exten},{priority},{app}\n"));
+        };
+        for step in steps {
+            line(match step {
+                Step::Answer => "Answer(0)".to_owned(),
+                Step::Wait(ms) => format!("Wait({}.{:03})", ms / 1000, ms % 1000),
+                Step::Dial(phones, seconds, goes_on) => {
+                    let phones: Vec<String> = phones.iter().map(|phone| format!("SIM/700{phone}")).collect();
+                    let goes_on = if *goes_on { "g" } else { "" };
+                    format!("Dial({},{seconds},{goes_on}{may_transfer})", phones.join("&"))
+                }
+                Step::Queue(member, seconds, goes_on) => {
+                    let goes_on = if *goes_on { "c" } else { "" };
+                    format!("Queue(q{member},{goes_on}{may_transfer},,,{seconds})")
+                }
+            });
+        }
+        line("Hangup()".to_owned());
+    }
+    text
+}
+
+fn sim_phone(way: Way) -> Phone {
+    match way {
+        Way::Absent(cause) => refusing(cause),
+        Way::Refuses(after, cause) => phone(&[(after, Act::Hangup(cause))]),
+        Way::Answers(after, talk) => phone(&[(after, Act::Answer), (after + talk, BYE)]),
+        Way::Transfers(after, talk) => phone(&[
+            (after, Act::Answer),
+            (after + talk, Act::Press('#')),
+            (after + talk + 200, Act::Press('2')),
+        ]),
+        Way::Rings => phone(&[(1, Act::Ring)]),
+    }
+}
+
+fn happens(case: &Case) -> World {
+    let mut world = world(&dialplan(case));
+    world.shard.core.borrow_mut().reach = apps::reach;
+    let (unanswered, congestion, initiated, ignores, before_h) = case.settings;
+    world.settings(|settings| {
+        *settings = Settings {
+            cdr_unanswered: unanswered,
+            cdr_congestion: congestion,
+            cdr_initiated_seconds: initiated,
+            cdr_ignore_dialling: ignores,
+            cdr_end_before_h: before_h,
+            ..settings.clone()
+        };
+    });
+    let mut queues = Vec::new();
+    for (number, way) in case.phones.iter().enumerate() {
+        world.phone(&format!("700{number}"), sim_phone(*way));
+        let settings = queue::Settings { timeout: Duration::from_secs(90), ..queue::Settings::default() };
+        let member = NewMember { interface: format!("SIM/700{number}"), ..NewMember::default() };
+        queues.push(QueueConfig { name: format!("q{number}").into(), settings, members: vec![member] });
+    }
+    let config = Config { queues, ..Config::default() };
+    world.shard.core.borrow_mut().with_queues(|queues, now, out| queues.configure(&config, now, out));
+    call(&mut world, "1", &[(case.hangs_up, BYE)]);
+    world.run();
+    world
+}
+
+fn told(record: &Cdr, base: i64) -> Told {
+    let ms = |wall: i64| u64::try_from((wall - base) / 1000).expect("no record begins before its call");
+    let party = record.dst_channel.strip_prefix("SIM/700").and_then(|rest| rest.get(..1)?.parse().ok());
+    let names = ["1", "2"];
+    let known = |name: &str| names.into_iter().find(|known| *known == name).unwrap_or("another");
+    let apps = ["Answer", "Wait", "Dial", "Queue", "Hangup"];
+    let app = apps.into_iter().find(|known| *known == record.last_app).unwrap_or("another");
+    let length = (record.end - record.start) / 1000;
+    assert_eq!(i64::try_from(record.duration.as_millis()), Ok(length), "{record:?}");
+    Told {
+        dst: known(&record.dst),
+        party,
+        app,
+        disposition: record.disposition,
+        start: ms(record.start),
+        answer: record.answer.map(ms),
+        end: ms(record.end),
+        billed: record.billed,
+    }
+}
+
+#[test]
+fn what_is_written_of_a_call_is_what_a_plain_model_says() {
+    let seeds = std::env::var("STROWGER_RECORD_SEEDS").ok().and_then(|text| text.parse().ok());
+    let mut written = 0;
+    for seed in 0..seeds.unwrap_or(SEEDS) {
+        let case = case(seed);
+        let world = happens(&case);
+        at_rest(&world, &format!("seed {seed}"));
+        let base = 1_795_262_400_000_000;
+        let order = |told: &Told| (told.start, told.end, told.party);
+        let mut real: Vec<Told> = world.cdrs.iter().map(|record| told(record, base)).collect();
+        let mut model = Model::run(&case);
+        real.sort_by_key(order);
+        model.sort_by_key(order);
+        assert_eq!(real, model, "seed {seed}: {case:#?}\n{}\n{:#?}", dialplan(&case), world.transcript());
+        written += real.len();
+        let sequences: std::collections::BTreeSet<u32> =
+            world.cdrs.iter().map(|record| record.sequence).collect();
+        assert_eq!(sequences.len(), world.cdrs.len(), "seed {seed}: a serial number comes once");
+    }
+    assert!(written > 1000, "most calls have records: {written}");
+}
