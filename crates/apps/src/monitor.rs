@@ -124,7 +124,7 @@ pub(crate) const RECORD_OPTIONS: &str = "anoqstuxky";
 const BEEP_SECONDS: u64 = 15;
 
 /// Where a name lies: absolute, or below the spool's `monitor/`.
-fn spooled(core: &Core, name: &str) -> String {
+pub(crate) fn spooled(core: &Core, name: &str) -> String {
     if name.starts_with('/') {
         return name.to_owned();
     }

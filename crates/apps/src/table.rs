@@ -24,6 +24,7 @@ const PARTS: &[&[AppRow]] = &[
     flow::note::ROWS,
     flow::record::ROWS,
     flow::routine::ROWS,
+    flow::signal::ROWS,
     flow::store::ROWS,
     flow::wait::ROWS,
     say::ROWS,
@@ -44,6 +45,12 @@ const PARTS: &[&[AppRow]] = &[
     crate::pickup::ROWS,
     playback::ROWS,
     control_playback::ROWS,
+    crate::page::ROWS,
+    crate::spy::ROWS,
+    crate::dial::retry::ROWS,
+    crate::dialled::ROWS,
+    crate::directory::ROWS,
+    crate::tones::ROWS,
     crate::voicemail::ROWS,
 ];
 

@@ -30,9 +30,8 @@ const FUNCTIONS_99: &str = "
 
 /// Subsystems that are not there, and what of the above needs them.
 const LATER: &[(&str, &str)] = &[
-    ("the directory, and a name that no application ever had", "directory minivmappmess"),
+    ("a name that no application ever had", "minivmappmess"),
     ("conferences of the older kind, and profiles made by a dialplan", "meetme meetmeadmin CONFBRIDGE"),
-    ("paging and spying", "page chanspy"),
     ("channel event logging", "celgenuserevent"),
     ("the REST interface", "stasis"),
     ("detectors of single tones", "TONE_DETECT"),

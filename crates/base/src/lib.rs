@@ -13,6 +13,7 @@ pub mod dns;
 mod format;
 pub mod hash;
 mod id;
+mod line;
 mod media;
 mod network;
 mod page;
@@ -29,8 +30,9 @@ pub use deadlines::{Deadlines, Scheduled};
 pub use digit::Digit;
 pub use format::{Codec, Coded, Coding, FormatId, FormatSet, Granule, VARIABLE_BYTES_MAX, Wishes};
 pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
+pub use line::{LineIn, LineOut, line};
 pub use media::{
-    AudioSink, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, HoldBack, Latch, Listener,
+    AudioSink, AudioSource, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, HoldBack, Latch, Listener,
     MAX_RX_PAYLOADS, Marking, PIPE, Packets, Plan, PlayEnd, ReportBlock, RtcpReport, RxPayload, SenderInfo,
     SoundWatch, StreamStats, UdptlProtection,
 };

@@ -194,6 +194,13 @@ pub trait AudioSink: Send {
     fn write(&mut self, samples: &[i16]) -> usize;
 }
 
+/// Where live sound comes from. Called by the worker at each tick: must not block, allocate or lock.
+pub trait AudioSource: Send {
+    /// Fills linear 16-bit samples from the first on, at the rate that was agreed; returns how many there were. The rest stays
+    /// as it was.
+    fn read(&mut self, samples: &mut [i16]) -> usize;
+}
+
 /// Signalling → worker. Each variant stands for itself; one for a stream that is gone is ignored.
 pub enum Command {
     /// Sets or changes what the stream knows of its peer. Playing, recording and bridging go on across it.
@@ -235,7 +242,17 @@ pub enum Command {
         /// When its first byte was due.
         epoch: Instant,
     },
-    /// Ends playing or music.
+    /// Plays live sound, instead of whatever was playing, until something else is played or [`Command::StopPlay`]. Where
+    /// nothing comes there is silence.
+    Live {
+        /// Stream.
+        stream: StreamId,
+        /// Linear format of what comes.
+        format: FormatId,
+        /// Where it comes from.
+        source: Box<dyn AudioSource>,
+    },
+    /// Ends playing, music or live sound.
     StopPlay {
         /// Stream.
         stream: StreamId,
@@ -296,6 +313,25 @@ pub enum Command {
         stream: StreamId,
         /// What to play; in another format than linear it is not heard in a bridge.
         clip: Arc<Clip>,
+    },
+    /// Lets the peer of a stream hear live sound beside whatever it hears, or alone, until [`Command::StopMurmur`]. Several
+    /// may murmur to it, each with a number of its own. Where a format cannot be coded here it is not heard.
+    Murmur {
+        /// Stream.
+        stream: StreamId,
+        /// Its number; one under it ends.
+        murmur: u32,
+        /// Linear format of what comes.
+        format: FormatId,
+        /// Where it comes from.
+        source: Box<dyn AudioSource>,
+    },
+    /// Ends one [`Command::Murmur`].
+    StopMurmur {
+        /// Stream.
+        stream: StreamId,
+        /// Its number.
+        murmur: u32,
     },
     /// Takes the stream, and so its peer, out of the bridge; or the stream out of its room.
     Part {

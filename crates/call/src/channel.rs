@@ -118,6 +118,10 @@ pub enum ChanEvent {
     Agent,
     /// The queue that it waits in has orders for its story; [`Core::queue_order`](crate::Core::queue_order) has them.
     Queue,
+    /// The signal that it waits for has come, with this.
+    Signal(String),
+    /// Whom it spies on has changed its bridge or its place, or is gone.
+    Spied,
     /// Somebody else steers what it plays.
     Steer(Steer),
     /// Its side tells who is there.

@@ -211,6 +211,12 @@ pub struct Core {
     pub agents: crate::Agents,
     /// Conferences; changed by the `conference_…` methods.
     pub conferences: crate::conference::Conferences,
+    /// Channels that listen to others; changed by the `spy_…` methods.
+    pub(crate) spies: std::collections::BTreeMap<ChannelId, crate::spy::Spy>,
+    /// Channels that wait for a signal, by its name.
+    pub(crate) signals: Vec<(String, ChannelId)>,
+    /// Number of the last who spoke to a channel beside whom it talks to.
+    pub(crate) last_murmur: u32,
     /// What AGI says and hears goes to the consoles.
     pub agi_debug: bool,
     /// Exchanges of channels that drivers have asked for.
@@ -290,6 +296,9 @@ impl Core {
             parking: Default::default(),
             agents: Default::default(),
             conferences: Default::default(),
+            spies: Default::default(),
+            signals: Vec::new(),
+            last_murmur: 0,
             exchanges: Vec::new(),
             stand_ins: Vec::new(),
             couplings: Vec::new(),
@@ -586,6 +595,7 @@ impl Core {
         if let Some(task) = channel.waiter {
             self.woken.push(task);
         }
+        self.spied_changed(id);
         true
     }
     /// Limits how long the call may last (`TIMEOUT(absolute)`); whoever waits on the channel takes it up at once.
@@ -713,6 +723,8 @@ impl Core {
         let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
         self.finish_cdr(id);
         self.monitor_end(id);
+        self.spy_end(id);
+        self.spied_changed(id);
         self.notice_of(id, |channel| Notice::Hangup { channel, cause });
         self.log_end(id);
         self.touch_device(id);

@@ -5,7 +5,7 @@ use base::{BridgeId, ChannelId, Command, PlayId, StreamId};
 
 use crate::Core;
 
-/// Monitors of one stream that are told apart; more count until the call ends.
+/// Monitors of one stream, and who murmurs to it, that are told apart; more count until the call ends.
 const MONITORS_MAX: usize = 64;
 
 /// What is done for one channel.
@@ -20,6 +20,7 @@ pub(crate) struct Engaged {
     seeks_silence: bool,
     in_room: bool,
     monitors: Vec<u32>,
+    murmurs: Vec<u32>,
 }
 
 impl Engaged {
@@ -29,7 +30,7 @@ impl Engaged {
     fn take(&mut self, command: &Command) {
         match command {
             Command::Play { play, .. } => (self.plays, self.music) = (Some(*play), false),
-            Command::Music { .. } => (self.plays, self.music) = (None, true),
+            Command::Music { .. } | Command::Live { .. } => (self.plays, self.music) = (None, true),
             Command::StopPlay { .. } => (self.plays, self.music) = (None, false),
             Command::Echo { on, .. } => self.echo = *on,
             Command::Mute { heard, sent, .. } => self.mutes = *heard || *sent,
@@ -39,15 +40,19 @@ impl Engaged {
             Command::WatchSilence { ms, .. } => self.seeks_silence = *ms > 0,
             Command::Enter { .. } => self.in_room = true,
             Command::Part { .. } => self.in_room = false,
-            Command::Monitor { monitor, .. } => {
-                self.monitors.retain(|number| number != monitor);
-                if self.monitors.len() < MONITORS_MAX {
-                    self.monitors.push(*monitor);
-                }
-            }
+            Command::Monitor { monitor, .. } => begin(&mut self.monitors, *monitor),
             Command::StopMonitor { monitor, .. } => self.monitors.retain(|number| number != monitor),
+            Command::Murmur { murmur, .. } => begin(&mut self.murmurs, *murmur),
+            Command::StopMurmur { murmur, .. } => self.murmurs.retain(|number| number != murmur),
             _ => {}
         }
+    }
+}
+
+fn begin(numbers: &mut Vec<u32>, number: u32) {
+    numbers.retain(|known| *known != number);
+    if numbers.len() < MONITORS_MAX {
+        numbers.push(number);
     }
 }
 
@@ -56,6 +61,7 @@ fn engaging(command: &Command) -> Option<StreamId> {
     match command {
         Command::Play { stream, .. }
         | Command::Music { stream, .. }
+        | Command::Live { stream, .. }
         | Command::StopPlay { stream }
         | Command::Echo { stream, .. }
         | Command::Mute { stream, .. }
@@ -66,7 +72,9 @@ fn engaging(command: &Command) -> Option<StreamId> {
         | Command::Enter { stream, .. }
         | Command::Part { stream }
         | Command::Monitor { stream, .. }
-        | Command::StopMonitor { stream, .. } => Some(*stream),
+        | Command::StopMonitor { stream, .. }
+        | Command::Murmur { stream, .. }
+        | Command::StopMurmur { stream, .. } => Some(*stream),
         _ => None,
     }
 }
@@ -95,6 +103,7 @@ impl Core {
         if self.regrouped.last() != Some(&id) {
             self.regrouped.push(id);
         }
+        self.spied_changed(id);
     }
     /// Channels of which this is true since the last time, each once or more often.
     pub fn regrouped(&self) -> &[ChannelId] {

@@ -41,6 +41,8 @@ mod queues;
 pub mod security;
 mod services;
 mod shard;
+mod signals;
+pub mod spy;
 mod switches;
 mod tech;
 mod video;

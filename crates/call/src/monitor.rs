@@ -171,14 +171,18 @@ impl Core {
     /// Lets `sink` have what the channel says, linear at 8 kHz, until [`Core::monitor_starve`]: no recording, and not seen as
     /// one. Its number.
     pub fn monitor_feed(&mut self, id: ChannelId, sink: Box<dyn base::AudioSink>) -> Result<u32, String> {
-        let channel = self.get_mut(id).ok_or("the channel is gone")?;
-        let stream = channel.stream.ok_or("the channel has no media")?;
-        channel.last_monitor = channel.last_monitor.wrapping_add(1) & (u32::MAX / (2 * NUMBERS));
-        let monitor = channel.last_monitor * NUMBERS;
+        let stream = self.get(id).ok_or("the channel is gone")?.stream.ok_or("the channel has no media")?;
+        let monitor = self.monitor_number(id).ok_or("the channel is gone")?;
         let sinks = Box::new(MonitorSinks { heard: Some(sink), ..MonitorSinks::default() });
         let settings = MonitorSettings::default();
         self.media(Command::Monitor { stream, monitor, format: FormatId::SLIN, settings, sinks });
         Ok(monitor)
+    }
+    /// A number for something that hears a channel and is no recording.
+    pub(crate) fn monitor_number(&mut self, id: ChannelId) -> Option<u32> {
+        let channel = self.get_mut(id)?;
+        channel.last_monitor = channel.last_monitor.wrapping_add(1) & (u32::MAX / (2 * NUMBERS));
+        Some(channel.last_monitor * NUMBERS)
     }
     /// Ends [`Core::monitor_feed`].
     pub fn monitor_starve(&mut self, id: ChannelId, monitor: u32) {

@@ -207,6 +207,20 @@ pub enum Notice {
         /// A phone asked for it, not a program.
         external: bool,
     },
+    /// A channel begins to listen to another one.
+    SpyStart {
+        /// Who listens.
+        spyer: Box<Snapshot>,
+        /// Whom.
+        spyee: Box<Snapshot>,
+    },
+    /// It listens no more.
+    SpyStop {
+        /// Who listened.
+        spyer: Box<Snapshot>,
+        /// Whom, unless that is gone.
+        spyee: Option<Box<Snapshot>>,
+    },
     /// A bridge is gone.
     BridgeDestroy {
         /// Bridge.

@@ -1,7 +1,9 @@
 //! Both sides of a call for whoever writes it down: what a stream receives, from its ear, and what it sends, decoded
 //! again from its own packets, whoever made those.
 
-use base::{AudioSink, FormatId, Gain, MonitorSettings, MonitorSinks, SampleRate};
+use base::{
+    AudioSink, AudioSource, FormatId, Gain, LineIn, LineOut, MonitorSettings, MonitorSinks, SampleRate, line,
+};
 use codec::{Coders, Resampler, mix};
 
 use crate::ear::{Ear, FRAME_SAMPLES_MAX};
@@ -15,7 +17,32 @@ pub(crate) struct Monitors {
     list: Vec<Monitor>,
     /// What the stream sends; `None` while nobody here can decode that.
     sent: Option<Box<Ear>>,
+    /// The same while somebody murmurs beside it, without that: who murmurs does not hear himself.
+    dry: Option<Box<Dry>>,
     rate: SampleRate,
+}
+
+/// What a stream would send without those who murmur to its peer, at the rate of its format.
+struct Dry {
+    to: LineIn,
+    from: LineOut,
+    /// Rate that is said, and its converter.
+    said: SampleRate,
+    rate: SampleRate,
+    resampler: Option<Resampler>,
+}
+
+impl Dry {
+    fn new(rate: SampleRate) -> Self {
+        let (to, from) = line(rate);
+        Self { to, from, said: rate, rate, resampler: None }
+    }
+    fn prepare(&mut self, said: SampleRate) {
+        if self.said != said {
+            self.said = said;
+            self.resampler = Resampler::new(said, self.rate);
+        }
+    }
 }
 
 /// Room for a frame of a monitored stream; one for all, because those of a thousand streams would not be in the nearest
@@ -50,7 +77,7 @@ struct Monitor {
 
 impl Monitors {
     pub(crate) fn new() -> Self {
-        Self { list: Vec::new(), sent: None, rate: SampleRate(8000) }
+        Self { list: Vec::new(), sent: None, dry: None, rate: SampleRate(8000) }
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -75,15 +102,26 @@ impl Monitors {
     pub(crate) fn end(&mut self, id: u32) {
         self.list.retain(|monitor| monitor.id != id);
     }
-    /// Builds decoder and converters for what is received at `rate` and sent in `format`; never per packet.
+    /// Builds decoder and converters for what is received at `rate` and sent in `format`, with somebody who murmurs beside
+    /// something at the rate `beside`; never per packet.
     pub(crate) fn prepare(
         &mut self,
         rate: SampleRate,
         format: FormatId,
+        beside: Option<SampleRate>,
         jitter_max_ms: u16,
         coders: &Coders,
     ) {
         self.rate = rate;
+        let is_coded = coders.coded().contains(format);
+        match beside.filter(|_| is_coded) {
+            None => self.dry = None,
+            Some(beside) => {
+                let own = self.dry.take().filter(|dry| dry.rate == format.rate());
+                let dry = own.unwrap_or_else(|| Box::new(Dry::new(format.rate())));
+                self.dry.insert(dry).prepare(beside);
+            }
+        }
         if !coders.coded().contains(format) {
             self.sent = None;
         } else if self.sent.as_ref().is_none_or(|ear| !ear.fits(format)) {
@@ -100,8 +138,25 @@ impl Monitors {
             }
         }
     }
+    /// What the stream is about to send but for those who murmur. A rate that was not prepared, because what it sends has
+    /// just changed, is prepared now.
+    pub(crate) fn dry(&mut self, linear: &[i16], rate: SampleRate) {
+        let Some(dry) = &mut self.dry else { return };
+        dry.prepare(rate);
+        match &mut dry.resampler {
+            None => drop(dry.to.write(linear)),
+            Some(resampler) => {
+                let mut converted = [0; FRAME_SAMPLES_MAX + SPARE];
+                let count = resampler.process(linear, &mut converted).min(converted.len());
+                dry.to.write(converted.get(..count).unwrap_or_default());
+            }
+        }
+    }
     /// A packet that the stream sends.
     pub(crate) fn sent(&mut self, format: FormatId, timestamp: u32, payload: &[u8]) {
+        if self.dry.is_some() {
+            return;
+        }
         if let Some(ear) = self.sent.as_mut().filter(|ear| ear.format() == format) {
             // Too late for the recording, as it would be for the peer.
             let _ = ear.push(timestamp, payload);
@@ -110,12 +165,16 @@ impl Monitors {
     /// One frame of what was received, at the rate that was prepared; `came`: it is no stopgap for packets that are not sent;
     /// `connected`: the stream talks to somebody.
     pub(crate) fn frame(&mut self, heard: &[i16], came: bool, connected: bool, room: &mut Room) {
-        let Self { list, sent, rate } = self;
+        let Self { list, sent, dry, rate } = self;
         let Room { said, sides, together } = room;
         let (mut said_count, mut went) = (0, false);
         if let Some(ear) = sent {
             said_count = heard.len() * ear.format().rate().0 as usize / rate.0.max(1) as usize;
-            if let Some(said) = said.get_mut(..said_count) {
+            if let (Some(said), Some(dry)) = (said.get_mut(..said_count), &mut *dry) {
+                let count = dry.from.read(said);
+                said.get_mut(count..).unwrap_or_default().fill(0);
+                went = count > 0;
+            } else if let Some(said) = said.get_mut(..said_count) {
                 ear.gather(said_count);
                 ear.take(said);
                 went = !ear.is_starved();

@@ -1,24 +1,30 @@
-//! Playing: a cursor into a shared clip, and an encoder of its own where a stream cannot send what is shared.
+//! Playing: a cursor into a shared clip, and an encoder of its own where a stream cannot send what is shared; or live
+//! sound through such an encoder.
 
 use std::sync::Arc;
 
-use base::{Clip, FormatId, Instant, Packets, Plan, PlayId};
+use base::{AudioSource, Clip, FormatId, Instant, Packets, Plan, PlayId, SampleRate};
 use codec::{Coders, Decoder};
 
 use crate::ear::{FRAME_SAMPLES_MAX, Fifo};
 use crate::mouth::{Mouth, to_network_order};
+use crate::taps::Taps;
+use crate::whisper::Whisper;
 
 /// What is being played.
 #[derive(Debug)]
 pub(crate) struct Playing {
-    /// `None` for music.
+    /// `None` for music and live sound.
     pub(crate) play: Option<PlayId>,
+    /// Of live sound it has the format and nothing else.
     clip: Arc<Clip>,
     pub(crate) offset: usize,
     /// Where the cursor goes at the end.
     loop_from: Option<usize>,
     /// Bytes that are played: whole granules.
     end: usize,
+    /// Somebody murmurs beside it: nothing that is shared can be sent.
+    voiced: bool,
     way: Way,
 }
 
@@ -35,10 +41,25 @@ enum Way {
 
 #[derive(Debug)]
 struct Voice {
-    decoder: Decoder,
+    source: Source,
     fifo: Fifo,
     /// `None` while a group encodes with it.
     mouth: Option<Box<Mouth>>,
+}
+
+/// Where the samples of an encoder come from.
+enum Source {
+    Clip(Decoder),
+    Live(Box<dyn AudioSource>),
+}
+
+impl core::fmt::Debug for Source {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Clip(_) => "Clip",
+            Self::Live(_) => "Live",
+        })
+    }
 }
 
 impl Playing {
@@ -74,6 +95,29 @@ impl Playing {
     pub(crate) fn aside(clip: Arc<Clip>, plan: &Plan, coders: &Coders) -> Option<Self> {
         Self::new(None, clip, 0, None, plan, coders)
     }
+    /// Live sound in this linear format; `None` when the stream cannot send it.
+    pub(crate) fn live(
+        format: FormatId,
+        source: Box<dyn AudioSource>,
+        plan: &Plan,
+        coders: &Coders,
+    ) -> Option<Self> {
+        if !format.is_linear() || !coders.coded().contains(plan.format) {
+            return None;
+        }
+        let mouth = Some(Box::new(Mouth::new(format.rate(), plan.format, plan.wishes, coders)));
+        let voice = Voice { source: Source::Live(source), fifo: Fifo::new(0), mouth };
+        let clip = Clip { format, data: Arc::from([]), loop_from: None, packets: None };
+        Some(Self {
+            play: None,
+            clip: Arc::new(clip),
+            offset: 0,
+            loop_from: Some(0),
+            end: 0,
+            voiced: true,
+            way: Way::Voice(Box::new(voice)),
+        })
+    }
     fn new(
         play: Option<PlayId>,
         clip: Arc<Clip>,
@@ -91,6 +135,7 @@ impl Playing {
             offset: offset - offset % granule,
             loop_from: loop_from.filter(|&from| from < end),
             end,
+            voiced: false,
             way: Way::Copied,
         };
         playing.retarget(plan, coders).then_some(playing)
@@ -102,19 +147,34 @@ impl Playing {
             return false;
         }
         let suits = |packets: &Packets| packets.suits(format, plan.ptime_ms, &wishes);
-        if from == format {
+        let is_shared = !self.voiced || !coders.coded().contains(from) || !coders.coded().contains(format);
+        if is_shared && from == format {
             self.way = Way::Copied;
-        } else if self.clip.packets.as_ref().is_some_and(suits) {
+        } else if is_shared && self.clip.packets.as_ref().is_some_and(suits) {
             self.way = Way::Packets;
         } else if self.mouth().is_none_or(|mouth| !mouth.fits(from.rate(), format, wishes)) {
+            let mouth = Some(Box::new(Mouth::new(from.rate(), format, wishes, coders)));
+            if let Way::Voice(voice) = &mut self.way {
+                voice.mouth = mouth;
+                return true;
+            }
             let room = from.rate().0 as usize * 80 / 1000;
-            self.way = Way::Voice(Box::new(Voice {
-                decoder: coders.decoder(from),
-                fifo: Fifo::new(room),
-                mouth: Some(Box::new(Mouth::new(from.rate(), format, wishes, coders))),
-            }));
+            let source = Source::Clip(coders.decoder(from));
+            self.way = Way::Voice(Box::new(Voice { source, fifo: Fifo::new(room), mouth }));
         }
         true
+    }
+    /// The rate at which something is said beside it, when it has an encoder.
+    pub(crate) fn rate(&self) -> SampleRate {
+        self.clip.format.rate()
+    }
+    /// Somebody begins or ceases to murmur beside a clip.
+    pub(crate) fn set_voiced(&mut self, voiced: bool, plan: &Plan, coders: &Coders) {
+        let is_live = matches!(&self.way, Way::Voice(voice) if matches!(voice.source, Source::Live(_)));
+        if self.voiced != voiced && !is_live {
+            self.voiced = voiced;
+            self.retarget(plan, coders);
+        }
     }
     /// Whether the last byte has been taken.
     pub(crate) const fn is_over(&self) -> bool {
@@ -168,11 +228,32 @@ impl Playing {
         let packet = self.clip.packets.as_ref().and_then(|packets| packets.get(at)).unwrap_or_default();
         wire.iter_mut().zip(packet).map(|(to, from)| *to = *from).count()
     }
-    /// Lets the stream's own encoder listen to the next `ms`; false when it has none.
-    pub(crate) fn listen(&mut self, ms: u8) -> bool {
-        let source = self.clip.format;
-        let granule = source.granule();
-        let samples = (source.rate().0 as usize * usize::from(ms) / 1000).min(FRAME_SAMPLES_MAX);
+    /// Lets the stream's own encoder listen to the next `ms`, and to what is murmured beside it; false when it has none.
+    pub(crate) fn listen(&mut self, ms: u8, whisper: Option<&mut Whisper>, taps: Option<&mut Taps>) -> bool {
+        let rate = self.clip.format.rate();
+        let samples = (rate.0 as usize * usize::from(ms) / 1000).min(FRAME_SAMPLES_MAX);
+        let mut linear = [0; FRAME_SAMPLES_MAX];
+        let linear = linear.get_mut(..samples).unwrap_or_default();
+        if !self.sound(linear) {
+            return false;
+        }
+        if let Some(whisper) = whisper.filter(|whisper| whisper.murmurs()) {
+            whisper.add(linear, rate, taps);
+        }
+        let Some(mouth) = self.mouth() else { return false };
+        mouth.listen(linear);
+        true
+    }
+    /// The next samples; false when there is no encoder for them. Behind the end there is silence.
+    fn sound(&mut self, linear: &mut [i16]) -> bool {
+        if let Way::Voice(voice) = &mut self.way
+            && let Source::Live(source) = &mut voice.source
+        {
+            source.read(linear);
+            return true;
+        }
+        let granule = self.clip.format.granule();
+        let samples = linear.len();
         loop {
             let Way::Voice(voice) = &self.way else { return false };
             let Some(missing) = samples.checked_sub(voice.fifo.len()).filter(|missing| *missing > 0) else {
@@ -185,14 +266,11 @@ impl Playing {
                 break;
             }
             let piece = clip.data.get(piece).unwrap_or_default();
-            voice.fifo.push_with(count, |room| voice.decoder.decode(piece, room));
+            let Voice { source: Source::Clip(decoder), fifo, .. } = &mut **voice else { return false };
+            fifo.push_with(count, |room| decoder.decode(piece, room));
         }
         let Way::Voice(voice) = &mut self.way else { return false };
-        let mut linear = [0; FRAME_SAMPLES_MAX];
-        let linear = linear.get_mut(..samples).unwrap_or_default();
         voice.fifo.take(linear);
-        let Some(mouth) = &mut voice.mouth else { return false };
-        mouth.listen(linear);
         true
     }
 }

@@ -64,6 +64,8 @@ impl<P: PacketIo> Desk<'_, P> {
     fn plan_feed(&mut self, id: StreamId) {
         let coders = self.coders;
         let coded = coders.coded();
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        stream.whisper.take_if(|whisper| whisper.is_empty());
         let Some(stream) = self.streams.get(id) else { return };
         let source_id = if stream.echo { Some(id) } else { stream.bridge };
         // A stream in echo hears only itself, and nobody hears it; nor one that left the bridge while the two were on different
@@ -94,20 +96,34 @@ impl<P: PacketIo> Desk<'_, P> {
         };
         let (to, wishes) = (stream.plan.format, stream.plan.wishes);
         let recode = source.and_then(|source| codec::direct(source.rx_format, to));
-        let from = source.map_or(SampleRate(8000), |source| source.rx_format.rate());
+        let heard = source.map_or(SampleRate(8000), |source| source.rx_format.rate());
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.feed = feed;
         stream.recode = recode;
-        match &mut stream.whisper {
-            Some(whisper) if matches!(feed, Feed::Transcode(_)) => whisper.prepare(from),
-            // What nobody can mix is not heard.
-            whisper => *whisper = None,
+        let is_alone = feed == Feed::Quiet && stream.room.is_none() && coded.contains(to);
+        let from = match feed {
+            Feed::Transcode(_) => Some(heard),
+            // Who is murmured to and hears nothing else.
+            Feed::Quiet if is_alone && stream.is_murmured_to() => Some(to.rate()),
+            Feed::Quiet | Feed::Relay(_) => None,
+        };
+        if let Some(whisper) = &mut stream.whisper {
+            if !matches!(feed, Feed::Transcode(_)) {
+                // What nobody can mix is not heard.
+                whisper.drop_clip();
+            }
+            let beside = stream.play.as_ref().map(|play| play.rate()).or(from);
+            beside.into_iter().for_each(|rate| whisper.prepare(rate));
         }
-        if !matches!(feed, Feed::Transcode(_)) {
+        stream.whisper.take_if(|whisper| whisper.is_empty());
+        stream.settle_play(coders);
+        match from {
             // Until its partner has moved here, too, an encoder waits in the state that the far end's decoder is in.
-            stream.mouth.take_if(|_| !is_away);
-        } else if stream.mouth.as_ref().is_none_or(|mouth| !mouth.fits(from, to, wishes)) {
-            stream.mouth = Some(Box::new(Mouth::new(from, to, wishes, coders)));
+            None => drop(stream.mouth.take_if(|_| !is_away)),
+            Some(from) if stream.mouth.as_ref().is_none_or(|mouth| !mouth.fits(from, to, wishes)) => {
+                stream.mouth = Some(Box::new(Mouth::new(from, to, wishes, coders)));
+            }
+            Some(_) => {}
         }
     }
     /// An ear for `id` when somebody needs samples of it.
@@ -123,6 +139,15 @@ impl<P: PacketIo> Desk<'_, P> {
         // Nor is what was heard lost while its partner is on its way.
         let waits =
             stream.ear.is_some() && stream.bridge.is_some_and(|peer| self.streams.get(peer).is_none());
+        let room_rate = stream.room.and_then(|room| self.rooms.rate_of(room, id));
+        let heard_rate = stream
+            .bridge
+            .and_then(|peer| self.streams.get(peer))
+            .map(|peer| peer.rx_format.rate())
+            .filter(|_| matches!(stream.feed, Feed::Transcode(_)));
+        let beside = stream.play.as_ref().map(|play| play.rate()).or(room_rate).or(heard_rate);
+        let beside = beside.unwrap_or(stream.format.rate());
+        let beside = stream.is_murmured_to().then_some(beside);
         let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.taps.as_ref().is_some_and(|taps| taps.is_empty()) {
             stream.taps = None;
@@ -143,7 +168,7 @@ impl<P: PacketIo> Desk<'_, P> {
             taps.prepare(format.rate());
             if let Some(monitors) = &mut taps.monitors {
                 let jitter_ms = stream.plan.jitter_max_ms;
-                monitors.prepare(format.rate(), stream.plan.format, jitter_ms, self.coders);
+                monitors.prepare(format.rate(), stream.plan.format, beside, jitter_ms, self.coders);
             }
         }
     }

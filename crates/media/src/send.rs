@@ -17,7 +17,6 @@ use crate::report::COMPOUND_BYTES;
 use crate::stream::{Feed, Stream};
 use crate::taps::Change;
 use crate::trace::Carried;
-use crate::whisper::Whisper;
 use crate::worker::{Desk, Scratch};
 
 /// Visits ahead of the present one for whose streams memory is asked for.
@@ -81,6 +80,8 @@ impl<P: PacketIo> Desk<'_, P> {
         let busy = (dials && self.dial(id)) || (plays && self.perform(id));
         if let Some(source) = source {
             self.hear(id, source, ms, !busy);
+        } else if !busy {
+            self.murmur(id, ms);
         }
         // Taps without a bridge that pulls: the stream pulls its own ear.
         if self.streams.get(id).is_some_and(|s| s.ear.is_some() && !s.ear_is_pulled) {
@@ -220,20 +221,42 @@ impl<P: PacketIo> Desk<'_, P> {
         let silence = || rate.map(|rate| rate.0 as usize * usize::from(ms) / 1000);
         let Some(count) = heard.or_else(silence) else { return false };
         *self.current = Some(to);
-        let Some(Stream { mouth: Some(mouth), whisper, .. }) = self.streams.get_mut(to) else { return false };
+        let Some(Stream { mouth: Some(mouth), whisper, taps, .. }) = self.streams.get_mut(to) else {
+            return false;
+        };
         let Some(linear) = self.scratch.linear.get_mut(..count) else { return false };
-        if let Some(whisper) = whisper {
-            whisper.add(linear);
+        if let (Some(whisper), Some(rate)) = (whisper, rate) {
+            whisper.add(linear, rate, taps.as_deref_mut());
         }
         mouth.listen(linear);
         true
     }
     /// After the last of a whisper the bridge goes on as it was before.
     fn end_whisper(&mut self, id: StreamId) {
-        let is_over = |whisper: &mut Box<Whisper>| whisper.is_over();
-        if self.streams.get_mut(id).is_some_and(|stream| stream.whisper.take_if(is_over).is_some()) {
+        let whisper = self.streams.get_mut(id).and_then(|stream| stream.whisper.as_mut());
+        if whisper.is_some_and(|whisper| whisper.end_clip()) {
             self.plan_routes(id);
         }
+    }
+    /// Sends what is murmured to a peer that hears nothing else.
+    fn murmur(&mut self, id: StreamId, ms: u8) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let Stream { mouth: Some(mouth), whisper: Some(whisper), taps, feed: Feed::Quiet, .. } = stream
+        else {
+            return;
+        };
+        if stream.room.is_some() || !whisper.murmurs() {
+            return;
+        }
+        *self.current = Some(id);
+        let rate = stream.format.rate();
+        let count = rate.0 as usize * usize::from(ms) / 1000;
+        let Some(linear) = self.scratch.linear.get_mut(..count) else { return };
+        linear.fill(0);
+        whisper.add(linear, rate, taps.as_deref_mut());
+        mouth.listen(linear);
+        self.utter(id);
+        self.io.phase(Phase::Jitter);
     }
 
     /// Takes `ms` of what `id` has heard into the linear buffer and shows it to the taps; `None` when there is nothing to
@@ -277,14 +300,14 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(stream) = self.streams.get_mut(id) else { return true };
         let payload = HEADER_BYTES..HEADER_BYTES + stream.packet_room();
         let (format, ms) = (stream.format, stream.ptime_ms);
-        let Some(playing) = &mut stream.play else { return false };
+        let Stream { play: Some(playing), whisper, taps, turns, .. } = stream else { return false };
         if playing.is_over() {
             self.end_if_over(id);
             return true;
         }
-        if playing.listen(ms) {
+        if playing.listen(ms, whisper.as_deref_mut(), taps.as_deref_mut()) {
             if playing.mouth().is_some_and(|mouth| mouth.has_lanes()) {
-                stream.turns += 1;
+                *turns += 1;
                 let (at, step) = (self.at, Step::Encode(format));
                 let turn = Turn { to: id, from: id, at, step, speaks: true, plays: true, has_frame: false };
                 self.groups.push(turn);

@@ -137,7 +137,7 @@ pub(crate) struct Stream<L> {
     pub(crate) room: Option<RoomId>,
     pub(crate) tie: Option<StreamId>,
     pub(crate) mouth: Option<Box<Mouth>>,
-    /// What its peer hears besides, in a bridge that is transcoded for it.
+    /// What its peer hears besides.
     pub(crate) whisper: Option<Box<Whisper>>,
     pub(crate) fax: Option<Box<FaxLine>>,
     pub(crate) report: Report,
@@ -268,6 +268,17 @@ impl<L> Stream<L> {
         let is_known = matches!(kind, RxPayload::Audio(_, format) if format == self.rx_format);
         let is_plain = is_known && !self.reroute && self.ear.is_none();
         (if self.echo { Some(self.id) } else { self.bridge }).filter(|_| is_plain)
+    }
+    /// Whether somebody speaks to its peer beside what that hears.
+    pub(crate) fn is_murmured_to(&self) -> bool {
+        self.whisper.as_ref().is_some_and(|whisper| whisper.murmurs())
+    }
+    /// What it plays goes through an encoder of its own while somebody murmurs beside it.
+    pub(crate) fn settle_play(&mut self, coders: &Coders) {
+        let voiced = self.is_murmured_to();
+        if let Some(playing) = &mut self.play {
+            playing.set_voiced(voiced, &self.plan, coders);
+        }
     }
     /// Has the digits do something.
     pub(crate) fn dial_with<T>(&mut self, change: impl FnOnce(&mut Digits) -> T) -> T {

@@ -1,53 +1,126 @@
-//! A short clip that a peer hears beside what it hears anyway: the beeps of a recording.
+//! What a peer hears beside what it hears anyway: a short clip, the beeps of a recording; and live sound, somebody who
+//! speaks to it alone.
 
 use std::sync::Arc;
 
-use base::{Clip, SampleRate};
+use base::{AudioSource, Clip, FormatId, SampleRate};
 use codec::{Resampler, mix};
 
 use crate::ear::FRAME_SAMPLES_MAX;
+use crate::taps::Taps;
 
 /// Room for what a resampler may give beyond a whole frame.
 const SPARE: usize = 8;
+/// Most who speak to one peer at once; more are not heard. Supervisors of one agent are two or three.
+const MURMURS_MAX: usize = 16;
 
-/// One clip on its way into what a stream's encoder listens to.
-#[derive(Debug)]
+/// All that is added to what a stream's encoder listens to.
+#[derive(Default)]
 pub(crate) struct Whisper {
+    clip: Option<Beep>,
+    murmurs: Vec<Murmur>,
+}
+
+/// One clip on its way.
+struct Beep {
     clip: Arc<Clip>,
     /// Byte that is next.
     offset: usize,
-    /// To the rate of what the encoder listens to.
+    way: Converter,
+}
+
+/// Somebody who speaks.
+struct Murmur {
+    number: u32,
+    source: Box<dyn AudioSource>,
+    way: Converter,
+}
+
+/// From the rate at which something is said to that of what the encoder listens to.
+struct Converter {
+    from: SampleRate,
     to: SampleRate,
     resampler: Option<Resampler>,
 }
 
 impl Whisper {
-    /// `None` for a clip that is not linear.
-    pub(crate) fn new(clip: Arc<Clip>) -> Option<Self> {
-        let to = clip.format.rate();
-        clip.format.is_linear().then_some(Self { clip, offset: 0, to, resampler: None })
+    /// Whispers a clip, instead of another one; nothing when it is not linear.
+    pub(crate) fn set_clip(&mut self, clip: Arc<Clip>) {
+        let way = Converter::new(clip.format);
+        self.clip = clip.format.is_linear().then_some(Beep { clip, offset: 0, way });
     }
-    /// Builds the converter to another rate; never per packet.
-    pub(crate) fn prepare(&mut self, rate: SampleRate) {
-        if self.to != rate {
-            self.to = rate;
-            self.resampler = Resampler::new(self.clip.format.rate(), rate);
+    /// Lets somebody speak; one with the same number ends.
+    pub(crate) fn begin(&mut self, number: u32, format: FormatId, source: Box<dyn AudioSource>) {
+        self.end(number);
+        if self.murmurs.len() < MURMURS_MAX {
+            self.murmurs.push(Murmur { number, source, way: Converter::new(format) });
         }
     }
-    pub(crate) fn is_over(&self) -> bool {
-        self.offset >= self.clip.data.len()
+    pub(crate) fn end(&mut self, number: u32) {
+        self.murmurs.retain(|murmur| murmur.number != number);
     }
-    /// Adds what is next to one frame at the rate that was prepared.
-    pub(crate) fn add(&mut self, frame: &mut [i16]) {
-        let rates = (self.clip.format.rate().0 as usize, self.to.0.max(1) as usize);
-        let wanted = frame.len() * rates.0 / rates.1;
-        let rest = self.clip.data.get(self.offset..).unwrap_or_default().as_chunks::<2>().0;
+    /// Whether somebody speaks.
+    pub(crate) fn murmurs(&self) -> bool {
+        !self.murmurs.is_empty()
+    }
+    /// Whether nothing is left to say.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.clip.is_none() && self.murmurs.is_empty()
+    }
+    /// Forgets a clip that nobody can hear.
+    pub(crate) fn drop_clip(&mut self) {
+        self.clip = None;
+    }
+    /// Builds the converters to another rate; never per packet.
+    pub(crate) fn prepare(&mut self, rate: SampleRate) {
+        self.clip.iter_mut().for_each(|beep| beep.way.prepare(rate));
+        self.murmurs.iter_mut().for_each(|murmur| murmur.way.prepare(rate));
+    }
+    /// Forgets a clip that is over; whether it did.
+    pub(crate) fn end_clip(&mut self) -> bool {
+        self.clip.take_if(|beep| beep.offset >= beep.clip.data.len()).is_some()
+    }
+    /// Adds what is next to one frame, which those who listen to the stream hear without it when somebody murmurs. A rate
+    /// that was not prepared, because what the stream sends has just changed, is prepared now.
+    pub(crate) fn add(&mut self, frame: &mut [i16], rate: SampleRate, taps: Option<&mut Taps>) {
+        if let Some(monitors) = taps.and_then(|taps| taps.monitors.as_mut()) {
+            monitors.dry(frame, rate);
+        }
         let mut linear = [0; FRAME_SAMPLES_MAX];
-        let samples = linear.iter_mut().zip(rest).take(wanted);
-        let count = samples.map(|(sample, pair)| *sample = i16::from_le_bytes(*pair)).count();
-        // A last odd byte is no sample.
-        self.offset = if count < rest.len() { self.offset + 2 * count } else { self.clip.data.len() };
-        let said = linear.get(..count).unwrap_or_default();
+        if let Some(Beep { clip, offset, way }) = &mut self.clip {
+            way.prepare(rate);
+            let rest = clip.data.get(*offset..).unwrap_or_default().as_chunks::<2>().0;
+            let samples = linear.iter_mut().zip(rest).take(way.wanted(frame.len()));
+            let count = samples.map(|(sample, pair)| *sample = i16::from_le_bytes(*pair)).count();
+            // A last odd byte is no sample.
+            *offset = if count < rest.len() { *offset + 2 * count } else { clip.data.len() };
+            way.add(frame, linear.get(..count).unwrap_or_default());
+        }
+        for Murmur { source, way, .. } in &mut self.murmurs {
+            way.prepare(rate);
+            let wanted = way.wanted(frame.len()).min(linear.len());
+            let room = linear.get_mut(..wanted).unwrap_or_default();
+            let count = source.read(room).min(wanted);
+            way.add(frame, linear.get(..count).unwrap_or_default());
+        }
+    }
+}
+
+impl Converter {
+    fn new(format: FormatId) -> Self {
+        Self { from: format.rate(), to: format.rate(), resampler: None }
+    }
+    fn prepare(&mut self, rate: SampleRate) {
+        if self.to != rate {
+            self.to = rate;
+            self.resampler = Resampler::new(self.from, rate);
+        }
+    }
+    /// Samples that become so many.
+    fn wanted(&self, samples: usize) -> usize {
+        samples * self.from.0 as usize / self.to.0.max(1) as usize
+    }
+    fn add(&mut self, frame: &mut [i16], said: &[i16]) {
         match &mut self.resampler {
             None => mix::add(frame, said),
             Some(resampler) => {
@@ -56,5 +129,11 @@ impl Whisper {
                 mix::add(frame, converted.get(..count).unwrap_or_default());
             }
         }
+    }
+}
+
+impl core::fmt::Debug for Whisper {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Whisper({}, {} murmurs)", self.clip.is_some(), self.murmurs.len())
     }
 }

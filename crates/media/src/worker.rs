@@ -24,7 +24,6 @@ use crate::stream::{Moving, Slab, Stream, tidy};
 use crate::taps::Taps;
 use crate::trace::{Carried, Noted, Trace, Traced, Tracing};
 use crate::wheel::{SLOTS, Wheel};
-use crate::whisper::Whisper;
 
 /// Streams of all workers together: twice the ports that UDP has, because internal streams have none.
 pub const STREAMS_MAX: u32 = 1 << 17;
@@ -503,7 +502,10 @@ impl<P: PacketIo> Desk<'_, P> {
                 self.stop_play(stream);
                 let Some(found) = self.enter(stream) else { return };
                 match Playing::clip(play, clip, offset, &found.plan, coders) {
-                    Some(playing) => found.play = Some(Box::new(playing)),
+                    Some(playing) => {
+                        found.play = Some(Box::new(playing));
+                        found.settle_play(coders);
+                    }
                     None => {
                         self.events.push(Event::Played { stream, play, end: PlayEnd::Failed, offset });
                     }
@@ -514,8 +516,26 @@ impl<P: PacketIo> Desk<'_, P> {
                 let now = self.at;
                 let Some(found) = self.enter(stream) else { return };
                 found.play = Playing::music(clip, epoch, now, &found.plan, coders).map(Box::new);
+                found.settle_play(coders);
+            }
+            Command::Live { stream, format, source } => {
+                self.stop_play(stream);
+                let Some(found) = self.enter(stream) else { return };
+                found.play = Playing::live(format, source, &found.plan, coders).map(Box::new);
             }
             Command::Whisper { stream, clip } => self.whisper(stream, clip),
+            Command::Murmur { stream, murmur, format, source } => {
+                if let Some(found) = self.enter(stream).filter(|_| format.is_linear()) {
+                    found.whisper.get_or_insert_default().begin(murmur, format, source);
+                    self.plan_routes(stream);
+                }
+            }
+            Command::StopMurmur { stream, murmur } => {
+                if let Some(Stream { whisper: Some(whisper), .. }) = self.enter(stream) {
+                    whisper.end(murmur);
+                    self.plan_routes(stream);
+                }
+            }
             Command::StopPlay { stream } => self.stop_play(stream),
             Command::SendDigit { stream, digit, duration_ms } => {
                 if let Some(found) = self.enter(stream)
@@ -598,9 +618,10 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(stream) = self.enter(id).filter(|stream| stream.play.is_none()) else { return };
         if stream.bridge.is_none() {
             stream.play = Playing::aside(clip, &stream.plan, coders).map(Box::new);
+            stream.settle_play(coders);
             return;
         }
-        stream.whisper = Whisper::new(clip).map(Box::new);
+        stream.whisper.get_or_insert_default().set_clip(clip);
         self.plan_routes(id);
     }
     fn tie(&mut self, a: StreamId, b: StreamId) {

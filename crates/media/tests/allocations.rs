@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use base::{
     AudioSink, Command, DtmfMode, Event, FormatId, Instant, MemberSettings, MonitorSettings, MonitorSinks,
-    PlayId, RoomId, RoomSettings, SrtpKeys, SrtpSuite, StreamId,
+    PlayId, RoomId, RoomSettings, SrtpKeys, SrtpSuite, StreamId, line,
 };
 use common::{Phone, clip, far_end, keys_of, plan};
 use kit::{Counting, allocations, bytes_kept, system_calls};
@@ -146,6 +146,20 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
         Command::Join { a: ids[11], b: x },
         Command::Join { a: ids[12], b: y },
     ];
+    // Somebody listens to the relay and speaks to it; another speaks beside a prompt and to one who hears nothing else.
+    let overheard = |from: StreamId, number, format: FormatId| {
+        let (to, source) = line(format.rate());
+        let sinks = Box::new(MonitorSinks { mixed: Some(Box::new(to)), ..MonitorSinks::default() });
+        let settings = MonitorSettings::default();
+        (Command::Monitor { stream: from, monitor: number, format, settings, sinks }, Box::new(source))
+    };
+    let (heard, source) = overheard(ids[0], 2, FormatId::SLIN16);
+    commands.extend([heard, Command::Live { stream: ids[14], format: FormatId::SLIN16, source }]);
+    for (number, to) in [(3, ids[0]), (4, ids[2]), (5, ids[8]), (6, ids[9]), (7, ids[17])] {
+        let (said, source) = overheard(ids[14], number, FormatId::SLIN16);
+        let format = FormatId::SLIN16;
+        commands.extend([said, Command::Murmur { stream: to, murmur: number, format, source }]);
+    }
     for (stream, symbol) in [(ids[0], '1'), (ids[15], '2'), (ids[13], '3')] {
         let digit = base::Digit::from_char(symbol).unwrap();
         commands.push(Command::SendDigit { stream, digit, duration_ms: 200 });

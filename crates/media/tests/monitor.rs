@@ -1,12 +1,12 @@
-//! Both sides of a call as whoever records it hears them, on invented time.
+//! Both sides of a call as whoever records it or listens to it hears them, and who hears the listener, on invented time.
 
 mod common;
 
 use std::sync::mpsc::{Receiver, channel};
 
 use base::{
-    AudioSink, Command, FormatId, Gain, MemberSettings, MonitorSettings, MonitorSinks, PlayId, RoomId,
-    RoomSettings, StreamId,
+    AudioSink, Command, FormatId, Gain, LineOut, MemberSettings, MonitorSettings, MonitorSinks, PlayId,
+    RoomId, RoomSettings, StreamId, line,
 };
 use common::*;
 
@@ -242,5 +242,142 @@ fn files_of_one_side_leave_out_what_was_not_sent_when_they_need_not_be_in_step()
         plant.run(600);
         let ms = Tape::take(&tape.heard).len() / 8;
         assert!(expected.contains(&ms), "in step {in_step}: {ms} ms of 1000, of which 400 had sound");
+    }
+}
+
+const CHIEF: f64 = 2100.0;
+
+/// What a monitor of `stream` hears goes into a line at this format's rate.
+fn line_from(
+    plant: &mut Plant,
+    stream: StreamId,
+    monitor: u32,
+    format: FormatId,
+    heard_only: bool,
+) -> LineOut {
+    let (to, from) = line(format.rate());
+    let to: Option<Box<dyn AudioSink>> = Some(Box::new(to));
+    let sinks = match heard_only {
+        true => MonitorSinks { heard: to, ..MonitorSinks::default() },
+        false => MonitorSinks { mixed: to, ..MonitorSinks::default() },
+    };
+    let (settings, sinks) = (MonitorSettings::default(), Box::new(sinks));
+    plant.command(Command::Monitor { stream, monitor, format, settings, sinks });
+    from
+}
+
+/// The chief listens to `on`.
+fn listen(plant: &mut Plant, chief: StreamId, on: StreamId, format: FormatId) {
+    let source = Box::new(line_from(plant, on, 7, format.linear(), false));
+    plant.command(Command::Live { stream: chief, format: format.linear(), source });
+}
+
+/// The chief speaks to `to`, under this number.
+fn murmur(plant: &mut Plant, chief: StreamId, to: &Party, number: u32) {
+    let format = to.format.linear();
+    let source = Box::new(line_from(plant, chief, number, format, true));
+    plant.command(Command::Murmur { stream: to.phone.stream, murmur: number, format, source });
+}
+
+/// Which of the three a phone has heard in the last third of a second.
+fn hears(plant: &Plant, party: &Party) -> [bool; 3] {
+    let linear = decode(party.format, &plant.sent_by(party.phone.stream));
+    let rate = f64::from(party.format.rate().0);
+    // The measure takes samples of 8 kHz.
+    [ALICE, BOB, CHIEF].map(|hertz| amplitude(&linear, hertz * 8000.0 / rate) > 3000.0)
+}
+
+const NONE: [bool; 3] = [false; 3];
+
+#[test]
+fn who_listens_hears_both_and_is_heard_by_whom_it_speaks_to_and_nobody_else() {
+    for (one, other, third) in [
+        (FormatId::ULAW, FormatId::ULAW, FormatId::ULAW),
+        (FormatId::ULAW, FormatId::ALAW, FormatId::ALAW),
+        (FormatId::SLIN16, FormatId::ULAW, FormatId::ULAW),
+        (FormatId::G722, FormatId::ULAW, FormatId::SLIN48),
+    ] {
+        let mut plant = Plant::new();
+        let mut parties = [
+            party(&mut plant, 0, one, ALICE),
+            party(&mut plant, 1, other, BOB),
+            party(&mut plant, 2, third, CHIEF),
+        ];
+        let [a, b, chief] = [0, 1, 2].map(|n: usize| parties[n].phone.stream);
+        let everyone = |plant: &Plant, parties: &[Party; 3]| [0, 1, 2].map(|n| hears(plant, &parties[n]));
+        let (alice, bob, talk_of_both) = ([false, true, false], [true, false, false], [true, true, false]);
+        plant.command(Command::Join { a, b });
+        talk(&mut plant, &mut parties, 500);
+        assert_eq!(everyone(&plant, &parties), [alice, bob, NONE], "{one} {other}: before");
+        let coded = plant.worker.load().encoded;
+        listen(&mut plant, chief, a, third);
+        talk(&mut plant, &mut parties, 800);
+        assert_eq!(everyone(&plant, &parties), [alice, bob, talk_of_both], "{one} {other}: listens");
+        murmur(&mut plant, chief, &parties[0], 11);
+        talk(&mut plant, &mut parties, 800);
+        let whispered = [false, true, true];
+        assert_eq!(everyone(&plant, &parties), [whispered, bob, talk_of_both], "{one} {other}: whispers");
+        murmur(&mut plant, chief, &parties[1], 12);
+        talk(&mut plant, &mut parties, 800);
+        // Nor does who speaks hear itself.
+        let barged = [[false, true, true], [true, false, true], talk_of_both];
+        assert_eq!(everyone(&plant, &parties), barged, "{one} {other}: barges in");
+        for (stream, murmur) in [(a, 11), (b, 12)] {
+            plant.command(Command::StopMurmur { stream, murmur });
+        }
+        talk(&mut plant, &mut parties, 800);
+        assert_eq!(everyone(&plant, &parties), [alice, bob, talk_of_both], "{one} {other}: listens again");
+        plant.command(Command::StopPlay { stream: chief });
+        plant.command(Command::StopMonitor { stream: a, monitor: 7 });
+        talk(&mut plant, &mut parties, 500);
+        assert_eq!(everyone(&plant, &parties)[..2], [alice, bob], "{one} {other}: after");
+        assert!(plant.worker.load().encoded > coded);
+        let coded = plant.worker.load().encoded;
+        talk(&mut plant, &mut parties, 500);
+        let is_relay = one.rate() == other.rate();
+        assert_eq!(plant.worker.load().encoded == coded, is_relay, "{one} {other}: nobody codes a relay");
+        for (stream, format) in [(a, one), (b, other)] {
+            assert_continuous(&plant.sent_by(stream), format.rtp_clock() / 50);
+        }
+    }
+}
+
+#[test]
+fn who_is_spoken_to_hears_it_beside_a_prompt_in_a_room_and_alone() {
+    for format in [FormatId::ULAW, FormatId::G722, FormatId::ILBC] {
+        let mut plant = Plant::new();
+        let mut parties = [
+            party(&mut plant, 0, format, ALICE),
+            party(&mut plant, 1, FormatId::ULAW, BOB),
+            party(&mut plant, 2, FormatId::ULAW, CHIEF),
+        ];
+        let [a, b, chief] = [0, 1, 2].map(|n: usize| parties[n].phone.stream);
+        murmur(&mut plant, chief, &parties[0], 1);
+        talk(&mut plant, &mut parties, 700);
+        assert_eq!(hears(&plant, &parties[0]), [false, false, true], "{format}: alone");
+        let prompt = clip(format, tone(format, BOB, 2000));
+        plant.command(Command::Play { stream: a, play: PlayId(1), clip: prompt, offset: 0 });
+        talk(&mut plant, &mut parties, 800);
+        let heard = hears(&plant, &parties[0]);
+        assert!(heard[1] || format == FormatId::ILBC, "{format}: the prompt of {heard:?}");
+        assert!(heard[2] || format == FormatId::ILBC, "{format}: and who speaks of {heard:?}");
+        plant.command(Command::StopPlay { stream: a });
+        for stream in [a, b] {
+            let (mixing, member) = (RoomSettings::default(), MemberSettings::default());
+            plant.command(Command::Enter { stream, room: RoomId::new(0, 1), mixing, member });
+        }
+        talk(&mut plant, &mut parties, 800);
+        if format != FormatId::ILBC {
+            // Two tones at once are no speech.
+            assert_eq!(hears(&plant, &parties[0]), [false, true, true], "{format}: in a room");
+        }
+        assert!(!hears(&plant, &parties[1])[2], "{format}: the others do not hear it");
+        plant.command(Command::StopMurmur { stream: a, murmur: 1 });
+        talk(&mut plant, &mut parties, 1500);
+        assert_eq!(hears(&plant, &parties[0]), [false, true, false], "{format}: after it");
+        plant.command(Command::Part { stream: a });
+        let sent = plant.sent_by(a).len();
+        talk(&mut plant, &mut parties, 300);
+        assert_eq!(plant.sent_by(a).len(), sent, "{format}: nothing is left to send");
     }
 }

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{
-    AudioSink, ChannelId, Clip, Command, Event, FormatId, Instant, Plan, PlayEnd, PlayId, SoundWatch,
-    StreamId,
+    AudioSink, ChannelId, Clip, Command, Event, FormatId, Gain, Instant, MonitorSettings, Plan, PlayEnd,
+    PlayId, SoundWatch, StreamId,
 };
 use call::{
     Afterwards, ClipAnswer, ClipWant, Database, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
@@ -182,6 +182,10 @@ impl MediaDoor for Media {
                 state.say(&format!("#{} hears {name}", stream.slot));
                 state.music.insert(stream, name);
             }
+            Command::Live { stream, .. } => {
+                state.stop(stream);
+                state.say(&format!("#{} hears live sound", stream.slot));
+            }
             Command::StopPlay { stream } => state.stop(stream),
             Command::Join { a, b } => {
                 state.part(a);
@@ -215,12 +219,14 @@ impl MediaDoor for Media {
                 let parts = [(&sinks.mixed, "mixed"), (&sinks.heard, "heard"), (&sinks.said, "said")];
                 let parts: Vec<&str> =
                     parts.iter().filter(|(sink, _)| sink.is_some()).map(|(_, name)| *name).collect();
-                let defaults = base::MonitorSettings::default();
+                let defaults = MonitorSettings::default();
                 let mut said = parts.join(" ");
                 for (is_so, words) in [
                     (settings.bridged_only, " while bridged"),
                     (settings.stereo, " side by side"),
                     (!settings.in_step, " out of step"),
+                    (!settings.hears, " without what it says"),
+                    (!settings.says, " without what it hears"),
                     (settings.heard != defaults.heard, " heard louder or quieter"),
                     (settings.said != defaults.said, " said louder or quieter"),
                 ] {
@@ -228,16 +234,23 @@ impl MediaDoor for Media {
                 }
                 state.say(&format!("#{} is monitored by {monitor}: {said}", stream.slot));
             }
-            Command::AdjustMonitor { stream, monitor, settings } => state.say(&format!(
-                "#{} monitor {monitor} hears {} says {}",
-                stream.slot, settings.hears, settings.says
-            )),
+            Command::AdjustMonitor { stream, monitor, settings } => {
+                let MonitorSettings { hears, says, heard, .. } = settings;
+                let gain = if heard == Gain::UNITY { String::new() } else { format!(" at {}/256", heard.0) };
+                state.say(&format!("#{} monitor {monitor} hears {hears} says {says}{gain}", stream.slot));
+            }
             Command::StopMonitor { stream, monitor } => {
                 state.say(&format!("#{} is monitored by {monitor} no more", stream.slot));
             }
             Command::Whisper { stream, clip } => {
                 let name = state.name_of(&clip);
                 state.say(&format!("#{} hears {name} besides", stream.slot));
+            }
+            Command::Murmur { stream, murmur, .. } => {
+                state.say(&format!("#{} is murmured to by {murmur}", stream.slot));
+            }
+            Command::StopMurmur { stream, murmur } => {
+                state.say(&format!("#{} is murmured to by {murmur} no more", stream.slot));
             }
             Command::Record { stream, .. } => state.say(&format!("#{} is recorded", stream.slot)),
             Command::StopRecord { stream } => state.say(&format!("#{} is recorded no more", stream.slot)),

@@ -6,6 +6,7 @@
 pub(crate) mod after;
 pub(crate) mod legs;
 mod options;
+pub(crate) mod retry;
 mod sound;
 
 use core::time::Duration;

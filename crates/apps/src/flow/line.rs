@@ -41,6 +41,25 @@ pub(crate) const ROWS: &[AppRow] = rows! {
     "SendText" "app_sendtext" Run::Now(send_text),
         "Sends a text to the caller.", "SendText([text])",
         "Sends text to the other side. Sets SENDTEXTSTATUS: SUCCESS, UNSUPPORTED.";
+    "SendURL" "app_url" Run::Now(|call, _| {
+            call.set("SENDURLSTATUS", "UNSUPPORTED");
+            Ok(Flow::Continue)
+        }),
+        "Sends a web address to the caller.", "SendURL(URL[,option])",
+        "No technology here can show one: sets SENDURLSTATUS to UNSUPPORTED. Phones that take Alert-Info or Call-Info are\n\
+         told by PJSIP_HEADER().";
+    "SendImage" "app_image" Run::Now(|call, _| {
+            call.set("SENDIMAGESTATUS", "UNSUPPORTED");
+            Ok(Flow::Continue)
+        }),
+        "Sends an image to the caller.", "SendImage(filename)",
+        "No technology here can show one: sets SENDIMAGESTATUS to UNSUPPORTED.";
+    "Flash" "app_flash" Run::Now(|call, _| {
+            call.log(Level::Warning, "only analogue lines can be flashed: SendDTMF(f) sends a flash by SIP");
+            Ok(Flow::Continue)
+        }),
+        "Flashes an analogue line.", "Flash()",
+        "There are no analogue lines here: a line of the log says so. SendDTMF(f) sends a hook flash as an event of RTP.";
     "Transfer" "app_transfer" Run::Story(transfer),
         "Sends the caller to another place of the network.", "Transfer([Tech/]destination)",
         "Sends an unanswered caller elsewhere, or transfers an answered one, when its technology can. Sets\n\

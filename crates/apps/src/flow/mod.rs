@@ -8,6 +8,7 @@ pub(crate) mod loops;
 pub(crate) mod note;
 pub(crate) mod record;
 pub(crate) mod routine;
+pub(crate) mod signal;
 pub(crate) mod store;
 pub(crate) mod wait;
 

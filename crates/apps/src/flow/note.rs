@@ -24,7 +24,33 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Sends an event of your own to manager clients.",
         "UserEvent(eventname[,body[,...]])",
         "Each body is 'Header: value'; manager clients get a UserEvent with these headers.";
+    "HangupCauseClear" "func_hangupcause" Run::Now(hangup_cause_clear),
+        "Forgets how dialled channels ended.", "HangupCauseClear()",
+        "HANGUPCAUSE_KEYS() is empty after it, and HANGUPCAUSE() knows no channel.";
+    "ClearHash" "func_strings" Run::Now(clear_hash),
+        "Forgets the keys of a hash.", "ClearHash(hashname)", "All that was set by HASH(hashname,key).";
 };
+
+fn hangup_cause_clear(call: &Call, _: &str) -> Outcome {
+    call.chan.with(|c| c.hangup_causes.clear())?;
+    Ok(Flow::Continue)
+}
+
+fn clear_hash(call: &Call, text: &str) -> Outcome {
+    let prefix = format!("~HASH~{}~", text.trim());
+    call.chan.with(|c| {
+        let names: Vec<String> = c
+            .vars
+            .iter()
+            .filter(|(_, name, _)| name.starts_with(&prefix))
+            .map(|(_, name, _)| name.to_owned())
+            .collect();
+        for name in names {
+            c.vars.remove(dialplan::Var::named(&name));
+        }
+    })?;
+    Ok(Flow::Continue)
+}
 
 fn verbose(call: &Call, text: &str) -> Outcome {
     let (level, message) = match text.split_once(',') {

@@ -135,7 +135,12 @@ impl<'a> Visit<'a> {
         say::play_all(self.call, files, stop_on).await
     }
     /// Plays a sound of a mailbox; `None`: there is none.
-    async fn hear(&self, account: &Account, sound: Sound, stop_on: &str) -> Result<Option<Heard>, Stop> {
+    pub(crate) async fn hear(
+        &self,
+        account: &Account,
+        sound: Sound,
+        stop_on: &str,
+    ) -> Result<Option<Heard>, Stop> {
         let format = self.call.chan.with(|c| c.format)?;
         match self.post(Job::Load(account.name.clone(), sound, format)).await {
             Ok(Posted::Clip(clip)) => self.call.chan.play_clip(clip, 0, stop_on).await.map(Some),

@@ -54,6 +54,8 @@ events! {
     "LocalOptimizationEnd" "call" "A Local channel was taken out of the way." ["LocalOne*", "LocalTwo*", "Success", "Id"];
     "BlindTransfer" "call" "A party sent the other elsewhere." ["Result", "Transferer*", "Transferee*", "Bridge*", "IsExternal", "Context", "Extension"];
     "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "SecondTransferer*", "Transferee*", "TransferTarget*", "LocalOne*", "LocalTwo*", "IsExternal", "DestType"];
+    "ChanSpyStart" "call" "A channel begins to listen to another one." ["Spyer*", "Spyee*"];
+    "ChanSpyStop" "call" "A channel listens to another one no more." ["Spyer*", "Spyee*"];
     "BridgeDestroy" "call" "A bridge is gone." ["Bridge*"];
     "ConfbridgeStart" "call" "A conference began." ["Conference", "Bridge*"];
     "ConfbridgeEnd" "call" "A conference ended." ["Conference", "Bridge*"];
@@ -374,6 +376,16 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 m.field("IsExternal", yes_no(*external)).field("DestType", kind)
             })
         }
+        Notice::SpyStart { spyer, spyee } => {
+            Event::new("ChanSpyStart").with(|m| channel(channel(m, "Spyer", spyer), "Spyee", spyee))
+        }
+        Notice::SpyStop { spyer, spyee } => Event::new("ChanSpyStop").with(|m| {
+            let m = channel(m, "Spyer", spyer);
+            match spyee {
+                Some(spyee) => channel(m, "Spyee", spyee),
+                None => m,
+            }
+        }),
         Notice::BridgeDestroy { bridge: of } => Event::new("BridgeDestroy").with(|m| bridge(m, *of, 0)),
         Notice::BridgeEnter { bridge: of, count, channel: who } => {
             Event::new("BridgeEnter").with(|m| channel(bridge(m, *of, *count), "", who))
@@ -704,6 +716,8 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::Parking(_)
         | Notice::BlindTransfer { .. }
         | Notice::AttendedTransfer { .. }
+        | Notice::SpyStart { .. }
+        | Notice::SpyStop { .. }
         | Notice::MessageWaiting { .. }
         | Notice::Security(_)
         | Notice::Cdr { .. }

@@ -653,6 +653,7 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::Close { stream }
         | Command::Play { stream, .. }
         | Command::Music { stream, .. }
+        | Command::Live { stream, .. }
         | Command::StopPlay { stream }
         | Command::Echo { stream, .. }
         | Command::Mute { stream, .. }
@@ -667,6 +668,8 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::AdjustMonitor { stream, .. }
         | Command::StopMonitor { stream, .. }
         | Command::Whisper { stream, .. }
+        | Command::Murmur { stream, .. }
+        | Command::StopMurmur { stream, .. }
         | Command::WatchSilence { stream, .. }
         | Command::WatchSound { stream, .. }
         | Command::HoldBack { stream, .. }

@@ -9,12 +9,17 @@ use crate::mouth::Mouth;
 use crate::room::bus::samples;
 use crate::room::speech::Speech;
 use crate::room::{Room, talk};
+use crate::taps::Taps;
+use crate::whisper::Whisper;
 
 /// Who a mouth is to blame on that belongs to nobody.
 pub(super) const NOBODY: StreamId = StreamId::new(u32::MAX, u32::MAX);
 /// A member is louder than this to take the place of one who is heard already: twice, 6 dB, so that places do not
 /// change with every syllable.
 const INCUMBENT: u32 = 2;
+
+/// What somebody says to one member alone, and who listens to that one.
+pub(super) type Beside<'a> = (Option<&'a mut Whisper>, Option<&'a mut Taps>);
 
 /// Where a mouth belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +119,7 @@ impl Room {
         }
     }
     /// What one member hears besides that goes to its own encoder.
-    pub(super) fn feed_member(&mut self, n: usize, level: Level) {
+    pub(super) fn feed_member(&mut self, n: usize, level: Level, beside: Beside<'_>) {
         let (ms, _) = self.rounds();
         let Self { members, buses, mix, .. } = self;
         let Some(member) = members.get_mut(n).filter(|member| !member.shares) else { return };
@@ -127,6 +132,9 @@ impl Room {
             (false, false) => mix.copy_from_slice(bus.full(ms)),
         }
         talk::amplify(mix, member.settings.listening);
+        if let (Some(whisper), taps) = beside {
+            whisper.add(mix, bus.rate, taps);
+        }
         seat.own.feed(mix);
     }
     pub(super) fn is_ready(&self) -> bool {

@@ -57,6 +57,8 @@ struct Member {
     alike_ms: u32,
     /// It is sent what all are sent.
     shares: bool,
+    /// Somebody murmurs to it alone.
+    is_murmured_to: bool,
     /// Set by the test hook: its next round panics.
     poisoned: bool,
 }
@@ -316,6 +318,12 @@ impl Rooms {
         let member = self.get_mut(id).and_then(|room| room.member_mut(stream));
         member.is_some_and(|member| !member.settings.muted && member.seat.is_some())
     }
+    /// The rate at which a member hears.
+    pub(crate) fn rate_of(&mut self, id: RoomId, stream: StreamId) -> Option<SampleRate> {
+        let room = self.get_mut(id)?;
+        let bus = room.members.iter().find(|member| member.id == stream)?.seat.as_ref()?.bus;
+        room.buses.list.get(bus).map(|bus| bus.rate)
+    }
     /// The ways of a member may have changed.
     pub(crate) fn place(&mut self, id: RoomId, stream: StreamId, ways: Ways) {
         let Some(room) = self.get_mut(id) else { return };
@@ -382,6 +390,7 @@ impl<P: PacketIo> Desk<'_, P> {
                 is_on_stage: false,
                 alike_ms: 0,
                 shares: false,
+                is_murmured_to: false,
                 poisoned: false,
             });
             found.order.reserve(found.members.len());
@@ -433,13 +442,26 @@ impl<P: PacketIo> Desk<'_, P> {
             ptime_ms: plan.ptime_ms,
             wishes: plan.wishes,
         };
+        let is_murmured_to = stream.is_murmured_to();
+        if let Some(member) = self.rooms.get_mut(room).and_then(|room| room.member_mut(id)) {
+            member.is_murmured_to = is_murmured_to;
+        }
         self.rooms.place(room, id, ways);
+        let rate = self.rooms.rate_of(room, id);
+        if let (Some(rate), Some(stream)) = (rate, self.streams.get_mut(id))
+            && let Some(whisper) = &mut stream.whisper
+        {
+            whisper.prepare(rate);
+        }
     }
 }
 
 impl Member {
     /// Whether it hears exactly what all hear.
     fn hears_all(&self) -> bool {
-        !self.is_heard && !self.settings.deaf && self.settings.listening == Gain::UNITY
+        !self.is_heard
+            && !self.settings.deaf
+            && !self.is_murmured_to
+            && self.settings.listening == Gain::UNITY
     }
 }

@@ -202,8 +202,15 @@ impl<L> Worker<L> {
             self.own_code(room, at, io, events, Room::feed_voices);
         }
         self.each_member(running, at, is_due, io, events, |desk, room, n| {
-            *desk.current = room.members.get(n).map(|member| member.id);
-            room.feed_member(n, level);
+            let member = room.members.get(n).map(|member| (member.id, member.is_murmured_to));
+            *desk.current = member.map(|(id, _)| id);
+            let murmured = member.filter(|(_, is_murmured_to)| *is_murmured_to);
+            let stream = murmured.and_then(|(id, _)| desk.streams.get_mut(id));
+            let beside = match stream {
+                Some(stream) => (stream.whisper.as_deref_mut(), stream.taps.as_deref_mut()),
+                None => (None, None),
+            };
+            room.feed_member(n, level, beside);
         });
         // A round may be several short packets, or none of a long one.
         while running.iter().any(|room| is_due(room) && room.is_ready()) {

@@ -34,6 +34,7 @@ fn member(n: u32, settings: MemberSettings) -> Member {
         is_on_stage: false,
         alike_ms: 0,
         shares: false,
+        is_murmured_to: false,
         poisoned: false,
     }
 }
@@ -57,7 +58,7 @@ fn hears(room: &mut Room, n: usize, level: Level) -> Vec<i16> {
         return room.buses.list[seat.bus].full(ms).to_vec();
     }
     let count = samples(room.buses.list[seat.bus].rate, ms);
-    room.feed_member(n, level);
+    room.feed_member(n, level, (None, None));
     room.mix[..count].to_vec()
 }
 
@@ -153,7 +154,7 @@ fn places_follow_members_that_come_and_go_at_every_rate() {
             room.mix(Level::best());
             room.feed_voices();
             for n in 0..room.members.len() {
-                room.feed_member(n, Level::best());
+                room.feed_member(n, Level::best(), (None, None));
             }
             for member in &room.members {
                 let seat = member.seat.as_ref().unwrap();

@@ -61,6 +61,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "DBdeltree",
         "DBget",
         "DBput",
+        "DISA",
         "DeadAGI",
         "EAGI",
         "Exec",
@@ -97,6 +98,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "VoiceMailMain",
         "VoiceMailPlayMsg",
         "VoicemailGreeting",
+        "WaitForCondition",
     ];
     assert_eq!(refused, expected, "an application that is new is refused until it is listed");
     let tables = apps::table::tables();
