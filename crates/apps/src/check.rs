@@ -56,7 +56,7 @@ fn check_step<'p>(
     }
     match row.name {
         "Dial" => check_dial(step, concerns),
-        "MixMonitor" | "Monitor" | "Record" => check_recording(step, row.name, concerns),
+        "MixMonitor" | "Monitor" | "Record" | "MeetMe" => check_recording(step, row.name, concerns),
         _ => {}
     }
 }

@@ -8,7 +8,7 @@ mod agents;
 pub mod agi;
 mod call_ctx;
 mod check;
-mod conference;
+pub mod conference;
 mod contract;
 mod control_playback;
 mod dial;

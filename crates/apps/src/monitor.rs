@@ -202,6 +202,7 @@ pub(crate) fn unmet(app: &str, parts: &[String]) -> Vec<Unmet> {
             }
             return unmet;
         }
+        "MeetMe" => return crate::conference::meetme::unmet(parts),
         "Record" => {
             unmet.extend(unknown_letters(&Options::parse(args::nth(parts, 3), RECORD_OPTIONS)));
             return unmet;

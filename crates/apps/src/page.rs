@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use base::{Cause, ChannelId, Clip, Instant, MemberSettings, PlayId, RoomSettings};
+use base::{Cause, ChannelId, Clip, Instant, MemberSettings, PlayId};
 use call::conference::Seat;
 use call::monitor::{MonitorPlan, Side};
 use call::{Chan, ChanEvent, DeviceState, Leg, Level, Stop};
@@ -195,14 +195,14 @@ impl Page<'_> {
         let entered = self
             .call
             .chan
-            .core(|core| core.conference_enter(&self.name, id, seat, RoomSettings::default(), 0));
+            .core(|core| core.conference_enter(&self.name, id, seat.into(), &std::sync::Arc::default()));
         if let Err(why) = &entered {
             self.call.log(Level::Warning, &format!("a channel cannot be paged: {why:?}"));
         }
         entered.is_ok()
     }
     fn is_kicked(&self, id: ChannelId) -> bool {
-        self.call.chan.core(|core| core.conferences.member(id).is_none_or(|member| member.is_kicked))
+        self.call.chan.core(|core| core.conferences.member(id).is_none_or(|member| member.leaves.is_some()))
     }
     /// What is said goes to a file.
     fn record(&self) -> Option<u32> {

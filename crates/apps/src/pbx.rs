@@ -338,7 +338,7 @@ impl Call {
         }
         while let Some(handler) = self.chan.with(|c| c.hangup_handlers.pop()).ok().flatten() {
             self.tell_handler(HandlerChange::Run, handler.clone());
-            let outcome = self.routine(&handler, true).await;
+            let outcome = self.routine(&handler, true, true).await;
             if outcome.is_err() {
                 self.log(Level::Debug(1), &format!("hang-up handler {handler} was cut short"));
             }
@@ -382,10 +382,18 @@ impl Call {
         let (call, target) = (self.clone(), target.to_owned());
         Box::pin(async move {
             let after_end = call.run.ended.get();
-            call.routine(&target, after_end).await
+            call.routine(&target, after_end, true).await
         })
     }
-    async fn routine(&self, target: &str, after_end: bool) -> Outcome {
+    /// The same for what may end without Return: it comes back all the same.
+    pub(crate) fn excursion(&self, target: &str) -> CallFuture<'static, Outcome> {
+        let (call, target) = (self.clone(), target.to_owned());
+        Box::pin(async move {
+            let after_end = call.run.ended.get();
+            call.routine(&target, after_end, false).await
+        })
+    }
+    async fn routine(&self, target: &str, after_end: bool, returns: bool) -> Outcome {
         let (place, args, _) = dialplan::args::split_app(target);
         let args = if args.is_empty() { Vec::new() } else { dialplan::split_args(args) };
         let there = match self.place_of(place) {
@@ -429,7 +437,9 @@ impl Call {
             Left::Stopped(stop) => Err(stop),
             Left::Hangup => Ok(Flow::Hangup),
             Left::NoStep | Left::Digit(_) | Left::Incomplete => {
-                self.log(Level::Warning, &format!("routine '{target}' ended without Return"));
+                if returns {
+                    self.log(Level::Warning, &format!("routine '{target}' ended without Return"));
+                }
                 Ok(Flow::Continue)
             }
         }

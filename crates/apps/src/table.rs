@@ -31,6 +31,7 @@ const PARTS: &[&[AppRow]] = &[
     agi::ROWS,
     crate::agents::ROWS,
     conference::ROWS,
+    conference::meetme::ROWS,
     dial::ROWS,
     dtmf::ROWS,
     gate::ROWS,

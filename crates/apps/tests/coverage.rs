@@ -31,8 +31,6 @@ const FUNCTIONS_99: &str = "
 /// Subsystems that are not there, and what of the above needs them.
 const LATER: &[(&str, &str)] = &[
     ("a name that no application ever had", "minivmappmess"),
-    ("conferences of the older kind, and profiles made by a dialplan", "meetme meetmeadmin CONFBRIDGE"),
-    ("channel event logging", "celgenuserevent"),
     ("the REST interface", "stasis"),
     ("detectors of single tones", "TONE_DETECT"),
 ];

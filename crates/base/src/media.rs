@@ -306,6 +306,21 @@ pub enum Command {
         /// What to play; in another format than linear it is not heard.
         clip: Arc<Clip>,
     },
+    /// Writes down what is heard in a room by those who do not talk, until [`Command::StopRecordRoom`] or the room's end; one
+    /// that is running ends.
+    RecordRoom {
+        /// Room.
+        room: RoomId,
+        /// Linear format that the sink expects.
+        format: FormatId,
+        /// Where samples go.
+        sink: Box<dyn AudioSink>,
+    },
+    /// Ends [`Command::RecordRoom`] and drops its sink.
+    StopRecordRoom {
+        /// Room.
+        room: RoomId,
+    },
     /// Lets the peer of a stream hear a linear clip beside whom it is bridged to, or alone when nobody else is heard. A stream
     /// that plays something goes on with that instead.
     Whisper {

@@ -51,7 +51,9 @@ pub struct Settings {
     /// `live_dangerously`.
     pub live_dangerously: bool,
     /// Profiles of confbridge.conf.
-    pub conferences: crate::conference::Profiles,
+    pub conferences: std::sync::Arc<crate::conference::Profiles>,
+    /// Rooms of meetme.conf.
+    pub meeting_rooms: std::sync::Arc<crate::conference::Rooms>,
     /// features.conf.
     pub features: Rc<crate::features::Features>,
     /// How answering machines are told from people, where a dialplan does not say.
@@ -431,6 +433,7 @@ impl Core {
             rings_inside: false,
             keeps_digits: false,
             rights: Default::default(),
+            conference: None,
             features: None,
             passes_hold: false,
             keeps_holds: false,

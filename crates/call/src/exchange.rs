@@ -147,8 +147,8 @@ impl Core {
         came: Option<base::StreamId>,
     ) {
         let Some(conference) = self.conferences.of(place) else { return };
-        let Some(member) = self.conferences.member(place).map(|member| member.seat.mixing) else { return };
-        let (room, mixing) = (conference.room, conference.mixing);
+        let Some(member) = self.conference_mixing(place) else { return };
+        let (room, mixing) = (conference.room, conference.profile.mixing());
         if let Some(stream) = came {
             self.media(Command::Part { stream });
             self.media(Command::Enter { stream, room, mixing, member });

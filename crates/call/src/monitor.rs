@@ -200,7 +200,10 @@ impl Core {
     /// A recording has ended.
     fn monitor_ended(&mut self, monitor: Monitor) {
         let Some(want) = monitor.plan.then else { return };
-        let files = monitor.files.into_iter().map(|(progress, _)| progress).collect();
+        self.monitor_afterwards(monitor.files.into_iter().map(|(progress, _)| progress).collect(), want);
+    }
+    /// Has a program started when these files are complete.
+    pub(crate) fn monitor_afterwards(&mut self, files: Vec<Arc<Progress>>, want: LinkWant) {
         self.following.push(Following { files, want, at_last: self.now + COMPLETE_WITHIN });
     }
     /// Starts the programs whose files are complete. Nobody talks to them.
@@ -222,7 +225,7 @@ impl Core {
     }
     /// Whether [`Core::monitor_look`] has something to look at that no running recording shows.
     pub fn monitor_waits(&self) -> bool {
-        !self.following.is_empty()
+        !self.following.is_empty() || self.conference_records()
     }
     /// Tells watchers what happened to a recording that this application began.
     pub fn monitor_notice(&mut self, id: ChannelId, by: &'static str, change: MonitorChange) {
@@ -233,6 +236,7 @@ impl Core {
     pub fn monitor_look(&mut self) {
         self.monitor_beeps();
         self.monitor_follow();
+        self.conference_look();
         let failed = |monitor: &Monitor| monitor.failure().map(|why| (monitor.number, why));
         let failed: Vec<_> = self
             .channels()

@@ -240,6 +240,17 @@ pub enum Notice {
         /// Its bridge.
         bridge: BridgeId,
     },
+    /// A conference is recorded from here on, or not any more.
+    ConferenceRecord {
+        /// Its name.
+        conference: String,
+        /// Its bridge.
+        bridge: BridgeId,
+        /// Members in it.
+        count: usize,
+        /// It is recorded from here on.
+        runs: bool,
+    },
     /// Something happened to a member of a conference.
     ConferenceMember {
         /// Its name.

@@ -208,6 +208,10 @@ pub trait Recorder {
     fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String>;
     /// Gives a file of this extension another name, whether it is being written or not.
     fn rename(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String>;
+    /// Takes a file of this extension away that is needed no more.
+    fn remove(&mut self, path: &str, extension: &str) {
+        let _ = (path, extension);
+    }
     /// What is being written, and what went wrong since the start.
     fn state(&self) -> RecorderState {
         RecorderState::default()

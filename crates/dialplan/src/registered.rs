@@ -35,7 +35,7 @@ struct Entry {
     holders: Vec<Holder>,
 }
 
-/// See the module's page. There are as many as registrations of configured endpoints and peers, which their tables bound.
+/// See the module's page. There are as many as registrations of configured endpoints and peers, and as conferences, which their tables bound.
 #[derive(Debug, Clone, Default)]
 pub struct Registered {
     /// By context, then by the extension without dashes.

@@ -236,8 +236,14 @@ pub enum ChannelFunction {
     AudiohookInherit,
     /// TALK_DETECT()
     TalkDetect,
+    /// CONFBRIDGE()
+    Confbridge,
     /// CONFBRIDGE_INFO()
     ConfbridgeInfo,
+    /// CONFBRIDGE_CHANNELS()
+    ConfbridgeChannels,
+    /// MEETME_INFO()
+    MeetmeInfo,
     /// AST_CONFIG()
     AstConfig,
     /// JITTERBUFFER()

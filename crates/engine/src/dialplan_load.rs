@@ -1,5 +1,6 @@
 //! Compiling `extensions.conf` against the applications and functions of this build.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub(crate) fn compile(
         tables.functions = Arc::new((*tables.functions).clone().with(own.iter().map(statement_row)));
     }
     let registered = [&*snapshot.pjsip.global.regcontext, &*snapshot.iax.general.regcontext];
+    let conferences = snapshot.confbridge.profiles.bridges.values().map(|profile| &*profile.register_in);
+    let registered: BTreeSet<&str> = registered.into_iter().chain(conferences).collect();
     let registered: Vec<&str> = registered.into_iter().filter(|context| !context.is_empty()).collect();
     let lots = snapshot.parking.lots.iter().chain(made.iter().map(|lot| &**lot));
     let has_parking = snapshot.modules.has_module("res_parking");

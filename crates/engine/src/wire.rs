@@ -877,6 +877,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         disabled_modules: snapshot.modules.disabled().clone(),
         live_dangerously: options.live_dangerously,
         conferences: snapshot.confbridge.profiles.clone(),
+        meeting_rooms: snapshot.meetme.rooms.clone(),
         features: Rc::new(snapshot.features.clone()),
         machines: snapshot.amd.machines(),
         voicemail: snapshot.voicemail.voicemail.clone(),

@@ -486,6 +486,8 @@ impl<P: PacketIo> Desk<'_, P> {
             }
             Command::Adjust { stream, member } => self.adjust_member(stream, member),
             Command::Announce { room, clip } => self.announce(room, clip),
+            Command::RecordRoom { room, format, sink } => self.record_room(room, Some((format, sink))),
+            Command::StopRecordRoom { room } => self.record_room(room, None),
             Command::Echo { stream, on } => {
                 if let Some(found) = self.enter(stream) {
                     found.echo = on;

@@ -230,6 +230,10 @@ fn ten_seconds_of_a_room_allocate_nothing() {
         phone.units = format.rtp_clock() / 50;
         phones.push((phone, far, common::tone(format, 500.0, 20), common::tone(format, 0.0, 20)));
     }
+    // The room is written down besides, at a rate that nobody has.
+    let (room, format) = (RoomId::new(0, 1), FormatId::SLIN24);
+    let record = Command::RecordRoom { room, format, sink: Box::new(Nowhere) };
+    worker.input(Input::Command(record), at(now_ms), &mut wire, &mut events);
     for n in 0..500 {
         for (at, (phone, far, speech, silence)) in phones.iter_mut().enumerate() {
             let talks = n / 60 % 6 == at || n / 80 % 6 == at;

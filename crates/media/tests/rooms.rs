@@ -411,6 +411,55 @@ impl AudioSink for Kept {
 }
 
 #[test]
+fn a_recorded_room_is_written_down_whole_in_step_at_the_rate_of_the_file_until_it_is_told_to_end() {
+    for (format, rate) in [(FormatId::SLIN, 8000_u32), (FormatId::SLIN16, 16_000)] {
+        let mut plant = Plant::new();
+        let mut guests: Vec<_> = [FormatId::ULAW, FormatId::G722, FormatId::SLIN48]
+            .iter()
+            .zip(TONES)
+            .map(|(format, hertz)| guest(&mut plant, *format, hertz))
+            .collect();
+        for guest in &guests {
+            enter(&mut plant, guest.stream());
+        }
+        talk(&mut plant, &mut guests, 200);
+        let (sink, kept) = std::sync::mpsc::channel();
+        plant.command(Command::RecordRoom { room: ROOM, format, sink: Box::new(Kept(sink)) });
+        talk(&mut plant, &mut guests, 1000);
+        plant.command(Command::StopRecordRoom { room: ROOM });
+        talk(&mut plant, &mut guests, 400);
+        let samples: Vec<i16> = kept.try_iter().flatten().collect();
+        let expected = rate as usize;
+        let frame = expected / 50;
+        assert!(samples.len().abs_diff(expected) <= frame, "{format}: {} samples", samples.len());
+        let late = &samples[samples.len() / 2..];
+        for hertz in &TONES[..3] {
+            assert!(amplitude(late, rate, *hertz) > 1600.0, "{format}: {hertz}");
+        }
+        assert!(kept.recv().is_err(), "the sink is gone");
+        // Nobody hears anything of it.
+        for (n, guest) in guests.iter().enumerate() {
+            assert_eq!(tones(&plant, guest, &TONES), others(n, 3), "{}", guest.format);
+        }
+    }
+}
+
+#[test]
+fn a_recording_ends_with_the_last_member_of_its_room() {
+    let mut plant = Plant::new();
+    let mut guests = vec![guest(&mut plant, FormatId::ULAW, TONES[0])];
+    let stream = guests[0].stream();
+    enter(&mut plant, stream);
+    let (sink, kept) = std::sync::mpsc::channel();
+    plant.command(Command::RecordRoom { room: ROOM, format: FormatId::SLIN16, sink: Box::new(Kept(sink)) });
+    talk(&mut plant, &mut guests, 400);
+    plant.command(Command::Part { stream });
+    talk(&mut plant, &mut guests, 100);
+    assert!(kept.try_iter().flatten().count() >= 16_000 * 3 / 10);
+    assert!(kept.recv().is_err(), "the sink is gone");
+}
+
+#[test]
 fn taps_of_a_member_hear_it_even_when_the_room_does_not() {
     let mut plant = Plant::new();
     let mut guests: Vec<_> = (0..2).map(|n| guest(&mut plant, FormatId::ULAW, TONES[n])).collect();

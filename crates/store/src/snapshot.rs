@@ -16,6 +16,7 @@ use crate::config::hep::Hep;
 use crate::config::iax::Iax;
 use crate::config::logger::Logger;
 use crate::config::manager::Manager;
+use crate::config::meetme::MeetMe;
 use crate::config::modules::{Capability, Modules};
 use crate::config::music::Music;
 use crate::config::notify::Notify;
@@ -105,6 +106,8 @@ pub struct Snapshot {
     pub codecs: CodecsConf,
     /// `confbridge.conf`.
     pub confbridge: ConfBridge,
+    /// `meetme.conf`.
+    pub meetme: MeetMe,
     /// `queues.conf` and `queuerules.conf`.
     pub queues: Queues,
     /// `res_parking.conf`.
@@ -505,6 +508,7 @@ impl<'a> Reading<'a> {
             codecs,
             confbridge: self.read("confbridge.conf", ConfBridge::read),
             parking: self.read("res_parking.conf", crate::config::parking::ParkingConf::read),
+            meetme: self.read("meetme.conf", MeetMe::read),
             features: self.read("features.conf", crate::config::features::read),
             agents: self.read("agents.conf", Agents::read),
             amd: self.read("amd.conf", Amd::read),

@@ -1,6 +1,8 @@
 //! Conferences: three phones, told apart by their tones; who hears whom.
 
-use e2e::{Phone, Server, Site, Speak, wait};
+use std::path::Path;
+
+use e2e::{Phone, Server, Site, Speak, tone, wait};
 
 /// What each phone says.
 const TONES: [f64; 3] = [440.0, 750.0, 1250.0];
@@ -14,7 +16,18 @@ exten => room,1,ConfBridge(room)
  same => n,Set(DB(conference/${CALLERID(num)})=${CONFBRIDGE_RESULT})
  same => n,Wait(30)
 exten => quick,1,ConfBridge(quick,fast,gated)
+exten => guest,1,ConfBridge(lecture,plain,guest)
+ same => n,Set(DB(conference/${CALLERID(num)})=${CONFBRIDGE_RESULT})
+exten => leader,1,ConfBridge(lecture,plain,leader)
+exten => keys,1,ConfBridge(board,taped,member,keys)
+ same => n,Set(DB(conference/${CALLERID(num)})=${CONFBRIDGE_RESULT})
+exten => named,1,ConfBridge(board,taped,named)
 ";
+
+/// What is heard besides the phones: the question for a PIN, music, a beep.
+const PIN: f64 = 1700.0;
+const MUSIC: f64 = 1900.0;
+const JOINED: f64 = 2300.0;
 
 const CONFBRIDGE: &str = "
 [fast]
@@ -26,6 +39,39 @@ type=user
 quiet=yes
 dsp_drop_silence=yes
 dsp_silence_threshold=300
+[plain]
+type=bridge
+sound_join=
+sound_leave=
+[taped]
+type=bridge
+template=plain
+record_conference=yes
+record_file=board.wav
+record_file_timestamp=no
+[member]
+type=user
+announce_only_user=no
+[guest]
+type=user
+template=member
+pin=42
+wait_marked=yes
+end_marked=yes
+music_on_hold_when_empty=yes
+[leader]
+type=user
+template=member
+marked=yes
+admin=yes
+[named]
+type=user
+template=member
+announce_join_leave=yes
+[keys]
+type=menu
+1=toggle_mute
+3=leave_conference
 ";
 
 fn server(name: &str) -> Server {
@@ -34,19 +80,28 @@ fn server(name: &str) -> Server {
         .phone_with("bob", "allow=alaw\n")
         .phone_with("carol", "allow=ulaw\n")
         .add("confbridge.conf", CONFBRIDGE)
+        .prompt("conf-getpin", PIN, 0.5)
+        .prompt("conf-hasjoin", JOINED, 0.5)
+        .music(MUSIC, 4.0)
         .dialplan(DIALPLAN);
     Server::start(site)
 }
 
 fn phones(server: &Server, extension: &str) -> Vec<Phone> {
-    let each = |(name, tone): (&&str, f64)| {
-        let mut phone = Phone::new(server.site.sip, name);
-        phone.codecs = vec![if *name == "bob" { 8 } else { 0 }];
-        phone.media.speak(Speak::Tone(tone));
-        phone.must_call(extension);
-        phone
-    };
-    NAMES.iter().zip(TONES).map(each).collect()
+    (0..NAMES.len()).map(|n| phone(server, n, extension)).collect()
+}
+
+fn phone(server: &Server, n: usize, extension: &str) -> Phone {
+    let mut phone = Phone::new(server.site.sip, NAMES[n]);
+    phone.codecs = vec![if NAMES[n] == "bob" { 8 } else { 0 }];
+    phone.media.speak(Speak::Tone(TONES[n]));
+    phone.must_call(extension);
+    phone
+}
+
+fn until_hears_tone(phone: &Phone, hertz: f64) {
+    phone.media.forget();
+    wait::until_true("the tone", || phone.media.heard().tone(hertz) >= 300);
 }
 
 /// The tones that a phone has heard in the last quarter of a second.
@@ -143,5 +198,137 @@ fn a_fault_in_the_stream_of_one_member_ends_its_call_only() {
     until_hears(&phones[2], &[TONES[0]]);
     phones[0].hang_up();
     phones[2].hang_up();
+    server.until_idle();
+}
+
+#[test]
+fn guests_with_a_pin_hear_music_until_their_leader_comes_and_leave_with_him() {
+    let server = server("conference-leader");
+    let mut guests: Vec<_> = (0..2).map(|n| phone(&server, n, "guest")).collect();
+    for guest in &guests {
+        wait::until_true("the question for the PIN", || guest.media.heard().tone(PIN) >= 300);
+        guest.media.type_digits("42#");
+        until_hears_tone(guest, MUSIC);
+        assert_eq!(tones(guest), [0.0; 0], "who waits hears nobody");
+    }
+    let list = server.cli("confbridge list lecture");
+    assert_eq!(list.matches(" WEw ").count(), 2, "{list}");
+    let mut leader = phone(&server, 2, "leader");
+    until_hears(&guests[0], &[TONES[1], TONES[2]]);
+    until_hears(&guests[1], &[TONES[0], TONES[2]]);
+    until_hears(&leader, &[TONES[0], TONES[1]]);
+    leader.hang_up();
+    guests.iter_mut().for_each(Phone::until_hung_up);
+    for name in &NAMES[..2] {
+        assert_eq!(server.database("conference", name), "ENDMARKED");
+    }
+    server.until_idle();
+}
+
+#[test]
+fn keys_mute_and_leave_and_what_was_said_is_in_the_file() {
+    let server = server("conference-keys");
+    let mut phones = phones(&server, "keys");
+    for (n, phone) in phones.iter().enumerate() {
+        until_hears(phone, &others(n));
+    }
+    phones[0].media.type_digits("1");
+    until_hears(&phones[1], &[TONES[2]]);
+    until_hears(&phones[2], &[TONES[1]]);
+    phones[0].media.type_digits("1");
+    until_hears(&phones[1], &others(1));
+    phones[1].media.type_digits("3");
+    phones[1].until_hung_up();
+    assert_eq!(server.database("conference", "bob"), "DTMF");
+    until_hears(&phones[0], &[TONES[2]]);
+    phones[0].hang_up();
+    phones[2].hang_up();
+    server.until_idle();
+    let file = server.site.config().ancestors().nth(2).and_then(|folder| find(folder, "board.wav")).unwrap();
+    let samples = wait::until("the recording", || {
+        let bytes = std::fs::read(&file).ok()?;
+        let length = u32::from_le_bytes(bytes.get(40..44)?.try_into().ok()?) as usize;
+        let data = bytes.get(44..).filter(|data| !data.is_empty() && data.len() == length)?;
+        Some(data.as_chunks::<2>().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect::<Vec<_>>())
+    });
+    let together = |tones: &[f64]| {
+        samples.chunks(800).any(|part| tones.iter().all(|hertz| tone::share(part, 8000, *hertz) > 0.1))
+    };
+    assert!(together(&TONES), "all three are heard at once");
+    assert!(together(&[TONES[0], TONES[2]]));
+}
+
+/// A folder of this name below another.
+fn find_folder(below: &Path, name: &str) -> Option<std::path::PathBuf> {
+    std::fs::read_dir(below)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .find_map(|path| if path.ends_with(name) { Some(path) } else { find_folder(&path, name) })
+}
+
+/// A file of this name below a folder.
+fn find(below: &Path, name: &str) -> Option<std::path::PathBuf> {
+    std::fs::read_dir(below).ok()?.flatten().find_map(|entry| {
+        let path = entry.path();
+        if path.is_dir() { find(&path, name) } else { path.ends_with(name).then_some(path) }
+    })
+}
+
+#[test]
+fn all_hear_the_name_that_somebody_has_said_when_it_comes_and_when_it_goes() {
+    let server = server("conference-name");
+    let mut listener = phone(&server, 1, "keys");
+    wait::until_true("bob is in", || {
+        server.json("confbridge list")["conferences"].as_array().unwrap().len() == 1
+    });
+    // What alice says first is taken for its name; the key ends it.
+    let mut named = phone(&server, 0, "named");
+    let names =
+        || server.site.config().ancestors().nth(2).and_then(|folder| find_folder(folder, "confbridge"));
+    let recorded = || {
+        std::fs::read_dir(names()?)
+            .ok()?
+            .flatten()
+            .find(|file| file.metadata().is_ok_and(|m| m.len() > 20_000))
+    };
+    wait::until("alice is recorded", recorded);
+    named.media.type_digits("#");
+    named.media.speak(Speak::Silence);
+    for (words, hertz) in [("the name", TONES[0]), ("the words after it", JOINED)] {
+        wait::until_true(words, || listener.media.heard().tone(hertz) >= 300);
+    }
+    named.hang_up();
+    listener.media.forget();
+    // It has gone, and its name is heard once more.
+    wait::until_true("the name", || listener.media.heard().tone(TONES[0]) >= 300);
+    until_hears(&listener, &[]);
+    listener.hang_up();
+    server.until_idle();
+    let left = std::fs::read_dir(names().unwrap()).unwrap().count();
+    assert_eq!(left, 0, "the name is not kept");
+}
+
+#[test]
+fn consoles_record_lock_and_show_what_there_is() {
+    let server = server("conference-console");
+    let mut alice = phone(&server, 0, "room");
+    wait::until_true("alice is in", || {
+        server.json("confbridge list")["conferences"].as_array().unwrap().len() == 1
+    });
+    for (command, words) in [
+        ("confbridge record start room kept.wav", "Recording started"),
+        ("confbridge record stop room", "Recording stopped"),
+        ("confbridge lock room", "is locked"),
+        ("confbridge show profile user guest", "wait_marked:                 yes"),
+        ("confbridge show menu keys", "leave_conference"),
+        ("confbridge kick room PJSIP/alice", "Kicked"),
+    ] {
+        let said = server.cli(command);
+        assert!(said.contains(words), "{command}: {said}");
+    }
+    assert_eq!(server.database("conference", "alice"), "KICKED");
+    alice.hang_up();
     server.until_idle();
 }

@@ -276,11 +276,23 @@ impl MediaDoor for Media {
             Command::Enter { stream, room, member, .. } => {
                 state.part(stream);
                 let muted = if member.muted { " muted" } else { "" };
-                state.say(&format!("#{} enters room {}{muted}", stream.slot, room.slot));
+                let deaf = if member.deaf { " deaf" } else { "" };
+                state.say(&format!("#{} enters room {}{muted}{deaf}", stream.slot, room.slot));
             }
             Command::Adjust { stream, member } => {
                 let muted = if member.muted { "is muted" } else { "is heard" };
-                state.say(&format!("#{} {muted}", stream.slot));
+                let deaf = if member.deaf { " and deaf" } else { "" };
+                let volume = |name: &str, gain: base::Gain| match gain {
+                    base::Gain::UNITY => String::new(),
+                    gain => format!(", {name} {}/256", gain.0),
+                };
+                let talking = volume("talks at", member.talking);
+                let listening = volume("hears at", member.listening);
+                state.say(&format!("#{} {muted}{deaf}{talking}{listening}", stream.slot));
+            }
+            Command::RecordRoom { room, .. } => state.say(&format!("room {} is recorded", room.slot)),
+            Command::StopRecordRoom { room } => {
+                state.say(&format!("room {} is recorded no more", room.slot));
             }
             Command::Announce { room, clip } => {
                 let name = state.name_of(&clip);
@@ -350,6 +362,12 @@ impl Recorder for Recordings {
     fn rename(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String> {
         self.0.borrow_mut().say(&format!("renames {path}.{extension} to {to}.{extension}"));
         Ok(())
+    }
+    fn remove(&mut self, path: &str, extension: &str) {
+        let file = format!("{path}.{extension}");
+        if self.0.borrow_mut().recordings.remove(&file) {
+            self.0.borrow_mut().say(&format!("removes {file}"));
+        }
     }
     fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String> {
         self.open(path, extension, append)

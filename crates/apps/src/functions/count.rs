@@ -1,5 +1,6 @@
 //! GROUP() and its counts: channels that the dialplan puts together.
 
+use call::conference::Member;
 use dialplan::Fault;
 
 use super::{Read, gone, unknown};
@@ -57,14 +58,54 @@ pub(super) fn read_conference(call: &Call, text: &str, out: &mut String) -> Read
         Some(match item.to_ascii_lowercase().as_str() {
             "parties" => members().count(),
             "admins" => members().filter(|member| member.seat.is_admin).count(),
-            // Nobody is marked: profiles that say so are told by `check`.
-            "marked" => 0,
+            "marked" => conference.map_or(0, call::conference::Conference::marked),
             "locked" => usize::from(conference.is_some_and(|conference| conference.is_locked)),
             "muted" => usize::from(conference.is_some_and(call::conference::Conference::is_muted)),
             _ => return None,
         })
     });
     out.push_str(&answer.ok_or_else(|| unknown(item))?.to_string());
+    Ok(())
+}
+
+/// `MEETME_INFO(keyword,confno)`.
+pub(super) fn read_meeting(call: &Call, text: &str, out: &mut String) -> Read {
+    let (item, name) = text.split_once(',').ok_or(Fault::new("needs a keyword and a conference"))?;
+    let (item, name) = (item.trim().to_ascii_lowercase(), name.trim());
+    let answer = call.chan.core(|core| {
+        let conference = core.conferences.get(name);
+        let seconds = |began: i64| (core.services.wall.now_micros() - began).max(0) / 1_000_000;
+        Some(match item.as_str() {
+            "lock" => i64::from(conference.is_some_and(|found| found.is_locked)),
+            "parties" => conference.map_or(0, |found| i64::try_from(found.members.len()).unwrap_or(i64::MAX)),
+            "activity" => conference.map_or(0, |found| seconds(found.began)),
+            "dynamic" => i64::from(!core.settings.meeting_rooms.contains_key(name)),
+            _ => return None,
+        })
+    });
+    out.push_str(&answer.ok_or_else(|| unknown(&item))?.to_string());
+    Ok(())
+}
+
+/// `CONFBRIDGE_CHANNELS(type,conference)`.
+pub(super) fn read_conference_channels(call: &Call, text: &str, out: &mut String) -> Read {
+    let (item, name) = text.split_once(',').ok_or(Fault::new("needs a type and a conference"))?;
+    let item = item.trim().to_ascii_lowercase();
+    let meant: fn(&Member) -> bool = match item.as_str() {
+        "parties" => |_| true,
+        "admins" => |member| member.seat.is_admin,
+        "marked" => |member| member.seat.is_marked,
+        "active" => |member| !member.waits,
+        "waiting" => |member| member.waits,
+        _ => return Err(unknown(&item)),
+    };
+    let names = call.chan.core(|core| {
+        let members =
+            core.conferences.get(name.trim()).into_iter().flat_map(|conference| &conference.members);
+        let channels = members.filter(|member| meant(member)).filter_map(|member| core.get(member.channel));
+        channels.map(|channel| channel.name.to_string()).collect::<Vec<_>>().join(",")
+    });
+    out.push_str(&names);
     Ok(())
 }
 

@@ -24,7 +24,7 @@ pub(crate) mod web;
 use dialplan::{ChannelFunction, Fault};
 
 use crate::call_ctx::args;
-use crate::{Call, message, voicemail};
+use crate::{Call, conference, message, voicemail};
 
 /// How a reader answers.
 pub(crate) type Read = Result<(), Fault>;
@@ -77,7 +77,10 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::EnumResult => enumlookup::read_result(call, text, out),
         F::SrvQuery => service::read_query(call, text, out),
         F::SrvResult => service::read_result(call, text, out),
+        F::Confbridge => conference::read_custom(call, text, out),
         F::ConfbridgeInfo => count::read_conference(call, text, out),
+        F::MeetmeInfo => count::read_meeting(call, text, out),
+        F::ConfbridgeChannels => count::read_conference_channels(call, text, out),
         F::DeviceState => state::read_device(call, text, out),
         F::ExtensionState => state::read_extension(call, text, out),
         F::Hint => state::read_hint(call, text, out),
@@ -171,6 +174,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::PjsipMediaOffer
         | F::IaxVar
         | F::PjsipSendSessionRefresh => tech_write(call, tech_name(function), text, value),
+        F::Confbridge => conference::write_custom(call, text, value),
         F::Curlopt => web::write_option(call, text, value),
         F::Feature => features::write_general(call, text, value),
         F::FeatureMap => features::write_map(call, text, value),
@@ -211,6 +215,8 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::SrvQuery
         | F::SrvResult
         | F::ConfbridgeInfo
+        | F::ConfbridgeChannels
+        | F::MeetmeInfo
         | F::Channels
         | F::ChannelExists
         | F::ExtensionState

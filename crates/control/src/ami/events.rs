@@ -63,6 +63,8 @@ events! {
     "ConfbridgeLeave" "call" "A channel left a conference." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeMute" "call" "A member of a conference is not heard any more." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeUnmute" "call" "A member of a conference is heard again." ["Conference", "Bridge*", "Channel*", "Admin"];
+    "ConfbridgeRecord" "call" "A conference is recorded from here on." ["Conference", "Bridge*"];
+    "ConfbridgeStopRecord" "call" "A conference is not recorded any more." ["Conference", "Bridge*"];
     "QueueCallerJoin" "agent" "A caller entered a queue." ["Channel*", "Queue", "Position", "Count"];
     "QueueCallerLeave" "agent" "A caller is out of a queue: it left, or talks to a member." ["Channel*", "Queue", "Count", "Position"];
     "QueueCallerAbandon" "agent" "A caller gave up, or was given up." ["Channel*", "Queue", "Position", "OriginalPosition", "HoldTime"];
@@ -397,6 +399,11 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
             .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0)),
         Notice::ConferenceEnd { conference, bridge: of } => Event::new("ConfbridgeEnd")
             .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0)),
+        Notice::ConferenceRecord { conference, bridge: of, count, runs } => {
+            let name = if *runs { "ConfbridgeRecord" } else { "ConfbridgeStopRecord" };
+            Event::new(name)
+                .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, *count))
+        }
         Notice::ConferenceMember { .. } => conference_member(notice),
         Notice::Queue { queue, event, caller, member } => {
             super::queues::event(queue, event, caller.as_deref(), member.as_deref())
@@ -701,6 +708,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::BridgeDestroy { .. }
         | Notice::ConferenceStart { .. }
         | Notice::ConferenceEnd { .. }
+        | Notice::ConferenceRecord { .. }
         | Notice::OriginateResponse { .. }
         | Notice::PeerStatus { .. }
         | Notice::ContactStatus { .. }

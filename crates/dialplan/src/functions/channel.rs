@@ -128,6 +128,31 @@ pub(super) const ROWS: &[FunctionRow] = &[
         false,
     ),
     row(
+        "CONFBRIDGE",
+        "CONFBRIDGE(type,option)",
+        "Sets an option of a profile of confbridge.conf (bridge, user, menu) for the ConfBridge that follows, or gets it; \
+         template begins from a profile, clear forgets what was set.",
+        F::Confbridge,
+        true,
+        true,
+    ),
+    row(
+        "MEETME_INFO",
+        "MEETME_INFO(keyword,confno)",
+        "Gets of a conference how many are in it (parties), for how many seconds it runs (activity), whether it is locked (lock) or not in meetme.conf (dynamic).",
+        F::MeetmeInfo,
+        true,
+        false,
+    ),
+    row(
+        "CONFBRIDGE_CHANNELS",
+        "CONFBRIDGE_CHANNELS(type,conference)",
+        "Lists the channels in a conference, by commas: parties, or those that are admins, marked, active or waiting.",
+        F::ConfbridgeChannels,
+        true,
+        false,
+    ),
+    row(
         "CONFBRIDGE_INFO",
         "CONFBRIDGE_INFO(type,conference)",
         "Gets how many are in a conference (parties, admins, marked), or whether it is muted or locked.",

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use ::sip::OwnedMessage;
-use base::{Cause, ChannelId, RoomSettings};
+use base::{Cause, ChannelId};
 use call::conference::Seat;
 use call::{Advance, ChanEvent, Elsewhere, Notice};
 use driver::local::LocalDriver;
@@ -255,7 +255,7 @@ fn rfc3515_who_is_in_a_conference_gives_his_seat_to_whoever_answers_at_the_targe
         let (other, _) = outgoing(&mut lab, "trunk");
         lab.with(|_, core| {
             for id in [seat, other] {
-                core.conference_enter("board", id, Seat::default(), RoomSettings::default(), 0).unwrap();
+                core.conference_enter("board", id, Seat::default().into(), &Default::default()).unwrap();
             }
         });
         let target = if target.contains('@') { target.to_owned() } else { format!("{target}@strowger") };
@@ -401,8 +401,10 @@ fn rfc5589_7_an_attended_transfer_between_conferences_couples_them() {
         for (room, (place, other)) in rooms.into_iter().zip(places.into_iter().zip(others)) {
             for id in [place, other] {
                 let Some(room) = room else { break };
-                let settings = RoomSettings::default();
-                lab.with(|_, core| core.conference_enter(room, id, Seat::default(), settings, 0)).unwrap();
+                lab.with(|_, core| {
+                    core.conference_enter(room, id, Seat::default().into(), &Default::default())
+                })
+                .unwrap();
             }
         }
         let by = places.map(|id| self::name(&lab, id));

@@ -646,7 +646,9 @@ impl core::fmt::Debug for MediaFront {
 /// The one or two streams that a command is for; `None` when it is for a room that nobody is in.
 fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<StreamId>)> {
     Some(match *command {
-        Command::Announce { room, .. } => (rooms.resident(room)?, None),
+        Command::Announce { room, .. }
+        | Command::RecordRoom { room, .. }
+        | Command::StopRecordRoom { room } => (rooms.resident(room)?, None),
         Command::Enter { stream, room, .. } => (stream, rooms.resident(room)),
         Command::Tie { a, b } | Command::Join { a, b } => (a, Some(b)),
         Command::Plan { stream, .. }

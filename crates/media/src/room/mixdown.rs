@@ -34,7 +34,7 @@ impl Room {
         assert!(!self.poisoned, "a fault injected into a room");
         let (ms, _) = self.rounds();
         self.choose_speakers();
-        let Self { members, buses, announcer, mix, .. } = self;
+        let Self { members, buses, announcer, recorder, mix, .. } = self;
         for bus in &mut buses.list {
             bus.clear();
         }
@@ -51,6 +51,12 @@ impl Room {
             }
         }
         buses.join(level, ms);
+        if let Some(recorder) = recorder
+            && let Some(bus) = buses.list.get(recorder.bus)
+        {
+            // What does not fit is counted by the sink.
+            recorder.sink.write(bus.full(ms));
+        }
     }
     /// Of more who talk than may be heard, the loudest; who is heard already keeps the place against one who is not
     /// clearly louder.

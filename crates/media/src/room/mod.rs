@@ -3,7 +3,7 @@
 //! A room is mixed in rounds of 10 or 20 ms. Each round takes what every member's ear has heard, adds up what is said by
 //! sample rate (`bus`), and sends each member the sum without its own part (`speech`): one packet for all who say nothing
 //! and share format and packet length, one of its own for everybody else. `talk` judges who talks and shapes levels,
-//! `mixdown` is one round of one room, and `run` walks through a worker's rooms that are due, all together, so that
+//! `mixdown` is one round of one room, `recorder` where that is written down, and `run` walks through a worker's rooms that are due, all together, so that
 //! decoders and encoders of different rooms are run side by side.
 //!
 //! This file: who is in a room, and what follows from that. It knows nothing of packets.
@@ -11,6 +11,7 @@
 mod announce;
 mod bus;
 mod mixdown;
+mod recorder;
 mod run;
 mod speech;
 mod talk;
@@ -19,7 +20,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use base::{FormatId, Gain, MemberSettings, RoomId, RoomSettings, SampleRate, StreamId, Wishes};
+use base::{AudioSink, FormatId, Gain, MemberSettings, RoomId, RoomSettings, SampleRate, StreamId, Wishes};
 use codec::{Coders, Level, RATES, Resampler};
 
 pub(crate) use talk::amplify;
@@ -28,6 +29,7 @@ use crate::groups::Turn;
 use crate::packet_io::PacketIo;
 use crate::room::announce::Announcer;
 use crate::room::bus::{Buses, samples};
+use crate::room::recorder::Recorder;
 use crate::room::speech::{Speech, Voice};
 use crate::room::talk::Talk;
 use crate::wheel::{Seat, Wheel};
@@ -98,6 +100,7 @@ pub(crate) struct Room {
     buses: Buses,
     voices: Vec<Voice>,
     announcer: Announcer,
+    recorder: Option<Recorder>,
     /// Members by presence; room for choosing speakers without an allocation.
     order: Vec<(u32, u32)>,
     /// What one member is to hear; room for the longest round.
@@ -118,6 +121,7 @@ impl Room {
             buses: Buses::default(),
             voices: Vec::new(),
             announcer: Announcer::default(),
+            recorder: None,
             order: Vec::new(),
             mix: vec![0; samples(SampleRate(48_000), ROUND_MS_MAX)].into(),
             poisoned: false,
@@ -202,13 +206,15 @@ impl Room {
             let moved = self.buses.list.len() - 1;
             let used =
                 self.members.iter().filter_map(|member| member.seat.as_ref()).any(|seat| seat.bus == at);
-            if used || self.announcer.bus() == Some(at) {
+            let recorded = self.recorder.as_ref().is_some_and(|recorder| recorder.bus == at);
+            if used || recorded || self.announcer.bus() == Some(at) {
                 continue;
             }
             self.buses.remove(at);
             let seats = self.members.iter_mut().filter_map(|member| member.seat.as_mut()).map(|s| &mut s.bus);
             let voices = self.voices.iter_mut().map(|voice| &mut voice.bus);
-            for bus in seats.chain(voices).chain(self.announcer.bus_mut()) {
+            let recorder = self.recorder.as_mut().map(|recorder| &mut recorder.bus);
+            for bus in seats.chain(voices).chain(self.announcer.bus_mut()).chain(recorder) {
                 if *bus == moved {
                     *bus = at;
                 }
@@ -423,6 +429,13 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(room) = self.rooms.get_mut(room) else { return };
         let Room { announcer, buses, .. } = room;
         announcer.queue(clip, buses);
+    }
+    /// Writes down what is heard in a room from here on, or nothing any more.
+    pub(crate) fn record_room(&mut self, room: RoomId, sink: Option<(FormatId, Box<dyn AudioSink>)>) {
+        let Some(room) = self.rooms.get_mut(room) else { return };
+        let buses = &mut room.buses;
+        room.recorder = sink.map(|(format, sink)| Recorder { bus: buses.of(format.rate()), sink });
+        room.sweep();
     }
     /// Takes a stream out of its room; whether it was in one.
     pub(crate) fn leave_room(&mut self, id: StreamId) -> bool {

@@ -22,6 +22,7 @@ pub(crate) mod legacy;
 pub mod logger;
 mod made;
 pub mod manager;
+pub mod meetme;
 pub mod minivm;
 pub mod modules;
 pub mod music;
@@ -328,8 +329,8 @@ pub fn manual() -> Vec<Row> {
         codecs::Speex::rows(),
         codecs::Plc::rows(),
         codecs::External::rows(),
-        confbridge::Bridge::rows(),
-        confbridge::User::rows(),
+        confbridge::rows(),
+        meetme::rows(),
         amd::Amd::rows(),
         agents::AgentSection::rows(),
         voicemail::VoicemailConf::rows(),

@@ -107,6 +107,12 @@ impl Recorder for Recordings {
         // Whoever writes it has it open, and does not ask for its name.
         std::fs::rename(from, &to).map_err(fail)
     }
+    fn remove(&mut self, path: &str, extension: &str) {
+        if let Ok(path) = self.path(path, extension) {
+            // One that was never made, or is gone already, is as good.
+            let _ = std::fs::remove_file(path);
+        }
+    }
     fn state(&self) -> RecorderState {
         RecorderState {
             running: self.totals.running.load(Ordering::Relaxed),

@@ -478,6 +478,40 @@ fn conferences_are_listed_and_members_muted_and_sent_out_with_events_of_each() {
         let answer = desk.act(1, act);
         assert!(answer.starts_with(&format!("Response: Error\r\nMessage: {expected}")), "{act}: {answer}");
     }
+    let rooms = desk.act(1, "MeetmeListRooms");
+    assert_eq!(field(&messages(&rooms)[1], "Creation"), Some("Dynamic"), "{rooms}");
+    let list = desk.act(1, "MeetmeList|Conference: room");
+    let item = &messages(&list)[1];
+    for (name, value) in
+        [("UserNumber", "1"), ("Role", "Talk and listen"), ("Muted", "No"), ("Talking", "Not monitored")]
+    {
+        assert_eq!(field(item, name), Some(value), "{name}: {list}");
+    }
+    let mut told = String::new();
+    for (act, expected) in [
+        ("MeetmeMute|Meetme: room|Usernum: 1", "Response: Success\r\nMessage: User muted"),
+        ("MeetmeUnmute|Meetme: room|Usernum: 1", "Response: Success\r\nMessage: User unmuted"),
+        ("MeetmeMute|Meetme: room|Usernum: 9", "Response: Error\r\nMessage: User number not found"),
+        ("MeetmeMute|Meetme: other|Usernum: 1", "Response: Error\r\nMessage: Meetme conference not found"),
+        ("ConfbridgeStartRecord|Conference: room|RecordFile: /x/kept.wav", "Conference Recording Started."),
+        ("ConfbridgeStartRecord|Conference: room", "Conference is already being recorded."),
+        ("ConfbridgeStopRecord|Conference: room", "Conference Recording Stopped."),
+        ("ConfbridgeStopRecord|Conference: room", "Conference is not being recorded."),
+        ("ConfbridgeStopRecord|Conference: other", "No Conference by that name found."),
+        (
+            "ConfbridgeSetSingleVideoSrc|Conference: room|Channel: SIM/alice-00000000",
+            "Conferences have no video.",
+        ),
+    ] {
+        let answer = desk.act(1, act);
+        assert!(answer.contains(expected), "{act}: {answer}");
+        let now = desk.world.now().as_millis();
+        desk.pass_to(now + 10);
+        told += &format!("{answer}{}", desk.sent(1));
+    }
+    for name in ["ConfbridgeRecord", "ConfbridgeStopRecord"] {
+        assert_eq!(event_names(&told).iter().filter(|known| *known == name).count(), 1, "{name}: {told}");
+    }
     assert!(desk.act(1, "ConfbridgeLock|Conference: room").contains("Conference locked"));
     assert!(desk.act(1, "ConfbridgeUnlock|Conference: room").contains("Conference unlocked"));
 }

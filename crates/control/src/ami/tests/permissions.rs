@@ -69,6 +69,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "ExecIfTime",
         "ImportVar",
         "MSet",
+        "MeetMe",
         "MessageSend",
         "MinivmAccMess",
         "MinivmDelete",
@@ -116,6 +117,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         of(capability::is_plain_to_read, dialplan::FunctionRow::readable),
         [
             "AST_CONFIG",
+            "CONFBRIDGE",
             "CURL",
             "CURLOPT",
             "DB_DELETE",
@@ -147,6 +149,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
     assert_eq!(
         of(capability::is_plain_to_write, dialplan::FunctionRow::writable),
         [
+            "CONFBRIDGE",
             "CURLOPT",
             "DB",
             "DB_DELETE",

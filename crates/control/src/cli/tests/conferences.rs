@@ -37,6 +37,26 @@ fn conferences_are_listed_and_members_muted_locked_and_sent_out() {
     ] {
         assert_eq!(desk.run(command), (said.to_owned(), 1), "{command}");
     }
+    for (command, words) in [
+        ("confbridge record start room /x/kept.wav", "Recording started: /x/kept.wav"),
+        ("confbridge record stop room", "Recording stopped: /x/kept.wav"),
+        ("confbridge show profile bridges", "default_bridge"),
+        ("confbridge show profile users", "default_user"),
+        ("confbridge show menus", "menus"),
+        ("confbridge show profile bridge default_bridge", "max_members:                 0"),
+        ("confbridge show profile user default_user", "announce_only_user:          yes"),
+    ] {
+        let said = desk.text(command);
+        assert!(said.contains(words), "{command}: {said}");
+    }
+    for (command, said) in [
+        ("confbridge record stop room", "Conference 'room': it is not recorded\n"),
+        ("confbridge record start other", "No conference bridge named 'other' found!\n"),
+        ("confbridge show profile user other", "No conference user profile named 'other' found!\n"),
+        ("confbridge mute room SIM/6001", "No channel named 'SIM/6001' found\n"),
+    ] {
+        assert_eq!(desk.run(command), (said.to_owned(), 1), "{command}: two channels begin so");
+    }
     desk.text("confbridge kick room SIM/6001-00000000");
     desk.pass(1);
     assert_eq!(desk.json("confbridge list room")["members"].as_array().unwrap().len(), 1);

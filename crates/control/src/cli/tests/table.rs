@@ -116,6 +116,8 @@ fn example(shape: &str) -> String {
     [
         ("<channel>", "SIM/6001-00000000"),
         ("<conference>", "room"),
+        ("bridge <profile>", "bridge default_bridge"),
+        ("user <profile>", "user default_user"),
         ("<application>", "Dial"),
         ("<function>", "LEN"),
         ("<exten>", "6001"),
@@ -168,6 +170,7 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
                 "core show channel SIM/6001-00000000 ladder",
                 "No channel of this call speaks SIP: SIM/6001-00000000",
             ),
+            ("confbridge show menu <profile>", "No conference menu named '<profile>' found!"),
             ("voicemail show mailbox <mailbox>", "Could not find voicemail user <mailbox>"),
             ("sorcery memory cache show <cache>", "There is no sorcery memory cache '<cache>'."),
             ("sorcery memory cache dump <cache>", "There is no sorcery memory cache '<cache>'."),

@@ -1,0 +1,331 @@
+//! What comes before somebody is in a conference, and after: PIN, name, what it and the others hear.
+
+use core::time::Duration;
+use std::future::Future;
+use std::sync::Arc;
+
+use base::{Clip, Command, FormatId};
+use call::conference::{Guest, Refused, Which};
+use call::{Chan, Level, Stop, Take};
+
+use super::record::start_own;
+use super::stay::Stay;
+use super::{Ended, Visit};
+use crate::{gate, say};
+
+/// Tries that a PIN may take.
+const PIN_TRIES: usize = 3;
+/// Longest name that somebody says.
+const NAME_LENGTH: Duration = Duration::from_secs(10);
+/// Silence that ends it.
+const NAME_SILENCE_MS: u32 = 2000;
+/// How often a name may be said again.
+const NAME_TRIES: usize = 10;
+/// How long the file of a name is waited for: far longer than a disk that is not broken needs.
+const NAME_COMPLETE_WITHIN: Duration = Duration::from_secs(2);
+/// How often it is looked at.
+const NAME_LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The recorded name of a member; its file goes when it does.
+pub(super) struct Name {
+    chan: Chan,
+    path: String,
+}
+
+/// Format of its file.
+const NAME_EXTENSION: &str = "wav16";
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        self.chan.core(|core| core.services.recorder.remove(&self.path, NAME_EXTENSION));
+    }
+}
+
+/// What all hear of a member's coming and going, read before it is needed: leaving waits for nothing.
+#[derive(Default)]
+pub(super) struct Heralds {
+    pub(super) came: Vec<Arc<Clip>>,
+    pub(super) left: Vec<Arc<Clip>>,
+    /// When it was the last marked member.
+    pub(super) leader_left: Option<Arc<Clip>>,
+}
+
+/// The stay in a conference, which ends however the story ends.
+struct Seated<'a> {
+    chan: &'a Chan,
+    heralds: &'a Heralds,
+    closes: bool,
+}
+
+impl Drop for Seated<'_> {
+    fn drop(&mut self) {
+        // A prompt for this member alone would go on into the next step.
+        self.chan.stop_sound();
+        self.chan.core(|core| {
+            let Some(left) = core.conference_leave(self.chan.id()).filter(|left| left.count > 0) else {
+                return;
+            };
+            let leader = self.heralds.leader_left.iter().filter(|_| left.was_last_marked);
+            for clip in self.heralds.left.iter().chain(leader) {
+                core.conference_announce(&left.conference, clip.clone());
+            }
+            if self.closes && left.count == 1 {
+                // Who is there cannot be gone.
+                let _ = core.conference_kick(&left.conference, Which::All);
+            }
+        });
+    }
+}
+
+impl Visit<'_> {
+    /// The whole visit.
+    pub(super) async fn run(&self) -> Result<Ended, Stop> {
+        let chan = &self.call.chan;
+        if self.user.answers {
+            self.call.answer_for_sound().await?;
+        }
+        if !self.user.pin.is_empty() && !self.knows_pin().await? {
+            self.call.log(Level::Warning, &format!("wrong PIN for conference '{}'", self.conference));
+            return Ok(Ended::WrongPin);
+        }
+        let name = match self.user.tells_name {
+            true => self.record_name().await?,
+            false => None,
+        };
+        let heralds = self.heralds(name.as_ref()).await?;
+        let comes_unheard = !self.user.hears_own_join;
+        if comes_unheard && self.may_enter() {
+            self.announce(&heralds.came);
+        }
+        let guest =
+            Guest { seat: self.user.seat, user: self.user.name.clone(), menu: self.menu.name.clone() };
+        let entered =
+            chan.core(|core| core.conference_enter(&self.conference, chan.id(), guest, &self.bridge));
+        let entered = match entered {
+            Ok(entered) => entered,
+            Err(why) => return self.refused(why).await,
+        };
+        let seated = Seated { chan, heralds: &heralds, closes: self.extras.closes };
+        if entered.is_first {
+            chan.core(|core| core.conference_pin(&self.conference, &self.extras.pin));
+        }
+        match &self.extras.record {
+            Some(file) => start_own(self.call, &self.conference, file),
+            None if entered.is_first && self.bridge.records => start_own(self.call, &self.conference, ""),
+            None => {}
+        }
+        if !comes_unheard {
+            self.announce(&heralds.came);
+        }
+        if !self.extras.intro.is_empty() {
+            self.announce_names(std::slice::from_ref(&self.extras.intro)).await?;
+        }
+        let mut stay = Stay::new(self, entered);
+        let ended = match stay.welcome(entered).await? {
+            Some(ended) => ended,
+            None => stay.run().await?,
+        };
+        drop(stay);
+        drop(seated);
+        let sounds = &self.bridge.sounds;
+        let farewell = match ended {
+            _ if self.user.is_quiet => "",
+            Ended::Kicked => &sounds.kicked,
+            Ended::Marked => &sounds.leader_has_left,
+            _ => "",
+        };
+        if !farewell.is_empty() {
+            chan.play(farewell, "").await?;
+        }
+        Ok(ended)
+    }
+    async fn refused(&self, why: Refused) -> Result<Ended, Stop> {
+        let (sound, text) = match why {
+            Refused::Locked => (self.bridge.sounds.locked.as_str(), "is locked"),
+            Refused::Full => (self.bridge.sounds.locked.as_str(), "is full"),
+            Refused::NoMedia => ("", "cannot be entered: the channel has no media"),
+        };
+        if !sound.is_empty() {
+            self.call.chan.play(sound, "").await?;
+        }
+        self.call.log(Level::Warning, &format!("conference '{}' {text}", self.conference));
+        Ok(Ended::Refused)
+    }
+    /// Whether the conference is there and open, as far as that is known.
+    fn may_enter(&self) -> bool {
+        self.call.chan.core(|core| {
+            let conference = core.conferences.get(&self.conference);
+            conference.is_some_and(|conference| !conference.is_locked || self.user.seat.is_admin)
+        })
+    }
+    async fn knows_pin(&self) -> Result<bool, Stop> {
+        let sounds = &self.bridge.sounds;
+        let mut prompt = &sounds.get_pin;
+        for _ in 0..PIN_TRIES {
+            // One more than it has: a '#' may end it.
+            let typed = gate::password(self.call, prompt, self.user.pin.len() + 1).await?;
+            if typed == self.user.pin {
+                return Ok(true);
+            }
+            prompt = &sounds.invalid_pin;
+        }
+        self.call.chan.play(&sounds.invalid_pin, "").await?;
+        Ok(false)
+    }
+
+    /// Asks for a name and records it; `None`: it could not be.
+    async fn record_name(&self) -> Result<Option<Name>, Stop> {
+        let chan = &self.call.chan;
+        let path = chan.core(|core| {
+            let spool = core.settings.directories.0.get("spool").cloned().unwrap_or_default();
+            format!("{spool}/confbridge/name-{:016x}", core.random())
+        });
+        let name = Name { chan: chan.clone(), path };
+        for _ in 0..NAME_TRIES {
+            chan.play("vm-rec-name", "").await?;
+            if !self.record_once(&name.path).await? {
+                return Ok(None);
+            }
+            if !self.user.reviews_name || self.is_content(&name.path).await? {
+                break;
+            }
+        }
+        Ok(Some(name))
+    }
+    async fn record_once(&self, path: &str) -> Result<bool, Stop> {
+        let chan = &self.call.chan;
+        chan.play("beep", "").await?;
+        let take = match chan.core(|core| core.services.recorder.open(path, NAME_EXTENSION, false)) {
+            Ok(take) => take,
+            Err(why) => {
+                self.call.log(Level::Warning, &format!("cannot record a name to {path}: {why}"));
+                return Ok(false);
+            }
+        };
+        let Take { sink, format, afterwards, progress } = take;
+        chan.media(|stream| Command::Record { stream, format, sink });
+        let threshold = crate::listen::SILENCE_THRESHOLD;
+        chan.media(|stream| Command::WatchSilence { stream, ms: NAME_SILENCE_MS, threshold });
+        let recording = Recording(chan);
+        let deadline = chan.now() + NAME_LENGTH;
+        loop {
+            match chan.event(Some(deadline)).await? {
+                None => break,
+                Some(call::ChanEvent::Silence(ms)) => {
+                    afterwards.cut(ms);
+                    break;
+                }
+                Some(call::ChanEvent::Digit { digit, .. }) if digit.to_char() == '#' => break,
+                Some(_) => {}
+            }
+        }
+        drop(recording);
+        let give_up = chan.now() + NAME_COMPLETE_WITHIN;
+        while !progress.is_complete() && progress.failure().is_none() && chan.now() < give_up {
+            chan.wait_keeping(chan.now() + NAME_LOOK_EVERY, |_| false).await?;
+        }
+        Ok(progress.failure().is_none())
+    }
+    /// Lets somebody hear its name, and say whether it is to stay so.
+    async fn is_content(&self, path: &str) -> Result<bool, Stop> {
+        let chan = &self.call.chan;
+        for _ in 0..NAME_TRIES {
+            match gate::password(self.call, "vm-review", 1).await?.as_str() {
+                "2" => drop(chan.play(path, "").await?),
+                "3" => return Ok(false),
+                _ => return Ok(true),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads what all are to hear of this member.
+    async fn heralds(&self, name: Option<&Name>) -> Result<Heralds, Stop> {
+        let sounds = &self.bridge.sounds;
+        let mut heralds = Heralds::default();
+        if self.user.seat.is_marked && !self.user.is_quiet {
+            heralds.leader_left = self.common(&sounds.leader_has_left).await?;
+        }
+        if self.user.is_quiet {
+            return Ok(heralds);
+        }
+        heralds.came.extend(self.common(&sounds.join).await?);
+        heralds.left.extend(self.common(&sounds.leave).await?);
+        if let Some(name) = name
+            && let Some(clip) = self.common(&name.path).await?
+        {
+            heralds.came.push(clip.clone());
+            heralds.left.push(clip);
+            heralds.came.extend(self.common(&sounds.has_joined).await?);
+            heralds.left.extend(self.common(&sounds.has_left).await?);
+        }
+        Ok(heralds)
+    }
+    /// A sound for all, in the language of the conference; nothing for an empty name.
+    pub(super) async fn common(&self, name: &str) -> Result<Option<Arc<Clip>>, Stop> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        self.for_all(self.call.chan.clip_in(name, FormatId::SLIN)).await
+    }
+    /// Does something in the language of the conference.
+    async fn for_all<T>(&self, work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+        let chan = &self.call.chan;
+        if self.bridge.language.is_empty() {
+            return work.await;
+        }
+        let own =
+            chan.with(|channel| std::mem::replace(&mut channel.language, self.bridge.language.clone()))?;
+        let done = work.await;
+        chan.with(|channel| channel.language = own)?;
+        done
+    }
+    /// Lets all hear sounds, one after the other.
+    pub(super) fn announce(&self, clips: &[Arc<Clip>]) {
+        self.call.chan.core(|core| {
+            for clip in clips {
+                core.conference_announce(&self.conference, clip.clone());
+            }
+        });
+    }
+    /// Lets all hear sounds by name.
+    pub(super) async fn announce_names(&self, names: &[String]) -> Result<(), Stop> {
+        let mut clips = Vec::new();
+        for name in names {
+            clips.extend(self.common(name).await?);
+        }
+        self.announce(&clips);
+        Ok(())
+    }
+    /// Lets all hear how many others there are for each.
+    pub(super) async fn announce_count(&self, others: usize) -> Result<(), Stop> {
+        let names = self.for_all(self.count(others)).await?;
+        self.announce_names(&names).await
+    }
+    /// What says how many others there are, in the language of the channel.
+    pub(super) async fn count(&self, others: usize) -> Result<Vec<String>, Stop> {
+        let sounds = &self.bridge.sounds;
+        Ok(match others {
+            0 => vec![sounds.only_person.clone()],
+            1 => vec![sounds.only_one.clone()],
+            _ => {
+                let number = i64::try_from(others).unwrap_or(i64::MAX);
+                let mut names = vec![sounds.there_are.clone()];
+                names.extend(say::number_words(&self.call.chan, number).await?);
+                names.push(sounds.other_in_party.clone());
+                names
+            }
+        })
+    }
+}
+
+/// Ends a recording, however its story ends.
+struct Recording<'a>(&'a Chan);
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        let threshold = crate::listen::SILENCE_THRESHOLD;
+        self.0.media(|stream| Command::WatchSilence { stream, ms: 0, threshold });
+        self.0.media(|stream| Command::StopRecord { stream });
+    }
+}
