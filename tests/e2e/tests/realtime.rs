@@ -1,10 +1,6 @@
 //! Endpoints, AORs and auths in a database: known at the start, looked up while running, and there while it is away.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
-use e2e::{Phone, SECRET, Server, Site, installed, wait};
+use e2e::{Phone, SECRET, Server, Site, Sqlite, wait};
 
 /// Columns as the field's tables have them, and one that nobody knows.
 const SCHEMA: &str = "CREATE TABLE ps_endpoints (id TEXT PRIMARY KEY, context TEXT, disallow TEXT, allow TEXT, direct_media TEXT, \
@@ -13,57 +9,34 @@ const SCHEMA: &str = "CREATE TABLE ps_endpoints (id TEXT PRIMARY KEY, context TE
                       CREATE TABLE ps_aors (id TEXT PRIMARY KEY, max_contacts INTEGER, minimum_expiration INTEGER, contact TEXT);\
                       CREATE TABLE ps_endpoint_id_ips (id TEXT PRIMARY KEY, endpoint TEXT, \"match\" TEXT);";
 
-/// Runs statements in a database.
-fn sql(file: &Path, text: &str) {
-    let output = Command::new("sqlite3")
-        .arg("-cmd")
-        .arg(".timeout 60000")
-        .arg(file)
-        .arg(text)
-        .output()
-        .expect("sqlite3");
-    assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn add_phone(file: &Path, name: &str) {
-    sql(
-        file,
-        &format!(
-            "INSERT INTO ps_endpoints VALUES ('{name}', 'test', 'all', 'ulaw', '0', '{name}', '{name}', 7);\
+fn add_phone(file: &Sqlite, name: &str) {
+    file.sql(&format!(
+        "INSERT INTO ps_endpoints VALUES ('{name}', 'test', 'all', 'ulaw', '0', '{name}', '{name}', 7);\
              INSERT INTO ps_auths VALUES ('{name}', 'userpass', '{name}', '{SECRET}');\
              INSERT INTO ps_aors VALUES ('{name}', 4, 5, NULL);"
-        ),
-    );
+    ));
 }
 
-fn remove_phone(file: &Path, name: &str) {
-    sql(
-        file,
-        &format!(
-            "DELETE FROM ps_endpoints WHERE id = '{name}'; DELETE FROM ps_auths WHERE id = '{name}'; \
+fn remove_phone(file: &Sqlite, name: &str) {
+    file.sql(&format!(
+        "DELETE FROM ps_endpoints WHERE id = '{name}'; DELETE FROM ps_auths WHERE id = '{name}'; \
              DELETE FROM ps_aors WHERE id = '{name}';"
-        ),
-    );
+    ));
 }
 
 /// A site whose phones are in SQLite, `alice` and `bob` among them; `cache` is what is remembered.
-fn site(name: &str, cache: Option<&str>) -> (Site, PathBuf) {
+fn site(name: &str, cache: Option<&str>) -> Option<(Site, Sqlite)> {
     let site = Site::new(name);
-    let file = site.place.join("realtime.sqlite3");
-    sql(&file, SCHEMA);
+    let file = Sqlite::new(&site, "realtime.sqlite3", SCHEMA)?;
     add_phone(&file, "alice");
     add_phone(&file, "bob");
     let families = ["endpoint", "auth", "aor"].map(|kind| match cache {
         Some(cache) => format!("{kind}/cache=memory_cache,{cache}\n{kind}=realtime,ps_{kind}s\n"),
         None => format!("{kind}=realtime,ps_{kind}s\n"),
     });
-    let site = site
-        .add("res_config_sqlite3.conf", &format!("[lite]\ndbfile => {}\n", file.display()))
-        .add(
-            "extconfig.conf",
-            "[settings]\nps_endpoints => sqlite3,lite\nps_auths => sqlite3,lite\nps_aors => sqlite3,lite\n\
-             ps_endpoint_id_ips => sqlite3,lite\n",
-        )
+    let tables = ["ps_endpoints", "ps_auths", "ps_aors", "ps_endpoint_id_ips"];
+    let site = file
+        .described(site, "lite", &tables)
         .add(
             "sorcery.conf",
             &format!(
@@ -72,7 +45,7 @@ fn site(name: &str, cache: Option<&str>) -> (Site, PathBuf) {
             ),
         )
         .dialplan("[test]\nexten => 100,1,Answer()\n same => n,Wait(30)\nexten => _[a-z].,1,Dial(PJSIP/${EXTEN},20)\n");
-    (site, file)
+    Some((site, file))
 }
 
 /// The status that ends a registration.
@@ -80,39 +53,9 @@ fn registered(server: &Server, name: &str) -> Option<u16> {
     Phone::new(server.site.sip, name).register(300).status()
 }
 
-/// Holds a database so that nobody else reads it.
-struct Lock(Child);
-
-impl Lock {
-    fn take(file: &Path) -> Self {
-        let mut child = Command::new("sqlite3")
-            .arg(file)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("sqlite3");
-        let stdin = child.stdin.as_mut().expect("piped");
-        stdin.write_all(b".timeout 60000\nBEGIN EXCLUSIVE;\nSELECT 'held';\n").expect("it reads");
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("it writes");
-        assert_eq!(line, "held\n");
-        Self(child)
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn phones_of_a_database_register_call_and_are_called() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
-    let (site, _) = site("realtime-calls", None);
+    let Some((site, _)) = site("realtime-calls", None) else { return };
     let server = Server::start(site);
     let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));
     alice.must_register();
@@ -128,17 +71,14 @@ fn phones_of_a_database_register_call_and_are_called() {
 
 #[test]
 fn rows_that_come_and_go_while_it_runs_are_seen_without_a_reload() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
-    let (site, file) = site("realtime-rows", None);
+    let Some((site, file)) = site("realtime-rows", None) else { return };
     let server = Server::start(site);
     assert_eq!(registered(&server, "carol"), Some(401), "nobody knows her");
     add_phone(&file, "carol");
     assert_eq!(registered(&server, "carol"), Some(200), "a new row");
-    sql(&file, "UPDATE ps_auths SET password = 'another-long-word' WHERE id = 'carol'");
+    file.sql("UPDATE ps_auths SET password = 'another-long-word' WHERE id = 'carol'");
     assert_eq!(registered(&server, "carol"), Some(401), "the password is another");
-    sql(&file, &format!("UPDATE ps_auths SET password = '{SECRET}' WHERE id = 'carol'"));
+    file.sql(&format!("UPDATE ps_auths SET password = '{SECRET}' WHERE id = 'carol'"));
     assert_eq!(registered(&server, "carol"), Some(200));
     remove_phone(&file, "carol");
     assert_eq!(registered(&server, "carol"), Some(401), "a row that is gone");
@@ -146,15 +86,12 @@ fn rows_that_come_and_go_while_it_runs_are_seen_without_a_reload() {
 
 #[test]
 fn what_is_known_serves_while_the_database_is_locked() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
     for (name, cache) in [("realtime-away", None), ("realtime-cached", Some("object_lifetime_maximum=3600"))]
     {
-        let (site, file) = site(name, cache);
+        let Some((site, file)) = site(name, cache) else { return };
         let server = Server::start(site);
         assert_eq!(registered(&server, "alice"), Some(200), "{name}");
-        let lock = Lock::take(&file);
+        let lock = file.hold();
         assert_eq!(registered(&server, "alice"), Some(200), "{name}: known");
         assert_eq!(registered(&server, "bob"), Some(200), "{name}: known since the start");
         let unknown = registered(&server, "carol");
@@ -169,10 +106,11 @@ fn what_is_known_serves_while_the_database_is_locked() {
 
 #[test]
 fn a_cached_row_is_asked_for_again_after_a_reload_and_registrations_outlive_a_kill() {
-    if !installed(&["sqlite3"]) {
+    let Some((site, file)) =
+        site("realtime-reload", Some("object_lifetime_maximum=3600,full_backend_cache=yes"))
+    else {
         return;
-    }
-    let (site, file) = site("realtime-reload", Some("object_lifetime_maximum=3600,full_backend_cache=yes"));
+    };
     let mut server = Server::start(site);
     assert_eq!(registered(&server, "alice"), Some(200));
     add_phone(&file, "carol");
@@ -192,16 +130,12 @@ fn a_cached_row_is_asked_for_again_after_a_reload_and_registrations_outlive_a_ki
 
 #[test]
 fn an_identify_row_is_taken_at_a_reload() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
-    let (site, file) = site("realtime-identify", None);
+    let Some((site, file)) = site("realtime-identify", None) else { return };
     let server = Server::start(site);
     let mut phone = Phone::new(server.site.sip, "stranger");
     let mut ask = || phone.ask("OPTIONS", "100").status();
     assert_eq!(ask(), Some(401));
-    sql(
-        &file,
+    file.sql(
         "INSERT INTO ps_endpoints VALUES ('trunk', 'test', 'all', 'ulaw', 'no', NULL, NULL, 7);\
          INSERT INTO ps_endpoint_id_ips VALUES ('t', 'trunk', '127.0.0.0/8');",
     );
@@ -211,10 +145,10 @@ fn an_identify_row_is_taken_at_a_reload() {
 
 #[test]
 fn a_cache_is_shown_and_told_to_ask_again() {
-    if !installed(&["sqlite3"]) {
+    let Some((site, file)) = site("realtime-cache", Some("object_lifetime_maximum=3600,negative_lifetime=0"))
+    else {
         return;
-    }
-    let (site, file) = site("realtime-cache", Some("object_lifetime_maximum=3600,negative_lifetime=0"));
+    };
     let server = Server::start(site);
     assert_eq!(server.json("sorcery memory cache show res_pjsip/endpoint")["objects"], 2);
     let dump = server.json("sorcery memory cache dump res_pjsip/aor");
@@ -233,7 +167,7 @@ fn a_cache_is_shown_and_told_to_ask_again() {
     server.cli("sorcery memory cache expire res_pjsip/endpoint alice");
     assert_eq!(registered(&server, "alice"), Some(401), "the row is gone");
     assert_eq!(registered(&server, "bob"), Some(200));
-    sql(&file, "UPDATE ps_auths SET password = 'another-long-word' WHERE id = 'bob'");
+    file.sql("UPDATE ps_auths SET password = 'another-long-word' WHERE id = 'bob'");
     server.cli("sorcery memory cache stale res_pjsip/auth bob");
     let mut bob = Phone::new(server.site.sip, "bob");
     let mut status = || bob.register(300).status();
@@ -251,23 +185,16 @@ fn a_cache_is_shown_and_told_to_ask_again() {
 }
 
 /// What `ps_contacts` says of an AOR: reg_server and prune_on_boot of each row.
-fn contacts(file: &Path, aor: &str) -> Vec<String> {
+fn contacts(file: &Sqlite, aor: &str) -> Vec<String> {
     let text =
         format!("SELECT reg_server || ' ' || prune_on_boot FROM ps_contacts WHERE id LIKE '{aor}^3B@%'");
-    let output = Command::new("sqlite3").args(["-cmd", ".timeout 60000"]).arg(file).arg(text).output();
-    let output = output.expect("sqlite3");
-    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    file.sql(&text).lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn contacts_are_written_behind_and_those_of_other_systems_are_called() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
-    let (site, file) = site("realtime-contacts", None);
-    sql(
-        &file,
-        "CREATE TABLE ps_contacts (id TEXT PRIMARY KEY, uri TEXT, expiration_time BIGINT, qualify_frequency INTEGER, path TEXT, \
+    let Some((site, file)) = site("realtime-contacts", None) else { return };
+    file.sql("CREATE TABLE ps_contacts (id TEXT PRIMARY KEY, uri TEXT, expiration_time BIGINT, qualify_frequency INTEGER, path TEXT, \
          user_agent TEXT, reg_server TEXT, via_addr TEXT, via_port INTEGER, call_id TEXT, endpoint TEXT, prune_on_boot TEXT);\
          INSERT INTO ps_contacts VALUES ('alice^3B@00', 'sip:alice@192.0.2.1', 4000000000, 0, '', '', 'own', '192.0.2.1', 5060, \
          'x', 'alice', 'yes');",
@@ -280,7 +207,7 @@ fn contacts_are_written_behind_and_those_of_other_systems_are_called() {
         at.ip(),
         at.port()
     );
-    sql(&file, &insert);
+    file.sql(&insert);
     let site = site
         .add("asterisk.conf", "systemname = own\n")
         .add("extconfig.conf", "ps_contacts => sqlite3,lite\n")
@@ -297,7 +224,7 @@ fn contacts_are_written_behind_and_those_of_other_systems_are_called() {
     alice.hang_up();
     bob.until_hung_up();
     // A row that was lost is written again.
-    sql(&file, "DELETE FROM ps_contacts WHERE reg_server = 'own'");
+    file.sql("DELETE FROM ps_contacts WHERE reg_server = 'own'");
     server.kill_and_restart();
     wait::until_true("alice is written again", || contacts(&file, "alice") == ["own no"]);
     assert_eq!(contacts(&file, "bob"), ["other no"], "it is the other's");
@@ -307,16 +234,13 @@ fn contacts_are_written_behind_and_those_of_other_systems_are_called() {
 
 #[test]
 fn an_endpoint_that_came_while_it_runs_is_dialled_without_a_reload() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
-    let (site, file) = site("realtime-dialled", Some("object_lifetime_maximum=3600"));
+    let Some((site, file)) = site("realtime-dialled", Some("object_lifetime_maximum=3600")) else { return };
     let server = Server::start(site);
     let mut alice = Phone::new(server.site.sip, "alice");
     assert_ne!(alice.call("carol").status(), Some(200), "nobody knows her");
     add_phone(&file, "carla");
     let mut carla = Phone::new(server.site.sip, "carla");
-    sql(&file, &format!("UPDATE ps_aors SET contact = 'sip:carla@{}' WHERE id = 'carla'", carla.local()));
+    file.sql(&format!("UPDATE ps_aors SET contact = 'sip:carla@{}' WHERE id = 'carla'", carla.local()));
     alice.begin("carla");
     let invite = carla.ring();
     carla.take(&invite);

@@ -1,21 +1,8 @@
 //! Call records in tables of databases: written behind, kept while there is no table, set aside when it does not take one.
 
-use std::path::Path;
 use std::process::Command;
 
-use e2e::{Phone, Server, Site, installed, wait};
-
-fn sql(file: &Path, text: &str) -> String {
-    let output = Command::new("sqlite3")
-        .arg("-cmd")
-        .arg(".timeout 60000")
-        .arg(file)
-        .arg(text)
-        .output()
-        .expect("sqlite3");
-    assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
-}
+use e2e::{Phone, Server, Site, Sqlite, wait};
 
 const DIALPLAN: &str = "[test]
 exten => _X.,1,Set(CDR(accountcode)=sales)
@@ -24,28 +11,20 @@ exten => _X.,1,Set(CDR(accountcode)=sales)
  same => n,Hangup()
 ";
 
-fn site(name: &str) -> Site {
+fn site(name: &str) -> Option<(Site, Sqlite)> {
     let site = Site::new(name).phone("alice").dialplan(DIALPLAN);
-    let folder = site.place.join(".").display().to_string();
-    let ini = format!("[records]\nDriver = SQLite3\nDatabase = {folder}/cdr.sqlite3\n");
-    std::fs::write(site.place.join("odbc.ini"), ini).expect("the site's folder");
-    site.add(
-        "res_odbc.conf",
-        &format!("[ENV]\nODBCINI => {folder}/odbc.ini\n[asteriskcdrdb]\ndsn => records\nnative => yes\n"),
-    )
+    let file = Sqlite::new(&site, "cdr.sqlite3", "")?;
+    Some((file.as_class(site, "asteriskcdrdb"), file))
 }
 
 #[test]
 fn records_wait_for_their_table_through_a_kill_and_are_written_when_it_is_there() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
-    let site = site("records-sql").add(
+    let Some((site, file)) = site("records-sql") else { return };
+    let site = site.add(
         "cdr_adaptive_odbc.conf",
         "[first]\nconnection=asteriskcdrdb\nloguniqueid=yes\ntable=cdr\nalias start => calldate\nstatic \"north\" => site\n\
          [others]\nconnection=asteriskcdrdb\ntable=cdr_others\nfilter accountcode != sales\n",
     );
-    let file = site.place.join("cdr.sqlite3");
     let mut server = Server::start(site);
     let mut alice = Phone::new(server.site.sip, "alice");
     for number in ["100", "101"] {
@@ -57,19 +36,15 @@ fn records_wait_for_their_table_through_a_kill_and_are_written_when_it_is_there(
     wait::until_true("both records wait", || waiting(&server) == Some(2));
     server.kill_and_restart();
     assert_eq!(waiting(&server), Some(2), "{}", server.log());
-    sql(
-        &file,
-        "CREATE TABLE cdr (calldate DATETIME, src TEXT, dst TEXT, disposition TEXT, amaflags INTEGER, duration INTEGER, \
+    file.sql("CREATE TABLE cdr (calldate DATETIME, src TEXT, dst TEXT, disposition TEXT, amaflags INTEGER, duration INTEGER, \
          accountcode TEXT, rate TEXT, site TEXT, uniqueid TEXT UNIQUE)",
     );
-    wait::until_true("both are written", || sql(&file, "SELECT count(*) FROM cdr") == "2");
+    wait::until_true("both are written", || file.sql("SELECT count(*) FROM cdr") == "2");
     let rows =
-        sql(&file, "SELECT src, dst, disposition, amaflags, accountcode, rate, site FROM cdr ORDER BY dst");
+        file.sql("SELECT src, dst, disposition, amaflags, accountcode, rate, site FROM cdr ORDER BY dst");
     assert_eq!(rows, "alice|100|ANSWERED|3|sales|7|north\nalice|101|ANSWERED|3|sales|7|north");
-    let dates = sql(
-        &file,
-        "SELECT count(*) FROM cdr WHERE calldate LIKE '20__-__-__ __:__:__' AND uniqueid LIKE '%.%'",
-    );
+    let dates = file
+        .sql("SELECT count(*) FROM cdr WHERE calldate LIKE '20__-__-__ __:__:__' AND uniqueid LIKE '%.%'");
     assert_eq!(dates, "2");
     wait::until_true("none waits", || waiting(&server) == Some(0));
 
@@ -78,16 +53,14 @@ fn records_wait_for_their_table_through_a_kill_and_are_written_when_it_is_there(
     assert_eq!(waiting(&server), Some(0));
     // The phone begins anew with the process.
     let mut alice = Phone::new(server.site.sip, "alice");
-    sql(
-        &file,
-        "CREATE TRIGGER refuse BEFORE INSERT ON cdr WHEN NEW.dst = '102' BEGIN SELECT RAISE(ABORT, 'not this one'); END",
+    file.sql("CREATE TRIGGER refuse BEFORE INSERT ON cdr WHEN NEW.dst = '102' BEGIN SELECT RAISE(ABORT, 'not this one'); END",
     );
     for number in ["102", "103"] {
         alice.must_call(number);
         alice.until_hung_up();
     }
     wait::until_true("the good one is written", || {
-        sql(&file, "SELECT count(*) FROM cdr WHERE dst = '103'") == "1"
+        file.sql("SELECT count(*) FROM cdr WHERE dst = '103'") == "1"
     });
     server.until_logged(&["a call record is set aside", "not this one"]);
     let aside = std::fs::read_to_string(wait::until("the file", || {
@@ -108,14 +81,10 @@ fn records_wait_for_their_table_through_a_kill_and_are_written_when_it_is_there(
 
 #[test]
 fn the_plain_file_writes_its_columns_and_no_others() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
-    let site = site("records-odbc")
+    let Some((site, file)) = site("records-odbc") else { return };
+    let site = site
         .add("cdr_odbc.conf", "[global]\ndsn=asteriskcdrdb\ntable=calls\nloguniqueid=yes\nusegmtime=yes\n");
-    let file = site.place.join("cdr.sqlite3");
-    sql(
-        &file,
+    file.sql(
         "CREATE TABLE calls (calldate DATETIME, src TEXT, dst TEXT, disposition INTEGER, amaflags INTEGER, \
          linkedid TEXT, uniqueid TEXT, start TEXT)",
     );
@@ -123,9 +92,8 @@ fn the_plain_file_writes_its_columns_and_no_others() {
     let mut alice = Phone::new(server.site.sip, "alice");
     alice.must_call("100");
     alice.until_hung_up();
-    wait::until_true("it is written", || sql(&file, "SELECT count(*) FROM calls") == "1");
-    let row = sql(
-        &file,
+    wait::until_true("it is written", || file.sql("SELECT count(*) FROM calls") == "1");
+    let row = file.sql(
         "SELECT src, dst, disposition, amaflags, linkedid IS NULL, start IS NULL, \
          abs(strftime('%s', calldate) - strftime('%s', 'now')) < 600 FROM calls",
     );

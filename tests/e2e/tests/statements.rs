@@ -1,37 +1,19 @@
 //! Rows that a dialplan reads and writes: REALTIME() and its kin, and functions of func_odbc.conf.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use e2e::{Phone, Server, Site, installed, wait};
-
-fn sql(file: &Path, text: &str) -> String {
-    let output = Command::new("sqlite3")
-        .arg("-cmd")
-        .arg(".timeout 60000")
-        .arg(file)
-        .arg(text)
-        .output()
-        .expect("sqlite3");
-    assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
-}
+use e2e::{Phone, Server, Site, Sqlite, wait};
 
 /// A site with a table of customers in SQLite, whose class of res_odbc.conf is served by the native driver.
-fn site(name: &str, dialplan: &str) -> (Site, PathBuf) {
+fn site(name: &str, dialplan: &str) -> Option<(Site, Sqlite)> {
     let site = Site::new(name).phone("alice");
-    let file = site.place.join("customers.sqlite3");
-    sql(
-        &file,
+    let file = Sqlite::new(
+        &site,
+        "customers.sqlite3",
         "CREATE TABLE customers (number TEXT PRIMARY KEY, name TEXT, city TEXT, calls INTEGER DEFAULT 0, note TEXT);\
          INSERT INTO customers VALUES ('100', 'O''Brien, Pat', 'Cork', 0, NULL);\
          INSERT INTO customers VALUES ('200', 'Quinn', 'Cork', 0, 'x');",
-    );
-    let ini = format!("[customers]\nDriver = SQLite3\nDatabase = {}\n", file.display());
-    let folder = site.place.join(".").display().to_string();
-    std::fs::write(site.place.join("odbc.ini"), ini).expect("the site's folder");
-    let site = site
-        .add("res_odbc.conf", &format!("[ENV]\nODBCINI => {folder}/odbc.ini\n[crm]\ndsn => customers\nnative => yes\n"))
+    )?;
+    let site = file
+        .as_class(site, "crm")
         .add("extconfig.conf", "[settings]\ncustomers => odbc,crm\n")
         .add(
             "func_odbc.conf",
@@ -44,15 +26,12 @@ fn site(name: &str, dialplan: &str) -> (Site, PathBuf) {
              [SPARE]\nreadhandle=gone,crm\nreadsql=SELECT count(*) FROM customers\n",
         )
         .dialplan(dialplan);
-    (site, file)
+    Some((site, file))
 }
 
 #[test]
 fn functions_of_statements_read_write_and_tell_how_it_went() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
-    let (site, file) = site(
+    let Some((site, file)) = site(
         "statements",
         "[test]
 exten => read,1,Set(ARG1=mine)
@@ -95,7 +74,9 @@ exten => family,1,Set(DB(f/row)=${REALTIME(customers,number,200)})
  same => n,Set(DB(f/nowhere)=${REALTIME(elsewhere,number,400)}.)
  same => n,Busy(1)
 ",
-    );
+    ) else {
+        return;
+    };
     let server = Server::start(site);
     let mut alice = Phone::new(server.site.sip, "alice");
     for (number, family, expected) in [
@@ -137,8 +118,8 @@ exten => family,1,Set(DB(f/row)=${REALTIME(customers,number,200)})
             assert_eq!(server.database(family, key), *expected, "{number} {key}: {}", server.log());
         }
     }
-    assert_eq!(sql(&file, "SELECT name, city FROM customers WHERE number = '300'"), "New|Sligo");
-    assert_eq!(sql(&file, "SELECT count(*) FROM customers"), "3");
+    assert_eq!(file.sql("SELECT name, city FROM customers WHERE number = '300'"), "New|Sligo");
+    assert_eq!(file.sql("SELECT count(*) FROM customers"), "3");
     let shown = server.cli("core show function ODBC_CUSTOMER");
     assert!(shown.contains("Looks a customer up.") && shown.contains("ODBC_CUSTOMER(<number>)"), "{shown}");
     server.until_idle();
@@ -146,13 +127,10 @@ exten => family,1,Set(DB(f/row)=${REALTIME(customers,number,200)})
 
 #[test]
 fn a_file_that_lies_in_a_database_is_read_from_there_and_again_when_it_changes() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
     let site = Site::new("whole-files").phone("alice").dialplan("[test]\nexten => 100,1,Congestion(1)\n");
-    let file = site.place.join("pbx.sqlite3");
-    sql(
-        &file,
+    let file = Sqlite::new(
+        &site,
+        "pbx.sqlite3",
         "CREATE TABLE ast_config (id INTEGER PRIMARY KEY, cat_metric INTEGER, var_metric INTEGER, commented INTEGER, \
          filename TEXT, category TEXT, var_name TEXT, var_val TEXT);\
          INSERT INTO ast_config VALUES (1, 1, 2, 0, 'extensions.conf', 'test', 'same', 'n,Busy(1)'),\
@@ -160,21 +138,22 @@ fn a_file_that_lies_in_a_database_is_read_from_there_and_again_when_it_changes()
          (3, 1, 1, 1, 'extensions.conf', 'test', 'exten', '100,1,Congestion(1)'),\
          (4, 1, 1, 0, 'other.conf', 'test', 'exten', '100,1,Congestion(1)');",
     );
+    let Some(file) = file else { return };
     let site = site
-        .add("res_config_sqlite3.conf", &format!("[pbx]\ndbfile => {}\n", file.display()))
+        .add("res_config_sqlite3.conf", &format!("[pbx]\ndbfile => {}\n", file.path.display()))
         .add("extconfig.conf", "[settings]\nextensions.conf => sqlite3,pbx,ast_config\n");
     let server = Server::start(site);
     let mut alice = Phone::new(server.site.sip, "alice");
     assert_eq!(alice.call("100").status(), Some(486), "{}", server.log());
     assert_eq!(server.database("file", "is"), "first;one");
-    sql(&file, "UPDATE ast_config SET var_val = '100,1,Set(DB(file/is)=second)' WHERE id = 2");
+    file.sql("UPDATE ast_config SET var_val = '100,1,Set(DB(file/is)=second)' WHERE id = 2");
     server.cli("dialplan reload");
     wait::until_true("the new text holds", || {
         assert_eq!(alice.call("100").status(), Some(486), "{}", server.log());
         server.database("file", "is") == "second"
     });
     // A text that is refused changes nothing.
-    sql(&file, "UPDATE ast_config SET var_name = '#include', var_val = 'nowhere.conf' WHERE id = 2");
+    file.sql("UPDATE ast_config SET var_name = '#include', var_val = 'nowhere.conf' WHERE id = 2");
     server.cli("dialplan reload");
     server.until_logged(&["nowhere.conf"]);
     assert_eq!(alice.call("100").status(), Some(486), "{}", server.log());
