@@ -72,6 +72,8 @@ pub(crate) struct RunState {
     pub(crate) served: RefCell<Vec<crate::functions::service::Served>>,
     /// What databases have given to the step that runs, and what they are to be told after it.
     pub(crate) rows: RefCell<crate::functions::rows::Asked>,
+    /// A table that was asked for an extension last did not answer.
+    pub(crate) unanswered: Cell<bool>,
     /// What the commands of the calls of `SHELL()` in the step that runs have written.
     pub(crate) wrote: RefCell<Vec<crate::functions::shell::Wrote>>,
 }

@@ -283,7 +283,7 @@ pub fn reach(core: &call::Core, context: &str, exten: &str, caller: &str) -> cal
         call::Reach::Separator(separator)
     } else if named.is_some() {
         call::Reach::Whole
-    } else if exten != "s" && has_switch(&core.program, query, &calendar) {
+    } else if has_switch(core, query, &calendar) {
         // Nobody knows yet; the call's story asks the switch, and ends the call where it has no such number.
         call::Reach::Whole
     } else if core.program.can_match(query, &calendar) {
@@ -293,7 +293,11 @@ pub fn reach(core: &call::Core, context: &str, exten: &str, caller: &str) -> cal
     }
 }
 
-/// Whether numbers of a context may be elsewhere.
-fn has_switch(program: &dialplan::Program, query: dialplan::Query<'_>, calendar: &CoreCalendar<'_>) -> bool {
-    program.switches(query, calendar).iter().any(|switch| switch.engine.eq_ignore_ascii_case("IAX2"))
+/// Whether a number of a context may be elsewhere; `s` is at no other site, but may be in a table.
+fn has_switch(core: &call::Core, query: dialplan::Query<'_>, calendar: &CoreCalendar<'_>) -> bool {
+    let rows = || core.settings.has_module(crate::pbx::ROWS_MODULE);
+    core.program.switches(query, calendar).iter().any(|(_, switch)| match switch.is_rowed() {
+        true => rows(),
+        false => query.exten != "s" && switch.engine.eq_ignore_ascii_case("IAX2"),
+    })
 }

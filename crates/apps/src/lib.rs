@@ -6,6 +6,7 @@
 
 mod agents;
 pub mod agi;
+mod asking;
 mod call_ctx;
 mod check;
 pub mod conference;
@@ -48,5 +49,6 @@ pub use check::{Concern, check};
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};
 pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};
 pub use env::{priority_of_label, reach};
+pub use functions::rows::statement;
 pub use hints::hinted;
 pub use intercept::intercept;

@@ -2,6 +2,7 @@
 
 mod digits;
 mod place;
+mod rows;
 mod steps;
 mod switch;
 
@@ -12,6 +13,7 @@ use base::{Cause, ChannelId};
 use call::{Advance, Chan, Elsewhere, HandlerChange, Leg, Level, Location, Notice, Shard, Stop};
 
 pub(crate) use place::Place;
+pub(crate) use rows::MODULE as ROWS_MODULE;
 pub(crate) use steps::{Left, Until};
 
 use crate::call_ctx::{CallFuture, Exception};
@@ -86,7 +88,7 @@ pub async fn run(chan: Chan) {
     let (shard, id) = (chan.shard().clone(), chan.id());
     shard.core.borrow_mut().enter_pbx(id);
     let call = Call::new(chan);
-    call.begin();
+    call.begin().await;
     if call.talk().await {
         return shard.core.borrow_mut().hand_over(id);
     }
@@ -140,8 +142,8 @@ pub(crate) fn let_go(leg: Leg, back: Option<Location>) {
 /// Runs extension `h` of `context` on a channel that runs no dialplan (Dial's option `e`).
 pub async fn run_hangup_extension(chan: &Chan, context: String) {
     let call = Call::new(chan.clone());
-    if call.exists(&context, "h") {
-        call.stand_at(Place::find(&call, &context, "h", 1));
+    if let Some(place) = call.look_special(&context, "h").await {
+        call.stand_at(place);
         call.run.routines.set(1);
         call.steps(Until { frames: 0, after_end: true }).await;
     }
@@ -149,7 +151,7 @@ pub async fn run_hangup_extension(chan: &Chan, context: String) {
 
 impl Call {
     /// Stands at the channel's location, or where the field falls back to: `s`, then `s` of `default`.
-    fn begin(&self) {
+    async fn begin(&self) {
         let at = self.chan.with(|c| c.location.clone()).unwrap_or_default();
         let exten = if at.exten.is_empty() { "s" } else { &at.exten };
         let mut place = Place::find(self, &at.context, exten, at.priority.max(1));
@@ -157,7 +159,7 @@ impl Call {
             && !self.exists(&at.context, exten)
             && exten != "s"
             && self.exists(&at.context, "s")
-            && self.switches(&at.context).is_empty()
+            && !self.may_be_elsewhere(&at.context)
         {
             self.chan.log(
                 Level::Verbose(2),
@@ -184,7 +186,7 @@ impl Call {
             let left = self.steps(Until { frames: 0, after_end: false }).await;
             let next = match left {
                 Left::Hangup | Left::Returned => Next::End,
-                Left::Stopped(stop) => self.resume(stop),
+                Left::Stopped(stop) => self.resume(stop).await,
                 Left::Digit(digit) => self.collect(String::from(digit.to_char()), true).await,
                 Left::Incomplete => self.incomplete().await,
                 Left::NoStep => self.ran_out().await,
@@ -197,7 +199,7 @@ impl Call {
     }
 
     /// Goes on after a stop that is not the end: where somebody else sent the call, or at `T`.
-    fn resume(&self, stop: Stop) -> Next {
+    async fn resume(&self, stop: Stop) -> Next {
         match stop {
             Stop::Hangup => Next::End,
             Stop::Goto => {
@@ -213,19 +215,19 @@ impl Call {
             }
             Stop::AbsoluteTimeout => {
                 let _ = self.chan.with(|c| c.absolute_deadline = None);
-                self.catch("T", "ABSOLUTETIMEOUT", |_| {})
+                self.catch("T", "ABSOLUTETIMEOUT", |_| {}).await
             }
         }
     }
     /// Goes to a special extension, else to `e` with an exception, else ends. `prepare` runs before the former.
-    fn catch(&self, special: &str, reason: &str, prepare: impl FnOnce(&Self)) -> Next {
+    async fn catch(&self, special: &str, reason: &str, prepare: impl FnOnce(&Self)) -> Next {
         let context = self.context();
-        if self.exists(&context, special) {
+        if let Some(place) = self.look_special(&context, special).await {
             prepare(self);
-            self.stand_at(Place::find(self, &context, special, 1));
+            self.stand_at(place);
             return Next::Go;
         }
-        if self.exists(&context, "e") {
+        if self.look_special(&context, "e").await.is_some() {
             self.raise(reason);
             return Next::Go;
         }
@@ -242,10 +244,13 @@ impl Call {
             priority: at.priority,
         });
     }
-    /// There is no such extension: `i`, else `e`, else the end.
-    fn invalid(&self, dialled: &str) -> Next {
+    /// There is no such extension: `i`, else `e`, else the end. The end as well when nobody could say whether there is.
+    async fn invalid(&self, dialled: &str) -> Next {
+        if self.is_unanswered() {
+            return Next::End;
+        }
         let here = self.here().location();
-        let next = self.catch("i", "INVALID", |call| call.set("INVALID_EXTEN", dialled));
+        let next = self.catch("i", "INVALID", |call| call.set("INVALID_EXTEN", dialled)).await;
         if matches!(next, Next::End) {
             let text = format!(
                 "sent to invalid extension but no invalid handler: context,exten,priority={},{dialled},{}",
@@ -257,11 +262,13 @@ impl Call {
     }
     /// No step at this place.
     async fn ran_out(&self) -> Next {
-        let at = self.here().location();
-        if !self.exists(&at.context, &at.exten) {
+        let here = self.here();
+        let at = here.location();
+        if !self.exists(&at.context, &at.exten) && !here.has_rows() {
             return match self.switched(&at.context, &at.exten).await {
-                Err(stop) => self.resume(stop),
-                Ok(next) => next.unwrap_or_else(|| self.invalid(&at.exten)),
+                Err(stop) => self.resume(stop).await,
+                Ok(Some(next)) => next,
+                Ok(None) => self.invalid(&at.exten).await,
             };
         }
         if self.chan.core(|core| core.program.general().autofallthrough) {
@@ -282,7 +289,7 @@ impl Call {
             .refuse_with(tone, cause, Some(core::time::Duration::from_secs(FALLTHROUGH_TONE_SECS)))
             .await
         {
-            Err(stop) => self.resume(stop),
+            Err(stop) => self.resume(stop).await,
             Ok(()) => Next::End,
         }
     }
@@ -332,8 +339,8 @@ impl Call {
         if self.hears_of_its_end() && self.chan.refresh_quality(true).await.is_ok() {
             self.note_quality();
         }
-        if self.exists(&context, "h") {
-            self.stand_at(Place::find(self, &context, "h", 1));
+        if let Some(place) = self.look_special(&context, "h").await {
+            self.stand_at(place);
             self.steps(Until { frames: 0, after_end: true }).await;
         }
         while let Some(handler) = self.chan.with(|c| c.hangup_handlers.pop()).ok().flatten() {
@@ -353,7 +360,10 @@ impl Call {
     /// Whether any of the dialplan runs after the end of the call: `h`, or a hang-up handler.
     pub(crate) fn hears_of_its_end(&self) -> bool {
         let context = self.context();
-        self.exists(&context, "h") || self.chan.with(|c| !c.hangup_handlers.is_empty()) == Ok(true)
+        // A table may have one; it is asked when the call has ended.
+        self.exists(&context, "h")
+            || self.has_rows(&context)
+            || self.chan.with(|c| !c.hangup_handlers.is_empty()) == Ok(true)
     }
     /// Fixes what the record says was dialled, before `h` moves the channel elsewhere.
     fn freeze_record(&self) {
@@ -397,6 +407,10 @@ impl Call {
         let (place, args, _) = dialplan::args::split_app(target);
         let args = if args.is_empty() { Vec::new() } else { dialplan::split_args(args) };
         let there = match self.place_of(place) {
+            Ok(there) => Ok(self.fill(there, after_end).await?),
+            Err(why) => Err(why),
+        };
+        let there = match there {
             Ok(there) if there.step().is_some() => there,
             Ok(_) => {
                 self.log(Level::Error, &format!("there is no routine at '{place}'"));

@@ -21,7 +21,7 @@ fn sales(members: &[&str], change: impl FnOnce(&mut Settings)) -> Config {
     change(&mut settings);
     let members =
         members.iter().map(|interface| NewMember { interface: (*interface).into(), ..NewMember::default() });
-    let queue = QueueConfig { name: "sales".into(), settings, members: members.collect() };
+    let queue = QueueConfig { name: "sales".into(), settings, members: members.collect(), is_row: false };
     Config { queues: vec![queue], ..Config::default() }
 }
 

@@ -40,6 +40,7 @@ fn account(name: &str, pin: &str, rules: BoxRules) -> (BoxName, Arc<Account>) {
         emails: Vec::new(),
         pager: String::new(),
         rules: Arc::new(rules),
+        is_row: false,
     };
     (of(name), Arc::new(account))
 }

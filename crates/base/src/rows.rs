@@ -12,10 +12,12 @@ pub struct RowsWant {
     pub rows_max: usize,
     /// How long it may take.
     pub within: Duration,
+    /// While the database does not answer, what it said to the same question last serves.
+    pub serves_last: bool,
 }
 
 /// A question. Families are those of `extconfig.conf`; conditions are a column, or a column and an operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RowsAsk {
     /// The rows of a family that meet all conditions.
     Find {

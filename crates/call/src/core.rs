@@ -211,6 +211,10 @@ pub struct Core {
     pub parking: crate::parking::Parking,
     /// Agents; changed by the `agent_…` methods.
     pub agents: crate::Agents,
+    /// How queues are read that lie in a database; `None`: none does.
+    pub queue_tables: Option<std::rc::Rc<dyn crate::QueueTables>>,
+    pub(crate) queue_rows: Vec<crate::MemberRow>,
+    pub(crate) queue_rows_wait: usize,
     /// Conferences; changed by the `conference_…` methods.
     pub conferences: crate::conference::Conferences,
     /// Channels that listen to others; changed by the `spy_…` methods.
@@ -297,6 +301,9 @@ impl Core {
             queue_lines: Vec::new(),
             parking: Default::default(),
             agents: Default::default(),
+            queue_tables: None,
+            queue_rows: Vec::new(),
+            queue_rows_wait: 0,
             conferences: Default::default(),
             spies: Default::default(),
             signals: Vec::new(),

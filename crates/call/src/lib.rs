@@ -73,7 +73,7 @@ pub use notice::{HandlerChange, Notice, Snapshot};
 pub use others::{DEVICES_MAX, Outward};
 pub use quality::{Quality, Series, paths, seconds};
 pub use queue::DeviceState;
-pub use queues::PERSISTENT_MEMBERS;
+pub use queues::{MemberRow, PERSISTENT_MEMBERS, QueueTables};
 pub use security::Attempt;
 pub use services::{
     Afterwards, ClipAnswer, ClipWant, Database, Directories, DnsAnswer, Level, Library, Log, MediaDoor,

@@ -296,6 +296,7 @@ pub(crate) fn mailboxes(settings: &mut call::Settings) {
             emails: vec![format!("{}@example.com", full_name.to_lowercase())],
             pager: String::new(),
             rules: Arc::new(rules),
+            is_row: false,
         };
         (name, Arc::new(account))
     };

@@ -53,11 +53,14 @@ impl Program {
         route.timed |= passing;
         route
     }
-    /// Switches of a context and of those that it includes.
-    pub fn switches(&self, query: Query<'_>, calendar: &dyn Calendar) -> Vec<&Switch> {
+    /// Switches of a context and of those that it includes, each with the name of the context that it stands in.
+    pub fn switches(&self, query: Query<'_>, calendar: &dyn Calendar) -> Vec<(&str, &Switch)> {
         let (mut found, mut visited, mut timed) = (Vec::new(), Vec::new(), false);
         self.visit(query.context, calendar, &mut visited, &mut timed, &mut |id| {
-            found.extend(self.context(id).into_iter().flat_map(|context| &context.switches));
+            let context = self.context(id);
+            found.extend(
+                context.into_iter().flat_map(|of| of.switches.iter().map(|switch| (&*of.name, switch))),
+            );
             false
         });
         found

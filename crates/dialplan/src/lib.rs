@@ -23,6 +23,7 @@ pub mod pattern;
 pub mod program;
 pub mod registered;
 pub mod registry;
+pub mod rowed;
 mod show;
 pub mod step;
 pub mod strftime;
@@ -40,6 +41,7 @@ pub use load::{Addition, ChangeError, Tables, add, extend, load, load_with, remo
 pub use program::{Context, ContextId, Extension, ExtensionRef, Hint, LabelId, Program, StepRef, Switch};
 pub use registered::{Holder, Near, Registered};
 pub use registry::{AppId, Apps, Body, ChannelFunction, FunctionId, FunctionRow, Functions, Statement};
+pub use rowed::{RowStep, RowSwitch};
 pub use step::{Asks, Kind, Nested, Ready, Scratch, Step, SubCall, Target, Written};
 pub use template::{Template, expand_text, set_by_name};
 pub use timing::Timing;

@@ -446,7 +446,7 @@ impl Loader<'_> {
     fn switch(&mut self, index: usize, variable: &Variable, late: bool) {
         let text = if late { variable.value.to_string() } else { self.substituted(variable) };
         let (engine, data) = text.split_once('/').unwrap_or((&text, ""));
-        if !engine.eq_ignore_ascii_case("IAX2") {
+        if !["IAX2", crate::rowed::ENGINE].iter().any(|known| engine.eq_ignore_ascii_case(known)) {
             self.findings.warning(
                 &variable.place,
                 format!("switch {engine} is accepted, but no engine answers it yet"),

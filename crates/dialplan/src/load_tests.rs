@@ -112,7 +112,7 @@ fn section_4_what_is_wrong_is_a_finding_with_its_line() {
         ("exten => _.,1,NoOp()", "takes the special extensions"),
         ("include => nowhere", "which does not exist"),
         ("include => c,25:00-26:00,*,*,*", "is not understood"),
-        ("switch => Realtime/@", "no engine answers it yet"),
+        ("switch => Lua/x", "no engine answers it yet"),
         ("frob => x", "has no option frob"),
         ("exten => 1,1,Goto(nowhere,s,1)", "context [nowhere] does not exist"),
         ("exten => 1,1,GotoIf($[1]?lost)", "no extension has a label lost"),

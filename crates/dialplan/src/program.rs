@@ -32,6 +32,11 @@ pub struct ExtensionRef {
 /// The place of what stands for every registered extension of a context ([`crate::registered`]); no list is so long.
 pub const REGISTERED: u32 = u32::MAX;
 
+impl ExtensionRef {
+    /// An extension of rows ([`crate::rowed`]), which no program has and whoever stands in it keeps.
+    pub const ROWED: Self = Self { context: ContextId(u32::MAX), index: u32::MAX };
+}
+
 /// A step, by its extension and its place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StepRef {
@@ -146,7 +151,7 @@ pub struct Include {
     pub place: Place,
 }
 
-/// `switch =>`, `lswitch =>` or `eswitch =>`; `IAX2` is asked, others are kept for show and check.
+/// `switch =>`, `lswitch =>` or `eswitch =>`; `IAX2` and `Realtime` are asked, others are kept for show and check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switch {
     /// `Realtime`, `IAX2`, `Lua` and so on.

@@ -34,8 +34,12 @@ pub(crate) enum Asker {
     Calls = 7,
     /// Call records.
     Records = 8,
-    /// Files that lie in databases whole.
+    /// Files that lie in databases whole, and rows that stand beside files.
     Files = 9,
+    /// Members of queues, as they are written.
+    QueueMembers = 10,
+    /// The log of queues.
+    QueueLog = 11,
 }
 
 /// A handle that every asker has.

@@ -8,8 +8,48 @@ use store::config::realtime::{Driver, Realtime};
 
 use crate::databases::{Asker, Shared, connection_name};
 
+/// Rows of answers that are kept for the time when a database is away: the dialplan of a large site, ten times.
+const LAST_ROWS_MAX: usize = 200_000;
+
 /// What came of a question, for the call that asked.
 type Outcome = Result<Rows, String>;
+
+/// Answers that serve when the same is asked and nobody answers; the oldest go.
+#[derive(Default)]
+struct Last {
+    answers: BTreeMap<RowsAsk, (u64, Rows)>,
+    ages: BTreeMap<u64, RowsAsk>,
+    next: u64,
+    rows: usize,
+}
+
+impl Last {
+    /// Keeps an answer; that there is no row is not kept.
+    fn keep(&mut self, ask: &RowsAsk, rows: &Rows) {
+        self.forget(ask);
+        if rows.rows.is_empty() {
+            return;
+        }
+        self.next += 1;
+        self.rows += rows.rows.len();
+        self.ages.insert(self.next, ask.clone());
+        self.answers.insert(ask.clone(), (self.next, rows.clone()));
+        while self.rows > LAST_ROWS_MAX
+            && let Some((_, oldest)) = self.ages.pop_first()
+        {
+            self.forget(&oldest);
+        }
+    }
+    fn forget(&mut self, ask: &RowsAsk) {
+        if let Some((age, rows)) = self.answers.remove(ask) {
+            self.ages.remove(&age);
+            self.rows -= rows.rows.len();
+        }
+    }
+    fn get(&self, ask: &RowsAsk) -> Option<Rows> {
+        self.answers.get(ask).map(|(_, rows)| rows.clone())
+    }
+}
 
 /// A question on its way.
 struct Open {
@@ -28,6 +68,7 @@ pub(crate) struct Inquiries {
     realtime: Realtime,
     open: BTreeMap<u64, Open>,
     next: u64,
+    last: Last,
 }
 
 impl Inquiries {
@@ -42,13 +83,15 @@ impl Inquiries {
         self.next += 1;
         let number = self.next;
         self.open.insert(number, Open { want, places, is_second: false, came: None });
-        match self.submit(number) {
-            Ok(()) => Ok(number),
-            Err(why) => {
-                self.open.remove(&number);
-                Err(why)
-            }
+        let Err(why) = self.submit(number) else { return Ok(number) };
+        if let Some(open) = self.open.get_mut(&number).filter(|open| open.want.serves_last)
+            && let Some(rows) = self.last.get(&open.want.ask)
+        {
+            open.came = Some(Ok(rows));
+            return Ok(number);
         }
+        self.open.remove(&number);
+        Err(why)
     }
     /// Where a question can be answered, first asked first.
     fn places(&self, ask: &RowsAsk) -> Result<Vec<(String, String)>, String> {
@@ -103,7 +146,14 @@ impl Inquiries {
             if let Some(outcome) = self.answered(number, answer)
                 && let Some(open) = self.open.get_mut(&number)
             {
-                open.came = Some(outcome);
+                open.came = Some(match (open.want.serves_last, outcome) {
+                    (false, outcome) => outcome,
+                    (true, Ok(rows)) => {
+                        self.last.keep(&open.want.ask, &rows);
+                        Ok(rows)
+                    }
+                    (true, Err(why)) => self.last.get(&open.want.ask).ok_or(why),
+                });
                 changed.push(number);
             }
         }
@@ -193,15 +243,57 @@ fn rows(answer: Answer, most: usize) -> Rows {
             Rows { columns: set.columns, rows, changed: set.changed }
         }
         Answer::Rows(found) => {
-            // Rows of one family are told apart by their keys; a call takes the first alone.
-            let columns =
-                found.first().map(|row| row.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
-            let values = |row: realtime::Row| row.iter().map(|(_, value)| Some(value.to_owned())).collect();
-            let rows = found.into_iter().take(1).map(values).collect();
-            Rows { columns: columns.unwrap_or_default(), rows, changed: 0 }
+            // A row has no column that is NULL in it; all of one answer have those that any of them has.
+            let mut columns: Vec<String> = Vec::new();
+            for (name, _) in found.iter().take(most).flat_map(realtime::Row::iter) {
+                if !columns.iter().any(|known| known == name) {
+                    columns.push(name.to_owned());
+                }
+            }
+            let values = |row: &realtime::Row| {
+                columns.iter().map(|column| row.get(column).map(str::to_owned)).collect::<Vec<_>>()
+            };
+            let rows = found.iter().take(most).map(values).collect();
+            Rows { columns, rows, changed: 0 }
         }
         Answer::Changed(changed) => Rows { changed, ..Rows::default() },
         Answer::Batch(changed) => Rows { changed: changed.iter().sum(), ..Rows::default() },
         Answer::Columns(columns) => Rows { columns, ..Rows::default() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(family: usize) -> RowsAsk {
+        RowsAsk::Find { family: family.to_string(), filters: Vec::new() }
+    }
+    fn answer(count: usize) -> Rows {
+        Rows { columns: vec!["a".to_owned()], rows: vec![vec![None]; count], changed: 0 }
+    }
+
+    #[test]
+    fn rows_of_one_answer_have_the_same_columns() {
+        let first: realtime::Row = [("exten", "100"), ("priority", "1")].into_iter().collect();
+        let second: realtime::Row = [("exten", "100"), ("appdata", "x")].into_iter().collect();
+        let got = rows(Answer::Rows(vec![first, second]), 10);
+        assert_eq!(got.columns, ["exten", "priority", "appdata"]);
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(got.rows, [[text("100"), text("1"), None], [text("100"), None, text("x")]]);
+    }
+
+    #[test]
+    fn the_last_answers_are_kept_within_a_bound_and_an_empty_one_takes_its_place() {
+        let mut last = Last::default();
+        last.keep(&ask(0), &answer(3));
+        assert_eq!(last.get(&ask(0)), Some(answer(3)));
+        last.keep(&ask(0), &answer(0));
+        assert_eq!(last.get(&ask(0)), None, "the rows are gone");
+        for family in 0..5 {
+            last.keep(&ask(family), &answer(LAST_ROWS_MAX / 4));
+        }
+        assert_eq!(last.get(&ask(0)), None, "the oldest goes");
+        assert_eq!((last.rows, last.answers.len(), last.ages.len()), (LAST_ROWS_MAX, 4, 4));
     }
 }

@@ -24,6 +24,7 @@ mod listen;
 mod mail;
 mod managers;
 mod names;
+mod queue_rows;
 mod queues;
 mod records;
 mod registrations;

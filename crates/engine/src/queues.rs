@@ -8,6 +8,8 @@ use queue::Entry;
 use store::Snapshot;
 use store::cdr::{Line, Sink};
 
+use crate::queue_rows::QueueRows;
+
 /// Gives the queues their configuration.
 fn configure(core: &mut Core, snapshot: &Snapshot) {
     let config = snapshot.queues.config.clone();
@@ -42,6 +44,10 @@ pub(crate) struct QueueLog {
     folder: PathBuf,
     file: Arc<str>,
     is_wanted: bool,
+    /// The file is written beside rows, too.
+    beside_rows: bool,
+    /// Times of rows are in UTC.
+    utc: bool,
     sink: Option<Sink<Line>>,
 }
 
@@ -56,12 +62,19 @@ impl QueueLog {
         }
         self.file = general.queue_log_name.as_str().into();
         self.is_wanted = general.queue_log;
+        (self.beside_rows, self.utc) = (general.queue_log_to_file, general.queue_log_realtime_use_gmt);
     }
-    /// Sends what has happened on its way to the disk.
-    pub(crate) fn write(&mut self, core: &mut Core) {
+    /// Sends what has happened on its way to the disk, or to a database.
+    pub(crate) fn write(&mut self, core: &mut Core, rows: Option<&mut QueueRows>) {
         let lines = std::mem::take(&mut core.queue_lines);
         if lines.is_empty() || !self.is_wanted {
             return;
+        }
+        if let Some(rows) = rows.filter(|rows| rows.has_log()) {
+            rows.note(core, &lines, self.utc);
+            if !self.beside_rows {
+                return;
+            }
         }
         if self.sink.is_none() {
             match Sink::<Line>::below(&self.folder) {
@@ -100,6 +113,20 @@ impl crate::turn::Engine {
         let parking = &snapshot.parking;
         let core = &mut *self.site.shard.core.borrow_mut();
         core.parking.configure(parking.lots.iter().cloned(), parking.dynamic);
+    }
+    /// Queues lie where this configuration says, from databases' side.
+    pub(crate) fn configure_queue_rows(&mut self, snapshot: &Snapshot) {
+        let Some(databases) = self.loader.databases.borrow().clone() else { return };
+        let core = &mut *self.site.shard.core.borrow_mut();
+        self.queue_rows.get_or_insert_with(|| QueueRows::new(&databases)).configure(snapshot, core);
+    }
+    /// Rows of queues that are to be written.
+    pub(crate) fn follow_queue_rows(&mut self) {
+        let Some(rows) = &mut self.queue_rows else { return };
+        let core = &mut *self.site.shard.core.borrow_mut();
+        for (level, line) in rows.follow(core) {
+            core.log(level, "app_queue", &line);
+        }
     }
     /// Takes those of another one.
     pub(crate) fn take_queues(&mut self, snapshot: &Snapshot) {

@@ -113,7 +113,7 @@ impl Loader {
         let before = site.snapshot.borrow().clone();
         let sections = self.rows.borrow().as_ref().map(|rows| rows.borrow().sections()).unwrap_or_default();
         let read = match &*self.statics.borrow() {
-            Some(statics) => before.reload_texts(&sections, statics.texts()),
+            Some(statics) => before.reload_kept(&sections, statics.kept()),
             None => before.reload_with(&sections),
         };
         let read = read.and_then(|(snapshot, findings)| self.check(&site, snapshot, findings));
@@ -247,6 +247,7 @@ impl Engine {
         *site.snapshot.borrow_mut() = snapshot.clone();
         self.configure_databases(&snapshot);
         self.configure_statics(&snapshot, now);
+        self.configure_queue_rows(&snapshot);
         if let Err(why) = self.take_ledger(&snapshot) {
             self.log(Level::Error, "cdr", &format!("call records go to no database: {why}"));
         }
@@ -428,7 +429,8 @@ impl Engine {
     pub(crate) fn count_rows(&self) {
         let sip = self.loader.contacts.borrow().as_ref().map(Contacts::written);
         let iax = self.loader.iax_rows.borrow().as_ref().map(|rows| rows.borrow().written());
-        let [waiting, written, lost] = [sip, iax]
+        let queues = self.queue_rows.as_ref().map(|rows| rows.written());
+        let [waiting, written, lost] = [sip, iax, queues]
             .into_iter()
             .flatten()
             .fold([0; 3], |sum, more| [sum[0] + more[0], sum[1] + more[1], sum[2] + more[2]]);
@@ -465,7 +467,8 @@ impl Engine {
                 .borrow_mut()
                 .as_mut()
                 .is_some_and(|contacts| contacts.hurry(Clock.now()));
-            if !(iax || sip) || Clock.now() >= until {
+            let queues = self.queue_rows.as_mut().is_some_and(|rows| rows.hurry(Clock.now()));
+            if !(iax || sip || queues) || Clock.now() >= until {
                 return;
             }
             databases.borrow_mut().wait(until.since(Clock.now()));

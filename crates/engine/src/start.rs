@@ -290,6 +290,7 @@ impl Engine {
         if let Some(databases) = databases {
             engine.take_databases(databases)?;
         }
+        engine.configure_queue_rows(&snapshot);
         engine
             .take_ledger(&snapshot)
             .map_err(|why| part("the journal of call records", why, "make astdbdir writable"))?;

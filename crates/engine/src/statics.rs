@@ -1,5 +1,5 @@
-//! Configuration files that lie in databases whole: asked for at the start and at each reload, and taken by another reload
-//! when they say something else than before.
+//! Configuration files that lie in databases whole, and families whose rows stand beside files: asked for at the start and
+//! at each reload, and taken by another reload when they say something else than before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use base::Instant;
 use call::Level;
 use conf::Findings;
 use realtime::{Answer, Failure, Filter, Load, Order, Query, Row};
-use store::Snapshot;
 use store::config::realtime::files::{COMMENTED, FILE, FileRow, ORDER, text_of_rows};
+use store::config::realtime::{FAMILIES, FamilyRow};
+use store::{Kept, Snapshot};
 
 use crate::databases::{Asker, Shared, connection_name};
 
@@ -22,10 +23,10 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// See the module's page.
 pub(crate) struct Statics {
     databases: Shared,
-    /// Where each file lies: connections and tables, first asked first.
+    /// Where each file or family lies: connections and tables, first asked first.
     places: BTreeMap<String, Vec<(String, String)>>,
-    texts: BTreeMap<String, String>,
-    /// Questions on their way: the file, and which of its places has it.
+    kept: Kept,
+    /// Questions on their way: the file or family, and which of its places has it.
     flights: BTreeMap<u64, (String, usize)>,
     next: u64,
     again_at: BTreeMap<String, Instant>,
@@ -41,7 +42,7 @@ impl Statics {
         let mut statics = Self {
             databases: databases.clone(),
             places: BTreeMap::new(),
-            texts: BTreeMap::new(),
+            kept: Kept::default(),
             flights: BTreeMap::new(),
             next: 0,
             again_at: BTreeMap::new(),
@@ -59,10 +60,13 @@ impl Statics {
             (connection_name(realtime, of.driver, &of.database), of.table.clone())
         };
         let files = realtime.families.files();
-        self.places = files.map(|(name, of)| (name.to_owned(), of.iter().map(place).collect())).collect();
-        let known = self.texts.len();
-        self.texts.retain(|name, _| self.places.contains_key(name));
-        self.changed |= known != self.texts.len();
+        let families = FAMILIES.iter().map(|(name, _)| (*name, realtime.families.of(name)));
+        let all = files.chain(families.filter(|(_, of)| !of.is_empty()));
+        self.places = all.map(|(name, of)| (name.to_owned(), of.iter().map(place).collect())).collect();
+        let known = self.kept.texts.len();
+        self.kept.texts.retain(|name, _| self.places.contains_key(name));
+        self.changed |= known != self.kept.texts.len();
+        self.changed |= self.kept.families.retain(|name| self.places.contains_key(name));
         self.again_at.clear();
         let names: Vec<String> = self.places.keys().cloned().collect();
         names.into_iter().for_each(|name| self.ask(name, 0, now));
@@ -89,7 +93,7 @@ impl Statics {
         if !std::mem::take(&mut self.changed) {
             return snapshot.clone();
         }
-        match snapshot.reload_texts(&[], &self.texts) {
+        match snapshot.reload_kept(&[], &self.kept) {
             Ok((snapshot, found)) => {
                 *findings = found;
                 snapshot
@@ -105,9 +109,9 @@ impl Statics {
             }
         }
     }
-    /// The texts of the files.
-    pub(crate) fn texts(&self) -> &BTreeMap<String, String> {
-        &self.texts
+    /// Texts of files, and rows of families.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.kept
     }
     /// When files are asked for again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -135,13 +139,16 @@ impl Statics {
         let Some((connection, table)) = self.places.get(&name).and_then(|of| of.get(place)).cloned() else {
             return;
         };
-        let order = ORDER.map(|(column, descending)| Order { column: column.to_owned(), descending });
-        let query = Query::Load(Load {
-            table,
-            filters: vec![Filter::is(FILE, name.as_str()), Filter::is(COMMENTED, "0")],
-            order: order.to_vec(),
-            limit: None,
-        });
+        let order = |(column, descending): (&str, bool)| Order { column: column.to_owned(), descending };
+        let family = FAMILIES.iter().find(|(family, _)| *family == name);
+        let (filters, order) = match family {
+            Some((_, columns)) => (Vec::new(), columns.iter().map(|column| order((column, false))).collect()),
+            None => {
+                let filters = vec![Filter::is(FILE, name.as_str()), Filter::is(COMMENTED, "0")];
+                (filters, ORDER.map(order).to_vec())
+            }
+        };
+        let query = Query::Load(Load { table, filters, order, limit: None });
         self.next += 1;
         let submitted = self.databases.borrow_mut().submit(&connection, (Asker::Files, self.next), query);
         match submitted {
@@ -153,10 +160,15 @@ impl Statics {
         match answer {
             Ok(Answer::Rows(rows)) => {
                 self.told.remove(&name);
+                if is_family(&name) {
+                    let rows = rows.iter().map(family_row).collect();
+                    self.changed |= self.kept.families.take(&name, rows);
+                    return;
+                }
                 let text = text_of_rows(rows.iter().map(line));
-                if self.texts.get(&name) != Some(&text) {
+                if self.kept.texts.get(&name) != Some(&text) {
                     self.changed = true;
-                    self.texts.insert(name, text);
+                    self.kept.texts.insert(name, text);
                 }
             }
             Ok(_) => {}
@@ -164,10 +176,10 @@ impl Statics {
                 self.ask(name, place + 1, now);
             }
             Err(failure) => {
-                let holds = if self.texts.contains_key(&name) {
-                    "stays as it was"
-                } else {
-                    "is read from its folder"
+                let holds = match (is_family(&name), self.kept.texts.contains_key(&name)) {
+                    (true, _) => "has the rows that are known of it",
+                    (false, true) => "stays as it was",
+                    (false, false) => "is read from its folder",
                 };
                 if self.told.insert(name.clone()) {
                     let line = format!("{name} {holds}: {failure}; {}", failure.remedy());
@@ -191,6 +203,14 @@ impl Statics {
     pub(crate) fn take_changed(&mut self) -> bool {
         self.flights.is_empty() && std::mem::take(&mut self.changed)
     }
+}
+
+fn is_family(name: &str) -> bool {
+    FAMILIES.iter().any(|(family, _)| *family == name)
+}
+
+fn family_row(row: &Row) -> FamilyRow {
+    row.iter().map(|(column, value)| (column.to_owned(), value.to_owned())).collect()
 }
 
 fn line(row: &Row) -> FileRow<'_> {

@@ -91,6 +91,8 @@ pub struct Engine {
     pub(crate) records: Records,
     pub(crate) events: Events,
     pub(crate) queue_log: crate::queues::QueueLog,
+    /// Rows of queues on their way into databases, when there are some.
+    pub(crate) queue_rows: Option<crate::queue_rows::QueueRows>,
     /// Call records on their way into databases, when there are some.
     pub(crate) ledger: Option<Ledger>,
     /// Where copies of SIP messages go, when hep.conf wants them to.
@@ -217,6 +219,7 @@ impl Engine {
             records,
             events,
             queue_log: Default::default(),
+            queue_rows: None,
             ledger: None,
             capture: None,
             traces: None,
@@ -427,11 +430,12 @@ impl Engine {
         let rows = self.loader.rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
         let iax_rows = self.loader.iax_rows.borrow().as_ref().and_then(|rows| rows.borrow().deadline());
         let ledger = self.ledger.as_ref().and_then(Ledger::deadline);
+        let queue_rows = self.queue_rows.as_ref().and_then(|rows| rows.deadline());
         let statics = self.loader.statics.borrow().as_ref().and_then(Statics::deadline);
         let machines =
             machines.into_iter().chain([self.listeners.deadline(), rows, self.site.iax.borrow().deadline()]);
         let contacts = self.loader.contacts.borrow().as_ref().and_then(|contacts| contacts.deadline());
-        let machines = machines.chain([iax_rows, contacts, ledger, statics]);
+        let machines = machines.chain([iax_rows, contacts, ledger, statics, queue_rows]);
         machines.chain([self.load_at, self.busy_at, self.look_at, self.mail_at]).flatten().min()
     }
 
@@ -566,6 +570,9 @@ impl Engine {
                 }
                 if let Some(ledger) = &mut self.ledger {
                     ledger.take_in(now);
+                }
+                if let Some(rows) = &mut self.queue_rows {
+                    rows.take_in(now);
                 }
                 let changed = self.links.borrow_mut().take_in_rows();
                 let mut core = self.site.shard.core.borrow_mut();
@@ -720,6 +727,7 @@ impl Engine {
             self.connection_lost(silent);
         }
         self.write_records();
+        self.follow_queue_rows();
         self.follow_ledger(now);
         self.tell_troubles();
         self.send();
@@ -750,7 +758,7 @@ impl Engine {
     }
     fn write_records(&mut self) {
         let mut core = self.site.shard.core.borrow_mut();
-        self.queue_log.write(&mut core);
+        self.queue_log.write(&mut core, self.queue_rows.as_mut());
         Self::write_events(&mut self.events, self.ledger.as_mut(), &mut core);
         let finished = std::mem::take(&mut core.cdrs);
         if finished.is_empty() {
@@ -963,6 +971,10 @@ impl Engine {
     }
     fn tell_consoles(&mut self) {
         let mut out = Vec::new();
+        let finished = self.commands.borrow().finished();
+        for Finished { session, text, status } in finished {
+            self.sessions.finish(session, &text, status, &mut *self.commands.borrow_mut(), &mut out);
+        }
         {
             let mut attached = self.tee.attached().borrow_mut();
             attached.view = self.sessions.widest();

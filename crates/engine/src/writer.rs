@@ -23,6 +23,8 @@ pub(crate) enum Write {
     Update(Keys, Sets),
     /// It has these values, and is made when there is none.
     Put(Keys, Sets),
+    /// It is a new one.
+    Add(Sets),
     /// It is not there.
     Destroy(Keys),
 }
@@ -33,6 +35,7 @@ impl Write {
         match self.clone() {
             Self::Update(keys, sets) => Query::Update { table, keys, sets },
             Self::Put(keys, sets) => Query::Put { table, keys, sets },
+            Self::Add(sets) => Query::Store { table, sets },
             Self::Destroy(keys) => Query::Destroy { table, keys },
         }
     }

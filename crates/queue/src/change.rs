@@ -90,9 +90,12 @@ impl Queues {
     ) {
         let rings_in_use = config.settings.ring_in_use;
         queue.is_dead = false;
+        queue.is_row = config.is_row;
         queue.settings = Rc::new(config.settings.clone());
+        let (rows, written): (Vec<&NewMember>, Vec<&NewMember>) =
+            config.members.iter().partition(|new| new.row.is_some());
         let listed: std::collections::BTreeSet<String> =
-            config.members.iter().map(|new| new.interface.to_ascii_lowercase()).collect();
+            written.iter().map(|new| new.interface.to_ascii_lowercase()).collect();
         let goes = |member: &Member| {
             member.membership == Membership::Static
                 && !listed.contains(&member.interface.to_ascii_lowercase())
@@ -100,13 +103,84 @@ impl Queues {
         while let Some(place) = queue.members.iter().position(goes) {
             self.take_member(queue, slot, place, out);
         }
-        for new in &config.members {
+        for new in written {
             let known = |member: &&mut Member| member.interface.eq_ignore_ascii_case(&new.interface);
             match queue.members.iter_mut().find(known) {
                 Some(member) => member.configure(new, rings_in_use),
                 None => self.put_member(queue, slot, new, Membership::Static, now),
             }
         }
+        self.set_rows(queue, slot, &rows, now, out);
+    }
+    /// The members of a queue that are rows are these. Whom the configuration or a dialplan has made a member stays what it is.
+    fn set_rows(
+        &mut self,
+        queue: &mut Queue,
+        slot: usize,
+        rows: &[&NewMember],
+        now: Now,
+        out: &mut Vec<Output>,
+    ) {
+        let listed: std::collections::BTreeSet<String> =
+            rows.iter().map(|new| new.interface.to_ascii_lowercase()).collect();
+        let goes = |member: &Member| {
+            member.membership == Membership::Realtime
+                && !listed.contains(&member.interface.to_ascii_lowercase())
+        };
+        while let Some(place) = queue.members.iter().position(goes) {
+            self.take_member(queue, slot, place, out);
+        }
+        let rings_in_use = queue.settings.ring_in_use;
+        for new in rows {
+            let known = |member: &&mut Member| member.interface.eq_ignore_ascii_case(&new.interface);
+            let has_room = queue.members.len() < MEMBERS_MAX;
+            match queue.members.iter_mut().find(known) {
+                Some(member) if member.membership == Membership::Realtime => {
+                    if member.take_row(new, rings_in_use, now) {
+                        let member = member.clone();
+                        self.tell_member(queue, &member, MemberChange::Status, out);
+                    }
+                }
+                Some(_) => {}
+                None if has_room => {
+                    self.put_member(queue, slot, new, Membership::Realtime, now);
+                }
+                None => {}
+            }
+        }
+    }
+    /// What databases say of one queue at this moment: its row, if it has one, and those of its members. A queue that the
+    /// configuration has keeps its settings.
+    pub fn take_rows(
+        &mut self,
+        name: &str,
+        row: Option<QueueConfig>,
+        members: &[NewMember],
+        now: Now,
+        out: &mut Vec<Output>,
+    ) {
+        let known = self.slot_of(name);
+        if known.is_none() && row.is_none() {
+            return;
+        }
+        if let Some(row) = &row {
+            let first = self.iter().next().map(|queue| queue.settings.weight);
+            self.weighs |= first.is_some_and(|first| first != row.settings.weight);
+        }
+        let slot = self.slot_for(name);
+        self.with(slot, |queues, queue| match row {
+            Some(row) if known.is_none() || queue.is_row => {
+                let row = QueueConfig { members: members.to_vec(), is_row: true, ..row };
+                queues.set_up(queue, slot, &row, now, out);
+            }
+            None if queue.is_row => queue.is_dead = true,
+            Some(_) | None => {
+                let rows: Vec<&NewMember> = members.iter().collect();
+                queues.set_rows(queue, slot, &rows, now, out);
+            }
+        });
+        self.dirty.insert(slot);
+        self.settle(now, out);
     }
     fn put_member(
         &mut self,

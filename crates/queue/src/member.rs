@@ -41,6 +41,8 @@ pub struct Member {
     pub state_interface: Rc<str>,
     /// Who made it a member.
     pub membership: Membership,
+    /// Of a row of a database: its `uniqueid`, or nothing.
+    pub row: Option<Rc<str>>,
     /// Penalty.
     pub penalty: u32,
     /// It gets no calls.
@@ -86,6 +88,7 @@ impl Member {
             phone: lower(&interface),
             state_interface,
             membership,
+            row: new.row.as_deref().map(Rc::from),
             penalty: new.penalty,
             paused: new.paused,
             paused_reason: new.paused_reason.clone(),
@@ -108,7 +111,19 @@ impl Member {
         self.penalty = new.penalty;
         self.ring_in_use = new.ring_in_use.unwrap_or(queue_rings_in_use);
         self.wrapup = new.wrapup;
-        self.membership = Membership::Static;
+        self.row = new.row.as_deref().map(Rc::from);
+        self.membership = if new.row.is_some() { Membership::Realtime } else { Membership::Static };
+    }
+    /// What its row says now; whether it is paused is a matter of the row, too. Whether it has changed.
+    pub(crate) fn take_row(&mut self, new: &NewMember, queue_rings_in_use: bool, now: Now) -> bool {
+        let before = (self.paused, self.penalty, self.ring_in_use, self.name.clone());
+        self.configure(new, queue_rings_in_use);
+        if self.paused != new.paused {
+            self.paused = new.paused;
+            self.last_pause = now.wall;
+        }
+        self.paused_reason.clone_from(&new.paused_reason);
+        before != (self.paused, self.penalty, self.ring_in_use, self.name.clone())
     }
     /// A conversation has ended; the queue that it came from wants this wrap-up time.
     pub(crate) fn took_call(&mut self, now: Now, wrapup: Duration) {

@@ -61,6 +61,8 @@ pub struct Queue {
     pub(crate) turn: usize,
     /// The configuration has it no more; it goes with its last caller.
     pub(crate) is_dead: bool,
+    /// It is a row of a database.
+    pub is_row: bool,
     pub(crate) scheduled: Scheduled,
     pub(crate) pace: Pace,
 }
@@ -75,6 +77,7 @@ impl Queue {
             callers: Vec::new(),
             turn: 0,
             is_dead: false,
+            is_row: false,
             scheduled: Scheduled::default(),
             pace: Pace::default(),
         }

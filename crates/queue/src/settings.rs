@@ -376,6 +376,8 @@ pub struct NewMember {
     pub ring_in_use: Option<bool>,
     /// Its own wrap-up time.
     pub wrapup: Option<Duration>,
+    /// It is a row of a database: its `uniqueid`, empty when the table has none.
+    pub row: Option<String>,
 }
 
 /// One queue of the configuration.
@@ -385,8 +387,10 @@ pub struct QueueConfig {
     pub name: String,
     /// How it behaves.
     pub settings: Settings,
-    /// Its static members.
+    /// Its static members, and those that are rows.
     pub members: Vec<NewMember>,
+    /// It is a row of a database itself.
+    pub is_row: bool,
 }
 
 /// Everything that queues.conf and queuerules.conf say.

@@ -98,7 +98,7 @@ fn all_ring_at_once_and_one_answer_ends_it() {
 #[test]
 fn penalties_call_heavier_members_only_when_no_lighter_one_is_free() {
     let members = vec![member(A, 2), member(B, 1)];
-    let config = QueueConfig { name: "q".into(), settings: settings(), members };
+    let config = QueueConfig { name: "q".into(), settings: settings(), members, is_row: false };
     let mut desk = Desk::new(vec![config.clone()]);
     desk.join("q", 0).unwrap();
     desk.join("q", 1).unwrap();
@@ -120,6 +120,7 @@ fn a_rule_widens_the_bounds_of_a_caller_over_time() {
             name: "q".into(),
             settings: Settings { default_rule, ..settings() },
             members,
+            is_row: false,
         }],
         rules: vec![("Wider".into(), changes)],
         general: General::default(),

@@ -22,7 +22,7 @@ use crate::config::music::Music;
 use crate::config::notify::Notify;
 use crate::config::pjsip::Pjsip;
 use crate::config::queues::Queues;
-use crate::config::realtime::{self, DataSources, Realtime, Sorcery};
+use crate::config::realtime::{self, DataSources, FamilyRows, Realtime, Sorcery};
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
 use crate::config::telemetry::Telemetry;
@@ -133,35 +133,44 @@ pub struct Snapshot {
     files: Vec<(PathBuf, Option<SystemTime>)>,
     ran_exec: bool,
     place: Where,
-    /// Files that lie in databases whole.
-    texts: Arc<BTreeMap<String, String>>,
+    /// Files that lie in databases whole, and families whose rows stand beside files.
+    kept: Arc<Kept>,
+}
+
+/// What databases have of the files themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Texts of files that lie in databases whole.
+    pub texts: BTreeMap<String, String>,
+    /// Rows that stand beside the sections of files.
+    pub families: FamilyRows,
 }
 
 impl Snapshot {
     /// Reads everything. `Ok` comes with what is worth saying, errors of single objects included; `Err` means that a file
     /// is refused as a whole and there is no configuration.
     pub fn load(place: &Where) -> Result<(Arc<Self>, Findings), Findings> {
-        Self::load_with(place, &[], &BTreeMap::new())
+        Self::load_with(place, &[], &Arc::default())
     }
 
-    /// As [`Self::load`], with `rows` of databases as further sections of `pjsip.conf`, and `texts` of files that lie in
-    /// databases whole.
+    /// As [`Self::load`], with `rows` of databases as further sections of `pjsip.conf`, and what is `kept` there of the other
+    /// files.
     fn load_with(
         place: &Where,
         rows: &[Section],
-        texts: &BTreeMap<String, String>,
+        kept: &Arc<Kept>,
     ) -> Result<(Arc<Self>, Findings), Findings> {
         let mut findings = Findings::new();
         let snapshot = match place {
-            Where::Site(path) => load_site(path, (rows, texts), &mut findings),
-            Where::Dir(dir) => load_dir(dir, (rows, texts), &mut findings),
+            Where::Site(path) => load_site(path, (rows, kept), &mut findings),
+            Where::Dir(dir) => load_dir(dir, (rows, kept), &mut findings),
             Where::Embedded(defaults) => load_embedded(defaults, &mut findings),
         };
         findings.dedup();
         match snapshot {
             Some(mut snapshot) => {
                 snapshot.place = place.clone();
-                snapshot.texts = Arc::new(texts.clone());
+                snapshot.kept = kept.clone();
                 Ok((Arc::new(snapshot), findings))
             }
             None => Err(findings),
@@ -175,16 +184,12 @@ impl Snapshot {
 
     /// As [`Self::reload`], with `rows` of databases as further sections of `pjsip.conf`.
     pub fn reload_with(&self, rows: &[Section]) -> Result<(Arc<Self>, Findings), Findings> {
-        Self::load_with(&self.place, rows, &self.texts)
+        Self::load_with(&self.place, rows, &self.kept)
     }
 
-    /// The same, with these texts of files that lie in databases whole.
-    pub fn reload_texts(
-        &self,
-        rows: &[Section],
-        texts: &BTreeMap<String, String>,
-    ) -> Result<(Arc<Self>, Findings), Findings> {
-        Self::load_with(&self.place, rows, texts)
+    /// The same, with what databases have of the other files.
+    pub fn reload_kept(&self, rows: &[Section], kept: &Kept) -> Result<(Arc<Self>, Findings), Findings> {
+        Self::load_with(&self.place, rows, &Arc::new(kept.clone()))
     }
 
     /// Whether a file changed, appeared or went since this was read. Files with `#exec` always count as changed.
@@ -234,14 +239,15 @@ fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|data| data.modified()).ok()
 }
 
-/// What databases have of a configuration: sections of `pjsip.conf`, and files.
-type Brought<'a> = (&'a [Section], &'a BTreeMap<String, String>);
+/// What databases have of a configuration: sections of `pjsip.conf`, and what they keep of other files.
+type Brought<'a> = (&'a [Section], &'a Arc<Kept>);
 
-fn load_site(path: &Path, (rows, texts): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
+fn load_site(path: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
     let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut reading = Reading::new(Box::new(Folder::new(beside)), true, findings);
     reading.rows = rows;
+    reading.kept = kept.clone();
     let file = reading.file(&name);
     if file.is_none() && !reading.refused {
         let remedy = "name an asterisk.conf with -C, or start without -C to use the embedded defaults";
@@ -255,11 +261,11 @@ fn load_site(path: &Path, (rows, texts): Brought<'_>, findings: &mut Findings) -
         beside.to_owned()
     };
     asterisk.directories.astetcdir = etc.clone();
-    reading.source = Box::new(Overlay { files: texts.clone(), folder: Folder::new(etc) });
+    reading.source = Box::new(Overlay { kept: kept.clone(), folder: Folder::new(etc) });
     reading.finish(asterisk)
 }
 
-fn load_dir(dir: &Path, (rows, texts): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
+fn load_dir(dir: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
@@ -267,10 +273,11 @@ fn load_dir(dir: &Path, (rows, texts): Brought<'_>, findings: &mut Findings) -> 
     }
     let mut reading = Reading::new(Box::new(Folder::new(dir)), true, findings);
     reading.rows = rows;
+    reading.kept = kept.clone();
     let file = reading.file("asterisk.conf");
     let mut asterisk = reading.asterisk(file);
     asterisk.directories.astetcdir = dir.to_owned();
-    reading.source = Box::new(Overlay { files: texts.clone(), folder: Folder::new(dir) });
+    reading.source = Box::new(Overlay { kept: kept.clone(), folder: Folder::new(dir) });
     reading.finish(asterisk)
 }
 
@@ -283,13 +290,13 @@ fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<Snapsho
 
 /// A folder, of which some files lie in databases.
 struct Overlay {
-    files: BTreeMap<String, String>,
+    kept: Arc<Kept>,
     folder: Folder,
 }
 
 impl Source for Overlay {
     fn read(&self, path: &str) -> Result<Vec<u8>, ReadError> {
-        match self.files.get(path) {
+        match self.kept.texts.get(path) {
             Some(text) => Ok(text.as_bytes().to_vec()),
             None => self.folder.read(path),
         }
@@ -298,7 +305,7 @@ impl Source for Overlay {
         self.folder.glob(pattern)
     }
     fn full_name(&self, path: &str) -> String {
-        match self.files.contains_key(path) {
+        match self.kept.texts.contains_key(path) {
             true => format!("{path} of its database"),
             false => self.folder.full_name(path),
         }
@@ -317,6 +324,8 @@ struct Reading<'a> {
     findings: &'a mut Findings,
     /// Sections of `pjsip.conf` that lie in databases.
     rows: &'a [Section],
+    /// What databases have of the other files.
+    kept: Arc<Kept>,
     files: Vec<(PathBuf, Option<SystemTime>)>,
     ran_exec: bool,
     /// A file was refused, so there will be no snapshot; the rest is read to tell everything at once.
@@ -332,6 +341,7 @@ impl<'a> Reading<'a> {
             options,
             findings,
             rows: &[],
+            kept: Arc::default(),
             files: Vec::new(),
             ran_exec: false,
             refused: false,
@@ -359,9 +369,11 @@ impl<'a> Reading<'a> {
                 (path, time)
             }));
         }
-        let file = file.ok()?;
-        self.ran_exec |= file.ran_exec;
-        Some(file)
+        self.ran_exec |= file.as_ref().is_ok_and(|file| file.ran_exec);
+        match file {
+            Err(LoadError::Invalid) => None,
+            file => self.kept.families.complete(name, file.ok()),
+        }
     }
 
     fn whole(&self, name: &str) -> Place {
@@ -479,7 +491,8 @@ impl<'a> Reading<'a> {
         prometheus.check(&http, self.findings);
         pjsip.check_websockets(&http, self.findings);
         let (queues, rules) = (self.file("queues.conf"), self.file("queuerules.conf"));
-        let queues = Queues::read(queues.as_ref(), rules.as_ref(), self.findings);
+        let members = self.kept.families.members();
+        let queues = Queues::read(queues.as_ref(), rules.as_ref(), members, self.findings);
         let snapshot = Snapshot {
             queues,
             asterisk,
@@ -523,7 +536,7 @@ impl<'a> Reading<'a> {
             ran_exec: self.ran_exec,
             // Replaced by the caller, which knows the place.
             place: Where::Dir(PathBuf::new()),
-            texts: Arc::default(),
+            kept: Arc::default(),
         };
         for capability in snapshot.modules.off() {
             let what = match capability {

@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use base::{Rows, RowsAsk};
 use call::{LinkId, LinkNews, LinkWant, Links};
 
 use crate::fakes::{Due, Shared, State};
@@ -43,9 +44,38 @@ pub(crate) struct Running {
     over: bool,
 }
 
+/// Tables by the names of their families: columns, and rows of as many values.
+pub(crate) type Tables = HashMap<String, (Vec<String>, Vec<Vec<String>>)>;
+
+/// What a table answers: rows whose columns have these values, or begin with those that `LIKE` is given.
+fn found(tables: &Tables, ask: &RowsAsk) -> Result<Rows, String> {
+    let RowsAsk::Find { family, filters } = ask else { return Err("tables are only read here".to_owned()) };
+    let (columns, rows) = tables.get(family).ok_or_else(|| format!("no family '{family}'"))?;
+    let meets = |row: &Vec<String>, (condition, wanted): &(String, String)| {
+        let (column, like) =
+            condition.strip_suffix(" LIKE").map_or((condition.as_str(), false), |column| (column, true));
+        let at = columns.iter().position(|known| known == column);
+        let value = at.and_then(|at| row.get(at)).map(String::as_str).unwrap_or_default();
+        match like {
+            false => value == wanted,
+            // `\_%` is what begins with `_`; `12_%` what begins with 12 and goes on.
+            true => match wanted.strip_prefix("\\_") {
+                Some(_) => value.starts_with('_'),
+                None => {
+                    value.strip_prefix(wanted.trim_end_matches("_%")).is_some_and(|rest| !rest.is_empty())
+                }
+            },
+        }
+    };
+    let rows = rows.iter().filter(|row| filters.iter().all(|filter| meets(row, filter)));
+    let rows = rows.map(|row| row.iter().cloned().map(Some).collect()).collect();
+    Ok(Rows { columns: columns.clone(), rows, changed: 0 })
+}
+
 /// Scripts by name, and those that run.
 #[derive(Default)]
 pub(crate) struct Scripts {
+    pub(crate) tables: Tables,
     pub(crate) known: HashMap<String, Script>,
     pub(crate) running: BTreeMap<LinkId, Running>,
     pub(crate) wanted: Vec<LinkWant>,
@@ -102,6 +132,10 @@ impl Links for Outside {
             LinkWant::Page(want) => (want.url.clone(), false),
             LinkWant::Rows(_) => ("a database".to_owned(), false),
         };
+        let rows = match &want {
+            LinkWant::Rows(want) => Some(found(&state.scripts.tables, &want.ask)),
+            LinkWant::Program { .. } | LinkWant::Server { .. } | LinkWant::Page(_) => None,
+        };
         let page = matches!(want, LinkWant::Page(_));
         let script = state.scripts.known.get(&name).cloned();
         state.scripts.wanted.push(want);
@@ -127,6 +161,11 @@ impl Links for Outside {
                 LinkNews::Page { status, head: head.to_owned(), body: said.join("\n").into_bytes() }
             }
             (Some(_), _) | (None, false) => news,
+        };
+        let news = match rows {
+            Some(Ok(rows)) => LinkNews::Rows(rows),
+            Some(Err(why)) => LinkNews::Failed { not_found: false, why },
+            None => news,
         };
         let running = Running { script, left, news: [news].into(), program, closed: false, over: false };
         state.scripts.running.insert(link, running);

@@ -84,6 +84,13 @@ impl World {
     pub fn script(&mut self, name: &str, script: crate::Script) {
         self.state.borrow_mut().scripts.known.insert(name.to_owned(), script);
     }
+    /// A table of a database: its family, its columns, and a line for each row with values parted by `|`.
+    pub fn table(&mut self, family: &str, columns: &[&str], rows: &[&str]) {
+        let row = |line: &&str| line.split('|').map(str::to_owned).collect();
+        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+        let table = (columns, rows.iter().map(row).collect());
+        self.state.borrow_mut().scripts.tables.insert(family.to_owned(), table);
+    }
     /// What AGI asked to be started or connected to.
     pub fn wanted_links(&self) -> Vec<call::LinkWant> {
         self.state.borrow().scripts.wanted.clone()

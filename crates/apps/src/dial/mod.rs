@@ -210,7 +210,7 @@ fn refuse_arguments(call: &Call, why: &str) -> Flow {
 pub(crate) fn routine(call: &Call, text: &str) -> Option<String> {
     let (place, arguments, _) = args::split_app(text);
     let why = match call.place_of(place) {
-        Ok(there) if there.step().is_some() => {
+        Ok(there) if there.step().is_some() || call.may_have_rows(&there) => {
             let at = there.location();
             return Some(format!("{},{},{}({arguments})", at.context, at.exten, at.priority));
         }

@@ -53,7 +53,7 @@ fn enter_macro(call: &Call, text: &str) -> Outcome {
     let context = format!("macro-{}", name.trim());
     let here = call.here();
     let there = Place::find(call, &context, "s", 1);
-    if there.step().is_none() {
+    if there.step().is_none() && !call.may_have_rows(&there) {
         let text = format!("No such context '{context}' with extension s for macro '{}'", name.trim());
         call.log(Level::Warning, &text);
         return Ok(Flow::Continue);

@@ -58,7 +58,7 @@ fn wait_exten(call: Call, text: String) -> AppFuture {
         }
         match pressed? {
             Some(digit) => Ok(Flow::Digit(digit)),
-            None => no_digit(&call),
+            None => no_digit(&call).await,
         }
     })
 }
@@ -69,18 +69,18 @@ async fn first_digit(call: &Call, timeout: Duration) -> Result<Option<Digit>, ca
 }
 
 /// No digit came: the next priority, or `t`, or `e`.
-fn no_digit(call: &Call) -> Outcome {
+async fn no_digit(call: &Call) -> Outcome {
     let mut next = call.here();
     next.set_priority(next.priority().saturating_add(1));
     if next.step().is_some() {
         return Ok(Flow::Continue);
     }
     let context = call.context();
-    if call.exists(&context, "t") {
-        call.stand_at(crate::pbx::Place::find(call, &context, "t", 1));
+    if let Some(place) = call.look_special(&context, "t").await {
+        call.stand_at(place);
         return Ok(Flow::Jumped);
     }
-    if call.exists(&context, "e") {
+    if call.look_special(&context, "e").await.is_some() {
         call.raise("RESPONSETIMEOUT");
         return Ok(Flow::Jumped);
     }

@@ -10,12 +10,13 @@ use std::mem;
 use std::sync::Arc;
 
 use base::{Rows, RowsAsk, RowsWant};
-use call::{Level, LinkNews, LinkWant, Stop};
+use call::{Level, Stop};
 use dialplan::functions::COLUMNS;
-use dialplan::{Body, ChannelFunction, Fault, Inherit, Statement, Var, split_args};
+use dialplan::{Body, ChannelFunction, Fault, Inherit, Statement, Var, Vars, split_args};
 
 use super::Read;
 use crate::Call;
+use crate::asking::want;
 
 /// Calls of such functions that one step may have.
 const CALLS_MAX: usize = 16;
@@ -31,7 +32,7 @@ const RESULTS_MAX: usize = 16;
 const FIELDS_MAX: usize = 30;
 
 /// What came of a question; an error is told where the function is read.
-type Outcome = Result<Rows, String>;
+type Outcome = crate::asking::Came<Rows>;
 
 /// A call of a function, by its name and its arguments, and what came of it.
 struct Came {
@@ -81,7 +82,7 @@ impl Call {
                     let sql = self.with_arguments(of, &args, None, || self.expand(&of.read));
                     let ask =
                         RowsAsk::Statement { databases: of.read_from.clone(), sql, otherwise: String::new() };
-                    self.ask_database(ask, rows_max(of), after_end).await?
+                    self.ask_database(want(ask, rows_max(of), WITHIN), after_end).await?
                 }
                 Body::Channel { function, .. } => self.ask_family(*function, &args, after_end).await?,
                 Body::Native { .. } => continue,
@@ -108,42 +109,15 @@ impl Call {
         }
         let key = (column, value);
         let find = RowsAsk::Find { family: family.clone(), filters: vec![key.clone()] };
-        let found = self.ask_database(find, 1, after_end).await?;
+        let found = self.ask_database(want(find, 1, WITHIN), after_end).await?;
         if function == ChannelFunction::RealtimeDestroy
             && found.as_ref().is_ok_and(|rows| !rows.rows.is_empty())
         {
-            let removed =
-                self.ask_database(RowsAsk::Remove { family, keys: vec![key] }, 1, after_end).await?;
+            let remove = RowsAsk::Remove { family, keys: vec![key] };
+            let removed = self.ask_database(want(remove, 1, WITHIN), after_end).await?;
             return Ok(removed.and(found));
         }
         Ok(found)
-    }
-    /// Asks a database, and waits for what comes.
-    async fn ask_database(&self, ask: RowsAsk, rows_max: usize, after_end: bool) -> Result<Outcome, Stop> {
-        let deadline = self.chan.now() + WITHIN + Duration::from_secs(2);
-        let want = LinkWant::Rows(Box::new(RowsWant { ask, rows_max, within: WITHIN }));
-        let link = match self.chan.core(|core| core.services.links.open(want)) {
-            Ok(link) => link,
-            Err(why) => return Ok(Err(why)),
-        };
-        let news = self.chan.link_news(link, Some(deadline));
-        let news = match after_end || self.run.ended.get() {
-            true => Ok(news.await),
-            false => self.chan.while_up(news).await,
-        };
-        self.chan.core(|core| core.close_link(link));
-        Ok(match news? {
-            Some(LinkNews::Rows(rows)) => Ok(rows),
-            Some(LinkNews::Failed { why, .. }) => Err(why),
-            Some(
-                LinkNews::Open { .. }
-                | LinkNews::Bytes(_)
-                | LinkNews::Page { .. }
-                | LinkNews::End
-                | LinkNews::Exited(_),
-            )
-            | None => Err("the database did not answer in time".to_owned()),
-        })
     }
     /// Whether the step that was taken has left writes.
     pub(crate) fn has_writes(&self) -> bool {
@@ -153,7 +127,7 @@ impl Call {
     pub(crate) async fn write_rows(&self, after_end: bool) -> Result<(), Stop> {
         let writes = mem::take(&mut self.run.rows.borrow_mut().writes);
         for (kind, ask) in writes {
-            let outcome = self.ask_database(ask, 1, after_end).await?;
+            let outcome = self.ask_database(want(ask, 1, WITHIN), after_end).await?;
             if let Err(why) = &outcome {
                 self.log(Level::Warning, &format!("the database was not written: {why}"));
             }
@@ -191,27 +165,32 @@ impl Call {
             let numbered = (1..=ARGUMENTS_MAX).zip(&parts);
             variables.extend(numbered.map(|(at, part)| (format!("VAL{at}"), part.clone())));
         }
-        let before: Vec<Option<String>> = self
-            .chan
-            .with(|channel| {
-                let mut push = |(name, value): &(String, String)| {
-                    let before = channel.vars.get(Var::named(name)).map(ToString::to_string);
-                    channel.vars.set(Var::named(name), value, Inherit::Never);
-                    before
-                };
-                variables.iter().map(&mut push).collect()
-            })
-            .unwrap_or_default();
+        let before: Vec<Option<String>> = self.with_variables(|vars| {
+            let mut push = |(name, value): &(String, String)| {
+                let before = vars.get(Var::named(name)).map(ToString::to_string);
+                vars.set(Var::named(name), value, Inherit::Never);
+                before
+            };
+            variables.iter().map(&mut push).collect()
+        });
         let result = body();
-        let _gone = self.chan.with(|channel| {
+        self.with_variables(|vars| {
             for ((name, _), before) in variables.iter().zip(before) {
                 match before {
-                    Some(before) => _ = channel.vars.set(Var::named(name), &before, Inherit::Never),
-                    None => _ = channel.vars.remove(Var::named(name)),
+                    Some(before) => _ = vars.set(Var::named(name), &before, Inherit::Never),
+                    None => _ = vars.remove(Var::named(name)),
                 }
             }
         });
         result
+    }
+    /// The variables of the channel, or the global ones where there is none (the console's statements).
+    fn with_variables<T>(&self, with: impl FnOnce(&mut Vars) -> T) -> T {
+        let id = self.chan.id();
+        self.chan.core(|core| match core.get_mut(id) {
+            Some(channel) => with(&mut channel.vars),
+            None => with(&mut core.globals),
+        })
     }
     /// What came of this call of a function.
     fn came(&self, name: &str, args: &str) -> Result<Outcome, Fault> {
@@ -322,6 +301,32 @@ pub(crate) fn read_statement(
     out.push_str(&joined(first, of.escape_commas));
     call.set(COLUMNS, &columns);
     Ok(())
+}
+
+/// What a function of `func_odbc.conf` sends when it is read, or written with a value; `None`: there is no such function.
+pub fn statement(
+    call: &Call,
+    name: &str,
+    args: &str,
+    value: Option<&str>,
+) -> Option<Result<RowsWant, String>> {
+    let program = call.chan.core(|core| core.program.clone());
+    let row = program.functions().lookup(name).and_then(|id| program.functions().row(id))?;
+    let Body::Statement(of) = &row.body else { return None };
+    let (template, databases, there) = match value {
+        None => (&of.read, &of.read_from, row.readable()),
+        Some(_) => (&of.write, &of.write_to, row.writable()),
+    };
+    if !there {
+        let way = if value.is_some() { "written" } else { "read" };
+        return Some(Err(format!("The function {} cannot be {way}.\n", row.name)));
+    }
+    let (sql, otherwise) = call.with_arguments(of, args, value, || {
+        let otherwise = value.map(|_| call.expand(&of.insert)).unwrap_or_default();
+        (call.expand(template), otherwise)
+    });
+    let ask = RowsAsk::Statement { databases: databases.clone(), sql, otherwise };
+    Some(Ok(want(ask, if value.is_some() { 1 } else { rows_max(of) }, WITHIN)))
 }
 
 /// `${ODBC_FETCH(result)}`.

@@ -218,29 +218,12 @@ impl Call {
         self.run.web.borrow().want(url.trim(), body)
     }
     async fn page(&self, want: PageWant, after_end: bool) -> Result<Result<String, String>, Stop> {
-        let deadline = self.chan.now() + want.within + Duration::from_secs(1);
-        let link = match self.chan.core(|core| core.services.links.open(LinkWant::Page(Box::new(want)))) {
-            Ok(link) => link,
-            Err(why) => return Ok(Err(why)),
-        };
-        let news = self.chan.link_news(link, Some(deadline));
-        let news = match after_end || self.run.ended.get() {
-            true => Ok(news.await),
-            false => self.chan.while_up(news).await,
-        };
-        self.chan.core(|core| core.close_link(link));
-        Ok(match news? {
-            Some(LinkNews::Page { status, head, body }) => self.run.web.borrow().text(status, &head, &body),
-            Some(LinkNews::Failed { why, .. }) => Err(why),
-            Some(
-                LinkNews::Open { .. }
-                | LinkNews::Bytes(_)
-                | LinkNews::Rows(_)
-                | LinkNews::End
-                | LinkNews::Exited(_),
-            )
-            | None => Err("nothing came in time".to_owned()),
-        })
+        let within = want.within;
+        let came = self.ask_link(LinkWant::Page(Box::new(want)), within, after_end).await?;
+        Ok(came.and_then(|news| match news {
+            LinkNews::Page { status, head, body } => self.run.web.borrow().text(status, &head, &body),
+            _ => Err("nothing came in time".to_owned()),
+        }))
     }
 }
 

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use call::{Level, Stop};
 
-use super::{Next, Place};
+use super::Next;
 use crate::Call;
 
 /// Digits of one number: what the field keeps.
@@ -15,11 +15,15 @@ impl Call {
     pub(super) async fn incomplete(&self) -> Next {
         let at = self.here().location();
         if !self.match_more(&at.context, &at.exten) {
-            return self.invalid(&at.exten);
+            match self.rows_go_on(&at.context, &at.exten).await {
+                Ok(true) => {}
+                Ok(false) => return self.invalid(&at.exten).await,
+                Err(stop) => return self.resume(stop).await,
+            }
         }
         match self.read_digits(at.exten.clone(), self.digit_timeout()).await {
-            Err(stop) => self.resume(stop),
-            Ok(number) if number == at.exten => self.timed_out(),
+            Err(stop) => self.resume(stop).await,
+            Ok(number) if number == at.exten => self.timed_out().await,
             Ok(number) => self.dial(&number).await,
         }
     }
@@ -31,8 +35,8 @@ impl Call {
             Duration::from_millis(self.chan.with(|c| u64::from(c.response_timeout_ms)).unwrap_or(0))
         };
         match self.read_digits(digits, first).await {
-            Err(stop) => self.resume(stop),
-            Ok(number) if number.is_empty() => self.timed_out(),
+            Err(stop) => self.resume(stop).await,
+            Ok(number) if number.is_empty() => self.timed_out().await,
             Ok(number) => self.dial(&number).await,
         }
     }
@@ -56,27 +60,34 @@ impl Call {
             return Ok(true);
         }
         if number.is_empty() {
-            return Ok(!self.switches(context).is_empty());
+            return Ok(self.may_be_elsewhere(context));
+        }
+        if self.rows_go_on(context, number).await? {
+            return Ok(true);
         }
         self.switch_goes_on(context, number).await
     }
     async fn dial(&self, number: &str) -> Next {
         let context = self.context();
-        if self.exists(&context, number) {
-            self.stand_at(Place::find(self, &context, number, 1));
-            return Next::Go;
+        match self.look((&context, number), 1, false).await {
+            Err(stop) => return self.resume(stop).await,
+            Ok(place) if place.step().is_some() => {
+                self.stand_at(place);
+                return Next::Go;
+            }
+            Ok(_) => {}
         }
         match self.switched(&context, number).await {
-            Err(stop) => return self.resume(stop),
+            Err(stop) => return self.resume(stop).await,
             Ok(Some(next)) => return next,
             Ok(None) => {}
         }
         let text = format!("Invalid extension '{number}' in context '{context}'");
         self.chan.log(Level::Verbose(3), "pbx", &text);
-        self.invalid(number)
+        self.invalid(number).await
     }
-    fn timed_out(&self) -> Next {
-        let next = self.catch("t", "RESPONSETIMEOUT", |_| {});
+    async fn timed_out(&self) -> Next {
+        let next = self.catch("t", "RESPONSETIMEOUT", |_| {}).await;
         if matches!(next, Next::End) {
             let text = format!("Timeout, but no rule 't' or 'e' in context '{}'", self.context());
             self.chan.log(Level::Warning, "pbx", &text);

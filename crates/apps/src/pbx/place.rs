@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use call::Location;
-use dialplan::{Destination, Priority, Program, Query, Route, StepRef};
+use dialplan::{Destination, Extension, ExtensionRef, Priority, Program, Query, Route, Step, StepRef};
 
 use crate::Call;
 use crate::call_ctx::NoSuchPlace;
@@ -18,7 +18,17 @@ pub(crate) struct Place {
     exten: Rc<str>,
     pub(super) priority: u32,
     route: Rc<Route>,
+    rows: Rows,
     step: Option<StepRef>,
+}
+
+/// What tables have for a number (`switch => Realtime/…`), beside the dialplan.
+#[derive(Clone)]
+pub(super) enum Rows {
+    /// Nobody has asked yet.
+    Unasked,
+    /// These steps, or none.
+    Known(Option<Rc<Extension>>),
 }
 
 impl Place {
@@ -27,7 +37,8 @@ impl Place {
         let program = call.chan.core(|core| core.program.clone());
         let route = Rc::new(route(call, &program, context, exten));
         let step = program.at_priority(&route, priority);
-        Self { program, context: context.into(), exten: exten.into(), priority, route, step }
+        let rows = Rows::Unasked;
+        Self { program, context: context.into(), exten: exten.into(), priority, route, rows, step }
     }
     pub(crate) fn context(&self) -> &str {
         &self.context
@@ -38,9 +49,40 @@ impl Place {
     pub(crate) fn priority(&self) -> u32 {
         self.priority
     }
-    /// The step here, if there is one.
+    /// The step here, if there is one that is known.
     pub(crate) fn step(&self) -> Option<StepRef> {
         self.step
+    }
+    /// The extension of rows that the step here is one of.
+    pub(super) fn rowed(&self) -> Option<Rc<Extension>> {
+        let extension = match &self.rows {
+            Rows::Known(Some(extension)) => extension,
+            Rows::Known(None) | Rows::Unasked => return None,
+        };
+        self.step.is_some_and(|at| at.extension == ExtensionRef::ROWED).then(|| extension.clone())
+    }
+    /// Whether a table has steps of this number.
+    pub(super) fn has_rows(&self) -> bool {
+        matches!(self.rows, Rows::Known(Some(_)))
+    }
+    /// Whether nobody has asked yet what tables have here.
+    pub(super) fn is_unasked(&self) -> bool {
+        matches!(self.rows, Rows::Unasked)
+    }
+    /// What tables have for this number.
+    pub(super) fn set_rows(&mut self, found: Option<Extension>) {
+        self.rows = Rows::Known(found.map(Rc::new));
+        self.step = self.at(self.priority);
+    }
+    /// The step at a priority: that of the dialplan, else that of a table.
+    fn at(&self, priority: u32) -> Option<StepRef> {
+        let rowed = || match &self.rows {
+            Rows::Known(Some(extension)) => {
+                extension.find(priority).map(|index| StepRef { extension: ExtensionRef::ROWED, index })
+            }
+            Rows::Known(None) | Rows::Unasked => None,
+        };
+        self.program.at_priority(&self.route, priority).or_else(rowed)
     }
     pub(crate) fn location(&self) -> Location {
         Location { context: self.context.to_string(), exten: self.exten.to_string(), priority: self.priority }
@@ -52,7 +94,7 @@ impl Place {
             self.program.step(following).is_some_and(|step| step.priority == priority).then_some(following)
         });
         self.priority = priority;
-        self.step = next.or_else(|| self.program.at_priority(&self.route, priority));
+        self.step = next.or_else(|| self.at(priority));
     }
     /// The priority that a place of this extension means; `None` when there is no such label or priority.
     pub(crate) fn priority_of(&self, place: &Priority) -> Option<u32> {
@@ -70,9 +112,14 @@ impl Place {
     pub(crate) fn is_stale(&self, program: &Arc<Program>) -> bool {
         !Arc::ptr_eq(&self.program, program) || self.route.timed || self.route.by_caller
     }
-    /// Looks the same place up again.
+    /// Looks the same place up again. What tables have holds until the dialplan is another.
     pub(crate) fn again(&self, call: &Call) -> Self {
-        Self::find(call, &self.context, &self.exten, self.priority)
+        let mut fresh = Self::find(call, &self.context, &self.exten, self.priority);
+        if Arc::ptr_eq(&fresh.program, &self.program) {
+            fresh.rows = self.rows.clone();
+            fresh.step = fresh.at(fresh.priority);
+        }
+        fresh
     }
     /// Where a destination leads from here; a label that does not exist is an error, a number without a step is not.
     pub(crate) fn toward(&self, call: &Call, to: &Destination) -> Result<Self, NoSuchPlace> {
@@ -98,10 +145,16 @@ impl Place {
     }
     /// Priorities and application names of this extension, for While and If to find their ends.
     pub(crate) fn applications(&self) -> impl DoubleEndedIterator<Item = (u32, &str)> {
-        let extension = self.step.and_then(|at| self.program.extension(at.extension));
-        extension
-            .into_iter()
-            .flat_map(|extension| extension.steps.iter().map(|step| (step.priority, &*step.name)))
+        let rowed = match &self.rows {
+            Rows::Known(Some(extension)) => Some(&**extension),
+            Rows::Known(None) | Rows::Unasked => None,
+        };
+        let extension = self.step.and_then(|at| match at.extension {
+            ExtensionRef::ROWED => rowed,
+            of => self.program.extension(of),
+        });
+        let steps: &[Step] = extension.map_or(&[], |extension| &extension.steps);
+        steps.iter().map(|step| (step.priority, &*step.name))
     }
 }
 

@@ -69,7 +69,20 @@ impl Call {
                 self.stand_at(fresh);
             }
             let at = self.run.place.borrow().as_ref().and_then(Place::step);
-            let Some(step) = at.and_then(|at| program.step(at)) else {
+            let rowed = self.run.place.borrow().as_ref().and_then(Place::rowed);
+            let step = at.and_then(|at| match &rowed {
+                Some(extension) => extension.steps.get(usize::try_from(at.index).ok()?),
+                None => program.step(at),
+            });
+            let Some(step) = step else {
+                match self.rows_here(until.after_end).await {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(stop) => {
+                        self.settle();
+                        return Left::Stopped(stop);
+                    }
+                }
                 if self.leave_macro() {
                     continue;
                 }
@@ -387,7 +400,8 @@ impl Call {
     pub(crate) fn enter_gosub(&self, sub: &SubCall<'_>) -> Outcome {
         let here = self.here();
         let there = match here.toward(self, &sub.destination) {
-            Ok(there) if there.step().is_some() => there,
+            // A table is asked when the call stands there.
+            Ok(there) if there.step().is_some() || self.may_have_rows(&there) => there,
             Ok(there) => {
                 let at = there.location();
                 let text = format!(

@@ -20,12 +20,16 @@ impl Call {
         let Some(context) = program.context_id(context) else { return Vec::new() };
         let query = Query { context, exten: "", caller: "" };
         let found = program.switches(query, &Scope::new(self));
-        let own = found.into_iter().filter(|switch| switch.engine.eq_ignore_ascii_case(ENGINE));
-        own.map(|switch| match switch.late {
+        let own = found.into_iter().filter(|(_, switch)| switch.engine.eq_ignore_ascii_case(ENGINE));
+        own.map(|(_, switch)| match switch.late {
             true => self.expand(&switch.data),
             false => switch.data.to_string(),
         })
         .collect()
+    }
+    /// Whether numbers of a context may be at other sites or in tables.
+    pub(super) fn may_be_elsewhere(&self, context: &str) -> bool {
+        self.has_rows(context) || !self.switches(context).is_empty()
     }
     /// The first switch whose answer is one of those that are wanted, and that answer.
     async fn ask_switches(
@@ -55,7 +59,7 @@ impl Call {
     pub(super) async fn switched(&self, context: &str, number: &str) -> Result<Option<Next>, Stop> {
         let Some((switch, _)) = self.ask_switches(context, number, |answer| answer.exists).await? else {
             // It was let in for what a switch might have had.
-            if !self.switches(context).is_empty() {
+            if self.may_be_elsewhere(context) {
                 self.chan.with(|c| c.last_cause = Cause::UNALLOCATED)?;
             }
             return Ok(None);

@@ -3,6 +3,7 @@
 
 pub(crate) mod members;
 mod options;
+mod rows;
 mod talk;
 mod voice;
 mod wait;
@@ -85,6 +86,7 @@ async fn queue(call: &Call, text: &str) -> Outcome {
         return Ok(Flow::Hangup);
     }
     call.chan.check()?;
+    self::rows::refresh(call, &asked.queue).await?;
     let timeout = args::seconds(&part(4)).filter(|timeout| !timeout.is_zero());
     let join = joining(call, &asked, timeout, (part(2), late(7), late(8)))?;
     hints::ask_members(call.chan.shard(), &asked.queue);

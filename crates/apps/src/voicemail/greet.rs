@@ -1,5 +1,6 @@
 //! What owners set up themselves: greetings, name, PIN.
 
+use base::RowsAsk;
 use call::voicemail::{Account, Greeting, Job, PinPlace, Posted, Sound};
 use call::{LinkNews, LinkWant, Stop};
 use core::time::Duration;
@@ -13,6 +14,8 @@ use crate::gate;
 const PIN_DIGITS_MAX: usize = 32;
 /// How often a menu is said to somebody who presses nothing or something else.
 const PATIENCE: u32 = 3;
+/// How long a database may take to keep a PIN.
+const PIN_WITHIN: Duration = Duration::from_secs(10);
 /// How long the program may take that judges a PIN.
 const JUDGE_MAX: Duration = Duration::from_secs(10);
 
@@ -190,6 +193,23 @@ impl Visit<'_> {
         self.call.chan.core(|core| core.close_link(link));
         String::from_utf8_lossy(&said).into_owned()
     }
+    /// Writes a PIN into the row of its mailbox; whether there is one that was written.
+    async fn keep_pin_in_row(&self, account: &Account, new: &str) -> bool {
+        let keys = [("context", account.name.context()), ("mailbox", account.name.mailbox())];
+        let ask = RowsAsk::Change {
+            family: "voicemail".to_owned(),
+            keys: keys.map(|(column, value)| (column.to_owned(), value.to_owned())).to_vec(),
+            sets: vec![("password".to_owned(), new.to_owned())],
+        };
+        match self.call.ask_database(crate::asking::want(ask, 1, PIN_WITHIN), true).await {
+            Ok(Ok(rows)) => rows.changed > 0,
+            Ok(Err(why)) => {
+                self.warn(&why);
+                false
+            }
+            Err(_) => false,
+        }
+    }
     async fn keep_pin(&self, account: &Account, new: &str) -> bool {
         let words =
             || vec![account.name.context().to_owned(), account.name.mailbox().to_owned(), new.to_owned()];
@@ -198,8 +218,14 @@ impl Visit<'_> {
             self.start(&self.vm.extern_pass.clone(), words());
         } else {
             let place = account.rules.passwordlocation;
-            let kept = self.post(Job::SetPin(account.name.clone(), place, new.to_owned())).await;
-            if !matches!(kept, Ok(Posted::Done)) {
+            let kept = match account.is_row && place == PinPlace::Config {
+                true => self.keep_pin_in_row(account, new).await,
+                false => {
+                    let kept = self.post(Job::SetPin(account.name.clone(), place, new.to_owned())).await;
+                    matches!(kept, Ok(Posted::Done))
+                }
+            };
+            if !kept {
                 self.warn(&format!("the new PIN of mailbox {} was not kept", account.name));
                 return false;
             }

@@ -252,6 +252,8 @@ pub struct Account {
     pub pager: String,
     /// Its rules.
     pub rules: Arc<BoxRules>,
+    /// It is a row of the family `voicemail`, where a new PIN is written.
+    pub is_row: bool,
 }
 
 impl core::fmt::Debug for Account {
@@ -478,6 +480,7 @@ mod tests {
                 emails: Vec::new(),
                 pager: String::new(),
                 rules: Arc::default(),
+                is_row: false,
             };
             (name, Arc::new(account))
         };

@@ -26,6 +26,7 @@ mod plan;
 mod process;
 mod queues;
 mod realtime;
+mod rows;
 mod sight;
 mod sip;
 mod sip_tables;
@@ -62,7 +63,7 @@ pub(crate) enum Said {
     Failed(String),
     /// Its arguments mean nothing; its usage is told.
     Usage,
-    /// The answer comes by [`Cli::measured`].
+    /// The answer comes by [`Cli::measured`] or [`Cli::finished`].
     Later,
 }
 
@@ -78,6 +79,8 @@ impl Said {
 /// A command as its code sees it.
 pub(crate) struct Ask<'a> {
     args: Args,
+    /// The line, cut into words.
+    words: Vec<String>,
     session: u64,
     json: bool,
     may_wait: bool,
@@ -92,6 +95,10 @@ impl Ask<'_> {
     /// An argument that the shape makes sure of.
     fn need(&self, name: &str) -> &str {
         self.arg(name).unwrap_or_default()
+    }
+    /// Words that follow the first ones, each as it was typed in quotes or without.
+    fn words_after(&self, first: usize) -> &[String] {
+        self.words.get(first..).unwrap_or_default()
     }
     /// The word that was taken of several.
     fn choice(&self) -> Option<&str> {
@@ -181,6 +188,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("How well media runs", sight::ROWS),
     ("Database", database::ROWS),
     ("Configuration in databases", realtime::ROWS),
+    ("Rows of databases", rows::ROWS),
     ("Administration", admin::ROWS),
 ];
 
@@ -219,6 +227,8 @@ pub struct Cli {
     debug: Cell<u8>,
     /// Who waits for a measurement of the translations.
     waiting: RefCell<Vec<codecs::Waiting>>,
+    /// What those hear who wait for a database.
+    finished: Rc<RefCell<Vec<Finished>>>,
 }
 
 /// The answer to a command that was told to come later.
@@ -246,6 +256,7 @@ impl Cli {
             verbose: level(verbose),
             debug: level(debug),
             waiting: RefCell::default(),
+            finished: Rc::default(),
         }
     }
     /// Tells `manager show connected` who is logged in: session, user and address of each. The engine calls it when
@@ -321,7 +332,7 @@ impl Commands for Cli {
             };
         };
         let Call { session, json, may_wait, view, .. } = call;
-        let mut ask = Ask { args, session, json, may_wait, view };
+        let mut ask = Ask { args, words, session, json, may_wait, view };
         match (row.run)(self, &mut ask) {
             Said::Done(text) => Answer::ok(text),
             Said::Later => Answer::Later,

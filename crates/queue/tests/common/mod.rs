@@ -31,7 +31,7 @@ pub fn settings() -> Settings {
 
 pub fn queue(name: &str, settings: Settings, members: &[&str]) -> QueueConfig {
     let members = members.iter().map(|interface| member(interface, 0)).collect();
-    QueueConfig { name: name.into(), settings, members }
+    QueueConfig { name: name.into(), settings, members, is_row: false }
 }
 
 pub fn join_as(number: u32) -> Join {

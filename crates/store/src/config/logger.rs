@@ -107,11 +107,11 @@ options! {
     syslog_socket: Text = "/dev/log", "Socket of the system's log, for targets such as syslog.local0.";
     queue_log: YesNo = "yes", "Write what happens in call queues.";
     queue_log_name: Text = "queue_log", "Name of that file.";
+    queue_log_to_file: YesNo = "no", "Write the file also when the family queue_log of extconfig.conf lies in a database.";
+    queue_log_realtime_use_gmt: YesNo = "no", "Times of rows of that family are in UTC.";
     logger_queue_limit: Int<1, 1_000_000> = "1000", "Lines that wait for the disk; further ones are dropped and counted.";
     @recognised {
-        "queue_log_to_file" "*" Ignored "the log is a file always";
-        "queue_log_realtime_use_gmt" "no" Later "the log is a file only";
-        "queue_adaptive_realtime" "no" Later "the log is a file only";
+        "queue_adaptive_realtime" "*" Ignored "columns that the table lacks are left out";
         "event_log" "yes,no" Ignored "Asterisk does not write one either";
         "display_callids" "yes,no" Ignored "use_callids is its name";
     }

@@ -1,5 +1,6 @@
 //! `queues.conf` and `queuerules.conf`: queues, their members, and penalties over time.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use queue::{
 };
 
 use super::kind::{Choice, Int, Kind, Seconds, Text, YesNo, choice};
+use super::realtime::is_row;
 use super::{options, read_object, read_settings};
 
 impl Choice for Strategy {
@@ -201,15 +203,21 @@ options! {
 pub struct Queues {
     /// Shared with whoever runs them.
     pub config: Arc<Config>,
+    /// `[general]`.
+    pub general: QueuesGeneral,
 }
 
 impl Queues {
-    /// Reads the files, as far as there are any.
-    pub fn read(queues: Option<&File>, rules: Option<&File>, findings: &mut Findings) -> Self {
+    /// Reads the files, as far as there are any. `members` are rows of databases: the queue's name, and the member.
+    pub fn read<'a>(
+        queues: Option<&File>,
+        rules: Option<&File>,
+        members: impl Iterator<Item = (&'a str, NewMember)>,
+        findings: &mut Findings,
+    ) -> Self {
         let mut config = Config::default();
-        if let Some(file) = queues {
-            read_queues(file, &mut config, findings);
-        }
+        let general = queues.map(|file| read_queues(file, &mut config, findings)).unwrap_or_default();
+        add_members(&mut config, members);
         if let Some(file) = rules {
             config.rules =
                 file.objects().filter(|section| !is_general(section)).map(|s| rule(s, findings)).collect();
@@ -223,7 +231,7 @@ impl Queues {
                 findings.warning(&section.place, message, "add it to queuerules.conf");
             }
         }
-        Self { config: Arc::new(config) }
+        Self { config: Arc::new(config), general }
     }
 }
 
@@ -231,7 +239,17 @@ fn is_general(section: &Section) -> bool {
     section.name.eq_ignore_ascii_case("general")
 }
 
-fn read_queues(file: &File, config: &mut Config, findings: &mut Findings) {
+/// Members that are rows, of the queues that there are.
+fn add_members<'a>(config: &mut Config, members: impl Iterator<Item = (&'a str, NewMember)>) {
+    let places: BTreeMap<String, usize> =
+        config.queues.iter().enumerate().map(|(at, queue)| (queue.name.to_ascii_lowercase(), at)).collect();
+    for (name, member) in members {
+        let queue = places.get(&name.to_ascii_lowercase()).and_then(|at| config.queues.get_mut(*at));
+        queue.into_iter().for_each(|queue| queue.members.push(member.clone()));
+    }
+}
+
+fn read_queues(file: &File, config: &mut Config, findings: &mut Findings) -> QueuesGeneral {
     let general: QueuesGeneral = read_settings(file, "general", findings);
     config.general = General {
         persistent_members: general.persistentmembers,
@@ -239,19 +257,27 @@ fn read_queues(file: &File, config: &mut Config, findings: &mut Findings) {
         longest_waiting_first: general.force_longest_waiting_caller,
         log_unpause_on_reason_change: general.log_unpause_on_reason_change,
     };
-    for section in file.objects().filter(|section| !is_general(section)) {
-        let mut members = Vec::new();
-        let read = read_object::<QueueSection>(section, findings, &mut |_, variable, findings| {
-            let is_member = variable.is("member");
-            if is_member {
-                members.extend(member(variable, findings));
-            }
-            is_member
-        });
-        let Some(queue) = read else { continue };
-        let settings = settings(&queue, &general);
-        config.queues.push(QueueConfig { name: section.name.to_string(), settings, members });
-    }
+    let sections = file.objects().filter(|section| !is_general(section));
+    config.queues.extend(sections.filter_map(|section| queue_of(section, &general, findings)));
+    general
+}
+
+/// A queue of a section; `None` for one that says something that cannot be.
+pub(crate) fn queue_of(
+    section: &Section,
+    general: &QueuesGeneral,
+    findings: &mut Findings,
+) -> Option<QueueConfig> {
+    let mut members = Vec::new();
+    let read = read_object::<QueueSection>(section, findings, &mut |_, variable, findings| {
+        let is_member = variable.is("member");
+        if is_member {
+            members.extend(member(variable, findings));
+        }
+        is_member
+    });
+    let settings = settings(&read?, general);
+    Some(QueueConfig { name: section.name.to_string(), settings, members, is_row: is_row(&section.place) })
 }
 
 /// `member => interface[,penalty[,name[,state interface[,ringinuse[,wrapuptime[,paused]]]]]]`.
@@ -288,7 +314,7 @@ fn member(variable: &Variable, findings: &mut Findings) -> Option<NewMember> {
         ring_in_use: conf::boolean(part(4)),
         wrapup: wrapup.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into())),
         paused: conf::boolean(part(6)) == Some(true),
-        paused_reason: String::new(),
+        ..NewMember::default()
     })
 }
 
@@ -394,7 +420,7 @@ mod tests {
         let source = conf::Memory::new().with("queues.conf", queues).with("queuerules.conf", rules);
         let mut load = |name| conf::load(&source, name, conf::Options::default(), &mut findings).unwrap();
         let (queues, rules) = (load("queues.conf"), load("queuerules.conf"));
-        let read = Queues::read(Some(&queues), Some(&rules), &mut findings);
+        let read = Queues::read(Some(&queues), Some(&rules), std::iter::empty(), &mut findings);
         let said = findings.iter().map(|finding| finding.message.clone()).collect();
         (Arc::unwrap_or_clone(read.config), said)
     }

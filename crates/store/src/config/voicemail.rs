@@ -433,6 +433,7 @@ fn account(
         emails: email.split('|').map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect(),
         pager: pager.to_owned(),
         name,
+        is_row: super::realtime::is_row(&line.place),
     })
 }
 

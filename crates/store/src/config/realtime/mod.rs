@@ -4,6 +4,7 @@
 //! This room reads files only. Whoever holds the connections makes one connection of each [`Settings`].
 
 mod extconfig;
+mod families;
 pub mod files;
 mod functions;
 mod native;
@@ -12,6 +13,8 @@ mod rows;
 mod sorcery;
 
 pub use extconfig::{Backend, Driver, Families};
+pub(crate) use families::is_row;
+pub use families::{FAMILIES, FamilyRow, FamilyRows, member_of_row, queue_of_row};
 pub use functions::{FuncOdbc, Functions, StatementFunction};
 pub use native::{Mysql, Pgsql, Sqlite};
 pub(crate) use odbc::Environment;

@@ -1,0 +1,153 @@
+//! Queues, mailboxes, music and access lists whose rows stand beside files.
+
+use std::process::Command;
+
+use e2e::{Phone, Server, Site, Sqlite, program, wait};
+
+const FAMILIES: &[&str] =
+    &["queues", "queue_members", "queue_rules", "queue_log", "voicemail", "musiconhold", "acls"];
+
+const DIALPLAN: &str = "[test]
+exten => 300,1,Answer()
+ same => n,Queue(sales,,,,4)
+ same => n,Set(DB(q/status)=${QUEUESTATUS})
+ same => n,Hangup()
+exten => 301,1,Queue(late,,,,1)
+ same => n,Set(DB(q/late)=${QUEUESTATUS})
+ same => n,Busy(1)
+exten => 310,1,PauseQueueMember(sales,PJSIP/anna,,lunch)
+ same => n,Set(DB(q/paused)=${PQMSTATUS})
+ same => n,Busy(1)
+exten => 311,1,RemoveQueueMember(sales,PJSIP/anna)
+ same => n,Set(DB(q/removed)=${RQMSTATUS})
+ same => n,Busy(1)
+";
+
+/// A site with the standard tables in SQLite.
+fn site(name: &str) -> Option<(Site, Sqlite)> {
+    let site = Site::new(name).phone("alice").phone("anna").dialplan(DIALPLAN);
+    let file = Sqlite::new(&site, "pbx.sqlite3", "")?;
+    let url = format!("sqlite:{}", file.path.display());
+    let made =
+        Command::new(program()).args(["db", "create", &url]).args(FAMILIES).output().expect("the program");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    file.sql(
+        "INSERT INTO queues (name, strategy, timeout, retry) VALUES ('sales', 'ringall', 3, 1);\
+         INSERT INTO queue_members (queue_name, interface, membername, uniqueid, penalty, paused) \
+         VALUES ('sales', 'PJSIP/anna', 'Anna', 11, 2, 0);\
+         INSERT INTO queue_rules (rule_name, time, max_penalty) VALUES ('wider', '30', '+3');\
+         INSERT INTO voicemail (uniqueid, context, mailbox, password, fullname) VALUES (1, 'default', '100', '4711', 'Ann');\
+         INSERT INTO acls (name, sense, prefix) VALUES ('office', 'deny', '0.0.0.0/0'), ('office', 'permit', '127.0.0.0/8');",
+    );
+    Some((file.described(site, "pbx", FAMILIES), file))
+}
+
+#[test]
+fn queues_of_a_database_are_read_when_a_caller_comes_and_members_are_written_back() {
+    let Some((site, file)) = site("row-queues") else { return };
+    let mut server = Server::start(site);
+    let shown = server.cli("queue show sales");
+    assert!(shown.contains("Anna") && shown.contains("realtime"), "{shown}");
+    assert!(server.cli("queue show rules").contains("wider"));
+    let (mut alice, mut anna) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "anna"));
+    anna.must_register();
+    alice.begin("300");
+    let invite = anna.ring();
+    anna.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    anna.hang_up();
+    alice.until_hung_up();
+
+    // What is changed here is written, and holds though the row is read again.
+    assert_eq!(alice.call("310").status(), Some(486), "{}", server.log());
+    assert_eq!(server.database("q", "paused"), "PAUSED");
+    let row = "SELECT paused || reason_paused || penalty FROM queue_members WHERE uniqueid = 11";
+    wait::until_true("the row says so", || file.sql(row) == "1lunch2");
+    assert_eq!(alice.call("311").status(), Some(486));
+    assert_eq!(server.database("q", "removed"), "NOTDYNAMIC");
+    alice.must_call("300");
+    alice.until_hung_up();
+    assert_eq!(server.database("q", "status"), "TIMEOUT", "she is paused: {}", server.log());
+
+    // What is changed in the table holds for the next caller.
+    file.sql("UPDATE queue_members SET paused = 0");
+    alice.begin("300");
+    let invite = anna.ring();
+    anna.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    anna.hang_up();
+    alice.until_hung_up();
+    assert_eq!(alice.call("301").status(), Some(486));
+    assert_eq!(server.database("q", "late"), "", "there is no such queue yet");
+    file.sql("INSERT INTO queues (name, timeout) VALUES ('late', 1)");
+    assert_eq!(alice.call("301").status(), Some(486));
+    assert_eq!(server.database("q", "late"), "TIMEOUT", "a queue that came: {}", server.log());
+
+    let events = "SELECT group_concat(event, ' ') FROM (SELECT event FROM queue_log WHERE queuename = 'sales' ORDER BY id)";
+    wait::until_true("the log is a table", || {
+        file.sql(events)
+            == "ENTERQUEUE CONNECT COMPLETEAGENT PAUSE ENTERQUEUE EXITWITHTIMEOUT ENTERQUEUE CONNECT COMPLETEAGENT"
+    });
+    let when =
+        "SELECT count(*) FROM queue_log WHERE abs(strftime('%s', time, 'utc') - strftime('%s', 'now')) < 600";
+    assert_ne!(file.sql(when), "0");
+    assert!(!server.site.place.join("log/queue_log").exists(), "and no file");
+    server.assert_healthy();
+}
+
+#[test]
+fn mailboxes_music_and_access_lists_of_a_database_come_at_a_reload_and_files_go_first() {
+    let Some((site, file)) = site("row-files") else { return };
+    let folder = site.place.join("jazz");
+    std::fs::create_dir_all(&folder).expect("the site's folder");
+    let site = site.add("voicemail.conf", "[general]\n[default]\n200 => 1,Filed\n");
+    let server = Server::start(site);
+    let users = || server.cli("voicemail show users");
+    assert!(users().contains("Ann") && users().contains("Filed"), "{}", users());
+    let office = server.cli("acl show office");
+    assert!(office.contains("127.0.0.0"), "{office}");
+    file.sql(&format!(
+        "INSERT INTO musiconhold (name, mode, directory) VALUES ('jazz', 'files', '{}');\
+         INSERT INTO voicemail (uniqueid, context, mailbox, password, fullname) VALUES (2, 'default', '200', '2', 'Rowed'), (3, 'default', '300', '3', 'Third');",
+        folder.display()
+    ));
+    assert!(!users().contains("Third"), "read at a reload");
+    server.cli("voicemail reload");
+    wait::until_true("the new mailbox is there", || users().contains("Third"));
+    assert!(users().contains("Filed") && !users().contains("Rowed"), "the file goes first: {}", users());
+    assert!(server.cli("moh show classes").contains("jazz"));
+}
+
+#[test]
+fn the_console_reads_and_writes_rows() {
+    let Some((site, file)) = site("row-console") else { return };
+    let site = site
+        .add("func_odbc.conf", "[BOX]\ndsn=pbx\nreadsql=SELECT fullname, password FROM voicemail WHERE mailbox = '${SQL_ESC(${ARG1})}'\n\
+             writesql=UPDATE voicemail SET fullname = '${SQL_ESC(${VAL1})}' WHERE mailbox = '${SQL_ESC(${ARG1})}'\n");
+    let server = Server::start(site);
+    let shown = server.cli("realtime load voicemail mailbox 100");
+    assert!(shown.contains("Column Name") && shown.contains("4711"), "{shown}");
+    assert_eq!(server.json("realtime load voicemail mailbox 100")["rows"][0]["fullname"], "Ann");
+    assert!(server.cli("realtime load voicemail mailbox 999").contains("No rows found"));
+    for (command, said) in [
+        ("realtime update voicemail mailbox 100 fullname \"Ann B\"", "Updated 1 RealTime record."),
+        (
+            "realtime update2 queue_members queue_name sales interface PJSIP/anna NULL penalty 5 membername \"A B\"",
+            "Updated 1",
+        ),
+        ("realtime store voicemail mailbox 400 context default password 9", "Stored 1 RealTime record."),
+        ("realtime destroy voicemail mailbox 400", "Removed 1 RealTime record."),
+        ("odbc read ODBC_BOX 100", "SELECT fullname, password FROM voicemail WHERE mailbox = '100'"),
+        ("odbc read BOX 100 exec", "Returned 1 row."),
+        ("odbc write ODBC_BOX 100 \"O'Brien\"", "SET fullname = 'O''Brien' WHERE mailbox = '100'"),
+        ("odbc write ODBC_BOX 100 \"O'Brien\" exec", "Affected 1 row."),
+    ] {
+        let shown = server.cli(command);
+        assert!(shown.contains(said), "{command}: {shown}");
+    }
+    assert_eq!(file.sql("SELECT fullname FROM voicemail WHERE mailbox = '100'"), "O'Brien");
+    assert_eq!(file.sql("SELECT membername || penalty FROM queue_members"), "A B5");
+    for command in ["realtime load nowhere a b", "realtime store voicemail mailbox", "odbc read NOTHING 1"] {
+        assert!(!server.run(command).status.success(), "{command}");
+    }
+}
