@@ -193,6 +193,8 @@ pub struct Cache<K, V, W> {
     next_waiter: u64,
     /// The database is away; when it is asked next for what is known.
     away: Option<Instant>,
+    /// When it has answered last.
+    heard_at: Option<Instant>,
     luck: Random,
     counts: Counts,
 }
@@ -211,6 +213,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
             waiting: 0,
             next_waiter: 0,
             away: None,
+            heard_at: None,
             luck: Random::new(seed),
             counts: Counts::default(),
         }
@@ -313,13 +316,13 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
         let Some(flight) = self.flights.remove(key) else { return };
         let given = match answer {
             Ok(row) => {
-                self.is_back(out);
+                self.is_back(now, out);
                 let given = row.clone().map_or(Given::Absent, Given::Known);
                 self.learn(key, row, now, out);
                 given
             }
             Err(Unanswered) => {
-                self.is_gone(now, out);
+                self.is_gone(flight.since, now, out);
                 // What is stale and serves does not ask again at once.
                 if let Some(entry) = self.rows.get_mut(key).filter(|entry| now < entry.expires_at) {
                     entry.stale_at = entry.stale_at.max(now + PROBE_EVERY);
@@ -343,14 +346,15 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
         now: Instant,
         out: &mut Vec<Output<K, V, W>>,
     ) {
-        let waiters = self.all.take().map(|flight| flight.waiters).unwrap_or_default();
+        let (since, waiters) =
+            self.all.take().map_or((now, Vec::new()), |flight| (flight.since, flight.waiters));
         let answered = answer.is_ok();
         match answer {
             Ok(rows) => {
-                self.is_back(out);
+                self.is_back(now, out);
                 self.populate(rows, now, out);
             }
-            Err(Unanswered) => self.is_gone(now, out),
+            Err(Unanswered) => self.is_gone(since, now, out),
         }
         for (_, (key, waiter)) in waiters {
             self.waiting = self.waiting.saturating_sub(1);
@@ -489,12 +493,18 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
         }
         given.unwrap_or(Given::Failed)
     }
-    fn is_back(&mut self, out: &mut Vec<Output<K, V, W>>) {
+    fn is_back(&mut self, now: Instant, out: &mut Vec<Output<K, V, W>>) {
+        self.heard_at = Some(now);
         if self.away.take().is_some() {
             out.push(Output::Back);
         }
     }
-    fn is_gone(&mut self, now: Instant, out: &mut Vec<Output<K, V, W>>) {
+    /// A question that was asked `since` then has failed. One from before the last answer says nothing of this moment: of a
+    /// database that was silent many fail after it is back.
+    fn is_gone(&mut self, since: Instant, now: Instant, out: &mut Vec<Output<K, V, W>>) {
+        if self.heard_at.is_some_and(|heard| since < heard) {
+            return;
+        }
         if self.away.is_none() {
             out.push(Output::Away);
         }

@@ -1,17 +1,15 @@
 //! Users and peers of IAX2 in a database: looked up while running, registered while it is away, their rows written behind.
 
-#[path = "../../../crates/realtime/tests/common/mod.rs"]
-mod common;
+mod database;
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use base::{Cause, Instant};
+use database::{Database, common};
 use e2e::{Phone, Server, Site, wait};
 use iax2::machine::{Event, Registration};
 use iax2::{Machine, Out, Secret, Settings};
-use realtime::{Answer, Connection, Databases, Target};
 
 const SECRET: &str = "between the two of us";
 
@@ -19,44 +17,19 @@ const TABLE: &str = "CREATE TABLE iaxfriends (name VARCHAR(40) PRIMARY KEY, type
                      context VARCHAR(40), host VARCHAR(40), ipaddr VARCHAR(40), port INTEGER, regseconds INTEGER, \
                      regserver VARCHAR(40), requirecalltoken VARCHAR(5), tenant INTEGER)";
 
-/// The database of a test.
-struct Database {
-    server: Option<common::Server>,
-    file: Option<PathBuf>,
-    asked: Databases,
-}
+/// A table of users and peers.
+struct Friends(Database);
 
-impl Database {
-    fn sqlite(site: &Site) -> Self {
-        let path = site.place.join("realtime.sqlite3");
-        std::fs::File::create(&path).expect("a file");
-        let asked = common::open(Connection::new("db", Target::Sqlite { path: path.clone() }));
-        Self { server: None, file: Some(path), asked }.with_table()
+impl Friends {
+    fn of(mut database: Database) -> Self {
+        database.sql(TABLE);
+        Self(database)
     }
-    fn on(server: common::Server) -> Self {
-        let asked = common::open(server.settings());
-        Self { server: Some(server), file: None, asked }.with_table()
-    }
-    fn with_table(mut self) -> Self {
-        common::wait_for_answer(&mut self.asked, common::raw("SELECT 1"));
-        self.sql(TABLE);
-        self
+    fn described(&self, site: Site) -> Site {
+        self.0.described(site, &[("iaxusers", "iaxfriends"), ("iaxpeers", "iaxfriends")])
     }
     fn sql(&mut self, text: &str) -> Vec<Vec<String>> {
-        match common::wait_for_answer(&mut self.asked, common::raw(text)) {
-            Answer::Set(set) => set
-                .rows
-                .into_iter()
-                .map(|row| row.into_iter().map(Option::unwrap_or_default).collect())
-                .collect(),
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-    fn stop(&mut self) {
-        self.server.as_mut().expect("a server").stop();
-    }
-    fn start(&mut self) {
-        self.server.as_mut().expect("a server").start(false);
+        self.0.sql(text)
     }
     fn add(&mut self, name: &str) {
         self.sql(&format!(
@@ -75,41 +48,6 @@ impl Database {
     }
     fn until_at(&mut self, name: &str, address: &str) {
         wait::until_true(&format!("the row of {name} says {address}"), || self.place(name).0 == address);
-    }
-    /// The files by which a site reaches it.
-    fn described(&self, site: Site) -> Site {
-        let (driver, file, text) = match (&self.server, &self.file) {
-            (None, Some(path)) => {
-                ("sqlite3", "res_config_sqlite3.conf", format!("[db]\ndbfile => {}\n", path.display()))
-            }
-            (Some(server), _) => match server.settings().target {
-                Target::Mysql(of) => ("mysql", "res_config_mysql.conf", ("[db]\n", of)),
-                Target::Postgres(of) => ("pgsql", "res_pgsql.conf", ("[general]\n", of)),
-                other => panic!("{other}"),
-            }
-            .describe(),
-            (None, None) => unreachable!("a database is somewhere"),
-        };
-        site.add(file, &text).add(
-            "extconfig.conf",
-            &format!("[settings]\niaxusers => {driver},db,iaxfriends\niaxpeers => {driver},db,iaxfriends\n"),
-        )
-    }
-}
-
-trait Describe {
-    fn describe(self) -> (&'static str, &'static str, String);
-}
-
-impl Describe for (&'static str, &'static str, (&'static str, realtime::Server)) {
-    fn describe(self) -> (&'static str, &'static str, String) {
-        let (driver, file, (head, of)) = self;
-        let realtime::Transport::Tcp { host, port } = of.transport else { panic!("a port") };
-        let text = format!(
-            "{head}dbhost = {host}\ndbport = {port}\ndbname = {}\ndbuser = {}\ndbpass = {}\nconnect_timeout = 5\n",
-            of.database, of.user, of.password
-        );
-        (driver, file, text)
     }
 }
 
@@ -195,8 +133,9 @@ fn site(name: &str, general: &str) -> Site {
 }
 
 /// A row that comes is looked up, a registration is written, an end is, and a crash loses neither.
-fn comes_and_goes(home: Site, mut database: Database) {
+fn comes_and_goes(home: Site, database: Database) {
     let ip = home.sip.ip();
+    let mut database = Friends::of(database);
     database.add("one");
     let mut server = Server::start(database.described(home));
     let (one, two) = (Peer::new(ip, ip), Peer::new(ip, ip));
@@ -228,8 +167,9 @@ fn comes_and_goes(home: Site, mut database: Database) {
 }
 
 /// The database stops while peers register and call, and comes back.
-fn goes_away(home: Site, mut database: Database) {
+fn goes_away(home: Site, database: Database) {
     let ip = home.sip.ip();
+    let mut database = Friends::of(database);
     for name in ["one", "two", "loop"] {
         database.add(name);
     }
@@ -237,7 +177,7 @@ fn goes_away(home: Site, mut database: Database) {
     let (one, two) = (Peer::new(ip, ip), Peer::new(ip, ip));
     assert_eq!(one.register("one", SECRET), Outcome::Registered);
     database.until_at("one", &one.address());
-    database.stop();
+    database.0.stop();
     let moved = Peer::new(ip, ip);
     assert_eq!(moved.register("one", SECRET), Outcome::Registered, "from another place");
     assert_eq!(two.register("two", SECRET), Outcome::Registered, "known since the start");
@@ -250,7 +190,7 @@ fn goes_away(home: Site, mut database: Database) {
     // What was not written when the process is killed is written by the next one, which knows who has registered from its
     // journal before it knows the rows.
     server.kill_and_restart();
-    database.start();
+    database.0.start();
     database.until_at("one", &moved.address());
     database.until_at("two", &two.address());
     assert!(database.place("one").1 && database.place("two").1);
@@ -303,7 +243,7 @@ fn a_server_that_lies_keeps_nobody_of_the_file_out() {
 #[test]
 fn a_row_that_came_is_dialled_without_a_reload() {
     let home = site("iax-dialled", "");
-    let mut database = Database::sqlite(&home);
+    let mut database = Friends::of(Database::sqlite(&home));
     let ip = home.sip.ip();
     let server = Server::start(database.described(home));
     let mut alice = Phone::new(server.site.sip, "alice");
@@ -332,4 +272,51 @@ fn peers_of_mariadb_come_and_go_without_a_reload() {
 fn peers_of_postgresql_come_and_go_without_a_reload() {
     let Some(server) = common::Server::postgres() else { return };
     comes_and_goes(site("iax-rows-postgres", ""), Database::on(server));
+}
+
+#[test]
+fn a_system_writes_its_name_forgets_who_has_gone_and_writes_all_rows_before_it_ends() {
+    let options = "rtcachefriends = yes\nrtautoclear = yes\nrtsavesysname = yes";
+    let home = site("iax-options", options).add("asterisk.conf", "systemname = here\n");
+    let ip = home.sip.ip();
+    let mut database = Friends::of(Database::sqlite(&home));
+    database.add("one");
+    let mut server = Server::start(database.described(home));
+    let peer = Peer::new(ip, ip);
+    let objects = |server: &Server| {
+        server.json("sorcery memory cache show chan_iax2/iaxpeers")["objects"].as_u64().expect("a count")
+    };
+    assert_eq!(peer.register("one", SECRET), Outcome::Registered);
+    database.until_at("one", &peer.address());
+    assert_eq!(database.sql("SELECT regserver FROM iaxfriends"), [["here"]]);
+    assert_eq!(objects(&server), 1);
+    server.cli("iax2 unregister one");
+    database.until_at("one", ":0");
+    assert_eq!(database.sql("SELECT regserver FROM iaxfriends"), [[""]]);
+    wait::until_true("its row is forgotten", || objects(&server) == 0);
+
+    // The row of a registration is gathered for a fifth of a second; an end waits for it.
+    assert_eq!(peer.register("one", SECRET), Outcome::Registered);
+    server.signal("TERM");
+    wait::until_true("the process has ended", || server.ended().is_some());
+    assert_eq!(database.place("one"), (peer.address(), true));
+}
+
+#[test]
+fn a_peer_is_called_where_its_row_says_that_it_was_when_that_may_be_long_ago() {
+    for (name, option, answer) in [("iax-old", "no", None), ("iax-old-ignored", "yes", Some(200))] {
+        let home = site(name, &format!("rtcachefriends = yes\nrtignoreregexpire = {option}"));
+        let ip = home.sip.ip();
+        let mut database = Friends::of(Database::sqlite(&home));
+        database.add("loop");
+        database.sql(&format!("UPDATE iaxfriends SET ipaddr = '{ip}', port = 4569, regseconds = 1"));
+        let server = Server::start(database.described(home));
+        let mut alice = Phone::new(server.site.sip, "alice");
+        let status = alice.call("to-loop").status();
+        assert_eq!(status == Some(200), answer.is_some(), "{option}: {status:?}");
+        if answer.is_some() {
+            alice.hang_up();
+        }
+        server.until_idle();
+    }
 }

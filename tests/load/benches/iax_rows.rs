@@ -206,13 +206,15 @@ fn stopped() {
         None if short() => Duration::from_secs(5),
         None => Duration::from_secs(600),
     };
-    let peers = bench.peers(RATE);
+    // Nobody has registered before it stops, and nobody does after it is back: each row that is there then is one that has
+    // waited.
     bench.database.stop();
-    peers.begin_window();
+    let peers = bench.peers(RATE);
     std::thread::sleep(away);
+    peers.set_rate(1e-3);
+    std::thread::sleep(Duration::from_secs(1));
     let report = peers.report();
     bench.database.start(false);
-    peers.set_rate(1e-3);
     let came = Instant::now();
     let wanted = report.registered.min(u64::from(IAX_PEERS));
     while bench.placed() < wanted && came.elapsed() < Duration::from_secs(120) {
