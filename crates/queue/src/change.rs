@@ -40,6 +40,17 @@ pub struct Whom<'a> {
     pub by: &'a str,
 }
 
+/// What is changed about a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edit<'a> {
+    /// It gets no calls, or gets them again, for this reason.
+    Pause(bool, &'a str),
+    /// Its penalty.
+    Penalty(u32),
+    /// Whether it is called while it is on a call.
+    RingInUse(bool),
+}
+
 /// Most members of one queue.
 const MEMBERS_MAX: usize = 10_000;
 
@@ -273,7 +284,7 @@ impl Queues {
             let its = |member: &Member| member.interface.eq_ignore_ascii_case(interface);
             let place = queue.members.iter().position(its).ok_or(Refused::NoMember)?;
             let member = queue.members.get(place).ok_or(Refused::NoMember)?;
-            if member.membership == Membership::Static {
+            if member.membership != Membership::Dynamic {
                 return Err(Refused::NotDynamic);
             }
             let name = member.name.clone();
@@ -337,6 +348,20 @@ impl Queues {
         self.tell_member(queue, &member, MemberChange::Pause, out);
         out.push(Output::Device(queue.name.clone()));
         self.keep(queue, out);
+    }
+    /// Changes a member; in how many queues.
+    pub fn edit(
+        &mut self,
+        whom: Whom<'_>,
+        edit: Edit<'_>,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<usize, Refused> {
+        match edit {
+            Edit::Pause(paused, reason) => self.pause(whom, paused, reason, now, out),
+            Edit::Penalty(penalty) => self.set_penalty(whom, penalty, now, out),
+            Edit::RingInUse(rings) => self.set_ring_in_use(whom, rings, now, out),
+        }
     }
     /// Changes a penalty; in how many queues.
     pub fn set_penalty(

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use call::Core;
-use queue::{Member, NewMember, Queue, Refused, Whom};
+use queue::{Edit, Member, NewMember, Queue, Refused, Whom};
 use serde_json::{Value, json};
 
 use super::text::clean;
@@ -339,23 +339,13 @@ impl Cli {
         }
     }
     /// Changes a member in one queue or in all.
-    fn queue_change(
-        &self,
-        ask: &Ask<'_>,
-        done: &str,
-        change: impl FnOnce(
-            &mut queue::Queues,
-            Whom<'_>,
-            queue::Now,
-            &mut Vec<queue::Output>,
-        ) -> Result<usize, Refused>,
-    ) -> Said {
+    fn queue_change(&self, ask: &Ask<'_>, done: &str, edit: Edit<'_>) -> Said {
         let (interface, queue) = (ask.need("interface"), ask.arg("queue"));
         let whom = Whom { queue, interface, by: BY };
         let core = &mut *self.site.shard.core.borrow_mut();
         let place =
             queue.map_or_else(|| "all queues".to_owned(), |queue| format!("queue '{}'", clean(queue)));
-        match core.with_queues(|queues, now, out| change(queues, whom, now, out)) {
+        match core.with_queues(|queues, now, out| queues.edit(whom, edit, now, out)) {
             Ok(_) => Said::done(format!("{done} interface '{}' in {place}\n", clean(interface))),
             Err(why) => why_not(why, queue.unwrap_or_default(), interface),
         }
@@ -363,17 +353,17 @@ impl Cli {
     fn queue_pause(&self, ask: &mut Ask<'_>, paused: bool) -> Said {
         let reason = ask.need("reason");
         let done = if paused { "paused" } else { "unpaused" };
-        self.queue_change(ask, done, |queues, whom, now, out| queues.pause(whom, paused, reason, now, out))
+        self.queue_change(ask, done, Edit::Pause(paused, reason))
     }
     fn queue_penalty(&self, ask: &mut Ask<'_>) -> Said {
         let Ok(penalty) = ask.need("penalty").parse() else { return Said::Usage };
         let done = format!("Set penalty {penalty} on");
-        self.queue_change(ask, &done, |queues, whom, now, out| queues.set_penalty(whom, penalty, now, out))
+        self.queue_change(ask, &done, Edit::Penalty(penalty))
     }
     fn queue_ring_in_use(&self, ask: &mut Ask<'_>) -> Said {
         let Some(rings) = conf::boolean(ask.need("yes/no")) else { return Said::Usage };
         let done = format!("Set ringinuse {} on", if rings { "yes" } else { "no" });
-        self.queue_change(ask, &done, |queues, whom, now, out| queues.set_ring_in_use(whom, rings, now, out))
+        self.queue_change(ask, &done, Edit::RingInUse(rings))
     }
     fn queue_reset(&self, ask: &mut Ask<'_>) -> Said {
         let name = ask.arg("queue");

@@ -1,17 +1,7 @@
 //! Rows whose answer only the executing channel has.
 
-use crate::registry::{Body, ChannelFunction as F, FunctionRow};
-
-const fn row(
-    name: &'static str,
-    syntax: &'static str,
-    synopsis: &'static str,
-    function: F,
-    read: bool,
-    write: bool,
-) -> FunctionRow {
-    super::table_row(name, syntax, synopsis, Body::Channel { function, read, write })
-}
+use super::channel_row as row;
+use crate::registry::{ChannelFunction as F, FunctionRow};
 
 pub(super) const ROWS: &[FunctionRow] = &[
     row(

@@ -16,7 +16,7 @@ mod variables;
 use std::borrow::Cow;
 
 use crate::env::{Env, Fault};
-use crate::registry::{Body, FunctionRow, ReadFn, WriteFn};
+use crate::registry::{Body, ChannelFunction, FunctionRow, ReadFn, WriteFn};
 use crate::template::read_reference;
 
 pub use codes::{base64_of, text_of_base64};
@@ -47,6 +47,18 @@ const fn table_row(
         synopsis: Cow::Borrowed(synopsis),
         body,
     }
+}
+
+/// A function that the channel answers.
+const fn channel_row(
+    name: &'static str,
+    syntax: &'static str,
+    synopsis: &'static str,
+    function: ChannelFunction,
+    read: bool,
+    write: bool,
+) -> FunctionRow {
+    table_row(name, syntax, synopsis, Body::Channel { function, read, write })
 }
 
 /// A function that is only read.

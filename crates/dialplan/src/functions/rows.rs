@@ -1,19 +1,8 @@
 //! Rows of databases, and text on its way into statements.
 
-use super::{Answer, reader};
+use super::{Answer, channel_row as row, reader};
 use crate::env::Env;
 use crate::registry::{Body, ChannelFunction as F, FunctionRow};
-
-const fn row(
-    name: &'static str,
-    syntax: &'static str,
-    synopsis: &'static str,
-    function: F,
-    read: bool,
-    write: bool,
-) -> FunctionRow {
-    super::table_row(name, syntax, synopsis, Body::Channel { function, read, write })
-}
 
 pub(super) const ROWS: &[FunctionRow] = &[
     row(

@@ -2,7 +2,7 @@
 
 use base::ChannelId;
 use call::{Core, Snapshot};
-use queue::{Entry, Line, NewMember, Queue, Refused, Shift, Whom};
+use queue::{Edit, Entry, Line, NewMember, Queue, Refused, Shift, Whom};
 
 use super::super::events;
 use super::super::queues::member;
@@ -287,37 +287,29 @@ fn remove(turn: &mut Turn<'_>) -> Done {
 }
 
 /// Changes a member that the headers name.
-fn change(
-    turn: &Turn<'_>,
-    change: impl FnOnce(
-        &mut queue::Queues,
-        Whom<'_>,
-        queue::Now,
-        &mut Vec<queue::Output>,
-    ) -> Result<usize, Refused>,
-) -> Result<(), Refusal> {
+fn change(turn: &Turn<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
     let whom = Whom { queue: turn.get("Queue"), interface: turn.need("Interface")?, by: BY };
     let core = &mut *turn.site.shard.core.borrow_mut();
-    core.with_queues(|queues, now, out| change(queues, whom, now, out)).map(drop).map_err(refusal)
+    core.with_queues(|queues, now, out| queues.edit(whom, edit, now, out)).map(drop).map_err(refusal)
 }
 
 fn pause(turn: &mut Turn<'_>) -> Done {
     let paused = is_true(turn.need("Paused")?);
     let reason = turn.get("Reason").unwrap_or_default();
-    change(turn, |queues, whom, now, out| queues.pause(whom, paused, reason, now, out))?;
+    change(turn, Edit::Pause(paused, reason))?;
     let done = if paused { "Interface paused successfully" } else { "Interface unpaused successfully" };
     turn.success(done)
 }
 
 fn penalty(turn: &mut Turn<'_>) -> Done {
     let penalty = number(turn, "Penalty")?;
-    change(turn, |queues, whom, now, out| queues.set_penalty(whom, penalty, now, out))?;
+    change(turn, Edit::Penalty(penalty))?;
     turn.success("Interface penalty set successfully")
 }
 
 fn ring_in_use(turn: &mut Turn<'_>) -> Done {
     let rings = is_true(turn.need("RingInUse")?);
-    change(turn, |queues, whom, now, out| queues.set_ring_in_use(whom, rings, now, out))?;
+    change(turn, Edit::RingInUse(rings))?;
     turn.success("Interface ringinuse set successfully")
 }
 
