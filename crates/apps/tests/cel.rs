@@ -191,7 +191,12 @@ fn two_calls_that_are_bridged_are_one_call_from_there_on() {
 #[test]
 fn a_call_through_a_queue_has_every_part_of_it() {
     let member = NewMember { interface: "SIM/6002".into(), ..NewMember::default() };
-    let sales = QueueConfig { name: "sales".into(), settings: Settings::default(), members: vec![member] };
+    let sales = QueueConfig {
+        name: "sales".into(),
+        settings: Settings::default(),
+        members: vec![member],
+        is_row: false,
+    };
     let mut world = site("exten => 1,1,Answer(0)\n same => n,Queue(sales)", &["queue"]);
     let config = Config { queues: vec![sales], ..Config::default() };
     world.shard.core.borrow_mut().with_queues(|queues, now, out| queues.configure(&config, now, out));

@@ -36,6 +36,7 @@ fn site(dialplan: &str) -> World {
         emails: vec!["a.smith@example.com".into()],
         pager: "pager@example.com".into(),
         rules: rules.clone(),
+        is_row: false,
     };
     let owner = MiniOwner {
         email_template: "short".into(),

@@ -52,6 +52,7 @@ mod directory {
                 emails: Vec::new(),
                 pager: String::new(),
                 rules: Arc::new(rules),
+                is_row: false,
             };
             voicemail.accounts.insert(name, Arc::new(account));
         }

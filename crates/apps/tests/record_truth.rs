@@ -440,7 +440,12 @@ fn happens(case: &Case) -> World {
         world.phone(&format!("700{number}"), sim_phone(*way));
         let settings = queue::Settings { timeout: Duration::from_secs(90), ..queue::Settings::default() };
         let member = NewMember { interface: format!("SIM/700{number}"), ..NewMember::default() };
-        queues.push(QueueConfig { name: format!("q{number}").into(), settings, members: vec![member] });
+        queues.push(QueueConfig {
+            name: format!("q{number}").into(),
+            settings,
+            members: vec![member],
+            is_row: false,
+        });
     }
     let config = Config { queues, ..Config::default() };
     world.shard.core.borrow_mut().with_queues(|queues, now, out| queues.configure(&config, now, out));

@@ -147,10 +147,8 @@ impl Queues {
             let has_room = queue.members.len() < MEMBERS_MAX;
             match queue.members.iter_mut().find(known) {
                 Some(member) if member.membership == Membership::Realtime => {
-                    if member.take_row(new, rings_in_use, now) {
-                        let member = member.clone();
-                        self.tell_member(queue, &member, MemberChange::Status, out);
-                    }
+                    let changed = member.take_row(new, rings_in_use, now).then(|| member.clone());
+                    changed.iter().for_each(|of| self.tell_member(queue, of, MemberChange::Status, out));
                 }
                 Some(_) => {}
                 None if has_room => {

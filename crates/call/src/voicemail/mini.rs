@@ -67,6 +67,7 @@ impl MiniVm {
             full_name: String::new(),
             pager: String::new(),
             rules: self.voicemail.rules.clone(),
+            is_row: false,
         };
         Some((Arc::new(account), false))
     }

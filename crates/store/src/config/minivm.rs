@@ -241,6 +241,7 @@ fn account(
         emails: vec![email],
         pager: read.pager.clone(),
         rules: Arc::new(rules),
+        is_row: false,
     };
     Some((account, owner, alias))
 }

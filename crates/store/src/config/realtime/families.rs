@@ -256,7 +256,6 @@ pub fn member_of_row(row: &FamilyRow) -> Option<NewMember> {
             .filter(|seconds| *seconds > 0)
             .map(|seconds| Duration::from_secs(seconds.into())),
         row: Some(text("uniqueid")),
-        ..NewMember::default()
     })
 }
 
