@@ -15,7 +15,8 @@ pub(crate) const ROWS: &[AppRow] = &[
         synopsis: "Plays sounds one after the other.",
         syntax: "Playback(filename[&filename2[&...]][,options])",
         description: "\
-Plays sound files by name, without extension; the cheapest format for the channel is chosen.
+Plays sound files by name, without extension; the cheapest format for the channel is chosen. say:text and tts:text have a
+text spoken; a comma in it wants quotes: Playback(\"say:Hello, world\").
 
 options:
   skip      does nothing unless the call is answered.
@@ -23,6 +24,27 @@ options:
   say, mix  have no effect: they ask for say.conf, which is not read.
 Sets PLAYBACKSTATUS (SUCCESS FAILED).",
         run: Run::Story(|call, args| Box::pin(async move { playback(&call, &args).await })),
+    },
+    AppRow {
+        name: "Espeak",
+        module: "app_espeak",
+        synopsis: "Speaks a text.",
+        syntax: "Espeak(text[,intkeys[,language]])",
+        description: "\
+Has a text spoken by the program of tts.conf, as Playback(say:text) does. A comma in the text wants quotes around it.
+
+intkeys   keys that end it and begin the number of an extension; any: every key.
+language  speaks in this language instead of the channel's.
+Sets PLAYBACKSTATUS (SUCCESS FAILED).",
+        run: Run::Story(|call, args| Box::pin(async move { speak(&call, &args).await })),
+    },
+    AppRow {
+        name: "Festival",
+        module: "app_festival",
+        synopsis: "Speaks a text.",
+        syntax: "Festival(text[,intkeys])",
+        description: "As Espeak: the program is that of tts.conf, which may be Festival's text2wave.",
+        run: Run::Story(|call, args| Box::pin(async move { speak(&call, &args).await })),
     },
     AppRow {
         name: "BackGround",
@@ -153,6 +175,37 @@ async fn playback(call: &Call, args: &str) -> Outcome {
     let (status, _) = play_all(call, files, "").await?;
     call.set("PLAYBACKSTATUS", status);
     Ok(Flow::Continue)
+}
+
+/// Every key of a phone.
+const ANY_KEY: &str = "0123456789*#ABCD";
+
+/// `Espeak(text[,intkeys[,language]])`.
+async fn speak(call: &Call, args: &str) -> Outcome {
+    let parts = args::split(args);
+    let (text, keys, language) = (args::nth(&parts, 0), args::nth(&parts, 1), args::nth(&parts, 2));
+    if text.is_empty() {
+        call.log(Level::Warning, "there is no text to be spoken");
+        call.set("PLAYBACKSTATUS", "FAILED");
+        return Ok(Flow::Continue);
+    }
+    call.answer_for_sound().await?;
+    let keys = if keys.eq_ignore_ascii_case("any") { ANY_KEY } else { keys };
+    let own = call.chan.with(|c| {
+        let own = c.language.clone();
+        if !language.is_empty() {
+            language.clone_into(&mut c.language);
+        }
+        own
+    })?;
+    let heard = call.chan.play(&format!("say:{text}"), keys).await;
+    let _ = call.chan.with(|c| c.language = own);
+    let heard = heard?;
+    call.set("PLAYBACKSTATUS", if heard == Heard::Failed { "FAILED" } else { "SUCCESS" });
+    Ok(match heard {
+        Heard::Interrupted(digit, _) => Flow::Digit(digit),
+        Heard::Finished | Heard::Failed => Flow::Continue,
+    })
 }
 
 async fn background(call: &Call, args: &str) -> Outcome {

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{BYE, call, noted, run, warnings, world};
+use sim::Act;
 
 /// What one call reads after its dialplan has set something.
 fn read(before: &str, text: &str) -> (String, Vec<String>) {
@@ -228,4 +229,56 @@ exten => 1,1,Answer()
     assert_eq!(said, format!("digits/1 digits/hundred digits/20 digits/1 {rest}"));
     let missing: Vec<_> = lines.iter().filter(|line| line.contains("English order")).collect();
     assert_eq!(missing.len(), 1, "{lines:?}");
+}
+
+#[test]
+fn texts_are_spoken_in_a_language_and_keys_begin_an_extension() {
+    for (app, acts, missing, heard, expected) in [
+        ("Playback(say:Hello)", vec![], "", "say:Hello", "SUCCESS"),
+        ("Playback(\"say:Hello, you\")", vec![], "", "say:Hello, you", "SUCCESS"),
+        ("Espeak(\"Hello, A & B\")", vec![], "", "say:Hello, A & B", "SUCCESS"),
+        ("Espeak(Hallo,,de)", vec![], "", "say:Hallo (de)", "SUCCESS"),
+        ("Festival(Hello)", vec![], "", "say:Hello", "SUCCESS"),
+        ("Espeak(Hello)", vec![], "say:Hello", "", "FAILED"),
+        ("Espeak()", vec![], "", "", "FAILED"),
+        ("Espeak(Hello,any)", vec![(500, Act::Press('7'))], "", "say:Hello", "went to 7"),
+        ("Espeak(Hello,12)", vec![(500, Act::Press('7'))], "", "say:Hello", "SUCCESS"),
+    ] {
+        let plan = format!(
+            "[default]\nexten => 1,1,{app}\n same => n,NoOp(${{PLAYBACKSTATUS}})\nexten => 7,1,NoOp(went to 7)\n"
+        );
+        let mut world = world(&plan);
+        world.watch();
+        if !missing.is_empty() {
+            world.missing(missing);
+        }
+        call(&mut world, "1", &acts);
+        world.run();
+        let said: Vec<String> = world
+            .transcript()
+            .iter()
+            .filter_map(|line| line.split_once(" hears ").map(|(_, sound)| sound.to_owned()))
+            .collect();
+        assert_eq!(said.join(" "), heard, "{app}");
+        assert_eq!(noted(&world), [expected], "{app}: {:?}", warnings(&world));
+    }
+}
+
+#[test]
+fn a_hold_that_is_intercepted_is_told_to_managers_and_not_to_the_other_party() {
+    for (before, is_held, told) in [
+        ("NoOp(-)", true, 1),
+        ("Set(HOLD_INTERCEPT(set)=)", false, 1),
+        ("Set(HOLD_INTERCEPT(remove)=)", true, 1),
+    ] {
+        let mut world = world(&format!("[default]\nexten => 1,1,{before}\n same => n,Dial(SIM/6002,20)\n"));
+        world.watch();
+        world.phone("6002", common::talks());
+        call(&mut world, "1", &[(4000, Act::Hold)]);
+        world.run();
+        let held = world.transcript().iter().any(|line| line.contains("is held"));
+        assert_eq!(held, is_held, "{before}: {:#?}", world.transcript());
+        let notices = world.notices.iter().filter(|notice| matches!(notice, call::Notice::Hold(_))).count();
+        assert_eq!(notices, told, "{before}");
+    }
 }

@@ -553,7 +553,14 @@ pub(crate) fn catalogue(snapshot: &Snapshot, coders: &Arc<Coders>, findings: &mu
     }
     music.entry("default".to_owned()).or_insert(MusicList::Bundled);
     let encode_each = !snapshot.rtp.share_prompts;
-    Catalogue { folders, music, seed: u64::from_le_bytes(secret()), coders: coders.clone(), encode_each }
+    Catalogue {
+        folders,
+        music,
+        seed: u64::from_le_bytes(secret()),
+        coders: coders.clone(),
+        encode_each,
+        speaker: snapshot.tts.clone(),
+    }
 }
 
 fn music_list(class: &MusicClass, data: &Path) -> Option<MusicList> {

@@ -116,6 +116,8 @@ pub struct Snapshot {
     pub features: call::features::Features,
     /// `amd.conf`.
     pub amd: Amd,
+    /// `tts.conf`.
+    pub tts: crate::sounds::Speaker,
     /// `minivm.conf`.
     pub minivm: Arc<call::voicemail::MiniVm>,
     /// `voicemail.conf`.
@@ -525,6 +527,7 @@ impl<'a> Reading<'a> {
             features: self.read("features.conf", crate::config::features::read),
             agents: self.read("agents.conf", Agents::read),
             amd: self.read("amd.conf", Amd::read),
+            tts: self.read("tts.conf", crate::config::tts::read),
             minivm: Arc::new(self.read("minivm.conf", crate::config::minivm::read)),
             voicemail: self.read("voicemail.conf", VoicemailConf::read),
             http,

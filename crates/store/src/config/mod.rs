@@ -35,6 +35,7 @@ pub mod resolver;
 pub mod rtp;
 pub mod telemetry;
 pub mod tones;
+pub mod tts;
 pub mod voicemail;
 pub mod web;
 pub(crate) mod wizard;
@@ -335,6 +336,7 @@ pub fn manual() -> Vec<Row> {
         agents::AgentSection::rows(),
         voicemail::VoicemailConf::rows(),
         minivm::rows(),
+        tts::rows(),
         queues::QueuesGeneral::rows(),
         queues::QueueSection::rows(),
         features::rows(),

@@ -69,6 +69,8 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_transfer", &[A("Transfer")]),
     ("app_userevent", &[A("UserEvent")]),
     ("app_verbose", &[A("Verbose"), A("Log")]),
+    ("app_espeak", &[A("Espeak")]),
+    ("app_festival", &[A("Festival")]),
     ("app_minivm", &[A("MinivmRecord"), A("MinivmGreet"), A("MinivmNotify"), A("MinivmDelete"), A("MinivmAccMess"), A("MinivmMWI"), F("MINIVMACCOUNT"), F("MINIVMCOUNTER")]),
     ("app_voicemail", &[A("VoiceMail"), A("VoiceMailMain"), A("VoiceMailPlayMsg"), A("VMAuthenticate"), A("VMSayName")]),
     ("app_waitforsilence", &[A("WaitForSilence")]),

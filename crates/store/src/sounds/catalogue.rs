@@ -61,9 +61,16 @@ pub struct Catalogue {
     pub coders: Arc<Coders>,
     /// Nothing is coded here that calls can code: prompts and music are kept linear, and each listener has an encoder.
     pub encode_each: bool,
+    /// What speaks text.
+    pub speaker: super::Speaker,
 }
 
 impl Catalogue {
+    /// Has a text spoken and codes it; `Err` says why not.
+    pub(crate) fn speech(&self, text: &str, want: &ClipWant) -> Result<Clip, String> {
+        let wave = self.speaker.speak(text, &want.language)?;
+        self.code("wav", &wave, want.format)
+    }
     /// Reads and codes a prompt; `Err` says where was looked.
     pub(crate) fn prompt(&self, want: &ClipWant) -> Result<Clip, String> {
         let extensions = self.search_order(want.format);

@@ -6,6 +6,7 @@
 mod catalogue;
 mod recorder;
 mod repair;
+mod speech;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,6 +19,7 @@ use call::{ClipAnswer, ClipWant, Library, MusicAnswer};
 
 pub use catalogue::{Catalogue, MusicList, speech};
 pub use recorder::{Recordings, Told};
+pub use speech::{Speaker, TEXT_BYTES_MAX};
 
 use crate::config::tones::Tones;
 
@@ -28,6 +30,8 @@ const PROMPT_BYTES_MAX: usize = 256 << 20;
 const MISSING_MAX: usize = 4096;
 /// Requests that wait for the thread.
 const REQUESTS_MAX: usize = 1024;
+/// Texts that wait to be spoken: more callers would wait longer than they do.
+const SPEECHES_MAX: usize = 64;
 /// Rendered tones kept; there are about ten a zone and format.
 const TONES_MAX: usize = 1024;
 
@@ -52,6 +56,8 @@ struct Prompt {
 /// The front end. Implements [`Library`] for the call core.
 pub struct Sounds {
     jobs: SyncSender<Job>,
+    /// The thread that has texts spoken: a program is slower than a file, and files do not wait for it.
+    speeches: SyncSender<Job>,
     done: Receiver<Done>,
     prompts: HashMap<ClipWant, Prompt>,
     prompt_bytes: usize,
@@ -67,16 +73,23 @@ impl Sounds {
     pub fn start(
         catalogue: Catalogue,
         zones: Tones,
-        wake: impl Fn() + Send + 'static,
+        wake: impl Fn() + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
         let coded = catalogue.coders.coded();
         let (jobs, inbox) = sync_channel(REQUESTS_MAX);
         let (outbox, done) = sync_channel(REQUESTS_MAX);
+        let (speeches, texts) = sync_channel(SPEECHES_MAX);
+        let wake = Arc::new(wake);
+        let (speaking, spoken, woken) = (catalogue.clone(), outbox.clone(), Arc::clone(&wake));
         std::thread::Builder::new()
             .name("sounds".to_owned())
-            .spawn(move || serve(catalogue, &inbox, &outbox, &wake))?;
+            .spawn(move || serve(catalogue, &inbox, &outbox, &*wake))?;
+        std::thread::Builder::new()
+            .name("speech".to_owned())
+            .spawn(move || serve(speaking, &texts, &spoken, &*woken))?;
         Ok(Self {
             jobs,
+            speeches,
             done,
             prompts: HashMap::new(),
             prompt_bytes: 0,
@@ -91,6 +104,7 @@ impl Sounds {
     pub fn configure(&mut self, catalogue: Catalogue, zones: Tones) {
         self.coded = catalogue.coders.coded();
         // The thread is told in order with the requests before and after it.
+        let _ = self.speeches.send(Job::Catalogue(Box::new(catalogue.clone())));
         if self.jobs.send(Job::Catalogue(Box::new(catalogue))).is_ok() {
             self.prompts.clear();
             self.prompt_bytes = 0;
@@ -148,13 +162,19 @@ impl Library for Sounds {
         let clock = self.clock;
         if let Some(prompt) = self.prompts.get_mut(want) {
             prompt.asked = clock;
-            return match (&prompt.clip, &prompt.missing) {
+            let answer = match (&prompt.clip, &prompt.missing) {
                 (Some(clip), _) => ClipAnswer::Ready(clip.clone()),
                 (None, Some(looked)) => ClipAnswer::Missing(looked.clone()),
                 (None, None) => ClipAnswer::Loading,
             };
+            // A program that failed may do better the next time it is asked.
+            if matches!(answer, ClipAnswer::Missing(_)) && speech::text_of(&want.name).is_some() {
+                self.prompts.remove(want);
+            }
+            return answer;
         }
-        match self.jobs.try_send(Job::Prompt(want.clone())) {
+        let jobs = if speech::text_of(&want.name).is_some() { &self.speeches } else { &self.jobs };
+        match jobs.try_send(Job::Prompt(want.clone())) {
             Ok(()) => {
                 self.forget_missing();
                 self.prompts.insert(want.clone(), Prompt { clip: None, missing: None, asked: clock });
@@ -236,7 +256,10 @@ fn serve(mut catalogue: Catalogue, inbox: &Receiver<Job>, outbox: &SyncSender<Do
                 continue;
             }
             Job::Prompt(want) => {
-                let found = catalogue.prompt(&want);
+                let found = match speech::text_of(&want.name) {
+                    Some(text) => catalogue.speech(text, &want),
+                    None => catalogue.prompt(&want),
+                };
                 Done::Prompt(want, found)
             }
             Job::Music(class, format) => {
