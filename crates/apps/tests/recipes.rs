@@ -115,6 +115,7 @@ fn a_colleague_is_called_by_name() {
         emails: Vec::new(),
         pager: String::new(),
         rules: voicemail.rules.clone(),
+        is_row: false,
     };
     voicemail.accounts.insert(name, Arc::new(account));
     world.settings(|settings| settings.voicemail = Arc::new(voicemail));
