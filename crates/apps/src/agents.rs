@@ -261,7 +261,12 @@ async fn talk(call: &Call, id: &str, agent: &Chan) -> Result<BridgeEnd, Stop> {
     let before = agent.with(|c| c.rights);
     let rights = Rights { disconnect: true, ..before.unwrap_or_default() };
     let parties = [(caller, None), (agent, Some(rights))];
+    // The call is the customer's; the agent's own began when it logged in, and goes on after it.
+    let own = caller.core(|core| core.lend_linkedid(agent.id(), caller.id()));
     let end = features::converse(parties, BridgeLimits::default(), "AgentRequest").await;
+    if let Some(own) = own {
+        agent.core(|core| core.return_linkedid(agent.id(), own));
+    }
     if records {
         agent.core(|core| core.monitor_stop(agent.id(), monitor::is_mix_monitor));
     }

@@ -230,3 +230,30 @@ fn a_record_of_the_caller_names_the_agent() {
     assert_eq!(record.dst_channel, "SIM/7001-00000000");
     assert_eq!((record.disposition.name(), record.billsec.as_secs()), ("ANSWERED", 9));
 }
+
+#[test]
+fn a_call_is_the_customers_and_the_agents_own_goes_on_after_it() {
+    use call::{CelKind, CelSettings};
+    let mut world = site(|_| {});
+    let all = CelSettings::new(CelKind::ALL.iter().copied(), []);
+    world.settings(|settings| settings.cel = Some(Rc::new(all)));
+    calls(&mut world, "7001", "login", &[(60_000, BYE)]);
+    for start in [5000, 20_000] {
+        world.run_until(at(start));
+        calls(&mut world, "6001", "ask", &[(10_000, BYE)]);
+    }
+    world.run();
+    let mut over = Vec::new();
+    for event in &world.cels {
+        let is_agent = event.channel.starts_with("SIM/7001");
+        assert!(is_agent || event.linkedid == event.uniqueid, "{event:?}");
+        let talks = matches!(event.kind, CelKind::BridgeEnter | CelKind::BridgeExit | CelKind::LinkedidEnd);
+        assert!(!is_agent || talks || event.linkedid == event.uniqueid, "{event:?}");
+        over.extend((event.kind == CelKind::LinkedidEnd).then(|| event.linkedid.clone()));
+    }
+    let calls: std::collections::BTreeSet<_> =
+        world.cels.iter().map(|event| event.linkedid.clone()).collect();
+    assert_eq!(over.len(), 3, "each call ends once: {over:?}");
+    assert_eq!(over.into_iter().collect::<std::collections::BTreeSet<_>>(), calls);
+    at_rest(&world, "agents");
+}

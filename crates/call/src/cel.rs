@@ -340,6 +340,21 @@ impl Core {
             self.log_event(CelKind::LinkedidEnd, id, |_| Vec::new());
         }
     }
+    /// A channel is part of the call of another one for a while; its own LINKEDID, for [`Core::return_linkedid`].
+    pub fn lend_linkedid(&mut self, id: ChannelId, to: ChannelId) -> Option<Rc<str>> {
+        let linkedid = self.get(to)?.linkedid.clone();
+        let own = self.get(id)?.linkedid.clone();
+        self.count_linked(Some(linkedid.clone()));
+        self.get_mut(id)?.linkedid = linkedid;
+        Some(own)
+    }
+    /// It belongs to its own call again.
+    pub fn return_linkedid(&mut self, id: ChannelId, own: Rc<str>) {
+        self.leave_linked(id);
+        if let Some(channel) = self.get_mut(id) {
+            channel.linkedid = own;
+        }
+    }
     /// All who are in a bridge belong to one call from here on: the oldest of theirs.
     pub(crate) fn link_bridge(&mut self, bridge: BridgeId) {
         let members = self.bridge_members(bridge);

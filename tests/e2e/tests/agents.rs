@@ -20,6 +20,7 @@ exten => login,1,Set(CDR_PROP(disable)=1)
  same => n,AgentLogin(1001,s)
 exten => 300,1,Answer()
  same => n,CELGenUserEvent(Waits,for sales)
+ same => n,Set(__TRANSFER_CONTEXT=test)
  same => n,Queue(sales,t)
  same => n,Hangup()
 exten => 200,1,Dial(PJSIP/boss,20)
@@ -178,8 +179,16 @@ fn a_call_through_a_queue_to_an_agent_who_sends_it_on_has_one_truth() {
     assert!(moved.channel.starts_with("Local/1001@agents-"), "{moved:?}");
     assert!(moved.extra.starts_with("{\"extension\":\"200\",\"context\":\"test\""), "{moved:?}");
     assert!(moved.extra.contains(&of_caller), "{moved:?}");
-    // The agent was there before: its call is the oldest, and the customer's became part of it.
-    let customer = all.iter().rfind(|event| event.channel == of_caller).expect("the customer's last event");
-    let agent = all.iter().find(|event| event.channel == of_anna).expect("the agent's first event");
-    assert!(customer.linkedid == customer.uniqueid || customer.linkedid == agent.linkedid, "{all:#?}");
+    // The call is the customer's from end to end, and the agent's own goes on beside it.
+    for event in &all {
+        let is_login = event.channel == of_anna && (event.linkedid == event.uniqueid);
+        let customer =
+            all.iter().find(|event| event.channel == of_caller).expect("the customer's first event");
+        assert!(is_login || event.linkedid == customer.uniqueid, "{event:?}");
+    }
+    let of_agent: Vec<&Event> = all.iter().filter(|event| event.channel == of_anna).collect();
+    let entered = of_agent.iter().find(|event| event.kind == "BRIDGE_ENTER").expect("the conversation");
+    assert_ne!(entered.linkedid, entered.uniqueid);
+    let last = of_agent.last().expect("its last event");
+    assert_eq!(last.linkedid, last.uniqueid);
 }
