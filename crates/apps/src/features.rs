@@ -10,7 +10,7 @@ use call::{
     bridge_pair,
 };
 
-use crate::{Call, monitor, parking, transfer};
+use crate::{Call, consult, monitor, parking, transfer};
 
 /// Every digit: any of them ends a prompt that asks for a number.
 const ANY_DIGIT: &str = "0123456789*#ABCD";
@@ -243,22 +243,13 @@ fn stop_recording(chan: &Chan, recording: &Recording) {
     });
 }
 
-/// What follows on something that was done with the two apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
-    /// They talk again.
-    Talk,
-    /// Another story is about to take them.
-    Leave,
-}
-
 /// Carries on `story` with the two apart, while `idle` hears music.
-async fn apart(
+async fn apart<T>(
     one: &Chan,
     idle: &Chan,
     class: &str,
-    story: impl Future<Output = Result<Then, Stop>>,
-) -> Result<(), Stop> {
+    story: impl Future<Output = Result<T, Stop>>,
+) -> Result<T, Stop> {
     one.core(|core| core.part_streams(one.id()));
     // Who is idle may end meanwhile; the bridge sees to that.
     let hears_music = idle.start_music(class).await.unwrap_or(false);
@@ -266,10 +257,11 @@ async fn apart(
     if hears_music {
         idle.stop_music();
     }
-    if done != Ok(Then::Leave) && one.check().is_ok() && idle.check().is_ok() {
+    let stays = |chan: &Chan| chan.check().is_ok() && chan.with(|c| !c.wanted) == Ok(true);
+    if stays(one) && stays(idle) {
         one.core(|core| core.join_streams(one.id(), idle.id()));
     }
-    done.map(drop)
+    done
 }
 
 /// Runs the application of a feature, while the other one hears music.
@@ -290,11 +282,11 @@ async fn run(feature: &AppFeature, chan: &Chan, other: &Chan) -> Result<(), Stop
         // The end of either is the business of the bridge.
         match chan.while_up(work).await? {
             Some(Err(stop)) if active.id() == chan.id() => Err(stop),
-            Some(_) => Ok(Then::Talk),
+            Some(_) => Ok(()),
             None => {
                 let text = format!("feature: there is no application '{}'", feature.app);
                 chan.log(Level::Warning, "features", &text);
-                Ok(Then::Talk)
+                Ok(())
             }
         }
     };
@@ -357,7 +349,7 @@ fn park(chan: &Chan, other: &Chan) {
 
 /// Asks at an extension that `chan` dials whether to send the other one there.
 async fn attended(chan: &Chan, other: &Chan) -> Result<(), Stop> {
-    send(chan, other, |to| transfer::attended(chan.shard(), chan.id(), &to)).await
+    send(chan, other, |to| consult::attended(chan.shard(), chan.id(), &to)).await
 }
 
 async fn send(
@@ -367,10 +359,10 @@ async fn send(
 ) -> Result<(), Stop> {
     let context = context_of(chan, other);
     let story = async {
-        let Some(to) = destination(chan, context).await? else { return Ok(Then::Talk) };
+        let Some(to) = destination(chan, context).await? else { return Ok(()) };
         match begin(to) {
-            Ok(()) => Ok(Then::Leave),
-            Err(why) => failed(chan, why).await.map(|()| Then::Talk),
+            Ok(()) => Ok(()),
+            Err(why) => failed(chan, why).await,
         }
     };
     apart(chan, other, "", story).await

@@ -42,6 +42,7 @@ const PARTS: &[&[AppRow]] = &[
     crate::message::ROWS,
     crate::queue::ROWS,
     crate::queue::members::ROWS,
+    crate::bridging::ROWS,
     crate::parking::ROWS,
     crate::pickup::ROWS,
     playback::ROWS,

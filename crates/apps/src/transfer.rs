@@ -1,16 +1,12 @@
-//! Channels that somebody else brings together: bridged by name, transferred blindly or after a question. Each is taken
-//! out of the story that has it, and goes on in its dialplan, if it has one, when the conversation is over.
+//! Channels that somebody else brings together: bridged by name, or transferred blindly. Each is taken out of the story that
+//! has it, and goes on in its dialplan, if it has one, when the conversation is over.
 
-use core::cell::Cell;
 use core::time::Duration;
 use std::rc::Rc;
 
 use base::{BridgeId, Cause, ChannelId};
 use call::parking::ParkWish;
-use call::{
-    AfterKey, BridgeEnd, BridgeLimits, CelKind, Chan, ChanEvent, ChanState, Core, Key, Keys, Leg, Location,
-    Notice, OnKey, Pressed, Pressing, Request, Shard, Stop, Stroke, bridge_pair,
-};
+use call::{BridgeLimits, CelKind, Chan, ChanState, Core, Leg, Location, Notice, Shard};
 use dialplan::{Inherit, Var};
 
 use crate::{features, pbx};
@@ -77,6 +73,15 @@ impl Party {
     }
     pub(crate) fn go(self) {
         pbx::let_go(self.leg, self.back);
+    }
+}
+
+/// Nobody is to do anything with these channels before the story runs that is about to take them.
+pub(crate) fn claim(core: &mut Core, ids: [ChannelId; 2]) {
+    for id in ids {
+        if let Some(channel) = core.get_mut(id) {
+            channel.wanted = true;
+        }
     }
 }
 
@@ -175,191 +180,4 @@ pub fn blind(core: &mut Core, transferer: ChannelId, to: Location, external: boo
         None => core.request_goto(peer, to),
     }
     Ok(())
-}
-
-/// Holds the party that a channel talks to, and lets it ask a third, who is found at an extension. When it hangs up, the
-/// other two talk; when the third does not answer or hangs up, all is as before.
-pub fn attended(shard: &Rc<Shard>, transferer: ChannelId, to: &Location) -> Result<(), Refused> {
-    let peer = {
-        let core = shard.core.borrow();
-        is_free(&core, transferer)?;
-        let (peer, _) = peer(&core, transferer)?;
-        is_free(&core, peer)?;
-        let caller =
-            core.get(transferer).map(|channel| channel.caller.number().to_owned()).unwrap_or_default();
-        if (core.reach)(&core, &to.context, &to.exten, &caller) != call::Reach::Whole {
-            return Err(Refused::NoExtension);
-        }
-        peer
-    };
-    let (own, resource) = (shard.clone(), format!("{}@{}", to.exten, to.context));
-    let story = async move {
-        if let Some([transferer, peer]) = take_two(&own, [transferer, peer], false).await {
-            consult(&own, transferer, peer, resource).await;
-        }
-    };
-    if shard.spawn(None, story) { Ok(()) } else { Err(Refused::Full) }
-}
-
-/// Ends the question of an attended transfer; the two talk again.
-pub fn cancel(core: &mut Core, transferer: ChannelId) -> Result<(), Refused> {
-    let asked = core.get(transferer).ok_or(Refused::Gone)?.consulted.ok_or(Refused::NoPeer)?;
-    core.request_hangup(asked, Cause::NORMAL_CLEARING);
-    Ok(())
-}
-
-/// How the third party's ringing ended.
-enum Rang {
-    Answered,
-    Refused,
-    /// Whoever waited for the answer is gone, or has what it asked for.
-    Left,
-}
-
-/// What the transferer wants, by a key or by hanging up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    /// All is as before.
-    Abort,
-    /// The other two talk.
-    Complete,
-    /// To talk to the other one of the two.
-    Swap,
-}
-
-const WISHES: [Wish; 3] = [Wish::Abort, Wish::Complete, Wish::Swap];
-
-/// Keys of the transferer while it asks; each stands for the wish of its place in [`WISHES`].
-fn wishes(features: &call::features::Features) -> Keys {
-    let codes = [&features.abort, &features.complete, &features.swap];
-    let keys = codes.iter().enumerate().filter_map(|(wish, code)| Key::new(code, wish));
-    Keys { keys: keys.collect(), timeout: features.code_timeout }
-}
-
-/// The transferer talks to one of the two until it wishes something, or either is gone.
-async fn speak(transferer: &Chan, other: &Chan) -> Result<Wish, BridgeEnd> {
-    let wish = Rc::new(Cell::new(None));
-    let keyed = wish.clone();
-    let on_key: OnKey = Rc::new(move |key| {
-        keyed.set(WISHES.get(key.meaning).copied());
-        Box::pin(async { Ok(AfterKey::Disconnect) })
-    });
-    let keys = [wishes(&features::of(transferer)), Keys::default()];
-    let limits = BridgeLimits { keys, on_key: Some(on_key), ..BridgeLimits::default() };
-    let end = bridge_pair(transferer, other, limits, "AttendedTransfer").await;
-    match (wish.get(), end) {
-        (Some(wish), BridgeEnd::Disconnected(_)) => Ok(wish),
-        (_, BridgeEnd::Stopped(id, _)) if id == transferer.id() => Ok(Wish::Complete),
-        (_, end) => Err(end),
-    }
-}
-
-/// The transferer asks the third party, who has answered; whether the other two are to talk.
-async fn question(transferer: &Chan, held: &Chan, asked: &Chan) -> bool {
-    let (mut with, mut waits) = (asked, held);
-    loop {
-        match speak(transferer, with).await {
-            Ok(Wish::Complete) => return true,
-            Ok(Wish::Abort) | Err(_) => return false,
-            Ok(Wish::Swap) => {
-                std::mem::swap(&mut with, &mut waits);
-                with.stop_music();
-                let _ = waits.start_music("").await;
-            }
-        }
-    }
-}
-
-async fn consult(shard: &Rc<Shard>, transferer: Party, held: Party, resource: String) {
-    let settings = features::of(transferer.chan());
-    let _ = held.chan().start_music("").await;
-    let Some(asked) = ask(shard, transferer.chan(), resource) else {
-        return ask_no_more(transferer, held).await;
-    };
-    let _ = transferer.chan().with(|c| c.consulted = Some(asked.chan().id()));
-    let limit = settings.no_answer;
-    let rang = ring(shard, transferer.chan(), asked.chan(), limit, wishes(&settings)).await;
-    let connects = match rang {
-        Rang::Answered => {
-            show(transferer.chan(), asked.chan()).await;
-            question(transferer.chan(), held.chan(), asked.chan()).await
-        }
-        Rang::Left => true,
-        Rang::Refused => false,
-    };
-    let _ = transferer.chan().with(|c| c.consulted = None);
-    if !connects {
-        asked.end(Cause::NORMAL_CLEARING);
-        return ask_no_more(transferer, held).await;
-    }
-    held.chan().stop_music();
-    shard.core.borrow_mut().notice_logged(CelKind::AttendedTransfer, |core| {
-        Some(Notice::AttendedTransfer {
-            transferer: core.snapshot(transferer.chan().id()).map(Box::new)?,
-            second: None,
-            transferee: core.snapshot(held.chan().id()).map(Box::new),
-            target: core.snapshot(asked.chan().id()).map(Box::new),
-            link: None,
-            external: false,
-        })
-    });
-    transferer.go();
-    let is_up = matches!(rang, Rang::Answered);
-    if is_up {
-        asked.chan().stop_music();
-        // Who is told by it has not to hear it.
-        let _ = asked.chan().play(&settings.done_sound, "").await;
-    }
-    let no_keys = Keys::default();
-    if is_up || matches!(ring(shard, held.chan(), asked.chan(), limit, no_keys).await, Rang::Answered) {
-        return talk(held, Party::new(asked, false), "AttendedTransfer").await;
-    }
-    asked.end(Cause::NORMAL_CLEARING);
-    held.go();
-}
-
-/// The question is over, and the two talk again.
-async fn ask_no_more(transferer: Party, held: Party) {
-    let sound = features::of(transferer.chan()).failed_sound.clone();
-    let _ = transferer.chan().play(&sound, "").await;
-    held.chan().stop_music();
-    talk(transferer, held, "AttendedTransfer").await;
-}
-
-/// Calls the third party on behalf of the transferer.
-fn ask(shard: &Rc<Shard>, transferer: &Chan, resource: String) -> Option<Leg> {
-    let formats = transferer.with(|c| c.formats).ok()?;
-    let caller = transferer.with(|c| c.caller.clone()).ok();
-    let request =
-        Request { resource, requestor: Some(transferer.id()), caller, formats, ..Request::default() };
-    let leg = Leg::new(shard.clone(), shard.request("Local", &request).ok()?);
-    let called = shard.with_tech(leg.chan().id(), |tech, core| tech.call(core, leg.chan().id()));
-    matches!(called, Some(Ok(()))).then_some(leg)
-}
-
-/// Lets one hear that another rings, until that answers or the one wishes otherwise.
-async fn ring(shard: &Rc<Shard>, hears: &Chan, asked: &Chan, limit: Duration, keys: Keys) -> Rang {
-    hears.start_tone("ring");
-    let deadline = hears.now() + limit;
-    let mut pressing = Pressing::default();
-    let rang = loop {
-        match Chan::any(shard, &[hears.id(), asked.id()], Some(deadline)).await {
-            Some((id, Ok(ChanEvent::Answered))) if id == asked.id() => break Rang::Answered,
-            Some((id, Ok(ChanEvent::Digit { digit, duration_ms, relayed }))) if id == hears.id() => {
-                let stroke = Stroke { digit, duration_ms, relayed };
-                let Pressed::Key(key) = pressing.stroke(&keys, stroke, hears.now()) else { continue };
-                match keys.keys.get(key).and_then(|key| WISHES.get(key.meaning)) {
-                    Some(Wish::Abort) => break Rang::Refused,
-                    Some(Wish::Complete) => break Rang::Left,
-                    Some(Wish::Swap) | None => {}
-                }
-            }
-            Some((_, Ok(_))) => {}
-            Some((id, Err(_))) if id == asked.id() => break Rang::Refused,
-            Some((_, Err(Stop::Hangup | Stop::Goto | Stop::AbsoluteTimeout))) => break Rang::Left,
-            None => break Rang::Refused,
-        }
-    };
-    hears.stop_sound();
-    rang
 }

@@ -124,7 +124,11 @@ fn a_key_parks_the_other_one_and_who_parks_hears_where() {
 fn a_blind_transfer_to_an_extension_that_parks_tells_the_transferer_where() {
     for (name, plan, keys) in [
         ("the lot's own", "exten => 1,1,Dial(SIM/6002,,T)", "#700"),
-        ("one of the dialplan", "exten => 1,1,Dial(SIM/6002,,T)\nexten => 55,1,Park(${LOT}default)", "#55"),
+        (
+            "one of the dialplan",
+            "exten => 1,1,Dial(SIM/6002,,T)\nexten => _5X,1,Park(${IF($[${EXTEN}=55]?default:none)})",
+            "#55",
+        ),
     ] {
         let mut world = parking(plan, &[lot()], false);
         talking(&mut world, &presses(8000, keys), &[(30_000, BYE)]);
@@ -175,7 +179,7 @@ fn a_call_that_nobody_fetches_goes_back_to_who_parked_it() {
     let plan = "exten => 1,1,Dial(SIM/6002,,T)\n[park-dial]\nexten => h,1,NoOp(${PARKER} ${PARKER_FLAT} ${PARKINGSLOT} \
                 ${PARKING_SPACE} ${PARKEDLOT} ${PARKEDCALL} ${COMEBACKDIALTIME} ${COMEBACKDIALOPTIONS} ${DIALSTATUS})";
     for (name, answers, status) in [("answered", true, "ANSWER"), ("not answered", false, "NOANSWER")] {
-        let mut world = parking(plan, &[settings.clone()], false);
+        let mut world = parking(plan, std::slice::from_ref(&settings), false);
         let acts = if answers { vec![(2000, Act::Answer), (9000, BYE)] } else { vec![] };
         world.phone("6001", phone(&acts));
         talking(&mut world, &presses(8000, "#700"), &[(90_000, BYE)]);
@@ -401,7 +405,7 @@ fn a_thousand_calls_come_and_go_and_every_space_is_free_at_the_end() {
     let mut random = base::Random::new(7);
     for call in 0..1000_u64 {
         world.run_until(at(call * 300));
-        let exten = if random.bits() % 3 == 0 { "2" } else { "1" };
+        let exten = if random.bits().is_multiple_of(3) { "2" } else { "1" };
         let stays = 200 + random.bits() % 9000;
         begin(&mut world, "6001", exten, &[(stays, BYE)]);
     }

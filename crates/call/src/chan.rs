@@ -195,6 +195,7 @@ impl Chan {
                     continue;
                 };
                 if !asked {
+                    channel.wanted = false;
                     // All are asked before any of their stories runs: one that lets go might end the other.
                     if channel.hangup.is_some() || channel.goto.is_some() {
                         lost = true;

@@ -276,6 +276,8 @@ pub struct Channel {
     pub hangup_source: String,
     /// Where somebody else sends it.
     pub goto: Option<Elsewhere>,
+    /// A story has just begun that will [take](crate::Chan::take_all) it: nothing is to be done with it before.
+    pub wanted: bool,
     /// The story that it was handed to and that has not yet noticed.
     pub(crate) keeper: Option<TaskId>,
     /// The channel that it asks whether to transfer a call there.

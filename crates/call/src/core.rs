@@ -409,6 +409,7 @@ impl Core {
             hangup: None,
             hangup_source: String::new(),
             goto: None,
+            wanted: false,
             keeper: None,
             consulted: None,
             has_pbx: false,

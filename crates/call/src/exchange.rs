@@ -241,6 +241,7 @@ fn keep_story(a: &mut Channel, b: &mut Channel) {
     swap(&mut a.connected, &mut b.connected);
     swap(&mut a.goto, &mut b.goto);
     swap(&mut a.keeper, &mut b.keeper);
+    swap(&mut a.wanted, &mut b.wanted);
     swap(&mut a.consulted, &mut b.consulted);
     swap(&mut a.agi, &mut b.agi);
     swap(&mut a.has_pbx, &mut b.has_pbx);

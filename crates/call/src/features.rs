@@ -97,14 +97,20 @@ pub struct Features {
     pub attempts: u32,
     /// `atxfernoanswertimeout`: how long the third party may ring.
     pub no_answer: Duration,
-    /// `atxferdropcall`: who transfers and hangs up while it rings is not asked again.
+    /// `atxferdropcall`: who transfers and hangs up while it rings is not called back.
     pub drop_call: bool,
-    /// `atxferabort`, `atxfercomplete`, `atxferswap`.
+    /// `atxfercallbackretries`: how often that one is called back.
+    pub callback_retries: u32,
+    /// `atxferloopdelay`: pause before the third party is called again.
+    pub loop_delay: Duration,
+    /// `atxferabort`.
     pub abort: String,
     /// `atxfercomplete`.
     pub complete: String,
     /// `atxferswap`.
     pub swap: String,
+    /// `atxferthreeway`.
+    pub three_way: String,
     /// `xfersound`: heard when an attended transfer is done.
     pub done_sound: String,
     /// `xferfailsound`: heard when one has failed.
@@ -143,9 +149,12 @@ impl Default for Features {
             attempts: 3,
             no_answer: Duration::from_secs(15),
             drop_call: false,
+            callback_retries: 2,
+            loop_delay: Duration::from_secs(10),
             abort: text("*1"),
             complete: text("*2"),
             swap: text("*4"),
+            three_way: text("*3"),
             done_sound: text("beep"),
             failed_sound: text("beeperr"),
             announce_sound: text("pbx-transfer"),

@@ -462,12 +462,19 @@ impl Core {
         self.touched_devices.push(device);
     }
     fn tell_parking(&mut self, id: ChannelId, change: ParkingChange, retriever: Option<ChannelId>) {
-        let kind = if change == ParkingChange::Parked { CelKind::ParkStart } else { CelKind::ParkEnd };
-        self.notice_logged(kind, |core| {
+        let told = |core: &Self| {
             let retriever = retriever.and_then(|id| core.snapshot(id));
             let notice = core.parking_notice(id, change, retriever)?;
             Some(Notice::Parking(Box::new(notice)))
-        });
+        };
+        match change {
+            ParkingChange::Parked => self.notice_logged(CelKind::ParkStart, told),
+            // It goes on being parked.
+            ParkingChange::Swapped => self.notice(told),
+            ParkingChange::TimedOut | ParkingChange::GaveUp | ParkingChange::Fetched => {
+                self.notice_logged(CelKind::ParkEnd, told);
+            }
+        }
     }
     /// A parked call as it stands.
     pub fn parking_notice(

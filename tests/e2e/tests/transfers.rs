@@ -317,3 +317,44 @@ fn digits_that_are_no_code_reach_the_other_party() {
     bob.until_hung_up();
     server.until_idle();
 }
+
+#[test]
+fn who_hangs_up_while_the_third_party_rings_is_called_back_when_that_one_refuses() {
+    let Three { server, mut alice, mut bob, mut carol } = with_keys("keys-back");
+    bob.media.type_digits("*2300");
+    let invite = carol.ring();
+    bob.hang_up();
+    carol.refuse(&invite, 486, "Busy Here");
+    let invite = bob.ring();
+    assert!(invite.must("From").contains("alice"), "{}", invite.text());
+    bob.take(&invite);
+    talk((&alice, ALICE), (&bob, BOB));
+    alice.hang_up();
+    bob.until_hung_up();
+    server.until_idle();
+}
+
+#[test]
+fn a_key_lets_all_three_of_an_attended_transfer_talk() {
+    let Three { server, mut alice, mut bob, mut carol } = with_keys("keys-three");
+    bob.media.type_digits("*2300");
+    let invite = carol.ring();
+    carol.take(&invite);
+    talk((&bob, BOB), (&carol, CAROL));
+    bob.media.type_digits("*3");
+    // One of them is silent, so that a tone is heard alone.
+    bob.media.speak(Speak::Silence);
+    talk((&alice, ALICE), (&carol, CAROL));
+    carol.media.speak(Speak::Silence);
+    bob.media.speak(Speak::Tone(BOB));
+    talk((&alice, ALICE), (&bob, BOB));
+    alice.media.speak(Speak::Silence);
+    carol.media.speak(Speak::Tone(CAROL));
+    talk((&bob, BOB), (&carol, CAROL));
+    alice.media.speak(Speak::Tone(ALICE));
+    bob.hang_up();
+    talk((&alice, ALICE), (&carol, CAROL));
+    carol.hang_up();
+    alice.until_hung_up();
+    server.until_idle();
+}

@@ -62,6 +62,7 @@ pub(crate) struct SimTech {
     pub(crate) state: Shared,
     pub(crate) phones: HashMap<String, Phone>,
     pub(crate) index: usize,
+    pub(crate) names: &'static [&'static str],
 }
 
 impl SimTech {
@@ -105,7 +106,7 @@ const MEDIA_AFTER: Duration = Duration::from_millis(20);
 
 impl Tech for SimTech {
     fn names(&self) -> &'static [&'static str] {
-        &["SIM"]
+        self.names
     }
     fn request(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause> {
         let phone = request.resource.split('/').next().unwrap_or_default();

@@ -64,7 +64,12 @@ impl World {
             core.globals.set(dialplan::Var::named(&name), &value, dialplan::Inherit::Never);
         }
         let shard = Shard::new(core);
-        let tech = Rc::new(RefCell::new(SimTech { state: state.clone(), phones: HashMap::new(), index: 0 }));
+        let tech = Rc::new(RefCell::new(SimTech {
+            state: state.clone(),
+            phones: HashMap::new(),
+            index: 0,
+            names: &["SIM"],
+        }));
         let index = shard.add_tech(tech.clone());
         tech.borrow_mut().index = index;
         Self { shard, notices: Vec::new(), cdrs: Vec::new(), cels: Vec::new(), state, tech }
@@ -75,6 +80,10 @@ impl World {
         let mut settings = (*core.settings).clone();
         change(&mut settings);
         core.settings = Rc::new(settings);
+    }
+    /// Lets a phone `300@default` stand for whoever is found at `Local/300@default`.
+    pub fn phones_at_extensions(&mut self) {
+        self.tech.borrow_mut().names = &["SIM", "Local"];
     }
     /// Adds a phone that can be called.
     pub fn phone(&mut self, name: &str, phone: Phone) {

@@ -160,7 +160,11 @@ fn both_go(call: &Call, leg: Leg, target: &str) -> Outcome {
     Ok(Flow::Jumped)
 }
 
-async fn bridge_limits(call: &Call, options: &DialOptions, audio: &LimitAudio) -> Result<BridgeLimits, Stop> {
+pub(crate) async fn bridge_limits(
+    call: &Call,
+    options: &DialOptions,
+    audio: &LimitAudio,
+) -> Result<BridgeLimits, Stop> {
     let mut limits = BridgeLimits { duration: options.stop_after, ..BridgeLimits::default() };
     if let Some((_, for_caller)) = &options.announce
         && !for_caller.is_empty()
@@ -197,7 +201,7 @@ fn time_left(left: Duration) -> Vec<String> {
 }
 
 /// The `LIMIT_*` variables: who hears what of a limited call.
-struct LimitAudio {
+pub(crate) struct LimitAudio {
     to_caller: bool,
     to_callee: bool,
     connect: String,
@@ -206,7 +210,7 @@ struct LimitAudio {
 }
 
 impl LimitAudio {
-    fn of(call: &Call) -> Self {
+    pub(crate) fn of(call: &Call) -> Self {
         let file = |variable: &str| call.get(variable).unwrap_or_default();
         let yes = |variable: &str, default: bool| {
             let said = call.get(variable).filter(|v| !v.is_empty());

@@ -17,6 +17,7 @@ enum Item<'a> {
     Seconds(&'a mut Duration),
     Millis(&'a mut Duration),
     Count(&'a mut u32),
+    YesNo(&'a mut bool),
 }
 
 impl Item<'_> {
@@ -26,6 +27,7 @@ impl Item<'_> {
             Self::Seconds(time) => time.as_secs().to_string(),
             Self::Millis(time) => time.as_millis().to_string(),
             Self::Count(count) => count.to_string(),
+            Self::YesNo(value) => if **value { "yes" } else { "no" }.to_owned(),
         }
     }
     fn set(self, value: &str) -> Read {
@@ -42,6 +44,7 @@ impl Item<'_> {
             Self::Seconds(time) => *time = Duration::from_secs(number()?.into()),
             Self::Millis(time) => *time = Duration::from_millis(number()?.into()),
             Self::Count(count) => *count = number()?,
+            Self::YesNo(yes) => *yes = crate::say::is_yes(value),
         }
         Ok(())
     }
@@ -57,6 +60,10 @@ fn general<'a>(of: &'a mut Features, name: &str) -> Option<Item<'a>> {
         "atxferabort" => Item::Code(&mut of.abort),
         "atxfercomplete" => Item::Code(&mut of.complete),
         "atxferswap" => Item::Code(&mut of.swap),
+        "atxferthreeway" => Item::Code(&mut of.three_way),
+        "atxferdropcall" => Item::YesNo(&mut of.drop_call),
+        "atxfercallbackretries" => Item::Count(&mut of.callback_retries),
+        "atxferloopdelay" => Item::Seconds(&mut of.loop_delay),
         "xfersound" => Item::Text(&mut of.done_sound),
         "xferfailsound" => Item::Text(&mut of.failed_sound),
         "transferannouncesound" => Item::Text(&mut of.announce_sound),

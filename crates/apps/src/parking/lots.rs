@@ -85,7 +85,8 @@ pub fn parks(core: &Core, context: &str, exten: &str, caller: &str) -> Option<St
     let query = dialplan::Query { context: core.program.context_id(context)?, exten, caller };
     let step = core.program.step(core.program.find(query, 1, &CoreCalendar(core))?)?;
     let is_park = step.name.eq_ignore_ascii_case("Park") && core.settings.has_module("res_parking");
-    is_park.then(|| step.args.to_string())
+    // What phones dial holds no braces, unless an extension has exactly that name.
+    is_park.then(|| step.args.replace("${EXTEN}", exten))
 }
 
 /// Makes a lot that no file has; `Err` says why not.

@@ -90,7 +90,11 @@ fn begin(
             }
         }
     };
-    if shard.spawn(None, story) { Ok(()) } else { Err(Refused::Full) }
+    if !shard.spawn(None, story) {
+        return Err(Refused::Full);
+    }
+    transfer::claim(&mut shard.core.borrow_mut(), [parker, parkee]);
+    Ok(())
 }
 
 /// Parks a channel out of whatever it does.

@@ -42,20 +42,19 @@ options! {
     xfersound: Text = "beep", "An attended transfer is done.";
     xferfailsound: Text = "beeperr", "It has failed.";
     atxfernoanswertimeout: Seconds<1, 3600> = "15", "How long the third party of an attended transfer may ring.";
-    atxferdropcall: YesNo = "no", "Who transfers, hangs up while it rings, and would be needed again is not called back.",
-        Later "yes" "nobody is called back";
+    atxferdropcall: YesNo = "no", "Who transfers and hangs up while it rings is not called back when nobody answers.";
+    atxfercallbackretries: Int<0, 100> = "2", "How often it is called back, in turn with the third party.";
+    atxferloopdelay: Seconds<0, 3600> = "10", "Pause before the third party is called again.";
     atxferabort: Code = "*1", "Ends the question of an attended transfer; the two talk again.";
     atxfercomplete: Code = "*2", "Completes it without hanging up.";
     atxferswap: Code = "*4", "Changes between the two others.";
+    atxferthreeway: Code = "*3", "Lets all three talk; who hangs up leaves the two others.";
     courtesytone: Text = "", "Both hear it when a recording begins or ends by keys.";
     recordingfailsound: Text = "", "A recording could not begin.";
     pickupexten: Text = "*8", "Number that takes a call which rings in a pickup group of the phone; empty: none.";
     pickupsound: Text = "", "Who takes a call hears it before the caller.";
     pickupfailsound: Text = "", "There is no call to take.";
     @recognised {
-        "atxferthreeway" "*3" Later "three talk in a conference: use ConfBridge()";
-        "atxferloopdelay" "*" Later "nobody is called back";
-        "atxfercallbackretries" "*" Later "nobody is called back";
         "parkext" "*" Ignored "parking has a file of its own, res_parking.conf";
         "parkpos" "*" Ignored "parking has a file of its own, res_parking.conf";
         "context" "*" Ignored "parking has a file of its own, res_parking.conf";
@@ -109,9 +108,12 @@ pub fn read(file: &File, findings: &mut Findings) -> Features {
         attempts: general.transferdialattempts,
         no_answer: general.atxfernoanswertimeout,
         drop_call: general.atxferdropcall,
+        callback_retries: general.atxfercallbackretries,
+        loop_delay: general.atxferloopdelay,
         abort: general.atxferabort,
         complete: general.atxfercomplete,
         swap: general.atxferswap,
+        three_way: general.atxferthreeway,
         done_sound: general.xfersound,
         failed_sound: general.xferfailsound,
         announce_sound: general.transferannouncesound,

@@ -197,12 +197,12 @@ fn blind_transfer(turn: &mut Turn<'_>) -> Done {
 fn attended_transfer(turn: &mut Turn<'_>) -> Done {
     let id = turn.channel("Channel")?;
     let to = target(turn, id)?;
-    transfer::attended(&turn.site.shard, id, &to)?;
+    apps::consult::attended(&turn.site.shard, id, &to)?;
     turn.success("Atxfer successfully queued")
 }
 
 fn cancel(turn: &mut Turn<'_>) -> Done {
     let id = turn.channel("Channel")?;
-    transfer::cancel(&mut turn.site.shard.core.borrow_mut(), id)?;
+    apps::consult::cancel(&mut turn.site.shard.core.borrow_mut(), id)?;
     turn.success("CancelAtxfer successfully queued")
 }

@@ -6,6 +6,7 @@ mod bridges;
 mod config;
 mod coverage;
 mod events;
+mod parking;
 mod permissions;
 mod sessions;
 mod voicemail;
