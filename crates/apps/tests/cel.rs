@@ -280,7 +280,7 @@ fn who_is_parked_fetched_and_picked_up_is_told() {
     let before = world.cels.len();
     let now = world.now().as_millis();
     call(&mut world, "3", &[(20_000, BYE)]);
-    world.run_until(at(now as u64 + 2000));
+    world.run_until(at(now + 2000));
     call(&mut world, "4", &[(8000, BYE)]);
     world.run();
     let picked = world.cels[before..].iter().find(|event| event.kind == CelKind::Pickup);

@@ -256,7 +256,7 @@ impl<'a> Model<'a> {
         record.app = app;
         record.end = self.talked_until.filter(|_| before_h).unwrap_or(self.now);
         let talked = record.answer.map_or(0, |at| record.end - at);
-        record.billed = talked / 1000 + u64::from(initiated && talked % 1000 > 0);
+        record.billed = talked / 1000 + u64::from(initiated && !talked.is_multiple_of(1000));
         if record.disposition == Disposition::Congestion && !congestion {
             record.disposition = Disposition::Failed;
         }
@@ -441,7 +441,7 @@ fn happens(case: &Case) -> World {
         let settings = queue::Settings { timeout: Duration::from_secs(90), ..queue::Settings::default() };
         let member = NewMember { interface: format!("SIM/700{number}"), ..NewMember::default() };
         queues.push(QueueConfig {
-            name: format!("q{number}").into(),
+            name: format!("q{number}"),
             settings,
             members: vec![member],
             is_row: false,

@@ -11,11 +11,14 @@ use store::date::{Zone, format};
 /// How managers are told times when `dateformat` says nothing.
 const MANAGER_DATE: &str = "%Y-%m-%d %T";
 
+/// A file, and the pattern of its lines.
+type FilePattern = (Arc<str>, Pattern);
+
 /// Every place that events go to.
 pub(crate) struct Events {
     wanted: CelPlaces,
     zone: Zone,
-    files: Option<(Sink<Line>, Vec<(Arc<str>, Pattern)>)>,
+    files: Option<(Sink<Line>, Vec<FilePattern>)>,
     table: Option<(Sink<Row>, Vec<Pattern>)>,
 }
 
