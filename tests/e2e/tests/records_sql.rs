@@ -102,10 +102,8 @@ fn the_plain_file_writes_its_columns_and_no_others() {
 
 #[test]
 fn channel_events_go_to_tables_through_a_kill_and_to_sqlite() {
-    if !installed(&["sqlite3"]) {
-        return;
-    }
-    let site = site("events-sql")
+    let Some((site, file)) = site("events-sql") else { return };
+    let site = site
         .add("cel.conf", "[general]\nenable=yes\nevents=ALL\napps=answer\n")
         .add(
             "cel_odbc.conf",
@@ -119,36 +117,29 @@ fn channel_events_go_to_tables_through_a_kill_and_to_sqlite() {
         .dialplan(
             "[test]\nexten => 100,1,CELGenUserEvent(Hello,it's \"me\")\n same => n,Answer()\n same => n,Hangup()\n",
         );
-    let file = site.place.join("cdr.sqlite3");
-    sql(&file, "CREATE TABLE kinds (kind INTEGER, channame TEXT)");
+    file.sql("CREATE TABLE kinds (kind INTEGER, channame TEXT)");
     let mut server = Server::start(site);
     let mut alice = Phone::new(server.site.sip, "alice");
     alice.must_call("100");
     alice.until_hung_up();
     // The other table is not there yet.
     wait::until_true("the numbers are written", || {
-        sql(&file, "SELECT group_concat(kind) FROM kinds") == "1,9,5,4,6,3,2,16"
+        file.sql("SELECT group_concat(kind) FROM kinds") == "1,9,5,4,6,3,2,16"
     });
     server.until_logged(&["cel_odbc/events", "wait", "there is no table"]);
     assert!(server.cli("cel show status").contains("cel_odbc/events: 8 records wait for the database"));
     server.kill_and_restart();
-    sql(
-        &file,
-        "CREATE TABLE cel (eventtype TEXT, eventtime TEXT, cid_num TEXT, appname TEXT, extra TEXT, uniqueid TEXT, linkedid TEXT)",
+    file.sql("CREATE TABLE cel (eventtype TEXT, eventtime TEXT, cid_num TEXT, appname TEXT, extra TEXT, uniqueid TEXT, linkedid TEXT)",
     );
     wait::until_true("the words are written", || {
-        sql(&file, "SELECT group_concat(eventtype) FROM cel")
+        file.sql("SELECT group_concat(eventtype) FROM cel")
             == "CHAN_START,Hello,APP_START,ANSWER,APP_END,HANGUP,CHAN_END,LINKEDID_END"
     });
-    let row = sql(
-        &file,
-        "SELECT cid_num, extra, eventtime LIKE '20__-__-__ __:__:__.______', uniqueid = linkedid FROM cel WHERE eventtype = 'Hello'",
+    let row = file.sql("SELECT cid_num, extra, eventtime LIKE '20__-__-__ __:__:__.______', uniqueid = linkedid FROM cel WHERE eventtype = 'Hello'",
     );
     assert_eq!(row, "alice|{\"extra\":\"it's \\\"me\\\"\"}|1|1");
-    let own = sql(
-        &server.site.place.join("log/master.db"),
-        "SELECT number, extra FROM cel WHERE eventtype = 'USER_DEFINED'",
-    );
+    let master = Sqlite { path: server.site.place.join("log/master.db") };
+    let own = master.sql("SELECT number, extra FROM cel WHERE eventtype = 'USER_DEFINED'");
     assert_eq!(own, "alice|{\"extra\":\"it's \\\"me\\\"\"}");
     let status = server.cli("cel show status");
     assert!(status.contains("cel_odbc/events: 0 records wait, 8 written, 0 set aside"), "{status}");
