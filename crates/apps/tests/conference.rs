@@ -346,7 +346,7 @@ fn counts_and_announcements_are_for_who_comes_or_for_all() {
     for exten in ["uplain", "ucounter", "ucounter", "ulouder", "ucrier"] {
         call(&mut world, exten, &[(60_000, BYE)]);
         let now = world.now().as_millis();
-        until(&mut world, u64::try_from(now).unwrap() + 8000);
+        until(&mut world, now + 8000);
     }
     assert_eq!(heard(&world, 2), ["rules", "conf-onlyone"]);
     assert_eq!(heard(&world, 3), ["rules", "conf-thereare", "digits/2", "conf-otherinparty"]);
