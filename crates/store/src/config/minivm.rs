@@ -78,7 +78,7 @@ options! {
     ptemplate: Text = "", "Template of pages.";
     accountcode: Text = "", "Account code, for MINIVMACCOUNT().";
     pincode: Hidden = "", "PIN, for MINIVMACCOUNT().";
-    timezone: Text = "", "Zone of [zonemessages] for dates.";
+    timezone: Text = "", "Zone of `zonemessages` for dates.";
     language: Text = "", "Language, for MINIVMACCOUNT().";
     serveremail: Text = "", "Sender of its letters; empty: the general one.";
     externnotify: Text = "", "Program that is told; empty: the general one.",
