@@ -126,6 +126,10 @@ impl Contacts {
             }
         }
     }
+    /// Rows are asked for once more: there are bindings that they have not been compared with.
+    pub(crate) fn read_again(&mut self, now: Instant) {
+        self.again_at = Some(now);
+    }
     /// Waits for what was asked for, until then at most.
     pub(crate) fn wait(&mut self, until: Instant, now: &dyn Fn() -> Instant) {
         self.take_in(now());

@@ -202,10 +202,11 @@ impl Registrations {
         own.compact(driver, clocks);
         Ok((own, count))
     }
-    /// Puts back what waited for its AOR, once that is known.
-    pub(crate) fn settle(&mut self, driver: &mut SipDriver, clocks: Clocks) {
-        if self.homeless.is_empty() {
-            return;
+    /// Puts back what waited for its AOR, once that is known; whether something did.
+    pub(crate) fn settle(&mut self, driver: &mut SipDriver, clocks: Clocks) -> bool {
+        let before = self.homeless.len();
+        if before == 0 {
+            return false;
         }
         let config = driver.config().clone();
         let known = self.homeless.extract_if(.., |aor, _| config.aors.contains_key(aor.as_str()));
@@ -214,6 +215,7 @@ impl Registrations {
                 driver.restore(&aor, binding, clocks.now);
             }
         }
+        self.homeless.len() < before
     }
     /// Whether bindings wait for this AOR.
     pub(crate) fn awaits(&self, aor: &str) -> bool {

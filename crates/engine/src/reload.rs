@@ -563,7 +563,11 @@ impl Engine {
             None => self.configure_sip(),
         }
         let clocks = Clocks { now, wall: Clock.wall() };
-        self.registrations.settle(&mut self.site.sip.borrow_mut(), clocks);
+        let settled = self.registrations.settle(&mut self.site.sip.borrow_mut(), clocks);
+        // Rows that were read before were not compared with what has come back only at this moment.
+        if settled && let Some(contacts) = &mut *self.loader.contacts.borrow_mut() {
+            contacts.read_again(now);
+        }
         {
             let mut core = self.site.shard.core.borrow_mut();
             let mut sip = self.site.sip.borrow_mut();
