@@ -841,7 +841,6 @@ pub(crate) fn system_name(snapshot: &Snapshot) -> String {
     }
 }
 
-/// The call core's settings.
 /// Groups of call pickup; their numbers were checked when they were read.
 fn pickup_groups(from: &pjsip::Endpoint) -> Rc<call::pickup::PickupGroups> {
     let groups = |numbers: &str, names: &[String]| {
@@ -856,6 +855,7 @@ fn pickup_groups(from: &pjsip::Endpoint) -> Rc<call::pickup::PickupGroups> {
     })
 }
 
+/// The call core's settings.
 pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
     let options = &snapshot.asterisk.options;
     let general = &snapshot.cdr.general;

@@ -46,6 +46,7 @@ const GENERAL: &[GeneralRow] = &[
     ("accountcode", "a", |c| c.defaults.account.clone(), "", "a"),
     ("amaflags", "billing", |c| c.users["u"].ama_flags.clone(), "", "billing"),
     ("language", "de", |c| c.users["u"].common.language.clone(), "", "de"),
+    ("parkinglot", "lot", |c| c.users["u"].common.parking_lot.clone(), "", "lot"),
     ("mohinterpret", "m", |c| c.peers["p"].common.music_class.clone(), "default", "m"),
     ("mohsuggest", "m", |c| c.peers["p"].common.music_suggested.clone(), "", "m"),
     ("bandwidth", "low", |c| formats(&c.defaults), "ulaw,alaw,gsm", "gsm,ilbc30,speex"),
@@ -186,6 +187,13 @@ const FRIEND: &[FriendRow] = &[
     ("mohinterpret", "m", |u, _| u.common.music_class.clone(), "default", "m"),
     ("mohsuggest", "m", |_, p| p.common.music_suggested.clone(), "", "m"),
     ("immediate", "yes", |u, _| u.common.immediate.to_string(), "false", "true"),
+    (
+        "parkinglot",
+        "lot",
+        |u, p| format!("{} {}", u.common.parking_lot, p.common.parking_lot),
+        " ",
+        "lot lot",
+    ),
 ];
 
 #[test]
