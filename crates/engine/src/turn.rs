@@ -708,10 +708,13 @@ impl Engine {
         site.iax.borrow_mut().due(&mut site.shard.core.borrow_mut());
         let started = site.iax.borrow_mut().take_started();
         self.start_dialplans(started);
+        // Before the stories run: who sent the REFER may hang up as soon as it is answered.
+        apps::parking::carry_out(&site.shard);
         site.shard.run(now);
         if self.local.borrow_mut().optimize(&mut site.shard.core.borrow_mut()) {
             site.shard.run(now);
         }
+        // What keys have asked for.
         apps::parking::carry_out(&site.shard);
         site.iax.borrow_mut().ask_switches(&mut site.shard.core.borrow_mut());
         // A Dial of `Local/…` has begun a call of its own.

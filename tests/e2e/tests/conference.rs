@@ -7,8 +7,6 @@ use e2e::{Phone, Server, Site, Speak, tone, wait};
 /// What each phone says.
 const TONES: [f64; 3] = [440.0, 750.0, 1250.0];
 const NAMES: [&str; 3] = ["alice", "bob", "carol"];
-/// Samples in which tones are looked for: a quarter of a second.
-const LOOKED: usize = 2000;
 
 const DIALPLAN: &str = "
 [test]
@@ -106,18 +104,7 @@ fn until_hears_tone(phone: &Phone, hertz: f64) {
 
 /// The tones that a phone has heard in the last quarter of a second.
 fn tones(phone: &Phone) -> Vec<f64> {
-    let audio = phone.media.heard().audio();
-    let last = &audio[audio.len().saturating_sub(LOOKED)..];
-    let loud = |hertz: &f64| {
-        let (mut re, mut im) = (0.0, 0.0);
-        for (n, &sample) in last.iter().enumerate() {
-            let phase = n as f64 * hertz * std::f64::consts::TAU / 8000.0;
-            re += f64::from(sample) * phase.cos();
-            im += f64::from(sample) * phase.sin();
-        }
-        2.0 * (re * re + im * im).sqrt() / LOOKED as f64 > 800.0
-    };
-    TONES.into_iter().filter(loud).collect()
+    tone::lately(&phone.media.heard().audio(), &TONES)
 }
 
 fn until_hears(phone: &Phone, expected: &[f64]) {

@@ -1,15 +1,13 @@
 //! A supervisor listens to two phones, whispers to one and barges in on both; a page reaches three. Who hears whom is told
 //! by tones.
 
-use e2e::{Phone, Server, Site, Speak, wait};
+use e2e::{Phone, Server, Site, Speak, tone, wait};
 
 /// What each phone says.
 const ALICE: f64 = 440.0;
 const BOB: f64 = 750.0;
 const CAROL: f64 = 1250.0;
 const TONES: [f64; 3] = [ALICE, BOB, CAROL];
-/// Samples in which tones are looked for: a quarter of a second.
-const LOOKED: usize = 2000;
 
 const DIALPLAN: &str = "
 [test]
@@ -45,18 +43,7 @@ fn phone(server: &Server, name: &str, hertz: f64) -> Phone {
 
 /// The tones that a phone has heard in the last quarter of a second.
 fn tones(phone: &Phone) -> Vec<f64> {
-    let audio = phone.media.heard().audio();
-    let last = &audio[audio.len().saturating_sub(LOOKED)..];
-    let loud = |hertz: &f64| {
-        let (mut re, mut im) = (0.0, 0.0);
-        for (n, &sample) in last.iter().enumerate() {
-            let phase = n as f64 * hertz * std::f64::consts::TAU / 8000.0;
-            re += f64::from(sample) * phase.cos();
-            im += f64::from(sample) * phase.sin();
-        }
-        2.0 * (re * re + im * im).sqrt() / LOOKED as f64 > 800.0
-    };
-    TONES.into_iter().filter(loud).collect()
+    tone::lately(&phone.media.heard().audio(), &TONES)
 }
 
 fn until_hears(phone: &Phone, expected: &[f64], when: &str) {

@@ -80,8 +80,15 @@ options! {
 
 /// Options of all these files, for the manual.
 pub(crate) fn rows() -> Vec<Row> {
+    let filter = "Only records that have this value become rows; with != those that have not.";
+    let lines = mapping_rows("cdr_adaptive_odbc.conf", filter);
+    [CdrAdaptive::rows(), lines, CdrOdbc::rows(), CdrPgsql::rows(), CdrMysql::rows()].concat()
+}
+
+/// Lines of a section that say which field goes to which column, and which records become rows.
+pub(crate) fn mapping_rows(file: &'static str, filter: &'static str) -> Vec<Row> {
     let line = |name: &'static str, kind: &str, doc: &'static str| Row {
-        file: "cdr_adaptive_odbc.conf",
+        file,
         section: "table",
         name,
         kind: kind.to_owned(),
@@ -89,16 +96,11 @@ pub(crate) fn rows() -> Vec<Row> {
         doc,
         status: super::Status::Supported,
     };
-    let lines = vec![
+    vec![
         line("alias FIELD", "column", "The field goes to this column instead of that of its name."),
         line("static VALUE", "column", "The column always gets this value; quotes around it do not count."),
-        line(
-            "filter FIELD",
-            "value",
-            "Only records that have this value become rows; with != those that have not.",
-        ),
-    ];
-    [CdrAdaptive::rows(), lines, CdrOdbc::rows(), CdrPgsql::rows(), CdrMysql::rows()].concat()
+        line("filter FIELD", "value", filter),
+    ]
 }
 
 /// Which records become rows.

@@ -69,24 +69,8 @@ options! {
 
 /// Options of all these files, for the manual.
 pub(crate) fn rows() -> Vec<Row> {
-    let line = |name: &'static str, kind: &str, doc: &'static str| Row {
-        file: "cel_odbc.conf",
-        section: "table",
-        name,
-        kind: kind.to_owned(),
-        default: "",
-        doc,
-        status: super::Status::Supported,
-    };
-    let lines = vec![
-        line("alias FIELD", "column", "The field goes to this column instead of that of its name."),
-        line("static VALUE", "column", "The column always gets this value; quotes around it do not count."),
-        line(
-            "filter FIELD",
-            "value",
-            "Only events that have this value become rows; with != those that have not.",
-        ),
-    ];
+    let filter = "Only events that have this value become rows; with != those that have not.";
+    let lines = cdr_sql::mapping_rows("cel_odbc.conf", filter);
     let cel = [CelGeneral::rows(), CelManager::rows()];
     [cel.concat(), CelMaster::rows(), CelOdbc::rows(), lines, CelPgsql::rows()].concat()
 }
