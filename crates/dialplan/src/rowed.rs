@@ -1,7 +1,7 @@
 //! Extensions whose steps are rows of a table (`switch => Realtime/…`): which rows take a number, and what they compile to.
 //!
 //! Who asks for the rows is the run loop's business. They are compiled for the call that asked and are no part of the
-//! [`Program`](crate::Program).
+//! [`Program`].
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Call parking (res_parking.conf): a call waits in a numbered space, who put it there hears the number, and whoever dials
 //! that fetches it.
 //!
-//! Which spaces are taken is [`call::parking`]'s; here are the stories of those who wait ([`Stay`]), who park somebody
-//! ([`pair`]) and who fetch a call ([`fetch`]).
+//! Which spaces are taken is [`call::parking`]'s; here are the stories of those who wait (`Stay`), who park somebody
+//! ([`pair`]) and who fetch a call (`fetch`).
 
 mod announce;
 mod fetch;
