@@ -158,7 +158,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 fn is_yes(text: &str) -> bool {
-    ["yes", "true", "y", "t", "1", "on"].iter().any(|word| word.eq_ignore_ascii_case(text))
+    conf::boolean(text) == Some(true)
 }
 
 /// A call to be placed.

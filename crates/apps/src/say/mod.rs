@@ -123,7 +123,7 @@ async fn speak(call: &Call, files: Vec<String>, interruptible: bool) -> Outcome 
 
 /// Whether text means yes, as dialplans write it.
 pub(crate) fn is_yes(text: &str) -> bool {
-    ["yes", "true", "y", "t", "1", "on"].iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
+    conf::boolean(text.trim()) == Some(true)
 }
 
 /// A number that can be said.

@@ -54,7 +54,7 @@ impl Action {
 
 /// What configuration and clients call true.
 pub(crate) fn truth(text: &str) -> bool {
-    ["yes", "true", "y", "t", "1", "on"].iter().any(|word| word.eq_ignore_ascii_case(text))
+    conf::boolean(text) == Some(true)
 }
 
 /// What a session's bytes have become.

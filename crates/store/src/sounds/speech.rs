@@ -115,7 +115,11 @@ impl Speaker {
             return Err("its ends are missing".to_owned());
         };
         // What is written fits into the pipe: a program that reads nothing keeps nobody waiting.
-        let written = input.write_all(text.as_bytes()).and_then(|()| input.write_all(b"\n"));
+        let written = match input.write_all(text.as_bytes()).and_then(|()| input.write_all(b"\n")) {
+            // It wants no text, or no more of it: what it says counts.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        };
         drop(input);
         let (done, said) = channel();
         let reader = std::thread::Builder::new().name("speech-out".to_owned()).spawn(move || {

@@ -8,7 +8,7 @@ use call::{Chan, ChanEvent, Channel, Core, Snapshot, Steer};
 use dialplan::ere::Regex;
 
 use super::super::events;
-use super::super::packet::{Message, truth};
+use super::super::packet::Message;
 use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
 
 /// Longest digit `PlayDTMF` sends, milliseconds.
@@ -372,13 +372,7 @@ fn play_dtmf(turn: &mut Turn<'_>) -> Done {
 
 fn mute_audio(turn: &mut Turn<'_>) -> Done {
     let id = turn.channel("Channel")?;
-    let on = match turn.need("State")? {
-        state if truth(state) => true,
-        state if ["off", "no", "false", "n", "f", "0"].iter().any(|off| off.eq_ignore_ascii_case(state)) => {
-            false
-        }
-        _ => return Err("Invalid state".into()),
-    };
+    let on = conf::boolean(turn.need("State")?).ok_or("Invalid state")?;
     let (heard, sent) = match turn.need("Direction")?.to_ascii_lowercase().as_str() {
         "in" => (Some(on), None),
         "out" => (None, Some(on)),
