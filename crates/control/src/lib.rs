@@ -8,6 +8,8 @@ pub mod console;
 pub mod http;
 pub mod iax;
 pub mod metrics;
+pub mod pages;
+mod queues;
 pub mod site;
 pub mod socket;
 #[cfg(test)]

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use store::config::logger::{Levels, LogLevel};
 
+use crate::pages::Pages;
+
 /// Longest request: a command line of the shell's usual limit for one argument is far longer than any command.
 pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// Longest frame either side sends; longer answers are cut into several.
@@ -254,6 +256,8 @@ pub enum Answer {
         /// The exit status of `strowger -rx`; 0 for success.
         status: u8,
     },
+    /// It is done, and what it says is made as it is sent.
+    Pages(Pages),
     /// It goes on; `Sessions::finish` will be called for this session.
     Later,
 }
@@ -298,6 +302,8 @@ struct Session {
     view: View,
     /// A command whose answer comes later is running.
     busy: bool,
+    /// An answer of which a part is sent.
+    pages: Option<Pages>,
     ahead: VecDeque<Request>,
 }
 
@@ -347,6 +353,22 @@ impl Sessions {
         out.push(Output::Send(session, done(text, status)));
         self.advance(session, commands, out);
     }
+    /// Clients to whom a part of an answer is sent.
+    pub fn reading(&self) -> impl Iterator<Item = u64> {
+        self.table.iter().filter(|(_, open)| open.pages.is_some()).map(|(session, _)| *session)
+    }
+    /// Sends the next page to a client that has room for it.
+    pub fn turn_page(&mut self, session: u64, commands: &mut dyn Commands, out: &mut Vec<Output>) {
+        let Some(open) = self.table.get_mut(&session) else { return };
+        let Some(pages) = &open.pages else { return };
+        let page = pages.next().unwrap_or_default();
+        if !pages.is_over() {
+            return out.push(Output::Send(session, text_frames(&page)));
+        }
+        open.pages = None;
+        out.push(Output::Send(session, done(&page, 0)));
+        self.advance(session, commands, out);
+    }
     /// Shows a log line to the consoles that want it.
     pub fn log(&self, weight: Weight, line: &str, out: &mut Vec<Output>) {
         let mut frame = Vec::new();
@@ -374,7 +396,7 @@ impl Sessions {
 
     fn advance(&mut self, session: u64, commands: &mut dyn Commands, out: &mut Vec<Output>) {
         let Some(open) = self.table.get_mut(&session) else { return };
-        while !open.busy {
+        while !open.busy && open.pages.is_none() {
             let Some(request) = open.ahead.pop_front() else { return };
             match request {
                 Request::Run { line, json, columns } => {
@@ -388,6 +410,7 @@ impl Sessions {
                         view,
                     }) {
                         Answer::Done { text, status } => out.push(Output::Send(session, done(&text, status))),
+                        Answer::Pages(pages) => open.pages = Some(pages),
                         Answer::Later => open.busy = true,
                     }
                 }
@@ -408,6 +431,12 @@ impl Sessions {
     }
 }
 
+fn text_frames(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() + 16);
+    Reply::Text(text.to_owned()).write(&mut bytes);
+    bytes
+}
+
 fn done(text: &str, status: u8) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() + 16);
     Reply::Text(text.to_owned()).write(&mut bytes);
@@ -426,6 +455,14 @@ mod tests {
         fn run(&mut self, call: Call<'_>) -> Answer {
             match call.line.split_once(' ') {
                 _ if call.line == "wait" => Answer::Later,
+                Some(("count", last)) => {
+                    let mut numbers = 0..last.parse::<u32>().unwrap();
+                    Answer::Pages(Pages::new(move |out| {
+                        let Some(number) = numbers.next() else { return false };
+                        out.push_str(&format!("{number:09}\n"));
+                        true
+                    }))
+                }
                 Some(("echo", rest)) => {
                     Answer::ok(format!("{rest} json={} columns={}\n", call.json, call.columns))
                 }
@@ -532,6 +569,36 @@ mod tests {
         assert_eq!(replies(&mut out, 1), [Reply::Text("one\n".into()), ok.clone(), two, ok]);
         sessions.finish(1, "twice\n", 0, &mut Demo, &mut out);
         assert_eq!(out, []);
+    }
+
+    #[test]
+    fn an_answer_of_pages_is_sent_as_it_is_read_and_what_was_sent_ahead_waits_for_its_end() {
+        let mut sessions = Sessions::default();
+        let mut out = Vec::new();
+        sessions.open(1);
+        sessions.open(2);
+        sessions.bytes(1, &[run("count 10000"), run("echo two")].concat(), &mut Demo, &mut out);
+        assert_eq!(out, [], "nothing is made before there is room for it");
+        sessions.bytes(2, &run("echo other"), &mut Demo, &mut out);
+        assert_eq!(replies(&mut out, 2).len(), 2, "another is answered meanwhile");
+        let mut got = String::new();
+        let mut turns = 0;
+        let last = loop {
+            assert_eq!(sessions.reading().collect::<Vec<_>>(), [1]);
+            sessions.turn_page(1, &mut Demo, &mut out);
+            turns += 1;
+            let mut said = replies(&mut out, 1);
+            let Reply::Text(text) = said.remove(0) else { panic!("a page") };
+            got.push_str(&text);
+            if !said.is_empty() {
+                break said;
+            }
+        };
+        assert_eq!((got.lines().count(), got.len()), (10_000, 100_000));
+        assert_eq!(turns, 100_000_usize.div_ceil(crate::pages::PAGE_BYTES));
+        let two = Reply::Text("two json=true columns=80\n".into());
+        assert_eq!(last, [Reply::Done { status: 0 }, two, Reply::Done { status: 0 }]);
+        assert_eq!(sessions.reading().next(), None);
     }
 
     #[test]

@@ -48,6 +48,8 @@ use crate::subscriptions::Subscriptions;
 use crate::telemetry::Traces;
 use crate::web::Web;
 
+mod answers;
+
 const MEDIA: Token = Token(1);
 const SOUNDS: Token = Token(2);
 const NAMES: Token = Token(3);
@@ -357,6 +359,7 @@ impl Engine {
         let mut turns = Vec::new();
         loop {
             let now = Clock.now();
+            self.flush_answers();
             let until = self.deadline();
             let (site, listeners, iax) = (&self.site, &self.listeners, &self.iax);
             self.net.wait(now, until, &mut |event| match event {
@@ -416,6 +419,7 @@ impl Engine {
                     );
                 }
             }
+            self.send_answers(now);
             self.turn_machines(now);
             self.grant_wishes();
             if let Some(end) = self.end {
@@ -435,7 +439,8 @@ impl Engine {
         let machines =
             machines.into_iter().chain([self.listeners.deadline(), rows, self.site.iax.borrow().deadline()]);
         let contacts = self.loader.contacts.borrow().as_ref().and_then(|contacts| contacts.deadline());
-        let machines = machines.chain([iax_rows, contacts, ledger, statics, queue_rows]);
+        let answers = self.has_answers().then_some(Instant::ZERO);
+        let machines = machines.chain([iax_rows, contacts, ledger, statics, queue_rows, answers]);
         machines.chain([self.load_at, self.busy_at, self.look_at, self.mail_at]).flatten().min()
     }
 

@@ -253,6 +253,10 @@ impl Net {
             self.dirty.push(flow);
         }
     }
+    /// Bytes that a flow's peer has not taken yet; nothing of one that is gone.
+    pub fn unsent(&self, flow: FlowId) -> usize {
+        self.flows.get(flow).map_or(0, flow::Flow::unsent)
+    }
     /// Lets go of a flow. Nothing more is reported of it.
     pub fn close_flow(&mut self, flow: FlowId, closing: Closing) {
         let Some(open) = self.flows.get_mut(flow) else { return };

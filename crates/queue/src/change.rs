@@ -1,5 +1,6 @@
 //! What administrators, dialplans and the configuration change.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use base::ChannelId;
@@ -49,6 +50,11 @@ pub enum Edit<'a> {
     Penalty(u32),
     /// Whether it is called while it is on a call.
     RingInUse(bool),
+}
+
+/// Where the members of a queue are, by their interfaces in lower case.
+fn places(queue: &Queue) -> BTreeMap<Rc<str>, usize> {
+    queue.members.iter().enumerate().map(|(place, member)| (member.phone.clone(), place)).collect()
 }
 
 /// Most members of one queue.
@@ -105,20 +111,17 @@ impl Queues {
         queue.settings = Rc::new(config.settings.clone());
         let (rows, written): (Vec<&NewMember>, Vec<&NewMember>) =
             config.members.iter().partition(|new| new.row.is_some());
-        let listed: std::collections::BTreeSet<String> =
-            written.iter().map(|new| new.interface.to_ascii_lowercase()).collect();
-        let goes = |member: &Member| {
-            member.membership == Membership::Static
-                && !listed.contains(&member.interface.to_ascii_lowercase())
-        };
-        while let Some(place) = queue.members.iter().position(goes) {
-            self.take_member(queue, slot, place, out);
-        }
+        self.take_unlisted(queue, slot, Membership::Static, &written, out);
+        let mut known = places(queue);
         for new in written {
-            let known = |member: &&mut Member| member.interface.eq_ignore_ascii_case(&new.interface);
-            match queue.members.iter_mut().find(known) {
+            let phone = new.interface.to_ascii_lowercase();
+            let place = known.get(&*phone);
+            match place.and_then(|place| queue.members.get_mut(*place)) {
                 Some(member) => member.configure(new, rings_in_use),
-                None => self.put_member(queue, slot, new, Membership::Static, now),
+                None => {
+                    known.insert(phone.into(), queue.members.len());
+                    self.put_member(queue, slot, new, Membership::Static, now);
+                }
             }
         }
         self.set_rows(queue, slot, &rows, now, out);
@@ -132,31 +135,54 @@ impl Queues {
         now: Now,
         out: &mut Vec<Output>,
     ) {
-        let listed: std::collections::BTreeSet<String> =
-            rows.iter().map(|new| new.interface.to_ascii_lowercase()).collect();
-        let goes = |member: &Member| {
-            member.membership == Membership::Realtime
-                && !listed.contains(&member.interface.to_ascii_lowercase())
-        };
-        while let Some(place) = queue.members.iter().position(goes) {
-            self.take_member(queue, slot, place, out);
+        self.take_unlisted(queue, slot, Membership::Realtime, rows, out);
+        if rows.is_empty() {
+            return;
         }
         let rings_in_use = queue.settings.ring_in_use;
+        let mut known = places(queue);
         for new in rows {
-            let known = |member: &&mut Member| member.interface.eq_ignore_ascii_case(&new.interface);
+            let phone = new.interface.to_ascii_lowercase();
             let has_room = queue.members.len() < MEMBERS_MAX;
-            match queue.members.iter_mut().find(known) {
+            let place = known.get(&*phone);
+            match place.and_then(|place| queue.members.get_mut(*place)) {
                 Some(member) if member.membership == Membership::Realtime => {
                     let changed = member.take_row(new, rings_in_use, now).then(|| member.clone());
                     changed.iter().for_each(|of| self.tell_member(queue, of, MemberChange::Status, out));
                 }
                 Some(_) => {}
                 None if has_room => {
+                    known.insert(phone.into(), queue.members.len());
                     self.put_member(queue, slot, new, Membership::Realtime, now);
                 }
                 None => {}
             }
         }
+    }
+    /// Takes those of a kind out who are not listed any more: in one walk, for a queue may have ten thousand of them.
+    fn take_unlisted(
+        &mut self,
+        queue: &mut Queue,
+        slot: usize,
+        kind: Membership,
+        listed: &[&NewMember],
+        out: &mut Vec<Output>,
+    ) {
+        if !queue.members.iter().any(|member| member.membership == kind) {
+            return;
+        }
+        let listed: BTreeSet<String> = listed.iter().map(|new| new.interface.to_ascii_lowercase()).collect();
+        let goes = |member: &Member| member.membership == kind && !listed.contains(&*member.phone);
+        let turn = queue.turn;
+        let before = queue.members.iter().take(turn).filter(|member| goes(member)).count();
+        let gone: Vec<Member> = queue.members.extract_if(.., |member| goes(member)).collect();
+        if gone.is_empty() {
+            return;
+        }
+        queue.turn = turn - before;
+        let kept: BTreeSet<&str> = queue.members.iter().map(|member| &*member.device).collect();
+        gone.iter().for_each(|member| self.forget(member, slot, kept.contains(&*member.device)));
+        gone.iter().for_each(|member| self.tell_member(queue, member, MemberChange::Removed, out));
     }
     /// What databases say of one queue at this moment: its row, if it has one, and those of its members. A queue that the
     /// configuration has keeps its settings.
@@ -211,15 +237,8 @@ impl Queues {
         if place < queue.turn {
             queue.turn -= 1;
         }
-        self.forget(&member, slot);
-        // The same device may belong to another member of the queue.
-        let still = queue
-            .members
-            .iter()
-            .find(|other| other.state_interface.eq_ignore_ascii_case(&member.state_interface));
-        if let Some(other) = still {
-            self.remember(&other.clone(), slot);
-        }
+        let shared = queue.members.iter().any(|other| other.device == member.device);
+        self.forget(&member, slot, shared);
         self.tell_member(queue, &member, MemberChange::Removed, out);
     }
 

@@ -5,6 +5,7 @@
 mod attempt;
 mod line;
 
+use core::ops::Bound;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -91,6 +92,14 @@ impl Queues {
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Queue> {
         self.by_name.values().filter_map(|slot| self.slots.get(*slot)?.as_deref())
+    }
+    /// Those behind a name, by name; all of them behind none. A long list is made in portions with it, while queues come and
+    /// go.
+    pub fn after(&self, name: Option<&str>) -> impl Iterator<Item = &Queue> {
+        let lower = name.map(str::to_ascii_lowercase);
+        let begin = lower.map_or(Bound::Unbounded, Bound::Excluded);
+        let slots = self.by_name.range((begin, Bound::Unbounded)).map(|(_, slot)| slot);
+        slots.filter_map(|slot| self.slots.get(*slot)?.as_deref())
     }
     /// The rules, by name.
     pub fn rules(&self) -> impl Iterator<Item = (&str, &[PenaltyChange])> {
@@ -269,7 +278,7 @@ impl Queues {
         if let Some(queue) = place.take_if(|queue| is_over(queue)) {
             self.by_name.remove(&queue.name.to_ascii_lowercase());
             for member in &queue.members {
-                self.forget(member, slot);
+                self.forget(member, slot, false);
             }
         }
     }
@@ -278,15 +287,21 @@ impl Queues {
         self.phones.join(&member.phone, slot);
         self.devices.join(&member.device, slot);
     }
-    pub(crate) fn forget(&mut self, member: &Member, slot: usize) {
+    /// The reverse. `shared`: another member of the queue has the same device.
+    pub(crate) fn forget(&mut self, member: &Member, slot: usize, shared: bool) {
         self.phones.part(&member.phone, slot);
+        if shared {
+            return;
+        }
         self.devices.part(&member.device, slot);
+        if self.devices.queues(&member.device).is_empty() {
+            // Nobody is told any more what it does: whoever has it next asks.
+            self.devices.change(&member.device, |known| *known = None);
+        }
     }
     /// Queues that an interface is a member of.
     pub(crate) fn queues_of(&self, interface: &str) -> Vec<usize> {
-        let mut queues = self.phones.queues(&interface.to_ascii_lowercase()).to_vec();
-        queues.sort_unstable();
-        queues
+        self.phones.queues(&interface.to_ascii_lowercase()).to_vec()
     }
 
     fn told(

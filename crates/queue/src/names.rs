@@ -11,6 +11,7 @@ pub(crate) struct Names<T> {
 
 #[derive(Debug, Default)]
 struct Named<T> {
+    /// In order: somebody may be in ten thousand of them.
     queues: Vec<usize>,
     what: T,
 }
@@ -25,20 +26,22 @@ impl<T: Default + PartialEq> Names<T> {
     /// It belongs to one more queue.
     pub(crate) fn join(&mut self, name: &Rc<str>, queue: usize) {
         let entry = self.entries.entry(name.clone()).or_default();
-        if !entry.queues.contains(&queue) {
-            entry.queues.push(queue);
+        if let Err(place) = entry.queues.binary_search(&queue) {
+            entry.queues.insert(place, queue);
         }
     }
     /// It belongs to this queue no more.
     pub(crate) fn part(&mut self, name: &str, queue: usize) {
         if let Some(entry) = self.entries.get_mut(name) {
-            entry.queues.retain(|other| *other != queue);
+            if let Ok(place) = entry.queues.binary_search(&queue) {
+                entry.queues.remove(place);
+            }
             if entry.queues.is_empty() && entry.what == T::default() {
                 self.entries.remove(name);
             }
         }
     }
-    /// The queues it belongs to.
+    /// The queues it belongs to, in order.
     pub(crate) fn queues(&self, name: &str) -> &[usize] {
         self.find(name).map_or(&[], |entry| &entry.queues)
     }

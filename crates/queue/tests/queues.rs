@@ -529,3 +529,28 @@ fn waiting_callers_are_told_their_place_and_called_ones_only_where_the_queue_say
     desk.join("q", 0).unwrap();
     assert_eq!(desk.orders(), ["0: ring PJSIP/a", "0: say 2"]);
 }
+
+#[test]
+fn what_a_device_does_is_forgotten_with_the_last_member_that_has_it() {
+    let shared =
+        |interface: &str| queue::NewMember { state_interface: "Custom:desk".into(), ..member(interface, 0) };
+    let mut config = queue("q", settings(), &[]);
+    config.members = vec![shared(A), shared(B)];
+    let mut desk = Desk::new(vec![config.clone()]);
+    desk.queues.device("Custom:desk", DeviceState::InUse, desk.now, &mut desk.out);
+    let state = |desk: &Desk| {
+        let queue = desk.queues.get("q").unwrap();
+        queue.members().first().map(|member| desk.queues.device_of(member))
+    };
+    let mut reload = |desk: &mut Desk, members: Vec<queue::NewMember>| {
+        config.members = members;
+        let config = Config { queues: vec![config.clone()], ..Config::default() };
+        desk.queues.configure(&config, desk.now, &mut desk.out);
+    };
+    reload(&mut desk, vec![shared(B)]);
+    assert_eq!(state(&desk), Some(DeviceState::InUse), "another still has it");
+    reload(&mut desk, vec![]);
+    assert!(!desk.queues.has_device("Custom:desk"));
+    reload(&mut desk, vec![shared(A)]);
+    assert_eq!(state(&desk), Some(DeviceState::Unknown), "it is asked anew");
+}

@@ -180,7 +180,7 @@ fn a_phone_joins_a_queue_is_a_member_after_a_restart_and_leaves() {
 }
 
 #[test]
-fn forty_thousand_queues_load_and_the_console_shows_each_and_never_all_at_once() {
+fn forty_thousand_queues_load_and_the_console_shows_each_and_all_of_them() {
     use std::fmt::Write as _;
     const QUEUES: usize = 40_000;
     const MEMBERS: usize = 75_000;
@@ -203,9 +203,9 @@ fn forty_thousand_queues_load_and_the_console_shows_each_and_never_all_at_once()
     let (last, one) = took("queue show q39999");
     assert!(last.contains("q39999 has 0 calls") && last.contains("PJSIP/74999"), "{last}");
     let (all, many) = took("queue show");
-    assert!(all.ends_with("39000 more queues; `queue show NAME` shows one\n"), "{} bytes", all.len());
+    assert_eq!((all.matches("has 0 calls").count(), all.matches("PJSIP/").count()), (QUEUES, MEMBERS));
     let (_, again) = took("queue reload all");
     println!(
-        "figures: one queue {one:?}, a thousand {many:?}, all files again {again:?}, each with a process of its own"
+        "figures: one queue {one:?}, all of them {many:?}, all files again {again:?}, each with a process of its own"
     );
 }

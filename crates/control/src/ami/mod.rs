@@ -46,7 +46,7 @@ pub use web::{WebAnswer, WebForm, WebRequest};
 
 use events::{Ages, Event, channels_of, event_of, fully_booted};
 use packet::{Framed, Message};
-use session::{AHEAD_MAX, Busy, Login, Session, Stage};
+use session::{AHEAD_MAX, Busy, HELD_BYTES_MAX, Login, Session, Stage};
 use table::{After, Refusal, Turn};
 
 /// The version of the protocol that the greeting names: clients take the form of the events from it.
@@ -417,6 +417,15 @@ impl Manager {
         if matches!(session.busy, Some(Busy::Event { .. })) {
             return self.end_wait(id, text, now, out);
         }
+        if let Some(Session { busy: Some(Busy::Pages { held, .. }), web: None, .. }) =
+            self.sessions.get_mut(&id)
+        {
+            held.push_str(&text);
+            if held.len() > HELD_BYTES_MAX {
+                self.close(id, out);
+            }
+            return;
+        }
         match self.sessions.get_mut(&id).and_then(|session| session.web.as_mut()) {
             None => out.push(Output::Send(id, text.into_bytes())),
             // Waits until the client fetches it; who leaves too much is treated as one who does not read.
@@ -426,6 +435,30 @@ impl Manager {
                 }
             }
         }
+    }
+    /// Sessions to which a part of an answer is sent.
+    pub fn reading(&self) -> impl Iterator<Item = u64> {
+        let reads = |session: &Session| matches!(session.busy, Some(Busy::Pages { .. }));
+        self.sessions.iter().filter(move |(_, session)| reads(session)).map(|(id, _)| *id)
+    }
+    /// Sends the next page to a session that has room for it.
+    pub fn turn_page(&mut self, id: u64, now: Instant, out: &mut Vec<Output>) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(Busy::Pages { pages, held }) = &mut session.busy else { return };
+        let mut text = pages.next().unwrap_or_default();
+        let has_room = session.web.as_mut().is_none_or(|web| web.has_room(text.len()));
+        let is_over = pages.is_over() || !has_room;
+        if is_over {
+            text.push_str(held);
+            session.busy = None;
+        }
+        if has_room && !text.is_empty() {
+            out.push(Output::Send(id, text.into_bytes()));
+        }
+        if is_over {
+            self.resume(id, now, out);
+        }
+        self.web_settle(out);
     }
     /// Ends a `WaitEvent` with the events that came.
     fn end_wait(&mut self, id: u64, events: String, now: Instant, out: &mut Vec<Output>) {

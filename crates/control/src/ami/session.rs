@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use base::Instant;
 use store::config::manager::Classes;
 
+use crate::pages::Pages;
+
 use super::filter::Filters;
 use super::packet::{Action, Framer};
 use super::web::Web;
@@ -60,9 +62,14 @@ pub(crate) enum Busy {
     Originate { action_id: Option<String> },
     /// A story that says the answer.
     Story,
+    /// The rest of a long answer, a page at a time; what happens meanwhile is told behind it.
+    Pages { pages: Pages, held: String },
     /// An event, until this moment.
     Event { until: Instant, action_id: Option<String> },
 }
+
+/// What may happen, in bytes, while a client reads a long answer: who takes longer is treated as one who does not read.
+pub(crate) const HELD_BYTES_MAX: usize = 1 << 20;
 
 impl Session {
     /// A connection that has to log in before `until`.

@@ -12,6 +12,7 @@ use store::config::manager::Classes;
 use super::packet::{Action, Message};
 use super::session::{Busy, Login, Session};
 use super::{Later, actions as rows};
+use crate::pages::Pages;
 use crate::site::Site;
 use crate::socket::Commands;
 
@@ -147,6 +148,16 @@ impl Turn<'_> {
     /// Begins the end of a list; the caller may add fields.
     pub fn end_list(&mut self, event: &str, items: usize) -> Message<'_> {
         self.item(event).field("EventList", "Complete").field("ListItems", items)
+    }
+    /// Sends the rest of an answer in pages, at once when one holds it.
+    pub fn pages(&mut self, pages: Pages) -> Done {
+        match pages.or_whole() {
+            Ok(text) => {
+                self.out.push_str(&text);
+                Ok(After::Go)
+            }
+            Err(pages) => Ok(After::Wait(Busy::Pages { pages, held: String::new() })),
+        }
     }
     /// Who is logged in.
     pub fn login(&self) -> Option<&Login> {

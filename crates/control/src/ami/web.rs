@@ -20,6 +20,9 @@ use crate::socket::Output;
 pub(super) const FIRST: u64 = 1 << 63;
 /// What a session may have waiting for `WaitEvent`, bytes; the same as a connection that is not read.
 const QUEUE_BYTES_MAX: usize = 1 << 20;
+/// Longest answer of pages over HTTP, bytes: it is sent whole, and a form that is longer than it was would be too long for
+/// what a connection may have unsent.
+const ANSWER_BYTES_MAX: usize = 1 << 18;
 /// Digest challenges that are remembered; each is good for one session.
 const NONCES_MAX: usize = 1024;
 /// How long a challenge may be used, seconds.
@@ -109,6 +112,17 @@ impl Web {
     /// When it ends; while somebody waits for an answer it does not.
     pub fn deadline(&self) -> Option<Instant> {
         self.asked.is_none().then_some(self.until)
+    }
+    /// Whether so many bytes more may be answered; else that is the answer.
+    pub fn has_room(&mut self, more: usize) -> bool {
+        let has_room = self.answer.len() + more <= ANSWER_BYTES_MAX;
+        if !has_room {
+            self.answer.clear();
+            Message::response("Error", None, &mut self.answer)
+                .field("Message", "The list is too long for HTTP: ask for a part of it")
+                .end();
+        }
+        has_room
     }
     /// Keeps events; `false` when the client leaves too many.
     pub fn keep(&mut self, events: &str) -> bool {

@@ -45,6 +45,7 @@ use std::sync::LazyLock;
 use base::Instant;
 use serde::Serialize;
 
+use crate::pages::Pages;
 use crate::site::Site;
 use crate::socket::{Answer, Call, Commands, View};
 pub use faults::SWITCH as FAULT_INJECTION;
@@ -63,6 +64,8 @@ pub(crate) enum Said {
     Failed(String),
     /// Its arguments mean nothing; its usage is told.
     Usage,
+    /// Done; what there is to say is made as it is sent.
+    Pages(Pages),
     /// The answer comes by [`Cli::measured`] or [`Cli::finished`].
     Later,
 }
@@ -335,6 +338,7 @@ impl Commands for Cli {
         let mut ask = Ask { args, words, session, json, may_wait, view };
         match (row.run)(self, &mut ask) {
             Said::Done(text) => Answer::ok(text),
+            Said::Pages(pages) => pages.or_whole().map_or_else(Answer::Pages, Answer::ok),
             Said::Later => Answer::Later,
             Said::Failed(text) if json && !row.keys.is_empty() => {
                 Answer::failed(format!("{}\n", serde_json::json!({ "error": text.trim_end() })))

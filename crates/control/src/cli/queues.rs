@@ -6,11 +6,12 @@ use call::Core;
 use queue::{Edit, Member, NewMember, Queue, Refused, Whom};
 use serde_json::{Value, json};
 
+use crate::pages::Pages;
+use crate::queues::Walk;
+
 use super::text::clean;
 use super::{Ask, Cli, Row, Said, show, verb};
 
-/// Most queues that one answer shows: calls wait while it is written, a few milliseconds for so many.
-const QUEUES_SHOWN_MAX: usize = 1_000;
 /// Who did it, in the log.
 const BY: &str = "CLI";
 
@@ -237,37 +238,56 @@ fn queue_json(core: &Core, queue: &Queue) -> Value {
     })
 }
 
+/// The queues of an answer as text.
+fn plain(mut one: impl FnMut(bool, &mut String) -> bool + 'static) -> Pages {
+    Pages::new(move |out| one(false, out))
+}
+
+/// The same as one object.
+fn listed(mut one: impl FnMut(bool, &mut String) -> bool + 'static) -> Pages {
+    let (mut begun, mut is_over) = (false, false);
+    Pages::new(move |out| {
+        if is_over {
+            return false;
+        }
+        let before = out.len();
+        out.push_str(if begun { "," } else { "{\"queues\":[" });
+        if !one(true, out) {
+            is_over = true;
+            if begun {
+                out.truncate(before);
+            }
+            out.push_str("],\"more\":0}\n");
+        }
+        begun = true;
+        true
+    })
+}
+
 impl Cli {
     fn queue_show(&self, ask: &mut Ask<'_>) -> Said {
         let name = ask.arg("queue");
-        let mut meant: Vec<_> = {
+        let is_empty = {
             let core = self.site.shard.core.borrow();
-            let is_meant = |queue: &&Queue| name.is_none_or(|name| queue.name.eq_ignore_ascii_case(name));
-            match name {
-                Some(name) => core.queues.get(name).into_iter().map(|queue| queue.name.clone()).collect(),
-                None => core.queues.iter().filter(is_meant).map(|queue| queue.name.clone()).collect(),
-            }
+            name.map_or(core.queues.iter().next().is_none(), |name| core.queues.get(name).is_none())
         };
-        match (meant.is_empty(), name) {
+        match (is_empty, name) {
             (true, Some(name)) => return Said::failed(format!("No such queue: {}.\n", clean(name))),
             (true, None) if !ask.json => return Said::done("No queues.\n"),
             _ => {}
         }
-        let more = meant.len().saturating_sub(QUEUES_SHOWN_MAX);
-        meant.truncate(QUEUES_SHOWN_MAX);
-        meant.iter().for_each(|name| apps::hints::ask_members(&self.site.shard, name));
-        let core = &*self.site.shard.core.borrow();
-        let queues = || meant.iter().filter_map(|name| core.queues.get(name));
-        let data = || json!({ "queues": queues().map(|queue| queue_json(core, queue)).collect::<Vec<_>>(), "more": more });
-        let text = || {
-            let mut out = String::new();
-            queues().for_each(|queue| queue_text(core, queue, &mut out));
-            if more > 0 {
-                let _ = writeln!(out, "{more} more queues; `queue show NAME` shows one");
+        let (shard, mut walk) = (self.site.shard.clone(), Walk::new(&self.site.shard, name));
+        let one = move |json: bool, out: &mut String| {
+            let Some(name) = walk.next() else { return false };
+            let core = &*shard.core.borrow();
+            let Some(queue) = core.queues.get(&name) else { return false };
+            match json {
+                true => out.push_str(&queue_json(core, queue).to_string()),
+                false => queue_text(core, queue, out),
             }
-            out
+            true
         };
-        ask.show(data, text)
+        Said::Pages(if ask.json { listed(one) } else { plain(one) })
     }
     fn queue_rules(&self, ask: &mut Ask<'_>) -> Said {
         let core = &*self.site.shard.core.borrow();

@@ -66,6 +66,10 @@ impl Flow {
     pub(super) fn unwritten(&self) -> &[u8] {
         self.out.get(self.written..).unwrap_or(&[])
     }
+    /// Bytes that are queued, before and behind the cryptography.
+    pub(super) fn unsent(&self) -> usize {
+        self.unwritten().len() + self.session.as_ref().map_or(0, |session| session.waiting())
+    }
     /// The kernel has taken `count` bytes.
     pub(super) fn wrote(&mut self, count: usize) {
         self.written += count;
@@ -80,8 +84,7 @@ impl Flow {
     }
     /// Queues bytes; false when the peer reads too slowly to be kept.
     pub(super) fn queue(&mut self, bytes: &[u8]) -> bool {
-        let waiting = self.session.as_ref().map_or(0, |session| session.waiting());
-        if self.unwritten().len() + waiting + bytes.len() > WRITE_BACKLOG_BYTES {
+        if self.unsent() + bytes.len() > WRITE_BACKLOG_BYTES {
             return false;
         }
         if self.written > 0 {

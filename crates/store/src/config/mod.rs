@@ -223,7 +223,13 @@ macro_rules! options {
                 rows
             }
             fn blank(origin: $crate::config::Origin) -> Self {
-                Self { origin, $($field: $crate::config::initial::<$kind>($default),)* $($($derived: Default::default(),)*)? }
+                // Read once: a file may have some ten thousand of these.
+                static BLANK: std::sync::LazyLock<$object> = std::sync::LazyLock::new(|| $object {
+                    origin: $crate::config::Origin::default_of($section),
+                    $($field: $crate::config::initial::<$kind>($default),)*
+                    $($($derived: Default::default(),)*)?
+                });
+                Self { origin, ..BLANK.clone() }
             }
             fn origin_mut(&mut self) -> &mut $crate::config::Origin {
                 &mut self.origin

@@ -1,7 +1,7 @@
 //! `queues.conf` and `queuerules.conf`: queues, their members, and penalties over time.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use conf::{File, Finding, Findings, Level, Section, Variable};
@@ -222,16 +222,24 @@ impl Queues {
             config.rules =
                 file.objects().filter(|section| !is_general(section)).map(|s| rule(s, findings)).collect();
         }
-        let known = |name: &str| config.rules.iter().any(|(rule, _)| rule.eq_ignore_ascii_case(name));
-        for queue in config.queues.iter().filter(|queue| !queue.settings.default_rule.is_empty()) {
-            let rule = &queue.settings.default_rule;
-            let section = queues.and_then(|file| file.section(&queue.name));
-            if let Some(section) = section.filter(|_| !known(rule)) {
-                let message = format!("queue '{}' has the rule '{rule}', which does not exist", queue.name);
-                findings.warning(&section.place, message, "add it to queuerules.conf");
-            }
+        if let Some(file) = queues {
+            tell_missing_rules(file, &config, findings);
         }
         Self { config: Arc::new(config), general }
+    }
+}
+
+/// Says which queues have a rule that does not exist.
+fn tell_missing_rules(file: &File, config: &Config, findings: &mut Findings) {
+    let known: BTreeSet<String> = config.rules.iter().map(|(rule, _)| rule.to_ascii_lowercase()).collect();
+    let rule_of = |queue: &QueueConfig| queue.settings.default_rule.clone();
+    let lacks = |rule: &String| !rule.is_empty() && !known.contains(&rule.to_ascii_lowercase());
+    let queues = config.queues.iter().map(|queue| (queue.name.as_str(), rule_of(queue)));
+    let mut lacking: BTreeMap<&str, String> = queues.filter(|(_, rule)| lacks(rule)).collect();
+    for section in file.objects() {
+        let Some(rule) = lacking.remove(&*section.name) else { continue };
+        let message = format!("queue '{}' has the rule '{rule}', which does not exist", section.name);
+        findings.warning(&section.place, message, "add it to queuerules.conf");
     }
 }
 
@@ -360,7 +368,12 @@ fn settings(queue: &QueueSection, general: &QueuesGeneral) -> Settings {
 
 fn announcing(queue: &QueueSection) -> Announcing {
     let names = queue.periodic_announce.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let sound = |name: &String| -> Arc<str> { name.as_str().into() };
+    // Most queues say what the field says, and ten thousand of them need not say it each for itself.
+    static FIELD: LazyLock<Sounds> = LazyLock::new(Sounds::default);
+    let sound = |own: &String, field: fn(&Sounds) -> &Arc<str>| -> Arc<str> {
+        let field = field(&FIELD);
+        if **field == **own { field.clone() } else { own.as_str().into() }
+    };
     Announcing {
         every: queue.announce_frequency,
         least: queue.min_announce_frequency,
@@ -379,17 +392,17 @@ fn announcing(queue: &QueueSection) -> Announcing {
         periodic_random: queue.random_periodic_announce,
         periodic_relative: queue.relative_periodic_announce,
         sounds: Sounds {
-            you_are_next: sound(&queue.queue_youarenext),
-            there_are: sound(&queue.queue_thereare),
-            calls_waiting: sound(&queue.queue_callswaiting),
-            quantity_before: sound(&queue.queue_quantity1),
-            quantity_after: sound(&queue.queue_quantity2),
-            hold_time: sound(&queue.queue_holdtime),
-            minute: sound(&queue.queue_minute),
-            minutes: sound(&queue.queue_minutes),
-            seconds: sound(&queue.queue_seconds),
-            thank_you: sound(&queue.queue_thankyou),
-            report_hold: sound(&queue.queue_reporthold),
+            you_are_next: sound(&queue.queue_youarenext, |field| &field.you_are_next),
+            there_are: sound(&queue.queue_thereare, |field| &field.there_are),
+            calls_waiting: sound(&queue.queue_callswaiting, |field| &field.calls_waiting),
+            quantity_before: sound(&queue.queue_quantity1, |field| &field.quantity_before),
+            quantity_after: sound(&queue.queue_quantity2, |field| &field.quantity_after),
+            hold_time: sound(&queue.queue_holdtime, |field| &field.hold_time),
+            minute: sound(&queue.queue_minute, |field| &field.minute),
+            minutes: sound(&queue.queue_minutes, |field| &field.minutes),
+            seconds: sound(&queue.queue_seconds, |field| &field.seconds),
+            thank_you: sound(&queue.queue_thankyou, |field| &field.thank_you),
+            report_hold: sound(&queue.queue_reporthold, |field| &field.report_hold),
         },
     }
 }

@@ -5,8 +5,11 @@ use call::{Core, Snapshot};
 use queue::{Edit, Entry, Line, NewMember, Queue, Refused, Shift, Whom};
 
 use super::super::events;
+use super::super::packet::Message;
 use super::super::queues::member;
 use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
+use crate::pages::Pages;
+use crate::queues::Walk;
 use crate::site::Wish;
 
 /// Who did it, in the log.
@@ -153,31 +156,58 @@ fn refusal(why: Refused) -> Refusal {
     .into()
 }
 
-/// The queues that are meant.
-fn meant<'a>(core: &'a Core, name: Option<&str>) -> Vec<&'a Queue> {
-    let is_meant = |queue: &&Queue| name.is_none_or(|name| queue.name.eq_ignore_ascii_case(name));
-    core.queues.iter().filter(is_meant).collect()
+/// Lists the queues that are meant, in portions: `list` writes what there is to say of one, and how many items that is.
+fn walk(
+    turn: &mut Turn<'_>,
+    (begin, end): (&str, &'static str),
+    list: impl Fn(&Core, &Queue, &mut List<'_>) + 'static,
+) -> Done {
+    turn.begin_list(begin);
+    let action_id = turn.action_id().map(str::to_owned);
+    let shard = turn.site.shard.clone();
+    let mut walk = Walk::new(&shard, turn.get("Queue"));
+    let (mut items, mut is_over) = (0, false);
+    let pages = Pages::new(move |out| {
+        if is_over {
+            return false;
+        }
+        let mut lines = List { action_id: action_id.as_deref(), out, items };
+        match walk.next() {
+            Some(name) => {
+                let core = &*shard.core.borrow();
+                core.queues.get(&name).into_iter().for_each(|queue| list(core, queue, &mut lines));
+            }
+            None => {
+                is_over = true;
+                let end = Message::event(end, lines.action_id, lines.out);
+                end.field("EventList", "Complete").field("ListItems", items).end();
+            }
+        }
+        items = lines.items;
+        true
+    });
+    turn.pages(pages)
 }
 
-/// Hears what devices do of which nobody has asked.
-fn ask_all(turn: &Turn<'_>, name: Option<&str>) {
-    let names: Vec<_> = {
-        let core = turn.site.shard.core.borrow();
-        meant(&core, name).iter().map(|queue| queue.name.clone()).collect()
-    };
-    names.iter().for_each(|name| apps::hints::ask_members(&turn.site.shard, name));
+/// A list that is being written.
+struct List<'a> {
+    action_id: Option<&'a str>,
+    out: &'a mut String,
+    items: usize,
+}
+
+impl List<'_> {
+    fn item(&mut self, event: &str) -> Message<'_> {
+        self.items += 1;
+        Message::event(event, self.action_id, self.out)
+    }
 }
 
 fn status(turn: &mut Turn<'_>) -> Done {
-    let (name, only) = (turn.get("Queue").map(str::to_owned), turn.get("Member").map(str::to_owned));
-    ask_all(turn, name.as_deref());
-    let shard = turn.site.shard.clone();
-    let core = &*shard.core.borrow();
-    turn.begin_list("Queue status will follow");
-    let mut items = 0;
-    for queue in meant(core, name.as_deref()) {
+    let only = turn.get("Member").map(str::to_owned);
+    walk(turn, ("Queue status will follow", "QueueStatusComplete"), move |core, queue, list| {
         let (settings, stats) = (&queue.settings, &queue.stats);
-        turn.item("QueueParams")
+        list.item("QueueParams")
             .field("Queue", &queue.name)
             .field("Max", settings.max_length)
             .field("Strategy", settings.strategy.name())
@@ -191,43 +221,32 @@ fn status(turn: &mut Turn<'_>) -> Done {
             .field("ServicelevelPerf2", format!("{:.1}", stats.level_of_all()))
             .field("Weight", settings.weight)
             .end();
-        items += 1;
         let is_meant = |own: &&queue::Member| {
             only.as_ref().is_none_or(|only| {
                 own.interface.eq_ignore_ascii_case(only) || own.name.eq_ignore_ascii_case(only)
             })
         };
         for own in queue.members().iter().filter(is_meant) {
-            let item = turn.item("QueueMember");
+            let item = list.item("QueueMember");
             member(item, &queue.name, ("Name", "Location"), own, core.queues.device_of(own)).end();
-            items += 1;
         }
         for (caller, position) in queue.callers().iter().zip(1..) {
             let Some(channel) = core.get(caller.channel) else { continue };
-            let item = turn.item("QueueEntry").field("Queue", &queue.name).field("Position", position);
+            let item = list.item("QueueEntry").field("Queue", &queue.name).field("Position", position);
             events::channel(item, "", &Snapshot::of(channel))
                 .field("Wait", caller.waited(core.now))
                 .field("CallerPriority", caller.priority)
                 .end();
-            items += 1;
         }
-    }
-    turn.end_list("QueueStatusComplete", items).end();
-    Ok(After::Go)
+    })
 }
 
 fn summary(turn: &mut Turn<'_>) -> Done {
-    let name = turn.get("Queue").map(str::to_owned);
-    ask_all(turn, name.as_deref());
-    let shard = turn.site.shard.clone();
-    let core = &*shard.core.borrow();
-    turn.begin_list("Queue summary will follow");
-    let mut items = 0;
-    for queue in meant(core, name.as_deref()) {
+    walk(turn, ("Queue summary will follow", "QueueSummaryComplete"), |core, queue, list| {
         use call::DeviceState::{Invalid, Unavailable};
         let logged = |own: &&queue::Member| !matches!(core.queues.device_of(own), Unavailable | Invalid);
         let longest = queue.callers().iter().map(|caller| caller.waited(core.now)).max().unwrap_or(0);
-        turn.item("QueueSummary")
+        list.item("QueueSummary")
             .field("Queue", &queue.name)
             .field("LoggedIn", queue.members().iter().filter(logged).count())
             .field("Available", core.queues.available(queue, core.now))
@@ -236,10 +255,7 @@ fn summary(turn: &mut Turn<'_>) -> Done {
             .field("TalkTime", queue.stats.talk)
             .field("LongestHoldTime", longest)
             .end();
-        items += 1;
-    }
-    turn.end_list("QueueSummaryComplete", items).end();
-    Ok(After::Go)
+    })
 }
 
 /// Whether a header says yes.

@@ -7,8 +7,10 @@ use store::config::manager::EventFilter;
 
 use super::super::filter::FILTERS_MAX;
 use super::super::login::mask;
+use super::super::packet::Message;
 use super::super::session::Busy;
 use super::super::table::{self, ActionRow, After, Done, Turn, may, must};
+use crate::pages::Pages;
 use crate::socket::{Answer, Call, View};
 
 /// Longest `WaitEvent`, seconds; without a timeout it waits so long.
@@ -160,6 +162,23 @@ fn command(turn: &mut Turn<'_>) -> Done {
             let response = turn.response(kind).field("Message", "Command output follows");
             text.lines().fold(response, |response, line| response.field("Output", line)).end();
             Ok(After::Go)
+        }
+        Answer::Pages(pages) => {
+            turn.response("Success").field("Message", "Command output follows");
+            let mut is_over = false;
+            turn.pages(Pages::new(move |out| {
+                match pages.next() {
+                    Some(page) => {
+                        page.lines().fold(Message::open(out), |message, line| message.field("Output", line));
+                    }
+                    None if is_over => return false,
+                    None => {
+                        is_over = true;
+                        Message::open(out).end();
+                    }
+                }
+                true
+            }))
         }
         Answer::Later => Err("This command answers later and cannot be used here".into()),
     }

@@ -8,6 +8,7 @@ mod coverage;
 mod events;
 mod parking;
 mod permissions;
+mod queues;
 mod sessions;
 mod voicemail;
 mod web;
@@ -45,6 +46,14 @@ impl Commands for Console {
     fn run(&mut self, call: Call<'_>) -> Answer {
         match call.line {
             "core show uptime" => Answer::ok("System uptime: 1 second\nLast reload: 1 second\n"),
+            "count" => {
+                let mut numbers = 0..10_000;
+                Answer::Pages(crate::pages::Pages::new(move |out| {
+                    let Some(number) = numbers.next() else { return false };
+                    out.push_str(&format!("{number:09}\n"));
+                    true
+                }))
+            }
             line => Answer::unknown(line),
         }
     }

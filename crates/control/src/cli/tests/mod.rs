@@ -5,6 +5,7 @@ mod conferences;
 mod content;
 mod iax;
 mod process;
+mod queues;
 mod sight;
 mod sip;
 mod table;
@@ -70,6 +71,7 @@ impl Desk {
         let call = Call { session: 1, line, json, columns: 0, may_wait: false, view: &mut self.view };
         match self.cli.run(call) {
             Answer::Done { text, status } => (text, status),
+            Answer::Pages(pages) => (std::iter::from_fn(|| pages.next()).collect(), 0),
             Answer::Later => panic!("{line} was to be answered at once"),
         }
     }
