@@ -117,7 +117,7 @@ const EACH: Row = Row {
     ..PLAYBACK
 };
 
-const ROWS: [Row; 14] = [
+const ROWS: [Row; 16] = [
     PLAYBACK,
     Row {
         name: "playback_heard",
@@ -212,6 +212,23 @@ const ROWS: [Row; 14] = [
         asterisk: "0.39 to 0.43",
         ..PLAYBACK
     },
+    Row {
+        name: "queue",
+        title: "waiting in Queue() with music",
+        number: "105",
+        a: (5000, Some(0.012)),
+        ..SHARED
+    },
+    Row {
+        name: "queue_agent",
+        title: "talking to an agent of Queue(), recorded to a RAM disk",
+        number: "106",
+        a: (600, Some(0.05)),
+        c: (400, Some(0.10)),
+        soft: None,
+        asterisk: "not measured",
+        ..BRIDGE
+    },
 ];
 
 const DIALPLAN: &str = "
@@ -226,8 +243,17 @@ exten => 103,1,Answer()
 exten => 104,1,Answer()
  same => n,MixMonitor(${UNIQUEID}.wav)
  same => n,Playback(long)
+exten => 105,1,Answer()
+ same => n,Queue(waiting)
+exten => 106,1,Answer()
+ same => n,MixMonitor(${UNIQUEID}.wav,b)
+ same => n,Queue(agents)
 exten => 700,1,Dial(PJSIP/callee)
 ";
+
+/// Nobody takes calls of the first; of the second one agent takes as many as come.
+const QUEUES: &str = "[general]\n[waiting]\nmusicclass=default\n\
+    [agents]\nstrategy=rrmemory\nringinuse=yes\nmember => PJSIP/callee\n";
 
 /// What a point has shown.
 struct Point {
@@ -416,6 +442,7 @@ fn serve(row: &Row, world: &Ground) -> Result<Server, String> {
         .dialplan(&format!("[test]{DIALPLAN}"))
         // What is too many is found by loss here.
         .add("asterisk.conf", "maxbusy = 0\n")
+        .add("queues.conf", QUEUES)
         .add("confbridge.conf", "[general]\n[default_bridge]\ntype=bridge\n[default_user]\ntype=user\n")
         .add(
             "pjsip.conf",
@@ -437,7 +464,7 @@ fn serve(row: &Row, world: &Ground) -> Result<Server, String> {
         row.rtp
     );
     site.rewrite("rtp.conf", &rtp);
-    if row.number == "104" {
+    if ["104", "106"].contains(&row.number) {
         std::fs::create_dir_all(&recordings).map_err(|why| format!("no RAM disk: {why}"))?;
         let text = site
             .text("extensions.conf")
