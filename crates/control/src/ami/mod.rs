@@ -263,8 +263,9 @@ impl Manager {
     }
     /// Whether some session wants events of the class that those of RTCP have.
     pub fn wants_reports(&self) -> bool {
-        let Some(class) = Classes::named("reporting") else { return false };
-        self.sessions.values().any(|session| session.hears(class))
+        !self.sessions.is_empty()
+            && Classes::named("reporting")
+                .is_some_and(|class| self.sessions.values().any(|session| session.hears(class)))
     }
     /// Sessions that logged in since this was last asked.
     pub fn authenticated(&mut self) -> Vec<u64> {

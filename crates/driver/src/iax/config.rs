@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use ::iax2::Secret;
@@ -252,8 +252,8 @@ pub struct Config {
     pub marking: Marking,
     /// Users by name.
     pub users: BTreeMap<Rc<str>, Rc<User>>,
-    /// Peers by name.
-    pub peers: BTreeMap<Rc<str>, Rc<Peer>>,
+    /// Peers by name: each registration looks for one of many, so that they are found without comparing names on the way.
+    pub peers: HashMap<Rc<str>, Rc<Peer>>,
     /// Registrations of ours, in file order.
     pub registrations: Vec<Rc<Registration>>,
     /// What calls of nobody in particular get: those of the user `guest`, when there is one, are in `users`.
@@ -301,7 +301,7 @@ impl Default for Config {
             binds: Vec::new(),
             marking: Marking::default(),
             users: BTreeMap::new(),
-            peers: BTreeMap::new(),
+            peers: HashMap::new(),
             registrations: Vec::new(),
             defaults: Common::default(),
             srv_lookup: false,

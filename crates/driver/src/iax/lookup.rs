@@ -166,11 +166,17 @@ impl IaxDriver {
         let mut transfers = false;
         for (name, user) in learned.users {
             transfers |= user.as_ref().is_some_and(|user| user.common.transfer != Transfer::No);
-            put(&mut config.users, name, user);
+            match user {
+                Some(user) => _ = config.users.insert(name, user),
+                None => _ = config.users.remove(&name),
+            }
         }
         let peers: Vec<Rc<str>> = learned.peers.iter().map(|(name, _)| name.clone()).collect();
         for (name, peer) in learned.peers {
-            put(&mut config.peers, name, peer);
+            match peer {
+                Some(peer) => _ = config.peers.insert(name, peer),
+                None => _ = config.peers.remove(&name),
+            }
         }
         let changed: Vec<(Rc<str>, TokenRule)> = rules
             .into_iter()
@@ -206,12 +212,5 @@ impl IaxDriver {
             }
         }
         self.watch(core, &peer);
-    }
-}
-
-fn put<T>(map: &mut BTreeMap<Rc<str>, T>, name: Rc<str>, object: Option<T>) {
-    match object {
-        Some(object) => _ = map.insert(name, object),
-        None => _ = map.remove(&name),
     }
 }

@@ -74,7 +74,7 @@ pub struct IaxDriver {
     door: Doorkeeper,
     /// Calls that are accepted and have no number yet.
     unnumbered: HashMap<At, Unnumbered>,
-    peers: BTreeMap<Rc<str>, Live>,
+    peers: HashMap<Rc<str>, Live>,
     expiries: BTreeSet<(Instant, Rc<str>)>,
     watched: HashMap<At, Rc<str>>,
     ours: Vec<Ours>,
@@ -102,7 +102,7 @@ impl IaxDriver {
             by_stream: HashMap::new(),
             door: Doorkeeper::default(),
             unnumbered: HashMap::new(),
-            peers: BTreeMap::new(),
+            peers: HashMap::new(),
             expiries: BTreeSet::new(),
             watched: HashMap::new(),
             ours: Vec::new(),

@@ -183,13 +183,12 @@ impl IaxDriver {
     /// Tells the security log and watchers of an attempt to get in.
     fn tell_attempt(&self, core: &mut Core, at: At, from: SocketAddr, event: &'static str, name: &str) {
         let Some(Some(socket)) = self.sockets.get(at.0 as usize) else { return };
-        let local = security::address("UDP", socket.local);
         core.tell_attempt(|_| security::Attempt {
             event,
             service: "IAX2",
             account: name.to_owned(),
             session: format!("{:x}", at.1.slot),
-            local,
+            local: security::address("UDP", socket.local),
             remote: security::address("UDP", from),
             challenge: String::new(),
         });

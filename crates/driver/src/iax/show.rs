@@ -204,7 +204,9 @@ impl IaxDriver {
     pub fn show_peers(&self, core: &Core, only: Option<&str>) -> Vec<PeerRow> {
         let wanted = |peer: &&Rc<Peer>| only.is_none_or(|only| *peer.name == *only);
         let mut rows = Vec::new();
-        for peer in self.config.peers.values().filter(wanted) {
+        let mut peers: Vec<&Rc<Peer>> = self.config.peers.values().filter(wanted).collect();
+        peers.sort_unstable_by_key(|peer| &*peer.name);
+        for peer in peers {
             let live = self.peers.get(&peer.name);
             let legs = self.legs.values().filter(|leg| leg.party.name() == &*peer.name);
             let channels = legs.filter_map(|leg| core.get(leg.channel)).map(|entry| entry.name.to_string());
