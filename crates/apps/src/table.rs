@@ -48,6 +48,7 @@ const PARTS: &[&[AppRow]] = &[
     playback::ROWS,
     control_playback::ROWS,
     crate::page::ROWS,
+    crate::followme::ROWS,
     crate::spy::ROWS,
     crate::dial::retry::ROWS,
     crate::dialled::ROWS,

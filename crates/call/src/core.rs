@@ -54,6 +54,8 @@ pub struct Settings {
     pub conferences: std::sync::Arc<crate::conference::Profiles>,
     /// Rooms of meetme.conf.
     pub meeting_rooms: std::sync::Arc<crate::conference::Rooms>,
+    /// Profiles of followme.conf.
+    pub follow_me: std::sync::Arc<crate::followme::Profiles>,
     /// features.conf.
     pub features: Rc<crate::features::Features>,
     /// How answering machines are told from people, where a dialplan does not say.

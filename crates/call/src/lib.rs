@@ -25,6 +25,7 @@ mod engaged;
 mod exchange;
 mod exec;
 pub mod features;
+pub mod followme;
 mod identity;
 mod keys;
 mod links;

@@ -878,6 +878,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         live_dangerously: options.live_dangerously,
         conferences: snapshot.confbridge.profiles.clone(),
         meeting_rooms: snapshot.meetme.rooms.clone(),
+        follow_me: snapshot.followme.profiles.clone(),
         features: Rc::new(snapshot.features.clone()),
         machines: snapshot.amd.machines(),
         voicemail: snapshot.voicemail.voicemail.clone(),

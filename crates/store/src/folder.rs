@@ -108,7 +108,6 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("chan_dahdi.conf", Level::Warning, "telephony cards are not served"),
     ("unistim.conf", Level::Note, "Unistim is not built in"),
     ("skinny.conf", Level::Note, "Skinny is not built in"),
-    ("followme.conf", Level::Note, "FollowMe is not built in"),
     ("udptl.conf", Level::Note, "T.38 uses the ports of rtp.conf and what pjsip.conf says of it"),
     ("res_fax.conf", Level::Note, "fax is not built in"),
     ("cli.conf", Level::Note, "no command runs at start"),

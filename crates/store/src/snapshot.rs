@@ -106,6 +106,8 @@ pub struct Snapshot {
     pub codecs: CodecsConf,
     /// `confbridge.conf`.
     pub confbridge: ConfBridge,
+    /// `followme.conf`.
+    pub followme: crate::config::followme::FollowMe,
     /// `meetme.conf`.
     pub meetme: MeetMe,
     /// `queues.conf` and `queuerules.conf`.
@@ -523,6 +525,7 @@ impl<'a> Reading<'a> {
             codecs,
             confbridge: self.read("confbridge.conf", ConfBridge::read),
             parking: self.read("res_parking.conf", crate::config::parking::ParkingConf::read),
+            followme: self.read("followme.conf", crate::config::followme::FollowMe::read),
             meetme: self.read("meetme.conf", MeetMe::read),
             features: self.read("features.conf", crate::config::features::read),
             agents: self.read("agents.conf", Agents::read),

@@ -4,42 +4,22 @@ use core::time::Duration;
 use std::future::Future;
 use std::sync::Arc;
 
-use base::{Clip, Command, FormatId};
+use base::{Clip, FormatId};
 use call::conference::{Guest, Refused, Which};
-use call::{Chan, Level, Stop, Take};
+use call::{Chan, Level, Stop};
 
 use super::record::start_own;
 use super::stay::Stay;
 use super::{Ended, Visit};
+use crate::own_name::Name;
 use crate::{gate, say};
 
 /// Tries that a PIN may take.
 const PIN_TRIES: usize = 3;
 /// Longest name that somebody says.
 const NAME_LENGTH: Duration = Duration::from_secs(10);
-/// Silence that ends it.
-const NAME_SILENCE_MS: u32 = 2000;
 /// How often a name may be said again.
 const NAME_TRIES: usize = 10;
-/// How long the file of a name is waited for: far longer than a disk that is not broken needs.
-const NAME_COMPLETE_WITHIN: Duration = Duration::from_secs(2);
-/// How often it is looked at.
-const NAME_LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// The recorded name of a member; its file goes when it does.
-pub(super) struct Name {
-    chan: Chan,
-    path: String,
-}
-
-/// Format of its file.
-const NAME_EXTENSION: &str = "wav16";
-
-impl Drop for Name {
-    fn drop(&mut self) {
-        self.chan.core(|core| core.services.recorder.remove(&self.path, NAME_EXTENSION));
-    }
-}
 
 /// What all hear of a member's coming and going, read before it is needed: leaving waits for nothing.
 #[derive(Default)]
@@ -176,55 +156,17 @@ impl Visit<'_> {
     /// Asks for a name and records it; `None`: it could not be.
     async fn record_name(&self) -> Result<Option<Name>, Stop> {
         let chan = &self.call.chan;
-        let path = chan.core(|core| {
-            let spool = core.settings.directories.0.get("spool").cloned().unwrap_or_default();
-            format!("{spool}/confbridge/name-{:016x}", core.random())
-        });
-        let name = Name { chan: chan.clone(), path };
+        let name = Name::below(chan, "confbridge");
         for _ in 0..NAME_TRIES {
             chan.play("vm-rec-name", "").await?;
-            if !self.record_once(&name.path).await? {
+            if !name.record(self.call, NAME_LENGTH).await? {
                 return Ok(None);
             }
-            if !self.user.reviews_name || self.is_content(&name.path).await? {
+            if !self.user.reviews_name || self.is_content(name.path()).await? {
                 break;
             }
         }
         Ok(Some(name))
-    }
-    async fn record_once(&self, path: &str) -> Result<bool, Stop> {
-        let chan = &self.call.chan;
-        chan.play("beep", "").await?;
-        let take = match chan.core(|core| core.services.recorder.open(path, NAME_EXTENSION, false)) {
-            Ok(take) => take,
-            Err(why) => {
-                self.call.log(Level::Warning, &format!("cannot record a name to {path}: {why}"));
-                return Ok(false);
-            }
-        };
-        let Take { sink, format, afterwards, progress } = take;
-        chan.media(|stream| Command::Record { stream, format, sink });
-        let threshold = crate::listen::SILENCE_THRESHOLD;
-        chan.media(|stream| Command::WatchSilence { stream, ms: NAME_SILENCE_MS, threshold });
-        let recording = Recording(chan);
-        let deadline = chan.now() + NAME_LENGTH;
-        loop {
-            match chan.event(Some(deadline)).await? {
-                None => break,
-                Some(call::ChanEvent::Silence(ms)) => {
-                    afterwards.cut(ms);
-                    break;
-                }
-                Some(call::ChanEvent::Digit { digit, .. }) if digit.to_char() == '#' => break,
-                Some(_) => {}
-            }
-        }
-        drop(recording);
-        let give_up = chan.now() + NAME_COMPLETE_WITHIN;
-        while !progress.is_complete() && progress.failure().is_none() && chan.now() < give_up {
-            chan.wait_keeping(chan.now() + NAME_LOOK_EVERY, |_| false).await?;
-        }
-        Ok(progress.failure().is_none())
     }
     /// Lets somebody hear its name, and say whether it is to stay so.
     async fn is_content(&self, path: &str) -> Result<bool, Stop> {
@@ -252,7 +194,7 @@ impl Visit<'_> {
         heralds.came.extend(self.common(&sounds.join).await?);
         heralds.left.extend(self.common(&sounds.leave).await?);
         if let Some(name) = name
-            && let Some(clip) = self.common(&name.path).await?
+            && let Some(clip) = self.common(name.path()).await?
         {
             heralds.came.push(clip.clone());
             heralds.left.push(clip);
@@ -316,16 +258,5 @@ impl Visit<'_> {
                 names
             }
         })
-    }
-}
-
-/// Ends a recording, however its story ends.
-struct Recording<'a>(&'a Chan);
-
-impl Drop for Recording<'_> {
-    fn drop(&mut self) {
-        let threshold = crate::listen::SILENCE_THRESHOLD;
-        self.0.media(|stream| Command::WatchSilence { stream, ms: 0, threshold });
-        self.0.media(|stream| Command::StopRecord { stream });
     }
 }

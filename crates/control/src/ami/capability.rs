@@ -36,6 +36,7 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "ExitWhile",
     "ExtenSpy",
     "Flash",
+    "FollowMe",
     "ForkCDR",
     "Gosub",
     "GosubIf",

@@ -58,6 +58,13 @@ pub const TABLES: &[Standard] = &[
         key: &["dir", "msgnum"],
         indexes: &[&["dir"]],
     },
+    Standard { name: "followme", columns: FOLLOWME, key: &["name"], indexes: &[] },
+    Standard {
+        name: "followme_numbers",
+        columns: FOLLOWME_NUMBERS,
+        key: &[],
+        indexes: &[&["name", "ordinal"]],
+    },
     Standard { name: "musiconhold", columns: MUSICONHOLD, key: &["name"], indexes: &[] },
     Standard {
         name: "musiconhold_entry",
@@ -605,6 +612,25 @@ const VOICEMAIL_MESSAGES: &[(&str, Kind)] = &[
     ("mailboxcontext", Text(30)),
     ("msg_id", Text(40)),
 ];
+
+const FOLLOWME: &[(&str, Kind)] = &[
+    ("name", Text(80)),
+    ("musicclass", Text(80)),
+    ("context", Text(80)),
+    ("takecall", Text(1)),
+    ("declinecall", Text(1)),
+    ("enable_callee_prompt", Text(5)),
+    ("call_from_prompt", Text(128)),
+    ("norecording_prompt", Text(128)),
+    ("options_prompt", Text(128)),
+    ("hold_prompt", Text(128)),
+    ("status_prompt", Text(128)),
+    ("sorry_prompt", Text(128)),
+    ("connecting_prompt", Text(128)),
+];
+
+const FOLLOWME_NUMBERS: &[(&str, Kind)] =
+    &[("name", Text(80)), ("ordinal", Int), ("phonenumber", Text(128)), ("timeout", Int)];
 
 const MUSICONHOLD: &[(&str, Kind)] = &[
     ("name", Text(80)),

@@ -15,6 +15,7 @@ pub mod cel;
 pub mod codecs;
 pub mod confbridge;
 pub mod features;
+pub mod followme;
 pub mod hep;
 pub mod iax;
 mod kind;
@@ -346,6 +347,7 @@ pub fn manual() -> Vec<Row> {
         queues::QueuesGeneral::rows(),
         queues::QueueSection::rows(),
         features::rows(),
+        followme::rows(),
         parking::ParkingConf::rows(),
         iax::IaxGeneral::rows(),
         iax::IaxPeer::rows(),

@@ -78,6 +78,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_while", &[A("While"), A("EndWhile"), A("ExitWhile"), A("ContinueWhile")]),
     ("app_chanspy", &[A("ChanSpy"), A("ExtenSpy")]),
     ("app_page", &[A("Page")]),
+    ("app_followme", &[A("FollowMe")]),
     ("app_directory", &[A("Directory")]),
     ("app_disa", &[A("DISA")]),
     ("app_readexten", &[A("ReadExten")]),

@@ -13,13 +13,16 @@ use conf::{File, Place, Section, Variable};
 use queue::{NewMember, QueueConfig};
 
 use crate::config::Object as _;
+use crate::config::followme::FollowMeProfile;
 use crate::config::music::MusicClass;
 use crate::config::queues::{QueueSection, QueuesGeneral, queue_of};
 use crate::config::voicemail::VoicemailBox;
 
 /// The families, and the columns by which rows are ordered.
-pub const FAMILIES: [(&str, &[&str]); 7] = [
+pub const FAMILIES: [(&str, &[&str]); 9] = [
     ("acls", &["name"]),
+    ("followme", &["name"]),
+    ("followme_numbers", &["name", "ordinal"]),
     ("musiconhold", &["name"]),
     ("musiconhold_entry", &["name", "position"]),
     ("voicemail", &["context", "mailbox"]),
@@ -99,6 +102,7 @@ impl FamilyRows {
     pub(crate) fn complete(&self, name: &str, file: Option<File>) -> Option<File> {
         let more = match name {
             "acl.conf" => self.acls(),
+            "followme.conf" => self.follow_me(),
             "musiconhold.conf" => self.music(),
             "queues.conf" => self.queues(),
             "queuerules.conf" => self.queue_rules(),
@@ -144,6 +148,28 @@ impl FamilyRows {
             }
         }
         sections
+    }
+    /// Profiles, and their numbers by `ordinal`. Numbers of one place are called at once.
+    fn follow_me(&self) -> Vec<Section> {
+        let known: Vec<_> = FollowMeProfile::names();
+        let profile = |row: &FamilyRow| {
+            let name = named(row, "name")?;
+            let mut lines = options("followme", name, row, &known);
+            let mut numbers: BTreeMap<u32, (Vec<&str>, &str)> = BTreeMap::new();
+            for entry in self.rows("followme_numbers").iter().filter(|entry| get(entry, "name") == Some(name))
+            {
+                let place = get(entry, "ordinal").and_then(|place| place.parse().ok());
+                let (Some(place), Some(number)) = (place, get(entry, "phonenumber")) else { continue };
+                let step =
+                    numbers.entry(place).or_insert((Vec::new(), get(entry, "timeout").unwrap_or_default()));
+                step.0.push(number);
+            }
+            lines.extend(numbers.into_values().map(|(numbers, timeout)| {
+                line("followme_numbers", name, "number", &format!("{},{timeout}", numbers.join("&")))
+            }));
+            Some(section("followme", name, lines))
+        };
+        self.rows("followme").iter().filter_map(profile).collect()
     }
     fn music(&self) -> Vec<Section> {
         let known = MusicClass::names();
@@ -308,6 +334,36 @@ mod tests {
         assert!(said(&findings)[0].contains("everywhere"), "{findings:?}");
         assert_eq!(all.complete("acl.conf", None).unwrap().sections.len(), 3, "without a file");
         assert_eq!(all.complete("rtp.conf", None), None);
+    }
+
+    #[test]
+    fn profiles_have_their_numbers_by_place_and_the_file_goes_first() {
+        let mut all = rows(
+            "followme",
+            &[
+                &[("name", "ann"), ("context", "out"), ("takecall", "4"), ("sorry_prompt", "gone")],
+                &[("name", "bob"), ("context", "rowed")],
+            ],
+        );
+        let number = |place, phone, timeout| {
+            [("name", "ann"), ("ordinal", place), ("phonenumber", phone), ("timeout", timeout)]
+        };
+        add(
+            &mut all,
+            "followme_numbers",
+            &[&number("20", "3", "10"), &number("5", "1&2", "15"), &number("20", "4", "30")],
+        );
+        let mut findings = Findings::new();
+        let own = file("followme.conf", "[bob]\ncontext=filed\nnumber=>9\n");
+        let whole = all.complete("followme.conf", Some(own)).unwrap();
+        let profiles = crate::config::followme::FollowMe::read(&whole, &mut findings).profiles;
+        let (ann, bob) = (&profiles["ann"], &profiles["bob"]);
+        assert_eq!((ann.context.as_str(), ann.take, ann.prompts.sorry.as_str()), ("out", '4', "gone"));
+        let steps: Vec<_> =
+            ann.steps.iter().map(|step| (step.numbers.join("&"), step.timeout.as_secs())).collect();
+        assert_eq!(steps, [("1&2".to_owned(), 15), ("3&4".to_owned(), 10)]);
+        assert_eq!(bob.context, "filed", "the file's");
+        assert_eq!(said(&findings), [""; 0]);
     }
 
     #[test]
