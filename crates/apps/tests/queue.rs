@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::Cause;
 use call::{Level, Notice};
 use common::{BYE, at_rest, call, in_order, noted, phone, refusing, steps, talks, world};
-use queue::{Config, NewMember, QueueConfig, Settings, Strategy};
+use queue::{Config, NewMember, QueueConfig, Settings, SkillChange, Skills, Strategy};
 use sim::{Act, Phone, World};
 
 /// A queue `sales` in which the phones ring one after the other.
@@ -221,6 +221,8 @@ exten => 1,1,AddQueueMember(sales,SIM/6009,3,,Bea,Custom:bea,20)
  same => n,NoOp(${UPQMSTATUS} ${QUEUE_MEMBER(sales,paused,SIM/6009)})
  same => n,Set(QUEUE_MEMBER(sales,penalty,SIM/6009)=7)
  same => n,NoOp(${QUEUE_MEMBER(sales,penalty,SIM/6009)} ${QUEUE_MEMBER(sales,name,SIM/6009)})
+ same => n,Set(QUEUE_MEMBER(,skills,SIM/6009)=German=3&sales)
+ same => n,NoOp(${QUEUE_MEMBER(sales,skills,SIM/6009)})
  same => n,RemoveQueueMember(sales,SIM/6009)
  same => n,NoOp(${RQMSTATUS})
  same => n,RemoveQueueMember(sales,SIM/6002)
@@ -236,6 +238,7 @@ exten => 1,1,AddQueueMember(sales,SIM/6009,3,,Bea,Custom:bea,20)
             "PAUSED 1 0",
             "UNPAUSED 0",
             "7 Bea",
+            "german=3&sales=1",
             "REMOVED",
             "NOTDYNAMIC 0 linear",
         ]
@@ -248,10 +251,37 @@ exten => 1,1,AddQueueMember(sales,SIM/6009,3,,Bea,Custom:bea,20)
             "Bea PAUSEALL lunch",
             "Bea UNPAUSE ",
             "Bea PENALTY 7",
+            "Bea SKILLS german=3&sales=1",
             "Bea REMOVEMEMBER ",
             "Bea DID 1234|5",
         ]
     );
+}
+
+#[test]
+fn a_caller_who_needs_a_skill_gets_who_has_it_and_the_rule_lowers_what_is_needed() {
+    let mut config = sales(&["SIM/6002", "SIM/6003"], |own| own.default_rule = "less".into());
+    config.queues[0].members[1].skills = Skills::parse("german=2").unwrap();
+    config.skill_rules = vec![("less".to_owned(), vec![SkillChange::parse("20,german=-1").unwrap()])];
+    for (needs, agent, waited, left) in [
+        ("", "SIM/6002", 0..20, "needed "),
+        ("german=2", "SIM/6003", 0..20, "needed german=2"),
+        ("german=3", "SIM/6003", 20..40, "needed german=2"),
+        ("very good", "SIM/6002", 0..20, "needed very good"),
+    ] {
+        let dialplan = format!(
+            "exten => 1,1,Set(QUEUE_SKILLS={needs})\n same => n,Queue(sales,c)\n same => n,NoOp(needed ${{QUEUE_SKILLS}})"
+        );
+        let world = queued(&dialplan, &config, &[("6002", talks()), ("6003", talks())], &[]);
+        let lines = world.shard.core.borrow().queue_lines.clone();
+        let connected = lines.iter().find_map(|line| match line.entry {
+            queue::Entry::Connect { hold, .. } => Some((line.agent.to_string(), hold)),
+            _ => None,
+        });
+        let (who, hold) = connected.expect("somebody answers");
+        assert!(who == agent && waited.contains(&hold), "{needs}: {who} after {hold} s");
+        assert_eq!(noted(&world).concat(), left, "{needs}");
+    }
 }
 
 #[test]

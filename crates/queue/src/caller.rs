@@ -6,7 +6,7 @@ use std::rc::Rc;
 use base::{ChannelId, Instant};
 
 use crate::announce::Voice;
-use crate::{Bounds, Now, PenaltyChange};
+use crate::{Bounds, Member, Now, PenaltyChange, SkillChange, Skills};
 
 /// A caller who wants to enter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,9 @@ pub struct Join {
     pub no_retry: bool,
     /// Which members it may get.
     pub bounds: Bounds,
-    /// The rule by which that changes; empty: that of the queue.
+    /// What it needs of members.
+    pub skills: Skills,
+    /// The rule by which both change; empty: that of the queue.
     pub rule: String,
 }
 
@@ -87,6 +89,8 @@ pub struct Caller {
     pub stage: Stage,
     /// Which members it may get.
     pub bounds: Bounds,
+    /// What it needs of members.
+    pub skills: Skills,
     /// When it leaves at the latest.
     pub expires: Option<Instant>,
     pub(crate) no_retry: bool,
@@ -98,6 +102,8 @@ pub struct Caller {
     pub(crate) tried: Vec<Rc<str>>,
     pub(crate) rule: Rc<[PenaltyChange]>,
     pub(crate) rules_done: usize,
+    pub(crate) skill_rule: Rc<[SkillChange]>,
+    pub(crate) skill_rules_done: usize,
     pub(crate) voice: Voice,
     /// What was thought of its wait when it entered.
     pub(crate) expected: Option<Duration>,
@@ -113,7 +119,26 @@ impl Caller {
         matches!(self.stage, Stage::Waiting { .. })
     }
     pub(crate) fn next_rule(&self) -> Option<Instant> {
-        self.rule.get(self.rules_done).map(|change| self.joined.at + change.after)
+        let penalties = self.rule.get(self.rules_done).map(|change| change.after);
+        let skills = self.skill_rule.get(self.skill_rules_done).map(|change| change.after);
+        penalties.into_iter().chain(skills).min().map(|after| self.joined.at + after)
+    }
+    /// Lets time change the skills that are needed; whether it did.
+    pub(crate) fn follow_skill_rules(&mut self, now: Instant) -> bool {
+        let mut changed = false;
+        while let Some(change) = self.skill_rule.get(self.skill_rules_done)
+            && self.joined.at + change.after <= now
+        {
+            let skills = change.apply(&self.skills);
+            changed |= skills != self.skills;
+            self.skills = skills;
+            self.skill_rules_done += 1;
+        }
+        changed
+    }
+    /// Whether it may get a member, as far as the member's skills go.
+    pub(crate) fn suits(&self, member: &Member) -> bool {
+        member.skills.meet(&self.skills)
     }
     /// Lets time change the bounds; whether it did.
     pub(crate) fn follow_rules(&mut self, now: Instant) -> bool {

@@ -10,7 +10,7 @@ use crate::machine::log;
 use crate::member::persist;
 use crate::{
     Config, Exit, Input, Member, MemberChange, Membership, NewMember, Now, Order, Output, Queue, QueueConfig,
-    Queues, Stats,
+    Queues, Skills, Stats,
 };
 
 /// Why a change is not made.
@@ -50,6 +50,8 @@ pub enum Edit<'a> {
     Penalty(u32),
     /// Whether it is called while it is on a call.
     RingInUse(bool),
+    /// Its skills.
+    Skills(&'a Skills),
 }
 
 /// Where the members of a queue are, by their interfaces in lower case.
@@ -68,6 +70,9 @@ impl Queues {
         let rules =
             config.rules.iter().map(|(name, changes)| (name.to_ascii_lowercase(), changes.as_slice().into()));
         self.rules = rules.collect();
+        let skills = config.skill_rules.iter();
+        let skills = skills.map(|(name, changes)| (name.to_ascii_lowercase(), changes.as_slice().into()));
+        self.skill_rules = skills.collect();
         let first_weight = config.queues.first().map(|queue| queue.settings.weight);
         self.weighs = config.general.longest_waiting_first
             || config.queues.iter().any(|queue| Some(queue.settings.weight) != first_weight);
@@ -378,6 +383,7 @@ impl Queues {
             Edit::Pause(paused, reason) => self.pause(whom, paused, reason, now, out),
             Edit::Penalty(penalty) => self.set_penalty(whom, penalty, now, out),
             Edit::RingInUse(rings) => self.set_ring_in_use(whom, rings, now, out),
+            Edit::Skills(skills) => self.set_skills(whom, skills, now, out),
         }
     }
     /// Changes a penalty; in how many queues.
@@ -403,6 +409,17 @@ impl Queues {
         self.set(whom, now, out, Entry::RingInUse(rings), MemberChange::RingInUse, |member| {
             member.ring_in_use = rings;
         })
+    }
+    /// Changes the skills of a member; in how many queues.
+    pub fn set_skills(
+        &mut self,
+        whom: Whom<'_>,
+        skills: &Skills,
+        now: Now,
+        out: &mut Vec<Output>,
+    ) -> Result<usize, Refused> {
+        let entry = Entry::Custom { event: "SKILLS".to_owned(), data: vec![skills.to_string()] };
+        self.set(whom, now, out, entry, MemberChange::Skills, |member| member.skills.clone_from(skills))
     }
     /// Lets the dialplan set the calls that a member has taken.
     pub fn set_calls(

@@ -21,6 +21,7 @@ mod pace;
 mod queue;
 mod rules;
 mod settings;
+mod skills;
 pub mod strategy;
 
 use std::rc::Rc;
@@ -40,6 +41,7 @@ pub use settings::{
     Absence, Announcing, Autopause, Config, General, Handling, NewMember, QueueConfig, Settings, Sounds,
     Strategy, TellHold, TellPosition,
 };
+pub use skills::{LEVEL_MAX, SKILLS_MAX, SkillChange, Skills};
 
 /// Time by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -160,6 +162,8 @@ pub enum Order {
     Say(Vec<Said>),
     /// The caller may get other members from here on.
     Bounds(Bounds),
+    /// The caller needs these skills of members from here on.
+    Skills(Skills),
     /// The caller is out, for this reason.
     Leave(Exit),
 }
@@ -231,6 +235,8 @@ pub enum MemberChange {
     Penalty,
     /// Whether it is called while it is on a call.
     RingInUse,
+    /// Its skills.
+    Skills,
     /// What its device does, or its count of calls.
     Status,
 }

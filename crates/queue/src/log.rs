@@ -58,7 +58,7 @@ pub enum Entry {
     UnpauseAll { reason: String },
     /// The caller was taken out by somebody.
     Withdraw { position: usize, original: usize, wait: u64, info: String },
-    /// What a dialplan or a manager wrote.
+    /// What a dialplan or a manager wrote, and what Asterisk has no line for.
     Custom { event: String, data: Vec<String> },
 }
 

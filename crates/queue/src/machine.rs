@@ -16,7 +16,7 @@ use crate::log::{Entry, Line};
 use crate::names::Names;
 use crate::{
     AgentStep, Caller, Closed, DeviceState, End, Event, Exit, General, Input, Join, Member, MemberChange,
-    Now, Offer, Order, Output, PenaltyChange, Queue, Stage, TellHold,
+    Now, Offer, Order, Output, PenaltyChange, Queue, SkillChange, Stage, TellHold,
 };
 
 /// What queues do with one interface at present.
@@ -53,6 +53,7 @@ pub struct Queues {
     pub(crate) slots: Vec<Option<Box<Queue>>>,
     pub(crate) by_name: BTreeMap<String, usize>,
     pub(crate) rules: BTreeMap<String, Rc<[PenaltyChange]>>,
+    pub(crate) skill_rules: BTreeMap<String, Rc<[SkillChange]>>,
     pub(crate) general: General,
     /// Queues that have to be looked at.
     pub(crate) dirty: BTreeSet<usize>,
@@ -73,6 +74,7 @@ impl Queues {
             slots: Vec::new(),
             by_name: BTreeMap::new(),
             rules: BTreeMap::new(),
+            skill_rules: BTreeMap::new(),
             general: General::default(),
             dirty: BTreeSet::new(),
             weighs: false,
@@ -104,6 +106,10 @@ impl Queues {
     /// The rules, by name.
     pub fn rules(&self) -> impl Iterator<Item = (&str, &[PenaltyChange])> {
         self.rules.iter().map(|(name, changes)| (name.as_str(), &**changes))
+    }
+    /// What a rule changes about skills.
+    pub fn skill_rule(&self, name: &str) -> &[SkillChange] {
+        self.skill_rules.get(&name.to_ascii_lowercase()).map_or(&[], |changes| changes)
     }
     /// What holds for all.
     pub fn general(&self) -> General {
@@ -371,6 +377,9 @@ impl Queues {
             if caller.follow_rules(now.at) {
                 out.push(Output::Order { caller: channel, order: Order::Bounds(caller.bounds) });
             }
+            if caller.follow_skill_rules(now.at) {
+                out.push(Output::Order { caller: channel, order: Order::Skills(caller.skills.clone()) });
+            }
             if let Stage::Ringing { ends: Some(ends), .. } = &caller.stage
                 && *ends <= now.at
             {
@@ -406,9 +415,8 @@ impl Queues {
     }
     fn is_empty(&self, queue: &Queue, absence: crate::Absence, caller: &Caller, now: Instant) -> bool {
         let penalised = queue.penalises();
-        let absent = |member: &Member| {
-            member.is_absent(absence, self.device_of(member), caller.bounds, penalised, now)
-        };
+        let absent =
+            |member: &Member| member.is_absent(absence, self.device_of(member), caller, penalised, now);
         !absence.is_none() && queue.members.iter().all(absent)
     }
     /// When something happens to this queue by itself.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::Instant;
 
-use crate::{Absence, Bounds, DeviceState, NewMember, Now};
+use crate::{Absence, Caller, DeviceState, NewMember, Now, Skills};
 
 /// Who made it a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +45,8 @@ pub struct Member {
     pub row: Option<Rc<str>>,
     /// Penalty.
     pub penalty: u32,
+    /// Its skills.
+    pub skills: Skills,
     /// It gets no calls.
     pub paused: bool,
     /// Why.
@@ -90,6 +92,7 @@ impl Member {
             membership,
             row: new.row.as_deref().map(Rc::from),
             penalty: new.penalty,
+            skills: new.skills.clone(),
             paused: new.paused,
             paused_reason: new.paused_reason.clone(),
             last_pause: if new.paused { now.wall } else { 0 },
@@ -109,6 +112,7 @@ impl Member {
             self.name = new.name.as_str().into();
         }
         self.penalty = new.penalty;
+        self.skills.clone_from(&new.skills);
         self.ring_in_use = new.ring_in_use.unwrap_or(queue_rings_in_use);
         self.wrapup = new.wrapup;
         self.row = new.row.as_deref().map(Rc::from);
@@ -117,13 +121,14 @@ impl Member {
     /// What its row says now; whether it is paused is a matter of the row, too. Whether it has changed.
     pub(crate) fn take_row(&mut self, new: &NewMember, queue_rings_in_use: bool, now: Now) -> bool {
         let before = (self.paused, self.penalty, self.ring_in_use, self.name.clone());
+        let skills = self.skills.clone();
         self.configure(new, queue_rings_in_use);
         if self.paused != new.paused {
             self.paused = new.paused;
             self.last_pause = now.wall;
         }
         self.paused_reason.clone_from(&new.paused_reason);
-        before != (self.paused, self.penalty, self.ring_in_use, self.name.clone())
+        before != (self.paused, self.penalty, self.ring_in_use, self.name.clone()) || skills != self.skills
     }
     /// A conversation has ended; the queue that it came from wants this wrap-up time.
     pub(crate) fn took_call(&mut self, now: Now, wrapup: Duration) {
@@ -146,7 +151,7 @@ impl Member {
         &self,
         absence: Absence,
         device: DeviceState,
-        bounds: Bounds,
+        caller: &Caller,
         penalised: bool,
         now: Instant,
     ) -> bool {
@@ -161,7 +166,8 @@ impl Member {
         };
         by_device
             || absence.paused && self.paused
-            || absence.penalty && penalised && bounds.admit(self.penalty).is_none()
+            || absence.penalty && penalised && caller.bounds.admit(self.penalty).is_none()
+            || absence.skill && !caller.suits(self)
             || absence.wrapup && self.wraps_up(now)
     }
     /// Whether its device can take one more call. `engaged`: a queue calls it or has given it a call.
@@ -174,13 +180,15 @@ impl Member {
     }
 }
 
-/// The dynamic members of a queue as the database keeps them: `interface;penalty;paused;name;state;reason;wrapup`, by `|`.
+/// The dynamic members of a queue as the database keeps them: `interface;penalty;paused;name;state;reason;wrapup`, by `|`,
+/// and their skills behind that, of those who have some.
 pub(crate) fn persist<'a>(members: impl Iterator<Item = &'a Member>) -> String {
     let dynamic = members.filter(|member| member.membership == Membership::Dynamic);
     let plain = |text: &str| text.replace(['|', ';'], " ");
     let one = |member: &Member| {
+        let skills = if member.skills.is_empty() { String::new() } else { format!(";{}", member.skills) };
         format!(
-            "{};{};{};{};{};{};{}",
+            "{};{};{};{};{};{};{}{skills}",
             plain(&member.interface),
             member.penalty,
             u8::from(member.paused),
@@ -200,6 +208,7 @@ pub fn parse_persisted(text: &str) -> Vec<NewMember> {
         let mut part = || parts.next().unwrap_or_default().to_owned();
         let (interface, penalty, paused) = (part(), part(), part());
         let (name, state_interface, paused_reason, wrapup) = (part(), part(), part(), part());
+        let skills = Skills::parse(&part()).unwrap_or_default();
         let wrapup = wrapup.parse().ok().filter(|seconds| *seconds > 0).map(Duration::from_secs);
         let penalty = penalty.parse().unwrap_or(0);
         let paused = paused.trim() == "1";
@@ -211,6 +220,7 @@ pub fn parse_persisted(text: &str) -> Vec<NewMember> {
             paused,
             paused_reason,
             wrapup,
+            skills,
             ..NewMember::default()
         };
         (!own.interface.is_empty()).then_some(own)

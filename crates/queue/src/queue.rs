@@ -130,6 +130,7 @@ mod tests {
             original: 1,
             stage: Stage::Waiting { until: Instant::ZERO },
             bounds: Default::default(),
+            skills: Default::default(),
             expires: None,
             no_retry: false,
             tries: 0,
@@ -137,6 +138,8 @@ mod tests {
             tried: Vec::new(),
             rule: [].into(),
             rules_done: 0,
+            skill_rule: [].into(),
+            skill_rules_done: 0,
             voice: Default::default(),
             expected: None,
         }

@@ -48,7 +48,7 @@ impl Shift {
             text => text.parse().ok().map(Self::To),
         }
     }
-    fn apply(self, bound: Option<u32>) -> Option<u32> {
+    pub(crate) fn apply(self, bound: Option<u32>) -> Option<u32> {
         match self {
             Self::Keep => bound,
             Self::To(value) => Some(value),

@@ -3,6 +3,8 @@
 use core::time::Duration;
 use std::sync::Arc;
 
+use crate::{SkillChange, Skills};
+
 /// Who is called next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Strategy {
@@ -74,6 +76,8 @@ pub struct Absence {
     pub unknown: bool,
     /// It had a call less than its wrap-up time ago.
     pub wrapup: bool,
+    /// It lacks a skill that the caller needs.
+    pub skill: bool,
 }
 
 impl Absence {
@@ -92,6 +96,7 @@ impl Absence {
         invalid: false,
         unknown: false,
         wrapup: false,
+        skill: false,
     };
     /// Whether the queue is never called empty.
     pub fn is_none(self) -> bool {
@@ -120,6 +125,7 @@ impl Absence {
                 "invalid" => absence.invalid = true,
                 "unknown" => absence.unknown = true,
                 "wrapup" => absence.wrapup = true,
+                "skill" => absence.skill = true,
                 _ => return Err(word),
             }
         }
@@ -376,6 +382,8 @@ pub struct NewMember {
     pub ring_in_use: Option<bool>,
     /// Its own wrap-up time.
     pub wrapup: Option<Duration>,
+    /// Its skills.
+    pub skills: Skills,
     /// It is a row of a database: its `uniqueid`, empty when the table has none.
     pub row: Option<String>,
 }
@@ -400,6 +408,8 @@ pub struct Config {
     pub queues: Vec<QueueConfig>,
     /// Rules by name.
     pub rules: Vec<(String, Vec<crate::PenaltyChange>)>,
+    /// What the same rules change about skills, of those that do.
+    pub skill_rules: Vec<(String, Vec<SkillChange>)>,
     /// Settings of all.
     pub general: General,
 }
@@ -435,6 +445,7 @@ mod tests {
             ("wrapup,ringing,unknown", false, {
                 Ok(Absence { wrapup: true, ringing: true, unknown: true, ..Absence::NONE })
             }),
+            ("skill", true, Ok(Absence { skill: true, ..Absence::NONE })),
             ("paused,asleep", true, Err("asleep")),
         ] {
             assert_eq!(Absence::parse(text, joins), expected, "{text} {joins}");

@@ -35,6 +35,7 @@ fn the_estimate_is_right_on_average_and_better_than_the_mean_wait() {
         let mut talking: BTreeMap<u32, u64> = BTreeMap::new();
         let mut told: BTreeMap<u32, (u64, f64, f64)> = BTreeMap::new();
         let (mut errors, mut naive, mut ratio) = (Vec::new(), Vec::new(), (0.0, 0.0));
+        let (mut relative, mut sooner) = (Vec::new(), 0);
         while next < 4000 {
             if second >= arrives {
                 arrives = second + about(&mut random, between);
@@ -67,6 +68,8 @@ fn the_estimate_is_right_on_average_and_better_than_the_mean_wait() {
                     errors.push((estimate - waited).abs());
                     naive.push((mean - waited).abs());
                     ratio = (ratio.0 + estimate, ratio.1 + waited);
+                    relative.push((estimate - waited).abs() / waited);
+                    sooner += usize::from(waited <= estimate);
                 }
             }
             let over: Vec<u32> =
@@ -84,6 +87,13 @@ fn the_estimate_is_right_on_average_and_better_than_the_mean_wait() {
         println!(
             "{name}: told {share:.2} of what was waited, off by {own:.0} s; the mean wait is off by {other:.0} s"
         );
+        relative.sort_by(f64::total_cmp);
+        let half = relative[relative.len() / 2];
+        let sooner = sooner as f64 / relative.len() as f64;
+        println!(
+            "    half of them were told no more than {half:.2} of their wait wrong; {sooner:.2} were taken by then"
+        );
+        assert!(half < 0.25 && (0.25..0.75).contains(&sooner), "{name}: {half:.2} {sooner:.2}");
         assert!(errors.len() > 300, "{name}: {} waited", errors.len());
         assert!((0.85..1.15).contains(&share), "{name}: {share:.2}");
         assert!(own < 0.95 * other, "{name}: {own:.1} s against {other:.1} s");

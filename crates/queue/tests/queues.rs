@@ -123,7 +123,7 @@ fn a_rule_widens_the_bounds_of_a_caller_over_time() {
             is_row: false,
         }],
         rules: vec![("Wider".into(), changes)],
-        general: General::default(),
+        ..Config::default()
     };
     let mut desk = Desk::with(config);
     let bounds = Bounds { max: Some(1), ..Bounds::default() };

@@ -14,8 +14,15 @@ use kit::Random;
 use proptest::prelude::*;
 use queue::{
     Absence, Autopause, Config, DeviceState, End, Entry, Event, Exit, General, Input, Member, MemberChange,
-    Order, Output, QueueConfig, Refusal, Settings, Stage, Strategy, Whom,
+    Order, Output, QueueConfig, Refusal, Settings, SkillChange, Skills, Stage, Strategy, Whom,
 };
+
+/// None, one or two of two skills.
+fn some_skills(random: &mut Random) -> Skills {
+    let level = |random: &mut Random| random.below(5).saturating_sub(1);
+    let (german, sales) = (level(random), level(random) * random.below(2));
+    Skills::parse(&format!("german={german}&sales={sales}")).unwrap()
+}
 
 /// What the world outside believes, from orders and its own doings alone.
 struct World {
@@ -69,13 +76,22 @@ impl World {
             settings.announcing.periodic_every = Duration::from_secs(random.below(2) as u64 * 45);
             let members: Vec<&str> =
                 agents.iter().filter(|_| random.below(3) > 0).map(String::as_str).collect();
+            settings.default_rule = ["", "less"][random.below(2)].to_owned();
             let mut config: QueueConfig = queue(&format!("q{number}"), settings, &members);
-            config.members.iter_mut().for_each(|member| member.penalty = random.below(3) as u32);
+            config.members.iter_mut().for_each(|member| {
+                member.penalty = random.below(3) as u32;
+                member.skills = some_skills(&mut random);
+            });
             config
         });
         let queues: Vec<QueueConfig> = configs.collect();
-        let config =
-            Config { queues, rules: Vec::new(), general: General { shared_last_call, ..General::default() } };
+        let less = ["15,-1", "40,0"].map(|line| SkillChange::parse(line).unwrap());
+        let config = Config {
+            queues,
+            skill_rules: vec![("less".to_owned(), less.to_vec())],
+            general: General { shared_last_call, ..General::default() },
+            ..Config::default()
+        };
         Self {
             desk: Desk::with(config.clone()),
             random,
@@ -126,6 +142,7 @@ impl World {
             priority: self.random.below(3) as i32,
             position: (self.random.below(4) == 0).then(|| self.random.below(5)),
             no_retry: self.random.below(5) == 0,
+            skills: some_skills(&mut self.random),
             ..join_as(number)
         };
         // Out of two hundred slots: a channel's number comes again with another caller, later.
@@ -288,7 +305,7 @@ impl World {
             Order::LetBe => self.ringing.retain(|(_, other)| *other != number),
             Order::Leave(_) => self.forget(number),
             Order::Say(said) => assert!(!said.is_empty()),
-            Order::Bounds(_) => {}
+            Order::Bounds(_) | Order::Skills(_) => {}
         }
     }
     /// A member is called: it may be.
@@ -298,6 +315,12 @@ impl World {
             return;
         }
         let Some(member) = queue.member(agent) else { return };
+        assert!(
+            member.skills.meet(&waiting.skills),
+            "{agent} has {}, and {number} needs {}",
+            member.skills,
+            waiting.skills
+        );
         if !self.rings_in_use {
             let rings = self.ringing.iter().filter(|(other, _)| other == agent).count();
             let busy =
@@ -323,9 +346,22 @@ impl World {
             if !at_once || !other.member(agent).is_some_and(works) {
                 continue;
             }
-            let waiting = other.callers().iter().filter(|caller| caller.is_waiting()).count();
-            let free = self.desk.queues.available(other, now);
-            assert!(waiting <= free, "{agent} is wanted by {}: {waiting} wait, {free} are free", other.name);
+            let Some(there) = other.member(agent) else { continue };
+            let waiting: Vec<_> = other.callers().iter().filter(|caller| caller.is_waiting()).collect();
+            let free: Vec<&Member> =
+                other.members().iter().filter(|member| self.desk.queues.is_free(member, now)).collect();
+            let choice = |caller: &queue::Caller| {
+                free.iter().filter(|member| member.skills.meet(&caller.skills)).count()
+            };
+            let competing = waiting.iter().filter(|caller| choice(caller) > 0).count();
+            for caller in waiting.iter().filter(|caller| there.skills.meet(&caller.skills)) {
+                let choice = choice(caller);
+                assert!(
+                    competing <= choice,
+                    "{agent} is wanted by {}: {competing} wait, {choice} are free",
+                    other.name
+                );
+            }
         }
     }
     /// Everybody goes home.

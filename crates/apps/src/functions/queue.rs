@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use ::queue::{Member, Queue, Refused, Whom};
+use ::queue::{Edit, Member, Queue, Refused, Skills, Whom};
 use dialplan::Fault;
 
 use super::Read;
@@ -43,6 +43,7 @@ pub(super) fn read_member(call: &Call, text: &str, out: &mut String) -> Read {
             "ringinuse" | "ignorebusy" => {
                 Some(one.map_or(String::new(), |member| u8::from(member.ring_in_use).to_string()))
             }
+            "skills" => Some(one.map_or(String::new(), |member| member.skills.to_string())),
             "name" => Some(one.map_or(String::new(), |member| member.name.to_string())),
             "calls" => Some(one.map_or(String::new(), |member| member.calls.to_string())),
             "status" => Some(one.map_or(String::new(), |m| core.queues.device_of(m).text().to_owned())),
@@ -80,6 +81,11 @@ pub(super) fn write_member(call: &Call, text: &str, value: &str) -> Read {
         "calls" => {
             let calls = number.map_err(|_| wrong())?;
             call.chan.core(|core| core.with_queues(|q, now, out| q.set_calls(whom, calls, now, out)))
+        }
+        "skills" => {
+            let skills = Skills::parse(value).map_err(|_| Fault::new("wants skills as german=3&sales"))?;
+            let edit = Edit::Skills(&skills);
+            call.chan.core(|core| core.with_queues(|q, now, out| q.edit(whom, edit, now, out)))
         }
         "paused" => call.chan.core(|core| core.with_queues(|q, now, out| q.pause(whom, flag, "", now, out))),
         "ringinuse" | "ignorebusy" => {

@@ -10,7 +10,7 @@ mod wait;
 
 use core::time::Duration;
 
-use ::queue::{Bounds, Closed, Exit, Join};
+use ::queue::{Bounds, Closed, Exit, Join, Skills};
 use call::{Chan, Level};
 
 use crate::call_ctx::args;
@@ -48,7 +48,8 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          t / T  the member / the caller may transfer the other by the codes of blindxfer (#) and atxfer.\n  \
          w W x X  as in Dial: recording by the codes of automon and automixmon.\n\
          d I have no effect; that is logged.\n\n\
-         Reads QUEUE_PRIO, QUEUE_MAX_PENALTY, QUEUE_MIN_PENALTY, QUEUE_RAISE_PENALTY, MONITOR_FILENAME, MONITOR_OPTIONS.\n\
+         Reads QUEUE_PRIO, QUEUE_MAX_PENALTY, QUEUE_MIN_PENALTY, QUEUE_RAISE_PENALTY, MONITOR_FILENAME, MONITOR_OPTIONS, and\n\
+         QUEUE_SKILLS: skills that members must have, with the least level of each, as in german=3&sales.\n\
          Sets QUEUESTATUS (TIMEOUT FULL JOINEMPTY LEAVEEMPTY CONTINUE WITHDRAW), ABANDONED, QUEUEPOSITION,\n\
          QUEUE_WITHDRAW_INFO, DIALEDPEERNUMBER and what setinterfacevar, setqueuevar and setqueueentryvar of the queue say.";
 };
@@ -160,6 +161,11 @@ fn joining(
     let (uniqueid, number) =
         call.chan.with(|c| (c.uniqueid.clone(), c.caller.number.clone().unwrap_or_default()))?;
     let variable = |name: &str| call.get(name).unwrap_or_default();
+    let skills = variable("QUEUE_SKILLS");
+    let skills = Skills::parse(&skills).unwrap_or_else(|wrong| {
+        call.log(Level::Warning, &format!("QUEUE_SKILLS has '{wrong}', which is no skill; none is needed"));
+        Skills::default()
+    });
     Ok(Join {
         caller: call.chan.id(),
         uniqueid,
@@ -174,6 +180,7 @@ fn joining(
             &variable("QUEUE_MIN_PENALTY"),
             &variable("QUEUE_RAISE_PENALTY"),
         ),
+        skills,
         rule,
     })
 }

@@ -113,6 +113,7 @@ impl<'a> Waiting<'a> {
                 self.call.set("QUEUE_MIN_PENALTY", &text(bounds.min));
                 self.call.set("QUEUE_RAISE_PENALTY", &text(bounds.raise));
             }
+            Order::Skills(skills) => self.call.set("QUEUE_SKILLS", &skills.to_string()),
             Order::Leave(exit) => {
                 self.let_be(self.cancel_cause());
                 if self.handling.set_queue_var {

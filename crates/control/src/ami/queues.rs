@@ -46,6 +46,7 @@ pub(crate) fn member<'a>(
         .field("PausedReason", &member.paused_reason)
         .field("Ringinuse", u8::from(member.ring_in_use))
         .field("Wrapuptime", member.wrapup.map_or(0, |wrapup| wrapup.as_secs()))
+        .optional("Skills", Some(&member.skills).filter(|skills| !skills.is_empty()))
 }
 
 /// One thing that happened.
@@ -81,7 +82,7 @@ pub(crate) fn event(
                 MemberChange::Pause => "QueueMemberPause",
                 MemberChange::Penalty => "QueueMemberPenalty",
                 MemberChange::RingInUse => "QueueMemberRinginuse",
-                MemberChange::Status => "QueueMemberStatus",
+                MemberChange::Status | MemberChange::Skills => "QueueMemberStatus",
             };
             Event::new(name).with(|m| member(m, queue, ("MemberName", "Interface"), &what.0, what.1))
         }

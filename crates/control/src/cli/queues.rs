@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use call::Core;
-use queue::{Edit, Member, NewMember, Queue, Refused, Whom};
+use queue::{Edit, Member, NewMember, Queue, Refused, Skills, Whom};
 use serde_json::{Value, json};
 
 use crate::pages::Pages;
@@ -19,15 +19,15 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "queue show rules [<rule>]",
         "Lists the rules of queuerules.conf.",
-        "rules [name changes [seconds max min raise]]",
+        "rules [name changes [seconds max min raise] skill_changes [seconds change]]",
         Cli::queue_rules,
     ),
     show(
         "queue show [<queue>]",
         "Shows queues with their members and callers.",
         "queues [name strategy max calls holdtime talktime weight completed abandoned service_level service_level_percent \
-         service_level2_percent members [name interface state_interface membership penalty calls last_call_seconds paused \
-         paused_reason ring_in_use wraps_up in_call state] callers [position channel wait_seconds priority estimated_seconds]] more",
+         service_level2_percent members [name interface state_interface membership penalty skills calls last_call_seconds paused \
+         paused_reason ring_in_use wraps_up in_call state] callers [position channel wait_seconds priority skills estimated_seconds]] more",
         Cli::queue_show,
     ),
     verb(
@@ -59,6 +59,11 @@ pub(super) const ROWS: &[Row] = &[
         "queue set ringinuse <yes/no> on <interface> [in <queue>]",
         "Lets a member be called while it is on a call, or not.",
         Cli::queue_ring_in_use,
+    ),
+    verb(
+        "queue set skills <skills> on <interface> [in <queue>]",
+        "Changes the skills of a member, as in german=3&sales, in one queue or in all.",
+        Cli::queue_skills,
     ),
     verb("queue reset stats [<queue>]", "Sets the figures of a queue back, or of all.", Cli::queue_reset),
     verb(
@@ -131,6 +136,9 @@ fn member_line(core: &Core, member: &Member) -> String {
     if member.penalty > 0 {
         let _ = write!(line, " with penalty {}", member.penalty);
     }
+    if !member.skills.is_empty() {
+        let _ = write!(line, " (skills {})", clean(&member.skills.to_string()));
+    }
     let _ = write!(line, " (ringinuse {})", if member.ring_in_use { "enabled" } else { "disabled" });
     if member.membership != queue::Membership::Static {
         let _ = write!(line, " ({})", member.membership.name());
@@ -182,9 +190,14 @@ fn queue_text(core: &Core, queue: &Queue, out: &mut String) {
                 let (minutes, seconds) = (wait / 60, wait % 60);
                 let _ = writeln!(
                     out,
-                    "      {position}. {} (wait: {minutes}:{seconds:02}, prio: {})",
+                    "      {position}. {} (wait: {minutes}:{seconds:02}, prio: {}{})",
                     clean(&name),
-                    caller.priority
+                    caller.priority,
+                    if caller.skills.is_empty() {
+                        String::new()
+                    } else {
+                        format!(", needs {}", caller.skills)
+                    },
                 );
             }
         }
@@ -200,6 +213,7 @@ fn queue_json(core: &Core, queue: &Queue) -> Value {
             "state_interface": &*member.state_interface,
             "membership": member.membership.name(),
             "penalty": member.penalty,
+            "skills": member.skills.to_string(),
             "calls": member.calls,
             "last_call_seconds": member.last_call.map(|last| core.queue_now().wall - last.wall),
             "paused": member.paused,
@@ -216,6 +230,7 @@ fn queue_json(core: &Core, queue: &Queue) -> Value {
             "channel": core.get(caller.channel).map(|channel| channel.name.to_string()),
             "wait_seconds": caller.waited(core.now),
             "priority": caller.priority,
+            "skills": caller.skills.to_string(),
             "estimated_seconds": core.queues.estimate(queue, usize::try_from(position).unwrap_or(0)).as_secs(),
         })
     };
@@ -304,7 +319,9 @@ impl Cli {
                     "raise": shift(one.raise),
                 })
             };
-            let rule = |(name, changes): (&str, &[queue::PenaltyChange])| json!({ "name": name, "changes": changes.iter().map(change).collect::<Vec<_>>() });
+            let skill = |one: &queue::SkillChange| json!({ "seconds": one.after.as_secs(), "change": one.to_string() });
+            let skills = |name: &str| core.queues.skill_rule(name).iter().map(skill).collect::<Vec<_>>();
+            let rule = |(name, changes): (&str, &[queue::PenaltyChange])| json!({ "name": name, "changes": changes.iter().map(change).collect::<Vec<_>>(), "skill_changes": skills(name) });
             json!({ "rules": rules().map(rule).collect::<Vec<_>>() })
         };
         let text = || {
@@ -321,6 +338,9 @@ impl Cli {
                         or_kept(shift(one.min)),
                         or_kept(shift(one.raise)),
                     );
+                }
+                for one in core.queues.skill_rule(name) {
+                    let _ = writeln!(out, "\tAfter {} seconds, QUEUE_SKILLS {one}", one.after.as_secs());
                 }
             }
             out
@@ -374,6 +394,10 @@ impl Cli {
         let reason = ask.need("reason");
         let done = if paused { "paused" } else { "unpaused" };
         self.queue_change(ask, done, Edit::Pause(paused, reason))
+    }
+    fn queue_skills(&self, ask: &mut Ask<'_>) -> Said {
+        let Ok(skills) = Skills::parse(ask.need("skills")) else { return Said::Usage };
+        self.queue_change(ask, &format!("Set skills {skills} on"), Edit::Skills(&skills))
     }
     fn queue_penalty(&self, ask: &mut Ask<'_>) -> Said {
         let Ok(penalty) = ask.need("penalty").parse() else { return Said::Usage };

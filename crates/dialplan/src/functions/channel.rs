@@ -344,8 +344,8 @@ pub(super) const ROWS: &[FunctionRow] = &[
     row(
         "QUEUE_MEMBER",
         "QUEUE_MEMBER(queue,option[,interface])",
-        "Counts members (logged, free, ready, count) of a queue, or gets or sets penalty, paused, ringinuse, name, status or \
-         calls of one; without a queue a value is set in all.",
+        "Counts members (logged, free, ready, count) of a queue, or gets or sets penalty, paused, ringinuse, skills, calls, \
+         name or status of one; without a queue a value is set in all.",
         F::QueueMember,
         true,
         true,

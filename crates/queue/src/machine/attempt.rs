@@ -8,23 +8,24 @@ use base::Instant;
 use super::{Phone, Queues, log, tell_agent};
 use crate::log::{Entry, Line};
 use crate::strategy::{Candidate, Turn, choose};
-use crate::{AgentStep, Autopause, Member, Now, Offer, Order, Output, Queue, Refusal, Stage, Strategy};
+use crate::{
+    AgentStep, Autopause, Caller, Member, Now, Offer, Order, Output, Queue, Refusal, Stage, Strategy,
+};
 
 /// Shortest pause between two attempts for one caller: members who refuse at once are not called without end.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
 impl Queues {
     /// Whether a member could be called now, as far as it and its device are concerned.
-    pub(super) fn is_free(&self, member: &Member, now: Instant) -> bool {
+    pub fn is_free(&self, member: &Member, now: Instant) -> bool {
         let engaged = || self.phones.get(&member.phone).is_some_and(|phone| *phone != Phone::default());
         !member.paused && !member.wraps_up(now) && member.device_takes_calls(self.device_of(member), engaged)
     }
 
     /// Whether one more caller could be served beside so many.
     pub(super) fn has_room(&self, queue: &Queue, beside: usize, now: Instant) -> bool {
-        let one_at_once = !queue.settings.autofill || queue.settings.strategy == Strategy::RingAll;
         let mut free = queue.members.iter().filter(|member| self.is_free(member, now));
-        !(one_at_once && beside > 0) && free.nth(beside).is_some()
+        !(serves_one_at_once(queue) && beside > 0) && free.nth(beside).is_some()
     }
 
     /// Whether a free member is wanted more by another of its queues.
@@ -42,22 +43,33 @@ impl Queues {
         let others = self.phones.queues(&member.phone).iter().filter(|other| **other != slot);
         let others = others.filter_map(|other| self.slots.get(*other)?.as_deref());
         others.into_iter().any(|other| {
-            let waiting = other.callers.iter().filter(|caller| caller.is_waiting());
-            if other.member(&member.interface).is_none_or(|there| !self.is_free(there, now)) {
+            let Some(there) = other.member(&member.interface).filter(|there| self.is_free(there, now)) else {
                 return false;
-            }
+            };
             match other.settings.weight.cmp(&queue.settings.weight) {
                 core::cmp::Ordering::Less => false,
-                core::cmp::Ordering::Greater => {
-                    let waiting = waiting.count();
-                    waiting > 0 && !self.has_room(other, waiting, now)
-                }
+                core::cmp::Ordering::Greater => self.needs(other, there, now),
                 core::cmp::Ordering::Equal => {
-                    let first = waiting.map(|caller| caller.joined.at).min();
+                    let waits = |caller: &&Caller| caller.is_waiting() && caller.suits(there);
+                    let first = other.callers.iter().filter(waits).map(|caller| caller.joined.at).min();
                     self.general.longest_waiting_first && first.is_some_and(|first| first < since)
                 }
             }
         })
+    }
+
+    /// Whether callers of a queue wait who could not all be served without this member of it, who is free.
+    fn needs(&self, queue: &Queue, member: &Member, now: Instant) -> bool {
+        let waiting: Vec<&Caller> = queue.callers.iter().filter(|caller| caller.is_waiting()).collect();
+        if waiting.iter().all(|caller| caller.skills.is_empty()) {
+            return !waiting.is_empty() && !self.has_room(queue, waiting.len(), now);
+        }
+        let free: Vec<&Member> = queue.members.iter().filter(|member| self.is_free(member, now)).collect();
+        let choice = |caller: &Caller| free.iter().filter(|member| caller.suits(member)).count();
+        // Who needs what nobody has who is free competes with nobody.
+        let competing = waiting.iter().filter(|caller| choice(caller) > 0).count();
+        let mut own = waiting.iter().filter(|caller| caller.suits(member));
+        own.any(|caller| serves_one_at_once(queue) || choice(caller) <= competing)
     }
 
     /// Begins attempts for all who may have one.
@@ -71,8 +83,12 @@ impl Queues {
             if !self.has_room(queue, ahead, now.at) {
                 break;
             }
+            // Who needs what nobody has who is free keeps nobody from those behind.
+            let waits_for_some = caller.skills.is_empty()
+                || queue.members.iter().any(|member| caller.suits(member) && self.is_free(member, now.at));
             match caller.stage {
                 Stage::Ringing { .. } | Stage::Answered { .. } => continue,
+                Stage::Waiting { .. } if !waits_for_some => continue,
                 Stage::Waiting { until } if until > now.at => ahead += 1,
                 Stage::Waiting { .. } => {
                     let ends = ring_end(queue, at, now.at);
@@ -98,7 +114,8 @@ impl Queues {
         let penalised = queue.penalises();
         let candidate = |(place, member): (usize, &Member)| {
             let penalty = if penalised { caller.bounds.admit(member.penalty)? } else { 0 };
-            let may = !caller.tried.contains(&member.interface)
+            let may = caller.suits(member)
+                && !caller.tried.contains(&member.interface)
                 && self.is_free(member, now.at)
                 && !self.is_wanted_elsewhere(queue, slot, member, caller.joined.at, now.at);
             let last_call = member.last_call.map(|last| last.at);
@@ -225,6 +242,11 @@ impl Queues {
             out.push(Output::Log(Line { time: now.wall, call: by, queue, agent, entry }));
         }
     }
+}
+
+/// Whether members are called for one caller at a time.
+fn serves_one_at_once(queue: &Queue) -> bool {
+    !queue.settings.autofill || queue.settings.strategy == Strategy::RingAll
 }
 
 /// The pause between two attempts.

@@ -23,7 +23,9 @@ impl Queues {
         out: &mut Vec<Output>,
     ) -> Result<usize, Closed> {
         let rule = if join.rule.is_empty() { &queue.settings.default_rule } else { &join.rule };
-        let rule = self.rules.get(&rule.to_ascii_lowercase()).cloned().unwrap_or_default();
+        let rule = rule.to_ascii_lowercase();
+        let skill_rule = self.skill_rules.get(&rule).cloned().unwrap_or_default();
+        let rule = self.rules.get(&rule).cloned().unwrap_or_default();
         let mut caller = Caller {
             channel: join.caller,
             uniqueid: join.uniqueid,
@@ -32,6 +34,7 @@ impl Queues {
             original: 0,
             stage: Stage::Waiting { until: now.at },
             bounds: join.bounds,
+            skills: join.skills,
             expires: join.timeout.map(|timeout| now.at + timeout),
             no_retry: join.no_retry,
             tries: 0,
@@ -39,6 +42,8 @@ impl Queues {
             tried: Vec::new(),
             rule,
             rules_done: 0,
+            skill_rule,
+            skill_rules_done: 0,
             voice: Voice::new(&queue.settings.announcing, now.at),
             expected: None,
         };

@@ -45,6 +45,7 @@ pub fn join_as(number: u32) -> Join {
         timeout: None,
         no_retry: false,
         bounds: Bounds::default(),
+        skills: Default::default(),
         rule: String::new(),
     }
 }
@@ -127,6 +128,7 @@ fn words(order: &Order) -> String {
         Order::LetBe => "let be".to_owned(),
         Order::Say(said) => format!("say {}", said.len()),
         Order::Bounds(bounds) => format!("bounds {:?} {:?} {:?}", bounds.max, bounds.min, bounds.raise),
+        Order::Skills(skills) => format!("skills {skills}"),
         Order::Leave(exit) => format!("leave {exit:?}"),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use conf::{File, Finding, Findings, Level, Section, Variable};
 use queue::{
     Absence, Announcing, Autopause, Config, General, Handling, NewMember, PenaltyChange, QueueConfig,
-    Settings, Sounds, Strategy, TellHold, TellPosition,
+    Settings, SkillChange, Skills, Sounds, Strategy, TellHold, TellPosition,
 };
 
 use super::kind::{Choice, Int, Kind, Seconds, Text, YesNo, choice};
@@ -83,7 +83,7 @@ pub struct Conditions<const JOINS: bool>;
 impl<const JOINS: bool> Kind for Conditions<JOINS> {
     type Value = Absence;
     fn describe() -> String {
-        "yes, no, strict, loose, or a list of paused, penalty, inuse, ringing, unavailable, invalid, unknown, wrapup"
+        "yes, no, strict, loose, or a list of paused, penalty, inuse, ringing, unavailable, invalid, unknown, wrapup, skill"
             .into()
     }
     fn set(value: &mut Absence, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
@@ -219,8 +219,9 @@ impl Queues {
         let general = queues.map(|file| read_queues(file, &mut config, findings)).unwrap_or_default();
         add_members(&mut config, members);
         if let Some(file) = rules {
-            config.rules =
-                file.objects().filter(|section| !is_general(section)).map(|s| rule(s, findings)).collect();
+            for section in file.objects().filter(|section| !is_general(section)) {
+                rule(section, &mut config, findings);
+            }
         }
         if let Some(file) = queues {
             tell_missing_rules(file, &config, findings);
@@ -288,7 +289,7 @@ pub(crate) fn queue_of(
     Some(QueueConfig { name: section.name.to_string(), settings, members, is_row: is_row(&section.place) })
 }
 
-/// `member => interface[,penalty[,name[,state interface[,ringinuse[,wrapuptime[,paused]]]]]]`.
+/// `member => interface[,penalty[,name[,state interface[,ringinuse[,wrapuptime[,paused[,skills]]]]]]]`.
 fn member(variable: &Variable, findings: &mut Findings) -> Option<NewMember> {
     let parts = dialplan::split_args(&variable.value);
     let part = |index: usize| parts.get(index).map_or("", |part| part.trim());
@@ -305,6 +306,11 @@ fn member(variable: &Variable, findings: &mut Findings) -> Option<NewMember> {
         }
     };
     let (penalty, wrapup) = (number(1, "penalty").unwrap_or(0), number(5, "wrap-up time"));
+    let skills = Skills::parse(part(7)).unwrap_or_else(|wrong| {
+        let message = format!("member={} has the skill '{wrong}', which is none", variable.value);
+        findings.push(variable.finding(Level::Warning, message, "write skills as german=3&sales"));
+        Skills::default()
+    });
     let interface = part(0).to_owned();
     if interface.is_empty() {
         findings.push(variable.finding(
@@ -322,6 +328,7 @@ fn member(variable: &Variable, findings: &mut Findings) -> Option<NewMember> {
         ring_in_use: conf::boolean(part(4)),
         wrapup: wrapup.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into())),
         paused: conf::boolean(part(6)) == Some(true),
+        skills,
         ..NewMember::default()
     })
 }
@@ -408,20 +415,28 @@ fn announcing(queue: &QueueSection) -> Announcing {
 }
 
 /// One rule: its changes in the order of time.
-fn rule(section: &Section, findings: &mut Findings) -> (String, Vec<PenaltyChange>) {
-    let mut changes = Vec::new();
+fn rule(section: &Section, config: &mut Config, findings: &mut Findings) {
+    let (mut changes, mut skills) = (Vec::new(), Vec::new());
     for variable in &section.variables {
-        let read = variable.is("penaltychange").then(|| PenaltyChange::parse(&variable.value));
-        match read {
-            Some(Some(change)) => changes.push(change),
-            _ => {
-                let message = format!("{}={} is no change of penalties", variable.name, variable.value);
-                findings.push(variable.finding(Level::Warning, message, "write penaltychange => 30,+3,1"));
-            }
+        let read = if variable.is("penaltychange") {
+            PenaltyChange::parse(&variable.value).map(|change| changes.push(change))
+        } else if variable.is("skillchange") {
+            SkillChange::parse(&variable.value).map(|change| skills.push(change))
+        } else {
+            None
+        };
+        if read.is_none() {
+            let message = format!("{}={} is no change of penalties or skills", variable.name, variable.value);
+            let remedy = "write penaltychange => 30,+3,1 or skillchange => 30,german=-1";
+            findings.push(variable.finding(Level::Warning, message, remedy));
         }
     }
     changes.sort_by_key(|change| change.after);
-    (section.name.to_string(), changes)
+    skills.sort_by_key(|change: &SkillChange| change.after);
+    config.rules.push((section.name.to_string(), changes));
+    if !skills.is_empty() {
+        config.skill_rules.push((section.name.to_string(), skills));
+    }
 }
 
 #[cfg(test)]
@@ -456,9 +471,9 @@ mod tests {
              leavewhenempty=strict\nservicelevel=30\ndefaultrule=wider\nmusiconhold=jazz\ncontext=out\n\
              announce-frequency=30\nannounce-position=more\nannounce-holdtime=once\nperiodic-announce=one, two\n\
              periodic-announce-frequency=60\nqueue-thankyou=thanks\nmonitor-format=wav\n\
-             member => Local/2@agents/n,3,\"Bea, front desk\",hint:2@agents,yes,15,1\n\
+             member => Local/2@agents/n,3,\"Bea, front desk\",hint:2@agents,yes,15,1,German=3&sales\n\
              [serial]\nautofill=yes\nmonitor-type=monitor\n",
-            "[wider]\npenaltychange => 60,+2\npenaltychange => 30,5,1\n",
+            "[wider]\npenaltychange => 60,+2\nskillchange => 40,german=-1\npenaltychange => 30,5,1\n",
         );
         assert_eq!(said, [""; 0]);
         assert!(config.general.persistent_members && config.general.shared_last_call);
@@ -495,6 +510,7 @@ mod tests {
                 paused: true,
                 ring_in_use: Some(true),
                 wrapup: Some(Duration::from_secs(15)),
+                skills: Skills::parse("german=3&sales=1").unwrap(),
                 ..NewMember::default()
             },
         ];
@@ -502,24 +518,28 @@ mod tests {
         assert!(serial.settings.autofill && !serial.settings.handling.mix_monitor);
         let seconds: Vec<u64> = config.rules[0].1.iter().map(|change| change.after.as_secs()).collect();
         assert_eq!((config.rules[0].0.as_str(), seconds), ("wider", vec![30, 60]));
+        let [(name, changes)] = config.skill_rules.as_slice() else { panic!("{:?}", config.skill_rules) };
+        assert_eq!((name.as_str(), changes[0].to_string().as_str()), ("wider", "german=-1"));
     }
 
     #[test]
     fn what_cannot_be_is_said_and_the_rest_holds() {
         let (config, said) = read(
-            "[q]\njoinempty=asleep\nstrategy=best\nmember=PJSIP/1,heavy\nmember=\ndefaultrule=none\ntimout=3\n\
+            "[q]\njoinempty=asleep\nstrategy=best\nmember=PJSIP/1,heavy,,,,,,very good\nmember=\ndefaultrule=none\ntimout=3\n\
              membermacro=x\n",
-            "[r]\npenaltychange => 5\nother=1\n",
+            "[r]\npenaltychange => 5\nskillchange => 5\nother=1\n",
         );
         for words in [
             "`asleep`",
             "strategy=best",
             "penalty 'heavy'",
+            "skill 'very good'",
             "no interface",
             "rule 'none'",
             "`timout`",
             "membermacro=x",
             "penaltychange=5",
+            "skillchange=5",
             "other=1",
         ] {
             assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");

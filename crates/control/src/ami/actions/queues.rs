@@ -2,7 +2,7 @@
 
 use base::ChannelId;
 use call::{Core, Snapshot};
-use queue::{Edit, Entry, Line, NewMember, Queue, Refused, Shift, Whom};
+use queue::{Edit, Entry, Line, NewMember, Queue, Refused, Shift, Skills, Whom};
 
 use super::super::events;
 use super::super::packet::Message;
@@ -42,6 +42,7 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("Reason", "why it is paused"),
             may("MemberName", "its name in logs and events"),
             may("StateInterface", "the device whose state counts"),
+            may("Skills", "german=3&sales"),
         ],
         run: add,
     },
@@ -278,6 +279,8 @@ fn add(turn: &mut Turn<'_>) -> Done {
         penalty: number(turn, "Penalty")?,
         paused: is_true(&text("Paused")),
         paused_reason: text("Reason"),
+        skills: Skills::parse(&text("Skills"))
+            .map_err(|wrong| Refusal(format!("Skills must be as in german=3&sales: {wrong}")))?,
         ..NewMember::default()
     };
     let shard = turn.site.shard.clone();

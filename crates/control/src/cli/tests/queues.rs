@@ -54,3 +54,16 @@ fn a_long_list_comes_in_pages_and_queues_that_go_meanwhile_do_not_end_it() {
     assert_eq!(desk.text("queue show Q00003").matches("PJSIP/").count(), 1);
     assert!(desk.run("queue show q00010").0.contains("No such queue: q00010."));
 }
+
+#[test]
+fn skills_are_given_and_shown() {
+    let mut desk = Desk::new("queues-skills");
+    fill(&desk, 2, 2);
+    let said = desk.text("queue set skills German=3&sales on PJSIP/1 in q00001");
+    assert_eq!(said, "Set skills german=3&sales=1 on interface 'PJSIP/1' in queue 'q00001'\n");
+    let shown = desk.text("queue show");
+    assert_eq!(shown.matches("PJSIP/1 (skills german=3&sales=1)").count(), 1, "{shown}");
+    let json = desk.json("queue show q00001");
+    assert_eq!(json["queues"][0]["members"][1]["skills"], "german=3&sales=1");
+    assert_eq!(desk.run("queue set skills very,good on PJSIP/1").1, 1);
+}

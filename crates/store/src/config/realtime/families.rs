@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conf::{File, Place, Section, Variable};
-use queue::{NewMember, QueueConfig};
+use queue::{NewMember, QueueConfig, Skills};
 
 use crate::config::Object as _;
 use crate::config::followme::FollowMeProfile;
@@ -281,6 +281,7 @@ pub fn member_of_row(row: &FamilyRow) -> Option<NewMember> {
         wrapup: number("wrapuptime")
             .filter(|seconds| *seconds > 0)
             .map(|seconds| Duration::from_secs(seconds.into())),
+        skills: Skills::parse(&text("skills")).unwrap_or_default(),
         row: Some(text("uniqueid")),
     })
 }
