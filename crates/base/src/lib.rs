@@ -40,7 +40,7 @@ pub use network::{in_network, source_of};
 pub use page::PageWant;
 pub use random::Random;
 pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};
-pub use rows::{Rows, RowsAsk, RowsWant};
+pub use rows::{Isolation, Rows, RowsAsk, RowsWant, Transaction};
 pub use slab::{Place, Slab};
 pub use srtp::{SRTP_SECRET_BYTES_MAX, SrtpKeys, SrtpSecret, SrtpSuite};
 pub use time::Instant;

@@ -60,6 +60,8 @@ pub struct Settings {
     pub features: Rc<crate::features::Features>,
     /// How answering machines are told from people, where a dialplan does not say.
     pub machines: MachineSettings,
+    /// Databases that transactions can be in, by their names.
+    pub transactions: Rc<std::collections::BTreeMap<String, crate::transactions::TransactionRules>>,
     /// Mailboxes and their rules.
     pub voicemail: std::sync::Arc<crate::voicemail::Voicemail>,
     /// Accounts that have no menus.
@@ -249,6 +251,8 @@ pub struct Core {
     pub(crate) outside_waiters: Vec<TaskId>,
     pub(crate) post_waiters: Vec<TaskId>,
     pub(crate) locks: crate::locks::Locks,
+    pub(crate) transactions: crate::transactions::OwnTransactions,
+    pub(crate) next_transaction: u64,
     /// Urgent messages by mailbox.
     pub(crate) urgent: HashMap<String, u32>,
     /// PINs that were changed since voicemail.conf was read.
@@ -327,6 +331,8 @@ impl Core {
             outside_waiters: Vec::new(),
             post_waiters: Vec::new(),
             locks: Default::default(),
+            transactions: Default::default(),
+            next_transaction: 0,
             urgent: HashMap::new(),
             pins: HashMap::new(),
             following: Vec::new(),
@@ -732,6 +738,7 @@ impl Core {
         self.queue_gone(id);
         self.park_over(id, crate::parking::ParkingChange::GaveUp);
         self.release_locks(id);
+        self.end_transactions(id);
         self.advance(id, Advance::Failed(self.get(id).map_or(Cause::NONE, |c| c.last_cause)));
         let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
         self.finish_cdr(id);

@@ -46,6 +46,7 @@ mod signals;
 pub mod spy;
 mod switches;
 mod tech;
+pub mod transactions;
 mod video;
 pub mod voicemail;
 mod watch;

@@ -489,6 +489,7 @@ mod tests {
                 standing: "up".into(),
                 open: 2,
                 busy: 1,
+                lent: 0,
                 max: 4,
                 waiting: 0,
                 answered: 9,

@@ -180,6 +180,8 @@ pub struct DatabaseLine {
     pub open: u64,
     /// Those with a query.
     pub busy: u64,
+    /// Those that transactions have, beside `max`.
+    pub lent: u64,
     /// Most of them.
     pub max: u32,
     /// Queries that wait for a connection.

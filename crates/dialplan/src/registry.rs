@@ -158,6 +158,8 @@ pub enum ChannelFunction {
     RealtimeStore,
     /// REALTIME_DESTROY()
     RealtimeDestroy,
+    /// ODBC()
+    Odbc,
     /// ODBC_FETCH()
     OdbcFetch,
     /// GROUP()

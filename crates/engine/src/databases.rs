@@ -89,6 +89,10 @@ impl DatabaseDesk {
         self.lines.extend(turned.into_iter().filter_map(line));
         self.came.remove(&(asker as u8)).unwrap_or_default()
     }
+    /// Something of a database that nobody else tells.
+    pub(crate) fn note(&mut self, line: String) {
+        self.lines.push((Level::Warning, line));
+    }
     /// What is to be told of the databases themselves.
     pub(crate) fn take_lines(&mut self) -> Vec<(Level, String)> {
         std::mem::take(&mut self.lines)
@@ -127,6 +131,7 @@ impl DatabaseLines for DatabaseDesk {
             target: status.target,
             open: status.open,
             busy: status.busy,
+            lent: status.lent,
             max: status.connections_max,
             waiting: status.waiting,
             answered: status.answered,
@@ -169,6 +174,7 @@ fn settings(realtime: &Realtime) -> Settings {
             at_once: of.pre_connect,
             connect_within: of.connect_timeout,
             negative_cache: of.retry_after,
+            transaction_within: of.transaction_timeout,
             slow_query: if of.slow.is_zero() { Duration::MAX } else { of.slow },
             ..Connection::new(connection_name(realtime, *driver, name), target)
         });

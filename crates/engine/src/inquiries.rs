@@ -1,6 +1,6 @@
 //! What calls ask of databases: which one a family or a statement means, and what came.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Rows, RowsAsk, RowsWant};
 use realtime::{Answer, Failure, Filter, Load, Op, Query};
@@ -51,6 +51,13 @@ impl Last {
     }
 }
 
+/// A transaction whose first statement was asked.
+struct Session {
+    connection: String,
+    /// One of its statements was answered, so that the database has it.
+    is_begun: bool,
+}
+
 /// A question on its way.
 struct Open {
     want: RowsWant,
@@ -67,6 +74,10 @@ pub(crate) struct Inquiries {
     databases: Option<Shared>,
     realtime: Realtime,
     open: BTreeMap<u64, Open>,
+    /// Transactions of calls, by their numbers; a call ends all of its own.
+    sessions: BTreeMap<u64, Session>,
+    /// Commits that nobody waits for: what went wrong is logged.
+    unheard: BTreeSet<u64>,
     next: u64,
     last: Last,
 }
@@ -80,9 +91,19 @@ impl Inquiries {
     pub(crate) fn ask(&mut self, want: RowsWant) -> Result<u64, String> {
         let mut places = self.places(&want.ask)?;
         places.reverse();
+        if let RowsAsk::End { transaction, .. } = &want.ask {
+            self.sessions.remove(transaction);
+        }
         self.next += 1;
         let number = self.next;
-        self.open.insert(number, Open { want, places, is_second: false, came: None });
+        // A transaction that has asked for nothing yet ends at once.
+        let came = matches!(want.ask, RowsAsk::End { .. }).then_some(Ok(Rows::default()));
+        let came = came.filter(|_| places.is_empty());
+        let is_over = came.is_some();
+        self.open.insert(number, Open { want, places, is_second: false, came });
+        if is_over {
+            return Ok(number);
+        }
         let Err(why) = self.submit(number) else { return Ok(number) };
         if let Some(open) = self.open.get_mut(&number).filter(|open| open.want.serves_last)
             && let Some(rows) = self.last.get(&open.want.ask)
@@ -110,9 +131,21 @@ impl Inquiries {
                     false => Ok(places),
                 }
             }
-            RowsAsk::Statement { databases, .. } => {
+            RowsAsk::Statement { databases, within: None, .. } => {
                 let place = |name: &String| (statement_connection(realtime, name), String::new());
                 Ok(databases.iter().map(place).collect())
+            }
+            // It stays where it was begun.
+            RowsAsk::Statement { databases, within: Some(transaction), .. } => {
+                let place = match (self.sessions.get(&transaction.number), databases.first()) {
+                    (Some(session), _) => Some(session.connection.clone()),
+                    (None, first) => first.map(|name| statement_connection(realtime, name)),
+                };
+                Ok(place.map(|name| (name, String::new())).into_iter().collect())
+            }
+            RowsAsk::End { transaction, .. } => {
+                let session = self.sessions.get(transaction);
+                Ok(session.map(|session| (session.connection.clone(), String::new())).into_iter().collect())
             }
         }
     }
@@ -122,9 +155,19 @@ impl Inquiries {
         let Some(open) = self.open.get_mut(&number) else { return Ok(()) };
         let mut why = None;
         while let Some((connection, table)) = open.places.pop() {
-            let query = query(&open.want, &table, open.is_second)?;
+            let query = match (&open.want.ask, query(&open.want, &table, open.is_second)?) {
+                (RowsAsk::Statement { within: Some(of), .. }, Query::Raw { sql, limit }) => {
+                    let begins = self.sessions.get(&of.number).is_none_or(|session| !session.is_begun);
+                    Query::Within { transaction: of.number, begins, isolation: of.isolation, sql, limit }
+                }
+                (_, query) => query,
+            };
             match databases.borrow_mut().submit(&connection, (Asker::Calls, number), query) {
                 Ok(()) => {
+                    if let RowsAsk::Statement { within: Some(of), .. } = &open.want.ask {
+                        let session = || Session { connection: connection.clone(), is_begun: false };
+                        self.sessions.entry(of.number).or_insert_with(session);
+                    }
                     if !open.is_second {
                         open.places.push((connection, table));
                     }
@@ -143,6 +186,13 @@ impl Inquiries {
         };
         let mut changed = Vec::new();
         for (number, answer) in came {
+            if self.unheard.remove(&number)
+                && let (Err(failure), Some(databases)) = (&answer, &self.databases)
+            {
+                let line =
+                    format!("a transaction was not committed at the end of its call: {}", told(failure));
+                databases.borrow_mut().note(line);
+            }
             if let Some(outcome) = self.answered(number, answer)
                 && let Some(open) = self.open.get_mut(&number)
             {
@@ -163,6 +213,11 @@ impl Inquiries {
     fn answered(&mut self, number: u64, answer: Result<Answer, Failure>) -> Option<Outcome> {
         let open = self.open.get_mut(&number)?;
         let here = open.places.pop();
+        if let (RowsAsk::Statement { within: Some(of), .. }, Ok(_)) = (&open.want.ask, &answer)
+            && let Some(session) = self.sessions.get_mut(&of.number)
+        {
+            session.is_begun = true;
+        }
         match answer {
             // Only where nothing was done another may be asked: a write that nobody answered may have been.
             Err(Failure::Unreachable { .. } | Failure::Busy { .. } | Failure::Unknown { .. })
@@ -192,7 +247,15 @@ impl Inquiries {
     }
     /// Nobody waits for it any more.
     pub(crate) fn forget(&mut self, number: u64) {
-        self.open.remove(&number);
+        let open = self.open.remove(&number).filter(|open| open.came.is_none() && !open.places.is_empty());
+        match open.map(|open| open.want.ask) {
+            Some(RowsAsk::End { commit: true, .. }) => _ = self.unheard.insert(number),
+            // Whether it was begun is not known: it is not to be begun a second time.
+            Some(RowsAsk::Statement { within: Some(of), .. }) => {
+                self.sessions.entry(of.number).and_modify(|session| session.is_begun = true);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -228,6 +291,7 @@ fn query(want: &RowsWant, table: &str, is_second: bool) -> Result<Query, String>
         }
         RowsAsk::Add { sets: new, .. } => Query::Store { table, sets: sets(new) },
         RowsAsk::Remove { keys, .. } => Query::Destroy { table, keys: keys.clone() },
+        RowsAsk::End { transaction, commit } => Query::End { transaction: *transaction, commit: *commit },
         RowsAsk::Statement { sql, otherwise, .. } => {
             let sql = if is_second { otherwise.clone() } else { sql.clone() };
             Query::Raw { sql, limit }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base::dns::{Kind, Question, Records};
 use base::{Coded, SrtpSuite, UdptlProtection};
+use call::transactions::TransactionRules;
 use call::{BanRules, Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
@@ -881,9 +882,21 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         follow_me: snapshot.followme.profiles.clone(),
         features: Rc::new(snapshot.features.clone()),
         machines: snapshot.amd.machines(),
+        transactions: Rc::new(transaction_rules(snapshot)),
         voicemail: snapshot.voicemail.voicemail.clone(),
         minivm: snapshot.minivm.clone(),
     }
+}
+
+/// Databases that the dialplan can name, and what holds for transactions in them. Of two with a name the class of
+/// `res_odbc.conf` is meant, which comes first.
+fn transaction_rules(snapshot: &Snapshot) -> BTreeMap<String, TransactionRules> {
+    let mut rules = BTreeMap::new();
+    for ((_, name), of) in &snapshot.realtime.databases {
+        let own = TransactionRules { isolation: of.isolation, forcecommit: of.forcecommit };
+        rules.entry(name.clone()).or_insert(own);
+    }
+    rules
 }
 
 /// Who is banned when.

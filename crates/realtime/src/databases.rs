@@ -54,7 +54,9 @@ pub struct Status {
     pub open: u64,
     /// Those that have a query.
     pub busy: u64,
-    /// Most of them.
+    /// Those that transactions of calls have.
+    pub lent: u64,
+    /// Most of them, and as many again that are lent.
     pub connections_max: u32,
     /// Queries that wait for a connection.
     pub waiting: u64,
@@ -235,6 +237,7 @@ impl Databases {
                 standing: front.standing.clone(),
                 open: figure(&figures.open),
                 busy: figure(&figures.busy),
+                lent: figure(&figures.lent),
                 connections_max: front.settings.connections_max,
                 waiting: figure(&figures.waiting),
                 answered: figure(&figures.answered),

@@ -17,12 +17,13 @@ pub mod schema;
 mod settings;
 mod sql;
 
+pub use base::Isolation;
 pub use databases::{Databases, Standing, Status, Turned};
 pub use failure::Failure;
 pub use query::{Answer, Filter, Load, Op, Order, Query, ResultSet, Rewrite, Row, Value};
 pub use settings::{
     CONNECT_WITHIN, CONNECTIONS_DEFAULT, Connection, NEGATIVE_CACHE, QUERY_WITHIN, SLOW_QUERY, Server,
-    Settings, Source, Target, Tls, Transport, UrlFlaw, WAITING_DEFAULT,
+    Settings, Source, TRANSACTION_WITHIN, Target, Tls, Transport, UrlFlaw, WAITING_DEFAULT,
 };
 
 /// Which question an answer belongs to. Whoever asks chooses it, and several may ask of one set of databases.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use base::Isolation;
 use futures_util::TryStreamExt as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlRow, MySqlSslMode};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow, PgSslMode};
@@ -335,10 +336,9 @@ impl Link {
     async fn perform_once(&mut self, tables: &Tables, query: &Query) -> Result<Answer, Trouble> {
         match query {
             Query::Load(load) => self.load(tables, load).await.map(Answer::Rows),
-            Query::Raw { sql, limit } => {
-                let limit =
-                    limit.map_or(ROWS_MAX, |limit| usize::try_from(limit).unwrap_or(ROWS_MAX).min(ROWS_MAX));
-                self.stand(sql, limit).await.map(Answer::Set)
+            Query::Raw { sql, limit } => self.stand(sql, rows_max(*limit)).await.map(Answer::Set),
+            Query::Within { .. } | Query::End { .. } => {
+                Err(Trouble::Unaskable("a transaction has a connection of its own".to_owned()))
             }
             Query::Columns { table } => {
                 let found = self.look_at(table).await?;
@@ -389,6 +389,39 @@ impl Link {
         };
         self.stand(sql, 0).await.map(|_| ())
     }
+    /// Begins a transaction that statements of a site follow in.
+    pub(crate) async fn begin(&mut self, isolation: Isolation) -> Result<(), Trouble> {
+        let level = format!("SET TRANSACTION ISOLATION LEVEL {}", isolation.sql());
+        match self.dialect() {
+            // It knows no other than serializable.
+            Dialect::Sqlite => self.bound(Bound::Begin).await,
+            // There it holds for the next transaction, elsewhere for the one that has begun.
+            Dialect::Mysql => {
+                self.stand(&level, 0).await?;
+                self.bound(Bound::Begin).await
+            }
+            Dialect::Postgres(_) | Dialect::Other { .. } => {
+                self.bound(Bound::Begin).await?;
+                self.stand(&level, 0).await.map(|_| ())
+            }
+        }
+    }
+    /// Ends it.
+    pub(crate) async fn end(&mut self, commit: bool) -> Result<(), Trouble> {
+        self.bound(if commit { Bound::Commit } else { Bound::Rollback }).await
+    }
+    /// A statement within it.
+    pub(crate) async fn within(&mut self, sql: &str, limit: Option<u32>) -> Result<Answer, Trouble> {
+        self.stand(sql, rows_max(limit)).await.map(Answer::Set)
+    }
+    /// Whether the database may have let go of a transaction with this, so that what follows would stand for itself.
+    pub(crate) const fn spoils(&self, trouble: &Trouble) -> bool {
+        match self.dialect() {
+            Dialect::Postgres(_) => true,
+            Dialect::Sqlite => matches!(trouble, Trouble::Locked(_) | Trouble::Refused(_)),
+            Dialect::Mysql | Dialect::Other { .. } => matches!(trouble, Trouble::Locked(_)),
+        }
+    }
     async fn write(&mut self, tables: &Tables, query: &Query) -> Result<u64, Trouble> {
         let dialect = self.dialect();
         let unaskable = Trouble::Unaskable;
@@ -427,9 +460,12 @@ impl Link {
                 let statement = dialect.destroy(&table, keys).map_err(unaskable)?;
                 Ok(self.ask(&statement).await?.changed)
             }
-            Query::Load(_) | Query::Raw { .. } | Query::Batch(_) | Query::Columns { .. } => {
-                Err(unaskable("a batch has only writes".to_owned()))
-            }
+            Query::Load(_)
+            | Query::Raw { .. }
+            | Query::Within { .. }
+            | Query::End { .. }
+            | Query::Batch(_)
+            | Query::Columns { .. } => Err(unaskable("a batch has only writes".to_owned())),
         }
     }
     /// How many rows were found to change.
@@ -520,6 +556,11 @@ impl Link {
         let found = self.ask(&statement).await?;
         dialect.table(name, found.rows).map_err(Trouble::Unaskable)
     }
+}
+
+/// Rows of an answer that are taken.
+fn rows_max(limit: Option<u32>) -> usize {
+    limit.map_or(ROWS_MAX, |limit| usize::try_from(limit).unwrap_or(ROWS_MAX).min(ROWS_MAX))
 }
 
 fn lock(tables: &Tables) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Table>>> {

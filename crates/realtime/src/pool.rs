@@ -1,5 +1,7 @@
 //! The connections of one database, on the thread of all databases: who has one, who waits, when it is tried again.
 
+mod lending;
+
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +13,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use self::lending::Lending;
 use crate::link::{Link, Tables, Trouble};
 use crate::query::{Answer, Query};
 use crate::settings::{Connection, Target};
@@ -48,6 +51,8 @@ pub(crate) struct Figures {
     pub open: AtomicU64,
     /// Those that have a query.
     pub busy: AtomicU64,
+    /// Those that transactions have.
+    pub lent: AtomicU64,
     /// Queries that have none.
     pub waiting: AtomicU64,
     pub answered: AtomicU64,
@@ -70,6 +75,8 @@ enum Done {
         /// The program that spoke ODBC has ended over it.
         has_ended: bool,
     },
+    /// The same on a connection that is lent.
+    Lent(lending::Done),
 }
 
 /// How it stands with the database.
@@ -95,6 +102,7 @@ pub(crate) struct Pool<T> {
     connecting: usize,
     busy: usize,
     waiting: VecDeque<Job>,
+    lending: Lending,
     tasks: JoinSet<Done>,
     /// When it is connected to next without being asked.
     retry: Option<Instant>,
@@ -120,6 +128,7 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
             connecting: 0,
             busy: 0,
             waiting: VecDeque::new(),
+            lending: Lending::default(),
             tasks: JoinSet::new(),
             retry: None,
             endings: 0,
@@ -138,7 +147,7 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
             let wake = self.deadline();
             tokio::select! {
                 order = orders.recv(), if !self.is_closing => match order {
-                    Some(job) => self.waiting.push_back(job),
+                    Some(job) => self.enter(job),
                     None => self.is_closing = true,
                 },
                 Some(done) = self.tasks.join_next() => match done {
@@ -151,18 +160,26 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
             while !self.is_closing
                 && let Ok(job) = orders.try_recv()
             {
-                self.waiting.push_back(job);
+                self.enter(job);
             }
             self.turn(Instant::now());
-            if self.is_orphan || (self.is_closing && self.busy == 0 && self.waiting.is_empty()) {
+            let is_idle = self.busy == 0 && self.waiting.is_empty() && self.lending.is_idle();
+            if self.is_orphan || (self.is_closing && is_idle) {
                 return;
             }
         }
     }
     fn deadline(&self) -> Instant {
         let oldest = self.waiting.front().map(|job| job.handed + self.settings.query_within);
-        let next = [oldest, self.retry.filter(|_| !self.is_closing)].into_iter().flatten().min();
+        let lent = self.lending.deadline(self.settings.query_within);
+        let next = [oldest, lent, self.retry.filter(|_| !self.is_closing)].into_iter().flatten().min();
         next.unwrap_or_else(|| Instant::now() + IDLE)
+    }
+    fn enter(&mut self, job: Job) {
+        match job.query.transaction() {
+            Some(number) => self.enter_lent(number, job),
+            None => self.waiting.push_back(job),
+        }
     }
     fn turn(&mut self, now: Instant) {
         if self.retry.is_some_and(|at| at <= now) {
@@ -175,36 +192,43 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
             let slow = Failure::Slow { name: self.settings.name.clone(), within: self.settings.query_within };
             self.answer(job.ticket, Err(slow));
         }
+        self.expire_lent(now);
         while let State::Down { failure, .. } = &self.state
             && self.idle.is_empty()
             && self.busy == 0
             && !self.is_restarting
-            && let Some(job) = self.waiting.pop_front()
+            && let Some(job) = self.waiting.pop_front().or_else(|| self.lending.pop_borrower())
         {
             let failure = failure.clone();
             self.answer(job.ticket, Err(failure));
         }
-        while !self.waiting.is_empty()
+        let most = self.connections_max();
+        while self.busy < most
+            && !self.waiting.is_empty()
             && let Some(link) = self.idle.pop()
             && let Some(job) = self.waiting.pop_front()
         {
             self.hand_out(link, job);
         }
-        let most = match self.settings.target {
-            // Its writers take turns on the file, and two that have begun may find each other in the way.
-            Target::Sqlite { .. } => 1,
-            _ => usize::try_from(self.settings.connections_max.max(1)).unwrap_or(1),
-        };
-        while self.connecting < self.waiting.len()
-            && self.connecting + self.busy + self.idle.len() < most
-            && self.retry.is_none()
-        {
+        self.lend(now);
+        let wanted = self.waiting.len().min(most.saturating_sub(self.busy)) + self.lending.wanted(most);
+        while self.connecting < wanted && self.retry.is_none() {
             self.connect();
         }
         let count = |value: usize| value as u64;
-        self.figures.open.store(count(self.idle.len() + self.busy), Ordering::Relaxed);
-        self.figures.busy.store(count(self.busy), Ordering::Relaxed);
-        self.figures.waiting.store(count(self.waiting.len()), Ordering::Relaxed);
+        let (lent, lent_busy) = (self.lending.len(), self.lending.busy());
+        self.figures.open.store(count(self.idle.len() + self.busy + lent), Ordering::Relaxed);
+        self.figures.busy.store(count(self.busy + lent_busy), Ordering::Relaxed);
+        self.figures.lent.store(count(lent), Ordering::Relaxed);
+        self.figures.waiting.store(count(self.waiting.len() + self.lending.waiting()), Ordering::Relaxed);
+    }
+    /// Most connections that queries have, and most that are lent.
+    fn connections_max(&self) -> usize {
+        match self.settings.target {
+            // Its writers take turns on the file, and two that have begun may find each other in the way.
+            Target::Sqlite { .. } => 1,
+            _ => usize::try_from(self.settings.connections_max.max(1)).unwrap_or(1),
+        }
     }
     fn connect(&mut self) {
         self.connecting += 1;
@@ -273,25 +297,9 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
             }
             Done::Asked { link, job, result, has_ended } => {
                 self.busy -= 1;
-                match &result {
-                    // The others have programs of their own.
-                    Err(failure) if has_ended => {
-                        self.not_reached(failure.clone());
-                        if self.endings == 0 {
-                            // It may have died while it rested: the next one is started at once, and waited for.
-                            (self.retry, self.is_restarting) = (Some(Instant::now()), true);
-                        }
-                        self.endings = self.endings.saturating_add(1);
-                    }
-                    // The others were opened to the same server, and rest since.
-                    Err(_) if link.is_none() => self.idle.clear(),
-                    Err(_) => {}
-                    Ok(_) => self.endings = 0,
-                }
+                self.heard(&result, link.is_some(), has_ended);
                 self.idle.extend(link);
-                if job.handed.elapsed() >= self.settings.slow_query {
-                    self.figures.slow.fetch_add(1, Ordering::Relaxed);
-                }
+                self.time(&job);
                 let reads = matches!(job.query, Query::Load(_) | Query::Columns { .. });
                 if matches!(result, Err(Failure::Broken { .. })) && reads && !job.is_second {
                     // It rested too long, or the database was started anew: a question does no harm twice.
@@ -300,6 +308,30 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
                     self.answer(job.ticket, result);
                 }
             }
+            Done::Lent(done) => self.take_back(done),
+        }
+    }
+    /// What an answer says of the database, and of the other connections to it.
+    fn heard(&mut self, result: &Result<Answer, Failure>, keeps_link: bool, has_ended: bool) {
+        match result {
+            // The others have programs of their own.
+            Err(failure) if has_ended => {
+                self.not_reached(failure.clone());
+                if self.endings == 0 {
+                    // It may have died while it rested: the next one is started at once, and waited for.
+                    (self.retry, self.is_restarting) = (Some(Instant::now()), true);
+                }
+                self.endings = self.endings.saturating_add(1);
+            }
+            // The others were opened to the same server, and rest since.
+            Err(_) if !keeps_link => self.idle.clear(),
+            Err(_) => {}
+            Ok(_) => self.endings = 0,
+        }
+    }
+    fn time(&self, job: &Job) {
+        if job.handed.elapsed() >= self.settings.slow_query {
+            self.figures.slow.fetch_add(1, Ordering::Relaxed);
         }
     }
     fn not_reached(&mut self, failure: Failure) {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base::Isolation;
+
 /// A row of a table: names and values in the table's order, as text. A column that holds NULL is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
@@ -217,6 +219,28 @@ pub enum Query {
     /// Writes that are done all or not at all, in one transaction: [`Answer::Batch`]. Neither `Raw` nor `Batch` may be among
     /// them, nor more than [`Query::BATCH_MAX`] in all.
     Batch(Vec<Query>),
+    /// A statement of the site's own in a transaction that others follow in: [`Answer::Set`]. A connection is lent to the
+    /// transaction from its first statement to its end, or until it has lasted for as long as it may.
+    Within {
+        /// Which transaction; who asks chooses the number, and never twice the same.
+        transaction: u64,
+        /// It may begin the transaction; otherwise one that is not there, or not any more, is refused.
+        begins: bool,
+        /// What it sees of others, when it is begun.
+        isolation: Isolation,
+        /// The statement.
+        sql: String,
+        /// Most rows that are wanted.
+        limit: Option<u32>,
+    },
+    /// Ends a transaction of [`Query::Within`]: [`Answer::Changed`] of nothing. To commit one that is not there any more, or
+    /// of which the database keeps nothing, is refused.
+    End {
+        /// Which transaction.
+        transaction: u64,
+        /// Keeps what was done.
+        commit: bool,
+    },
     /// The names of a table's columns: [`Answer::Columns`].
     Columns {
         /// The table.
@@ -227,6 +251,13 @@ pub enum Query {
 impl Query {
     /// Most writes of one transaction: rows stay locked until its end.
     pub const BATCH_MAX: usize = 1_000;
+    /// The transaction of which it is a part, or that it ends.
+    pub(crate) const fn transaction(&self) -> Option<u64> {
+        match self {
+            Self::Within { transaction, .. } | Self::End { transaction, .. } => Some(*transaction),
+            _ => None,
+        }
+    }
 }
 
 /// The result of a statement of the site's own.

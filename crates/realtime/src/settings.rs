@@ -14,6 +14,8 @@ pub const QUERY_WITHIN: Duration = Duration::from_secs(10);
 pub const NEGATIVE_CACHE: Duration = Duration::from_secs(300);
 /// From when on a query counts as slow; the field's default of slow_query_limit.
 pub const SLOW_QUERY: Duration = Duration::from_secs(5);
+/// How long a transaction of a call may last when nothing is said of it.
+pub const TRANSACTION_WITHIN: Duration = Duration::from_secs(60);
 /// Queries of one database that are open at once, waiting ones among them: all phones of a large site at once.
 pub const WAITING_DEFAULT: usize = 16_384;
 
@@ -42,6 +44,8 @@ pub struct Connection {
     /// How long it is left alone at most when it cannot be reached (negative_connection_cache); tries begin after a second
     /// and come at twice the distance each time.
     pub negative_cache: Duration,
+    /// How long a transaction may last from its first statement; then it is rolled back (transaction_timeout).
+    pub transaction_within: Duration,
     /// A query that took longer counts as slow (slow_query_limit).
     pub slow_query: Duration,
     /// Queries that are open at once; further ones are turned away.
@@ -61,6 +65,7 @@ impl Connection {
             connect_within: CONNECT_WITHIN,
             query_within: QUERY_WITHIN,
             negative_cache: NEGATIVE_CACHE,
+            transaction_within: TRANSACTION_WITHIN,
             slow_query: SLOW_QUERY,
             waiting_max: WAITING_DEFAULT,
             at_connect: Vec::new(),

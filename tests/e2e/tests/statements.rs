@@ -126,6 +126,75 @@ exten => family,1,Set(DB(f/row)=${REALTIME(customers,number,200)})
 }
 
 #[test]
+fn transactions_of_a_call_are_kept_taken_back_or_over_with_it() {
+    let dialplan = "[test]
+exten => both,1,Set(ODBC(transaction,crm)=first)
+ same => n,Set(ODBC(isolation)=serializable)
+ same => n,Set(DB(x/active)=${ODBC(transaction)}|${ODBC(isolation)}|${ODBC(forcecommit)})
+ same => n,Set(ODBC_CUSTOMER(300)=New,Sligo)
+ same => n,Set(ODBC_CUSTOMER(100)=Pat,Bray)
+ same => n,Set(DB(x/inside)=${ODBC_CUSTOMER(300)}|${ODBC_CUSTOMER(100)})
+ same => n,ODBC_Rollback()
+ same => n,Set(DB(x/back)=${ODBCSTATUS}|${ODBC_CUSTOMER(300)}.)
+ same => n,Set(ODBC_CUSTOMER(300)=Kept,Sligo)
+ same => n,Set(ODBC(transaction,crm)=second)
+ same => n,Set(DB(x/second)=${ODBC(transaction)}|${ODBC(isolation)})
+ same => n,Set(ODBC(transaction)=first)
+ same => n,ODBC_Commit(first)
+ same => n,Set(DB(x/kept)=${ODBCSTATUS}|${ODBC_CUSTOMER(300)})
+ same => n,Set(ODBC(transaction,nowhere)=third)
+ same => n,Set(DB(x/unknown)=${ODBC(transaction)})
+ same => n,Busy(1)
+exten => left,1,Set(ODBC(transaction,crm)=t)
+ same => n,Set(ODBC_CUSTOMER(200)=Left,Nowhere)
+ same => n,Busy(1)
+exten => forced,1,Set(ODBC(transaction,crm)=t)
+ same => n,Set(ODBC(forcecommit)=1)
+ same => n,Set(ODBC_CUSTOMER(200)=Forced,Kells)
+ same => n,Busy(1)
+exten => late,1,Set(ODBC(transaction,crm)=t)
+ same => n,Set(ODBC_CUSTOMER(200)=Late,Nowhere)
+ same => n,Answer()
+ same => n,Wait(2)
+ same => n,Set(ODBC_CUSTOMER(200)=Later,Nowhere)
+ same => n,Set(DB(x/late)=${ODBCSTATUS})
+ same => n,ODBC_Commit(t)
+ same => n,Set(DB(x/over)=${ODBCSTATUS})
+ same => n,Hangup()
+";
+    let Some((site, file)) = site("transactions", dialplan) else { return };
+    let server = Server::start(site.add("res_odbc.conf", "transaction_timeout => 1\n"));
+    let mut alice = Phone::new(server.site.sip, "alice");
+    let of = |key: &str| server.database("x", key);
+    assert_eq!(alice.call("both").status(), Some(486), "{}", server.log());
+    for (key, expected) in [
+        ("active", "first|serializable|0"),
+        ("inside", "New,Sligo|Pat,Bray"),
+        ("back", "SUCCESS|."),
+        ("second", "second|read_committed"),
+        ("kept", "SUCCESS|Kept,Sligo"),
+        ("unknown", "first"),
+    ] {
+        assert_eq!(of(key), expected, "{key}: {}", server.log());
+    }
+    let name_of = |number: &str| file.sql(&format!("SELECT name FROM customers WHERE number = '{number}'"));
+    assert_eq!((name_of("100").as_str(), name_of("300").as_str()), ("O'Brien, Pat", "Kept"));
+    assert_eq!(alice.call("left").status(), Some(486), "{}", server.log());
+    server.until_idle();
+    wait::until_true("the connection is given back", || {
+        server.json("odbc show")["databases"][0]["lent"] == 0
+    });
+    assert_eq!(name_of("200"), "Quinn", "a call that ends takes back what it did not commit");
+    assert_eq!(alice.call("forced").status(), Some(486), "{}", server.log());
+    wait::until_true("forcecommit keeps it", || name_of("200") == "Forced");
+    assert_eq!(alice.call("late").status(), Some(200), "{}", server.log());
+    alice.until_hung_up();
+    assert_eq!((of("late"), of("over")), ("FAILURE".into(), "FAILURE".into()), "{}", server.log());
+    assert_eq!(name_of("200"), "Forced", "what lasts too long is taken back, and nothing follows it");
+    server.until_idle();
+}
+
+#[test]
 fn a_file_that_lies_in_a_database_is_read_from_there_and_again_when_it_changes() {
     let site = Site::new("whole-files").phone("alice").dialplan("[test]\nexten => 100,1,Congestion(1)\n");
     let file = Sqlite::new(

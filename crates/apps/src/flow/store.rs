@@ -19,6 +19,13 @@ pub(crate) const ROWS: &[AppRow] = rows! {
     "ODBCFinish" "func_odbc" Run::Now(finish),
         "Lets go of a result of a function with mode=multirow.", "ODBCFinish(result-id)",
         "What ODBC_FETCH() has not taken of it is forgotten. A call's end does the same.";
+    "ODBC_Commit" "res_odbc_transaction" Run::Story(crate::functions::transactions::commit),
+        "Commits a transaction that is open.", "ODBC_Commit([transaction])",
+        "Without a name the active one. What follows in it begins it anew. ODBCSTATUS is SUCCESS or FAILURE; a transaction that \
+         was not committed was rolled back.";
+    "ODBC_Rollback" "res_odbc_transaction" Run::Story(crate::functions::transactions::roll_back),
+        "Takes back what was done in a transaction that is open.", "ODBC_Rollback([transaction])",
+        "Without a name the active one. What follows in it begins it anew. ODBCSTATUS is SUCCESS or FAILURE.";
 };
 
 fn finish(call: &Call, text: &str) -> Outcome {

@@ -19,6 +19,7 @@ pub(crate) mod service;
 pub(crate) mod shell;
 mod sight;
 mod state;
+pub(crate) mod transactions;
 pub(crate) mod web;
 
 use dialplan::{ChannelFunction, Fault};
@@ -144,6 +145,7 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Realtime | F::RealtimeField | F::RealtimeHash | F::RealtimeDestroy => {
             rows::read_family(call, function, text, out)
         }
+        F::Odbc => transactions::read(call, text, out),
         F::OdbcFetch => rows::read_fetch(call, text, out),
         F::RealtimeStore => Err(Fault::new("can only be written")),
     }
@@ -182,6 +184,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         F::Realtime | F::RealtimeField | F::RealtimeStore | F::RealtimeDestroy => {
             rows::write_family(call, function, text, value)
         }
+        F::Odbc => transactions::write(call, text, value),
         F::TalkDetect => listening::write_talk(call, text, value),
         F::AudiohookInherit => listening::write_inherit(text),
         F::MiniVmCounter => voicemail::write_counter(call, text, value),

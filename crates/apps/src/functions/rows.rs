@@ -80,8 +80,7 @@ impl Call {
             let outcome = match &row.body {
                 Body::Statement(of) => {
                     let sql = self.with_arguments(of, &args, None, || self.expand(&of.read));
-                    let ask =
-                        RowsAsk::Statement { databases: of.read_from.clone(), sql, otherwise: String::new() };
+                    let ask = self.statement_ask(&of.read_from, sql, String::new());
                     self.ask_database(want(ask, rows_max(of), WITHIN), after_end).await?
                 }
                 Body::Channel { function, .. } => self.ask_family(*function, &args, after_end).await?,
@@ -142,6 +141,15 @@ impl Call {
             }
         }
         Ok(())
+    }
+    /// A statement, in the transaction that the channel has open in one of these databases.
+    fn statement_ask(&self, databases: &Arc<[String]>, sql: String, otherwise: String) -> RowsAsk {
+        match self.chan.core(|core| core.transaction_for(self.chan.id(), databases)) {
+            Some((database, part)) => {
+                RowsAsk::Statement { databases: [database].into(), sql, otherwise, within: Some(part) }
+            }
+            None => RowsAsk::Statement { databases: databases.clone(), sql, otherwise, within: None },
+        }
     }
     /// Runs `body` while the arguments of a function, and the value that is written, are variables of the channel.
     fn with_arguments<T>(
@@ -325,7 +333,7 @@ pub fn statement(
         let otherwise = value.map(|_| call.expand(&of.insert)).unwrap_or_default();
         (call.expand(template), otherwise)
     });
-    let ask = RowsAsk::Statement { databases: databases.clone(), sql, otherwise };
+    let ask = call.statement_ask(databases, sql, otherwise);
     Some(Ok(want(ask, if value.is_some() { 1 } else { rows_max(of) }, WITHIN)))
 }
 
@@ -363,7 +371,7 @@ pub(crate) fn write_statement(call: &Call, of: &Arc<Statement>, args: &str, valu
     call.may_write()?;
     let (sql, otherwise) =
         call.with_arguments(of, args, Some(value), || (call.expand(&of.write), call.expand(&of.insert)));
-    let ask = RowsAsk::Statement { databases: of.write_to.clone(), sql, otherwise };
+    let ask = call.statement_ask(&of.write_to, sql, otherwise);
     call.push_write(Kind::Statement, ask)
 }
 

@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "odbc show [all]",
         "Lists the databases that the configuration describes.",
-        "databases [name driver target standing open busy max waiting answered failed slow]",
+        "databases [name driver target standing open busy lent max waiting answered failed slow]",
         Cli::databases,
     )
     .also(&["realtime mysql status", "realtime pgsql status", "realtime sqlite3 status"]),
@@ -68,7 +68,7 @@ impl Cli {
                 .map(|row| {
                     json!({
                         "name": row.name, "driver": row.driver, "target": row.target, "standing": row.standing,
-                        "open": row.open, "busy": row.busy, "max": row.max, "waiting": row.waiting,
+                        "open": row.open, "busy": row.busy, "lent": row.lent, "max": row.max, "waiting": row.waiting,
                         "answered": row.answered, "failed": row.failed, "slow": row.slow,
                     })
                 })
@@ -80,8 +80,8 @@ impl Cli {
             for row in &rows {
                 let _ = write!(
                     out,
-                    "  Name:   {}\n  Where:  {}\n  Driver: {}\n  State:  {}\n    Number of active connections: {} (out of {}), {} busy, {} \
-                     queries wait\n    Queries: {} answered, {} failed, {} slow\n\n",
+                    "  Name:   {}\n  Where:  {}\n  Driver: {}\n  State:  {}\n    Number of active connections: {} (out of {}), {} busy, {} with \
+                     transactions, {} queries wait\n    Queries: {} answered, {} failed, {} slow\n\n",
                     clean(&row.name),
                     clean(&row.target),
                     clean(&row.driver),
@@ -89,6 +89,7 @@ impl Cli {
                     row.open,
                     row.max,
                     row.busy,
+                    row.lent,
                     row.waiting,
                     row.answered,
                     row.failed,

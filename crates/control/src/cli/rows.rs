@@ -226,8 +226,10 @@ impl Cli {
 fn spelled(want: &RowsWant) -> String {
     match &want.ask {
         RowsAsk::Statement { sql, .. } => format!("{}\n", clean(sql)),
-        RowsAsk::Find { .. } | RowsAsk::Change { .. } | RowsAsk::Add { .. } | RowsAsk::Remove { .. } => {
-            String::new()
-        }
+        RowsAsk::Find { .. }
+        | RowsAsk::Change { .. }
+        | RowsAsk::Add { .. }
+        | RowsAsk::Remove { .. }
+        | RowsAsk::End { .. } => String::new(),
     }
 }

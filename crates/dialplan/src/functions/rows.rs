@@ -46,6 +46,14 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
     ),
     row(
+        "ODBC",
+        "ODBC(transaction|forcecommit|isolation[,argument])",
+        "Opens a transaction for functions of func_odbc.conf, or says or sets which is active and what holds for it.",
+        F::Odbc,
+        true,
+        true,
+    ),
+    row(
         "ODBC_FETCH",
         "ODBC_FETCH(result-id)",
         "Gives the next row of a result of a function of func_odbc.conf with mode=multirow.",

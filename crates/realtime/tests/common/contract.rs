@@ -1,7 +1,10 @@
 //! What every database answers alike, whatever speaks to it.
 
+use std::time::Duration;
+
 use realtime::{
-    Answer, Connection, Databases, Failure, Filter, Load, Op, Order, Query, ResultSet, Rewrite, Row, Ticket,
+    Answer, Connection, Databases, Failure, Filter, Isolation, Load, Op, Order, Query, ResultSet, Rewrite,
+    Row, Ticket,
 };
 
 use super::{LIMIT, collect, open, raw};
@@ -28,6 +31,7 @@ fn names(answer: Result<Answer, Failure>) -> Vec<String> {
 
 /// Checks a database that has nothing in it yet; `driver` is the native one of its kind.
 pub fn contract(connection: Connection, driver: &str) {
+    let hasty = Connection { transaction_within: Duration::from_secs(1), ..connection.clone() };
     let mut databases = open(connection);
     let db = &mut databases;
     let made = db.ask(
@@ -44,6 +48,11 @@ pub fn contract(connection: Connection, driver: &str) {
     columns_that_come_later_are_seen(driver, db);
     statements_of_the_site(driver, db);
     many_at_once_are_each_answered_once(driver, db);
+    a_transaction_is_kept_or_taken_back_as_a_whole(driver, db);
+    a_statement_that_fails_leaves_no_half_transaction(driver, db);
+    what_a_transaction_sees_is_what_was_wanted(driver, db);
+    transactions_leave_connections_to_others(driver, db);
+    a_transaction_that_lasts_too_long_is_taken_back(driver, &mut open(hasty));
     assert!(databases.finish(LIMIT), "{driver}");
 }
 
@@ -274,4 +283,133 @@ fn many_at_once_are_each_answered_once(driver: &str, db: &mut Databases) {
     let status = db.status();
     assert!((1..=4).contains(&status[0].open), "{driver}: {status:?}");
     assert_eq!(status[0].standing, realtime::Standing::Up, "{driver}");
+}
+
+fn within(transaction: u64, begins: bool, sql: &str) -> Query {
+    let isolation = Isolation::ReadCommitted;
+    Query::Within { transaction, begins, isolation, sql: sql.to_owned(), limit: None }
+}
+fn insert(name: &str) -> String {
+    format!("INSERT INTO friends (name) VALUES ('{name}')")
+}
+fn end(transaction: u64, commit: bool) -> Query {
+    Query::End { transaction, commit }
+}
+/// How many rows there are whose names begin with `tx`, for everybody.
+fn kept(db: &mut Databases) -> usize {
+    rows_of(db, "tx%").len()
+}
+/// The first value of an answer.
+fn value(answer: Result<Answer, Failure>) -> String {
+    let Ok(Answer::Set(set)) = answer else { panic!("{answer:?}") };
+    set.rows[0][0].clone().unwrap()
+}
+const COUNT: &str = "SELECT count(*) FROM friends WHERE name LIKE 'tx%'";
+
+fn a_transaction_is_kept_or_taken_back_as_a_whole(driver: &str, db: &mut Databases) {
+    for (number, commit, left) in [(1, false, 0), (2, true, 2)] {
+        let first = db.ask("db", within(number, true, &insert("tx1")));
+        assert!(matches!(&first, Ok(Answer::Set(set)) if set.changed == 1), "{driver}: {first:?}");
+        db.ask("db", within(number, false, &insert("tx2"))).unwrap();
+        assert_eq!(kept(db), 0, "{driver}: nobody else sees it yet");
+        assert_eq!(value(db.ask("db", within(number, false, COUNT))), "2", "{driver}: it sees itself");
+        assert_eq!(db.status()[0].lent, 1, "{driver}");
+        assert_eq!(db.ask("db", end(number, commit)), Ok(Answer::Changed(0)), "{driver}");
+        assert_eq!(kept(db), left, "{driver}: commit {commit}");
+        let over = db.ask("db", within(number, false, COUNT));
+        assert!(matches!(over, Err(Failure::Refused { .. })), "{driver}: it is over: {over:?}");
+        let again = db.ask("db", end(number, true));
+        assert!(matches!(again, Err(Failure::Refused { .. })), "{driver}: {again:?}");
+        assert_eq!(db.ask("db", end(number, false)), Ok(Answer::Changed(0)), "{driver}");
+    }
+    db.ask("db", raw("DELETE FROM friends WHERE name LIKE 'tx%'")).unwrap();
+}
+
+/// PostgreSQL takes nothing more after a statement that fails, others do: whatever is told as committed is there.
+fn a_statement_that_fails_leaves_no_half_transaction(driver: &str, db: &mut Databases) {
+    db.ask("db", within(10, true, &insert("tx1"))).unwrap();
+    let twice = db.ask("db", within(10, false, &insert("tx1")));
+    assert!(matches!(twice, Err(Failure::Refused { .. } | Failure::Value { .. })), "{driver}: {twice:?}");
+    let more = db.ask("db", within(10, false, &insert("tx2")));
+    let committed = db.ask("db", end(10, true));
+    // What SQLite says through ODBC does not tell whether it has let go of the transaction.
+    let goes_on = match driver {
+        "postgresql" => false,
+        "sqlite" => db.status()[0].driver == "sqlite",
+        _ => true,
+    };
+    match goes_on {
+        true => assert_eq!((more.is_ok(), committed), (true, Ok(Answer::Changed(0))), "{driver}"),
+        false => {
+            assert!(matches!(more, Err(Failure::Refused { .. })), "{driver}: {more:?}");
+            assert!(matches!(committed, Err(Failure::Refused { .. })), "{driver}: {committed:?}");
+        }
+    }
+    assert_eq!(kept(db), if goes_on { 2 } else { 0 }, "{driver}");
+    db.ask("db", raw("DELETE FROM friends WHERE name LIKE 'tx%'")).unwrap();
+}
+
+fn what_a_transaction_sees_is_what_was_wanted(driver: &str, db: &mut Databases) {
+    if driver == "sqlite" {
+        // While one has begun, nobody else writes.
+        return;
+    }
+    for (number, isolation, seen) in
+        [(20, Isolation::ReadCommitted, "1"), (21, Isolation::RepeatableRead, "0")]
+    {
+        let count = |begins| Query::Within {
+            transaction: number,
+            begins,
+            isolation,
+            sql: COUNT.to_owned(),
+            limit: None,
+        };
+        assert_eq!(value(db.ask("db", count(true))), "0", "{driver}");
+        db.ask("db", raw(&insert("tx1"))).unwrap();
+        assert_eq!(value(db.ask("db", count(false))), seen, "{driver}: {isolation:?}");
+        db.ask("db", end(number, true)).unwrap();
+        db.ask("db", raw("DELETE FROM friends WHERE name LIKE 'tx%'")).unwrap();
+    }
+}
+
+fn transactions_leave_connections_to_others(driver: &str, db: &mut Databases) {
+    let status = db.status();
+    // Writers of a file take turns, and whoever has begun may write.
+    let most = if status[0].driver == "sqlite" { 1 } else { u64::from(status[0].connections_max) };
+    for number in 0..most {
+        assert_eq!(value(db.ask("db", within(30 + number, true, "SELECT 7"))), "7", "{driver}");
+    }
+    assert_eq!(kept(db), 0, "{driver}: whoever has no transaction is answered");
+    let late = Ticket { asker: 1, number: 99 };
+    db.submit("db", late, within(99, true, "SELECT 8")).unwrap();
+    db.submit("db", Ticket { asker: 1, number: 1 }, load("friends", vec![Filter::is("name", "6001")]))
+        .unwrap();
+    let (first, _) = collect(db, 1);
+    assert_eq!(first[0].0.number, 1, "{driver}: a further transaction waits");
+    db.submit("db", Ticket { asker: 1, number: 2 }, end(30, false)).unwrap();
+    let (rest, _) = collect(db, 2);
+    let mut numbers: Vec<u64> = rest.iter().map(|(ticket, _)| ticket.number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [2, 99], "{driver}: and begins when another has ended");
+    for number in (31..30 + most).chain([99]) {
+        db.ask("db", end(number, false)).unwrap();
+    }
+    // The figures follow an answer; the next one comes behind them.
+    assert_eq!(kept(db), 0, "{driver}");
+    assert_eq!(db.status()[0].lent, 0, "{driver}");
+}
+
+fn a_transaction_that_lasts_too_long_is_taken_back(driver: &str, db: &mut Databases) {
+    db.ask("db", within(40, true, &insert("tx1"))).unwrap();
+    let over = loop {
+        match db.ask("db", within(40, false, COUNT)) {
+            Ok(_) => {}
+            Err(failure) => break failure,
+        }
+    };
+    assert!(matches!(&over, Failure::Refused { why, .. } if why.contains("over")), "{driver}: {over:?}");
+    assert_eq!(kept(db), 0, "{driver}");
+    assert_eq!(db.ask("db", within(41, true, COUNT)).map(|_| ()), Ok(()), "{driver}: the next one begins");
+    assert_eq!(db.ask("db", end(41, true)), Ok(Answer::Changed(0)), "{driver}");
+    assert!(db.finish(LIMIT), "{driver}");
 }

@@ -274,6 +274,9 @@ pub(super) fn own_database(
         connect_timeout: CONNECT_TIMEOUT,
         retry_after: RETRY_AFTER,
         slow: SLOW,
+        transaction_timeout: std::time::Duration::from_secs(60),
+        isolation: base::Isolation::default(),
+        forcecommit: false,
         pre_connect: true,
         place: place.clone(),
     };

@@ -211,6 +211,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("res_pjsip_session", &[]),
     ("res_config_odbc", &[]),
     ("res_odbc", &[]),
+    ("res_odbc_transaction", &[F("ODBC"), A("ODBC_Commit"), A("ODBC_Rollback")]),
     ("res_rtp_asterisk", &[Capability::Rtp]),
     ("res_timing_timerfd", &[]),
     ("res_timing_pthread", &[]),

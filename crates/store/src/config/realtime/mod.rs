@@ -23,6 +23,7 @@ pub use rows::{ID, NAME, RowReader};
 pub use sorcery::{MemoryCache, ObjectKind, Objects, Sorcery, Wizard};
 
 use super::{Row, kind::Secret};
+use base::Isolation;
 use conf::{File, Findings, Place};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -108,6 +109,12 @@ pub struct Settings {
     pub retry_after: Duration,
     /// A query that took longer is worth a line of the log; zero: none is.
     pub slow: Duration,
+    /// How long a transaction may last.
+    pub transaction_timeout: Duration,
+    /// What transactions see of others, unless they say otherwise.
+    pub isolation: Isolation,
+    /// A transaction is committed when its call ends, unless it says otherwise.
+    pub forcecommit: bool,
     /// Connections are made at the start.
     pub pre_connect: bool,
     /// Where it was written.

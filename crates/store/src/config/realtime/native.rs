@@ -3,6 +3,7 @@
 use super::{Link, Server, Settings};
 use crate::config::kind::{Folder, Hidden, Int, Port, Seconds, Text, YesNo};
 use crate::config::{options, read_object, read_settings};
+use base::Isolation;
 use conf::{File, Findings, Place};
 use std::time::Duration;
 
@@ -68,6 +69,8 @@ options! {
 
 /// After a connection has failed, the next is tried this much later by drivers whose files do not say.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// How long a transaction may last, for drivers whose files do not say.
+const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long making a connection may take, for drivers whose files do not say.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -81,6 +84,9 @@ fn database(name: String, link: Link, common: (u32, u32), place: &Place) -> Sett
         connect_timeout: CONNECT_TIMEOUT,
         retry_after: RETRY_AFTER,
         slow: Duration::from_millis(slow.into()),
+        transaction_timeout: TRANSACTION_TIMEOUT,
+        isolation: Isolation::default(),
+        forcecommit: false,
         pre_connect: true,
         place: place.clone(),
     }

@@ -6,6 +6,7 @@
 use super::{Link, Server, Settings};
 use crate::config::kind::{Hidden, Int, Seconds, Text, YesNo};
 use crate::config::{Object as _, Row, Status, options, read_object};
+use base::Isolation;
 use conf::{File, Findings, Place};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,10 +32,9 @@ options! {
     slow_query_limit: Int<0, 3_600_000> = "5000", "Milliseconds after which a query is worth a line of the log; 0: none is.";
     logging: YesNo = "no", "Count queries and log slow ones.",
         Ignored "*" "queries are always counted, and slow ones logged";
-    isolation: Text = "read_committed", "Isolation of transactions: read_committed, read_uncommitted, repeatable_read or serializable.",
-        Later "read_committed" "each statement stands for itself";
-    forcecommit: YesNo = "no", "Commit what was not.",
-        Ignored "*" "each statement is committed";
+    isolation: Text = "read_committed", "Isolation of transactions: read_committed, read_uncommitted, repeatable_read or serializable. Transactions of SQLite are always serializable.";
+    forcecommit: YesNo = "no", "Commit a transaction that is open at the end of its call; otherwise it is rolled back.";
+    transaction_timeout: Seconds<1, 3600> = "60", "How long a transaction of a call may last from its first statement; then it is rolled back.";
     cache_type: Text = "stack", "Which free connection is taken: `stack` or `rr`.",
         Ignored "*" "the connection that was used last is taken";
     cache_size: Text = "", "Connections that are kept; empty: all.",
@@ -280,6 +280,14 @@ fn settings(
         connect_timeout: class.connect_timeout,
         retry_after: class.negative_connection_cache,
         slow: Duration::from_millis(class.slow_query_limit.into()),
+        transaction_timeout: class.transaction_timeout,
+        isolation: Isolation::named(&class.isolation).unwrap_or_else(|| {
+            let message = format!("isolation={} is not known; it is read_committed", class.isolation);
+            let remedy = "write read_committed, read_uncommitted, repeatable_read or serializable";
+            findings.warning(class.origin.place_of("isolation"), message, remedy);
+            Isolation::default()
+        }),
+        forcecommit: class.forcecommit,
         pre_connect: class.pre_connect,
         place: class.origin.place.clone(),
     })
