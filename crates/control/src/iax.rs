@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use driver::iax::{ChannelRow, KeyRow, NetstatRow, Numbers, PeerRow, RegistryRow, Stats};
+use driver::iax::{ChannelRow, KeyRow, NetstatRow, Numbers, PeerRow, RegistryRow, Stats, UserRow};
 
 /// Which frames are told in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,6 +20,8 @@ pub enum Trace {
 pub trait Show {
     /// Peers in the order of their names, all or the one of this name.
     fn peers(&self, only: Option<&str>) -> Vec<PeerRow>;
+    /// Users that rows of a database have made, as far as they are known.
+    fn users_of_rows(&self) -> Vec<UserRow>;
     /// Registrations of ours in file order.
     fn registry(&self) -> Vec<RegistryRow>;
     /// Calls.

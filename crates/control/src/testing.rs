@@ -211,6 +211,7 @@ impl crate::iax::Show for Iax {
             state,
             expires: None,
             channels: Vec::new(),
+            is_realtime: false,
             options: vec![("description", "a site".to_owned())],
         };
         let mut site =
@@ -218,10 +219,21 @@ impl crate::iax::Show for Iax {
         (site.trunk, site.encrypted, site.username) = (true, true, "site-a".to_owned());
         site.channels = vec!["IAX2/site-b-00000001".to_owned()];
         let mut phone = row("phone", None, PeerState::Unknown);
-        phone.is_dynamic = true;
+        (phone.is_dynamic, phone.is_realtime) = (true, true);
         let mut rows = vec![phone, site];
         rows.retain(|row| only.is_none_or(|only| only == row.name));
         rows
+    }
+    fn users_of_rows(&self) -> Vec<driver::iax::UserRow> {
+        vec![driver::iax::UserRow {
+            name: "phone".to_owned(),
+            has_secret: true,
+            has_keys: false,
+            auth: [true, false, false],
+            context: "internal".to_owned(),
+            restricted: false,
+            priority: "Host",
+        }]
     }
     fn registry(&self) -> Vec<driver::iax::RegistryRow> {
         vec![driver::iax::RegistryRow {

@@ -12,7 +12,7 @@ use call::{Core, Level, Shard};
 use control::iax::{Show, Trace};
 use control::site::Site;
 use driver::iax::{
-    ChannelRow, Config, IaxDriver, KeyRow, Lease, NetstatRow, Numbers, PeerRow, RegistryRow, Stats,
+    ChannelRow, Config, IaxDriver, KeyRow, Lease, NetstatRow, Numbers, PeerRow, RegistryRow, Stats, UserRow,
 };
 use io::clock::Clock;
 use io::net::{BindError, Net, TransportId as Socket};
@@ -215,6 +215,9 @@ struct Sight {
 impl Show for Sight {
     fn peers(&self, only: Option<&str>) -> Vec<PeerRow> {
         self.driver.borrow().show_peers(&self.shard.core.borrow(), only)
+    }
+    fn users_of_rows(&self) -> Vec<UserRow> {
+        self.driver.borrow().show_users_of_rows()
     }
     fn registry(&self) -> Vec<RegistryRow> {
         self.driver.borrow().show_registry()

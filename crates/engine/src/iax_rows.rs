@@ -372,7 +372,11 @@ impl IaxRows {
                 let jitter = general.maxjitterbuffer;
                 match kind {
                     Kind::User => {
-                        let user = made.users.get(&**name).map(|of| Rc::new(iax_user(name, of, jitter)));
+                        let user = made.users.get(&**name).map(|of| {
+                            let mut user = iax_user(name, of, jitter);
+                            user.common.is_realtime = true;
+                            Rc::new(user)
+                        });
                         put(&mut self.users, name, user.clone());
                         if !self.snapshot.iax.users.contains_key(&**name) {
                             learned.users.push((name.clone(), user));
@@ -381,6 +385,7 @@ impl IaxRows {
                     Kind::Peer => {
                         let peer = made.peers.get(&**name).map(|of| {
                             let mut peer = iax_peer(name, of, jitter, general.srvlookup);
+                            peer.common.is_realtime = true;
                             peer.is_friend = of.is_user();
                             peer.seen = row.as_ref().and_then(|row| seen(row, general, clocks));
                             Rc::new(peer)

@@ -504,8 +504,11 @@ impl Rows {
         for (kind, name) in last.into_keys() {
             match kind {
                 Kind::Endpoint => {
-                    let object =
-                        made.endpoints.get(&*name).map(|of| wire::sip_endpoint(stack, &name, of, hosts).1);
+                    let object = made.endpoints.get(&*name).map(|of| {
+                        let mut object = wire::sip_endpoint(stack, &name, of, hosts).1;
+                        Rc::make_mut(&mut object).is_realtime = true;
+                        object
+                    });
                     set(&mut self.made.endpoints, &name, object);
                     let object = chosen(&self.made.endpoints, &self.own.endpoints, self.first(kind), &name);
                     learned.endpoints.push((name, object));

@@ -371,6 +371,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
     caller.tag.clone_from(&from.callerid_tag);
     let (access, contact_access) = (from.access.clone(), from.contact_access.clone());
     Endpoint {
+        is_realtime: false,
         name,
         context: from.context.clone(),
         aors: names(&from.aors),

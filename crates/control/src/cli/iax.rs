@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use driver::iax::{ChannelRow, KeyKind, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow};
+use driver::iax::{
+    ChannelRow, KeyKind, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, UserRow,
+};
 use serde_json::{Value, json};
 use store::config::iax::{CodecPriority, IaxPeer};
 
@@ -10,7 +12,8 @@ use super::text::{clean, s, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
 use crate::iax::{Show, Trace};
 
-const PEER_KEYS: &str = "peers [name username host port dynamic trunk encryption status expires channels]";
+const PEER_KEYS: &str =
+    "peers [name username host port dynamic trunk encryption status realtime expires channels]";
 
 pub(super) const ROWS: &[Row] = &[
     show("iax2 show peers [like <pattern>]", "Lists IAX2 peers.", PEER_KEYS, Cli::iax_peers)
@@ -18,13 +21,13 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "iax2 show peer <iax-peer>",
         "Shows one IAX2 peer and its options in effect; never its secret.",
-        "peers [name username host port dynamic trunk encryption status expires channels options]",
+        "peers [name username host port dynamic trunk encryption status realtime expires channels options]",
         Cli::iax_peer,
     ),
     show(
         "iax2 show users [like <pattern>]",
         "Lists IAX2 users; never their secrets.",
-        "users [name secret auth context restricted codec_priority]",
+        "users [name secret auth context restricted codec_priority realtime]",
         Cli::iax_users,
     )
     .detail("pattern is a regular expression that is looked for in names."),
@@ -170,41 +173,22 @@ impl Cli {
             Err(said) => return said,
         };
         let snapshot = self.site.snapshot.borrow();
-        let users = || {
-            let fits = |name: &str| like.as_ref().is_none_or(|like| like.find(name).is_some());
-            snapshot.iax.users.iter().filter(move |(name, _)| fits(name))
-        };
+        let fits = |name: &str| like.as_ref().is_none_or(|like| like.find(name).is_some());
+        let sight = self.site.iax_sight.borrow();
+        let of_rows = sight.as_ref().map(|iax| iax.borrow().users_of_rows()).unwrap_or_default();
+        let own = snapshot.iax.users.iter().map(|(name, user)| UserLine::of_file(name, user));
+        let mut users: Vec<UserLine> = own.chain(of_rows.into_iter().map(UserLine::of_row)).collect();
+        users.retain(|user| fits(&user.name));
         let data = || {
-            let rows = users().map(|(name, user)| {
+            let rows = users.iter().map(|user| {
                 json!({
-                    "name": name, "secret": secret(user), "auth": methods(user), "context": context(user),
-                    "restricted": !user.access.is_empty(), "codec_priority": priority(user),
+                    "name": user.name, "secret": user.secret, "auth": user.auth, "context": user.context,
+                    "restricted": user.restricted, "codec_priority": user.priority, "realtime": user.realtime,
                 })
             });
             json!({ "users": rows.collect::<Vec<_>>() })
         };
-        let text = || {
-            let line = |cells: [&str; 6]| {
-                let [name, secret, auth, context, limited, codecs] = cells;
-                format!(
-                    "{name:<15.15}  {secret:<20.20}  {auth:<15.15}  {context:<15.15}  {limited:<5.5}  {codecs:<5.10}\n"
-                )
-            };
-            let head = line(["Username", "Secret", "Authen", "Def.Context", "A/C", "Codec Pref"]);
-            users().fold(head, |out, (name, user)| {
-                let limited = yes_no(!user.access.is_empty());
-                let cells = [
-                    &*clean(name),
-                    secret(user),
-                    &methods(user),
-                    &clean(context(user)),
-                    limited,
-                    priority(user),
-                ];
-                out + &line(cells)
-            })
-        };
-        ask.show(data, text)
+        ask.show(data, || users_text(&users))
     }
 
     fn iax_registry(&self, ask: &mut Ask<'_>) -> Said {
@@ -435,18 +419,22 @@ fn peer_json(row: &PeerRow) -> Value {
         "name": row.name, "username": row.username, "host": row.address.map(|address| address.ip()),
         "port": row.address.map(|address| address.port()), "dynamic": row.is_dynamic, "trunk": row.trunk,
         "encryption": row.encrypted, "status": row.state.text(), "expires": row.expires,
-        "channels": row.channels,
+        "channels": row.channels, "realtime": row.is_realtime,
     })
 }
 
 fn peers_text(rows: &[PeerRow]) -> String {
-    let line = |cells: [&str; 8]| {
-        let [name, host, dynamic, mask, port, marks, status, description] = cells;
+    // As in the lists of chan_sip, only where there is something in it.
+    let has_rows = rows.iter().any(|row| row.is_realtime);
+    let line = |cells: [&str; 9]| {
+        let [name, host, dynamic, mask, port, marks, status, description, realtime] = cells;
+        let realtime = if has_rows { format!(" {realtime}") } else { String::new() };
         format!(
-            "{name:<15.15}  {host:<40.40} {dynamic}  {mask:<40.40}  {port:<6} {marks:<6}  {status:<11} {description:<32.32}\n"
+            "{name:<15.15}  {host:<40.40} {dynamic}  {mask:<40.40}  {port:<6} {marks:<6}  {status:<11} {description:<32.32}{realtime}\n"
         )
     };
-    let mut out = line(["Name/Username", "Host", "   ", "Mask", "Port", "", "Status", "Description"]);
+    let mut out =
+        line(["Name/Username", "Host", "   ", "Mask", "Port", "", "Status", "Description", "Realtime"]);
     for row in rows {
         let name =
             if row.username.is_empty() { row.name.clone() } else { format!("{}/{}", row.name, row.username) };
@@ -465,6 +453,7 @@ fn peers_text(rows: &[PeerRow]) -> String {
             &marks,
             &row.state.text(),
             &clean(description),
+            if row.is_realtime { "Cached RT" } else { "" },
         ]);
     }
     let count = |wanted: fn(PeerState) -> bool| rows.iter().filter(|row| wanted(row.state)).count();
@@ -487,6 +476,7 @@ fn peer_text(row: &PeerRow) -> String {
         let _ = writeln!(out, "    {name:<13}: {}", clean(value));
     };
     line("Dynamic", yes_no(row.is_dynamic));
+    line("Realtime", if row.is_realtime { "Yes (cached)" } else { "No" });
     line("Trunk", yes_no(row.trunk));
     line("Encryption", yes_no(row.encrypted));
     line("Expire", &row.expires.map_or_else(|| "-1".to_owned(), |seconds| seconds.to_string()));
@@ -500,31 +490,81 @@ fn peer_text(row: &PeerRow) -> String {
     out + "\n"
 }
 
-/// Whether there is a secret, or which key there is; the secret itself is for nobody.
-fn secret(user: &IaxPeer) -> &'static str {
-    match (user.secret.is_empty(), user.inkeys.is_empty()) {
-        (false, _) => "<Set>",
-        (true, false) => "<Key>",
-        (true, true) => "-no secret-",
+/// A user of the file or of a row.
+struct UserLine {
+    name: String,
+    /// Whether there is a secret, or a key; the secret itself is for nobody.
+    secret: &'static str,
+    auth: String,
+    context: String,
+    restricted: bool,
+    priority: &'static str,
+    realtime: bool,
+}
+
+impl UserLine {
+    fn of_file(name: &str, user: &IaxPeer) -> Self {
+        let methods = [user.auth.md5, user.auth.rsa, user.auth.plaintext];
+        Self {
+            name: name.to_owned(),
+            secret: secret(!user.secret.is_empty(), !user.inkeys.is_empty()),
+            auth: methods_text(methods),
+            context: user.context.first().map_or("default", String::as_str).to_owned(),
+            restricted: !user.access.is_empty(),
+            priority: match user.codecpriority {
+                CodecPriority::Host => "Host",
+                CodecPriority::Caller => "Caller",
+                CodecPriority::Disabled => "Disabled",
+                CodecPriority::ReqOnly => "REQ Only",
+            },
+            realtime: false,
+        }
+    }
+    fn of_row(user: UserRow) -> Self {
+        Self {
+            secret: secret(user.has_secret, user.has_keys),
+            auth: methods_text(user.auth),
+            priority: user.priority,
+            name: user.name,
+            context: user.context,
+            restricted: user.restricted,
+            realtime: true,
+        }
     }
 }
 
-fn methods(user: &IaxPeer) -> String {
-    let each = [(user.auth.md5, "md5"), (user.auth.rsa, "rsa"), (user.auth.plaintext, "plaintext")];
-    each.iter().filter(|(wanted, _)| *wanted).map(|(_, name)| *name).collect::<Vec<_>>().join(",")
-}
-
-fn context(user: &IaxPeer) -> &str {
-    user.context.first().map_or("default", String::as_str)
-}
-
-fn priority(user: &IaxPeer) -> &'static str {
-    match user.codecpriority {
-        CodecPriority::Host => "Host",
-        CodecPriority::Caller => "Caller",
-        CodecPriority::Disabled => "Disabled",
-        CodecPriority::ReqOnly => "REQ Only",
+const fn secret(has_secret: bool, has_keys: bool) -> &'static str {
+    match (has_secret, has_keys) {
+        (true, _) => "<Set>",
+        (false, true) => "<Key>",
+        (false, false) => "-no secret-",
     }
+}
+
+fn methods_text(wanted: [bool; 3]) -> String {
+    let names = ["md5", "rsa", "plaintext"].into_iter().zip(wanted);
+    names.filter(|(_, wanted)| *wanted).map(|(name, _)| name).collect::<Vec<_>>().join(",")
+}
+
+fn users_text(users: &[UserLine]) -> String {
+    let has_rows = users.iter().any(|user| user.realtime);
+    let line = |cells: [&str; 7]| {
+        let [name, secret, auth, context, limited, codecs, realtime] = cells;
+        let realtime = if has_rows { format!("  {realtime}") } else { String::new() };
+        format!(
+            "{name:<15.15}  {secret:<20.20}  {auth:<15.15}  {context:<15.15}  {limited:<5.5}  {codecs:<10.10}{realtime}"
+        )
+        .trim_end()
+        .to_owned()
+            + "\n"
+    };
+    let head = line(["Username", "Secret", "Authen", "Def.Context", "A/C", "Codec Pref", "Realtime"]);
+    users.iter().fold(head, |out, user| {
+        let (name, context) = (clean(&user.name), clean(&user.context));
+        let realtime = if user.realtime { "Cached RT" } else { "" };
+        let limited = yes_no(user.restricted);
+        out + &line([&name, user.secret, &user.auth, &context, limited, user.priority, realtime])
+    })
 }
 
 fn registry_json(row: &RegistryRow) -> Value {

@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "sip show peers",
         "Lists endpoints as chan_sip did.",
-        "peers [name username host port dynamic force_rport symmetric_rtp status]",
+        "peers [name username host port dynamic force_rport symmetric_rtp status realtime]",
         Cli::sip_show_peers,
     ),
     show(
@@ -35,7 +35,7 @@ impl Cli {
                     json!({
                         "name": peer.name, "username": peer.username, "host": peer.host, "port": peer.port,
                         "dynamic": peer.dynamic, "force_rport": peer.force_rport,
-                        "symmetric_rtp": peer.symmetric, "status": peer.status,
+                        "symmetric_rtp": peer.symmetric, "status": peer.status, "realtime": peer.realtime,
                     })
                 })
                 .collect();
@@ -81,6 +81,7 @@ struct Peer {
     /// Online, when it is asked.
     monitored: Option<bool>,
     there: bool,
+    realtime: bool,
 }
 
 impl Peer {
@@ -107,6 +108,7 @@ impl Peer {
             status,
             monitored,
             there: contact.is_some() && endpoint.state != DeviceState::Unavailable,
+            realtime: endpoint.is_realtime,
         }
     }
 }
@@ -130,11 +132,14 @@ fn host_port(contact: &ContactRow) -> (String, String) {
 }
 
 fn peers_text(peers: &[Peer]) -> String {
-    let line = |cells: [&str; 9]| {
-        let [name, host, dynamic, rport, comedia, acl, port, status, description] = cells;
+    // The field has the last column only where there is something in it.
+    let has_rows = peers.iter().any(|peer| peer.realtime);
+    let line = |cells: [&str; 10]| {
+        let [name, host, dynamic, rport, comedia, acl, port, status, description, realtime] = cells;
+        let realtime = if has_rows { format!(" {realtime}") } else { String::new() };
         format!(
             "{name:<25.25} {host:<39.39} {dynamic:<3.3} {rport:<10.10} {comedia:<10.10} {acl:<3.3} {port:<8} \
-             {status:<11} {description:<32.32}\n"
+             {status:<11} {description:<32.32}{realtime}\n"
         )
     };
     let mut out = line([
@@ -147,6 +152,7 @@ fn peers_text(peers: &[Peer]) -> String {
         "Port",
         "Status",
         "Description",
+        "Realtime",
     ]);
     for peer in peers {
         let name = match peer.username.as_str() {
@@ -165,6 +171,7 @@ fn peers_text(peers: &[Peer]) -> String {
             &peer.port,
             &peer.status,
             "",
+            if peer.realtime { "Cached RT" } else { "" },
         ]);
     }
     let count = |wanted: &dyn Fn(&Peer) -> bool| peers.iter().filter(|peer| wanted(peer)).count();

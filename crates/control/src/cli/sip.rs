@@ -15,7 +15,7 @@ use super::text::{clean, clock};
 use super::{Ask, Cli, Row, Said, show, verb};
 
 const ENDPOINT_KEYS: &str =
-    "endpoints [name caller_id state channels auths aors transport identifies options]";
+    "endpoints [name caller_id state channels auths aors transport identifies realtime options]";
 const CONTACT_KEYS: &str = "contacts [aor endpoint uri hash status rtt_ms user_agent via_address expires]";
 
 pub(super) const ROWS: &[Row] = &[

@@ -90,7 +90,7 @@ pub(super) fn endpoint_json(endpoint: &EndpointRow) -> Value {
         "name": endpoint.name, "caller_id": endpoint.caller, "state": endpoint.state.text(),
         "channels": endpoint.channels, "auths": auths,
         "aors": endpoint.aors.iter().map(aor_json).collect::<Vec<_>>(),
-        "transport": endpoint.transport, "identifies": endpoint.identifies,
+        "transport": endpoint.transport, "identifies": endpoint.identifies, "realtime": endpoint.is_realtime,
         "options": options_json(&endpoint.options),
     })
 }

@@ -75,6 +75,8 @@ pub struct Common {
     pub parking_lot: String,
     /// `adsi`, `immediate`: a call without a number goes to extension `s` at once, and the caller is told so.
     pub immediate: bool,
+    /// It is a row of a database.
+    pub is_realtime: bool,
 }
 
 impl Default for Common {
@@ -103,6 +105,7 @@ impl Default for Common {
             source: None,
             parking_lot: String::new(),
             immediate: false,
+            is_realtime: false,
         }
     }
 }

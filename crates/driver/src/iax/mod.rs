@@ -37,7 +37,7 @@ pub use config::{
 pub use lookup::{Directory, Kind, Learned};
 pub use peers::Lease;
 pub use show::{
-    ChannelRow, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, RegistryState, Stats,
+    ChannelRow, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, RegistryState, Stats, UserRow,
 };
 
 pub use trace::Trace;

@@ -5,13 +5,13 @@ use core::time::Duration;
 
 use std::rc::Rc;
 
-use ::iax2::frame::Discard;
-use ::iax2::machine::Encrypt;
+use ::iax2::frame::{Auth, Discard};
+use ::iax2::machine::{Encrypt, Priority};
 use base::FormatId;
 use call::Core;
 
 use super::IaxDriver;
-use super::config::{Host, Peer, Transfer};
+use super::config::{Host, Peer, Transfer, User};
 use super::leg::Leg;
 
 /// How a peer answers.
@@ -63,8 +63,29 @@ pub struct PeerRow {
     pub expires: Option<u64>,
     /// Calls with it: names of channels.
     pub channels: Vec<String>,
+    /// It is a row of a database.
+    pub is_realtime: bool,
     /// Options in effect, name and value, for `iax2 show peer NAME`.
     pub options: Vec<(&'static str, String)>,
+}
+
+/// One user.
+#[derive(Debug, Clone)]
+pub struct UserRow {
+    /// Section name, or that of its row.
+    pub name: String,
+    /// Whether it has a secret.
+    pub has_secret: bool,
+    /// Whether it proves itself by a key.
+    pub has_keys: bool,
+    /// Whether it may prove itself by MD5, RSA and in the clear.
+    pub auth: [bool; 3],
+    /// The first of its contexts.
+    pub context: String,
+    /// Whether its addresses are restricted.
+    pub restricted: bool,
+    /// Whose wishes go first, in the words of `iax2 show users`.
+    pub priority: &'static str,
 }
 
 /// How a registration of ours is.
@@ -220,10 +241,30 @@ impl IaxDriver {
                 state: self.peer_state(peer),
                 expires: live.and_then(|live| live.expires_at()).map(|at| at.since(core.now).as_secs()),
                 channels: channels.collect(),
+                is_realtime: peer.common.is_realtime,
                 options: options(peer),
             });
         }
         rows
+    }
+    /// Users that rows of a database have made, by name.
+    pub fn show_users_of_rows(&self) -> Vec<UserRow> {
+        let rows = self.config.users.values().filter(|user| user.common.is_realtime);
+        let row = |user: &Rc<User>| UserRow {
+            name: user.name.to_string(),
+            has_secret: user.secret.is_some() || user.secret_in.is_some(),
+            has_keys: !user.keys.is_empty(),
+            auth: [Auth::MD5, Auth::RSA, Auth::PLAINTEXT].map(|method| user.common.auth.has(method)),
+            context: user.contexts.first().cloned().unwrap_or_default(),
+            restricted: user.common.access.is_some(),
+            priority: match user.common.priority {
+                Priority::Host => "Host",
+                Priority::Caller => "Caller",
+                Priority::Disabled => "Disabled",
+                Priority::ReqOnly => "REQ Only",
+            },
+        };
+        rows.map(row).collect()
     }
     /// Registrations of ours, in file order.
     pub fn show_registry(&self) -> Vec<RegistryRow> {

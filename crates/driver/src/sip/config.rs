@@ -317,6 +317,8 @@ pub struct Endpoint {
     pub refer_progress: bool,
     /// Context of its messages; empty: that of its calls (`message_context`).
     pub message_context: String,
+    /// It is a row of a database.
+    pub is_realtime: bool,
 }
 
 impl Endpoint {

@@ -85,6 +85,8 @@ pub struct EndpointRow {
     pub transport: String,
     /// Identifies that point at it.
     pub identifies: Vec<String>,
+    /// It is a row of a database.
+    pub is_realtime: bool,
     /// Options in effect, name and value, for `pjsip show endpoint NAME`.
     pub options: Vec<(&'static str, String)>,
 }
@@ -163,6 +165,7 @@ impl SipDriver {
                     aors: aors.collect(),
                     transport: endpoint.transport.clone(),
                     identifies: identifies.map(|i| i.name.to_string()).collect(),
+                    is_realtime: endpoint.is_realtime,
                     options: options(endpoint),
                 }
             })

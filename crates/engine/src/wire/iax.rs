@@ -109,6 +109,7 @@ fn caller(from: &IaxPeer) -> PartyId {
 fn common(from: &IaxPeer, jitter: core::time::Duration) -> Common {
     let access = from.access.clone();
     Common {
+        is_realtime: false,
         formats: from.allow.formats,
         priority: match from.codecpriority {
             CodecPriority::Host => Priority::Host,

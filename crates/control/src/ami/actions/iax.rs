@@ -69,6 +69,7 @@ fn peer(turn: &mut Turn<'_>, row: &PeerRow) {
         .field("Trunk", yes_no(row.trunk))
         .field("Encryption", yes_no(row.encrypted))
         .field("Status", row.state.text())
+        .field("RealtimeDevice", yes_no(row.is_realtime))
         .field("Description", description)
         .end();
 }

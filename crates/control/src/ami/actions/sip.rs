@@ -313,7 +313,7 @@ fn peers(turn: &mut Turn<'_>) -> Done {
             .field("TextSupport", "no")
             .field("ACL", "no")
             .field("Status", peer_status(contact))
-            .field("RealtimeDevice", "no")
+            .field("RealtimeDevice", if row.is_realtime { "cached" } else { "no" })
             .field("Description", &row.caller)
             .field("Accountcode", option(row, "accountcode"))
             .end();

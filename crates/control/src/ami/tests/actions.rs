@@ -640,6 +640,7 @@ fn iax2_is_listed_in_the_events_of_the_field_and_is_empty_where_it_is_not_served
         ("Trunk", "no", "yes"),
         ("Encryption", "no", "yes"),
         ("Status", "UNKNOWN", "OK (12 ms)"),
+        ("RealtimeDevice", "yes", "no"),
     ] {
         assert_eq!((field(&list[1], header), field(&list[2], header)), (Some(phone), Some(site)), "{header}");
     }

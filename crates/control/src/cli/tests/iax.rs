@@ -48,12 +48,25 @@ fn peers_are_listed_in_the_columns_of_the_field() {
         lines[2]
     );
     assert!(lines[2].contains("4569   (T)(E)  OK (12 ms)  a site"), "{}", lines[2]);
+    // There is a row of a database among them.
+    assert!(
+        lines[0].ends_with("Realtime") && lines[1].ends_with("a site                           Cached RT")
+    );
+    assert!(!lines[2].contains("Cached"), "{}", lines[2]);
+    let users = desk.lines("iax2 show users");
+    assert!(users[0].starts_with("Username         Secret ") && users[0].ends_with("Realtime"), "{users:?}");
+    assert!(
+        users[1].starts_with("phone            <Set>                 md5 ")
+            && users[1].ends_with("Cached RT")
+    );
     assert_eq!(lines[3], "2 iax2 peers [1 online, 1 offline, 0 unmonitored]");
     assert_eq!(desk.lines("iax2 show peers like ^site").len(), 3);
     assert_eq!(desk.run("iax2 show peers like ["), ("'[' is no regular expression\n".to_owned(), 1));
     let peer = desk.text("iax2 show peer site-b");
     assert!(
-        peer.contains("  * Name       : site-b\n    Dynamic      : No\n    Trunk        : Yes\n"),
+        peer.contains(
+            "  * Name       : site-b\n    Dynamic      : No\n    Realtime     : No\n    Trunk        : Yes\n"
+        ),
         "{peer}"
     );
     assert!(
@@ -167,7 +180,10 @@ fn json_has_the_keys_of_the_manual() {
         ("iax2 show stats", "/discards/too_short", "3"),
         ("iax2 show callnumber usage", "/of_address_max", "2048"),
         ("keys show", "/keys/1/status", "\"Needs Passcode\""),
-        ("iax2 show users", "/users", "[]"),
+        ("iax2 show peers", "/peers/0/realtime", "true"),
+        ("iax2 show peers", "/peers/1/realtime", "false"),
+        ("iax2 show users", "/users/0/context", "\"internal\""),
+        ("iax2 show users", "/users/0/realtime", "true"),
         ("iax2 show threads", "/threads", "1"),
         ("iax2 show cache", "/numbers", "[]"),
     ] {
