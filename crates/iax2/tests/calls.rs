@@ -3,7 +3,9 @@
 mod world;
 
 use base::{Cause, Digit, FormatId};
-use iax2::frame::{Auth, Command, Control, Datagram, Element, Full, Html, Kind, parse, write_element};
+use iax2::frame::{
+    Auth, Command, Control, Datagram, Element, Fields, Full, Html, Kind, parse, write_element,
+};
 use iax2::machine::{Accept, Challenge, Dial, Encrypt, Priority, Refused, TokenRule};
 use iax2::{Event, Secret, Settings};
 use world::{World, accept_any, address, ms, secs};
@@ -46,7 +48,13 @@ fn challenging(
     move |world, side, event| match event {
         Event::Call(leg, request) if side == 1 => {
             let (leg, user) = (*leg, request.fields().username.unwrap_or_default().to_vec());
-            let challenge = Challenge { username: &user, methods, secret: Secret::new(secret), encrypt };
+            let challenge = Challenge {
+                username: &user,
+                methods,
+                secret: Secret::new(secret),
+                encrypt,
+                keys_stay: false,
+            };
             world.act(1, |machine, now, out| machine.challenge(now, leg, &challenge, out)).unwrap();
         }
         Event::Proven(leg) => {
@@ -174,6 +182,46 @@ fn rfc5456_7_4_an_enciphered_call_shows_nothing_and_changes_its_keys() {
 }
 
 #[test]
+fn rfc5456_7_4_keys_change_only_where_both_sides_let_them() {
+    // AES-128 is 1, and that keys may change 2.
+    for (caller_stays, callee_stays, expected) in [
+        (false, false, [Some(3), Some(3)]),
+        (true, false, [Some(1), Some(1)]),
+        (false, true, [Some(3), Some(1)]),
+    ] {
+        let mut world = World::two();
+        let mut dial = Dial::to(address(1));
+        (dial.secret, dial.encrypt) = (Some(Secret::new(b"secret")), Encrypt::Required);
+        dial.keys_stay = caller_stays;
+        let caller = world.act(0, |machine, now, out| machine.dial(now, &dial, out)).unwrap();
+        world.run(secs(2), &mut |world, side, event| match event {
+            Event::Call(leg, _) if side == 1 => {
+                let (leg, secret) = (*leg, Secret::new(b"secret"));
+                let challenge = Challenge {
+                    username: b"",
+                    methods: Auth::MD5,
+                    secret,
+                    encrypt: Encrypt::Wanted,
+                    keys_stay: callee_stays,
+                };
+                world.act(1, |machine, now, out| machine.challenge(now, leg, &challenge, out)).unwrap();
+            }
+            event => challenging(b"secret", Auth::MD5, Encrypt::Wanted)(world, side, event),
+        });
+        assert!(world.of(0).any(|event| *event == Event::Accepted(caller, FormatId::ULAW)));
+        let ciphers = |wanted: Command| {
+            let frames = world.wire.iter().filter_map(|(.., bytes)| match parse(bytes) {
+                Ok(Datagram::Full(frame)) if frame.kind == Kind::Iax(wanted) => Some(frame.data),
+                _ => None,
+            });
+            frames.filter_map(|data| Fields::collect(data)?.encryption).next_back()
+        };
+        let case = format!("caller {caller_stays}, callee {callee_stays}");
+        assert_eq!([ciphers(Command::NEW), ciphers(Command::AUTHREQ)], expected, "{case}");
+    }
+}
+
+#[test]
 fn who_wants_enciphering_and_gets_none_does_not_talk() {
     let mut world = World::two();
     let mut dial = Dial::to(address(1));
@@ -192,6 +240,7 @@ fn who_wants_enciphering_and_gets_none_does_not_talk() {
                 methods: Auth::MD5,
                 secret: Secret::new(b"secret"),
                 encrypt: Encrypt::Required,
+                keys_stay: false,
             };
             let answer = world.act(1, |machine, now, out| machine.challenge(now, leg, &challenge, out));
             refused = answer.err();

@@ -149,7 +149,8 @@ fn grant(world: &mut World, side: usize, event: &Event) {
         Event::Call(leg, _) | Event::Register { leg, .. } => {
             let leg = *leg;
             let (methods, secret) = (Auth::MD5, Secret::new(b"secret"));
-            let challenge = Challenge { username: b"bob", methods, secret, encrypt: Encrypt::No };
+            let challenge =
+                Challenge { username: b"bob", methods, secret, encrypt: Encrypt::No, keys_stay: false };
             world.act(side, |machine, now, out| machine.challenge(now, leg, &challenge, out)).unwrap();
         }
         Event::Proven(leg) => {

@@ -51,7 +51,13 @@ fn simulate(seed: u64, net: Net) -> Tally {
                 open.insert((side, leg), 0);
                 if request.fields().encryption.is_some() {
                     let (methods, secret) = (Auth::MD5, Secret::new(b"secret"));
-                    let challenge = Challenge { username: b"", methods, secret, encrypt: Encrypt::Wanted };
+                    let challenge = Challenge {
+                        username: b"",
+                        methods,
+                        secret,
+                        encrypt: Encrypt::Wanted,
+                        keys_stay: false,
+                    };
                     world.act(side, |machine, now, out| {
                         meanwhile_gone(machine.challenge(now, leg, &challenge, out))
                     });

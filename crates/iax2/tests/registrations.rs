@@ -39,6 +39,7 @@ impl Office {
                     methods: Auth::MD5,
                     secret: Secret::new(self.secret),
                     encrypt: Encrypt::No,
+                    keys_stay: false,
                 };
                 world.act(1, |machine, now, out| machine.challenge(now, leg, &challenge, out)).unwrap();
             }
@@ -141,7 +142,8 @@ fn rfc5456_8_6_16_a_registration_is_proven_by_a_signature_where_the_registrar_wa
             Event::Register { leg, .. } => {
                 let leg = *leg;
                 let (methods, secret) = (Auth::RSA, Secret::new(b""));
-                let challenge = Challenge { username: b"bob", methods, secret, encrypt: Encrypt::No };
+                let challenge =
+                    Challenge { username: b"bob", methods, secret, encrypt: Encrypt::No, keys_stay: false };
                 world.act(side, |machine, now, out| machine.challenge(now, leg, &challenge, out)).unwrap();
             }
             Event::Challenged { leg, challenge, .. } => {

@@ -86,6 +86,7 @@ fn three(encrypt: bool, transferable: bool) -> (World, [Place; 4]) {
                 methods: iax2::frame::Auth::MD5,
                 secret: Secret::new(b"x"),
                 encrypt: Encrypt::Required,
+                keys_stay: false,
             };
             world.act(2, |machine, now, out| machine.challenge(now, leg, &challenge, out)).unwrap();
         }

@@ -32,7 +32,8 @@ fn registrar(socket: &UdpSocket, stop: &AtomicBool) -> BTreeSet<(IpAddr, String)
                     let user = String::from_utf8_lossy(request.fields().username.unwrap()).into_owned();
                     assert!(request.validated, "{user} brings a token");
                     let (methods, encrypt, secret) = (Auth::MD5, Encrypt::No, Secret::new(SECRET.as_bytes()));
-                    let ask = Challenge { username: user.as_bytes(), methods, secret, encrypt };
+                    let ask =
+                        Challenge { username: user.as_bytes(), methods, secret, encrypt, keys_stay: false };
                     machine.challenge(now, leg, &ask, &mut out).unwrap();
                     seen.insert((request.from.ip(), user));
                 }

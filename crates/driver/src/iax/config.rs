@@ -37,6 +37,8 @@ pub struct Common {
     pub auth: Auth,
     /// `encryption` and `forceencryption`.
     pub encrypt: Encrypt,
+    /// `keyrotate=no`: the keys of an enciphered call stay while it lasts.
+    pub keys_stay: bool,
     /// `transfer`.
     pub transfer: Transfer,
     /// `trunk`: voice goes together with that of other calls.
@@ -86,6 +88,7 @@ impl Default for Common {
             priority: Priority::Host,
             auth: Auth::MD5,
             encrypt: Encrypt::No,
+            keys_stay: false,
             transfer: Transfer::Yes,
             trunk: false,
             jitter: Some(JITTER_DEFAULT),

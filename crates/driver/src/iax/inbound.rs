@@ -8,6 +8,7 @@ use base::Cause;
 use call::{ChanState, Core, Level, Location, NewChannel, PartyId, Presentation, Reach, security};
 
 use super::config::{Peer, Transfer, User};
+use super::index::is_open;
 use super::leg::{Leg, Party, Stage, Target};
 use super::proof::{NO_AUTHORITY, Wish};
 use super::switch::{CAN_EXIST, EXISTS, MORE, NONE, NUMBER_LATER};
@@ -45,21 +46,20 @@ fn may_come_from(access: Option<&super::Access>, address: IpAddr) -> bool {
 impl IaxDriver {
     /// Who calls: the user that is named; else the first that needs no proof and may come from there.
     fn user_of(&self, name: &str, from: IpAddr) -> Option<Rc<User>> {
-        let open =
-            |user: &&Rc<User>| user.secret.is_none() && user.secret_in.is_none() && user.keys.is_empty();
         let may = |user: &&Rc<User>| may_come_from(user.common.access.as_ref(), from);
         if !name.is_empty() {
             return self.config.users.get(name).filter(may).cloned();
         }
-        let guest = self.config.users.get("guest").filter(open).filter(may);
-        guest.or_else(|| self.config.users.values().filter(open).find(may)).cloned()
+        let guest = self.config.users.get("guest").filter(|user| is_open(user)).filter(may);
+        let mut open = self.index.open_users().filter_map(|name| self.config.users.get(name));
+        guest.or_else(|| open.find(may)).cloned()
     }
     /// A call comes in.
     pub(super) fn called(&mut self, core: &mut Core, at: At, request: Request) {
         let name = text(request.fields().username);
         let user = self.user_of(&name, request.from.ip());
         match user {
-            Some(user) if user.secret.is_none() && user.secret_in.is_none() && user.keys.is_empty() => {
+            Some(user) if is_open(&user) => {
                 if user.common.encrypt == Encrypt::Required {
                     // Keys are made of passwords.
                     return self.refuse(core.now, at, Cause::FACILITY_NOT_SUBSCRIBED, NO_AUTHORITY);

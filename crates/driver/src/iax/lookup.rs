@@ -166,15 +166,27 @@ impl IaxDriver {
         let mut transfers = false;
         for (name, user) in learned.users {
             transfers |= user.as_ref().is_some_and(|user| user.common.transfer != Transfer::No);
+            if let Some(before) = config.users.get(&name) {
+                self.index.take_user(before);
+            }
             match user {
-                Some(user) => _ = config.users.insert(name, user),
+                Some(user) => {
+                    self.index.put_user(&user);
+                    config.users.insert(name, user);
+                }
                 None => _ = config.users.remove(&name),
             }
         }
         let peers: Vec<Rc<str>> = learned.peers.iter().map(|(name, _)| name.clone()).collect();
         for (name, peer) in learned.peers {
+            if let Some(before) = config.peers.get(&name) {
+                self.index.take_peer(before);
+            }
             match peer {
-                Some(peer) => _ = config.peers.insert(name, peer),
+                Some(peer) => {
+                    self.index.put_peer(&peer);
+                    config.peers.insert(name, peer);
+                }
                 None => _ = config.peers.remove(&name),
             }
         }

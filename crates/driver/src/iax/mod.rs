@@ -8,6 +8,7 @@ mod config;
 mod events;
 mod hosts;
 mod inbound;
+mod index;
 mod leg;
 mod lookup;
 mod outbound;
@@ -75,6 +76,7 @@ pub struct IaxDriver {
     /// Calls that are accepted and have no number yet.
     unnumbered: HashMap<At, Unnumbered>,
     peers: HashMap<Rc<str>, Live>,
+    index: index::Index,
     expiries: BTreeSet<(Instant, Rc<str>)>,
     watched: HashMap<At, Rc<str>>,
     ours: Vec<Ours>,
@@ -103,6 +105,7 @@ impl IaxDriver {
             door: Doorkeeper::default(),
             unnumbered: HashMap::new(),
             peers: HashMap::new(),
+            index: index::Index::default(),
             expiries: BTreeSet::new(),
             watched: HashMap::new(),
             ours: Vec::new(),
@@ -154,6 +157,8 @@ impl IaxDriver {
     /// Takes a new configuration, once the sockets are as it says. Calls and registrations go on; peers that are gone lose
     /// theirs.
     pub fn configure(&mut self, core: &mut Core, config: Config) {
+        let registered = self.peers.values().filter_map(Live::address);
+        self.index = index::Index::of(&config, registered);
         self.config = Rc::new(config);
         let settings = self.config.machine();
         for socket in self.sockets.iter_mut().flatten() {

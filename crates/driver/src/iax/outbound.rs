@@ -241,6 +241,7 @@ impl IaxDriver {
             variables: &variables,
             auto_answer: target.auto_answer,
             encrypt: common.encrypt,
+            keys_stay: common.keys_stay,
             plaintext: common.auth.has(Auth::PLAINTEXT),
             trunk: common.trunk,
             transferable: common.transfer != Transfer::No,

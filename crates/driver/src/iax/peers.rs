@@ -91,9 +91,9 @@ impl IaxDriver {
         if changed.is_empty() {
             return;
         }
-        let mine =
-            |peer: &&Rc<Peer>| peer.mailboxes.iter().any(|own| changed.contains(&call::mailbox_name(own)));
-        let peers: Vec<Rc<Peer>> = self.config.peers.values().filter(mine).cloned().collect();
+        let names = self.index.told_of(changed.iter().map(String::as_str));
+        let peers: Vec<Rc<Peer>> =
+            names.iter().filter_map(|name| self.config.peers.get(name)).cloned().collect();
         let now = core.now;
         for peer in peers {
             let address = self.known_address(&peer, now);
@@ -148,7 +148,9 @@ impl IaxDriver {
     ) {
         let live = self.peers.entry(peer.name.clone()).or_default();
         live.ours_until = Some(expires_at);
-        if let Some((_, before)) = live.lease.replace((address, expires_at)) {
+        self.index.settle(address);
+        if let Some((left, before)) = live.lease.replace((address, expires_at)) {
+            self.index.leave(left);
             self.expiries.remove(&(before, peer.name.clone()));
         }
         self.expiries.insert((expires_at, peer.name.clone()));
@@ -195,7 +197,8 @@ impl IaxDriver {
     pub(super) fn unbind(&mut self, core: &mut Core, name: &Rc<str>, status: &'static str) {
         let now = core.now;
         let Some(live) = self.peers.get_mut(name) else { return };
-        let Some((_, until)) = live.lease.take() else { return };
+        let Some((left, until)) = live.lease.take() else { return };
+        self.index.leave(left);
         for (context, exten) in core::mem::take(&mut live.present) {
             core.registered.remove(&context, &exten, REGISTRAR, name);
         }

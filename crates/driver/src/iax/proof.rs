@@ -13,11 +13,14 @@ use ::iax2::machine::{Challenge, Encrypt, Request};
 use base::{Cause, Instant};
 use call::{Core, Level, security};
 
-use super::config::{Host, Peer, User};
+use super::config::{Peer, User};
 use super::{At, IaxDriver};
 
-/// How long who was asked to prove who it is is remembered: longer than the machine waits for it.
+/// How long who was asked to prove who it is is remembered: longer than the machine waits for it, which goes on for 32 s after
+/// it has sent its challenge for the last time.
 const ASKED_WAIT: Duration = Duration::from_secs(70);
+/// Places of those who have answered that are kept beside as many as there are others.
+const FORGOTTEN_MORE: usize = 64;
 /// How long who fails waits for the refusal with `delayreject`.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 /// Refusals that wait at once; further ones are sent at once.
@@ -84,6 +87,11 @@ impl Doorkeeper {
         }
         self.asked.insert(at, asked);
         self.forgotten_at.push_back((now + ASKED_WAIT, at));
+        // Most have answered long before: their places go once they are half of all.
+        if self.forgotten_at.len() > 2 * self.asked.len() + FORGOTTEN_MORE {
+            let asked = &self.asked;
+            self.forgotten_at.retain(|(_, at)| asked.contains_key(at));
+        }
     }
     pub(super) fn take(&mut self, at: At) -> Option<Asked> {
         let asked = self.asked.remove(&at)?;
@@ -170,6 +178,10 @@ impl IaxDriver {
             methods: methods(auth, !wish.keys().is_empty(), secret.is_some()),
             secret: secret.unwrap_or_default(),
             encrypt,
+            keys_stay: match &wish {
+                Wish::Call(user) => user.common.keys_stay,
+                Wish::Register(..) | Wish::Nobody { .. } => defaults.keys_stay,
+            },
         };
         let done = self.order(at.0, |machine, out| machine.challenge(now, at.1, &challenge, out));
         if matches!(done, Some(Ok(()))) {
@@ -247,11 +259,7 @@ impl IaxDriver {
     }
     /// Whether a peer is at home at an address: it has registered from there, or that is where it always is.
     fn is_home(&self, ip: IpAddr) -> bool {
-        let ip = ip.to_canonical();
-        let is_there = |address: SocketAddr| address.ip().to_canonical() == ip;
-        let registered = self.peers.values().filter_map(super::peers::Live::address).any(is_there);
-        let fixed = |peer: &Rc<Peer>| matches!(peer.host, Host::Fixed(address) if is_there(address));
-        registered || self.config.peers.values().any(fixed)
+        self.index.is_home(ip)
     }
     /// Who was asked answers with a signature.
     pub(super) fn signed(&mut self, at: At, challenge: &[u8], signature: &[u8]) {

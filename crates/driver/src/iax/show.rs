@@ -249,7 +249,9 @@ impl IaxDriver {
     }
     /// Users that rows of a database have made, by name.
     pub fn show_users_of_rows(&self) -> Vec<UserRow> {
-        let rows = self.config.users.values().filter(|user| user.common.is_realtime);
+        let mut rows: Vec<&Rc<User>> =
+            self.config.users.values().filter(|user| user.common.is_realtime).collect();
+        rows.sort_unstable_by_key(|user| &*user.name);
         let row = |user: &Rc<User>| UserRow {
             name: user.name.to_string(),
             has_secret: user.secret.is_some() || user.secret_in.is_some(),
@@ -264,7 +266,7 @@ impl IaxDriver {
                 Priority::ReqOnly => "REQ Only",
             },
         };
-        rows.map(row).collect()
+        rows.into_iter().map(row).collect()
     }
     /// Registrations of ours, in file order.
     pub fn show_registry(&self) -> Vec<RegistryRow> {

@@ -135,6 +135,7 @@ impl IaxDriver {
             secret,
             formats: &formats,
             encrypt: common.encrypt,
+            keys_stay: common.keys_stay,
             plaintext: common.auth.has(Auth::PLAINTEXT),
             numbers_max: common.numbers_max,
             ..Dial::to(to)

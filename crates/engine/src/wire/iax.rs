@@ -110,6 +110,7 @@ fn common(from: &IaxPeer, jitter: core::time::Duration) -> Common {
     let access = from.access.clone();
     Common {
         is_realtime: false,
+        keys_stay: !from.keyrotate,
         formats: from.allow.formats,
         priority: match from.codecpriority {
             CodecPriority::Host => Priority::Host,

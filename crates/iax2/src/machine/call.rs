@@ -39,6 +39,11 @@ pub(super) const AES: u16 = 1;
 /// See [`AES`].
 pub(super) const KEYS_CHANGE: u16 = 2;
 
+/// What we can of these.
+pub(super) const fn ciphers(keys_stay: bool) -> u16 {
+    if keys_stay { AES } else { AES | KEYS_CHANGE }
+}
+
 #[derive(Debug)]
 pub(super) enum State {
     /// NEW is out.
@@ -68,6 +73,7 @@ pub(super) struct Dialling {
     pub(super) elements: Vec<u8>,
     pub(super) secret: Option<Secret>,
     pub(super) encrypt: Encrypt,
+    pub(super) keys_stay: bool,
     pub(super) plaintext: bool,
     pub(super) tokens: u8,
     /// What the other side wants proven, while the driver looks for a proof.
@@ -466,7 +472,7 @@ pub(super) fn reply(
     let key = dialling.secret.as_ref().and_then(|secret| secret.keys(challenge).next());
     if let Some(key) = key.filter(|_| ciphers & AES != 0 && dialling.encrypt != Encrypt::No) {
         link.keys = Some(Keys::new(&key));
-        call.ciphers = ciphers;
+        call.ciphers = ciphers & self::ciphers(dialling.keys_stay);
     }
     let mut data = Vec::new();
     proof_element(proof, &mut data);

@@ -1,6 +1,6 @@
 //! A call to make, and what NEW says of it (RFC 5456 §6.2.2).
 
-use super::call::{AES, KEYS_CHANGE, format_elements};
+use super::call::{ciphers, format_elements};
 use super::orders::ELEMENTS_BYTES_MAX;
 use crate::auth::Secret;
 use crate::frame::{Element, Media, write_element, write_preferences};
@@ -56,6 +56,8 @@ pub struct Dial<'a> {
     pub auto_answer: bool,
     /// Whether to encipher.
     pub encrypt: Encrypt,
+    /// Whether the keys of an enciphered call stay while it lasts.
+    pub keys_stay: bool,
     /// Whether the password may go out in the clear.
     pub plaintext: bool,
     /// Whether voice goes together with that of other calls.
@@ -87,6 +89,7 @@ impl Dial<'_> {
             datetime: None,
             auto_answer: false,
             encrypt: Encrypt::No,
+            keys_stay: false,
             plaintext: false,
             trunk: false,
             transferable: false,
@@ -126,7 +129,7 @@ impl Dial<'_> {
         write_element(&Element::Capability(can.0 as u32), &mut data);
         write_element(&Element::Capability2(can), &mut data);
         if self.encrypt != Encrypt::No {
-            write_element(&Element::Encryption(AES | KEYS_CHANGE), &mut data);
+            write_element(&Element::Encryption(ciphers(self.keys_stay)), &mut data);
         }
         if self.auto_answer {
             write_element(&Element::AutoAnswer(()), &mut data);

@@ -1,6 +1,6 @@
 //! What a driver orders: calls to make, and what to say on them.
 
-use super::call::{AES, Call, Dialling, KEYS_CHANGE, State, format_elements, reply};
+use super::call::{AES, Call, Dialling, State, ciphers, format_elements, reply};
 use super::dial::{Dial, Encrypt};
 use super::link::{Link, Space};
 use super::negotiate::Priority;
@@ -47,6 +47,8 @@ pub struct Challenge<'a> {
     pub secret: Secret,
     /// Whether to encipher; calls only.
     pub encrypt: Encrypt,
+    /// Whether the keys of an enciphered call stay while it lasts.
+    pub keys_stay: bool,
 }
 
 /// How a call is taken.
@@ -128,6 +130,7 @@ impl Machine {
             elements,
             secret: dial.secret.clone(),
             encrypt: dial.encrypt,
+            keys_stay: dial.keys_stay,
             plaintext: dial.plaintext,
             tokens: 0,
             challenge: None,
@@ -181,7 +184,8 @@ impl Machine {
                             // Whoever has no password has none that could decipher.
                             call.trial.push(core.fresh_key());
                         }
-                        write_element(&Element::Encryption(call.ciphers & (AES | KEYS_CHANGE)), &mut data);
+                        call.ciphers &= ciphers(challenge.keys_stay);
+                        write_element(&Element::Encryption(call.ciphers), &mut data);
                     }
                     call.state = State::Challenged(asked);
                     Command::AUTHREQ

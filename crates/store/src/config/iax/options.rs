@@ -228,8 +228,7 @@ options! {
     transfer: Transfer = "yes", "Whether a call may leave us, its two sides talking to each other, for sections that do not say.";
     encryption: Encryption = "no", "Encipher calls with those who can. It hides what is said from who only listens and does not know the password; see [iax2.md](iax2.md#enciphered-calls).";
     forceencryption: Encryption = "no", "Have no call that is not enciphered.";
-    keyrotate: YesNo = "yes", "Change the keys of calls while they last.",
-        Later "yes" "keys are changed when the other side can";
+    keyrotate: YesNo = "yes", "Change the keys of calls while they last, with those who can. `no`: ours stay; those of the other side are taken as they come.";
     jitterbuffer: YesNo = "no", "Even out when voice arrives.",
         Ignored "*" "voice is evened out wherever it is not relayed as it comes";
     forcejitterbuffer: YesNo = "no", "Even out when voice arrives even when it is relayed.",
@@ -320,8 +319,7 @@ options! {
     transfer: Transfer = "yes", "Whether a call may leave us, its two sides talking to each other.";
     encryption: Encryption = "no", "Encipher calls if it can.";
     forceencryption: Encryption = "no", "Have no call with it that is not enciphered.";
-    keyrotate: YesNo = "yes", "Change the keys of calls while they last.",
-        Later "yes" "keys are changed when the other side can";
+    keyrotate: YesNo = "yes", "Change the keys of calls while they last, with those who can. `no`: ours stay; those of the other side are taken as they come.";
     requirecalltoken: RequireToken = "yes", "Whether it has to show first that it receives where it says to be: yes, no, or auto, from the first time on that it did.";
     maxcallnumbers: Int<0, NUMBERS_MAX> = "0", "Call numbers that its address may have for calls to it; 0 is what the sections general and callnumberlimits say.";
     callerid: Text = "", "Caller of its calls: \"Name\" and the number in angle brackets.";
