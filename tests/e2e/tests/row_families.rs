@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use e2e::{Phone, Server, Site, Sqlite, program, wait};
+use e2e::{Phone, Server, Site, Speak, Sqlite, program, wait};
 
 const FAMILIES: &[&str] =
     &["queues", "queue_members", "queue_rules", "queue_log", "voicemail", "musiconhold", "acls"];
@@ -116,6 +116,48 @@ fn mailboxes_music_and_access_lists_of_a_database_come_at_a_reload_and_files_go_
     wait::until_true("the new mailbox is there", || users().contains("Third"));
     assert!(users().contains("Filed") && !users().contains("Rowed"), "the file goes first: {}", users());
     assert!(server.cli("moh show classes").contains("jazz"));
+}
+
+/// Waits until the phone hears this tone, and types.
+fn answer(phone: &Phone, tone: f64, digits: &str) {
+    wait::until_true("it is asked", || phone.media.heard().tone(tone) >= 300);
+    phone.media.type_digits(digits);
+    wait::until_true("all is typed", || phone.media.typed());
+}
+
+#[test]
+fn a_pin_that_is_changed_by_phone_is_written_into_its_row() {
+    const PASSWORD: f64 = 1000.0;
+    const NEW: f64 = 750.0;
+    const AGAIN: f64 = 600.0;
+    const CHANGED: f64 = 440.0;
+    let Some((site, file)) = site("row-pin") else { return };
+    let site = site
+        .prompt("vm-password", PASSWORD, 0.6)
+        .prompt("vm-newpassword", NEW, 0.6)
+        .prompt("vm-reenterpassword", AGAIN, 0.6)
+        .prompt("vm-passchanged", CHANGED, 0.6)
+        .add("voicemail.conf", "[general]\nformat=wav\n[default]\n")
+        .dialplan("exten => 320,1,VoiceMailMain(100@default)\n same => n,Hangup()\n");
+    let server = Server::start(site);
+    let mut alice = Phone::new(server.site.sip, "alice");
+    let pin = || file.sql("SELECT password FROM voicemail WHERE mailbox = '100' AND context = 'default'");
+    for (old, new) in [("4711", "9876"), ("9876", "13579")] {
+        alice.media.forget();
+        alice.media.speak(Speak::Silence);
+        alice.must_call("320");
+        answer(&alice, PASSWORD, &format!("{old}#05"));
+        answer(&alice, NEW, &format!("{new}#"));
+        assert_eq!(pin(), old, "it is typed twice");
+        answer(&alice, AGAIN, &format!("{new}#"));
+        wait::until_true("it is kept", || alice.media.heard().tone(CHANGED) >= 300);
+        assert_eq!(pin(), new, "written before it is told: {}", server.log());
+        alice.hang_up();
+        server.until_idle();
+        // It is also what the table says when that is read again.
+        server.cli("voicemail reload");
+    }
+    assert_eq!(file.sql("SELECT count(*) FROM voicemail WHERE password = '13579'"), "1");
 }
 
 #[test]

@@ -68,6 +68,39 @@ fn rfc5456_6_1_a_peer_that_registers_is_found_watched_and_called_there() {
 }
 
 #[test]
+fn rfc5456_7_2_2_a_registration_of_ours_is_renewed_in_time_for_as_long_as_it_was_granted() {
+    // What is granted counts, not what was asked for: a minute.
+    for (granted, renewed) in [(60, 36..=55), (30, 18..=28), (300, 36..=55)] {
+        let mut lab = lab(SECRET, "mobile");
+        let mut home = (**lab.sites[0].iax.borrow().config()).clone();
+        (home.lease_min, home.lease_max) = (10, granted);
+        {
+            let site = &lab.sites[0];
+            site.iax.borrow_mut().configure(&mut site.shard.core.borrow_mut(), home);
+        }
+        let mut times = Vec::new();
+        for second in 0..1200u64 {
+            lab.pass(Duration::from_secs(1));
+            let changes = lab.sites[0].iax.borrow_mut().take_changes();
+            for change in changes {
+                assert_eq!(change.address, Some(address(1)), "{granted} s: it never lapses");
+                let left = change.expires_at.since(lab.now).as_secs();
+                assert!(u64::from(granted.min(60)) - left <= 1, "{granted} s: {left}");
+                times.push(second);
+            }
+            assert_ne!(state(&lab), DeviceState::Unavailable, "{granted} s, second {second}");
+        }
+        assert!(times.len() > 20, "{granted} s: {times:?}");
+        for pair in times.windows(2) {
+            assert!(renewed.contains(&(pair[1] - pair[0])), "{granted} s: {times:?}");
+        }
+        let gaps: std::collections::BTreeSet<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.len() > 3, "not all at once: {gaps:?}");
+        assert_eq!(lab.sites[1].iax.borrow().show_registry()[0].state, RegistryState::Registered);
+    }
+}
+
+#[test]
 fn rfc5456_6_1_nobody_registers_with_a_wrong_password_or_an_unknown_name() {
     for (name, secret, username) in [
         ("wrong", &b"something else"[..], "mobile"),
