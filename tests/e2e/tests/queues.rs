@@ -17,10 +17,18 @@ member => PJSIP/anna,0,Anna
 member => PJSIP/ben,0,Ben
 [nobody]
 joinempty=no
+[skilled]
+strategy=linear
+musicclass=default
+defaultrule=less
+member => PJSIP/anna,0,Anna,,,,,german=1
+member => PJSIP/ben,0,Ben,,,,,german=4
 [late]
 strategy=ringall
 musicclass=default
 ";
+
+const RULES: &str = "[less]\nskillchange => 3,german=-8\n";
 
 const DIALPLAN: &str = "
 [test]
@@ -35,6 +43,12 @@ exten => 302,1,Answer()
 exten => 303,1,Answer()
  same => n,Queue(late,,,,3)
  same => n,Set(DB(queue/status)=${QUEUESTATUS})
+exten => 304,1,Answer()
+ same => n,Set(QUEUE_SKILLS=german=4)
+ same => n,Queue(skilled)
+exten => 305,1,Answer()
+ same => n,Set(QUEUE_SKILLS=german=9)
+ same => n,Queue(skilled)
 exten => join,1,Answer()
  same => n,AddQueueMember(late,PJSIP/anna)
  same => n,Set(DB(queue/joined)=${AQMSTATUS})
@@ -63,7 +77,8 @@ struct Office {
 
 fn office(name: &str) -> Office {
     let site = Site::new(name).phone("caller").phone("anna").phone("ben").dialplan(DIALPLAN);
-    let server = Server::start(site.add("queues.conf", QUEUES).music(MUSIC, 4.0));
+    let site = site.add("queues.conf", QUEUES).add("queuerules.conf", RULES);
+    let server = Server::start(site.music(MUSIC, 4.0));
     let sip = server.site.sip;
     let phone = |name: &str, hertz| {
         let phone = Phone::new(sip, name);
@@ -176,6 +191,28 @@ fn a_phone_joins_a_queue_is_a_member_after_a_restart_and_leaves() {
     anna.must_call("leave");
     anna.until_hung_up();
     assert_eq!(server.database("queue", "left"), "REMOVED");
+    server.until_idle();
+}
+
+#[test]
+fn a_caller_talks_to_who_has_the_skill_and_after_a_while_to_who_has_less_of_it() {
+    let Office { server, mut caller, mut anna, mut ben } = office("queue-skill");
+    caller.must_call("304");
+    let invite = ben.ring();
+    ben.take(&invite);
+    hears(&caller, BEN);
+    assert!(!anna.comes("INVITE", std::time::Duration::from_millis(200)), "Anna knows too little");
+    caller.hang_up();
+    ben.until_hung_up();
+    caller.must_call("305");
+    hears(&caller, MUSIC);
+    let shown = server.cli("queue show skilled");
+    assert!(shown.contains("needs german=9)") && shown.contains("(skills german=4)"), "{shown}");
+    let invite = anna.ring();
+    anna.take(&invite);
+    hears(&caller, ANNA);
+    anna.hang_up();
+    caller.until_hung_up();
     server.until_idle();
 }
 
