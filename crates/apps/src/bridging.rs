@@ -133,6 +133,7 @@ async fn bridge(call: &Call, text: &str) -> Outcome {
 /// The conversation. `Err`: the caller ended before it.
 async fn talk(call: &Call, given: &Options, dial: &DialOptions, other: &Party) -> Result<BridgeEnd, Stop> {
     let chan = &call.chan;
+    chan.core(|core| core.leave_party(chan.id()));
     after::note_peer(call, other.chan())?;
     chan.suit(other.chan().id());
     let tone = features::of(other.chan()).courtesy_tone.clone();

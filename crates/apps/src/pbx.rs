@@ -102,7 +102,8 @@ pub(crate) fn start_leg(leg: Leg, location: Location) {
     let chan = leg.keep();
     chan.core(|core| {
         let moment = (core.now, core.services.wall.now_micros());
-        if let Some(channel) = core.get_mut(chan.id()).filter(|channel| !channel.has_pbx) {
+        if let Some(channel) = core.get_mut(chan.id()).filter(|channel| !channel.has_pbx && !channel.cdr.own)
+        {
             channel.cdr.start = Some(moment);
         }
     });

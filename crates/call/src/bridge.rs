@@ -320,6 +320,7 @@ impl Joined {
         let mut core = shard.core.borrow_mut();
         let bridge = core.bridge_create(creator);
         core.bridge_pairs(bridge, keyed.contains(&true));
+        core.note_pair(a, b, false);
         core.bridge_enter(bridge, a);
         core.bridge_enter(bridge, b);
         for (id, keyed) in [a, b].into_iter().zip(keyed) {

@@ -3,6 +3,10 @@
 //! A record stands for one conversation of party A (who called) with party B (who was dialled). It begins when A's
 //! channel begins, is answered when A is answered, and is finished when A hangs up or turns to another B. When A rings
 //! several at once, each that does not answer has a record of its own.
+//!
+//! Transfers and parking take the two apart while both go on. Whoever then talks to another, or waits for somebody, has a
+//! record of its own from the moment at which it left the one before: no moment that a party is up for is in no record.
+//! Who was dialled has none of its own until then.
 
 use core::time::Duration;
 
@@ -157,6 +161,10 @@ pub struct CdrState {
     pub answer: Option<(Instant, i64)>,
     /// When party A ceased to talk to party B, until it talks to somebody again.
     pub talked_until: Option<(Instant, i64)>,
+    /// When the channel left its last bridge, until it enters another, or another record begins.
+    pub left: Option<(Instant, i64)>,
+    /// A party that was dialled has a record of its own, because it goes on without who dialled it.
+    pub own: bool,
     /// Worst or best that happened so far.
     pub disposition: Disposition,
     /// Last application that ran before the channel's end, and its arguments.
@@ -207,11 +215,13 @@ impl CdrState {
 impl Core {
     /// Writes the current call record of a channel, if it has one to write, and begins the next.
     pub fn finish_cdr(&mut self, id: ChannelId) {
-        let (now, wall) = (self.now, self.services.wall.now_micros());
+        self.finish_cdr_at(id, (self.now, self.services.wall.now_micros()));
+    }
+    fn finish_cdr_at(&mut self, id: ChannelId, (now, wall): (Instant, i64)) {
         let settings = self.settings.clone();
         let Some(channel) = self.get_mut(id) else { return };
         let state = &channel.cdr;
-        let unwanted = !settings.cdr_enabled || state.disabled || (channel.outgoing && !channel.has_pbx);
+        let unwanted = !settings.cdr_enabled || state.disabled || !has_record(channel);
         let unanswered = state.disposition != Disposition::Answered;
         // A call that nobody answered and that had no second party has no record unless `unanswered=yes` (cdr.conf).
         if unwanted || (unanswered && state.dst_channel.is_empty() && !settings.cdr_unanswered) {
@@ -231,6 +241,7 @@ impl Core {
             account: state.account.clone(),
             ama_flags: state.ama_flags,
             written: state.written.wrapping_add(1),
+            own: state.own,
             ..CdrState::default()
         };
         self.cdrs.extend(earlier);
@@ -260,8 +271,7 @@ impl Core {
             state.written = state.written.wrapping_add(1);
             if state.earlier.len() > CDR_FORKS_MAX {
                 let oldest = state.earlier.remove(0);
-                let unwanted =
-                    !settings.cdr_enabled || state.disabled || (channel.outgoing && !channel.has_pbx);
+                let unwanted = !settings.cdr_enabled || state.disabled || !has_record(channel);
                 let record = record_of(channel, &settings, moment);
                 let until = end_of(channel, &settings, moment);
                 ended = (!unwanted).then(|| of_earlier(oldest, &record, &settings, until));
@@ -270,7 +280,7 @@ impl Core {
         self.cdrs.extend(ended);
         let Some(channel) = self.get_mut(id) else { return };
         let state = &mut channel.cdr;
-        state.talked_until = None;
+        (state.talked_until, state.left) = (None, None);
         (state.user_field, state.custom) = if fork.bare { Default::default() } else { kept };
         state.start = Some(if fork.restart { moment } else { start });
         state.answer = if fork.answer || fork.restart { answer.map(|_| moment) } else { answer };
@@ -284,7 +294,7 @@ impl Core {
         let state = &mut channel.cdr;
         state.start = Some(moment);
         state.answer = state.answer.map(|_| moment);
-        state.talked_until = None;
+        (state.talked_until, state.left) = (None, None);
         if !keep {
             state.custom.clear();
             state.user_field.clear();
@@ -312,7 +322,7 @@ impl Core {
         let settings = self.settings.clone();
         let Some(channel) = self.get_mut(id) else { return };
         let unwanted = !settings.cdr_enabled || settings.cdr_ignore_dialling || channel.cdr.disabled;
-        if unwanted || (channel.outgoing && !channel.has_pbx) {
+        if unwanted || !has_record(channel) {
             return;
         }
         let (last_app, last_data) = channel
@@ -341,9 +351,100 @@ impl Core {
     /// The channel ceased to talk, or begins to.
     pub(crate) fn note_talk(&mut self, id: ChannelId, ended: bool) {
         let moment = (self.now, self.services.wall.now_micros());
-        if let Some(channel) = self.get_mut(id).filter(|channel| !channel.cdr.dst_channel.is_empty()) {
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.cdr.left = ended.then_some(moment);
+        if !channel.cdr.dst_channel.is_empty() {
             channel.cdr.talked_until = ended.then_some(moment);
         }
+    }
+
+    /// Two begin to talk, with or without a Dial. The record of one of them is about the other from here on: of the one
+    /// that dialled, else of the one that called somebody at all, else of the older.
+    ///
+    /// Whom either talked to before goes on alone, with a record of its own, unless it is `replaced`.
+    pub(crate) fn note_pair(&mut self, a: ChannelId, b: ChannelId, replaced: bool) {
+        let (Some(first), Some(second)) = (self.get(a), self.get(b)) else { return };
+        let is_about = |of: &Channel, other: &Channel| *of.cdr.dst_channel == *other.name;
+        let age = |of: &Channel| (of.created, of.id);
+        let (party_a, party_b) = match (is_about(first, second), is_about(second, first)) {
+            (true, false) => (a, b),
+            (false, true) => (b, a),
+            (true, true) | (false, false) => match (calls(first), calls(second)) {
+                (true, false) => (a, b),
+                (false, true) => (b, a),
+                (true, true) | (false, false) if age(first) <= age(second) => (a, b),
+                (true, true) | (false, false) => (b, a),
+            },
+        };
+        let Some((name, account)) = self.get(party_b).map(|c| (c.name.to_string(), c.account.clone())) else {
+            return;
+        };
+        let mut before = Vec::new();
+        if let Some(channel) = self.get(party_a).filter(|channel| *channel.cdr.dst_channel != *name) {
+            before.push(channel.cdr.dst_channel.clone());
+            self.part_from_party(party_a);
+            if let Some(channel) = self.get_mut(party_a).filter(|channel| channel.cdr.dst_channel.is_empty())
+            {
+                (channel.cdr.dst_channel, channel.cdr.peer_account) = (name, account);
+            }
+        }
+        // Who was dialled and has been on its own is told of by that record again.
+        if let Some(channel) = self.get(party_b).filter(|channel| channel.cdr.own && !channel.has_pbx) {
+            before.push(channel.cdr.dst_channel.clone());
+            self.finish_cdr_at(party_b, self.left_at(party_b));
+            if let Some(channel) = self.get_mut(party_b) {
+                (channel.cdr.own, channel.cdr.start, channel.cdr.answer) = (false, None, None);
+                channel.cdr.disposition = Disposition::default();
+            }
+        }
+        for name in before.iter().filter(|name| !replaced && !name.is_empty()) {
+            let goes_on = |channel: &&Channel| channel.hangup.is_none() && !has_record(channel);
+            let id = self.by_name(name).and_then(|id| self.get(id)).filter(goes_on);
+            if let Some(id) = id.map(|channel| channel.id).filter(|id| ![a, b].contains(id)) {
+                self.part_from_party(id);
+            }
+        }
+    }
+
+    /// The channel goes on without the party that its record is about, or that dialled it: that record ends where it left
+    /// the bridge, and the next begins there, about nobody.
+    pub fn part_from_party(&mut self, id: ChannelId) {
+        let (at, now) = (self.left_at(id), (self.now, self.services.wall.now_micros()));
+        let ignores = self.settings.cdr_ignore_dialling;
+        let Some(channel) = self.get_mut(id) else { return };
+        if !has_record(channel) {
+            let at = channel.cdr.left.unwrap_or(now);
+            (channel.cdr.own, channel.cdr.left) = (true, None);
+            (channel.cdr.start, channel.cdr.answer) = (Some(at), channel.answered.map(|_| at));
+            (channel.cdr.last_app, channel.cdr.last_data) = ("AppDial", "(Outgoing Line)".to_owned());
+            if channel.answered.is_some() {
+                channel.cdr.disposition = Disposition::Answered;
+            }
+        } else if !channel.cdr.dst_channel.is_empty() && !ignores {
+            let app = (channel.cdr.last_app, channel.cdr.last_data.clone());
+            let dialed = channel.cdr.dialed.clone();
+            self.finish_cdr_at(id, at);
+            if let Some(channel) = self.get_mut(id) {
+                (channel.cdr.last_app, channel.cdr.last_data) = app;
+                channel.cdr.dialed = dialed;
+                channel.cdr.dst_channel.clear();
+            }
+        }
+    }
+    /// When the channel left its last bridge, but not before its record began; at this moment when it is in one.
+    fn left_at(&self, id: ChannelId) -> (Instant, i64) {
+        let now = (self.now, self.services.wall.now_micros());
+        let Some(channel) = self.get(id) else { return now };
+        let (left, began) = (channel.cdr.left.unwrap_or(now), start_of(channel));
+        if left.0 < began.0 { began } else { left }
+    }
+    /// The channel is parked: what its record was about is over.
+    pub(crate) fn note_parked(&mut self, id: ChannelId, lot: &str) {
+        self.part_from_party(id);
+        let Some(channel) = self.get_mut(id).filter(|channel| channel.cdr.last_app != "Park") else { return };
+        channel.cdr.last_app = "Park";
+        lot.clone_into(&mut channel.cdr.last_data);
+        channel.cdr.dialed = None;
     }
 
     /// The channel dials `party`: its record is about the two. See [`Core::leave_party`].
@@ -373,6 +474,15 @@ impl Core {
             channel.cdr.dialled_by = Some((channel.cdr.last_app, channel.cdr.last_data.clone()));
         }
     }
+}
+
+/// Whether records are written of the channel: not of one that was dialled and does nothing else.
+fn has_record(channel: &Channel) -> bool {
+    calls(channel) || channel.cdr.own
+}
+/// Whether the channel called, or runs a dialplan.
+fn calls(channel: &Channel) -> bool {
+    !channel.outgoing || channel.has_pbx
 }
 
 /// When the current record ends: when party A ceased to talk, if nothing else has come of it since, and if what the

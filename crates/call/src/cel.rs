@@ -286,7 +286,9 @@ impl Core {
             let names: Vec<&str> =
                 others.filter_map(|member| core.get(*member)).map(|channel| &*channel.name).collect();
             event.peer = names.join(",");
-            let technology = if names.len() > 1 { "softmix" } else { "simple_bridge" };
+            // When one takes the place of another of two, there are three for a moment.
+            let mixes = names.len() > 1 && core.bridge_pair(bridge).is_none();
+            let technology = if mixes { "softmix" } else { "simple_bridge" };
             event.extra =
                 vec![("bridge_id", bridge_name(bridge).into()), ("bridge_technology", technology.into())];
         });

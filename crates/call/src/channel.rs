@@ -254,6 +254,8 @@ pub struct Channel {
     pub app: &'static str,
     /// Arguments of `app`.
     pub app_data: String,
+    /// The application whose beginning was kept as an event, and whose end is to be.
+    pub told_app: &'static str,
     /// Channel variables.
     pub vars: dialplan::Vars,
     /// Preferred formats.

@@ -406,6 +406,7 @@ impl Core {
             location: new.location,
             app: "",
             app_data: String::new(),
+            told_app: "",
             vars: dialplan::Vars::default(),
             format: new.formats.first().unwrap_or(FormatId::SLIN),
             formats: new.formats,

@@ -83,8 +83,14 @@ impl Core {
         }
         self.exchange_conference(place, left, came);
         let held = self.get(place).is_some_and(|channel| channel.held);
+        let enters_app = self.tell_apps(place, newcomer);
         if !self.swap_channels(place, newcomer) {
             return;
+        }
+        if enters_app {
+            self.log_event_with(CelKind::AppStart, place, |core, event| {
+                event.app = core.get(place).map_or("", |channel| channel.told_app);
+            });
         }
         self.tell_bridges(place, newcomer);
         self.parking_swapped(place);
@@ -188,7 +194,10 @@ impl Core {
             if let Some(channel) =
                 self.get_mut(id).filter(|c| c.has_pbx && c.outgoing && c.answered.is_some())
             {
-                channel.cdr.answer.get_or_insert(moment);
+                if channel.cdr.answer.is_none() {
+                    (channel.cdr.start, channel.cdr.answer) = (Some(moment), Some(moment));
+                    (channel.cdr.last_app, channel.cdr.last_data) = (channel.app, channel.app_data.clone());
+                }
                 channel.cdr.disposition = crate::Disposition::Answered;
             }
         }
@@ -219,6 +228,32 @@ impl Core {
             self.log_bridge(CelKind::BridgeExit, bridge, place);
         }
     }
+
+    /// Who took a place in a bridge of two talks to the other one.
+    fn note_place(&mut self, place: ChannelId) {
+        let Some(bridge) = self.get(place).and_then(|channel| channel.bridge) else { return };
+        if self.bridge_pair(bridge).is_some()
+            && let &[a, b] = self.bridge_members(bridge)
+        {
+            self.note_pair(a, b, true);
+        }
+    }
+
+    /// Whoever takes a place goes on in the application that runs there, whose story stays; what ran at its own place is
+    /// over for both.
+    fn tell_apps(&mut self, place: ChannelId, newcomer: ChannelId) -> bool {
+        let told = |core: &Self, id| core.get(id).map_or("", |channel| channel.told_app);
+        let (here, there) = (told(self, place), told(self, newcomer));
+        for (id, app) in [(place, here), (newcomer, if there == here { "" } else { there })] {
+            if !app.is_empty() {
+                self.log_event_with(CelKind::AppEnd, id, |_, event| event.app = app);
+            }
+        }
+        if let Some(channel) = self.get_mut(newcomer) {
+            channel.told_app = "";
+        }
+        !here.is_empty() && here != there
+    }
 }
 
 fn stream(core: &Core, id: ChannelId) -> Option<base::StreamId> {
@@ -232,6 +267,7 @@ fn keep_story(a: &mut Channel, b: &mut Channel) {
     swap(&mut a.rung_at, &mut b.rung_at);
     swap(&mut a.app, &mut b.app);
     swap(&mut a.app_data, &mut b.app_data);
+    swap(&mut a.told_app, &mut b.told_app);
     swap(&mut a.last_play, &mut b.last_play);
     swap(&mut a.rights, &mut b.rights);
     swap(&mut a.features, &mut b.features);
@@ -398,6 +434,10 @@ impl Shard {
                 core.log_notice(transfer);
             }
             core.exchange(place, newcomer);
+            // A Local channel that goes out of the way leaves its record: who was dialled is in it.
+            if !matches!(notice, Some(Notice::LocalOptimizationEnd { .. })) {
+                core.note_place(place);
+            }
             match is_transfer {
                 true => core.notice(|_| notice),
                 false => core.tell(notice),

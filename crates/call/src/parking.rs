@@ -425,6 +425,7 @@ impl Core {
         let device = lot.settings.device(space);
         self.parking.by_channel.insert(id, (how.lot.clone(), space));
         self.touched_devices.push(device);
+        self.note_parked(id, &how.lot);
         self.tell_parking(id, ParkingChange::Parked, None);
         Ok(space)
     }

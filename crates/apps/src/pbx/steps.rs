@@ -172,14 +172,14 @@ impl Call {
 
     async fn run_story(&self, row: &'static AppRow, args: Written) -> Outcome {
         self.settle();
-        let tracked = self.app_begins(row);
+        let before = self.app_begins(row);
         let outcome = match row.run {
             Run::Now(now) => now(self, &args.text),
             Run::Story(story) => story(self.clone(), args.text).await,
             Run::Command(story) => story(self.clone(), args).await,
         };
-        if tracked {
-            self.app_ends(row);
+        if let Some(before) = before {
+            self.app_ends(row, before);
         }
         let _ = self.chan.with(|c| {
             c.app = "";
@@ -188,8 +188,8 @@ impl Call {
         outcome
     }
 
-    /// Tells channel event logging of an application that it keeps track of; whether it does.
-    fn app_begins(&self, row: &AppRow) -> bool {
+    /// Tells channel event logging of an application that it keeps track of; the one that it runs in.
+    fn app_begins(&self, row: &AppRow) -> Option<&'static str> {
         let id = self.chan.id();
         self.chan.core(|core| {
             let tracked = core.settings.cel.as_ref().is_some_and(|cel| cel.has_app(row.name));
@@ -197,13 +197,19 @@ impl Call {
                 self.settle_in(core);
                 core.log_event(CelKind::AppStart, id, |_| Vec::new());
             }
-            tracked
+            let told = tracked.then(|| core.get_mut(id)).flatten().map(|channel| &mut channel.told_app);
+            told.map(|told| std::mem::replace(told, row.name))
         })
     }
     /// The same of its end, with the application that the event is about although others may have run inside.
-    fn app_ends(&self, row: &AppRow) {
+    fn app_ends(&self, row: &AppRow, before: &'static str) {
+        let id = self.chan.id();
         self.chan.core(|core| {
-            core.log_event_with(CelKind::AppEnd, self.chan.id(), |_, event| event.app = row.name);
+            let told = core.get_mut(id).map(|channel| std::mem::replace(&mut channel.told_app, before));
+            // Who is here may have come into the place of another, for whom it is over.
+            if told == Some(row.name) {
+                core.log_event_with(CelKind::AppEnd, id, |_, event| event.app = row.name);
+            }
         });
     }
 
@@ -271,7 +277,7 @@ impl Call {
             Ready::Command(_) | Ready::Exec(Some(_)) => true,
             _ => false,
         };
-        let tracked = !is_story && self.app_begins(row);
+        let before = if is_story { None } else { self.app_begins(row) };
         let outcome = match ready {
             Ready::Set { target, value } => {
                 target.assign(&mut Scope::new(self), value);
@@ -293,8 +299,8 @@ impl Call {
                 Ok(Flow::Continue)
             }
         };
-        if tracked {
-            self.app_ends(row);
+        if let Some(before) = before {
+            self.app_ends(row, before);
         }
         Done::Flow(outcome)
     }
