@@ -113,7 +113,7 @@ pub fn ask_members(shard: &Rc<Shard>, queue: &str) {
     };
     for device in unasked {
         let state = member_state(shard, &device);
-        shard.core.borrow_mut().with_queues(|queues, now, out| queues.device(&device, state, now, out));
+        shard.core.borrow_mut().with_queues(|queues, now, out| queues.learn(&device, state, now, out));
     }
 }
 

@@ -217,6 +217,14 @@ impl Queues {
     }
     /// A device does something else.
     pub fn device(&mut self, name: &str, state: DeviceState, now: Now, out: &mut Vec<Output>) {
+        self.set_device(name, state, true, now, out);
+    }
+    /// What a device does, of which nobody had said it ([`Self::unasked`]). That it is known is no news for watchers: who
+    /// asks about ten thousand members would be told of each.
+    pub fn learn(&mut self, name: &str, state: DeviceState, now: Now, out: &mut Vec<Output>) {
+        self.set_device(name, state, false, now, out);
+    }
+    fn set_device(&mut self, name: &str, state: DeviceState, is_news: bool, now: Now, out: &mut Vec<Output>) {
         let key = name.to_ascii_lowercase();
         if self.devices.get(&key).is_none_or(|known| *known == Some(state)) {
             return;
@@ -224,7 +232,7 @@ impl Queues {
         for slot in self.devices.change(&key, |known| *known = Some(state)) {
             self.dirty.insert(slot);
             let Some(queue) = self.slots.get(slot).and_then(Option::as_deref) else { continue };
-            let its = |member: &&Member| *member.device == *key;
+            let its = |member: &&Member| is_news && *member.device == *key;
             for member in queue.members.iter().filter(its) {
                 self.tell_member(queue, member, MemberChange::Status, out);
             }

@@ -554,3 +554,26 @@ fn what_a_device_does_is_forgotten_with_the_last_member_that_has_it() {
     reload(&mut desk, vec![shared(A)]);
     assert_eq!(state(&desk), Some(DeviceState::Unknown), "it is asked anew");
 }
+
+#[test]
+fn what_a_device_does_is_told_when_it_changes_and_not_when_it_is_asked() {
+    let mut desk = Desk::new(vec![queue("q", settings(), &[A])]);
+    let told = |desk: &mut Desk, asked: bool, state| {
+        let (now, out) = (desk.now, &mut desk.out);
+        match asked {
+            true => desk.queues.learn(A, state, now, out),
+            false => desk.queues.device(A, state, now, out),
+        }
+        let member = |output: &queue::Output| {
+            matches!(output, queue::Output::Event { event: queue::Event::Member { .. }, .. })
+        };
+        let count = desk.out.iter().filter(|output| member(output)).count();
+        desk.out.clear();
+        count
+    };
+    assert_eq!(told(&mut desk, true, DeviceState::NotInUse), 0);
+    assert_eq!(told(&mut desk, false, DeviceState::InUse), 1);
+    assert_eq!(told(&mut desk, false, DeviceState::InUse), 0);
+    let queue = desk.queues.get("q").unwrap();
+    assert_eq!(desk.queues.device_of(&queue.members()[0]), DeviceState::InUse);
+}
