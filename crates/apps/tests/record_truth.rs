@@ -347,7 +347,8 @@ impl<'a> Model<'a> {
         loop {
             let soonest = legs.iter().copied().min_by_key(|phone| when(*phone)).expect("somebody rings");
             let first = legs[0];
-            if when(soonest) > gives_up.min(self.case.hangs_up) {
+            // Who hangs up at the moment of the answer was first.
+            if when(soonest) > gives_up || when(soonest) >= self.case.hangs_up {
                 let left = self.until(gives_up);
                 self.note(Disposition::NoAnswer);
                 legs.into_iter().filter(|phone| *phone != first).for_each(|phone| {
