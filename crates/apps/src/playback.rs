@@ -47,6 +47,16 @@ Sets PLAYBACKSTATUS (SUCCESS FAILED).",
         run: Run::Story(|call, args| Box::pin(async move { speak(&call, &args).await })),
     },
     AppRow {
+        name: "MP3Player",
+        module: "app_mp3",
+        synopsis: "Plays an MP3 file until a key is pressed.",
+        syntax: "MP3Player(Location)",
+        description: "\
+Plays a file by its name, with or without .mp3, from where Playback has its sounds, or with its whole path. Addresses (http://)
+and lists (.m3u) are not played: a program does that as music of mode=custom. Any key ends it.",
+        run: Run::Story(|call, args| Box::pin(async move { mp3_player(&call, args.trim()).await })),
+    },
+    AppRow {
         name: "BackGround",
         module: "pbx_builtins",
         synopsis: "Plays sounds while the caller may dial an extension.",
@@ -179,6 +189,23 @@ async fn playback(call: &Call, args: &str) -> Outcome {
 
 /// Every key of a phone.
 const ANY_KEY: &str = "0123456789*#ABCD";
+
+/// `MP3Player(Location)`.
+async fn mp3_player(call: &Call, location: &str) -> Outcome {
+    let lower = location.to_ascii_lowercase();
+    let why = if location.is_empty() {
+        "MP3Player requires an argument (Location)"
+    } else if lower.contains("://") || lower.ends_with(".m3u") {
+        "MP3Player plays files only: let music of mode=custom play what is elsewhere"
+    } else {
+        open(call, false, false).await?;
+        let name = location.get(..location.len().saturating_sub(4)).filter(|_| lower.ends_with(".mp3"));
+        call.chan.play(name.unwrap_or(location), ANY_KEY).await?;
+        return Ok(Flow::Continue);
+    };
+    call.log(Level::Warning, why);
+    Ok(Flow::Continue)
+}
 
 /// `Espeak(text[,intkeys[,language]])`.
 async fn speak(call: &Call, args: &str) -> Outcome {

@@ -34,6 +34,27 @@ fn heard(dialplan: &str, acts: &[(u64, Act)]) -> World {
 }
 
 #[test]
+fn mp3player_plays_a_file_until_a_key_is_pressed_and_nothing_from_elsewhere() {
+    for (name, app, acts, heard_it, warned) in [
+        ("by its name", "MP3Player(long.mp3)", vec![], Some("#1 hears long"), ""),
+        ("without its ending", "MP3Player(/songs/a)", vec![], Some("#1 hears /songs/a"), ""),
+        ("a key ends it", "MP3Player(long)", vec![(2000, Act::Press('5'))], Some("#1 hears long"), ""),
+        ("an address", "MP3Player(http://radio/live.mp3)", vec![], None, "plays files only"),
+        ("a list", "MP3Player(list.m3u)", vec![], None, "plays files only"),
+        ("nothing", "MP3Player()", vec![], None, "requires an argument"),
+    ] {
+        let world = heard(&format!("exten => 1,1,{app}\n same => n,NoOp(on)"), &acts);
+        let said = lines(&world, "#1 hears");
+        assert_eq!(said.first().map(|line| line.split_once(' ').unwrap().1), heard_it, "{name}: {said:?}");
+        assert_eq!(noted(&world), ["on"], "{name}");
+        assert_eq!(warnings(&world).iter().any(|line| line.contains(warned)), !warned.is_empty(), "{name}");
+        if !acts.is_empty() {
+            assert!(world.now() < at(9000), "{name}: it was not heard to its end");
+        }
+    }
+}
+
+#[test]
 fn playback_says_how_it_came_out() {
     for (name, app, status, transcript) in [
         (

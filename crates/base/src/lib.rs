@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod audio;
+mod broadcast;
 mod cause;
 mod deadlines;
 mod digit;
@@ -25,6 +26,7 @@ mod srtp;
 mod time;
 
 pub use audio::{SampleRate, Samples, Tick};
+pub use broadcast::{Broadcast, Listening};
 pub use cause::Cause;
 pub use deadlines::{Deadlines, Scheduled};
 pub use digit::Digit;

@@ -517,15 +517,18 @@ impl Chan {
             self.unless_loading(&mut core, matches!(answer, MusicAnswer::Loading), answer)
         })
         .await?;
-        let MusicAnswer::Ready(clip, epoch) = answer else {
-            self.log(
-                Level::Warning,
-                "res_musiconhold",
-                &format!("Music on hold class '{class}' has nothing to play"),
-            );
-            return Ok(false);
-        };
-        self.media(|stream| Command::Music { stream, clip, epoch });
+        match answer {
+            MusicAnswer::Ready(clip, epoch) => self.media(|stream| Command::Music { stream, clip, epoch }),
+            MusicAnswer::Live(broadcast, format) => {
+                let source = Box::new(broadcast.listen());
+                self.media(|stream| Command::Live { stream, format, source });
+            }
+            MusicAnswer::Loading | MusicAnswer::Missing => {
+                let line = format!("Music on hold class '{class}' has nothing to play");
+                self.log(Level::Warning, "res_musiconhold", &line);
+                return Ok(false);
+            }
+        }
         self.core(|core| core.notice_of(self.id, |channel| Notice::MusicOnHoldStart { channel, class }));
         Ok(true)
     }

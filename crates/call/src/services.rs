@@ -83,6 +83,8 @@ pub enum ClipAnswer {
 pub enum MusicAnswer {
     /// The class's shared clip and when its first byte was due.
     Ready(Arc<Clip>, Instant),
+    /// What a program plays now, and its linear format.
+    Live(Arc<base::Broadcast>, FormatId),
     /// It is being read.
     Loading,
     /// No such class, or nothing in it.

@@ -21,9 +21,9 @@ use io::media::{Interfaces, Io, IoWish, Lanes, Level, MediaFront, MediaSettings,
 use io::net::{BindError, Limits, Net};
 use io::wake::Wake;
 use store::astdb::AstDb;
-use store::config::music::{Mode, MusicClass, Sort};
+use store::config::music::{KillMethod, Mode, MusicClass, Sort};
 use store::log::{LogSender, LogSink};
-use store::sounds::{Catalogue, MusicList, Recordings, Sounds, packaged_sounds};
+use store::sounds::{Catalogue, MusicList, Program, Recordings, Sounds, packaged_sounds};
 use store::{Snapshot, Where};
 
 use crate::cel::Events;
@@ -565,6 +565,13 @@ pub(crate) fn catalogue(snapshot: &Snapshot, coders: &Arc<Coders>, findings: &mu
 
 fn music_list(class: &MusicClass, data: &Path) -> Option<MusicList> {
     match class.mode {
+        _ if class.is_live() => Some(MusicList::Program(Program {
+            command: class.application.split_whitespace().map(str::to_owned).collect(),
+            folder: (!class.directory.as_os_str().is_empty()).then(|| class.folder(data)),
+            format: class.live_format()?,
+            patience: class.kill_escalation_delay,
+            whole_group: class.kill_method == KillMethod::Group,
+        })),
         Mode::Playlist => Some(MusicList::Files(class.entry.iter().map(PathBuf::from).collect())),
         _ => {
             let path = class.folder(data);

@@ -543,6 +543,8 @@ impl Engine {
             Turn::Sounds => {
                 self.sounds_wake.answer_and_clear();
                 self.take_codecs();
+                let told = self.site.sounds.borrow_mut().take_told();
+                told.iter().for_each(|line| self.log(Level::Warning, "res_musiconhold", line));
                 if self.site.sounds.borrow_mut().take_in() {
                     self.site.shard.core.borrow_mut().library_changed();
                 }

@@ -52,6 +52,7 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "MacroExclusive",
     "MacroExit",
     "MacroIf",
+    "MP3Player",
     "MailboxExists",
     "MeetMeAdmin",
     "MeetMeChannelAdmin",

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use io::media::{Tracing, Watch, WorkerLoad};
 use serde_json::{Value, json};
-use store::config::music::Mode;
+use store::config::music::{KillMethod, Mode};
 
 use super::text::{clean, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
@@ -239,7 +239,20 @@ impl Cli {
             for (name, class) in classes {
                 let _ = writeln!(out, "Class: {}", clean(name));
                 let _ = writeln!(out, "\tMode: {}", mode(&class.mode));
-                if class.mode == Mode::Files {
+                if class.is_live() {
+                    let _ = writeln!(out, "\tApplication: {}", clean(&class.application));
+                    let _ = writeln!(
+                        out,
+                        "\tKill Method: {}",
+                        if class.kill_method == KillMethod::Group { "process_group" } else { "process" }
+                    );
+                    let _ = writeln!(
+                        out,
+                        "\tKill Escalation Delay: {} ms",
+                        class.kill_escalation_delay.as_millis()
+                    );
+                    let _ = writeln!(out, "\tFormat: {}", clean(&class.format));
+                } else if class.mode != Mode::Playlist {
                     let _ = writeln!(out, "\tDirectory: {}", class.folder(data_dir).display());
                 }
                 let loaded = self.loaded(name);
@@ -261,6 +274,7 @@ impl Cli {
             .iter()
             .map(|(name, class)| match class.mode {
                 Mode::Playlist => (name, class.entry.clone()),
+                _ if class.is_live() => (name, Vec::new()),
                 _ => (name, files_in(&class.folder(data_dir))),
             })
             .collect();

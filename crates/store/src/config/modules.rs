@@ -86,6 +86,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_signal", &[A("Signal"), A("WaitForSignal")]),
     ("app_waitforcond", &[A("WaitForCondition")]),
     ("app_morsecode", &[A("Morsecode")]),
+    ("app_mp3", &[A("MP3Player")]),
     ("app_zapateller", &[A("Zapateller")]),
     ("app_url", &[A("SendURL")]),
     ("app_image", &[A("SendImage")]),

@@ -1,7 +1,8 @@
 //! `musiconhold.conf`: classes of music.
 
-use super::kind::{Folder, Lines, Text, YesNo, choice};
+use super::kind::{Folder, Lines, Millis, Text, YesNo, choice};
 use super::{options, read_object, read_settings};
+use base::FormatId;
 use conf::{File, Findings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ choice! {
     Mode {
         Files | "files" "Files of a folder.";
         Playlist | "playlist" "The files of entry= lines.";
-        Custom | "custom" | "customnb" "A program; not built in.";
-        Mp3 | "mp3" | "mp3nb" | "quietmp3" | "quietmp3nb" "A player for MP3; not built in.";
+        Custom | "custom" | "customnb" "What a program writes.";
+        Mp3 | "mp3" | "mp3nb" | "quietmp3" | "quietmp3nb" "MP3 files of a folder; what a program writes where there is application=.";
     }
 }
 choice! {
@@ -22,6 +23,14 @@ choice! {
         Alpha | "alpha" "By name.";
         Random | "random" | "yes" "In random order.";
         RandStart | "randstart" "By name, from a random one on.";
+    }
+}
+
+choice! {
+    /// `kill_method=`.
+    KillMethod {
+        Group | "process_group" "The program and those whom it has started.";
+        Process | "process" "The program.";
     }
 }
 
@@ -49,14 +58,13 @@ options! {
         Later "" "nothing is announced";
     loop_last: YesNo = "no", "Repeat the last entry of a playlist for ever.",
         Later "no" "the whole list is repeated";
-    format: Text = "", "Preferred format of the files.",
-        Later "*" "of each piece the file that costs least to play is taken";
+    application: Text = "", "Program of mode custom, and its arguments; the files of directory follow them.";
+    format: Text = "slin", "What that program writes: slin, ulaw, alaw or slin16 to slin48. Files need none: the one that costs least to play is taken.";
+    kill_escalation_delay: Millis<0, 60_000> = "500", "Milliseconds between SIGHUP, SIGTERM and SIGKILL when the program is to end.";
+    kill_method: KillMethod = "process_group", "Who is to end then.";
     @recognised {
-        "application" "" Later "no program is started for music";
         "answeredonly" "no" Later "callers who are not answered hear it too";
-        "kill_escalation_delay" "*" Later "no program is started for music";
-        "kill_method" "*" Later "no program is started for music";
-        "respawn" "*" Later "no program is started for music";
+        "respawn" "*" Ignored "a program that ends is started again after a second, then ever later, up to a minute";
     }
 }
 
@@ -83,16 +91,21 @@ impl Music {
             }
             let name = section.name.to_string();
             let refused = match class.mode {
-                Mode::Custom | Mode::Mp3 => {
-                    Some(("mode", "plays from a program, which is not built in", "use mode=files"))
+                Mode::Custom if class.application.trim().is_empty() => {
+                    Some(("mode", "has no application", "add application=/usr/bin/player"))
                 }
-                Mode::Files if class.directory.as_os_str().is_empty() => {
+                Mode::Custom | Mode::Mp3 if class.is_live() && class.live_format().is_none() => Some((
+                    "format",
+                    "has a format that no program can play to it",
+                    "write slin, ulaw or alaw",
+                )),
+                Mode::Files | Mode::Mp3 if !class.is_live() && class.directory.as_os_str().is_empty() => {
                     Some(("mode", "has no directory", "add directory=moh"))
                 }
                 Mode::Playlist if class.entry.is_empty() => {
                     Some(("mode", "has no entry", "add entry=/path/to/file"))
                 }
-                Mode::Files | Mode::Playlist => None,
+                Mode::Files | Mode::Playlist | Mode::Custom | Mode::Mp3 => None,
             };
             if let Some((option, why, remedy)) = refused {
                 let message = format!("the music class '{name}' {why}; it is skipped");
@@ -110,8 +123,50 @@ impl Music {
 }
 
 impl MusicClass {
+    /// Whether a program plays it.
+    pub fn is_live(&self) -> bool {
+        let has_program = !self.application.trim().is_empty();
+        has_program && matches!(self.mode, Mode::Custom | Mode::Mp3)
+    }
+    /// What that program writes; `None`: nothing that is heard.
+    pub fn live_format(&self) -> Option<FormatId> {
+        let name = self.format.trim();
+        let format = FormatId::from_name(if name.is_empty() { "slin" } else { name })?;
+        (format.is_linear() || [FormatId::ULAW, FormatId::ALAW].contains(&format)).then_some(format)
+    }
     /// The folder, which a relative name puts into the data folder.
     pub fn folder(&self, astdatadir: &Path) -> PathBuf {
         astdatadir.join(&self.directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_plays_where_one_is_named_and_a_class_without_a_source_is_skipped() {
+        for (lines, live, said) in [
+            ("mode=custom\napplication=/bin/player -q", Some(Some(FormatId::SLIN)), ""),
+            ("mode=custom\napplication=/bin/player\nformat=ulaw", Some(Some(FormatId::ULAW)), ""),
+            ("mode=mp3\napplication=/bin/player\ndirectory=songs", Some(Some(FormatId::SLIN)), ""),
+            ("mode=quietmp3\ndirectory=songs", Some(None), ""),
+            ("mode=files\ndirectory=songs\napplication=/bin/player", Some(None), ""),
+            ("mode=custom", None, "has no application"),
+            ("mode=custom\napplication=/bin/player\nformat=g729", None, "no program can play"),
+            ("mode=mp3", None, "has no directory"),
+        ] {
+            let mut findings = Findings::new();
+            let source = conf::Memory::new().with("musiconhold.conf", format!("[own]\n{lines}\n"));
+            let file =
+                conf::load(&source, "musiconhold.conf", conf::Options::default(), &mut findings).unwrap();
+            let music = Music::read(&file, &mut findings);
+            let found = music.classes.get("own");
+            let format = |class: &MusicClass| if class.is_live() { class.live_format() } else { None };
+            assert_eq!(found.map(format), live, "{lines}");
+            let words: Vec<_> = findings.iter().map(|finding| finding.message.as_str()).collect();
+            assert!(words.concat().contains(said), "{lines}: {words:?}");
+            assert_eq!(words.is_empty(), said.is_empty(), "{lines}: {words:?}");
+        }
     }
 }

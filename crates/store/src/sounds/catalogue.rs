@@ -8,6 +8,8 @@ use std::sync::Arc;
 use base::{Clip, FormatId, Random};
 use call::ClipWant;
 use codec::{Coders, SoundFile};
+
+use super::mp3;
 use include_dir::{Dir, include_dir};
 
 /// The bundled prompts and music; origin and licence in `assets/README.md`.
@@ -44,6 +46,8 @@ pub enum MusicList {
     },
     /// These.
     Files(Vec<PathBuf>),
+    /// What a program plays.
+    Program(super::Program),
     /// The piece in the binary.
     Bundled,
 }
@@ -140,12 +144,13 @@ impl Catalogue {
                 .filter_map(|file| Some((extension(file.path())?, Cow::Borrowed(file.contents()))))
                 .collect(),
             MusicList::Files(files) => files.iter().filter_map(|path| any_of(path, format)).collect(),
+            MusicList::Program(_) => Vec::new(),
             MusicList::Folder { path, random } => self.folder(path, *random, format),
         }
     }
     /// Each piece of a folder once, in the format that is cheapest for us when there are several.
     fn folder(&self, path: &Path, random: bool, format: FormatId) -> Vec<(String, Cow<'static, [u8]>)> {
-        let known: Vec<&str> = codec::extensions().collect();
+        let known: Vec<&str> = extensions().collect();
         let mut stems: Vec<PathBuf> = std::fs::read_dir(path)
             .into_iter()
             .flatten()
@@ -172,6 +177,10 @@ impl Catalogue {
         if made != format && !format.is_coded() {
             extensions.extend(codec::search_order(made));
         }
+        // What has to be decoded first is the last choice.
+        if made.is_coded() {
+            extensions.push(mp3::EXTENSION);
+        }
         extensions
     }
     /// The format in which sound is made for streams of this one: linear where each of them codes it for itself.
@@ -191,6 +200,13 @@ impl Catalogue {
 
 /// A file for streams of `format`: as it is when it is in that format, else sound in the format `made`.
 fn code(extension: &str, bytes: &[u8], format: FormatId, made: FormatId) -> Result<Clip, String> {
+    let decoded;
+    let (extension, bytes) = if extension == mp3::EXTENSION {
+        decoded = mp3::to_wave(bytes).map_err(|why| format!("the file cannot be played: {why}"))?;
+        ("wav", &*decoded)
+    } else {
+        (extension, bytes)
+    };
     let sound = SoundFile::parse(extension, bytes)
         .map_err(|why| format!("the file cannot be played: {why}; {}", why.remedy()))?;
     let made = if sound.format == format { format } else { made };
@@ -243,12 +259,18 @@ fn extension(path: &Path) -> Option<String> {
     path.extension().and_then(|extension| extension.to_str()).map(str::to_owned)
 }
 
+/// Extensions of files that can be played.
+fn extensions() -> impl Iterator<Item = &'static str> {
+    codec::extensions().chain([mp3::EXTENSION])
+}
+
 fn any_of(stem: &Path, format: FormatId) -> Option<(String, Cow<'static, [u8]>)> {
-    let named = extension(stem).filter(|own| codec::extensions().any(|known| known == own));
+    let named = extension(stem).filter(|own| extensions().any(|known| known == own));
     if let Some(extension) = named {
         return read(stem).map(|bytes| (extension, Cow::Owned(bytes)));
     }
-    codec::search_order(format).into_iter().find_map(|extension| {
+    let order = codec::search_order(format).into_iter().chain([mp3::EXTENSION]);
+    order.into_iter().find_map(|extension| {
         read(&with_extension(stem, extension)).map(|bytes| (extension.to_owned(), Cow::Owned(bytes)))
     })
 }

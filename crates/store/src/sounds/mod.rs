@@ -4,6 +4,8 @@
 //! answers are taken in when the shard is woken. Tones are rendered in place: they are arithmetic.
 
 mod catalogue;
+mod mp3;
+mod program;
 mod recorder;
 mod repair;
 mod speech;
@@ -18,6 +20,7 @@ use base::{Clip, Coded, FormatId, Instant};
 use call::{ClipAnswer, ClipWant, Library, MusicAnswer};
 
 pub use catalogue::{Catalogue, MusicList, speech};
+pub use program::Program;
 pub use recorder::{Recordings, Told};
 pub use speech::{Speaker, TEXT_BYTES_MAX};
 
@@ -34,6 +37,9 @@ const REQUESTS_MAX: usize = 1024;
 const SPEECHES_MAX: usize = 64;
 /// Rendered tones kept; there are about ten a zone and format.
 const TONES_MAX: usize = 1024;
+
+/// Lines about programs that wait to be taken.
+const FAULTS_MAX: usize = 64;
 
 enum Job {
     Prompt(ClipWant),
@@ -65,7 +71,24 @@ pub struct Sounds {
     tones: HashMap<(String, String, FormatId), Option<Arc<Clip>>>,
     zones: Tones,
     coded: Coded,
+    coders: Arc<codec::Coders>,
     clock: u64,
+    /// Classes that programs play, and those of them that run.
+    programs: HashMap<String, Program>,
+    running: HashMap<String, program::Running>,
+    /// What programs are said to have done, and the way for that.
+    told: Receiver<String>,
+    tell: SyncSender<String>,
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+/// The classes that programs play.
+fn programs(catalogue: &Catalogue) -> HashMap<String, Program> {
+    let program = |(class, list): (&String, &MusicList)| match list {
+        MusicList::Program(program) => Some((class.clone(), program.clone())),
+        _ => None,
+    };
+    catalogue.music.iter().filter_map(program).collect()
 }
 
 impl Sounds {
@@ -75,11 +98,14 @@ impl Sounds {
         zones: Tones,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
-        let coded = catalogue.coders.coded();
+        let (coded, coders) = (catalogue.coders.coded(), catalogue.coders.clone());
+        let programs = programs(&catalogue);
+        let (tell, told) = sync_channel(FAULTS_MAX);
         let (jobs, inbox) = sync_channel(REQUESTS_MAX);
         let (outbox, done) = sync_channel(REQUESTS_MAX);
         let (speeches, texts) = sync_channel(SPEECHES_MAX);
-        let wake = Arc::new(wake);
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
+        let own = Arc::clone(&wake);
         let (speaking, spoken, woken) = (catalogue.clone(), outbox.clone(), Arc::clone(&wake));
         std::thread::Builder::new()
             .name("sounds".to_owned())
@@ -97,12 +123,23 @@ impl Sounds {
             tones: HashMap::new(),
             zones,
             coded,
+            coders,
             clock: 0,
+            programs,
+            running: HashMap::new(),
+            told,
+            tell,
+            wake: own,
         })
     }
     /// Takes a new configuration; everything is read again when it is next asked for.
     pub fn configure(&mut self, catalogue: Catalogue, zones: Tones) {
         self.coded = catalogue.coders.coded();
+        self.coders = catalogue.coders.clone();
+        self.programs = programs(&catalogue);
+        // Those that are called as before go on; whoever hears another one hears nothing more until it is held anew.
+        let programs = &self.programs;
+        self.running.retain(|class, running| programs.get(class) == Some(&running.program));
         // The thread is told in order with the requests before and after it.
         let _ = self.speeches.send(Job::Catalogue(Box::new(catalogue.clone())));
         if self.jobs.send(Job::Catalogue(Box::new(catalogue))).is_ok() {
@@ -130,6 +167,28 @@ impl Sounds {
             }
         }
         any
+    }
+    /// What programs that play music have done by themselves, since this was asked last.
+    pub fn take_told(&mut self) -> Vec<String> {
+        self.told.try_iter().collect()
+    }
+    /// The sound of a class that a program plays, which is started by its first listener.
+    fn live(&mut self, class: &str) -> Option<MusicAnswer> {
+        let program = self.programs.get(class)?;
+        if !self.running.contains_key(class) {
+            let (tell, wake) = (self.tell.clone(), Arc::clone(&self.wake));
+            let tell = move |line: String| {
+                // More than can be told at once is not told.
+                let _ = tell.try_send(line);
+                wake();
+            };
+            let Ok(running) = program::Running::start(class, program.clone(), &self.coders, tell) else {
+                return Some(MusicAnswer::Missing);
+            };
+            self.running.insert(class.to_owned(), running);
+        }
+        let running = self.running.get(class)?;
+        Some(MusicAnswer::Live(running.broadcast.clone(), running.program.format.linear()))
     }
     /// Music that is in memory: class, format, bytes.
     pub fn loaded_music(&self) -> impl Iterator<Item = (&str, FormatId, usize)> {
@@ -197,6 +256,9 @@ impl Library for Sounds {
     }
     fn music(&mut self, class: &str, format: FormatId) -> MusicAnswer {
         let class = if class.is_empty() { "default" } else { class };
+        if let Some(live) = self.live(class) {
+            return live;
+        }
         match self.music.entry((class.to_owned(), format)) {
             Entry::Occupied(entry) => match entry.get() {
                 // The epoch is the clock's own zero, so every listener of a class hears the same moment.
@@ -225,6 +287,13 @@ impl Library for Sounds {
         }
         self.tones.insert(key, clip.clone());
         clip
+    }
+}
+
+impl Drop for Sounds {
+    /// Programs end with us.
+    fn drop(&mut self) {
+        self.running.drain().for_each(|(_, running)| running.end());
     }
 }
 

@@ -169,19 +169,23 @@ impl Speaker {
 }
 
 /// The file at a rate that sounds have; `None`: it is no mono PCM of 16 bits.
-fn suited(wave: Vec<u8>) -> Option<Vec<u8>> {
-    if codec::SoundFile::parse("wav", &wave).is_ok() {
-        return Some(wave);
+pub(super) fn suited(file: Vec<u8>) -> Option<Vec<u8>> {
+    if codec::SoundFile::parse("wav", &file).is_ok() {
+        return Some(file);
     }
-    let (rate, samples) = pcm(&wave)?;
-    let samples = resample(&samples, rate, RATE);
+    let (rate, samples) = pcm(&file)?;
+    wave(RATE, &resample(&samples, rate, RATE))
+}
+
+/// Samples of this rate as a file.
+pub(super) fn wave(rate: u32, samples: &[i16]) -> Option<Vec<u8>> {
     let bytes = u32::try_from(samples.len() * 2).ok()?;
     let mut out = Vec::with_capacity(samples.len() * 2 + 44);
     out.extend_from_slice(b"RIFF");
     out.extend_from_slice(&(bytes + 36).to_le_bytes());
     out.extend_from_slice(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-    out.extend_from_slice(&RATE.to_le_bytes());
-    out.extend_from_slice(&(RATE * 2).to_le_bytes());
+    out.extend_from_slice(&rate.to_le_bytes());
+    out.extend_from_slice(&rate.checked_mul(2)?.to_le_bytes());
     out.extend_from_slice(b"\x02\0\x10\0data");
     out.extend_from_slice(&bytes.to_le_bytes());
     out.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
