@@ -1,4 +1,4 @@
-//! What listens for speech: WaitForNoise, BackgroundDetect, AMD, TALK_DETECT().
+//! What listens for speech and tones: WaitForNoise, BackgroundDetect, AMD, TALK_DETECT(), TONE_DETECT().
 
 mod common;
 
@@ -189,6 +189,61 @@ fn watchers_hear_who_talks_until_it_is_taken_back() {
     }
     let (_, watches, said) = spoken("Set(TALK_DETECT(remove)=)");
     assert!(watches.is_empty() && said.is_empty());
+}
+
+#[test]
+fn tones_are_counted_on_each_side_and_lead_elsewhere() {
+    // A tone in what the caller says, then two in what it hears.
+    let heard = |set: &str| {
+        let mut world = world(&format!(
+            "[default]\nexten => 1,1,{set}\n same => n,Wait(5)\n\
+             same => n,NoOp(${{TONE_DETECT(rx)}} ${{TONE_DETECT(tx)}})\n same => n,Wait(5)\n\
+             [tone]\nexten => s,1,NoOp(gone ${{TONE_DETECT(rx)}} ${{TONE_DETECT(tx)}})\n"
+        ));
+        world.watch();
+        let acts = [(1000, Act::Tone(false)), (2000, Act::Tone(true)), (3000, Act::Tone(true))];
+        call(&mut world, "1", &acts);
+        world.run();
+        (noted(&world), lines(&world, "tones"), warnings(&world))
+    };
+    let all = "0 #1 watches for tones: 2600 Hz for 500 ms, 16 dB, Tones(0), received yes, sent yes";
+    for (set, watch, notes) in [
+        ("Set(TONE_DETECT(2600)=)", all, "1 2"),
+        (
+            "Set(TONE_DETECT(2600,1000,rd(12))=)",
+            "0 #1 watches for tones: 2600 Hz for 1000 ms, 12 dB, Tones(0), received yes, sent no",
+            "1 2",
+        ),
+        (
+            "Set(TONE_DETECT(0,,abcpt)=)",
+            "0 #1 watches for tones: 0 Hz for 500 ms, 16 dB, Tones(15), received no, sent yes",
+            "1 2",
+        ),
+        ("Set(TONE_DETECT(2600,,g(tone,s,1))=)", all, "gone 1 0"),
+        ("Set(TONE_DETECT(2600,,h(tone,s,1))=)", all, "gone 1 1"),
+        ("Set(TONE_DETECT(2600,,n(2)h(tone,s,1))=)", all, "gone 1 2"),
+        ("Set(TONE_DETECT(2600,,n(2)g(tone,s,1))=)", all, "1 2"),
+    ] {
+        let (noted, watches, said) = heard(set);
+        assert_eq!((noted, watches), (vec![notes.to_owned()], vec![watch.to_owned()]), "{set}");
+        assert!(said.is_empty(), "{set}: {said:?}");
+    }
+    for (set, why) in [
+        ("Set(TONE_DETECT()=)", "nothing to listen for"),
+        ("Set(TONE_DETECT(high)=)", "no frequency"),
+        ("Set(TONE_DETECT(4000)=)", "no frequency"),
+        ("Set(TONE_DETECT(2600,soon)=)", "no number from 1"),
+        ("Set(TONE_DETECT(2600,,g(nowhere))=)", "nowhere"),
+        ("NoOp(${TONE_DETECT(both)})", "no item 'both'"),
+    ] {
+        let (_, watches, said) = heard(set);
+        assert!(watches.is_empty() && said.iter().any(|line| line.contains(why)), "{set}: {said:?}");
+    }
+    let (_, _, said) = heard("Set(TONE_DETECT(2600,,s)=)");
+    assert!(said.iter().any(|line| line.contains("not squelched")), "{said:?}");
+    let (noted, watches, _) = heard("Set(TONE_DETECT(2600)=)\n same => n,Set(TONE_DETECT(0,,x)=)");
+    assert_eq!(noted, ["0 0"]);
+    assert_eq!(watches, [all, "0 #1 watches for tones no more"]);
 }
 
 #[test]

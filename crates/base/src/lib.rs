@@ -36,7 +36,7 @@ pub use line::{LineIn, LineOut, line};
 pub use media::{
     AudioSink, AudioSource, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, HoldBack, Latch, Listener,
     MAX_RX_PAYLOADS, Marking, PIPE, Packets, Plan, PlayEnd, ReportBlock, RtcpReport, RxPayload, SenderInfo,
-    SoundWatch, StreamStats, UdptlProtection,
+    SoundWatch, StreamStats, ToneWatch, Tones, UdptlProtection,
 };
 pub use network::{in_network, source_of};
 pub use page::PageWant;

@@ -438,6 +438,13 @@ pub enum Command {
         /// What is watched for; `None`: nothing any more.
         watch: Option<SoundWatch>,
     },
+    /// Reports [`Event::Tone`] each time one of these tones has come.
+    WatchTone {
+        /// Stream.
+        stream: StreamId,
+        /// What is listened for, in place of what was; `None`: nothing any more.
+        watch: Option<ToneWatch>,
+    },
     /// Holds what is received back for other times than the plan says, so that it is heard evenly; what waits is lost.
     HoldBack {
         /// Stream.
@@ -458,6 +465,56 @@ pub enum Command {
         /// Stream.
         stream: StreamId,
     },
+}
+
+/// Signals of the network, those of the North American plan: a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tones(u8);
+
+impl Tones {
+    /// Dial tone, 350 and 440 Hz.
+    pub const DIAL: Self = Self(1);
+    /// Busy and congestion, 480 and 620 Hz.
+    pub const BUSY: Self = Self(2);
+    /// Ringback, 440 and 480 Hz.
+    pub const RINGBACK: Self = Self(4);
+    /// The three special information tones (ITU-T E.180).
+    pub const INFORMATION: Self = Self(8);
+
+    /// Whether all of `other` are in the set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl core::ops::BitOr for Tones {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Which tones a stream is listened to for, and on which side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToneWatch {
+    /// A single frequency, hertz; `None`: only signals.
+    pub hertz: Option<u16>,
+    /// How long that has to last, milliseconds.
+    pub duration_ms: u32,
+    /// How far a tone stands out from all else, decibels.
+    pub decibels: u8,
+    /// Signals that count as well.
+    pub signals: Tones,
+    /// What is received is listened to.
+    pub heard: bool,
+    /// What is sent is.
+    pub sent: bool,
+}
+
+impl Default for ToneWatch {
+    fn default() -> Self {
+        Self { hertz: None, duration_ms: 500, decibels: 16, signals: Tones(0), heard: true, sent: true }
+    }
 }
 
 /// Who wants to know when a stream hears sound and when silence. Each has a watch of its own.
@@ -677,6 +734,13 @@ pub enum Event {
         sounds: bool,
         /// Milliseconds that the opposite lasted before, up to where this began.
         before_ms: u32,
+    },
+    /// A tone has come that is watched for ([`Command::WatchTone`]); once for as long as it sounds.
+    Tone {
+        /// Stream.
+        stream: StreamId,
+        /// The stream sends it; else it is received.
+        sent: bool,
     },
     /// A member of a room began or ceased to talk.
     Talking {

@@ -340,6 +340,8 @@ pub struct Channel {
     pub(crate) rings_inside: bool,
     /// What its party may do with keys while it is bridged.
     pub rights: crate::features::Rights,
+    /// Tones that it is listened to for.
+    pub tones: Option<Box<crate::ToneCounts>>,
     /// What its dialplan has made of profiles of conferences (`CONFBRIDGE()`).
     pub conference: Option<Box<crate::conference::Custom>>,
     /// What keys do on it, when its dialplan has said so; else what features.conf says.

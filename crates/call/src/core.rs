@@ -446,6 +446,7 @@ impl Core {
             agi: None,
             message: None,
             advance_watch: None,
+            tones: None,
             is_told_ringing: false,
             rings_inside: false,
             keeps_digits: false,
@@ -670,6 +671,12 @@ impl Core {
                 if let Some(id) = self.channel_of_stream(stream) {
                     let duration_ms = (!sounds).then_some(before_ms);
                     self.notice_of(id, |channel| Notice::Talking { channel, duration_ms });
+                }
+                return;
+            }
+            Event::Tone { stream, sent } => {
+                if let Some(id) = self.channel_of_stream(stream) {
+                    self.tone_came(id, sent);
                 }
                 return;
             }

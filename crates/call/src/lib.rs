@@ -46,6 +46,7 @@ mod signals;
 pub mod spy;
 mod switches;
 mod tech;
+mod tones;
 pub mod transactions;
 mod video;
 pub mod voicemail;
@@ -85,4 +86,5 @@ pub use services::{
 pub use shard::{Shard, panic_text};
 pub use switches::{SwitchAnswer, SwitchQuestion, Switches};
 pub use tech::{Indication, Request, Tech};
+pub use tones::{ToneCounts, ToneSide};
 pub use watch::{Board, Mailbox, Watched, mailbox_name};

@@ -238,6 +238,8 @@ pub enum ChannelFunction {
     AudiohookInherit,
     /// TALK_DETECT()
     TalkDetect,
+    /// TONE_DETECT()
+    ToneDetect,
     /// CONFBRIDGE()
     Confbridge,
     /// CONFBRIDGE_INFO()

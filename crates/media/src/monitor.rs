@@ -2,8 +2,10 @@
 //! again from its own packets, whoever made those.
 
 use base::{
-    AudioSink, AudioSource, FormatId, Gain, LineIn, LineOut, MonitorSettings, MonitorSinks, SampleRate, line,
+    AudioSink, AudioSource, FormatId, Gain, LineIn, LineOut, MonitorSettings, MonitorSinks, SampleRate,
+    ToneWatch, line,
 };
+use codec::tone::ToneDetector;
 use codec::{Coders, Resampler, mix};
 
 use crate::ear::{Ear, FRAME_SAMPLES_MAX};
@@ -65,11 +67,29 @@ impl Room {
     }
 }
 
+/// Detectors of tones in what is received and in what is sent, and how many came since that was last asked.
+struct Detectors {
+    sides: [Option<ToneDetector>; 2],
+    came: [u32; 2],
+}
+
+impl Detectors {
+    fn frame(&mut self, sides: [&[i16]; 2]) {
+        for ((detector, came), side) in self.sides.iter_mut().zip(&mut self.came).zip(sides) {
+            *came += detector.as_mut().map_or(0, |detector| detector.process(side));
+        }
+    }
+}
+
+/// The number of the monitor that listens for tones; those of recordings count from 0.
+const TONES: u32 = u32::MAX;
+
 struct Monitor {
     id: u32,
     format: FormatId,
     settings: MonitorSettings,
     sinks: MonitorSinks,
+    tones: Option<Box<Detectors>>,
     /// From the rates of what is received and of what is sent.
     resamplers: [Option<Resampler>; 2],
     from: [SampleRate; 2],
@@ -92,7 +112,23 @@ impl Monitors {
     ) {
         self.end(id);
         let from = [format.rate(); 2];
-        self.list.push(Monitor { id, format, settings, sinks, resamplers: [None, None], from });
+        self.list.push(Monitor { id, format, settings, sinks, tones: None, resamplers: [None, None], from });
+    }
+    /// Listens for tones in place of those it listened for.
+    pub(crate) fn watch_tone(&mut self, watch: Option<ToneWatch>) {
+        self.end(TONES);
+        let Some(watch) = watch else { return };
+        self.begin(TONES, FormatId::SLIN, MonitorSettings::default(), MonitorSinks::default());
+        if let Some(monitor) = self.list.last_mut() {
+            let side = |wanted: bool| wanted.then(|| ToneDetector::new(&watch));
+            monitor.tones =
+                Some(Box::new(Detectors { sides: [side(watch.heard), side(watch.sent)], came: [0; 2] }));
+        }
+    }
+    /// How many tones came in what was received and in what was sent since this was last asked.
+    pub(crate) fn take_tones(&mut self) -> [u32; 2] {
+        let tones = self.list.iter_mut().find_map(|monitor| monitor.tones.as_mut());
+        tones.map_or([0; 2], |tones| std::mem::take(&mut tones.came))
     }
     pub(crate) fn adjust(&mut self, id: u32, settings: MonitorSettings) {
         if let Some(monitor) = self.list.iter_mut().find(|monitor| monitor.id == id) {
@@ -186,7 +222,7 @@ impl Monitors {
         let said = said.get(..said_count).unwrap_or_default();
         let runs = |settings: &MonitorSettings| !settings.paused && (connected || !settings.bridged_only);
         for monitor in list.iter_mut().filter(|monitor| runs(&monitor.settings)) {
-            let Monitor { settings, sinks, resamplers, .. } = monitor;
+            let Monitor { settings, sinks, tones, resamplers, .. } = monitor;
             let [mine, theirs] = sides;
             let [from_heard, from_said] = resamplers;
             let mine = shape(heard, from_heard, settings.heard, settings.hears, mine);
@@ -195,6 +231,10 @@ impl Monitors {
             let heard_count = mine.len();
             let count = if said.is_empty() { heard_count } else { heard_count.min(theirs.len()) };
             let theirs = theirs.get(..count).unwrap_or_default();
+            if let Some(tones) = tones {
+                tones.frame([mine, theirs]);
+                continue;
+            }
             if came || settings.in_step {
                 write(&mut sinks.heard, mine);
             }

@@ -281,6 +281,11 @@ impl<P: PacketIo> Desk<'_, P> {
         if let Some(monitors) = &mut taps.monitors {
             let connected = stream.bridge.is_some() || stream.room.is_some();
             monitors.frame(linear, !starved, connected, monitored);
+            for (count, sent) in monitors.take_tones().into_iter().zip([false, true]) {
+                for _ in 0..count {
+                    self.events.push(Event::Tone { stream: id, sent });
+                }
+            }
         }
         if let Some(ms) = found.silence_ms {
             self.events.push(Event::Silence { stream: id, ms });

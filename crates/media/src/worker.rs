@@ -585,6 +585,11 @@ impl<P: PacketIo> Desk<'_, P> {
             Command::WatchSound { stream, listener, watch } => {
                 self.with_taps(stream, |taps, _| taps.watch_sound(listener, watch));
             }
+            Command::WatchTone { stream, watch } => self.with_taps(stream, |taps, _| {
+                if watch.is_some() || taps.monitors.is_some() {
+                    taps.monitors.get_or_insert_with(|| Box::new(Monitors::new())).watch_tone(watch);
+                }
+            }),
             Command::Fax { stream, fax } => {
                 if let Some(found) = self.enter(stream) {
                     found.fax = fax.map(|fax| Box::new(FaxLine::new(fax)));

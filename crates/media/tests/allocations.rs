@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use base::{
     AudioSink, Command, DtmfMode, Event, FormatId, Instant, MemberSettings, MonitorSettings, MonitorSinks,
-    PlayId, RoomId, RoomSettings, SrtpKeys, SrtpSuite, StreamId, line,
+    PlayId, RoomId, RoomSettings, SrtpKeys, SrtpSuite, StreamId, ToneWatch, Tones, line,
 };
 use common::{Phone, clip, far_end, keys_of, plan};
 use kit::{Counting, allocations, bytes_kept, system_calls};
@@ -127,6 +127,8 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
         let settings = MonitorSettings::default();
         Command::Monitor { stream, monitor: 1, format: FormatId::SLIN16, settings, sinks }
     };
+    let signals = Tones::DIAL | Tones::BUSY | Tones::RINGBACK | Tones::INFORMATION;
+    let tones = ToneWatch { hertz: Some(1000), signals, ..ToneWatch::default() };
     let mut commands = vec![
         Command::Join { a: ids[0], b: ids[1] },
         Command::Join { a: ids[2], b: ids[3] },
@@ -135,6 +137,7 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
         record(ids[0]),
         record(ids[4]),
         Command::WatchSilence { stream: ids[6], ms: 200, threshold: 256 },
+        Command::WatchTone { stream: ids[2], watch: Some(tones) },
         Command::Echo { stream: ids[7], on: true },
         Command::Play { stream: ids[8], play: PlayId(1), clip: prompt.clone(), offset: 0 },
         Command::Play { stream: ids[9], play: PlayId(1), clip: prompt.clone(), offset: 0 },

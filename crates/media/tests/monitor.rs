@@ -5,8 +5,8 @@ mod common;
 use std::sync::mpsc::{Receiver, channel};
 
 use base::{
-    AudioSink, Command, FormatId, Gain, LineOut, MemberSettings, MonitorSettings, MonitorSinks, PlayId,
-    RoomId, RoomSettings, StreamId, line,
+    AudioSink, Command, Event, FormatId, Gain, LineOut, MemberSettings, MonitorSettings, MonitorSinks,
+    PlayId, RoomId, RoomSettings, StreamId, ToneWatch, line,
 };
 use common::*;
 
@@ -380,4 +380,59 @@ fn who_is_spoken_to_hears_it_beside_a_prompt_in_a_room_and_alone() {
         talk(&mut plant, &mut parties, 300);
         assert_eq!(plant.sent_by(a).len(), sent, "{format}: nothing is left to send");
     }
+}
+
+/// Sides of the stream on which tones have come since this was last asked: `r`eceived, `s`ent.
+fn tones(plant: &mut Plant, stream: StreamId) -> String {
+    let came = plant.take_events().into_iter().filter_map(|event| match event {
+        Event::Tone { stream: of, sent } if of == stream => Some(if sent { 's' } else { 'r' }),
+        _ => None,
+    });
+    came.collect()
+}
+
+#[test]
+fn a_tone_is_told_once_on_the_side_on_which_it_sounds() {
+    for (one, other) in [
+        (FormatId::ULAW, FormatId::ULAW),
+        (FormatId::ULAW, FormatId::ALAW),
+        (FormatId::SLIN16, FormatId::ULAW),
+        (FormatId::G722, FormatId::SLIN48),
+    ] {
+        for (hertz, heard, sent, expected) in [
+            (ALICE, true, true, "r"),
+            (ALICE, false, true, ""),
+            (BOB, true, true, "s"),
+            (BOB, true, false, ""),
+            (900.0, true, true, ""),
+        ] {
+            let mut plant = Plant::new();
+            let mut parties = [party(&mut plant, 0, one, ALICE), party(&mut plant, 1, other, BOB)];
+            let (a, b) = (parties[0].phone.stream, parties[1].phone.stream);
+            plant.command(Command::Join { a, b });
+            let watch = ToneWatch { hertz: Some(hertz as u16), heard, sent, ..ToneWatch::default() };
+            plant.command(Command::WatchTone { stream: a, watch: Some(watch) });
+            talk(&mut plant, &mut parties, 400);
+            assert_eq!(tones(&mut plant, a), "", "{one} {other}: not long enough");
+            talk(&mut plant, &mut parties, 1000);
+            assert_eq!(tones(&mut plant, a), expected, "{one} {other}: {hertz} Hz");
+        }
+    }
+}
+
+#[test]
+fn nobody_listens_for_tones_any_more_when_that_is_taken_back() {
+    let mut plant = Plant::new();
+    let mut parties =
+        [party(&mut plant, 0, FormatId::ULAW, ALICE), party(&mut plant, 1, FormatId::ULAW, BOB)];
+    let (a, b) = (parties[0].phone.stream, parties[1].phone.stream);
+    plant.command(Command::Join { a, b });
+    let tape = monitor(&mut plant, a, 1, MonitorSettings::default());
+    let watch = ToneWatch { hertz: Some(ALICE as u16), ..ToneWatch::default() };
+    plant.command(Command::WatchTone { stream: a, watch: Some(watch) });
+    talk(&mut plant, &mut parties, 300);
+    plant.command(Command::WatchTone { stream: a, watch: None });
+    talk(&mut plant, &mut parties, 1000);
+    assert_eq!(tones(&mut plant, a), "");
+    assert!(!Tape::take(&tape.mixed).is_empty(), "the recording goes on");
 }

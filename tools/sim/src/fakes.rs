@@ -273,6 +273,22 @@ impl MediaDoor for Media {
                     stream.slot
                 ));
             }
+            Command::WatchTone { stream, watch: Some(watch) } => {
+                let side = |wanted: bool| if wanted { "yes" } else { "no" };
+                state.say(&format!(
+                    "#{} watches for tones: {:?} Hz for {} ms, {} dB, {:?}, received {}, sent {}",
+                    stream.slot,
+                    watch.hertz.unwrap_or_default(),
+                    watch.duration_ms,
+                    watch.decibels,
+                    watch.signals,
+                    side(watch.heard),
+                    side(watch.sent)
+                ));
+            }
+            Command::WatchTone { stream, watch: None } => {
+                state.say(&format!("#{} watches for tones no more", stream.slot));
+            }
             Command::Enter { stream, room, member, .. } => {
                 state.part(stream);
                 let muted = if member.muted { " muted" } else { "" };

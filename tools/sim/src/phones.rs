@@ -42,6 +42,8 @@ pub enum Act {
     Silence(u32),
     /// What it says has become sound, or silence, which the opposite lasted so many milliseconds before; its watches say so.
     Sound(bool, u32),
+    /// A tone has come that is watched for, in what is sent to it; else in what it says.
+    Tone(bool),
     /// No RTP came for the time that is allowed.
     MediaTimeout,
     /// Somebody else sends it to another place in the dialplan.

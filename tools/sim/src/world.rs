@@ -244,6 +244,7 @@ impl World {
                     Act::PressRelayed(symbol) => press(core, id, symbol, true),
                     Act::Text(text) => core.push_event(id, ChanEvent::Text(text)),
                     Act::Silence(ms) => of_stream(core, id, |stream| Event::Silence { stream, ms }),
+                    Act::Tone(sent) => of_stream(core, id, |stream| Event::Tone { stream, sent }),
                     Act::Sound(sounds, before_ms) => {
                         for listener in [base::Listener::Application, base::Listener::Watcher] {
                             of_stream(core, id, |stream| Event::Sound {

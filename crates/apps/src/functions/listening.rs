@@ -1,7 +1,8 @@
 //! Functions that have a channel listened to.
 
-use base::{Command, HoldBack, Listener, SoundWatch};
-use dialplan::Fault;
+use base::{Command, HoldBack, Listener, SoundWatch, ToneWatch, Tones};
+use call::{ToneCounts, ToneSide};
+use dialplan::{Fault, Options};
 
 use super::{Read, unknown};
 use crate::Call;
@@ -35,6 +36,77 @@ pub(super) fn write_talk(call: &Call, act: &str, value: &str) -> Read {
         other => return Err(unknown(other)),
     };
     call.chan.media(|stream| Command::WatchSound { stream, listener: Listener::Watcher, watch });
+    Ok(())
+}
+
+/// Decibels by which a tone stands out; the field's default.
+const TONE_DECIBELS: u32 = 16;
+/// How long it lasts, milliseconds; the field's default.
+const TONE_MS: u32 = 500;
+/// Highest frequency that telephones carry, hertz.
+const TONE_HERTZ_MAX: u16 = 3900;
+
+/// `Set(TONE_DETECT(freq[,duration_ms[,options]])=)`: one detector a channel, the last one set.
+pub(super) fn write_tone(call: &Call, text: &str) -> Read {
+    let parts = args::split(text);
+    let options = Options::parse(args::nth(&parts, 2), "abcdghnprstx");
+    if options.has('x') {
+        let _gone = call.chan.with(|channel| channel.tones = None);
+        call.chan.media(|stream| Command::WatchTone { stream, watch: None });
+        return Ok(());
+    }
+    let hertz = match args::nth(&parts, 0) {
+        "" => 0,
+        text => text.parse().ok().filter(|hertz| *hertz <= TONE_HERTZ_MAX).ok_or_else(|| {
+            Fault::new(format!("'{text}' is no frequency in hertz from 1 to {TONE_HERTZ_MAX}, or 0 for none"))
+        })?,
+    };
+    let mut signals = Tones::default();
+    let letters = [('a', Tones::INFORMATION), ('b', Tones::BUSY), ('c', Tones::DIAL), ('p', Tones::RINGBACK)];
+    for (_, signal) in letters.iter().filter(|(letter, _)| options.has(*letter)) {
+        signals = signals | *signal;
+    }
+    if hertz == 0 && signals == Tones::default() {
+        return Err(Fault::new("nothing to listen for: give a frequency or one of the options a, b, c, p"));
+    }
+    let argument = |letter: char| options.arg(letter).unwrap_or_default();
+    let decibels = number(argument('d'), TONE_DECIBELS)?;
+    let place = |letter: char| match options.arg(letter) {
+        None => Ok(None),
+        Some(place) => call.resolve(place).map(Some).map_err(|why| Fault::new(format!("'{place}': {why}"))),
+    };
+    let side = |goto| ToneSide { count: 0, goto };
+    let counts =
+        ToneCounts { received: side(place('g')?), sent: side(place('h')?), times: number(argument('n'), 1)? };
+    let watch = ToneWatch {
+        hertz: (hertz > 0).then_some(hertz),
+        duration_ms: number(args::nth(&parts, 1), TONE_MS)?,
+        decibels: u8::try_from(decibels).unwrap_or(u8::MAX),
+        signals,
+        heard: options.has('r') || !options.has('t'),
+        sent: options.has('t') || !options.has('r'),
+    };
+    if options.has('s') {
+        call.log(call::Level::Warning, "TONE_DETECT: tones are not squelched, option s says nothing here");
+    }
+    let _gone = call.chan.with(|channel| channel.tones = Some(Box::new(counts)));
+    call.chan.media(|stream| Command::WatchTone { stream, watch: Some(watch) });
+    Ok(())
+}
+
+/// `${TONE_DETECT(rx)}`, `${TONE_DETECT(tx)}`: how often a tone has come.
+pub(super) fn read_tone(call: &Call, side: &str, out: &mut String) -> Read {
+    let counts = call.chan.with(|channel| {
+        let of = |side: fn(&ToneCounts) -> u32| channel.tones.as_deref().map_or(0, side);
+        (of(|tones| tones.received.count), of(|tones| tones.sent.count))
+    });
+    let (received, sent) = counts.unwrap_or_default();
+    let count = match side.trim().to_ascii_lowercase().as_str() {
+        "rx" => received,
+        "tx" => sent,
+        other => return Err(unknown(other)),
+    };
+    out.push_str(&count.to_string());
     Ok(())
 }
 

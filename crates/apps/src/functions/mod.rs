@@ -57,6 +57,7 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         | F::Scramble
         | F::FrameDrop
         | F::FrameTrace => Err(Fault::new("can only be written")),
+        F::ToneDetect => listening::read_tone(call, text, out),
         F::AstConfig => config::read(call, text, out),
         F::Curl => web::read(call, text, out),
         F::Curlopt => web::read_option(call, text, out),
@@ -186,6 +187,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         }
         F::Odbc => transactions::write(call, text, value),
         F::TalkDetect => listening::write_talk(call, text, value),
+        F::ToneDetect => listening::write_tone(call, text),
         F::AudiohookInherit => listening::write_inherit(text),
         F::MiniVmCounter => voicemail::write_counter(call, text, value),
         F::FaxOpt => kept::FAX.write(call, text, value),

@@ -2,11 +2,13 @@
 //!
 //! A [`ToneScript`] is text parsed once; [`render_clip`] turns it into coded audio that everyone shares.
 
+mod detector;
 mod oscillator;
 mod script;
 
 use base::{Clip, Digit, FormatId, SampleRate};
 
+pub use detector::ToneDetector;
 pub use oscillator::ToneGenerator;
 pub use script::{Tone, ToneError, TonePart, ToneScript};
 

@@ -258,6 +258,7 @@ const PLAIN_READS: &[&str] = &[
     "STRREPLACE",
     "SYSINFO",
     "TIMEOUT",
+    "TONE_DETECT",
     "TOLOWER",
     "TOUPPER",
     "TRIM",
@@ -312,6 +313,7 @@ const PLAIN_WRITES: &[&str] = &[
     "TALK_DETECT",
     "TESTTIME",
     "TIMEOUT",
+    "TONE_DETECT",
     "UNSHIFT",
     "VOLUME",
 ];

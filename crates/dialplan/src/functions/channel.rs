@@ -46,6 +46,14 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
     ),
     row(
+        "TONE_DETECT",
+        "TONE_DETECT(freq[,duration_ms[,options]]) or TONE_DETECT(rx|tx)",
+        "Set it to nothing and it listens for a tone (hertz; 0: none), or with a, b, c, p for information tones, busy, dial tone, ringback; d(decibels), g(place) and h(place) go there, n(times), r, t, x; read, it says how often one has come.",
+        F::ToneDetect,
+        true,
+        true,
+    ),
+    row(
         "FEATURE",
         "FEATURE(option)",
         "Gets or sets for this channel what an option of [general] in features.conf says, such as featuredigittimeout.",

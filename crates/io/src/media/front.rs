@@ -674,6 +674,7 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::StopMurmur { stream, .. }
         | Command::WatchSilence { stream, .. }
         | Command::WatchSound { stream, .. }
+        | Command::WatchTone { stream, .. }
         | Command::HoldBack { stream, .. }
         | Command::Fax { stream, .. }
         | Command::Stats { stream } => (stream, None),

@@ -97,6 +97,7 @@ fn by_line(events: Vec<Event>) -> BTreeMap<StreamId, Vec<String>> {
             | Event::Silence { stream, .. }
             | Event::Sound { stream, .. }
             | Event::Talking { stream, .. }
+            | Event::Tone { stream, .. }
             | Event::Latched { stream, .. }
             | Event::Sends { stream, .. }
             | Event::RtpTimeout { stream }

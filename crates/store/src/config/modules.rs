@@ -183,6 +183,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("func_uuid", &[F("UUID")]),
     ("func_version", &[F("VERSION")]),
     ("func_volume", &[F("VOLUME")]),
+    ("res_tonedetect", &[F("TONE_DETECT")]),
     ("pbx_config", &[Capability::Extensions]),
     ("pbx_loopback", &[]),
     ("pbx_spool", &[]),
