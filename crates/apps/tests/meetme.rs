@@ -84,6 +84,97 @@ fn rooms_of_the_file_ask_for_their_pins_and_know_administrators_by_them() {
 }
 
 #[test]
+fn rooms_that_are_rows_have_pins_times_and_room_for_so_many() {
+    let mut probe = meetings();
+    let wall = probe.shard.core.borrow().services.wall.now_micros() / 1_000_000;
+    until(&mut probe, 1);
+    let time = |seconds: i64| {
+        let civil = dialplan::zone::Civil::at(wall + seconds, 0);
+        let dialplan::zone::Civil { year, month, day, hour, minute, second, .. } = civil;
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    };
+    let booked = || {
+        let mut world = meetings();
+        world.settings(|settings| {
+            settings.bookings = call::conference::Bookings {
+                has_rows: true,
+                schedule: true,
+                early: std::time::Duration::from_secs(60),
+                early_alert: std::time::Duration::from_secs(600),
+                end_alert: std::time::Duration::from_secs(20),
+                extend_by: std::time::Duration::from_secs(30),
+                counts: true,
+            };
+        });
+        let row = |id: u32, number: &str, from: i64, to: i64, rest: &str| {
+            format!("{id}|{number}|{}|{}|{rest}", time(from), time(to))
+        };
+        let rows = [
+            row(1, "500", -600, 40, "12|34||q|"),
+            row(2, "501", 30, 600, "|||q|"),
+            row(3, "502", 300, 600, "|||q|"),
+            row(4, "503", 7200, 9000, "|||q|"),
+            row(5, "504", -600, -10, "|||q|"),
+            row(6, "505", -600, 600, "|||q|1"),
+        ];
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        let columns =
+            ["bookid", "confno", "starttime", "endtime", "pin", "adminpin", "adminopts", "opts", "maxusers"];
+        world.table("meetme", &columns, &rows);
+        world
+    };
+    for (exten, typed, expected, heard) in [
+        ("0500", "12#", Some(("500", false)), ""),
+        ("0500", "34#", Some(("500", true)), ""),
+        ("0501", "", Some(("501", false)), ""),
+        ("0502", "", None, "conf-has-not-started"),
+        ("0503", "", None, "conf-invalid"),
+        ("0504", "", None, "conf-invalid"),
+        ("0506", "", None, "conf-invalid"),
+    ] {
+        let mut world = booked();
+        let id = call(&mut world, exten, &[(30_000, BYE)]);
+        until(&mut world, 1500);
+        press(&mut world, id, typed);
+        until(&mut world, 8_000);
+        let expected = expected.map(|(name, is_admin)| (name.to_owned(), is_admin));
+        assert_eq!(place(&world, id), expected, "{exten} {typed}: {:?}", world.transcript());
+        assert!(heard.is_empty() || said(&world, heard) > 0, "{exten}: {:?}", world.transcript());
+        world.run();
+        at_rest(&world, exten);
+    }
+    // It ends when its time is over, which is told before; one more than may be there is not let in.
+    let mut world = booked();
+    let first = call(&mut world, "0500", &[(90_000, BYE)]);
+    let only = call(&mut world, "0505", &[(90_000, BYE)]);
+    until(&mut world, 1500);
+    press(&mut world, first, "12#");
+    until(&mut world, 10_000);
+    let second = call(&mut world, "0505", &[(90_000, BYE)]);
+    until(&mut world, 19_000);
+    assert_eq!((place(&world, only).is_some(), place(&world, second)), (true, None));
+    assert_eq!((said(&world, "conf-full"), said(&world, "conf-will-end-in")), (1, 0));
+    until(&mut world, 30_000);
+    assert_eq!(said(&world, "conf-will-end-in"), 1);
+    assert!(place(&world, first).is_some());
+    until(&mut world, 41_000);
+    assert_eq!(place(&world, first), None, "{:?}", world.transcript());
+    let counts: Vec<String> = world
+        .wanted_links()
+        .into_iter()
+        .filter_map(|want| match want {
+            call::LinkWant::Rows(want) => match want.ask {
+                base::RowsAsk::Change { keys, sets, .. } => Some(format!("{}={}", keys[0].1, sets[0].1)),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(counts, ["6=1", "1=1", "1=0"], "who is there is written into the rows");
+    world.run();
+}
+
+#[test]
 fn the_first_may_choose_a_pin_that_the_others_are_asked_for() {
     let mut world = meetings();
     let first = call(&mut world, "D", &[(60_000, BYE)]);

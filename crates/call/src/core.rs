@@ -54,6 +54,8 @@ pub struct Settings {
     pub conferences: std::sync::Arc<crate::conference::Profiles>,
     /// Rooms of meetme.conf.
     pub meeting_rooms: std::sync::Arc<crate::conference::Rooms>,
+    /// What meetme.conf says of rooms that are rows.
+    pub bookings: crate::conference::Bookings,
     /// Profiles of followme.conf.
     pub follow_me: std::sync::Arc<crate::followme::Profiles>,
     /// features.conf.

@@ -880,6 +880,10 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         live_dangerously: options.live_dangerously,
         conferences: snapshot.confbridge.profiles.clone(),
         meeting_rooms: snapshot.meetme.rooms.clone(),
+        bookings: call::conference::Bookings {
+            has_rows: !snapshot.realtime.families.of("meetme").is_empty(),
+            ..snapshot.meetme.bookings.clone()
+        },
         follow_me: snapshot.followme.profiles.clone(),
         features: Rc::new(snapshot.features.clone()),
         machines: snapshot.amd.machines(),

@@ -4,9 +4,9 @@ use core::time::Duration;
 use std::future::Future;
 use std::sync::Arc;
 
-use base::{Clip, FormatId};
+use base::{Clip, FormatId, RowsAsk, RowsWant};
 use call::conference::{Guest, Refused, Which};
-use call::{Chan, Level, Stop};
+use call::{Chan, Core, Level, LinkWant, Stop};
 
 use super::record::start_own;
 use super::stay::Stay;
@@ -14,6 +14,8 @@ use super::{Ended, Visit};
 use crate::own_name::Name;
 use crate::{gate, say};
 
+/// How long a row may take to be written.
+const ROW_WITHIN: Duration = Duration::from_secs(10);
 /// Tries that a PIN may take.
 const PIN_TRIES: usize = 3;
 /// Longest name that somebody says.
@@ -35,6 +37,7 @@ struct Seated<'a> {
     chan: &'a Chan,
     heralds: &'a Heralds,
     closes: bool,
+    counted: Option<&'a (String, String)>,
 }
 
 impl Drop for Seated<'_> {
@@ -42,9 +45,11 @@ impl Drop for Seated<'_> {
         // A prompt for this member alone would go on into the next step.
         self.chan.stop_sound();
         self.chan.core(|core| {
-            let Some(left) = core.conference_leave(self.chan.id()).filter(|left| left.count > 0) else {
-                return;
-            };
+            let left = core.conference_leave(self.chan.id());
+            if let Some(row) = self.counted {
+                count_in_row(core, row, left.as_ref().map_or(0, |left| left.count));
+            }
+            let Some(left) = left.filter(|left| left.count > 0) else { return };
             let leader = self.heralds.leader_left.iter().filter(|_| left.was_last_marked);
             for clip in self.heralds.left.iter().chain(leader) {
                 core.conference_announce(&left.conference, clip.clone());
@@ -54,6 +59,16 @@ impl Drop for Seated<'_> {
                 let _ = core.conference_kick(&left.conference, Which::All);
             }
         });
+    }
+}
+
+/// Has a row say how many are in its conference. Nobody waits for that.
+fn count_in_row(core: &mut Core, key: &(String, String), count: usize) {
+    let sets = vec![("members".to_owned(), count.to_string())];
+    let ask = RowsAsk::Change { family: "meetme".to_owned(), keys: vec![key.clone()], sets };
+    let want = RowsWant { ask, rows_max: 1, within: ROW_WITHIN, serves_last: false };
+    if let Ok(link) = core.services.links.open(LinkWant::Rows(Box::new(want))) {
+        core.services.links.close(link);
     }
 }
 
@@ -85,7 +100,17 @@ impl Visit<'_> {
             Ok(entered) => entered,
             Err(why) => return self.refused(why).await,
         };
-        let seated = Seated { chan, heralds: &heralds, closes: self.extras.closes };
+        let counted = self.extras.counted.as_ref();
+        let seated = Seated { chan, heralds: &heralds, closes: self.extras.closes, counted };
+        chan.core(|core| {
+            if let Some(at) = self.extras.ends {
+                core.conference_ends(&self.conference, at);
+            }
+            if let Some(row) = counted {
+                let count = core.conferences.get(&self.conference).map_or(1, |found| found.members.len());
+                count_in_row(core, row, count);
+            }
+        });
         if entered.is_first {
             chan.core(|core| core.conference_pin(&self.conference, &self.extras.pin));
         }

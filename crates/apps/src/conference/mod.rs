@@ -80,6 +80,10 @@ pub(super) struct Extras {
     pub(super) record: Option<String>,
     /// PIN of a conference that begins with it.
     pub(super) pin: String,
+    /// When the conference ends.
+    pub(super) ends: Option<base::Instant>,
+    /// Column and value of the row that says how many are there.
+    pub(super) counted: Option<(String, String)>,
 }
 
 /// How a visit ended.

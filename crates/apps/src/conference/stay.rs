@@ -20,6 +20,8 @@ pub(super) struct Stay<'a> {
     until: Option<Instant>,
     /// When it has waited long enough for a marked member.
     patience: Option<Instant>,
+    /// The end of the conference that it was told of.
+    told_end: Option<Instant>,
     /// It waits for a marked member, as far as it was told.
     waits: bool,
     /// It hears music.
@@ -60,6 +62,7 @@ impl<'a> Stay<'a> {
             chan,
             until,
             patience: patience.map(|patience| chan.now() + patience),
+            told_end: None,
             waits: entered.waits,
             music: false,
             keys: Keys { keys, timeout: features::of(chan).code_timeout },
@@ -112,7 +115,9 @@ impl<'a> Stay<'a> {
                 }
                 continue;
             }
-            let deadline = [self.until, self.patience, self.pressing.deadline()].into_iter().flatten().min();
+            let end = self.tell_end().await?;
+            let deadlines = [self.until, self.patience, self.pressing.deadline(), end];
+            let deadline = deadlines.into_iter().flatten().min();
             match self.chan.event(deadline).await? {
                 Some(event) => self.note(&event),
                 None => {
@@ -126,6 +131,31 @@ impl<'a> Stay<'a> {
                 }
             }
         }
+    }
+    /// When the conference ends, and how long before that it is told.
+    fn end(&self) -> Option<(Instant, core::time::Duration)> {
+        self.chan.core(|core| {
+            let end = core.conferences.of(self.chan.id())?.ends?;
+            Some((end, core.settings.bookings.end_alert))
+        })
+    }
+    /// Tells that the conference ends soon; when there is more to tell, or it ends.
+    async fn tell_end(&mut self) -> Result<Option<Instant>, Stop> {
+        let Some((end, before)) = self.end() else { return Ok(None) };
+        let left = end.since(self.chan.now());
+        if self.told_end == Some(end) || before.is_zero() {
+            return Ok(Some(end));
+        }
+        if left > before {
+            return Ok(Some(self.chan.now() + (left - before)));
+        }
+        self.told_end = Some(end);
+        let minutes = i64::try_from(left.as_secs().div_ceil(60)).unwrap_or(i64::MAX);
+        let mut names = vec!["conf-will-end-in".to_owned()];
+        names.extend(crate::say::number_words(self.chan, minutes).await?);
+        names.push("minutes".to_owned());
+        self.hear(&names, false).await?;
+        Ok(Some(end))
     }
     fn place(&self) -> Option<Place> {
         self.chan.core(|core| {
@@ -143,7 +173,9 @@ impl<'a> Stay<'a> {
             Some(Leaving::Kicked) => Some(Ended::Kicked),
             Some(Leaving::Marked) => Some(Ended::Marked),
             None => {
-                (is_over(self.until) || (place.waits && is_over(self.patience))).then_some(Ended::Timeout)
+                let end = self.end().map(|(end, _)| end);
+                (is_over(self.until) || is_over(end) || (place.waits && is_over(self.patience)))
+                    .then_some(Ended::Timeout)
             }
         }
     }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{BridgeId, ChannelId, Clip, Command, Instant, MemberSettings, RoomId};
 
@@ -17,8 +18,8 @@ mod record;
 
 pub use menu::{Action, Menu, Step};
 pub use profile::{
-    BRIDGE_ROWS, BridgeProfile, Field, OptionRow, Pins, Rooms, SOUND_ROWS, Sounds, USER_ROWS, UserProfile,
-    row,
+    BRIDGE_ROWS, Bookings, BridgeProfile, Field, OptionRow, Pins, Rooms, SOUND_ROWS, Sounds, USER_ROWS,
+    UserProfile, row,
 };
 pub use record::{RecordPlan, RecordRefused};
 
@@ -176,6 +177,8 @@ pub struct Conference {
     pub pin: String,
     /// In the order in which they came.
     pub members: Vec<Member>,
+    /// When it ends, where that is fixed.
+    pub ends: Option<Instant>,
     /// Members that have come so far.
     came: u32,
     /// Context in which its extension is.
@@ -407,6 +410,18 @@ impl Core {
             pin.clone_into(&mut conference.pin);
         }
     }
+    /// A conference ends at a time, unless that is fixed already.
+    pub fn conference_ends(&mut self, name: &str, at: Instant) {
+        if let Some(conference) = self.conferences.by_name.get_mut(name) {
+            conference.ends.get_or_insert(at);
+        }
+    }
+    /// Puts the end of a conference off; whether it has one.
+    pub fn conference_extend(&mut self, name: &str, by: Duration) -> bool {
+        let conference = self.conferences.by_name.get_mut(name);
+        let ends = conference.and_then(|conference| conference.ends.as_mut());
+        ends.map(|at| *at += by).is_some()
+    }
     fn conference_begin(&mut self, name: &str, profile: &Arc<BridgeProfile>) {
         let bridge = self.bridge_create("ConfBridge");
         let fresh = Conference {
@@ -418,6 +433,7 @@ impl Core {
             mutes_participants: false,
             began: self.services.wall.now_micros(),
             pin: String::new(),
+            ends: None,
             members: Vec::new(),
             came: 0,
             registered_in: profile.register_in.clone(),

@@ -3,6 +3,7 @@
 //! An option is one row: what reads the file, what `CONFBRIDGE()` sets and the manual go by the same table.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use base::{RoomSettings, SampleRate};
 
@@ -72,6 +73,25 @@ impl BridgeProfile {
 
 /// Rooms of meetme.conf, by number.
 pub type Rooms = std::collections::BTreeMap<String, Pins>;
+
+/// What meetme.conf says of rooms that are rows of a database.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bookings {
+    /// There is a family `meetme`.
+    pub has_rows: bool,
+    /// Rows hold between their starttime and endtime only.
+    pub schedule: bool,
+    /// How much earlier somebody may enter (`fuzzystart`).
+    pub early: Duration,
+    /// Who comes this much earlier is told that it has not begun (`earlyalert`).
+    pub early_alert: Duration,
+    /// How long before the end all are told (`endalert`); zero: they are not.
+    pub end_alert: Duration,
+    /// By how much an administrator puts the end off (`extendby`).
+    pub extend_by: Duration,
+    /// The row says how many are there.
+    pub counts: bool,
+}
 
 /// Digits to enter a room with; empty: none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

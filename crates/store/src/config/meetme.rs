@@ -1,29 +1,57 @@
 //! `meetme.conf`: rooms of `MeetMe()`, each with its PINs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use call::conference::{Pins, Rooms};
+use call::conference::{Bookings, Pins, Rooms};
 use conf::{File, Findings, Level, Section, Variable};
 
-use super::{Recognised, Row, Status, suggestion};
+use super::kind::{Int, YesNo};
+use super::{Object as _, Origin, Row, Status, options, read_settings};
 
-/// What `[general]` may say, none of which is obeyed.
-const GENERAL: &[(&str, &str, Status)] = &[
-    ("audiobuffers", "*", Status::Ignored("there is a jitter buffer for each call")),
-    ("schedule", "no", Status::Later("conferences have no times")),
-    ("logmembercount", "no", Status::Later("no database has the number of members")),
-    ("fuzzystart", "*", Status::Later("conferences have no times")),
-    ("earlyalert", "*", Status::Later("conferences have no times")),
-    ("endalert", "*", Status::Later("conferences have no times")),
-    ("extendby", "*", Status::Later("conferences have no times")),
-    ("rtupdate", "*", Status::Later("no database has the number of members")),
-];
+options! {
+    /// `[general]` of `meetme.conf`: what holds for rooms that are rows of a database.
+    MeetMeGeneral, "meetme.conf", "general", IsIgnored;
+    schedule: YesNo = "no", "Rooms that are rows of a database are there between their starttime and endtime only.";
+    fuzzystart: Int<0, 86_400> = "300", "Seconds before starttime from which on one may enter.";
+    earlyalert: Int<0, 86_400> = "3600", "Seconds before starttime from which on who comes too early is told that the conference has not started; before that there is no such conference.";
+    endalert: Int<0, 86_400> = "120", "Seconds before endtime at which all are told; 0: they are not.";
+    extendby: Int<0, 86_400> = "900", "Seconds by which command E of MeetMeAdmin() puts the end off.";
+    logmembercount: YesNo = "yes", "Column members of the row says how many are there.";
+    rtupdate: YesNo = "yes", "`no`: the row is not written, whatever logmembercount says.";
+    @recognised {
+        "audiobuffers" "*" Ignored "there is a jitter buffer for each call";
+    }
+}
 
 /// `meetme.conf` as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeetMe {
     /// Its rooms.
     pub rooms: Arc<Rooms>,
+    /// What holds for those that are rows.
+    pub bookings: Bookings,
+}
+
+/// A file without `[general]`.
+impl Default for MeetMe {
+    fn default() -> Self {
+        let general = MeetMeGeneral::blank(Origin::default_of("general"));
+        Self { rooms: Arc::default(), bookings: bookings(&general) }
+    }
+}
+
+fn bookings(general: &MeetMeGeneral) -> Bookings {
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    Bookings {
+        has_rows: false,
+        schedule: general.schedule,
+        early: seconds(general.fuzzystart),
+        early_alert: seconds(general.earlyalert),
+        end_alert: seconds(general.endalert),
+        extend_by: seconds(general.extendby),
+        counts: general.logmembercount && general.rtupdate,
+    }
 }
 
 impl MeetMe {
@@ -32,7 +60,7 @@ impl MeetMe {
         let mut rooms = Rooms::new();
         for section in file.objects() {
             match section.name.to_ascii_lowercase().as_str() {
-                "general" => read_general(section, findings),
+                "general" => {}
                 "rooms" => read_rooms(section, &mut rooms, findings),
                 _ => {
                     let message = format!("[{}] is no section of meetme.conf and is skipped", section.name);
@@ -40,20 +68,8 @@ impl MeetMe {
                 }
             }
         }
-        Self { rooms: Arc::new(rooms) }
-    }
-}
-
-fn read_general(section: &Section, findings: &mut Findings) {
-    for variable in section.variables.iter().filter(|variable| !variable.name.starts_with('@')) {
-        match GENERAL.iter().find(|(name, ..)| variable.is(name)) {
-            Some(&(name, harmless, status)) => Recognised { name, harmless, status }.tell(variable, findings),
-            None => {
-                let names: Vec<_> = GENERAL.iter().map(|(name, ..)| *name).collect();
-                let message = format!("general has no option `{}`; the line is ignored", variable.name);
-                findings.push(variable.finding(Level::Warning, message, suggestion(&variable.name, &names)));
-            }
-        }
+        let general: MeetMeGeneral = read_settings(file, "general", findings);
+        Self { rooms: Arc::new(rooms), bookings: bookings(&general) }
     }
 }
 
@@ -106,7 +122,7 @@ pub(crate) fn rows() -> Vec<Row> {
     };
     let doc = "A room of MeetMe(); who types the second PIN is an administrator.";
     let mut rows = vec![row("rooms", "conf", "number,pin,adminpin; lines add up", doc, Status::Supported)];
-    rows.extend(GENERAL.iter().map(|(name, _, status)| row("general", *name, "", "", *status)));
+    rows.extend(MeetMeGeneral::rows());
     rows
 }
 
@@ -131,10 +147,11 @@ mod tests {
         ];
         assert_eq!(*read.rooms, expected.map(|(number, pins)| (number.to_owned(), pins)).into());
         let said: Vec<_> = findings.iter().map(|finding| finding.message.as_str()).collect();
-        for words in ["schedule=yes", "without a number", "a PIN of room 500", "no option `room`", "[other]"]
-        {
+        assert!(read.bookings.schedule && read.bookings.counts);
+        assert_eq!((read.bookings.early.as_secs(), MeetMe::default().bookings.schedule), (300, false));
+        for words in ["without a number", "a PIN of room 500", "no option `room`", "[other]"] {
             assert!(said.iter().any(|line| line.contains(words)), "{words}: {said:?}");
         }
-        assert_eq!(said.len(), 5, "{said:?}");
+        assert_eq!(said.len(), 4, "{said:?}");
     }
 }

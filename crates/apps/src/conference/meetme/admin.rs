@@ -50,7 +50,10 @@ fn obey(core: &mut Core, name: &str, command: char, user: &str) -> Result<(), Re
     let one = || member(core, name, user).map(Which::One).ok_or("NOTFOUND");
     let done = match command {
         'e' => core.conference_kick(name, Which::Last),
-        'E' => Ok(()),
+        'E' => {
+            let by = core.settings.bookings.extend_by;
+            return core.conference_extend(name, by).then_some(()).ok_or("FAILED");
+        }
         'k' => {
             let one = one()?;
             core.conference_kick(name, one)

@@ -1,6 +1,7 @@
 //! `MeetMe` and its kin: conferences as Asterisk had them before `ConfBridge`, and the same conferences.
 
 mod admin;
+mod booked;
 mod options;
 
 use core::time::Duration;
@@ -11,6 +12,7 @@ use call::{Level, Stop};
 
 pub(crate) use options::unmet;
 
+use self::booked::{Booked, Booking};
 use self::options::{MeetOptions, Newcomer};
 use super::{Ended, Extras, Visit};
 use crate::call_ctx::args;
@@ -29,8 +31,8 @@ pub(crate) const ROWS: &[AppRow] = &[
         synopsis: "Talks with all who are in a conference, as older dialplans say it.",
         syntax: "MeetMe([confno[,options[,pin]]])",
         description: "\
-The conferences are those of ConfBridge; consoles and managers see them as such. confno is a room of meetme.conf, or with
-d or D any number; without one the caller is asked for it.
+The conferences are those of ConfBridge; consoles and managers see them as such. confno is a room of meetme.conf, a row of
+the family meetme of extconfig.conf, or with d or D any number; without one the caller is asked for it.
 
 options:
   1       who is alone is not told so.
@@ -93,7 +95,7 @@ commands:
   r  resets the user's volumes; R those of all.
   s, S, v, V  lets all be heard quieter, louder; hear quieter, louder.
   t, T, u, U  the same for the user.
-E does nothing: conferences have no times. Sets MEETMEADMINSTATUS (OK NOTFOUND NOPARSE FAILED).",
+E puts the end of a conference off that is a row with an endtime (extendby of meetme.conf). Sets MEETMEADMINSTATUS (OK NOTFOUND NOPARSE FAILED).",
         run: Run::Now(admin::conference),
     },
     AppRow {
@@ -109,15 +111,35 @@ E does nothing: conferences have no times. Sets MEETMEADMINSTATUS (OK NOTFOUND N
 async fn meetme(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
     let arg = |index: usize| args::nth(&parts, index).trim();
-    let options = MeetOptions::parse(arg(1));
+    let mut options = MeetOptions::parse(arg(1));
     for what in &options.without_effect {
         call.log(Level::Warning, &format!("MeetMe: no effect has {what}"));
     }
     call.answer_for_sound().await?;
-    let Some((number, pins)) = find(call, arg(0), &options).await? else { return Ok(Flow::Continue) };
+    let Some(Found { number, pins, booking }) = find(call, arg(0), &options).await? else {
+        return Ok(Flow::Continue);
+    };
     let Some(newcomer) = admit(call, &number, &pins, &options, arg(2)).await? else {
         return Ok(Flow::Hangup);
     };
+    if let Some(booking) = &booking {
+        let there =
+            call.chan.core(|core| core.conferences.get(&number).map_or(0, |found| found.members.len()));
+        if booking.users_max.is_some_and(|most| there >= most) && !newcomer.is_admin {
+            call.chan.play("conf-full", "").await?;
+            call.log(Level::Warning, &format!("conference '{number}' is full"));
+            return Ok(Flow::Continue);
+        }
+        options = MeetOptions::parse(&booking.options(arg(1), newcomer.is_admin));
+        for (name, value) in
+            ["MEETME_RECORDINGFILE", "MEETME_RECORDINGFORMAT"].into_iter().zip(&booking.recording)
+        {
+            if !value.is_empty() && call.get(name).is_none_or(|own| own.is_empty()) {
+                call.set(name, value);
+            }
+        }
+    }
+    let counts = call.chan.core(|core| core.settings.bookings.counts);
     let record = options.records.then(|| recording(call, &number));
     let user = options.user(&newcomer);
     let visit = Visit {
@@ -134,6 +156,8 @@ async fn meetme(call: &Call, text: &str) -> Outcome {
             intro: options.intro.clone(),
             record,
             pin: newcomer.pin,
+            ends: booking.as_ref().and_then(|booking| booking.ends),
+            counted: booking.filter(|_| counts).map(|booking| booking.row),
         },
     };
     let began = call.chan.now();
@@ -170,8 +194,16 @@ fn recording(call: &Call, number: &str) -> String {
     format!("{file}.{}", variable("MEETME_RECORDINGFORMAT").unwrap_or_else(|| "wav".to_owned()))
 }
 
-/// The conference that is meant, and its PINs; `None`: there is none, which the caller was told.
-async fn find(call: &Call, number: &str, options: &MeetOptions) -> Result<Option<(String, Pins)>, Stop> {
+/// The conference that is meant.
+struct Found {
+    number: String,
+    pins: Pins,
+    /// The row that it is.
+    booking: Option<Booking>,
+}
+
+/// The conference that is meant; `None`: there is none, which the caller was told.
+async fn find(call: &Call, number: &str, options: &MeetOptions) -> Result<Option<Found>, Stop> {
     if number.is_empty() && (options.empty || options.empty_without_pin) {
         let found = call.chan.core(|core| {
             let mut rooms = core.settings.meeting_rooms.iter();
@@ -189,7 +221,7 @@ async fn find(call: &Call, number: &str, options: &MeetOptions) -> Result<Option
                 call.chan.play(&name, "").await?;
             }
         }
-        return Ok(Some((number, pins)));
+        return Ok(Some(Found { number, pins, booking: None }));
     }
     let asks = number.is_empty();
     for _ in 0..if asks { TRIES } else { 1 } {
@@ -197,14 +229,30 @@ async fn find(call: &Call, number: &str, options: &MeetOptions) -> Result<Option
             true => gate::password(call, "conf-getconfno", DIGITS_MAX).await?,
             false => number.to_owned(),
         };
-        let known = call.chan.core(|core| {
-            let running = core.conferences.get(&number);
-            let room = core.settings.meeting_rooms.get(&number).cloned();
-            let chosen = running.map(|c| Pins { user: c.pin.clone(), admin: String::new() });
-            room.or(chosen).or_else(|| options.dynamic.then(Pins::default))
-        });
+        let room = call.chan.core(|core| core.settings.meeting_rooms.get(&number).cloned());
+        // A row goes before a conference that is there: it has the PINs.
+        let booked = match &room {
+            None if !number.is_empty() => booked::look_up(call, &number).await?,
+            _ => Booked::No,
+        };
+        let (known, booking) = match (room, booked) {
+            (Some(room), _) => (Some(room), None),
+            (None, Booked::Now(booking)) => (Some(booking.pins.clone()), Some(*booking)),
+            (None, Booked::Soon) => {
+                call.chan.play("conf-has-not-started", "").await?;
+                return Ok(None);
+            }
+            (None, Booked::Unknown) => (None, None),
+            (None, Booked::No) => {
+                let running = call.chan.core(|core| {
+                    let running = core.conferences.get(&number);
+                    running.map(|c| Pins { user: c.pin.clone(), admin: String::new() })
+                });
+                (running.or_else(|| options.dynamic.then(Pins::default)), None)
+            }
+        };
         if let Some(pins) = known.filter(|_| !number.is_empty()) {
-            return Ok(Some((number, pins)));
+            return Ok(Some(Found { number, pins, booking }));
         }
         call.chan.play("conf-invalid", "").await?;
     }
