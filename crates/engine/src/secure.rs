@@ -7,7 +7,8 @@ use std::time::Duration;
 use base::Instant;
 use conf::{Findings, Place};
 use io::net::{
-    BindError, FlowKind, Keepalive, ListenerId, Net, Tls, TlsFault, TlsSettings, Versions, unknown_ciphers,
+    BindError, FlowKind, Keepalive, KeyPassword, ListenerId, Net, Tls, TlsFault, TlsSettings, Versions,
+    unknown_ciphers,
 };
 use store::Snapshot;
 use store::config::pjsip::{Protocol, TlsMethod, Transport};
@@ -106,6 +107,7 @@ fn settings_of(transport: &Transport) -> TlsSettings {
     TlsSettings {
         cert_file: (&*transport.cert_file).into(),
         key_file: (&*transport.priv_key_file).into(),
+        key_password: KeyPassword(transport.password.expose().to_owned()),
         ca_list_file: (&*transport.ca_list_file).into(),
         ca_list_path: (&*transport.ca_list_path).into(),
         versions: match transport.method {
@@ -281,6 +283,7 @@ mod tests {
         for (line, expected) in [
             ("cert_file=/c", TlsSettings { cert_file: "/c".into(), ..none.clone() }),
             ("priv_key_file=/k", TlsSettings { key_file: "/k".into(), ..none.clone() }),
+            ("password=p", TlsSettings { key_password: KeyPassword("p".into()), ..none.clone() }),
             ("ca_list_file=/l", TlsSettings { ca_list_file: "/l".into(), ..none.clone() }),
             ("ca_list_path=/p", TlsSettings { ca_list_path: "/p".into(), ..none.clone() }),
             ("method=tlsv1_2", TlsSettings { versions: Versions::Tls12, ..none.clone() }),

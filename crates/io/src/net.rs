@@ -35,7 +35,7 @@ pub use event::{
     TransportId,
 };
 pub use listen::{BindError, try_bind};
-pub use tls::{Tls, TlsError, TlsFault, TlsSettings, Versions, is_provable, unknown_ciphers};
+pub use tls::{KeyPassword, Tls, TlsError, TlsFault, TlsSettings, Versions, is_provable, unknown_ciphers};
 
 /// Bytes a flow's peer may leave unread before it is disconnected: the manager event backlog.
 pub const WRITE_BACKLOG_BYTES: usize = 1024 * 1024;

@@ -377,6 +377,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     // What connections are given: `crate::secure`.
     ("transport", "cert_file"),
     ("transport", "priv_key_file"),
+    ("transport", "password"),
     ("transport", "ca_list_file"),
     ("transport", "ca_list_path"),
     ("transport", "method"),

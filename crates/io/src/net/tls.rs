@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, ClientConnection, Connection, Error, PeerIncompatible, ServerConnection};
 
-pub use load::{Tls, TlsError, TlsSettings, Versions, unknown_ciphers};
+pub use load::{KeyPassword, Tls, TlsError, TlsSettings, Versions, unknown_ciphers};
 
 /// Names that a server can prove: host names and addresses.
 pub fn is_provable(name: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
@@ -19,6 +20,8 @@ use super::trust::{Authorities, Trust};
 
 /// Authorities of this machine, for `verify_server` without a list (Debian's `ca-certificates`).
 const SYSTEM_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+const LOCKED_BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
+const LOCKED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 /// Longest file that is read: ten times the list of a whole distribution.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Most files of a folder of authorities.
@@ -40,6 +43,16 @@ pub enum Versions {
     Tls13,
 }
 
+/// The password of a private key. Printing it for debugging shows nothing of it.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct KeyPassword(pub String);
+
+impl core::fmt::Debug for KeyPassword {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("KeyPassword(…)")
+    }
+}
+
 /// What a configuration says of TLS; paths are absolute, empty ones stand for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsSettings {
@@ -47,6 +60,8 @@ pub struct TlsSettings {
     pub cert_file: PathBuf,
     /// The key; empty: it is in `cert_file`.
     pub key_file: PathBuf,
+    /// What the key is under, when its file says that it is under something.
+    pub key_password: KeyPassword,
     /// Authorities and revocation lists, in PEM.
     pub ca_list_file: PathBuf,
     /// A folder of such files.
@@ -290,15 +305,9 @@ fn own_certificate(
     }
     let (text, file) =
         if is_none(&settings.key_file) { (&read.certificate, &cert) } else { (&read.key, &key) };
-    let Ok(key) = PrivateKeyDer::from_pem_slice(text) else {
-        let locked = memchr(text, b"ENCRYPTED");
-        let remedy = if locked {
-            "write a copy without a password, readable by Strowger's user only: openssl pkey -in FILE -out FILE.key"
-        } else {
-            "name the file of the private key in priv_key_file"
-        };
-        let what = if locked { "its key only under a password" } else { "no private key in PEM" };
-        return Err(fail("priv_key_file", format!("{file} holds {what}"), remedy));
+    let key = match PrivateKeyDer::from_pem_slice(text) {
+        Ok(key) => key,
+        Err(_) => unlocked(text, file, &settings.key_password)?,
     };
     let key = provider.key_provider.load_private_key(key).map_err(|error| {
         fail(
@@ -319,8 +328,44 @@ fn own_certificate(
     Ok(Some(Arc::new(own)))
 }
 
-fn memchr(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|window| window == word)
+/// A key that is under a password (PKCS #8, RFC 5958 §3, with PBES2 of RFC 8018 §6.2).
+fn unlocked(text: &[u8], file: &str, password: &KeyPassword) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let fail = |option, what: &str, remedy| TlsError { option, what: format!("{file} holds {what}"), remedy };
+    let text = String::from_utf8_lossy(text);
+    let Some(begin) = text.find(LOCKED_BEGIN) else {
+        return Err(match text.contains("Proc-Type: 4,ENCRYPTED") {
+            true => fail(
+                "priv_key_file",
+                "its key under a password in OpenSSL's old form",
+                "write it anew in the form of PKCS #8: openssl pkcs8 -topk8 -v2 aes-256-cbc -in FILE -out FILE.key",
+            ),
+            false => fail(
+                "priv_key_file",
+                "no private key in PEM",
+                "name the file of the private key in priv_key_file",
+            ),
+        });
+    };
+    if password.0.is_empty() {
+        let remedy = "write it as password, or a copy of the key without one, readable by Strowger's user only: \
+                      openssl pkey -in FILE -out FILE.key";
+        return Err(fail("priv_key_file", "its key only under a password", remedy));
+    }
+    let rest = text.get(begin..).unwrap_or_default();
+    let end = rest.find(LOCKED_END).map_or(rest.len(), |at| at + LOCKED_END.len());
+    let block = rest.get(..end).unwrap_or_default();
+    let broken = |_| {
+        let remedy = "write it anew: openssl pkcs8 -topk8 -v2 aes-256-cbc -in FILE -out FILE.key";
+        fail("priv_key_file", "a key under a password that cannot be read", remedy)
+    };
+    let (_, sealed) = SecretDocument::from_pem(block).map_err(|_| broken(()))?;
+    let sealed = EncryptedPrivateKeyInfoRef::try_from(sealed.as_bytes()).map_err(|_| broken(()))?;
+    let opened = sealed.decrypt(&password.0).map_err(|_| {
+        let remedy =
+            "try it: openssl pkey -in FILE -noout; if that takes it, write the key anew with -v2 aes-256-cbc";
+        fail("password", "its key under another password", remedy)
+    })?;
+    Ok(PrivateKeyDer::Pkcs8(opened.as_bytes().to_vec().into()))
 }
 
 fn authorities(files: &[Vec<u8>]) -> Result<Authorities, TlsError> {

@@ -438,6 +438,57 @@ fn without_verification_any_certificate_will_do_and_a_client_that_has_to_have_on
 }
 
 #[test]
+fn rfc8018_6_2_a_key_under_a_password_is_opened_with_it_and_with_no_other() {
+    let folder = Folder::new("locked");
+    let case = direct(|_| {});
+    let chain = folder.write("own.pem", &case.chain);
+    let plain = folder.write("own.key", &case.key);
+    for form in [
+        &["-v2", "aes-256-cbc"][..],
+        &["-scrypt"],
+        &["-v2", "aes-128-cbc", "-v2prf", "hmacWithSHA1"],
+        &["-v2", "des3"],
+    ] {
+        let key_file = folder.0.join("locked.key");
+        let made = std::process::Command::new("openssl")
+            .args(["pkcs8", "-topk8", "-passout", "pass:open sesame", "-in"])
+            .args([&plain, std::path::Path::new("-out"), &key_file])
+            .args(form)
+            .output();
+        if !made.as_ref().is_ok_and(|made| made.status.success()) {
+            println!("skipped: openssl writes no key with {form:?}: {made:?}");
+            continue;
+        }
+        let settings = |password: &str| TlsSettings {
+            cert_file: chain.clone(),
+            key_file: key_file.clone(),
+            key_password: KeyPassword(password.to_owned()),
+            ..TlsSettings::default()
+        };
+        assert!(Tls::load(&settings("open sesame")).unwrap().has_certificate(), "{form:?}");
+        for (password, option, said) in
+            [("", "priv_key_file", "only under a password"), ("sesame", "password", "under another password")]
+        {
+            let error = Tls::load(&settings(password)).unwrap_err();
+            assert_eq!(error.option, option, "{form:?}: {error:?}");
+            assert!(error.what.contains(said) && !error.what.contains("sesame"), "{form:?}: {error:?}");
+        }
+        assert!(!format!("{:?}", settings("open sesame")).contains("sesame"));
+    }
+    // In one file with the certificate, and cut short.
+    let sealed = std::fs::read_to_string(folder.0.join("locked.key")).unwrap_or_default();
+    let both = folder.write("both.pem", &(case.chain.clone() + &sealed));
+    let settings = TlsSettings {
+        cert_file: both,
+        key_password: KeyPassword("open sesame".to_owned()),
+        ..TlsSettings::default()
+    };
+    assert!(sealed.is_empty() || Tls::load(&settings).unwrap().has_certificate());
+    let cut = folder.write("cut.pem", &(case.chain + sealed.get(..60).unwrap_or_default()));
+    assert!(Tls::load(&TlsSettings { cert_file: cut, ..settings }).is_err());
+}
+
+#[test]
 fn files_that_cannot_be_used_are_named_with_what_to_do() {
     let folder = Folder::new("files");
     let (case, other) = (direct(|_| {}), direct(|_| {}));
@@ -450,6 +501,10 @@ fn files_that_cannot_be_used_are_named_with_what_to_do() {
         "locked.key",
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----\n",
     );
+    let old = folder.write(
+        "old.key",
+        "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAA==\n-----END EC PRIVATE KEY-----\n",
+    );
     let bad_list = folder.write("bad.crl", "-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----\n");
     let nowhere = folder.0.join("nowhere.pem");
     for (cert_file, key_file, ca_list_file, option, said) in [
@@ -461,6 +516,7 @@ fn files_that_cannot_be_used_are_named_with_what_to_do() {
         (&good, Some(&nowhere), None, "priv_key_file", "cannot be read"),
         (&good, Some(&wrong), None, "priv_key_file", "is not that of the certificate"),
         (&good, Some(&locked), None, "priv_key_file", "only under a password"),
+        (&good, Some(&old), None, "priv_key_file", "in OpenSSL's old form"),
         (&good, Some(&key), Some(&nowhere), "ca_list_file", "cannot be read"),
         (&good, Some(&key), Some(&bad_list), "ca_list_file", "revocation list"),
     ] {

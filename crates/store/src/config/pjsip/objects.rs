@@ -602,7 +602,8 @@ options! {
     tcp_keepalive_interval_time: Seconds<1, 86_400> = "10", "Time between them.";
     tcp_keepalive_probe_count: Int<1, 100> = "5", "Unanswered ones that close the connection.";
     cert_file: Text = "", "Own certificate in PEM, then those between it and its authority. Read again at each reload.";
-    priv_key_file: Text = "", "Its key in PEM, without a password; empty: it is in cert_file.";
+    priv_key_file: Text = "", "Its key in PEM; empty: it is in cert_file.";
+    password: Hidden = "", "What the key is under (PKCS #8), if it is.";
     ca_list_file: Text = "", "Authorities that are believed, and lists of what they revoked, in PEM.";
     ca_list_path: Text = "", "Folder of such files.";
     method: TlsMethod = "default", "Versions of TLS.";
@@ -613,7 +614,6 @@ options! {
     allow_wildcard_certs: YesNo = "no", "Let a server prove its name by a wildcard for its first label.";
     @recognised {
         "async_operations" "*" Ignored "input is always taken in batches";
-        "password" "" Later "a key under a password cannot be read: openssl pkey -in FILE -out FILE.key";
         "websocket_write_timeout" "*" Ignored "a client is disconnected when it leaves too much unread, however long it takes";
     }
 }
