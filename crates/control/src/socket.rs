@@ -242,6 +242,8 @@ pub struct Call<'a> {
     pub columns: u16,
     /// [`Answer::Later`] is welcome; else the answer has to come at once.
     pub may_wait: bool,
+    /// The client may reach what lies outside of calls: files, the dialplan, any application.
+    pub may_reach_outside: bool,
     /// What the client sees of the log.
     pub view: &'a mut View,
 }
@@ -407,6 +409,7 @@ impl Sessions {
                         json,
                         columns,
                         may_wait: true,
+                        may_reach_outside: true,
                         view,
                     }) {
                         Answer::Done { text, status } => out.push(Output::Send(session, done(&text, status))),

@@ -24,6 +24,7 @@ pub mod program;
 pub mod registered;
 pub mod registry;
 pub mod rowed;
+mod save;
 mod show;
 pub mod step;
 pub mod strftime;
@@ -37,7 +38,10 @@ pub mod zone;
 pub use args::{Destination, Label, Options, Priority, condition, split_args};
 pub use env::{Calendar, Env, Fault, FileFacts, Level, Wall};
 pub use find::{Query, Route};
-pub use load::{Addition, ChangeError, Tables, add, extend, load, load_with, remove};
+pub use load::change::{
+    Addition, ChangeError, ContextLine, add, add_line, extend, remove, remove_context, remove_line,
+};
+pub use load::{Tables, load, load_with};
 pub use program::{Context, ContextId, Extension, ExtensionRef, Hint, LabelId, Program, StepRef, Switch};
 pub use registered::{Holder, Near, Registered};
 pub use registry::{AppId, Apps, Body, ChannelFunction, FunctionId, FunctionRow, Functions, Statement};

@@ -1,10 +1,13 @@
 //! extensions.conf to a [`Program`] (§4). Whatever is wrong becomes a finding; nothing is skipped in silence.
 
+pub mod change;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use conf::{File, Findings, Place, Section, Variable};
 
+use self::change::Addition;
 use crate::args::{Priority, split_app, split_raw};
 use crate::env::{Calendar, Env, Fault, Level, Wall};
 use crate::pattern::Pattern;
@@ -82,133 +85,6 @@ pub fn load_with(
     own.iter().for_each(|step| loader.section(&step.section(&place)));
     registered.iter().for_each(|context| loader.registered(context));
     loader.finish()
-}
-
-/// A step that somebody adds while calls go on.
-#[derive(Debug, Clone, Copy)]
-pub struct Addition<'a> {
-    /// Context; made when there is none.
-    pub context: &'a str,
-    /// Extension, or a pattern.
-    pub exten: &'a str,
-    /// Priority, with a label in parentheses, or `hint`.
-    pub priority: &'a str,
-    /// Application.
-    pub app: &'a str,
-    /// Its arguments.
-    pub data: &'a str,
-    /// It may take the place of a step with this priority.
-    pub replace: bool,
-}
-
-impl Addition<'_> {
-    /// As a file would write it.
-    fn section(&self, place: &Place) -> Section {
-        let value = if self.priority.eq_ignore_ascii_case("hint") {
-            format!("{},hint,{}", self.exten, self.app)
-        } else {
-            format!("{},{},{}({})", self.exten, self.priority, self.app, self.data)
-        };
-        let variable = Variable {
-            name: "exten".into(),
-            value: value.into(),
-            object: true,
-            place: place.clone(),
-            inherited: false,
-        };
-        Section {
-            name: self.context.into(),
-            template: false,
-            place: place.clone(),
-            parents: Vec::new(),
-            variables: vec![variable],
-        }
-    }
-}
-
-/// Why a dialplan was not changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ChangeError {
-    /// There is a step at this place already.
-    Exists,
-    /// There is no such context, extension or step.
-    Missing,
-    /// It cannot be compiled; the text says why.
-    Invalid(String),
-}
-
-/// A dialplan with one more step.
-pub fn add(program: &Program, tables: &Tables, new: &Addition<'_>) -> Result<Program, ChangeError> {
-    let number = new.priority.split('(').next().unwrap_or_default().trim().parse::<u32>().ok();
-    if number == Some(0) || new.exten.trim().is_empty() {
-        return Err(ChangeError::Invalid("an extension and a priority from 1 are needed".into()));
-    }
-    let mut base = None;
-    if let Some(number) = number {
-        let has = |extension: &Extension| *extension.name == *new.exten && extension.find(number).is_some();
-        let known = program.context_id(new.context).and_then(|id| program.context(id));
-        if known.is_some_and(|context| context.extensions.iter().any(has)) {
-            if !new.replace {
-                return Err(ChangeError::Exists);
-            }
-            base = Some(remove(program, tables, new.context, new.exten, Some(number))?);
-        }
-    }
-    let mut findings = Findings::new();
-    let mut loader = Loader::resume(base.as_ref().unwrap_or(program), tables, &mut findings);
-    let place = Place::new("manager", 0);
-    loader.section(&new.section(&place));
-    let whole = loader.finish();
-    let error =
-        findings.iter().find(|found| found.level == conf::Level::Error && &*found.place.file == "manager");
-    match error {
-        Some(error) => Err(ChangeError::Invalid(error.message.clone())),
-        None => Ok(whole),
-    }
-}
-
-/// A dialplan with more steps, as [`load_with`] takes them.
-pub fn extend(
-    program: &Program,
-    tables: &Tables,
-    own: (&[Addition<'_>], &str),
-    findings: &mut Findings,
-) -> Program {
-    let mut loader = Loader::resume(program, tables, findings);
-    let place = Place::new(own.1, 0);
-    own.0.iter().for_each(|step| loader.section(&step.section(&place)));
-    loader.finish()
-}
-
-/// A dialplan without an extension, or without one step of it.
-pub fn remove(
-    program: &Program,
-    tables: &Tables,
-    context: &str,
-    exten: &str,
-    priority: Option<u32>,
-) -> Result<Program, ChangeError> {
-    let mut findings = Findings::new();
-    let mut loader = Loader::resume(program, tables, &mut findings);
-    let index = program.context_id(context).and_then(|id| usize::try_from(id.0).ok());
-    let drafts = index.and_then(|index| loader.drafts.get_mut(index)).ok_or(ChangeError::Missing)?;
-    let mut gone = 0;
-    for draft in drafts.0.iter_mut().filter(|draft| *draft.extension.name == *exten) {
-        let before = draft.extension.steps.len() + usize::from(draft.extension.hint.is_some());
-        match priority {
-            Some(priority) => draft.extension.steps.retain(|step| step.priority != priority),
-            None => {
-                draft.extension.steps.clear();
-                draft.extension.hint = None;
-            }
-        }
-        gone += before - draft.extension.steps.len() - usize::from(draft.extension.hint.is_some());
-    }
-    drafts.0.retain(|draft| !draft.extension.steps.is_empty() || draft.extension.hint.is_some());
-    if gone == 0 {
-        return Err(ChangeError::Missing);
-    }
-    Ok(loader.finish())
 }
 
 /// Name and caller part of an extension as written.

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use conf::{Finding, Findings, Memory, Options};
 
+use super::change::*;
 use super::*;
 use crate::find::Query;
 use crate::testenv::TestEnv;
@@ -213,6 +214,54 @@ fn a_step_that_is_added_or_removed_leaves_everything_else_where_it_was() {
     }
     let b = more.context_id("b").and_then(|id| more.context(id)).expect("it stays");
     assert_eq!(b.includes[0].context, more.context_id("a"));
+}
+
+#[test]
+fn includes_ignore_patterns_and_contexts_come_and_go_while_calls_go_on() {
+    let tables = tables();
+    let (program, _) = load_text(
+        "[a]\nexten => 100,1,NoOp(x)\nignorepat => 9\nignorepat => 8\n[b]\ninclude => a\n[c]\nexten => 1,1,NoOp()\n",
+    );
+    let included = |program: &Program, context: &str| -> Vec<String> {
+        let context = program.context_id(context).and_then(|id| program.context(id)).expect("it is there");
+        context.includes.iter().map(|include| include.text.to_string()).collect()
+    };
+    let more = add_line(&program, &tables, "b", ContextLine::Include, "c,9:00-17:00,*,*,*").expect("it fits");
+    assert_eq!(included(&more, "b"), ["a", "c,9:00-17:00,*,*,*"]);
+    let made = add_line(&program, &tables, "new", ContextLine::IgnorePattern, "7").expect("it fits");
+    assert!(made.context_id("new").is_some());
+    let less = remove_line(&more, &tables, "b", ContextLine::Include, "a").expect("it is there");
+    assert_eq!(included(&less, "b"), ["c,9:00-17:00,*,*,*"]);
+    let quiet = remove_line(&program, &tables, "a", ContextLine::IgnorePattern, "9").expect("it is there");
+    let context = quiet.context_id("a").and_then(|id| quiet.context(id)).expect("it stays");
+    assert_eq!(context.ignorepats, ["8".into()]);
+    let id = quiet.context_id("a").expect("it stays");
+    assert!(quiet.ignores(id, "8") && !quiet.ignores(id, "9"));
+    let gone = remove_context(&program, &tables, "a").expect("it is there");
+    assert!(gone.context_id("a").is_none());
+    let c = gone.context_id("c").and_then(|id| gone.context(id)).expect("it stays");
+    assert_eq!(&*c.name, "c");
+    let b = gone.context_id("b").and_then(|id| gone.context(id)).expect("it stays");
+    assert_eq!(b.includes.first().and_then(|include| include.context), None, "what it included is gone");
+    for (context, line, text, why) in [
+        ("b", ContextLine::Include, "a", ChangeError::Exists),
+        ("a", ContextLine::IgnorePattern, "9", ChangeError::Exists),
+    ] {
+        assert_eq!(add_line(&program, &tables, context, line, text).err(), Some(why), "{context} {text}");
+    }
+    for (context, line, text) in [
+        ("b", ContextLine::Include, "c"),
+        ("a", ContextLine::IgnorePattern, "1"),
+        ("none", ContextLine::Include, "a"),
+    ] {
+        let missing = Some(ChangeError::Missing);
+        assert_eq!(remove_line(&program, &tables, context, line, text).err(), missing, "{context} {text}");
+    }
+    assert!(matches!(
+        add_line(&program, &tables, "b", ContextLine::Include, "c,99:99"),
+        Err(ChangeError::Invalid(_))
+    ));
+    assert_eq!(remove_context(&program, &tables, "none").err(), Some(ChangeError::Missing));
 }
 
 #[test]

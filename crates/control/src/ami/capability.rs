@@ -323,12 +323,12 @@ fn is_in(list: &[&str], name: &str) -> bool {
 }
 
 /// Whether an application may be originated by every user of class `originate`.
-pub(super) fn is_plain_application(name: &str) -> bool {
+pub(crate) fn is_plain_application(name: &str) -> bool {
     is_in(PLAIN_APPLICATIONS, name)
 }
 
 /// Whether a function may be read by every user who may read variables.
-pub(super) fn is_plain_to_read(function: &str) -> bool {
+pub(crate) fn is_plain_to_read(function: &str) -> bool {
     is_in(PLAIN_READS, function)
 }
 

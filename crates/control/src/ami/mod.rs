@@ -5,7 +5,7 @@
 //! place, before an action is dispatched, from the row that describes the action.
 
 mod actions;
-mod capability;
+pub(crate) mod capability;
 mod events;
 mod filter;
 mod login;

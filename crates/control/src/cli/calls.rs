@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::text::{clean, clock, or, s};
 use super::{Ask, Cli, Row, Said, show, verb};
+use crate::ami::capability;
 
 /// What a leg that an application dialled shows as its application.
 const DIALLED: (&str, &str) = ("AppDial", "(Outgoing Line)");
@@ -516,6 +517,9 @@ impl Cli {
                 let Some(row) = apps::table::lookup(name) else {
                     return Said::failed(format!("There is no application '{}'\n", clean(name)));
                 };
+                if !ask.may_reach_outside && !capability::is_plain_application(row.name) {
+                    return Said::failed(super::OUTSIDE);
+                }
                 Then::App { name: row.name.to_owned(), data: ask.arg("data").unwrap_or_default().to_owned() }
             }
             None => {

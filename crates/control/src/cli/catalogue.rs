@@ -55,19 +55,6 @@ pub(super) const ROWS: &[Row] = &[
             cli.hints(ask, Some(&exten))
         },
     ),
-    show(
-        "core show channeltypes",
-        "Lists channel technologies.",
-        "technologies [name description]",
-        Cli::core_show_channeltypes,
-    ),
-];
-
-/// Technologies and what they are; those that are there are shown.
-const TECHNOLOGIES: &[(&str, &str)] = &[
-    ("PJSIP", "SIP over UDP and TCP"),
-    ("SIP", "Other name of PJSIP"),
-    ("Local", "Calls into the dialplan"),
 ];
 
 fn function_json(row: &FunctionRow) -> Value {
@@ -253,33 +240,6 @@ impl Cli {
                     let _ = writeln!(out, "----------------\n- {} hints registered", rows.len());
                 }
             }
-            out
-        };
-        ask.show(data, text)
-    }
-
-    fn core_show_channeltypes(&self, ask: &mut Ask<'_>) -> Said {
-        let there: Vec<_> =
-            TECHNOLOGIES.iter().filter(|(name, _)| self.site.shard.tech_named(name).is_some()).collect();
-        let data = || {
-            let rows: Vec<Value> = there
-                .iter()
-                .map(|(name, description)| json!({ "name": name, "description": description }))
-                .collect();
-            json!({ "technologies": rows })
-        };
-        let text = || {
-            let mut out =
-                format!("{:<16}{}\n{:<16}{}\n", "Type", "Description", "-----------", "-----------");
-            for (name, description) in &there {
-                let _ = writeln!(out, "{name:<16}{description}");
-            }
-            let _ = writeln!(
-                out,
-                "----------\n{} channel driver{} registered.",
-                there.len(),
-                super::text::s(there.len())
-            );
             out
         };
         ask.show(data, text)

@@ -17,12 +17,15 @@ mod faults;
 mod grammar;
 mod history;
 mod iax;
+mod inside;
 mod keys;
+mod manager;
 mod media;
 mod monitors;
 mod parking;
 mod peers;
 mod plan;
+mod plan_change;
 mod process;
 mod queues;
 mod realtime;
@@ -54,6 +57,9 @@ pub(crate) use iax::netstats_text as iax_netstats;
 
 /// Most words that completion offers: more than anyone reads, and they fit one frame.
 const COMPLETIONS_MAX: usize = 1_000;
+
+/// What a manager user without the class `system` is told.
+const OUTSIDE: &str = "Permission denied: this reaches beyond calls, which needs the class system\n";
 
 /// How a command came out.
 #[derive(Debug)]
@@ -87,6 +93,7 @@ pub(crate) struct Ask<'a> {
     session: u64,
     json: bool,
     may_wait: bool,
+    may_reach_outside: bool,
     view: &'a mut View,
 }
 
@@ -181,8 +188,10 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("AGI", agi::ROWS),
     ("Recordings", monitors::ROWS),
     ("What there is", catalogue::ROWS),
+    ("Inside the process", inside::ROWS),
     ("Formats", codecs::ROWS),
     ("Dialplan", plan::ROWS),
+    ("Changes of the dialplan", plan_change::ROWS),
     ("SIP", sip::ROWS),
     ("SIP messages", history::ROWS),
     ("SIP in the words of chan_sip", peers::ROWS),
@@ -193,6 +202,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Configuration in databases", realtime::ROWS),
     ("Rows of databases", rows::ROWS),
     ("Administration", admin::ROWS),
+    ("Manager interface", manager::ROWS),
 ];
 
 struct Shape {
@@ -310,6 +320,9 @@ impl Cli {
             "iax-peer" => self.iax_peer_names(),
             "context" | "exten@context" => self.context_names(),
             "module" => admin::module_names(),
+            "action" => crate::ami::actions().map(|row| row.name.to_owned()).collect(),
+            "event" => crate::ami::EVENTS.iter().map(|row| row.name.to_owned()).collect(),
+            "technology" => inside::technologies(),
             "family" => self.families(),
             "level|off" => (0..=9).map(|level| level.to_string()).collect(),
             _ => Vec::new(),
@@ -334,8 +347,8 @@ impl Commands for Cli {
                 _ => misfit(call.line, &words),
             };
         };
-        let Call { session, json, may_wait, view, .. } = call;
-        let mut ask = Ask { args, words, session, json, may_wait, view };
+        let Call { session, json, may_wait, may_reach_outside, view, .. } = call;
+        let mut ask = Ask { args, words, session, json, may_wait, may_reach_outside, view };
         match (row.run)(self, &mut ask) {
             Said::Done(text) => Answer::ok(text),
             Said::Pages(pages) => pages.or_whole().map_or_else(Answer::Pages, Answer::ok),

@@ -148,12 +148,14 @@ fn command(turn: &mut Turn<'_>) -> Done {
     let Some(commands) = turn.commands.cloned() else { return Err("There are no commands here".into()) };
     let Ok(mut commands) = commands.try_borrow_mut() else { return Err("The console is busy".into()) };
     let mut view = View::default();
+    let may_reach_outside = super::is_trusted(turn);
     let answer = commands.run(Call {
         session: turn.id,
         line: &line,
         json: false,
         columns: 0,
         may_wait: false,
+        may_reach_outside,
         view: &mut view,
     });
     match answer {

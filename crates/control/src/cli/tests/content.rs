@@ -162,7 +162,15 @@ fn a_measurement_of_translations_is_answered_when_it_is_over() {
     let mut desk = Desk::new("recalc");
     for (session, json) in [(7, false), (8, true)] {
         let line = "core show translation recalc 1";
-        let call = Call { session, line, json, columns: 0, may_wait: true, view: &mut desk.view };
+        let call = Call {
+            session,
+            line,
+            json,
+            columns: 0,
+            may_wait: true,
+            may_reach_outside: true,
+            view: &mut desk.view,
+        };
         assert_eq!(desk.cli.run(call), Answer::Later);
     }
     let finished = loop {

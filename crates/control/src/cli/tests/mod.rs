@@ -4,6 +4,8 @@ mod calls;
 mod conferences;
 mod content;
 mod iax;
+mod inside;
+mod plan;
 mod process;
 mod queues;
 mod sight;
@@ -68,7 +70,15 @@ impl Desk {
         self.ask(line, false)
     }
     fn ask(&mut self, line: &str, json: bool) -> (String, u8) {
-        let call = Call { session: 1, line, json, columns: 0, may_wait: false, view: &mut self.view };
+        self.ask_as(line, json, true)
+    }
+    /// As a manager client without the class `system` would.
+    fn run_as_caller(&mut self, line: &str) -> (String, u8) {
+        self.ask_as(line, false, false)
+    }
+    fn ask_as(&mut self, line: &str, json: bool, may_reach_outside: bool) -> (String, u8) {
+        let view = &mut self.view;
+        let call = Call { session: 1, line, json, columns: 0, may_wait: false, may_reach_outside, view };
         match self.cli.run(call) {
             Answer::Done { text, status } => (text, status),
             Answer::Pages(pages) => (std::iter::from_fn(|| pages.next()).collect(), 0),

@@ -43,6 +43,7 @@ fn a_long_list_comes_in_pages_and_queues_that_go_meanwhile_do_not_end_it() {
         json: false,
         columns: 0,
         may_wait: true,
+        may_reach_outside: true,
         view: &mut desk.view,
     };
     let Answer::Pages(pages) = desk.cli.run(call) else { panic!("it fits one page") };
