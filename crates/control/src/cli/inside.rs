@@ -1,6 +1,5 @@
 //! What works inside the process: threads, queues, channel technologies, file formats, tones, licence.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -277,12 +276,7 @@ impl Cli {
     }
 
     fn core_show_file_formats(&self, ask: &mut Ask<'_>) -> Said {
-        let mut formats: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for extension in codec::extensions() {
-            if let Some(format) = codec::extension_format(extension) {
-                formats.entry(format.name()).or_default().push(extension);
-            }
-        }
+        let formats = store::sounds::file_formats();
         let data = || {
             let rows = formats.iter().map(|(format, names)| json!({ "format": format, "extensions": names }));
             json!({ "formats": rows.collect::<Vec<_>>() })

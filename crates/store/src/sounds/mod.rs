@@ -10,6 +10,7 @@ mod recorder;
 mod repair;
 mod speech;
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::PathBuf;
@@ -346,6 +347,17 @@ fn serve(mut catalogue: Catalogue, inbox: &Receiver<Job>, outbox: &SyncSender<Do
 /// Where Debian's packages put prompts (asterisk-core-sounds-*), tried after the site's own folder.
 pub fn packaged_sounds() -> PathBuf {
     PathBuf::from("/usr/share/asterisk/sounds")
+}
+
+/// Formats of sound files by name, each with the endings that names of such files have.
+pub fn file_formats() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let mut formats: BTreeMap<&'static str, Vec<&'static str>> = BTreeMap::new();
+    for extension in codec::extensions() {
+        if let Some(format) = codec::extension_format(extension) {
+            formats.entry(format.name()).or_default().push(extension);
+        }
+    }
+    formats
 }
 
 #[cfg(test)]
