@@ -6,14 +6,11 @@
 //! it does not grow at all. `STROWGER_BENCH_ONLY=queues` runs nothing else, `STROWGER_BENCH_SHORT` takes a hundredth.
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use e2e::{Server, Site};
-use loadbench::{Awake, Figure, QUIET_LOG, median, short};
+use loadbench::{Awake, Figure, Manager, QUIET_LOG, short};
 
-const SECRET: &str = "a-long-manager-secret";
 const QUEUES: usize = 40_000;
 const MEMBERS: usize = 75_000;
 /// Queues that are asked for, one after the other.
@@ -84,12 +81,7 @@ fn site(queues: usize, members: usize) -> Site {
     let site =
         Site::new("queues-bench").dialplan("[test]\nexten => 200,1,Hangup()\n").add("queues.conf", &text);
     let ip = site.sip.ip();
-    let mut site = site.add(
-        "manager.conf",
-        &format!(
-            "[general]\nenabled=yes\nport=5038\nbindaddr={ip}\n[admin]\nsecret={SECRET}\nread=all\nwrite=all\n"
-        ),
-    );
+    let mut site = site.add("manager.conf", &Manager::file(ip));
     site.rewrite("logger.conf", QUIET_LOG);
     site
 }
@@ -99,7 +91,7 @@ fn measure(queues: usize, members: usize) -> Shown {
     let begun = Instant::now();
     let server = Server::start(site);
     let start = begun.elapsed();
-    let mut manager = Client::login(&server);
+    let mut manager = Manager::login(server.site.sip.ip());
     let reload = manager.times(
         1,
         |_| "Action: Command\r\nCommand: queue reload all\r\n\r\nAction: Ping\r\n\r\n".to_owned(),
@@ -131,49 +123,6 @@ fn measure(queues: usize, members: usize) -> Shown {
     Shown { start, reload, one_console, one_manager, all_console, all_manager, held }
 }
 
-/// A program that is logged in.
-struct Client {
-    stream: TcpStream,
-    heard: Vec<u8>,
-}
-
-impl Client {
-    fn login(server: &Server) -> Self {
-        let stream = TcpStream::connect((server.site.sip.ip(), 5038)).expect("a connection");
-        stream.set_nodelay(true).expect("an option");
-        let mut client = Self { stream, heard: Vec::new() };
-        let login = format!("Action: Login\r\nUsername: admin\r\nSecret: {SECRET}\r\nEvents: off\r\n\r\n");
-        client.ask(&login, "Authentication accepted");
-        client
-    }
-    /// Asks, and reads until a message ends near whose end these words stand.
-    fn ask(&mut self, text: &str, last: &str) -> Duration {
-        const NEAR: usize = 4096;
-        self.heard.clear();
-        let begun = Instant::now();
-        self.stream.write_all(text.as_bytes()).expect("the connection stands");
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            let length = self.stream.read(&mut buffer).expect("an answer");
-            assert!(length > 0, "the connection is closed after {} bytes", self.heard.len());
-            self.heard.extend_from_slice(&buffer[..length]);
-            let near = &self.heard[self.heard.len().saturating_sub(NEAR)..];
-            if near.ends_with(b"\r\n\r\n") && String::from_utf8_lossy(near).contains(last) {
-                return begun.elapsed();
-            }
-        }
-    }
-    /// The median of so many questions.
-    fn times(&mut self, count: usize, text: impl Fn(usize) -> String, last: &str) -> Duration {
-        let times: Vec<f64> = (0..count).map(|number| self.ask(&text(number), last).as_secs_f64()).collect();
-        Duration::from_secs_f64(median(times))
-    }
-    /// How often words stand in the last answer.
-    fn count(&self, words: &str) -> usize {
-        String::from_utf8_lossy(&self.heard).matches(words).count()
-    }
-}
-
 /// Another program that asks all the time.
 struct Other {
     stop: std::sync::mpsc::Sender<()>,
@@ -182,7 +131,7 @@ struct Other {
 
 impl Other {
     fn start(server: &Server) -> Self {
-        let mut client = Client::login(server);
+        let mut client = Manager::login(server.site.sip.ip());
         let (stop, stopped) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let mut longest = Duration::ZERO;

@@ -16,6 +16,7 @@ mod ends;
 mod figure;
 mod iax;
 mod listener;
+mod manager;
 mod message;
 mod meter;
 mod old_iax;
@@ -23,6 +24,7 @@ mod pace;
 mod registrar;
 mod secure;
 mod softirq;
+mod watchers;
 
 pub use awake::Awake;
 pub use baseline::thread_per_call;
@@ -33,12 +35,14 @@ pub use ends::Ground;
 pub use figure::{Figure, publish_points};
 pub use iax::{Cpu, IAX_PEERS, IaxWindow, iax_peers, iax_window};
 pub use listener::Listener;
+pub use manager::Manager;
 pub use meter::{Meter, Reading};
 pub use old_iax::OldRegistrar;
 pub use pace::{Window, median, run_windows, short};
 pub use registrar::Registrars;
 pub use secure::{Handshake, SecureRegistrars};
 pub use softirq::ksoftirqd;
+pub use watchers::Watchers;
 
 /// Name of the incumbent's figures, which its own measurements on the same kind of machine gave.
 pub const ASTERISK: &str = "Asterisk 23.4 (published, same kind of machine)";
