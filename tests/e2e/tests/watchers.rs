@@ -56,6 +56,10 @@ fn rfc4235_a_lamp_follows_a_call_from_ringing_to_its_end() {
     assert_eq!(lamp(&mut carol), "terminated");
     let shown = server.json("pjsip show subscriptions inbound");
     assert_eq!(shown["subscriptions"][0]["resource"], "bob", "{shown}");
+    let hints = server.cli("core show hints");
+    let watched =
+        |exten: &str| hints.lines().any(|line| line.starts_with(exten) && line.ends_with("Watchers  1"));
+    assert!(watched("bob@test") && !watched("_7XX@test"), "{hints}");
     alice.begin("bob");
     let invite = bob.ring();
     until(&mut carol, "early");
@@ -75,6 +79,11 @@ fn a_pattern_has_a_lamp_for_each_number_that_somebody_watches() {
     assert_eq!(carol.ask_with("SUBSCRIBE", "800", LAMP).status(), Some(404));
     assert_eq!(carol.ask_with("SUBSCRIBE", "712", LAMP).status(), Some(200));
     assert_eq!(lamp(&mut carol), "terminated");
+    let hints = server.cli("core show hints");
+    assert!(
+        hints.lines().any(|line| line.starts_with("_7XX@test") && line.ends_with("Watchers  1")),
+        "{hints}"
+    );
     server.run("devstate change Custom:lamp711 INUSE");
     server.run("devstate change Custom:lamp712 INUSE");
     assert_eq!(lamp(&mut carol), "confirmed");

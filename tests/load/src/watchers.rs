@@ -1,5 +1,6 @@
 //! Phones that watch one extension each: SUBSCRIBE, challenge, SUBSCRIBE with the proof, and NOTIFYs that are answered.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -36,6 +37,7 @@ struct State {
     begun: AtomicU64,
     granted: AtomicU64,
     told: AtomicU64,
+    repeated: AtomicU64,
     stop: AtomicBool,
     /// When the last NOTIFY came.
     last: Mutex<Option<Instant>>,
@@ -60,6 +62,7 @@ impl Watchers {
             begun: AtomicU64::new(0),
             granted: AtomicU64::new(0),
             told: AtomicU64::new(0),
+            repeated: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             last: Mutex::new(None),
         });
@@ -73,9 +76,14 @@ impl Watchers {
         watching
     }
 
-    /// NOTIFYs that came since the start.
+    /// NOTIFYs that came since the start, each counted once.
     pub fn told(&self) -> u64 {
         self.state.told.load(Relaxed)
+    }
+
+    /// NOTIFYs that came again, because an answer was lost or late.
+    pub fn repeated(&self) -> u64 {
+        self.state.repeated.load(Relaxed)
     }
 
     /// Waits until so many NOTIFYs have come since the start; how long after `since` the last one was there.
@@ -103,6 +111,7 @@ impl Drop for Watchers {
 impl State {
     fn run(&self, sockets: &[UdpSocket]) {
         let mut buffer = vec![0; 65_536];
+        let mut heard = HashMap::new();
         while !self.stop.load(Relaxed) {
             while self.begun.load(Relaxed) < self.watchers.min(self.granted.load(Relaxed) + AT_ONCE) {
                 let phone = self.begun.fetch_add(1, Relaxed);
@@ -117,7 +126,7 @@ impl State {
             for (socket, _) in ready {
                 while let Ok(length) = socket.recv(&mut buffer) {
                     let text = String::from_utf8_lossy(&buffer[..length]);
-                    if let Some(reply) = self.reaction(&text, socket) {
+                    if let Some(reply) = self.reaction(&text, socket, &mut heard) {
                         let _ = socket.send(reply.as_bytes());
                     }
                 }
@@ -125,11 +134,17 @@ impl State {
         }
     }
 
-    fn reaction(&self, text: &str, socket: &UdpSocket) -> Option<String> {
+    /// `heard` is the number of the last NOTIFY of each watcher.
+    fn reaction(&self, text: &str, socket: &UdpSocket, heard: &mut HashMap<u64, u64>) -> Option<String> {
         match status(text) {
             None if text.starts_with("NOTIFY ") => {
-                self.told.fetch_add(1, Relaxed);
-                *self.last.lock().expect("nobody panics with it") = Some(Instant::now());
+                let number = header(text, "CSeq")?.split(' ').next()?.parse().ok()?;
+                if heard.insert(phone_of(text)?, number).is_some_and(|before| before >= number) {
+                    self.repeated.fetch_add(1, Relaxed);
+                } else {
+                    *self.last.lock().expect("nobody panics with it") = Some(Instant::now());
+                    self.told.fetch_add(1, Relaxed);
+                }
                 Some(ok(text))
             }
             Some(200) => {
@@ -137,7 +152,7 @@ impl State {
                 None
             }
             Some(401) => {
-                let phone = header(text, "Call-ID")?.split('-').nth(1)?.parse().ok()?;
+                let phone = phone_of(text)?;
                 let challenge = header(text, "WWW-Authenticate")?;
                 let uri = format!("sip:{}@{}", self.exten, self.server);
                 let user = format!("phone{phone}");
@@ -158,6 +173,11 @@ impl State {
              Event: dialog\r\nAccept: application/dialog-info+xml\r\nExpires: 3600\r\n{proof}Content-Length: 0\r\n\r\n"
         )
     }
+}
+
+/// Which watcher a message is of.
+fn phone_of(text: &str) -> Option<u64> {
+    header(text, "Call-ID")?.split('-').nth(1)?.parse().ok()
 }
 
 fn socket_of(sockets: &[UdpSocket], phone: u64) -> Option<&UdpSocket> {

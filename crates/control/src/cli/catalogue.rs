@@ -1,10 +1,13 @@
 //! What the process can do: applications, functions; and hints.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use apps::AppRow;
+use apps::hints::HintRow;
 use call::DeviceState;
 use dialplan::FunctionRow;
+use dialplan::pattern::Pattern;
 use serde_json::{Value, json};
 
 use super::text::{clean, holds};
@@ -42,14 +45,14 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "core show hints",
         "Lists the hints of the dialplan and the states of their devices.",
-        "hints [exten context devices state]",
+        "hints [exten context devices state watchers]",
         |cli, ask| cli.hints(ask, None),
     )
     .also(&["show hints"]),
     show(
         "core show hint <exten>",
         "Shows the hints of one extension, in every context.",
-        "hints [exten context devices state]",
+        "hints [exten context devices state watchers]",
         |cli, ask| {
             let exten = ask.need("exten").to_owned();
             cli.hints(ask, Some(&exten))
@@ -189,17 +192,38 @@ impl Cli {
         )
     }
 
+    /// How many watch each extension, by context.
+    fn watched(&self) -> HashMap<String, HashMap<String, usize>> {
+        let mut watched: HashMap<String, HashMap<String, usize>> = HashMap::new();
+        for (context, exten, count) in self.site.sip.borrow().watched_extensions() {
+            watched.entry(context.to_owned()).or_default().insert(exten.to_owned(), count);
+        }
+        watched
+    }
+
     fn hints(&self, ask: &mut Ask<'_>, exten: Option<&str>) -> Said {
         let hints = self.site.hints.borrow();
         let rows: Vec<_> =
             hints.rows().iter().filter(|row| exten.is_none_or(|exten| row.exten == exten)).collect();
+        let watched = self.watched();
+        // A pattern is watched by its numbers.
+        let watchers = |row: &HintRow| -> usize {
+            let Some(extens) = watched.get(&row.context) else { return 0 };
+            match row.exten.starts_with('_').then(|| Pattern::parse(&row.exten)) {
+                Some(Ok(pattern)) => {
+                    let fits = extens.iter().filter(|(exten, _)| pattern.fit(exten).matches());
+                    fits.map(|(_, count)| count).sum()
+                }
+                _ => extens.get(&row.exten).copied().unwrap_or(0),
+            }
+        };
         let data = || {
             let rows: Vec<Value> = rows
                 .iter()
                 .map(|row| {
                     json!({
                         "exten": row.exten, "context": row.context, "devices": row.devices,
-                        "state": exten_state(row.state),
+                        "state": exten_state(row.state), "watchers": watchers(row),
                     })
                 })
                 .collect();
@@ -229,7 +253,7 @@ impl Cli {
                     clean(&row.devices),
                     exten_state(row.state),
                     said(&row.presence),
-                    0
+                    watchers(row)
                 );
             }
             match exten {

@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use ::sip::OwnedMessage;
+use base::Instant;
 use call::{DeviceState, Mailbox, Watched};
 use driver::sip::{KeptSubscription, SubscriptionChange};
 
@@ -349,6 +350,77 @@ fn a_change_is_written_once_for_each_form_however_many_watch() {
     assert_eq!(lab.sip.borrow().subscription_rows(&lab.shard.core.borrow()).len(), 200);
 }
 
+/// The NOTIFYs of one turn, as dialog states.
+fn told_in_a_turn(lab: &Lab) -> Vec<String> {
+    let mut sip = lab.sip.borrow_mut();
+    sip.tell_watchers(&mut lab.shard.core.borrow_mut());
+    let sends = sip.take_sends();
+    sends.iter().map(|send| state_in(&OwnedMessage::parse(send.bytes.clone()).unwrap())).collect()
+}
+
+#[test]
+fn hundreds_on_one_lamp_are_told_a_part_each_turn_and_who_still_waits_hears_the_last_state_alone() {
+    let mut lab = Lab::new(site());
+    for number in 0..600_u16 {
+        let flow = udp(&format!("198.51.100.{}:{}", 10 + number % 50, 6000 + number));
+        let mut phone = Phone::at("trunk", flow).call(&format!("watch-{number}"));
+        let text = phone.request("SUBSCRIBE", LAMP, "Event: dialog\r\nExpires: 600\r\n", "");
+        lab.receive(flow, text);
+    }
+    lab.lines();
+    let change = |lab: &Lab, state| lab.shard.core.borrow_mut().board.tell(&lamp(), Some(state));
+    change(&lab, DeviceState::InUse);
+    // What nobody has been told yet is owed to all of them.
+    assert_eq!(told_in_a_turn(&lab), vec!["confirmed"; 256]);
+    assert_eq!(lab.sip.borrow().deadline(), Some(Instant::ZERO), "the rest is told at once");
+    change(&lab, DeviceState::NotInUse);
+    assert_eq!(told_in_a_turn(&lab), [""; 0], "those who have not answered yet hear of it when they have");
+    assert_eq!(told_in_a_turn(&lab), vec!["terminated"; 256]);
+    assert_eq!(told_in_a_turn(&lab), vec!["terminated"; 88]);
+    assert_eq!(told_in_a_turn(&lab), [""; 0]);
+    assert_ne!(lab.sip.borrow().deadline(), Some(Instant::ZERO));
+}
+
+#[test]
+fn rfc3261_17_1_2_2_watchers_wait_while_finished_notifies_rest_so_that_calls_have_room() {
+    let mut lab = Lab::new(site());
+    let watchers = 4000_u32;
+    for number in 0..watchers {
+        let flow = udp(&format!("198.51.100.{}:{}", 1 + number % 200, 6000 + number / 200));
+        let mut phone = Phone::at("trunk", flow).call(&format!("watch-{number}"));
+        let text = phone.request("SUBSCRIBE", LAMP, "Event: dialog\r\nExpires: 600\r\n", "");
+        lab.receive(flow, text);
+    }
+    lab.lines();
+    let phone = Phone::new("trunk");
+    let mut told = 0;
+    let mut answer_all = |lab: &mut Lab| {
+        let mut heard = 0;
+        while let Some((_, notify)) = lab.next() {
+            phone.respond(lab, &notify, 200, "", "");
+            heard += 1;
+        }
+        told += heard;
+        (heard, told)
+    };
+    let states = [DeviceState::InUse, DeviceState::NotInUse];
+    let mut changes = states.iter().cycle();
+    // Half of the table, less what the last turn adds: no time passes, so that every transaction rests.
+    let full = ::sip::stack::TRANSACTIONS_MAX / 2;
+    let mut last = (0, 0);
+    for _ in 0..=full / 4000 {
+        tell(&mut lab, changes.next().copied());
+        last = answer_all(&mut lab);
+    }
+    assert_eq!(last.1, full, "no more than half of the transactions");
+    assert!(last.0 < 4000);
+    let held = lab.now + Duration::from_millis(100);
+    assert_eq!(lab.sip.borrow().deadline(), Some(held), "looked at again soon, not at once");
+    // Timer K lets go of the first ones after 5 s.
+    lab.pass(Duration::from_millis(5_200));
+    assert_eq!(answer_all(&mut lab).0, 4000 - last.0, "the others hear of it when there is room");
+}
+
 #[test]
 fn an_extension_that_loses_its_hint_ends_its_subscriptions() {
     let mut lab = Lab::new(site());
@@ -416,12 +488,12 @@ fn rfc3842_mailboxes_are_told_to_who_subscribes_and_to_who_is_told_unasked() {
     assert_eq!(
         texts,
         [
-            "Messages-Waiting: yes\r\nMessage-Account: sip:*97@strowger\r\nVoice-Message: 3/5 (0/0)\r\n",
             "Messages-Waiting: yes\r\nVoice-Message: 2/5 (0/0)\r\n",
+            "Messages-Waiting: yes\r\nMessage-Account: sip:*97@strowger\r\nVoice-Message: 3/5 (0/0)\r\n",
         ]
     );
-    assert_eq!(header(&told[1], "Subscription-State"), "terminated");
-    assert_eq!(header(&told[1], "To"), "<sip:trunk@198.51.100.7:5062>");
+    assert_eq!(header(&told[0], "Subscription-State"), "terminated");
+    assert_eq!(header(&told[0], "To"), "<sip:trunk@198.51.100.7:5062>");
     for notify in &told {
         alice.respond(&mut lab, notify, 200, "", "");
     }

@@ -255,6 +255,11 @@ impl Stack {
         self.forget_watch(subscription.0, &mut Vec::new());
     }
 
+    /// Whether there is room for NOTIFYs of changes: the other half of the transactions that begin here is kept for calls.
+    pub fn has_room_to_tell(&self) -> bool {
+        self.layer.len().0 < self.config.transactions_max / 2
+    }
+
     /// What the NOTIFY says that [`Event::NotifyDue`] asked for and that has not been sent.
     pub fn owed(&self, subscription: SubscriptionId) -> Option<Standing> {
         self.watches.all.get(subscription.0)?.owed

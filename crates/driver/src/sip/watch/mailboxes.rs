@@ -108,7 +108,7 @@ impl SipDriver {
         let mut topics: Vec<Topic> = self.watchers.subjects.keys().filter(touches).cloned().collect();
         topics.sort_unstable();
         for topic in topics {
-            self.topic_changed(core, &topic, None);
+            self.topic_changed(&topic, None);
         }
         let told = changed.iter().filter_map(|full| self.watchers.told_unasked.get(full)).flatten();
         let endpoints: BTreeSet<Rc<str>> = told.cloned().collect();

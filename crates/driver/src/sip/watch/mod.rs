@@ -8,7 +8,8 @@ mod kept;
 mod list;
 mod mailboxes;
 
-use std::collections::{BTreeSet, HashMap};
+use core::time::Duration;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
 use ::sip::header::Event as EventHeader;
@@ -30,6 +31,11 @@ pub const PER_ENDPOINT_MAX: usize = 4096;
 const DEFAULT_SECONDS: u32 = 3600;
 /// Longest subscription, seconds: a watcher that is gone is noticed within a day even when nothing changes.
 const SECONDS_MAX: u32 = 24 * 3600;
+/// Watchers that are told in one turn. With thousands on one lamp, calls get their turns in between, and the answers of
+/// those who were told are read before they fill the socket's buffer.
+const TOLD_A_TURN: usize = 256;
+/// How long watchers wait for more room among the transactions; each of those rests five seconds (RFC 3261 timer K).
+const HELD_FOR: Duration = Duration::from_millis(100);
 /// Packages that watchers may name.
 pub(crate) const PACKAGES: &str = "dialog, presence, message-summary, refer";
 
@@ -90,6 +96,14 @@ struct Subject {
     documents: Vec<Written>,
 }
 
+/// A change that is being told, a part of its watchers each turn.
+struct Telling {
+    topic: Topic,
+    /// What is watched is not there any more.
+    end: Option<Reason>,
+    left: std::vec::IntoIter<SubscriptionId>,
+}
+
 /// Whose watchers are to be looked at again: endpoints are others than before.
 enum Review {
     All,
@@ -112,6 +126,9 @@ pub(crate) struct Watchers {
     /// When changes in lists are told that are gathered for a while.
     batches: BTreeSet<(Instant, SubscriptionId)>,
     review: Review,
+    telling: VecDeque<Telling>,
+    /// Until when that waits for room.
+    held_until: Option<Instant>,
     /// Documents written since the start.
     written: u64,
     keeping: kept::Keeping,
@@ -147,6 +164,9 @@ struct Wanted {
 
 impl Watchers {
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        if !self.telling.is_empty() {
+            return Some(self.held_until.unwrap_or(Instant::ZERO));
+        }
         self.batches.first().map(|(at, _)| *at)
     }
 }
@@ -387,38 +407,61 @@ impl SipDriver {
         let (extensions, mailboxes) = core.board.take_changed();
         for extension in extensions {
             let gone = core.board.state(&extension).is_none();
-            self.topic_changed(core, &Topic::Extension(extension), gone.then_some(Reason::NoResource));
+            self.topic_changed(&Topic::Extension(extension), gone.then_some(Reason::NoResource));
         }
         if !mailboxes.is_empty() {
             self.mailboxes_changed(core, &mailboxes);
             self.publish_mailboxes(core, &mailboxes);
         }
         self.publications_due(core);
+        self.tell_some(core);
     }
-    fn topic_changed(&mut self, core: &mut Core, topic: &Topic, end: Option<Reason>) {
+    /// Whoever watches this is told from this turn on. Who still waits for word of an earlier change hears of this one alone.
+    fn topic_changed(&mut self, topic: &Topic, end: Option<Reason>) {
         let Some(subject) = self.watchers.subjects.get_mut(topic) else { return };
         subject.documents.clear();
-        let watchers: Vec<SubscriptionId> = subject.watchers.iter().copied().collect();
-        for subscription in watchers {
-            if self.list_changed(core, subscription, topic, end.is_some()) {
-                continue;
+        let left: Vec<SubscriptionId> = subject.watchers.iter().copied().collect();
+        self.watchers.telling.retain(|telling| telling.topic != *topic);
+        self.watchers.telling.push_back(Telling { topic: topic.clone(), end, left: left.into_iter() });
+    }
+    fn tell_some(&mut self, core: &mut Core) {
+        if self.watchers.held_until.is_some_and(|until| until > core.now) {
+            return;
+        }
+        self.watchers.held_until = None;
+        for _ in 0..TOLD_A_TURN {
+            if !self.stack.has_room_to_tell() {
+                self.watchers.held_until = Some(core.now + HELD_FOR);
+                return;
             }
-            match (end, self.stack.owed(subscription)) {
-                (Some(reason), None) => {
-                    self.with_stack(core, |stack, now, out| {
-                        stack.end_subscription(subscription, reason, now, out)
-                    });
-                }
-                (None, None) => self.with_stack(core, |stack, now, out| stack.touch(subscription, now, out)),
-                (Some(reason), Some(_)) => {
-                    let sent = |stack: &mut ::sip::stack::Stack, now, out: &mut _| {
-                        stack.end_subscription(subscription, reason, now, out);
-                        stack.notify(subscription, &[], None, now, out)
-                    };
-                    self.with_stack(core, sent).ok();
-                }
-                (None, Some(standing)) => self.notify_due(core, subscription, standing),
+            let Some(telling) = self.watchers.telling.front_mut() else { return };
+            let (topic, end) = (telling.topic.clone(), telling.end);
+            match telling.left.next() {
+                Some(subscription) => self.tell_of(core, subscription, &topic, end),
+                None => drop(self.watchers.telling.pop_front()),
             }
+        }
+    }
+    fn tell_of(&mut self, core: &mut Core, subscription: SubscriptionId, topic: &Topic, end: Option<Reason>) {
+        let is_gone = !self.watchers.all.contains_key(&subscription);
+        if is_gone || self.list_changed(core, subscription, topic, end.is_some()) {
+            return;
+        }
+        match (end, self.stack.owed(subscription)) {
+            (Some(reason), None) => {
+                self.with_stack(core, |stack, now, out| {
+                    stack.end_subscription(subscription, reason, now, out)
+                });
+            }
+            (None, None) => self.with_stack(core, |stack, now, out| stack.touch(subscription, now, out)),
+            (Some(reason), Some(_)) => {
+                let sent = |stack: &mut ::sip::stack::Stack, now, out: &mut _| {
+                    stack.end_subscription(subscription, reason, now, out);
+                    stack.notify(subscription, &[], None, now, out)
+                };
+                self.with_stack(core, sent).ok();
+            }
+            (None, Some(standing)) => self.notify_due(core, subscription, standing),
         }
     }
     /// Watchers whose endpoint is gone or may not watch any more are told so; the others keep what they have.
@@ -475,6 +518,13 @@ impl SipDriver {
             (&a.endpoint, &a.resource, &a.call_id).cmp(&(&b.endpoint, &b.resource, &b.call_id))
         });
         rows
+    }
+    /// Subscriptions to each extension that is watched: context, extension and how many.
+    pub fn watched_extensions(&self) -> impl Iterator<Item = (&str, &str, usize)> {
+        self.watchers.subjects.iter().filter_map(|(topic, subject)| match topic {
+            Topic::Extension(of) => Some((of.context.as_str(), of.exten.as_str(), subject.watchers.len())),
+            Topic::Mailboxes { .. } => None,
+        })
     }
     /// Documents written since the start: however many watchers, one for each change and form.
     #[doc(hidden)]
