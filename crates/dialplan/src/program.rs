@@ -212,6 +212,10 @@ impl Program {
         let kinds = apps.iter().map(|(_, name)| Kind::of(name)).collect();
         Self { apps, functions, kinds, ..Self::default() }
     }
+    /// What it was compiled against, functions of `func_odbc.conf` among them.
+    pub fn tables(&self) -> crate::Tables {
+        crate::Tables { apps: Arc::clone(&self.apps), functions: Arc::clone(&self.functions) }
+    }
     /// `[general]`.
     pub fn general(&self) -> &General {
         &self.general

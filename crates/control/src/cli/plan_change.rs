@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dialplan::{Addition, ChangeError, ContextLine, Program, Tables};
+use dialplan::{Addition, ChangeError, ContextLine, Program};
 use store::editable::Editable;
 
 use super::text::clean;
@@ -72,10 +72,6 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-fn tables() -> Tables {
-    apps::table::tables()
-}
-
 impl Cli {
     /// Puts a changed dialplan in force; calls look their place up in it at their next step.
     fn dialplan_take(
@@ -129,7 +125,7 @@ impl Cli {
             clean(context),
             clean(priority)
         );
-        self.dialplan_take(ask, |program| dialplan::add(program, &tables(), &new), &exists, "", done)
+        self.dialplan_take(ask, |program| dialplan::add(program, &program.tables(), &new), &exists, "", done)
     }
 
     fn dialplan_remove_extension(&self, ask: &mut Ask<'_>) -> Said {
@@ -145,7 +141,8 @@ impl Cli {
             None => format!("Whole extension {place} removed\n"),
         };
         let missing = format!("There is no such extension or priority: {place}\n");
-        let changed = |program: &Program| dialplan::remove(program, &tables(), context, exten, priority);
+        let changed =
+            |program: &Program| dialplan::remove(program, &program.tables(), context, exten, priority);
         self.dialplan_take(ask, changed, "", &missing, done)
     }
 
@@ -155,7 +152,7 @@ impl Cli {
         let done = format!("Context '{}' removed\n", clean(context));
         self.dialplan_take(
             ask,
-            |program| dialplan::remove_context(program, &tables(), context),
+            |program| dialplan::remove_context(program, &program.tables(), context),
             "",
             &missing,
             done,
@@ -174,8 +171,8 @@ impl Cli {
         let why = format!("The context '{place}' {way} '{shown}'\n");
         let done = format!("{what} '{shown}' {done} '{place}' context\n");
         let changed = |program: &Program| match add {
-            true => dialplan::add_line(program, &tables(), context, line, text),
-            false => dialplan::remove_line(program, &tables(), context, line, text),
+            true => dialplan::add_line(program, &program.tables(), context, line, text),
+            false => dialplan::remove_line(program, &program.tables(), context, line, text),
         };
         self.dialplan_take(ask, changed, &why, &why, done)
     }

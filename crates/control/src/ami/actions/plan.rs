@@ -90,7 +90,7 @@ fn add(turn: &mut Turn<'_>) -> Done {
         data: turn.get("ApplicationData").unwrap_or_default(),
         replace: turn.action.is_true("Replace"),
     };
-    let changed = dialplan::add(&program, &apps::table::tables(), &new);
+    let changed = dialplan::add(&program, &program.tables(), &new);
     take(turn, changed)?;
     turn.success("Added extension.")
 }
@@ -103,7 +103,7 @@ fn remove(turn: &mut Turn<'_>) -> Done {
         Some(Err(_)) => return Err("Invalid priority".into()),
     };
     let (context, exten) = (turn.need("Context")?, turn.need("Extension")?);
-    let changed = dialplan::remove(&program, &apps::table::tables(), context, exten, priority);
+    let changed = dialplan::remove(&program, &program.tables(), context, exten, priority);
     take(turn, changed)?;
     turn.success(if priority.is_some() { "Removed priority from extension" } else { "Removed extension" })
 }

@@ -163,3 +163,33 @@ fn the_dialplan_is_saved_where_the_file_allows_it() {
     assert_eq!(findings, [] as [&str; 0]);
     assert_eq!(again.to_file(|_| true), saved);
 }
+
+#[test]
+fn a_step_that_is_added_knows_the_functions_of_func_odbc() {
+    let mut desk = Desk::new("plan-odbc");
+    let line = "dialplan add extension 1,1,NoOp(${ODBC_LINES(1)}) into default";
+    let before = desk.run(line);
+    let statement = dialplan::Statement {
+        read_from: vec!["db".into()].into(),
+        write_to: Vec::new().into(),
+        read: "SELECT 1".into(),
+        write: String::new(),
+        insert: String::new(),
+        multirow: false,
+        row_limit: None,
+        escape_commas: true,
+        min_args: 0,
+    };
+    let row = dialplan::FunctionRow {
+        name: "ODBC_LINES".into(),
+        syntax: "ODBC_LINES(id)".into(),
+        synopsis: "Lines.".into(),
+        body: dialplan::Body::Statement(std::sync::Arc::new(statement)),
+    };
+    let mut tables = apps::table::tables();
+    tables.functions = std::sync::Arc::new((*tables.functions).clone().with([row]));
+    let (program, _) = sim::parse_dialplan(DIALPLAN, &tables);
+    desk.cli.site.shard.core.borrow_mut().program = std::sync::Arc::new(program);
+    assert_eq!(before, ("function ODBC_LINES() does not exist\n".to_owned(), 1));
+    assert_eq!(desk.text(line), "Extension '1,1,NoOp(${ODBC_LINES(1)})' added into 'default' context\n");
+}

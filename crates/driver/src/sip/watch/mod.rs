@@ -31,9 +31,9 @@ pub const PER_ENDPOINT_MAX: usize = 4096;
 const DEFAULT_SECONDS: u32 = 3600;
 /// Longest subscription, seconds: a watcher that is gone is noticed within a day even when nothing changes.
 const SECONDS_MAX: u32 = 24 * 3600;
-/// Watchers that are told in one turn. With thousands on one lamp, calls get their turns in between, and the answers of
-/// those who were told are read before they fill the socket's buffer.
-const TOLD_A_TURN: usize = 256;
+/// Watchers that are told in one turn: as many as messages are read in one. With thousands on one lamp, calls get their
+/// turns in between, and answers are read as fast as they come, before they overflow the socket's buffer.
+const TOLD_A_TURN: usize = 64;
 /// How long watchers wait for more room among the transactions; each of those rests five seconds (RFC 3261 timer K).
 const HELD_FOR: Duration = Duration::from_millis(100);
 /// Packages that watchers may name.
