@@ -446,8 +446,10 @@ impl Cli {
         let text = || {
             let mut out = format!("{:<36} {:>5} {:<15} {}\n", "Bridge-ID", "Chans", "Type", "Technology");
             for (id, members) in core.bridges() {
-                let _ =
-                    writeln!(out, "{:<36} {:>5} {:<15} simple_bridge", bridge_id(id), members.len(), "basic");
+                let is_conference = core.conferences.iter().any(|conference| conference.bridge == id);
+                let (kind, technology) =
+                    if is_conference { ("base", "softmix") } else { ("basic", "simple_bridge") };
+                let _ = writeln!(out, "{:<36} {:>5} {kind:<15} {technology}", bridge_id(id), members.len());
             }
             out
         };

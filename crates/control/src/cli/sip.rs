@@ -94,6 +94,12 @@ pub(super) const ROWS: &[Row] = &[
     )
     .also(&["pjsip list identifies"]),
     show(
+        "pjsip show identify <identify>",
+        "Shows one identify object.",
+        "identifies [name endpoint matches]",
+        Cli::identifies,
+    ),
+    show(
         "pjsip show registrations",
         "Lists registrations of ours with other servers.",
         "registrations [name server_uri client_uri auth status expires]",
@@ -120,6 +126,7 @@ pub(super) const ROWS: &[Row] = &[
         "Takes a registration with another server back, until pjsip send register.",
         |cli, ask| cli.pjsip_send_register(ask, false),
     )
+    .also(&["sip unregister <registration>"])
     .detail("*all names every registration."),
     show(
         "pjsip show subscriptions inbound",
@@ -127,7 +134,7 @@ pub(super) const ROWS: &[Row] = &[
         "subscriptions [endpoint resource event context call_id remote expires]",
         Cli::subscriptions,
     )
-    .also(&["pjsip list subscriptions inbound"]),
+    .also(&["pjsip list subscriptions inbound", "sip show subscriptions"]),
     show(
         "pjsip show subscriptions outbound",
         "Lists what is watched elsewhere. There is nothing: Strowger does not subscribe.",
@@ -148,7 +155,8 @@ pub(super) const ROWS: &[Row] = &[
         "channels [name bridge seconds format received lost jitter sent peer_lost peer_jitter round_trip]",
         Cli::sip_channelstats,
     ),
-    show("pjsip show settings", "Shows global SIP settings.", "settings [name value]", Cli::pjsip_settings),
+    show("pjsip show settings", "Shows global SIP settings.", "settings [name value]", Cli::pjsip_settings)
+        .also(&["sip show settings"]),
     show("pjsip show version", "Shows what answers SIP.", "version", |_, ask| {
         let version = concat!("Strowger ", env!("CARGO_PKG_VERSION"));
         ask.show(
@@ -469,7 +477,16 @@ impl Cli {
 
     fn identifies(&self, ask: &mut Ask<'_>) -> Said {
         let snapshot = self.site.snapshot.borrow();
-        let rows = &snapshot.pjsip.identifies;
+        let only = ask.arg("identify");
+        let rows: Vec<_> = snapshot
+            .pjsip
+            .identifies
+            .iter()
+            .filter(|identify| only.is_none_or(|only| *identify.origin.name == *only))
+            .collect();
+        if let (Some(only), true) = (only, rows.is_empty()) {
+            return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
+        }
         let data = || {
             let rows: Vec<Value> = rows
                 .iter()
@@ -488,7 +505,7 @@ impl Cli {
             }
             let mut out = format!("\n Identify:  {}\n", field("Identify/Endpoint", 78));
             let _ = write!(out, "      Match:  {}\n{RULE}\n\n", field("criteria", 35));
-            for identify in rows {
+            for identify in &rows {
                 let name = format!("{}/{}", identify.origin.name, identify.endpoint);
                 let _ = writeln!(out, " Identify:  {}", clean(&name));
                 for one in matches_of(identify) {

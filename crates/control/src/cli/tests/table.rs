@@ -174,6 +174,7 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
             ),
             ("confbridge show menu <profile>", "No conference menu named '<profile>' found!"),
             ("voicemail show mailbox <mailbox>", "Could not find voicemail user <mailbox>"),
+            ("pjsip show identify <identify>", "Unable to find object <identify>."),
             ("sorcery memory cache show <cache>", "There is no sorcery memory cache '<cache>'."),
             ("sorcery memory cache dump <cache>", "There is no sorcery memory cache '<cache>'."),
             ("realtime load <row-family> <column> <value>", "A database is asked; ask on the console."),
