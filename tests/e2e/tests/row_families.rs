@@ -142,7 +142,7 @@ fn a_pin_that_is_changed_by_phone_is_written_into_its_row() {
     let server = Server::start(site);
     let mut alice = Phone::new(server.site.sip, "alice");
     let pin = || file.sql("SELECT password FROM voicemail WHERE mailbox = '100' AND context = 'default'");
-    for (old, new) in [("4711", "9876"), ("9876", "13579")] {
+    for (round, (old, new)) in [("4711", "9876"), ("9876", "13579")].into_iter().enumerate() {
         alice.media.forget();
         alice.media.speak(Speak::Silence);
         alice.must_call("320");
@@ -154,8 +154,11 @@ fn a_pin_that_is_changed_by_phone_is_written_into_its_row() {
         assert_eq!(pin(), new, "written before it is told: {}", server.log());
         alice.hang_up();
         server.until_idle();
-        // It is also what the table says when that is read again.
+        // It is also what the table says when that is read again: at once with the rows that are remembered, and anew when
+        // the database has given others.
         server.cli("voicemail reload");
+        let read = || server.log().matches("the configuration was read again and taken").count();
+        wait::until_true("the rows are read", || read() >= 2 * (round + 1));
     }
     assert_eq!(file.sql("SELECT count(*) FROM voicemail WHERE password = '13579'"), "1");
 }
