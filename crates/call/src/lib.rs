@@ -18,6 +18,7 @@ mod cdr;
 mod cel;
 mod chan;
 mod channel;
+pub mod charge;
 pub mod conference;
 mod connect;
 mod core;

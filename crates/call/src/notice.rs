@@ -331,6 +331,13 @@ pub enum Notice {
         /// Milliseconds that it has talked; `None` at its beginning.
         duration_ms: Option<u32>,
     },
+    /// The user of a channel is told what its call costs.
+    Charge {
+        /// Channel.
+        channel: Snapshot,
+        /// What it is told.
+        advice: Box<crate::charge::Advice>,
+    },
     /// Something happened to a hang-up handler of a channel.
     HangupHandler {
         /// Channel.

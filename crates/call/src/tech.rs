@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use base::{Cause, ChannelId, Digit, FormatSet};
 
+use crate::charge::Advice;
 use crate::{Core, DeviceState, PartyId, Redirecting, Sending, TextMessage};
 
 /// What the other side of a channel is told.
@@ -74,6 +75,15 @@ pub trait Tech {
     fn send_digit(&mut self, core: &mut Core, channel: ChannelId, digit: Digit, duration_ms: u16) -> bool;
     /// Sends text (`SendText`); `false`: not possible.
     fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool;
+    /// Tells the user of a channel what its call costs. The error says why it is not told.
+    fn advise_charge(
+        &mut self,
+        _core: &mut Core,
+        _channel: ChannelId,
+        _advice: &Advice,
+    ) -> Result<(), &'static str> {
+        Err("channels of this kind carry no advice of charge")
+    }
     /// Sends an unanswered caller elsewhere (302) or transfers an answered one; `false`: not possible.
     fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool;
     /// Two channels have changed places: what was known of one id is true of the other from here on, as

@@ -485,6 +485,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         },
         send_diversion: from.send_diversion,
         send_history: from.send_history_info,
+        send_aoc: from.send_aoc,
         send_connected_line: from.send_connected_line,
         trust_connected_line: from.trust_connected_line,
         connected_by_update: from.connected_line_method == pjsip::ConnectedLine::Update,

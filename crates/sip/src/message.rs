@@ -394,6 +394,18 @@ impl<'a> Message<'a> {
     pub fn content_type(&self) -> Option<MediaType<'a>> {
         self.header(HeaderName::ContentType).and_then(MediaType::parse)
     }
+    /// Whether its sender reads bodies of this media type, by its Accept; `None` when it has none (RFC 3261 §20.1).
+    pub fn accepts(&self, media_type: &str) -> Option<bool> {
+        let group = media_type.split('/').next().unwrap_or_default();
+        let mut ranges = self.values(HeaderName::Accept).peekable();
+        ranges.peek()?;
+        Some(ranges.any(|value| {
+            let range = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+            let of_group =
+                range.strip_suffix(b"/*").is_some_and(|of| of.eq_ignore_ascii_case(group.as_bytes()));
+            range == b"*/*" || of_group || range.eq_ignore_ascii_case(media_type.as_bytes())
+        }))
+    }
     /// The body, when Content-Type says that it is SDP.
     pub fn sdp(&self) -> Option<&'a [u8]> {
         let body = self.body();

@@ -102,6 +102,9 @@ events! {
     "DTMFEnd" "dtmf" "A digit ended." ["Channel*", "Digit", "DurationMs", "Direction"];
     "ChannelTalkingStart" "call" "The user of a channel began to talk; with TALK_DETECT()." ["Channel*"];
     "ChannelTalkingStop" "call" "The user of a channel ceased to talk. Duration: milliseconds that it talked." ["Channel*", "Duration"];
+    "AOC-S" "aoc" "The user of a channel is told what its call will cost. Cost is in units of Multiplier (1/1000 to 1000) of the currency; Length is in units of Scale, as is Granularity of its own." ["Channel*", "Chargeable", "RateType", "Currency", "Name", "Cost", "Multiplier", "ChargingType", "StepFunction", "Granularity", "GranularityScale", "Length", "Scale", "Unit", "SpecialCode"];
+    "AOC-D" "aoc" "The user of a channel is told what its call has cost so far. With units: the number of each entry and its type, separated by commas." ["Channel*", "Charge", "Type", "BillingID", "TotalType", "Currency", "Name", "Cost", "Multiplier", "Units", "NumberOf", "TypeOf"];
+    "AOC-E" "aoc" "The user of a channel is told what its call has cost, as with AOC-D." ["Channel*", "ChargingAssociation", "Number", "Plan", "ID", "Charge", "Type", "BillingID", "Currency", "Name", "Cost", "Multiplier", "Units", "NumberOf", "TypeOf"];
     "HangupHandlerPush" "dialplan" "A hang-up handler was pushed on a channel." ["Channel*", "Handler"];
     "HangupHandlerPop" "dialplan" "A hang-up handler was taken off a channel." ["Channel*", "Handler"];
     "HangupHandlerRun" "dialplan" "A hang-up handler is about to run." ["Channel*", "Handler"];
@@ -286,6 +289,9 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::Talking { channel, duration_ms: None } => plain("ChannelTalkingStart", channel),
         Notice::Talking { channel, duration_ms: Some(ms) } => {
             plain("ChannelTalkingStop", channel).with(|m| m.field("Duration", ms))
+        }
+        Notice::Charge { channel: of, advice } => {
+            plain(super::charge::event_name(advice), of).with(|m| super::charge::fields(m, advice))
         }
         Notice::HangupHandler { channel, change, handler } => {
             let name = match change {
@@ -689,6 +695,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::ConferenceMember { channel: of, .. }
         | Notice::Monitor { channel: of, .. }
         | Notice::Talking { channel: of, .. }
+        | Notice::Charge { channel: of, .. }
         | Notice::HangupHandler { channel: of, .. }
         | Notice::Agi { channel: of, .. }
         | Notice::Dtmf { channel: of, .. }

@@ -6,6 +6,7 @@
 
 mod actions;
 pub(crate) mod capability;
+mod charge;
 mod events;
 mod filter;
 mod login;

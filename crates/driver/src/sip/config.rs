@@ -287,6 +287,8 @@ pub struct Endpoint {
     pub send_diversion: bool,
     /// Send History-Info.
     pub send_history: bool,
+    /// Tell it what calls cost.
+    pub send_aoc: bool,
     /// Tell it when the other party changes.
     pub send_connected_line: bool,
     /// It is believed when it tells who it is connected to.

@@ -7,6 +7,7 @@
 mod agree;
 mod ask;
 mod back;
+mod charge;
 mod codecs;
 mod config;
 mod direct;

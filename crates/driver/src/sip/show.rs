@@ -238,6 +238,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("send_connected_line", yes(endpoint.send_connected_line)),
         ("send_diversion", yes(endpoint.send_diversion)),
         ("send_history_info", yes(endpoint.send_history)),
+        ("send_aoc", yes(endpoint.send_aoc)),
         ("send_pai", yes(endpoint.send_pai)),
         ("send_rpid", yes(endpoint.send_rpid)),
         ("timers", timers.to_owned()),

@@ -123,6 +123,14 @@ impl Tech for SipDriver {
         })
         .is_ok()
     }
+    fn advise_charge(
+        &mut self,
+        core: &mut Core,
+        channel: ChannelId,
+        advice: &call::charge::Advice,
+    ) -> Result<(), &'static str> {
+        self.advise(core, channel, advice)
+    }
     fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool {
         let Some(leg) = self.leg_of(channel, core) else { return false };
         let Some(dialog) = leg.dialog else { return false };

@@ -315,7 +315,7 @@ impl Lab {
         let answer = Answer { records, keep: Duration::from_secs(60) };
         self.with(|sip, core| sip.resolved(core, &Question::new(Kind::Srv, name), answer));
     }
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         for _ in 0..100 {
             self.shard.run(self.now);
             let mut sip = self.sip.borrow_mut();

@@ -3,6 +3,7 @@
 mod agreements;
 mod asked;
 mod carrier;
+mod charge;
 mod codecs;
 mod direct;
 mod fax;

@@ -126,6 +126,18 @@ impl Stack {
         Ok(())
     }
 
+    /// A body for the end of the call: our BYE carries it, or our answer to the peer's.
+    pub fn set_farewell(
+        &mut self,
+        dialog: DialogId,
+        content_type: &'static str,
+        bytes: Vec<u8>,
+    ) -> Result<(), Refused> {
+        let call = self.calls.get_mut(dialog.0).ok_or(Refused::Gone)?;
+        call.farewell = Some((content_type, bytes.into_boxed_slice()));
+        Ok(())
+    }
+
     pub(super) fn start_inside(
         &mut self,
         place: Place,
@@ -171,6 +183,7 @@ impl Stack {
         call.phase = Phase::Ending;
         (call.unacked, call.retry_at, call.request) = (None, None, None);
         let (client, server) = (call.invite_client.take(), call.invite_server.take());
+        let farewell = call.farewell.take();
         if call.answered.as_ref().is_some_and(|answered| answered.ack.is_none()) {
             let _ = self.ack(DialogId(place), None, out); // it is there and unacknowledged
         }
@@ -180,7 +193,8 @@ impl Stack {
         if let Some(invite) = server {
             let _ = self.respond_with(invite, Status::REQUEST_TERMINATED, &Answer::new(487), None, now, out);
         }
-        if self.start_inside(place, Method::Bye, Purpose::Bye, (headers, None), now, out).is_err() {
+        let body = farewell.as_ref().map(|(content_type, bytes)| Body { content_type, bytes });
+        if self.start_inside(place, Method::Bye, Purpose::Bye, (headers, body), now, out).is_err() {
             self.end(place, |dialog| Event::Ended { dialog, reason: End::Local, message: None }, out);
         }
     }
@@ -282,7 +296,10 @@ impl Stack {
     ) {
         let Some(call) = self.calls.get_mut(place) else { return };
         let (force_rport, client, server) = (call.dialog.force_rport, call.invite_client, call.invite_server);
-        self.refuse_inside(message, source, (key, force_rport), &Answer::new(200), now, out);
+        let farewell = call.farewell.take();
+        let body = farewell.as_ref().map(|(content_type, bytes)| Body { content_type, bytes });
+        let answer = Answer { body, ..Answer::new(200) };
+        self.refuse_inside(message, source, (key, force_rport), &answer, now, out);
         if let Some(invite) = server {
             // §15.1.2: what the peer still waits for is answered.
             let _ = self.respond_with(invite, Status::REQUEST_TERMINATED, &Answer::new(487), None, now, out);

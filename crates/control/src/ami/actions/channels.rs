@@ -41,13 +41,6 @@ pub(super) const ROWS: &[ActionRow] = &[
         run: send_text,
     },
     ActionRow {
-        name: "AOCMessage",
-        class: &["aoc"],
-        synopsis: "Is refused: no channel carries advice of charge.",
-        fields: &[may("Channel", "name"), may("MsgType", "D or E"), may("ChargeType", "kind of charge")],
-        run: |_| Err("Advice of charge is not supported: no channel carries it".into()),
-    },
-    ActionRow {
         name: "LocalOptimizeAway",
         class: &["system", "call"],
         synopsis: "Takes a Local channel out of the way of the two that it connects, as soon as both talk. By itself it stays where it is: that costs next to nothing.",

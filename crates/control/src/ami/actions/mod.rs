@@ -4,6 +4,7 @@ mod agents;
 mod agi;
 mod bridges;
 mod channels;
+mod charge;
 mod conferences;
 mod config;
 mod database;
@@ -35,6 +36,7 @@ pub(super) const ROWS: &[&[ActionRow]] = &[
     talk::ROWS,
     system::ROWS,
     channels::ROWS,
+    charge::ROWS,
     agi::ROWS,
     bridges::ROWS,
     conferences::ROWS,

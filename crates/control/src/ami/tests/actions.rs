@@ -204,7 +204,6 @@ fn legacy_names_of_actions_and_registrations_answer() {
         ("DBGetTree|Family: f|Key: a", "Key: /f/a/b\r\nVal: 1"),
         ("DBGetTree|Family: nothing", "Message: Database entries not found"),
         ("BridgeTechnologyList", "BridgeTechnology: softmix"),
-        ("AOCMessage|Channel: x|MsgType: D|ChargeType: Free", "Message: Advice of charge is not supported"),
     ] {
         let answer = desk.act(1, act);
         assert!(answer.contains(expected), "{act}: {answer}");

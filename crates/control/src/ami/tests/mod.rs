@@ -3,6 +3,7 @@
 mod actions;
 mod agi;
 mod bridges;
+mod charge;
 mod config;
 mod coverage;
 mod events;

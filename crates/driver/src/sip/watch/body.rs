@@ -151,7 +151,7 @@ pub(crate) fn summary(messages: Mailbox, account: &str) -> Rc<Document> {
 }
 
 /// Text inside XML, attributes included.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -240,15 +240,7 @@ impl SipDriver {
         let no_such_package = || (489, Some(("Allow-Events", PACKAGES.to_owned())));
         let event =
             message.header(HeaderName::Event).and_then(EventHeader::parse).ok_or_else(no_such_package)?;
-        let accepts = |kind: Kind| {
-            let mut accepted = message.values(HeaderName::Accept).peekable();
-            let wanted = kind.content_type().as_bytes();
-            let fits = |value: &[u8]| {
-                let essence = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
-                essence.eq_ignore_ascii_case(wanted) || essence == b"*/*" || essence == b"application/*"
-            };
-            accepted.peek().is_none() || accepted.any(fits)
-        };
+        let accepts = |kind: Kind| message.accepts(kind.content_type()).unwrap_or(true);
         let early = endpoint.watching.early_ringing;
         let kinds: &[Kind] = match event.package {
             b"dialog" => &[Kind::DialogInfo { early }],

@@ -254,7 +254,7 @@ pub(super) const KEYS: &[Key] = &[
     key("dynamic_exclude_static", General, NoEqual("use contactdeny")),
     key("subscribe_network_change_event", General, NoEqual("the address of the machine is not watched")),
     key("store_sip_cause", General, NoEqual("use HANGUPCAUSE()")),
-    key("snom_aoc_enabled", General, NoEqual("charges are not sent")),
+    key("snom_aoc_enabled", General, NoEqual("send_aoc=yes of the endpoint sends what the standard says, not the form of snom")),
     key("maxcallbitrate", Both, NoEqual("video has no limit of its own")),
     key("tos_text", General, NoEqual("streams of text are declined")),
     key("cos_text", General, NoEqual("streams of text are declined")),

@@ -35,6 +35,7 @@ options! {
     send_rpid: YesNo = "no", "Send Remote-Party-ID.";
     send_diversion: YesNo = "yes", "Send Diversion for redirected calls.";
     send_history_info: YesNo = "no", "Send History-Info for redirected calls.";
+    send_aoc: YesNo = "no", "Tell it what a call costs (application/vnd.etsi.aoc+xml) when a manager says so, if it accepts that.";
     send_connected_line: YesNo = "yes", "Tell it when the other party changes, by the headers of send_pai and send_rpid.";
     trust_connected_line: YesNo = "yes", "Believe it when it tells during a call who is there, given that trust_id_inbound is set.";
     connected_line_method: ConnectedLine = "invite", "Request that tells a changed party; update falls back to invite for peers without it.";
@@ -160,7 +161,6 @@ options! {
         "record_off_feature" "automixmon" Later "recording by a key during a call is not built in";
         "record_on_feature" "automixmon" Later "recording by a key during a call is not built in";
         "rtp_engine" "asterisk" Ignored "there is one engine for media";
-        "send_aoc" "no" Later "charges are not sent";
         "stir_shaken" "no,off" Later "calls are not signed";
         "stir_shaken_profile" "" Later "calls are neither signed nor verified";
         "t38_bind_udptl_to_media_address" "no" Ignored "fax uses the port of the audio, which bind_rtp_to_media_address binds";

@@ -1,0 +1,176 @@
+//! Advice of charge (3GPP TS 24.647): what a phone is told that its call costs, and when.
+
+use base::{Cause, ChannelId};
+use call::charge::{Advice, Billing, Fee, Item, Money, Multiplier, Rate, Scale};
+use driver::sip::Config;
+
+use crate::lab::{Lab, body, change, header, line, site};
+use crate::phone::{Phone, sdp};
+
+const READS: &str = "Accept: application/sdp, application/vnd.etsi.aoc+xml;sv=1\r\n";
+const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<aoc xmlns=\"http://uri.etsi.org/ngn/params/xml/simservs/aoc\">";
+
+fn charged() -> Config {
+    let mut config = site();
+    change(&mut config, "alice", |alice| alice.send_aoc = true);
+    config
+}
+
+/// A call of Alice's whose INVITE has these headers.
+fn ringing(lab: &mut Lab, headers: &str) -> (Phone, ChannelId) {
+    let mut alice = Phone::new("alice");
+    alice.ask(lab, "INVITE", "sip:100@strowger", headers, &sdp("198.51.100.7", 4000, "0 101"));
+    (alice, lab.started.pop_front().unwrap())
+}
+
+fn answered(lab: &mut Lab, headers: &str) -> (Phone, ChannelId) {
+    let (mut alice, id) = ringing(lab, headers);
+    lab.answer(id);
+    let answer = lab.sent();
+    alice.ack(lab, &answer, "");
+    lab.lines();
+    (alice, id)
+}
+
+fn advise(lab: &mut Lab, id: ChannelId, advice: &Advice) -> Result<(), &'static str> {
+    let told = lab.shard.with_tech(id, |tech, core| tech.advise_charge(core, id, advice)).unwrap();
+    lab.settle();
+    told
+}
+
+fn euros(amount: u32) -> Money {
+    Money { name: "EUR".to_owned(), amount, multiplier: Multiplier::OneHundredth }
+}
+
+fn document(inner: &str) -> String {
+    format!("{HEAD}{inner}</aoc>\n")
+}
+
+#[test]
+fn ts24647_4_5_2_a_charge_during_the_call_goes_out_in_info() {
+    let price = "<recorded-currency-units><currency-id>EUR</currency-id><currency-amount>0.05</currency-amount></recorded-currency-units>";
+    let rows = [
+        (
+            Advice::During { fee: Fee::Currency(euros(5)), is_total: true, billing: Some(Billing::Normal) },
+            format!("<aoc-d><charging-info>total</charging-info><recorded-charges>{price}</recorded-charges><billing-id>normal-charging</billing-id></aoc-d>"),
+        ),
+        (
+            Advice::During { fee: Fee::Free, is_total: false, billing: None },
+            "<aoc-d><charging-info>subtotal</charging-info><recorded-charges><free-charge/></recorded-charges></aoc-d>".to_owned(),
+        ),
+        (
+            Advice::During { fee: Fee::NotAvailable, is_total: true, billing: Some(Billing::CreditCard) },
+            "<aoc-d><charging-info>total</charging-info><recorded-charges><not-available/></recorded-charges><billing-id>credit-card-charging</billing-id></aoc-d>".to_owned(),
+        ),
+        (
+            Advice::During { fee: Fee::Units(vec![(Some(3), Some(2)), (None, None)]), is_total: true, billing: None },
+            "<aoc-d><charging-info>total</charging-info><recorded-charges><recorded-charging-units><recorded-number-of-units>3</recorded-number-of-units><recorded-type-of-unit>2</recorded-type-of-unit></recorded-charging-units><recorded-charging-units><not-available/></recorded-charging-units></recorded-charges></aoc-d>".to_owned(),
+        ),
+        (
+            Advice::Setup {
+                item: Item::BasicCommunication,
+                rate: Rate::Duration {
+                    price: Money { name: "<&>".to_owned(), ..euros(120) },
+                    length: (1, Scale::Minute),
+                    granularity: Some((6, Scale::Second)),
+                    by_steps: true,
+                },
+            },
+            "<aoc-s><charged-items><basic><price-time><currency-id>&lt;&amp;&gt;</currency-id><currency-amount>1.20</currency-amount><length-time-unit><time-unit>1</time-unit><scale>one-minute</scale></length-time-unit><charging-type>step-function</charging-type><granularity><time-unit>6</time-unit><scale>one-second</scale></granularity></price-time></basic></charged-items></aoc-s>".to_owned(),
+        ),
+        (
+            Advice::Setup { item: Item::CallSetup, rate: Rate::Flat(euros(9)) },
+            "<aoc-s><charged-items><communication-setup><flat-rate><currency-id>EUR</currency-id><currency-amount>0.09</currency-amount></flat-rate></communication-setup></charged-items></aoc-s>".to_owned(),
+        ),
+        (
+            Advice::Setup { item: Item::SpecialArrangement(4), rate: Rate::NotAvailable },
+            "<aoc-s><special-arrangement>4</special-arrangement></aoc-s>".to_owned(),
+        ),
+    ];
+    for (advice, inner) in rows {
+        let mut lab = Lab::new(charged());
+        let (_, id) = answered(&mut lab, READS);
+        advise(&mut lab, id, &advice).unwrap();
+        let info = lab.sent();
+        assert_eq!((line(&info), body(&info)), ("INFO".to_owned(), document(&inner)), "{advice:?}");
+        assert_eq!(header(&info, "Content-Type"), "application/vnd.etsi.aoc+xml");
+    }
+}
+
+#[test]
+fn ts24647_4_5_2_a_price_before_the_answer_goes_out_in_a_provisional_response() {
+    let advice = Advice::Setup { item: Item::CallAttempt, rate: Rate::Free };
+    for (indicated, status) in [(None, "183"), (Some(call::Indication::Ringing), "180")] {
+        let mut lab = Lab::new(charged());
+        let (_, id) = ringing(&mut lab, READS);
+        lab.lines();
+        if let Some(indication) = indicated {
+            lab.indicate(id, indication);
+            lab.lines();
+        }
+        advise(&mut lab, id, &advice).unwrap();
+        let answer = lab.sent();
+        assert_eq!(line(&answer), status);
+        assert_eq!(header(&answer, "Content-Type"), "application/vnd.etsi.aoc+xml");
+        // The call goes on as ever.
+        lab.answer(id);
+        assert_eq!(line(&lab.sent()), "200");
+    }
+}
+
+#[test]
+fn ts24647_4_5_2_the_charge_of_the_whole_call_goes_out_with_its_bye_whoever_sends_that() {
+    let cost = |cents| Advice::End {
+        fee: Fee::Currency(euros(cents)),
+        billing: Some(Billing::Transfer),
+        association: None,
+    };
+    let expected = document(
+        "<aoc-e><recorded-charges><recorded-currency-units><currency-id>EUR</currency-id><currency-amount>0.42</currency-amount></recorded-currency-units></recorded-charges><billing-id>call-transfer</billing-id></aoc-e>",
+    );
+    for ours in [true, false] {
+        let mut lab = Lab::new(charged());
+        let (mut alice, id) = answered(&mut lab, READS);
+        // The last one counts.
+        advise(&mut lab, id, &cost(41)).unwrap();
+        advise(&mut lab, id, &cost(42)).unwrap();
+        assert_eq!(lab.lines(), [""; 0], "nothing leaves before the end");
+        let last = if ours {
+            lab.finish(id, Cause::NORMAL_CLEARING);
+            lab.sent()
+        } else {
+            alice.inside(&mut lab, "BYE", "", "");
+            lab.sent()
+        };
+        assert_eq!(line(&last), if ours { "BYE" } else { "200" });
+        assert_eq!(
+            (header(&last, "Content-Type"), body(&last)),
+            ("application/vnd.etsi.aoc+xml".to_owned(), expected.clone())
+        );
+    }
+}
+
+#[test]
+fn nobody_is_told_who_does_not_want_to_hear_or_whom_the_schema_has_no_words_for() {
+    let during = Advice::During { fee: Fee::Free, is_total: true, billing: None };
+    let volume = Advice::Setup { item: Item::BasicCommunication, rate: Rate::Volume(euros(1), "Octet") };
+    for (config, headers, up, advice, why) in [
+        (site(), READS, true, &during, "its endpoint has send_aoc=no"),
+        (charged(), "", true, &during, "its phone does not accept application/vnd.etsi.aoc+xml"),
+        (
+            charged(),
+            "Accept: application/sdp\r\n",
+            true,
+            &during,
+            "its phone does not accept application/vnd.etsi.aoc+xml",
+        ),
+        (charged(), READS, true, &volume, "TS 24.647 has no words for it"),
+        (charged(), READS, false, &during, "the call is not answered"),
+    ] {
+        let mut lab = Lab::new(config);
+        let (_, id) = if up { answered(&mut lab, headers) } else { ringing(&mut lab, headers) };
+        lab.lines();
+        assert_eq!(advise(&mut lab, id, advice), Err(why));
+        assert_eq!(lab.lines(), [""; 0], "{why}");
+    }
+}
