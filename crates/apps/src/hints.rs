@@ -274,6 +274,7 @@ impl Hints {
                 self.followed_by.entry(device.to_ascii_lowercase()).or_default().push(extension.clone());
             }
             let state = hint_state(shard, &devices);
+            shard.core.borrow_mut().board.stands_for(&extension, &devices);
             self.followed.insert(extension.clone(), devices);
             state
         });

@@ -125,6 +125,13 @@ impl Core {
     }
     /// Lets an answered channel take a call that rings elsewhere, at the next turn. False when that does not ring any more.
     pub fn pick_up(&mut self, by: ChannelId, target: ChannelId) -> bool {
+        self.take_ringing(by, target, false)
+    }
+    /// The same for a channel that was made to take it and runs nothing.
+    pub fn pick_up_by_new(&mut self, by: ChannelId, target: ChannelId) -> bool {
+        self.take_ringing(by, target, true)
+    }
+    fn take_ringing(&mut self, by: ChannelId, target: ChannelId, is_fresh: bool) -> bool {
         if !self.can_be_picked_up(target) {
             return false;
         }
@@ -144,7 +151,7 @@ impl Core {
             place: target,
             newcomer: by,
             leaving: Vec::new(),
-            is_fresh: false,
+            is_fresh,
             answers: true,
             notice,
             cause: Cause::ANSWERED_ELSEWHERE,

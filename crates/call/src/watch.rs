@@ -37,6 +37,8 @@ impl std::ops::Add for Mailbox {
 struct Followed {
     watchers: usize,
     state: Option<DeviceState>,
+    /// Its devices, joined by `&`.
+    devices: String,
 }
 
 /// See the module's page.
@@ -71,6 +73,17 @@ impl Board {
     /// The state of an extension that is watched; `None` while it is not known, and when it has no hint.
     pub fn state(&self, extension: &Watched) -> Option<DeviceState> {
         self.extensions.get(extension)?.state
+    }
+    /// The devices of an extension that is watched (`PJSIP/6001`), in the order of its hint.
+    pub fn devices(&self, extension: &Watched) -> impl Iterator<Item = &str> {
+        let devices = self.extensions.get(extension).map_or("", |followed| followed.devices.as_str());
+        devices.split('&').map(str::trim).filter(|device| !device.is_empty())
+    }
+    /// An extension that is watched stands for these devices, joined by `&`.
+    pub fn stands_for(&mut self, extension: &Watched, devices: &str) {
+        if let Some(followed) = self.extensions.get_mut(extension) {
+            devices.clone_into(&mut followed.devices);
+        }
     }
     /// Whether [`take_requests`](Self::take_requests) has anything to give.
     pub fn has_requests(&self) -> bool {

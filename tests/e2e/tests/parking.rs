@@ -193,6 +193,7 @@ const PICKUP: &str = "
 [test]
 exten => alice,1,Dial(PJSIP/alice,20)
 exten => bob,1,Dial(PJSIP/bob,20)
+exten => bob,hint,PJSIP/bob
 exten => _**.,1,Pickup(${EXTEN:2})
  same => n,Hangup(21)
 ";
@@ -259,4 +260,43 @@ fn a_phone_of_no_group_and_one_that_finds_nothing_are_refused() {
         bob.until_hung_up();
         server.until_idle();
     }
+}
+
+/// The value of an attribute in the last NOTIFY.
+fn attribute(text: &str, name: &str) -> String {
+    let rest = text.split(&format!("{name}=\"")).nth(1).unwrap_or_else(|| panic!("no {name} in\n{text}"));
+    rest.split('"').next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn rfc3891_a_phone_takes_the_call_whose_lamp_it_watches_by_what_its_notify_says() {
+    let Office { server, mut alice, mut bob, mut carol } = groups("pickup-lamp", "pickup_group=3\n");
+    let lamp = "Event: dialog\r\nAccept: application/dialog-info+xml\r\nExpires: 600\r\n";
+    assert_eq!(carol.ask_with("SUBSCRIBE", "bob", lamp).status(), Some(200));
+    alice.begin("bob");
+    let invite = bob.ring();
+    let text = loop {
+        let notify = carol.expect("NOTIFY");
+        carol.respond(&notify, 200, "OK", false);
+        if notify.text().contains("<state>early</state>") {
+            break notify.text();
+        }
+    };
+    let of = |name: &str| attribute(&text, name);
+    let replaces = format!(
+        "Replaces: {};to-tag={};from-tag={};early-only\r\nRequire: replaces\r\n",
+        of("call-id"),
+        of("local-tag"),
+        of("remote-tag")
+    );
+    carol.begin_with("bob", &replaces);
+    assert_eq!(carol.outcome().status(), Some(200));
+    let cancel = bob.expect("CANCEL");
+    bob.respond(&cancel, 200, "OK", false);
+    bob.refuse(&invite, 487, "Request Terminated");
+    assert_eq!(alice.outcome().status(), Some(200));
+    talk(&alice, &carol, [ALICE, CAROL]);
+    alice.hang_up();
+    carol.until_hung_up();
+    server.until_idle();
 }

@@ -80,6 +80,16 @@ struct ReferTo {
     replaces: Option<String>,
 }
 
+/// A call that an INVITE replaces.
+enum Replaced {
+    /// It is answered.
+    Up(ChannelId),
+    /// We call, and nobody has answered.
+    Early(ChannelId),
+    /// It rings at an extension whose lamp the sender watches, at whatever phone.
+    AtLamp(ChannelId),
+}
+
 /// A transfer that can be carried out.
 enum Plan {
     /// The other party goes to an extension.
@@ -347,10 +357,13 @@ impl SipDriver {
         let mut values = view.headers(HeaderName::Replaces);
         let Some(value) = values.next() else { return false };
         let place = match (Replaces::parse(value), values.next()) {
-            (Some(replaces), None) => self.replaced(core, &replaces),
+            (Some(replaces), None) => match self.rings_at_lamp(core, &known.endpoint, &replaces) {
+                Some(target) => target.map(Replaced::AtLamp),
+                None => self.replaced(core, &replaces),
+            },
             _ => Err(400),
         };
-        let (place, was_early) = match place {
+        let place = match place {
             Ok(found) => found,
             Err(status) => {
                 self.refuse(incoming, &Answer::new(status));
@@ -364,6 +377,14 @@ impl SipDriver {
         let Some(handle) = core.get(newcomer).map(|channel| channel.handle) else { return true };
         self.answer_leg(core, handle);
         core.answered(newcomer);
+        let (place, was_early) = match place {
+            Replaced::Up(place) => (place, false),
+            Replaced::Early(place) => (place, true),
+            Replaced::AtLamp(target) => {
+                core.pick_up_by_new(newcomer, target);
+                return true;
+            }
+        };
         let cause = if was_early { Cause::ANSWERED_ELSEWHERE } else { Cause::NORMAL_CLEARING };
         core.request_exchange(Exchange {
             place,
@@ -376,8 +397,8 @@ impl SipDriver {
         });
         true
     }
-    /// The channel whose call is replaced, and whether it is one of ours that nobody has answered.
-    fn replaced(&self, core: &Core, replaces: &Replaces<'_>) -> Result<(ChannelId, bool), u16> {
+    /// The call that is replaced, or the status that refuses to.
+    fn replaced(&self, core: &Core, replaces: &Replaces<'_>) -> Result<Replaced, u16> {
         let dialog =
             self.stack.find_dialog(replaces.call_id, replaces.to_tag, replaces.from_tag).ok_or(481_u16)?;
         let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)).ok_or(481_u16)?;
@@ -386,8 +407,8 @@ impl SipDriver {
         }
         match leg.stage {
             Stage::Up if replaces.early_only => Err(486),
-            Stage::Up => Ok((leg.channel, false)),
-            Stage::Calling => Ok((leg.channel, true)),
+            Stage::Up => Ok(Replaced::Up(leg.channel)),
+            Stage::Calling => Ok(Replaced::Early(leg.channel)),
             // §3: an early dialog that we did not begin is not replaced.
             Stage::Ringing | Stage::Idle | Stage::Over => Err(481),
         }

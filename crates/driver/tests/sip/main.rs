@@ -11,6 +11,7 @@ mod flows;
 mod gate;
 mod incoming;
 mod lab;
+mod lamps;
 mod lists;
 mod lookups;
 mod messages;

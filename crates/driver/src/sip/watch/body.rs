@@ -84,9 +84,18 @@ pub(crate) fn extension(kind: Kind, state: DeviceState, exten: &str, entity: &st
             let look = look(state, early);
             let mut dialogs = format!(" <dialog id=\"{exten}\"");
             if look.dialog == "early" {
-                dialogs.push_str(" direction=\"recipient\"");
+                dialogs.push_str(&super::pickup::attributes(&exten));
             }
             let _ = write!(dialogs, ">\n  <state>{}</state>\n", look.dialog);
+            if look.dialog == "early" {
+                // Who is called, and where whoever takes the call sends the INVITE: both are the extension.
+                for party in ["local", "remote"] {
+                    let _ = write!(
+                        dialogs,
+                        "  <{party}>\n   <identity>{entity}</identity>\n   <target uri=\"{entity}\"/>\n  </{party}>\n"
+                    );
+                }
+            }
             if state == DeviceState::OnHold {
                 let _ = write!(
                     dialogs,

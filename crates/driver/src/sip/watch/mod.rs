@@ -7,6 +7,7 @@ pub(crate) mod body;
 mod kept;
 mod list;
 mod mailboxes;
+mod pickup;
 
 use core::time::Duration;
 use std::collections::{BTreeSet, HashMap, VecDeque};
