@@ -171,3 +171,22 @@ impl Default for Features {
         }
     }
 }
+
+impl Features {
+    /// The code of a feature of `[featuremap]` or `[applicationmap]`, any case; `None` when there is none.
+    pub fn code_of(&self, name: &str) -> Option<&str> {
+        let map = &self.map;
+        let built_in = [
+            ("blindxfer", &map.blind),
+            ("atxfer", &map.attended),
+            ("disconnect", &map.disconnect),
+            ("automixmon", &map.mix_monitor),
+            ("automon", &map.monitor),
+            ("parkcall", &map.park),
+        ];
+        let found = built_in.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let own = || self.apps.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let code = found.map(|(_, code)| code).or_else(|| own().map(|(_, app)| &app.code));
+        code.map(String::as_str).filter(|code| !code.is_empty())
+    }
+}

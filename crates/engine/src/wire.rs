@@ -485,6 +485,11 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         },
         send_diversion: from.send_diversion,
         send_history: from.send_history_info,
+        recording: driver::sip::OneTouch {
+            by_key: from.one_touch_recording,
+            on_feature: from.record_on_feature.clone(),
+            off_feature: from.record_off_feature.clone(),
+        },
         send_aoc: from.send_aoc,
         send_connected_line: from.send_connected_line,
         trust_connected_line: from.trust_connected_line,

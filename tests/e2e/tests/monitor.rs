@@ -236,3 +236,44 @@ fn recordings_of_every_format_survive_a_kill_but_for_the_last_second_and_are_who
         assert!(shares(&samples)[0], "{name}: {} samples", samples.len());
     }
 }
+
+#[test]
+fn the_record_key_of_a_phone_begins_and_ends_a_recording_of_both() {
+    let dialplan = "[test]\nexten => bob,1,Set(__TOUCH_MIXMONITOR=kept)\n same => n,Dial(PJSIP/bob,10,X)\n";
+    let site = Site::new("record-key")
+        .phone_with("alice", "one_touch_recording=yes\n")
+        .phone("bob")
+        .add("features.conf", "[featuremap]\nautomixmon => *3\n")
+        .dialplan(dialplan);
+    let server = Server::start(site);
+    let mut alice = Phone::new(server.site.sip, "alice");
+    let mut bob = Phone::new(server.site.sip, "bob");
+    bob.must_register();
+    alice.media.speak(Speak::Tone(ALICE));
+    bob.media.speak(Speak::Tone(BOB));
+    alice.begin("bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    wait::until_true("bob hears alice", || bob.media.heard().tone(ALICE) >= 200);
+    assert_eq!(bob.inside_with("INFO", "Record: on\r\n").status(), Some(403), "its key is no record key");
+    assert_eq!(alice.inside_with("INFO", "Record: on\r\n").status(), Some(200));
+    let folder = folder(&server);
+    let enough = |file: &Vec<Vec<i16>>| together(&file[0]);
+    let name = || {
+        let names =
+            std::fs::read_dir(folder.join("spool/monitor")).ok()?.flatten().map(|entry| entry.file_name());
+        names.filter_map(|name| name.into_string().ok()).find(|name| name.ends_with("-kept.wav"))
+    };
+    wait::until("both are recorded", || wave(&folder, &name()?).filter(enough));
+    assert_eq!(alice.inside_with("INFO", "Record: off\r\n").status(), Some(200));
+    wait::until_true("the recording ends", || {
+        !server.cli("mixmonitor list PJSIP/alice-00000000").contains("kept.wav")
+    });
+    bob.media.forget();
+    wait::until_true("they still talk", || bob.media.heard().tone(ALICE) >= 200);
+    assert_eq!(bob.media.heard().digits(), "", "nobody hears the keys");
+    alice.hang_up();
+    bob.until_hung_up();
+    server.until_idle();
+}

@@ -164,6 +164,17 @@ pub enum Redirect {
     UriPjsip,
 }
 
+/// What the record key of a phone does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OneTouch {
+    /// It presses the code of a feature (`one_touch_recording`).
+    pub by_key: bool,
+    /// Feature of `Record: on`.
+    pub on_feature: String,
+    /// Feature of `Record: off`.
+    pub off_feature: String,
+}
+
 /// `type=endpoint`.
 #[derive(Clone, Default)]
 pub struct Endpoint {
@@ -287,6 +298,8 @@ pub struct Endpoint {
     pub send_diversion: bool,
     /// Send History-Info.
     pub send_history: bool,
+    /// What its record key does.
+    pub recording: OneTouch,
     /// Tell it what calls cost.
     pub send_aoc: bool,
     /// Tell it when the other party changes.

@@ -585,6 +585,9 @@ impl SipDriver {
         if view.has(HeaderName::InfoPackage) {
             return 469;
         }
+        if let Some(status) = self.record_key(core, handle, &view) {
+            return status;
+        }
         let Some(kind) = view.content_type() else { return 200 };
         let digit = if kind.is("application", "dtmf-relay") {
             relay_digit(view.body())

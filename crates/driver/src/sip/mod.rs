@@ -30,6 +30,7 @@ mod present;
 mod proofs;
 mod publish;
 mod qualify;
+mod record;
 mod refer;
 mod register;
 mod session;
@@ -55,8 +56,8 @@ pub use ::sip::sdp::Feedback;
 pub use codecs::{CodecPrefs, Codecs, Operation};
 pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Exchange, Filter, Identify, IdentifyBy,
-    InboundPublication, Match, OutboundPublish, Proof, Redirect, Registration, Rel100, ResourceList, Trace,
-    Traced, Watching,
+    InboundPublication, Match, OneTouch, OutboundPublish, Proof, Redirect, Registration, Rel100,
+    ResourceList, Trace, Traced, Watching,
 };
 pub use direct::{DirectMedia, Glare};
 pub use fax::FaxSettings;

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use base::{Direction, Event, Latch};
+use driver::sip::OneTouch;
 
 use crate::lab::{Lab, PHONE, body, change, header, line, site, udp};
 use crate::phone::{Phone, sdp, sdp_with};
@@ -292,5 +293,61 @@ fn rfc3261_14_1_offers_that_cross_are_refused_and_ours_is_made_again() {
         // The way is free for theirs.
         phone.inside(&mut lab, "INVITE", "", &theirs);
         assert_eq!(line(&lab.sent()), "200");
+    }
+}
+
+#[test]
+fn the_record_key_of_a_phone_presses_the_code_of_its_feature() {
+    let with = |by_key: bool, on: &str| OneTouch {
+        by_key,
+        on_feature: on.to_owned(),
+        off_feature: "own".to_owned(),
+    };
+    for (name, recording, talks, header, status, digits) in [
+        ("it begins", with(true, "automixmon"), true, "Record: on", "200", 2),
+        ("it ends", with(true, "automixmon"), true, "Record: OFF", "200", 3),
+        ("a feature without code", with(true, "automon"), true, "Record: on", "403", 0),
+        ("a feature that is none", with(true, "nonsense"), true, "Record: on", "403", 0),
+        ("another word", with(true, "automixmon"), true, "Record: perhaps", "400", 0),
+        ("it may not", with(false, "automixmon"), true, "Record: on", "403", 0),
+        ("nobody is there", with(true, "automixmon"), false, "Record: on", "403", 0),
+    ] {
+        let mut config = site();
+        change(&mut config, "alice", |alice| alice.recording = recording);
+        let mut lab = Lab::new(config);
+        {
+            let mut features = call::features::Features::default();
+            features.map.mix_monitor = "*1".to_owned();
+            let own = call::features::AppFeature {
+                code: "##7".to_owned(),
+                runs_on: call::features::RunsOn::Own,
+                pressed_by: call::features::PressedBy::Both,
+                app: "NoOp".to_owned(),
+                args: String::new(),
+                music: String::new(),
+            };
+            features.apps.insert("own".to_owned(), own);
+            let mut core = lab.shard.core.borrow_mut();
+            std::rc::Rc::make_mut(&mut core.settings).features = features.into();
+        }
+        lab.storyless = true;
+        let (mut alice, id) = up(&mut lab);
+        if talks {
+            let other = lab.dial("trunk").unwrap();
+            let invite = lab.sent();
+            let mut trunk = Phone::at("trunk", udp("198.51.100.7:5062"));
+            trunk.called(&invite);
+            trunk.respond(&mut lab, &invite, 200, "", &sdp("198.51.100.7", 4100, "0 101"));
+            lab.lines();
+            lab.talk(id, other);
+        }
+        lab.shard.core.borrow_mut().watched = true;
+        alice.inside(&mut lab, "INFO", &format!("{header}\r\n"), "");
+        assert_eq!(lab.lines(), [status], "{name}");
+        let core = lab.shard.core.borrow();
+        let told = lab.world.notices.iter().chain(&core.notices);
+        let begun = told
+            .filter(|notice| matches!(notice, call::Notice::Dtmf { duration_ms: None, received: true, .. }));
+        assert_eq!(begun.count(), digits, "{name}");
     }
 }

@@ -35,6 +35,9 @@ options! {
     send_rpid: YesNo = "no", "Send Remote-Party-ID.";
     send_diversion: YesNo = "yes", "Send Diversion for redirected calls.";
     send_history_info: YesNo = "no", "Send History-Info for redirected calls.";
+    one_touch_recording: YesNo = "no", "Its record key (INFO with Record: on or off) presses the code of a feature.";
+    record_on_feature: Text = "automixmon", "Feature of features.conf whose code Record: on presses.";
+    record_off_feature: Text = "automixmon", "Feature of features.conf whose code Record: off presses.";
     send_aoc: YesNo = "no", "Tell it what a call costs (application/vnd.etsi.aoc+xml) when a manager says so, if it accepts that.";
     send_connected_line: YesNo = "yes", "Tell it when the other party changes, by the headers of send_pai and send_rpid.";
     trust_connected_line: YesNo = "yes", "Believe it when it tells during a call who is there, given that trust_id_inbound is set.";
@@ -157,9 +160,6 @@ options! {
         "geoloc_incoming_call_profile" "" Later "locations are not read";
         "geoloc_outgoing_call_profile" "" Later "locations are not sent";
         "ice_support" "no" Later "ICE is not built in; media uses the addresses of the SDP";
-        "one_touch_recording" "no" Later "recording by a key during a call is not built in";
-        "record_off_feature" "automixmon" Later "recording by a key during a call is not built in";
-        "record_on_feature" "automixmon" Later "recording by a key during a call is not built in";
         "rtp_engine" "asterisk" Ignored "there is one engine for media";
         "stir_shaken" "no,off" Later "calls are not signed";
         "stir_shaken_profile" "" Later "calls are neither signed nor verified";
