@@ -80,6 +80,8 @@ pub(crate) struct Inquiries {
     unheard: BTreeSet<u64>,
     next: u64,
     last: Last,
+    /// Rows that calls have changed since it was last asked.
+    written: Vec<RowsAsk>,
 }
 
 impl Inquiries {
@@ -196,6 +198,9 @@ impl Inquiries {
             if let Some(outcome) = self.answered(number, answer)
                 && let Some(open) = self.open.get_mut(&number)
             {
+                if let (RowsAsk::Change { .. }, Ok(Rows { changed: 1.., .. })) = (&open.want.ask, &outcome) {
+                    self.written.push(open.want.ask.clone());
+                }
                 open.came = Some(match (open.want.serves_last, outcome) {
                     (false, outcome) => outcome,
                     (true, Ok(rows)) => {
@@ -208,6 +213,10 @@ impl Inquiries {
             }
         }
         changed
+    }
+    /// The changes of rows ([`RowsAsk::Change`]) that databases have carried out since the last call.
+    pub(crate) fn take_written(&mut self) -> Vec<RowsAsk> {
+        std::mem::take(&mut self.written)
     }
     /// What an answer means; `None`: more is asked first.
     fn answered(&mut self, number: u64, answer: Result<Answer, Failure>) -> Option<Outcome> {

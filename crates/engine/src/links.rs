@@ -66,6 +66,10 @@ impl LinkDesk {
     pub(crate) fn take_in_rows(&mut self) -> Vec<LinkId> {
         self.inquiries.take_in().into_iter().map(|number| LinkId(ROWS | number)).collect()
     }
+    /// The changes of rows that databases have carried out for calls since the last call.
+    pub(crate) fn take_written(&mut self) -> Vec<base::RowsAsk> {
+        self.inquiries.take_written()
+    }
     fn fetch(&mut self, want: PageWant) -> Result<LinkId, String> {
         let number = self.fetcher.fetch(want)?;
         self.pages.insert(PAGE | number, None);

@@ -113,6 +113,13 @@ impl Statics {
     pub(crate) fn kept(&self) -> &Kept {
         &self.kept
     }
+    /// A call has changed rows: what is known of their family is changed as they were, so that a reload that is taken
+    /// before the database has answered, or while it is away, does not undo it. What is in force is the call's to change.
+    pub(crate) fn learn(&mut self, change: &base::RowsAsk) {
+        if let base::RowsAsk::Change { family, keys, sets } = change {
+            self.kept.families.change(family, keys, sets);
+        }
+    }
     /// When files are asked for again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.again_at.values().copied().min()

@@ -582,6 +582,10 @@ impl Engine {
                     rows.take_in(now);
                 }
                 let changed = self.links.borrow_mut().take_in_rows();
+                let written = self.links.borrow_mut().take_written();
+                if let Some(statics) = &mut *self.loader.statics.borrow_mut() {
+                    written.iter().for_each(|change| statics.learn(change));
+                }
                 let mut core = self.site.shard.core.borrow_mut();
                 changed.into_iter().for_each(|link| core.link_changed(link));
             }

@@ -89,6 +89,22 @@ impl FamilyRows {
         self.0.insert(family.to_owned(), rows);
         true
     }
+    /// Changes rows as a database has: those whose columns `keys` say, in the columns of `sets` that they have.
+    pub fn change(&mut self, family: &str, keys: &[(String, String)], sets: &[(String, String)]) {
+        let rows = self.0.get_mut(family).into_iter().flatten();
+        let is_meant = |row: &&mut FamilyRow| {
+            let holds = |(column, value): &(String, String)| {
+                row.iter().any(|(name, known)| name.eq_ignore_ascii_case(column) && known == value)
+            };
+            keys.iter().all(holds)
+        };
+        for row in rows.filter(is_meant) {
+            for (column, value) in sets {
+                let of = row.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case(column));
+                of.for_each(|(_, known)| known.clone_from(value));
+            }
+        }
+    }
     /// Forgets families that lie in no database any more; whether there were any.
     pub fn retain(&mut self, lies: impl Fn(&str) -> bool) -> bool {
         let before = self.0.len();
@@ -312,6 +328,20 @@ mod tests {
     }
     fn said(findings: &Findings) -> Vec<String> {
         findings.iter().map(|finding| finding.message.clone()).collect()
+    }
+
+    #[test]
+    fn rows_that_a_call_has_changed_are_known_as_they_were_changed() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let box_of = |mailbox: &'static str, password: &'static str| {
+            [("context", "default"), ("mailbox", mailbox), ("password", password)]
+        };
+        let mut all = rows("voicemail", &[&box_of("100", "1"), &box_of("200", "2")]);
+        let keys = [pair("Context", "default"), pair("mailbox", "100")];
+        all.change("voicemail", &keys, &[pair("Password", "4711"), pair("unknown", "x")]);
+        all.change("voicemail", &[pair("mailbox", "300")], &[pair("password", "7")]);
+        all.change("musiconhold", &keys, &[pair("password", "8")]);
+        assert_eq!(all, rows("voicemail", &[&box_of("100", "4711"), &box_of("200", "2")]));
     }
 
     #[test]
