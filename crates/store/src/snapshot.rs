@@ -470,9 +470,11 @@ impl<'a> Reading<'a> {
             pgsql: self.file("cdr_pgsql.conf"),
             mysql: self.file("cdr_mysql.conf"),
         };
-        let cdr_sql = cdr_sql::read(&cdr_files, &mut realtime, self.findings);
+        let mut cdr_sql = cdr_sql::read(&cdr_files, &mut realtime, self.findings);
         let cel_files = cel::Files { odbc: self.file("cel_odbc.conf"), pgsql: self.file("cel_pgsql.conf") };
-        let cel_sql = cel::read_sql(&cel_files, &mut realtime, self.findings);
+        let mut cel_sql = cel::read_sql(&cel_files, &mut realtime, self.findings);
+        cdr_sql.extend(cdr_sql::of_family("cdr", &realtime, self.findings));
+        cel_sql.extend(cdr_sql::of_family("cel", &realtime, self.findings));
         let mut pjsip = self.pjsip(&mut modules, &realtime.sorcery);
         pjsip.resolve_acls(&acls, self.findings);
         let codecs = self.read("codecs.conf", CodecsConf::read);

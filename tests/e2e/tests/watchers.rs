@@ -107,3 +107,39 @@ fn rfc3428_a_message_runs_the_dialplan_which_sends_another() {
     assert_eq!(alice.say("nobody", "text/plain", "hm").status(), Some(404));
     server.until_idle();
 }
+
+#[test]
+fn rfc6665_4_2_2_a_lamp_over_udp_goes_on_in_its_dialog_after_a_kill() {
+    let mut server = server("lamp-restart");
+    let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));
+    let mut carol = Phone::new(server.site.sip, "carol");
+    bob.must_register();
+    assert_eq!(carol.ask_with("SUBSCRIBE", "bob", LAMP).status(), Some(200));
+    let first = told(&mut carol);
+    let number = |notify: &Message| -> u64 {
+        notify.must("CSeq").split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    };
+    let version = |notify: &Message| -> u64 {
+        let text = notify.text();
+        // The first version is that of XML.
+        let rest = text.split(" version=\"").nth(2).and_then(|rest| rest.split('"').next());
+        rest.and_then(|version| version.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+    };
+    // What is acknowledged is on the disk within a second (the journal is synced), and a kill takes nothing of it.
+    server.kill_and_restart();
+    let again = told(&mut carol);
+    for name in ["Call-ID", "To", "From", "Event"] {
+        assert_eq!(again.must(name), first.must(name), "{}", again.text());
+    }
+    assert!(number(&again) > number(&first), "{} follows {}", again.text(), first.text());
+    assert!(version(&again) > version(&first), "{}", again.text());
+    alice.begin("bob");
+    let invite = bob.ring();
+    until(&mut carol, "early");
+    bob.refuse(&invite, 486, "Busy Here");
+    assert_ne!(alice.outcome().status(), Some(200));
+    until(&mut carol, "terminated");
+    let shown = server.json("pjsip show subscriptions inbound");
+    assert_eq!(shown["subscriptions"].as_array().map(Vec::len), Some(1), "{shown}");
+    server.until_idle();
+}

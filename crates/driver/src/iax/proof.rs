@@ -16,8 +16,7 @@ use call::{Core, Level, security};
 use super::config::{Peer, User};
 use super::{At, IaxDriver};
 
-/// How long who was asked to prove who it is is remembered: longer than the machine waits for it, which goes on for 32 s after
-/// it has sent its challenge for the last time.
+/// How long who was asked to prove who it is is remembered: longer than the machine waits for the proof, which is a minute.
 const ASKED_WAIT: Duration = Duration::from_secs(70);
 /// Places of those who have answered that are kept beside as many as there are others.
 const FORGOTTEN_MORE: usize = 64;

@@ -237,6 +237,27 @@ pub(crate) fn read(files: &Files, realtime: &mut Realtime, findings: &mut Findin
     tables
 }
 
+/// The tables of a family `cdr` or `cel` of `extconfig.conf`: the first of its places, as a table of `cdr_adaptive_odbc.conf`
+/// or `cel_odbc.conf` would be. What is written cannot be written elsewhere when it waits, so that further places are
+/// named and not used.
+pub(crate) fn of_family(family: &str, realtime: &Realtime, findings: &mut Findings) -> Option<CdrSql> {
+    let (first, others) = realtime.families.of(family).split_first()?;
+    for other in others {
+        let message = format!("family '{family}' is written to its first database only");
+        findings.warning(&other.place, message, "remove the line: records wait for a database that is away");
+    }
+    let key = (first.driver, first.database.clone());
+    if !realtime.databases.contains_key(&key) {
+        return None;
+    }
+    let (module, starts): (_, &[&str]) = match family {
+        "cel" => ("cel_odbc", &[]),
+        _ => ("cdr_adaptive_odbc", &["calldate", "start"]),
+    };
+    let aliases = starts.iter().map(|column| ("start".to_owned(), (*column).to_owned())).collect();
+    Some(CdrSql { aliases, ..plain(module, &format!("extconfig/{family}"), key, first.table.clone()) })
+}
+
 pub(super) fn plain(module: &'static str, name: &str, connection: (Driver, String), table: String) -> CdrSql {
     CdrSql {
         module,
