@@ -41,6 +41,7 @@ const PARTS: &[&[AppRow]] = &[
     originate::ROWS,
     crate::message::ROWS,
     crate::queue::ROWS,
+    crate::queue::callback::ROWS,
     crate::queue::members::ROWS,
     crate::bridging::ROWS,
     crate::parking::ROWS,

@@ -200,6 +200,23 @@ pub struct NewChannel {
     pub uniqueid: Option<String>,
 }
 
+/// A place in a queue that may be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuePlace {
+    /// The queue.
+    pub queue: Rc<str>,
+    /// When it was taken.
+    pub since: queue::Now,
+    /// `QUEUE_PRIO`.
+    pub priority: i32,
+    /// Which members it may get.
+    pub bounds: queue::Bounds,
+    /// What it needs of members.
+    pub skills: queue::Skills,
+    /// The rule by which both change; empty: that of the queue.
+    pub rule: String,
+}
+
 /// One channel.
 pub struct Channel {
     /// Id.
@@ -344,6 +361,8 @@ pub struct Channel {
     pub tones: Option<Box<crate::ToneCounts>>,
     /// What its dialplan has made of profiles of conferences (`CONFBRIDGE()`).
     pub conference: Option<Box<crate::conference::Custom>>,
+    /// Its place in the queue that it waited in last, while it has talked to nobody there.
+    pub queue_place: Option<Box<QueuePlace>>,
     /// What keys do on it, when its dialplan has said so; else what features.conf says.
     pub features: Option<Rc<crate::features::Features>>,
     /// Its digits are not passed on to whom it is bridged to.

@@ -1,6 +1,6 @@
 //! The owner of channels and bridges: a slab, their events, and what is told to watchers.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
 use base::{
@@ -213,6 +213,8 @@ pub struct Core {
     pub(crate) queue_orders: HashMap<ChannelId, VecDeque<queue::Order>>,
     /// Lines for the log of queues, in order.
     pub queue_lines: Vec<queue::Line>,
+    /// Callers who are called back instead of waiting: queue, and what is dialled for each.
+    pub callbacks: BTreeSet<(String, String)>,
     /// Parking lots; who is in them is changed by [`Core::park`] and the like.
     pub parking: crate::parking::Parking,
     /// Agents; changed by the `agent_…` methods.
@@ -307,6 +309,7 @@ impl Core {
             queues: queue::Queues::new(seed.rotate_left(32)),
             queue_orders: HashMap::new(),
             queue_lines: Vec::new(),
+            callbacks: BTreeSet::new(),
             parking: Default::default(),
             agents: Default::default(),
             queue_tables: None,
@@ -455,6 +458,7 @@ impl Core {
             rights: Default::default(),
             conference: None,
             features: None,
+            queue_place: None,
             passes_hold: false,
             keeps_holds: false,
             last_recording: None,

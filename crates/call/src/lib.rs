@@ -62,7 +62,8 @@ pub use cdr::{AmaFlags, CDR_FORKS_MAX, Cdr, CdrFork, CdrState, Disposition};
 pub use cel::{Cel, CelKind, CelSettings, Extra, Extras, bridge_name};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};
 pub use channel::{
-    ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, SECURE_MEDIA, SECURE_SIGNALING, Steer,
+    ChanEvent, ChanState, Channel, Elsewhere, Location, NewChannel, QueuePlace, SECURE_MEDIA,
+    SECURE_SIGNALING, Steer,
 };
 pub use connect::{Interception, Told};
 pub use core::{Advance, Core, MachineSettings, Reach, Settings};

@@ -23,6 +23,9 @@ pub struct Join {
     pub priority: i32,
     /// The place that it wants, from 1 on, as far as priorities let it.
     pub position: Option<usize>,
+    /// When it entered before, if it has kept its place since: it stands among those of its priority as if it had never
+    /// left. A moment that is still to come is now.
+    pub since: Option<Now>,
     /// The longest it waits.
     pub timeout: Option<Duration>,
     /// Option `n`: it leaves when every member was tried.

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::rc::Rc;
 
-use base::{ChannelId, Scheduled};
+use base::{ChannelId, Instant, Scheduled};
 
 use crate::pace::Pace;
 use crate::{Caller, Member, Settings};
@@ -105,6 +105,13 @@ impl Queue {
         let ahead = before_equals.unwrap_or(self.callers.len());
         wanted.map_or(behind, |place| place.saturating_sub(1).clamp(ahead, behind))
     }
+    /// Where one stands who has kept its place since then: among those of its priority, before the first who came later.
+    pub(crate) fn place_since(&self, priority: i32, since: Instant) -> usize {
+        let later = |other: &Caller| {
+            other.priority < priority || other.priority == priority && other.joined.at > since
+        };
+        self.callers.iter().position(later).unwrap_or(self.callers.len())
+    }
     /// Whether penalties count among so many members.
     pub(crate) fn penalises(&self) -> bool {
         let limit = self.settings.penalty_members_limit as usize;
@@ -119,7 +126,6 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::{Now, Stage};
-    use base::Instant;
 
     fn waiting(slot: u32, priority: i32) -> Caller {
         Caller {
@@ -164,6 +170,30 @@ mod tests {
             (5, Some(0), 0),
         ] {
             assert_eq!(queue.place_for(priority, wanted), expected, "{priority} {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn who_kept_his_place_stands_before_those_of_his_priority_who_came_later() {
+        let at = |second: u64| Instant::ZERO + Duration::from_secs(second);
+        let mut queue = Queue::new("q".into(), Rc::default());
+        let came = |(slot, (priority, second)): (u32, (i32, u64))| {
+            let joined = Now { at: at(second), wall: 0 };
+            Caller { joined, ..waiting(slot, priority) }
+        };
+        queue.callers = (0..).zip([(5, 40), (5, 50), (0, 10), (0, 20), (0, 30)]).map(came).collect();
+        for (priority, second, expected) in [
+            (0, 5, 2),
+            (0, 10, 3),
+            (0, 25, 4),
+            (0, 99, 5),
+            (5, 1, 0),
+            (5, 45, 1),
+            (5, 99, 2),
+            (9, 99, 0),
+            (-1, 1, 5),
+        ] {
+            assert_eq!(queue.place_since(priority, at(second)), expected, "{priority} {second}");
         }
     }
 

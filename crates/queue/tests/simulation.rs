@@ -137,7 +137,13 @@ impl World {
         self.next += 1;
         let name = format!("q{}", self.random.below(self.config.queues.len()));
         let timeout = (self.random.below(3) == 0).then(|| Duration::from_secs(self.random.below(60) as u64));
+        // Some have been here before and kept their place.
+        let ago = Duration::from_secs(self.random.below(90) as u64);
+        let earlier = self.desk.now.at.since(base::Instant::ZERO).saturating_sub(ago);
+        let earlier = queue::Now { at: base::Instant::ZERO + earlier, ..self.desk.now };
+        let since = (self.random.below(5) == 0).then_some(earlier);
         let join = queue::Join {
+            since,
             timeout,
             priority: self.random.below(3) as i32,
             position: (self.random.below(4) == 0).then(|| self.random.below(5)),

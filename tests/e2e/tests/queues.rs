@@ -26,6 +26,7 @@ member => PJSIP/ben,0,Ben,,,,,german=4
 [late]
 strategy=ringall
 musicclass=default
+context=keys
 ";
 
 const RULES: &str = "[less]\nskillchange => 3,german=-8\n";
@@ -55,7 +56,12 @@ exten => join,1,Answer()
 exten => leave,1,Answer()
  same => n,RemoveQueueMember(late,PJSIP/anna)
  same => n,Set(DB(queue/left)=${RQMSTATUS})
+exten => caller,1,Set(CALLERID(num)=100)
+ same => n,Dial(PJSIP/caller,20)
 [keys]
+exten => 9,1,QueueCallback(late,Local/${CALLERID(num)}@test/n)
+ same => n,Set(DB(queue/callback)=${QUEUECALLBACKSTATUS})
+ same => n,Hangup()
 exten => 0,1,Set(DB(queue/key)=pressed)
  same => n,Hangup()
 ";
@@ -245,4 +251,42 @@ fn forty_thousand_queues_load_and_the_console_shows_each_and_all_of_them() {
     println!(
         "figures: one queue {one:?}, all of them {many:?}, all files again {again:?}, each with a process of its own"
     );
+}
+
+#[test]
+fn who_presses_a_key_hangs_up_keeps_the_place_and_is_called_when_a_member_has_answered() {
+    let Office { mut server, mut caller, mut anna, mut ben } = office("queue-callback");
+    caller.must_register();
+    caller.must_call("302");
+    hears(&caller, MUSIC);
+    // Somebody comes later.
+    ben.must_call("302");
+    until_written(&server, "late|NONE|ENTERQUEUE");
+    caller.media.type_digits("9");
+    caller.until_hung_up();
+    assert_eq!(server.database("queue", "callback"), "SUCCESS");
+    let shown = server.cli("queue show late");
+    let first = shown.lines().find(|line| line.trim_start().starts_with("1. ")).unwrap_or_default();
+    assert!(first.contains("Local/caller@test"), "{shown}");
+    anna.must_call("join");
+    anna.until_hung_up();
+    let at_member = anna.ring();
+    anna.take(&at_member);
+    let at_caller = caller.ring();
+    caller.take(&at_caller);
+    for (phone, hertz) in [(&anna, CALLER), (&caller, ANNA)] {
+        hears(phone, hertz);
+    }
+    hears(&ben, MUSIC);
+    let lines = written(&server);
+    let kinds: Vec<&str> = lines.iter().filter_map(|line| line.rsplit('|').next()).collect();
+    for kind in ["ENTERQUEUE", "EXITWITHKEY", "CALLBACK", "CONNECT"] {
+        assert!(kinds.contains(&kind), "{kind}: {lines:?}");
+    }
+    ben.hang_up();
+    anna.hang_up();
+    caller.until_hung_up();
+    until_written(&server, "late|PJSIP/anna|COMPLETEAGENT");
+    server.until_idle();
+    server.assert_healthy();
 }

@@ -1,6 +1,7 @@
 //! `Queue`: a caller waits until a member takes the call. Who is called for whom is decided by the machine of the crate
 //! `queue`; here its orders are carried out on channels, and what happens on them is told to it.
 
+pub(crate) mod callback;
 pub(crate) mod members;
 mod options;
 mod rows;
@@ -11,7 +12,7 @@ mod wait;
 use core::time::Duration;
 
 use ::queue::{Bounds, Closed, Exit, Join, Skills};
-use call::{Chan, Level};
+use call::{Chan, Level, QueuePlace};
 
 use crate::call_ctx::args;
 use crate::flow::rows;
@@ -61,6 +62,8 @@ pub(crate) struct Asked {
     pub(crate) announce: String,
     pub(crate) agi: String,
     pub(crate) gosub: String,
+    /// Who waits is nobody's phone yet: it is called when a member has answered, and may ring so long.
+    pub(crate) rings_first: Option<Duration>,
 }
 
 async fn queue(call: &Call, text: &str) -> Outcome {
@@ -75,7 +78,8 @@ async fn queue(call: &Call, text: &str) -> Outcome {
     for letter in &options.without_effect {
         call.log(Level::Warning, &format!("Queue option '{letter}' has no effect"));
     }
-    let asked = Asked { queue: part(0), options, announce: part(3), agi: part(5), gosub: late(6) };
+    let asked =
+        Asked { queue: part(0), options, announce: part(3), agi: part(5), gosub: late(6), rings_first: None };
     if asked.queue.is_empty() {
         call.log(Level::Warning, "Queue requires an argument: queuename");
         return Ok(Flow::Hangup);
@@ -90,6 +94,14 @@ async fn queue(call: &Call, text: &str) -> Outcome {
     self::rows::refresh(call, &asked.queue).await?;
     let timeout = args::seconds(&part(4)).filter(|timeout| !timeout.is_zero());
     let join = joining(call, &asked, timeout, (part(2), late(7), late(8)))?;
+    let place = call.chan.core(|core| QueuePlace {
+        queue: asked.queue.as_str().into(),
+        since: core.queue_now(),
+        priority: join.priority,
+        bounds: join.bounds,
+        skills: join.skills.clone(),
+        rule: join.rule.clone(),
+    });
     hints::ask_members(call.chan.shard(), &asked.queue);
     let _guard = InQueue(call.chan.clone());
     let joined =
@@ -115,10 +127,14 @@ async fn queue(call: &Call, text: &str) -> Outcome {
         let Some(c) = core.get_mut(call.chan.id()) else { return };
         let at = (c.location.exten.clone(), c.location.context.clone());
         c.cdr.dialed.get_or_insert(at);
+        c.queue_place = Some(Box::new(place));
     });
     let out = Waiting::new(call, &asked).run().await;
     match out {
-        Out::Ended(outcome) => outcome,
+        Out::Ended(outcome) => {
+            let _ = call.chan.with(|c| c.queue_place = None);
+            outcome
+        }
         Out::Stopped(stop) => {
             call.set("ABANDONED", "TRUE");
             Err(stop)
@@ -173,6 +189,7 @@ fn joining(
         url,
         priority: variable("QUEUE_PRIO").trim().parse().unwrap_or(0),
         position: position.parse().ok().filter(|place| *place > 0),
+        since: None,
         timeout,
         no_retry: asked.options.no_retry,
         bounds: Bounds::read(

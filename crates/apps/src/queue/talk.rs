@@ -2,15 +2,16 @@
 
 use core::time::Duration;
 
-use ::queue::{End, Input};
+use ::queue::{End, Exit, Input};
 use call::{BridgeEnd, BridgeLimits, Elsewhere, Leg, Level, Stop};
 
-use super::wait::{Ringing, Waiting};
+use super::callback;
+use super::wait::{Out, Ringing, Waiting};
 use crate::dial::{DialOptions, after};
-use crate::{Call, Flow, Outcome, features, say};
+use crate::{Call, Flow, features, say};
 
 /// Takes a member who has answered to the end of the conversation; `None`: it went away before that, and the caller waits on.
-pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Result<Option<Outcome>, Stop> {
+pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Result<Option<Out>, Stop> {
     let call = waiting.call;
     let caller = &call.chan;
     let leg = ringing.leg;
@@ -25,7 +26,16 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     let number = ringing.interface.split_once('/').map_or("", |(_, number)| number);
     call.set("DIALEDPEERNUMBER", number);
     waiting.voice.hush();
-    caller.answer()?;
+    match waiting.asked.rings_first {
+        None => caller.answer()?,
+        Some(long) => {
+            if let Err(status) = callback::reach(call, leg.chan(), long).await? {
+                let exit = Exit::Withdrawn(format!("CALLBACK {status}"));
+                waiting.tell(Input::Left(exit.clone()));
+                return Ok(Some(Out::Left(exit)));
+            }
+        }
+    }
     record(waiting).await?;
     if !waiting.asked.agi.is_empty()
         && let Some(outcome) = call.run_app("AGI", &waiting.asked.agi).await
@@ -59,7 +69,7 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     if outcome == Ok(Flow::Continue) {
         call.set("QUEUESTATUS", "CONTINUE");
     }
-    Ok(Some(outcome))
+    Ok(Some(Out::Ended(outcome)))
 }
 
 /// What comes before the conversation on the member's channel. `Err`: it is gone.

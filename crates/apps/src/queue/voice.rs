@@ -23,6 +23,8 @@ pub(crate) struct Voice {
 pub(crate) enum Background {
     Music(String),
     Ringing,
+    /// Nothing: nobody listens.
+    Silence,
 }
 
 impl Voice {
@@ -32,6 +34,7 @@ impl Voice {
     /// Begins the background.
     pub(crate) async fn start(&mut self) -> Result<(), Stop> {
         match &self.background {
+            Background::Silence => {}
             Background::Ringing if self.chan.state() == call::ChanState::Up => {
                 self.sounds = self.chan.start_tone("ring");
             }
@@ -95,6 +98,7 @@ impl Voice {
             match self.background {
                 Background::Music(_) => self.chan.stop_music(),
                 Background::Ringing => self.chan.stop_sound(),
+                Background::Silence => {}
             }
         }
         self.to_play.clear();

@@ -54,7 +54,11 @@ impl<'a> Waiting<'a> {
             call.chan.core(|core| core.queues.get(&asked.queue).map(|q| q.settings.handling.clone()));
         let handling = handling.unwrap_or_default();
         let class = asked.options.music.clone().unwrap_or_else(|| handling.music_class.clone());
-        let background = if asked.options.ring { Background::Ringing } else { Background::Music(class) };
+        let background = match () {
+            () if asked.rings_first.is_some() => Background::Silence,
+            () if asked.options.ring => Background::Ringing,
+            () => Background::Music(class),
+        };
         let voice = Voice::new(&call.chan, background);
         Self { call, asked, handling, voice, legs: Vec::new(), digits: String::new(), forwards: 0 }
     }
@@ -106,6 +110,8 @@ impl<'a> Waiting<'a> {
                 self.let_be(self.cancel_cause());
                 self.background().await?;
             }
+            // Nobody listens yet.
+            Order::Say(_) if self.asked.rings_first.is_some() => _ = self.tell(Input::Heard),
             Order::Say(said) => self.voice.say(&said).await?,
             Order::Bounds(bounds) => {
                 let text = |bound: Option<u32>| bound.map(|bound| bound.to_string()).unwrap_or_default();
@@ -129,7 +135,8 @@ impl<'a> Waiting<'a> {
     }
     /// What is heard when nothing is said, as long as no phone rings or as none has to.
     async fn background(&mut self) -> Result<(), Stop> {
-        if self.asked.options.ring_when_ringing && !self.asked.options.ring {
+        let hears = self.asked.rings_first.is_none();
+        if hears && self.asked.options.ring_when_ringing && !self.asked.options.ring {
             let class = self.asked.options.music.clone().unwrap_or_else(|| self.handling.music_class.clone());
             self.voice.change(Background::Music(class)).await?;
         }
@@ -290,10 +297,7 @@ impl<'a> Waiting<'a> {
         self.let_be(Cause::ANSWERED_ELSEWHERE);
         self.voice.only_background().await?;
         self.background().await?;
-        match talk::converse(self, ringing).await? {
-            Some(outcome) => Ok(Some(Out::Ended(outcome))),
-            None => Ok(None),
-        }
+        talk::converse(self, ringing).await
     }
 }
 

@@ -26,11 +26,12 @@ impl Queues {
         let rule = rule.to_ascii_lowercase();
         let skill_rule = self.skill_rules.get(&rule).cloned().unwrap_or_default();
         let rule = self.rules.get(&rule).cloned().unwrap_or_default();
+        let joined = join.since.filter(|since| since.at <= now.at).unwrap_or(now);
         let mut caller = Caller {
             channel: join.caller,
             uniqueid: join.uniqueid,
             priority: join.priority,
-            joined: now,
+            joined,
             original: 0,
             stage: Stage::Waiting { until: now.at },
             bounds: join.bounds,
@@ -55,7 +56,10 @@ impl Queues {
         if queue.is_dead || count >= CALLERS_MAX || (most > 0 && count >= most) {
             return Err(if queue.is_dead { Closed::NoQueue } else { Closed::Full });
         }
-        let at = queue.place_for(join.priority, join.position);
+        let at = match (join.since, join.position) {
+            (Some(_), None) => queue.place_since(join.priority, joined.at),
+            (_, wanted) => queue.place_for(join.priority, wanted),
+        };
         let position = at + 1;
         caller.original = position;
         caller.expected = queue.pace.plain(position);

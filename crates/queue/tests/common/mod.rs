@@ -42,6 +42,7 @@ pub fn join_as(number: u32) -> Join {
         url: String::new(),
         priority: 0,
         position: None,
+        since: None,
         timeout: None,
         no_retry: false,
         bounds: Bounds::default(),
