@@ -511,12 +511,12 @@ impl Chan {
             let class = if class.is_empty() { c.music_class.clone() } else { class.to_owned() };
             (class, c.format)
         })?;
-        let answer = std::future::poll_fn(|_| {
-            let mut core = self.shard.core.borrow_mut();
-            let answer = core.services.library.music(&class, format);
-            self.unless_loading(&mut core, matches!(answer, MusicAnswer::Loading), answer)
-        })
-        .await?;
+        let mut answer = self.music(&class, format).await?;
+        if matches!(answer, MusicAnswer::Missing) {
+            // It may have become a row of a database since.
+            self.while_up(self.shard.ask_rows_again()).await?;
+            answer = self.music(&class, format).await?;
+        }
         match answer {
             MusicAnswer::Ready(clip, epoch) => self.media(|stream| Command::Music { stream, clip, epoch }),
             MusicAnswer::Live(broadcast, format) => {
@@ -531,6 +531,14 @@ impl Chan {
         }
         self.core(|core| core.notice_of(self.id, |channel| Notice::MusicOnHoldStart { channel, class }));
         Ok(true)
+    }
+    async fn music(&self, class: &str, format: base::FormatId) -> Result<MusicAnswer, Stop> {
+        std::future::poll_fn(|_| {
+            let mut core = self.shard.core.borrow_mut();
+            let answer = core.services.library.music(class, format);
+            self.unless_loading(&mut core, matches!(answer, MusicAnswer::Loading), answer)
+        })
+        .await
     }
     /// Ends music on hold.
     pub fn stop_music(&self) {

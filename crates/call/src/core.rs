@@ -253,6 +253,8 @@ pub struct Core {
     pub(crate) paused: Vec<TaskId>,
     pub(crate) library_waiters: Vec<TaskId>,
     pub(crate) outside_waiters: Vec<TaskId>,
+    /// Rows of databases that stand beside files.
+    pub rows_again: crate::RowsAgain,
     pub(crate) post_waiters: Vec<TaskId>,
     pub(crate) locks: crate::locks::Locks,
     pub(crate) transactions: crate::transactions::OwnTransactions,
@@ -334,6 +336,7 @@ impl Core {
             paused: Vec::new(),
             library_waiters: Vec::new(),
             outside_waiters: Vec::new(),
+            rows_again: Default::default(),
             post_waiters: Vec::new(),
             locks: Default::default(),
             transactions: Default::default(),

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod again;
 mod agents;
 mod agi;
 mod bans;
@@ -54,6 +55,7 @@ pub mod voicemail;
 mod watch;
 
 pub use admission::{Admission, CALLS_ALWAYS, Limits, Refused};
+pub use again::RowsAgain;
 pub use agents::{Agent, AgentChange, AgentLogin, AgentPhase, AgentRefused, AgentRules, Agents};
 pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
 pub use bans::{Ban, BanRules, Bans};

@@ -62,12 +62,16 @@ impl Shard {
             if known.get() {
                 return Poll::Ready(());
             }
-            let mut core = self.core.borrow_mut();
-            let current = self.exec.borrow().current().filter(|id| !core.outside_waiters.contains(id));
-            core.outside_waiters.extend(current);
+            self.wait_for_outside();
             Poll::Pending
         })
         .await;
+    }
+    /// The story that runs is woken by [`Core::outside_changed`].
+    pub(crate) fn wait_for_outside(&self) {
+        let mut core = self.core.borrow_mut();
+        let current = self.exec.borrow().current().filter(|id| !core.outside_waiters.contains(id));
+        core.outside_waiters.extend(current);
     }
     /// Makes an outgoing channel for `tech/resource` without calling it yet.
     pub fn request(&self, tech: &str, request: &Request) -> Result<ChannelId, Cause> {

@@ -31,7 +31,7 @@ use crate::registrations::Clocks;
 use crate::rows::Rows;
 use crate::secure::Wires;
 use crate::start::{Asked, StartError, clocks_now};
-use crate::statics::Statics;
+use crate::statics::{Changed, Statics};
 use crate::turn::Engine;
 use crate::{dialplan_load, wire};
 
@@ -91,6 +91,10 @@ pub(crate) struct Loader {
     pub(crate) statics: RefCell<Option<Statics>>,
     /// The configuration that is about to be taken was read because those have changed.
     is_of_statics: Cell<bool>,
+    /// Nothing but rows of families has changed: globals are as calls have left them.
+    is_of_rows: Cell<bool>,
+    /// It was told that files wait for a reload, and rows with them.
+    told_waits: Cell<bool>,
     /// What lies in them of SIP.
     pub(crate) rows: RefCell<Option<Rc<RefCell<Rows>>>>,
     /// What of IAX2 does.
@@ -223,11 +227,13 @@ impl Engine {
             core.admission.set_limits(limits(&snapshot, self.asked));
             core.bans.configure(wire::ban_rules(&snapshot));
             core.pins.clear();
-            if program.general().clearglobalvars {
-                core.globals.clear();
-            }
-            for (name, value) in program.globals() {
-                core.globals.set(name.as_var(), value, dialplan::Inherit::Never);
+            if !self.loader.is_of_rows.take() {
+                if program.general().clearglobalvars {
+                    core.globals.clear();
+                }
+                for (name, value) in program.globals() {
+                    core.globals.set(name.as_var(), value, dialplan::Inherit::Never);
+                }
             }
             core.program = program;
             core.log(Level::Notice, "reload", "the configuration was read again and taken");
@@ -504,20 +510,49 @@ impl Engine {
     }
     /// What follows from the files that databases have given.
     pub(crate) fn follow_statics(&mut self, now: Instant) {
+        let missed = self.site.shard.core.borrow_mut().rows_again.take_wish();
         let (lines, changed) = {
             let mut statics = self.loader.statics.borrow_mut();
             let Some(statics) = &mut *statics else { return };
+            if missed {
+                statics.missed(now);
+            }
             if statics.deadline().is_some_and(|at| at <= now) {
                 statics.due(now);
             }
             (statics.take_lines(), statics.take_changed())
         };
         lines.iter().for_each(|(level, line)| self.log(*level, ROWS, line));
-        if changed {
-            self.loader.is_of_statics.set(true);
-            if !self.loader.load("").taken {
-                self.loader.is_of_statics.set(false);
+        if let Some(changed) = changed {
+            self.take_statics(changed);
+        }
+        // What is prepared is taken first.
+        let is_settled = self.loader.prepared.borrow().is_none();
+        let mut core = self.site.shard.core.borrow_mut();
+        if let Some(statics) = &mut *self.loader.statics.borrow_mut() {
+            core.rows_again.exist = statics.has_families();
+            if core.rows_again.is_awaited() && is_settled && statics.have_come(now) {
+                core.rows_came();
             }
+        }
+    }
+    /// Databases say something else than what is in force. What nobody asked to be read again is not: rows wait for a
+    /// reload while files of the folder are others than those that were read.
+    fn take_statics(&mut self, changed: Changed) {
+        if !changed.of_reload && self.site.snapshot.borrow().changed() {
+            if !self.loader.told_waits.replace(true) {
+                let line =
+                    "rows of databases have changed, and files of the folder have, too: reload to take both";
+                self.log(Level::Warning, ROWS, line);
+            }
+            return;
+        }
+        self.loader.told_waits.set(false);
+        self.loader.is_of_statics.set(true);
+        self.loader.is_of_rows.set(!changed.files);
+        if !self.loader.load("extconfig").taken {
+            self.loader.is_of_statics.set(false);
+            self.loader.is_of_rows.set(false);
         }
     }
     /// Call records go where this configuration says, from databases' side.

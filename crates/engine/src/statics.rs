@@ -17,6 +17,12 @@ use crate::databases::{Asker, Shared, connection_name};
 
 /// Longest that the start waits for files; what comes later is taken when it comes.
 const START_WAIT: Duration = Duration::from_secs(10);
+/// Rows of families are asked for so often: what is changed in a table holds a minute later without a reload.
+const FAMILIES_EVERY: Duration = Duration::from_secs(60);
+/// Whoever misses a row has them asked for at once, but not more often than this.
+const FAMILIES_PAUSE: Duration = Duration::from_secs(1);
+/// How long who misses a row waits for the databases.
+const MISSED_WAIT: Duration = Duration::from_secs(3);
 /// A file that could not be had is asked for again so much later.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -34,6 +40,23 @@ pub(crate) struct Statics {
     /// Files that could not be had, and of which that was told.
     told: BTreeSet<String>,
     changed: bool,
+    /// A file is among what has changed.
+    files_changed: bool,
+    /// What is asked for is asked because of a reload, which has read all files.
+    is_of_reload: bool,
+    /// When families were asked for last.
+    families_asked: Instant,
+    /// Until when somebody waits who has missed a row.
+    awaited_until: Option<Instant>,
+}
+
+/// What databases have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Changed {
+    /// Files; else rows of families alone.
+    pub(crate) files: bool,
+    /// It was asked for by a reload, which has read the files of the folder.
+    pub(crate) of_reload: bool,
 }
 
 impl Statics {
@@ -49,6 +72,10 @@ impl Statics {
             lines: Vec::new(),
             told: BTreeSet::new(),
             changed: false,
+            files_changed: false,
+            is_of_reload: true,
+            families_asked: now,
+            awaited_until: None,
         };
         statics.configure(snapshot, now);
         (!statics.places.is_empty()).then_some(statics)
@@ -65,9 +92,11 @@ impl Statics {
         self.places = all.map(|(name, of)| (name.to_owned(), of.iter().map(place).collect())).collect();
         let known = self.kept.texts.len();
         self.kept.texts.retain(|name, _| self.places.contains_key(name));
-        self.changed |= known != self.kept.texts.len();
+        self.files_changed |= known != self.kept.texts.len();
+        self.changed |= self.files_changed;
         self.changed |= self.kept.families.retain(|name| self.places.contains_key(name));
         self.again_at.clear();
+        (self.is_of_reload, self.families_asked) = (true, now);
         let names: Vec<String> = self.places.keys().cloned().collect();
         names.into_iter().for_each(|name| self.ask(name, 0, now));
     }
@@ -90,6 +119,7 @@ impl Statics {
             );
             self.lines.push((Level::Warning, line));
         }
+        self.files_changed = false;
         if !std::mem::take(&mut self.changed) {
             return snapshot.clone();
         }
@@ -122,10 +152,41 @@ impl Statics {
     }
     /// When files are asked for again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.again_at.values().copied().min()
+        let families = self.has_families().then(|| self.families_asked + FAMILIES_EVERY);
+        self.again_at.values().copied().chain(families).chain(self.awaited_until).min()
+    }
+    /// Whether families lie in databases.
+    pub(crate) fn has_families(&self) -> bool {
+        self.places.keys().any(|name| is_family(name))
+    }
+    /// Somebody misses a row.
+    pub(crate) fn missed(&mut self, now: Instant) {
+        self.awaited_until = Some(now + MISSED_WAIT);
+        if now >= self.families_asked + FAMILIES_PAUSE {
+            self.ask_families(now);
+        }
+    }
+    /// Whether who misses a row need not wait any longer.
+    pub(crate) fn have_come(&mut self, now: Instant) -> bool {
+        let is_over = self.flights.is_empty() && !self.changed;
+        let done = self.awaited_until.is_some_and(|until| is_over || until <= now);
+        if done {
+            self.awaited_until = None;
+        }
+        done
+    }
+    fn ask_families(&mut self, now: Instant) {
+        (self.is_of_reload, self.families_asked) = (false, now);
+        let on_their_way: BTreeSet<&String> = self.flights.values().map(|(name, _)| name).collect();
+        let families = self.places.keys().filter(|name| is_family(name) && !on_their_way.contains(name));
+        let families: Vec<String> = families.cloned().collect();
+        families.into_iter().for_each(|name| self.ask(name, 0, now));
     }
     /// Asks again for what could not be had.
     pub(crate) fn due(&mut self, now: Instant) {
+        if self.has_families() && now >= self.families_asked + FAMILIES_EVERY {
+            self.ask_families(now);
+        }
         let due: Vec<String> =
             self.again_at.iter().filter(|(_, at)| **at <= now).map(|(name, _)| name.clone()).collect();
         for name in due {
@@ -174,7 +235,7 @@ impl Statics {
                 }
                 let text = text_of_rows(rows.iter().map(line));
                 if self.kept.texts.get(&name) != Some(&text) {
-                    self.changed = true;
+                    (self.changed, self.files_changed) = (true, true);
                     self.kept.texts.insert(name, text);
                 }
             }
@@ -200,15 +261,18 @@ impl Statics {
     }
     /// The configuration in force is of the files as they are known.
     pub(crate) fn rest(&mut self) {
-        self.changed = false;
+        (self.changed, self.files_changed) = (false, false);
     }
     /// What there is to say.
     pub(crate) fn take_lines(&mut self) -> Vec<(Level, String)> {
         std::mem::take(&mut self.lines)
     }
-    /// Whether files say something else than those in force, once all have come.
-    pub(crate) fn take_changed(&mut self) -> bool {
-        self.flights.is_empty() && std::mem::take(&mut self.changed)
+    /// What says something else than what is in force, once all have come.
+    pub(crate) fn take_changed(&mut self) -> Option<Changed> {
+        if !self.flights.is_empty() || !std::mem::take(&mut self.changed) {
+            return None;
+        }
+        Some(Changed { files: std::mem::take(&mut self.files_changed), of_reload: self.is_of_reload })
     }
 }
 

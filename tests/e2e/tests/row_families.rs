@@ -196,3 +196,46 @@ fn the_console_reads_and_writes_rows() {
         assert!(!server.run(command).status.success(), "{command}");
     }
 }
+
+#[test]
+fn a_row_that_is_missed_is_found_without_a_reload_and_one_that_changes_holds_a_minute_later() {
+    let Some((site, file)) = site("row-missed") else { return };
+    let site = site.add("voicemail.conf", "[general]\nformat=wav\n[default]\n").add(
+        "extensions.conf",
+        "[general]\nclearglobalvars=yes\n[globals]\nKEPT=file\n[test]\n\
+         exten => _X.,1,Set(GLOBAL(KEPT)=call)\n same => n,MailboxExists(${EXTEN}@default)\n\
+         same => n,Set(DB(box/${EXTEN})=${VMBOXEXISTSSTATUS})\n same => n,Busy(1)\n",
+    );
+    let server = Server::start(site);
+    let mut alice = Phone::new(server.site.sip, "alice");
+    let mut asked = |number: &str| {
+        alice.call(number);
+        server.database("box", number)
+    };
+    assert_eq!(asked("100"), "SUCCESS");
+    assert_eq!(asked("200"), "FAILED");
+    file.sql(
+        "INSERT INTO voicemail (uniqueid, context, mailbox, password) VALUES (2, 'default', '200', '1')",
+    );
+    // Whoever misses a row has them asked for at most once a second.
+    wait::until_true("it is found", || asked("200") == "SUCCESS");
+    assert!(server.cli("dialplan show globals").contains("KEPT=call"), "what a call has set is as it was");
+
+    file.sql("UPDATE voicemail SET fullname = 'Berta' WHERE mailbox = '200'");
+    let limit = std::time::Duration::from_secs(120);
+    let shown = || server.cli("voicemail show users").contains("Berta").then_some(());
+    assert!(wait::for_some(limit, shown).is_some(), "the table is read every minute");
+
+    // Files that are being edited are nobody's to take but the administrator's.
+    let dialplan = server.site.config().with_file_name("extensions.conf");
+    let text = std::fs::read_to_string(&dialplan).expect("the file");
+    std::fs::write(&dialplan, text + " same => n,Half(finished\n").expect("it is written");
+    file.sql(
+        "INSERT INTO voicemail (uniqueid, context, mailbox, password) VALUES (3, 'default', '400', '1')",
+    );
+    wait::until_true("it is told", || {
+        assert_eq!(asked("400"), "FAILED");
+        server.log().contains("reload to take both")
+    });
+    assert!(!server.log().contains("the configuration is refused"), "{}", server.log());
+}

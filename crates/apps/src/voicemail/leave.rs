@@ -55,8 +55,8 @@ pub(super) async fn voicemail(call: &Call, text: &str) -> Outcome {
     let visit = Visit::new(call);
     let mut accounts = Vec::new();
     for name in boxes.split('&').take(BOXES_MAX) {
-        match visit.vm.find_text(name) {
-            Some(account) => accounts.push(account.clone()),
+        match visit.find_text(name).await? {
+            Some(account) => accounts.push(account),
             None => visit.warn(&format!("No entry in voicemail config file for '{}'", name.trim())),
         }
     }

@@ -57,7 +57,10 @@ impl Visit<'_> {
                     }
                 }
             };
-            let account = self.vm.find(&mailbox, asking.context).cloned();
+            let account = match asking.context {
+                "" => self.find_text(&mailbox).await?,
+                context => self.find_text(&format!("{mailbox}@{context}")).await?,
+            };
             if asking.trusted
                 && let Some(account) = account
             {

@@ -68,7 +68,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
     "VMSayName" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::say_name(&call, &text).await })),
         "Says who owns a mailbox.", "VMSayName(mailbox[@context])",
         "Plays the name that was recorded, or says the digits of the mailbox.";
-    "MailboxExists" "app_voicemail" Run::Now(small::mailbox_exists),
+    "MailboxExists" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::mailbox_exists(&call, &text).await })),
         "Looks whether there is a mailbox.", "MailboxExists(mailbox[@context])",
         "Sets VMBOXEXISTSSTATUS (SUCCESS FAILED).";
     "VoicemailGreeting" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::greeting(&call, &text).await })),
@@ -117,6 +117,14 @@ pub(crate) struct Visit<'a> {
 impl<'a> Visit<'a> {
     pub(crate) fn new(call: &'a Call) -> Self {
         Self { call, vm: call.chan.core(|core| core.settings.voicemail.clone()) }
+    }
+    /// A mailbox, `6001@office` or `6001`. One that is not known may have become a row of a database since.
+    async fn find_text(&self, text: &str) -> Result<Option<Arc<Account>>, Stop> {
+        if let Some(account) = self.vm.find_text(text) {
+            return Ok(Some(account.clone()));
+        }
+        self.call.chan.while_up(self.call.chan.shard().ask_rows_again()).await?;
+        Ok(self.call.chan.core(|core| core.settings.voicemail.find_text(text).cloned()))
     }
     fn warn(&self, text: &str) {
         self.call.log(Level::Warning, text);

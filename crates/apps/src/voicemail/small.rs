@@ -15,7 +15,7 @@ pub(super) async fn play_message(call: &Call, text: &str) -> Outcome {
     let visit = Visit::new(call);
     call.answer_for_sound().await?;
     let mut status = "FAILED";
-    if let Some(account) = visit.vm.find_text(name).cloned().filter(|_| !id.is_empty()) {
+    if let Some(account) = visit.find_text(name).await?.filter(|_| !id.is_empty()) {
         for folder in Folder::all() {
             let listed = visit.post(Job::List(account.name.clone(), folder)).await;
             let Ok(Posted::Messages(messages)) = listed else { continue };
@@ -58,7 +58,7 @@ pub(super) async fn authenticate(call: &Call, text: &str) -> Outcome {
 pub(super) async fn say_name(call: &Call, text: &str) -> Outcome {
     let visit = Visit::new(call);
     call.answer_for_sound().await?;
-    let digit = match visit.vm.find_text(text).cloned() {
+    let digit = match visit.find_text(text).await? {
         Some(account) => visit.say_owner(&account, "").await?,
         // As the field says who is not known.
         None => {
@@ -69,9 +69,9 @@ pub(super) async fn say_name(call: &Call, text: &str) -> Outcome {
     Ok(digit.map_or(Flow::Continue, Flow::Digit))
 }
 
-pub(super) fn mailbox_exists(call: &Call, text: &str) -> Outcome {
+pub(super) async fn mailbox_exists(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
-    let there = call.chan.core(|core| core.settings.voicemail.find_text(args::nth(&parts, 0)).is_some());
+    let there = Visit::new(call).find_text(args::nth(&parts, 0)).await?.is_some();
     call.set("VMBOXEXISTSSTATUS", if there { "SUCCESS" } else { "FAILED" });
     Ok(Flow::Continue)
 }
@@ -85,7 +85,7 @@ pub(super) async fn greeting(call: &Call, text: &str) -> Outcome {
     };
     let visit = Visit::new(call);
     call.answer_for_sound().await?;
-    let account = visit.vm.find_text(args::nth(&parts, 0)).cloned();
+    let account = visit.find_text(args::nth(&parts, 0)).await?;
     let heard = match account.zip(kind) {
         Some((account, kind)) => visit.hear(&account, Sound::Greeting(kind), "").await?.is_some(),
         None => false,
