@@ -489,10 +489,14 @@ impl SipDriver {
     /// Our description for a response: the answer to their offer, or our offer when they made none.
     fn description(&mut self, core: &mut Core, handle: u64) -> Vec<u8> {
         let config = self.config.clone();
+        let Some(leg) = self.legs.get(handle) else { return Vec::new() };
+        let offered = leg.invite.as_ref().is_some_and(|invite| invite.view().sdp().is_some());
+        if !offered {
+            self.offer_video_unasked(core, handle);
+        }
         let Some(leg) = self.legs.get_mut(handle) else { return Vec::new() };
         let endpoint = leg.endpoint.clone();
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
-        let offered = leg.invite.as_ref().is_some_and(|invite| invite.view().sdp().is_some());
         if !offered {
             return leg.media.offer(&terms);
         }

@@ -169,6 +169,35 @@ impl SipDriver {
         }
         self.open_video(core, handle, wanted);
     }
+    /// Opens what a caller is offered who has made no offer (RFC 3261 §13.2.1): the video that the other party has taken,
+    /// else one stream of what both endpoints allow. One whose other party is an application is offered what its own
+    /// endpoint allows. Before the offer is made.
+    pub(crate) fn offer_video_unasked(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get(handle).filter(|leg| leg.media.video.is_empty()) else { return };
+        let allowed = leg.endpoint.video.formats;
+        let other = leg.video_with.or_else(|| core.talks_to(leg.channel));
+        let plain = |formats: FormatSet| {
+            let both = allowed.iter().filter(|format| formats.contains(*format));
+            vec![Said { formats: both.map(VideoFormat::plain).collect(), feedback: VideoFeedback::ALL }]
+        };
+        let mut wanted = match other {
+            None => plain(allowed),
+            Some(other) => match self.video_of(core, other).filter(|said| shown(said) > 0) {
+                Some(said) => said,
+                None => {
+                    let of = core.get(other).filter(|channel| channel.tech == self.tech_index);
+                    let of =
+                        of.and_then(|channel| self.legs.get(channel.handle)).map(|leg| leg.endpoint.video);
+                    plain(of.filter(|of| of.streams > 0).unwrap_or_default().formats)
+                }
+            },
+        };
+        wanted.iter_mut().for_each(|said| said.formats.retain(|format| allowed.contains(format.format)));
+        if let (Some(other), Some(leg)) = (other, self.legs.get_mut(handle)) {
+            leg.video_asked = Some((other, shown(&wanted)));
+        }
+        self.open_video(core, handle, wanted);
+    }
     /// An offer inside the call may have video that the session has not (RFC 3264 §8.1): it is answered with a format that
     /// the other party may have, too, who is asked when the answer has left. One that talks to nobody, but to an application,
     /// is answered as at the start of a call. Before the answer is made.

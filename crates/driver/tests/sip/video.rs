@@ -243,7 +243,7 @@ fn early_media_settles_the_callers_video_and_the_answer_repeats_it() {
 }
 
 #[test]
-fn an_offer_of_ours_has_no_video_before_anybody_has_said_what_there_is() {
+fn a_late_offer_whose_answer_has_no_video_leaves_none_open_on_either_side() {
     let mut pair = Pair::new(both(&[F::H264]), "");
     assert_eq!(videos(&pair.invite), "");
     pair.trunk.respond(&mut pair.lab, &pair.invite, 200, "", &audio(4100));
@@ -251,7 +251,7 @@ fn an_offer_of_ours_has_no_video_before_anybody_has_said_what_there_is() {
     pair.suit();
     pair.lab.answer(pair.caller);
     let ok = pair.lab.sent();
-    assert!(body(&ok).contains("m=audio 10002 ") && videos(&ok).is_empty(), "{}", body(&ok));
+    assert!(body(&ok).contains("m=audio 10002 ") && videos(&ok).contains("H264"), "{}", body(&ok));
     pair.alice.ack(&mut pair.lab, &ok, &audio(4000));
     assert!(!pair.is_open(pair.caller) && !pair.is_open(pair.callee));
 }
@@ -505,4 +505,92 @@ fn media_with_video_stays_here_and_fax_ends_the_video() {
     );
     pair.trunk.respond(&mut pair.lab, &invite, 200, "", &format!("{}m=image 4100 udptl t38\r\n", ""));
     pair.lab.lines();
+}
+
+#[test]
+fn rfc3261_13_2_1_a_caller_without_an_offer_is_offered_video_and_the_ack_says_what_it_takes() {
+    let none = VideoSettings { streams: 0, ..video(&[F::H264]) };
+    let h264 = "m=video 5000 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\n";
+    let declined = "m=video 0 RTP/AVP 99\r\n";
+    // What its endpoint and the other one allow, what the other has taken, and what the caller answers.
+    let rows: [(&str, VideoSettings, Option<(VideoSettings, &str)>, &[&str], &str, bool); 7] = [
+        ("an application", video(&[F::H264, F::VP8]), None, &["H264", "VP8"], h264, true),
+        ("an application, and it declines", video(&[F::H264]), None, &["H264"], declined, false),
+        ("an application, and it says nothing of it", video(&[F::H264]), None, &["H264"], "", false),
+        ("an endpoint without video", none, None, &[], "", false),
+        ("both may", video(&[F::VP8, F::H264]), Some((video(&[F::H264]), "")), &["H264"], h264, true),
+        ("the other may not", video(&[F::H264]), Some((none, "")), &[], "", false),
+        ("they share no format", video(&[F::H264]), Some((video(&[F::VP8]), "")), &[], "", false),
+    ];
+    for (name, alice, other, offered, answer, has_video) in rows {
+        let trunk = other.map_or(none, |(trunk, _)| trunk);
+        let mut lab = Lab::new(site_with(alice, trunk));
+        lab.storyless = true;
+        let mut phone = Phone::new("alice");
+        let caller = phone.invite(&mut lab, "100", "");
+        if let Some((_, taken)) = other {
+            let request = Request { requestor: Some(caller), ..Request::default() };
+            let callee = lab.dial_with("trunk", request, |_, _| {}).unwrap();
+            let invite = lab.sent();
+            assert_eq!(videos(&invite), "", "{name}: of the caller nothing is known yet");
+            let mut trunk = Phone::new("trunk");
+            trunk.called(&invite);
+            trunk.respond(&mut lab, &invite, 200, "", &with(4100, taken));
+            assert_eq!(lab.lines(), ["ACK"]);
+            Chan::new(lab.shard.clone(), caller).suit(callee);
+        }
+        lab.answer(caller);
+        let ok = lab.sent();
+        let shown = videos(&ok);
+        let formats: Vec<&str> = shown
+            .split('|')
+            .filter_map(|line| line.strip_prefix("a=rtpmap:")?.split_once(' ')?.1.split('/').next())
+            .collect();
+        assert_eq!(formats, offered, "{name}: {shown}");
+        // The payload type of H264 is the one that the offer says.
+        let payload =
+            shown.split("a=rtpmap:").find_map(|part| part.split_once(" H264")).map_or("99", |(of, _)| of);
+        phone.ack(&mut lab, &ok, &with(4000, &answer.replace("99", payload)));
+        let open = lab.shard.core.borrow().get(caller).unwrap().video.clone();
+        assert_eq!(!open.is_empty(), has_video, "{name}");
+        if has_video {
+            let plan = lab.streams.borrow().open[&open[0].unwrap()].clone();
+            assert_eq!((plan.remote, plan.format), (format!("{HOST}:5000").parse().ok(), F::H264), "{name}");
+        }
+        phone.inside(&mut lab, "BYE", "", "");
+        lab.lines();
+    }
+}
+
+#[test]
+fn rfc3264_8_1_the_other_party_is_asked_for_the_video_that_a_late_offer_has_brought() {
+    let mut lab = Lab::new(both(&[F::H264]));
+    lab.storyless = true;
+    let mut phone = Phone::new("alice");
+    let caller = phone.invite(&mut lab, "100", "");
+    let request = Request { requestor: Some(caller), ..Request::default() };
+    let callee = lab.dial_with("trunk", request, |_, _| {}).unwrap();
+    let invite = lab.sent();
+    let mut trunk = Phone::new("trunk");
+    trunk.called(&invite);
+    trunk.respond(&mut lab, &invite, 200, "", &audio(4100));
+    lab.lines();
+    Chan::new(lab.shard.clone(), caller).suit(callee);
+    lab.answer(caller);
+    let ok = lab.sent();
+    let payload: String =
+        videos(&ok).split("a=rtpmap:").nth(1).unwrap().chars().take_while(char::is_ascii_digit).collect();
+    let taken = format!("m=video 5000 RTP/AVP {payload}\r\na=rtpmap:{payload} H264/90000\r\n");
+    phone.ack(&mut lab, &ok, &with(4000, &taken));
+    lab.talk(caller, callee);
+    let again = lab.sent();
+    assert_eq!(line(&again), "INVITE");
+    assert!(videos(&again).contains("H264/90000"), "{}", body(&again));
+    trunk.respond(&mut lab, &again, 200, "", &with(4100, &taken.replace("5000", "5100")));
+    assert_eq!(lab.lines(), ["ACK"]);
+    for (id, remote) in [(caller, 5000), (callee, 5100)] {
+        let stream = lab.shard.core.borrow().get(id).unwrap().video[0].unwrap();
+        let plan = lab.streams.borrow().open[&stream].clone();
+        assert_eq!((plan.remote, plan.format), (format!("{HOST}:{remote}").parse().ok(), F::H264));
+    }
 }
