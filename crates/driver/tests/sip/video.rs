@@ -512,30 +512,30 @@ fn rfc3261_13_2_1_a_caller_without_an_offer_is_offered_video_and_the_ack_says_wh
     let none = VideoSettings { streams: 0, ..video(&[F::H264]) };
     let h264 = "m=video 5000 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\n";
     let declined = "m=video 0 RTP/AVP 99\r\n";
-    // What its endpoint and the other one allow, what the other has taken, and what the caller answers.
-    let rows: [(&str, VideoSettings, Option<(VideoSettings, &str)>, &[&str], &str, bool); 7] = [
+    // What its endpoint and the other one allow, what it is offered, what it answers, and whether there is video then.
+    type Row<'a> = (&'a str, VideoSettings, Option<VideoSettings>, &'a [&'a str], &'a str, bool);
+    let rows: [Row<'_>; 7] = [
         ("an application", video(&[F::H264, F::VP8]), None, &["H264", "VP8"], h264, true),
         ("an application, and it declines", video(&[F::H264]), None, &["H264"], declined, false),
         ("an application, and it says nothing of it", video(&[F::H264]), None, &["H264"], "", false),
         ("an endpoint without video", none, None, &[], "", false),
-        ("both may", video(&[F::VP8, F::H264]), Some((video(&[F::H264]), "")), &["H264"], h264, true),
-        ("the other may not", video(&[F::H264]), Some((none, "")), &[], "", false),
-        ("they share no format", video(&[F::H264]), Some((video(&[F::VP8]), "")), &[], "", false),
+        ("both may", video(&[F::VP8, F::H264]), Some(video(&[F::H264])), &["H264"], h264, true),
+        ("the other may not", video(&[F::H264]), Some(none), &[], "", false),
+        ("they share no format", video(&[F::H264]), Some(video(&[F::VP8])), &[], "", false),
     ];
     for (name, alice, other, offered, answer, has_video) in rows {
-        let trunk = other.map_or(none, |(trunk, _)| trunk);
-        let mut lab = Lab::new(site_with(alice, trunk));
+        let mut lab = Lab::new(site_with(alice, other.unwrap_or(none)));
         lab.storyless = true;
         let mut phone = Phone::new("alice");
         let caller = phone.invite(&mut lab, "100", "");
-        if let Some((_, taken)) = other {
+        if other.is_some() {
             let request = Request { requestor: Some(caller), ..Request::default() };
             let callee = lab.dial_with("trunk", request, |_, _| {}).unwrap();
             let invite = lab.sent();
             assert_eq!(videos(&invite), "", "{name}: of the caller nothing is known yet");
             let mut trunk = Phone::new("trunk");
             trunk.called(&invite);
-            trunk.respond(&mut lab, &invite, 200, "", &with(4100, taken));
+            trunk.respond(&mut lab, &invite, 200, "", &audio(4100));
             assert_eq!(lab.lines(), ["ACK"]);
             Chan::new(lab.shard.clone(), caller).suit(callee);
         }
