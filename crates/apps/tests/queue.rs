@@ -317,3 +317,22 @@ fn two_callers_are_served_in_turn_and_a_panic_loses_nobody_else() {
     assert_eq!(log.iter().filter(|line| line.contains("COMPLETEAGENT")).count(), 1, "{log:?}");
     assert!(world.log(Level::Error).iter().any(|line| line.contains("panicked")));
 }
+
+#[test]
+fn music_for_answered_callers_is_not_heard_before_the_answer() {
+    for (answered_only, expected) in [(false, 2), (true, 1)] {
+        let dialplan = "exten => 1,1,StartMusicOnHold()\n same => n,Wait(1)\n same => n,StopMusicOnHold()\n \
+             same => n,Answer()\n same => n,StartMusicOnHold()\n same => n,Wait(1)\n";
+        let mut world = site(dialplan, &sales(&[], |_| ()), &[]);
+        if answered_only {
+            let mut core = world.shard.core.borrow_mut();
+            let settings = std::rc::Rc::make_mut(&mut core.settings);
+            settings.music_when_answered = std::rc::Rc::new(["default".to_owned()].into());
+        }
+        call(&mut world, "1", &[]);
+        world.run();
+        at_rest(&world, dialplan);
+        let began = world.notices.iter().filter(|notice| matches!(notice, Notice::MusicOnHoldStart { .. }));
+        assert_eq!(began.count(), expected, "{answered_only}");
+    }
+}

@@ -511,6 +511,11 @@ impl Chan {
             let class = if class.is_empty() { c.music_class.clone() } else { class.to_owned() };
             (class, c.format)
         })?;
+        let named = if class.is_empty() { "default" } else { &class };
+        let waits = self.state() != ChanState::Up;
+        if waits && self.core(|core| core.settings.music_when_answered.contains(named)) {
+            return Ok(false);
+        }
         let mut answer = self.music(&class, format).await?;
         if matches!(answer, MusicAnswer::Missing) {
             // It may have become a row of a database since.

@@ -60,6 +60,8 @@ pub struct Settings {
     pub follow_me: std::sync::Arc<crate::followme::Profiles>,
     /// features.conf.
     pub features: Rc<crate::features::Features>,
+    /// Classes of music that nobody hears who is not answered (`answeredonly`).
+    pub music_when_answered: Rc<std::collections::BTreeSet<String>>,
     /// How answering machines are told from people, where a dialplan does not say.
     pub machines: MachineSettings,
     /// Databases that transactions can be in, by their names.

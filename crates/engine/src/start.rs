@@ -553,14 +553,30 @@ pub(crate) fn catalogue(snapshot: &Snapshot, coders: &Arc<Coders>, findings: &mu
     }
     music.entry("default".to_owned()).or_insert(MusicList::Bundled);
     let encode_each = !snapshot.rtp.share_prompts;
-    Catalogue {
+    let announced = snapshot.music.classes.iter().filter(|(_, class)| !class.announcement.is_empty());
+    let announcements = announced.map(|(name, class)| (name.clone(), class.announcement.clone())).collect();
+    let catalogue = Catalogue {
         folders,
         music,
+        announcements,
         seed: u64::from_le_bytes(secret()),
         coders: coders.clone(),
         encode_each,
         speaker: snapshot.tts.clone(),
+    };
+    for (name, announcement) in &catalogue.announcements {
+        let Some(class) = snapshot.music.classes.get(name) else { continue };
+        let place = class.origin.place_of("announcement");
+        if class.is_live() {
+            let message =
+                format!("the music class '{name}' is what a program plays: nothing is announced between");
+            findings.warning(place, message, "let the program announce it, or remove the line");
+        } else if !catalogue.has_prompt(announcement) {
+            let message = format!("there is no prompt '{announcement}' to announce");
+            findings.warning(place, message, "put it into the folder sounds, or correct announcement=");
+        }
     }
+    catalogue
 }
 
 fn music_list(class: &MusicClass, data: &Path) -> Option<MusicList> {

@@ -892,6 +892,10 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         },
         follow_me: snapshot.followme.profiles.clone(),
         features: Rc::new(snapshot.features.clone()),
+        music_when_answered: {
+            let only = snapshot.music.classes.iter().filter(|(_, class)| class.answeredonly);
+            Rc::new(only.map(|(name, _)| name.clone()).collect())
+        },
         machines: snapshot.amd.machines(),
         transactions: Rc::new(transaction_rules(snapshot)),
         voicemail: snapshot.voicemail.voicemail.clone(),

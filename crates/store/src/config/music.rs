@@ -54,8 +54,8 @@ options! {
     random: YesNo = "no", "Old spelling of sort=random.";
     digit: Text = "", "Key that chooses the class for a caller who hears music.",
         Later "" "the class cannot be chosen by a key";
-    announcement: Text = "", "Prompt between two pieces.",
-        Later "" "nothing is announced";
+    announcement: Text = "", "Prompt between two pieces.";
+    answeredonly: YesNo = "no", "Callers who are not answered do not hear it.";
     loop_last: YesNo = "no", "Repeat the last entry of a playlist for ever.",
         Later "no" "the whole list is repeated";
     application: Text = "", "Program of mode custom, and its arguments; the files of directory follow them.";
@@ -63,7 +63,6 @@ options! {
     kill_escalation_delay: Millis<0, 60_000> = "500", "Milliseconds between SIGHUP, SIGTERM and SIGKILL when the program is to end.";
     kill_method: KillMethod = "process_group", "Who is to end then.";
     @recognised {
-        "answeredonly" "no" Later "callers who are not answered hear it too";
         "respawn" "*" Ignored "a program that ends is started again after a second, then ever later, up to a minute";
     }
 }

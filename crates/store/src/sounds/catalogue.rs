@@ -59,6 +59,8 @@ pub struct Catalogue {
     pub folders: Vec<PathBuf>,
     /// Classes of music.
     pub music: BTreeMap<String, MusicList>,
+    /// Prompts that are heard between two pieces of a class.
+    pub announcements: BTreeMap<String, String>,
     /// Seed of random orders.
     pub seed: u64,
     /// How sounds are coded.
@@ -70,6 +72,11 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
+    /// Whether there is a prompt of this name for calls of any format.
+    pub fn has_prompt(&self, name: &str) -> bool {
+        let want = ClipWant { name: name.to_owned(), language: String::new(), format: FormatId::SLIN };
+        self.find(&want).is_ok()
+    }
     /// Has a text spoken and codes it; `Err` says why not.
     pub(crate) fn speech(&self, text: &str, want: &ClipWant) -> Result<Clip, String> {
         let wave = self.speaker.speak(text, &want.language)?;
@@ -77,6 +84,11 @@ impl Catalogue {
     }
     /// Reads and codes a prompt; `Err` says where was looked.
     pub(crate) fn prompt(&self, want: &ClipWant) -> Result<Clip, String> {
+        let (extension, bytes) = self.find(want)?;
+        self.code(extension, &bytes, want.format)
+    }
+    /// The file of a prompt that costs least to play.
+    fn find(&self, want: &ClipWant) -> Result<(&'static str, Cow<'static, [u8]>), String> {
         let extensions = self.search_order(want.format);
         let asked = Path::new(&want.name);
         if asked.is_absolute() {
@@ -84,7 +96,7 @@ impl Catalogue {
                 .iter()
                 .find_map(|extension| read(&with_extension(asked, extension)).map(|b| (*extension, b)));
             let (extension, bytes) = found.ok_or_else(|| format!("no {}.* that can be read", want.name))?;
-            return self.code(extension, &bytes, want.format);
+            return Ok((extension, bytes.into()));
         }
         if !is_inside(asked) {
             return Err("names with .. are not looked for".to_owned());
@@ -97,7 +109,7 @@ impl Catalogue {
                     .iter()
                     .find_map(|extension| read(&with_extension(&base, extension)).map(|b| (*extension, b)));
                 if let Some((extension, bytes)) = found {
-                    return self.code(extension, &bytes, want.format);
+                    return Ok((extension, bytes.into()));
                 }
             }
         }
@@ -107,7 +119,7 @@ impl Catalogue {
                 BUNDLED.get_file(with_extension(&path, extension)).map(|file| (*extension, file.contents()))
             });
             if let Some((extension, bytes)) = found {
-                return self.code(extension, bytes, want.format);
+                return Ok((extension, Cow::Borrowed(bytes)));
             }
         }
         let folders = self.folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -119,7 +131,15 @@ impl Catalogue {
         let mut data = Vec::new();
         // Of one format, whatever files there are.
         let made = self.made(format);
-        let pieces = self.pieces(list, made);
+        let mut pieces = self.pieces(list, made);
+        if let Some(name) = self.announcements.get(class) {
+            let want = ClipWant { name: name.clone(), language: String::new(), format };
+            // One that is not there was told of when the configuration was read.
+            if let Ok((extension, bytes)) = self.find(&want) {
+                let said = |piece| [piece, (extension.to_owned(), bytes.clone())];
+                pieces = pieces.into_iter().flat_map(said).collect();
+            }
+        }
         let made = if pieces.iter().all(|(extension, bytes)| holds(extension, bytes, format)) {
             format
         } else {

@@ -142,6 +142,32 @@ fn music_of_a_class_is_one_clip_that_everybody_shares() {
 }
 
 #[test]
+fn the_announcement_of_a_class_follows_each_of_its_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, code, milliseconds) in [("first", 0x11, 400), ("second", 0x22, 600), ("said", 0x33, 200)] {
+        std::fs::write(folder.path().join(format!("{name}.ulaw")), vec![code; milliseconds * 8]).unwrap();
+    }
+    let files = ["first", "second"].map(|name| folder.path().join(name)).to_vec();
+    let music = [("own".to_owned(), MusicList::Files(files))].into_iter().collect();
+    for (announcement, expected) in [
+        ("said", vec![(0x11, 3200), (0x33, 1600), (0x22, 4800), (0x33, 1600)]),
+        ("not-there", vec![(0x11, 3200), (0x22, 4800)]),
+    ] {
+        let announcements = [("own".to_owned(), announcement.to_owned())].into_iter().collect();
+        let folders = vec![folder.path().to_owned()];
+        let music: std::collections::BTreeMap<_, _> = Clone::clone(&music);
+        let (mut sounds, told) = sounds(Catalogue { folders, music, announcements, ..Catalogue::default() });
+        assert!(matches!(sounds.music("own", FormatId::ULAW), MusicAnswer::Loading));
+        told.recv().unwrap();
+        sounds.take_in();
+        let MusicAnswer::Ready(clip, _) = sounds.music("own", FormatId::ULAW) else { panic!("music") };
+        let runs: Vec<(u8, usize)> =
+            clip.data.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
+        assert_eq!(runs, expected, "{announcement}");
+    }
+}
+
+#[test]
 fn tones_are_found_by_zone_and_name_or_rendered_from_a_list() {
     let (mut sounds, _told) = sounds(Catalogue::default());
     for (zone, tone, known) in [
