@@ -43,6 +43,7 @@ pub mod records;
 mod say;
 mod shell;
 mod spy;
+mod statsd;
 pub mod table;
 mod together;
 mod tones;

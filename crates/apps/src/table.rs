@@ -41,6 +41,7 @@ const PARTS: &[&[AppRow]] = &[
     originate::ROWS,
     crate::message::ROWS,
     crate::queue::ROWS,
+    crate::statsd::ROWS,
     crate::queue::callback::ROWS,
     crate::queue::members::ROWS,
     crate::bridging::ROWS,

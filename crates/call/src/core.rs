@@ -72,6 +72,15 @@ pub struct Settings {
     pub minivm: std::sync::Arc<crate::voicemail::MiniVm>,
 }
 
+/// Lines for a server of statistics, until the turn ends.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    /// There is one.
+    pub is_told: bool,
+    /// Lines, without the site's prefix.
+    pub lines: Vec<String>,
+}
+
 /// How an answering machine is told from somebody who answers; times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineSettings {
@@ -255,6 +264,8 @@ pub struct Core {
     pub(crate) paused: Vec<TaskId>,
     pub(crate) library_waiters: Vec<TaskId>,
     pub(crate) outside_waiters: Vec<TaskId>,
+    /// What dialplans tell a server of statistics.
+    pub statistics: Statistics,
     /// Rows of databases that stand beside files.
     pub rows_again: crate::RowsAgain,
     pub(crate) post_waiters: Vec<TaskId>,
@@ -338,6 +349,7 @@ impl Core {
             paused: Vec::new(),
             library_waiters: Vec::new(),
             outside_waiters: Vec::new(),
+            statistics: Statistics::default(),
             rows_again: Default::default(),
             post_waiters: Vec::new(),
             locks: Default::default(),

@@ -68,7 +68,7 @@ pub use channel::{
     SECURE_SIGNALING, Steer,
 };
 pub use connect::{Interception, Told};
-pub use core::{Advance, Core, MachineSettings, Reach, Settings};
+pub use core::{Advance, Core, MachineSettings, Reach, Settings, Statistics};
 pub use exchange::{Coupling, Exchange, StandIn};
 pub use exec::{Executor, TaskId};
 pub use identity::{PartyId, Presentation, Redirecting};

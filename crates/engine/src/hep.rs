@@ -2,21 +2,20 @@
 //!
 //! The shard hands a copy over and goes on. What does not fit the queue, and what cannot be sent, is counted.
 
-use std::net::{SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
 
 use ::sip::stack::Protocol;
 use driver::sip::{Captured, CapturedReport};
 use serde_json::{Value, json};
 use store::config::hep::Hep;
 
+use crate::datagrams::Server;
+
 /// Most messages that wait for the thread: what 1,000 calls a second say in half a second.
 pub(crate) const WAITING_MAX: usize = 4_096;
-/// How long an address of the server's name holds, and how long it is not asked for again when there is none.
-const ADDRESS_HOLDS: Duration = Duration::from_secs(60);
 /// Largest payload of a UDP datagram over IPv4, bytes.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
 
@@ -48,7 +47,8 @@ impl Capture {
     pub(crate) fn start(hep: &Hep) -> std::io::Result<Self> {
         let (copies, queue) = sync_channel(WAITING_MAX);
         let shared = Arc::new(Shared::default());
-        let mut sender = Sender { hep: hep.clone(), shared: shared.clone(), target: None, looked_up: None };
+        let mut sender =
+            Sender { hep: hep.clone(), shared: shared.clone(), server: Server::new(&hep.host, hep.port) };
         // The thread ends with the queue's other end.
         std::thread::Builder::new().name("hep".into()).spawn(move || sender.run(&queue))?;
         Ok(Self { wanted: hep.clone(), copies, shared })
@@ -72,8 +72,7 @@ impl Capture {
 struct Sender {
     hep: Hep,
     shared: Arc<Shared>,
-    target: Option<(UdpSocket, SocketAddr)>,
-    looked_up: Option<Instant>,
+    server: Server,
 }
 
 impl Sender {
@@ -81,27 +80,10 @@ impl Sender {
         let mut packet = Vec::new();
         while let Ok(copy) = queue.recv() {
             let whole = encode(&copy, &self.hep, &mut packet);
-            let sent = whole
-                && self.target().is_some_and(|(socket, server)| socket.send_to(&packet, server).is_ok());
+            let sent = whole && self.server.send(&packet);
             let count = if sent { &self.shared.sent } else { &self.shared.lost };
             count.fetch_add(1, Ordering::Relaxed);
         }
-    }
-    /// The server's address, looked up anew once in a while, and a socket to reach it by.
-    fn target(&mut self) -> Option<&(UdpSocket, SocketAddr)> {
-        if self.looked_up.is_none_or(|at| at.elapsed() >= ADDRESS_HOLDS) {
-            let found = (self.hep.host.as_str(), self.hep.port).to_socket_addrs();
-            let found = found.ok().and_then(|mut found| found.next());
-            // An address that was good stays good when its name cannot be looked up for a while.
-            if let Some(server) =
-                found.filter(|found| self.target.as_ref().is_none_or(|(_, known)| known != found))
-            {
-                let any = if server.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
-                self.target = UdpSocket::bind(any).ok().map(|socket| (socket, server));
-            }
-            self.looked_up = Some(Instant::now());
-        }
-        self.target.as_ref()
     }
 }
 
@@ -253,6 +235,8 @@ fn in_v6(address: SocketAddr) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::UdpSocket;
+    use std::time::Duration;
     use store::config::hep::HepGeneral;
 
     fn hep(id: u32, name: &str) -> Hep {

@@ -244,6 +244,7 @@ impl Engine {
         self.take_records(&snapshot);
         self.take_events(&snapshot);
         self.take_capture(&snapshot);
+        self.take_statistics(&snapshot);
         self.take_traces(&snapshot);
         let ports = PortRange { first: snapshot.rtp.rtpstart, last: snapshot.rtp.rtpend };
         site.media.borrow_mut().set_ports(ports);

@@ -304,6 +304,7 @@ impl Engine {
         give_away(&socket, &snapshot.asterisk.files)?;
         engine.open_manager(&snapshot, &wires)?;
         engine.take_capture(&snapshot);
+        engine.take_statistics(&snapshot);
         engine.take_traces(&snapshot);
         if !snapshot.modules.disabled().contains("pbx_spool") {
             engine.watch_call_files(&snapshot.asterisk.directories.astspooldir);

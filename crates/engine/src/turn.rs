@@ -44,6 +44,7 @@ use crate::reload::Loader;
 use crate::secure::{Insecure, Wires};
 use crate::start::StartError;
 use crate::statics::Statics;
+use crate::statsd::Statistics;
 use crate::subscriptions::Subscriptions;
 use crate::telemetry::Traces;
 use crate::web::Web;
@@ -99,6 +100,8 @@ pub struct Engine {
     pub(crate) ledger: Option<Ledger>,
     /// Where copies of SIP messages go, when hep.conf wants them to.
     capture: Option<Capture>,
+    /// Who is told what StatsD() says.
+    statistics: Option<Statistics>,
     /// Traces of calls, when opentelemetry.conf wants them.
     traces: Option<Traces>,
     pub(crate) managers: Managers,
@@ -224,6 +227,7 @@ impl Engine {
             queue_rows: None,
             ledger: None,
             capture: None,
+            statistics: None,
             traces: None,
             managers,
             web,
@@ -883,6 +887,25 @@ impl Engine {
         self.count(|counters| (counters.spans, counters.spans_lost) = (sent, lost));
     }
     /// Hands copies of messages to whoever sends them on.
+    /// Tells the server of statsd.conf from here on what StatsD() says.
+    pub(crate) fn take_statistics(&mut self, snapshot: &Snapshot) {
+        let wanted = snapshot.statsd.as_ref().filter(|_| snapshot.modules.has_module("res_statsd"));
+        if self.statistics.as_ref().map(Statistics::wanted) == wanted {
+            return;
+        }
+        let started = wanted.map(Statistics::start).transpose();
+        self.statistics = started.unwrap_or_else(|why| {
+            self.log(Level::Error, "res_statsd", &format!("nobody is told: {why}; raise ulimit -u"));
+            None
+        });
+        self.site.shard.core.borrow_mut().statistics.is_told = self.statistics.is_some();
+    }
+    fn send_statistics(&mut self) {
+        let lines = std::mem::take(&mut self.site.shard.core.borrow_mut().statistics.lines);
+        if let Some(statistics) = &self.statistics {
+            lines.iter().for_each(|line| statistics.send(line));
+        }
+    }
     fn send_captured(&mut self) {
         let Some(capture) = &self.capture else { return };
         let (copies, reports) = {
@@ -927,6 +950,7 @@ impl Engine {
             self.log(Level::Error, "registrations", &trouble);
         }
         self.send_captured();
+        self.send_statistics();
         let now = Clock.now();
         for send in sends {
             let sent = {

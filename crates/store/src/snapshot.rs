@@ -25,6 +25,7 @@ use crate::config::queues::Queues;
 use crate::config::realtime::{self, DataSources, FamilyRows, Realtime, Sorcery};
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
+use crate::config::statsd::Statsd;
 use crate::config::telemetry::Telemetry;
 use crate::config::tones::Tones;
 use crate::config::voicemail::VoicemailConf;
@@ -88,6 +89,8 @@ pub struct Snapshot {
     pub cel_sql: Vec<CdrSql>,
     /// `hep.conf`.
     pub hep: Option<Hep>,
+    /// `statsd.conf`.
+    pub statsd: Option<Statsd>,
     /// `iax.conf`, its named lists resolved.
     pub iax: Iax,
     /// `cli_aliases.conf`.
@@ -517,6 +520,7 @@ impl<'a> Reading<'a> {
             cel_table: self.read("cel_sqlite3_custom.conf", cel::read_table),
             cel_sql,
             hep: self.read("hep.conf", Hep::read),
+            statsd: self.read("statsd.conf", Statsd::read),
             iax,
             aliases: self.read("cli_aliases.conf", Aliases::read),
             telemetry: self.read("opentelemetry.conf", Telemetry::read),

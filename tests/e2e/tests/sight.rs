@@ -355,3 +355,29 @@ fn who_is_muted_by_a_manager_says_and_hears_nothing_and_types_all_the_same() {
     alice.hang_up();
     server.until_idle();
 }
+
+#[test]
+fn what_a_dialplan_says_of_statistics_reaches_their_server() {
+    let server = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    server.set_read_timeout(Some(std::time::Duration::from_secs(30))).expect("a limit");
+    let address = server.local_addr().expect("an address");
+    let site = Site::new("statsd")
+        .phone("alice")
+        .add(
+            "statsd.conf",
+            &format!("[general]\nenabled=yes\nserver={address}\nprefix=pbx\nadd_newline=yes\n"),
+        )
+        .dialplan(
+            "[test]\nexten => 100,1,StatsD(c,calls.${CALLERID(num)},+1)\n same => n,StatsD(x,wrong,1)\n \
+             same => n,StatsD(ms,wait,320)\n same => n,Busy(1)\n",
+        );
+    let pbx = Server::start(site);
+    Phone::new(pbx.site.sip, "alice").call("100");
+    let read = || {
+        let mut bytes = [0; 512];
+        let length = server.recv(&mut bytes).expect("a datagram");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    assert_eq!([read(), read()], ["pbx.calls.alice:+1|c\n", "pbx.wait:320|ms\n"]);
+    pbx.until_logged(&["StatsD", "'x' is no type"]);
+}

@@ -34,6 +34,7 @@ pub mod queues;
 pub mod realtime;
 pub mod resolver;
 pub mod rtp;
+pub mod statsd;
 pub mod telemetry;
 pub mod tones;
 pub mod tts;
@@ -352,6 +353,7 @@ pub fn manual() -> Vec<Row> {
         iax::IaxGeneral::rows(),
         iax::IaxPeer::rows(),
         hep::HepGeneral::rows(),
+        statsd::StatsdGeneral::rows(),
         telemetry::TelemetryGeneral::rows(),
         web::HttpGeneral::rows(),
         web::Prometheus::rows(),
