@@ -197,6 +197,49 @@ pub(crate) fn or_unknown(text: &str) -> &str {
     if text.is_empty() { "<unknown>" } else { text }
 }
 
+/// Names of the fields that [`channel`] writes.
+const CHANNEL: [&str; 14] = [
+    "Channel",
+    "ChannelState",
+    "ChannelStateDesc",
+    "CallerIDNum",
+    "CallerIDName",
+    "ConnectedLineNum",
+    "ConnectedLineName",
+    "Language",
+    "AccountCode",
+    "Context",
+    "Exten",
+    "Priority",
+    "Uniqueid",
+    "Linkedid",
+];
+/// Names of the fields that [`bridge`] writes.
+const BRIDGE: [&str; 7] = [
+    "BridgeUniqueid",
+    "BridgeType",
+    "BridgeTechnology",
+    "BridgeCreator",
+    "BridgeName",
+    "BridgeNumChannels",
+    "BridgeVideoSourceMode",
+];
+
+impl EventRow {
+    /// Its fields one by one: `Channel*` and the like are what they stand for.
+    pub fn all_fields(&self) -> Vec<String> {
+        let whole = |field: &&str| -> Vec<String> {
+            match field.strip_suffix('*') {
+                None => vec![(*field).to_owned()],
+                Some("Bridge") => BRIDGE.map(str::to_owned).to_vec(),
+                Some("Channel") => CHANNEL.map(str::to_owned).to_vec(),
+                Some(prefix) => CHANNEL.iter().map(|name| format!("{prefix}{name}")).collect(),
+            }
+        };
+        self.fields.iter().flat_map(whole).collect()
+    }
+}
+
 /// The fields of a channel, each name with `prefix` before it.
 pub(crate) fn channel<'a>(message: Message<'a>, prefix: &str, of: &Snapshot) -> Message<'a> {
     message

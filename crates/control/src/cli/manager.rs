@@ -256,7 +256,7 @@ impl Cli {
         };
         let data = || {
             json!({
-                "name": event.name, "class": event.class, "summary": event.synopsis, "fields": event.fields,
+                "name": event.name, "class": event.class, "summary": event.synopsis, "fields": event.all_fields(),
             })
         };
         let text = || {
@@ -266,7 +266,7 @@ impl Cli {
                 event.synopsis,
                 or(event.class, "<none>")
             );
-            for field in event.fields {
+            for field in event.all_fields() {
                 let _ = writeln!(out, "{field}:");
             }
             out

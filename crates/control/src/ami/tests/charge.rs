@@ -82,6 +82,12 @@ fn aoc_messages_are_told_as_events_or_refused_with_what_is_missing() {
         let said = messages(&text).into_iter().find(|m| field(m, "Event") == Some(event));
         let said = said.unwrap_or_else(|| panic!("{act}: {text}"));
         assert_eq!(field(&said, "Channel"), Some("SIM/alice-00000000"));
+        // What the console says of the fields of a channel is what is sent.
+        let row = crate::ami::EVENTS.iter().find(|row| row.name == event).unwrap();
+        let of_channel: Vec<String> =
+            row.all_fields().into_iter().take_while(|name| name != "Charge").collect();
+        let missing = of_channel.iter().take(14).find(|name| field(&said, name).is_none());
+        assert_eq!(missing, None, "{event}");
         for (name, value) in fields {
             assert_eq!(field(&said, name), Some(*value), "{act}: {name}");
         }

@@ -78,5 +78,8 @@ fn events_of_the_manager_are_described() {
     assert!(desk.text("manager show events").contains("  BridgeEnter "));
     let text = desk.text("manager show event bridgeenter");
     assert!(text.starts_with("Event: BridgeEnter\n[Synopsis]\nA channel entered a bridge.\n"), "{text}");
+    assert!(text.contains("\nBridgeNumChannels:\n") && text.contains("\nChannelStateDesc:\n"), "{text}");
+    let dialled = desk.text("manager show event dialbegin");
+    assert!(dialled.contains("\nDestUniqueid:\n") && !dialled.contains('*'), "{dialled}");
     assert_eq!(desk.run("manager show event Nothing"), ("Could not find event 'Nothing'\n".into(), 1));
 }
