@@ -233,6 +233,14 @@ impl Secure {
         let response = self.ask("REGISTER", name, &format!("Authorization: {value}\r\n"));
         assert_eq!(response.status(), Some(200), "{}", response.text());
     }
+    /// Whether a server resumes the session that an earlier connection has left in this file. `words` as for
+    /// [`Secure::connect`].
+    pub fn resumes(server: SocketAddr, session: &str, words: &[&str]) -> bool {
+        let to = server.to_string();
+        let own = ["s_client", "-connect", &to, "-sess_in", session];
+        let mut peer = Self::start(server, &[&own[..], words].concat());
+        peer.until(", Cipher is").contains("Reused, TLS")
+    }
     /// The serial number of the certificate that a server presents.
     pub fn serial(server: SocketAddr) -> String {
         let mut peer = Self::start(server, &["s_client", "-connect", &server.to_string()]);

@@ -135,6 +135,33 @@ fn a_trunk_has_to_prove_the_name_that_the_configuration_calls_it_by() {
 }
 
 #[test]
+fn rfc8446_2_2_a_phone_that_comes_back_resumes_its_session_until_the_certificate_changes() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let authority = Authority::new("resume");
+    let own = authority.sign("DNS:pbx.example.com");
+    let server = Server::start(site("tls-resume", &own, ""));
+    let at = tls(&server.site);
+    let file = |version: &str| server.site.place.join(format!("session{version}")).display().to_string();
+    for version in ["-tls1_2", "-tls1_3"] {
+        let session = file(version);
+        // A ticket of TLS 1.3 comes after the handshake: what is answered comes after that.
+        Secure::connect(at, &[version, "-sess_out", &session]).must_register("alice");
+        assert!(Secure::resumes(at, &session, &[version]), "{version}");
+    }
+    let next = authority.sign("DNS:pbx.example.com");
+    std::fs::copy(&next.certificate, &own.certificate).expect("a new certificate");
+    std::fs::copy(&next.key, &own.key).expect("its key");
+    let before = Secure::serial(at);
+    server.cli("pjsip reload");
+    wait::until_true("the new certificate", || Secure::serial(at) != before);
+    for version in ["-tls1_2", "-tls1_3"] {
+        assert!(!Secure::resumes(at, &file(version), &[version]), "{version}");
+    }
+}
+
+#[test]
 fn the_manager_and_metrics_are_served_under_tls() {
     if !installed(&["openssl"]) {
         return;
