@@ -318,14 +318,14 @@ fn dialplans_change_conferences_by_letters() {
 
 #[test]
 fn check_says_which_letters_have_no_effect() {
-    let plan = "[default]\nexten => 1,1,MeetMe(700,dMvz)\n same => n,MeetMe(700,cM)\n";
+    let plan = "[default]\nexten => 1,1,MeetMe(700,dMvbz)\n same => n,MeetMe(700,cM)\n";
     let (program, _) = sim::parse_dialplan(plan, &apps::table::tables());
     let concerns = apps::check(&program, &Default::default());
     let said: Vec<_> = concerns.iter().map(|concern| concern.message.as_str()).collect();
     assert_eq!(
         said,
         [
-            "MeetMe: no effect has option v: conferences have no video",
+            "MeetMe: no effect has option b: no AGI script runs beside a conference",
             "MeetMe: no effect has option z: there is none"
         ]
     );

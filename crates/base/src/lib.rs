@@ -35,13 +35,15 @@ pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
 pub use line::{LineIn, LineOut, line};
 pub use media::{
     AudioSink, AudioSource, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, HoldBack, Latch, Listener,
-    MAX_RX_PAYLOADS, Marking, PIPE, Packets, Plan, PlayEnd, ReportBlock, RtcpReport, RxPayload, SenderInfo,
-    SoundWatch, StreamStats, ToneWatch, Tones, UdptlProtection,
+    MAX_RX_PAYLOADS, Marking, PIPE, Packets, PictureRequest, Plan, PlayEnd, ReportBlock, RtcpReport,
+    RxPayload, SenderInfo, SoundWatch, StreamStats, ToneWatch, Tones, UdptlProtection,
 };
 pub use network::{in_network, source_of};
 pub use page::PageWant;
 pub use random::Random;
-pub use room::{Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings};
+pub use room::{
+    Combined, Estimates, Gain, MemberSettings, MonitorSettings, MonitorSinks, RoomSettings, RoomVideo,
+};
 pub use rows::{Isolation, Rows, RowsAsk, RowsWant, Transaction};
 pub use slab::{Place, Slab};
 pub use srtp::{SRTP_SECRET_BYTES_MAX, SrtpKeys, SrtpSecret, SrtpSuite};

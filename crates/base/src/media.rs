@@ -109,6 +109,20 @@ pub struct Plan {
     pub marking: Marking,
     /// What RTP and RTCP are sealed with; `None` when they are plain. A direction whose key stays goes on as it is.
     pub keys: Option<Box<SrtpKeys>>,
+    /// How its peer is asked for a whole picture, of video.
+    pub picture: PictureRequest,
+}
+
+/// How a sender of video is asked for a whole picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PictureRequest {
+    /// Not by RTCP: [`Event::PictureWanted`] says that it is wanted.
+    #[default]
+    Signalling,
+    /// As a picture that was lost (RFC 4585 §6.3.1).
+    Pli,
+    /// As a request (RFC 5104 §4.3.1).
+    Fir,
 }
 
 /// Where packets of streams without ports come from and go to: they pass through the signalling plane.
@@ -298,6 +312,19 @@ pub enum Command {
         stream: StreamId,
         /// How it takes part from here on.
         member: MemberSettings,
+    },
+    /// What a stream of video sends is what another one of its room receives, until it is shown another, leaves the room or
+    /// is joined. One stream may be shown to any number of others.
+    Show {
+        /// Stream.
+        stream: StreamId,
+        /// Whose pictures it sends; `None`: nobody's.
+        source: Option<StreamId>,
+    },
+    /// Asks the peer of a stream of video for a whole picture, as its plan says; soon, when it was asked just before.
+    AskPicture {
+        /// Stream.
+        stream: StreamId,
     },
     /// Lets everyone in a room hear a linear clip, beside those who talk and after what is being announced already.
     Announce {
@@ -748,6 +775,16 @@ pub enum Event {
         stream: StreamId,
         /// It talks.
         talks: bool,
+    },
+    /// From here on this member leads the talk in its room ([`RoomVideo::tells_speaker`](crate::RoomVideo)).
+    Speaker {
+        /// Stream.
+        stream: StreamId,
+    },
+    /// A whole picture of this stream's peer is wanted, which is not asked by RTCP.
+    PictureWanted {
+        /// Stream.
+        stream: StreamId,
     },
     /// The first valid packet came from this source, or the stream locked onto it.
     Latched {

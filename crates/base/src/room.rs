@@ -11,13 +11,58 @@ pub struct RoomSettings {
     pub rate_max: Option<SampleRate>,
     /// At most so many members are heard at once, the loudest; 0: all.
     pub speakers_max: u8,
+    /// What is done for the video of its members.
+    pub video: RoomVideo,
 }
 
 impl Default for RoomSettings {
     /// The field's: 20 ms, any rate, everyone is heard.
     fn default() -> Self {
-        Self { interval_ms: 20, rate_max: None, speakers_max: 0 }
+        Self { interval_ms: 20, rate_max: None, speakers_max: 0, video: RoomVideo::default() }
     }
+}
+
+/// What a room does for the video of its members; who is shown to whom is said by [`Command::Show`](crate::Command::Show).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoomVideo {
+    /// Who leads the talk is told ([`Event::Speaker`](crate::Event::Speaker)).
+    pub tells_speaker: bool,
+    /// A sender is asked for a whole picture once in so many milliseconds at most.
+    pub pause_ms: u32,
+    /// What senders are told of the rate that gets through to those who see them.
+    pub estimates: Estimates,
+}
+
+impl Default for RoomVideo {
+    /// The field's: a whole picture every 2 s, and no estimates.
+    fn default() -> Self {
+        Self { tells_speaker: false, pause_ms: 2000, estimates: Estimates::default() }
+    }
+}
+
+/// What the sender of pictures that several see is told of the rate that gets through (draft-alvestrand-rmcat-remb).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimates {
+    /// Milliseconds from one to the next at least; 0: it is told nothing.
+    pub interval_ms: u32,
+    /// What is made of the viewers' own.
+    pub combined: Combined,
+    /// Those of all who see anybody count; else those of who sees this sender.
+    pub of_all: bool,
+    /// Bits a second that are told whatever viewers say.
+    pub forced: Option<u32>,
+}
+
+/// One estimate of several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Combined {
+    /// Their mean.
+    #[default]
+    Average,
+    /// The lowest.
+    Lowest,
+    /// The highest.
+    Highest,
 }
 
 /// A factor for samples in 256ths: 256 leaves them as they are.

@@ -709,10 +709,16 @@ impl Core {
                 }
                 return;
             }
+            Event::Speaker { stream } => {
+                if let Some(id) = self.channel_of_stream(stream) {
+                    self.conference_speaker(id);
+                }
+                return;
+            }
             Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
             Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
             // What to send then is between the driver and its peer, and a driver tells of reports: it knows both ends.
-            Event::Sends { .. } | Event::Rtcp { .. } => return,
+            Event::Sends { .. } | Event::Rtcp { .. } | Event::PictureWanted { .. } => return,
             Event::Stats { stream, stats, asked } => return self.stats_came(stream, stats, asked),
             Event::Closed { stream, fault, .. } => {
                 if let (Some(id), Some(fault)) = (self.by_stream.remove(&stream), fault) {

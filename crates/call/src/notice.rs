@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use base::{BridgeId, Cause, Digit, RtcpReport};
 
+use crate::conference::VideoSeen;
 use crate::{ChanState, Channel, Location, PartyId};
 
 /// A channel as it was at the moment of the notice.
@@ -232,6 +233,8 @@ pub enum Notice {
         conference: String,
         /// Its bridge.
         bridge: BridgeId,
+        /// Whose video is seen.
+        seen: VideoSeen,
     },
     /// A conference ended, with its last member.
     ConferenceEnd {
@@ -239,6 +242,23 @@ pub enum Notice {
         conference: String,
         /// Its bridge.
         bridge: BridgeId,
+        /// Whose video is seen.
+        seen: VideoSeen,
+    },
+    /// The video of another member is seen in a conference, or nobody's.
+    ConferenceVideo {
+        /// Its name.
+        conference: String,
+        /// Its bridge.
+        bridge: BridgeId,
+        /// Members in it.
+        count: usize,
+        /// How that is chosen.
+        seen: VideoSeen,
+        /// UNIQUEID of who is seen by all others.
+        source: Option<String>,
+        /// And of who was before.
+        previous: Option<String>,
     },
     /// A conference is recorded from here on, or not any more.
     ConferenceRecord {
@@ -248,6 +268,8 @@ pub enum Notice {
         bridge: BridgeId,
         /// Members in it.
         count: usize,
+        /// Whose video is seen.
+        seen: VideoSeen,
         /// It is recorded from here on.
         runs: bool,
     },
@@ -265,6 +287,8 @@ pub enum Notice {
         is_admin: bool,
         /// It is not heard.
         is_muted: bool,
+        /// Whose video is seen.
+        seen: VideoSeen,
         /// What happened.
         change: crate::conference::MemberChange,
     },

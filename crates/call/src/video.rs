@@ -10,7 +10,10 @@ impl Core {
     /// it is bridged to; what it had before and has no more is the driver's to close.
     pub fn set_video(&mut self, id: ChannelId, video: Vec<Option<StreamId>>) {
         let Some(channel) = self.get_mut(id).filter(|channel| channel.video != video) else { return };
-        channel.video = video;
+        let before = std::mem::replace(&mut channel.video, video);
+        let after = channel.video.clone();
+        let gone: Vec<_> = before.into_iter().flatten().filter(|of| !after.contains(&Some(*of))).collect();
+        self.conference_streams(id, &gone);
         if let Some(other) = self.talks_to(id) {
             self.join_video(id, other);
         }

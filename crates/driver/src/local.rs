@@ -205,6 +205,7 @@ fn plan(format: FormatId) -> Plan {
         keepalive_ms: 0,
         marking: base::Marking::default(),
         keys: None,
+        picture: base::PictureRequest::default(),
     }
 }
 

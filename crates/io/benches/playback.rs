@@ -299,6 +299,7 @@ fn plan(number: u32, remote: SocketAddr) -> Plan {
         keepalive_ms: 0,
         marking: base::Marking::default(),
         keys: None,
+        picture: base::PictureRequest::default(),
     }
 }
 

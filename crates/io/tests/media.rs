@@ -76,6 +76,7 @@ fn plan(remote: Option<SocketAddr>) -> Plan {
         keepalive_ms: 0,
         marking: base::Marking::default(),
         keys: None,
+        picture: base::PictureRequest::default(),
     }
 }
 

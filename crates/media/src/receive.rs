@@ -97,7 +97,10 @@ impl<P: PacketIo> Desk<'_, P> {
             self.tell_report(id, said, false, from);
         }
         if is_video {
-            self.pass_feedback(id, packet);
+            match self.streams.get(id).and_then(|stream| stream.pictures.as_ref()?.shown()) {
+                Some(source) => self.judge_feedback(id, source, packet),
+                None => self.pass_feedback(id, packet),
+            }
         }
         Ok(())
     }
@@ -268,13 +271,15 @@ impl<P: PacketIo> Desk<'_, P> {
             }
         }
         let to = if stream.echo { Some(id) } else { stream.bridge };
-        if let Some(to) = to {
-            self.forward(to, id, inbound);
+        match to {
+            Some(to) => self.forward(to, id, inbound),
+            None if stream.pictures.is_some() => self.show_viewers(id, &inbound),
+            None => {}
         }
     }
 
     /// Sends a packet that `from` received on `to`, rewritten in place.
-    fn forward(&mut self, to: StreamId, from: StreamId, inbound: Inbound) {
+    pub(crate) fn forward(&mut self, to: StreamId, from: StreamId, inbound: Inbound) {
         let Some(stream) = self.streams.get_mut(to) else { return };
         let is_busy = stream.play.is_some() || stream.dials && stream.digits.mutes_relay();
         if stream.feed != Feed::Relay(from) || is_busy || !stream.gives_audio {

@@ -154,16 +154,13 @@ impl<L> Stream<L> {
         let Ok(compound) = rtcp::Compound::parse(compound) else { return 0 };
         let key = self.source_key(origin);
         let passage = rtcp::Passage { about: about.out.ssrc(), origin, sender: self.out.ssrc() };
-        let mut writer = rtcp::Writer::new(buffer);
-        writer.report(passage.sender, None, None);
-        writer.cname(passage.sender, &cname(passage.sender));
-        let before = writer.len();
-        for part in compound {
-            if let rtcp::Packet::Feedback(feedback) = part {
-                writer.feedback(&feedback, passage, |sequence| about.out.origin(key, sequence));
+        feedback_compound(passage, buffer, |writer| {
+            for part in compound {
+                if let rtcp::Packet::Feedback(feedback) = part {
+                    writer.feedback(&feedback, passage, |sequence| about.out.origin(key, sequence));
+                }
             }
-        }
-        if writer.len() > before { writer.len() } else { 0 }
+        })
     }
     /// Reads the peer's compound; what its first report says.
     pub(crate) fn read_report(
@@ -197,6 +194,20 @@ impl<L> Stream<L> {
         let round_trip_us = u32::try_from(self.report.round_trip.as_micros()).unwrap_or(u32::MAX);
         RtcpReport { sent, peer, ssrc, sender, block, round_trip_us }
     }
+}
+
+/// Writes feedback as the smallest compound there is (RFC 4585 §3.1); 0 when there is none.
+pub(crate) fn feedback_compound(
+    passage: rtcp::Passage,
+    buffer: &mut [u8],
+    write: impl FnOnce(&mut rtcp::Writer<'_>),
+) -> usize {
+    let mut writer = rtcp::Writer::new(buffer);
+    writer.report(passage.sender, None, None);
+    writer.cname(passage.sender, &cname(passage.sender));
+    let before = writer.len();
+    write(&mut writer);
+    if writer.len() > before { writer.len() } else { 0 }
 }
 
 /// A short-term persistent CNAME without names or addresses (RFC 7022 §4.2).

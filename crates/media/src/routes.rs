@@ -23,6 +23,7 @@ impl<P: PacketIo> Desk<'_, P> {
         for stream in pair.into_iter().flatten() {
             self.plan_ear(stream);
         }
+        self.plan_viewers(id);
     }
     /// Joins two streams; earlier joins of either end.
     pub(crate) fn join(&mut self, a: StreamId, b: StreamId) {
@@ -43,6 +44,9 @@ impl<P: PacketIo> Desk<'_, P> {
     }
     /// Takes a stream and its peer out of their bridge.
     pub(crate) fn part(&mut self, id: StreamId) {
+        if self.streams.get(id).is_some_and(|stream| stream.room.is_some()) {
+            self.part_pictures(id);
+        }
         if self.leave_room(id) {
             return self.plan_routes(id);
         }
@@ -61,18 +65,19 @@ impl<P: PacketIo> Desk<'_, P> {
     }
 
     /// Where `id` gets its audio from, and the encoder for it.
-    fn plan_feed(&mut self, id: StreamId) {
+    pub(crate) fn plan_feed(&mut self, id: StreamId) {
         let coders = self.coders;
         let coded = coders.coded();
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.whisper.take_if(|whisper| whisper.is_empty());
         let Some(stream) = self.streams.get(id) else { return };
-        let source_id = if stream.echo { Some(id) } else { stream.bridge };
+        let shown = stream.pictures.as_ref().and_then(|pictures| pictures.shown());
+        let source_id = if stream.echo { Some(id) } else { stream.bridge.or(shown) };
         // A stream in echo hears only itself, and nobody hears it; nor one that left the bridge while the two were on different
         // workers.
-        let source = source_id
-            .and_then(|source| self.streams.get(source))
-            .filter(|source| source.id == id || (!source.echo && source.bridge == Some(id)));
+        let source = source_id.and_then(|source| self.streams.get(source)).filter(|source| {
+            source.id == id || (!source.echo && (source.bridge == Some(id) || source.is_seen_by(id)))
+        });
         let whispers = stream.whisper.is_some();
         let is_away = source_id.is_some_and(|source| self.streams.get(source).is_none());
         let feed = match source {

@@ -109,6 +109,9 @@ impl<P: PacketIo> Desk<'_, P> {
             self.send_report(id, false);
         }
         self.keep_alive(id);
+        if self.streams.get(id).and_then(|s| s.pictures.as_ref()?.due()).is_some_and(|due| due <= now) {
+            self.ask_picture(id);
+        }
         if let Some(stream) = self.streams.get_mut(id) {
             stream.wake_at = stream.next_timer();
         }

@@ -21,6 +21,7 @@ use crate::mouth::Mouth;
 use crate::play::Playing;
 use crate::relay::Below;
 use crate::report::Report;
+use crate::show::Pictures;
 use crate::taps::Taps;
 use crate::wheel::Seat;
 use crate::whisper::Whisper;
@@ -100,6 +101,8 @@ pub(crate) struct Stream<L> {
     pub(crate) received: Traffic,
     pub(crate) reception: Reception,
     pub(crate) below: Below,
+    /// Who sees it and whom it shows; only of video, in rooms.
+    pub(crate) pictures: Option<Box<Pictures>>,
 
     // A packet that leaves.
     /// Where RTP goes: never to an address that neither SDP named nor the latch locked.
@@ -194,6 +197,7 @@ impl<L> Stream<L> {
             received: Traffic::default(),
             reception: Reception::default(),
             below: Below::new(now),
+            pictures: None,
             target: None,
             frame_units: 0,
             format: plan.format,
@@ -299,7 +303,8 @@ impl<L> Stream<L> {
         let silence = after(self.last_rtp, self.plan.rtp_timeout_ms).filter(|_| !self.timed_out);
         let keepalive = after(self.last_sent, self.plan.keepalive_ms);
         let keepalive = keepalive.filter(|_| self.leg.is_some() && self.target.is_some());
-        let timers = [silence, keepalive, self.report.next_at()];
+        let picture = self.pictures.as_ref().and_then(|pictures| pictures.due());
+        let timers = [silence, keepalive, self.report.next_at(), picture];
         timers.into_iter().flatten().fold(self.below.look_at(), Instant::min)
     }
     /// Room for one coded packet that we send; what a format of constant rate fills exactly.
@@ -482,6 +487,7 @@ pub(crate) mod testing {
             keepalive_ms: 0,
             marking: base::Marking::default(),
             keys: None,
+            picture: base::PictureRequest::default(),
         }
     }
 }

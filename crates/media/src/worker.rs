@@ -484,6 +484,8 @@ impl<P: PacketIo> Desk<'_, P> {
                 self.enter(stream);
                 self.enter_room(stream, room, mixing, member);
             }
+            Command::Show { stream, source } => self.show(stream, source),
+            Command::AskPicture { stream } => self.ask_picture(stream),
             Command::Adjust { stream, member } => self.adjust_member(stream, member),
             Command::Announce { room, clip } => self.announce(room, clip),
             Command::RecordRoom { room, format, sink } => self.record_room(room, Some((format, sink))),

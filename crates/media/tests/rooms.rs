@@ -5,7 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use base::{
-    AudioSink, Clip, Command, Event, Fault, FormatId, Gain, MemberSettings, RoomId, RoomSettings, StreamId,
+    AudioSink, Clip, Command, Event, Fault, FormatId, Gain, MemberSettings, RoomId, RoomSettings, RoomVideo,
+    StreamId,
 };
 use common::*;
 use media::Input;
@@ -556,4 +557,38 @@ fn a_member_that_sends_nothing_or_changes_its_format_disturbs_nobody() {
     assert_eq!(tones(&plant, &guests[0], &TONES), [TONES[1]]);
     let narrow = heard(&plant, &guests[0], 400);
     assert!(amplitude(&narrow, 8000, 3000.0) < 100.0, "what is too high for narrow band does not fold back");
+}
+
+#[test]
+fn who_leads_the_talk_is_told_when_somebody_wants_to_know() {
+    let leads = |tells_speaker| {
+        let mut plant = Plant::new();
+        let mut guests: Vec<_> =
+            [400.0, 700.0, 0.0].iter().map(|hertz| guest(&mut plant, FormatId::ULAW, *hertz)).collect();
+        let video = RoomVideo { tells_speaker, ..RoomVideo::default() };
+        for guest in &guests {
+            let member = MemberSettings { silence_ms: 200, ..MemberSettings::default() };
+            enter_as(&mut plant, guest.stream(), RoomSettings { video, ..RoomSettings::default() }, member);
+        }
+        let quiet: Vec<Vec<u8>> = guests.iter_mut().map(|guest| std::mem::take(&mut guest.speech)).collect();
+        let mut told = Vec::new();
+        for (talker, ms) in [(0, 200), (2, 400), (0, 600), (1, 500), (0, 200), (1, 1500), (2, 2000)] {
+            for (n, guest) in guests.iter_mut().enumerate() {
+                guest.speech = if n == talker { quiet[n].clone() } else { Vec::new() };
+            }
+            talk(&mut plant, &mut guests, ms);
+            let speaker = |event: &Event| match event {
+                Event::Speaker { stream } => Some(stream.slot),
+                _ => None,
+            };
+            told.push(plant.take_events().iter().filter_map(speaker).collect::<Vec<_>>());
+        }
+        told
+    };
+    let nobody: Vec<u32> = Vec::new();
+    let expected =
+        [&nobody[..], &nobody, &[0], &[1], &nobody, &nobody, &nobody].map(<[u32]>::to_vec).to_vec();
+    let told = leads(true);
+    assert_eq!(told, expected, "{told:?}");
+    assert_eq!(leads(false), vec![nobody; 7]);
 }

@@ -1,92 +1,12 @@
 //! Video on invented time: pictures go on as they are, and what a peer says of them goes back to who sent them.
 
+mod camera;
 mod common;
 
 use base::{Command, Direction, DtmfMode, FormatId, Latch, Plan, RxPayload, StreamId};
+use camera::*;
 use common::*;
 use rtp::{Discard, Header, rtcp};
-
-/// A plan for video in one format.
-fn video(number: u32, format: FormatId, payload: u8) -> Plan {
-    let mut plan = Plan {
-        dtmf: DtmfMode::Signalling,
-        remote_rtcp: Some(control(number)),
-        rtcp_interval_ms: 5000,
-        ..plan(number, format, payload)
-    };
-    plan.rx[1] = None;
-    plan
-}
-fn control(number: u32) -> std::net::SocketAddr {
-    let mut at = peer(number);
-    at.set_port(at.port() + 1);
-    at
-}
-
-/// A camera: pictures of several packets, the last one marked.
-struct Camera {
-    phone: Phone,
-    pictures: u32,
-}
-
-impl Camera {
-    fn new(stream: StreamId, payload: u8) -> Self {
-        Self { phone: Phone { units: 0, ..Phone::new(stream, payload) }, pictures: 0 }
-    }
-    fn packets(&mut self, count: u8) -> Vec<Vec<u8>> {
-        self.pictures += 1;
-        self.phone.timestamp = self.phone.timestamp.wrapping_add(3000);
-        let picture = self.pictures as u8;
-        (0..count)
-            .map(|at| {
-                let mut bytes = self.phone.packet(&[picture, at, 0xaa, 0xbb]);
-                bytes[1] |= if at + 1 == count { 0x80 } else { 0 };
-                bytes
-            })
-            .collect()
-    }
-    fn show(&mut self, plant: &mut Plant, count: u8) {
-        for packet in self.packets(count) {
-            plant.datagram(self.phone.stream, self.phone.from, packet);
-        }
-        plant.run(33);
-    }
-    fn header(&self) -> Header {
-        let Phone { payload, sequence, timestamp, ssrc, .. } = self.phone;
-        Header { payload_type: payload, marker: false, sequence, timestamp, ssrc }
-    }
-}
-
-/// RTCP that a stream has sent to its peer's port for it.
-fn controls(plant: &Plant, stream: StreamId) -> Vec<Sent> {
-    plant.net.sent.iter().filter(|sent| sent.rtcp && sent.port == port(stream)).cloned().collect()
-}
-/// The feedback that a stream has passed on.
-fn passed(plant: &Plant, stream: StreamId) -> Vec<Vec<u8>> {
-    let compounds = controls(plant, stream);
-    compounds
-        .iter()
-        .filter(|sent| sent.bytes.len() > 32 && sent.bytes[33] >= 205)
-        .map(|sent| sent.bytes.clone())
-        .collect()
-}
-/// A compound of a peer that ends with this feedback.
-fn feedback(kind: u8, format: u8, sender: u32, media: u32, entries: &[u8]) -> Vec<u8> {
-    let mut buffer = [0; 256];
-    let mut writer = rtcp::Writer::new(&mut buffer);
-    writer.report(sender, None, None);
-    writer.cname(sender, b"peer");
-    let length = writer.len();
-    let words = (2 + entries.len() / 4) as u8;
-    [
-        &buffer[..length],
-        &[0x80 | format, kind, 0, words],
-        &sender.to_be_bytes(),
-        &media.to_be_bytes(),
-        entries,
-    ]
-    .concat()
-}
 
 #[test]
 fn pictures_go_on_as_they_are_under_our_numbers_and_the_peers_payload_type() {

@@ -32,7 +32,7 @@ pub const CNAME_BYTES_MAX: usize = 32;
 /// Entries of one list of missing packets that are passed on; each names up to 17.
 pub const NACKS_MAX: usize = 32;
 /// Sources of one request that are looked at: a peer has one of ours.
-const SOURCES_MAX: usize = 16;
+pub const SOURCES_MAX: usize = 16;
 /// Report blocks read of one report; a point-to-point peer sends one (RFC 3550 §6.4 allows 31).
 pub const BLOCKS_MAX: usize = 31;
 
@@ -85,6 +85,20 @@ impl<'a> Feedback<'a> {
             _ => return None,
         })
     }
+}
+
+/// Bits a second of an estimate: six bits of exponent and eighteen of mantissa behind the number of sources
+/// (draft-alvestrand-rmcat-remb §2.2).
+pub fn remb_rate([_, r0, r1, r2]: [u8; 4]) -> u64 {
+    let mantissa = u64::from(r0 & 3) << 16 | u64::from(r1) << 8 | u64::from(r2);
+    let exponent = u32::from(r0 >> 2);
+    if mantissa.leading_zeros() < exponent { u64::MAX } else { mantissa << exponent }
+}
+/// The same for one source, rounded down.
+pub fn remb_of(rate: u64) -> [u8; 4] {
+    let exponent = (u64::BITS - rate.leading_zeros()).saturating_sub(18);
+    let [.., m0, m1, m2] = (rate >> exponent).to_be_bytes();
+    [1, (exponent as u8) << 2 | m0, m1, m2]
 }
 
 /// Who is meant by feedback on its way through a relay.
@@ -380,6 +394,22 @@ mod tests {
         buffer[..length].to_vec()
     }
 
+    #[test]
+    fn estimates_are_read_and_written_as_exponent_and_mantissa() {
+        for (rate, bytes) in [
+            (0, [1, 0, 0, 0]),
+            (1, [1, 0, 0, 1]),
+            (0x3_ffff, [1, 3, 0xff, 0xff]),
+            (0x4_0000, [1, 1 << 2 | 2, 0, 0]),
+            (2_000_000, [1, 3 << 2 | 3, 0xd0, 0x90]),
+            (0x3_ffff << 46, [1, 46 << 2 | 3, 0xff, 0xff]),
+        ] {
+            assert_eq!((remb_of(rate), remb_rate(bytes)), (bytes, rate), "{rate}");
+        }
+        assert_eq!(remb_rate([1, 0xff, 0xff, 0xff]), u64::MAX, "more than can be counted");
+        assert_eq!(remb_rate(remb_of(u64::MAX)), 0x3_ffff << 46);
+        assert_eq!(remb_rate(remb_of(1_000_001)), 1_000_000, "rounded down");
+    }
     #[test]
     fn rfc3550_6_4_a_compound_reads_back_as_it_was_written() {
         let bytes = compound(|writer| {

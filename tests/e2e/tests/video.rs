@@ -2,7 +2,7 @@
 //! RFC 4585).
 
 use e2e::camera::{Camera, Shown};
-use e2e::{Message, Phone, Server, Site, wait};
+use e2e::{Message, Phone, Server, Site, Speak, wait};
 use std::net::{IpAddr, SocketAddr};
 
 const DIALPLAN: &str = "
@@ -147,4 +147,45 @@ fn rfc3264_8_1_a_camera_that_is_switched_on_during_the_call_is_seen() {
     assert_whole(&until_seen(&mut his, to_bob, &hers), 97);
     alice.hang_up();
     bob.until_hung_up();
+}
+
+#[test]
+fn in_a_conference_all_see_who_talks_who_sees_whom_they_saw_and_a_change_asks_for_a_whole_picture() {
+    let site = ["alice", "bob", "carol"]
+        .iter()
+        .fold(Site::new("video-room"), |site, name| site.phone_with(name, "allow=ulaw,h264\n"));
+    let site = site.dialplan("\n[test]\nexten => meet,1,ConfBridge(meet,seen,quiet)\n").add(
+        "confbridge.conf",
+        "[seen]\ntype=bridge\nvideo_mode=follow_talker\nvideo_update_discard=200\n\
+         [quiet]\ntype=user\nquiet=yes\nmusic_on_hold_when_empty=no\n",
+    );
+    let server = Server::start(site);
+    let mut guests: Vec<_> = [("alice", 97), ("bob", 98), ("carol", 99)]
+        .into_iter()
+        .map(|(name, payload_type)| {
+            let (mut phone, camera) = phone(&server, name, payload_type, "packetization-mode=1");
+            let to = wanted(&phone.must_call("meet")).expect("video");
+            (phone, camera, to)
+        })
+        .collect();
+    // Whoever's turn it is talks, and all cameras run, each with pictures of so many packets that it is known by them.
+    for (talker, seen) in [(2, [2, 2, 0]), (1, [1, 2, 1]), (2, [2, 2, 1])] {
+        for (n, (phone, ..)) in guests.iter().enumerate() {
+            phone.media.speak(if n == talker { Speak::Tone(440.0) } else { Speak::Silence });
+        }
+        let talks = guests[talker].1.ssrc();
+        let mut is_asked = false;
+        wait::until_true("each sees whom it is to see", || {
+            for (packets, (_, camera, to)) in (2..).zip(&mut guests) {
+                camera.show(*to, packets);
+            }
+            is_asked |= guests[talker].1.lost().contains(&talks);
+            let whom = |camera: &Camera| Some(camera.seen().last()?.payload.get(2)? - 2);
+            let now: Vec<_> = guests.iter().map(|(_, camera, _)| whom(camera)).collect();
+            is_asked && now == seen.map(Some)
+        });
+    }
+    for (phone, ..) in &mut guests {
+        phone.hang_up();
+    }
 }

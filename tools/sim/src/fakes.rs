@@ -295,6 +295,11 @@ impl MediaDoor for Media {
                 let deaf = if member.deaf { " deaf" } else { "" };
                 state.say(&format!("#{} enters room {}{muted}{deaf}", stream.slot, room.slot));
             }
+            Command::Show { stream, source } => state.say(&match source {
+                Some(source) => format!("#{} is shown #{}", stream.slot, source.slot),
+                None => format!("#{} is shown nothing", stream.slot),
+            }),
+            Command::AskPicture { stream } => state.say(&format!("#{} is asked for a picture", stream.slot)),
             Command::Adjust { stream, member } => {
                 let muted = if member.muted { "is muted" } else { "is heard" };
                 let deaf = if member.deaf { " and deaf" } else { "" };

@@ -81,7 +81,17 @@ impl Stay<'_> {
                 let names = self.visit.count(others).await?;
                 self.hear(&names, false).await?;
             }
-            Action::ToggleBinaural | Action::TakeVideo | Action::ReleaseVideo => {
+            Action::TakeVideo => {
+                let (name, id) = (&self.visit.conference, self.chan.id());
+                if self.chan.core(|core| core.conference_choose_video(name, id)).is_err() {
+                    return self.refuse().await;
+                }
+            }
+            Action::ReleaseVideo => {
+                let (name, id) = (&self.visit.conference, self.chan.id());
+                self.chan.core(|core| core.conference_release_video(name, id));
+            }
+            Action::ToggleBinaural => {
                 if let Some(why) = action.is_without_effect() {
                     let text = format!("{} has no effect: {why}", action.spell());
                     self.visit.call.log(Level::Debug(1), &text);

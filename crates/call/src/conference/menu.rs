@@ -84,7 +84,6 @@ impl Action {
     pub fn is_without_effect(&self) -> Option<&'static str> {
         match self {
             Self::ToggleBinaural => Some("there is no binaural sound"),
-            Self::TakeVideo | Self::ReleaseVideo => Some("conferences have no video"),
             _ => None,
         }
     }

@@ -15,13 +15,15 @@ use crate::{ChanEvent, Core, Notice};
 mod menu;
 mod profile;
 mod record;
+mod video;
 
 pub use menu::{Action, Menu, Step};
 pub use profile::{
-    BRIDGE_ROWS, Bookings, BridgeProfile, Field, OptionRow, Pins, Rooms, SOUND_ROWS, Sounds, USER_ROWS,
+    BRIDGE_ROWS, Bookings, BridgeProfile, Field, OptionRow, Pins, Rooms, SFU, SOUND_ROWS, Sounds, USER_ROWS,
     UserProfile, row,
 };
 pub use record::{RecordPlan, RecordRefused};
+pub use video::{NoVideo, VideoMode, VideoSeen};
 
 /// Who a member of a conference is and may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -184,6 +186,7 @@ pub struct Conference {
     /// Context in which its extension is.
     registered_in: String,
     recording: Option<record::Recording>,
+    vision: video::Vision,
     /// Where it was recorded last: path and extension.
     recorded: Option<(String, String)>,
 }
@@ -398,6 +401,7 @@ impl Core {
         self.bridge_enter(bridge, id);
         self.media(Command::Enter { stream, room, mixing: profile.mixing(), member: settings });
         self.conference_notice(id, MemberChange::Entered);
+        self.conference_show(name);
         let begins = seat.is_marked && marked == 0 && self.conference_waiting(name, false);
         self.conference_rouse(name, id);
         let conference = self.conferences.by_name.get(name);
@@ -438,12 +442,14 @@ impl Core {
             came: 0,
             registered_in: profile.register_in.clone(),
             recording: None,
+            vision: video::Vision::default(),
             recorded: None,
         };
         self.registered.add(&profile.register_in, name, REGISTRAR, name);
         self.conferences.by_name.insert(name.to_owned(), fresh);
         let conference = name.to_owned();
-        self.notice(|_| Some(Notice::ConferenceStart { conference, bridge }));
+        let seen = profile.video.seen();
+        self.notice(|_| Some(Notice::ConferenceStart { conference, bridge, seen }));
     }
     /// Lets those who wait for marked members wait, or takes them in; whether that changed anything for anybody.
     fn conference_waiting(&mut self, name: &str, waits: bool) -> bool {
@@ -460,6 +466,7 @@ impl Core {
             self.conference_adjust(*id);
             self.push_event(*id, ChanEvent::Conference);
         }
+        self.conference_show(name);
         !changed.is_empty()
     }
     /// Who is alone, or was until this member came or left, hears of it.
@@ -499,8 +506,10 @@ impl Core {
         let at = conference.members.iter().position(|member| member.channel == id)?;
         let was_marked = conference.members.remove(at).seat.is_marked;
         let (bridge, room, count) = (conference.bridge, conference.room, conference.members.len());
+        let seen = conference.profile.video.seen();
         let was_last_marked = was_marked && conference.marked() == 0;
         self.bridge_leave(bridge, id);
+        self.conference_part_video(&name, id);
         if count == 0 {
             self.conference_record_end(&name);
             if let Some(ended) = self.conferences.by_name.remove(&name) {
@@ -508,7 +517,7 @@ impl Core {
             }
             self.conferences.free.push(room);
             let conference = name.clone();
-            self.notice(|_| Some(Notice::ConferenceEnd { conference, bridge }));
+            self.notice(|_| Some(Notice::ConferenceEnd { conference, bridge, seen }));
             self.bridge_destroy(bridge);
         } else {
             if was_marked {
@@ -545,6 +554,9 @@ impl Core {
         if let Some(member) = self.conferences.member_mut(id) {
             member.is_away = away;
             self.conference_adjust(id);
+            if let Some(name) = self.conferences.of_channel.get(&id).cloned() {
+                self.conference_show(&name);
+            }
         }
     }
     /// Mutes all but administrators, and who comes later, or lets them be heard again.
@@ -620,6 +632,7 @@ impl Core {
                 channel: core.snapshot(id)?,
                 is_admin: member.seat.is_admin,
                 is_muted: conference.silences(member),
+                seen: conference.video_seen(),
                 change,
             })
         });

@@ -5,9 +5,9 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use base::{RoomSettings, SampleRate};
+use base::{Combined, Estimates, RoomSettings, RoomVideo, SampleRate};
 
-use super::Seat;
+use super::{Seat, VideoMode};
 
 /// A bridge profile: how a conference runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,12 @@ pub struct BridgeProfile {
     pub name: String,
     /// How the room is mixed.
     pub mixing: RoomSettings,
+    /// Whose video is seen.
+    pub video: VideoMode,
+    /// Senders of video are told of a rate that is fixed.
+    pub forces_bitrate: bool,
+    /// That rate, bits a second.
+    pub bitrate: u32,
     /// The rate that is mixed at, as the profile says; `None`: that of the members.
     pub rate: Option<SampleRate>,
     /// The rate that `rate` may come to; `None`: no limit.
@@ -47,6 +53,9 @@ impl Default for BridgeProfile {
         Self {
             name: String::new(),
             mixing: RoomSettings::default(),
+            video: VideoMode::default(),
+            forces_bitrate: false,
+            bitrate: 0,
             rate: None,
             rate_max: None,
             members_max: 0,
@@ -67,7 +76,11 @@ impl BridgeProfile {
     /// How the room is mixed, with the rates of the profile.
     pub fn mixing(&self) -> RoomSettings {
         let rate_max = [self.rate, self.rate_max].into_iter().flatten().min_by_key(|rate| rate.0);
-        RoomSettings { rate_max, ..self.mixing }
+        let forced = self.forces_bitrate.then_some(self.bitrate);
+        let estimates = Estimates { forced, ..self.mixing.video.estimates };
+        let tells_speaker = self.video != VideoMode::None;
+        let video = RoomVideo { tells_speaker, estimates, ..self.mixing.video };
+        RoomSettings { rate_max, video, ..self.mixing }
     }
 }
 
@@ -292,17 +305,59 @@ pub const BRIDGE_ROWS: &[OptionRow<BridgeProfile>] = rows! {
         "Command that is run when the recording is complete; ^{MIXMONITOR_FILENAME} and ^{CONFBRIDGE_NAME} stand for the file and the conference.";
     "language" => Field::Text(|p| &mut p.language) => "",
         "Language of what all hear; empty: that of the member it is about.";
-    "video_mode" => Field::Not("none", true, "conferences have no video") => "",
-        "";
-    "video_update_discard" => Field::Not("*", true, "conferences have no video") => "", "";
-    "remb_send_interval" => Field::Not("*", true, "conferences have no video") => "", "";
-    "remb_behavior" => Field::Not("*", true, "conferences have no video") => "", "";
-    "remb_estimated_bitrate" => Field::Not("*", true, "conferences have no video") => "", "";
+    "video_mode" => Field::Other("none, follow_talker, last_marked, first_marked", set_video, |p| p.video.spell().to_owned()) => "none",
+        "Whose video is seen by all others: nobody's, that of who leads the talk, or of the marked member who came last or first. See [conferences.md](conferences.md#video).";
+    "video_update_discard" => Field::Number(|p| &mut p.mixing.video.pause_ms, 0..=3_600_000) => "2000",
+        "Milliseconds in which a sender of video is asked for a whole picture once at most; never more often than every 100.";
+    "remb_send_interval" => Field::Number(|p| &mut p.mixing.video.estimates.interval_ms, 0..=3_600_000) => "0",
+        "Milliseconds between two estimates (REMB) that a sender of video gets of those who see it, at least; 0: it gets none.";
+    "remb_behavior" => Field::Other("average, lowest, highest, average_all, lowest_all, highest_all, force", set_estimate, show_estimate) => "average",
+        "What is made of the estimates of those who see a sender, with _all of those who see anybody; force: remb_estimated_bitrate is told.";
+    "remb_estimated_bitrate" => Field::Number(|p| &mut p.bitrate, 0..=u32::MAX) => "0",
+        "Bits a second that remb_behavior=force tells.";
     "binaural_active" => Field::Not("no", true, "all voices come from the middle") => "", "";
     "regcontext" => Field::Text(|p| &mut p.register_in) => "",
         "Context in which an extension of the conference's name is there as long as the conference.";
     "enable_events" => Field::Not("no", true, "events are sent to managers, not to members") => "", "";
 };
+
+/// The value of `video_mode` by which everybody would see everybody; it is obeyed as `follow_talker`.
+pub const SFU: &str = "sfu";
+
+fn set_video(profile: &mut BridgeProfile, text: &str) -> bool {
+    let text = if text.eq_ignore_ascii_case(SFU) { VideoMode::FollowTalker.spell() } else { text };
+    let found = VideoMode::SPELT.into_iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
+    found.map(|(_, mode)| profile.video = mode).is_some()
+}
+
+/// Values of `remb_behavior`: what it is called, how estimates are brought to one, and whether all count.
+const ESTIMATES: [(&str, Combined, bool); 6] = [
+    ("average", Combined::Average, false),
+    ("lowest", Combined::Lowest, false),
+    ("highest", Combined::Highest, false),
+    ("average_all", Combined::Average, true),
+    ("lowest_all", Combined::Lowest, true),
+    ("highest_all", Combined::Highest, true),
+];
+
+fn set_estimate(profile: &mut BridgeProfile, text: &str) -> bool {
+    profile.forces_bitrate = text.eq_ignore_ascii_case("force");
+    let found = ESTIMATES.into_iter().find(|(word, ..)| word.eq_ignore_ascii_case(text));
+    if let Some((_, combined, of_all)) = found {
+        let estimates = &mut profile.mixing.video.estimates;
+        (estimates.combined, estimates.of_all) = (combined, of_all);
+    }
+    found.is_some() || profile.forces_bitrate
+}
+
+fn show_estimate(profile: &BridgeProfile) -> String {
+    let estimates = profile.mixing.video.estimates;
+    let is_it = |(_, combined, of_all): &(&str, Combined, bool)| {
+        (*combined, *of_all) == (estimates.combined, estimates.of_all)
+    };
+    let word = ESTIMATES.iter().find(|row| is_it(row)).map_or("average", |(word, ..)| word);
+    if profile.forces_bitrate { "force" } else { word }.to_owned()
+}
 
 fn set_speakers(profile: &mut BridgeProfile, text: &str) -> bool {
     text.parse().map(|most| profile.mixing.speakers_max = most).is_ok()

@@ -103,8 +103,9 @@ impl Core {
     fn conference_record_notice(&mut self, name: &str, bridge: BridgeId, runs: bool) {
         let conference = name.to_owned();
         self.notice(|core| {
-            let count = core.conferences.get(&conference).map_or(0, |conference| conference.members.len());
-            Some(Notice::ConferenceRecord { conference, bridge, count, runs })
+            let found = core.conferences.get(&conference)?;
+            let (count, seen) = (found.members.len(), found.video_seen());
+            Some(Notice::ConferenceRecord { conference, bridge, count, seen, runs })
         });
     }
     /// Ends recordings whose files cannot be written any more, while the conferences go on.

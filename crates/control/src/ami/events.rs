@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use base::{BridgeId, RtcpReport};
 pub use call::bridge_name;
+use call::conference::VideoSeen;
 use call::monitor::MonitorChange;
 use call::{AgentChange, AgiChange, DeviceState, HandlerChange, Notice, Presentation, Snapshot};
 use store::config::manager::Classes;
@@ -63,6 +64,7 @@ events! {
     "ConfbridgeLeave" "call" "A channel left a conference." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeMute" "call" "A member of a conference is not heard any more." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeUnmute" "call" "A member of a conference is heard again." ["Conference", "Bridge*", "Channel*", "Admin"];
+    "BridgeVideoSourceUpdate" "call" "The video of another member is seen in a conference; of nobody, when BridgeVideoSource is not there." ["Bridge*", "BridgeVideoSource", "BridgePreviousVideoSource"];
     "ConfbridgeRecord" "call" "A conference is recorded from here on." ["Conference", "Bridge*"];
     "ConfbridgeStopRecord" "call" "A conference is not recorded any more." ["Conference", "Bridge*"];
     "QueueCallerJoin" "agent" "A caller entered a queue." ["Channel*", "Queue", "Position", "Count"];
@@ -444,14 +446,22 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::BridgeLeave { bridge: of, count, channel: who } => {
             Event::new("BridgeLeave").with(|m| channel(bridge(m, *of, *count), "", who))
         }
-        Notice::ConferenceStart { conference, bridge: of } => Event::new("ConfbridgeStart")
-            .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0)),
-        Notice::ConferenceEnd { conference, bridge: of } => Event::new("ConfbridgeEnd")
-            .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0)),
-        Notice::ConferenceRecord { conference, bridge: of, count, runs } => {
+        Notice::ConferenceStart { conference, bridge: of, seen } => Event::new("ConfbridgeStart")
+            .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0, *seen)),
+        Notice::ConferenceEnd { conference, bridge: of, seen } => Event::new("ConfbridgeEnd")
+            .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0, *seen)),
+        Notice::ConferenceRecord { conference, bridge: of, count, seen, runs } => {
             let name = if *runs { "ConfbridgeRecord" } else { "ConfbridgeStopRecord" };
-            Event::new(name)
-                .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, *count))
+            Event::new(name).with(|m| {
+                conference_bridge(m.field("Conference", conference), *of, conference, *count, *seen)
+            })
+        }
+        Notice::ConferenceVideo { conference, bridge: of, count, seen, source, previous } => {
+            Event::new("BridgeVideoSourceUpdate").with(|m| {
+                conference_bridge(m, *of, conference, *count, *seen)
+                    .optional("BridgeVideoSource", source.as_deref())
+                    .field("BridgePreviousVideoSource", previous.as_deref().unwrap_or("none"))
+            })
         }
         Notice::ConferenceMember { .. } => conference_member(notice),
         Notice::Queue { queue, event, caller, member } => {
@@ -580,6 +590,7 @@ pub(crate) fn conference_bridge<'a>(
     id: BridgeId,
     name: &str,
     count: usize,
+    seen: VideoSeen,
 ) -> Message<'a> {
     message
         .field("BridgeUniqueid", bridge_name(id))
@@ -588,7 +599,7 @@ pub(crate) fn conference_bridge<'a>(
         .field("BridgeCreator", "ConfBridge")
         .field("BridgeName", name)
         .field("BridgeNumChannels", count)
-        .field("BridgeVideoSourceMode", "none")
+        .field("BridgeVideoSourceMode", seen.spell())
 }
 
 /// Yes or No.
@@ -598,8 +609,16 @@ pub(crate) const fn yes_no(yes: bool) -> &'static str {
 
 fn conference_member(notice: &Notice) -> Event {
     use call::conference::MemberChange;
-    let Notice::ConferenceMember { conference, bridge: of, count, channel: who, is_admin, is_muted, change } =
-        notice
+    let Notice::ConferenceMember {
+        conference,
+        bridge: of,
+        count,
+        channel: who,
+        is_admin,
+        is_muted,
+        seen,
+        change,
+    } = notice
     else {
         return Event::new("ConfbridgeJoin");
     };
@@ -611,7 +630,7 @@ fn conference_member(notice: &Notice) -> Event {
         MemberChange::Talking(_) => "ConfbridgeTalking",
     };
     Event::new(name).with(|m| {
-        let m = conference_bridge(m.field("Conference", conference), *of, conference, *count);
+        let m = conference_bridge(m.field("Conference", conference), *of, conference, *count, *seen);
         let m = channel(m, "", who);
         let m = match change {
             MemberChange::Talking(talks) => m.field("TalkingStatus", if *talks { "on" } else { "off" }),
@@ -759,6 +778,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::ConferenceStart { .. }
         | Notice::ConferenceEnd { .. }
         | Notice::ConferenceRecord { .. }
+        | Notice::ConferenceVideo { .. }
         | Notice::OriginateResponse { .. }
         | Notice::PeerStatus { .. }
         | Notice::ContactStatus { .. }

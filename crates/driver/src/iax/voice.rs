@@ -150,6 +150,7 @@ impl Voice {
             keepalive_ms: 0,
             marking: Marking::default(),
             keys: None,
+            picture: base::PictureRequest::default(),
         }
     }
 }

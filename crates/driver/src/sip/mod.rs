@@ -314,6 +314,13 @@ impl SipDriver {
             core.media(base::Command::Plan { stream, plan: Box::new(plan) });
             core.set_stream(channel, stream, format);
         }
+        if let base::Event::PictureWanted { stream } = event
+            && let Some(channel) = core.conference_camera(stream)
+            && self.leg_of(channel, core).is_some()
+            && let Some(handle) = core.get(channel).map(|c| c.handle)
+        {
+            self.ask_picture(core, handle);
+        }
         if let base::Event::Latched { stream, remote } = event
             && let Some(handle) = core.channel_of_stream(stream).and_then(|id| core.get(id)).map(|c| c.handle)
             && let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.stream == Some(stream))

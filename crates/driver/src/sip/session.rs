@@ -309,6 +309,7 @@ impl Media {
             keepalive_ms: terms.endpoint.rtp_keepalive.saturating_mul(1000 * here),
             marking: terms.endpoint.marking,
             keys: agreed.and_then(|agreed| self.sealed(agreed.keys.as_deref(), terms)),
+            picture: base::PictureRequest::default(),
         }
     }
     /// The keys that were agreed on, used as the site wants.

@@ -5,7 +5,8 @@ use ::sip::Method;
 use ::sip::sdp::{LocalVideo, NegotiatedVideo, VideoFeedback, VideoFormat, videos_offered};
 use ::sip::stack::Body;
 use base::{
-    ChannelId, Command, Direction, DtmfMode, FormatId, FormatSet, MAX_RX_PAYLOADS, Plan, RxPayload, StreamId,
+    ChannelId, Command, Direction, DtmfMode, FormatId, FormatSet, MAX_RX_PAYLOADS, PictureRequest, Plan,
+    RxPayload, StreamId,
 };
 use call::{Core, Level};
 
@@ -121,6 +122,11 @@ impl Video {
             keepalive_ms: 0,
             marking: terms.endpoint.video.marking,
             keys: agreed.and_then(|agreed| media.sealed(agreed.keys.as_deref(), terms)),
+            picture: agreed.map_or(PictureRequest::Signalling, |agreed| match agreed.feedback {
+                VideoFeedback { fir: true, .. } => PictureRequest::Fir,
+                VideoFeedback { pli: true, .. } => PictureRequest::Pli,
+                _ => PictureRequest::Signalling,
+            }),
             ..media.plan(None, terms)
         }
     }
@@ -334,17 +340,30 @@ impl SipDriver {
         core.set_video(channel, ids);
         has_some
     }
-    /// A side asks for a whole picture in signalling (RFC 5168): so is the other side, when both have video.
+    /// A side asks for a whole picture in signalling (RFC 5168): so is the other side, when both have video, or whoever is
+    /// seen in its conference.
     pub(crate) fn pass_picture_request(&mut self, core: &mut Core, handle: u64, asked: &[u8]) {
         let is_seen = |handle| {
             let agreed = self.legs.get(handle).and_then(|leg| leg.media.agreed());
             agreed.is_some_and(|agreed| agreed.video.iter().any(Option::is_some))
         };
-        let is_request = asked.windows(PICTURE_REQUEST.len()).any(|part| part == PICTURE_REQUEST);
-        let partner =
-            self.partner(core, handle).filter(|partner| is_request && is_seen(handle) && is_seen(*partner));
-        let dialog = partner.and_then(|partner| self.legs.get(partner)?.dialog);
-        let Some(dialog) = dialog else { return };
+        if !asked.windows(PICTURE_REQUEST.len()).any(|part| part == PICTURE_REQUEST) || !is_seen(handle) {
+            return;
+        }
+        match self.partner(core, handle) {
+            Some(partner) if is_seen(partner) => self.ask_picture(core, partner),
+            Some(_) => {}
+            None => {
+                if let Some(leg) = self.legs.get(handle) {
+                    core.conference_ask_pictures(leg.channel);
+                }
+            }
+        }
+    }
+    /// Asks a peer for a whole picture in signalling (RFC 5168).
+    pub(crate) fn ask_picture(&mut self, core: &mut Core, handle: u64) {
+        let leg = self.legs.get(handle).filter(|leg| leg.stage == Stage::Up);
+        let Some(dialog) = leg.and_then(|leg| leg.dialog) else { return };
         let body = Body { content_type: "application/media_control+xml", bytes: PICTURE_XML.as_bytes() };
         self.with_stack(core, |stack, now, out| {
             stack.request_inside(dialog, (Method::Info, &[], Some(body)), now, out)

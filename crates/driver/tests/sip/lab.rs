@@ -34,6 +34,8 @@ pub struct Streams {
     pub fax: BTreeMap<StreamId, Option<base::Fax>>,
     /// Streams that were joined to each other, or parted.
     pub joined: Vec<(StreamId, Option<StreamId>)>,
+    /// Streams whose peers were asked for whole pictures.
+    pub pictures: Vec<StreamId>,
     /// Where the last one was opened.
     pub bound: Option<IpAddr>,
     /// Opening is refused.
@@ -76,6 +78,7 @@ impl MediaDoor for Door {
             }
             Command::Join { a, b } => streams.joined.push((a, Some(b))),
             Command::Part { stream } => streams.joined.push((stream, None)),
+            Command::AskPicture { stream } => streams.pictures.push(stream),
             Command::Play { .. } => streams.commands.push("play"),
             Command::StopPlay { .. } => streams.commands.push("stop"),
             _ => {}

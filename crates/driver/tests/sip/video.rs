@@ -1,7 +1,12 @@
 //! Video that is passed through: who is offered it, what is answered, and what becomes of it in the call (RFC 3264).
 
 use ::sip::OwnedMessage;
-use base::{ChannelId, Direction, FormatId as F, FormatSet, Plan, RxPayload, StreamId};
+use std::sync::Arc;
+
+use base::{
+    ChannelId, Direction, Event, FormatId as F, FormatSet, PictureRequest, Plan, RxPayload, StreamId,
+};
+use call::conference::{BridgeProfile, Guest, VideoMode};
 use call::{Chan, Indication, Request};
 use driver::sip::{Config, DirectMedia, FaxSettings, Glare, VideoSettings};
 
@@ -324,6 +329,58 @@ fn rfc5168_7_who_asks_for_a_picture_by_info_has_it_asked_of_the_other_side() {
         let info = sent.iter().find(|message| line(message) == "INFO");
         assert_eq!(info.is_some(), passed, "{name}");
         assert!(info.is_none_or(|info| body(info).contains("<picture_fast_update/>")), "{name}");
+    }
+}
+
+/// Two with cameras, of whom each says of feedback what it is given, in a conference that follows the talker.
+fn conference(feedback: [&str; 2]) -> (Lab, [Phone; 2], [ChannelId; 2]) {
+    let mut lab = Lab::new(both(&[F::H264]));
+    lab.storyless = true;
+    let come = |lab: &mut Lab, mut phone: Phone, feedback: &str| {
+        let camera = format!("m=video 5000 RTP/AVP 97\r\na=rtpmap:97 H264/90000\r\n{feedback}");
+        let id = phone.invite(lab, "100", &with(4000, &camera));
+        lab.answer(id);
+        let ok = lab.sent();
+        phone.ack(lab, &ok, "");
+        let profile = BridgeProfile { video: VideoMode::FollowTalker, ..BridgeProfile::default() };
+        let core = &mut *lab.shard.core.borrow_mut();
+        core.conference_enter("room", id, Guest::default(), &Arc::new(profile)).unwrap();
+        (phone, id)
+    };
+    let (one, first) = come(&mut lab, Phone::new("alice"), feedback[0]);
+    let (other, second) = come(&mut lab, Phone::new("trunk").call("in"), feedback[1]);
+    (lab, [one, other], [first, second])
+}
+
+#[test]
+fn rfc4585_4_2_a_camera_is_asked_for_whole_pictures_as_its_phone_understands_it() {
+    for (feedback, expected) in [
+        ("", PictureRequest::Signalling),
+        ("a=rtcp-fb:* nack\r\n", PictureRequest::Signalling),
+        ("a=rtcp-fb:* nack pli\r\n", PictureRequest::Pli),
+        ("a=rtcp-fb:97 nack pli\r\na=rtcp-fb:97 ccm fir\r\n", PictureRequest::Fir),
+    ] {
+        let (lab, _, [id, _]) = conference([feedback, ""]);
+        let stream = lab.shard.core.borrow().get(id).unwrap().video[0].unwrap();
+        assert_eq!(lab.streams.borrow().open[&stream].picture, expected, "{feedback}");
+    }
+}
+
+#[test]
+fn rfc5168_7_in_a_conference_whoever_is_seen_is_asked_for_the_picture() {
+    let (mut lab, mut phones, ids) = conference(["", ""]);
+    let streams = ids.map(|id| lab.shard.core.borrow().get(id).unwrap().video[0].unwrap());
+    let xml = "<media_control><vc_primitive><to_encoder><picture_fast_update/></to_encoder></vc_primitive>\
+               </media_control>";
+    phones[1].inside(&mut lab, "INFO", "Content-Type: application/media_control+xml\r\n", xml);
+    assert_eq!(lab.lines(), ["200"]);
+    assert_eq!(lab.streams.borrow().pictures, [streams[0]], "the one that the asker sees");
+    // And the worker says when it is wanted of a phone that does not understand feedback.
+    for (stream, expected) in [(streams[0], 1), (StreamId::new(99, 0), 0)] {
+        lab.with(|sip, core| sip.media_event(core, Event::PictureWanted { stream }));
+        let sent: Vec<_> = std::iter::from_fn(|| lab.next()).map(|(_, message)| message).collect();
+        let asked = sent.iter().filter(|message| body(message).contains("<picture_fast_update/>"));
+        assert_eq!(asked.filter(|message| line(message) == "INFO").count(), expected);
     }
 }
 

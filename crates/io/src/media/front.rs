@@ -651,7 +651,9 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::StopRecordRoom { room } => (rooms.resident(room)?, None),
         Command::Enter { stream, room, .. } => (stream, rooms.resident(room)),
         Command::Tie { a, b } | Command::Join { a, b } => (a, Some(b)),
+        Command::Show { stream, source } => (stream, source),
         Command::Plan { stream, .. }
+        | Command::AskPicture { stream }
         | Command::Close { stream }
         | Command::Play { stream, .. }
         | Command::Music { stream, .. }

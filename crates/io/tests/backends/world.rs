@@ -322,6 +322,7 @@ pub fn plan(remote: Option<SocketAddr>) -> Plan {
         keepalive_ms: 0,
         marking: base::Marking { tos: 0xb8, priority: 5 },
         keys: None,
+        picture: base::PictureRequest::default(),
     }
 }
 

@@ -35,5 +35,6 @@ pub fn plan(slot: u32, format: FormatId) -> Plan {
         keepalive_ms: 0,
         marking: Marking::default(),
         keys: None,
+        picture: base::PictureRequest::default(),
     }
 }

@@ -10,6 +10,7 @@
 
 mod announce;
 mod bus;
+mod leader;
 mod mixdown;
 mod recorder;
 mod run;
@@ -20,7 +21,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use base::{AudioSink, FormatId, Gain, MemberSettings, RoomId, RoomSettings, SampleRate, StreamId, Wishes};
+use base::{
+    AudioSink, FormatId, Gain, MemberSettings, RoomId, RoomSettings, RoomVideo, SampleRate, StreamId, Wishes,
+};
 use codec::{Coders, Level, RATES, Resampler};
 
 pub(crate) use talk::amplify;
@@ -29,6 +32,7 @@ use crate::groups::Turn;
 use crate::packet_io::PacketIo;
 use crate::room::announce::Announcer;
 use crate::room::bus::{Buses, samples};
+use crate::room::leader::Leader;
 use crate::room::recorder::Recorder;
 use crate::room::speech::{Speech, Voice};
 use crate::room::talk::Talk;
@@ -97,6 +101,9 @@ pub(crate) struct Room {
     seat: Seat,
     visits_left: u8,
     members: Vec<Member>,
+    /// Their streams of video, which are not mixed.
+    screens: Vec<StreamId>,
+    leader: Leader,
     buses: Buses,
     voices: Vec<Voice>,
     announcer: Announcer,
@@ -118,6 +125,8 @@ impl Room {
             seat,
             visits_left: seat.visits,
             members: Vec::new(),
+            screens: Vec::new(),
+            leader: Leader::default(),
             buses: Buses::default(),
             voices: Vec::new(),
             announcer: Announcer::default(),
@@ -221,7 +230,13 @@ impl Room {
             }
         }
     }
+    /// Nobody is in it any more.
+    fn is_deserted(&self) -> bool {
+        self.members.is_empty() && self.screens.is_empty()
+    }
     fn remove(&mut self, id: StreamId) {
+        self.screens.retain(|screen| *screen != id);
+        self.leader.forget(id);
         let Some(at) = self.members.iter().position(|member| member.id == id) else { return };
         self.unshare(at);
         self.members.swap_remove(at);
@@ -308,7 +323,7 @@ impl Rooms {
     pub(crate) fn leave(&mut self, id: RoomId, stream: StreamId) {
         let Some(room) = self.get_mut(id) else { return };
         room.remove(stream);
-        if room.members.is_empty() {
+        if room.is_deserted() {
             let seat = room.seat;
             self.close(id.slot, seat);
         }
@@ -345,6 +360,14 @@ impl Rooms {
             room.place(stream, ways);
         }
     }
+    /// What a room does for video.
+    pub(crate) fn video(&mut self, id: RoomId) -> Option<RoomVideo> {
+        self.get_mut(id).map(|room| room.settings.video)
+    }
+    /// The streams of video in a room.
+    pub(crate) fn screens(&mut self, id: RoomId) -> &[StreamId] {
+        self.get_mut(id).map_or(&[], |room| room.screens.as_slice())
+    }
     /// The test hooks.
     pub(crate) fn poison(&mut self, id: RoomId, member: Option<StreamId>) {
         let Some(room) = self.get_mut(id) else { return };
@@ -376,13 +399,18 @@ impl<P: PacketIo> Desk<'_, P> {
         settings: MemberSettings,
     ) {
         let Some(stream) = self.streams.get(id) else { return };
+        let is_video = stream.is_video;
         if stream.room == Some(room) {
             self.adjust_member(id, settings);
         } else {
             self.part(id);
         }
         let Some(found) = self.rooms.open(room, mixing) else { return };
-        if found.member_mut(id).is_none() {
+        if is_video {
+            if found.screens.len() < MEMBERS_MAX && !found.screens.contains(&id) {
+                found.screens.push(id);
+            }
+        } else if found.member_mut(id).is_none() {
             if found.members.len() >= MEMBERS_MAX {
                 return;
             }

@@ -42,7 +42,7 @@ impl Rooms {
     /// Puts a room back after its rounds, or ends it.
     fn put_back(&mut self, room: Box<Room>) {
         let slot = room.id.slot;
-        if room.members.is_empty() {
+        if room.is_deserted() {
             let seat = room.seat;
             self.close(slot, seat);
         } else if let Some(place) = self.slots.get_mut(slot as usize) {
@@ -94,7 +94,8 @@ impl<L> Worker<L> {
             return;
         }
         for room in running {
-            let ids: Vec<StreamId> = room.members.iter().map(|member| member.id).collect();
+            let members = room.members.iter().map(|member| member.id);
+            let ids: Vec<StreamId> = members.chain(room.screens.iter().copied()).collect();
             for id in ids.into_iter().filter(|id| self.streams.get(*id).is_none()) {
                 room.remove(id);
             }
@@ -176,6 +177,9 @@ impl<L> Worker<L> {
         self.guarded(at, io, events, |desk| {
             *desk.current = None;
             room.mix(level);
+            if let Some(stream) = room.lead() {
+                desk.events.push(Event::Speaker { stream });
+            }
         });
         if self.load.panics != panics {
             room.poisoned = false;

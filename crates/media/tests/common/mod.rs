@@ -246,6 +246,7 @@ pub fn plan(number: u32, format: FormatId, payload: u8) -> Plan {
         keepalive_ms: 0,
         marking: base::Marking::default(),
         keys: None,
+        picture: base::PictureRequest::default(),
     }
 }
 

@@ -483,6 +483,7 @@ impl Writer {
             keepalive_ms: if self.one_in(3) { 100 + self.random.below(300) as u32 } else { 0 },
             marking: Marking::default(),
             keys: self.keys(internal),
+            picture: base::PictureRequest::default(),
         }
     }
     fn keys(&mut self, internal: bool) -> Option<Box<SrtpKeys>> {

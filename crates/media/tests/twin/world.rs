@@ -97,6 +97,8 @@ fn by_line(events: Vec<Event>) -> BTreeMap<StreamId, Vec<String>> {
             | Event::Silence { stream, .. }
             | Event::Sound { stream, .. }
             | Event::Talking { stream, .. }
+            | Event::Speaker { stream }
+            | Event::PictureWanted { stream }
             | Event::Tone { stream, .. }
             | Event::Latched { stream, .. }
             | Event::Sends { stream, .. }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use call::conference::{
-    BRIDGE_ROWS, BridgeProfile, Field, Menu, OptionRow, Profiles, SOUND_ROWS, USER_ROWS, UserProfile,
+    BRIDGE_ROWS, BridgeProfile, Field, Menu, OptionRow, Profiles, SFU, SOUND_ROWS, USER_ROWS, UserProfile,
 };
 use conf::{File, Findings, Level, Section, Variable};
 
@@ -104,6 +104,9 @@ fn apply<P: Clone + Default>(
             );
             let remedy = format!("write {}={}", row.name, row.default);
             findings.push(variable.finding(Level::Warning, message, remedy));
+        } else if row.name == "video_mode" && variable.value.eq_ignore_ascii_case(SFU) {
+            let message = "video_mode=sfu is obeyed as follow_talker: a member sees one other at a time";
+            findings.push(variable.finding(Level::Warning, message, "write video_mode=follow_talker"));
         } else if row.name == "pin" && !is_pin(&variable.value) {
             let message = format!(
                 "the PIN of [{}] cannot be typed on a phone: nobody can enter with this profile, which is skipped",
@@ -201,7 +204,7 @@ pub(crate) fn rows() -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use base::{MemberSettings, RoomSettings, SampleRate};
+    use base::{MemberSettings, RoomSettings, RoomVideo, SampleRate};
     use call::conference::{Action, Seat};
 
     use super::*;
@@ -223,7 +226,12 @@ mod tests {
         );
         assert_eq!(said, [""; 0]);
         let bridge = read.profiles.bridge("wide").unwrap();
-        let mixing = RoomSettings { interval_ms: 10, rate_max: Some(SampleRate(16_000)), speakers_max: 3 };
+        let mixing = RoomSettings {
+            interval_ms: 10,
+            rate_max: Some(SampleRate(16_000)),
+            speakers_max: 3,
+            ..RoomSettings::default()
+        };
         assert_eq!((bridge.mixing(), bridge.members_max, bridge.sounds.join.as_str()), (mixing, 5, "ding"));
         let user = read.profiles.user("gated").unwrap();
         let mixing = MemberSettings {
@@ -267,7 +275,9 @@ mod tests {
              [soft]\ntype=user\ndenoise=yes\nmarket=yes\njitterbuffer=yes\n",
         );
         assert_eq!(read.profiles.user("guarded"), None);
-        assert_eq!(read.profiles.bridge("odd").unwrap().mixing(), RoomSettings::default());
+        let video = RoomVideo { tells_speaker: true, ..RoomVideo::default() };
+        let mixing = RoomSettings { video, ..RoomSettings::default() };
+        assert_eq!(read.profiles.bridge("odd").unwrap().mixing(), mixing);
         let expected = [
             "PIN of [guarded]",
             "internal_sample_rate=fast",

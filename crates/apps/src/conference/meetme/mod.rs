@@ -7,7 +7,7 @@ mod options;
 use core::time::Duration;
 use std::sync::Arc;
 
-use call::conference::{BridgeProfile, Pins};
+use call::conference::{BridgeProfile, Pins, VideoMode};
 use call::{Level, Stop};
 
 pub(crate) use options::unmet;
@@ -67,7 +67,7 @@ options:
   w(x)    waits for a marked user, x seconds at most.
   x       leaves with the last marked user.
   X       digits that are an extension of MEETME_EXIT_CONTEXT, or of the context, lead there.
-No effect have b (AGI) and v (video); that is logged. Sets MEETMESECS, and MEETME_RECORDINGFILE with r.",
+v: who talks is seen. No effect has b (AGI); that is logged. Sets MEETMESECS, and MEETME_RECORDINGFILE with r.",
         run: Run::Story(|call, args| Box::pin(async move { meetme(&call, &args).await })),
     },
     AppRow {
@@ -142,10 +142,11 @@ async fn meetme(call: &Call, text: &str) -> Outcome {
     let counts = call.chan.core(|core| core.settings.bookings.counts);
     let record = options.records.then(|| recording(call, &number));
     let user = options.user(&newcomer);
+    let video = if options.has_video { VideoMode::FollowTalker } else { VideoMode::None };
     let visit = Visit {
         call,
         conference: number,
-        bridge: Arc::new(BridgeProfile { name: "meetme".to_owned(), ..BridgeProfile::default() }),
+        bridge: Arc::new(BridgeProfile { name: "meetme".to_owned(), video, ..BridgeProfile::default() }),
         menu: Arc::new(options.menu(user.seat.is_admin)),
         user: Arc::new(user),
         extras: Extras {

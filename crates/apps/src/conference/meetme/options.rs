@@ -9,12 +9,9 @@ use super::millis;
 use crate::call_ctx::args;
 use crate::monitor::Unmet;
 
-const SUPPORTED: &str = "1aAcCdDeEFGiIklLmMnopPqrsStTwxX";
+const SUPPORTED: &str = "1aAcCdDeEFGiIklLmMnopPqrsStTvwxX";
 /// Letters that Asterisk knows and that do nothing here, and why.
-const UNSUPPORTED: &[(char, &str)] = &[
-    ('b', "option b: no AGI script runs beside a conference"),
-    ('v', "option v: conferences have no video"),
-];
+const UNSUPPORTED: &[(char, &str)] = &[('b', "option b: no AGI script runs beside a conference")];
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +34,8 @@ pub(super) struct MeetOptions {
     profile: UserProfile,
     has_menu: bool,
     only_listens: bool,
+    /// Who talks is seen.
+    pub(super) has_video: bool,
     exit_keys: String,
 }
 
@@ -82,6 +81,7 @@ impl MeetOptions {
             profile: profile(&given),
             has_menu: given.has('s'),
             only_listens: given.has('l'),
+            has_video: given.has('v'),
             exit_keys,
         }
     }

@@ -107,7 +107,10 @@ fn bridge_list(turn: &mut Turn<'_>) -> Done {
         items += 1;
         let item = turn.item("BridgeListItem");
         match conference {
-            Some(conference) => events::conference_bridge(item, id, &conference.name, members.len()).end(),
+            Some(conference) => {
+                let seen = conference.video_seen();
+                events::conference_bridge(item, id, &conference.name, members.len(), seen).end()
+            }
             None => events::bridge(item, id, members.len()).end(),
         }
     }

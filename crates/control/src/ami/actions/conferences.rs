@@ -1,7 +1,7 @@
 //! Actions on conferences.
 
 use call::Snapshot;
-use call::conference::{Conference, NotThere, RecordRefused, Which};
+use call::conference::{Conference, NoVideo, NotThere, RecordRefused, Which};
 
 use super::super::events::{self, yes_no};
 use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
         name: "ConfbridgeSetSingleVideoSrc",
         class: &["call"],
-        synopsis: "Chooses whose video is seen in a conference; refused, as conferences have no video.",
+        synopsis: "Lets all others in a conference see this member, until it leaves or lets go, whatever video_mode says.",
         fields: &[must("Conference", "its name"), must("Channel", "a channel")],
         run: set_video,
     },
@@ -218,8 +218,15 @@ fn stop_record(turn: &mut Turn<'_>) -> Done {
 }
 
 fn set_video(turn: &mut Turn<'_>) -> Done {
-    which(turn)?;
-    Err("Conferences have no video.".into())
+    let name = turn.need("Conference")?.to_owned();
+    let Which::One(id) = which(turn)? else { return Err("No active channel found matching Channel".into()) };
+    match turn.site.shard.core.borrow_mut().conference_choose_video(&name, id) {
+        Ok(()) => turn.success("Conference single video source set."),
+        Err(NoVideo::NotThere(why)) => Err(refusal(why)),
+        Err(NoVideo::NoCamera) => {
+            Err("Failed to set Conference single video source: it sends no video.".into())
+        }
+    }
 }
 
 fn list_meeting(turn: &mut Turn<'_>) -> Done {

@@ -424,6 +424,45 @@ fn console_commands_reload_and_rotation_are_passed_on() {
 }
 
 #[test]
+fn whose_video_is_seen_is_chosen_and_told() {
+    let mut desk = Desk::new("video");
+    desk.login(1, "all");
+    desk.act(1, "Events|EventMask: on");
+    let ids: Vec<_> = ["alice", "bob"].iter().map(|phone| desk.call(phone, "110")).collect();
+    desk.pass_to(2_000);
+    for (at, id) in (100..).zip(&ids) {
+        let camera = base::StreamId::new(at, 1);
+        desk.world.shard.core.borrow_mut().set_video(*id, vec![Some(camera)]);
+    }
+    desk.sent(1);
+    let answer = desk.act(1, "ConfbridgeSetSingleVideoSrc|Conference: room|Channel: SIM/bob-00000001");
+    assert!(answer.contains("Message: Conference single video source set."), "{answer}");
+    desk.pass_to(2_500);
+    let text = format!("{answer}{}", desk.sent(1));
+    let update = messages(&text).into_iter().find(|m| field(m, "Event") == Some("BridgeVideoSourceUpdate"));
+    let update = update.unwrap_or_else(|| panic!("{text}"));
+    let bob = desk.world.shard.core.borrow().get(ids[1]).unwrap().uniqueid.to_string();
+    for (name, value) in [
+        ("BridgeName", "room"),
+        ("BridgeNumChannels", "2"),
+        ("BridgeVideoSourceMode", "single"),
+        ("BridgeVideoSource", &bob),
+        ("BridgePreviousVideoSource", "none"),
+    ] {
+        assert_eq!(field(&update, name), Some(value), "{name}: {text}");
+    }
+    desk.world.hang_up(ids[1]);
+    desk.pass_to(3_000);
+    let text = desk.sent(1);
+    let mut updates =
+        messages(&text).into_iter().filter(|m| field(m, "Event") == Some("BridgeVideoSourceUpdate"));
+    let last = updates.next_back().unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(field(&last, "BridgeVideoSource"), None);
+    assert_eq!(field(&last, "BridgePreviousVideoSource"), Some(&*bob));
+    assert_eq!(field(&last, "BridgeVideoSourceMode"), Some("none"));
+}
+
+#[test]
 fn conferences_are_listed_and_members_muted_and_sent_out_with_events_of_each() {
     let mut desk = Desk::new("conferences");
     desk.login(1, "all");
@@ -499,7 +538,7 @@ fn conferences_are_listed_and_members_muted_and_sent_out_with_events_of_each() {
         ("ConfbridgeStopRecord|Conference: other", "No Conference by that name found."),
         (
             "ConfbridgeSetSingleVideoSrc|Conference: room|Channel: SIM/alice-00000000",
-            "Conferences have no video.",
+            "Failed to set Conference single video source: it sends no video.",
         ),
     ] {
         let answer = desk.act(1, act);
