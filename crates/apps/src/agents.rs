@@ -29,12 +29,12 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          Sets AGENT_STATUS (INVALID NOT_LOGGED_IN BUSY NOT_CONNECTED).";
 };
 
-/// However the story ends, the agent is logged off.
+/// However the story ends, the agent is logged off, unless it comes back.
 struct LoggedIn<'a>(&'a Chan, &'a str);
 
 impl Drop for LoggedIn<'_> {
     fn drop(&mut self) {
-        self.0.core(|core| core.agent_logout(self.1));
+        self.0.core(|core| core.agent_story_ends(self.1, self.0.id()));
     }
 }
 
@@ -47,11 +47,11 @@ async fn login(call: &Call, text: &str) -> Outcome {
     }
     let chan = &call.chan;
     let logged_in = chan.core(|core| {
-        core.agent_login(id, chan.id())?;
-        Ok(core.agents.get(id).map(|agent| agent.rules.clone()).unwrap_or_default())
+        let is_back = core.agent_login(id, chan.id())?;
+        Ok((is_back, core.agents.get(id).map(|agent| agent.rules.clone()).unwrap_or_default()))
     });
-    let rules = match logged_in {
-        Ok(rules) => own_rules(call, &rules),
+    let (is_back, rules) = match logged_in {
+        Ok((is_back, rules)) => (is_back, own_rules(call, &rules)),
         Err(refused) => {
             call.set("AGENT_STATUS", call::AgentRefused::name(refused));
             call.log(Level::Warning, &format!("agent '{id}' is not logged in: {}", refused.name()));
@@ -59,6 +59,11 @@ async fn login(call: &Call, text: &str) -> Outcome {
         }
     };
     let _guard = LoggedIn(chan, id);
+    if is_back {
+        wrap_up(chan, id, &rules).await?;
+        serve(chan, id, &rules).await?;
+        return Ok(Flow::Hangup);
+    }
     chan.answer()?;
     if !options.contains('s') {
         chan.play("agent-loginok", "").await?;

@@ -114,6 +114,8 @@ pub(crate) fn start_leg(leg: Leg, location: Location) {
 /// what that has for the end.
 pub(crate) fn let_go(leg: Leg, back: Option<Location>) {
     let sent = leg.chan().with(|c| (c.hangup.is_none(), c.goto.clone(), c.has_pbx));
+    // An agent goes back to waiting for calls.
+    let back = leg.chan().core(|core| core.agent_place(leg.chan().id())).or(back);
     match sent {
         Ok((true, Some(Elsewhere::Story(_)), _)) => {
             let chan = leg.keep();
@@ -121,6 +123,7 @@ pub(crate) fn let_go(leg: Leg, back: Option<Location>) {
         }
         Ok((true, Some(Elsewhere::Dialplan(location)), _)) => {
             let _ = leg.chan().with(|c| c.goto = None);
+            leg.chan().core(|core| core.agent_gone(leg.chan().id()));
             start_leg(leg, location);
         }
         Ok((true, None, _)) if let Some(location) = back => start_leg(leg, location),

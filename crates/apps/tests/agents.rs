@@ -15,6 +15,7 @@ const PLAN: &str = "[default]\n\
     exten => again,1,AgentLogin(1001)\n same => n,NoOp(again ${AGENT_STATUS})\n\
     exten => nobody,1,AgentLogin(77)\n same => n,NoOp(nobody ${AGENT_STATUS})\n\
     exten => ask,1,AgentRequest(1001)\n same => n,NoOp(asked ${AGENT_STATUS} ${AGENT(1001)})\n\
+    exten => 300,1,NoOp()\n\
     exten => unknown,1,AgentRequest(77)\n same => n,NoOp(asked ${AGENT_STATUS})\n";
 
 fn site(change: impl FnOnce(&mut AgentRules)) -> World {
@@ -174,6 +175,78 @@ fn an_agent_is_logged_off_at_once_or_when_its_call_is_over() {
     world.shard.core.borrow_mut().agent_logoff("1001", true);
     world.run();
     assert_eq!(changes(&world), [AgentChange::Login, AgentChange::Logoff(1)]);
+}
+
+/// An agent talks to 6001 from 4 s on and asks at 300, who answers after two seconds, from 8 s on.
+fn asking(
+    change: impl FnOnce(&mut AgentRules),
+    agent: &[(u64, Act)],
+    third: &[(u64, Act)],
+) -> (World, ChannelId) {
+    let mut world = site(change);
+    world.phones_at_extensions();
+    world.shard.core.borrow_mut().reach = apps::reach;
+    world.phone("300@default", common::phone(third));
+    let id = calls(&mut world, "7001", "login", agent);
+    world.run_until(at(3000));
+    calls(&mut world, "6001", "ask", &[(60_000, BYE)]);
+    world.run_until(at(8000));
+    apps::consult::attended(&world.shard, id, &location("default", "300")).unwrap();
+    (world, id)
+}
+
+#[test]
+fn an_agent_who_has_transferred_a_caller_waits_for_the_next_one() {
+    let takes = [(2000, Act::Answer), (90_000, BYE)];
+    let completes: Vec<_> = (15_000..).step_by(200).zip("*2".chars().map(Act::Press)).collect();
+    let (mut world, _) = asking(|rules| rules.wrapup = Duration::from_secs(5), &completes, &takes);
+    world.run_until(at(12_000));
+    assert_eq!(device(&world), DeviceState::InUse, "it asks, and has no time for others");
+    let busy = calls(&mut world, "6002", "ask", &[]);
+    world.run_until(at(17_000));
+    assert_eq!(noted(&world), ["asked BUSY LOGGEDIN"], "{busy:?}");
+    assert_eq!(world.joins(), 1, "the customer talks to who was asked");
+    assert_eq!(device(&world), DeviceState::InUse, "it is left alone for a while");
+    world.run_until(at(22_000));
+    assert_eq!(device(&world), DeviceState::NotInUse);
+    calls(&mut world, "6003", "ask", &[(20_000, BYE)]);
+    world.run_until(at(26_000));
+    assert_eq!((device(&world), world.joins()), (DeviceState::InUse, 2));
+    assert_eq!(changes(&world), [AgentChange::Login], "it has been there all the time");
+    assert_eq!(lines(&world, "agent-loginok").len(), 0);
+    world.run_until(at(60_000));
+    world.shard.core.borrow_mut().agent_logoff("1001", true);
+    world.run();
+    at_rest(&world, "agents");
+}
+
+#[test]
+fn an_agent_who_is_refused_or_hangs_up_meanwhile_is_what_it_was_or_is_logged_off() {
+    // Nobody takes the question: the two talk again, and after that the agent waits.
+    let (mut world, _) = asking(|_| {}, &[], &[(2000, BYE)]);
+    world.run_until(at(20_000));
+    assert_eq!(world.joins(), 1);
+    world.run_until(at(70_000));
+    assert_eq!((device(&world), changes(&world).len()), (DeviceState::NotInUse, 1));
+    world.shard.core.borrow_mut().agent_logoff("1001", true);
+    world.run();
+    at_rest(&world, "refused");
+    // It hangs up, which connects the other two.
+    let (mut world, _) = asking(|_| {}, &[(15_000, BYE)], &[(2000, Act::Answer), (90_000, BYE)]);
+    world.run_until(at(20_000));
+    assert_eq!((world.joins(), device(&world)), (1, DeviceState::Unavailable));
+    assert_eq!(changes(&world), [AgentChange::Login, AgentChange::Logoff(15)]);
+    world.run();
+    at_rest(&world, "hung up");
+    // Somebody sends it elsewhere in the dialplan.
+    let (mut world, id) = asking(|_| {}, &[(40_000, BYE)], &[(2000, Act::Answer), (90_000, BYE)]);
+    world.run_until(at(12_000));
+    world.shard.core.borrow_mut().request_goto(id, location("default", "unknown"));
+    world.run_until(at(20_000));
+    assert_eq!(changes(&world), [AgentChange::Login, AgentChange::Logoff(12)]);
+    assert!(noted(&world).contains(&"asked INVALID".to_owned()), "{:?}", noted(&world));
+    world.run();
+    at_rest(&world, "redirected");
 }
 
 #[test]

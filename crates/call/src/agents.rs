@@ -11,7 +11,7 @@ use std::task::Poll;
 use base::{ChannelId, Instant};
 
 use crate::exec::TaskId;
-use crate::{Chan, ChanEvent, Core, DeviceState, Notice};
+use crate::{Chan, ChanEvent, Core, DeviceState, Elsewhere, Location, Notice};
 
 /// What agents.conf says of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,25 +181,56 @@ impl Core {
         self.touched_devices.push(format!("Agent:{id}"));
     }
     /// An agent logs in on a channel.
-    pub fn agent_login(&mut self, id: &str, channel: ChannelId) -> Result<(), AgentRefused> {
+    ///
+    /// True when it is logged in on it already: it had been taken out of its waiting, for a transfer, and is back.
+    pub fn agent_login(&mut self, id: &str, channel: ChannelId) -> Result<bool, AgentRefused> {
         let (since, since_wall) = (self.now, self.queue_now().wall);
         let agent =
             self.agents.0.get_mut(id).filter(|agent| !agent.is_removed).ok_or(AgentRefused::Invalid)?;
-        if agent.login.is_some() {
-            return Err(AgentRefused::AlreadyLoggedIn);
+        if let Some(login) = &agent.login {
+            let is_back = login.channel == channel;
+            return if is_back { Ok(true) } else { Err(AgentRefused::AlreadyLoggedIn) };
         }
         let phase = AgentPhase::WrapUp;
         agent.login = Some(AgentLogin { channel, since, since_wall, phase, leaves: false, story: None });
+        if let Some(channel) = self.get_mut(channel) {
+            channel.agent = Some(id.into());
+        }
         self.touch_agent(id);
         self.tell_agent(id, channel, AgentChange::Login);
-        Ok(())
+        Ok(false)
     }
-    /// The agent's story has ended.
-    pub fn agent_logout(&mut self, id: &str) {
+    /// The agent's story has ended. Where another one takes the channel, for a transfer, the agent stays and is busy: it
+    /// comes back by [`Self::agent_login`], or goes elsewhere and is logged off.
+    pub fn agent_story_ends(&mut self, id: &str, channel: ChannelId) {
+        match self.get(channel).and_then(|channel| channel.goto.as_ref()) {
+            Some(Elsewhere::Story(_)) => {
+                if let Some(login) = self.agents.login(id) {
+                    login.phase = AgentPhase::WrapUp;
+                }
+                self.touch_agent(id);
+            }
+            Some(Elsewhere::Dialplan(_)) | None => self.agent_logout(id),
+        }
+    }
+    /// Where in the dialplan an agent waits who is logged in on this channel.
+    pub fn agent_place(&self, channel: ChannelId) -> Option<Location> {
+        self.get(channel).filter(|channel| channel.agent.is_some()).map(|channel| channel.location.clone())
+    }
+    /// A channel goes elsewhere, or is gone: an agent that is logged in on it is no more.
+    pub fn agent_gone(&mut self, channel: ChannelId) {
+        if let Some(id) = self.get_mut(channel).and_then(|channel| channel.agent.take()) {
+            self.agent_logout(&id);
+        }
+    }
+    fn agent_logout(&mut self, id: &str) {
         let Some(agent) = self.agents.0.get_mut(id) else { return };
         let Some(login) = agent.login.take() else { return };
         if agent.is_removed {
             self.agents.0.remove(id);
+        }
+        if let Some(channel) = self.get_mut(login.channel) {
+            channel.agent = None;
         }
         if let AgentPhase::Called(caller) | AgentPhase::Connected(caller, _) = login.phase {
             self.push_event(caller, ChanEvent::Agent);

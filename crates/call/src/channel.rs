@@ -301,6 +301,8 @@ pub struct Channel {
     pub(crate) keeper: Option<TaskId>,
     /// The channel that it asks whether to transfer a call there.
     pub consulted: Option<ChannelId>,
+    /// The agent that is logged in on it.
+    pub(crate) agent: Option<std::rc::Rc<str>>,
     /// Whether a dialplan runs on it; set by [`Core::enter_pbx`](crate::Core::enter_pbx).
     pub has_pbx: bool,
     /// Whether it was dialled rather than called in.
