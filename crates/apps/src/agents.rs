@@ -79,7 +79,7 @@ fn own_rules(call: &Call, rules: &Rc<AgentRules>) -> AgentRules {
     let number = |name: &str| said(name)?.trim().parse::<u64>().ok();
     let mut own = AgentRules::clone(rules);
     if let Some(value) = said("AGENTACKCALL") {
-        own.acknowledges = args::is_true(&value);
+        own.acknowledges = args::says_yes(&value);
     }
     if let Some(key) = said("AGENTACCEPTDTMF").and_then(|value| value.trim().chars().next()) {
         own.accept = key;

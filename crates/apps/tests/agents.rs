@@ -270,6 +270,21 @@ fn whoever_goes_away_the_other_one_is_as_before() {
 }
 
 #[test]
+fn an_agent_whose_variable_says_no_accepts_calls_without_a_key() {
+    for (word, joins) in [("no", 1), ("yes", 0)] {
+        let plan = format!("{PLAN}exten => own,1,Set(AGENTACKCALL={word})\n same => n,AgentLogin(1001,s)\n");
+        let mut world = common::world(&plan);
+        let rules = AgentRules { acknowledges: true, beep: String::new(), ..AgentRules::default() };
+        world.shard.core.borrow_mut().configure_agents([("1001".to_owned(), Rc::new(rules))]);
+        calls(&mut world, "7001", "own", &[(30_000, BYE)]);
+        world.run_until(at(5000));
+        calls(&mut world, "6001", "ask", &[(15_000, BYE)]);
+        world.run_until(at(8000));
+        assert_eq!(world.joins(), joins, "{word}");
+    }
+}
+
+#[test]
 fn variables_of_the_channel_go_before_the_file_and_calls_are_recorded() {
     let plan = format!(
         "{PLAN}exten => own,1,Set(AGENTACKCALL=yes)\n same => n,Set(AGENTACCEPTDTMF=7)\n same => n,AgentLogin(1001)\n"

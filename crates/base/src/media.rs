@@ -469,7 +469,9 @@ pub enum Command {
     WatchTone {
         /// Stream.
         stream: StreamId,
-        /// What is listened for, in place of what was; `None`: nothing any more.
+        /// Who listens; what it listened for is replaced.
+        listener: Listener,
+        /// What is listened for; `None`: nothing any more.
         watch: Option<ToneWatch>,
     },
     /// Holds what is received back for other times than the plan says, so that it is heard evenly; what waits is lost.
@@ -544,7 +546,7 @@ impl Default for ToneWatch {
     }
 }
 
-/// Who wants to know when a stream hears sound and when silence. Each has a watch of its own.
+/// Who wants to know when a stream hears sound and when silence, or a tone. Each has a watch of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listener {
     /// The application that runs.
@@ -766,6 +768,8 @@ pub enum Event {
     Tone {
         /// Stream.
         stream: StreamId,
+        /// Who listens.
+        listener: Listener,
         /// The stream sends it; else it is received.
         sent: bool,
     },

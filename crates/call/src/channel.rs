@@ -301,6 +301,8 @@ pub struct Channel {
     pub(crate) keeper: Option<TaskId>,
     /// The channel that it asks whether to transfer a call there.
     pub consulted: Option<ChannelId>,
+    /// By what it is known that a fax calls; [`Core::watch_fax`](crate::Core::watch_fax).
+    pub fax_watch: Option<crate::FaxWatch>,
     /// The agent that is logged in on it.
     pub(crate) agent: Option<std::rc::Rc<str>>,
     /// Whether a dialplan runs on it; set by [`Core::enter_pbx`](crate::Core::enter_pbx).

@@ -444,6 +444,7 @@ impl Core {
             keeper: None,
             consulted: None,
             agent: None,
+            fax_watch: None,
             has_pbx: false,
             outgoing: new.outgoing,
             held: false,
@@ -581,6 +582,7 @@ impl Core {
                 channel.cdr.disposition = crate::Disposition::Answered;
             }
             self.log_event(CelKind::Answer, id, |_| Vec::new());
+            self.listen_for_fax(id, None);
         }
         self.set_state(id, ChanState::Up);
     }
@@ -698,9 +700,11 @@ impl Core {
                 }
                 return;
             }
-            Event::Tone { stream, sent } => {
-                if let Some(id) = self.channel_of_stream(stream) {
-                    self.tone_came(id, sent);
+            Event::Tone { stream, listener, sent } => {
+                match (self.channel_of_stream(stream), listener) {
+                    (Some(id), Listener::Application) => self.tone_came(id, sent),
+                    (Some(id), Listener::Watcher) => self.fax_sounds(id),
+                    (None, _) => {}
                 }
                 return;
             }

@@ -404,6 +404,11 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         passes_hold: from.moh_passthrough,
         silent_hold: from.suppress_moh_on_sendonly,
         bind_media: from.bind_rtp_to_media_address,
+        fax_detect: from.fax_detect.then(|| call::FaxWatch {
+            tone: true,
+            offer: true,
+            timeout: Duration::from_secs(from.fax_detect_timeout.into()),
+        }),
         fax: from.t38_udptl.then(|| FaxSettings {
             protection: match from.t38_udptl_ec {
                 pjsip::FaxProtection::None => UdptlProtection::None,

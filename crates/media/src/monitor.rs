@@ -2,8 +2,8 @@
 //! again from its own packets, whoever made those.
 
 use base::{
-    AudioSink, AudioSource, FormatId, Gain, LineIn, LineOut, MonitorSettings, MonitorSinks, SampleRate,
-    ToneWatch, line,
+    AudioSink, AudioSource, FormatId, Gain, LineIn, LineOut, Listener, MonitorSettings, MonitorSinks,
+    SampleRate, ToneWatch, line,
 };
 use codec::tone::ToneDetector;
 use codec::{Coders, Resampler, mix};
@@ -81,8 +81,10 @@ impl Detectors {
     }
 }
 
-/// The number of the monitor that listens for tones; those of recordings count from 0.
-const TONES: u32 = u32::MAX;
+/// The number of the monitor by which somebody listens for tones; those of recordings count from 0.
+const fn tones_of(listener: Listener) -> u32 {
+    u32::MAX - listener as u32
+}
 
 struct Monitor {
     id: u32,
@@ -115,20 +117,23 @@ impl Monitors {
         self.list.push(Monitor { id, format, settings, sinks, tones: None, resamplers: [None, None], from });
     }
     /// Listens for tones in place of those it listened for.
-    pub(crate) fn watch_tone(&mut self, watch: Option<ToneWatch>) {
-        self.end(TONES);
+    pub(crate) fn watch_tone(&mut self, listener: Listener, watch: Option<ToneWatch>) {
+        let id = tones_of(listener);
+        self.end(id);
         let Some(watch) = watch else { return };
-        self.begin(TONES, FormatId::SLIN, MonitorSettings::default(), MonitorSinks::default());
+        self.begin(id, FormatId::SLIN, MonitorSettings::default(), MonitorSinks::default());
         if let Some(monitor) = self.list.last_mut() {
             let side = |wanted: bool| wanted.then(|| ToneDetector::new(&watch));
             monitor.tones =
                 Some(Box::new(Detectors { sides: [side(watch.heard), side(watch.sent)], came: [0; 2] }));
         }
     }
-    /// How many tones came in what was received and in what was sent since this was last asked.
-    pub(crate) fn take_tones(&mut self) -> [u32; 2] {
-        let tones = self.list.iter_mut().find_map(|monitor| monitor.tones.as_mut());
-        tones.map_or([0; 2], |tones| std::mem::take(&mut tones.came))
+    /// How many tones came for somebody in what was received and in what was sent since this was last asked.
+    pub(crate) fn take_tones(&mut self, listener: Listener) -> [u32; 2] {
+        let monitor = self.list.iter_mut().find(|monitor| monitor.id == tones_of(listener));
+        monitor
+            .and_then(|monitor| monitor.tones.as_mut())
+            .map_or([0; 2], |tones| std::mem::take(&mut tones.came))
     }
     pub(crate) fn adjust(&mut self, id: u32, settings: MonitorSettings) {
         if let Some(monitor) = self.list.iter_mut().find(|monitor| monitor.id == id) {
@@ -158,7 +163,10 @@ impl Monitors {
                 self.dry.insert(dry).prepare(beside);
             }
         }
-        if !coders.coded().contains(format) {
+        let is_heard = self.list.iter().any(|monitor| {
+            monitor.tones.as_ref().is_none_or(|tones| tones.sides.last().is_some_and(Option::is_some))
+        });
+        if !is_coded || !is_heard {
             self.sent = None;
         } else if self.sent.as_ref().is_none_or(|ear| !ear.fits(format)) {
             self.sent = Some(Box::new(Ear::new(format, jitter_max_ms, coders)));

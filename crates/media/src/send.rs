@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use core::ops::Range;
 use core::time::Duration;
 
-use base::{DtmfMode, Event, FormatId, PlayEnd, StreamId};
+use base::{DtmfMode, Event, FormatId, Listener, PlayEnd, StreamId};
 use rtp::{Discard, EventEdge, HEADER_BYTES, Header, Stamp};
 use srtp::{RTCP_TRAILER_MAX, RTP_TRAILER_MAX};
 
@@ -284,9 +284,11 @@ impl<P: PacketIo> Desk<'_, P> {
         if let Some(monitors) = &mut taps.monitors {
             let connected = stream.bridge.is_some() || stream.room.is_some();
             monitors.frame(linear, !starved, connected, monitored);
-            for (count, sent) in monitors.take_tones().into_iter().zip([false, true]) {
-                for _ in 0..count {
-                    self.events.push(Event::Tone { stream: id, sent });
+            for listener in [Listener::Application, Listener::Watcher] {
+                for (count, sent) in monitors.take_tones(listener).into_iter().zip([false, true]) {
+                    for _ in 0..count {
+                        self.events.push(Event::Tone { stream: id, listener, sent });
+                    }
                 }
             }
         }

@@ -587,9 +587,11 @@ impl<P: PacketIo> Desk<'_, P> {
             Command::WatchSound { stream, listener, watch } => {
                 self.with_taps(stream, |taps, _| taps.watch_sound(listener, watch));
             }
-            Command::WatchTone { stream, watch } => self.with_taps(stream, |taps, _| {
+            Command::WatchTone { stream, listener, watch } => self.with_taps(stream, |taps, _| {
                 if watch.is_some() || taps.monitors.is_some() {
-                    taps.monitors.get_or_insert_with(|| Box::new(Monitors::new())).watch_tone(watch);
+                    taps.monitors
+                        .get_or_insert_with(|| Box::new(Monitors::new()))
+                        .watch_tone(listener, watch);
                 }
             }),
             Command::Fax { stream, fax } => {

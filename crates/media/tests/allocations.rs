@@ -137,7 +137,7 @@ fn ten_seconds_of_playing_relaying_transcoding_recording_and_digits_allocate_not
         record(ids[0]),
         record(ids[4]),
         Command::WatchSilence { stream: ids[6], ms: 200, threshold: 256 },
-        Command::WatchTone { stream: ids[2], watch: Some(tones) },
+        Command::WatchTone { stream: ids[2], listener: base::Listener::Application, watch: Some(tones) },
         Command::Echo { stream: ids[7], on: true },
         Command::Play { stream: ids[8], play: PlayId(1), clip: prompt.clone(), offset: 0 },
         Command::Play { stream: ids[9], play: PlayId(1), clip: prompt.clone(), offset: 0 },

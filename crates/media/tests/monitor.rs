@@ -385,7 +385,7 @@ fn who_is_spoken_to_hears_it_beside_a_prompt_in_a_room_and_alone() {
 /// Sides of the stream on which tones have come since this was last asked: `r`eceived, `s`ent.
 fn tones(plant: &mut Plant, stream: StreamId) -> String {
     let came = plant.take_events().into_iter().filter_map(|event| match event {
-        Event::Tone { stream: of, sent } if of == stream => Some(if sent { 's' } else { 'r' }),
+        Event::Tone { stream: of, sent, .. } if of == stream => Some(if sent { 's' } else { 'r' }),
         _ => None,
     });
     came.collect()
@@ -411,13 +411,40 @@ fn a_tone_is_told_once_on_the_side_on_which_it_sounds() {
             let (a, b) = (parties[0].phone.stream, parties[1].phone.stream);
             plant.command(Command::Join { a, b });
             let watch = ToneWatch { hertz: Some(hertz as u16), heard, sent, ..ToneWatch::default() };
-            plant.command(Command::WatchTone { stream: a, watch: Some(watch) });
+            plant.command(Command::WatchTone {
+                stream: a,
+                listener: base::Listener::Application,
+                watch: Some(watch),
+            });
             talk(&mut plant, &mut parties, 400);
             assert_eq!(tones(&mut plant, a), "", "{one} {other}: not long enough");
             talk(&mut plant, &mut parties, 1000);
             assert_eq!(tones(&mut plant, a), expected, "{one} {other}: {hertz} Hz");
         }
     }
+}
+
+#[test]
+fn each_listener_has_a_tone_of_its_own_and_who_hears_one_side_only_costs_no_decoder_for_the_other() {
+    use base::Listener::{Application, Watcher};
+    let mut plant = Plant::new();
+    let mut parties =
+        [party(&mut plant, 0, FormatId::ULAW, ALICE), party(&mut plant, 1, FormatId::ULAW, BOB)];
+    let (a, b) = (parties[0].phone.stream, parties[1].phone.stream);
+    plant.command(Command::Join { a, b });
+    for (listener, hertz, heard, sent) in [(Application, BOB, false, true), (Watcher, ALICE, true, false)] {
+        let watch = ToneWatch { hertz: Some(hertz as u16), heard, sent, ..ToneWatch::default() };
+        plant.command(Command::WatchTone { stream: a, listener, watch: Some(watch) });
+    }
+    talk(&mut plant, &mut parties, 1400);
+    let mut came: Vec<_> =
+        plant.take_events().into_iter().filter(|e| matches!(e, Event::Tone { .. })).collect();
+    came.sort_by_key(|event| format!("{event:?}"));
+    let tone = |listener, sent| Event::Tone { stream: a, listener, sent };
+    assert_eq!(came, [tone(Application, true), tone(Watcher, false)]);
+    plant.command(Command::WatchTone { stream: a, listener: Application, watch: None });
+    talk(&mut plant, &mut parties, 1400);
+    assert_eq!(tones(&mut plant, a), "", "the one goes on, and hears no new one");
 }
 
 #[test]
@@ -429,9 +456,13 @@ fn nobody_listens_for_tones_any_more_when_that_is_taken_back() {
     plant.command(Command::Join { a, b });
     let tape = monitor(&mut plant, a, 1, MonitorSettings::default());
     let watch = ToneWatch { hertz: Some(ALICE as u16), ..ToneWatch::default() };
-    plant.command(Command::WatchTone { stream: a, watch: Some(watch) });
+    plant.command(Command::WatchTone {
+        stream: a,
+        listener: base::Listener::Application,
+        watch: Some(watch),
+    });
     talk(&mut plant, &mut parties, 300);
-    plant.command(Command::WatchTone { stream: a, watch: None });
+    plant.command(Command::WatchTone { stream: a, listener: base::Listener::Application, watch: None });
     talk(&mut plant, &mut parties, 1000);
     assert_eq!(tones(&mut plant, a), "");
     assert!(!Tape::take(&tape.mixed).is_empty(), "the recording goes on");

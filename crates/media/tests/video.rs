@@ -3,10 +3,10 @@
 mod camera;
 mod common;
 
-use base::{Command, Direction, DtmfMode, FormatId, Latch, Plan, RxPayload, StreamId};
+use base::{Command, Direction, FormatId, Latch, Plan, RxPayload};
 use camera::*;
 use common::*;
-use rtp::{Discard, Header, rtcp};
+use rtp::{Discard, rtcp};
 
 #[test]
 fn pictures_go_on_as_they_are_under_our_numbers_and_the_peers_payload_type() {

@@ -70,3 +70,29 @@ fn a_prompt_stops_when_somebody_has_talked() {
     assert_eq!(server.database("heard", "prompt"), "interrupted");
     server.until_idle();
 }
+
+#[test]
+fn a_fax_that_calls_is_known_by_its_tone_and_goes_to_its_extension() {
+    let site = Site::new("listen-fax")
+        .phone_with("alice", "allow=ulaw\nfax_detect=yes\n")
+        .phone_with("bob", "allow=ulaw\n")
+        .dialplan(
+            "\n[test]\nexten => bob,1,Dial(PJSIP/bob,30)\n\
+             exten => fax,1,Set(DB(heard/fax)=${FAXEXTEN} ${CHANNEL(state)})\n same => n,Wait(30)\n",
+        );
+    let server = Server::start(site);
+    let mut alice = Phone::new(server.site.sip, "alice");
+    let mut bob = Phone::new(server.site.sip, "bob");
+    bob.must_register();
+    alice.begin("bob");
+    let invite = bob.ring();
+    bob.take(&invite);
+    alice.outcome();
+    alice.media.speak(Speak::Tone(440.0));
+    wait::until_true("they talk, a voice is no fax", || bob.media.heard().tone(440.0) > 500);
+    alice.media.speak(Speak::Tone(1100.0));
+    bob.until_hung_up();
+    assert_eq!(server.database("heard", "fax"), "bob Up");
+    alice.hang_up();
+    server.until_idle();
+}

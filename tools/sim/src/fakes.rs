@@ -273,7 +273,11 @@ impl MediaDoor for Media {
                     stream.slot
                 ));
             }
-            Command::WatchTone { stream, watch: Some(watch) } => {
+            Command::WatchTone { stream, listener: base::Listener::Watcher, watch } => {
+                let what = if watch.is_some() { "a fax" } else { "a fax no more" };
+                state.say(&format!("#{} is listened to for {what}", stream.slot));
+            }
+            Command::WatchTone { stream, watch: Some(watch), .. } => {
                 let side = |wanted: bool| if wanted { "yes" } else { "no" };
                 state.say(&format!(
                     "#{} watches for tones: {:?} Hz for {} ms, {} dB, {:?}, received {}, sent {}",
@@ -286,7 +290,7 @@ impl MediaDoor for Media {
                     side(watch.sent)
                 ));
             }
-            Command::WatchTone { stream, watch: None } => {
+            Command::WatchTone { stream, watch: None, .. } => {
                 state.say(&format!("#{} watches for tones no more", stream.slot));
             }
             Command::Enter { stream, room, member, .. } => {

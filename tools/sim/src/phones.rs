@@ -44,6 +44,8 @@ pub enum Act {
     Sound(bool, u32),
     /// A tone has come that is watched for, in what is sent to it; else in what it says.
     Tone(bool),
+    /// It sounds like a fax that calls.
+    FaxTone,
     /// No RTP came for the time that is allowed.
     MediaTimeout,
     /// Somebody else sends it to another place in the dialplan.

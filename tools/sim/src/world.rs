@@ -244,7 +244,14 @@ impl World {
                     Act::PressRelayed(symbol) => press(core, id, symbol, true),
                     Act::Text(text) => core.push_event(id, ChanEvent::Text(text)),
                     Act::Silence(ms) => of_stream(core, id, |stream| Event::Silence { stream, ms }),
-                    Act::Tone(sent) => of_stream(core, id, |stream| Event::Tone { stream, sent }),
+                    Act::Tone(sent) => {
+                        let listener = base::Listener::Application;
+                        of_stream(core, id, |stream| Event::Tone { stream, listener, sent });
+                    }
+                    Act::FaxTone => {
+                        let listener = base::Listener::Watcher;
+                        of_stream(core, id, |stream| Event::Tone { stream, listener, sent: false });
+                    }
                     Act::Sound(sounds, before_ms) => {
                         for listener in [base::Listener::Application, base::Listener::Watcher] {
                             of_stream(core, id, |stream| Event::Sound {

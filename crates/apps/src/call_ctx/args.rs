@@ -7,6 +7,11 @@ pub fn nth(args: &[String], index: usize) -> &str {
     args.get(index).map_or("", |arg| arg.trim())
 }
 
+/// Whether this is one of the field's words for yes.
+pub fn says_yes(text: &str) -> bool {
+    ["yes", "true", "y", "t", "1", "on"].iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
+}
+
 /// Splits `text` at the first `at` that stands outside `()`, `[]`, `{}` and `""`.
 pub fn split_once_outside(text: &str, at: char) -> Option<(&str, &str)> {
     let (mut depth, mut quoted) = (0u32, false);

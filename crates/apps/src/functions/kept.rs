@@ -1,11 +1,17 @@
 //! Functions whose items are kept with the call and given back, while what they ask for does not exist: fax, geolocation,
 //! call completion, and sound that is made louder or otherwise changed. Each write of one says so in the log.
 
-use call::Level;
+use core::time::Duration;
+
+use call::{FaxWatch, Level};
 use dialplan::Fault;
 
 use super::{Read, gone, unknown};
 use crate::Call;
+use crate::call_ctx::args;
+
+/// The one item of fax that has an effect.
+const FAX_DETECT: &str = "faxdetect";
 
 /// An item and what it is when nobody has said.
 struct Item {
@@ -36,7 +42,7 @@ pub(super) const FAX: Kept = Kept {
     name: "FAXOPT",
     items: &[
         item("ecm", "yes"),
-        item("faxdetect", "no"),
+        item(FAX_DETECT, "no"),
         item("gateway", "no"),
         item("headerinfo", ""),
         item("localstationid", ""),
@@ -141,6 +147,23 @@ pub(super) const FRAME_TRACE: Kept = Kept {
     missing: "frames are not shown; rtp set debug on shows packets",
 };
 
+/// `yes`, `cng` or `t38`, and seconds after the answer; else nothing is looked out for.
+fn watch_fax(call: &Call, value: &str) -> Read {
+    let parts = args::split(value);
+    let (tone, offer) = match args::nth(&parts, 0).trim().to_ascii_lowercase().as_str() {
+        "cng" => (true, false),
+        "t38" => (false, true),
+        word => (args::says_yes(word), args::says_yes(word)),
+    };
+    let timeout = match args::nth(&parts, 1).trim() {
+        "" => 0,
+        text => text.parse().map_err(|_| Fault::new(format!("'{text}' is no time in seconds")))?,
+    };
+    let watch = FaxWatch { tone, offer, timeout: Duration::from_secs(timeout) };
+    call.chan.core(|core| core.watch_fax(call.chan.id(), (tone || offer).then_some(watch)));
+    Ok(())
+}
+
 impl Kept {
     fn item(&self, text: &str) -> Result<&Item, Fault> {
         // What follows is an option, which changes nothing here.
@@ -170,6 +193,9 @@ impl Kept {
             .map_err(gone)?;
         if !fitted {
             return Err(Fault::new("the channel holds too many variables"));
+        }
+        if item.name == FAX_DETECT {
+            return watch_fax(call, value);
         }
         let text = format!("{}({})={} has no effect: {}", self.name, item.name, value.trim(), self.missing);
         call.log(Level::Warning, &text);

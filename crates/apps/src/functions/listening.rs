@@ -52,7 +52,7 @@ pub(super) fn write_tone(call: &Call, text: &str) -> Read {
     let options = Options::parse(args::nth(&parts, 2), "abcdghnprstx");
     if options.has('x') {
         let _gone = call.chan.with(|channel| channel.tones = None);
-        call.chan.media(|stream| Command::WatchTone { stream, watch: None });
+        call.chan.media(|stream| Command::WatchTone { stream, listener: Listener::Application, watch: None });
         return Ok(());
     }
     let hertz = match args::nth(&parts, 0) {
@@ -90,7 +90,11 @@ pub(super) fn write_tone(call: &Call, text: &str) -> Read {
         call.log(call::Level::Warning, "TONE_DETECT: tones are not squelched, option s says nothing here");
     }
     let _gone = call.chan.with(|channel| channel.tones = Some(Box::new(counts)));
-    call.chan.media(|stream| Command::WatchTone { stream, watch: Some(watch) });
+    call.chan.media(|stream| Command::WatchTone {
+        stream,
+        listener: Listener::Application,
+        watch: Some(watch),
+    });
     Ok(())
 }
 

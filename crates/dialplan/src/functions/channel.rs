@@ -615,7 +615,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     row(
         "FAXOPT",
         "FAXOPT(item)",
-        "Gets or sets an item of the fax session: ecm, headerinfo, localstationid, maxrate and others. There is no fax yet.",
+        "Gets or sets an item of the fax session: ecm, headerinfo, localstationid, maxrate and others. faxdetect=yes, cng or t38, with seconds behind a comma, sends a fax that calls to the extension fax; the others have no effect yet.",
         F::FaxOpt,
         true,
         true,

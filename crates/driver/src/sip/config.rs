@@ -196,6 +196,8 @@ pub struct Endpoint {
     pub asymmetric_codec: bool,
     /// T.38, when it may (`t38_udptl`).
     pub fax: Option<super::FaxSettings>,
+    /// By what a fax is known that calls (`fax_detect`, `fax_detect_timeout`).
+    pub fax_detect: Option<call::FaxWatch>,
     /// Video (`allow=`, `max_video_streams`).
     pub video: super::VideoSettings,
     /// Media from phone to phone, when it may go there (`direct_media`).

@@ -55,6 +55,9 @@ impl SipDriver {
         if self.legs.get(handle).is_some_and(|leg| leg.fax.is_some()) {
             return self.accept_fax(core, handle, request, message, &offered, offered.terms);
         }
+        if let Some(leg) = self.legs.get(handle) {
+            core.fax_offered(leg.channel);
+        }
         let partner = match self.fax_partner(core, handle) {
             Ok(partner) => partner,
             Err(why) => {

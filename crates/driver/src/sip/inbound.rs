@@ -369,6 +369,7 @@ impl SipDriver {
             entry.dialed = Some(exten);
             entry.tone_zone.clone_from(&endpoint.tone_zone);
             entry.passes_hold = endpoint.passes_hold;
+            entry.fax_watch = endpoint.fax_detect;
             if let Some(redirecting) = identity::redirected_by(&incoming.message.view()) {
                 entry.redirecting = redirecting;
             }

@@ -343,6 +343,7 @@ impl SipDriver {
             entry.handle = handle;
             entry.caller = endpoint.caller.clone();
             entry.passes_hold = endpoint.passes_hold;
+            entry.fax_watch = endpoint.fax_detect;
             if let Some(caller) = &request.caller {
                 entry.connected = caller.clone();
             }

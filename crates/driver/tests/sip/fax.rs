@@ -250,3 +250,35 @@ fn rfc3264_8_3_3_who_is_left_alone_with_a_fax_is_taken_back_to_audio_or_ends() {
     pair.alice.respond(&mut pair.lab, &asked, 200, "", &fax(4300, REDUNDANCY));
     assert_eq!(pair.lab.lines(), ["ACK", "INVITE"], "it has taken what nobody wants any more");
 }
+
+#[test]
+fn a_caller_of_an_endpoint_with_fax_detect_is_listened_to_and_an_offer_of_t38_says_that_it_is_a_fax() {
+    let watch = call::FaxWatch { tone: true, offer: true, timeout: std::time::Duration::ZERO };
+    for detects in [Some(watch), None] {
+        let mut config = site();
+        change(&mut config, "alice", |alice| alice.fax_detect = detects);
+        let mut lab = Lab::new(config);
+        lab.shard.core.borrow_mut().reach = |_, _, exten, _| match exten {
+            "fax" | "100" => call::Reach::Whole,
+            _ => call::Reach::None,
+        };
+        let mut alice = Phone::new("alice");
+        let id = alice.invite(&mut lab, "100", &sdp("198.51.100.7", 4000, "0 101"));
+        lab.shard.core.borrow_mut().enter_pbx(id);
+        assert_eq!(lab.streams.borrow().tones, [], "it is not answered");
+        lab.answer(id);
+        let ok = lab.sent();
+        alice.ack(&mut lab, &ok, "");
+        let stream = lab.shard.core.borrow().get(id).unwrap().stream.unwrap();
+        let listens: Vec<_> = detects.iter().map(|_| (stream, true)).collect();
+        assert_eq!(lab.streams.borrow().tones, listens);
+        alice.inside(&mut lab, "INVITE", "", &fax(4200, ""));
+        assert_eq!(line(&lab.sent()), "488", "nobody here speaks fax");
+        let goto = lab.shard.core.borrow().get(id).unwrap().goto.clone();
+        let to = goto.map(|goto| match goto {
+            call::Elsewhere::Dialplan(to) => to.exten.to_string(),
+            call::Elsewhere::Story(_) => "a story".to_owned(),
+        });
+        assert_eq!(to, detects.map(|_| "fax".to_owned()));
+    }
+}

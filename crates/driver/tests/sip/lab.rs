@@ -34,6 +34,8 @@ pub struct Streams {
     pub fax: BTreeMap<StreamId, Option<base::Fax>>,
     /// Streams that were joined to each other, or parted.
     pub joined: Vec<(StreamId, Option<StreamId>)>,
+    /// Streams that were listened to for tones, or not any more.
+    pub tones: Vec<(StreamId, bool)>,
     /// Streams whose peers were asked for whole pictures.
     pub pictures: Vec<StreamId>,
     /// Where the last one was opened.
@@ -78,6 +80,7 @@ impl MediaDoor for Door {
             }
             Command::Join { a, b } => streams.joined.push((a, Some(b))),
             Command::Part { stream } => streams.joined.push((stream, None)),
+            Command::WatchTone { stream, watch, .. } => streams.tones.push((stream, watch.is_some())),
             Command::AskPicture { stream } => streams.pictures.push(stream),
             Command::Play { .. } => streams.commands.push("play"),
             Command::StopPlay { .. } => streams.commands.push("stop"),

@@ -189,6 +189,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "direct_media_method=reinvite", |c| e(c).direct.unwrap().by_update.to_string(), "false", "false"),
     ("endpoint", "direct_media_glare_mitigation=outgoing", |c| format!("{:?}", e(c).direct.unwrap().glare), "None", "Outgoing"),
     ("endpoint", "disable_direct_media_on_nat=yes", |c| e(c).direct.unwrap().not_behind_nat.to_string(), "false", "true"),
+    ("endpoint", "fax_detect=yes\nfax_detect_timeout=30", |c| format!("{:?}", e(c).fax_detect), "None", "Some(FaxWatch { tone: true, offer: true, timeout: 30s })"),
     ("endpoint", "t38_udptl=yes", |c| format!("{:?}", e(c).fax), "None", "Some(FaxSettings { protection: None, datagram_max: 0, nat: false })"),
     ("endpoint", "t38_udptl=yes\nt38_udptl_ec=fec\nt38_udptl_maxdatagram=400\nt38_udptl_nat=yes", |c| format!("{:?}", e(c).fax), "None", "Some(FaxSettings { protection: Fec, datagram_max: 400, nat: true })"),
     ("endpoint", "rtcp_mux=yes", |c| e(c).rtcp_mux.to_string(), "false", "true"),

@@ -158,7 +158,7 @@ pub(super) const KEYS: &[Key] = &[
     key("dtlsfingerprint", Both, Same(Endpoint, "dtls_fingerprint")),
     key("t38pt_udptl", Both, Read("`t38_udptl`, `t38_udptl_ec` and `t38_udptl_maxdatagram`")),
     key("t38pt_usertpsource", Both, Same(Endpoint, "t38_udptl_nat")),
-    key("faxdetect", Both, Same(Endpoint, "fax_detect")),
+    key("faxdetect", Both, Read("`yes`, `cng`, `t38`: `fax_detect=yes`, which looks out for both; `no`: `no`")),
     key("videosupport", Both, Read("`yes`, `always`: `max_video_streams=1`; `no`: `0`")),
     key("media_address", General, Same(Endpoint, "media_address")),
     key("tos_audio", General, Same(Endpoint, "tos_audio")),

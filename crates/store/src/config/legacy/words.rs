@@ -25,6 +25,10 @@ pub(super) fn media(lines: &[&Variable], here: &Place, made: &mut Made) {
         let none = conf::boolean(&line.value) == Some(false);
         made.line("max_video_streams", if none { "0" } else { "1" }, &line.place);
     }
+    if let Some(line) = last(lines, &["faxdetect"]) {
+        let none = conf::boolean(&line.value) == Some(false);
+        made.line("fax_detect", if none { "no" } else { "yes" }, &line.place);
+    }
     if let Some(line) = last(lines, &["t38pt_udptl"]) {
         fax(line, made);
     }

@@ -112,6 +112,8 @@ options! {
     moh_suggest: Text = "default", "Music it hears on hold.";
     message_context: Text = "", "Context of its messages.";
     subscribe_context: Text = "", "Context of its subscriptions.";
+    fax_detect: YesNo = "no", "A caller who sounds like a fax, or asks for T.38, goes to the extension fax of its context, if there is one; FAXEXTEN says which it called.";
+    fax_detect_timeout: Int<0, {u32::MAX}> = "0", "Seconds after the answer in which fax_detect looks out for a fax; 0: the whole call.";
     device_state_busy_at: Int<0, {u32::MAX}> = "0", "Calls at which it counts as busy; 0 counts it in use only.";
     call_group: GroupNumbers = "", "Numbered pickup groups its calls ring in.";
     pickup_group: GroupNumbers = "", "Numbered groups it may pick up.";
@@ -155,8 +157,6 @@ options! {
         "dtls_rekey" "0" Later "DTLS is not built in";
         "dtls_setup" "*" Later "DTLS is not built in";
         "dtls_verify" "no" Later "DTLS is not built in";
-        "fax_detect" "no" Later "fax tones are not detected";
-        "fax_detect_timeout" "0" Later "fax tones are not detected";
         "geoloc_incoming_call_profile" "" Later "locations are not read";
         "geoloc_outgoing_call_profile" "" Later "locations are not sent";
         "ice_support" "no" Later "ICE is not built in; media uses the addresses of the SDP";
