@@ -445,6 +445,8 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         account: from.accountcode.clone(),
         set_var: from.set_var.clone(),
         busy_at: from.device_state_busy_at,
+        call_limit: from.call_limit,
+        regexten: from.regexten.clone(),
         ptime_ms: PTIME_MS,
         use_ptime: from.use_ptime,
         encryption: encryption(from),

@@ -256,6 +256,10 @@ pub struct Endpoint {
     pub set_var: Vec<(String, String)>,
     /// Channels from which it counts as busy; 0: never.
     pub busy_at: u32,
+    /// Calls that it may have at once; 0: any number (`call_limit`).
+    pub call_limit: u32,
+    /// Its extensions in [`Config::reg_context`], `&` between them; empty: its name (`regexten`).
+    pub regexten: String,
     /// Packets of this many milliseconds when the peer does not say.
     pub ptime_ms: u8,
     /// Use the ptime the peer asks for.

@@ -243,6 +243,13 @@ impl SipDriver {
         if self.replaces(core, &incoming, &known) {
             return;
         }
+        // Who takes over a call that is there already has no more than before.
+        if self.legs.is_at_limit(core, &known.endpoint, None) {
+            let (name, limit) = (&known.endpoint.name, known.endpoint.call_limit);
+            let line = format!("call of '{name}' refused: it has as many as call_limit={limit} lets it have");
+            core.log(Level::Notice, "chan_pjsip", &line);
+            return self.refuse(&incoming, &Answer::new(480));
+        }
         let Known { endpoint } = known;
         let exten = exten_of(&incoming.message.view(), self.config.ignore_user_options);
         let caller = identity::caller_of(&incoming.message.view(), &endpoint);

@@ -7,6 +7,7 @@ use ::sip::OwnedMessage;
 use ::sip::digest::Authenticator;
 use ::sip::stack::{DialogId, Flow};
 use base::{ChannelId, StreamId};
+use call::Core;
 
 use super::config::Endpoint;
 use super::session::Media;
@@ -294,5 +295,17 @@ impl Legs {
     pub(crate) fn of_endpoint(&self, name: &str) -> impl Iterator<Item = &Leg> {
         let slots = self.by_endpoint.get(name).into_iter().flatten();
         slots.filter_map(|slot| self.slots.get(*slot as usize)?.1.as_deref())
+    }
+    /// Whether an endpoint has as many calls as it may have, beside those that belong to this one: several of its phones that
+    /// are rung are one call.
+    pub(crate) fn is_at_limit(&self, core: &Core, endpoint: &Endpoint, of: Option<ChannelId>) -> bool {
+        if endpoint.call_limit == 0 {
+            return false;
+        }
+        let call_of = |id: ChannelId| core.get(id).map(|channel| &*channel.linkedid);
+        let own = of.and_then(call_of);
+        let calls = self.of_endpoint(&endpoint.name).filter_map(|leg| call_of(leg.channel));
+        let calls: std::collections::BTreeSet<&str> = calls.filter(|call| Some(*call) != own).collect();
+        calls.len() >= endpoint.call_limit as usize
     }
 }

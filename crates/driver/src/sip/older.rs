@@ -58,10 +58,11 @@ impl SipDriver {
             "mailbox" => setting("mailboxes"),
             "callgroup" => setting("call_group"),
             "pickupgroup" => setting("pickup_group"),
-            "limit" | "busylevel" => endpoint.busy_at.to_string(),
+            "limit" => endpoint.call_limit.to_string(),
+            "busylevel" => endpoint.busy_at.to_string(),
             "curcalls" => self.legs.of_endpoint(&endpoint.name).count().to_string(),
             "maxforwards" => "70".to_owned(),
-            "regexten" => String::new(),
+            "regexten" => endpoint.regexten.clone(),
             _ => return None,
         })
     }

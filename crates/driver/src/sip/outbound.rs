@@ -293,6 +293,12 @@ impl SipDriver {
         if !self.legs.has_room() {
             return Err(Cause::SWITCH_CONGESTION);
         }
+        if self.legs.is_at_limit(core, &endpoint, request.requestor) {
+            let (name, limit) = (&endpoint.name, endpoint.call_limit);
+            let line = format!("no call to '{name}': it has as many as call_limit={limit} lets it have");
+            core.log(call::Level::Notice, "chan_pjsip", &line);
+            return Err(Cause::USER_BUSY);
+        }
         let caller =
             request.requestor.and_then(|caller| self.leg_of(caller, core)).map(|leg| leg.endpoint.codecs);
         let formats = endpoint.codecs.offered(request.formats, endpoint.allow, caller.as_ref());

@@ -16,9 +16,15 @@ impl SipDriver {
         }
         let registrar = &self.registrations.registrar;
         let aors = self.config.endpoints.get(endpoint).map(|endpoint| &endpoint.aors[..]).unwrap_or_default();
-        match aors.iter().any(|aor| !registrar.bindings(aor).is_empty()) {
-            true => core.registered.add(context, endpoint, REGISTRAR, endpoint),
-            false => core.registered.remove(context, endpoint, REGISTRAR, endpoint),
+        let is_there = aors.iter().any(|aor| !registrar.bindings(aor).is_empty());
+        let said = self.config.endpoints.get(endpoint).map(|endpoint| &*endpoint.regexten);
+        let said = said.filter(|said| !said.trim().is_empty()).unwrap_or(endpoint);
+        for exten in said.split('&').map(str::trim).filter(|exten| !exten.is_empty()) {
+            let (exten, context) = exten.split_once('@').unwrap_or((exten, context));
+            match is_there {
+                true => core.registered.add(context, exten, REGISTRAR, endpoint),
+                false => core.registered.remove(context, exten, REGISTRAR, endpoint),
+            }
         }
     }
     /// The configuration is another, or registrations of before the start are back: says anew who is there.

@@ -214,6 +214,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("aors", endpoint.aors.join(",")),
         ("auth", endpoint.auths.join(",")),
         ("callerid", endpoint.caller.all()),
+        ("call_limit", endpoint.call_limit.to_string()),
         ("context", endpoint.context.clone()),
         ("device_state_busy_at", endpoint.busy_at.to_string()),
         ("dtmf_mode", dtmf.to_owned()),

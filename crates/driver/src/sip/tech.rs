@@ -192,6 +192,7 @@ impl Tech for SipDriver {
         let calls = up + ringing + held + others;
         match () {
             () if endpoint.busy_at > 0 && calls >= endpoint.busy_at => DeviceState::Busy,
+            () if endpoint.call_limit > 0 && calls >= endpoint.call_limit => DeviceState::Busy,
             () if ringing > 0 && (up > 0 || others > 0) => DeviceState::RingInUse,
             () if ringing > 0 => DeviceState::Ringing,
             () if held > 0 && up == 0 && others == 0 => DeviceState::OnHold,

@@ -552,6 +552,38 @@ fn device_states_follow_the_calls() {
 }
 
 #[test]
+fn an_endpoint_has_as_many_calls_as_its_limit_says_in_and_out_and_phones_of_one_call_count_once() {
+    use call::{DeviceState, Request, Tech};
+    let mut config = site();
+    change(&mut config, "trunk", |trunk| trunk.call_limit = 2);
+    let mut lab = Lab::new(config);
+    lab.storyless = true;
+    let state = |lab: &Lab| lab.sip.borrow().device_state(&lab.shard.core.borrow(), "trunk");
+    let mut alice = Phone::new("alice");
+    let caller = alice.invite(&mut lab, "100", &sdp("198.51.100.7", 4000, "0 101"));
+    // Two of its phones ring for one caller.
+    let of_alice = || Request { requestor: Some(caller), ..Request::default() };
+    let first = lab.dial_with("trunk", of_alice(), |_, _| {}).unwrap();
+    lab.dial_with("trunk", of_alice(), |_, _| {}).unwrap();
+    assert_eq!(state(&lab), DeviceState::Busy, "both ring");
+    lab.lines();
+    let second = lab.dial_with("trunk", Request::default(), |_, _| {}).unwrap();
+    assert_eq!(lab.dial_with("trunk", Request::default(), |_, _| {}), Err(Cause::USER_BUSY));
+    lab.dial_with("trunk", of_alice(), |_, _| {}).expect("it is a phone of the first call");
+    lab.lines();
+    let mut trunk = Phone::new("trunk").call("in");
+    let refused = trunk.ask(&mut lab, "INVITE", "sip:100@strowger", "", &sdp("198.51.100.7", 4002, "0"));
+    assert_eq!(line(&refused), "480");
+    let logged = lab.world.log(call::Level::Notice);
+    assert_eq!(logged.iter().filter(|line| line.contains("call_limit=2")).count(), 2, "{logged:?}");
+    // One ends, and another one may come.
+    lab.shard.finish(second, Cause::NORMAL_CLEARING);
+    lab.lines();
+    Phone::new("trunk").call("again").invite(&mut lab, "100", &sdp("198.51.100.7", 4004, "0"));
+    assert!(lab.shard.core.borrow().get(first).is_some());
+}
+
+#[test]
 fn rfc3261_22_2_a_challenged_request_in_a_call_is_sent_once_more_and_only_to_whom_we_called() {
     let mut config = site();
     config.auths.insert("out".into(), config.auths["alice"].clone());

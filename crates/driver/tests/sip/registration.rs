@@ -155,6 +155,16 @@ fn an_endpoint_has_an_extension_from_its_first_contact_to_its_last() {
         lab.pass(Duration::from_secs(1));
     }
     assert_eq!(present(&lab), ["alice PJSIP"]);
+    // Or those that it says.
+    let mut said = kept.clone();
+    change(&mut said, "alice", |alice| alice.regexten = "201&202@hall".to_owned());
+    lab.sip.borrow_mut().configure(said, lab.now);
+    lab.pass(Duration::from_millis(20));
+    assert_eq!(present(&lab), ["201 PJSIP"]);
+    assert_eq!(
+        lab.shard.core.borrow().registered.of("hall").map(|(exten, _)| exten.to_owned()).collect::<Vec<_>>(),
+        ["202"]
+    );
     // A reload says it anew, and so does one that names no context.
     for (context, expected) in [("", 0), ("reg", 1)] {
         let config = driver::sip::Config { reg_context: context.to_owned(), ..kept.clone() };

@@ -115,6 +115,8 @@ options! {
     fax_detect: YesNo = "no", "A caller who sounds like a fax, or asks for T.38, goes to the extension fax of its context, if there is one; FAXEXTEN says which it called.";
     fax_detect_timeout: Int<0, {u32::MAX}> = "0", "Seconds after the answer in which fax_detect looks out for a fax; 0: the whole call.";
     device_state_busy_at: Int<0, {u32::MAX}> = "0", "Calls at which it counts as busy; 0 counts it in use only.";
+    call_limit: Int<0, {u32::MAX}> = "0", "Calls that it may have at once, in and out; 0: any number. A further one from it is answered 480, one to it finds it busy, and so do hints at the limit. Not in Asterisk's pjsip.conf: call-limit of sip.conf.";
+    regexten: Text = "", "Extensions that exist in regcontext while it is registered, with & between them, each in another context with @; its name unless written. Not in Asterisk's pjsip.conf: regexten of sip.conf.";
     call_group: GroupNumbers = "", "Numbered pickup groups its calls ring in.";
     pickup_group: GroupNumbers = "", "Numbered groups it may pick up.";
     named_call_group: Gathered = "", "Named pickup groups its calls ring in.";
