@@ -1,7 +1,7 @@
 //! What the media plane does for a channel besides carrying its sound: as long as it does any of it, the sound has to come
 //! here. Read off the commands that it is given, so that no application has to say it.
 
-use base::{BridgeId, ChannelId, Command, PlayId, StreamId};
+use base::{BridgeId, ChannelId, Command, Listener, PlayId, StreamId};
 
 use crate::Core;
 
@@ -18,6 +18,9 @@ pub(crate) struct Engaged {
     records: bool,
     seeks_tones: bool,
     seeks_silence: bool,
+    /// Tones, and sound, that each listener watches for.
+    watches_tone: [bool; Listener::COUNT],
+    watches_sound: [bool; Listener::COUNT],
     in_room: bool,
     monitors: Vec<u32>,
     murmurs: Vec<u32>,
@@ -38,6 +41,12 @@ impl Engaged {
             Command::StopRecord { .. } => self.records = false,
             Command::DetectInband { on, .. } => self.seeks_tones = *on,
             Command::WatchSilence { ms, .. } => self.seeks_silence = *ms > 0,
+            Command::WatchTone { listener, watch, .. } => {
+                note(&mut self.watches_tone, *listener, watch.is_some())
+            }
+            Command::WatchSound { listener, watch, .. } => {
+                note(&mut self.watches_sound, *listener, watch.is_some());
+            }
             Command::Enter { .. } => self.in_room = true,
             Command::Part { .. } => self.in_room = false,
             Command::Monitor { monitor, .. } => begin(&mut self.monitors, *monitor),
@@ -46,6 +55,12 @@ impl Engaged {
             Command::StopMurmur { murmur, .. } => self.murmurs.retain(|number| number != murmur),
             _ => {}
         }
+    }
+}
+
+fn note(listeners: &mut [bool; Listener::COUNT], listener: Listener, watches: bool) {
+    if let Some(place) = listeners.get_mut(listener as usize) {
+        *place = watches;
     }
 }
 
@@ -69,6 +84,8 @@ fn engaging(command: &Command) -> Option<StreamId> {
         | Command::StopRecord { stream }
         | Command::DetectInband { stream, .. }
         | Command::WatchSilence { stream, .. }
+        | Command::WatchTone { stream, .. }
+        | Command::WatchSound { stream, .. }
         | Command::Enter { stream, .. }
         | Command::Part { stream }
         | Command::Monitor { stream, .. }

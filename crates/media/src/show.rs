@@ -126,47 +126,39 @@ impl<P: PacketIo> Desk<'_, P> {
     }
     /// The routes of those who see a stream follow its own.
     pub(crate) fn plan_viewers(&mut self, id: StreamId) {
-        let count =
-            |desk: &Self| desk.streams.get(id)?.pictures.as_ref().map(|pictures| pictures.viewers.len());
-        for at in 0..count(self).unwrap_or(0) {
-            let viewer = self.streams.get(id).and_then(|s| s.pictures.as_ref()?.viewers.get(at).copied());
-            viewer.into_iter().for_each(|viewer| self.plan_feed(viewer));
+        let mut at = 0;
+        while let Some(viewer) = self.viewer(id, at) {
+            at += 1;
+            self.plan_feed(viewer);
         }
     }
 
     /// A packet of a stream goes to all who see it.
     pub(crate) fn show_viewers(&mut self, id: StreamId, inbound: &Inbound) {
-        let Some(pictures) = self.streams.get_mut(id).and_then(|stream| stream.pictures.as_mut()) else {
-            return;
-        };
-        // Lent, and given back below: nobody comes or goes meanwhile.
-        let viewers = core::mem::take(&mut pictures.viewers);
-        let is_sealed = |viewer: &StreamId| self.streams.get(*viewer).is_some_and(|viewer| viewer.is_sealed);
-        // A seal is put on in place.
-        let mut plain = [0; PAYLOAD_MAX];
         let payload = inbound.payload.clone();
-        let kept = match viewers.iter().any(is_sealed) {
-            true => plain.get_mut(..payload.len()).map(|room| {
-                room.copy_from_slice(self.scratch.packets.bytes(payload.clone()));
-                &*room
-            }),
-            false => None,
-        };
-        for viewer in &viewers {
-            let is_sealed = self.streams.get(*viewer).is_some_and(|viewer| viewer.is_sealed);
-            if is_sealed && kept.is_none() {
+        // A seal is put on in place: what it is put on is kept for those who come after.
+        let (mut plain, mut is_kept) = ([0; PAYLOAD_MAX], false);
+        let mut at = 0;
+        while let Some(viewer) = self.viewer(id, at) {
+            at += 1;
+            if !self.streams.get(viewer).is_some_and(|viewer| viewer.is_sealed) {
+                self.forward(viewer, id, inbound.clone());
                 continue;
             }
-            self.forward(*viewer, id, inbound.clone());
-            if let Some(kept) = kept.filter(|_| is_sealed)
-                && let Some(room) = self.scratch.packets.bytes_mut(payload.clone())
-            {
+            let Some(kept) = plain.get_mut(..payload.len()) else { continue };
+            if !is_kept {
+                kept.copy_from_slice(self.scratch.packets.bytes(payload.clone()));
+                is_kept = true;
+            }
+            self.forward(viewer, id, inbound.clone());
+            if let Some(room) = self.scratch.packets.bytes_mut(payload.clone()) {
                 room.copy_from_slice(kept);
             }
         }
-        if let Some(pictures) = self.streams.get_mut(id).and_then(|stream| stream.pictures.as_mut()) {
-            pictures.viewers = viewers;
-        }
+    }
+    /// One of those who see a stream.
+    fn viewer(&self, id: StreamId, at: usize) -> Option<StreamId> {
+        self.streams.get(id)?.pictures.as_ref()?.viewers.get(at).copied()
     }
 
     /// Asks the peer of a stream for a whole picture, now or when the pause after the last time is over.

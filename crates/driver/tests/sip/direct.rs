@@ -254,6 +254,13 @@ fn what_listens_or_speaks_here_brings_media_back_until_it_ends() {
     assert_eq!(pair.plan(pair.caller).rtcp_interval_ms, 5000);
     pair.media(Command::DetectInband { stream, on: false });
     assert_eq!(pair.agree(), BOTH);
+    let fax = |watch| Command::WatchTone { stream, listener: base::Listener::Watcher, watch };
+    pair.lines();
+    pair.media(fax(Some(base::ToneWatch::default())));
+    assert_eq!(pair.agree(), BACK);
+    pair.lines();
+    pair.media(fax(None));
+    assert_eq!(pair.agree(), BOTH);
     // Without an offer the phone hears all that there is.
     assert_eq!(pair.lines(), ["alice ACK", "trunk ACK"]);
     pair.alice.inside(&mut pair.lab, "INVITE", "", "");
