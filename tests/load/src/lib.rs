@@ -40,7 +40,7 @@ pub use meter::{Meter, Reading};
 pub use old_iax::OldRegistrar;
 pub use pace::{Window, median, run_windows, short};
 pub use registrar::Registrars;
-pub use secure::{Handshake, SecureRegistrars};
+pub use secure::{Handshake, SecureManager, SecureRegistrars};
 pub use softirq::ksoftirqd;
 pub use watchers::Watchers;
 

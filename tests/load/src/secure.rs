@@ -1,11 +1,11 @@
-//! Phones that register over TLS, on connections that stay or on new ones.
+//! Phones that register over TLS, on connections that stay or on new ones, and a manager client that logs in over it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject as _;
@@ -42,7 +42,7 @@ pub struct SecureRegistrars {
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Client {
     server: SocketAddr,
     name: ServerName<'static>,
@@ -60,19 +60,7 @@ impl SecureRegistrars {
         secret: &str,
         (rate, handshake): (u32, Handshake),
     ) -> Self {
-        let mut roots = RootCertStore::empty();
-        let root = CertificateDer::from_pem_file(authority).expect("the authority's certificate");
-        roots.add(root).expect("an authority");
-        let mut config = ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        if handshake == Handshake::Full {
-            config.resumption = Resumption::disabled();
-        }
-        let name = ServerName::try_from(name).expect("a name");
-        let client = Client { server, name, config: Arc::new(config), secret: secret.to_owned() };
+        let client = Client::new(server, (name, authority), secret, handshake);
         let registered = Arc::new(AtomicU64::new(0));
         let crews = if handshake == Handshake::None { OPEN } else { COMING };
         let pacers = (0..crews as u64).map(|crew| {
@@ -98,7 +86,59 @@ impl SecureRegistrars {
     }
 }
 
+/// A manager client that comes over TLS, with a whole handshake each time.
+#[derive(Debug)]
+pub struct SecureManager {
+    client: Client,
+    user: String,
+}
+
+impl SecureManager {
+    /// A client of a server that proves to be `name` by the authority in the file.
+    pub fn new(server: SocketAddr, name: (&'static str, &Path), (user, secret): (&str, &str)) -> Self {
+        Self { client: Client::new(server, name, secret, Handshake::Full), user: user.to_owned() }
+    }
+    /// Connects, logs in and leaves; how long it took until it was let in.
+    pub fn log_in(&self) -> Duration {
+        let begin = Instant::now();
+        let mut stream = self.client.connect();
+        let login = format!(
+            "Action: Login\r\nUsername: {}\r\nSecret: {}\r\nEvents: off\r\n\r\n",
+            self.user, self.client.secret
+        );
+        stream.write_all(login.as_bytes()).and_then(|()| stream.flush()).expect("the connection stands");
+        let mut said = String::new();
+        let mut buffer = [0; 4096];
+        while !said.contains("Response: Success") {
+            let length = stream.read(&mut buffer).expect("an answer");
+            assert!(length > 0 && !said.contains("Response: Error"), "not let in: {said}");
+            said.push_str(&String::from_utf8_lossy(&buffer[..length]));
+        }
+        begin.elapsed()
+    }
+}
+
 impl Client {
+    fn new(
+        server: SocketAddr,
+        (name, authority): (&'static str, &Path),
+        secret: &str,
+        handshake: Handshake,
+    ) -> Self {
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from_pem_file(authority).expect("the authority's certificate");
+        roots.add(root).expect("an authority");
+        let mut config = ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        if handshake == Handshake::Full {
+            config.resumption = Resumption::disabled();
+        }
+        let name = ServerName::try_from(name).expect("a name");
+        Self { server, name, config: Arc::new(config), secret: secret.to_owned() }
+    }
     fn connect(&self) -> Stream {
         let stream = TcpStream::connect(self.server).expect("the program takes connections");
         stream.set_nodelay(true).expect("a socket");
